@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+# Warnings, sanitizers and ccache for every target of ours.
+find_program(WELKIN_CCACHE ccache)
+if(WELKIN_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${WELKIN_CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER "${WELKIN_CCACHE}")
+endif()
+
+add_library(welkin_flags INTERFACE)
+target_compile_options(welkin_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion $<$<BOOL:${WELKIN_WERROR}>:-Werror>)
+# Float results must not depend on how an expression is contracted (docs/numerics.md).
+target_compile_options(welkin_flags INTERFACE -ffp-contract=off)
+# No path of the build machine in messages and debug information.
+target_compile_options(welkin_flags INTERFACE "-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=")
+target_include_directories(welkin_flags INTERFACE "${CMAKE_SOURCE_DIR}/src")
+if(WELKIN_SANITIZE)
+  # GCC's flow warnings are documented to be unreliable in instrumented code.
+  target_compile_options(welkin_flags INTERFACE -fsanitize=${WELKIN_SANITIZE} -fno-omit-frame-pointer -g1 $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  target_link_options(welkin_flags INTERFACE -fsanitize=${WELKIN_SANITIZE})
+  if(WELKIN_SANITIZE MATCHES undefined)
+    target_compile_options(welkin_flags INTERFACE -fno-sanitize-recover=undefined)  # a finding fails the test
+  endif()
+endif()

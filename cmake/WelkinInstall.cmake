@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# `cmake --install build/release --prefix DIR --strip`: a folder that runs wherever it is copied to, with any torch 2.11.0 of that machine.
+set(CMAKE_INSTALL_LIBDIR lib)  # never lib64 or a multiarch folder: the launcher looks in ../lib
+set(CMAKE_INSTALL_INCLUDEDIR include)
+include(CMakePackageConfigHelpers)
+install(TARGETS welkin welkin_launcher RUNTIME DESTINATION bin LIBRARY DESTINATION lib)
+foreach(_optional welkin_ingest welkin_cuda)
+  if(TARGET ${_optional})
+    install(TARGETS ${_optional} LIBRARY DESTINATION lib)
+  endif()
+endforeach()
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/src/" DESTINATION include/welkin FILES_MATCHING PATTERN "*.h"
+  PATTERN "data/ingest/component" EXCLUDE PATTERN "ops/cuda" EXCLUDE)
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/config/" DESTINATION share/welkin/config FILES_MATCHING PATTERN "*.yaml")
+install(FILES "${CMAKE_SOURCE_DIR}/LICENSE" "${CMAKE_SOURCE_DIR}/NOTICE" DESTINATION share/welkin)
+configure_package_config_file("${CMAKE_SOURCE_DIR}/cmake/WelkinConfig.cmake.in" "${CMAKE_BINARY_DIR}/WelkinConfig.cmake"
+  INSTALL_DESTINATION lib/cmake/Welkin)
+write_basic_package_version_file("${CMAKE_BINARY_DIR}/WelkinConfigVersion.cmake" COMPATIBILITY ExactVersion)
+install(FILES "${CMAKE_BINARY_DIR}/WelkinConfig.cmake" "${CMAKE_BINARY_DIR}/WelkinConfigVersion.cmake"
+  "${CMAKE_SOURCE_DIR}/cmake/WelkinTorch.cmake" "${CMAKE_SOURCE_DIR}/cmake/WelkinPlugin.cmake" DESTINATION lib/cmake/Welkin)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+# One static library per folder of src/, all of which become libwelkin.so; and one test executable per folder of tests/unit/.
+
+# welkin_layer(name [TORCH] [LAYERS ...] [LIBRARIES ...]): src/<name>/**.cpp
+function(welkin_layer name)
+  cmake_parse_arguments(ARG "TORCH" "" "LAYERS;LIBRARIES" ${ARGN})
+  file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.cpp")
+  list(FILTER _sources EXCLUDE REGEX "/src/(data/ingest/component|ops/cuda)/")  # shared objects of their own
+  if(NOT _sources)
+    add_library(welkin_${name} INTERFACE)
+    set(_scope INTERFACE)
+  else()
+    add_library(welkin_${name} STATIC ${_sources})
+    set(_scope PUBLIC)
+    if(ARG_TORCH)
+      # LibTorch's headers dominate: eight files in one unit take 12 s, one by one 80 s.
+      set_target_properties(welkin_${name} PROPERTIES UNITY_BUILD ${WELKIN_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+    endif()
+    set_property(GLOBAL APPEND PROPERTY WELKIN_LAYERS welkin_${name})
+  endif()
+  target_link_libraries(welkin_${name} ${_scope} welkin_flags ${ARG_LIBRARIES})
+  if(ARG_TORCH)
+    target_link_libraries(welkin_${name} ${_scope} welkin_torch)
+  endif()
+  foreach(_layer ${ARG_LAYERS})
+    target_link_libraries(welkin_${name} ${_scope} welkin_${_layer})
+  endforeach()
+endfunction()
+
+# What every test finds in its environment: the built binary, the sources, and the shared data where a machine has it.
+function(welkin_test_properties test label timeout)
+  set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT ${timeout} SKIP_RETURN_CODE 77 ENVIRONMENT
+    "GOMP_SPINCOUNT=0;WELKIN_BINARY=${CMAKE_BINARY_DIR}/welkin;WELKIN_SOURCE_DIR=${CMAKE_SOURCE_DIR};WELKIN_TEST_PYTHON=${WELKIN_TEST_PYTHON}")
+endfunction()
+
+# welkin_test_program(name label timeout LAYERS... SOURCES...): one GoogleTest executable, one CTest test, a report in test-reports/.
+function(welkin_test_program name label timeout)
+  cmake_parse_arguments(ARG "" "" "LAYERS;SOURCES" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LAYERS} GTest::gtest_main GTest::gmock)
+  set_target_properties(${name} PROPERTIES BUILD_RPATH "${TORCH_LIB}" UNITY_BUILD ${WELKIN_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  add_test(NAME ${name} COMMAND ${name} --gtest_output=xml:${CMAKE_BINARY_DIR}/test-reports/${name}.xml)
+  welkin_test_properties(${name} ${label} ${timeout})
+  add_dependencies(tests_${label} ${name})
+endfunction()
+
+# welkin_unit_tests(name): tests/unit/<name>/**.cpp as unit_<name>.
+function(welkin_unit_tests name)
+  file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/unit/${name}/*.cpp")
+  if(_sources)
+    welkin_test_program(unit_${name} unit 300 LAYERS welkin_${name} SOURCES ${_sources})
+  endif()
+endfunction()
+
+# welkin_label_tests(label TIMEOUT seconds): tests/<label>/**.cpp as one program <label>_tests, and its scripts one by one.
+function(welkin_label_tests label)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "" ${ARGN})
+  set(_folder "${CMAKE_SOURCE_DIR}/tests/${label}")
+  file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${_folder}/*.cpp")
+  if(_sources)
+    welkin_test_program(${label}_tests ${label} ${ARG_TIMEOUT} LAYERS welkin_train welkin_plan SOURCES ${_sources})
+  endif()
+  file(GLOB _scripts CONFIGURE_DEPENDS "${_folder}/*_test.sh" "${_folder}/*_test.py")
+  foreach(_script ${_scripts})
+    get_filename_component(_name "${_script}" NAME_WE)
+    if(_script MATCHES "\\.py$")
+      add_test(NAME ${label}_${_name} COMMAND "${WELKIN_TEST_PYTHON}" "${CMAKE_SOURCE_DIR}/tools/run_script_test.py"
+        "${CMAKE_BINARY_DIR}/test-reports/${label}_${_name}.xml" "${_script}")
+    else()
+      add_test(NAME ${label}_${_name} COMMAND bash "${_script}")
+    endif()
+    welkin_test_properties(${label}_${_name} ${label} ${ARG_TIMEOUT})
+  endforeach()
+endfunction()

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# welkin_add_plugin(name sources...): a shared object lib<name>.so for `welkin --plugin`, which defines
+# extern "C" void welkin_register(welkin::train::Registries&). It finds torch and Welkin in the process that opens it: no rpath.
+function(welkin_add_plugin name)
+  add_library(${name} MODULE ${ARGN})
+  target_compile_features(${name} PRIVATE cxx_std_20)
+  target_link_libraries(${name} PRIVATE Welkin::welkin welkin_torch)
+  set_target_properties(${name} PROPERTIES SKIP_BUILD_RPATH ON CXX_EXTENSIONS OFF)
+endfunction()

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# LibTorch from the PyPI wheel: imported targets of our own, since find_package(Torch) fails without a CUDA toolkit.
+if(EXISTS "${CMAKE_SOURCE_DIR}/.venv/bin/python3")
+  set(_welkin_python "${CMAKE_SOURCE_DIR}/.venv/bin/python3")
+else()
+  set(_welkin_python python3)
+endif()
+set(WELKIN_PYTHON "${_welkin_python}" CACHE STRING "python whose torch is used")
+execute_process(
+  COMMAND ${WELKIN_PYTHON} -c "import importlib.util as u, os; print(os.path.dirname(u.find_spec('torch').origin))"
+  OUTPUT_VARIABLE TORCH_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE _found)
+if(NOT _found EQUAL 0)
+  message(FATAL_ERROR "torch 2.11.0 is not installed for ${WELKIN_PYTHON}: run ./quickstart.sh, or pass -DWELKIN_PYTHON=/path/to/python3")
+endif()
+file(STRINGS "${TORCH_ROOT}/version.py" _version REGEX "^__version__")
+if(NOT _version MATCHES "'2\\.11\\.0")
+  message(FATAL_ERROR "torch 2.11.0 wanted, found: ${_version} in ${TORCH_ROOT}")
+endif()
+set(TORCH_LIB "${TORCH_ROOT}/lib")
+find_package(Threads REQUIRED)
+add_library(welkin_torch INTERFACE)
+foreach(_library c10 torch_cpu)
+  add_library(${_library} SHARED IMPORTED)
+  set_target_properties(${_library} PROPERTIES IMPORTED_LOCATION "${TORCH_LIB}/lib${_library}.so")
+  target_link_libraries(welkin_torch INTERFACE ${_library})
+endforeach()
+target_include_directories(welkin_torch SYSTEM INTERFACE "${TORCH_ROOT}/include" "${TORCH_ROOT}/include/torch/csrc/api/include")
+target_compile_options(welkin_torch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)  # at::parallel_for is a header template: serial without it
+target_link_libraries(welkin_torch INTERFACE "${TORCH_LIB}/libgomp.so.1" Threads::Threads ${CMAKE_DL_LIBS})
+target_link_options(welkin_torch INTERFACE LINKER:--disable-new-dtags LINKER:--allow-shlib-undefined)

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the checks themselves: each must find what it is for, on a small tree that breaks the rule.
+
+usage: python3 tools/checks_test.py
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOLS = pathlib.Path(__file__).resolve().parent
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+FAKE_WELKIN = """#!/bin/sh
+if [ "$1" = train ]; then echo "--yaml_config --config --help, switches have a --no-... form"; exit; fi
+if [ "$1 $2 $3" = "data simulate box" ]; then echo "--edge"; exit; fi
+if [ "$1 $2" = "data simulate" ]; then echo "welkin data simulate box --help   boxes"; exit; fi
+printf 'usage\\n --torch --plugin\\nverbs:\\n  train           train a model\\n  data inspect    what is in a file\\n  data simulate   make files\\n'
+"""
+
+
+class TreeTest(unittest.TestCase):
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.root)
+        subprocess.run(["git", "init", "-q", "."], cwd=self.root, check=True)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        subprocess.run(["git", "add", name], cwd=self.root, check=True)
+        return path
+
+    def run_check(self, script, *arguments):
+        done = subprocess.run([sys.executable, TOOLS / script, self.root, *arguments], capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+
+class IncludeRule(TreeTest):
+    def expect(self, name, include, text):
+        self.write(name, SPDX + f"#include {include}\n")
+        code, output = self.run_check("check_includes.py")
+        self.assertEqual(code, 1, output)
+        self.assertIn(f"{name}: {text}", output)
+
+    def test_upward_include(self):
+        self.expect("src/model/vit.cpp", '"parallel/mesh.h"', "layer model may not include layer parallel")
+
+    def test_torch_in_a_layer_without_it(self):
+        self.expect("src/config/load.cpp", "<ATen/core/Tensor.h>", "no torch in this file")
+
+    def test_torch_in_a_parser(self):
+        self.expect("src/data/npy_reader.cpp", "<c10/core/Device.h>", "no torch in this file")
+
+    def test_heavy_header(self):
+        self.expect("src/train/step.cpp", "<torch/torch.h>", "too heavy a header")
+
+    def test_module_header_outside_models(self):
+        self.expect("src/data/batch.h", "<torch/nn/module.h>", "only models and what trains them")
+
+    def test_planner_includes_costs_only(self):
+        self.write("src/plan/flops.cpp", SPDX + '#include "model/vit_cost.h"\n')
+        self.assertEqual(self.run_check("check_includes.py")[0], 0)
+        self.expect("src/plan/flops.cpp", '"model/vit.h"', "layer plan may not include layer model")
+
+    def test_unknown_layer(self):
+        self.write("src/extras/a.h", SPDX)
+        self.assertIn("src/extras: no such layer", self.run_check("check_includes.py")[1])
+
+    def test_good_tree(self):
+        self.write("src/train/step.cpp", SPDX + '#include "parallel/mesh.h"\n#include <ATen/ops/add.h>\n')
+        self.assertEqual(self.run_check("check_includes.py")[0], 0)
+
+
+class TreeRule(TreeTest):
+    def expect(self, name, content, text):
+        self.write(name, content)
+        code, output = self.run_check("check_tree.py")
+        self.assertEqual(code, 1, output)
+        self.assertIn(text, output)
+
+    def test_no_licence(self):
+        self.expect("src/a.cpp", "int a;\n", "src/a.cpp: no line 'SPDX")
+
+    def test_not_ascii(self):
+        self.expect("src/a.cpp", SPDX + "// \u00e9\n", "src/a.cpp:2: not ASCII")
+
+    def test_big_file(self):
+        self.expect("data.bin", "x" * (1 << 20) + "x", "data.bin: 1048577 bytes")
+
+    def test_long_file(self):
+        self.expect("src/a.cpp", SPDX + "\n" * 900, "more than 800")
+
+    def test_vague_folder(self):
+        self.expect("src/utils/a.cpp", SPDX, "a folder whose name says nothing")
+
+    def test_script_without_suffix(self):
+        self.expect("run", "#!/bin/sh\n", "run: no line 'SPDX")
+
+
+class DocumentRule(TreeTest):
+    def problems(self, text):
+        self.write("src/a.cpp", SPDX)
+        binary = self.write("bin/welkin", FAKE_WELKIN)
+        binary.chmod(0o755)
+        self.write("README.md", text)
+        return self.run_check("check_docs.py", str(binary))
+
+    def test_missing_path(self):
+        self.assertIn("no such path: src/b.cpp", self.problems("see `src/b.cpp`")[1])
+
+    def test_missing_link(self):
+        self.assertIn("no such path: docs/none.md", self.problems("[x](docs/none.md#part)")[1])
+
+    def test_unknown_verb(self):
+        self.assertIn("no such verb: welkin fly", self.problems("```\nwelkin fly --high\n```")[1])
+
+    def test_unknown_flag_of_a_verb(self):
+        self.assertIn("welkin train has no flag --speed", self.problems("```\nX=1 build/release/welkin train \\\n  --speed 3\n```")[1])
+
+    def test_unknown_flag_in_running_text(self):
+        self.assertIn("no verb has the flag --speed", self.problems("use `--speed`")[1])
+
+    def test_switches_and_kinds_of_a_verb(self):
+        self.assertEqual(self.problems("`--no-config`, `welkin data simulate box --edge 8`")[0], 0)
+        self.assertIn("welkin data simulate has no flag --no-edge", self.problems("`welkin data simulate box --no-edge`")[1])
+
+    def test_good_document(self):
+        code, output = self.problems("`src/a.cpp`, `bs/64`, `welkin data`:\n```\nwelkin --plugin l.so train --config short  # --not a flag\n```\n")
+        self.assertEqual(code, 0, output)
+
+
+class TestSummary(unittest.TestCase):
+    CTEST = '<testsuite><testcase name="unit_core" status="{}" time="1"><system-out>{}</system-out></testcase></testsuite>'
+    RAN = '<testcase name="ran" status="run" classname="A"/>'
+    SKIPPED = '<testcase name="left" status="run" classname="A"><skipped message="file:1&#10;no data here"/></testcase>'
+    FAILED = '<testcase name="bad" status="run" classname="A"><failure message="1 is not 2"/></testcase>'
+
+    def summarise(self, status, cases=None, output=""):
+        folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, folder)
+        (folder / "ctest-unit.xml").write_text(self.CTEST.format(status, output))
+        if cases is not None:
+            (folder / "unit_core.xml").write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+        done = subprocess.run([sys.executable, TOOLS / "test_summary.py", folder, "unit"], capture_output=True, text=True)
+        return done.returncode, done.stdout
+
+    def test_passed_with_a_skip_and_its_reason(self):
+        code, output = self.summarise("run", self.RAN + self.SKIPPED)
+        self.assertEqual(code, 0, output)
+        self.assertIn("skipped [unit] A.left: no data here", output)
+
+    def test_all_skipped_fails(self):
+        code, output = self.summarise("run", self.SKIPPED)
+        self.assertEqual((code, "no test ran, all were skipped" in output), (1, True), output)
+
+    def test_failure_is_named(self):
+        code, output = self.summarise("fail", self.RAN + self.FAILED)
+        self.assertEqual((code, "FAILED  [unit] A.bad" in output), (1, True), output)
+
+    def test_program_that_died_without_a_report_fails(self):
+        self.assertEqual(self.summarise("fail")[0], 1)
+
+    def test_program_that_died_after_its_report_fails(self):
+        self.assertEqual(self.summarise("fail", self.RAN)[0], 1)
+
+    def test_skipped_script_gives_its_last_line(self):
+        code, output = self.summarise("notrun", output="one&#10;no shared data")
+        self.assertEqual((code, "skipped [unit] unit_core: no shared data" in output), (1, True), output)
+
+    def test_label_without_tests_fails(self):
+        done = subprocess.run([sys.executable, TOOLS / "test_summary.py", tempfile.gettempdir(), "nolabel"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, "no test ran, it has none" in done.stdout), (1, True), done.stdout)
+
+
+class NamingRule(unittest.TestCase):
+    def test_every_bad_name_is_found(self):
+        program = shutil.which("clang-tidy-14") or shutil.which("clang-tidy")
+        if program is None:
+            self.skipTest("clang-tidy is not installed")
+        source = TOOLS / "bad_files" / "naming.cpp"
+        output = subprocess.run([program, "--quiet", source, "--", "-std=c++20"], capture_output=True, text=True).stdout
+        found = set(re.findall(r"'((?:bad|Bad)\w+)' \[readability-identifier-naming", output))
+        self.assertEqual(found, set(re.findall(r"\b((?:bad_|bad[A-Z]|Bad)\w+)", source.read_text().split("\nnamespace", 1)[1])) | {"BadNamespace"})
+
+
+if __name__ == "__main__":
+    unittest.main()
