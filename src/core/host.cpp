@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/host.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iomanip>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace welkin {
+namespace {
+
+int affinity_cores() {
+  // The kernel refuses a mask that is smaller than its own: grow until it fits (cpu_set_t stops at 1024 cores).
+  for (int cores = CPU_SETSIZE; cores <= (1 << 20); cores *= 2) {
+    std::vector<cpu_set_t> masks(CPU_ALLOC_SIZE(cores) / sizeof(cpu_set_t));
+    const size_t num_bytes = masks.size() * sizeof(cpu_set_t);
+    if (sched_getaffinity(0, num_bytes, masks.data()) == 0) return CPU_COUNT_S(num_bytes, masks.data());
+  }
+  return static_cast<int>(std::thread::hardware_concurrency());
+}
+
+// cgroup v2: "<quota> <period>" in microseconds, or "max <period>".
+int quota_cores() {
+  double quota = 0;
+  double period = 0;
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  if (!(file >> quota >> period) || quota <= 0 || period <= 0) return INT_MAX;
+  return static_cast<int>(std::min(std::ceil(quota / period), 1e6));
+}
+
+}  // namespace
+
+int usable_cores() { return std::max(1, std::min(affinity_cores(), quota_cores())); }
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "localhost";
+  return name.data();
+}
+
+uint64_t resident_bytes() {
+  uint64_t total_pages = 0;
+  uint64_t resident_pages = 0;
+  std::ifstream("/proc/self/statm") >> total_pages >> resident_pages;
+  return resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+uint64_t peak_resident_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+std::string format_bytes(uint64_t bytes) {
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  constexpr std::array<const char*, 7> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  while (value >= 1023.5 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(value < 99.95 ? 1 : 0) << value << ' ' << kUnits[unit];
+  return out.str();
+}
+
+}  // namespace welkin

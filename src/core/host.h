@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts about the machine and this process, for logs and defaults.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace welkin {
+
+// Cores that this process may use: its affinity mask, further limited by a cgroup's CPU quota (rounded up). At least 1.
+int usable_cores();
+
+std::string host_name();
+
+// Resident memory of this process, now and at its highest.
+uint64_t resident_bytes();
+uint64_t peak_resident_bytes();
+
+// "12.3 GiB", "640 KiB", "17 B".
+std::string format_bytes(uint64_t bytes);
+
+}  // namespace welkin

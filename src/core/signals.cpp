@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/signals.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+
+#include "core/error.h"
+
+namespace welkin {
+namespace {
+
+// A handler gets no argument of ours, so its state has to be static. Lock-free atomics are safe inside it.
+struct SignalState {
+  std::atomic<bool> watched{false};
+  std::atomic<int> received{0};
+  std::atomic<int64_t> first_at_ns{0};
+};
+static_assert(std::atomic<int64_t>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+SignalState signal_state;
+
+constexpr int64_t kSameEventNs = 100'000'000;
+
+int64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+extern "C" void welkin_on_interrupt(int number) {
+  const int64_t now = monotonic_ns();
+  int64_t first = 0;
+  if (signal_state.first_at_ns.compare_exchange_strong(first, now)) {
+    signal_state.received = number;
+  } else if (now - first > kSameEventNs) {
+    _exit(static_cast<int>(ExitCode::Interrupted));
+  }
+}
+
+}  // namespace
+
+InterruptWatch::InterruptWatch() {
+  WELKIN_CHECK(!signal_state.watched.exchange(true), "two interrupt watches at once");
+  signal_state.received = 0;
+  signal_state.first_at_ns = 0;
+  struct sigaction action {};
+  action.sa_handler = welkin_on_interrupt;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;  // reads and writes in progress go on: the step is to finish
+  sigaction(SIGINT, &action, &former_int_);
+  sigaction(SIGTERM, &action, &former_term_);
+}
+
+InterruptWatch::~InterruptWatch() {
+  sigaction(SIGINT, &former_int_, nullptr);
+  sigaction(SIGTERM, &former_term_, nullptr);
+  signal_state.watched = false;
+}
+
+int InterruptWatch::signal_number() const { return signal_state.received.load(std::memory_order_relaxed); }
+
+}  // namespace welkin

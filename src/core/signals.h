@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// SIGINT and SIGTERM as a wish: the first is a flag that the trainer polls between steps, the second ends the process with 130 at
+// once.
+#pragma once
+
+#include <csignal>
+
+namespace welkin {
+
+// Installs the handlers while it lives and puts the former ones back. At most one lives at a time; whoever runs the verb makes it
+// and passes it down. A signal that repeats within 100 ms counts once: the terminal and a launcher often both deliver the same
+// Ctrl-C.
+class InterruptWatch {
+ public:
+  InterruptWatch();
+  ~InterruptWatch();
+  InterruptWatch(const InterruptWatch&) = delete;
+  InterruptWatch& operator=(const InterruptWatch&) = delete;
+
+  bool requested() const { return signal_number() != 0; }
+  int signal_number() const;  // SIGINT or SIGTERM, 0 before the first
+
+ private:
+  struct sigaction former_int_ {};
+  struct sigaction former_term_ {};
+};
+
+}  // namespace welkin

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/signals.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "core/error.h"
+
+namespace welkin {
+namespace {
+
+TEST(InterruptWatch, TheFirstSignalSetsTheFlag) {
+  const InterruptWatch watch;
+  EXPECT_FALSE(watch.requested());
+  raise(SIGTERM);
+  EXPECT_EQ(watch.signal_number(), SIGTERM);
+}
+
+TEST(InterruptWatch, TheSameEventTwiceCountsOnce) {
+  const InterruptWatch watch;
+  raise(SIGINT);
+  raise(SIGTERM);
+  EXPECT_EQ(watch.signal_number(), SIGINT);
+}
+
+TEST(InterruptWatch, ANewWatchStartsAfresh) {
+  {
+    const InterruptWatch watch;
+    raise(SIGINT);
+  }
+  const InterruptWatch watch;
+  EXPECT_FALSE(watch.requested());
+}
+
+TEST(InterruptWatch, TwoAtOnceAreABug) {
+  const InterruptWatch watch;
+  EXPECT_THROW(InterruptWatch(), InternalError);
+}
+
+TEST(InterruptWatch, ItPutsTheFormerHandlersBack) {
+  std::signal(SIGINT, SIG_IGN);
+  { const InterruptWatch watch; }
+  EXPECT_EQ(std::signal(SIGINT, SIG_DFL), SIG_IGN);
+}
+
+TEST(InterruptWatchDeathTest, TheSecondSignalEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        const InterruptWatch watch;
+        raise(SIGINT);
+        std::this_thread::sleep_for(std::chrono::milliseconds(150));
+        raise(SIGINT);
+      },
+      testing::ExitedWithCode(130), "");
+}
+
+}  // namespace
+}  // namespace welkin
