@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The box that names the curves of a plot.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "observe/image/raster.h"
+
+namespace welkin::observe::image {
+
+struct LegendRow {
+  std::string label;
+  Color color;
+};
+
+// In the corner of `inside` with the fewest pixels that are neither white nor grid; nothing without rows.
+void draw_legend(Raster& raster, const Rect& inside, const std::vector<LegendRow>& rows);
+
+}  // namespace welkin::observe::image
