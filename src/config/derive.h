@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completes a draft: what follows from other values (model and data set from the tutorial, names that may be empty), synonyms,
+// batch sizes, paths.
+#pragma once
+
+#include <cstdint>
+
+#include "config/draft.h"
+
+namespace welkin::config {
+
+// Everything below, in the order in which it depends on each other. Adds problems for contradictions between synonyms.
+void derive(Draft& draft, int64_t world_size);
+
+// model, dataset, qkv, loss, betas, schedule, data_loader_config, folder_rule, where they are not given.
+void derive_defaults(Draft& draft);
+// lr and start_lr, tensor_parallel and row_parallel_size, amp_mode and enable_amp, num_epochs and num_iters: the one given later
+// holds for both.
+void settle_synonyms(Draft& draft);
+// global_batch_size from local_batch_size or the reverse.
+void settle_batch(Draft& draft, int64_t world_size);
+// data_root and log_root for the prefixes /data and /logs; use_cache. Doing it twice changes nothing.
+void rebind_paths(Draft& draft);
+
+}  // namespace welkin::config

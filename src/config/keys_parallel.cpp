@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of the components `switches` and `parallel`.
+#include "config/key.h"
+
+namespace welkin::config {
+namespace {
+
+template <auto... Members>
+constexpr auto kSwitches = &member<&RunConfig::switches, Members...>;
+template <auto... Members>
+constexpr auto kParallel = &member<&RunConfig::parallel, Members...>;
+
+using S = SwitchConfig;
+using P = ParallelConfig;
+
+std::vector<Key> switch_keys() {
+  return {
+      {.flat = "enable_jit",
+       .path = "switches.enable_jit",
+       .field = kSwitches<&S::enable_jit>,
+       .summary = "the tutorials' scripting or compiling, a hint (docs/switches.md)",
+       .tutorials = kAllTutorials,
+       .is_flag = true,
+       .flag_tutorials = kAllTutorials},
+      {.flat = "enable_apex",
+       .path = "switches.enable_apex",
+       .field = kSwitches<&S::enable_apex>,
+       .summary = "the tutorials' APEX optimizer, a hint",
+       .tutorials = kUnetTutorials | kSc23,
+       .is_flag = true,
+       .flag_tutorials = kUnetTutorials},
+      {.flat = "enable_fused",
+       .path = "switches.enable_fused",
+       .field = kSwitches<&S::enable_fused>,
+       .summary = "the tutorials' fused Adam, a hint",
+       .tutorials = kSc23,
+       .is_flag = true,
+       .flag_tutorials = kSc23},
+      {.flat = "enable_benchy",
+       .path = "switches.enable_benchy",
+       .field = kSwitches<&S::enable_benchy>,
+       .summary = "the tutorials' measuring loaders, a hint",
+       .tutorials = kUnetTutorials,
+       .is_flag = true,
+       .flag_tutorials = kUnetTutorials},
+      {.flat = "enable_manual_profiling",
+       .path = "switches.enable_manual_profiling",
+       .field = kSwitches<&S::enable_manual_profiling>,
+       .summary = "the tutorials' profiler ranges and window, a hint; not together with enable_benchy",
+       .is_flag = true,
+       .flag_tutorials = kUnetTutorials,
+       .free = true},
+  };
+}
+
+std::vector<Key> mesh_keys() {
+  return {
+      {.flat = "tensor_parallel",
+       .path = "parallel.tensor_parallel",
+       .field = kParallel<&P::tensor_parallel>,
+       .summary = "ranks that share the weights of a layer (tp)",
+       .unit = "ranks",
+       .range = between(1, 1 << 20),
+       .is_flag = true,
+       .flag_tutorials = kDl25,
+       .free = true},
+      {.flat = "context_parallel",
+       .path = "parallel.context_parallel",
+       .field = kParallel<&P::context_parallel>,
+       .summary = "ranks that share the tokens of a sample (cp)",
+       .unit = "ranks",
+       .range = between(1, 1 << 20),
+       .is_flag = true,
+       .flag_tutorials = kDl25,
+       .free = true},
+      {.flat = "row_parallel_size",
+       .path = "parallel.row_parallel_size",
+       .field = kParallel<&P::row_parallel_size>,
+       .summary = "SC23's name of tensor_parallel",
+       .unit = "ranks",
+       .range = between(1, 1 << 20),
+       .is_flag = true,
+       .flag_tutorials = kSc23,
+       .free = true},
+      {.flat = "col_parallel_size",
+       .path = "parallel.col_parallel_size",
+       .field = kParallel<&P::col_parallel_size>,
+       .summary = "must be 1, as in SC23",
+       .unit = "ranks",
+       .range = between(1, 1),
+       .is_flag = true,
+       .flag_tutorials = kSc23,
+       .free = true},
+      {.flat = "parallel_order",
+       .path = "parallel.parallel_order",
+       .field = kParallel<&P::parallel_order>,
+       .summary = "order of the mesh's axes over the ranks, left = fastest",
+       .is_flag = true,
+       .flag_tutorials = kDl25,
+       .free = true},
+  };
+}
+
+std::vector<Key> replica_keys() {
+  return {
+      {.flat = "noddp",
+       .path = "parallel.noddp",
+       .field = kParallel<&P::noddp>,
+       .summary = "no gradient exchange between data-parallel ranks: for measuring only",
+       .is_flag = true,
+       .flag_tutorials = kSc21 | kSc22 | kSc23},
+      {.flat = "disable_broadcast_buffers",
+       .path = "parallel.disable_broadcast_buffers",
+       .field = kParallel<&P::disable_broadcast_buffers>,
+       .summary = "gradients are views of the buckets, and buffers (there are none) are not broadcast",
+       .is_flag = true,
+       .flag_tutorials = kSc21 | kSc22 | kSc23,
+       .free = true},
+      {.flat = "bucket_cap_mb",
+       .path = "parallel.bucket_cap_mb",
+       .field = kParallel<&P::bucket_cap_mb>,
+       .summary = "size of a bucket of gradients",
+       .unit = "MB",
+       .range = between(1, 1 << 20),
+       .is_flag = true,
+       .flag_tutorials = kSc21 | kSc22 | kSc23,
+       .free = true},
+      {.flat = "wireup_info",
+       .path = "parallel.wireup_info",
+       .field = kParallel<&P::wireup_info>,
+       .summary = "SC23's source of rank and size; here they are discovered",
+       .choices = "env|mpi",
+       .tutorials = kVitTutorials,
+       .inert = true,
+       .free = true},
+      {.flat = "wireup_store",
+       .path = "parallel.wireup_store",
+       .field = kParallel<&P::wireup_store>,
+       .summary = "SC23's rendezvous; here it is chosen by the launcher",
+       .choices = "tcp|file|none",
+       .tutorials = kVitTutorials,
+       .inert = true,
+       .free = true},
+  };
+}
+
+}  // namespace
+
+std::vector<Key> parallel_keys() {
+  std::vector<Key> rows = switch_keys();
+  for (const auto& more : {mesh_keys(), replica_keys()}) rows.insert(rows.end(), more.begin(), more.end());
+  return rows;
+}
+
+}  // namespace welkin::config

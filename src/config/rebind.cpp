@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tutorials' files name /data and /logs, which exist only through container binds: --data_root and --log_root say what these
+// stand for.
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "config/derive.h"
+#include "config/key.h"
+
+namespace welkin::config {
+namespace {
+
+bool lies_under(std::string_view path, std::string_view root) {
+  return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/' || root.ends_with('/'));
+}
+
+// A path that lies under the new root already has been rebound before.
+std::string rebound(const std::string& path, std::string_view prefix, std::string root) {
+  while (root.size() > 1 && root.back() == '/') root.pop_back();
+  if (root == prefix || lies_under(path, root) || !lies_under(path, prefix)) return path;
+  return root + path.substr(prefix.size());
+}
+
+void rebind(Draft& draft, const Key& key) {
+  const bool is_data = key.root == "data";
+  const std::string& root = is_data ? draft.config.data.data_root : draft.config.output.log_root;
+  const std::string_view prefix = is_data ? "/data" : "/logs";
+  if (const auto* text = std::get_if<Accessor<std::string>>(&key.field)) {
+    std::string& path = (*text)(draft.config);
+    path = rebound(path, prefix, root);
+  } else if (const auto* optional = std::get_if<Accessor<std::optional<std::string>>>(&key.field)) {
+    auto& path = (*optional)(draft.config);
+    if (path) path = rebound(*path, prefix, root);
+  }
+}
+
+void apply_cache(DataConfig& data) {
+  if (!data.use_cache) return;
+  for (std::string* path : {&data.train_path, &data.val_path}) {
+    if (!path->empty()) *path = (std::filesystem::path(*data.use_cache) / std::filesystem::path(*path).filename()).string();
+  }
+}
+
+}  // namespace
+
+void rebind_paths(Draft& draft) {
+  for (const Key& key : schema()) {
+    if (!key.root.empty()) rebind(draft, key);
+  }
+  apply_cache(draft.config.data);
+}
+
+}  // namespace welkin::config

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/same_run.h"
+
+#include <vector>
+
+#include "config/key.h"
+#include "config/value.h"
+#include "core/text.h"
+
+namespace welkin::config {
+namespace {
+
+// A path below data_root means the same file where data_root is another folder.
+std::string comparable(const RunConfig& config, const Key& key) {
+  std::string text = value_text(config, key);
+  if (key.root != "data") return text;
+  const std::string& root = config.data.data_root;
+  const size_t at = text.find(root);
+  return at == std::string::npos || at > 1 ? text : text.replace(at, root.size(), "/data");
+}
+
+bool same_options(const RunConfig& a, const RunConfig& b, std::vector<std::string>& differences) {
+  if (a.options == b.options) return true;
+  differences.emplace_back("options");
+  return false;
+}
+
+}  // namespace
+
+bool same_run(const RunConfig& a, const RunConfig& b, std::string* difference) {
+  constexpr size_t kShown = 4;
+  std::vector<std::string> differences;
+  for (const Key& key : schema()) {
+    if (key.free || (!has_effect(key, a) && !has_effect(key, b))) continue;
+    const std::string one = comparable(a, key);
+    const std::string other = comparable(b, key);
+    if (one != other) differences.push_back(cat(key.flat, "=", one, " and ", other));
+  }
+  same_options(a, b, differences);
+  if (differences.size() > kShown) {
+    const size_t more = differences.size() - kShown;
+    differences.resize(kShown);
+    differences.push_back(cat(more, " more"));
+  }
+  if (difference != nullptr) *difference = join(differences, ", ");
+  return differences.empty();
+}
+
+}  // namespace welkin::config

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/switches.h"
+
+#include "config/key.h"
+#include "config/value.h"
+#include "core/text.h"
+
+namespace welkin::config {
+namespace {
+
+std::vector<SwitchMeaning> speed_rows() {
+  return {
+      {"enable_jit", "on", "nothing to compile: operators are native code already, with the same results as off",
+       "nothing to compile: operators are native code already, with the same results as off"},
+      {"enable_jit", "off", "the same program", "the same program"},
+      {"enable_apex", "on", "the optimizer is one fused update in any case; APEX is a CUDA library and has no part on a CPU",
+       "the optimizer is one fused update in any case; APEX itself is not used"},
+      {"enable_apex", "off", "the same program", "the same program"},
+      {"enable_fused", "on", "the optimizer is one fused update in any case", "the optimizer is one fused update in any case"},
+      {"enable_fused", "off", "the same program", "the same program"},
+  };
+}
+
+std::vector<SwitchMeaning> precision_rows() {
+  return {
+      {"enable_amp", "on", "amp_mode fp16 where amp_mode is not given", "amp_mode fp16 where amp_mode is not given"},
+      {"enable_amp", "off", "fp32", "fp32"},
+      {"amp_mode", "none", "fp32, whatever the file says", "fp32, whatever the file says"},
+      {"amp_mode", "fp16",
+       "fp16 autocast with a loss scaler; it works, but CPUs have no fast fp16 products: bf16 is the mode for a CPU",
+       "fp16 autocast with a loss scaler"},
+      {"amp_mode", "bf16", "bf16 autocast, fp32 master weights, no scaler; fast where the CPU has AVX512-BF16 or AMX",
+       "bf16 autocast, fp32 master weights, no scaler"},
+  };
+}
+
+std::vector<SwitchMeaning> loader_rows() {
+  return {
+      {"data_loader_config", "lowmem", "crops are read from the HDF5 boxes when they are needed, by num_data_workers threads",
+       "the same, then one copy to the GPU"},
+      {"data_loader_config", "inmem", "both boxes are read whole into memory before the first step",
+       "the same, then one copy to the GPU"},
+      {"data_loader_config", "dali-lowmem",
+       "crops are read from the npy files; there is no GPU part on a CPU: rotation runs on the CPU",
+       "crops are read from the npy files; rotation runs on the GPU, DALI itself is not used"},
+      {"data_loader_config", "synthetic", "standard-normal samples, no files", "standard-normal samples, no files"},
+      {"data_loader_config", "pytorch", "time steps are read from the yearly HDF5 files by num_data_workers threads",
+       "the same, then one copy to the GPU"},
+      {"data_loader_config", "dali", "read like pytorch; there is no GPU part on a CPU: normalisation runs on the CPU",
+       "read like pytorch; normalisation runs on the GPU, DALI itself is not used"},
+  };
+}
+
+std::vector<SwitchMeaning> measuring_rows() {
+  return {
+      {"enable_benchy", "on", "no effect: there are no benchy loaders, the run trains and validates as usual",
+       "no effect: there are no benchy loaders, the run trains and validates as usual"},
+      {"enable_benchy", "off", "the same program", "the same program"},
+      {"enable_manual_profiling", "on", "no effect: NVTX ranges and the profiler's window have no part on a CPU",
+       "no effect: NVTX ranges and the profiler's window are not built in"},
+      {"enable_manual_profiling", "off", "the same program", "the same program"},
+      {"noddp", "on", "no gradient exchange between processes: each trains its own weights, for measuring only",
+       "no gradient exchange between processes: each trains its own weights, for measuring only"},
+      {"noddp", "off", "gradients are averaged over the data-parallel processes",
+       "gradients are averaged over the data-parallel processes"},
+  };
+}
+
+std::string switch_value(const RunConfig& config, const Key& key) {
+  if (is_switch(key)) return value_text(config, key) == "true" ? "on" : "off";
+  return value_text(config, key);
+}
+
+}  // namespace
+
+const std::vector<SwitchMeaning>& switch_meanings() {
+  static const std::vector<SwitchMeaning> rows = [] {
+    std::vector<SwitchMeaning> all = speed_rows();
+    for (const auto& more : {precision_rows(), loader_rows(), measuring_rows()}) all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }();
+  return rows;
+}
+
+std::vector<std::string> switch_notes(const RunConfig& config, DeviceKind device) {
+  std::vector<std::string> notes;
+  for (const SwitchMeaning& row : switch_meanings()) {
+    const bool is_resting =
+        row.value == "off" || row.value == "none" || row.name == "enable_amp";  // enable_amp speaks through amp_mode
+    if (is_resting || switch_value(config, *find_key(row.name)) != row.value) continue;
+    notes.push_back(cat(row.name, " ", row.value, ": ", device == DeviceKind::Cpu ? row.cpu : row.gpu));
+  }
+  return notes;
+}
+
+std::string switch_table_markdown() {
+  std::string text = "| switch | value | on a CPU | on a GPU |\n| --- | --- | --- | --- |\n";
+  for (const SwitchMeaning& row : switch_meanings())
+    text += cat("| `", row.name, "` | ", row.value, " | ", row.cpu, " | ", row.gpu, " |\n");
+  return text;
+}
+
+}  // namespace welkin::config
