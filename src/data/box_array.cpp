@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/box_array.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <span>
+
+#include "core/checked.h"
+#include "core/host.h"
+#include "core/philox.h"
+#include "core/text.h"
+#include "core/thread_pool.h"
+#include "data/hdf5_file.h"
+#include "data/npy_file.h"
+#include "data/strided_copy.h"
+
+namespace welkin::data {
+namespace {
+
+using Strides = std::array<int64_t, 4>;  // channel, then the box's axes
+
+Strides channel_first(const BoxShape& shape) {
+  const auto& n = shape.extent;
+  return {n[0] * n[1] * n[2], n[1] * n[2], n[2], 1};
+}
+
+int64_t num_values(const BoxShape& shape) {
+  const std::array<int64_t, 4> sizes{shape.channels, shape.extent[0], shape.extent[1], shape.extent[2]};
+  return checked_product(sizes, [&] {
+    throw DataError("data", cat("a box that no machine can hold: channels=", shape.channels, ", edge=", shape.extent[0]),
+                    "Check box_size");
+  });
+}
+
+// Channels that are read from one after another become one block.
+int64_t run_length(const BoxPiece& piece, int64_t channel) {
+  int64_t end = channel + 1;
+  while (end < piece.num_channels && piece.channels[end] == piece.channels[end - 1] + 1) ++end;
+  return end - channel;
+}
+
+// Copies from an array at `base` whose strides are `stride`.
+void copy_piece(const float* base, const Strides& stride, const BoxPiece& piece) {
+  for (int64_t c = 0; c < piece.num_channels;) {
+    const int64_t count = run_length(piece, c);
+    StridedBlock block;
+    block.from = base + piece.channels[c] * stride[0];
+    block.to = piece.to + c * piece.to_stride[0];
+    block.to_stride = piece.to_stride;
+    block.from_stride[0] = stride[0];
+    block.extent[0] = count;
+    for (size_t a = 0; a < 3; ++a) {
+      const auto axis = static_cast<size_t>(piece.turn.axis[a]);
+      block.from += piece.first[axis] * stride[axis + 1];
+      block.from_stride[a + 1] = piece.turn.flip[a] ? -stride[axis + 1] : stride[axis + 1];
+      block.extent[a + 1] = piece.extent[a];
+    }
+    copy_strided(block);
+    c += count;
+  }
+}
+
+class MappedBox : public BoxArray {
+ public:
+  MappedBox(const BoxShape& shape, std::shared_ptr<const WatchedFile> file, uint64_t offset, const Strides& stride)
+      : BoxArray(shape), file_(std::move(file)), offset_(offset), stride_(stride) {
+    const auto bytes = static_cast<uint64_t>(num_values(shape)) * sizeof(float);
+    if (offset <= file_->size() && bytes <= file_->size() - offset) return;
+    throw DataError("data",
+                    cat("the file is truncated: path=", file_->path().string(), ", bytes_needed=", offset + bytes,
+                        ", bytes_found=", file_->size()),
+                    "Copy or make it again");
+  }
+
+  void read(const BoxPiece& piece) const override {
+    file_->copy([&](const std::byte* file) { copy_piece(reinterpret_cast<const float*>(file + offset_), stride_, piece); });
+  }
+
+ private:
+  std::shared_ptr<const WatchedFile> file_;
+  uint64_t offset_;  // a multiple of 4
+  Strides stride_;
+};
+
+class MemoryBox : public BoxArray {
+ public:
+  MemoryBox(const BoxShape& shape, std::vector<float> values)
+      : BoxArray(shape), values_(std::move(values)), stride_(channel_first(shape)) {
+    WELKIN_CHECK(static_cast<int64_t>(values_.size()) == num_values(shape), "the values do not fill the box");
+  }
+  void read(const BoxPiece& piece) const override { copy_piece(values_.data(), stride_, piece); }
+
+ private:
+  std::vector<float> values_;
+  Strides stride_;
+};
+
+// Reads the piece unturned through HDF5, then turns it.
+class Hdf5Box : public BoxArray {
+ public:
+  Hdf5Box(const BoxShape& shape, Hdf5File file, std::string dataset)
+      : BoxArray(shape), file_(std::move(file)), dataset_(std::move(dataset)) {}
+
+  void read(const BoxPiece& piece) const override {
+    BoxShape cut{piece.num_channels, {}};
+    Extents begin{0, 0, 0, 0}, extent{1, 0, 0, 0};
+    BoxPiece inner = piece;
+    for (size_t a = 0; a < 3; ++a) {
+      const auto axis = static_cast<size_t>(piece.turn.axis[a]);
+      cut.extent[axis] = extent[axis + 1] = piece.extent[a];
+      begin[axis + 1] = piece.turn.flip[a] ? piece.first[axis] - piece.extent[a] + 1 : piece.first[axis];
+      inner.first[axis] = piece.turn.flip[a] ? piece.extent[a] - 1 : 0;
+    }
+    std::vector<float> values(static_cast<size_t>(num_values(cut)));
+    const Strides stride = channel_first(cut);
+    std::vector<int64_t> order;
+    for (int64_t c = 0; c < piece.num_channels; ++c) {
+      begin[0] = piece.channels[c];
+      file_.read(dataset_, begin, extent,
+                 std::span(values).subspan(static_cast<size_t>(c * stride[0]), static_cast<size_t>(stride[0])));
+      order.push_back(c);
+    }
+    inner.channels = order.data();
+    copy_piece(values.data(), stride, inner);
+  }
+
+ private:
+  Hdf5File file_;
+  std::string dataset_;
+};
+
+void check_memory(const BoxShape& shape) {
+  const auto bytes = static_cast<uint64_t>(num_values(shape)) * sizeof(float);
+  const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  if (bytes < machine / 10 * 9) return;
+  throw DataError("data",
+                  cat("the box does not fit in memory: needed=", format_bytes(bytes), ", machine=", format_bytes(machine)),
+                  "Use data_loader_config=lowmem, or a smaller box_size");
+}
+
+[[noreturn]] void refuse_rank(const std::filesystem::path& path, const std::string& dataset, const std::vector<int64_t>& shape,
+                              std::string_view wanted) {
+  const std::string name = dataset.empty() ? "" : cat(", dataset=", dataset);
+  throw DataError("data", cat("a box of wrong shape: path=", path.string(), name, ", shape=(", join(shape, ", "), ")"),
+                  cat("Give an array ", wanted));
+}
+
+}  // namespace
+
+BoxArrayPtr open_hdf5_box(const std::filesystem::path& path, const std::string& dataset) {
+  Hdf5File file = Hdf5File::open(path);
+  const Hdf5Dataset facts = file.dataset(dataset);
+  if (facts.shape.size() != 4 || std::ranges::count(facts.shape, 0) > 0) refuse_rank(path, dataset, facts.shape, "(C, D, H, W)");
+  if (!facts.is_number) {
+    throw DataError("data",
+                    cat("a box that holds no numbers: path=", path.string(), ", dataset=", dataset, ", dtype=", facts.dtype),
+                    "Store it as float32");
+  }
+  const BoxShape shape{facts.shape[0], {facts.shape[1], facts.shape[2], facts.shape[3]}};
+  if (facts.is_float32_le && facts.offset && *facts.offset % sizeof(float) == 0) {
+    return std::make_shared<MappedBox>(shape, std::make_shared<WatchedFile>(path), *facts.offset, channel_first(shape));
+  }
+  return std::make_shared<Hdf5Box>(shape, std::move(file), dataset);
+}
+
+BoxArrayPtr open_npy_box(const std::filesystem::path& path) {
+  const NpyFile file(path);
+  const NpyHeader& header = file.header();
+  const auto& n = header.shape;
+  if (n.size() != 4 || std::ranges::count(n, 0) > 0) refuse_rank(path, "", n, "(D, H, W, C)");
+  if (!header.is_float32_le() || header.data_offset % sizeof(float) != 0) {
+    throw DataError("data",
+                    cat("a box of another type than float32: path=", path.string(), ", dtype=", dtype_name(header.dtype),
+                        header.big_endian ? " big-endian" : ""),
+                    "Convert it: numpy.save(path, numpy.load(path).astype('<f4'))");
+  }
+  const BoxShape shape{n[3], {n[0], n[1], n[2]}};
+  const Strides c_order{1, n[1] * n[2] * n[3], n[2] * n[3], n[3]};
+  const Strides fortran{n[0] * n[1] * n[2], 1, n[0], n[0] * n[1]};
+  return std::make_shared<MappedBox>(shape, file.shared_file(), header.data_offset, header.fortran_order ? fortran : c_order);
+}
+
+BoxArrayPtr make_box(const BoxShape& shape, std::vector<float> values) {
+  return std::make_shared<MemoryBox>(shape, std::move(values));
+}
+
+BoxArrayPtr load_box(const BoxArray& box) {
+  const BoxShape& shape = box.shape();
+  check_memory(shape);
+  std::vector<float> values(static_cast<size_t>(num_values(shape)));
+  const Strides stride = channel_first(shape);
+  for (int64_t c = 0; c < shape.channels; ++c) {
+    for (int64_t d = 0; d < shape.extent[0]; ++d) {
+      box.read({.first = {d, 0, 0},
+                .extent = {1, shape.extent[1], shape.extent[2]},
+                .turn = {},
+                .channels = &c,
+                .num_channels = 1,
+                .to = values.data() + c * stride[0] + d * stride[1],
+                .to_stride = stride});
+    }
+  }
+  return make_box(shape, std::move(values));
+}
+
+BoxArrayPtr make_normal_box(const BoxShape& shape, uint64_t seed) {
+  check_memory(shape);
+  std::vector<float> values(static_cast<size_t>(num_values(shape)));
+  const uint64_t key = stream_key(seed, "synthetic box");
+  constexpr int64_t kPieceBlocks = 1 << 16;
+  const auto blocks = static_cast<int64_t>((values.size() + 3) / 4);
+  ThreadPool pool({.num_threads = usable_cores(), .name = "synthetic"});
+  pool.parallel_for((blocks + kPieceBlocks - 1) / kPieceBlocks, [&](int64_t piece) {
+    for (int64_t b = piece * kPieceBlocks; b < std::min(blocks, (piece + 1) * kPieceBlocks); ++b) {
+      const PhiloxBlock words = philox(key, 0, static_cast<uint64_t>(b));
+      const auto low = normal_pair(words[0], words[1]), high = normal_pair(words[2], words[3]);
+      const std::array<double, 4> normals{low[0], low[1], high[0], high[1]};
+      const auto first = static_cast<size_t>(b) * 4;
+      for (size_t i = 0; i < std::min<size_t>(4, values.size() - first); ++i) values[first + i] = static_cast<float>(normals[i]);
+    }
+  });
+  return make_box(shape, std::move(values));
+}
+
+}  // namespace welkin::data

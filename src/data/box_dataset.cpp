@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/box_dataset.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "core/error.h"
+#include "core/philox.h"
+#include "core/text.h"
+
+namespace welkin::data {
+namespace {
+
+std::string extent_text(const std::array<int64_t, 3>& extent) { return cat("(", join(extent, ", "), ")"); }
+
+void check_vectors(const std::vector<int64_t>& vectors, int64_t channels, const std::string& source) {
+  const bool in_range = std::ranges::all_of(vectors, [&](int64_t channel) { return channel >= 0 && channel < channels; });
+  if (vectors.size() % 3 == 0 && in_range) return;
+  throw DataError(
+      "data",
+      cat("vector channels that the box does not have: source=", source, ", channels_of_vectors=[", join(vectors, ", "),
+          "], channels=", channels),
+      "Give vector_channels_in and vector_channels_out as triples of channel numbers, components along axes 0, 1 and 2");
+}
+
+int64_t used_channels(const BoxArray& box, int64_t wanted, const std::string& source) {
+  const int64_t held = box.shape().channels;
+  if (wanted <= held) return wanted == 0 ? held : wanted;
+  throw DataError("data", cat("the box has too few channels: source=", source, ", channels=", held, ", wanted=", wanted),
+                  "Set N_in_channels and N_out_channels to what the file holds");
+}
+
+std::vector<std::string> channel_names_or_numbers(std::vector<std::string> names, int64_t count, std::string_view prefix) {
+  for (auto c = static_cast<int64_t>(names.size()); c < count; ++c) names.push_back(cat(prefix, c));
+  names.resize(static_cast<size_t>(count));
+  return names;
+}
+
+ArraySpec box_array_spec(int64_t count, int64_t crop, const std::vector<std::string>& names,
+                         const std::vector<std::string>& units, std::string_view prefix) {
+  ArraySpec spec;
+  spec.channels = channel_names_or_numbers(names, count, prefix);
+  spec.units = units;
+  spec.units.resize(static_cast<size_t>(count));
+  spec.shape = {count, crop, crop, crop};
+  return spec;
+}
+
+// A run of output cells along one axis that are consecutive cells of the box.
+struct Run {
+  int64_t out_begin = 0, extent = 0;  // relative to the region
+  int64_t first = 0;                  // cell of the box
+};
+
+// A crop that wraps around the box has two runs on an axis, others one.
+struct Runs {
+  std::array<Run, 2> run;
+  size_t count = 0;
+};
+
+Runs runs_along(int64_t origin, int64_t crop, bool flip, int64_t edge, int64_t begin, int64_t extent) {
+  Runs runs;
+  for (int64_t done = 0; done < extent && runs.count < runs.run.size();) {
+    const int64_t i = begin + done;
+    const int64_t cell = (origin + (flip ? crop - 1 - i : i)) % edge;
+    const int64_t length = std::min(extent - done, flip ? cell + 1 : edge - cell);
+    runs.run[runs.count++] = {done, length, cell};
+    done += length;
+  }
+  return runs;
+}
+
+}  // namespace
+
+BoxDataset::BoxDataset(BoxArrayPtr input, BoxArrayPtr target, BoxOptions options) : options_(std::move(options)) {
+  input_ = make_side(std::move(input), options_.in_channels, options_.input_vectors);
+  target_ = make_side(std::move(target), options_.out_channels, options_.target_vectors);
+  check_boxes();
+  const bool wraps = std::ranges::all_of(options_.periodic, std::identity{});
+  spec_.geometry = wraps ? Geometry::PeriodicBox : Geometry::Plane;
+  spec_.input = box_array_spec(input_.channels, options_.crop, options_.input_channels, options_.input_units, "input");
+  spec_.target = box_array_spec(target_.channels, options_.crop, options_.target_channels, options_.target_units, "target");
+}
+
+BoxDataset::Side BoxDataset::make_side(BoxArrayPtr box, int64_t channels, const std::vector<int64_t>& vectors) const {
+  Side side;
+  side.channels = used_channels(*box, channels, options_.source);
+  side.box = std::move(box);
+  check_vectors(vectors, side.channels, options_.source);
+  for (int32_t index = 0; index < kNumOrientations; ++index) {
+    const Orientation& turn = orientation(index);
+    ChannelTurn turned;
+    for (int64_t c = 0; c < side.channels; ++c) turned.from.push_back(c);
+    const size_t num_components = options_.rules == Rules::Tutorial ? 0 : vectors.size();
+    for (size_t i = 0; i < num_components; ++i) {
+      const size_t component = i % 3, triple = i - component;
+      turned.from[static_cast<size_t>(vectors[i])] = vectors[triple + static_cast<size_t>(turn.axis[component])];
+      if (turn.flip[component]) turned.negated.push_back(vectors[i]);
+    }
+    side.turns.push_back(std::move(turned));
+  }
+  return side;
+}
+
+void BoxDataset::check_boxes() const {
+  const auto& edges = input_.box->shape().extent;
+  if (edges != target_.box->shape().extent) {
+    throw DataError("data",
+                    cat("input and target boxes differ: source=", options_.source, ", input=", extent_text(edges),
+                        ", target=", extent_text(target_.box->shape().extent)),
+                    "Give two arrays over the same cells");
+  }
+  const bool wraps = std::ranges::any_of(options_.periodic, std::identity{});
+  const bool exclusive = options_.rules == Rules::Tutorial && !wraps;
+  const int64_t smallest = *std::ranges::min_element(edges);
+  if (options_.crop < 1 || options_.crop > smallest || (exclusive && options_.crop == smallest)) {
+    throw DataError(
+        "data",
+        cat("the crop does not fit in the box: source=", options_.source, ", data_size=", options_.crop,
+            ", box=", extent_text(edges)),
+        exclusive ? "The tutorials' rule needs a box larger than the crop: reduce data_size or drop compat" : "Reduce data_size");
+  }
+  if (options_.num_samples < 1) {
+    throw DataError("data", cat("an epoch without samples: samples=", options_.num_samples), "Raise Nsamples or Nsamples_val");
+  }
+}
+
+std::array<int64_t, 3> BoxDataset::num_starts() const {
+  std::array<int64_t, 3> starts{};
+  for (size_t a = 0; a < 3; ++a) {
+    const int64_t edge = input_.box->shape().extent[a];
+    const bool wraps = options_.periodic[a];
+    const int64_t inclusive = wraps ? edge : edge - options_.crop + 1;
+    starts[a] = options_.rules == Rules::Tutorial && !wraps ? inclusive - 1 : inclusive;
+  }
+  return starts;
+}
+
+std::array<int64_t, 3> BoxDataset::cover_origin(int64_t index) const {
+  std::array<int64_t, 3> starts{}, tiles{};
+  for (size_t a = 0; a < 3; ++a) {
+    const int64_t edge = input_.box->shape().extent[a];
+    starts[a] = edge - options_.crop + 1;
+    tiles[a] = (edge + options_.crop - 1) / options_.crop;
+  }
+  return cover_crop(index, options_.num_samples, starts, tiles);
+}
+
+SamplePlan BoxDataset::plan(SampleKey key, const Region& wanted) const {
+  SamplePlan plan;
+  plan.index = key.index;
+  plan.region = wanted;
+  if (!options_.drawn && options_.rules == Rules::Corrected) {
+    plan.origin = cover_origin(key.index);
+    return plan;
+  }
+  const auto starts = num_starts();
+  const PhiloxBlock a = philox(key.draw, 0, 0), b = philox(key.draw, 0, 1);
+  const auto drawn = [](uint32_t high, uint32_t low, int64_t bound) {
+    return static_cast<int64_t>(bounded(high, low, static_cast<uint64_t>(bound)));
+  };
+  plan.origin = {drawn(a[0], a[1], starts[0]), drawn(a[2], a[3], starts[1]), drawn(b[0], b[1], starts[2])};
+  const auto turns = orientations_of(options_.augmentation);
+  plan.orientation = turns[static_cast<size_t>(drawn(b[2], b[3], static_cast<int64_t>(turns.size())))];
+  return plan;
+}
+
+void BoxDataset::read(const SamplePlan& plan, SampleView out) const {
+  if (!out.input.empty()) read_side(input_, plan, out.input);
+  if (!out.target.empty()) read_side(target_, plan, out.target);
+}
+
+void BoxDataset::read_side(const Side& side, const SamplePlan& plan, std::span<float> out) const {
+  const Orientation& turn = orientation(plan.orientation);
+  const ChannelTurn& channels = side.turns[static_cast<size_t>(plan.orientation)];
+  const auto& size = plan.region.extent;
+  const int64_t volume = size[0] * size[1] * size[2];
+  WELKIN_CHECK(static_cast<int64_t>(out.size()) == volume * side.channels, "a view of the wrong size");
+  BoxPiece piece;
+  piece.turn = turn;
+  piece.channels = channels.from.data();
+  piece.num_channels = static_cast<int64_t>(channels.from.size());
+  piece.to_stride = {volume, size[1] * size[2], size[2], 1};
+  std::array<Runs, 3> runs;
+  for (size_t a = 0; a < 3; ++a) {
+    const auto axis = static_cast<size_t>(turn.axis[a]);
+    runs[a] =
+        runs_along(plan.origin[axis], options_.crop, turn.flip[a], side.box->shape().extent[axis], plan.region.begin[a], size[a]);
+  }
+  for (size_t part = 0; part < runs[0].count * runs[1].count * runs[2].count; ++part) {
+    const std::array<size_t, 3> which{part % runs[0].count, part / runs[0].count % runs[1].count,
+                                      part / runs[0].count / runs[1].count};
+    piece.to = out.data();
+    for (size_t a = 0; a < 3; ++a) {
+      const Run& run = runs[a].run[which[a]];
+      piece.first[static_cast<size_t>(turn.axis[a])] = run.first;
+      piece.extent[a] = run.extent;
+      piece.to += run.out_begin * piece.to_stride[a + 1];
+    }
+    side.box->read(piece);
+  }
+  for (const int64_t channel : channels.negated) {
+    for (float& value : out.subspan(static_cast<size_t>(channel * volume), static_cast<size_t>(volume))) value = -value;
+  }
+}
+
+}  // namespace welkin::data

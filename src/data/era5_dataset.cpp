@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/era5_dataset.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/channel_statistics.h"
+
+namespace welkin::data {
+namespace {
+
+std::string grid_text(const FieldFacts& facts) { return cat(facts.channels, " x ", facts.height, " x ", facts.width); }
+
+std::vector<double> first_values(const std::vector<double>& values, int64_t count) {
+  if (values.empty()) return {};
+  return {values.begin(), values.begin() + count};
+}
+
+void append_first(std::vector<std::string>& to, const std::vector<std::string>& from, int64_t count, const std::string& suffix) {
+  for (int64_t c = 0; c < count; ++c) to.push_back(from[static_cast<size_t>(c)] + suffix);
+}
+
+void check_crop(const FieldFacts& facts, const Era5Options& options) {
+  if (options.height <= facts.height && options.width <= facts.width) return;
+  throw DataError("data",
+                  cat("the grid is smaller than img_size: path=", facts.path.string(), ", grid=", facts.height, " x ",
+                      facts.width, ", img_size=", options.height, " x ", options.width),
+                  "Set img_size to at most the grid, divisible by patch_size");
+}
+
+void check_channels(const FieldFacts& facts, const Era5Options& options) {
+  if (std::max(options.in_channels, options.out_channels) <= facts.channels) return;
+  throw DataError("data",
+                  cat("the file has too few channels: path=", facts.path.string(), ", channels=", facts.channels,
+                      ", n_in_channels=", options.in_channels, ", n_out_channels=", options.out_channels),
+                  "Set n_in_channels and n_out_channels to what the file holds");
+}
+
+void check_steps(const FieldFacts& facts, const Era5Options& options) {
+  const int64_t needed = options.lead + options.history;
+  if (facts.steps >= needed) return;
+  throw DataError("data",
+                  cat("a year with too few steps: path=", facts.path.string(), ", steps=", facts.steps, ", needed=", needed,
+                      ", dt=", options.lead, ", history=", options.history),
+                  "Remove that file or reduce dt or history");
+}
+
+void check_same_grid(const FieldFacts& first, const FieldFacts& other) {
+  const bool same = first.channels == other.channels && first.height == other.height && first.width == other.width;
+  if (same && first.latitude == other.latitude && first.longitude == other.longitude &&
+      first.channel_names == other.channel_names && first.calendar == other.calendar) {
+    return;
+  }
+  throw DataError("data",
+                  cat("files of one folder differ in channels, grid or calendar: path=", other.path.string(),
+                      ", shape=", grid_text(other), ", first=", first.path.string(), ", shape=", grid_text(first)),
+                  "Put files of one kind into one folder");
+}
+
+FieldWindow window_of(const Region& region) { return {region.begin[0], region.begin[1], region.extent[0], region.extent[1]}; }
+
+}  // namespace
+
+GridFacts read_grid_facts(const Era5Options& options) {
+  const FieldFile file(list_field_files(options.folder).front());
+  const FieldFacts& facts = file.facts();
+  check_crop(facts, options);
+  return {.latitude = first_values(facts.latitude, options.height > 0 ? options.height : facts.height),
+          .longitude = first_values(facts.longitude, options.width > 0 ? options.width : facts.width),
+          .calendar = facts.calendar};
+}
+
+Era5Dataset::Era5Dataset(Era5Options options, std::shared_ptr<const ExtraChannels> extra)
+    : options_(std::move(options)), extra_(std::move(extra)) {
+  open_files();
+  check_files();
+  std::vector<int64_t> steps;
+  for (const auto& file : files_) steps.push_back(file->facts().steps);
+  pairs_.emplace(steps, PairOptions{.lead = options_.lead, .history = options_.history, .rules = options_.rules});
+  make_spec();
+}
+
+void Era5Dataset::open_files() {
+  for (const auto& path : list_field_files(options_.folder)) files_.push_back(std::make_unique<FieldFile>(path));
+  const FieldFacts& first = files_.front()->facts();
+  if (options_.height == 0) options_.height = first.height;
+  if (options_.width == 0) options_.width = first.width;
+  if (options_.in_channels == 0) options_.in_channels = first.channels;
+  if (options_.out_channels == 0) options_.out_channels = first.channels;
+}
+
+void Era5Dataset::check_files() {
+  const FieldFacts& first = files_.front()->facts();
+  for (const auto& file : files_) {
+    check_same_grid(first, file->facts());
+    check_crop(file->facts(), options_);
+    check_channels(file->facts(), options_);
+    check_steps(file->facts(), options_);
+    if (extra_ && file->facts().time.empty()) {
+      throw DataError("data", cat("forcing needs the time of every step: path=", file->facts().path.string(), ", dataset=time"),
+                      "Make the file with welkin data ingest or simulate, or drop the key forcing");
+    }
+  }
+  if (options_.rules == Rules::Tutorial && options_.history != 1) {
+    throw ConfigError("data", cat("the tutorials' pairs have one input step: history=", options_.history),
+                      "Set history to 1 or drop compat");
+  }
+}
+
+void Era5Dataset::make_spec() {
+  const FieldFacts& facts = files_.front()->facts();
+  const auto count = static_cast<size_t>(facts.channels);
+  std::vector<std::string> names = options_.channel_names.empty() ? facts.channel_names : options_.channel_names;
+  std::vector<std::string> units = facts.units;
+  for (size_t c = names.size(); c < count; ++c) names.push_back(cat("channel", c));
+  units.resize(count);
+  spec_.geometry = Geometry::Sphere;
+  spec_.latitude = first_values(facts.latitude, options_.height);
+  spec_.longitude = first_values(facts.longitude, options_.width);
+  append_first(spec_.target.channels, names, options_.out_channels, "");
+  append_first(spec_.target.units, units, options_.out_channels, "");
+  spec_.target.shape = {options_.out_channels, options_.height, options_.width};
+  add_input_spec(names, units);
+  add_statistics(names);
+}
+
+void Era5Dataset::add_input_spec(const std::vector<std::string>& names, const std::vector<std::string>& units) {
+  for (int64_t age = options_.history - 1; age >= 0; --age) {
+    append_first(spec_.input.channels, names, options_.in_channels, age == 0 ? "" : cat("[-", age, "]"));
+    append_first(spec_.input.units, units, options_.in_channels, "");
+  }
+  spec_.newest_input_channel = (options_.history - 1) * options_.in_channels;
+  if (extra_) std::ranges::copy(extra_->names(), std::back_inserter(spec_.input.channels));
+  spec_.input.units.resize(spec_.input.channels.size());
+  spec_.input.shape = {static_cast<int64_t>(spec_.input.channels.size()), options_.height, options_.width};
+}
+
+void Era5Dataset::add_statistics(const std::vector<std::string>& names) {
+  if (options_.means.empty() && options_.stds.empty()) return;
+  const int64_t channels = files_.front()->facts().channels;
+  const ChannelStatistics statistics = load_channel_statistics(options_.means, options_.stds, channels, names);
+  const auto append = [](std::vector<double>& to, const std::vector<double>& from, int64_t count) {
+    to.insert(to.end(), from.begin(), from.begin() + count);
+  };
+  append(spec_.target_mean, statistics.mean, options_.out_channels);
+  append(spec_.target_std, statistics.std, options_.out_channels);
+  for (int64_t step = 0; step < options_.history; ++step) {
+    append(spec_.input_mean, statistics.mean, options_.in_channels);
+    append(spec_.input_std, statistics.std, options_.in_channels);
+  }
+  spec_.input_mean.resize(spec_.input.channels.size(), 0.0);  // computed channels are of order one already
+  spec_.input_std.resize(spec_.input.channels.size(), 1.0);
+}
+
+int64_t Era5Dataset::size() const { return std::min(pairs_->count(), options_.limit.value_or(pairs_->count())); }
+
+SamplePlan Era5Dataset::plan(SampleKey key, const Region& wanted) const {
+  const FieldPair pair = pairs_->at(key.index);
+  if (!pairs_->exists(pair)) {
+    const FieldFacts& facts = file(pair.file);
+    throw DataError("data",
+                    cat("the tutorials' rule reads beyond the end of a year: path=", facts.path.string(), ", steps=", facts.steps,
+                        ", input_step=", pair.step, ", target_step=", pair.step + options_.lead),
+                    "Drop compat, or give years of equal length");
+  }
+  SamplePlan plan;
+  plan.index = key.index;
+  plan.file = static_cast<int32_t>(pair.file);
+  plan.time = pair.step;
+  plan.region = wanted;
+  return plan;
+}
+
+void Era5Dataset::read(const SamplePlan& plan, SampleView out) const {
+  const FieldFile& file = *files_[static_cast<size_t>(plan.file)];
+  const FieldWindow window = window_of(plan.region);
+  const auto plane = static_cast<size_t>(window.height * window.width);
+  const size_t step_values = static_cast<size_t>(options_.in_channels) * plane;
+  if (!out.input.empty()) {
+    WELKIN_CHECK(out.input.size() == spec_.input.channels.size() * plane, "a view of the wrong size");
+    for (int64_t step = 0; step < options_.history; ++step) {
+      const auto to = out.input.subspan(static_cast<size_t>(step) * step_values, step_values);
+      file.read(plan.time - options_.history + 1 + step, options_.in_channels, window, to);
+    }
+    fill_extra(plan, out.input.subspan(static_cast<size_t>(options_.history) * step_values));
+  }
+  if (!out.target.empty()) file.read(plan.time + options_.lead, options_.out_channels, window, out.target);
+}
+
+void Era5Dataset::fill_extra(const SamplePlan& plan, std::span<float> out) const {
+  if (!extra_) return;
+  const FieldFacts& facts = file(plan.file);
+  extra_->fill(facts.time[static_cast<size_t>(plan.time + options_.lead)], plan.region, out);
+}
+
+}  // namespace welkin::data

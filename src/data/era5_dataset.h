@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pairs of times from a folder of yearly files (field_file.h): input = one or more consecutive steps and computed channels,
+// target = the step `lead` later. Named after the tutorials' data; any folder of that layout will do.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/extra_channels.h"
+#include "data/field_file.h"
+#include "data/field_pairs.h"
+
+namespace welkin::data {
+
+struct Era5Options {
+  std::filesystem::path folder{};
+  int64_t height = 0, width = 0;             // crop [0:height, 0:width]; 0 = the whole grid
+  int64_t lead = 1;                          // target minus newest input, steps
+  int64_t history = 1;                       // input steps, oldest first in the channels
+  int64_t in_channels = 0;                   // first channels of the file that enter; 0 = all
+  int64_t out_channels = 0;                  // first channels of the file that are predicted; 0 = all
+  std::optional<int64_t> limit{};            // at most so many samples: the first ones
+  std::filesystem::path means{}, stds{};     // npy; empty = fields are already scaled
+  std::vector<std::string> channel_names{};  // instead of the files'; empty = theirs, numbered where they have none
+  Rules rules = Rules::Corrected;
+};
+
+// What the files of a folder have in common; extra channels are made from it before the data set exists.
+struct GridFacts {
+  std::vector<double> latitude, longitude;  // of the crop; empty when the files do not say
+  std::string calendar;
+};
+GridFacts read_grid_facts(const Era5Options& options);
+
+class Era5Dataset : public Dataset {
+ public:
+  // `extra` (may be null) is evaluated at the target's time. DataError names the file that does not fit.
+  explicit Era5Dataset(Era5Options options, std::shared_ptr<const ExtraChannels> extra = nullptr);
+
+  int64_t size() const override;
+  const SampleSpec& spec() const override { return spec_; }
+  // Tutorial rules: throws DataError for an index that points beyond the end of its file.
+  SamplePlan plan(SampleKey key, const Region& wanted) const override;
+  void read(const SamplePlan& plan, SampleView out) const override;
+
+  const FieldFacts& file(int64_t index) const { return files_[static_cast<size_t>(index)]->facts(); }
+  int64_t num_files() const { return static_cast<int64_t>(files_.size()); }
+
+ private:
+  void open_files();
+  void check_files();
+  void make_spec();
+  void add_input_spec(const std::vector<std::string>& names, const std::vector<std::string>& units);
+  void add_statistics(const std::vector<std::string>& names);
+  void fill_extra(const SamplePlan& plan, std::span<float> out) const;
+
+  Era5Options options_;
+  std::shared_ptr<const ExtraChannels> extra_;
+  std::vector<std::unique_ptr<const FieldFile>> files_;
+  std::optional<FieldPairs> pairs_;
+  SampleSpec spec_;
+};
+
+}  // namespace welkin::data

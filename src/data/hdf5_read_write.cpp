@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hyperslabs in and out, and the making of data sets.
+#include "core/checked.h"
+#include "core/text.h"
+#include "data/hdf5_handle.h"
+
+namespace welkin::data {
+namespace {
+
+constexpr int64_t kMostWhole = int64_t{1} << 26;
+
+std::vector<hsize_t> to_sizes(const Extents& extents) { return {extents.begin(), extents.end()}; }
+
+std::string text_of(const Extents& extents) { return cat("(", join(extents, ", "), ")"); }
+
+[[noreturn]] void refuse_slab(const Hdf5File& file, std::string_view name, const Extents& begin, const Extents& extent,
+                              const Extents& shape) {
+  throw DataError("hdf5",
+                  cat("a read or write outside the data set: path=", file.path().string(), ", dataset=", name,
+                      ", begin=", text_of(begin), ", extent=", text_of(extent), ", shape=", text_of(shape)),
+                  "Check that the file is the one that the run was planned with");
+}
+
+bool is_inside(const Extents& begin, const Extents& extent, const Extents& shape) {
+  if (begin.size() != shape.size() || extent.size() != shape.size()) return false;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (begin[i] < 0 || extent[i] < 0 || begin[i] > shape[i] || extent[i] > shape[i] - begin[i]) return false;
+  }
+  return true;
+}
+
+// The selected file space and a memory space of the same number of elements.
+struct Slab {
+  Hdf5Handle file_space;
+  Hdf5Handle memory_space;
+};
+
+Slab select_slab(const Hdf5File& file, hid_t dataset, std::string_view name, const Extents& begin, const Extents& extent,
+                 size_t num_values) {
+  Slab slab;
+  slab.file_space = Hdf5Handle(H5Dget_space(dataset), H5Sclose);
+  const int rank = H5Sget_simple_extent_ndims(slab.file_space.get());
+  std::vector<hsize_t> sizes(static_cast<size_t>(std::max(rank, 0)));
+  H5Sget_simple_extent_dims(slab.file_space.get(), sizes.data(), nullptr);
+  const Extents shape(sizes.begin(), sizes.end());
+  if (!is_inside(begin, extent, shape)) refuse_slab(file, name, begin, extent, shape);
+  const int64_t count = checked_product(extent, [&] { refuse_slab(file, name, begin, extent, shape); });
+  WELKIN_CHECK(static_cast<size_t>(count) == num_values, "the buffer does not have the size of the hyperslab");
+  const auto first = to_sizes(begin), size = to_sizes(extent);
+  if (rank > 0 && H5Sselect_hyperslab(slab.file_space.get(), H5S_SELECT_SET, first.data(), nullptr, size.data(), nullptr) < 0) {
+    throw hdf5_error("select a hyperslab", file, name);
+  }
+  const hsize_t flat = num_values;
+  slab.memory_space = Hdf5Handle(H5Screate_simple(1, &flat, nullptr), H5Sclose);
+  return slab;
+}
+
+template <typename T>
+constexpr Hdf5Type kTypeOf = Hdf5Type::Float32;
+template <>
+constexpr Hdf5Type kTypeOf<double> = Hdf5Type::Float64;
+template <>
+constexpr Hdf5Type kTypeOf<int64_t> = Hdf5Type::Int64;
+
+void check_is_number(const Hdf5File& file, hid_t dataset, std::string_view name) {
+  const Hdf5Handle type(H5Dget_type(dataset), H5Tclose);
+  const H5T_class_t kind = H5Tget_class(type.get());
+  if (kind == H5T_FLOAT || kind == H5T_INTEGER) return;
+  throw DataError(
+      "hdf5",
+      cat("the data set holds no numbers: path=", file.path().string(), ", dataset=", name, ", dtype=", file.dataset(name).dtype),
+      "Convert it to float32");
+}
+
+template <typename T>
+void read_slab(const Hdf5File& file, hid_t dataset, std::string_view name, const Extents& begin, const Extents& extent,
+               std::span<T> out) {
+  check_is_number(file, dataset, name);
+  const Slab slab = select_slab(file, dataset, name, begin, extent, out.size());
+  if (out.empty()) return;
+  const hid_t type = hdf5_memory_type(kTypeOf<T>);
+  if (H5Dread(dataset, type, slab.memory_space.get(), slab.file_space.get(), H5P_DEFAULT, out.data()) < 0) {
+    throw hdf5_error(cat("read from ", text_of(begin), " on"), file, name);
+  }
+}
+
+template <typename T>
+void write_slab(const Hdf5File& file, hid_t dataset, std::string_view name, const Extents& begin, const Extents& extent,
+                std::span<const T> values) {
+  const Slab slab = select_slab(file, dataset, name, begin, extent, values.size());
+  if (values.empty()) return;
+  const hid_t type = hdf5_memory_type(kTypeOf<T>);
+  if (H5Dwrite(dataset, type, slab.memory_space.get(), slab.file_space.get(), H5P_DEFAULT, values.data()) < 0) {
+    throw hdf5_error("write", file, name);
+  }
+}
+
+template <typename T>
+std::vector<T> read_whole(const Hdf5File& file, std::string_view name) {
+  const Extents shape = file.dataset(name).shape;
+  const auto refuse = [&] {
+    throw DataError("hdf5",
+                    cat("the data set is too large for its purpose: path=", file.path().string(), ", dataset=", name,
+                        ", shape=", text_of(shape)),
+                    "Check the file");
+  };
+  const int64_t count = checked_product(shape, refuse);
+  if (count > kMostWhole) refuse();
+  std::vector<T> values(static_cast<size_t>(count));
+  file.read(name, Extents(shape.size(), 0), shape, std::span<T>(values));
+  return values;
+}
+
+hid_t stored_type(Hdf5Type type) {
+  switch (type) {
+    case Hdf5Type::Float32:
+      return H5T_IEEE_F32LE;
+    case Hdf5Type::Float64:
+      return H5T_IEEE_F64LE;
+    case Hdf5Type::Int32:
+      return H5T_STD_I32LE;
+    case Hdf5Type::Int64:
+      return H5T_STD_I64LE;
+  }
+  return H5I_INVALID_HID;
+}
+
+Hdf5Handle creation_list(const Hdf5Create& options) {
+  Hdf5Handle list(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER);  // everything is written by the caller: no pass of zeros over a big box
+  H5Pset_obj_track_times(list.get(), 0);              // the same values are the same bytes, whenever they are written
+  if (options.chunk.empty()) return list;
+  const auto chunk = to_sizes(options.chunk);
+  H5Pset_chunk(list.get(), static_cast<int>(chunk.size()), chunk.data());
+  if (options.deflate > 0) {
+    H5Pset_shuffle(list.get());
+    H5Pset_deflate(list.get(), static_cast<unsigned>(options.deflate));
+  }
+  return list;
+}
+
+}  // namespace
+
+void Hdf5File::read(std::string_view name, const Extents& begin, const Extents& extent, std::span<float> out) const {
+  const Hdf5Lock lock;
+  read_slab(*this, impl_->dataset(name), name, begin, extent, out);
+}
+void Hdf5File::read(std::string_view name, const Extents& begin, const Extents& extent, std::span<double> out) const {
+  const Hdf5Lock lock;
+  read_slab(*this, impl_->dataset(name), name, begin, extent, out);
+}
+void Hdf5File::read(std::string_view name, const Extents& begin, const Extents& extent, std::span<int64_t> out) const {
+  const Hdf5Lock lock;
+  read_slab(*this, impl_->dataset(name), name, begin, extent, out);
+}
+
+std::vector<double> Hdf5File::read_doubles(std::string_view name) const { return read_whole<double>(*this, name); }
+std::vector<int64_t> Hdf5File::read_integers(std::string_view name) const { return read_whole<int64_t>(*this, name); }
+
+void Hdf5File::create_dataset(std::string_view name, const Hdf5Create& options) {
+  const Hdf5Lock lock;
+  WELKIN_CHECK(options.chunk.empty() || options.chunk.size() == options.shape.size(), "chunk and shape differ in rank");
+  WELKIN_CHECK(!options.chunk.empty() || (!options.growing && options.deflate == 0), "growing and deflate need chunks");
+  const auto size = to_sizes(options.shape);
+  auto most = size;
+  if (options.growing) most.front() = H5S_UNLIMITED;
+  const Hdf5Handle space(H5Screate_simple(static_cast<int>(size.size()), size.data(), most.data()), H5Sclose);
+  const Hdf5Handle list = creation_list(options);
+  Hdf5Handle handle(H5Dcreate2(impl_->file.get(), std::string(name).c_str(), stored_type(options.type), space.get(), H5P_DEFAULT,
+                               list.get(), H5P_DEFAULT),
+                    H5Dclose);
+  if (!space || !handle) throw hdf5_error("create the data set", *this, name);
+  impl_->datasets.insert_or_assign(std::string(name), std::move(handle));
+}
+
+void Hdf5File::extend(std::string_view name, int64_t length) {
+  const Hdf5Lock lock;
+  auto size = to_sizes(dataset(name).shape);
+  size.at(0) = static_cast<hsize_t>(length);
+  if (H5Dset_extent(impl_->dataset(name), size.data()) < 0) throw hdf5_error("extend", *this, name);
+}
+
+void Hdf5File::write(std::string_view name, const Extents& begin, const Extents& extent, std::span<const float> values) {
+  const Hdf5Lock lock;
+  write_slab(*this, impl_->dataset(name), name, begin, extent, values);
+}
+void Hdf5File::write(std::string_view name, const Extents& begin, const Extents& extent, std::span<const double> values) {
+  const Hdf5Lock lock;
+  write_slab(*this, impl_->dataset(name), name, begin, extent, values);
+}
+void Hdf5File::write(std::string_view name, const Extents& begin, const Extents& extent, std::span<const int64_t> values) {
+  const Hdf5Lock lock;
+  write_slab(*this, impl_->dataset(name), name, begin, extent, values);
+}
+
+}  // namespace welkin::data

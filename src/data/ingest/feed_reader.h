@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the channels of one time after another: a bounded number of open files, one buffer, crop and derived channels applied.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "data/ingest/channels.h"
+#include "data/ingest/component.h"
+#include "data/ingest/inventory.h"
+#include "data/ingest/options.h"
+#include "data/ingest/sequences.h"
+
+namespace welkin::data::ingest {
+
+// The part of the grid that is written. Throws DataError when it does not fit.
+Crop resolve_crop(const Grid& grid, const Crop& crop, int64_t patch);
+
+class FeedReader {
+ public:
+  // References are kept. `crop` is resolved.
+  FeedReader(const Component& component, const Inventory& inventory, const ChannelPlan& plan, Crop crop);
+
+  int64_t num_points() const { return crop_.height * crop_.width; }
+
+  // All channels of `channels` at one time, (channel, latitude, longitude), NaN where there is no value. `fields` is that time's
+  // row of Sequence::fields.
+  void read(std::span<const int64_t> fields, std::span<const Channel> channels, std::span<float> out);
+
+ private:
+  Source& source_of(int32_t file);
+
+  const Component& component_;
+  const Inventory& inventory_;
+  const ChannelPlan& plan_;
+  Crop crop_;
+  std::vector<float> whole_, cropped_;
+  struct OpenFile {
+    int32_t file;
+    std::unique_ptr<Source> source;
+  };
+  std::list<OpenFile> open_;  // newest use first
+};
+
+}  // namespace welkin::data::ingest

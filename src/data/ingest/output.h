@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training file: `fields` with its coordinates and where it came from.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/calendar.h"
+#include "data/hdf5_file.h"
+
+namespace welkin::data::ingest {
+
+struct FieldHeader {
+  std::vector<std::string> channels, units;  // size C
+  std::vector<double> latitude, longitude;   // degrees, sizes H and W
+  Calendar calendar = Calendar::ProlepticGregorian;
+  std::string step;        // "1 h"
+  std::string provenance;  // JSON
+  std::string licence;
+};
+
+// One file: `fields` float32 (time, channel, latitude, longitude), contiguous so that it can be mapped; written in order of time.
+class FieldOutput {
+ public:
+  // Creates the file. `num_times` is final.
+  FieldOutput(const std::filesystem::path& path, const FieldHeader& header, int32_t member, int64_t num_times);
+
+  // One time; values (channel, latitude, longitude).
+  void append(int64_t seconds, std::span<const float> values);
+  // Writes the times. Throws DataError when what was written did not reach the file.
+  void close();
+
+ private:
+  Hdf5File file_;
+  int64_t num_channels_, height_, width_;
+  std::vector<int64_t> times_;
+};
+
+}  // namespace welkin::data::ingest

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the output came from: sources with sizes and hashes, the command, what was selected and left out, and the licence.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/ingest/channels.h"
+#include "data/ingest/inventory.h"
+#include "data/ingest/options.h"
+
+namespace welkin::data::ingest {
+
+// JSON text. `notes` is what the report says.
+std::string provenance_json(const std::vector<InputFile>& files, const std::vector<Channel>& channels, const std::string& reader,
+                            const std::string& command, const std::vector<std::string>& notes);
+
+// The user's text, and of every SOURCE.md beside an input the list items that speak of a licence or an attribution; at most 16
+// KiB.
+std::string licence_text(const std::vector<InputFile>& files, const std::string& given);
+
+}  // namespace welkin::data::ingest

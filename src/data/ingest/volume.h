@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// One three-dimensional field by name, from plain HDF5 (any float data set) or from a netCDF or GRIB variable on levels.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/ingest/component.h"
+#include "data/ingest/inventory.h"
+
+namespace welkin::data::ingest {
+
+struct Volume {
+  std::array<int64_t, 3> shape{0, 0, 0};
+  std::vector<float> values;  // row-major
+  std::string units;
+};
+
+class VolumeReader {
+ public:
+  // `component` is the path of libwelkin_ingest.so, opened only when a field is not found in plain HDF5.
+  VolumeReader(std::vector<InputFile> files, std::filesystem::path component);
+
+  // `shape` empty: as stored, without leading extents of 1. Throws DataError: no such field (with the names there are), not three
+  // dimensions, values that are not finite.
+  Volume read(const std::string& name, const std::vector<int64_t>& shape);
+
+ private:
+  struct Place {
+    size_t file;
+    std::string dataset;
+  };
+  void index_hdf5(size_t file);
+  std::optional<Place> find(const std::string& name) const;
+  Volume read_dataset(const Place& place, const std::vector<int64_t>& shape) const;
+  Volume read_levels(const std::string& name);
+
+  std::vector<InputFile> files_;
+  std::filesystem::path component_path_;
+  std::vector<Place> places_;
+  std::optional<Component> component_;
+  std::optional<Inventory> inventory_;
+};
+
+}  // namespace welkin::data::ingest

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is in a file, for a human: HDF5, npy or safetensors, known by its first bytes. Torch-free.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace welkin::data {
+
+struct InspectOptions {
+  int64_t most_sampled_values = int64_t{1} << 22;  // read of each data set for the ranges
+  int64_t most_datasets = 200;                     // described
+};
+
+// Many lines of ASCII; bytes of the file that are not printable are replaced. DataError for an unknown format or a broken file.
+std::string inspect_file(const std::filesystem::path& path, const InspectOptions& options = {});
+
+}  // namespace welkin::data

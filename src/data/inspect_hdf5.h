@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal to inspect*.cpp: the part that describes HDF5, and the words that every format shares.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "data/inspect.h"
+#include "data/statistics.h"
+
+namespace welkin::data {
+
+std::string inspect_hdf5(const std::filesystem::path& path, const InspectOptions& options);
+
+// At most 200 printable ASCII characters.
+std::string printable(std::string_view text);
+// "min ..., max ..., mean ..., std ..."
+std::string moments_text(const RunningMoments& moments);
+
+}  // namespace welkin::data

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/open.h"
+
+#include <array>
+
+#include "core/error.h"
+#include "core/philox.h"
+#include "core/text.h"
+#include "data/box_dataset.h"
+#include "data/era5_dataset.h"
+#include "data/forcing.h"
+#include "data/hdf5_file.h"
+#include "data/synthetic_fields.h"
+
+namespace welkin::data {
+namespace {
+
+Rules rules_of(const config::RunConfig& config) { return config.loop.compat.empty() ? Rules::Corrected : Rules::Tutorial; }
+
+bool is_synthetic(const config::RunConfig& config) { return config.data.data_loader_config == "synthetic"; }
+
+const std::string& need_path(const std::string& path, std::string_view key) {
+  if (!path.empty()) return path;
+  throw ConfigError("data", cat("no path is given: key=", key), cat("Give it in the file or with --set ", key, "=PATH"));
+}
+
+Era5Options era5_options(const config::RunConfig& config, Split split) {
+  const config::DataConfig& data = config.data;
+  const auto& img_size = config.model.img_size;
+  Era5Options options;
+  switch (split) {
+    case Split::Train:
+      options.folder = need_path(data.train_data_path, "train_data_path");
+      break;
+    case Split::Valid:
+      options.folder = need_path(data.valid_data_path, "valid_data_path");
+      break;
+    case Split::Test:
+      options.folder = need_path(data.inf_data_path, "inf_data_path");
+      break;
+  }
+  options.height = img_size.at(0);
+  options.width = img_size.at(1);
+  options.lead = data.dt;
+  options.history = data.history;
+  options.in_channels = config.model.n_in_channels;
+  options.out_channels = config.model.n_out_channels;
+  if (split == Split::Train) options.limit = data.limit_nsamples;
+  if (split == Split::Valid) options.limit = data.limit_nsamples_val;
+  options.means = need_path(data.global_means_path, "global_means_path");
+  options.stds = need_path(data.global_stds_path, "global_stds_path");
+  options.channel_names = data.channel_names;
+  options.rules = rules_of(config);
+  return options;
+}
+
+std::unique_ptr<Dataset> open_era5(const config::RunConfig& config, Split split) {
+  const Era5Options options = era5_options(config, split);
+  std::shared_ptr<const ExtraChannels> extra;
+  if (!config.data.forcing.empty()) {
+    GridFacts grid = read_grid_facts(options);
+    extra = std::make_shared<ForcingChannels>(config.data.forcing, std::move(grid.latitude), std::move(grid.longitude),
+                                              parse_calendar(grid.calendar));
+  }
+  return std::make_unique<Era5Dataset>(options, std::move(extra));
+}
+
+// As many samples as the tutorials' six-hourly year has, when no limit is given.
+constexpr int64_t kSyntheticSamples = 1460;
+
+std::unique_ptr<Dataset> make_synthetic_fields(const config::RunConfig& config, Split split) {
+  const auto& model = config.model;
+  const int64_t height = model.img_size.at(0), width = model.img_size.at(1);
+  const int64_t in_channels = config.data.history * model.n_in_channels;
+  SampleSpec spec;
+  spec.geometry = Geometry::Sphere;
+  for (int64_t c = 0; c < in_channels; ++c) spec.input.channels.push_back(cat("channel", c));
+  for (int64_t c = 0; c < model.n_out_channels; ++c) spec.target.channels.push_back(cat("channel", c));
+  spec.input.units.resize(spec.input.channels.size());
+  spec.target.units.resize(spec.target.channels.size());
+  spec.input.shape = {in_channels, height, width};
+  spec.target.shape = {model.n_out_channels, height, width};
+  spec.newest_input_channel = in_channels - model.n_in_channels;
+  const auto& limit = split == Split::Train ? config.data.limit_nsamples : config.data.limit_nsamples_val;
+  const uint64_t seed = config.loop.seed + (split == Split::Train ? 0 : 1);
+  return std::make_unique<SyntheticFields>(std::move(spec), limit.value_or(kSyntheticSamples), seed);
+}
+
+struct BoxPair {
+  BoxArrayPtr input, target;
+};
+
+// One flag for all axes, or one per axis; numbers or texts (welkin data ingest writes texts).
+std::array<bool, 3> periodic_axes(const Hdf5File& file) {
+  std::vector<bool> flags;
+  if (file.is_string_attribute("Nbody", "periodic")) {
+    for (const auto& text : file.strings("Nbody", "periodic")) flags.push_back(text == "1");
+  } else {
+    for (const double value : file.numbers("Nbody", "periodic")) flags.push_back(value != 0);
+  }
+  if (flags.size() == 1) flags.resize(3, flags.front());
+  if (flags.size() != 3) {
+    throw DataError("data",
+                    cat("an attribute of the wrong size: file=", file.path().string(),
+                        ", dataset=Nbody, attribute=periodic, size=", flags.size()),
+                    "Give one flag, or one per axis");
+  }
+  return {flags[0], flags[1], flags[2]};
+}
+
+void add_attributes(const std::filesystem::path& path, BoxOptions& options) {
+  const Hdf5File file = Hdf5File::open(path);
+  const auto texts = [&](const char* dataset, const char* name) {
+    return file.has_attribute(dataset, name) ? file.strings(dataset, name) : std::vector<std::string>{};
+  };
+  options.input_channels = texts("Nbody", "channels");
+  options.target_channels = texts("Hydro", "channels");
+  options.input_units = texts("Nbody", "units");
+  options.target_units = texts("Hydro", "units");
+  if (options.rules == Rules::Corrected && file.has_attribute("Nbody", "periodic")) {
+    options.periodic = periodic_axes(file);
+  }
+}
+
+BoxPair open_hdf5_boxes(const std::string& path, bool in_memory, BoxOptions& options) {
+  options.source = path;
+  BoxPair pair{open_hdf5_box(path, "Nbody"), open_hdf5_box(path, "Hydro")};
+  add_attributes(path, options);
+  if (in_memory) pair = {load_box(*pair.input), load_box(*pair.target)};
+  return pair;
+}
+
+BoxPair make_normal_boxes(const config::RunConfig& config, bool train, BoxOptions& options) {
+  options.source = "synthetic";
+  const int64_t edge = config.data.box_size.at(train ? 0 : 1);
+  const uint64_t seed = 2 * config.loop.seed + (train ? 0 : 1);
+  const std::array<int64_t, 3> extent{edge, edge, edge};
+  return {make_normal_box({config.model.N_in_channels, extent}, stream_key(seed, "input")),
+          make_normal_box({config.model.N_out_channels, extent}, stream_key(seed, "target"))};
+}
+
+BoxPair open_boxes(const config::RunConfig& config, bool train, BoxOptions& options) {
+  const config::DataConfig& data = config.data;
+  const std::string kind = data.data_loader_config.value_or("lowmem");
+  if (kind == "synthetic") return make_normal_boxes(config, train, options);
+  if (kind == "dali-lowmem") {
+    options.source = train ? need_path(data.train_path_npy_data, "train_path_npy_data")
+                           : need_path(data.val_path_npy_data, "val_path_npy_data");
+    const std::string& label = train ? need_path(data.train_path_npy_label, "train_path_npy_label")
+                                     : need_path(data.val_path_npy_label, "val_path_npy_label");
+    return {open_npy_box(options.source), open_npy_box(label)};
+  }
+  const std::string& path = train ? need_path(data.train_path, "train_path") : need_path(data.val_path, "val_path");
+  return open_hdf5_boxes(path, kind == "inmem", options);
+}
+
+std::unique_ptr<Dataset> open_nbody(const config::RunConfig& config, Split split) {
+  const config::DataConfig& data = config.data;
+  const bool train = split == Split::Train;
+  BoxOptions options;
+  options.crop = data.data_size;
+  options.num_samples = train ? data.Nsamples : data.Nsamples_val;
+  options.drawn = train;
+  options.rules = rules_of(config);
+  options.augmentation = options.rules == Rules::Tutorial ? Augmentation::Tutorial : parse_augmentation(data.augment);
+  options.in_channels = config.model.N_in_channels;
+  options.out_channels = config.model.N_out_channels;
+  options.input_vectors = data.vector_channels_in;
+  options.target_vectors = data.vector_channels_out;
+  BoxPair boxes = open_boxes(config, train, options);
+  if (!data.channel_names.empty()) options.target_channels = data.channel_names;
+  return std::make_unique<BoxDataset>(std::move(boxes.input), std::move(boxes.target), std::move(options));
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_dataset(const config::RunConfig& config, Split split) {
+  std::string kind = config.data.dataset;
+  if (kind.empty()) kind = config.model.model == "unet3d" ? "nbody" : "era5";
+  if (kind == "nbody") return open_nbody(config, split);
+  if (kind != "era5") throw ConfigError("data", cat("unknown data set: dataset=", kind), "Use era5 or nbody");
+  return is_synthetic(config) ? make_synthetic_fields(config, split) : open_era5(config, split);
+}
+
+}  // namespace welkin::data

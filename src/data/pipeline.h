@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// From samples to batches: reading threads, a ring of reused buffers, the copy to the device and the device transform.
+// Positions of an epoch are dealt out as steps of `global_batch`; a rank takes its `local_batch` of each, in micro-batches.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/sampler.h"
+
+namespace welkin::data {
+
+struct PipelineOptions {
+  int64_t global_batch = 1;  // samples of one step over all ranks
+  int64_t micro_batch = 1;   // samples of one batch that next() returns (the last of a step may be shorter)
+  int64_t shard = 0;         // this rank's place among `num_shards` data-parallel ranks
+  int64_t num_shards = 1;
+  bool drop_last = true;       // an incomplete last step is dropped (training); else it is shorter (validation)
+  int64_t num_workers = 0;     // reading threads; 0 = read inside next()
+  int64_t prefetch_depth = 2;  // batches held ready
+  c10::Device device = c10::kCPU;
+  std::optional<Region> region{};  // what of every sample this rank reads; the whole when absent
+};
+
+struct Batch {
+  at::Tensor input;              // (B, C, ...) float32 on the device, normalised
+  at::Tensor target;             // (B, C', ...)
+  at::Tensor sample;             // (B) int64 on the device: position in the epoch, keys dropout
+  std::vector<int64_t> indices;  // (B) sample indices, for reports
+  int64_t epoch = 0;
+  int64_t step = 0;   // step within the epoch
+  int64_t micro = 0;  // micro-batch within the step
+  int64_t num_micro = 1;
+  int64_t step_samples = 0;  // samples of this step on this rank, over all its micro-batches
+};
+
+// The place of the next batch. All that a resume needs, and the same on every rank.
+struct PipelineState {
+  int64_t epoch = 0;
+  int64_t step = 0;
+};
+
+// One owner, one thread calls next(). An error of a reading thread is rethrown by next(). The data set outlives the pipeline.
+class Pipeline {
+ public:
+  Pipeline(const Dataset& dataset, Sampler sampler, PipelineOptions options);
+  ~Pipeline();
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  int64_t steps_per_epoch() const;
+  // The next micro-batch; after the last of an epoch the first of the next. Its tensors are valid until the call after next.
+  Batch next();
+  PipelineState state() const;              // of the step that the next call to next() belongs to (only between steps)
+  void resume(const PipelineState& state);  // drops what was read ahead
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace welkin::data

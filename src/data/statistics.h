@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statistics of a folder of training files in one pass: mean, standard deviation and range of each channel, and the mean map over
+// time. Bounded memory, exact to double precision, independent of the number of files.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace welkin::data {
+
+// Count, mean and sum of squared deviations that can be joined (Chan, Golub, LeVeque 1983: no cancellation, order almost free).
+class RunningMoments {
+ public:
+  void add(std::span<const float> values);  // NaN and infinity are counted apart
+  void join(const RunningMoments& other);
+
+  int64_t count() const { return count_; }  // finite values
+  int64_t num_nonfinite() const { return num_nonfinite_; }
+  double mean() const { return mean_; }
+  double std() const;  // of the population; 0 for no values
+  float min() const { return min_; }
+  float max() const { return max_; }
+
+ private:
+  int64_t count_ = 0, num_nonfinite_ = 0;
+  double mean_ = 0, squares_ = 0;
+  float min_ = 0, max_ = 0;
+};
+
+struct FolderStatistics {
+  std::vector<std::string> channels;  // names, or numbers
+  std::vector<RunningMoments> moments;
+  std::vector<double> time_mean;  // (C, H, W)
+  int64_t num_files = 0, steps = 0, height = 0, width = 0;
+};
+
+// Of all *.h5 in the folder. DataError when files differ, or hold NaN or infinity (channel, file and step are named).
+FolderStatistics compute_statistics(const std::filesystem::path& folder);
+
+// global_means.npy and global_stds.npy (1, C, 1, 1), time_means.npy (1, C, H, W), float32, into an existing or new folder.
+// DataError naming the channel when a standard deviation is zero, unless `allow_constant`: then it is written as 1.
+void write_statistics(const FolderStatistics& statistics, const std::filesystem::path& folder, bool allow_constant);
+
+}  // namespace welkin::data

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A read-only file that many threads copy from while somebody may truncate, replace or remove it: then the next read is a
+// DataError that says so, never a crash and never silently other data.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include "core/file_descriptor.h"
+#include "data/bus_guard.h"
+
+namespace welkin::data {
+
+class WatchedFile {
+ public:
+  explicit WatchedFile(std::filesystem::path path);  // DataError when absent or not a regular file
+  ~WatchedFile();
+  WatchedFile(const WatchedFile&) = delete;
+  WatchedFile& operator=(const WatchedFile&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  uint64_t size() const { return mapping_.size(); }
+
+  // Positional read of all of `out`. For long runs: no page faults, the kernel reads ahead.
+  void read(uint64_t offset, std::span<std::byte> out) const;
+
+  // Runs `copy(const std::byte* file)` under the guard of bus_guard.h. For short rows: no system call each.
+  template <typename Copy>
+  void copy(const Copy& copy_from) const {
+    if (!copy_guarded(mapping_, [&] { copy_from(mapping_.data()); })) report_change();
+    check_unchanged();
+  }
+
+  // One fstat: throws when the file was written to, truncated, removed or replaced since it was opened.
+  void check_unchanged() const;
+
+ private:
+  [[noreturn]] void report_change() const;
+
+  std::filesystem::path path_;
+  FileDescriptor descriptor_;
+  struct stat opened_ {};
+  std::span<const std::byte> mapping_;
+};
+
+}  // namespace welkin::data

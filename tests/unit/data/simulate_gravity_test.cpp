@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cosmology and particle-mesh gravity against closed forms: power spectrum, growth, plane waves, conservation.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <numbers>
+#include <vector>
+
+#include "core/philox.h"
+#include "data/simulate/cloud_in_cell.h"
+#include "data/simulate/cosmology.h"
+#include "data/simulate/particle_mesh.h"
+
+namespace welkin::data {
+namespace {
+
+TEST(SimulateCosmology, GrowsAsTheScaleFactorInMatterAlone) {
+  const Cosmology matter{.omega_matter = 1.0};
+  for (const double a : {0.02, 0.1, 0.5, 1.0}) {
+    EXPECT_NEAR(matter.growth(a) / a, 1.0, 1e-9);
+    EXPECT_NEAR(matter.growth_rate(a), 1.0, 1e-8);
+  }
+  EXPECT_NEAR(matter.kick_factor(0.25, 1.0), 2.0 * (1.0 - 0.5), 1e-9);   // integral of a^-1/2
+  EXPECT_NEAR(matter.drift_factor(0.25, 1.0), 2.0 * (2.0 - 1.0), 1e-9);  // integral of a^-3/2
+}
+
+TEST(SimulateCosmology, GrowthRateIsTheSlopeAndLateGrowthIsSlower) {
+  const Cosmology cosmology;
+  for (const double a : {0.1, 0.5, 0.9}) {
+    EXPECT_NEAR(cosmology.growth_rate(a), (cosmology.growth(a + 1e-4) - cosmology.growth(a - 1e-4)) / 2e-4, 1e-6);
+  }
+  // Carroll, Press & Turner (1992), good to 1 %: D(1) / a relative to matter alone.
+  const double m = cosmology.omega_matter, l = 1.0 - m;
+  const double fit = 2.5 * m / (std::pow(m, 4.0 / 7.0) - l + (1.0 + m / 2.0) * (1.0 + l / 70.0));
+  EXPECT_NEAR(0.01 / cosmology.growth(0.01) / fit, 1.0, 0.01);
+}
+
+TEST(SimulateCosmology, PowerHasSigma8AndTheTiltOfLargeScales) {
+  const Cosmology cosmology;
+  const LinearPower power(cosmology);
+  EXPECT_NEAR(power.sigma(8.0), cosmology.sigma8, 1e-6);
+  EXPECT_NEAR(std::log(power(2e-5) / power(1e-5)) / std::log(2.0), cosmology.spectral_index, 2e-3);
+  // At k = 1 h/Mpc the spectrum falls nearly as k^-2.5 in any universe like this one.
+  const double slope = std::log(power(1.1) / power(1.0)) / std::log(1.1);
+  EXPECT_GT(slope, -2.6);
+  EXPECT_LT(slope, -2.2);
+}
+
+TEST(SimulateModes, AreRealFieldsOfUnitVarianceWhateverTheMesh) {
+  double sum = 0.0;
+  int64_t count = 0;
+  for (int64_t a = -6; a <= 6; ++a) {
+    for (int64_t b = -6; b <= 6; ++b) {
+      for (int64_t c = -6; c <= 6; ++c) {
+        if (a == 0 && b == 0 && c == 0) continue;
+        EXPECT_EQ(white_mode(9, a, b, c), std::conj(white_mode(9, -a, -b, -c)));
+        sum += std::norm(white_mode(9, a, b, c));
+        ++count;
+      }
+    }
+  }
+  EXPECT_NEAR(sum / static_cast<double>(count), 1.0, 0.07);  // 1098 free modes: 1 / sqrt(1098) = 0.03
+  const InitialField coarse{.power = LinearPower(Cosmology{}), .key = 3, .edge = 32, .box_mpc_h = 50.0};
+  InitialField fine = coarse;
+  fine.edge = 64;
+  EXPECT_EQ(coarse.density(3, -2, 7), fine.density(3, -2, 7));
+  EXPECT_NE(coarse.density(3, -2, 7), coarse.density(3, -2, 6));
+  EXPECT_EQ(coarse.density(16, 0, 0), 0.0);
+}
+
+TEST(SimulateModes, DisplacementHasTheDensityAsMinusItsDivergence) {
+  const InitialField field{.power = LinearPower(Cosmology{}), .key = 3, .edge = 32, .box_mpc_h = 50.0};
+  const double wave = 2.0 * std::numbers::pi / 32.0;
+  std::complex<double> divergence = 0.0;
+  const int64_t k[3] = {3, -2, 7};
+  for (int axis = 0; axis < 3; ++axis) {
+    divergence += std::complex<double>(0.0, wave * static_cast<double>(k[axis])) * field.displacement(k[0], k[1], k[2], axis);
+  }
+  EXPECT_NEAR(std::abs(divergence + field.density(k[0], k[1], k[2])), 0.0, 1e-12 * std::abs(divergence));
+}
+
+// A scattered box: displacements of several cells in every direction.
+ParticleMesh::Filler scattered() {
+  return [](int64_t z, int64_t y, int64_t x, float* place, float* momentum) {
+    const PhiloxBlock block = philox(1, static_cast<uint64_t>(z), static_cast<uint64_t>(y * 1000 + x));
+    for (size_t axis = 0; axis < 3; ++axis) {
+      place[axis] = 10.0f * (unit_float(block[axis]) - 0.5f);
+      momentum[axis] = unit_float(block[3]) - 0.5f;
+    }
+  };
+}
+
+TEST(SimulateGravity, CloudInCellKeepsMassExactlyInAnySlabs) {
+  const int64_t n = 16;
+  ThreadPool pool({.num_threads = 2});
+  ParticleMesh box({.edge = n}, pool);
+  box.start(scattered(), 1.0);
+  std::vector<int64_t> whole(static_cast<size_t>(n * n * n)), slabs(whole.size());
+  box.deposit_mass(0, n, whole.data());
+  for (int64_t first = 0; first < n; first += 4) box.deposit_mass(first, 4, slabs.data() + first * n * n);
+  EXPECT_EQ(whole, slabs);
+  __int128 mass = 0;
+  for (const int64_t cell : whole) mass += cell;
+  EXPECT_TRUE(mass == static_cast<__int128>(n * n * n) * kCloudUnit);
+}
+
+std::array<double, 3> total_momentum(const ParticleMesh& box) {
+  const int64_t n = box.options().edge, area = n * n;
+  std::array<double, 3> sum{};
+  std::vector<float> plane(static_cast<size_t>(3 * area));
+  for (int64_t z = 0; z < n; ++z) {
+    box.momentum().read(z, 0, 3 * area, plane.data());
+    for (int64_t i = 0; i < 3 * area; ++i) sum[static_cast<size_t>(i / area)] += plane[static_cast<size_t>(i)];
+  }
+  return sum;
+}
+
+TEST(SimulateGravity, MomentumIsConserved) {
+  const int64_t n = 16;
+  ThreadPool pool({.num_threads = 1});
+  ParticleMesh box({.edge = n}, pool);
+  box.start(scattered(), 0.5);
+  const auto before = total_momentum(box);
+  box.evolve(1.0, 8);
+  const auto after = total_momentum(box);
+  std::vector<float> plane(static_cast<size_t>(n * n));
+  box.momentum().read(0, 0, n * n, plane.data());
+  for (size_t axis = 0; axis < 3; ++axis)
+    EXPECT_NEAR(after[axis] - before[axis], 0.0, 2e-6 * static_cast<double>(n * n * n)) << axis;
+}
+
+// One wave along an axis, psi = amplitude sin(k q): before crossing, Zel'dovich's solution is exact.
+void start_plane_wave(ParticleMesh& box, double amplitude, double a, int64_t waves) {
+  const Cosmology& c = box.options().cosmology;
+  const auto n = static_cast<double>(box.options().edge);
+  const double growth = c.growth(a), speed = a * a * a * c.expansion(a) * c.growth_rate(a);
+  box.start(
+      [&](int64_t, int64_t y, int64_t, float* place, float* momentum) {
+        const double psi = amplitude * std::sin(2.0 * std::numbers::pi * static_cast<double>(waves * y) / n);
+        place[1] = static_cast<float>(growth * psi);
+        momentum[1] = static_cast<float>(speed * psi);
+      },
+      a);
+}
+
+TEST(SimulateGravity, APlaneWaveFollowsZeldovichUntilItCrosses) {
+  const int64_t n = 32;
+  ThreadPool pool({.num_threads = 2});
+  ParticleMesh box({.edge = n}, pool);
+  // Crossing at D = n / (2 pi amplitude); stop at half of it: later the voids hold less than a particle per cell, and the mesh
+  // feels each.
+  const double amplitude = 0.5 * static_cast<double>(n) / (2.0 * std::numbers::pi);
+  start_plane_wave(box, amplitude, 0.02, 1);
+  box.evolve(1.0, 40);
+  std::vector<float> plane(static_cast<size_t>(n * n));
+  box.displacement().read(5, n * n, n * n, plane.data());
+  for (int64_t y = 0; y < n; ++y) {
+    const double exact = amplitude * std::sin(2.0 * std::numbers::pi * static_cast<double>(y) / static_cast<double>(n));
+    EXPECT_NEAR(plane[static_cast<size_t>(y * n + 3)], exact, 0.05 * amplitude) << y;
+  }
+}
+
+TEST(SimulateGravity, SmallWavesGrowAsTheLinearTheory) {
+  const int64_t n = 32;
+  const Cosmology cosmology;
+  // What the mesh takes from a wave of 32, 16 and 8 cells.
+  for (const auto& [waves, bound] : {std::pair<int64_t, double>{1, 0.01}, {2, 0.03}, {4, 0.08}}) {
+    ThreadPool pool({.num_threads = 1});
+    ParticleMesh box({.edge = n, .deconvolve = true}, pool);
+    start_plane_wave(box, 0.05, 0.05, waves);
+    box.evolve(0.5, 20);
+    std::vector<float> plane(static_cast<size_t>(n * n));
+    box.displacement().read(0, n * n, n * n, plane.data());
+    double amplitude = 0.0;
+    for (int64_t y = 0; y < n; ++y) {
+      amplitude += 2.0 / static_cast<double>(n) * plane[static_cast<size_t>(y * n)] *
+                   std::sin(2.0 * std::numbers::pi * static_cast<double>(waves * y) / static_cast<double>(n));
+    }
+    EXPECT_NEAR(amplitude / 0.05 / cosmology.growth(0.5), 1.0, bound) << waves;
+  }
+}
+
+TEST(SimulateGravity, NeitherThreadsNorMemoryChangeAByte) {
+  const auto evolved = [](int threads, int64_t memory) {
+    ThreadPool pool({.num_threads = threads});
+    const Cosmology cosmology;
+    ParticleMesh box(
+        {.edge = 32, .cosmology = cosmology, .memory_bytes = memory, .scratch = std::filesystem::temp_directory_path()}, pool);
+    box.start({.power = LinearPower(cosmology), .key = 5, .edge = 32, .box_mpc_h = 16.0}, 0.05);
+    box.evolve(1.0, 8);
+    std::vector<float> all(static_cast<size_t>(3 * 32 * 32 * 32));
+    for (int64_t z = 0; z < 32; ++z) box.displacement().read(z, 0, 3 * 1024, all.data() + z * 3 * 1024);
+    return std::pair(all, box.out_of_core());
+  };
+  const auto [one, one_in_file] = evolved(1, int64_t{1} << 30);
+  const auto [three, three_in_file] = evolved(3, int64_t{1} << 30);
+  const auto [small, small_in_file] = evolved(2, int64_t{1} << 20);
+  EXPECT_FALSE(one_in_file || three_in_file);
+  EXPECT_TRUE(small_in_file);
+  EXPECT_EQ(one, three);
+  EXPECT_EQ(one, small);
+}
+
+}  // namespace
+}  // namespace welkin::data
