@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scaled dot-product attention without mask: softmax(q k^T / sqrt(head_dim)) v over (batch, heads, tokens, head_dim).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "ops/philox_dropout.h"
+
+namespace welkin::ops {
+
+// aten's fused form (flash on CPU and GPU where it can).
+at::Tensor attention(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD);
+
+// With dropout on the attention weights, whose mask is keyed by (sample, head, query, key). Aten's fused kernels draw their masks
+// from torch's generators and fall back to the plain form on a CPU, so this is the plain form with our mask: it holds the (batch,
+// heads, tokens, tokens) weights. `window` places the local weights in the global (heads, queries, keys).
+at::Tensor attention_with_dropout(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD, double rate,
+                                  const MaskKey& key, const MaskWindow& window = {});
+
+}  // namespace welkin::ops

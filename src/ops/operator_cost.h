@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one call of an operator costs; torch-free. FLOPs count 2 per multiply-add and the products only. Bytes are those of the
+// operands read once and the result written once.
+#pragma once
+
+namespace welkin::ops {
+
+struct OperatorCost {
+  double flops = 0;
+  double bytes = 0;
+
+  OperatorCost& operator+=(const OperatorCost& other) {
+    flops += other.flops;
+    bytes += other.bytes;
+    return *this;
+  }
+  friend OperatorCost operator+(OperatorCost a, const OperatorCost& b) { return a += b; }
+  friend OperatorCost operator*(double n, const OperatorCost& c) { return {n * c.flops, n * c.bytes}; }
+};
+
+}  // namespace welkin::ops
