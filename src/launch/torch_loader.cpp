@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/torch_loader.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace welkin::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+void* open_library(const fs::path& path, const char* remedy) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (handle == nullptr)
+    throw ConfigError("launcher", cat("a library cannot be loaded: file=", path.string(), ", reason=", dlerror()), remedy);
+  return handle;
+}
+
+}  // namespace
+
+void set_loading_environment() {
+  // Spinning at barriers costs a scheduler tick per parallel region when processes share cores, up to 70 times the work itself.
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "0", 0);
+  setenv("KINETO_LOG_LEVEL", "5", 0);  // "gpuGetDeviceCount failed" on a machine without GPU is no news
+}
+
+bool has_cuda_device() {
+  std::error_code ignored;
+  return fs::exists("/dev/nvidiactl", ignored) || fs::exists("/dev/dxg", ignored);  // dxg: WSL
+}
+
+void load_torch(const fs::path& package, bool with_cuda) {
+  constexpr const char* kRemedy =
+      "Install torch with what it needs: `python3 -m pip install torch==2.11.0`; for a machine without GPU "
+      "`python3 -m pip install --no-deps torch==2.11.0 nvidia-cuda-cupti==13.0.85 nvidia-cuda-runtime==13.0.96`";
+  open_library(package / "lib" / "libc10.so", kRemedy);
+  open_library(package / "lib" / "libtorch_cpu.so", kRemedy);
+  if (with_cuda) open_library(package / "lib" / "libtorch_cuda.so", kRemedy);
+}
+
+MainFunction load_welkin(const fs::path& folder, bool with_cuda) {
+  constexpr const char* kRemedy = "Build or install Welkin again";
+  std::error_code ignored;
+  const bool in_build_folder = fs::exists(folder / "libwelkin.so", ignored);
+  const fs::path libraries = in_build_folder ? folder : folder.parent_path() / "lib";
+  void* library = open_library(libraries / "libwelkin.so", kRemedy);
+  void* entry = dlsym(library, "welkin_main");
+  if (entry == nullptr) throw ConfigError("launcher", cat("libwelkin.so has no welkin_main: reason=", dlerror()), kRemedy);
+  const fs::path kernels = libraries / "libwelkin_cuda.so";
+  if (with_cuda && fs::exists(kernels, ignored)) open_library(kernels, kRemedy);
+  return reinterpret_cast<MainFunction>(entry);
+}
+
+}  // namespace welkin::launch

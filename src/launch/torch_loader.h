@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads torch's libraries and then libwelkin.so into a process that was linked to neither.
+#pragma once
+
+#include <filesystem>
+
+namespace welkin::launch {
+
+// Gives the variables that libgomp and kineto read while they are being loaded a value where the user gave none. Before
+// load_torch.
+void set_loading_environment();
+
+// Whether this machine shows a device of NVIDIA's.
+bool has_cuda_device();
+
+// libc10 and libtorch_cpu of the package, with their symbols visible to what is loaded later, and libtorch_cuda where asked:
+// torch remembers the first answer to "is there CUDA?", so it cannot be loaded later. Throws ConfigError with the loader's text.
+void load_torch(const std::filesystem::path& package, bool with_cuda);
+
+using MainFunction = int (*)(int argc, char** argv);
+
+// The entry of the libwelkin.so that belongs to the executable in `folder`: beside it (build folder) or in ../lib (installed).
+// With CUDA also libwelkin_cuda.so where it was built: without it our operators run in their aten form there.
+MainFunction load_welkin(const std::filesystem::path& folder, bool with_cuda);
+
+}  // namespace welkin::launch

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the torch wheel is. For the launcher, which must find it before anything of torch is loaded; so nothing here includes
+// torch.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace welkin::launch {
+
+inline constexpr const char* kTorchVersion = "2.11.0";
+
+// What the search may use, in this order. The first two are explicit: when they hold no torch, that is an error.
+struct TorchSearch {
+  std::optional<std::filesystem::path> flag = {};         // --torch
+  std::optional<std::filesystem::path> environment = {};  // WELKIN_TORCH
+  std::optional<std::filesystem::path> virtual_env = {};  // VIRTUAL_ENV
+  std::optional<std::filesystem::path> nearby_venv = {};  // the .venv of the source tree that the binary was built in
+  std::string python = "python3";  // a program name without blanks, asked where its torch is; empty: nobody is asked
+};
+
+// The torch package inside a folder that a user may name: the package itself, its lib folder, a site-packages folder, a virtual
+// environment.
+std::optional<std::filesystem::path> torch_package_in(const std::filesystem::path& folder);
+
+// The folder of the torch package. Throws ConfigError naming every place that was searched, or the version found where it is the
+// wrong one.
+std::filesystem::path find_torch(const TorchSearch& search);
+
+}  // namespace welkin::launch

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The models that come with Welkin: from configuration and the data's shape to options, checked, and from these to model and
+// cost.
+#include <cmath>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "model/registry.h"
+#include "model/unet3d.h"
+#include "model/unet3d_cost.h"
+#include "model/vit.h"
+#include "model/vit_cost.h"
+
+namespace welkin::model {
+namespace {
+
+// Collects all problems before it throws.
+class Problems {
+ public:
+  explicit Problems(const char* model) : model_(model) {}
+
+  void require(bool holds, const std::string& what) {
+    if (!holds) found_.push_back(what);
+  }
+  void finish() const {
+    if (found_.empty()) return;
+    throw ConfigError("model", cat("model=", model_, " cannot be built: ", join(found_, "; ")),
+                      "Change these keys, or the data that decides channels and grid");
+  }
+
+ private:
+  const char* model_;
+  std::vector<std::string> found_;
+};
+
+void require_channels(Problems& problems, const ModelShape& shape) {
+  problems.require(shape.in_channels > 0 && shape.out_channels > 0,
+                   cat("channels must be positive: in_channels=", shape.in_channels, ", out_channels=", shape.out_channels));
+}
+
+VitOptions vit_options(const config::ModelConfig& config, const ModelShape& shape) {
+  Problems problems("vit");
+  require_channels(problems, shape);
+  problems.require(shape.grid.size() == 2, cat("the grid must be (latitude, longitude): grid=[", join(shape.grid, ", "), "]"));
+  problems.require(
+      config.patch_size > 0 && config.embed_dim > 0 && config.num_heads > 0 && config.depth > 0 && config.mlp_ratio > 0,
+      cat("sizes must be positive: patch_size=", config.patch_size, ", embed_dim=", config.embed_dim,
+          ", num_heads=", config.num_heads, ", depth=", config.depth, ", mlp_ratio=", config.mlp_ratio));
+  problems.finish();
+  for (const int64_t extent : shape.grid) {
+    problems.require(
+        extent > 0 && extent % config.patch_size == 0,
+        cat("the grid must be divisible by patches: grid=[", join(shape.grid, ", "), "], patch_size=", config.patch_size));
+  }
+  problems.require(config.embed_dim % config.num_heads == 0,
+                   cat("heads must divide the width: embed_dim=", config.embed_dim, ", num_heads=", config.num_heads));
+  problems.require(config.dropout >= 0.0 && config.dropout < 1.0, cat("a rate lies in [0, 1): dropout=", config.dropout));
+  problems.require(config.qkv == "joint" || config.qkv == "separate", cat("qkv is joint or separate: qkv=", config.qkv));
+  problems.require(
+      !config.residual || shape.newest_input_channel + shape.out_channels <= shape.in_channels,
+      cat("residual prediction needs every predicted channel in the newest input step: in_channels=", shape.in_channels,
+          ", first of the newest step=", shape.newest_input_channel, ", out_channels=", shape.out_channels));
+  problems.finish();
+  return {.height = shape.grid[0],
+          .width = shape.grid[1],
+          .patch = config.patch_size,
+          .in_channels = shape.in_channels,
+          .out_channels = shape.out_channels,
+          .embed_dim = config.embed_dim,
+          .depth = config.depth,
+          .num_heads = config.num_heads,
+          .mlp_width = std::llround(static_cast<double>(config.embed_dim) * config.mlp_ratio),
+          .joint_qkv = config.qkv == "joint",
+          .dropout = config.dropout,
+          .residual = config.residual,
+          .newest_input_channel = shape.newest_input_channel};
+}
+
+Unet3dOptions unet3d_options(const config::ModelConfig& config, const ModelShape& shape) {
+  const int64_t scales = config.scales > 0 ? config.scales : (config.full_scale ? 6 : 5);
+  Problems problems("unet3d");
+  require_channels(problems, shape);
+  problems.require(shape.grid.size() == 3, cat("the grid must be a box of three edges: grid=[", join(shape.grid, ", "), "]"));
+  problems.require(config.width > 0, cat("width must be positive: width=", config.width));
+  problems.require(scales >= 2 && scales <= 6, cat("scales lie in 2..6: scales=", scales));
+  problems.require(!config.residual, "residual prediction is an option of the vit: residual=true");
+  problems.finish();
+  const int64_t cells = int64_t{1} << scales;
+  for (const int64_t edge : shape.grid) {
+    problems.require(edge > 0 && edge % cells == 0, cat("every edge must be divisible by 2^scales: grid=[",
+                                                        join(shape.grid, ", "), "], scales=", scales, ", 2^scales=", cells));
+  }
+  problems.finish();
+  return {.in_channels = shape.in_channels,
+          .out_channels = shape.out_channels,
+          .width = config.width,
+          .scales = scales,
+          .conv_deviation = config.weight_init.conv_scale,
+          .conv_bias = config.weight_init.conv_bias};
+}
+
+ModelEntry vit_entry() {
+  return {.build = [](const config::ModelConfig& config, const ModelShape& shape) -> ModelPtr {
+            return std::make_shared<Vit>(vit_options(config, shape));
+          },
+          .cost = [](const config::ModelConfig& config, const ModelShape& shape) { return vit_cost(vit_options(config, shape)); },
+          .default_loss = "relative_l2"};
+}
+
+ModelEntry unet3d_entry() {
+  return {.build = [](const config::ModelConfig& config, const ModelShape& shape) -> ModelPtr {
+            return std::make_shared<Unet3d>(unet3d_options(config, shape));
+          },
+          .cost =
+              [](const config::ModelConfig& config, const ModelShape& shape) {
+                return unet3d_cost(unet3d_options(config, shape), {shape.grid[0], shape.grid[1], shape.grid[2]});
+              },
+          .default_loss = "l1_rho"};
+}
+
+}  // namespace
+
+void add_builtin_models(Registry& registry) {
+  registry.add("vit", vit_entry());
+  registry.add("unet3d", unet3d_entry());
+}
+
+}  // namespace welkin::model

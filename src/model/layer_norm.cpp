@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layer normalisation through aten, which accumulates in float32 for low-precision inputs.
+#include "model/layer_norm.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/layer_norm.h>
+
+#include <ostream>
+
+#include "model/initial.h"
+
+namespace welkin::model {
+
+LayerNorm::LayerNorm(std::string path, int64_t width, double epsilon) : Layer(std::move(path)), epsilon_(epsilon) {
+  weight = register_parameter("weight", at::empty({width}));
+  bias = register_parameter("bias", at::empty({width}));
+}
+
+at::Tensor LayerNorm::forward(const at::Tensor& x) const { return at::layer_norm(x, weight.sizes(), weight, bias, epsilon_); }
+
+void LayerNorm::initialise(uint64_t /*seed*/) {
+  fill_constant(weight, 1.0);
+  fill_constant(bias, 0.0);
+}
+
+void LayerNorm::pretty_print(std::ostream& stream) const {
+  stream << "LayerNorm((" << weight.size(0) << ",), eps=" << epsilon_ << ", elementwise_affine=True)";
+}
+
+}  // namespace welkin::model

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layer normalisation over the last dim, with weight and bias.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "model/layer.h"
+
+namespace welkin::model {
+
+// x (..., width) -> the same shape. Initial values: weight 1, bias 0.
+class LayerNorm : public Layer {
+ public:
+  LayerNorm(std::string path, int64_t width, double epsilon = 1e-6);
+
+  at::Tensor forward(const at::Tensor& x) const;
+  void initialise(uint64_t seed) override;
+  void pretty_print(std::ostream& stream) const override;
+
+  at::Tensor weight, bias;  // (width)
+
+ private:
+  double epsilon_;
+};
+
+}  // namespace welkin::model

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The linear layer, fused with its bias where nothing is installed at its site.
+#include "model/linear.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
+
+#include <ostream>
+
+#include "model/initial.h"
+
+namespace welkin::model {
+namespace {
+
+constexpr double kLinearDeviation = 0.02;
+
+}  // namespace
+
+Linear::Linear(std::string path, int64_t in_features, int64_t out_features, bool with_bias)
+    : Layer(std::move(path)), product_(this->path()) {
+  weight = register_parameter("weight", at::empty({out_features, in_features}));
+  if (with_bias) bias = register_parameter("bias", at::empty({out_features}));
+}
+
+at::Tensor Linear::forward(const at::Tensor& x) const {
+  if (product_.bare()) return at::linear(x, weight, bias);
+  const at::Tensor product = product_({x}, [this](Tensors in) { return Tensors{at::linear(in.at(0), weight)}; }).at(0);
+  return bias.defined() ? product.add(bias.to(product.scalar_type())) : product;
+}
+
+void Linear::initialise(uint64_t seed) {
+  fill_normal(weight, seed, path_of("weight"), kLinearDeviation);
+  if (bias.defined()) fill_constant(bias, 0.0);
+}
+
+void Linear::pretty_print(std::ostream& stream) const {
+  stream << "Linear(in_features=" << weight.size(1) << ", out_features=" << weight.size(0)
+         << ", bias=" << (bias.defined() ? "True" : "False") << ")";
+}
+
+}  // namespace welkin::model

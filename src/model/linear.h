@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A linear layer whose product, before the bias, is a site.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "model/layer.h"
+
+namespace welkin::model {
+
+// x (..., in) -> (..., out) = x weight^T + bias. Widths are read from the weight, so a shard of it works as it is.
+// Initial values: weight N(0, 0.02^2), bias 0, as in the tutorials' ViT.
+class Linear : public Layer {
+ public:
+  Linear(std::string path, int64_t in_features, int64_t out_features, bool with_bias = true);
+
+  at::Tensor forward(const at::Tensor& x) const;
+  std::vector<Site*> own_sites() override { return {&product_}; }
+  void initialise(uint64_t seed) override;
+  void pretty_print(std::ostream& stream) const override;
+
+  at::Tensor weight;  // (out, in)
+  at::Tensor bias;    // (out), undefined without bias
+
+ private:
+  Site product_;
+};
+
+}  // namespace welkin::model

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A site is a named place in a model at which others may surround or replace a piece of work (tensor parallelism, checkpointing,
+// ...). With nothing installed a site just calls its body. A model owns its sites; parallel/ installs into them; neither knows
+// the other.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace welkin::model {
+
+using Tensors = std::vector<at::Tensor>;
+using Body = std::function<Tensors(Tensors)>;
+using Wrapper = std::function<Tensors(Tensors, const Body&)>;
+
+class Site {
+ public:
+  explicit Site(std::string name) : name_(std::move(name)) {}
+  const std::string& name() const { return name_; }
+
+  // Later wrappers surround earlier ones. Only before the first forward pass, by the thread that owns the model.
+  void install(Wrapper wrapper);
+
+  // Nothing is installed: the caller may fuse the body with what follows it.
+  bool bare() const { return !wrapper_; }
+
+  // A wrapper may keep the body and call it again during the backward pass: a body captures tensors by value and modules by
+  // pointer, never a local by reference.
+  template <typename Function>
+  Tensors operator()(Tensors in, Function&& body) const {
+    if (!wrapper_) return body(std::move(in));
+    return wrapper_(std::move(in), Body(std::forward<Function>(body)));
+  }
+
+ private:
+  std::string name_;
+  Wrapper wrapper_;
+};
+
+}  // namespace welkin::model

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// FLOPs and parameters of the vision transformer; torch-free.
+#pragma once
+
+#include "model/model_cost.h"
+#include "model/vit_options.h"
+
+namespace welkin::model {
+
+ModelCost vit_cost(const VitOptions& options);
+
+}  // namespace welkin::model
