@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures of samples: the tutorials' pair for TensorBoard, and the four panels of `welkin predict`.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "observe/image/raster.h"
+
+namespace welkin::train {
+
+// One channel of a sample and what the model made of it, (H, W) float32 on the CPU, contiguous.
+struct FieldPair {
+  at::Tensor target, prediction;
+};
+
+// (C, H, W) -> (H, W); (C, D, H, W) -> the middle slice. Float32 on the CPU, contiguous, a copy.
+at::Tensor plane_of(const at::Tensor& sample, int64_t channel);
+
+// 1200 x 600, each panel autoscaled, row 0 on top: "ERA5 target" and "ViT prediction".
+observe::image::Raster draw_field_pair(const FieldPair& pair);
+
+struct ForecastPicture {
+  std::string title;
+  std::string input_title = "input";
+  bool input_is_earlier_target = true;  // the same channel at an earlier time: drawn on the target's scale, else on its own
+  at::Tensor input;
+  at::Tensor target, prediction;
+};
+
+// Input, target, prediction and prediction - target; target and prediction on one scale.
+observe::image::Raster draw_forecast(const ForecastPicture& picture);
+
+}  // namespace welkin::train

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/gradients.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/logical_not.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros_like.h>
+
+namespace welkin::train {
+namespace {
+
+at::Tensor one_if_not_finite(const at::Tensor& scalar) { return at::logical_not(at::isfinite(scalar)).to(at::kFloat); }
+
+// As torch.nn.utils.clip_grad_norm_: the 1e-6 keeps the quotient finite.
+void scale_down(const std::vector<at::Tensor>& gradients, const at::Tensor& norm, double clip_norm) {
+  at::_foreach_mul_(gradients, (clip_norm / (norm + 1e-6)).clamp_max(1.0));
+}
+
+}  // namespace
+
+at::Tensor global_norm(const std::vector<at::Tensor>& tensors) {
+  return at::linalg_vector_norm(at::stack(at::_foreach_norm(tensors, 2)));
+}
+
+GradientVerdict finish_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& loss, const LossScaler& scaler,
+                                 double clip_norm) {
+  const at::NoGradGuard no_grad;
+  GradientVerdict verdict;
+  verdict.overflow = scaler.unscale(gradients);
+  verdict.norm = global_norm(gradients);
+  const at::Tensor bad_loss = one_if_not_finite(loss);
+  const at::Tensor bad_gradient = scaler.enabled() ? verdict.overflow * scaler.exhausted() : one_if_not_finite(verdict.norm);
+  verdict.nonfinite = at::maximum(bad_loss, bad_gradient);
+  verdict.found_inf = at::maximum(verdict.overflow, verdict.nonfinite);
+  if (clip_norm > 0) scale_down(gradients, verdict.norm, clip_norm);
+  return verdict;
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model for a data set: built by name, with initial weights, on a device; and its parameters under the names of checkpoints.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <vector>
+
+#include "data/dataset.h"
+#include "model/registry.h"
+#include "parallel/param_table.h"
+#include "train/checkpoint.h"
+#include "train/optimizer.h"
+#include "train/registries.h"
+
+namespace welkin::train {
+
+model::ModelShape shape_of(const data::SampleSpec& spec);
+
+// Built and initialised from the seed.
+model::ModelPtr build_model(const Registries& registries, const config::RunConfig& config, const data::SampleSpec& spec,
+                            c10::Device device);
+
+// The cost of one sample; zeros when the model does not say.
+model::ModelCost cost_of(const Registries& registries, const config::RunConfig& config, const data::SampleSpec& spec);
+
+// The table's parameters and the model's buffers: the group "model" of a checkpoint.
+CheckpointGroup model_group(const parallel::ParamTable& table, const model::Model& model);
+
+std::vector<OptimizerParameter> optimizer_parameters(const parallel::ParamTable& table);
+
+}  // namespace welkin::train

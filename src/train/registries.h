@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that can be built by name. Made by the entry of libwelkin.so, passed down, never global. A plug-in defines
+//   extern "C" void welkin_register(welkin::train::Registries& registries);
+// and adds its rows there; a name that is taken is a ConfigError.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "config/resolve.h"
+#include "data/dataset.h"
+#include "data/open.h"
+#include "model/registry.h"
+#include "train/loss.h"
+#include "train/named_factories.h"
+#include "train/optimizer.h"
+#include "train/schedule.h"
+
+namespace welkin::train {
+
+using DatasetFactory = std::function<std::unique_ptr<data::Dataset>(const config::RunConfig&, data::Split)>;
+
+struct Registries {
+  model::Registry models;                              // key `model`
+  NamedFactories<DatasetFactory> datasets{"dataset"};  // key `dataset`
+  NamedFactories<LossFactory> losses{"loss"};
+  NamedFactories<ScheduleFactory> schedules{"schedule"};
+  NamedFactories<OptimizerFactory> optimizers{"optimizer"};
+
+  // What config::resolve checks `model`, `dataset`, ... against.
+  config::KnownNames known_names() const;
+};
+
+// The rows of this library.
+void add_builtins(Registries& registries);
+
+}  // namespace welkin::train

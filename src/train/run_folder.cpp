@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_folder.h"
+
+#include "config/paths.h"
+#include "config/print.h"
+#include "config/resolve.h"
+#include "config/same_run.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+
+namespace welkin::train {
+
+namespace fs = std::filesystem;
+
+RunFolder::RunFolder(const config::RunConfig& config, int64_t world_size) : path_(config::run_folder(config, world_size)) {}
+
+std::string RunFolder::difference(const config::RunConfig& config, int64_t world_size) const {
+  if (!fs::exists(config_file())) return {};
+  const std::string text = read_file(config_file(), 1 << 24);
+  std::string difference;
+  try {
+    const config::RunConfig held = config::from_yaml(text, config_file().string(), world_size);
+    return config::same_run(held, config, &difference) ? std::string() : difference;
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+}
+
+void RunFolder::check(const config::RunConfig& config, int64_t world_size,
+                      const std::function<void(const std::string&)>& note) const {
+  if (const std::string change = difference(config, world_size); !change.empty()) {
+    if (!config.loop.resume) {
+      throw ConfigError("train", cat("the run folder holds another configuration: path=", path_.string(), ", ", change),
+                        "Choose another --run_num, remove the folder, or continue that run with --resume");
+    }
+    note(cat("The resumed run had another configuration: ", change));
+  }
+}
+
+void RunFolder::make() const { make_folders(event_folder()); }
+
+void RunFolder::claim(const config::RunConfig& config) const { write_file_atomically(config_file(), config::yaml(config)); }
+
+}  // namespace welkin::train

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/scores.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "train/metrics.h"
+
+namespace welkin::train {
+
+struct ScoreSums::Forecast {
+  std::string name;
+  at::Tensor square_error;  // (C) float64 sum over samples of the weighted mean square error
+  at::Tensor rmse;          // (C) float64 sum over samples of their RMSE
+  at::Tensor acc;           // (C) float64 sum over samples of their anomaly correlation
+};
+
+namespace {
+
+// Boxes have no latitude: every row weighs the same.
+at::Tensor row_weights(const data::SampleSpec& spec, bool is_field) {
+  const auto& shape = spec.target.shape;
+  if (is_field) return latitude_weights(shape[1], spec.latitude);
+  return at::ones({shape[1] * shape[2]}, at::kDouble);
+}
+
+at::Tensor flat_rows(const at::Tensor& values, bool is_field) {
+  const at::Tensor wide = values.to(at::kCPU, at::kDouble);
+  return is_field ? wide : fold_rows(wide);
+}
+
+double scale(const std::vector<double>& deviations, size_t channel) { return deviations.empty() ? 1.0 : deviations[channel]; }
+
+}  // namespace
+
+bool has_persistence(const data::SampleSpec& spec) {
+  const auto& input = spec.input.shape;
+  const auto& target = spec.target.shape;
+  return spec.geometry != data::Geometry::PeriodicBox && input.size() == 3 && spec.newest_input_channel + target[0] <= input[0];
+}
+
+double ForecastScores::rmse() const {
+  double sum = 0;
+  for (const auto& channel : channels) sum += channel.rmse * channel.rmse;
+  return channels.empty() ? 0 : std::sqrt(sum / static_cast<double>(channels.size()));
+}
+
+ScoreSums::ScoreSums(const data::SampleSpec& spec, at::Tensor time_mean)
+    : spec_(spec), time_mean_(std::move(time_mean)), is_field_(spec.target.shape.size() == 3) {
+  weights_ = row_weights(spec, is_field_);
+  std::vector<std::string> names = {"model"};
+  if (has_persistence(spec)) names.emplace_back("persistence");
+  if (time_mean_.defined()) names.emplace_back("time mean");
+  for (auto& name : names) {
+    const auto zero = [&] { return at::zeros({spec.target.shape[0]}, at::kDouble); };
+    forecasts_.push_back({name, zero(), zero(), zero()});
+  }
+}
+
+ScoreSums::~ScoreSums() = default;
+
+void ScoreSums::add(const at::Tensor& input, const at::Tensor& target, const at::Tensor& prediction, const at::Tensor& losses) {
+  for (auto& forecast : forecasts_) {
+    if (forecast.name == "model") add_forecast(forecast, prediction, target);
+    if (forecast.name == "persistence")
+      add_forecast(forecast, input.narrow(1, spec_.newest_input_channel, target.size(1)), target);
+    if (forecast.name == "time mean") add_forecast(forecast, time_mean_.unsqueeze(0).expand_as(target), target);
+  }
+  samples_ += target.size(0);
+  loss_ += losses.to(at::kCPU, at::kDouble).sum().item<double>();
+}
+
+void ScoreSums::add_forecast(Forecast& forecast, const at::Tensor& values, const at::Tensor& target) const {
+  const at::Tensor p = flat_rows(values, is_field_);
+  const at::Tensor t = flat_rows(target, is_field_);
+  const int64_t points = p.size(2) * p.size(3);
+  const WeightedSums errors = weighted_sums(p, t, weights_);
+  forecast.square_error += (errors.square_error / static_cast<double>(points)).sum(0);
+  forecast.rmse += weighted_rmse(errors, points).sum(0);
+  if (!time_mean_.defined()) {
+    forecast.acc += weighted_acc(errors).sum(0);
+    return;
+  }
+  if (forecast.name == "time mean") return;  // its anomaly is zero everywhere: no correlation to speak of
+  const at::Tensor mean = flat_rows(time_mean_.unsqueeze(0), is_field_);
+  forecast.acc += weighted_acc(weighted_sums(p - mean, t - mean, weights_)).sum(0);
+}
+
+Scores ScoreSums::finish() const {
+  Scores scores;
+  scores.samples = samples_;
+  scores.channels = spec_.target.channels;
+  scores.units = spec_.target.units;
+  const double n = static_cast<double>(std::max<int64_t>(samples_, 1));
+  scores.loss = loss_ / n;
+  for (const auto& forecast : forecasts_) {
+    ForecastScores row{forecast.name, {}};
+    for (int64_t c = 0; c < forecast.rmse.size(0); ++c) {
+      ChannelScore score;
+      score.rmse = std::sqrt(forecast.square_error[c].item<double>() / n);
+      score.mean_rmse = forecast.rmse[c].item<double>() / n;
+      score.rmse_physical = score.rmse * scale(spec_.target_std, static_cast<size_t>(c));
+      score.acc = forecast.acc[c].item<double>() / n;
+      row.channels.push_back(score);
+    }
+    scores.forecasts.push_back(std::move(row));
+  }
+  return scores;
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scores as a table for people and as JSON for programs.
+#pragma once
+
+#include <string>
+
+#include "train/scores.h"
+
+namespace welkin::train {
+
+// One row per channel and forecast, and the loss; ends with a newline.
+std::string scores_table(const Scores& scores);
+
+// {"samples", "loss", "rmse": {forecast: x}, "channels": {name: {"unit", forecast: {"rmse", "mean_rmse", "rmse_physical",
+// "acc"}}}}; numbers that are not finite are null.
+std::string scores_json(const Scores& scores);
+
+}  // namespace welkin::train

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stochastic gradient descent with momentum.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_fused_sgd.h>
+
+#include <utility>
+
+#include "train/optimizer.h"
+
+namespace welkin::train {
+namespace {
+
+class Sgd : public Optimizer {
+ public:
+  Sgd(const config::OptimizerConfig& config, std::vector<OptimizerParameter> parameters)
+      : config_(config), parameters_(std::move(parameters)) {
+    for (const OptimizerParameter& parameter : parameters_) velocity_.push_back(state_like(parameter.value));
+  }
+
+  void step(const StepInputs& inputs) override {
+    const at::NoGradGuard no_grad;
+    update(inputs, /*decays=*/true);
+    update(inputs, /*decays=*/false);
+  }
+
+  std::vector<NamedState> states() override {
+    std::vector<NamedState> all;
+    for (size_t row = 0; row < parameters_.size(); ++row) all.push_back({"momentum." + parameters_[row].name, velocity_[row]});
+    return all;
+  }
+
+ private:
+  void update(const StepInputs& inputs, bool decays) {
+    const StepLists lists = with_gradients(parameters_, decays);
+    if (lists.rows.empty()) return;
+    std::vector<at::Tensor> velocity;
+    for (const size_t row : lists.rows) velocity.push_back(velocity_[row]);
+    // The velocities start at zero, so the first step is a step like all others (no is_first_step, which the host would have to
+    // know).
+    at::_fused_sgd_(lists.values, lists.gradients, velocity, decays ? config_.weight_decay : 0.0, config_.momentum, inputs.rate,
+                    /*dampening=*/0.0, /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false, /*grad_scale=*/{},
+                    inputs.found_inf);
+  }
+
+  config::OptimizerConfig config_;
+  std::vector<OptimizerParameter> parameters_;
+  std::vector<at::Tensor> velocity_;
+};
+
+}  // namespace
+
+OptimizerPtr sgd(const config::RunConfig& config, std::vector<OptimizerParameter> parameters) {
+  return std::make_unique<Sgd>(config.optimizer, std::move(parameters));
+}
+
+}  // namespace welkin::train

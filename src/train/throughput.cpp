@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/throughput.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "core/stopwatch.h"
+
+namespace welkin::train {
+namespace {
+
+// Large enough to reach the peak; fp16 on a CPU has no fast product and must stay short.
+int64_t product_edge(c10::Device device, config::AmpMode mode) {
+  if (device.is_cuda()) return 8192;
+  return mode == config::AmpMode::Fp16 ? 128 : 768;
+}
+
+at::ScalarType product_dtype(config::AmpMode mode) {
+  if (mode == config::AmpMode::None) return at::kFloat;
+  return mode == config::AmpMode::Bf16 ? at::kBFloat16 : at::kHalf;
+}
+
+// Seconds of one product; reading an element waits for the device.
+double time_product(const at::Tensor& a, const at::Tensor& b) {
+  const Stopwatch watch;
+  const at::Tensor c = at::mm(a, b);
+  c.select(0, 0).select(0, 0).item<float>();
+  return watch.seconds();
+}
+
+}  // namespace
+
+double measure_peak_flops(c10::Device device, config::AmpMode mode) {
+  constexpr double kBudgetSeconds = 0.3;
+  const at::NoGradGuard no_grad;
+  const int64_t edge = product_edge(device, mode);
+  const at::Tensor a = at::ones({edge, edge}, at::TensorOptions(product_dtype(mode)).device(device));
+  double best = time_product(a, a);  // the first pays for set-up; it counts only when there is time for no other
+  const Stopwatch watch;
+  while (watch.seconds() < kBudgetSeconds) best = std::min(best, time_product(a, a));
+  const auto n = static_cast<double>(edge);
+  return 2 * n * n * n / best;
+}
+
+std::string throughput_text(double flops_per_second, double peak_flops) {
+  if (flops_per_second <= 0) return {};
+  char text[160];
+  std::snprintf(text, sizeof text, "Model: %.4g TFLOP/s, MFU %.1f %% (peak %.4g TFLOP/s, measured)", flops_per_second * 1e-12,
+                100 * flops_per_second / peak_flops, peak_flops * 1e-12);
+  return text;
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trained_model.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "ops/autocast.h"
+#include "train/checkpoint_store.h"
+#include "train/device.h"
+#include "train/model_setup.h"
+#include "train/precision.h"
+#include "train/validation.h"
+
+namespace welkin::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+int64_t chosen_step(const CheckpointStore& store, const std::vector<int64_t>& steps, const std::string& choice) {
+  if (choice == "newest") return steps.front();
+  if (choice == "best") {
+    const auto best = store.best();
+    return best ? best->step : steps.front();
+  }
+  for (const int64_t step : steps) {
+    if (std::to_string(step) == choice) return step;
+  }
+  throw CheckpointError("checkpoint",
+                        cat("there is no such checkpoint: folder=", store.folder().string(), ", checkpoint=", choice),
+                        cat("Choose best, newest, or a step: ", join(steps, ", ")));
+}
+
+}  // namespace
+
+data::Split parse_split(const std::string& name) {
+  if (name == "train") return data::Split::Train;
+  if (name == "valid") return data::Split::Valid;
+  if (name == "test") return data::Split::Test;
+  throw ConfigError("data", cat("unknown part of the data: split=", name), "Choose train, valid or test");
+}
+
+fs::path find_checkpoint(const fs::path& run_folder, const std::string& choice) {
+  const CheckpointStore store(run_folder / "checkpoints");
+  const std::vector<int64_t> steps = store.steps();
+  if (steps.empty()) {
+    throw CheckpointError("checkpoint", cat("the run has no checkpoint: path=", run_folder.string()),
+                          "Give the folder of a run that has saved one (<expdir>/<config>/<W>GPU/<run_num>)");
+  }
+  return store.path_of(chosen_step(store, steps, choice));
+}
+
+TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice)
+    : config_(config), device_(choose_device(config.loop.device)) {
+  configure_torch(config_.loop);
+  checkpoint_ = find_checkpoint(choice.run_folder, choice.checkpoint);
+  const Checkpoint checkpoint(checkpoint_);
+  step_ = checkpoint.index().position.iteration;
+  dataset_ = registries.datasets.at(config_.data.dataset)(config_, choice.split);
+  if (dataset_->size() == 0)
+    throw DataError("data", "there are no samples in this part of the data", "Check its path and limits");
+  model_ = build_model(registries, config_, dataset_->spec(), device_);
+  checkpoint.read_group(model_group(parallel::ParamTable::of(*model_), *model_));
+  model_->eval();
+  loss_ = registries.losses.at(config_.loss.loss)(config_);
+}
+
+data::Pipeline TrainedModel::pipeline(int64_t batch_size) const {
+  data::PipelineOptions options = pipeline_options(config_, device_, /*drop_last=*/false);
+  options.global_batch = options.micro_batch = std::min(batch_size, dataset_->size());
+  return {*dataset_, data::Sampler(dataset_->size(), data::Order::Sequential, config_.loop.seed), options};
+}
+
+at::Tensor TrainedModel::predict(const data::Batch& batch) const {
+  const at::NoGradGuard no_grad;
+  const ops::AutocastGuard autocast(device_.type(), autocast_dtype(config_.precision.amp_mode));
+  const model::ForwardContext context{
+      .seed = config_.loop.seed, .step = at::zeros({}, batch.sample.options()), .sample = batch.sample};
+  return model_->forward(batch.input, context).to(at::kFloat);
+}
+
+Scores TrainedModel::score(const at::Tensor& time_mean, const std::function<void(int64_t)>& progress) const {
+  const auto options = pipeline_options(config_, device_, /*drop_last=*/false);
+  data::Pipeline batches = pipeline(options.micro_batch);
+  ScoreSums sums(dataset_->spec(), time_mean);
+  for (int64_t done = 0; done < dataset_->size();) {
+    const data::Batch batch = batches.next();
+    const at::Tensor prediction = predict(batch);
+    sums.add(batch.input, batch.target, prediction, loss_->per_sample(prediction, batch.target));
+    progress(done += batch.input.size(0));
+  }
+  return sums.finish();
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model with the weights of a checkpoint, and a part of the data to run it on: what evaluation and prediction start from.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "data/pipeline.h"
+#include "model/model.h"
+#include "train/checkpoint.h"
+#include "train/registries.h"
+#include "train/scores.h"
+
+namespace welkin::train {
+
+// Which checkpoint of which run, on which part of the data.
+struct ModelChoice {
+  std::filesystem::path run_folder;
+  std::string checkpoint = "best";  // "best" (smallest validation loss), "newest", or a step
+  data::Split split = data::Split::Valid;
+};
+
+data::Split parse_split(const std::string& name);  // train, valid, test; ConfigError otherwise
+
+// The folder step_N that the choice means. "best" without a record means the newest. CheckpointError when there is none, naming
+// those that there are.
+std::filesystem::path find_checkpoint(const std::filesystem::path& run_folder, const std::string& choice);
+
+class TrainedModel {
+ public:
+  // Opens the data, builds the model as `config` says and loads its weights. The model is in evaluation mode.
+  TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice);
+
+  const data::Dataset& dataset() const { return *dataset_; }
+  int64_t step() const { return step_; }
+  const std::filesystem::path& checkpoint() const { return checkpoint_; }
+
+  // Batches in the order of the data set, each sample once.
+  data::Pipeline pipeline(int64_t batch_size) const;
+  // Autocast as in training; no gradient. float32 out.
+  at::Tensor predict(const data::Batch& batch) const;
+
+  // Every sample once. `time_mean` as read_time_mean() gave it. `progress` is told how many samples are done.
+  Scores score(const at::Tensor& time_mean, const std::function<void(int64_t)>& progress) const;
+
+ private:
+  config::RunConfig config_;
+  c10::Device device_;
+  std::unique_ptr<data::Dataset> dataset_;
+  model::ModelPtr model_;
+  LossPtr loss_;
+  std::filesystem::path checkpoint_;
+  int64_t step_ = 0;
+};
+
+}  // namespace welkin::train

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop over epochs and what happens at their ends.
+#include "train/trainer.h"
+
+#include <cmath>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "train/throughput.h"
+
+namespace welkin::train {
+
+Trainer::Trainer(TrainerContext context)
+    : context_(std::move(context)),
+      config_(context_.resolved.config),
+      folder_(config_, /*world_size=*/1),
+      store_(folder_.checkpoint_folder()) {}
+
+Trainer::~Trainer() = default;
+
+RunOutcome Trainer::run() {
+  open_datasets();
+  open_folder();
+  start_loader();
+  build_model();
+  build_optimizer();
+  start_or_resume();
+  report_setup();
+  if (!resumed_) report_initial_losses();
+  while (!is_finished() && !interrupted()) {
+    if (!epoch_is_complete()) train_epoch();
+    if (epoch_is_complete() && !interrupted()) finish_epoch();
+  }
+  return is_finished() ? finish() : stop_early();
+}
+
+// From the last step on until finish_epoch() has done its work: a checkpoint in between continues there.
+bool Trainer::epoch_is_complete() const {
+  return position_.step_in_epoch == length_.steps_per_epoch || (all_steps_done() && position_.step_in_epoch > 0);
+}
+
+// Steps until the epoch or the run ends, or a signal arrives.
+void Trainer::train_epoch() {
+  observe::Progress progress(context_.console,
+                             {.title = cat("epoch ", position_.epoch + 1), .total = samples_per_epoch_, .now_s = {}});
+  const Stopwatch watch;
+  int64_t done = position_.step_in_epoch * config_.loop.global_batch_size;
+  while (!epoch_is_complete() && !interrupted()) {
+    const StepRecord record = train_step();
+    last_rate_ = record.rate;
+    validation_loss_.reset();
+    ++position_.iteration;
+    ++position_.step_in_epoch;
+    ++epoch_steps_;
+    epoch_samples_ += record.num_samples;
+    nonfinite_->add(record);
+    progress.update(done += record.num_samples);
+    if (!epoch_is_complete()) save_if_due(/*is_best=*/false);
+  }
+  nonfinite_->flush();  // also waits for the device, so the time is that of the work
+  progress.finish();
+  epoch_seconds_ += watch.seconds();
+}
+
+EpochReport Trainer::epoch_report() const {
+  const double samples_per_second = epoch_seconds_ > 0 ? static_cast<double>(epoch_samples_) / epoch_seconds_ : 0;
+  return {.epoch = position_.epoch + 1,
+          .iterations = position_.iteration,
+          .steps = epoch_steps_,
+          .samples = epoch_samples_,
+          .seconds = epoch_seconds_,
+          .loss = meter_->mean_loss(),
+          .last_rate = last_rate_.item<double>(),
+          .next_rate = rates_->current().item<double>(),
+          .skipped = meter_->skipped_steps(),
+          .throughput = throughput_text(train_flops_ * samples_per_second, peak_flops_)};
+}
+
+// Reports and validates; a signal during validation leaves the epoch complete and unfinished, to be finished after a resume.
+void Trainer::finish_epoch() {
+  journal_->epoch(epoch_report());
+  if (picture_) journal_->picture(*picture_, position_.iteration);
+  if (!validate()) return;
+  meter_->clear();
+  picture_.reset();
+  epoch_seconds_ = 0;
+  epoch_steps_ = epoch_samples_ = 0;
+  ++position_.epoch;
+  position_.step_in_epoch = 0;
+  const bool is_best = std::isfinite(*validation_loss_) && (!best_loss_ || *validation_loss_ < *best_loss_);
+  if (is_best) best_loss_ = validation_loss_;
+  save_if_due(is_best);
+}
+
+bool Trainer::validate() {
+  const auto report = validator_->run([this] { return interrupted(); });
+  if (!report) return false;
+  journal_->validation(*report, position_.iteration);
+  validation_loss_ = report->loss;
+  return true;
+}
+
+RunOutcome Trainer::finish() {
+  save();
+  store_.prune(config_.loop.keep_checkpoints);
+  journal_->flush();
+  context_.log.info("DONE ---- rank 0");
+  return {.completed = true, .iterations = position_.iteration, .folder = folder_.path()};
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training run: sets up what the configuration names, steps, validates, saves, and stops where it should. What one step does is
+// train_step() (trainer_step.cpp) and nothing else.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/resolve.h"
+#include "core/signals.h"
+#include "core/stopwatch.h"
+#include "data/pipeline.h"
+#include "model/model.h"
+#include "observe/progress.h"
+#include "observe/run_log.h"
+#include "parallel/param_table.h"
+#include "train/checkpoint_store.h"
+#include "train/journal.h"
+#include "train/nonfinite_watch.h"
+#include "train/precision.h"
+#include "train/rate_table.h"
+#include "train/registries.h"
+#include "train/run_folder.h"
+#include "train/step_record.h"
+#include "train/validation.h"
+
+namespace welkin::train {
+
+// What a run is given. All of it outlives the trainer.
+struct TrainerContext {
+  const config::Resolved& resolved;
+  const Registries& registries;
+  observe::Console& console;
+  observe::RunLog& log;
+  const InterruptWatch& interrupt;
+  std::string resume_command;  // what the user types to go on, for the line after an interrupt
+};
+
+struct RunOutcome {
+  bool completed = false;  // false: interrupted, and saved
+  int64_t iterations = 0;
+  std::filesystem::path folder;
+};
+
+class Trainer {
+ public:
+  explicit Trainer(TrainerContext context);
+  ~Trainer();
+
+  // The whole run. Throws ConfigError, DataError, CheckpointError, NonFiniteError; Interrupted when a signal came and nothing
+  // could be saved.
+  RunOutcome run();
+
+ private:
+  // Set-up, in this order (trainer_setup.cpp).
+  void open_datasets();
+  void open_folder();
+  void start_loader();
+  void build_model();
+  void build_optimizer();
+  std::optional<Checkpoint> find_checkpoint();
+  void start_or_resume();
+  void report_setup();
+  void report_initial_losses();
+  double first_batch_loss();
+  model::ModelCost report_model();
+
+  // The loop (trainer.cpp).
+  void train_epoch();
+  void finish_epoch();
+  bool validate();
+  bool epoch_is_complete() const;
+  bool all_steps_done() const { return position_.iteration >= length_.total_steps; }
+  bool is_finished() const { return all_steps_done() && !epoch_is_complete(); }
+  bool interrupted() const { return context_.interrupt.requested(); }
+  EpochReport epoch_report() const;
+  RunOutcome finish();
+  RunOutcome stop_early();
+
+  // One step (trainer_step.cpp).
+  StepRecord train_step();
+  at::Tensor run_micro_steps(StepRecord& record);
+  at::Tensor run_micro_step(const data::Batch& batch);
+  void keep_picture(const data::Batch& batch, const at::Tensor& prediction);
+  void clear_gradients();
+
+  // Checkpoints (trainer_checkpoint.cpp).
+  std::vector<CheckpointGroup> checkpoint_groups();
+  CheckpointGroup state_group();
+  CheckpointIndex checkpoint_index() const;
+  void save();
+  void save_if_due(bool is_best);
+  void load(const Checkpoint& checkpoint);
+  std::string last_checkpoint() const;
+
+  TrainerContext context_;
+  const config::RunConfig& config_;
+  RunFolder folder_;
+  std::string folder_note_;  // what a resumed run has changed; for the log, which opens later
+  CheckpointStore store_;
+  c10::Device device_ = c10::kCPU;
+
+  std::unique_ptr<data::Dataset> train_data_, valid_data_;
+  std::unique_ptr<data::Pipeline> pipeline_;
+  model::ModelPtr model_;
+  parallel::ParamTable table_;  // the model's parameters
+  LossPtr loss_;
+  OptimizerPtr optimizer_;
+  std::unique_ptr<LossScaler> scaler_;
+  std::unique_ptr<RateTable> rates_;
+  std::unique_ptr<EpochMeter> meter_;
+  std::unique_ptr<Validator> validator_;
+  std::unique_ptr<NonFiniteWatch> nonfinite_;
+  std::unique_ptr<Journal> journal_;
+
+  RunLength length_;
+  int64_t samples_per_epoch_ = 0;
+  RunPosition position_;
+  bool resumed_ = false;
+  at::Tensor step_;       // () int64 on the device: the iteration, which keys dropout
+  at::Tensor last_rate_;  // () of the last step
+  std::optional<FieldPair> picture_;
+  std::optional<double> validation_loss_;  // of the present weights
+  std::optional<double> best_loss_;
+  double peak_flops_ = 0;
+  double train_flops_ = 0;  // per sample
+
+  // Of this process and epoch: times are no part of the state.
+  double epoch_seconds_ = 0;
+  int64_t epoch_steps_ = 0;
+  int64_t epoch_samples_ = 0;
+};
+
+}  // namespace welkin::train

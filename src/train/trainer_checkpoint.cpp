@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a checkpoint of a run holds, when it is saved, and how a run continues from it.
+#include <csignal>
+
+#include "config/print.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "train/model_setup.h"
+#include "train/trainer.h"
+
+namespace welkin::train {
+namespace {
+
+void append(CheckpointGroup& group, const std::vector<NamedState>& states) {
+  for (const NamedState& state : states) group.tensors.push_back({state.name, state.value});
+}
+
+}  // namespace
+
+// Scalars on the device, and the epoch's running sums.
+CheckpointGroup Trainer::state_group() {
+  CheckpointGroup state{.name = "state", .tensors = {}};
+  append(state, rates_->states());
+  append(state, scaler_->states());
+  append(state, meter_->states());
+  state.tensors.push_back({"last_rate", last_rate_});
+  return state;
+}
+
+std::vector<CheckpointGroup> Trainer::checkpoint_groups() {
+  CheckpointGroup optimizer{.name = "optimizer", .tensors = {}};
+  append(optimizer, optimizer_->states());
+  return {model_group(table_, *model_), std::move(optimizer), state_group()};
+}
+
+CheckpointIndex Trainer::checkpoint_index() const {
+  return {.position = position_,
+          .seed = config_.loop.seed,
+          .config = config::yaml(config_),
+          .validation_loss = validation_loss_,
+          .best_loss = best_loss_,
+          .files = {},
+          .tensors = {}};
+}
+
+void Trainer::save() {
+  auto groups = checkpoint_groups();
+  if (picture_)
+    groups.push_back({.name = "picture", .tensors = {{"target", picture_->target}, {"prediction", picture_->prediction}}});
+  store_.save(checkpoint_index(), groups);
+}
+
+// A checkpoint that cannot be written in the middle of a run is reported, and the run goes on: the next one may succeed, and
+// stopping would lose what was computed since the last.
+void Trainer::save_if_due(bool is_best) {
+  const int64_t interval = config_.loop.checkpoint_interval;
+  if (!is_best && (interval == 0 || position_.iteration % interval != 0)) return;
+  try {
+    save();
+    if (is_best) store_.mark_best({.step = position_.iteration, .validation_loss = *best_loss_});
+    store_.prune(config_.loop.keep_checkpoints);
+  } catch (const Error& error) {
+    context_.log.error(error.what());
+  }
+}
+
+void Trainer::load(const Checkpoint& checkpoint) {
+  for (const CheckpointGroup& group : checkpoint_groups()) checkpoint.read_group(group);
+  position_ = checkpoint.index().position;
+  validation_loss_ = checkpoint.index().validation_loss;
+  best_loss_ = checkpoint.index().best_loss;
+  if (checkpoint.contains("picture.target")) {
+    picture_ = FieldPair{.target = checkpoint.read("picture.target"), .prediction = checkpoint.read("picture.prediction")};
+  }
+  step_.fill_(position_.iteration);
+  const bool at_end = position_.step_in_epoch == length_.steps_per_epoch;
+  pipeline_->resume({.epoch = position_.epoch + (at_end ? 1 : 0), .step = at_end ? 0 : position_.step_in_epoch});
+}
+
+std::string Trainer::last_checkpoint() const {
+  const std::vector<int64_t> steps = store_.steps();
+  return steps.empty() ? std::string() : store_.path_of(steps.front()).string();
+}
+
+RunOutcome Trainer::stop_early() {
+  const char* signal = context_.interrupt.signal_number() == SIGINT ? "SIGINT" : "SIGTERM";
+  try {
+    save();
+    journal_->flush();
+  } catch (const Error& error) {
+    context_.log.error(error.what());
+    throw Interrupted("train", cat("interrupted, and nothing could be saved: signal=", signal, ", step=", position_.iteration),
+                      "The reason stands above; earlier checkpoints are untouched, --resume continues from the newest");
+  }
+  store_.prune(config_.loop.keep_checkpoints);
+  context_.log.info(cat("Interrupted by ", signal, " at step ", position_.iteration, ": saved ", last_checkpoint()));
+  context_.log.info(cat("Continue with: ", context_.resume_command));
+  return {.completed = false, .iterations = position_.iteration, .folder = folder_.path()};
+}
+
+}  // namespace welkin::train
