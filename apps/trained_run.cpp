@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trained_run.h"
+
+#include <filesystem>
+#include <ostream>
+
+#include "config/paths.h"
+#include "config/resolve.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "train/registries.h"
+
+namespace welkin::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Arguments with `RUN_FOLDER` replaced by the flags that name its configuration.
+struct Arguments {
+  std::vector<std::string> words;
+  std::optional<fs::path> run_folder;
+};
+
+Arguments expand(int argc, char** argv) {
+  Arguments arguments{{argv, argv + argc}, {}};
+  if (argc < 2 || std::string_view(argv[1]).starts_with("-")) return arguments;
+  const fs::path folder = argv[1];
+  const fs::path file = folder / "config.yaml";
+  if (!fs::exists(file)) {
+    throw ConfigError(argv[0], cat("this is no run folder, it holds no config.yaml: path=", folder.string()),
+                      "Give <expdir>/<config>/<W>GPU/<run_num>, or the flags that the run was trained with");
+  }
+  const std::string preset = config::from_yaml(read_file(file, 1 << 24), file.string(), kWorldSize).config;
+  arguments.words.erase(arguments.words.begin() + 1);
+  arguments.words.insert(arguments.words.begin() + 1, {"--yaml_config", file.string(), "--config", preset});
+  arguments.run_folder = folder;
+  return arguments;
+}
+
+}  // namespace
+
+std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv,
+                                            std::vector<config::ExtraFlag> extra) {
+  extra.push_back({"checkpoint", "WHICH", "best (smallest validation loss, the default), newest, or a step"});
+  extra.push_back({"split", "PART", "train, valid (the default) or test"});
+  const Arguments arguments = expand(argc, argv);
+  std::vector<const char*> words;
+  for (const std::string& word : arguments.words) words.push_back(word.c_str());
+  TrainedRun run{.line = config::parse(static_cast<int>(words.size()), words.data(), extra), .config = {}, .choice = {}};
+  if (run.line.help) {
+    application.out << "usage: " << argv[0] << " RUN_FOLDER [FLAGS], or the flags of welkin train\n\n"
+                    << config::help_text(argv[0], extra);
+    return {};
+  }
+  run.config = config::resolve(run.line, kWorldSize, application.registries.known_names()).config;
+  run.choice.run_folder = arguments.run_folder.value_or(config::run_folder(run.config, kWorldSize));
+  run.choice.checkpoint = extra_or(run, "checkpoint", "best");
+  run.choice.split = train::parse_split(extra_or(run, "split", "valid"));
+  return run;
+}
+
+std::string extra_or(const TrainedRun& run, const std::string& name, const std::string& otherwise) {
+  const auto found = run.line.extra.find(name);
+  return found == run.line.extra.end() || found->second.empty() ? otherwise : found->second;
+}
+
+}  // namespace welkin::apps

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What evaluate and predict share: which run is meant. Either its folder, `welkin evaluate RUN_FOLDER [FLAGS]`, whose config.yaml
+// then holds, or the flags that it was trained with.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "application.h"
+#include "config/command_line.h"
+#include "train/trained_model.h"
+
+namespace welkin::apps {
+
+struct TrainedRun {
+  config::CommandLine line;  // with the verb's own flags in `extra`
+  config::RunConfig config;
+  train::ModelChoice choice;
+};
+
+// Nothing when help was asked for and printed. `extra` are the verb's flags besides --checkpoint and --split.
+std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv,
+                                            std::vector<config::ExtraFlag> extra);
+
+// The value of a flag of the verb's own, or `otherwise`.
+std::string extra_or(const TrainedRun& run, const std::string& name, const std::string& otherwise);
+
+}  // namespace welkin::apps

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The entry of libwelkin.so: reads the options that stand before the verb, finds the verb, runs it, and turns what it throws into
+// an exit code.
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "launch/plugin.h"
+#include "train/registries.h"
+#include "verbs.h"
+#include "version.h"
+
+namespace welkin::apps {
+namespace {
+
+constexpr std::string_view kUsage =
+    "usage: welkin [--torch DIR] [--plugin LIB.so]... VERB [ARGUMENTS]\n"
+    "\n"
+    "  --torch DIR      folder of the torch 2.11.0 package (else WELKIN_TORCH, the active or nearby .venv, python3)\n"
+    "  --plugin LIB.so  a shared object with your own models, data sets, losses, schedules or optimizers\n"
+    "  --version        print the version\n"
+    "  --help           print this text; `welkin VERB --help` for a verb\n"
+    "\n"
+    "verbs:\n";
+
+std::span<const Verb> verbs() { return {kVerbs, static_cast<size_t>(kNumVerbs)}; }
+
+void print_usage(std::ostream& out) {
+  out << kUsage;
+  for (const Verb& verb : verbs()) {
+    out << "  " << verb.name << std::string(std::max<size_t>(1, 16 - std::string_view(verb.name).size()), ' ') << verb.summary
+        << "\n";
+  }
+}
+
+// The options before the verb. The launcher has used --torch already.
+struct GlobalOptions {
+  std::vector<std::filesystem::path> plugins;
+  bool help = false;
+  bool version = false;
+  std::vector<char*> rest;  // the verb and its arguments
+};
+
+GlobalOptions parse_global_options(std::span<char*> arguments) {
+  GlobalOptions options;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view argument = arguments[i];
+    const bool takes_value = argument == "--plugin" || argument == "--torch";
+    if (takes_value && i + 1 == arguments.size()) {
+      throw ConfigError("welkin", cat("an option needs a value: option=", argument), "Run welkin --help");
+    }
+    if (argument == "--help" || argument == "-h") {
+      options.help = true;
+    } else if (argument == "--version") {
+      options.version = true;
+    } else if (takes_value) {
+      ++i;
+      if (argument == "--plugin") options.plugins.emplace_back(arguments[i]);
+    } else if (argument.starts_with("-")) {
+      throw ConfigError("welkin", cat("unknown option: option=", argument),
+                        "Options of a verb stand after it. Run welkin --help");
+    } else {
+      options.rest.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
+      break;
+    }
+  }
+  return options;
+}
+
+struct Match {
+  const Verb* verb = nullptr;
+  size_t num_words = 0;
+};
+
+// The verb named by the first one or two words.
+Match match_verb(std::span<char*> words) {
+  for (const Verb& verb : verbs()) {
+    const std::string_view name = verb.name;
+    if (words[0] == name) return {&verb, 1};
+    if (words.size() > 1 && cat(words[0], " ", words[1]) == name) return {&verb, 2};
+  }
+  return {};
+}
+
+[[noreturn]] void report_unknown_verb(std::span<char*> words) {
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs()) names.emplace_back(verb.name);
+  std::vector<std::string> same_group;
+  std::ranges::copy_if(names, std::back_inserter(same_group),
+                       [&](const auto& name) { return name.starts_with(cat(words[0], " ")); });
+  if (!same_group.empty()) {
+    throw ConfigError("welkin", cat("the verb needs a second word: verb=", words[0]),
+                      cat("Choose one of: ", join(same_group, ", ")));
+  }
+  const auto close = nearest(words[0], names);
+  throw ConfigError("welkin", cat("unknown verb: verb=", words[0]),
+                    close.empty() ? "Run welkin --help for the verbs" : cat("Did you mean: ", join(close, ", ")));
+}
+
+void load_plugins(const std::vector<std::filesystem::path>& paths, train::Registries& registries) {
+  using Register = void (*)(train::Registries&);
+  for (const auto& path : paths) reinterpret_cast<Register>(launch::load_plugin(path, "welkin_register"))(registries);
+}
+
+int dispatch(std::span<char*> arguments) {
+  GlobalOptions options = parse_global_options(arguments);
+  if (options.version) {
+    std::cout << "welkin " << kVersion << "\n";
+    return 0;
+  }
+  if (options.help || options.rest.empty()) {
+    print_usage(options.help ? std::cout : std::cerr);
+    return options.help ? 0 : static_cast<int>(ExitCode::Usage);
+  }
+  const Match match = match_verb(options.rest);
+  if (match.verb == nullptr) {
+    if (options.rest.size() > 1 && std::string_view(options.rest[1]) == "--help") {
+      print_usage(std::cout);
+      return 0;
+    }
+    report_unknown_verb(options.rest);
+  }
+  train::Registries registries;
+  train::add_builtins(registries);
+  load_plugins(options.plugins, registries);
+  Application application{std::cout, std::cerr, registries};
+  std::string path = cat("welkin ", match.verb->name);
+  std::vector<char*> words{path.data()};
+  words.insert(words.end(), options.rest.begin() + static_cast<std::ptrdiff_t>(match.num_words), options.rest.end());
+  const int num_words = static_cast<int>(words.size());
+  words.push_back(nullptr);
+  return match.verb->run(application, num_words, words.data());
+}
+
+}  // namespace
+}  // namespace welkin::apps
+
+// Called by the launcher (apps/launcher.cpp), which has loaded torch.
+extern "C" __attribute__((visibility("default"))) int welkin_main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes (ulimit -f) is then an error of write(2), reported like a full disk
+  try {
+    return welkin::apps::dispatch({argv + std::min(argc, 1), static_cast<size_t>(std::max(argc - 1, 0))});
+  } catch (const welkin::Error& error) {
+    std::cerr << "welkin: " << error.what() << std::endl;
+    return static_cast<int>(error.exit_code());
+  } catch (const c10::Error& error) {  // torch's own text without its stack of addresses
+    std::cerr << "welkin: " << error.what_without_backtrace() << std::endl;
+    return static_cast<int>(welkin::ExitCode::Other);
+  } catch (const std::exception& error) {
+    std::cerr << "welkin: " << error.what() << std::endl;
+    return static_cast<int>(welkin::ExitCode::Other);
+  }
+}
