@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`welkin evaluate` and `welkin predict` on runs, checkpoints and outputs that are bad."""
+import unittest
+
+from bad_input_case import BINARY, CHECKPOINT, DATA, DONE, FIELDS, USAGE, BadInputCase, tree, truncate
+
+
+class BadRuns(BadInputCase):
+    def setUp(self):
+        super().setUp()
+        self.make_fields()
+
+    def refuse(self, verb, code, *parts, arguments=()):
+        before = tree(self.root)
+        self.assert_refused(self.run_command([BINARY, verb, self.run_folder, *arguments]), code, *parts)
+        self.assertEqual(tree(self.root), before)
+
+    def train_once(self):
+        done = self.train(FIELDS)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+
+    def test_a_folder_without_a_run(self):
+        self.refuse("evaluate", USAGE, f"this is no run folder, it holds no config.yaml: path={self.run_folder}", "<expdir>/<config>/<W>GPU/<run_num>")
+
+    def test_checkpoints_that_are_absent_or_damaged(self):
+        self.train_once()
+        self.refuse("evaluate", CHECKPOINT, "there is no such checkpoint", "checkpoint=7", "Choose best, newest, or a step: 4",
+                    arguments=("--checkpoint", "7"))
+        truncate(self.run_folder / "checkpoints/step_4/model.safetensors")
+        for verb in "evaluate", "predict":
+            self.refuse(verb, CHECKPOINT, "a file has the wrong size", "step_4/model.safetensors", "Use another checkpoint",
+                        arguments=("--checkpoint", "newest"))
+
+    def test_data_and_output_that_are_bad(self):
+        self.train_once()
+        self.refuse("evaluate", DATA, "cannot create: path=/proc/scores.json", arguments=("--json", "/proc/scores.json"))
+        truncate(self.data / "valid/2001.h5")
+        self.refuse("evaluate", DATA, f"{self.data}/valid/2001.h5", "truncated")
+
+
+if __name__ == "__main__":
+    unittest.main()

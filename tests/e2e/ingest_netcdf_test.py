@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`welkin data ingest` on netCDF-4 files made here with h5py (a netCDF-4 file is an HDF5 file with dimension scales): order of dimensions,
+packing, missing values, calendars, members, levels, and files that are bad."""
+import unittest
+
+import h5py
+import numpy as np
+from ingest_runner import IngestCase, component_is_built, run_all
+
+LATITUDE, LONGITUDE = np.array([-10.0, 0.0, 10.0]), np.array([350.0, 355.0, 0.0, 5.0])
+
+
+@unittest.skipUnless(component_is_built(), "the ingest component is not built: ecCodes or netCDF-C is not installed")
+class Netcdf(IngestCase):
+    def write(self, name, variables, dimensions=(), times=range(4), calendar="standard", units="hours since 2001-01-01 00:00:00"):
+        """variables: name -> (dimension names, values, attributes)."""
+        folder = self.root / "in"
+        folder.mkdir(exist_ok=True)
+        scales = {"time": (np.asarray(times, np.float64), {"units": units, "calendar": calendar}),
+                  "lat": (LATITUDE, {"units": "degrees_north"}), "lon": (LONGITUDE, {"units": "degrees_east"}), **dict(dimensions)}
+        with h5py.File(folder / name, "w") as file:
+            for dimension, (values, attributes) in scales.items():
+                file[dimension] = values
+                file[dimension].make_scale(dimension)
+                for key, value in attributes.items():
+                    file[dimension].attrs[key] = np.bytes_(value)
+            for variable, (names, values, attributes) in variables.items():
+                file[variable] = values
+                for i, dimension in enumerate(names):
+                    file[variable].dims[i].attach_scale(file[dimension])
+                for key, value in attributes.items():
+                    file[variable].attrs[key] = np.bytes_(value) if isinstance(value, str) else value
+        return folder
+
+    def test_any_order_of_dimensions_and_longitudes_across_greenwich(self):
+        values = np.arange(4 * 3 * 4, dtype=np.float32).reshape(4, 3, 4)
+        folder = self.write("a.nc", {"t": (("time", "lat", "lon"), values, {"units": "K"}),
+                                     "u": (("lon", "time", "lat"), values.transpose(2, 0, 1).copy(), {"units": "m s-1"})})
+        self.ingest(folder, "--variables", "t,u")
+        fields = self.fields("train/2001.h5")
+        np.testing.assert_array_equal(fields[:, 0], values[:, ::-1])
+        np.testing.assert_array_equal(fields[:, 1], values[:, ::-1])
+        np.testing.assert_array_equal(self.dataset("train/2001.h5", "latitude"), LATITUDE[::-1])
+        np.testing.assert_array_equal(self.dataset("train/2001.h5", "longitude"), [-10, -5, 0, 5])
+
+    def test_packing_and_missing_values(self):
+        raw = np.arange(48, dtype=np.int16).reshape(4, 3, 4)
+        raw[0, 2, 0], raw[1, 2, 1], raw[2, 2, 2] = -1, -3, 200
+        folder = self.write("a.nc", {
+            "fill": (("time", "lat", "lon"), raw, {"scale_factor": 0.5, "add_offset": 100.0, "_FillValue": np.int16(-1)}),
+            "sign": (("time", "lat", "lon"), raw.astype(np.int8), {"_Unsigned": "true", "scale_factor": 2.0}),
+            "range": (("time", "lat", "lon"), raw, {"valid_range": np.array([-1, 100], np.int16), "scale_factor": 0.1}),
+            "plain": (("time", "lat", "lon"), np.where(raw == 200, 9.969209968386869e36, raw).astype(np.float32), {}),
+            "unpacked": (("time", "lat", "lon"), raw, {"valid_max": np.float64(50.0), "scale_factor": 0.5})})
+        self.ingest(folder, "--missing", "nan")
+        fields, channels = self.fields("train/2001.h5"), self.channels("train/2001.h5")
+        field = {name: fields[:, channels.index(name)][:, ::-1] for name in channels}
+        values = raw.astype(np.float64)
+        np.testing.assert_allclose(field["fill"], np.where(raw == -1, np.nan, 0.5 * values + 100), rtol=1e-6)
+        np.testing.assert_allclose(field["sign"], 2.0 * raw.astype(np.int8).view(np.uint8))
+        np.testing.assert_allclose(field["range"], np.where((raw < -1) | (raw > 100), np.nan, 0.1 * values), rtol=1e-6)
+        np.testing.assert_allclose(field["plain"], np.where(raw == 200, np.nan, values))  # netCDF's default fill value
+        np.testing.assert_allclose(field["unpacked"], np.where(0.5 * values > 50, np.nan, 0.5 * values))
+        self.out = self.root / "again"
+        self.assertIn("points without a value: channel=fill, time=2001-01-01T00:00:00, points=1 of 12", self.run_ingest(folder, "--variables", "fill").stderr)
+
+    def test_calendars_and_months(self):
+        values = np.random.default_rng(0).normal(size=(24, 3, 4)).astype(np.float32)
+        middles = np.cumsum([0] + [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] * 2)[:-1] + 14.5
+        folder = self.write("a.nc", {"tas": (("time", "lat", "lon"), values, {"units": "K"})}, times=middles, calendar="noleap",
+                            units="days since 1850-01-01")
+        report = self.ingest(folder, "--valid_fraction", "0.25")
+        self.assertIn("first=1850-01-15T12:00:00, last=1851-12-15T12:00:00, step=1 month, calendar=noleap", report)
+        self.assertEqual(len(self.fields("train/1850.h5")), 18)
+        with h5py.File(self.out / "train/1850.h5") as file:
+            self.assertEqual(file["time"].attrs["calendar"], "noleap")
+            self.assertEqual(file["time"][0], ((1850 - 1970) * 365 + 14) * 86400 + 43200)
+
+    def test_360_day_calendar(self):
+        values = np.random.default_rng(0).normal(size=(4, 3, 4)).astype(np.float32)
+        folder = self.write("a.nc", {"tas": (("time", "lat", "lon"), values, {})}, times=[0, 1, 2, 3], calendar="360_day", units="months since 2000-01-30")
+        report = self.ingest(folder)
+        self.assertIn("first=2000-01-30T00:00:00, last=2000-04-30T00:00:00, step=720 h, calendar=360_day", report)
+
+    def test_members_and_levels(self):
+        values = np.arange(4 * 2 * 3 * 12, dtype=np.float32).reshape(4, 2, 3, 3, 4)
+        folder = self.write("a.nc", {"ta": (("time", "number", "plev", "lat", "lon"), values, {"units": "K"})},
+                            {"number": (np.array([0, 5]), {"long_name": "member"}), "plev": (np.array([100000.0, 85000.0, 50000.0]), {"units": "Pa", "axis": "Z"})})
+        self.ingest(folder, "--levels", "500,850")
+        self.assertEqual(self.channels("train/member005_2001.h5"), ["ta850", "ta500"])
+        np.testing.assert_array_equal(self.fields("train/member005_2001.h5"), values[:, 1, 1:][:, :, ::-1])
+
+    def test_what_is_not_on_latitude_and_longitude_is_left_out_and_said(self):
+        values = np.ones((4, 2, 3, 4), np.float32)
+        folder = self.write("a.nc", {"odd": (("time", "band", "lat", "lon"), values, {}), "t": (("time", "lat", "lon"), values[:, 0] * np.arange(4), {})},
+                            {"band": (np.array([1.0, 2.0]), {})})
+        report = self.ingest(folder)
+        self.assertIn("left out: variable=odd, path=a.nc, reason=its dimension band is neither time, member, level, latitude nor longitude", report)
+
+    def test_gaps_and_repeated_times(self):
+        values = np.random.default_rng(0).normal(size=(4, 3, 4)).astype(np.float32)
+        self.write("a.nc", {"t": (("time", "lat", "lon"), values, {})}, times=[0, 1, 2, 3])
+        folder = self.write("b.nc", {"t": (("time", "lat", "lon"), values, {})}, times=[6, 7, 8, 9])
+        self.assertIn("the times have gaps: gaps=1, step=1 h", self.refused(folder, "--gaps", "error"))
+        self.ingest(folder)
+        self.assertEqual(sorted(path.name for path in (self.out / "train").iterdir()), ["segment0000_2001.h5", "segment0001_2001.h5"])
+        self.write("c.nc", {"t": (("time", "lat", "lon"), values, {})}, times=[3, 4, 5, 6])
+        self.out = self.root / "out2"
+        self.assertIn("one field stands twice: channel=t, time=2001-01-01T03:00:00", self.run_ingest(folder).stderr)
+
+    def test_bad_files(self):
+        folder = self.write("a.nc", {"t": (("time", "lat", "lon"), np.ones((4, 3, 4), np.float32), {})})
+        whole = (folder / "a.nc").read_bytes()
+        (folder / "a.nc").write_bytes(whole[: len(whole) // 2])
+        self.assertIn("cannot open a file: path=", self.refused(folder))
+        (folder / "a.nc").write_bytes(b"CDF\x01" + b"\xff" * 64)
+        self.assertIn("Check that the file is complete", self.refused(folder))
+        (folder / "a.nc").write_bytes(b"not a file of fields")
+        self.assertIn("nothing to read", self.refused(folder))
+        self.assertIn("neither GRIB nor netCDF nor HDF5", self.refused(folder / "a.nc"))
+        self.assertIn("there is no such file or folder", self.refused(folder / "b.nc"))
+        self.write("a.nc", {"t": (("time", "lat", "lon"), np.ones((4, 3, 4), np.float32), {})}, units="fortnights since 2001-01-01")
+        self.assertIn("cannot read the units of time: units=fortnights since 2001-01-01", self.refused(folder))
+
+
+if __name__ == "__main__":
+    run_all("__main__")

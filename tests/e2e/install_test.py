@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The installed folder: small, relocatable, and in need of nothing but the C and C++ libraries and a torch 2.11.0.
+
+It is installed, moved, and run from another folder with an empty environment; what the loader opens then is read from LD_DEBUG, so a
+library of the build's packages that slipped in would be seen even on a machine that has it.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BINARY = pathlib.Path(os.environ["WELKIN_BINARY"])
+SOURCE = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])
+LIMIT_BYTES = 32 << 20
+OPTIONAL = {"libwelkin_ingest.so", "libwelkin_cuda.so"}
+SYSTEM = re.compile(r"^(ld-linux.*|libc|libm|libdl|librt|libutil|libpthread|libstdc\+\+|libgcc_s)\.so(\.\d+)*$")
+TORCH = re.compile(r"^lib(c10|torch_cpu|gomp)\.so(\.\d+)?$")
+
+
+def run(command, **options):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=600, **options)
+
+
+def cached(name):
+    """A value of the build's CMake cache."""
+    return re.search(rf"^{name}:\w+=(.*)$", (BINARY.parent / "CMakeCache.txt").read_text(), re.MULTILINE).group(1)
+
+
+def torch_package():
+    """The torch that the build used, asked of the same python."""
+    code = "import importlib.util as u, os; print(os.path.dirname(u.find_spec('torch').origin))"
+    return pathlib.Path(run([cached("WELKIN_PYTHON"), "-c", code]).stdout.strip())
+
+
+def dynamic_section(path):
+    text = run(["readelf", "-dW", path]).stdout
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", text), text
+
+
+@unittest.skipIf("sanitize" in BINARY.name or cached("WELKIN_SANITIZE"), "a build with sanitizers is not installed")
+class InstalledFolder(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.root = pathlib.Path(tempfile.mkdtemp())
+        cls.addClassCleanup(shutil.rmtree, cls.root)
+        done = run(["cmake", "--install", BINARY.parent, "--prefix", cls.root / "first", "--strip"])
+        assert done.returncode == 0, done.stderr
+        cls.prefix = cls.root / "moved here"  # another name, with a blank
+        (cls.root / "first").rename(cls.prefix)
+        cls.elsewhere = cls.root / "elsewhere"
+        cls.elsewhere.mkdir()
+        cls.torch = torch_package()
+
+    def welkin(self, *arguments, **environment):
+        environment.setdefault("WELKIN_TORCH", str(self.torch))
+        return run([self.prefix / "bin" / "welkin", *arguments], cwd=self.elsewhere, env=environment)
+
+    def test_size(self):
+        total = sum(path.stat().st_size for path in self.prefix.rglob("*") if path.is_file() and path.name not in OPTIONAL)
+        self.assertLessEqual(total, LIMIT_BYTES)
+
+    def test_needs_system_and_torch_only(self):
+        for name, allowed in (("bin/welkin", [SYSTEM]), ("lib/libwelkin.so", [SYSTEM, TORCH])):
+            needed, text = dynamic_section(self.prefix / name)
+            self.assertEqual([item for item in needed if not any(pattern.match(item) for pattern in allowed)], [], name)
+            self.assertNotRegex(text, r"\((RPATH|RUNPATH|TEXTREL)\)", name)
+
+    def test_holds_no_path_of_the_build(self):
+        for name in ("bin/welkin", "lib/libwelkin.so"):
+            data = (self.prefix / name).read_bytes()
+            self.assertNotIn(str(SOURCE).encode() + b"/", data, name)
+
+    def test_runs_anywhere_with_an_empty_environment(self):
+        done = self.welkin("--version")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"^welkin \d+\.\d+\.\d+$")
+
+    def test_opens_nothing_of_the_builds_packages(self):
+        done = self.welkin("--version", LD_DEBUG="files")
+        opened = set(re.findall(r"file=(.+?) \[\d+\];  (?:needed|dynamically loaded)", done.stderr))
+        names = {pathlib.PurePath(path).name for path in opened}
+        self.assertIn("libtorch_cpu.so", names)
+        allowed = {path.name for path in self.torch.parent.rglob("*.so*")} | {"libwelkin.so"} | OPTIONAL
+        self.assertEqual({name for name in names if not SYSTEM.match(name) and name not in allowed and "libcuda" not in name}, set())
+
+    def test_without_torch_it_says_what_to_do(self):
+        done = self.welkin("--version", WELKIN_TORCH=str(self.elsewhere))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no torch in the folder named by WELKIN_TORCH", done.stderr)
+        self.assertIn("pip install torch==2.11.0", done.stderr)
+
+    def test_plugin_builds_against_it(self):
+        shutil.copytree(SOURCE / "tests" / "e2e" / "plugin", self.root / "plugin")
+        build = self.root / "plugin" / "build"
+        done = run(["cmake", "-S", self.root / "plugin", "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
+                    f"-DWELKIN_PYTHON={cached('WELKIN_PYTHON')}", "-G", "Ninja"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = run(["cmake", "--build", build])
+        self.assertEqual(done.returncode, 0, done.stdout)
+        done = self.welkin("--plugin", build / "libplugin.so", "train", "--help")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("the plug-in of the test was registered", done.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A run that is really killed with SIGTERM in the middle of an epoch and resumed equals one that was not, bit for bit: weights, optimizer,
+loss scale, loader position, running means and every logged value but times. Then evaluate and predict on what it left."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BINARY = os.environ["WELKIN_BINARY"]
+HERE = pathlib.Path(__file__).resolve().parent
+TIMES = {"Avg iters per sec", "Avg samples per sec"}
+
+VIT = """
+run: {model: vit, embed_dim: 48, depth: 3, num_heads: 4, patch_size: 8, img_size: [64, 128], n_in_channels: 4, n_out_channels: 4, dropout: 0.1,
+  data_loader_config: synthetic, limit_nsamples: 72, limit_nsamples_val: 10, global_batch_size: 8, num_iters: 23, lr: 1E-3, warmup: 3, expdir: /logs}
+"""
+UNET = """
+run: {model: unet3d, width: 8, scales: 4, data_size: 32, box_size: [48, 48], Nsamples: 70, Nsamples_val: 10, data_loader_config: synthetic,
+  global_batch_size: 8, num_epochs: 3, lr_schedule: {scaling: none, start_lr: 2.E-4, end_lr: 0., warmup_steps: 0}, expdir: /logs}
+"""
+
+
+def command(yaml, root, *flags):
+    return [BINARY, "train", "--yaml_config", str(yaml), "--config", "run", "--log_root", str(root), "--threads", "2", "--device", "cpu",
+            "--checkpoint_interval", "4", *flags]
+
+
+def run_folder(root):
+    return root / "run" / "1GPU" / "00"
+
+
+def tensor_files(root):
+    """Bytes of the newest checkpoint's tensors, by file."""
+    newest = max((run_folder(root) / "checkpoints").glob("step_*"), key=lambda path: int(path.name[5:]))
+    return newest.name, {path.name: path.read_bytes() for path in sorted(newest.glob("*.safetensors"))}
+
+
+def logged(root):
+    """Scalars and images as TensorBoard reads them, without the times."""
+    done = subprocess.run([sys.executable, str(HERE / "read_events.py"), str(run_folder(root) / "logs")], capture_output=True, text=True)
+    if done.returncode == 77:
+        raise unittest.SkipTest("the tensorboard package is not installed")
+    events = json.loads(done.stdout)
+    return {tag: values for tag, values in events["scalars"].items() if tag not in TIMES}, events["images"]
+
+
+def interrupt(yaml, root, flags):
+    """Sends SIGTERM soon after the first checkpoint; returns what the run said, or None where it was done before."""
+    process = subprocess.Popen(command(yaml, root, *flags), stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        if list((run_folder(root) / "checkpoints").glob("step_*")):
+            process.send_signal(signal.SIGTERM)
+            break
+        time.sleep(0.001)
+    log = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, log
+    return None if "DONE" in log else log
+
+
+class Resume(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, text):
+        path = self.folder / "run.yaml"
+        path.write_text(text)
+        return path
+
+    def run_to_end(self, yaml, root, *flags):
+        done = subprocess.run(command(yaml, root, *flags), capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr
+
+    def expect_equal(self, text, *flags):
+        yaml = self.write(text)
+        self.run_to_end(yaml, self.folder / "whole", *flags)
+        for attempt in range(5):
+            cut = self.folder / f"cut{attempt}"
+            log = interrupt(yaml, cut, flags)
+            if log is not None:
+                break
+        else:
+            self.fail("the run was always done before the signal came")
+        self.assertIn("Interrupted by SIGTERM at step", log)
+        self.assertRegex(log, r"Continue with: .*train .*--resume")
+        self.assertIn("Resumed at step", self.run_to_end(yaml, cut, *flags, "--resume"))
+        self.assertEqual(tensor_files(cut), tensor_files(self.folder / "whole"))
+        self.assertEqual(logged(cut), logged(self.folder / "whole"))
+
+    def test_vit(self):
+        self.expect_equal(VIT)
+
+    def test_vit_bf16_accumulating_with_reading_threads(self):
+        self.expect_equal(VIT, "--amp_mode", "bf16", "--micro_batch_size", "3", "--num_data_workers", "2")
+
+    def test_unet(self):
+        self.expect_equal(UNET)
+
+    def test_unet_bf16_accumulating(self):
+        self.expect_equal(UNET, "--amp_mode", "bf16", "--micro_batch_size", "3")
+
+    def test_evaluate_and_predict_what_was_trained(self):
+        yaml = self.write(VIT)
+        log = self.run_to_end(yaml, self.folder / "logs")
+        run = run_folder(self.folder / "logs")
+        best = json.loads((run / "checkpoints/best.json").read_text())
+        scores = self.folder / "scores.json"
+        done = subprocess.run([BINARY, "evaluate", str(run), "--json", str(scores)], capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertAlmostEqual(json.loads(scores.read_text())["loss"], best["validation_loss"], places=6, msg=log)
+        self.assertIn(f"step {best['step']}", done.stdout)
+        done = subprocess.run([BINARY, "predict", str(run), "--samples", "2", "--checkpoint", "newest"], capture_output=True, text=True,
+                              timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue((run / "predictions/predictions.h5").exists())
+        self.assertEqual(len(list((run / "predictions").glob("sample_*.png"))), 2)
+
+    def test_a_checkpoint_that_is_not_there_names_those_that_are(self):
+        yaml = self.write(VIT)
+        self.run_to_end(yaml, self.folder / "logs", "--num_iters", "2")
+        done = subprocess.run([BINARY, "evaluate", str(run_folder(self.folder / "logs")), "--checkpoint", "7"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 5)
+        self.assertIn("Choose best, newest, or a step: 2", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
