@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executable `welkin`. It is linked to neither torch nor libwelkin.so: it finds the torch wheel, sets the variables that
-// torch's libraries read while loading, loads both and calls welkin_main (apps/welkin.cpp).
+// The executable `welkin`. It is linked to neither torch nor libwelkin.so: it finds its place among the processes of a run, takes
+// its cores, finds the torch wheel, sets the variables that torch's libraries read while loading, loads both and calls
+// welkin_main (apps/welkin.cpp). `welkin launch` needs no torch and ends here.
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/error.h"
+#include "launch/launch_command.h"
+#include "launch/ranks.h"
 #include "launch/torch_loader.h"
 #include "launch/torch_location.h"
+#include "launch/worker_start.h"
 
 namespace {
 
@@ -20,23 +26,59 @@ std::optional<fs::path> environment_path(const char* name) {
   return value;
 }
 
-// The value of --torch among the options before the verb.
-std::optional<fs::path> torch_flag(int argc, char** argv) {
-  for (int i = 1; i + 1 < argc && argv[i][0] == '-'; ++i) {
+// The options before the verb, as far as they are ours; welkin_main checks them all.
+struct EarlyOptions {
+  std::optional<fs::path> torch;
+  std::string bind;
+  int verb_at = 0;  // argc when there is none
+};
+
+EarlyOptions early_options(int argc, char** argv) {
+  EarlyOptions options;
+  const char* bind = std::getenv("WELKIN_BIND");
+  options.bind = bind != nullptr && *bind != '\0' ? bind : "auto";
+  int i = 1;
+  for (; i < argc && argv[i][0] == '-'; ++i) {
     const std::string_view option = argv[i];
-    if (option == "--torch") return argv[i + 1];
-    if (option == "--plugin") ++i;
+    const bool takes_value = option == "--torch" || option == "--plugin" || option == "--bind";
+    if (!takes_value || i + 1 == argc) continue;
+    ++i;
+    if (option == "--torch") options.torch = argv[i];
+    if (option == "--bind") options.bind = argv[i];
   }
-  return std::nullopt;
+  options.verb_at = i;
+  return options;
+}
+
+// What is wrong with the environment is the verb's to say: most verbs have one process, whatever it holds.
+welkin::launch::RankPlace place_of_process() {
+  try {
+    return welkin::launch::find_ranks([](const char* name) { return std::getenv(name); });
+  } catch (const welkin::ConfigError&) {
+    return {};
+  }
+}
+
+int launch(int argc, char** argv, int verb_at) {
+  const auto arguments = welkin::launch::parse_launch(std::vector<std::string>(argv + verb_at + 1, argv + argc));
+  if (arguments.help) {
+    std::cout << welkin::launch::launch_help();
+    return 0;
+  }
+  return welkin::launch::run_launch(arguments, fs::canonical("/proc/self/exe"),
+                                    std::vector<std::string>(argv + 1, argv + verb_at));
 }
 
 int run(int argc, char** argv) {
+  const EarlyOptions options = early_options(argc, argv);
+  if (options.verb_at < argc && std::string_view(argv[options.verb_at]) == "launch") return launch(argc, argv, options.verb_at);
   const fs::path folder = fs::canonical("/proc/self/exe").parent_path();
-  const welkin::launch::TorchSearch search{.flag = torch_flag(argc, argv),
+  const welkin::launch::TorchSearch search{.flag = options.torch,
                                            .environment = environment_path("WELKIN_TORCH"),
                                            .virtual_env = environment_path("VIRTUAL_ENV"),
                                            .nearby_venv = folder.parent_path().parent_path() / ".venv"};
   const fs::path package = welkin::launch::find_torch(search);
+  welkin::launch::prepare_worker(place_of_process(), options.bind);
   welkin::launch::set_loading_environment();
   const bool with_cuda = welkin::launch::has_cuda_device();
   welkin::launch::load_torch(package, with_cuda);

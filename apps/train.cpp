@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/signals.h"
 #include "core/text.h"
-#include "launch/world_size.h"
+#include "launch/ranks.h"
 #include "observe/console.h"
 #include "observe/run_log.h"
 #include "train/registries.h"
@@ -37,10 +37,9 @@ void print_configuration(Application& application, const config::CommandLine& li
 
 // Several processes would train the same run into the same folder.
 void require_one_process() {
-  const launch::AnnouncedWorld world = launch::announced_world([](const char* name) { return std::getenv(name); });
-  if (world.size == kWorldSize) return;
-  throw ConfigError("train", cat("a run has one process so far: ", world.variable, "=", world.size),
-                    cat("Start one process, or unset ", world.variable));
+  const launch::RankPlace place = launch::find_ranks([](const char* name) { return std::getenv(name); });
+  if (place.world_size == kWorldSize) return;
+  throw ConfigError("train", cat("a run has one process so far: ", launch::describe(place)), "Start one process");
 }
 
 // What was typed, with --resume.

@@ -23,10 +23,11 @@ namespace welkin::apps {
 namespace {
 
 constexpr std::string_view kUsage =
-    "usage: welkin [--torch DIR] [--plugin LIB.so]... VERB [ARGUMENTS]\n"
+    "usage: welkin [--torch DIR] [--plugin LIB.so]... [--bind MODE] VERB [ARGUMENTS]\n"
     "\n"
     "  --torch DIR      folder of the torch 2.11.0 package (else WELKIN_TORCH, the active or nearby .venv, python3)\n"
     "  --plugin LIB.so  a shared object with your own models, data sets, losses, schedules or optimizers\n"
+    "  --bind MODE      cores of each process of a run: auto, off, or a list per local rank such as 0-3:4-7\n"
     "  --version        print the version\n"
     "  --help           print this text; `welkin VERB --help` for a verb\n"
     "\n"
@@ -42,7 +43,7 @@ void print_usage(std::ostream& out) {
   }
 }
 
-// The options before the verb. The launcher has used --torch already.
+// The options before the verb. The launcher has used --torch and --bind already.
 struct GlobalOptions {
   std::vector<std::filesystem::path> plugins;
   bool help = false;
@@ -54,7 +55,7 @@ GlobalOptions parse_global_options(std::span<char*> arguments) {
   GlobalOptions options;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view argument = arguments[i];
-    const bool takes_value = argument == "--plugin" || argument == "--torch";
+    const bool takes_value = argument == "--plugin" || argument == "--torch" || argument == "--bind";
     if (takes_value && i + 1 == arguments.size()) {
       throw ConfigError("welkin", cat("an option needs a value: option=", argument), "Run welkin --help");
     }

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/launch_command.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "launch/affinity.h"
+#include "launch/sockets.h"
+
+namespace welkin::launch {
+namespace {
+
+constexpr const char* kHelp =
+    "usage: welkin [OPTIONS] launch -n N [--nnodes M --node_rank R --rdzv HOST:PORT] [--bind off|auto|LIST] -- VERB [ARGUMENTS]\n"
+    "\n"
+    "Starts N processes of a verb on this node. Their lines are marked with the rank, SIGINT and SIGTERM are passed on (train "
+    "then\n"
+    "saves one checkpoint), and when one process fails all are stopped, and the one that failed first is named.\n"
+    "\n"
+    "  -n, --nproc N         processes on this node\n"
+    "  --nnodes M            nodes; the command runs once on each (default 1)\n"
+    "  --node_rank R         which of them this is, from 0\n"
+    "  --rdzv HOST:PORT      where the nodes meet: a name of node 0 and a free port there\n"
+    "  --bind MODE           cores of each process: auto (a share each, NUMA node by NUMA node), off, or 0-3:4-7 per local rank\n"
+    "  --no-prefix           lines without [rank]\n"
+    "  --grace SECONDS       for the other processes to report after one has failed (default 5)\n"
+    "  -h, --help            print this text\n"
+    "\n"
+    "A srun, mpirun, torchrun or flux run starts `welkin VERB` directly; no `launch` is needed there.\n";
+
+int64_t whole_number(const std::string& option, const std::string& text, int64_t least) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= 1 << 20) return value;
+  throw ConfigError("launch", cat("not a number of the right size: ", option, "=", text, ", least=", least),
+                    "Run welkin launch --help");
+}
+
+double seconds_of(const std::string& option, const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (!text.empty() && *end == '\0' && std::isfinite(value) && value >= 0 && value < 1e6) return value;
+  throw ConfigError("launch", cat("not a time: ", option, "=", text), "Give seconds");
+}
+
+// The value of an option: behind '=' or the next word.
+class Words {
+ public:
+  explicit Words(const std::vector<std::string>& words) : words_(words) {}
+
+  bool next() {
+    if (at_ == words_.size()) return false;
+    name_ = words_[at_++];
+    value_.reset();
+    if (const size_t equals = name_.find('='); name_.starts_with("--") && equals != std::string::npos) {
+      value_ = name_.substr(equals + 1);
+      name_.resize(equals);
+    }
+    return true;
+  }
+  const std::string& name() const { return name_; }
+  std::string value() {
+    if (value_) return *value_;
+    if (at_ == words_.size()) {
+      throw ConfigError("launch", cat("an option needs a value: option=", name_), "Run welkin launch --help");
+    }
+    return words_[at_++];
+  }
+  std::vector<std::string> rest() const { return {words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end()}; }
+  void step_back() { --at_; }
+
+ private:
+  const std::vector<std::string>& words_;
+  size_t at_ = 0;
+  std::string name_;
+  std::optional<std::string> value_;
+};
+
+void check(const LaunchArguments& arguments) {
+  if (arguments.help) return;
+  if (arguments.num_local == 0) {
+    throw ConfigError("launch", "the number of processes is not given: -n is absent",
+                      "Give -n N, for instance welkin launch -n 4 -- train ...");
+  }
+  if (arguments.verb.empty()) {
+    throw ConfigError("launch", "there is nothing to start: no verb stands after --",
+                      "For instance: welkin launch -n 4 -- train --yaml_config config/ViT.yaml");
+  }
+  if (arguments.node_rank >= arguments.num_nodes) {
+    throw ConfigError("launch", cat("there is no such node: node_rank=", arguments.node_rank, ", nnodes=", arguments.num_nodes),
+                      "Nodes count from 0");
+  }
+  if (arguments.num_nodes > 1 && arguments.rendezvous.empty()) {
+    throw ConfigError("launch", cat("the nodes have no place to meet: nnodes=", arguments.num_nodes, ", rdzv is not given"),
+                      "Give --rdzv HOST:PORT on every node: a name of node 0, and a free port there");
+  }
+}
+
+struct Place {
+  std::string host;
+  int64_t port = 0;
+};
+
+Place place_of(const std::string& rendezvous) {
+  if (rendezvous.empty()) return {"127.0.0.1", 0};
+  const size_t colon = rendezvous.rfind(':');
+  if (colon == std::string::npos || colon == 0) {
+    throw ConfigError("launch", cat("not HOST:PORT: rdzv=", rendezvous), "For instance --rdzv node001:29500");
+  }
+  std::string host = rendezvous.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);  // IPv6
+  const int64_t port = whole_number("rdzv", rendezvous.substr(colon + 1), 1);
+  if (port > 65535) throw ConfigError("launch", cat("not a port: rdzv=", rendezvous), "Choose one from 1024 to 65535");
+  return {std::move(host), port};
+}
+
+// A wrong --bind is found here rather than once in every process.
+void check_binding(const LaunchArguments& arguments) {
+  const std::vector<int64_t> allowed = allowed_cpus();
+  const CpuTopology topology = read_topology();
+  for (int64_t local = 0; local < arguments.num_local; ++local) {
+    choose_binding({.mode = arguments.bind, .local_rank = local, .local_size = arguments.num_local, .shares_mask = true},
+                   topology, allowed, static_cast<int64_t>(allowed.size()));
+  }
+}
+
+}  // namespace
+
+LaunchArguments parse_launch(const std::vector<std::string>& given) {
+  LaunchArguments arguments;
+  Words words(given);
+  while (words.next()) {
+    const std::string& name = words.name();
+    if (name == "--") {
+      arguments.verb = words.rest();
+      break;
+    }
+    if (!name.starts_with("-")) {  // the verb; -- may be left out
+      words.step_back();
+      arguments.verb = words.rest();
+      break;
+    }
+    if (name == "-h" || name == "--help") {
+      arguments.help = true;
+    } else if (name == "-n" || name == "--nproc" || name == "--nproc_per_node") {
+      arguments.num_local = whole_number(name, words.value(), 1);
+    } else if (name == "--nnodes") {
+      arguments.num_nodes = whole_number(name, words.value(), 1);
+    } else if (name == "--node_rank") {
+      arguments.node_rank = whole_number(name, words.value(), 0);
+    } else if (name == "--rdzv") {
+      arguments.rendezvous = words.value();
+    } else if (name == "--bind") {
+      arguments.bind = words.value();
+    } else if (name == "--no-prefix") {
+      arguments.prefix = false;
+    } else if (name == "--grace") {
+      arguments.grace_s = seconds_of(name, words.value());
+    } else {
+      const auto close =
+          nearest(name, {"--nproc", "--nnodes", "--node_rank", "--rdzv", "--bind", "--no-prefix", "--grace", "--help"});
+      throw ConfigError("launch", cat("unknown option: option=", name),
+                        close.empty() ? "Options of the verb stand after --. Run welkin launch --help"
+                                      : cat("Did you mean: ", join(close, ", "), "? Options of the verb stand after --"));
+    }
+  }
+  check(arguments);
+  return arguments;
+}
+
+std::string launch_help() { return kHelp; }
+
+int run_launch(const LaunchArguments& arguments, const std::string& program, const std::vector<std::string>& options) {
+  check_binding(arguments);
+  const Place place = place_of(arguments.rendezvous);
+  Listener listener;
+  if (arguments.node_rank == 0) listener = listen_at(place.host, place.port);
+  WorkerPlan plan;
+  plan.command.push_back(program);
+  plan.command.insert(plan.command.end(), options.begin(), options.end());
+  plan.command.insert(plan.command.end(), arguments.verb.begin(), arguments.verb.end());
+  plan.num_local = arguments.num_local;
+  plan.num_nodes = arguments.num_nodes;
+  plan.node = arguments.node_rank;
+  plan.master_address = place.host;
+  plan.master_port = arguments.node_rank == 0 ? listener.port : place.port;
+  plan.listener = listener.socket.get();
+  plan.prefix = arguments.prefix;
+  plan.grace = std::chrono::milliseconds(static_cast<int64_t>(arguments.grace_s * 1000));
+  plan.environment = {{"WELKIN_BIND", arguments.bind}};
+  return run_workers(plan);
+}
+
+}  // namespace welkin::launch

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// `welkin launch -n N -- VERB ...`: the command line, and what it starts. No torch: the processes that it starts load it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "launch/workers.h"
+
+namespace welkin::launch {
+
+struct LaunchArguments {
+  int64_t num_local = 0;  // -n
+  int64_t num_nodes = 1;
+  int64_t node_rank = 0;
+  std::string rendezvous;  // HOST:PORT; empty on one node: loopback and a port of the system's choice
+  std::string bind = "auto";
+  bool prefix = true;
+  double grace_s = 5;
+  bool help = false;
+  std::vector<std::string> verb;  // what stands after --
+};
+
+// `words` is what follows `launch`. ConfigError naming the option. -h alone needs no verb.
+LaunchArguments parse_launch(const std::vector<std::string>& words);
+
+std::string launch_help();
+
+// Starts the processes and waits for them. `program` is the absolute path of `welkin`, `options` what stood before the
+// verb `launch` and is handed on. Returns the exit code of the run.
+int run_launch(const LaunchArguments& arguments, const std::string& program, const std::vector<std::string>& options);
+
+}  // namespace welkin::launch
