@@ -23,7 +23,7 @@ LAYERS = {
 }
 NO_TORCH = {"core", "observe", "config", "launch", "plan"}
 # Parsers of foreign bytes outside these layers, and costs, which the planner includes.
-NO_TORCH_FILES = ["src/data/hdf5*", "src/data/npy*", "src/data/ingest/*", "src/*_cost.h", "apps/launcher.cpp"]
+NO_TORCH_FILES = ["src/data/hdf5*", "src/data/npy*", "src/data/array_*", "src/data/stored_*", "src/data/formats/*", "src/data/ingest/*", "src/*_cost.h", "apps/launcher.cpp"]
 HEAVY = {"torch/torch.h", "torch/nn.h", "torch/all.h", "ATen/ATen.h"}
 MODULE_HEADER = "torch/nn/module.h"  # 8 s to compile
 MODULE_HEADER_FILES = ["src/model/*", "src/train/*", "src/parallel/*", "tests/*", "examples/*", "apps/*"]

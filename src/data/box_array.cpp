@@ -11,8 +11,7 @@
 #include "core/philox.h"
 #include "core/text.h"
 #include "core/thread_pool.h"
-#include "data/hdf5_file.h"
-#include "data/npy_file.h"
+#include "data/array_views.h"
 #include "data/strided_copy.h"
 
 namespace welkin::data {
@@ -96,11 +95,10 @@ class MemoryBox : public BoxArray {
   Strides stride_;
 };
 
-// Reads the piece unturned through HDF5, then turns it.
-class Hdf5Box : public BoxArray {
+// Reads the piece unturned, then turns it.
+class DecodedBox : public BoxArray {
  public:
-  Hdf5Box(const BoxShape& shape, Hdf5File file, std::string dataset)
-      : BoxArray(shape), file_(std::move(file)), dataset_(std::move(dataset)) {}
+  DecodedBox(const BoxShape& shape, StoredArrayPtr array) : BoxArray(shape), array_(std::move(array)) {}
 
   void read(const BoxPiece& piece) const override {
     BoxShape cut{piece.num_channels, {}};
@@ -116,18 +114,23 @@ class Hdf5Box : public BoxArray {
     const Strides stride = channel_first(cut);
     std::vector<int64_t> order;
     for (int64_t c = 0; c < piece.num_channels; ++c) {
-      begin[0] = piece.channels[c];
-      file_.read(dataset_, begin, extent,
-                 std::span(values).subspan(static_cast<size_t>(c * stride[0]), static_cast<size_t>(stride[0])));
       order.push_back(c);
+    }
+    for (int64_t c = 0; c < piece.num_channels;) {
+      const int64_t count = run_length(piece, c);
+      begin[0] = piece.channels[c];
+      extent[0] = count;
+      ArrayRegion region{begin, begin};
+      for (size_t d = 0; d < region.end.size(); ++d) region.end[d] += extent[d];
+      array_->read(region, std::span(values).subspan(static_cast<size_t>(c * stride[0]), static_cast<size_t>(count * stride[0])));
+      c += count;
     }
     inner.channels = order.data();
     copy_piece(values.data(), stride, inner);
   }
 
  private:
-  Hdf5File file_;
-  std::string dataset_;
+  StoredArrayPtr array_;
 };
 
 void check_memory(const BoxShape& shape) {
@@ -139,46 +142,35 @@ void check_memory(const BoxShape& shape) {
                   "Use data_loader_config=lowmem, or a smaller box_size");
 }
 
-[[noreturn]] void refuse_rank(const std::filesystem::path& path, const std::string& dataset, const std::vector<int64_t>& shape,
-                              std::string_view wanted) {
-  const std::string name = dataset.empty() ? "" : cat(", dataset=", dataset);
-  throw DataError("data", cat("a box of wrong shape: path=", path.string(), name, ", shape=(", join(shape, ", "), ")"),
-                  cat("Give an array ", wanted));
+bool is_channel_last(const Extents& shape, ChannelAxis expected, int64_t channels) {
+  const bool last = expected == ChannelAxis::Last;
+  const int64_t here = last ? shape[3] : shape[0], there = last ? shape[0] : shape[3];
+  return here != channels && there == channels ? !last : last;
+}
+
+// (C, D, H, W), whatever the order in the file.
+StoredArrayPtr channel_first_array(const StoredArrayPtr& array, ChannelAxis expected, int64_t channels) {
+  const ArrayFacts& facts = array->facts();
+  if (facts.shape.size() != 4 || std::ranges::count(facts.shape, 0) > 0) {
+    throw DataError("data", cat("a box of wrong shape: path=", facts.source, ", shape=", extents_text(facts.shape)),
+                    cat("Give an array ", expected == ChannelAxis::Last ? "(D, H, W, C)" : "(C, D, H, W)"));
+  }
+  if (facts.axes.size() == 4) {
+    return with_axes(array, {{"channel", "channels", "c"}, {"d", "depth", "z"}, {"h", "height", "y"}, {"w", "width", "x"}});
+  }
+  return is_channel_last(facts.shape, expected, channels) ? permuted(array, {3, 0, 1, 2}) : array;
 }
 
 }  // namespace
 
-BoxArrayPtr open_hdf5_box(const std::filesystem::path& path, const std::string& dataset) {
-  Hdf5File file = Hdf5File::open(path);
-  const Hdf5Dataset facts = file.dataset(dataset);
-  if (facts.shape.size() != 4 || std::ranges::count(facts.shape, 0) > 0) refuse_rank(path, dataset, facts.shape, "(C, D, H, W)");
-  if (!facts.is_number) {
-    throw DataError("data",
-                    cat("a box that holds no numbers: path=", path.string(), ", dataset=", dataset, ", dtype=", facts.dtype),
-                    "Store it as float32");
-  }
-  const BoxShape shape{facts.shape[0], {facts.shape[1], facts.shape[2], facts.shape[3]}};
-  if (facts.is_float32_le && facts.offset && *facts.offset % sizeof(float) == 0) {
-    return std::make_shared<MappedBox>(shape, std::make_shared<WatchedFile>(path), *facts.offset, channel_first(shape));
-  }
-  return std::make_shared<Hdf5Box>(shape, std::move(file), dataset);
-}
-
-BoxArrayPtr open_npy_box(const std::filesystem::path& path) {
-  const NpyFile file(path);
-  const NpyHeader& header = file.header();
-  const auto& n = header.shape;
-  if (n.size() != 4 || std::ranges::count(n, 0) > 0) refuse_rank(path, "", n, "(D, H, W, C)");
-  if (!header.is_float32_le() || header.data_offset % sizeof(float) != 0) {
-    throw DataError("data",
-                    cat("a box of another type than float32: path=", path.string(), ", dtype=", dtype_name(header.dtype),
-                        header.big_endian ? " big-endian" : ""),
-                    "Convert it: numpy.save(path, numpy.load(path).astype('<f4'))");
-  }
-  const BoxShape shape{n[3], {n[0], n[1], n[2]}};
-  const Strides c_order{1, n[1] * n[2] * n[3], n[2] * n[3], n[3]};
-  const Strides fortran{n[0] * n[1] * n[2], 1, n[0], n[0] * n[1]};
-  return std::make_shared<MappedBox>(shape, file.shared_file(), header.data_offset, header.fortran_order ? fortran : c_order);
+BoxArrayPtr open_box(const ArrayFile& file, const std::string& dataset, ChannelAxis expected, int64_t channels) {
+  StoredArrayPtr array = channel_first_array(file.array(dataset), expected, channels);
+  const Extents& n = array->facts().shape;
+  const BoxShape shape{n[0], {n[1], n[2], n[3]}};
+  const auto floats = array->mapped();
+  if (!floats) return std::make_shared<DecodedBox>(shape, std::move(array));
+  const Extents& stride = floats->stride;
+  return std::make_shared<MappedBox>(shape, floats->file, floats->offset, Strides{stride[0], stride[1], stride[2], stride[3]});
 }
 
 BoxArrayPtr make_box(const BoxShape& shape, std::vector<float> values) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One array of C channels over a box of cells, wherever it lies: mapped from an HDF5 or npy file, in memory, or behind HDF5's own
-// reading (chunked, compressed, other number types). Knows cells and channels, no samples.
+// One array of C channels over a box of cells, wherever it lies: mapped from a file, in memory, or behind a reader that decodes
+// (chunked, compressed, other number types). Knows cells and channels, no samples.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "data/orientation.h"
+#include "data/stored_array.h"
 
 namespace welkin::data {
 
@@ -48,10 +49,13 @@ class BoxArray {
 
 using BoxArrayPtr = std::shared_ptr<const BoxArray>;
 
-// A data set (C, D, H, W) of an HDF5 file, any number type; mapped where it is contiguous little-endian float32.
-BoxArrayPtr open_hdf5_box(const std::filesystem::path& path, const std::string& dataset);
-// An array (D, H, W, C) of little-endian float32, C or Fortran order, mapped.
-BoxArrayPtr open_npy_box(const std::filesystem::path& path);
+enum class ChannelAxis { First, Last };
+
+// The array of that name in a file of any format, (C, D, H, W) or (D, H, W, C), any number type; mapped where it is little-endian
+// float32 in one piece. Where the file names its axes, they say where the channels are; otherwise they are at `expected`, or at
+// the other end when only that one has exactly `channels` (0: not known).
+BoxArrayPtr open_box(const ArrayFile& file, const std::string& dataset, ChannelAxis expected = ChannelAxis::First,
+                     int64_t channels = 0);
 // A copy in memory. DataError when the machine has not that much.
 BoxArrayPtr load_box(const BoxArray& box);
 // Independent standard normals, a function of (seed, channel, cell). DataError when the machine has not that much memory.

@@ -2,55 +2,66 @@
 #include "data/field_file.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstring>
+#include <map>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/array_file.h"
+#include "data/array_views.h"
 
 namespace welkin::data {
 namespace {
 
 constexpr const char* kFields = "fields";
-// From here on a system call per run is cheaper than the page faults of a mapping.
-constexpr int64_t kLongRunBytes = 64 << 10;
 
-void check_fields(const std::filesystem::path& path, const Hdf5Dataset& fields) {
-  const std::string shape = cat("(", join(fields.shape, ", "), ")");
-  if (!fields.is_number) {
-    throw DataError("data", cat("fields hold no numbers: path=", path.string(), ", dataset=fields, dtype=", fields.dtype),
-                    "Store them as float32");
-  }
-  if (fields.shape.size() != 4 || std::ranges::count(fields.shape, 0) > 0) {
-    throw DataError("data", cat("fields of wrong shape: path=", path.string(), ", dataset=fields, shape=", shape),
-                    "Store them as (time, channel, lat, lon)");
-  }
+[[noreturn]] void refuse_fields(const ArrayFacts& fields) {
+  throw DataError("data", cat("fields of wrong shape: path=", fields.source, ", shape=", extents_text(fields.shape)),
+                  "Store them as (time, channel, lat, lon)");
 }
 
-std::vector<std::string> names_of_channels(const Hdf5File& file, std::string_view attribute, int64_t channels) {
-  if (!file.has_attribute(kFields, attribute)) return {};
-  std::vector<std::string> names = file.strings(kFields, attribute);
-  if (static_cast<int64_t>(names.size()) == channels) return names;
+// Where the file names its axes, they may stand in any order.
+StoredArrayPtr ordered_fields(const StoredArrayPtr& fields) {
+  const ArrayFacts& facts = fields->facts();
+  if (facts.shape.size() != 4 || std::ranges::count(facts.shape, 0) > 0) refuse_fields(facts);
+  return with_axes(fields, {{"time", "t", "valid_time", "step"},
+                            {"channel", "channels", "variable", "c"},
+                            {"lat", "latitude", "y", "h"},
+                            {"lon", "longitude", "x", "w"}});
+}
+
+std::vector<std::string> names_of_channels(const ArrayFile& file, std::string_view object, std::string_view attribute,
+                                           int64_t channels) {
+  std::vector<std::string> names = file.texts(object, attribute);
+  if (names.empty() || static_cast<int64_t>(names.size()) == channels) return names;
   throw DataError("data",
-                  cat("an attribute does not fit its data set: path=", file.path().string(), ", attribute=", attribute,
+                  cat("an attribute does not fit its data set: path=", file.path.string(), ", attribute=", attribute,
                       ", values=", names.size(), ", channels=", channels),
                   "Write one text per channel");
 }
 
-template <typename T>
-std::vector<T> coordinate(const Hdf5File& file, const std::string& name, int64_t length) {
-  if (!file.has_dataset(name)) return {};
-  std::vector<T> values;
-  if constexpr (std::is_same_v<T, double>) {
-    values = file.read_doubles(name);
-  } else {
-    values = file.read_integers(name);
-  }
+std::vector<double> coordinate(const ArrayFile& file, std::string_view name, int64_t length) {
+  if (!file.has(name)) return {};
+  std::vector<double> values = file.array(name)->read_doubles();
   if (static_cast<int64_t>(values.size()) == length) return values;
   throw DataError("data",
-                  cat("a coordinate does not fit the fields: path=", file.path().string(), ", dataset=", name,
+                  cat("a coordinate does not fit the fields: path=", file.path.string(), ", dataset=", name,
                       ", values=", values.size(), ", expected=", length),
                   "Make the file again");
+}
+
+std::vector<int64_t> times_of(const ArrayFile& file, int64_t length) {
+  std::vector<int64_t> times;
+  for (const double seconds : coordinate(file, "time", length)) {
+    if (!(std::abs(seconds) < 0x1p53)) {
+      throw DataError("data",
+                      cat("a time that is no number of seconds: path=", file.path.string(), ", dataset=time, value=", seconds),
+                      "Make the file again");
+    }
+    times.push_back(static_cast<int64_t>(seconds));
+  }
+  return times;
 }
 
 // A month may be 28 to 31 days long, a gap is at least twice the step.
@@ -76,90 +87,82 @@ void check_coordinates(const FieldFacts& facts) {
   check_even_times(facts.path, facts.time);
 }
 
-FieldFacts read_facts(const Hdf5File& file, const Hdf5Dataset& fields) {
+FieldFacts read_facts(const ArrayFile& file, const Extents& shape) {
   FieldFacts facts;
-  facts.path = file.path();
-  facts.steps = fields.shape[0], facts.channels = fields.shape[1], facts.height = fields.shape[2], facts.width = fields.shape[3];
-  facts.channel_names = names_of_channels(file, "channels", facts.channels);
-  facts.units = names_of_channels(file, "units", facts.channels);
-  facts.latitude = coordinate<double>(file, "latitude", facts.height);
-  facts.longitude = coordinate<double>(file, "longitude", facts.width);
-  facts.time = coordinate<int64_t>(file, "time", facts.steps);
-  if (!facts.time.empty() && file.has_attribute("time", "calendar")) {
-    const auto calendar = file.strings("time", "calendar");
-    if (!calendar.empty()) facts.calendar = calendar.front();
-  }
+  facts.path = file.path;
+  facts.steps = shape[0], facts.channels = shape[1], facts.height = shape[2], facts.width = shape[3];
+  const std::string object = file.has(kFields) ? kFields : "";
+  facts.channel_names = names_of_channels(file, object, "channels", facts.channels);
+  facts.units = names_of_channels(file, object, "units", facts.channels);
+  facts.latitude = coordinate(file, "latitude", facts.height);
+  facts.longitude = coordinate(file, "longitude", facts.width);
+  facts.time = times_of(file, facts.steps);
+  const auto calendar = file.texts("time", "calendar");
+  if (!facts.time.empty() && !calendar.empty()) facts.calendar = calendar.front();
   check_coordinates(facts);
   return facts;
+}
+
+// Which files of a folder are taken: those of the first kind that there is. Statistics and other small npy files may lie beside
+// the data.
+enum class FileKind { Hdf5, OtherFormat, Npy, None };
+
+// A broken HDF5 file is not passed over: its name says what it should be.
+FileKind kind_of(const std::filesystem::directory_entry& entry) {
+  const auto& path = entry.path();
+  const std::string name = path.filename().string();
+  if (name.starts_with('.')) return FileKind::None;
+  if (path.extension() == ".h5" || path.extension() == ".hdf5") return FileKind::Hdf5;
+  if (!entry.is_regular_file() && !entry.is_directory()) return FileKind::None;
+  switch (array_format_of(path)) {
+    case ArrayFormat::Unknown:
+      return FileKind::None;
+    case ArrayFormat::Hdf5:
+      return FileKind::Hdf5;
+    case ArrayFormat::Npy:
+      break;
+    default:
+      return FileKind::OtherFormat;
+  }
+  constexpr std::array<std::string_view, 3> kStatistics{"global_means.npy", "global_stds.npy", "time_means.npy"};
+  return std::ranges::count(kStatistics, name) > 0 ? FileKind::None : FileKind::Npy;
 }
 
 }  // namespace
 
 FieldFile::FieldFile(const std::filesystem::path& path) {
-  auto file = std::make_unique<Hdf5File>(Hdf5File::open(path));
-  const Hdf5Dataset fields = file->dataset(kFields);
-  check_fields(path, fields);
-  facts_ = read_facts(*file, fields);
-  if (!fields.is_float32_le || !fields.offset || *fields.offset % sizeof(float) != 0) {
-    hdf5_ = std::move(file);
-    return;
-  }
-  bytes_ = std::make_unique<WatchedFile>(path);
-  offset_ = *fields.offset;
-  const uint64_t needed = offset_ + fields.stored_bytes;
-  if (needed <= bytes_->size()) return;
-  throw DataError("data",
-                  cat("the file is truncated: path=", path.string(), ", bytes_needed=", needed, ", bytes_found=", bytes_->size()),
-                  "Copy or make it again");
+  const ArrayFile file = open_array_file(path);
+  fields_ = ordered_fields(file.array(kFields));
+  facts_ = read_facts(file, fields_->facts().shape);
 }
 
 void FieldFile::read(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out) const {
   WELKIN_CHECK(step >= 0 && step < facts_.steps && num_channels <= facts_.channels, "a step or channel outside the file");
   WELKIN_CHECK(window.row + window.height <= facts_.height && window.column + window.width <= facts_.width,
                "a window outside the field");
-  WELKIN_CHECK(static_cast<int64_t>(out.size()) == num_channels * window.height * window.width, "a view of the wrong size");
-  if (bytes_) return read_contiguous(step, num_channels, window, out);
-  hdf5_->read(kFields, {step, 0, window.row, window.column}, {1, num_channels, window.height, window.width}, out);
-}
-
-void FieldFile::read_contiguous(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out) const {
-  const int64_t plane = facts_.height * facts_.width;
-  const bool whole_rows = window.width == facts_.width;
-  const bool whole_planes = whole_rows && window.height == facts_.height;
-  const int64_t run = window.width * (whole_rows ? window.height : 1) * (whole_planes ? num_channels : 1);
-  const int64_t num_runs = static_cast<int64_t>(out.size()) / run;
-  const int64_t runs_per_plane = whole_rows ? 1 : window.height;
-  const int64_t first = step * facts_.channels * plane + window.row * facts_.width + window.column;
-  const auto place = [&](int64_t i) {
-    return offset_ +
-           sizeof(float) * static_cast<uint64_t>(first + i / runs_per_plane * plane + i % runs_per_plane * facts_.width);
-  };
-  const auto run_bytes = static_cast<size_t>(run) * sizeof(float);
-  auto* to = reinterpret_cast<std::byte*>(out.data());
-  if (static_cast<int64_t>(run_bytes) >= kLongRunBytes) {
-    for (int64_t i = 0; i < num_runs; ++i) bytes_->read(place(i), {to + static_cast<size_t>(i) * run_bytes, run_bytes});
-    return;
-  }
-  bytes_->copy([&](const std::byte* file) {
-    for (int64_t i = 0; i < num_runs; ++i) std::memcpy(to + static_cast<size_t>(i) * run_bytes, file + place(i), run_bytes);
-  });
+  fields_->read(
+      {{step, 0, window.row, window.column}, {step + 1, num_channels, window.row + window.height, window.column + window.width}},
+      out);
 }
 
 std::vector<std::filesystem::path> list_field_files(const std::filesystem::path& folder) {
   std::error_code error;
-  std::vector<std::filesystem::path> files;
+  std::map<FileKind, std::vector<std::filesystem::path>> files;
   std::filesystem::directory_iterator entries(folder, error);
   if (error) {
     throw DataError("data", cat("cannot list the folder: path=", folder.string(), ", reason=", error.message()),
                     "Check the path, or rebind the prefix /data with --data_root");
   }
   for (const auto& entry : entries) {
-    if (entry.path().extension() == ".h5") files.push_back(entry.path());
+    const FileKind kind = kind_of(entry);
+    if (kind != FileKind::None) files[kind].push_back(entry.path());
   }
-  std::ranges::sort(files);
-  if (!files.empty()) return files;
-  throw DataError("data", cat("no training files: path=", folder.string(), ", pattern=*.h5"),
-                  "Make some with welkin data simulate or welkin data ingest");
+  if (files.empty()) {
+    throw DataError("data", cat("no training files: path=", folder.string(), ", pattern=*.h5 or any known format"),
+                    "Make some with welkin data simulate or welkin data ingest");
+  }
+  std::ranges::sort(files.begin()->second);
+  return files.begin()->second;
 }
 
 }  // namespace welkin::data

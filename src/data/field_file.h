@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One training file of gridded fields: dataset `fields` (time, channel, lat, lon), any number type, with optional `channels` and
-// `units` attributes and the data sets `latitude`, `longitude`, `time`. Torch-free.
+// One training file of gridded fields, in any format of array_file.h: array `fields` (time, channel, lat, lon), any number type,
+// with optional `channels` and `units` attributes and the arrays `latitude`, `longitude`, `time`. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "data/hdf5_file.h"
-#include "data/watched_file.h"
+#include "data/stored_array.h"
 
 namespace welkin::data {
 
@@ -30,7 +29,7 @@ struct FieldWindow {
   int64_t row = 0, column = 0, height = 0, width = 0;
 };
 
-// Thread-safe after construction. Contiguous little-endian float32 is read without HDF5, by any number of threads at once.
+// Thread-safe after construction.
 class FieldFile {
  public:
   explicit FieldFile(const std::filesystem::path& path);  // DataError when there is no usable `fields`
@@ -40,16 +39,17 @@ class FieldFile {
   // Channels [0, num_channels) of one time, (num_channels, window.height, window.width) row-major.
   void read(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out) const;
 
- private:
-  void read_contiguous(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out) const;
+  // The fields themselves, (time, channel, lat, lon).
+  const StoredArray& fields() const { return *fields_; }
 
+ private:
   FieldFacts facts_;
-  std::unique_ptr<Hdf5File> hdf5_;      // where HDF5 must decode
-  std::unique_ptr<WatchedFile> bytes_;  // where the values lie as they are
-  uint64_t offset_ = 0;
+  StoredArrayPtr fields_;
 };
 
-// Every *.h5 directly inside `folder`, sorted by name. DataError when there is none.
+// The training files directly inside `folder`, sorted by name: its HDF5 files (known by their content or by .h5); where there are
+// none, files and folders of the other formats of array_file.h; where there are none either, its npy files but for statistics.
+// DataError when there is none.
 std::vector<std::filesystem::path> list_field_files(const std::filesystem::path& folder);
 
 }  // namespace welkin::data

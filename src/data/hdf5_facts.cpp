@@ -24,9 +24,36 @@ std::string number_type_name(hid_t type, std::string_view kind) {
   return cat(kind, 8 * H5Tget_size(type), big ? " big-endian" : "");
 }
 
+// A float of 16 bits with this many exponent bits: HDF5 1.10 has no name for them.
+Hdf5Handle two_byte_float(size_t exponent_bits) {
+  Hdf5Handle type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
+  const size_t fraction_bits = 15 - exponent_bits;
+  H5Tset_fields(type.get(), 15, fraction_bits, exponent_bits, 0, fraction_bits);
+  H5Tset_size(type.get(), 2);
+  H5Tset_ebias(type.get(), (size_t{1} << (exponent_bits - 1)) - 1);
+  return type;
+}
+
+bool is_two_byte_float(hid_t type, size_t exponent_bits) {
+  const Hdf5Handle little = two_byte_float(exponent_bits), big = two_byte_float(exponent_bits);
+  H5Tset_order(big.get(), H5T_ORDER_BE);
+  return H5Tequal(type, little.get()) > 0 || H5Tequal(type, big.get()) > 0;
+}
+
+// One of the types that numpy has, so that its bytes may be read without HDF5.
+bool is_plain_type(hid_t type) {
+  const std::array<hid_t, 20> known{H5T_IEEE_F32LE, H5T_IEEE_F32BE, H5T_IEEE_F64LE, H5T_IEEE_F64BE, H5T_STD_I8LE,
+                                    H5T_STD_I8BE,   H5T_STD_U8LE,   H5T_STD_U8BE,   H5T_STD_I16LE,  H5T_STD_I16BE,
+                                    H5T_STD_U16LE,  H5T_STD_U16BE,  H5T_STD_I32LE,  H5T_STD_I32BE,  H5T_STD_U32LE,
+                                    H5T_STD_U32BE,  H5T_STD_I64LE,  H5T_STD_I64BE,  H5T_STD_U64LE,  H5T_STD_U64BE};
+  const bool found = std::ranges::any_of(known, [&](hid_t other) { return H5Tequal(type, other) > 0; });
+  return found || is_two_byte_float(type, 5) || is_two_byte_float(type, 8);
+}
+
 std::string type_name(hid_t type) {
   switch (H5Tget_class(type)) {
     case H5T_FLOAT:
+      if (is_two_byte_float(type, 8)) return number_type_name(type, "bfloat");
       return number_type_name(type, "float");
     case H5T_INTEGER:
       return number_type_name(type, H5Tget_sign(type) == H5T_SGN_NONE ? "uint" : "int");
@@ -108,6 +135,7 @@ Hdf5Dataset Hdf5File::dataset(std::string_view name) const {
   const H5T_class_t kind = H5Tget_class(type.get());
   facts.is_number = kind == H5T_FLOAT || kind == H5T_INTEGER;
   facts.is_float32_le = H5Tequal(type.get(), H5T_IEEE_F32LE) > 0;
+  facts.is_plain = facts.is_number && is_plain_type(type.get());
   add_layout(id, rank, facts);
   H5Eclear2(H5E_DEFAULT);
   return facts;

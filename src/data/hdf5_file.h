@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/stored_array.h"
+
 namespace welkin::data {
 
 // Holds the process-wide HDF5 mutex; for code that calls the C API itself. Recursive. Silences HDF5's own printing.
@@ -28,16 +30,15 @@ class Hdf5Lock {
 
 enum class Hdf5Type { Float32, Float64, Int32, Int64 };
 
-using Extents = std::vector<int64_t>;
-
 struct Hdf5Dataset {
   std::string name;                  // path in the file, without the leading slash: "fields", "group/x"
   Extents shape;                     // empty: a scalar
   Extents max_shape;                 // -1 = unlimited
   Extents chunk;                     // empty: not chunked
-  std::string dtype;                 // "float32", "int16", "float32 big-endian", "string", "compound", ...
+  std::string dtype;                 // "float32", "bfloat16", "int16 big-endian", "string", "compound", ...
   bool is_number = false;            // can be read as float or double
   bool is_float32_le = false;        // stored exactly as little-endian IEEE float32
+  bool is_plain = false;             // `dtype` says all: a type of core/dtype.h in either byte order, without padding
   std::vector<std::string> filters;  // "deflate", "shuffle", ...
   uint64_t stored_bytes = 0;         // in the file; 0 when nothing was written
   std::optional<uint64_t> offset;    // first byte in the file: contiguous, allocated, unfiltered, in this very file

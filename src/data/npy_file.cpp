@@ -4,59 +4,15 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstring>
+#include <array>
 
 #include "core/checked.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/stored_values.h"
 
 namespace welkin::data {
 namespace {
-
-double half_to_double(uint16_t bits) {
-  const int exponent = (bits >> 10) & 31;
-  const int fraction = bits & 1023;
-  const double sign = (bits & 0x8000) != 0 ? -1.0 : 1.0;
-  if (exponent == 31) return fraction == 0 ? sign * HUGE_VAL : std::nan("");
-  if (exponent == 0) return sign * std::ldexp(fraction, -24);
-  return sign * std::ldexp(1024 + fraction, exponent - 25);
-}
-
-template <typename T>
-double value_as(const std::byte* bytes) {
-  T value;
-  std::memcpy(&value, bytes, sizeof(T));
-  return static_cast<double>(value);
-}
-
-double npy_value(Dtype dtype, const std::byte* bytes) {
-  switch (dtype) {
-    case Dtype::F64:
-      return value_as<double>(bytes);
-    case Dtype::F32:
-      return value_as<float>(bytes);
-    case Dtype::F16:
-      return half_to_double(std::bit_cast<uint16_t>(std::array{bytes[0], bytes[1]}));
-    case Dtype::I64:
-      return value_as<int64_t>(bytes);
-    case Dtype::I32:
-      return value_as<int32_t>(bytes);
-    case Dtype::I16:
-      return value_as<int16_t>(bytes);
-    case Dtype::I8:
-      return value_as<int8_t>(bytes);
-    case Dtype::U64:
-      return value_as<uint64_t>(bytes);
-    case Dtype::U32:
-      return value_as<uint32_t>(bytes);
-    case Dtype::U16:
-      return value_as<uint16_t>(bytes);
-    default:
-      return value_as<uint8_t>(bytes);
-  }
-}
 
 // Where the value at a place counted in C order stands in a Fortran-order file.
 int64_t fortran_place(int64_t place, const std::vector<int64_t>& shape) {
@@ -113,11 +69,15 @@ std::vector<double> NpyFile::read_run(int64_t first, int64_t count) const {
   const auto width = static_cast<size_t>(dtype_bytes(header_.dtype));
   std::vector<std::byte> bytes(static_cast<size_t>(count) * width);
   file_->read(header_.data_offset + static_cast<uint64_t>(first) * width, bytes);
-  std::vector<double> values;
-  for (auto value = bytes.begin(); value != bytes.end(); value += static_cast<std::ptrdiff_t>(width)) {
-    if (header_.big_endian) std::reverse(value, value + static_cast<std::ptrdiff_t>(width));
-    values.push_back(npy_value(header_.dtype, &*value));
-  }
+  std::vector<double> values(static_cast<size_t>(count));
+  const std::array<int64_t, 1> extent{count}, from_stride{static_cast<int64_t>(width)}, to_stride{1};
+  copy_values({.from = bytes.data(),
+               .type = {header_.dtype, header_.big_endian},
+               .extent = extent,
+               .from_stride = from_stride,
+               .to = values.data(),
+               .to_double = true,
+               .to_stride = to_stride});
   return values;
 }
 

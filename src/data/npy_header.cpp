@@ -72,7 +72,8 @@ class NpyDictionary {
     };
     static constexpr Row kRows[] = {{"f8", Dtype::F64}, {"f4", Dtype::F32}, {"f2", Dtype::F16}, {"i8", Dtype::I64},
                                     {"i4", Dtype::I32}, {"i2", Dtype::I16}, {"i1", Dtype::I8},  {"u8", Dtype::U64},
-                                    {"u4", Dtype::U32}, {"u2", Dtype::U16}, {"u1", Dtype::U8},  {"b1", Dtype::Bool}};
+                                    {"u4", Dtype::U32}, {"u2", Dtype::U16}, {"u1", Dtype::U8},  {"b1", Dtype::Bool},
+                                    {"V2", Dtype::BF16}};  // what numpy.save makes of an array of ml_dtypes.bfloat16
     for (const Row& row : kRows) {
       if (row.code == code) return row.dtype;
     }

@@ -6,10 +6,10 @@
 #include "core/error.h"
 #include "core/philox.h"
 #include "core/text.h"
+#include "data/array_file.h"
 #include "data/box_dataset.h"
 #include "data/era5_dataset.h"
 #include "data/forcing.h"
-#include "data/hdf5_file.h"
 #include "data/synthetic_fields.h"
 
 namespace welkin::data {
@@ -91,41 +91,35 @@ struct BoxPair {
 };
 
 // One flag for all axes, or one per axis; numbers or texts (welkin data ingest writes texts).
-std::array<bool, 3> periodic_axes(const Hdf5File& file) {
+std::optional<std::array<bool, 3>> periodic_axes(const ArrayFile& file) {
   std::vector<bool> flags;
-  if (file.is_string_attribute("Nbody", "periodic")) {
-    for (const auto& text : file.strings("Nbody", "periodic")) flags.push_back(text == "1");
-  } else {
-    for (const double value : file.numbers("Nbody", "periodic")) flags.push_back(value != 0);
-  }
+  for (const auto& text : file.texts("Nbody", "periodic")) flags.push_back(text == "1");
+  for (const double value : file.numbers("Nbody", "periodic")) flags.push_back(value != 0);
+  if (flags.empty()) return std::nullopt;
   if (flags.size() == 1) flags.resize(3, flags.front());
   if (flags.size() != 3) {
     throw DataError("data",
-                    cat("an attribute of the wrong size: file=", file.path().string(),
+                    cat("an attribute of the wrong size: file=", file.path.string(),
                         ", dataset=Nbody, attribute=periodic, size=", flags.size()),
                     "Give one flag, or one per axis");
   }
-  return {flags[0], flags[1], flags[2]};
+  return std::array<bool, 3>{flags[0], flags[1], flags[2]};
 }
 
-void add_attributes(const std::filesystem::path& path, BoxOptions& options) {
-  const Hdf5File file = Hdf5File::open(path);
-  const auto texts = [&](const char* dataset, const char* name) {
-    return file.has_attribute(dataset, name) ? file.strings(dataset, name) : std::vector<std::string>{};
-  };
-  options.input_channels = texts("Nbody", "channels");
-  options.target_channels = texts("Hydro", "channels");
-  options.input_units = texts("Nbody", "units");
-  options.target_units = texts("Hydro", "units");
-  if (options.rules == Rules::Corrected && file.has_attribute("Nbody", "periodic")) {
-    options.periodic = periodic_axes(file);
-  }
+void add_attributes(const ArrayFile& file, BoxOptions& options) {
+  options.input_channels = file.texts("Nbody", "channels");
+  options.target_channels = file.texts("Hydro", "channels");
+  options.input_units = file.texts("Nbody", "units");
+  options.target_units = file.texts("Hydro", "units");
+  if (options.rules == Rules::Corrected) options.periodic = periodic_axes(file).value_or(options.periodic);
 }
 
-BoxPair open_hdf5_boxes(const std::string& path, bool in_memory, BoxOptions& options) {
+BoxPair open_box_file(const std::string& path, bool in_memory, BoxOptions& options) {
   options.source = path;
-  BoxPair pair{open_hdf5_box(path, "Nbody"), open_hdf5_box(path, "Hydro")};
-  add_attributes(path, options);
+  const ArrayFile file = open_array_file(path);
+  BoxPair pair{open_box(file, "Nbody", ChannelAxis::First, options.in_channels),
+               open_box(file, "Hydro", ChannelAxis::First, options.out_channels)};
+  add_attributes(file, options);
   if (in_memory) pair = {load_box(*pair.input), load_box(*pair.target)};
   return pair;
 }
@@ -148,10 +142,11 @@ BoxPair open_boxes(const config::RunConfig& config, bool train, BoxOptions& opti
                            : need_path(data.val_path_npy_data, "val_path_npy_data");
     const std::string& label = train ? need_path(data.train_path_npy_label, "train_path_npy_label")
                                      : need_path(data.val_path_npy_label, "val_path_npy_label");
-    return {open_npy_box(options.source), open_npy_box(label)};
+    return {open_box(open_array_file(options.source), "Nbody", ChannelAxis::Last, options.in_channels),
+            open_box(open_array_file(label), "Hydro", ChannelAxis::Last, options.out_channels)};
   }
   const std::string& path = train ? need_path(data.train_path, "train_path") : need_path(data.val_path, "val_path");
-  return open_hdf5_boxes(path, kind == "inmem", options);
+  return open_box_file(path, kind == "inmem", options);
 }
 
 std::unique_ptr<Dataset> open_nbody(const config::RunConfig& config, Split split) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "data/array_file.h"
 #include "data/npy_file.h"
 #include "data_files.h"
 
@@ -33,7 +34,7 @@ Crop read_crop(const Dataset& dataset, const SamplePlan& plan) {
 BoxDataset open_golden(const std::string& name, Rules rules) {
   const auto path = golden_folder("nbody_crops") / name;
   return BoxDataset(
-      open_hdf5_box(path, "Nbody"), open_hdf5_box(path, "Hydro"),
+      open_box(open_array_file(path), "Nbody"), open_box(open_array_file(path), "Hydro"),
       {.source = path.string(), .crop = 4, .num_samples = 8, .augmentation = Augmentation::Tutorial, .rules = rules});
 }
 
@@ -239,9 +240,11 @@ TEST(BoxDatasetTest, EverySourceGivesTheSameCrops) {
   const auto memory = make_box({4, {kEdge, kEdge, kEdge}}, values);
   const BoxOptions options{.source = "box", .crop = 5, .augmentation = Augmentation::Octahedral, .input_vectors = {1, 2, 3}};
   const BoxDataset reference(memory, memory, options);
-  const std::vector<BoxArrayPtr> boxes{open_hdf5_box(folder / "box.h5", "plain"), open_hdf5_box(folder / "box.h5", "packed"),
-                                       open_hdf5_box(folder / "box.h5", "double"), open_npy_box(folder / "box.npy"),
-                                       load_box(*open_npy_box(folder / "box.npy"))};
+  const std::vector<BoxArrayPtr> boxes{open_box(open_array_file(folder / "box.h5"), "plain"),
+                                       open_box(open_array_file(folder / "box.h5"), "packed"),
+                                       open_box(open_array_file(folder / "box.h5"), "double"),
+                                       open_box(open_array_file(folder / "box.npy"), "", ChannelAxis::Last),
+                                       load_box(*open_box(open_array_file(folder / "box.npy"), "", ChannelAxis::Last))};
   for (size_t b = 0; b < boxes.size(); ++b) {
     const BoxDataset dataset(boxes[b], boxes[b], options);
     for (uint64_t draw = 0; draw < 100; ++draw) {
@@ -289,15 +292,16 @@ TEST(BoxDatasetTest, MisfitsAreNamedWithValues) {
 TEST(BoxDatasetTest, UnusableFilesAreNamed) {
   const DataFolder folder;
   write_box_file(folder / "box.h5", 6);
-  EXPECT_THAT([&] { open_hdf5_box(folder / "box.h5", "Gas"); },
+  EXPECT_THAT([&] { open_box(open_array_file(folder / "box.h5"), "Gas"); },
               ThrowsMessage<DataError>(HasSubstr("dataset=Gas. The file holds: Hydro, Nbody")));
-  EXPECT_THAT([&] { open_hdf5_box(folder / "none.h5", "Nbody"); }, ThrowsMessage<DataError>(HasSubstr("No such file")));
+  EXPECT_THAT([&] { open_box(open_array_file(folder / "none.h5"), "Nbody"); },
+              ThrowsMessage<DataError>(HasSubstr("No such file")));
   std::filesystem::resize_file(folder / "box.h5", std::filesystem::file_size(folder / "box.h5") / 2);
-  EXPECT_THAT([&] { open_hdf5_box(folder / "box.h5", "Nbody"); }, ThrowsMessage<DataError>(HasSubstr("truncated")));
+  EXPECT_THAT([&] { open_box(open_array_file(folder / "box.h5"), "Nbody"); }, ThrowsMessage<DataError>(HasSubstr("truncated")));
   NpyWriter writer(folder / "flat.npy", Dtype::F64, {2, 3});
   writer.append(std::vector<double>(6, 1.0));
   writer.close();
-  EXPECT_THAT([&] { open_npy_box(folder / "flat.npy"); },
+  EXPECT_THAT([&] { open_box(open_array_file(folder / "flat.npy"), "", ChannelAxis::Last); },
               ThrowsMessage<DataError>(HasSubstr("shape=(2, 3). Give an array (D, H, W, C)")));
 }
 

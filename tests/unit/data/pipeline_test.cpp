@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/array_file.h"
 #include "data/box_dataset.h"
 #include "data/channel_statistics.h"
 #include "data/device_stage.h"
@@ -272,7 +273,8 @@ TEST(PipelineTest, MisfitsAreNamed) {
 TEST(PipelineTest, BoxCropsDoNotDependOnThreads) {
   const DataFolder folder;
   write_box_file(folder / "box.h5", 12);
-  const BoxDataset dataset(open_hdf5_box(folder / "box.h5", "Nbody"), open_hdf5_box(folder / "box.h5", "Hydro"),
+  const BoxDataset dataset(open_box(open_array_file(folder / "box.h5"), "Nbody"),
+                           open_box(open_array_file(folder / "box.h5"), "Hydro"),
                            {.source = "box", .crop = 8, .num_samples = 40});
   Pipeline alone(dataset, shuffled(dataset), {.global_batch = 4, .micro_batch = 4});
   Pipeline many(dataset, shuffled(dataset), {.global_batch = 4, .micro_batch = 4, .num_workers = 4});
@@ -282,7 +284,8 @@ TEST(PipelineTest, BoxCropsDoNotDependOnThreads) {
 TEST(PipelineTest, AFileThatShrinksWhileThreadsReadIsAnError) {
   const DataFolder folder;
   write_box_file(folder / "box.h5", 24);
-  const BoxDataset dataset(open_hdf5_box(folder / "box.h5", "Nbody"), open_hdf5_box(folder / "box.h5", "Hydro"),
+  const BoxDataset dataset(open_box(open_array_file(folder / "box.h5"), "Nbody"),
+                           open_box(open_array_file(folder / "box.h5"), "Hydro"),
                            {.source = "box", .crop = 16, .num_samples = 4000});
   Pipeline pipeline(dataset, shuffled(dataset), {.global_batch = 4, .micro_batch = 4, .num_workers = 4});
   take_steps(pipeline, 2);

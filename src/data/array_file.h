@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening a file or folder of arrays by its content, never by its name. Torch-free.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "data/stored_array.h"
+
+namespace welkin::data {
+
+enum class ArrayFormat { Unknown, Hdf5, Npy };
+
+// What the first bytes (of a file) or the entries (of a folder) say. DataError when it cannot be opened.
+ArrayFormat array_format_of(const std::filesystem::path& path);
+std::string_view array_format_name(ArrayFormat format);
+
+// DataError naming the file when it is in no known format, or broken.
+ArrayFile open_array_file(const std::filesystem::path& path);
+
+}  // namespace welkin::data

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Other ways to look at a stored array, without copying it. Torch-free.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/stored_array.h"
+
+namespace welkin::data {
+
+// Axis i of the view is axis order[i] of the array.
+StoredArrayPtr permuted(StoredArrayPtr array, const std::vector<size_t>& order);
+
+// The array with its axes in the order of `wanted`, each given by the names that it may have (compared without case). The array
+// itself where the file does not name its axes, or by names unknown here.
+StoredArrayPtr with_axes(StoredArrayPtr array, const std::vector<std::vector<std::string_view>>& wanted);
+
+}  // namespace welkin::data

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal to array_file.cpp and formats/: how each format is opened, once its content has been recognised. Torch-free.
+#pragma once
+
+#include <filesystem>
+
+#include "data/stored_array.h"
+
+namespace welkin::data {
+
+ArrayFile open_hdf5_arrays(const std::filesystem::path& path);
+ArrayFile open_npy_array(const std::filesystem::path& path);
+
+}  // namespace welkin::data
