@@ -10,7 +10,7 @@ foreach(_optional welkin_ingest welkin_cuda)
   endif()
 endforeach()
 install(DIRECTORY "${CMAKE_SOURCE_DIR}/src/" DESTINATION include/welkin FILES_MATCHING PATTERN "*.h"
-  PATTERN "data/ingest/component" EXCLUDE PATTERN "ops/cuda" EXCLUDE)
+  PATTERN "data/ingest/component" EXCLUDE PATTERN "parallel/gloo_abi" EXCLUDE PATTERN "ops/cuda" EXCLUDE)
 install(DIRECTORY "${CMAKE_SOURCE_DIR}/config/" DESTINATION share/welkin/config FILES_MATCHING PATTERN "*.yaml")
 install(FILES "${CMAKE_SOURCE_DIR}/LICENSE" "${CMAKE_SOURCE_DIR}/NOTICE" DESTINATION share/welkin)
 configure_package_config_file("${CMAKE_SOURCE_DIR}/cmake/WelkinConfig.cmake.in" "${CMAKE_BINARY_DIR}/WelkinConfig.cmake"

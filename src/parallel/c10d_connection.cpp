@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one adapter to c10d: its C++ interface drifts between releases, so nothing else names it (the Reducer's adapter takes the
+// process group from c10d_group.h).
+#ifndef USE_C10D_GLOO
+#define USE_C10D_GLOO
+#endif
+#include <chrono>
+#include <thread>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "parallel/c10d_group.h"
+#include "parallel/connection.h"
+
+namespace welkin::parallel {
+namespace {
+
+using StorePtr = c10::intrusive_ptr<c10d::Store>;
+
+class C10dWork : public BackendWork {
+ public:
+  C10dWork(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> buffers)
+      : work_(std::move(work)), buffers_(std::move(buffers)) {}
+  void wait() override { work_->wait(); }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> work_;
+  std::vector<at::Tensor> buffers_;
+};
+
+BackendWorkPtr keep(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> buffers) {
+  return std::make_unique<C10dWork>(std::move(work), std::move(buffers));
+}
+
+class StoreBoard : public NoticeBoard {
+ public:
+  explicit StoreBoard(StorePtr store) : store_(std::move(store)) {}
+
+  void post(const std::string& key, const std::string& text) override { store_->set(key, text); }
+  void post_first(const std::string& key, const std::string& text) override {
+    store_->compareSet(key, {}, std::vector<uint8_t>(text.begin(), text.end()));
+  }
+  std::optional<std::string> read(const std::string& key) override {
+    if (!store_->check({key})) return std::nullopt;
+    const std::vector<uint8_t> bytes = store_->get(key);
+    return std::string(bytes.begin(), bytes.end());
+  }
+
+ private:
+  StorePtr store_;
+};
+
+class C10dConnection : public Connection {
+ public:
+  C10dConnection(const ConnectOptions& options, StorePtr store) : options_(options), store_(std::move(store)) {
+    auto services = std::make_shared<CallServices>();
+    services->rank = options.rank;
+    services->deadline = options.deadline;
+    services->board = std::make_shared<StoreBoard>(c10::make_intrusive<c10d::PrefixStore>("notice", store_->clone()));
+    services->recorder = std::make_shared<FlightRecorder>();
+    services->tracer = options.tracer;
+    services_ = std::move(services);
+  }
+
+  Group make_group(const std::string& name, GroupMembers members) override;
+  int64_t rank() const override { return options_.rank; }
+  int64_t world_size() const override { return options_.world_size; }
+  NoticeBoard& board() override { return *services_->board; }
+  FlightRecorder& recorder() override { return *services_->recorder; }
+  void close() override;
+
+ private:
+  ConnectOptions options_;
+  StorePtr store_;
+  std::shared_ptr<const CallServices> services_;
+};
+
+c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(const ConnectOptions& options, const StorePtr& store,
+                                                          const std::string& key, const GroupMembers& members) {
+  const auto prefixed = c10::make_intrusive<c10d::PrefixStore>(key, store);
+  const int place = static_cast<int>(members.place);
+  const int size = static_cast<int>(members.size());
+  const auto gloo = c10d::ProcessGroupGloo::Options::create(options.deadline);
+  gloo->threads = 2;
+  gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.own_address));
+  const auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(prefixed, place, size, gloo);
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(prefixed, place, size);
+  group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, backend);
+  group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
+  group->setGroupName(key);
+  return group;
+}
+
+Group C10dConnection::make_group(const std::string& name, GroupMembers members) {
+  if (members.size() == 1) return Group(name, std::move(members), nullptr, nullptr);
+  const std::string text = cat(name, " [", join(members.ranks, ", "), "]");
+  try {
+    auto group = make_process_group(options_, store_, text, members);
+    auto desk = std::make_shared<CallDesk>(services_, text, members.ranks);
+    return Group(name, std::move(members), std::make_shared<C10dCommunicator>(std::move(group)), std::move(desk));
+  } catch (const std::exception& error) {
+    const std::string reason = error.what();
+    throw CommError("parallel",
+                    cat("the members of a group do not find each other: group=", text, ", own address=", options_.own_address,
+                        ", deadline_s=", std::chrono::duration<double>(options_.deadline).count(),
+                        ", reason=", reason.substr(0, reason.find('\n'))),
+                    "Check that every rank runs, and that the address is reachable from the others");
+  }
+}
+
+// Every rank says that it is done, and rank 0, which hosts the store, waits for all.
+void C10dConnection::close() {
+  store_->add("closed", 1);
+  if (options_.rank != 0) return;
+  const auto until = std::chrono::steady_clock::now() + options_.deadline;
+  while (store_->add("closed", 0) < options_.world_size && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+StorePtr open_store(const ConnectOptions& options) {
+  const auto world = static_cast<int>(options.world_size);
+  if (!options.file.empty()) return c10::make_intrusive<c10d::FileStore>(options.file, world);
+  c10d::TCPStoreOptions tcp;
+  tcp.port = options.port;
+  tcp.isServer = options.rank == 0 && !options.store_is_served;
+  tcp.numWorkers = static_cast<size_t>(world);
+  tcp.timeout = options.deadline;
+  if (options.listen_fd >= 0) tcp.masterListenFd = options.listen_fd;
+  return c10::make_intrusive<c10d::TCPStore>(options.host, tcp);
+}
+
+}  // namespace
+
+BackendWorkPtr C10dCommunicator::all_reduce(const at::Tensor& in_place, Reduction reduction) {
+  std::vector<at::Tensor> buffers{in_place.detach()};
+  c10d::AllreduceOptions options;
+  options.reduceOp = reduction == Reduction::Sum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
+  return keep(group_->allreduce(buffers, options), buffers);
+}
+
+BackendWorkPtr C10dCommunicator::all_gather(const at::Tensor& out, const at::Tensor& part) {
+  at::Tensor gathered = out;
+  at::Tensor own = part;
+  return keep(group_->_allgather_base(gathered, own), {gathered, own});
+}
+
+BackendWorkPtr C10dCommunicator::reduce_scatter(const at::Tensor& part, const at::Tensor& whole) {
+  at::Tensor own = part;
+  at::Tensor all = whole;
+  c10d::ReduceScatterOptions options;
+  options.reduceOp = c10d::ReduceOp::SUM;
+  return keep(group_->_reduce_scatter_base(own, all, options), {own, all});
+}
+
+BackendWorkPtr C10dCommunicator::all_to_all(const at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>& out_counts,
+                                            const std::vector<int64_t>& in_counts) {
+  at::Tensor arriving = out;
+  at::Tensor leaving = in;
+  std::vector<int64_t> arriving_counts = out_counts;
+  std::vector<int64_t> leaving_counts = in_counts;
+  return keep(group_->alltoall_base(arriving, leaving, arriving_counts, leaving_counts), {arriving, leaving});
+}
+
+BackendWorkPtr C10dCommunicator::broadcast(const at::Tensor& in_place, int64_t root) {
+  std::vector<at::Tensor> buffers{in_place};
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
+  return keep(group_->broadcast(buffers, options), buffers);
+}
+
+BackendWorkPtr C10dCommunicator::send(const at::Tensor& values, int64_t to) {
+  std::vector<at::Tensor> buffers{values.detach()};
+  return keep(group_->send(buffers, static_cast<int>(to), 0), buffers);
+}
+
+BackendWorkPtr C10dCommunicator::receive(const at::Tensor& values, int64_t from) {
+  std::vector<at::Tensor> buffers{values.detach()};
+  return keep(group_->recv(buffers, static_cast<int>(from), 0), buffers);
+}
+
+BackendWorkPtr C10dCommunicator::barrier() { return keep(group_->barrier(), {}); }
+
+c10::intrusive_ptr<c10d::ProcessGroup> process_group_of(const Group& group) {
+  return static_cast<C10dCommunicator&>(group.communicator()).process_group();  // NOLINT: the only back end
+}
+
+std::unique_ptr<Connection> Connection::open(const ConnectOptions& options) {
+  try {
+    return std::make_unique<C10dConnection>(options, open_store(options));
+  } catch (const std::exception& error) {
+    const std::string reason = error.what();
+    throw CommError("parallel",
+                    cat("the rendezvous failed: rank=", options.rank, ", world size=", options.world_size, ", ",
+                        options.file.empty() ? cat("host=", options.host, ", port=", options.port) : cat("file=", options.file),
+                        ", reason=", reason.substr(0, reason.find('\n'))),
+                    "Check that rank 0 runs there, that the address is reachable, and that the port is free");
+  }
+}
+
+}  // namespace welkin::parallel

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam to a communication back end. It moves contiguous buffers and knows no checks, deadlines or records: these are
+// collectives.cpp's, which alone calls it. The one back end is c10d's (c10d_connection.cpp).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace welkin::parallel {
+
+enum class Reduction { Sum, Max };
+
+// A transfer under way; it keeps its buffers alive.
+class BackendWork {
+ public:
+  virtual ~BackendWork() = default;
+  virtual void wait() = 0;  // any exception means: failed, and the communicator is of no more use
+};
+using BackendWorkPtr = std::unique_ptr<BackendWork>;
+
+// Ranks are places in the group. Every member makes the same calls in the same order.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual BackendWorkPtr all_reduce(const at::Tensor& in_place, Reduction reduction) = 0;
+  virtual BackendWorkPtr all_gather(const at::Tensor& out, const at::Tensor& part) = 0;        // out (size * part)
+  virtual BackendWorkPtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole) = 0;  // sums; whole (size * part)
+  virtual BackendWorkPtr all_to_all(const at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>& out_counts,
+                                    const std::vector<int64_t>& in_counts) = 0;  // flat, counts in elements
+  virtual BackendWorkPtr broadcast(const at::Tensor& in_place, int64_t root) = 0;
+  virtual BackendWorkPtr send(const at::Tensor& values, int64_t to) = 0;
+  virtual BackendWorkPtr receive(const at::Tensor& values, int64_t from) = 0;
+  virtual BackendWorkPtr barrier() = 0;
+};
+
+}  // namespace welkin::parallel

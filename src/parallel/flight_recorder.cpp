@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/flight_recorder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/text.h"
+
+namespace welkin::parallel {
+namespace {
+
+const char* state_name(CallState state) {
+  switch (state) {
+    case CallState::Started:
+      return "started";
+    case CallState::Done:
+      return "done";
+    default:
+      return "failed";
+  }
+}
+
+}  // namespace
+
+std::string CallEntry::text() const { return cat(name, " #", sequence, " of group ", group, ", ", shape); }
+
+int64_t FlightRecorder::start(CallEntry entry) {
+  entry.started = std::chrono::steady_clock::now();
+  const std::lock_guard lock(mutex_);
+  const int64_t ticket = next_++;
+  ring_[static_cast<size_t>(ticket) % ring_.size()] = std::move(entry);
+  return ticket;
+}
+
+void FlightRecorder::finish(int64_t ticket, CallState state) {
+  const std::lock_guard lock(mutex_);
+  if (next_ - ticket > static_cast<int64_t>(ring_.size())) return;  // overwritten since
+  ring_[static_cast<size_t>(ticket) % ring_.size()].state = state;
+}
+
+CallEntry FlightRecorder::entry(int64_t ticket) const {
+  const std::lock_guard lock(mutex_);
+  return ring_[static_cast<size_t>(ticket) % ring_.size()];
+}
+
+int64_t FlightRecorder::num_calls() const {
+  const std::lock_guard lock(mutex_);
+  return next_;
+}
+
+std::vector<CallEntry> FlightRecorder::entries() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<CallEntry> all;
+  for (int64_t i = std::max<int64_t>(0, next_ - static_cast<int64_t>(ring_.size())); i < next_; ++i) {
+    all.push_back(ring_[static_cast<size_t>(i) % ring_.size()]);
+  }
+  return all;
+}
+
+std::string FlightRecorder::text() const {
+  const auto now = std::chrono::steady_clock::now();
+  std::string lines;
+  for (const CallEntry& entry : entries()) {
+    const std::chrono::duration<double> age = now - entry.started;
+    lines += cat(state_name(entry.state), ", ", age.count(), " s ago: ", entry.text(), "\n");
+  }
+  return lines;
+}
+
+}  // namespace welkin::parallel

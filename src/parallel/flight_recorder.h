@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last collectives of this process: what a message about a hang is made from. It knows no tensors and no network.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace welkin::parallel {
+
+enum class CallState : uint8_t { Started, Done, Failed };
+
+// One call of a collective. `sequence` counts the calls of its group, from 1, so that members can be compared.
+struct CallEntry {
+  int64_t sequence = 0;
+  std::string name;   // "all_reduce"
+  std::string shape;  // "float (2, 48, 32)"
+  std::string group;  // "tp [0, 1]"
+  CallState state = CallState::Started;
+  std::chrono::steady_clock::time_point started;
+
+  // "all_reduce #12 of group tp [0, 1], float (2, 48, 32)"
+  std::string text() const;
+};
+
+class FlightRecorder {
+ public:
+  explicit FlightRecorder(size_t capacity = 256) : ring_(capacity) {}
+
+  // Returns the ticket for finish(). Thread-safe.
+  int64_t start(CallEntry entry);
+  void finish(int64_t ticket, CallState state);
+  CallEntry entry(int64_t ticket) const;  // of a call under way: fewer than the capacity ago
+
+  int64_t num_calls() const;
+  std::vector<CallEntry> entries() const;  // oldest first, at most the capacity
+  // One line per entry, oldest first: state, age, call.
+  std::string text() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<CallEntry> ring_;
+  int64_t next_ = 0;
+};
+
+}  // namespace welkin::parallel

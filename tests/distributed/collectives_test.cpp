@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every collective in real processes: values, uneven parts, strided tensors, groups of a mesh; and what is said when one fails.
+#include "parallel/collectives.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "parallel/split.h"
+#include "rank_processes.h"
+
+namespace welkin::parallel {
+namespace {
+
+using testing::HasSubstr;
+
+GroupMembers everybody(const Connection& connection) {
+  return Mesh("dp", {.dp_replicate = connection.world_size()}).group_of(connection.rank(), kDp);
+}
+
+// Rank r's values: distinct for every rank and element.
+at::Tensor ramp(int64_t rank, at::IntArrayRef shape, at::ScalarType dtype = at::kFloat) {
+  return (at::arange(c10::multiply_integers(shape), at::kDouble) + 1000.0 * static_cast<double>(rank)).view(shape).to(dtype);
+}
+
+void check_reductions(const Group& all) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong}) {
+    const at::Tensor mine = at::full({3, 5}, all.place() + 1, dtype);
+    const int64_t n = all.size();
+    EXPECT_TRUE(at::equal(all_reduce(all, mine), at::full({3, 5}, n * (n + 1) / 2, dtype))) << dtype;
+    EXPECT_TRUE(at::equal(all_reduce(all, mine, Reduction::Max), at::full({3, 5}, n, dtype))) << dtype;
+  }
+}
+
+// A reduction of a strided view returns the sum and leaves the view alone; in place it is refused.
+void check_strided(const Group& all) {
+  const at::Tensor whole = ramp(all.place(), {4, 6});
+  const at::Tensor view = whole.t();
+  at::Tensor expected = at::zeros({6, 4});
+  for (int64_t rank = 0; rank < all.size(); ++rank) expected += ramp(rank, {4, 6}).t();
+  EXPECT_TRUE(at::equal(all_reduce(all, view), expected));
+  EXPECT_TRUE(at::equal(whole, ramp(all.place(), {4, 6})));
+  EXPECT_THROW(all_reduce_in_place(all, view), InternalError);
+}
+
+void check_uneven_parts(const Group& all, at::ScalarType dtype) {
+  const Lengths lengths = balanced_split(2 * all.size() + 1, all.size());
+  const int64_t total = 2 * all.size() + 1;
+  const at::Tensor whole = ramp(0, {2, total, 3}, dtype);
+  const auto parts = whole.split_with_sizes(lengths, 1);
+  const at::Tensor mine = parts[static_cast<size_t>(all.place())];
+  EXPECT_TRUE(at::equal(all_gather(all, mine, 1, lengths), whole));
+  EXPECT_TRUE(at::equal(reduce_scatter(all, whole, 1, lengths), mine * all.size()));
+}
+
+// Heads out, tokens in: each member gets all tokens of its heads; and back.
+void check_all_to_all(const Group& all) {
+  const int64_t tokens = 2 * all.size() + 1;
+  const Lengths per_member = balanced_split(tokens, all.size());
+  const Lengths heads(static_cast<size_t>(all.size()), 2);
+  const at::Tensor whole = ramp(0, {2, 2 * all.size(), tokens, 3});
+  const at::Tensor mine = whole.split_with_sizes(per_member, 2)[static_cast<size_t>(all.place())];
+  const at::Tensor moved =
+      all_to_all(all, mine, {.split_dim = 1, .split_lengths = heads, .join_dim = 2, .join_lengths = per_member});
+  EXPECT_TRUE(at::equal(moved, whole.narrow(1, 2 * all.place(), 2)));
+  const at::Tensor back =
+      all_to_all(all, moved, {.split_dim = 2, .split_lengths = per_member, .join_dim = 1, .join_lengths = heads});
+  EXPECT_TRUE(at::equal(back, mine));
+}
+
+void check_messages(const Group& all) {
+  at::Tensor values = all.place() == 1 ? ramp(7, {4}) : at::zeros({4});
+  broadcast(all, values, 1);
+  EXPECT_TRUE(at::equal(values, ramp(7, {4})));
+  const int64_t next = (all.place() + 1) % all.size();
+  const int64_t previous = (all.place() + all.size() - 1) % all.size();
+  const at::Tensor mine = ramp(all.place(), {5});
+  const at::Tensor arriving = at::empty({5});
+  Transfer receiving = start_receive(all, arriving, previous);
+  Transfer sending = start_send(all, mine, next);
+  receiving.wait();
+  sending.wait();
+  EXPECT_TRUE(at::equal(arriving, ramp(previous, {5})));
+  barrier(all);
+}
+
+const RankTest kEveryCollective("every_collective", [](Connection& connection) {
+  const Group all = connection.make_group("world", everybody(connection));
+  check_reductions(all);
+  check_strided(all);
+  check_uneven_parts(all, at::kFloat);
+  check_uneven_parts(all, at::kDouble);
+  check_all_to_all(all);
+  check_messages(all);
+  const auto entries = connection.recorder().entries();
+  EXPECT_EQ(entries.back().name, "barrier");
+  EXPECT_EQ(entries.back().state, CallState::Done);
+  EXPECT_EQ(entries.back().sequence, static_cast<int64_t>(entries.size()));
+});
+
+const RankTest kMeshGroups("mesh_groups", [](Connection& connection) {
+  const Mesh mesh("tp-cp-dp", {.dp_replicate = connection.world_size() / 4, .tp = 2, .cp = 2});
+  for (const auto& [name, axes] : {std::pair{"tp", AxisSet(Axis::Tp)}, std::pair{"cp", AxisSet(Axis::Cp)}, std::pair{"dp", kDp},
+                                   std::pair{"tp-cp", Axis::Tp | Axis::Cp}}) {
+    const Group group = connection.make_group(name, mesh.group_of(connection.rank(), axes));
+    int64_t expected = 0;
+    for (const int64_t rank : group.ranks()) expected += int64_t{1} << rank;
+    const at::Tensor bit = at::full({1}, int64_t{1} << connection.rank(), at::kLong);
+    EXPECT_EQ(all_reduce(group, bit).item<int64_t>(), expected) << name;
+  }
+});
+
+// The text of the CommError of `call`.
+template <typename Call>
+std::string comm_error_of(Call call) {
+  try {
+    call();
+  } catch (const CommError& error) {
+    return error.what();
+  }
+  return "no CommError";
+}
+
+const RankTest kMissingRank(
+    "missing_rank",
+    [](Connection& connection) {
+      const Group all = connection.make_group("world", everybody(connection));
+      barrier(all);
+      if (connection.rank() == 1) {
+        std::this_thread::sleep_for(std::chrono::seconds(6));
+        return;
+      }
+      const auto start = std::chrono::steady_clock::now();
+      const std::string text = comm_error_of([&] { all_reduce(all, at::ones({3})); });
+      EXPECT_THAT(text, HasSubstr("call=all_reduce #2 of group world [0, 1, 2], Float (3)"));
+      EXPECT_THAT(text, HasSubstr("missing ranks=[1]"));
+      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(6));
+    },
+    /*deadline_s=*/2);
+
+const RankTest kStoppedRank("stopped_rank", [](Connection& connection) {
+  const Group all = connection.make_group("world", everybody(connection));
+  barrier(all);
+  if (connection.rank() == 1) {
+    connection.announce_stop("[data] the file is gone: path=x.h5. Restore it.");
+    _exit(0);
+  }
+  const std::string text = comm_error_of([&] { all_gather(all, at::ones({3}), 0, Lengths(3, 3)); });
+  EXPECT_THAT(text, HasSubstr("rank 1 stopped: [data] the file is gone: path=x.h5"));
+  EXPECT_THAT(text, HasSubstr("missing ranks=[1]"));
+  _exit(testing::Test::HasFailure() ? 1 : 0);  // the orderly end waits for rank 1
+});
+
+TEST(Collectives, OnTwoRanks) { run_on_ranks("every_collective", 2); }
+TEST(Collectives, OnThreeRanks) { run_on_ranks("every_collective", 3); }
+TEST(Collectives, GroupsOfAMesh) { run_on_ranks("mesh_groups", 8); }
+TEST(Collectives, NameTheMissingRank) { run_on_ranks("missing_rank", 3); }
+TEST(Collectives, NameTheRankThatStopped) { run_on_ranks("stopped_rank", 3); }
+
+TEST(Collectives, AreTheIdentityAlone) {
+  const Group alone;
+  const at::Tensor values = at::arange(6).view({2, 3});
+  EXPECT_TRUE(at::equal(all_reduce(alone, values), values));
+  EXPECT_TRUE(at::equal(all_gather(alone, values, 1, {3}), values));
+  EXPECT_TRUE(at::equal(reduce_scatter(alone, values, 0, {2}), values));
+  EXPECT_TRUE(
+      at::equal(all_to_all(alone, values, {.split_dim = 0, .split_lengths = {2}, .join_dim = 1, .join_lengths = {3}}), values));
+  broadcast(alone, values, 0);
+  barrier(alone);
+}
+
+}  // namespace
+}  // namespace welkin::parallel
