@@ -13,7 +13,7 @@ ops::MaskKey mask_key(const Layer& layer, const ForwardContext& context) {
 }
 
 at::Tensor Dropout::forward(const at::Tensor& x, const ForwardContext& context) const {
-  return active() ? ops::philox_dropout(x, rate_, mask_key(*this, context), window) : x;
+  return active() ? ops::philox_dropout(x, rate_, mask_key(*this, context), window(x.sizes())) : x;
 }
 
 void Dropout::pretty_print(std::ostream& stream) const { stream << "Dropout(p=" << rate_ << ")"; }

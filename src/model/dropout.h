@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
+
 #include "model/forward_context.h"
 #include "model/layer.h"
 #include "ops/philox_dropout.h"
@@ -22,8 +24,11 @@ class Dropout : public Layer {
   double rate() const { return rate_; }
   void pretty_print(std::ostream& stream) const override;
 
-  // Set by who splits the activations, so that masks are those of the whole.
-  ops::MaskWindow window;
+  // Set by who splits the activations, so that masks are those of the whole: from the local shape (B, ...) to its place. Empty:
+  // the activation is whole.
+  using WindowOf = std::function<ops::MaskWindow(at::IntArrayRef)>;
+  WindowOf window_of;
+  ops::MaskWindow window(at::IntArrayRef local_shape) const { return window_of ? window_of(local_shape) : ops::MaskWindow{}; }
 
  private:
   double rate_;

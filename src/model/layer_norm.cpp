@@ -11,12 +11,16 @@
 
 namespace welkin::model {
 
-LayerNorm::LayerNorm(std::string path, int64_t width, double epsilon) : Layer(std::move(path)), epsilon_(epsilon) {
+LayerNorm::LayerNorm(std::string path, int64_t width, double epsilon)
+    : Layer(std::move(path)), whole_(this->path()), epsilon_(epsilon) {
   weight = register_parameter("weight", at::empty({width}));
   bias = register_parameter("bias", at::empty({width}));
 }
 
-at::Tensor LayerNorm::forward(const at::Tensor& x) const { return at::layer_norm(x, weight.sizes(), weight, bias, epsilon_); }
+at::Tensor LayerNorm::forward(const at::Tensor& x) const {
+  return whole_({x}, [this](Tensors in) { return Tensors{at::layer_norm(in.at(0), weight.sizes(), weight, bias, epsilon_)}; })
+      .at(0);
+}
 
 void LayerNorm::initialise(uint64_t /*seed*/) {
   fill_constant(weight, 1.0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer normalisation over the last dim, with weight and bias.
+// Layer normalisation over the last dim, with weight and bias; the whole of it is a site.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,12 +14,14 @@ class LayerNorm : public Layer {
   LayerNorm(std::string path, int64_t width, double epsilon = 1e-6);
 
   at::Tensor forward(const at::Tensor& x) const;
+  std::vector<Site*> own_sites() override { return {&whole_}; }
   void initialise(uint64_t seed) override;
   void pretty_print(std::ostream& stream) const override;
 
   at::Tensor weight, bias;  // (width)
 
  private:
+  Site whole_;
   double epsilon_;
 };
 

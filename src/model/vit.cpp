@@ -59,9 +59,11 @@ void Vit::initialise(uint64_t seed) {
 std::vector<Site*> Vit::sites() {
   std::vector<Site*> sites = patch_embed_->sites();
   const std::vector<Site*> blocks = blocks_->sites();
+  const std::vector<Site*> norm = norm_->sites();
   const std::vector<Site*> head = head_->sites();
   sites.push_back(&tokens_in_);
   sites.insert(sites.end(), blocks.begin(), blocks.end());
+  sites.insert(sites.end(), norm.begin(), norm.end());
   sites.push_back(&tokens_out_);
   sites.insert(sites.end(), head.begin(), head.end());
   return sites;

@@ -54,8 +54,10 @@ at::Tensor Attention::split_heads(const at::Tensor& x_BND) const {
 
 Tensors Attention::weigh(const Tensors& qkv, const ForwardContext& context) const {
   if (!weights_drop_->active()) return {ops::attention(qkv.at(0), qkv.at(1), qkv.at(2))};
-  return {ops::attention_with_dropout(qkv.at(0), qkv.at(1), qkv.at(2), weights_drop_->rate(), mask_key(*weights_drop_, context),
-                                      weights_drop_->window)};
+  const at::Tensor& q = qkv.at(0);
+  const at::Tensor& k = qkv.at(1);
+  return {ops::attention_with_dropout(q, k, qkv.at(2), weights_drop_->rate(), mask_key(*weights_drop_, context),
+                                      weights_drop_->window({q.size(0), q.size(1), q.size(2), k.size(2)}))};
 }
 
 std::vector<Site*> Attention::sites() {
@@ -106,6 +108,15 @@ at::Tensor VitBlock::transform(const at::Tensor& x_BND, const ForwardContext& co
   const at::Tensor middle_BND = x_BND.add(attn_path_->forward(attended, context));
   const at::Tensor expanded = mlp_->forward(norm2_->forward(middle_BND), context);
   return middle_BND.add(mlp_path_->forward(expanded, context));
+}
+
+std::vector<Site*> VitBlock::sites() {
+  std::vector<Site*> sites{&whole_};
+  for (Layer* layer : std::initializer_list<Layer*>{norm1_.get(), attn_.get(), norm2_.get(), mlp_.get()}) {
+    const std::vector<Site*> more = layer->sites();
+    sites.insert(sites.end(), more.begin(), more.end());
+  }
+  return sites;
 }
 
 }  // namespace welkin::model

@@ -67,7 +67,7 @@ class VitBlock : public Layer {
  public:
   VitBlock(std::string path, const VitBlockOptions& options);
   at::Tensor forward(const at::Tensor& x_BND, const ForwardContext& context) const;
-  std::vector<Site*> own_sites() override { return {&whole_}; }
+  std::vector<Site*> sites() override;
   void pretty_print(std::ostream& stream) const override { stream << "VitBlock"; }
 
  private:

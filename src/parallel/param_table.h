@@ -29,6 +29,9 @@ struct ParamRow {
   std::string name;
   std::vector<int64_t> global_shape;
   Placements placements;
+  // The axes over which members hold parts of a sum as their gradients, because each sees a part of the tokens. Over the other
+  // axes that do not split the parameter every member has the complete gradient.
+  AxisSet partial_over;
   at::Tensor local;  // the module's own leaf, not a copy
   DecayGroup decay = DecayGroup::Decay;
   std::map<std::string, at::Tensor> states;  // by role ("exp_avg"): shape, strides and device of `local`

@@ -14,8 +14,10 @@ struct Replicate {
   bool operator==(const Replicate&) const = default;
 };
 
+// `parts`: the dim is that many equal blocks one after the other (q, k and v of a joint projection), each of which is split.
 struct Shard {
   int64_t dim = 0;
+  int64_t parts = 1;
   bool operator==(const Shard&) const = default;
 };
 
@@ -23,15 +25,16 @@ class Placement {
  public:
   Placement() = default;  // replicated
 
-  Placement(Replicate) {}                      // NOLINT: reads as data in tables
-  Placement(Shard shard) : dim_(shard.dim) {}  // NOLINT
+  Placement(Replicate) {}                    // NOLINT: reads as data in tables
+  Placement(Shard shard) : shard_(shard) {}  // NOLINT
 
-  bool sharded() const { return dim_.has_value(); }
-  int64_t dim() const { return *dim_; }  // only when sharded
+  bool sharded() const { return shard_.has_value(); }
+  int64_t dim() const { return shard_->dim; }      // only when sharded
+  int64_t parts() const { return shard_->parts; }  // only when sharded
   bool operator==(const Placement&) const = default;
 
  private:
-  std::optional<int64_t> dim_;
+  std::optional<Shard> shard_;
 };
 
 // One entry per axis.
