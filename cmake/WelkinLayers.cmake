@@ -38,6 +38,7 @@ function(welkin_test_program name label timeout)
   cmake_parse_arguments(ARG "" "" "LAYERS;SOURCES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LAYERS} GTest::gtest_main GTest::gmock)
+  target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests")  # what every label shares: tolerance.h, gradient_check.h
   set_target_properties(${name} PROPERTIES BUILD_RPATH "${TORCH_LIB}" UNITY_BUILD ${WELKIN_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   add_test(NAME ${name} COMMAND ${name} --gtest_output=xml:${CMAKE_BINARY_DIR}/test-reports/${name}.xml)
   welkin_test_properties(${name} ${label} ${timeout})

@@ -8,25 +8,30 @@ ActivationCapture::ActivationCapture(model::Model& model) {
   for (model::Site* site : model.sites()) {
     const std::string name = site->name();
     site->install([this, name](model::Tensors in, const model::Body& body) {
-      const at::Tensor first = in.at(0);
+      const Activation before{in.at(0).detach(), ++count_};
       model::Tensors out = body(std::move(in));
-      if (enabled) values_[name] = {first.detach(), out.at(0).detach()};
+      if (enabled) values_[name] = {before, {out.at(0).detach(), ++count_}};
       return out;
     });
   }
 }
 
-at::Tensor ActivationCapture::in_of(const std::string& site) const {
-  const auto found = values_.find(site);
-  return found == values_.end() ? at::Tensor() : found->second.in;
+void ActivationCapture::clear() {
+  values_.clear();
+  count_ = 0;
 }
 
-at::Tensor ActivationCapture::out_of(const std::string& site) const {
+Activation ActivationCapture::in_of(const std::string& site) const {
   const auto found = values_.find(site);
-  return found == values_.end() ? at::Tensor() : found->second.out;
+  return found == values_.end() ? Activation{} : found->second.in;
 }
 
-at::Tensor ActivationCapture::find(const std::string& activation) const {
+Activation ActivationCapture::out_of(const std::string& site) const {
+  const auto found = values_.find(site);
+  return found == values_.end() ? Activation{} : found->second.out;
+}
+
+Activation ActivationCapture::find(const std::string& activation) const {
   const std::string name = activation.substr(activation.find('.') + 1);
   if (name == "tokens") return out_of("tokens.in");
   if (name == "norm") return in_of("tokens.out");
@@ -38,6 +43,19 @@ at::Tensor ActivationCapture::find(const std::string& activation) const {
   if (part == "norm1") return in_of(block + ".attn");
   if (part == "norm2") return in_of(block + ".mlp");
   return out_of(block + "." + part);
+}
+
+int64_t ActivationCapture::order_of(const std::string& parameter) const {
+  if (parameter == "pos_embed") return out_of("tokens.in").order;
+  std::string path = parameter;
+  for (size_t dot = path.rfind('.'); dot != std::string::npos; dot = path.rfind('.')) {
+    path.resize(dot);
+    if (path == "norm") return in_of("tokens.out").order;
+    if (path.ends_with(".norm1")) return in_of(path.substr(0, path.size() - 5) + "attn").order;
+    if (path.ends_with(".norm2")) return in_of(path.substr(0, path.size() - 5) + "mlp").order;
+    if (const Activation out = out_of(path); out.value.defined()) return out.order;
+  }
+  return 0;
 }
 
 }  // namespace welkin::train::reference

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -11,9 +12,10 @@
 
 namespace welkin::train::reference {
 
-// Site -> what went in and what came out of it, first tensor of each, in the last forward pass.
-struct SiteValues {
-  at::Tensor in, out;
+// A value of the last forward pass, and its place in the order of that pass.
+struct Activation {
+  at::Tensor value;  // undefined when the model has no such place
+  int64_t order = 0;
 };
 
 class ActivationCapture {
@@ -24,16 +26,22 @@ class ActivationCapture {
   ActivationCapture& operator=(const ActivationCapture&) = delete;
 
   bool enabled = true;
-  void clear() { values_.clear(); }
+  void clear();
 
-  // Undefined when the model has no such place.
-  at::Tensor find(const std::string& activation) const;
+  Activation find(const std::string& activation) const;
+  // Where in the forward pass a parameter is used: the order of the value that it helps to make.
+  int64_t order_of(const std::string& parameter) const;
 
  private:
-  at::Tensor in_of(const std::string& site) const;
-  at::Tensor out_of(const std::string& site) const;
+  // What went in and what came out of a site, first tensor of each.
+  struct SiteValues {
+    Activation in, out;
+  };
+  Activation in_of(const std::string& site) const;
+  Activation out_of(const std::string& site) const;
 
   std::map<std::string, SiteValues> values_;
+  int64_t count_ = 0;
 };
 
 }  // namespace welkin::train::reference

@@ -1,64 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building the model of a case and filling it with the case's weights.
+// Tensors of a case, and its model filled with them.
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/isfinite.h>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "train/reference/model_runner.h"
+#include "train/reference/model_case.h"
 
 namespace welkin::train::reference {
 namespace {
 
-[[noreturn]] void refuse(const ModelCase& c, const std::string& what) {
-  throw DataError("reference", cat("the case does not fit the model: case=", c.name, ", ", what),
-                  "Check variant and constructor in meta.json");
+[[noreturn]] void refuse_weights(const ModelCase& c, const std::string& what) {
+  throw DataError("reference", cat("the case does not fit the model: ", what, ", case=", c.folder->path().string()),
+                  "Check the constructor in meta.json against the weights");
 }
 
-// Weights by formula are made one at a time: the whole of them need not fit twice.
-class WeightSource {
- public:
-  explicit WeightSource(const ModelCase& c) : case_(c) {
-    if (c.formula.empty()) stored_.emplace(c.weights_folder / "weights.safetensors");
-  }
-  bool contains(const std::string& name) const { return stored_ ? stored_->contains(name) : case_.formula.contains(name); }
-  at::Tensor get(const std::string& name) const {
-    return stored_ ? stored_->get(name) : formula_tensor(case_.salt, name, case_.formula.at(name));
-  }
-  size_t size() const {
-    return stored_ ? stored_->names().size() : case_.formula.size() - 2;
-  }  // input and target stand there too
-
- private:
-  const ModelCase& case_;
-  std::optional<StoredTensors> stored_;
-};
-
 }  // namespace
+
+std::vector<std::string> TensorSource::names() const {
+  if (formula.empty()) return folder->need_tensors(stem).names();
+  std::vector<std::string> all;
+  for (const auto& row : formula) all.push_back(row.first);
+  return all;
+}
+
+bool TensorSource::contains(const std::string& name) const {
+  return formula.empty() ? folder->need_tensors(stem).contains(name) : formula.contains(name);
+}
+
+std::vector<int64_t> TensorSource::shape(const std::string& name) const {
+  if (formula.empty()) return folder->need_tensors(stem).info(name).shape;
+  const auto found = formula.find(name);
+  if (found != formula.end()) return found->second.shape;
+  throw DataError("reference", cat("meta.json describes no such tensor: tensor=", name, ", case=", folder->path().string()),
+                  "Add it to `tensors`");
+}
+
+at::Tensor TensorSource::get(const std::string& name) const {
+  if (!formula.empty()) {
+    shape(name);
+    return formula_tensor(salt, name, formula.at(name));
+  }
+  at::Tensor tensor = folder->need_tensors(stem).get(name);
+  if (tensor.is_floating_point() && at::isfinite(tensor).all().item<bool>()) return tensor;
+  throw DataError(
+      "reference",
+      cat("values are not finite numbers: tensor=", name, ", file=", (folder->path() / stem).string(), ".safetensors"),
+      "The file is damaged: fetch or write the case again");
+}
 
 model::ModelPtr build_case_model(const ModelCase& c) {
   model::Registry registry;
   model::add_builtin_models(registry);
   model::ModelPtr model = registry.at(c.config.model.model).build(c.config.model, c.shape);
-  const WeightSource source(c);
   const at::NoGradGuard no_grad;
   const auto parameters = model->named_parameters();
-  if (parameters.size() != source.size()) {
-    refuse(c, cat("parameters of the model=", parameters.size(), ", of the case=", source.size()));
-  }
   for (const auto& parameter : parameters) {
-    if (!source.contains(parameter.key())) refuse(c, cat("no weight for parameter=", parameter.key()));
-    const at::Tensor weight = source.get(parameter.key());
-    if (weight.sizes() != parameter->sizes()) {
-      refuse(c, cat("parameter=", parameter.key(), ", shape=", parameter->sizes(), ", shape in the case=", weight.sizes()));
+    if (!c.weights.contains(parameter.key())) refuse_weights(c, cat("no weight for parameter=", parameter.key()));
+    const std::vector<int64_t> shape = c.weights.shape(parameter.key());
+    if (at::IntArrayRef(shape) != parameter->sizes()) {
+      refuse_weights(
+          c, cat("wrong shape: parameter=", parameter.key(), ", model=", parameter->sizes(), ", case=[", join(shape, ", "), "]"));
     }
-    parameter->copy_(weight);
+    parameter->copy_(c.weights.get(parameter.key()));  // one at a time: weights by formula need not fit twice
   }
+  for (const std::string& name : c.weights.names()) {
+    if (!parameters.contains(name)) refuse_weights(c, cat("the model has no parameter=", name));
+  }
+  model->eval();
   return model;
-}
-
-at::Tensor case_input(const ModelCase& c, const std::string& name) {
-  if (!c.formula.empty()) return formula_tensor(c.salt, name, c.formula.at(name));
-  return StoredTensors(c.inputs_folder / "inputs.safetensors").get(name);
 }
 
 }  // namespace welkin::train::reference

@@ -44,6 +44,13 @@ at::Tensor formula_tensor(const std::string& salt, const std::string& name, cons
   at::parallel_for(0, tensor.numel(), 65536, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) out[i] = formula_value(key, static_cast<uint64_t>(i), formula.scale, formula.offset);
   });
+  for (size_t i = 0; i < formula.first.size() && static_cast<int64_t>(i) < tensor.numel(); ++i) {
+    if (static_cast<double>(out[i]) == formula.first[i]) continue;
+    throw DataError("reference",
+                    cat("a tensor by formula begins otherwise than stated: tensor=", name, ", element=", i, ", value=", out[i],
+                        ", stated=", formula.first[i]),
+                    "Check salt, scale and offset in the case's meta.json");
+  }
   const uint64_t sum = bits_sum(tensor);
   if (sum != formula.bits_sum) {
     throw DataError("reference",

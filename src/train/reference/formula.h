@@ -16,7 +16,8 @@ struct FormulaTensor {
   std::vector<int64_t> shape;
   double scale = 1.0;
   double offset = 0.0;
-  uint64_t bits_sum = 0;  // expected sum of the float32 bit patterns, modulo 2^64
+  uint64_t bits_sum = 0;      // expected sum of the float32 bit patterns, modulo 2^64
+  std::vector<double> first;  // expected first values, as many as are stated
 };
 
 uint64_t formula_key(const std::string& salt, const std::string& name);
@@ -25,7 +26,7 @@ float formula_value(uint64_t key, uint64_t index, double scale, double offset);
 // Sum of the float32 bit patterns modulo 2^64.
 uint64_t bits_sum(const at::Tensor& values);
 
-// The float32 tensor; DataError when its checksum is not the expected one.
+// The float32 tensor; DataError when its first values or its checksum are not the expected ones.
 at::Tensor formula_tensor(const std::string& salt, const std::string& name, const FormulaTensor& formula);
 
 }  // namespace welkin::train::reference

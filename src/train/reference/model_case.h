@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +13,7 @@
 
 #include "config/run_config.h"
 #include "model/registry.h"
+#include "train/reference/case_folder.h"
 #include "train/reference/comparison.h"
 #include "train/reference/formula.h"
 
@@ -29,28 +30,45 @@ struct ModelTolerance {
   double noise_gradient = 1e-7;                  // absolute, of gradients that are zero in exact arithmetic
 };
 
+// Where tensors come from: stored in a file of a folder, or made by the formula that its meta.json states.
+struct TensorSource {
+  const CaseFolder* folder = nullptr;
+  std::string stem;                              // of the file: "weights", "inputs"
+  std::string salt;                              // of tensors by formula
+  std::map<std::string, FormulaTensor> formula;  // empty: stored
+
+  std::vector<std::string> names() const;
+  bool contains(const std::string& name) const;
+  std::vector<int64_t> shape(const std::string& name) const;
+  // DataError when it is absent, when its bits are not those of the formula, or when a value is not finite.
+  at::Tensor get(const std::string& name) const;
+};
+
 struct ModelCase {
-  std::string name;
-  std::filesystem::path folder, weights_folder, inputs_folder;
+  const CaseFolder* folder = nullptr;
+  std::vector<std::unique_ptr<const CaseFolder>> others;  // that a low-precision case takes weights and inputs from
+  TensorSource weights, inputs;
   std::string output_prefix;            // of names in outputs and trajectory: "correct." in parallel cases
   std::string gradient_file = "grads";  // stem
   config::RunConfig config;             // model, loss, optimizer and precision
   model::ModelShape shape;
-  double loss_scale = 1.0;                       // of the reference's backward pass, divided out of its gradients
-  std::string salt;                              // of tensors by formula
-  std::map<std::string, FormulaTensor> formula;  // empty: weights and inputs are stored
+  std::vector<int64_t> input_shape, target_shape;
+  std::optional<int64_t> num_parameters;
+  double loss_scale = 1.0;  // of the reference's backward pass, divided out of its gradients
   std::map<std::string, std::pair<int64_t, int64_t>> noise_only;  // parameters with exactly zero gradients, flat ranges
   std::vector<std::string> noise_patterns;                        // the same as patterns with one '*'
   ModelTolerance tolerance;
   std::optional<double> fp32_deviation;  // relative L2 of the output against the float32 case, where the case is of low precision
 
+  bool low_precision() const { return fp32_deviation.has_value(); }
   NoiseRange noise_of(const std::string& parameter, int64_t size) const;
 };
 
-// The kind that a folder's meta.json states. DataError when there is none.
-std::string case_kind(const std::filesystem::path& folder);
+// DataError when meta.json does not describe such a case, or describes a model that is larger than what the case holds weights
+// for. `folder` must outlive the case. JSON errors (nlohmann::json::exception) pass through: the caller knows the folder.
+ModelCase load_model_case(const CaseFolder& folder);
 
-// DataError with the missing key when meta.json does not describe such a case.
-ModelCase load_model_case(const std::filesystem::path& folder);
+// The model of a case with its weights, on the CPU. DataError when names or shapes are not the model's.
+model::ModelPtr build_case_model(const ModelCase& c);
 
 }  // namespace welkin::train::reference

@@ -27,7 +27,8 @@ const char* verdict_name(Verdict verdict) {
 
 // How much of its bounds a row uses: 1 is at the bound.
 double used(const ComparisonRow& row) {
-  return std::max(row.max_over_max / row.tolerance_max_over_max, row.rel_l2 / row.tolerance_rel_l2);
+  const auto share = [](double value, double bound) { return value == 0 ? 0.0 : value / bound; };
+  return std::max(share(row.max_over_max, row.tolerance_max_over_max), share(row.rel_l2, row.tolerance_rel_l2));
 }
 
 std::string short_number(double value) {
@@ -37,7 +38,7 @@ std::string short_number(double value) {
   return out.str();
 }
 
-std::string worst_text(const ModelReport& report) {
+std::string worst_text(const CaseReport& report) {
   const ComparisonRow* worst = nullptr;
   for (const ComparisonRow& row : report.rows) {
     if (row.verdict != Verdict::Skipped && (worst == nullptr || used(row) > used(*worst))) worst = &row;
@@ -45,20 +46,24 @@ std::string worst_text(const ModelReport& report) {
   return worst == nullptr ? "" : cat(worst->tensor, " at ", short_number(100 * used(*worst)), " % of its bound");
 }
 
-std::string rows_text(const ModelReport& report, bool all) {
-  observe::Table table({{"tensor"},
-                        {"max/max", observe::Align::Right},
-                        {"bound", observe::Align::Right},
-                        {"rel l2", observe::Align::Right},
-                        {"bound", observe::Align::Right},
-                        {"verdict"},
-                        {"note"}});
+std::string rows_text(const CaseReport& report, bool brief) {
+  using observe::Align;
+  observe::Table table({{"tensor", Align::Left},
+                        {"part", Align::Left},
+                        {"max abs", Align::Right},
+                        {"max/max", Align::Right},
+                        {"bound", Align::Right},
+                        {"rel l2", Align::Right},
+                        {"bound", Align::Right},
+                        {"verdict", Align::Left},
+                        {"note", Align::Left}});
   bool any = false;
   for (const ComparisonRow& row : report.rows) {
-    if (!all && row.verdict != Verdict::Fail) continue;
+    if (brief && row.verdict != Verdict::Fail) continue;
     any = true;
-    table.add_row({row.tensor, short_number(row.max_over_max), short_number(row.tolerance_max_over_max), short_number(row.rel_l2),
-                   short_number(row.tolerance_rel_l2), verdict_name(row.verdict), row.reason});
+    table.add_row({row.tensor, row.part, short_number(row.max_abs), short_number(row.max_over_max),
+                   short_number(row.tolerance_max_over_max), short_number(row.rel_l2), short_number(row.tolerance_rel_l2),
+                   verdict_name(row.verdict), row.reason});
   }
   return any ? table.text() : "";
 }
@@ -67,6 +72,7 @@ nlohmann::json finite_or_null(double value) { return std::isfinite(value) ? nloh
 
 nlohmann::json row_json(const ComparisonRow& row) {
   return {{"tensor", row.tensor},
+          {"part", row.part},
           {"max_abs", finite_or_null(row.max_abs)},
           {"max_over_max", finite_or_null(row.max_over_max)},
           {"rel_l2", finite_or_null(row.rel_l2)},
@@ -78,24 +84,49 @@ nlohmann::json row_json(const ComparisonRow& row) {
 
 }  // namespace
 
-std::string report_text(const std::vector<ModelReport>& reports, bool all) {
-  std::string text;
-  for (const ModelReport& report : reports) {
-    text += cat(report.name, ": ", report.passed() ? "pass" : "FAIL", ", ", report.count(Verdict::Pass), " compared, ",
-                report.count(Verdict::Fail), " failed, ", report.count(Verdict::Skipped), " skipped, ",
-                short_number(report.seconds), " s; nearest: ", worst_text(report), "\n", rows_text(report, all));
+std::string report_text(const CaseReport& report, bool brief) {
+  std::string text = cat(report.name, " (", report.kind.empty() ? "?" : report.kind, "): ", report.passed() ? "pass" : "FAIL",
+                         ", ", report.count(Verdict::Pass), " compared, ", report.count(Verdict::Fail), " failed, ",
+                         report.count(Verdict::Skipped), " skipped, ", short_number(report.seconds), " s");
+  const std::string worst = worst_text(report);
+  text += worst.empty() ? "\n" : cat("; nearest: ", worst, "\n");
+  if (!report.error.empty()) text += cat("  error: ", report.error, "\n");
+  if (const ComparisonRow* first = report.first_deviation()) {
+    text += cat("  first to deviate: ", first->tensor, first->part.empty() ? "" : cat(" (", first->part, ")"), "\n");
   }
-  return text;
+  return text + rows_text(report, brief);
 }
 
-std::string report_json(const std::vector<ModelReport>& reports) {
+std::string summary_text(const std::vector<CaseReport>& reports) {
+  std::vector<std::string> bad;
+  for (const CaseReport& report : reports) {
+    if (!report.passed()) bad.push_back(report.name);
+  }
+  if (bad.empty()) return cat("all ", reports.size(), " cases pass\n");
+  return cat(bad.size(), " of ", reports.size(), " cases FAIL: ", join(bad, ", "), "\n");
+}
+
+std::string report_json(const std::vector<CaseReport>& reports) {
   nlohmann::json cases = nlohmann::json::array();
-  for (const ModelReport& report : reports) {
+  bool passed = !reports.empty();
+  for (const CaseReport& report : reports) {
+    passed = passed && report.passed();
     nlohmann::json rows = nlohmann::json::array();
     for (const ComparisonRow& row : report.rows) rows.push_back(row_json(row));
-    cases.push_back({{"name", report.name}, {"passed", report.passed()}, {"seconds", report.seconds}, {"rows", std::move(rows)}});
+    const ComparisonRow* first = report.first_deviation();
+    cases.push_back({{"name", report.name},
+                     {"kind", report.kind},
+                     {"folder", report.folder},
+                     {"passed", report.passed()},
+                     {"error", report.error.empty() ? nlohmann::json() : nlohmann::json(report.error)},
+                     {"first_deviation", first == nullptr ? nlohmann::json() : nlohmann::json(first->tensor)},
+                     {"seconds", report.seconds},
+                     {"rows", std::move(rows)}});
   }
-  return nlohmann::json{{"cases", std::move(cases)}}.dump(1) + "\n";
+  // Names come from hostile files: bytes that are no UTF-8 are replaced.
+  return nlohmann::json{{"passed", passed}, {"cases", std::move(cases)}}.dump(1, ' ', false,
+                                                                              nlohmann::json::error_handler_t::replace) +
+         "\n";
 }
 
 }  // namespace welkin::train::reference

@@ -5,16 +5,20 @@
 #include <string>
 #include <vector>
 
-#include "train/reference/model_runner.h"
+#include "train/reference/verify.h"
 
 namespace welkin::train::reference {
 
-// One line per case: verdict, counts, the row nearest to its bound, seconds; and under it every failed row (every row with
-// `all`).
-std::string report_text(const std::vector<ModelReport>& reports, bool all);
+// A line per case: verdict, counts, the row nearest to its bound, seconds; the first tensor that deviates, and the error if there
+// is one; under it one row per tensor (only failed ones with `brief`).
+std::string report_text(const CaseReport& report, bool brief);
 
-// {"cases": [{"name", "passed", "seconds", "rows": [{"tensor", "max_abs", "max_over_max", "rel_l2", "tolerance_max_over_max",
-// "tolerance_rel_l2", "verdict", "reason"}]}]}. Bounds that do not exist and values that are not finite are null.
-std::string report_json(const std::vector<ModelReport>& reports);
+// One line for all.
+std::string summary_text(const std::vector<CaseReport>& reports);
+
+// {"passed", "cases": [{"name", "kind", "folder", "passed", "error", "first_deviation", "seconds", "rows": [{"tensor", "part",
+// "max_abs", "max_over_max", "rel_l2", "tolerance_max_over_max", "tolerance_rel_l2", "verdict", "reason"}]}]}. Bounds that do not
+// exist and values that are not finite are null; so are error and first_deviation when there is none.
+std::string report_json(const std::vector<CaseReport>& reports);
 
 }  // namespace welkin::train::reference

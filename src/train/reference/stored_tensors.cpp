@@ -36,6 +36,7 @@ at::ScalarType scalar_type_of(Dtype dtype, const std::string& name) {
 
 at::Tensor StoredTensors::get(const std::string& name) const {
   const TensorInfo& info = file_.info(name);
+  used_.insert(name);
   at::Tensor tensor = at::empty(info.shape, scalar_type_of(info.dtype, name));
   const std::span<const std::byte> bytes = file_.bytes(name);
   if (!bytes.empty()) std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
@@ -50,10 +51,12 @@ double StoredTensors::number(const std::string& name) const {
   return value.to(at::kDouble).item<double>();
 }
 
-std::optional<StoredTensors> open_stored(const std::filesystem::path& folder, const std::string& stem) {
-  const std::filesystem::path path = folder / (stem + ".safetensors");
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  return std::optional<StoredTensors>(std::in_place, path);
+std::vector<std::string> StoredTensors::unused() const {
+  std::vector<std::string> left;
+  for (const std::string& name : names()) {
+    if (!used_.contains(name)) left.push_back(name);
+  }
+  return left;
 }
 
 }  // namespace welkin::train::reference

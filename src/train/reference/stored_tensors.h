@@ -5,7 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <filesystem>
-#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,16 +20,17 @@ class StoredTensors {
 
   const std::vector<std::string>& names() const { return file_.names(); }
   bool contains(const std::string& name) const { return file_.contains(name); }
+  const TensorInfo& info(const std::string& name) const { return file_.info(name); }
   // A copy on the CPU, in the stored dtype. DataError when absent or of a dtype that torch lacks.
   at::Tensor get(const std::string& name) const;
   // A one-element tensor as a number.
   double number(const std::string& name) const;
+  // Those that get() was never asked for, in the order of the file.
+  std::vector<std::string> unused() const;
 
  private:
   SafetensorsFile file_;
+  mutable std::set<std::string, std::less<>> used_;
 };
-
-// The file `stem`.safetensors of a folder, nothing when there is none.
-std::optional<StoredTensors> open_stored(const std::filesystem::path& folder, const std::string& stem);
 
 }  // namespace welkin::train::reference

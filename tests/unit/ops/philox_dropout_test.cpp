@@ -79,19 +79,34 @@ TEST(PhiloxDropout, IsTheSameForAnyNumberOfThreads) {
 
 TEST(PhiloxDropout, TakesAnyFloatingTypeAndStrides) {
   const MaskKey key = key_of({1, 2});
-  const at::Tensor x = testing::test_values({2, 8, 5}, 1);
+  const at::Tensor x = tests::test_values({2, 8, 5}, 1);
   const at::Tensor keep = philox_keep_reference({2, 8, 5}, 0.5, key);
   for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf}) {
     EXPECT_TRUE(at::equal(philox_dropout(x.to(type), 0.5, key), x.to(type).mul(keep).mul(2))) << type;
   }
-  const at::Tensor strided = testing::test_values({2, 5, 8}, 1).transpose(1, 2);
+  const at::Tensor strided = tests::test_values({2, 5, 8}, 1).transpose(1, 2);
   EXPECT_TRUE(at::equal(philox_dropout(strided, 0.5, key), strided.mul(keep).mul(2)));
+}
+
+// Rows that begin and end anywhere in a block of four and in a round of lanes, of any type and stride.
+TEST(PhiloxDropout, FusedFormEqualsTheReferenceWithGradientsOverTails) {
+  const MaskKey key = key_of({3, 8});
+  for (const at::ScalarType dtype : {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf}) {
+    for (const int64_t length : {1, 2, 5, 31, 63, 64, 65, 127, 193}) {
+      const auto fused = [&](const std::vector<at::Tensor>& in) { return philox_dropout(in[0], 0.25, key); };
+      const auto reference = [&](const std::vector<at::Tensor>& in) {
+        return in[0].mul(philox_keep_reference(in[0].sizes(), 0.25, key)).mul(4.0 / 3);
+      };
+      const at::Tensor x = tests::test_values({2, length, 3}, 5).to(dtype).transpose(1, 2);
+      EXPECT_TRUE(tests::same_function(fused, reference, {x}, 1)) << dtype << " " << length;
+    }
+  }
 }
 
 TEST(PhiloxDropout, GradientIsTheSameMask) {
   const MaskKey key = key_of({1, 2});
   const auto dropped = [&](const std::vector<at::Tensor>& in) { return philox_dropout(in[0].square(), 0.3, key); };
-  EXPECT_LE(testing::gradient_error(dropped, {testing::test_values({2, 3, 7}, 1)}), 1.0);
+  EXPECT_TRUE(tests::gradients_are_right(dropped, {tests::test_values({2, 3, 7}, 1)}));
 }
 
 TEST(PhiloxDropout, RateZeroIsTheIdentity) {
@@ -112,7 +127,7 @@ TEST(PhiloxDropPath, DropsWholeSamplesAndKeepsTheMean) {
 TEST(PhiloxDropPath, GradientIsTheSameDecision) {
   const MaskKey key = key_of({1, 2, 3, 4});
   const auto dropped = [&](const std::vector<at::Tensor>& in) { return philox_drop_path(in[0].square(), 0.5, key); };
-  EXPECT_LE(testing::gradient_error(dropped, {testing::test_values({4, 3}, 1)}), 1.0);
+  EXPECT_TRUE(tests::gradients_are_right(dropped, {tests::test_values({4, 3}, 1)}));
 }
 
 }  // namespace
