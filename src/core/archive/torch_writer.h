@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a file that torch.load(FILE, weights_only=True) takes: values in the order in which they are added, as a pickle of
+// protocol 2, and one record for each tensor. The file appears whole or not at all.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/archive/zip_writer.h"
+#include "core/dtype.h"
+
+namespace welkin::archive {
+
+// A writer holds one value. Inside a dict, keys and values alternate:
+//   writer.begin_dict(); writer.text("epoch"); writer.integer(3); writer.end_dict(); writer.write("x.pt");
+class TorchWriter {
+ public:
+  TorchWriter();
+
+  void none() { pickle_ += 'N'; }
+  void boolean(bool value) { pickle_ += value ? '\x88' : '\x89'; }
+  void integer(int64_t value);
+  void number(double value);
+  void text(std::string_view value);
+  void begin_dict() { pickle_ += "}("; }
+  void end_dict() { pickle_ += 'u'; }
+  void begin_list() { pickle_ += "]("; }
+  void end_list() { pickle_ += 'e'; }
+  void begin_tuple() { pickle_ += '('; }
+  void end_tuple() { pickle_ += 't'; }
+  // `produce` is called once, during write(), and emits the values in row-major order.
+  void tensor(Dtype dtype, const std::vector<int64_t>& shape, ZipWriter::Producer produce);
+
+  // Throws DataError with the system's reason. A file that is there is replaced.
+  void write(const std::filesystem::path& path) const;
+
+ private:
+  struct Storage {
+    uint64_t bytes;
+    ZipWriter::Producer produce;
+  };
+  void global(std::string_view module, std::string_view name);
+
+  std::string pickle_;
+  std::vector<Storage> storages_;
+};
+
+}  // namespace welkin::archive
