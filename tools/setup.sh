@@ -59,13 +59,15 @@ require_torch() {
   "$venv/bin/python3" -m pip install -q --disable-pip-version-check --no-input "${packages[@]}"
 }
 
-# What the tests' scripts import: numpy and h5py as referees of our files, tensorboard as the reader of our event files.
+# What the tests' scripts import: numpy and h5py as referees of our files, tensorboard as the reader of our event files, torch (the wheel of
+# require_torch) and safetensors as the other side of what is exchanged with Python.
 require_test_python() {
   local wanted="$root/tests/requirements.txt"
   cmp -s "$wanted" "$test_venv/requirements.txt" && return
   say "installing the tests' Python packages into ${test_venv#"$root"/}"
   [ -x "$test_venv/bin/python3" ] || python3 -m venv "$test_venv"
   "$test_venv/bin/python3" -m pip install -q --disable-pip-version-check --no-input -r "$wanted"
+  "$test_venv/bin/python3" "$root/tools/torch_for_tests.py" "$venv"/lib/python3*/site-packages "$test_venv"/lib/python3*/site-packages
   cp "$wanted" "$test_venv/requirements.txt"
 }
 
