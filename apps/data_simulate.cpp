@@ -87,7 +87,7 @@ int run(Application& application, const SimulateArguments& a, const Options& opt
 int simulate_nbody_verb(Application& application, int argc, char** argv) {
   CLI::App app("dark matter and gas in a training and a validation box (docs/simulate.md)");
   SimulateArguments a;
-  data::NbodyOptions options;
+  data::simulate::NbodyOptions options;
   std::optional<int64_t> edge, edge_valid;
   add_shared(app, "nbody", a, options);
   app.add_option("--edge", edge, "cells along the training box, even (default 64)");
@@ -100,14 +100,14 @@ int simulate_nbody_verb(Application& application, int argc, char** argv) {
   app.add_flag("!--no_npy", options.npy, "leave out the channel-last npy twins");
   app.add_option("--scratch", options.scratch, "folder for boxes larger than memory (default --out)");
   if (!parse_arguments(application, app, argc, argv)) return 0;
-  if (a.scale || !a.layout.empty()) data::set_scale(options, a.scale.value_or(1.0));
+  if (a.scale || !a.layout.empty()) data::simulate::set_scale(options, a.scale.value_or(1.0));
   given(edge, options.edge);
   if (edge && !a.scale) options.edge_valid = std::max<int64_t>(8, *edge / 4 * 2);
   given(edge_valid, options.edge_valid);
-  return run(application, a, options, 2 * options.steps, data::simulate_nbody);
+  return run(application, a, options, 2 * options.steps, data::simulate::simulate_nbody);
 }
 
-void set_grid(const std::string& text, data::WeatherOptions& options) {
+void set_grid(const std::string& text, data::simulate::WeatherOptions& options) {
   const size_t cross = text.find('x');
   try {
     size_t used_height = 0, used_width = 0;
@@ -124,7 +124,7 @@ void set_grid(const std::string& text, data::WeatherOptions& options) {
 int simulate_weather_verb(Application& application, int argc, char** argv) {
   CLI::App app("years of a two-layer atmosphere as 20 channels (docs/simulate.md)");
   SimulateArguments a;
-  data::WeatherOptions options;
+  data::simulate::WeatherOptions options;
   std::optional<int64_t> years, years_valid, years_test, steps;
   std::optional<std::string> grid;
   add_shared(app, "weather", a, options);
@@ -137,14 +137,14 @@ int simulate_weather_verb(Application& application, int argc, char** argv) {
   app.add_option("--truncation", options.truncation, "waves of the model; 0 = 21, or 42 from 96 rows on")->capture_default_str();
   app.add_option("--spin_up_days", options.spin_up_days, "that a year runs before it is written")->capture_default_str();
   if (!parse_arguments(application, app, argc, argv)) return 0;
-  if (a.scale || !a.layout.empty()) data::set_scale(options, a.scale.value_or(1.0));
+  if (a.scale || !a.layout.empty()) data::simulate::set_scale(options, a.scale.value_or(1.0));
   given(years, options.years);
   given(years_valid, options.years_valid);
   given(years_test, options.years_test);
   given(steps, options.steps);
   if (grid) set_grid(*grid, options);
   const int64_t files = options.years + options.years_valid + options.years_test;
-  return run(application, a, options, files * options.steps, data::simulate_weather);
+  return run(application, a, options, files * options.steps, data::simulate::simulate_weather);
 }
 
 // The kind by its word, or by the layout where there is none; empty: neither.

@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "data/simulate/weather_channels.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 constexpr double kUpperDepth = 6800.0, kLowerDepth = 3800.0;
@@ -134,4 +134,4 @@ void Atmosphere::channels(const SphereTransform& output, std::span<float> fields
   }
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

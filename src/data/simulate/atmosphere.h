@@ -11,7 +11,7 @@
 #include "data/simulate/planet.h"
 #include "data/simulate/shallow_water.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 inline constexpr int64_t kWeatherChannels = 20;
 std::vector<std::string> weather_channel_names();
@@ -41,4 +41,4 @@ class Atmosphere {
   double second_;
 };
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 using Complex = std::complex<float>;
@@ -126,4 +126,4 @@ void BoxFft::filter(const EditRow& edit) { along_first_axis(edit, true); }
 
 void BoxFft::synthesise(const EditRow& fill) { along_first_axis(fill, false); }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

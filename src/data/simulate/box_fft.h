@@ -11,7 +11,7 @@
 #include "data/simulate/fft.h"
 #include "data/simulate/plane_store.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 // Values of a plane of the cube's store: real rows (edge, edge) before forward_planes and after inverse_planes, else complex rows
 // (edge, edge / 2 + 1) of the non-negative wave numbers of axis 2.
@@ -48,4 +48,4 @@ class BoxFft {
   Fft<float> fft_;
 };
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

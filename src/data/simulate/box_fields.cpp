@@ -10,7 +10,7 @@
 #include "data/simulate/cloud_in_cell.h"
 #include "data/simulate/force_window.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 // Fixed point of the moments: integers, so that sums are the same in any order. 2^30 per km/s and 2^16 per km2/s2 hold 3e4
@@ -191,4 +191,4 @@ void BoxFields::compute(int64_t first, int64_t planes, BoxSlab& out) const {
   });
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -10,7 +10,7 @@
 
 #include "data/simulate/particle_mesh.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 inline constexpr int64_t kNbodyChannels = 4;
 inline constexpr int64_t kHydroChannels = 5;
@@ -68,4 +68,4 @@ class BoxFields {
   int64_t planes_together_;
 };
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

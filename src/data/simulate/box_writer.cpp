@@ -9,7 +9,7 @@
 #include "data/hdf5_file.h"
 #include "data/npy_file.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 namespace fs = std::filesystem;
@@ -78,4 +78,4 @@ void write_box(const BoxTarget& target, const BoxFields& fields, int64_t edge, c
   });
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -9,7 +9,7 @@
 #include "data/simulate/box_fields.h"
 #include "data/simulate/manifest.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 struct BoxTarget {
   std::filesystem::path folder;  // exists
@@ -21,4 +21,4 @@ struct BoxTarget {
 void write_box(const BoxTarget& target, const BoxFields& fields, int64_t edge, const BoxScaling& scaling,
                const Provenance& provenance);
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 constexpr double kDay = 86400.0;
@@ -155,4 +155,4 @@ ModeValues Climate::surface_temperature() const {
   return modes;
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

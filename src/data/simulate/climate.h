@@ -9,7 +9,7 @@
 #include "data/simulate/planet.h"
 #include "data/simulate/shallow_water.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 inline constexpr int64_t kAirTemperature = 0;  // tracer: K, reduced to sea level
 inline constexpr int64_t kHumidity = 1;        // tracer: kg/kg
@@ -71,4 +71,4 @@ class Climate final : public WaterForcing {
   double second_ = 0.0;
 };
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

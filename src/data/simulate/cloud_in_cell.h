@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 inline constexpr int kCloudBits = 16;
 inline constexpr int64_t kCloudUnit = int64_t{1} << (3 * kCloudBits);  // weight of a whole particle
@@ -31,4 +31,4 @@ inline CloudAxis cloud_axis(int64_t lattice, float displacement, int64_t edge) {
   return {.cell = {cell, cell + 1 == edge ? 0 : cell + 1}, .weight = {(1 << kCloudBits) - upper, upper}};
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

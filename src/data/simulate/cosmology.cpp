@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 // Gauss-Legendre of five points on `pieces` equal pieces: the integrands are smooth.
@@ -84,4 +84,4 @@ double LinearPower::sigma(double radius_mpc_h) const {
   return std::sqrt(variance);
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

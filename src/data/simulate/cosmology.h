@@ -3,7 +3,7 @@
 // power spectrum. docs/simulate.md gives the formulas and their sources.
 #pragma once
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 struct Cosmology {
   double omega_matter = 0.31;   // total matter over the critical density today; the rest is the cosmological constant
@@ -34,4 +34,4 @@ class LinearPower {
   double amplitude_ = 1.0;
 };
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

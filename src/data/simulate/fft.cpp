@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 constexpr int64_t kBlock = 16;  // columns that are transformed together: a few vectors, and small enough for the cache
@@ -184,4 +184,4 @@ int64_t next_fast_length(int64_t n) {
   }
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 enum class FftSign { Forward = -1, Inverse = 1 };  // the sign of the exponent; neither direction divides by the length
 
@@ -43,4 +43,4 @@ extern template class Fft<double>;
 // The smallest length >= n whose prime factors are 2, 3 and 5: what the transform is fast at.
 int64_t next_fast_length(int64_t n);
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 ForceWindow::ForceWindow(const PlaneStore& potential, ThreadPool& pool, int64_t first, int64_t planes)
     : edge_(potential.planes()), first_(((first % edge_) + edge_) % edge_) {
@@ -63,4 +63,4 @@ int64_t planes_that_fit(std::string_view what, int64_t bytes_each, int64_t fixed
   return std::min(fit, most);
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

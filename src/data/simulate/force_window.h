@@ -13,7 +13,7 @@
 #include "data/simulate/cloud_in_cell.h"
 #include "data/simulate/plane_store.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 class ForceWindow {
  public:
@@ -35,4 +35,4 @@ class ForceWindow {
 // How many planes of `bytes_each` fit beside `fixed_bytes`, at least 1 and at most `most`. ConfigError naming what is needed.
 int64_t planes_that_fit(std::string_view what, int64_t bytes_each, int64_t fixed_bytes, int64_t most, int64_t window_bytes);
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -7,7 +7,7 @@
 
 #include "core/philox.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 std::complex<double> white_mode(uint64_t key, int64_t k0, int64_t k1, int64_t k2) {
   // Of k and -k the one whose first non-zero number is positive is drawn, the other is its conjugate.
@@ -39,4 +39,4 @@ std::complex<double> InitialField::displacement(int64_t k0, int64_t k1, int64_t 
   return {-delta.imag() * factor, delta.real() * factor};
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -8,7 +8,7 @@
 
 #include "data/simulate/cosmology.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 // Complex normal number of unit variance, with value(-k) = conj(value(k)). k is not zero.
 std::complex<double> white_mode(uint64_t key, int64_t k0, int64_t k1, int64_t k2);
@@ -25,4 +25,4 @@ struct InitialField {
   std::complex<double> displacement(int64_t k0, int64_t k1, int64_t k2, int axis) const;
 };
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <utility>
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 // Recurrence coefficient of the normalised functions: sqrt((n^2 - m^2) / (4 n^2 - 1)).
@@ -95,4 +95,4 @@ void LegendreTable::fill_pair(double sine, double cosine, double* p, double* slo
   }
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 // Rows from north to south, symmetric about the equator; sin and cos of latitude. The cosine may be 0 (poles).
 struct Latitudes {
@@ -51,4 +51,4 @@ class LegendreTable {
   std::vector<double> p_, slope_, turn_;
 };
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -7,7 +7,7 @@
 #include "core/file.h"
 #include "core/text.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 constexpr uint64_t kManifestLimit = 1 << 20;
@@ -54,4 +54,4 @@ void write_manifest(const std::filesystem::path& folder, const Provenance& prove
   write_file_atomically(manifest_path(folder), provenance.json());
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

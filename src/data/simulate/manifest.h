@@ -12,7 +12,7 @@
 
 #include "data/hdf5_file.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 // Facts in the order in which they are to be read. Numbers keep all their digits.
 using Fact = std::variant<std::string, double, int64_t>;
@@ -37,4 +37,4 @@ void write_manifest(const std::filesystem::path& folder, const Provenance& prove
 // time.
 using SimulationProgress = std::function<void(std::string_view what, int64_t done, int64_t total)>;
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -13,7 +13,7 @@
 #include "data/simulate/box_writer.h"
 #include "data/simulate/particle_mesh.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 struct Box {
@@ -112,4 +112,4 @@ bool simulate_nbody(const NbodyOptions& options, ThreadPool& pool, const Simulat
   return true;
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -10,7 +10,7 @@
 #include "data/simulate/cosmology.h"
 #include "data/simulate/manifest.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 struct NbodyOptions {
   std::filesystem::path out;
@@ -41,4 +41,4 @@ void validate(const NbodyOptions& options);
 // <stem>_data.npy, <stem>_label.npy ((L, L, L, channel)) and simulation.json. Returns false when they are there already.
 bool simulate_nbody(const NbodyOptions& options, ThreadPool& pool, const SimulationProgress& progress);
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -13,7 +13,7 @@
 #include "data/simulate/cloud_in_cell.h"
 #include "data/simulate/force_window.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 int64_t store_bytes(int64_t edge) {
@@ -213,4 +213,4 @@ void ParticleMesh::evolve(double a_end, int64_t steps, const std::function<void(
   kick_and_drift(-pending, 0.0);
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

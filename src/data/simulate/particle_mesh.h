@@ -17,7 +17,7 @@
 #include "data/simulate/initial_modes.h"
 #include "data/simulate/plane_store.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 struct ParticleMeshOptions {
   int64_t edge = 64;  // cells and particles along an edge; even, 8 to 4096
@@ -73,4 +73,4 @@ class ParticleMesh {
   int64_t reach_ = 0;
 };
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 FileDescriptor open_scratch(const std::filesystem::path& folder) {
@@ -76,4 +76,4 @@ void PlaneStore::write(int64_t plane, int64_t offset, int64_t length, const floa
   }
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

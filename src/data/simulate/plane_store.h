@@ -10,7 +10,7 @@
 
 #include "core/file_descriptor.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 // Different planes may be read and written by different threads at a time. Throws DataError (full disk, ...).
 class PlaneStore {
@@ -35,4 +35,4 @@ class PlaneStore {
   FileDescriptor file_;
 };
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -6,7 +6,7 @@
 
 #include "core/philox.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 constexpr double kShore = 0.35;      // of the random field's deviation: leaves about a third of the planet land
@@ -60,4 +60,4 @@ Planet make_planet(const SphereTransform& sphere, uint64_t seed) {
   return planet;
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -6,7 +6,7 @@
 
 #include "data/simulate/sphere_transform.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 struct Planet {
   ModeValues ground;  // height above the sea, m
@@ -16,4 +16,4 @@ struct Planet {
 // The same seed gives the same continents at every truncation. `sphere` has Gaussian rows.
 Planet make_planet(const SphereTransform& sphere, uint64_t seed);
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

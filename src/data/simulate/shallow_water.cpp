@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 using Complex = std::complex<double>;
@@ -282,4 +282,4 @@ double ShallowWater::potential_enstrophy(int64_t layer) const {
   return sum / (2.0 * static_cast<double>(transform_.width()));
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

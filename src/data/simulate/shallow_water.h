@@ -10,7 +10,7 @@
 
 #include "data/simulate/sphere_transform.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 struct ShallowWaterOptions {
   int64_t truncation = 21;
@@ -90,4 +90,4 @@ class ShallowWater {
   bool fresh_ = true;
 };
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

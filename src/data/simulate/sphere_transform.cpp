@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 using Complex = std::complex<double>;
@@ -139,4 +139,4 @@ void SphereTransform::project_degrees(int64_t pair, Bundle bundle, const Fourier
   }
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -13,7 +13,7 @@
 #include "data/simulate/fft.h"
 #include "data/simulate/legendre.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 struct Bundle {
   int64_t scalars = 0;
@@ -52,4 +52,4 @@ class SphereTransform {
   Fft<double> fft_;
 };
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

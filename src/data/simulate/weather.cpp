@@ -17,7 +17,7 @@
 #include "data/simulate/atmosphere.h"
 #include "data/simulate/weather_statistics.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 struct YearFile {
@@ -217,4 +217,4 @@ bool simulate_weather(const WeatherOptions& options, ThreadPool& pool, const Sim
   return true;
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

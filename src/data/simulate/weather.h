@@ -8,7 +8,7 @@
 #include "core/thread_pool.h"
 #include "data/simulate/manifest.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 struct WeatherOptions {
   std::filesystem::path out;
@@ -37,4 +37,4 @@ void validate(const WeatherOptions& options);
 // already.
 bool simulate_weather(const WeatherOptions& options, ThreadPool& pool, const SimulationProgress& progress);
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -9,7 +9,7 @@
 #include "data/simulate/atmosphere.h"
 #include "data/simulate/climate.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 constexpr double kGas = 287.0;                                       // J/kg/K
@@ -84,4 +84,4 @@ void Diagnosis::channels(const double* point, double sine_latitude, float* out, 
   for (size_t c = 0; c < values.size(); ++c) out[static_cast<int64_t>(c) * stride] = static_cast<float>(values[c]);
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

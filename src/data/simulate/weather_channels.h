@@ -8,7 +8,7 @@
 
 #include "data/simulate/shallow_water.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 // Scalars: depth of the upper and the lower layer (m), air temperature at sea level (K), specific humidity (kg/kg), surface
 // temperature (K), ground (m), land (share); vectors: upper and lower wind (m/s).
@@ -25,4 +25,4 @@ class Diagnosis {
   double gravity_, ratio_, upper_, lower_;
 };
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -6,7 +6,7 @@
 
 #include "data/npy_file.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 constexpr double kUnit = 0x1.0p20;  // 2^43 / 2^20 = 8e6 times a million steps is still far from the limit
@@ -64,4 +64,4 @@ void WeatherStatistics::write(const std::filesystem::path& folder, int64_t heigh
   write_npy(folder / "time_means.npy", {1, channels_, height, width}, std::span<const float>(time_means));
 }
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

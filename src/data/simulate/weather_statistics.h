@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 
 class WeatherStatistics {
  public:
@@ -35,4 +35,4 @@ class WeatherStatistics {
   std::vector<int64_t> field_;
 };
 
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

@@ -18,7 +18,7 @@
 #include "data/npy_file.h"
 #include "data/simulate/nbody.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 class SimulateBox : public testing::Test {
@@ -207,4 +207,4 @@ TEST_F(SimulateBox, AFullDiskIsADataErrorAndLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

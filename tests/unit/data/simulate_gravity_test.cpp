@@ -13,7 +13,7 @@
 #include "data/simulate/cosmology.h"
 #include "data/simulate/particle_mesh.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 TEST(SimulateCosmology, GrowsAsTheScaleFactorInMatterAlone) {
@@ -204,4 +204,4 @@ TEST(SimulateGravity, NeitherThreadsNorMemoryChangeAByte) {
 }
 
 }  // namespace
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

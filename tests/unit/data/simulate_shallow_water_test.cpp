@@ -9,7 +9,7 @@
 #include "core/philox.h"
 #include "data/simulate/shallow_water.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 using WaterMode = std::complex<double>;
@@ -138,4 +138,4 @@ TEST(SimulateShallowWater, WaterOverMountainsStaysAtRest) {
 }
 
 }  // namespace
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

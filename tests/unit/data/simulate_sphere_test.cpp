@@ -12,7 +12,7 @@
 #include "data/simulate/legendre.h"
 #include "data/simulate/sphere_transform.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 std::complex<double> sphere_test_value(uint64_t i) {
@@ -133,4 +133,4 @@ TEST(SimulateSphere, ModesSurviveTheWayToPointsAndBack) {
 }
 
 }  // namespace
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate

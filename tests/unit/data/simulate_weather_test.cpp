@@ -17,7 +17,7 @@
 #include "data/simulate/climate.h"
 #include "data/simulate/weather.h"
 
-namespace welkin::data {
+namespace welkin::data::simulate {
 namespace {
 
 class SimulateWeather : public testing::Test {
@@ -171,4 +171,4 @@ TEST(SimulateAtmosphere, KeepsItsMassUnderForcingAndStaysFinite) {
 }
 
 }  // namespace
-}  // namespace welkin::data
+}  // namespace welkin::data::simulate
