@@ -28,6 +28,9 @@ namespace {
 const std::map<std::string, std::string> kLayouts{
     {"sc21", "nbody"}, {"sc22", "nbody"}, {"sc23", "weather"}, {"dl4sci25", "weather"}};
 
+const std::map<std::string, data::simulate::StartOrder> kStarts{{"zeldovich", data::simulate::StartOrder::Zeldovich},
+                                                                {"2lpt", data::simulate::StartOrder::Second}};
+
 struct SimulateArguments {
   std::string layout;
   std::optional<double> scale;
@@ -94,7 +97,10 @@ int simulate_nbody_verb(Application& application, int argc, char** argv) {
   app.add_option("--edge_valid", edge_valid, "cells along the validation box (default half of --edge)");
   app.add_option("--cell_mpc_h", options.cell_mpc_h, "comoving edge of a cell, Mpc/h")->capture_default_str();
   app.add_option("--redshift", options.redshift, "of the fields")->capture_default_str();
-  app.add_option("--redshift_start", options.redshift_start, "of the Zel'dovich start")->capture_default_str();
+  app.add_option("--redshift_start", options.redshift_start, "at which the particles are placed")->capture_default_str();
+  app.add_option("--start", options.start, "how they are placed: zeldovich (first order) or 2lpt (second order)")
+      ->transform(CLI::CheckedTransformer(kStarts).description(""))
+      ->default_str("zeldovich");
   app.add_option("--steps", options.steps, "of the leapfrog")->capture_default_str();
   app.add_flag("--deconvolve", options.deconvolve, "sharpen the force by the cloud-in-cell window");
   app.add_flag("!--no_npy", options.npy, "leave out the channel-last npy twins");

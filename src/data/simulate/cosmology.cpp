@@ -7,6 +7,8 @@
 namespace welkin::data::simulate {
 namespace {
 
+constexpr double kSecondOrderPower = -1.0 / 143.0;
+
 // Gauss-Legendre of five points on `pieces` equal pieces: the integrands are smooth.
 template <typename F>
 double integrate(double from, double to, int pieces, const F& f) {
@@ -43,6 +45,17 @@ double Cosmology::growth_rate(double a) const {
   const double e = expansion(a);
   const double slope = -1.5 * omega_matter / (a * a * a * a * e);  // dE/da
   return (slope * growth_integral(*this, a) + 1.0 / (a * a * a * e * e)) / (expansion(1.0) * growth_integral(*this, 1.0));
+}
+
+double Cosmology::second_growth(double a) const {
+  const double d = growth(a), e = expansion(a);
+  return -3.0 / 7.0 * d * d * std::pow(omega_matter / (a * a * a * e * e), kSecondOrderPower);
+}
+
+// The share of matter falls as d omega / da = -3 omega (1 - omega) / a.
+double Cosmology::second_growth_rate(double a) const {
+  const double e = expansion(a), share = omega_matter / (a * a * a * e * e);
+  return second_growth(a) * (2.0 * growth_rate(a) / growth(a) - 3.0 * kSecondOrderPower * (1.0 - share) / a);
 }
 
 double Cosmology::kick_factor(double a, double b) const {

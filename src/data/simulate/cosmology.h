@@ -15,6 +15,8 @@ struct Cosmology {
   double expansion(double a) const;               // E(a) = H(a) / H0
   double growth(double a) const;                  // D(a), growing mode, 1 today
   double growth_rate(double a) const;             // dD/da
+  double second_growth(double a) const;           // D2(a) = -3/7 D^2 omega_m(a)^(-1/143), Bouchet et al. (1995, A&A 296, 575)
+  double second_growth_rate(double a) const;      // dD2/da
   double kick_factor(double a, double b) const;   // integral over [a, b] of da / (a^2 E): momentum per unit of force
   double drift_factor(double a, double b) const;  // integral over [a, b] of da / (a^3 E): comoving length per unit of momentum
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/simulate/initial_modes.h"
 
-#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -28,15 +27,13 @@ std::complex<double> InitialField::density(int64_t k0, int64_t k1, int64_t k2) c
   return white_mode(key, k0, k1, k2) * std::sqrt(power(k) / (box_mpc_h * box_mpc_h * box_mpc_h));
 }
 
-std::complex<double> InitialField::displacement(int64_t k0, int64_t k1, int64_t k2, int axis) const {
-  const int64_t square = k0 * k0 + k1 * k1 + k2 * k2;
+std::complex<double> displacement_mode(std::complex<double> density, std::array<int64_t, 3> k, size_t axis, int64_t edge) {
+  const int64_t square = k[0] * k[0] + k[1] * k[1] + k[2] * k[2];
   if (square == 0) return 0.0;
-  const std::array<int64_t, 3> k{k0, k1, k2};
-  // psi = i k delta / k^2 with k in radians per cell.
-  const double factor = static_cast<double>(edge) / (2.0 * std::numbers::pi) * static_cast<double>(k[static_cast<size_t>(axis)]) /
-                        static_cast<double>(square);
-  const std::complex<double> delta = density(k0, k1, k2);
-  return {-delta.imag() * factor, delta.real() * factor};
+  // Wave numbers in radians per cell.
+  const double factor =
+      static_cast<double>(edge) / (2.0 * std::numbers::pi) * static_cast<double>(k[axis]) / static_cast<double>(square);
+  return {-density.imag() * factor, density.real() * factor};
 }
 
 }  // namespace welkin::data::simulate

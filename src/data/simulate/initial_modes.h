@@ -3,6 +3,7 @@
 // the same size and seed at another resolution has the same large-scale modes.
 #pragma once
 
+#include <array>
 #include <complex>
 #include <cstdint>
 
@@ -13,6 +14,9 @@ namespace welkin::data::simulate {
 // Complex normal number of unit variance, with value(-k) = conj(value(k)). k is not zero.
 std::complex<double> white_mode(uint64_t key, int64_t k0, int64_t k1, int64_t k2);
 
+// Mode of the displacement's component `axis` in cells, for a density mode: psi = i k delta / k^2, so that delta = -div psi.
+std::complex<double> displacement_mode(std::complex<double> density, std::array<int64_t, 3> k, size_t axis, int64_t edge);
+
 struct InitialField {
   LinearPower power;
   uint64_t key = 0;        // stream_key(seed, split)
@@ -21,8 +25,6 @@ struct InitialField {
 
   // Mode of the linear density contrast today; 0 for k = 0 and for waves at the mesh's limit (k = edge / 2), which are not real.
   std::complex<double> density(int64_t k0, int64_t k1, int64_t k2) const;
-  // Component `axis` of the displacement psi of the same mode, in cells: delta = -div psi.
-  std::complex<double> displacement(int64_t k0, int64_t k1, int64_t k2, int axis) const;
 };
 
 }  // namespace welkin::data::simulate

@@ -29,7 +29,8 @@ std::vector<Box> boxes_of(const NbodyOptions& options) {
 Provenance provenance_of(const NbodyOptions& o) {
   Provenance p;
   p.add("simulation", std::string("nbody"));
-  p.add("method", std::string("Zel'dovich start, particle-mesh gravity, gas by a closure (docs/simulate.md)"));
+  p.add("method", cat(o.start == StartOrder::Second ? "2LPT" : "Zel'dovich",
+                      " start, particle-mesh gravity, gas by a closure (docs/simulate.md)"));
   p.add("seed", static_cast<int64_t>(o.seed));
   p.add("edge_train", o.edge);
   p.add("edge_valid", o.edge_valid);
@@ -67,7 +68,7 @@ void simulate_box(const NbodyOptions& options, const Box& box, const Provenance&
                            .key = stream_key(options.seed, cat("simulate/nbody/", box.split)),
                            .edge = box.edge,
                            .box_mpc_h = options.cell_mpc_h * static_cast<double>(box.edge)};
-  particles.start(field, 1.0 / (1.0 + options.redshift_start));
+  particles.start(field, 1.0 / (1.0 + options.redshift_start), options.start);
   particles.evolve(1.0 / (1.0 + options.redshift), options.steps,
                    [&](int64_t step) { progress(cat(box.split, " box"), step, options.steps); });
   const BoxFields fields(particles, options.cell_mpc_h, options.gas, options.scaling);

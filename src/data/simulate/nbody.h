@@ -9,6 +9,7 @@
 #include "data/simulate/box_fields.h"
 #include "data/simulate/cosmology.h"
 #include "data/simulate/manifest.h"
+#include "data/simulate/particle_mesh.h"
 
 namespace welkin::data::simulate {
 
@@ -18,6 +19,7 @@ struct NbodyOptions {
   int64_t edge_valid = 32;  // cells of the validation box
   double cell_mpc_h = 0.5;  // comoving edge of a cell
   double redshift_start = 49.0;
+  StartOrder start = StartOrder::Zeldovich;
   double redshift = 0.0;  // of the fields
   int64_t steps = 32;     // of the leapfrog
   bool deconvolve = false;

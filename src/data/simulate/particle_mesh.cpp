@@ -42,49 +42,6 @@ ParticleMesh::ParticleMesh(const ParticleMeshOptions& options, ThreadPool& pool)
       momentum_(options.edge, 3 * options.edge * options.edge, scratch_of(options)),
       mesh_(options.edge, mesh_plane_values(options.edge), scratch_of(options)) {}
 
-void ParticleMesh::start(const InitialField& field, double a) {
-  const int64_t n = options_.edge, area = n * n;
-  BoxFft fft(mesh_, pool_, window_bytes_);
-  const double growth = options_.cosmology.growth(a);
-  // p = a^2 dx/dt / H0 = a^3 E dD/da psi.
-  const double speed = a * a * a * options_.cosmology.expansion(a) * options_.cosmology.growth_rate(a);
-  for (int axis = 0; axis < 3; ++axis) {
-    fft.synthesise([&](int64_t k0, int64_t k1, std::complex<float>* row) {
-      for (int64_t k2 = 0; k2 <= n / 2; ++k2) row[k2] = std::complex<float>(field.displacement(k0, k1, k2, axis));
-    });
-    fft.inverse_planes();
-    pool_.parallel_for(n, [&](int64_t z) {
-      std::vector<float> psi(static_cast<size_t>(area)), scaled(static_cast<size_t>(area));
-      mesh_.read(z, 0, area, psi.data());
-      std::ranges::transform(psi, scaled.begin(), [&](float v) { return static_cast<float>(growth * v); });
-      displacement_.write(z, axis * area, area, scaled.data());
-      std::ranges::transform(psi, scaled.begin(), [&](float v) { return static_cast<float>(speed * v); });
-      momentum_.write(z, axis * area, area, scaled.data());
-    });
-  }
-  a_ = a;
-  measure_reach();
-}
-
-void ParticleMesh::start(const Filler& filler, double a) {
-  const int64_t n = options_.edge, area = n * n;
-  for (int64_t z = 0; z < n; ++z) {
-    std::vector<float> places(static_cast<size_t>(3 * area)), momenta(static_cast<size_t>(3 * area));
-    for (int64_t i = 0; i < area; ++i) {
-      float place[3] = {0, 0, 0}, momentum[3] = {0, 0, 0};
-      filler(z, i / n, i % n, place, momentum);
-      for (int64_t axis = 0; axis < 3; ++axis) {
-        places[static_cast<size_t>(axis * area + i)] = place[axis];
-        momenta[static_cast<size_t>(axis * area + i)] = momentum[axis];
-      }
-    }
-    displacement_.write(z, 0, 3 * area, places.data());
-    momentum_.write(z, 0, 3 * area, momenta.data());
-  }
-  a_ = a;
-  measure_reach();
-}
-
 void ParticleMesh::measure_reach() {
   const int64_t n = options_.edge, area = n * n;
   std::vector<float> farthest(static_cast<size_t>(n));

@@ -7,6 +7,7 @@
 // so the result is the same for any number of threads and any amount of memory.
 #pragma once
 
+#include <complex>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -18,6 +19,10 @@
 #include "data/simulate/plane_store.h"
 
 namespace welkin::data::simulate {
+
+// How the particles are placed at the start: to first order in the initial density, or to second (2LPT), whose transients die out
+// much sooner.
+enum class StartOrder { Zeldovich, Second };
 
 struct ParticleMeshOptions {
   int64_t edge = 64;  // cells and particles along an edge; even, 8 to 4096
@@ -31,8 +36,11 @@ class ParticleMesh {
  public:
   ParticleMesh(const ParticleMeshOptions& options, ThreadPool& pool);
 
-  // Zel'dovich start at scale factor a: displacement D(a) psi, momentum to match.
-  void start(const InitialField& field, double a);
+  // Places the particles at scale factor a: displacement D(a) psi, to second order + D2(a) psi2, and momentum to match.
+  // `density`: the modes of the linear density contrast today, with density(-k) = conj(density(k)), asked for k2 >= 0.
+  using DensityModes = std::function<std::complex<double>(int64_t k0, int64_t k1, int64_t k2)>;
+  void start(const DensityModes& density, double a, StartOrder order);
+  void start(const InitialField& field, double a, StartOrder order = StartOrder::Zeldovich);
   // One displacement (edge^3, three values) and momentum for each particle, given by a function of its place on the lattice: for
   // tests.
   using Filler = std::function<void(int64_t z, int64_t y, int64_t x, float* displacement, float* momentum)>;
@@ -59,6 +67,10 @@ class ParticleMesh {
   const PlaneStore& mesh() const { return mesh_; }
 
  private:
+  void synthesise(const DensityModes& modes);
+  void second_order_source(const DensityModes& density);
+  void second_order_displacement();
+  void add_first_order(const DensityModes& density, double a, size_t axis, StartOrder order);
   void deposit_density();
   void kick_and_drift(double kick, double drift);
   void kick_slab(int64_t first, int64_t planes, double kick, double drift);

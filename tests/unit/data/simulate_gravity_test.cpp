@@ -2,7 +2,9 @@
 // Cosmology and particle-mesh gravity against closed forms: power spectrum, growth, plane waves, conservation.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <filesystem>
 #include <numbers>
@@ -74,9 +76,11 @@ TEST(SimulateModes, DisplacementHasTheDensityAsMinusItsDivergence) {
   const InitialField field{.power = LinearPower(Cosmology{}), .key = 3, .edge = 32, .box_mpc_h = 50.0};
   const double wave = 2.0 * std::numbers::pi / 32.0;
   std::complex<double> divergence = 0.0;
-  const int64_t k[3] = {3, -2, 7};
+  const std::array<int64_t, 3> k{3, -2, 7};
   for (int axis = 0; axis < 3; ++axis) {
-    divergence += std::complex<double>(0.0, wave * static_cast<double>(k[axis])) * field.displacement(k[0], k[1], k[2], axis);
+    const auto i = static_cast<size_t>(axis);
+    divergence += std::complex<double>(0.0, wave * static_cast<double>(k[i])) *
+                  displacement_mode(field.density(k[0], k[1], k[2]), k, i, field.edge);
   }
   EXPECT_NEAR(std::abs(divergence + field.density(k[0], k[1], k[2])), 0.0, 1e-12 * std::abs(divergence));
 }
@@ -201,6 +205,126 @@ TEST(SimulateGravity, NeitherThreadsNorMemoryChangeAByte) {
   EXPECT_TRUE(small_in_file);
   EXPECT_EQ(one, three);
   EXPECT_EQ(one, small);
+}
+
+TEST(SimulateCosmology, TheSecondOrderGrowsAsTheSquareInMatterAlone) {
+  const Cosmology matter{.omega_matter = 1.0}, ours;
+  EXPECT_NEAR(matter.second_growth(0.3), -3.0 / 7.0 * 0.09, 1e-9);
+  EXPECT_NEAR(matter.second_growth_rate(0.3), -6.0 / 7.0 * 0.3, 1e-8);
+  for (const double a : {0.05, 0.5, 1.0}) {
+    EXPECT_NEAR(ours.second_growth_rate(a), (ours.second_growth(a + 1e-4) - ours.second_growth(a - 1e-4)) / 2e-4, 1e-6);
+  }
+}
+
+// All displacements, (3, z, y, x) as one array per axis.
+std::array<std::vector<float>, 3> displacements(const ParticleMesh& box) {
+  const int64_t n = box.options().edge, area = n * n;
+  std::array<std::vector<float>, 3> all;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    all[axis].resize(static_cast<size_t>(n * area));
+    for (int64_t z = 0; z < n; ++z) {
+      box.displacement().read(z, static_cast<int64_t>(axis) * area, area, all[axis].data() + z * area);
+    }
+  }
+  return all;
+}
+
+TEST(SimulateStart, APlaneWaveHasNoSecondOrderTerm) {
+  const int64_t n = 16;
+  ThreadPool pool({.num_threads = 2});
+  for (const std::array<int64_t, 3>& wave : {std::array<int64_t, 3>{0, 2, 0}, {1, 2, -3}}) {
+    const auto density = [&](int64_t k0, int64_t k1, int64_t k2) -> std::complex<double> {
+      const std::array<int64_t, 3> k{k0, k1, k2}, opposite{-k0, -k1, -k2};
+      return k == wave || opposite == wave ? 0.4 : 0.0;
+    };
+    ParticleMesh first({.edge = n}, pool), second({.edge = n}, pool);
+    first.start(density, 0.5, StartOrder::Zeldovich);
+    second.start(density, 0.5, StartOrder::Second);
+    const auto a = displacements(first), b = displacements(second);
+    for (size_t axis = 0; axis < 3; ++axis) {
+      for (size_t i = 0; i < a[axis].size(); ++i) ASSERT_NEAR(a[axis][i], b[axis][i], 2e-6) << axis << " " << i;
+    }
+  }
+}
+
+// delta = A cos(k z) + B cos(k x): phi_zz phi_xx = A B cos(k z) cos(k x), so psi2 = A B / (2 k) (sin(k z) cos(k x), 0, cos(k z)
+// sin(k x)).
+TEST(SimulateStart, TwoCrossedWavesHaveTheKnownSecondOrderTerm) {
+  const int64_t n = 16;
+  const double amplitude[2] = {0.6, 0.9}, wave = 2.0 * std::numbers::pi * 2.0 / static_cast<double>(n), a = 0.5;
+  ThreadPool pool({.num_threads = 2});
+  ParticleMesh box({.edge = n, .cosmology = {.omega_matter = 1.0}}, pool);
+  box.start(
+      [&](int64_t k0, int64_t k1, int64_t k2) -> std::complex<double> {
+        if (k1 != 0) return 0.0;
+        if (std::abs(k0) == 2 && k2 == 0) return 0.5 * amplitude[0];
+        return k0 == 0 && std::abs(k2) == 2 ? 0.5 * amplitude[1] : 0.0;
+      },
+      a, StartOrder::Second);
+  const auto got = displacements(box);
+  std::vector<float> momentum(static_cast<size_t>(n * n));
+  box.momentum().read(3, 0, n * n, momentum.data());
+  for (int64_t z = 0; z < n; ++z) {
+    for (int64_t x = 0; x < n; ++x) {
+      const double cz = std::cos(wave * static_cast<double>(z)), sz = std::sin(wave * static_cast<double>(z));
+      const double cx = std::cos(wave * static_cast<double>(x)), sx = std::sin(wave * static_cast<double>(x));
+      const double first = -a / wave, second = -3.0 / 7.0 * a * a * amplitude[0] * amplitude[1] / (2.0 * wave);
+      const auto cell = static_cast<size_t>((z * n + 5) * n + x);
+      EXPECT_NEAR(got[0][cell], first * amplitude[0] * sz + second * sz * cx, 1e-5);
+      EXPECT_NEAR(got[1][cell], 0.0, 1e-5);
+      EXPECT_NEAR(got[2][cell], first * amplitude[1] * sx + second * cz * sx, 1e-5);
+      if (z == 3) {  // p = a^3 E dx/da, and the second order grows twice as fast
+        const double speed = a * a * a * std::pow(a, -1.5) * (first * amplitude[0] * sz + 2.0 * second * sz * cx) / a;
+        EXPECT_NEAR(momentum[static_cast<size_t>(5 * n + x)], speed, 1e-5);
+      }
+    }
+  }
+}
+
+// Crossed waves from a late start: how much of their second order, D2 A B / (2 k), is there at the end. The first order lacks it
+// at the start, and has not made up for it when the box has grown by two and a half.
+TEST(SimulateStart, TransientsOfTheSecondOrderAreSmaller) {
+  const int64_t n = 32;
+  const Cosmology cosmology;
+  const double amplitude = 0.6, wave = 2.0 * std::numbers::pi / static_cast<double>(n), end = 0.4;
+  const auto crossed = [&](int64_t k0, int64_t k1, int64_t k2) -> std::complex<double> {
+    return k1 == 0 && std::abs(k0) + std::abs(k2) == 1 ? 0.5 * amplitude : 0.0;
+  };
+  ThreadPool pool({.num_threads = 2});
+  const auto share = [&](StartOrder order) {
+    ParticleMesh box({.edge = n, .cosmology = cosmology, .deconvolve = true}, pool);
+    box.start(crossed, 0.15, order);
+    box.evolve(end, 16);
+    const auto along_z = displacements(box)[0];
+    double sum = 0.0;
+    for (int64_t z = 0; z < n; ++z) {
+      for (int64_t x = 0; x < n; ++x) {
+        sum += along_z[static_cast<size_t>(z * n * n + x)] * std::sin(wave * static_cast<double>(z)) *
+               std::cos(wave * static_cast<double>(x));
+      }
+    }
+    const double found = 4.0 * sum / static_cast<double>(n * n);
+    return found / (cosmology.second_growth(end) * amplitude * amplitude / (2.0 * wave));
+  };
+  const double first = share(StartOrder::Zeldovich), second = share(StartOrder::Second);
+  EXPECT_NEAR(second, 1.0, 0.1);
+  EXPECT_LT(std::abs(second - 1.0), 0.3 * std::abs(first - 1.0));
+}
+
+TEST(SimulateStart, TheSecondOrderIsTheSameInAFile) {
+  const Cosmology cosmology;
+  ThreadPool pool({.num_threads = 2});
+  const auto started = [&](int64_t memory) {
+    ParticleMesh box(
+        {.edge = 32, .cosmology = cosmology, .memory_bytes = memory, .scratch = std::filesystem::temp_directory_path()}, pool);
+    box.start({.power = LinearPower(cosmology), .key = 5, .edge = 32, .box_mpc_h = 16.0}, 0.05, StartOrder::Second);
+    return std::pair(displacements(box), box.out_of_core());
+  };
+  const auto [memory, memory_in_file] = started(int64_t{1} << 30);
+  const auto [file, file_in_file] = started(int64_t{1} << 20);
+  EXPECT_FALSE(memory_in_file);
+  EXPECT_TRUE(file_in_file);
+  EXPECT_EQ(memory, file);
 }
 
 }  // namespace
