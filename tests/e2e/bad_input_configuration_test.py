@@ -50,6 +50,7 @@ class BadConfiguration(BadInputCase):
 
     def test_an_unknown_verb_names_the_nearest(self):
         self.assert_refused(self.run_command([self.train_command(PLAIN)[0], "trainn"]), USAGE, "unknown verb: verb=trainn", "Did you mean: train")
+        self.assert_refused(self.run_command([self.train_command(PLAIN)[0], "trian"]), USAGE, "unknown verb: verb=trian", "Did you mean: train")
 
     def test_missing_plugin(self):
         command = self.train_command(PLAIN)
