@@ -38,7 +38,16 @@ void RunFolder::check(const config::RunConfig& config, int64_t world_size,
   }
 }
 
-void RunFolder::make() const { make_folders(event_folder()); }
+void RunFolder::make() const {
+  try {
+    make_folders(event_folder());
+  } catch (const DataError& error) {
+    std::string why = error.what();
+    if (why.ends_with('.')) why.pop_back();
+    throw DataError("train", cat("the run folder cannot be made: path=", path_.string(), ", because ", why),
+                    "Name a folder for all runs with --log_root");
+  }
+}
 
 void RunFolder::claim(const config::RunConfig& config) const { write_file_atomically(config_file(), config::yaml(config)); }
 

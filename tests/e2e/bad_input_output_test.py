@@ -19,7 +19,8 @@ class Refused(BadInputCase):
     @needs_mounts
     def test_read_only_folder(self):
         done = self.run_command(on_tmpfs(MOUNTS, "ro", self.logs, self.train_command(FIELDS)))
-        self.assert_refused(done, DATA, f"cannot make the folders of {self.run_folder}", "reason=Read-only file system", "Choose a path")
+        self.assert_refused(done, DATA, f"the run folder cannot be made: path={self.run_folder}", f"cannot make the folders of {self.run_folder}",
+                            "reason=Read-only file system", "Choose a path", "Name a folder for all runs with --log_root.")
 
     def test_a_file_where_the_folder_should_be(self):
         self.logs.write_text("a note\n")
