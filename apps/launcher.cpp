@@ -2,6 +2,7 @@
 // The executable `welkin`. It is linked to neither torch nor libwelkin.so: it finds its place among the processes of a run, takes
 // its cores, finds the torch wheel, sets the variables that torch's libraries read while loading, loads both and calls
 // welkin_main (apps/welkin.cpp). `welkin launch` needs no torch and ends here.
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -88,6 +89,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // `| head`: a reader that goes away ends the output to it, not the run
   try {
     return run(argc, argv);
   } catch (const welkin::Error& error) {

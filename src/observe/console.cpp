@@ -49,8 +49,9 @@ void Console::clear_status() {
 
 void Console::put(const std::string& bytes) {
   std::string_view rest = bytes;
-  while (!rest.empty()) {
+  while (!rest.empty() && !closed_) {
     const ssize_t written = ::write(options_.fd, rest.data(), rest.size());
+    if (written < 0 && errno == EPIPE) closed_ = true;
     if (written < 0 && errno != EINTR) return;
     if (written > 0) rest.remove_prefix(static_cast<size_t>(written));
   }

@@ -27,7 +27,7 @@ class Console {
   int columns() const;
 
   // Writes text and a line end in one go; a status line moves below it. What the system refuses is dropped: no console, no run
-  // lost.
+  // lost. After a reader that went away (EPIPE) nothing is written any more.
   void line(std::string_view text);
 
   // Shows or replaces the status line, cut to the width; nothing where there is no terminal.
@@ -39,6 +39,7 @@ class Console {
 
   ConsoleOptions options_;
   bool terminal_ = false;
+  bool closed_ = false;  // by the reader at the other end
   std::mutex mutex_;
   std::string status_;
 };
