@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`welkin data ingest` of boxes (HDF5: no component is needed) when input or output is bad: nothing half-written is ever called finished."""
 import os
-import pathlib
 import resource
 import shutil
 import signal
@@ -42,9 +41,15 @@ class Ingest(BadInputCase):
         truncate(self.file)
         self.refuse(str(self.file))
 
-    @unittest.skipUnless((pathlib.Path(BINARY).parent / "libwelkin_ingest.so").exists(), "the GRIB and netCDF component is not built")
     def test_wrong_dataset_name(self):
-        self.refuse("rh0", command=[word if word != "rho" else "rh0" for word in self.command()])
+        wrong = [word if word != "rho" else "rh0" for word in self.command()]
+        self.refuse("no such field: field=rh0. There are: dx, rho.", command=wrong)
+        # Where there is netCDF too, it would have to be looked into: without the component both are said.
+        with h5py.File(self.file, "r+") as file:
+            file["packed"] = np.zeros((2, 2, 2), np.int16)
+            file["packed"].attrs["scale_factor"] = 0.5
+        self.refuse("no such data set in plain HDF5: field=rh0, data sets=dx rho", "/nowhere.so",
+                    command=[*wrong, "--component", "/nowhere.so"])
 
     def test_output_that_exists(self):
         self.out.mkdir()
@@ -83,8 +88,15 @@ class Ingest(BadInputCase):
         process.kill()
         process.wait(timeout=30)
         self.assertFalse(self.out.exists())
+        left = self.partial_file().parent
+        (self.folder / "out.partial-elsewhere-1").mkdir()  # of another host: it may be at work
+        (self.folder / "out.partial-notes").mkdir()
         done = self.run_command(self.command())
         self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertIn(f"removed what a killed run had left: path={left}", done.stdout)
+        for name in "elsewhere-1", "notes":
+            self.assertIn(f"another run writes here or was killed, perhaps on another host: path={self.folder}/out.partial-{name}", done.stdout)
+        self.assertEqual([path.name for path in sorted(self.folder.iterdir())], ["out", "out.partial-elsewhere-1", "out.partial-notes"])
         with h5py.File(self.out / "train.h5") as file:
             self.assertEqual((file["Nbody"].shape, file["Hydro"].shape), ((1, EDGE, EDGE, EDGE),) * 2)
 

@@ -60,6 +60,7 @@ class BoxIngestion {
     settle_scales(targets_, options_.target_deviations);
     write_all(staging_.path());
     staging_.publish();
+    report_.lines.insert(report_.lines.end(), staging_.notes().begin(), staging_.notes().end());
     return std::move(report_);
   }
 

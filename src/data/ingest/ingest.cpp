@@ -43,6 +43,7 @@ class Ingestion {
     settle_channels();
     write_all(staging_.path());
     staging_.publish();
+    report_.lines.insert(report_.lines.end(), staging_.notes().begin(), staging_.notes().end());
     return std::move(report_);
   }
 

@@ -49,7 +49,11 @@ void require_finite(const Volume& volume, const std::string& name) {
 VolumeReader::VolumeReader(std::vector<InputFile> files, std::filesystem::path component)
     : files_(std::move(files)), component_path_(std::move(component)) {
   for (size_t i = 0; i < files_.size(); ++i) {
-    if (files_[i].format == Format::Hdf5) index_hdf5(i);
+    if (files_[i].format == Format::Hdf5) {
+      index_hdf5(i);
+    } else {
+      has_other_fields_ = true;
+    }
   }
 }
 
@@ -60,6 +64,7 @@ void VolumeReader::index_hdf5(size_t file) {
     const bool is_float = hdf5.dataset(name).dtype.starts_with("float");
     const bool is_netcdf = hdf5.has_attribute(name, "scale_factor") || hdf5.has_attribute(name, "DIMENSION_LIST");
     if (is_float && !is_netcdf) places_.push_back({file, name});
+    has_other_fields_ = has_other_fields_ || is_netcdf;
   }
 }
 
@@ -104,11 +109,31 @@ Volume VolumeReader::read_dataset(const Place& place, const std::vector<int64_t>
   return volume;
 }
 
-Volume VolumeReader::read_levels(const std::string& name) {
-  if (!component_) {
-    component_.emplace(component_path_);
-    inventory_ = take_inventory(*component_, files_);
+void VolumeReader::fail_unknown(const std::string& name) const {
+  std::set<std::string> names;
+  for (const auto& place : places_) names.insert(place.dataset);
+  if (inventory_) {
+    for (const auto& candidate : inventory_->variables) names.insert(candidate.name);
   }
+  throw DataError("ingest", cat("no such field: field=", name), cat("There are: ", join(names, ", ")));
+}
+
+// Where it is not built, the name may still be what is wrong.
+void VolumeReader::open_component(const std::string& name) {
+  try {
+    component_.emplace(component_path_);
+  } catch (const DataError& error) {
+    std::set<std::string> names;
+    for (const auto& place : places_) names.insert(place.dataset);
+    throw DataError("ingest", cat("no such data set in plain HDF5: field=", name, ", data sets=", join(names, " ")),
+                    cat("Correct the name; to look into GRIB and netCDF files as well: ", error.what()));
+  }
+  inventory_ = take_inventory(*component_, files_);
+}
+
+Volume VolumeReader::read_levels(const std::string& name) {
+  if (!has_other_fields_) fail_unknown(name);
+  if (!component_) open_component(name);
   std::map<double, const Field*> levels;
   int32_t variable = -1;
   for (const Field& field : inventory_->fields) {
@@ -121,12 +146,7 @@ Volume VolumeReader::read_levels(const std::string& name) {
     }
     variable = field.variable;
   }
-  if (levels.empty()) {
-    std::set<std::string> names;
-    for (const auto& place : places_) names.insert(place.dataset);
-    for (const auto& candidate : inventory_->variables) names.insert(candidate.name);
-    throw DataError("ingest", cat("no such field: field=", name), cat("There are: ", join(names, ", ")));
-  }
+  if (levels.empty()) fail_unknown(name);
   const Variable& found = inventory_->variables[static_cast<size_t>(variable)];
   const Grid& grid = inventory_->grids[static_cast<size_t>(found.grid)];
   Volume volume{.shape = {static_cast<int64_t>(levels.size()), static_cast<int64_t>(grid.latitude.size()),

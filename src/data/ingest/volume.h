@@ -39,10 +39,13 @@ class VolumeReader {
   std::optional<Place> find(const std::string& name) const;
   Volume read_dataset(const Place& place, const std::vector<int64_t>& shape) const;
   Volume read_levels(const std::string& name);
+  void open_component(const std::string& name);
+  [[noreturn]] void fail_unknown(const std::string& name) const;
 
   std::vector<InputFile> files_;
   std::filesystem::path component_path_;
   std::vector<Place> places_;
+  bool has_other_fields_ = false;  // that plain HDF5 does not show: GRIB, netCDF
   std::optional<Component> component_;
   std::optional<Inventory> inventory_;
 };
