@@ -12,8 +12,9 @@ namespace welkin::ops {
 at::Tensor attention(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD);
 
 // With dropout on the attention weights, whose mask is keyed by (sample, head, query, key). Aten's fused kernels draw their masks
-// from torch's generators and fall back to the plain form on a CPU, so this is the plain form with our mask: it holds the (batch,
-// heads, tokens, tokens) weights. `window` places the local weights in the global (heads, queries, keys).
+// from torch's generators and fall back to the plain form on a CPU, so the weights are made here for some queries at a time, in
+// the backward pass again: memory grows with the tokens, not with their square. `window` places the local weights in the global
+// (heads, queries, keys). Differentiable once.
 at::Tensor attention_with_dropout(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD, double rate,
                                   const MaskKey& key, const MaskWindow& window = {});
 

@@ -7,10 +7,13 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cmath>
 
+#include "core/host.h"
 #include "gradient_check.h"
+#include "ops/autocast.h"
 
 namespace welkin::ops {
 namespace {
@@ -75,6 +78,60 @@ TEST(Attention, FusedFormEqualsTheReferenceWithGradients) {
       }
     }
   }
+}
+
+at::Tensor with_all_weights(const std::vector<at::Tensor>& in, const MaskWindow& window = {}) {
+  const at::Tensor weights = at::softmax(at::matmul(in[0], in[1].transpose(-2, -1)).div(std::sqrt(in[0].size(-1))), -1);
+  return at::matmul(philox_dropout(weights, 0.3, attention_key(), window), in[2]);
+}
+
+// More queries than a tile and no multiple of it, other keys than queries, heads as views of tokens: values and gradients.
+TEST(Attention, DropoutInTilesEqualsTheFormThatHoldsAllWeights) {
+  const auto heads = [](int64_t tokens, uint64_t seed) {
+    return testing::test_values({2, tokens, 3, 4}, seed).transpose(1, 2).detach().requires_grad_();
+  };
+  const MaskWindow window{{5, 400, 70}, {1, 50, 7}};
+  for (const MaskWindow& place : {MaskWindow{}, window}) {
+    const std::vector<at::Tensor> a{heads(300, 1), heads(60, 2), heads(60, 3)}, b{heads(300, 1), heads(60, 2), heads(60, 3)};
+    const at::Tensor tiled = attention_with_dropout(a[0], a[1], a[2], 0.3, attention_key(), place);
+    const at::Tensor whole = with_all_weights(b, place);
+    EXPECT_TRUE(at::allclose(tiled, whole, 1e-12, 1e-13));
+    const at::Tensor direction = testing::test_values(whole.sizes(), 9);
+    tiled.mul(direction).sum().backward();
+    whole.mul(direction).sum().backward();
+    for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(at::allclose(a[i].grad(), b[i].grad(), 1e-11, 1e-12)) << i;
+  }
+}
+
+TEST(Attention, DropoutUnderBf16AutocastTakesBf16ProductsAndKeepsTheMask) {
+  const auto heads = [](uint64_t seed) { return testing::test_values({2, 3, 200, 8}, seed).to(at::kFloat).requires_grad_(); };
+  const std::vector<at::Tensor> low{heads(1), heads(2), heads(3)}, full{heads(1), heads(2), heads(3)};
+  at::Tensor out;
+  {
+    const AutocastGuard autocast(c10::kCPU, at::kBFloat16);
+    out = attention_with_dropout(low[0], low[1], low[2], 0.3, attention_key());
+  }
+  EXPECT_EQ(out.scalar_type(), at::kBFloat16);
+  out.to(at::kFloat).sum().backward();
+  const at::Tensor reference = with_all_weights(full);
+  reference.sum().backward();
+  const double bound = 8 * std::ldexp(1.0, -8);  // a few roundings of bf16
+  EXPECT_LE(out.sub(reference).abs().max().item<double>(), bound * reference.abs().max().item<double>());
+  for (size_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(low[i].grad().scalar_type(), at::kFloat);
+    EXPECT_LE(low[i].grad().sub(full[i].grad()).norm().item<double>(), bound * full[i].grad().norm().item<double>()) << i;
+  }
+}
+
+TEST(Attention, DropoutDoesNotHoldTheSquareOfTheTokens) {
+  const auto heads = [](uint64_t seed) { return testing::test_values({1, 2, 2500, 4}, seed).to(at::kFloat).requires_grad_(); };
+  const at::Tensor q = heads(1), k = heads(2), v = heads(3);
+  const MaskKey key{11, at::scalar_tensor(int64_t{2}, at::kLong), at::tensor({int64_t{7}}, at::kLong)};
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);  // what is freed goes back at once: resident is what is held, not what malloc keeps
+  const uint64_t before = peak_resident_bytes();
+  attention_with_dropout(q, k, v, 0.3, key).sum().backward();
+  const uint64_t all_weights = uint64_t{2} * 2500 * 2500 * sizeof(float);
+  EXPECT_LT(peak_resident_bytes(), before + all_weights / 2);
 }
 
 }  // namespace
