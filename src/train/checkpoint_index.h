@@ -13,7 +13,7 @@
 namespace welkin::train {
 
 // A place in a run. `iteration` counts training steps of the whole run, skipped ones too. step_in_epoch equal to the steps of an
-// epoch means: the epoch's end (validation) is still to be done.
+// epoch means: the epoch's end (validation) is still to be done. A finished run whose last epoch is partial stays within it.
 struct RunPosition {
   int64_t iteration = 0;
   int64_t epoch = 0;

@@ -59,7 +59,9 @@ void CheckpointStore::save(const CheckpointIndex& index, const std::vector<Check
   make_folders(folder_);
   if (fs::exists(target)) {
     try {
-      if (Checkpoint(target).index().position == index.position) return;
+      const Checkpoint stored(target);
+      // The same place may be saved before and after its validation.
+      if (stored.index().position == index.position && stored.index().validation_loss == index.validation_loss) return;
     } catch (const CheckpointError&) {
       // Damaged: replaced below.
     }

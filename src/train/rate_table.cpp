@@ -15,7 +15,10 @@ RateTable::RateTable(const Schedule& schedule, int64_t total_steps, c10::Device 
   rates_ = rates.to(device, device.is_cpu() ? at::kDouble : at::kFloat);
 }
 
-at::Tensor RateTable::current() const { return rates_.index_select(0, updates_.view({1})).squeeze(0); }
+// Clamped: a run may be resumed that is longer already than it is now to be.
+at::Tensor RateTable::current() const {
+  return rates_.index_select(0, updates_.clamp_max(rates_.size(0) - 1).view({1})).squeeze(0);
+}
 
 void RateTable::advance(const at::Tensor& found_inf) { updates_.add_((1 - found_inf).to(at::kLong)); }
 

@@ -34,9 +34,11 @@ RunOutcome Trainer::run() {
   return is_finished() ? finish() : stop_early();
 }
 
-// From the last step on until finish_epoch() has done its work: a checkpoint in between continues there.
+// From the last step on until finish_epoch() has done its work: a checkpoint in between continues there. Where the run ends
+// within an epoch, the position stays there for a run that goes on further; that its end is done shows in the validation loss.
 bool Trainer::epoch_is_complete() const {
-  return position_.step_in_epoch == length_.steps_per_epoch || (all_steps_done() && position_.step_in_epoch > 0);
+  if (position_.step_in_epoch == length_.steps_per_epoch) return true;
+  return all_steps_done() && position_.step_in_epoch > 0 && !validation_loss_;
 }
 
 // Steps until the epoch or the run ends, or a signal arrives.
@@ -81,15 +83,19 @@ void Trainer::finish_epoch() {
   journal_->epoch(epoch_report());
   if (picture_) journal_->picture(*picture_, position_.iteration);
   if (!validate()) return;
+  if (position_.step_in_epoch == length_.steps_per_epoch) begin_next_epoch();
+  const bool is_best = std::isfinite(*validation_loss_) && (!best_loss_ || *validation_loss_ < *best_loss_);
+  if (is_best) best_loss_ = validation_loss_;
+  save_if_due(is_best);
+}
+
+void Trainer::begin_next_epoch() {
   meter_->clear();
   picture_.reset();
   epoch_seconds_ = 0;
   epoch_steps_ = epoch_samples_ = 0;
   ++position_.epoch;
   position_.step_in_epoch = 0;
-  const bool is_best = std::isfinite(*validation_loss_) && (!best_loss_ || *validation_loss_ < *best_loss_);
-  if (is_best) best_loss_ = validation_loss_;
-  save_if_due(is_best);
 }
 
 bool Trainer::validate() {

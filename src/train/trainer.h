@@ -73,6 +73,7 @@ class Trainer {
   // The loop (trainer.cpp).
   void train_epoch();
   void finish_epoch();
+  void begin_next_epoch();
   bool validate();
   bool epoch_is_complete() const;
   bool all_steps_done() const { return position_.iteration >= length_.total_steps; }

@@ -133,6 +133,66 @@ TEST(Trainer, ResumesBitForBitUnderFp16WithItsScale) {
   expect_equal_after_interrupt(config, 35);
 }
 
+// A run of 13 steps, the third epoch of five cut short, then made longer. The rate does not depend on the length.
+TEST(Trainer, AFinishedRunThatIsMadeLongerEqualsTheLongRunBitForBit) {
+  const ScratchFolder whole, extended;
+  config::RunConfig config = tiny_config(whole.path());
+  config.schedule.schedule = "constant";
+  config.loop.num_iters = 18;
+  const TinyOutcome reference = run_tiny(config, {});
+  config.output.expdir = extended.path().string();
+  config.loop.num_iters = 13;
+  EXPECT_EQ(logged(run_tiny(config, {}).log, "Avg val loss").size(), 3u);
+  config.loop.resume = true;
+  EXPECT_EQ(logged(run_tiny(config, {}).log, "Avg val loss").size(), 3u);  // still finished: nothing is done twice
+  config.loop.num_iters = 18;
+  const TinyOutcome longer = run_tiny(config, {});
+  EXPECT_TRUE(longer.run.completed);
+  EXPECT_THAT(longer.log, HasSubstr("Resumed at step 13"));
+  EXPECT_EQ(checkpoint_files(longer.run.folder, 18), checkpoint_files(reference.run.folder, 18));
+  const auto train = logged(longer.log, "Avg train loss"), valid = logged(longer.log, "Avg val loss");
+  const auto train_whole = logged(reference.log, "Avg train loss"), valid_whole = logged(reference.log, "Avg val loss");
+  ASSERT_EQ(train.size(), 5u);  // the cut third epoch, and the whole one
+  ASSERT_EQ(train_whole.size(), 4u);
+  for (const size_t epoch : {2, 3}) {
+    EXPECT_EQ(train[epoch + 1], train_whole[epoch]);
+    EXPECT_EQ(valid[epoch + 1], valid_whole[epoch]);
+  }
+}
+
+TEST(Trainer, AFinishedRunOfWholeEpochsGoesOnWithTheNext) {
+  const ScratchFolder whole, extended;
+  config::RunConfig config = tiny_config(whole.path());
+  config.schedule.schedule = "constant";
+  config.loop.num_iters = 0;
+  config.loop.num_epochs = 3;
+  const TinyOutcome reference = run_tiny(config, {});
+  config.output.expdir = extended.path().string();
+  config.loop.num_epochs = 2;
+  run_tiny(config, {});
+  config.loop.resume = true;
+  config.loop.num_epochs = 3;
+  const TinyOutcome longer = run_tiny(config, {});
+  EXPECT_EQ(checkpoint_files(longer.run.folder, 15), checkpoint_files(reference.run.folder, 15));
+  EXPECT_EQ(logged(longer.log, "Avg train loss"), logged(reference.log, "Avg train loss"));
+}
+
+// Interrupted within an epoch and then asked for fewer steps than it has done: what is left to do is the validation.
+TEST(Trainer, ARunThatIsLongerAlreadyThanAskedForIsFinished) {
+  const ScratchFolder folder;
+  config::RunConfig config = tiny_config(folder.path());
+  TinyData data;
+  data.interrupt_at = 35;
+  const int64_t done = run_tiny(config, data).run.iterations;
+  ASSERT_GT(done, 6);
+  config.loop.resume = true;
+  config.loop.num_iters = 6;
+  const TinyOutcome shorter = run_tiny(config, {});
+  EXPECT_TRUE(shorter.run.completed);
+  EXPECT_EQ(shorter.run.iterations, done);
+  EXPECT_EQ(logged(shorter.log, "Avg val loss").size(), 2u);
+}
+
 TEST(Trainer, ResumeWithoutACheckpointStartsFromTheBeginning) {
   const ScratchFolder folder;
   config::RunConfig config = tiny_config(folder.path());
