@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,6 +70,11 @@ class Dataset {
   virtual const SampleSpec& spec() const = 0;
   virtual SamplePlan plan(SampleKey key, const Region& wanted) const = 0;
   virtual void read(const SamplePlan& plan, SampleView out) const = 0;
+  // The sample whose newest input is this sample's target: what the next step of a rollout is compared with and takes its
+  // computed channels from. Nothing where there is none, or where samples have no order in time.
+  virtual std::optional<int64_t> following(int64_t /*index*/) const { return {}; }
+  // What a run's log says about the data when it opens, a line each; a data set logs nothing itself.
+  virtual std::vector<std::string> describe() const { return {}; }
 };
 
 // The whole of a sample of this specification.

@@ -2,6 +2,7 @@
 #include "data/era5_dataset.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -186,6 +187,26 @@ void Era5Dataset::read(const SamplePlan& plan, SampleView out) const {
     fill_extra(plan, out.input.subspan(static_cast<size_t>(options_.history) * step_values));
   }
   if (!out.target.empty()) file.read(plan.time + options_.lead, options_.out_channels, window, out.target);
+}
+
+std::optional<int64_t> Era5Dataset::following(int64_t index) const {
+  const int64_t next = index + options_.lead;
+  if (next >= size()) return {};
+  const FieldPair from = pairs_->at(index), to = pairs_->at(next);
+  const bool follows = to == FieldPair{.file = from.file, .step = from.step + options_.lead} && pairs_->exists(to);
+  return follows ? std::optional(next) : std::nullopt;
+}
+
+// The steps of a year are those of the first file, as in the tutorials, unless the years differ.
+std::vector<std::string> Era5Dataset::describe() const {
+  const auto [shortest, longest] =
+      std::ranges::minmax(files_ | std::views::transform([](const auto& f) { return f->facts().steps; }));
+  std::vector<std::string> lines = {cat("Getting file stats from ", files_.front()->facts().path.string())};
+  if (options_.limit) lines.push_back(cat("Overriding total number of samples to: ", size()));
+  lines.push_back(cat("Number of samples per year: ", shortest, longest > shortest ? cat(" to ", longest) : ""));
+  lines.push_back(cat("Found data at path ", options_.folder.string(), ". Number of examples: ", size(),
+                      ". Image Shape: ", options_.height, " x ", options_.width, " x ", options_.in_channels));
+  return lines;
 }
 
 void Era5Dataset::fill_extra(const SamplePlan& plan, std::span<float> out) const {

@@ -47,6 +47,8 @@ class Era5Dataset : public Dataset {
   // Tutorial rules: throws DataError for an index that points beyond the end of its file.
   SamplePlan plan(SampleKey key, const Region& wanted) const override;
   void read(const SamplePlan& plan, SampleView out) const override;
+  std::optional<int64_t> following(int64_t index) const override;
+  std::vector<std::string> describe() const override;  // the tutorials' lines
 
   const FieldFacts& file(int64_t index) const { return files_[static_cast<size_t>(index)]->facts(); }
   int64_t num_files() const { return static_cast<int64_t>(files_.size()); }

@@ -61,6 +61,9 @@ void Trainer::open_folder() {
 
 void Trainer::start_loader() {
   context_.log.info("rank 0, begin data loader init");
+  for (const data::Dataset* dataset : {train_data_.get(), valid_data_.get()}) {
+    for (const std::string& line : dataset->describe()) context_.log.info(line);
+  }
   pipeline_ =
       std::make_unique<data::Pipeline>(*train_data_, data::Sampler(train_data_->size(), data::Order::Shuffled, config_.loop.seed),
                                        pipeline_options(config_, device_, drops_last_batch(config_)));

@@ -232,6 +232,34 @@ TEST_F(Era5FilesTest, LimitTakesTheFirstSamples) {
   EXPECT_EQ(Era5Dataset(limited).size(), 12);
 }
 
+// A rollout feeds on it: from the target on, within a file.
+TEST_F(Era5FilesTest, TheFollowingSampleBeginsWhereThisOneEnds) {
+  Era5Options two = options();
+  two.lead = 2;
+  const Era5Dataset dataset(two);  // 4 pairs of the first file, 6 of the second
+  ASSERT_EQ(dataset.size(), 10);
+  const std::vector<std::optional<int64_t>> wanted{2, 3, {}, {}, 6, 7, 8, 9, {}, {}};
+  for (int64_t i = 0; i < dataset.size(); ++i) {
+    const auto next = dataset.following(i);
+    EXPECT_EQ(next, wanted[static_cast<size_t>(i)]) << i;
+    if (!next) continue;
+    EXPECT_EQ(read_pair(dataset, *next).input, read_pair(dataset, i).target);
+  }
+  two.limit = 8;
+  EXPECT_EQ(Era5Dataset(two).following(6), std::nullopt);
+}
+
+TEST_F(Era5FilesTest, DescribesItselfAsTheTutorialsDo) {
+  Era5Options limited = options();
+  EXPECT_THAT(Era5Dataset(limited).describe(),
+              ElementsAre("Getting file stats from " + (folder_ / "2001.h5").string(), "Number of samples per year: 6 to 8",
+                          "Found data at path " + folder_.path().string() + ". Number of examples: 12. Image Shape: 4 x 6 x 2"));
+  limited.limit = 7, limited.height = 3, limited.width = 5;
+  EXPECT_THAT(Era5Dataset(limited).describe(),
+              ElementsAre(HasSubstr("2001.h5"), "Overriding total number of samples to: 7", "Number of samples per year: 6 to 8",
+                          HasSubstr("Number of examples: 7. Image Shape: 3 x 5 x 2")));
+}
+
 TEST_F(Era5FilesTest, AYearWithTooFewStepsIsNamed) {
   Era5Options far = options();
   far.lead = 6;
