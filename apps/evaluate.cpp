@@ -1,33 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// `welkin evaluate`: scores of a checkpoint beside persistence and the time-mean map, as a table and as JSON.
+// `welkin evaluate`: scores of a checkpoint beside persistence and the time-mean map, as a table and as JSON; with
+// --rollout_steps for each lead of a forecast that feeds on itself.
 #include <ostream>
 
 #include "core/file.h"
 #include "core/text.h"
 #include "observe/console.h"
 #include "observe/progress.h"
+#include "train/rollout.h"
 #include "train/scores_report.h"
 #include "train/time_mean.h"
 #include "trained_run.h"
 #include "verbs.h"
 
 namespace welkin::apps {
+namespace {
+
+struct ScoresText {
+  int64_t samples = 0;
+  std::string table, json;
+};
+
+ScoresText score(const train::TrainedModel& model, const at::Tensor& time_mean, int64_t rollout_steps) {
+  observe::Console console;
+  if (rollout_steps == 1) {
+    observe::Progress progress(console, {.title = "evaluate", .total = model.dataset().size(), .now_s = {}});
+    const train::Scores scores = model.score(time_mean, [&](int64_t done) { progress.update(done); });
+    return {scores.samples, train::scores_table(scores), train::scores_json(scores)};
+  }
+  const train::Rollout rollout(model, rollout_steps);
+  const auto starts = static_cast<int64_t>(rollout.starts().size());
+  observe::Progress progress(console, {.title = "evaluate", .total = starts, .unit = "starts", .now_s = {}});
+  const auto leads = train::score_rollout(model, rollout, time_mean, [&](int64_t done) { progress.update(done); });
+  return {starts, train::rollout_table(leads), train::rollout_json(leads)};
+}
+
+}  // namespace
 
 int verb_evaluate(Application& application, int argc, char** argv) {
-  const auto run = parse_trained_run(application, argc, argv, {{"json", "FILE", "write the scores to this file as well"}});
+  const auto run = parse_trained_run(
+      application, argc, argv,
+      {{"json", "FILE", "write the scores to this file as well"},
+       {"rollout_steps", "N", "scores of leads 1 to N, each prediction being the next input; 1 when not given"}});
   if (!run) return 0;
+  const int64_t rollout_steps = count_or(*run, "rollout_steps", 1);
   const train::TrainedModel model(application.registries, run->config, run->choice);
   const at::Tensor time_mean = train::read_time_mean(run->config.data.time_means_path, model.dataset().spec());
-  observe::Console console;
-  observe::Progress progress(console, {.title = "evaluate", .total = model.dataset().size(), .now_s = {}});
-  const train::Scores scores = model.score(time_mean, [&](int64_t done) { progress.update(done); });
-  progress.finish();
+  const ScoresText scores = score(model, time_mean, rollout_steps);
   application.out << "checkpoint " << model.checkpoint().string() << ", step " << model.step() << ", " << scores.samples
-                  << " samples\n"
-                  << train::scores_table(scores);
-  if (const std::string file = extra_or(*run, "json", ""); !file.empty()) {
-    write_file_atomically(file, train::scores_json(scores));
-  }
+                  << (rollout_steps == 1 ? " samples\n" : " starts\n") << scores.table;
+  if (const std::string file = extra_or(*run, "json", ""); !file.empty()) write_file_atomically(file, scores.json);
   return 0;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trained_run.h"
 
+#include <charconv>
 #include <filesystem>
 #include <ostream>
 
@@ -58,6 +59,15 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
   run.choice.checkpoint = extra_or(run, "checkpoint", "best");
   run.choice.split = train::parse_split(extra_or(run, "split", "valid"));
   return run;
+}
+
+int64_t count_or(const TrainedRun& run, const std::string& name, int64_t otherwise) {
+  const std::string text = extra_or(run, name, std::to_string(otherwise));
+  int64_t count = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, count);
+  if (error == std::errc() && rest == end && count > 0) return count;
+  throw ConfigError("welkin", cat("not a positive number: ", name, "=", text), cat("Give --", name, " a positive integer"));
 }
 
 std::string extra_or(const TrainedRun& run, const std::string& name, const std::string& otherwise) {

@@ -3,6 +3,7 @@
 // then holds, or the flags that it was trained with.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ struct TrainedRun {
 // Nothing when help was asked for and printed. `extra` are the verb's flags besides --checkpoint and --split.
 std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv,
                                             std::vector<config::ExtraFlag> extra);
+
+// A flag of the verb's own as a positive number; ConfigError where it is none.
+int64_t count_or(const TrainedRun& run, const std::string& name, int64_t otherwise);
 
 // The value of a flag of the verb's own, or `otherwise`.
 std::string extra_or(const TrainedRun& run, const std::string& name, const std::string& otherwise);

@@ -15,6 +15,7 @@ namespace welkin::train {
 struct ForecastOptions {
   std::filesystem::path folder;       // made if absent: predictions.h5, sample_<index>_<channel>.png
   int64_t num_samples = 4;            // spread evenly over the data set
+  int64_t rollout_steps = 1;          // more than 1: predictions.h5 has a lead axis, and the pictures are of the last lead
   std::vector<std::string> channels;  // of the pictures; empty: the first of the target
 };
 

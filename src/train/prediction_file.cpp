@@ -5,6 +5,7 @@
 #include <ATen/ops/tensor.h>
 
 #include <span>
+#include <utility>
 
 #include "core/error.h"
 
@@ -13,12 +14,6 @@ namespace {
 
 std::span<const float> floats(const at::Tensor& values) {
   return {values.const_data_ptr<float>(), static_cast<size_t>(values.numel())};
-}
-
-data::Extents with_samples(int64_t num_samples, const std::vector<int64_t>& shape) {
-  data::Extents extents = {num_samples};
-  extents.insert(extents.end(), shape.begin(), shape.end());
-  return extents;
 }
 
 }  // namespace
@@ -34,11 +29,18 @@ at::Tensor in_data_units(const at::Tensor& values, const std::vector<double>& me
   return wide.to(at::kFloat).contiguous();
 }
 
-PredictionWriter::PredictionWriter(const std::filesystem::path& path, const data::SampleSpec& spec, int64_t num_samples)
-    : file_(data::Hdf5File::create(path)), spec_(spec) {
-  create("input", spec.input, num_samples);
-  create("target", spec.target, num_samples);
-  create("prediction", spec.target, num_samples);
+PredictionWriter::PredictionWriter(const std::filesystem::path& path, const data::SampleSpec& spec, int64_t num_samples,
+                                   const std::vector<int64_t>& leads)
+    : file_(data::Hdf5File::create(path)), spec_(spec), has_leads_(!leads.empty()) {
+  const auto num_leads = static_cast<int64_t>(leads.size());
+  const data::Extents forecast = has_leads_ ? data::Extents{num_samples, num_leads} : data::Extents{num_samples};
+  create("input", spec.input, {num_samples});
+  create("target", spec.target, forecast);
+  create("prediction", spec.target, forecast);
+  if (has_leads_) {
+    file_.create_dataset("lead", {.type = data::Hdf5Type::Int64, .shape = {num_leads}, .chunk = {}});
+    file_.write("lead", {0}, {num_leads}, std::span<const int64_t>(leads));
+  }
   file_.create_dataset("sample", {.type = data::Hdf5Type::Int64, .shape = {num_samples}, .chunk = {}});
   for (const auto& [name, values] : {std::pair{"latitude", &spec.latitude}, std::pair{"longitude", &spec.longitude}}) {
     if (values->empty()) continue;
@@ -48,8 +50,9 @@ PredictionWriter::PredictionWriter(const std::filesystem::path& path, const data
   }
 }
 
-void PredictionWriter::create(const char* name, const data::ArraySpec& array, int64_t num_samples) {
-  file_.create_dataset(name, {.type = data::Hdf5Type::Float32, .shape = with_samples(num_samples, array.shape), .chunk = {}});
+void PredictionWriter::create(const char* name, const data::ArraySpec& array, data::Extents leading) {
+  leading.insert(leading.end(), array.shape.begin(), array.shape.end());
+  file_.create_dataset(name, {.type = data::Hdf5Type::Float32, .shape = std::move(leading), .chunk = {}});
   file_.set_strings(name, "channels", array.channels);
   file_.set_strings(name, "units", array.units);
 }
@@ -57,10 +60,15 @@ void PredictionWriter::create(const char* name, const data::ArraySpec& array, in
 void PredictionWriter::append(const at::Tensor& input, const at::Tensor& target, const at::Tensor& prediction,
                               const std::vector<int64_t>& samples) {
   write("input", in_data_units(input, spec_.input_mean, spec_.input_std));
-  write("target", in_data_units(target, spec_.target_mean, spec_.target_std));
-  write("prediction", in_data_units(prediction, spec_.target_mean, spec_.target_std));
+  write("target", target_units(target));
+  write("prediction", target_units(prediction));
   file_.write("sample", {written_}, {static_cast<int64_t>(samples.size())}, std::span<const int64_t>(samples));
   written_ += static_cast<int64_t>(samples.size());
+}
+
+at::Tensor PredictionWriter::target_units(const at::Tensor& values) const {
+  if (!has_leads_) return in_data_units(values, spec_.target_mean, spec_.target_std);
+  return in_data_units(values.flatten(0, 1), spec_.target_mean, spec_.target_std).unflatten(0, values.sizes().slice(0, 2));
 }
 
 void PredictionWriter::write(const char* name, const at::Tensor& values) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Predictions as an HDF5 file in the data's own units: `input`, `target`, `prediction` (sample, channel, spatial...) float32 with
 // the channels' names and units as attributes, `sample` (int64 index into the data set), and the input's coordinates `latitude`,
-// `longitude`.
+// `longitude`. Of a rollout, target and prediction are (sample, lead, channel, spatial...) and `lead` (int64) counts the steps of
+// the data from the newest input.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,20 +20,25 @@ namespace welkin::train {
 // Writes to the path that it is given: the caller makes that a temporary one (core/file.h). Throws DataError.
 class PredictionWriter {
  public:
-  PredictionWriter(const std::filesystem::path& path, const data::SampleSpec& spec, int64_t num_samples);
+  // `leads` in steps of the data; empty: no such axis.
+  PredictionWriter(const std::filesystem::path& path, const data::SampleSpec& spec, int64_t num_samples,
+                   const std::vector<int64_t>& leads = {});
 
-  // Normalised batches (B, C, ...) on any device; `samples` (B) indices. Together at most num_samples.
+  // Normalised batches (B, C, ...), of a rollout target and prediction (B, lead, C, ...), on any device; `samples` (B) indices.
+  // Together at most num_samples.
   void append(const at::Tensor& input, const at::Tensor& target, const at::Tensor& prediction,
               const std::vector<int64_t>& samples);
   void set_text(const std::string& name, const std::string& value);  // an attribute of the file: provenance
   void close();
 
  private:
-  void create(const char* name, const data::ArraySpec& array, int64_t num_samples);
+  void create(const char* name, const data::ArraySpec& array, data::Extents leading);
+  at::Tensor target_units(const at::Tensor& values) const;
   void write(const char* name, const at::Tensor& values);
 
   data::Hdf5File file_;
   const data::SampleSpec& spec_;
+  bool has_leads_;
   int64_t written_ = 0;
 };
 

@@ -64,6 +64,7 @@ ScoreSums::ScoreSums(const data::SampleSpec& spec, at::Tensor time_mean)
 }
 
 ScoreSums::~ScoreSums() = default;
+ScoreSums::ScoreSums(ScoreSums&&) noexcept = default;
 
 void ScoreSums::add(const at::Tensor& input, const at::Tensor& target, const at::Tensor& prediction, const at::Tensor& losses) {
   for (auto& forecast : forecasts_) {

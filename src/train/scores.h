@@ -40,6 +40,7 @@ class ScoreSums {
   // whose newest input step holds as many channels as the target.
   ScoreSums(const data::SampleSpec& spec, at::Tensor time_mean);
   ~ScoreSums();
+  ScoreSums(ScoreSums&&) noexcept;
 
   // input (B, C, ...), target and prediction (B, C', ...), losses (B), any device.
   void add(const at::Tensor& input, const at::Tensor& target, const at::Tensor& prediction, const at::Tensor& losses);

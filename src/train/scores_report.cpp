@@ -11,6 +11,8 @@
 namespace welkin::train {
 namespace {
 
+constexpr const char* kTimeMean = "time mean";  // a forecast without anomaly has no correlation
+
 // A dash where there is no number: the correlation of a forecast without anomaly.
 std::string fixed(double value) {
   if (!std::isfinite(value)) return "-";
@@ -32,6 +34,26 @@ std::string label(const Scores& scores, size_t channel) {
 
 nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr); }
 
+nlohmann::ordered_json scores_tree(const Scores& scores) {
+  nlohmann::ordered_json root;
+  root["samples"] = scores.samples;
+  root["loss"] = number(scores.loss);
+  for (const auto& forecast : scores.forecasts) root["rmse"][forecast.name] = number(forecast.rmse());
+  for (size_t c = 0; c < scores.channels.size(); ++c) {
+    nlohmann::ordered_json channel;
+    channel["unit"] = scores.units[c];
+    for (const auto& forecast : scores.forecasts) {
+      const ChannelScore& score = forecast.channels[c];
+      channel[forecast.name] = {{"rmse", number(score.rmse)},
+                                {"mean_rmse", number(score.mean_rmse)},
+                                {"rmse_physical", number(score.rmse_physical)},
+                                {"acc", number(score.acc)}};
+    }
+    root["channels"][scores.channels[c]] = std::move(channel);
+  }
+  return root;
+}
+
 }  // namespace
 
 std::string scores_table(const Scores& scores) {
@@ -51,24 +73,40 @@ std::string scores_table(const Scores& scores) {
   return cat(table.text(), "loss ", fixed(scores.loss), " over ", scores.samples, " samples\n");
 }
 
-std::string scores_json(const Scores& scores) {
-  nlohmann::ordered_json root;
-  root["samples"] = scores.samples;
-  root["loss"] = number(scores.loss);
-  for (const auto& forecast : scores.forecasts) root["rmse"][forecast.name] = number(forecast.rmse());
-  for (size_t c = 0; c < scores.channels.size(); ++c) {
-    nlohmann::ordered_json channel;
-    channel["unit"] = scores.units[c];
-    for (const auto& forecast : scores.forecasts) {
-      const ChannelScore& score = forecast.channels[c];
-      channel[forecast.name] = {{"rmse", number(score.rmse)},
-                                {"mean_rmse", number(score.mean_rmse)},
-                                {"rmse_physical", number(score.rmse_physical)},
-                                {"acc", number(score.acc)}};
+std::string rollout_table(const std::vector<Scores>& leads) {
+  using observe::Align;
+  const Scores& first = leads.front();
+  std::vector<observe::Column> columns = {{"channel", Align::Left}, {"lead", Align::Right}};
+  for (const auto& forecast : first.forecasts) columns.push_back({cat("RMSE ", forecast.name), Align::Right});
+  for (const auto& forecast : first.forecasts) {
+    if (forecast.name != kTimeMean) columns.push_back({cat("ACC ", forecast.name), Align::Right});
+  }
+  observe::Table table(columns);
+  for (size_t c = 0; c <= first.channels.size(); ++c) {
+    const bool all = c == first.channels.size();
+    for (size_t i = 0; i < leads.size(); ++i) {
+      std::vector<std::string> row = {all ? "all" : label(first, c), cat(i + 1)};
+      for (const auto& forecast : leads[i].forecasts) row.push_back(fixed(all ? forecast.rmse() : forecast.channels[c].rmse));
+      for (const auto& forecast : leads[i].forecasts) {
+        if (forecast.name != kTimeMean) row.push_back(all ? "" : fixed(forecast.channels[c].acc));
+      }
+      table.add_row(row);
     }
-    root["channels"][scores.channels[c]] = std::move(channel);
+  }
+  return cat(table.text(), "normalised, over ", first.samples, " starts\n");
+}
+
+std::string rollout_json(const std::vector<Scores>& leads) {
+  nlohmann::ordered_json root;
+  root["starts"] = leads.front().samples;
+  for (size_t i = 0; i < leads.size(); ++i) {
+    nlohmann::ordered_json lead = {{"lead", i + 1}};
+    lead.update(scores_tree(leads[i]));
+    root["leads"].push_back(std::move(lead));
   }
   return root.dump(2) + "\n";
 }
+
+std::string scores_json(const Scores& scores) { return scores_tree(scores).dump(2) + "\n"; }
 
 }  // namespace welkin::train

@@ -68,6 +68,8 @@ TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig
   loss_ = registries.losses.at(config_.loss.loss)(config_);
 }
 
+int64_t TrainedModel::batch_size() const { return pipeline_options(config_, device_, /*drop_last=*/false).micro_batch; }
+
 data::Pipeline TrainedModel::pipeline(int64_t batch_size) const {
   data::PipelineOptions options = pipeline_options(config_, device_, /*drop_last=*/false);
   options.global_batch = options.micro_batch = std::min(batch_size, dataset_->size());
@@ -82,14 +84,18 @@ at::Tensor TrainedModel::predict(const data::Batch& batch) const {
   return model_->forward(batch.input, context).to(at::kFloat);
 }
 
+at::Tensor TrainedModel::losses(const at::Tensor& prediction, const at::Tensor& target) const {
+  const at::NoGradGuard no_grad;
+  return loss_->per_sample(prediction, target);
+}
+
 Scores TrainedModel::score(const at::Tensor& time_mean, const std::function<void(int64_t)>& progress) const {
-  const auto options = pipeline_options(config_, device_, /*drop_last=*/false);
-  data::Pipeline batches = pipeline(options.micro_batch);
+  data::Pipeline batches = pipeline(batch_size());
   ScoreSums sums(dataset_->spec(), time_mean);
   for (int64_t done = 0; done < dataset_->size();) {
     const data::Batch batch = batches.next();
     const at::Tensor prediction = predict(batch);
-    sums.add(batch.input, batch.target, prediction, loss_->per_sample(prediction, batch.target));
+    sums.add(batch.input, batch.target, prediction, losses(prediction, batch.target));
     progress(done += batch.input.size(0));
   }
   return sums.finish();

@@ -36,13 +36,17 @@ class TrainedModel {
   TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice);
 
   const data::Dataset& dataset() const { return *dataset_; }
+  const config::RunConfig& config() const { return config_; }
   int64_t step() const { return step_; }
   const std::filesystem::path& checkpoint() const { return checkpoint_; }
 
+  int64_t batch_size() const;  // of evaluation: the run's micro-batch
   // Batches in the order of the data set, each sample once.
   data::Pipeline pipeline(int64_t batch_size) const;
   // Autocast as in training; no gradient. float32 out.
   at::Tensor predict(const data::Batch& batch) const;
+  // (B) of predictions that predict() gave.
+  at::Tensor losses(const at::Tensor& prediction, const at::Tensor& target) const;
 
   // Every sample once. `time_mean` as read_time_mean() gave it. `progress` is told how many samples are done.
   Scores score(const at::Tensor& time_mean, const std::function<void(int64_t)>& progress) const;

@@ -89,12 +89,7 @@ struct TinyOutcome {
 };
 
 // Runs, and returns what the log file says; errors of the run pass through.
-inline TinyOutcome run_tiny(const config::RunConfig& config, const TinyData& data) {
-  Registries registries;
-  add_builtins(registries);
-  registries.datasets.add("tiny", [&data](const config::RunConfig&, data::Split split) {
-    return std::make_unique<TinyFields>(data, split == data::Split::Train);
-  });
+inline TinyOutcome run_with(const config::RunConfig& config, const Registries& registries) {
   config::Resolved resolved;
   resolved.config = config;
   const ScratchFolder screen;
@@ -111,6 +106,15 @@ inline TinyOutcome run_tiny(const config::RunConfig& config, const TinyData& dat
   TinyOutcome outcome{.run = trainer.run(), .log = {}};
   outcome.log = read_file(outcome.run.folder / "out.log", 1 << 24);
   return outcome;
+}
+
+inline TinyOutcome run_tiny(const config::RunConfig& config, const TinyData& data) {
+  Registries registries;
+  add_builtins(registries);
+  registries.datasets.add("tiny", [&data](const config::RunConfig&, data::Split split) {
+    return std::make_unique<TinyFields>(data, split == data::Split::Train);
+  });
+  return run_with(config, registries);
 }
 
 }  // namespace welkin::train
