@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/array_file.h"
 #include "data/box_dataset.h"
 #include "data/sampler.h"
 #include "train/reference/table_cases.h"
@@ -35,8 +36,9 @@ Crop read_crop(const data::BoxDataset& dataset, data::SamplePlan plan) {
 data::BoxDataset open_boxes(const CaseFolder& folder, const std::string& split, int64_t crop, data::Rules rules) {
   const auto path = folder.member(split + ".h5");
   const auto augmentation = rules == data::Rules::Tutorial ? data::Augmentation::Tutorial : data::Augmentation::Rotations;
-  return {data::open_hdf5_box(path, "Nbody"),
-          data::open_hdf5_box(path, "Hydro"),
+  const auto file = data::open_array_file(path);
+  return {data::open_box(file, "Nbody"),
+          data::open_box(file, "Hydro"),
           {.source = path.string(), .crop = crop, .num_samples = 8, .augmentation = augmentation, .rules = rules}};
 }
 
