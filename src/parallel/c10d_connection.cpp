@@ -5,6 +5,7 @@
 #define USE_C10D_GLOO
 #endif
 #include <chrono>
+#include <map>
 #include <thread>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -79,6 +80,7 @@ class C10dConnection : public Connection {
   ConnectOptions options_;
   StorePtr store_;
   std::shared_ptr<const CallServices> services_;
+  std::map<std::string, int64_t> times_made_;  // by members: a second group of the same has another key
 };
 
 c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(const ConnectOptions& options, const StorePtr& store,
@@ -101,7 +103,7 @@ Group C10dConnection::make_group(const std::string& name, GroupMembers members) 
   if (members.size() == 1) return Group(name, std::move(members), nullptr, nullptr);
   const std::string text = cat(name, " [", join(members.ranks, ", "), "]");
   try {
-    auto group = make_process_group(options_, store_, text, members);
+    auto group = make_process_group(options_, store_, cat(text, " ", times_made_[text]++), members);
     auto desk = std::make_shared<CallDesk>(services_, text, members.ranks);
     return Group(name, std::move(members), std::make_shared<C10dCommunicator>(std::move(group)), std::move(desk));
   } catch (const std::exception& error) {

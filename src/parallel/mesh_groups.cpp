@@ -29,15 +29,13 @@ MeshGroups::MeshGroups() {
   for (const NamedAxes& named : kGroupedAxes) groups_.emplace_back(named.axes, Group());
 }
 
-MeshGroups::MeshGroups(Connection& connection, const Mesh& mesh) : mesh_(mesh), rank_(connection.rank()) {
-  WELKIN_CHECK(mesh.world_size() == connection.world_size(), "the mesh has as many ranks as the run");
+MeshGroups::MeshGroups(const MakeGroup& make, int64_t rank, const Mesh& mesh) : mesh_(mesh), rank_(rank) {
   for (const NamedAxes& named : kGroupedAxes) {
     GroupMembers members = mesh.group_of(rank_, named.axes);
     const auto same = std::find_if(groups_.begin(), groups_.end(), [&](const auto& made) {
       return made.second.ranks() == members.ranks && mesh.size(made.first) == mesh.size(named.axes);
     });
-    groups_.emplace_back(named.axes,
-                         same != groups_.end() ? same->second : connection.make_group(named.name, std::move(members)));
+    groups_.emplace_back(named.axes, same != groups_.end() ? same->second : make(named.name, std::move(members)));
   }
 }
 

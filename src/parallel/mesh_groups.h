@@ -3,15 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "parallel/connection.h"
 #include "parallel/group.h"
 #include "parallel/mesh.h"
 
 namespace welkin::parallel {
+
+// Connection::make_group, or another maker of groups.
+using MakeGroup = std::function<Group(const std::string&, GroupMembers)>;
 
 class MeshGroups {
  public:
@@ -20,7 +23,7 @@ class MeshGroups {
 
   // Every rank of the mesh calls it. Groups are made in one fixed order on every rank; sets of axes with the same members share
   // one communicator.
-  MeshGroups(Connection& connection, const Mesh& mesh);
+  MeshGroups(const MakeGroup& make, int64_t rank, const Mesh& mesh);
 
   const Mesh& mesh() const { return mesh_; }
   int64_t rank() const { return rank_; }

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Applying a plan: parameters first, then what each site does, then which gradients are parts of sums.
+#include "parallel/plan.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "model/dropout.h"
+#include "parallel/differentiable.h"
+#include "parallel/shards.h"
+#include "parallel/token_split.h"
+
+namespace welkin::parallel {
+namespace {
+
+using model::Body;
+using model::Tensors;
+
+constexpr int64_t kTokenDim = 1;  // of (B, N, D)
+
+std::vector<std::string> dotted_parts(const std::string& path) {
+  std::vector<std::string> parts{""};
+  for (const char c : path) {
+    if (c == '.') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+std::string divisors_text(int64_t number) {
+  std::vector<int64_t> divisors;
+  for (int64_t d = 1; d <= number; ++d) {
+    if (number % d == 0) divisors.push_back(d);
+  }
+  return join(divisors, ", ");
+}
+
+// One application of a plan to a model.
+class PlanApplication {
+ public:
+  PlanApplication(const Plan& plan, model::Model& model, ParamTable& table, const MeshGroups& groups)
+      : plan_(plan), model_(model), table_(table), groups_(groups), sites_(model.sites()), tokens_(split_of(plan, groups)) {}
+
+  void run() {
+    for (const PlanRow& row : plan_.rows) apply_row(row);
+    for (ParamRow& row : table_.rows()) row.partial_over = partial_axes(row);
+    table_.check_strides();
+  }
+
+ private:
+  static TokenSplit split_of(const Plan& plan, const MeshGroups& groups) {
+    for (const PlanRow& row : plan.rows) {
+      if (const auto* split = std::get_if<SplitTokens>(&row.treatment)) return {plan.num_tokens, split->axes, groups};
+    }
+    return {plan.num_tokens, {}, groups};
+  }
+
+  void apply_row(const PlanRow& row);
+  bool install_at(model::Site& site, const Treatment& treatment);
+  void split_linear(const std::string& site, Shard weight, std::optional<Shard> bias, Axis axis);
+  void check_units(const std::string& site, const ColumnSplit& split, int64_t outputs) const;
+  model::Dropout::WindowOf window_of(const Treatment& treatment, const model::Dropout& layer) const;
+
+  AxisSet partial_axes(const ParamRow& row) const;
+  const Treatment* treatment_at(const std::string& name) const;
+  size_t site_index_of(const std::string& parameter) const;
+  bool is_named_whole(const std::string& parameter) const;
+
+  const Plan& plan_;
+  model::Model& model_;
+  ParamTable& table_;
+  const MeshGroups& groups_;
+  std::vector<model::Site*> sites_;
+  TokenSplit tokens_;
+};
+
+void PlanApplication::apply_row(const PlanRow& row) {
+  bool used = false;
+  for (model::Site* site : sites_) {
+    if (matches_pattern(row.pattern, site->name())) used = install_at(*site, row.treatment) || used;
+  }
+  for (const auto& module : model_.modules(/*include_self=*/false)) {
+    auto* dropout = dynamic_cast<model::Dropout*>(module.get());
+    if (dropout == nullptr || !matches_pattern(row.pattern, dropout->path())) continue;
+    dropout->window_of = window_of(row.treatment, *dropout);
+    used = true;
+  }
+  for (const ParamRow& parameter : table_.rows()) used = used || matches_pattern(row.pattern, parameter.name);
+  if (!used) {
+    throw ConfigError("parallel", cat("a row of the plan names nothing in the model: pattern=", row.pattern),
+                      "Name a site, a parameter or a dropout layer of this model; * stands for one part of a path");
+  }
+}
+
+Tensors enter_section(const Group& group, const TokenSplit::Level* level, const Tensors& in) {
+  if (level == nullptr) return {copy_to_group(group, in.at(0))};
+  return {gather_partial(group, in.at(0), kTokenDim, level->lengths)};
+}
+
+Tensors leave_section(const Group& group, const TokenSplit::Level* level, const at::Tensor& product) {
+  if (level == nullptr) return {reduce_from_group(group, product)};
+  return {scatter_sum(group, product, kTokenDim, level->lengths)};
+}
+
+std::optional<TokenSplit::Level> copied(const TokenSplit::Level* level) {
+  return level == nullptr ? std::nullopt : std::optional(*level);
+}
+
+const TokenSplit::Level* pointer_to(const std::optional<TokenSplit::Level>& level) { return level ? &*level : nullptr; }
+
+// Whether the treatment is one of sites.
+bool PlanApplication::install_at(model::Site& site, const Treatment& treatment) {
+  if (std::holds_alternative<SplitTokens>(treatment)) {
+    site.install([tokens = tokens_](Tensors in, const Body& body) {
+      Tensors out = body(std::move(in));
+      WELKIN_CHECK(out.at(0).size(kTokenDim) == tokens.num_tokens(), "the plan knows the number of tokens");
+      for (const auto& level : tokens.levels()) out = {split_to_group(level.group, out.at(0), kTokenDim, level.lengths)};
+      return out;
+    });
+  } else if (std::holds_alternative<GatherTokens>(treatment)) {
+    site.install([tokens = tokens_](Tensors in, const Body& body) {
+      Tensors out = body(std::move(in));
+      for (auto level = tokens.levels().rbegin(); level != tokens.levels().rend(); ++level) {
+        out = {gather_from_group(level->group, out.at(0), kTokenDim, level->lengths)};
+      }
+      return out;
+    });
+  } else if (const auto* enter = std::get_if<EnterSplit>(&treatment)) {
+    site.install([group = groups_.along(enter->axis), level = copied(tokens_.level(enter->axis))](
+                     const Tensors& in, const Body& body) { return body(enter_section(group, pointer_to(level), in)); });
+  } else if (const auto* column = std::get_if<ColumnSplit>(&treatment)) {
+    const Shard shard{0, column->parts};
+    check_units(site.name(), *column, table_.at(site.name() + ".weight").global_shape.at(0));
+    split_linear(site.name(), shard, shard, column->axis);
+  } else if (const auto* row = std::get_if<RowSplit>(&treatment)) {
+    split_linear(site.name(), Shard{1}, std::nullopt, row->axis);
+    site.install([group = groups_.along(row->axis), level = copied(tokens_.level(row->axis))](Tensors in, const Body& body) {
+      return leave_section(group, pointer_to(level), body(std::move(in)).at(0));
+    });
+  } else if (const auto* context = std::get_if<ContextExchange>(&treatment)) {
+    const TokenSplit::Level* level = tokens_.level(context->axis);
+    if (level == nullptr || level->group.size() == 1) return true;
+    site.install([level = *level, mode = context->mode](const Tensors& in, const Body& body) -> Tensors {
+      if (mode == ContextMode::AllGather) return gathered_attention(level.group, level.lengths, in, body);
+      if (mode == ContextMode::AllToAll) return exchanged_attention(level.group, level.lengths, in, body);
+      return {ring_attention(level.group, level.lengths, in.at(0), in.at(1), in.at(2))};
+    });
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void PlanApplication::check_units(const std::string& site, const ColumnSplit& split, int64_t outputs) const {
+  const int64_t size = groups_.along(split.axis).size();
+  const int64_t units = split.units > 0 ? split.units : outputs / split.parts;
+  if (units % size == 0) return;
+  throw ConfigError("parallel",
+                    cat("a layer does not divide: layer=", site, split.units > 0 ? ", heads=" : ", outputs=", units, ", ",
+                        axis_name(split.axis), "=", size),
+                    cat("Sizes of ", axis_name(split.axis), " that work: ", divisors_text(units)));
+}
+
+void PlanApplication::split_linear(const std::string& site, Shard weight, std::optional<Shard> bias, Axis axis) {
+  const Group& group = groups_.along(axis);
+  if (group.size() == 1) return;
+  const at::NoGradGuard no_grad;
+  for (ParamRow& row : table_.rows()) {
+    const bool is_weight = row.name == site + ".weight";
+    if (!is_weight && (row.name != site + ".bias" || !bias)) continue;
+    const Shard shard = is_weight ? weight : *bias;
+    const int64_t extent = row.global_shape.at(static_cast<size_t>(shard.dim));
+    if (extent % (shard.parts * group.size()) != 0) {
+      throw ConfigError("parallel",
+                        cat("a layer does not divide: parameter=", row.name, ", extent=", extent / shard.parts, ", ",
+                            axis_name(axis), "=", group.size()),
+                        cat("Sizes of ", axis_name(axis), " that work: ", divisors_text(extent / shard.parts)));
+    }
+    row.placements[axis] = shard;
+    row.local.set_data(shard_of(row.local.detach(), shard, group.place(), group.size()));
+  }
+}
+
+model::Dropout::WindowOf PlanApplication::window_of(const Treatment& treatment, const model::Dropout& layer) const {
+  if (std::holds_alternative<TokenMask>(treatment)) {
+    return [total = tokens_.num_tokens(), offset = tokens_.offset()](at::IntArrayRef shape) {
+      return ops::MaskWindow{{total, shape[2]}, {offset, 0}};
+    };
+  }
+  if (const auto* columns = std::get_if<ColumnMask>(&treatment)) {
+    const Group& group = groups_.along(columns->axis);
+    return [total = tokens_.num_tokens(), offset = tokens_.offset_without(columns->axis), size = group.size(),
+            place = group.place()](at::IntArrayRef shape) {
+      return ops::MaskWindow{{total, shape[2] * size}, {offset, place * shape[2]}};
+    };
+  }
+  const auto* attention = std::get_if<AttentionMask>(&treatment);
+  WELKIN_CHECK(attention != nullptr, cat("a plan treats a dropout layer as something else: ", layer.path()));
+  const Group& heads = groups_.along(attention->heads);
+  const Group& context = groups_.along(attention->tokens);
+  if (attention->mode == ContextMode::Ring && context.size() > 1 && layer.rate() > 0) {
+    throw ConfigError("parallel",
+                      cat("ring attention has no dropout on attention weights: layer=", layer.path(), ", rate=", layer.rate()),
+                      "Choose context_mode all_gather or all_to_all, or dropout 0");
+  }
+  const bool dealt = attention->mode == ContextMode::AllToAll;
+  const int64_t deal = dealt ? context.size() : 1;
+  const int64_t dealt_place = dealt ? context.place() : 0;
+  return [total = tokens_.num_tokens(), query = dealt ? 0 : tokens_.offset_without(attention->heads), heads, deal,
+          dealt_place](at::IntArrayRef shape) {
+    return ops::MaskWindow{{shape[1] * deal * heads.size(), total, total},
+                           {(heads.place() * deal + dealt_place) * shape[1], query, 0}};
+  };
+}
+
+const Treatment* PlanApplication::treatment_at(const std::string& name) const {
+  for (const PlanRow& row : plan_.rows) {
+    if (matches_pattern(row.pattern, name)) return &row.treatment;
+  }
+  return nullptr;
+}
+
+bool PlanApplication::is_named_whole(const std::string& parameter) const {
+  const Treatment* treatment = treatment_at(parameter);
+  return treatment != nullptr && std::holds_alternative<WholeTokens>(*treatment);
+}
+
+// The site with the longest name that leads to the parameter.
+size_t PlanApplication::site_index_of(const std::string& parameter) const {
+  size_t best = sites_.size();
+  for (size_t i = 0; i < sites_.size(); ++i) {
+    const bool leads = parameter.starts_with(sites_[i]->name() + ".");
+    if (leads && (best == sites_.size() || sites_[i]->name().size() > sites_[best]->name().size())) best = i;
+  }
+  if (best < sites_.size()) return best;
+  throw ConfigError("parallel", cat("the plan does not say which tokens a parameter sees: parameter=", parameter),
+                    "Give its layer a site, or the plan a row WholeTokens for it");
+}
+
+AxisSet PlanApplication::partial_axes(const ParamRow& row) const {
+  if (is_named_whole(row.name)) return {};
+  const size_t own = site_index_of(row.name);
+  AxisSet partial;
+  AxisSet section;  // the axis of the section that the parameter stands in
+  for (size_t i = 0; i <= own; ++i) {
+    const Treatment* treatment = treatment_at(sites_[i]->name());
+    if (treatment == nullptr) continue;
+    if (const auto* split = std::get_if<SplitTokens>(treatment); split != nullptr && i < own) {
+      for (const Axis axis : split->axes) partial = partial | axis;
+    } else if (std::holds_alternative<GatherTokens>(*treatment) && i < own) {
+      partial = {};
+    } else if (const auto* enter = std::get_if<EnterSplit>(treatment)) {
+      section = enter->axis;
+    } else if (std::holds_alternative<RowSplit>(*treatment)) {
+      section = {};
+    }
+  }
+  partial = partial | section;  // a part of the features, where not of the tokens
+  AxisSet summed;
+  for (const Axis axis : {Axis::Tp, Axis::Cp}) {
+    if (partial.contains(axis) && !row.placements[axis].sharded()) summed = summed | axis;
+  }
+  return summed;
+}
+
+}  // namespace
+
+bool matches_pattern(const std::string& pattern, const std::string& name) {
+  const std::vector<std::string> wanted = dotted_parts(pattern);
+  const std::vector<std::string> given = dotted_parts(name);
+  return wanted.size() == given.size() &&
+         std::equal(wanted.begin(), wanted.end(), given.begin(),
+                    [](const std::string& want, const std::string& part) { return want == "*" || want == part; });
+}
+
+void apply_plan(const Plan& plan, model::Model& model, ParamTable& table, const MeshGroups& groups) {
+  PlanApplication(plan, model, table, groups).run();
+}
+
+}  // namespace welkin::parallel

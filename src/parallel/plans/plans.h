@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans by configuration: what a registry of plans holds. A model's plan is made from the same keys and shape as the model.
+#pragma once
+
+#include <functional>
+
+#include "config/run_config.h"
+#include "model/registry.h"
+#include "parallel/mesh.h"
+#include "parallel/plan.h"
+#include "parallel/plans/vit.h"
+
+namespace welkin::parallel {
+
+// ConfigError when the model cannot be split over this mesh.
+using PlanFactory = std::function<Plan(const config::ModelConfig&, const model::ModelShape&, const Mesh&, const LayoutOptions&)>;
+
+// "vit".
+Plan vit_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
+                 const LayoutOptions& options);
+
+}  // namespace welkin::parallel

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/plans/vit.h"
+
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "parallel/plans/plans.h"
+
+namespace welkin::parallel {
+namespace {
+
+// "tp=1 cp=2, tp=2 cp=1": the pairs with this product limit that deal out whole heads.
+std::string working_pairs(int64_t heads, int64_t ranks) {
+  std::vector<std::string> pairs;
+  for (int64_t tp = 1; tp <= ranks; ++tp) {
+    for (int64_t cp = 1; cp * tp <= ranks; ++cp) {
+      if (heads % (tp * cp) == 0 && ranks % (tp * cp) == 0) pairs.push_back(cat("tp=", tp, " cp=", cp));
+    }
+  }
+  return join(pairs, ", ");
+}
+
+void check_heads(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options) {
+  const int64_t tp = mesh.size(Axis::Tp);
+  const int64_t cp = mesh.size(Axis::Cp);
+  const bool dealt = options.context_mode == ContextMode::AllToAll;
+  if (vit.num_heads % (tp * (dealt ? cp : 1)) == 0) return;
+  throw ConfigError("parallel",
+                    cat("the attention heads cannot be dealt out: num_heads=", vit.num_heads, ", tp=", tp, ", cp=", cp,
+                        ", context_mode=", context_mode_name(options.context_mode)),
+                    cat(dealt ? "All-to-all needs heads that divide by tp times cp" : "Heads must divide by tp",
+                        "; what works on this many ranks: ", working_pairs(vit.num_heads, mesh.world_size())));
+}
+
+}  // namespace
+
+Plan vit_plan(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options) {
+  check_heads(vit, mesh, options);
+  std::vector<Axis> axes{Axis::Cp};
+  if (options.sequence_parallel) axes.push_back(Axis::Tp);
+  Plan plan{.num_tokens = vit.num_tokens, .rows = {}};
+  auto& rows = plan.rows;
+  rows = {
+      {"pos_embed", WholeTokens{}},
+      {"tokens.in", SplitTokens{axes}},
+      {"pos_drop", TokenMask{}},
+      {"blocks.*.attn.in", EnterSplit{Axis::Tp}},
+      {"blocks.*.attn.core", ContextExchange{Axis::Cp, options.context_mode}},
+      {"blocks.*.attn.attn_drop", AttentionMask{Axis::Tp, Axis::Cp, options.context_mode}},
+      {"blocks.*.attn.proj", RowSplit{Axis::Tp}},
+      {"blocks.*.attn.proj_drop", TokenMask{}},
+      {"blocks.*.mlp.in", EnterSplit{Axis::Tp}},
+      {"blocks.*.mlp.fc1", ColumnSplit{Axis::Tp}},
+      {"blocks.*.mlp.hidden_drop", ColumnMask{Axis::Tp}},
+      {"blocks.*.mlp.fc2", RowSplit{Axis::Tp}},
+      {"blocks.*.mlp.drop", TokenMask{}},
+      {"tokens.out", GatherTokens{axes}},
+  };
+  if (vit.joint_qkv) {
+    rows.push_back({"blocks.*.attn.qkv", ColumnSplit{Axis::Tp, /*parts=*/3, vit.num_heads}});
+  } else {
+    for (const char* name : {"q", "k", "v"}) {
+      rows.push_back({cat("blocks.*.attn.", name), ColumnSplit{Axis::Tp, /*parts=*/1, vit.num_heads}});
+    }
+  }
+  return plan;
+}
+
+Plan vit_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
+                 const LayoutOptions& options) {
+  const int64_t patches = (shape.grid.at(0) / config.patch_size) * (shape.grid.at(1) / config.patch_size);
+  return vit_plan({.num_tokens = patches, .num_heads = config.num_heads, .joint_qkv = config.qkv == "joint"}, mesh, options);
+}
+
+}  // namespace welkin::parallel

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the vision transformer is split over tp and cp.
+#pragma once
+
+#include <cstdint>
+
+#include "parallel/plan.h"
+
+namespace welkin::parallel {
+
+struct LayoutOptions {
+  bool sequence_parallel = false;  // norms, dropout and residuals on tokens that are split over tp too
+  ContextMode context_mode = ContextMode::AllGather;
+};
+
+struct VitLayout {
+  int64_t num_tokens = 0;
+  int64_t num_heads = 0;
+  bool joint_qkv = false;
+};
+
+// The rows for this mesh. ConfigError before anything runs when heads or tokens do not divide, with the sizes that work.
+Plan vit_plan(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options);
+
+}  // namespace welkin::parallel

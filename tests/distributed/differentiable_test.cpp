@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of the differentiable collectives against central differences in float64. The function differentiated is one number
+// of all ranks: the sum over the ranks of what each makes of its output. A rank's gradient is the derivative of that number by
+// the rank's own input, so perturbing one element on one rank, with all ranks evaluating, must show it.
+#include "parallel/differentiable.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/sin.h>
+#include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "parallel/context_attention.h"
+#include "parallel/split.h"
+#include "rank_processes.h"
+
+namespace welkin::parallel {
+namespace {
+
+using OneTensor = std::function<at::Tensor(const at::Tensor&)>;
+
+at::Tensor numbers(int64_t seed, at::IntArrayRef shape) {
+  return at::sin(at::arange(c10::multiply_integers(shape), at::kDouble) * 1.7 + static_cast<double>(seed)).view(shape);
+}
+
+Group group_of_all(Connection& connection) {
+  return connection.make_group("world", Mesh("dp", {.dp_replicate = connection.world_size()}).group_of(connection.rank(), kDp));
+}
+
+// The scalar: outputs times weights. `weights_seed` differs between ranks where each uses the output in its own way, and is the
+// same where all do the same with the same output; then the number counts once, as a loss does.
+struct ScalarOf {
+  OneTensor function;
+  bool same_on_all = false;
+
+  at::Tensor own(const Group& all, const at::Tensor& x) const {
+    const at::Tensor out = function(x);
+    return (out * numbers(same_on_all ? 3 : 3 + 10 * all.place(), out.sizes())).sum();
+  }
+  double total(const Group& all, const at::Tensor& x) const {
+    const at::NoGradGuard no_grad;
+    const at::Tensor value = own(all, x);
+    return same_on_all ? value.item<double>() : all_reduce(all, value.view({1})).item<double>();
+  }
+};
+
+// Every rank perturbs in turn; all evaluate.
+at::Tensor numeric_gradient(const Group& all, const ScalarOf& scalar, const at::Tensor& x) {
+  constexpr double kStep = 1e-5;
+  at::Tensor gradient = at::zeros_like(x);
+  for (int64_t rank = 0; rank < all.size(); ++rank) {
+    int64_t elements = rank == all.place() ? x.numel() : 0;
+    at::Tensor count = at::full({1}, elements, at::kLong);
+    elements = all_reduce(all, count).item<int64_t>();
+    for (int64_t i = 0; i < elements; ++i) {
+      const auto value_at = [&](double step) {
+        const at::Tensor moved = x.detach().clone();
+        if (rank == all.place()) moved.view({-1})[i] += step;
+        return scalar.total(all, moved);
+      };
+      const double slope = (value_at(kStep) - value_at(-kStep)) / (2 * kStep);
+      if (rank == all.place()) gradient.view({-1})[i] = slope;
+    }
+  }
+  return gradient;
+}
+
+void expect_gradient(const char* name, const Group& all, const ScalarOf& scalar, const at::Tensor& input) {
+  const at::Tensor x = input.detach().clone().requires_grad_();
+  scalar.own(all, x).backward();
+  const at::Tensor numeric = numeric_gradient(all, scalar, input);
+  EXPECT_TRUE(at::allclose(x.grad(), numeric, 1e-6, 1e-7))
+      << name << " on place " << all.place() << ": off by " << (x.grad() - numeric).abs().max().item<double>();
+}
+
+const RankTest kPairs("differentiable_pairs", [](Connection& connection) {
+  const Group all = group_of_all(connection);
+  const int64_t place = all.place();
+  const int64_t tokens = 2 * all.size() + 1;
+  const Lengths lengths = balanced_split(tokens, all.size());
+  const int64_t own = lengths[static_cast<size_t>(place)];
+  const at::Tensor mine = numbers(place, {2, own, 3});
+  const at::Tensor same = numbers(7, {2, tokens, 3});
+  expect_gradient("gather_partial", all, {[&](const at::Tensor& x) { return gather_partial(all, x, 1, lengths); }}, mine);
+  expect_gradient("gather_from_group", all,
+                  {[&](const at::Tensor& x) { return gather_from_group(all, x, 1, lengths); }, /*same_on_all=*/true}, mine);
+  expect_gradient("scatter_sum", all, {[&](const at::Tensor& x) { return scatter_sum(all, x, 1, lengths); }},
+                  numbers(place, {2, tokens, 3}));
+  expect_gradient("reduce_from_group", all, {[&](const at::Tensor& x) { return reduce_from_group(all, x); }, true},
+                  numbers(place, {2, 3}));
+  const Lengths heads(static_cast<size_t>(all.size()), 1);
+  const AllToAll layout{.split_dim = 1, .split_lengths = heads, .join_dim = 2, .join_lengths = lengths};
+  expect_gradient("exchange", all, {[&](const at::Tensor& x) { return exchange(all, x, layout); }},
+                  numbers(place, {1, all.size(), own, 2}));
+
+  // A replicated input: the derivative by the one value that all hold, which is the sum of the ranks' derivatives.
+  const at::Tensor x = same.clone().requires_grad_();
+  const at::Tensor weight = numbers(20 + place, {2, tokens, 3});
+  (copy_to_group(all, x) * weight).sum().backward();
+  EXPECT_TRUE(at::allclose(x.grad(), all_reduce(all, weight)));
+  const at::Tensor y = same.clone().requires_grad_();
+  const at::Tensor whole_weight = numbers(30, {2, tokens, 3});
+  const int64_t offset = split_offset(lengths, place);
+  (split_to_group(all, y, 1, lengths) * whole_weight.narrow(1, offset, own)).sum().backward();
+  EXPECT_TRUE(at::allclose(y.grad(), whole_weight));
+});
+
+// q, k, v stacked (3, B, H, tokens, D): one process against each way of splitting the tokens.
+const RankTest kContext("context_attention", [](Connection& connection) {
+  const Group all = group_of_all(connection);
+  const int64_t tokens = 3 * all.size() + 1;
+  const Lengths lengths = balanced_split(tokens, all.size());
+  const int64_t offset = split_offset(lengths, all.place());
+  const int64_t own = lengths[static_cast<size_t>(all.place())];
+  const model::Body attention = [](model::Tensors in) {
+    return model::Tensors{at::scaled_dot_product_attention(in.at(0), in.at(1), in.at(2))};
+  };
+  for (const at::ScalarType dtype : {at::kDouble, at::kFloat, at::kBFloat16}) {
+    const double tolerance = dtype == at::kDouble ? 1e-12 : dtype == at::kFloat ? 1e-5 : 4e-2;
+    const at::Tensor whole = numbers(1, {3, 2, 2 * all.size(), tokens, 4}).mul(2).to(dtype).requires_grad_();
+    const at::Tensor weight = numbers(5, {2, 2 * all.size(), tokens, 4}).to(dtype);
+    const at::Tensor wanted = attention({whole[0], whole[1], whole[2]}).at(0);
+    (wanted * weight).sum().backward();
+    for (const ContextMode mode : {ContextMode::AllGather, ContextMode::Ring, ContextMode::AllToAll}) {
+      const at::Tensor part = whole.detach().narrow(3, offset, own).contiguous().requires_grad_();
+      const model::Tensors qkv{part[0], part[1], part[2]};
+      const at::Tensor out = mode == ContextMode::Ring        ? ring_attention(all, lengths, part[0], part[1], part[2])
+                             : mode == ContextMode::AllGather ? gathered_attention(all, lengths, qkv, attention).at(0)
+                                                              : exchanged_attention(all, lengths, qkv, attention).at(0);
+      EXPECT_TRUE(at::allclose(out, wanted.narrow(2, offset, own), tolerance, tolerance)) << context_mode_name(mode) << dtype;
+      (out * weight.narrow(2, offset, own)).sum().backward();
+      EXPECT_TRUE(at::allclose(part.grad(), whole.grad().narrow(3, offset, own), tolerance, tolerance))
+          << context_mode_name(mode) << dtype;
+    }
+  }
+});
+
+TEST(Differentiable, GradientsOnTwoRanks) { run_on_ranks("differentiable_pairs", 2); }
+TEST(Differentiable, GradientsOnThreeRanks) { run_on_ranks("differentiable_pairs", 3); }
+TEST(ContextAttention, EqualsOneProcessOnTwoRanks) { run_on_ranks("context_attention", 2); }
+TEST(ContextAttention, EqualsOneProcessOnThreeRanks) { run_on_ranks("context_attention", 3); }
+
+}  // namespace
+}  // namespace welkin::parallel
