@@ -37,6 +37,7 @@ config::KnownNames Registries::known_names() const {
 void add_builtins(Registries& registries) {
   model::add_builtin_models(registries.models);
   for (const char* name : {"era5", "nbody"}) registries.datasets.add(name, data::open_dataset);
+  registries.plans.add("vit", parallel::vit_plan_of);
   add_losses(registries.losses);
   add_schedules(registries.schedules);
   add_optimizers(registries.optimizers);

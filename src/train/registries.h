@@ -11,6 +11,7 @@
 #include "data/dataset.h"
 #include "data/open.h"
 #include "model/registry.h"
+#include "parallel/plans/plans.h"
 #include "train/loss.h"
 #include "train/named_factories.h"
 #include "train/optimizer.h"
@@ -26,6 +27,8 @@ struct Registries {
   NamedFactories<LossFactory> losses{"loss"};
   NamedFactories<ScheduleFactory> schedules{"schedule"};
   NamedFactories<OptimizerFactory> optimizers{"optimizer"};
+
+  NamedFactories<parallel::PlanFactory> plans{"plan of model"};  // by the model's name: how tp and cp split it
 
   // What config::resolve checks `model`, `dataset`, ... against.
   config::KnownNames known_names() const;

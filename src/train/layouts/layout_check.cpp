@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/layouts/layout_check.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "core/stopwatch.h"
+#include "core/text.h"
+#include "model/initial.h"
+#include "parallel/collectives.h"
+#include "parallel/mesh_groups.h"
+#include "parallel/shards.h"
+#include "parallel/shared_gradients.h"
+#include "train/loss.h"
+
+namespace welkin::train {
+namespace {
+
+constexpr uint64_t kSeed = 11;
+constexpr int64_t kBatch = 8;  // samples of a step over all ranks
+constexpr int64_t kSteps = 3;
+constexpr double kRate = 0.05;
+constexpr double kClipNorm = 0.5;  // below the norms that occur: clipping acts
+// Reordered sums of at most some thousand float64 terms, through two layers and three steps.
+constexpr double kBound = 1e-9;
+
+// 35 tokens with patches of 4 points: no size from 2 to 8 but 5 and 7 divides them.
+model::ModelShape problem_shape() { return {.in_channels = 3, .out_channels = 2, .grid = {20, 28}}; }
+
+config::ModelConfig problem_config(const LayoutCase& c) {
+  config::ModelConfig config;
+  config.embed_dim = 32;
+  config.depth = 2;
+  config.patch_size = 4;
+  config.num_heads = 8;
+  config.mlp_ratio = 2.0;
+  config.dropout = c.dropout;
+  config.qkv = c.joint_qkv ? "joint" : "separate";
+  return config;
+}
+
+at::Tensor values_of(const std::string& name, at::IntArrayRef shape, double deviation = 1.0) {
+  at::Tensor values = at::empty(shape, at::kFloat);
+  model::fill_normal(values, kSeed, name, deviation);
+  return values.to(at::kDouble);
+}
+
+// Every parameter is random: zeros and ones would hide errors in biases and norms.
+model::ModelPtr make_model(const LayoutSubject& subject, const LayoutCase& c) {
+  model::ModelPtr model = subject.build(problem_config(c), problem_shape());
+  model->to(at::kDouble);
+  for (const auto& parameter : model->named_parameters()) {
+    const bool is_norm_weight = parameter.key().find("norm") != std::string::npos && parameter.key().ends_with("weight");
+    parameter->set_data(values_of(parameter.key(), parameter->sizes(), 0.2).add(is_norm_weight ? 1.0 : 0.0));
+  }
+  return model;
+}
+
+// What one rank has after training: first the whole-sample values, then its parameters.
+struct LayoutRun {
+  std::vector<double> losses;
+  at::Tensor output, input_gradient;  // of this rank's samples in the first step
+  std::vector<at::Tensor> gradients;  // of the first step, complete, by row
+  std::vector<at::Tensor> weights;    // after the last step, by row
+  parallel::ParamTable table;
+};
+
+class LayoutTraining {
+ public:
+  LayoutTraining(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups)
+      : case_(c), groups_(groups), model_(make_model(subject, c)) {
+    run_.table = parallel::ParamTable::of(*model_);
+    apply_plan(subject.plan(problem_config(c), problem_shape(), groups.mesh(), c.options), *model_, run_.table, groups);
+    model_->train();
+  }
+
+  LayoutRun run() {
+    for (int64_t step = 0; step < kSteps; ++step) train_step(step);
+    for (const parallel::ParamRow& row : run_.table.rows()) run_.weights.push_back(row.local.detach().clone());
+    return std::move(run_);
+  }
+
+ private:
+  const parallel::Group& dp() const { return groups_.along(parallel::kDp); }
+
+  void train_step(int64_t step) {
+    const int64_t local = kBatch / dp().size();
+    const int64_t first = dp().place() * local;
+    const model::ModelShape shape = problem_shape();
+    at::Tensor input = values_of(cat("input", step), {kBatch, shape.in_channels, shape.grid[0], shape.grid[1]});
+    const at::Tensor target = values_of(cat("target", step), {kBatch, shape.out_channels, shape.grid[0], shape.grid[1]});
+    input = input.narrow(0, first, local).contiguous().requires_grad_();
+    const at::Tensor samples = at::arange(first, first + local, at::kLong) + step * kBatch;
+    at::Tensor loss = at::zeros({}, at::kDouble);
+    std::vector<at::Tensor> outputs;
+    const int64_t num_micro = std::min(case_.num_micro, local);
+    for (int64_t micro = 0; micro < num_micro; ++micro) {
+      const int64_t begin = micro * local / num_micro;
+      const int64_t count = (micro + 1) * local / num_micro - begin;
+      const at::Tensor output =
+          model_->forward(input.narrow(0, begin, count),
+                          {.seed = kSeed, .step = at::full({}, step, at::kLong), .sample = samples.narrow(0, begin, count)});
+      const at::Tensor part =
+          loss_->per_sample(output, target.narrow(0, first + begin, count)).sum() / static_cast<double>(kBatch);
+      part.backward();
+      loss += part.detach();
+      outputs.push_back(output.detach());
+    }
+    finish_step(step, loss);
+    if (step == 0) {
+      run_.output = at::cat(outputs);
+      run_.input_gradient = input.grad();
+    }
+  }
+
+  // Over dp every gradient and the loss are sums; then what tp and cp owe, clipping and a plain step, which hides no scale.
+  void finish_step(int64_t step, const at::Tensor& loss) {
+    const at::NoGradGuard no_grad;
+    run_.losses.push_back(all_reduce(dp(), loss).item<double>());
+    std::vector<at::Tensor> gradients;
+    sum_gradients(run_.table, dp());
+    for (const parallel::ParamRow& row : run_.table.rows()) gradients.push_back(row.gradient());
+    reduce_shared_gradients(run_.table, groups_);
+    if (step == 0) {
+      for (const at::Tensor& gradient : gradients) run_.gradients.push_back(gradient.clone());
+    }
+    const double norm = global_square_norm(run_.table, gradients, groups_).sqrt().item<double>();
+    const double rate = kRate * std::min(1.0, kClipNorm / norm);
+    for (const parallel::ParamRow& row : run_.table.rows()) {
+      row.local.detach().sub_(row.gradient(), rate);
+      row.local.mutable_grad() = at::Tensor();
+    }
+  }
+
+  LayoutCase case_;
+  const parallel::MeshGroups& groups_;
+  model::ModelPtr model_;
+  LossPtr loss_ = relative_l2();
+  LayoutRun run_;
+};
+
+double relative_error(const at::Tensor& value, const at::Tensor& wanted, double scale) {
+  return (value - wanted).abs().max().item<double>() / scale;
+}
+
+double magnitude(const at::Tensor& values) { return values.abs().max().item<double>(); }
+
+// The part of a serial tensor that a row holds on this rank.
+at::Tensor local_part(const at::Tensor& whole, const parallel::ParamRow& row, const parallel::MeshGroups& groups) {
+  at::Tensor part = whole;
+  for (const parallel::Axis axis : {parallel::Axis::Tp, parallel::Axis::Cp}) {
+    const parallel::Placement& placement = row.placements[axis];
+    if (!placement.sharded()) continue;
+    const parallel::Group& group = groups.along(axis);
+    part = parallel::shard_of(part, {placement.dim(), placement.parts()}, group.place(), group.size());
+  }
+  return part;
+}
+
+struct NamedError {
+  std::string name;
+  double error;
+};
+
+std::vector<NamedError> errors_of(const LayoutRun& run, const LayoutRun& alone, const parallel::MeshGroups& groups) {
+  std::vector<NamedError> errors;
+  for (size_t step = 0; step < alone.losses.size(); ++step) {
+    errors.push_back({cat("loss of step ", step), std::abs(run.losses[step] / alone.losses[step] - 1)});
+  }
+  const parallel::Group& dp = groups.along(parallel::kDp);
+  const int64_t local = kBatch / dp.size();
+  const auto compare_samples = [&](const char* name, const at::Tensor& value, const at::Tensor& whole) {
+    errors.push_back({name, relative_error(value, whole.narrow(0, dp.place() * local, local), magnitude(whole))});
+  };
+  compare_samples("output", run.output, alone.output);
+  compare_samples("input gradient", run.input_gradient, alone.input_gradient);
+  // A key's bias has no influence: its gradient is rounding noise, judged on the scale of the others.
+  double largest = 0;
+  for (const at::Tensor& gradient : alone.gradients) largest = std::max(largest, magnitude(gradient));
+  for (size_t i = 0; i < run.table.rows().size(); ++i) {
+    const parallel::ParamRow& row = run.table.rows()[i];
+    const double scale = std::max(magnitude(alone.gradients[i]), 1e-4 * largest);
+    errors.push_back(
+        {cat("gradient of ", row.name), relative_error(run.gradients[i], local_part(alone.gradients[i], row, groups), scale)});
+    errors.push_back({cat("trained ", row.name),
+                      relative_error(run.weights[i], local_part(alone.weights[i], row, groups), magnitude(alone.weights[i]))});
+  }
+  return errors;
+}
+
+// The largest over all ranks, tensor by tensor; a NaN anywhere counts as infinite.
+void worst_over_ranks(const parallel::Group& world, std::vector<NamedError>& errors) {
+  at::Tensor values = at::empty({static_cast<int64_t>(errors.size())}, at::kDouble);
+  for (size_t i = 0; i < errors.size(); ++i) {
+    values[static_cast<int64_t>(i)] = std::isfinite(errors[i].error) ? errors[i].error : 1e300;
+  }
+  values = all_reduce(world, values, parallel::Reduction::Max);
+  for (size_t i = 0; i < errors.size(); ++i) errors[i].error = values[static_cast<int64_t>(i)].item<double>();
+}
+
+}  // namespace
+
+bool LayoutReport::passed() const { return num_tensors > 0 && worst <= kBound; }
+
+std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const LayoutRanks& ranks,
+                                        const std::vector<LayoutCase>& cases,
+                                        const std::function<void(const LayoutReport&)>& report) {
+  std::vector<LayoutReport> reports;
+  std::map<std::string, LayoutRun> alone;
+  std::map<std::string, parallel::MeshGroups> meshes;
+  for (const LayoutCase& c : cases) {
+    const Stopwatch watch;
+    LayoutCase serial{
+        .sizes = {}, .order = "tp-cp-dp", .options = {}, .joint_qkv = c.joint_qkv, .num_micro = 1, .dropout = c.dropout};
+    const std::string problem_name = serial.text();
+    if (!alone.contains(problem_name)) {
+      const parallel::MeshGroups one;
+      alone.emplace(problem_name, LayoutTraining(subject, serial, one).run());
+    }
+    const parallel::Mesh mesh(c.order, c.sizes);
+    const std::string mesh_name = cat(c.order, " ", c.sizes.dp_replicate, " ", c.sizes.tp, " ", c.sizes.cp);
+    if (!meshes.contains(mesh_name)) meshes.emplace(mesh_name, parallel::MeshGroups(ranks.make_group, ranks.rank, mesh));
+    const parallel::MeshGroups& groups = meshes.at(mesh_name);
+    std::vector<NamedError> errors = errors_of(LayoutTraining(subject, c, groups).run(), alone.at(problem_name), groups);
+    worst_over_ranks(groups.along(parallel::kDp | parallel::Axis::Tp | parallel::Axis::Cp), errors);
+    LayoutReport result{
+        .layout = c, .worst = 0, .worst_name = {}, .num_tensors = static_cast<int64_t>(errors.size()), .seconds = 0};
+    for (const NamedError& error : errors) {
+      if (error.error <= result.worst) continue;
+      result.worst = error.error;
+      result.worst_name = error.name;
+    }
+    result.seconds = watch.seconds();
+    reports.push_back(result);
+    if (report) report(result);
+  }
+  return reports;
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every mesh of 2, 3 and 4 ranks against one process, in float64; and that the comparison sees an error.
+#include <ATen/core/grad_mode.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "parallel/shared_gradients.h"
+#include "rank_processes.h"
+#include "train/layouts/layout_check.h"
+
+namespace welkin::train {
+namespace {
+
+const parallel::RankTest kSomeLayouts("some_layouts", [](parallel::Connection& connection) {
+  const auto cases = layout_cases(connection.world_size(), LayoutChoice::Some);
+  ASSERT_FALSE(cases.empty());
+  model::Registry models;
+  model::add_builtin_models(models);
+  const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
+                            return connection.make_group(name, std::move(members));
+                          }};
+  for (const LayoutReport& report : check_layouts({models.at("vit").build, parallel::vit_plan_of}, ranks, cases, {})) {
+    EXPECT_TRUE(report.passed()) << report.layout.text() << ": " << report.worst_name << " is off by " << report.worst;
+  }
+});
+
+// The tutorial's defect: the final norm works on a part of the tokens, and its gradient is not summed.
+const parallel::RankTest kForgottenSum("forgotten_sum", [](parallel::Connection& connection) {
+  model::Registry models;
+  model::add_builtin_models(models);
+  const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
+                            return connection.make_group(name, std::move(members));
+                          }};
+  const auto forgetful = [](const config::ModelConfig& config, const model::ModelShape& shape, const parallel::Mesh& mesh,
+                            const parallel::LayoutOptions& options) {
+    parallel::Plan plan = parallel::vit_plan_of(config, shape, mesh, options);
+    plan.rows.push_back({"norm.weight", parallel::WholeTokens{}});
+    return plan;
+  };
+  LayoutCase split_tokens;
+  split_tokens.sizes.cp = 2;
+  const auto reports = check_layouts({models.at("vit").build, forgetful}, ranks, {split_tokens}, {});
+  ASSERT_EQ(reports.size(), 1U);
+  EXPECT_FALSE(reports[0].passed());
+  EXPECT_EQ(reports[0].worst_name, "gradient of norm.weight");
+});
+
+// A replica that drifts is named with its rank, on every rank.
+const parallel::RankTest kDriftingReplica("drifting_replica", [](parallel::Connection& connection) {
+  model::Registry models;
+  model::add_builtin_models(models);
+  config::ModelConfig config;
+  config.embed_dim = 16;
+  config.depth = 1;
+  config.patch_size = 4;
+  config.num_heads = 2;
+  const model::ModelShape shape{.in_channels = 1, .out_channels = 1, .grid = {8, 8}};
+  const model::ModelPtr vit = models.at("vit").build(config, shape);
+  vit->initialise(1);
+  parallel::ParamTable table = parallel::ParamTable::of(*vit);
+  const auto make = [&](const std::string& name, parallel::GroupMembers members) {
+    return connection.make_group(name, std::move(members));
+  };
+  const parallel::MeshGroups groups(make, connection.rank(), parallel::Mesh("tp-dp", {.dp_replicate = 2, .tp = 2}));
+  parallel::apply_plan(parallel::vit_plan_of(config, shape, groups.mesh(), {}), *vit, table, groups);
+  parallel::check_replicas(table, groups, "at the start");
+  const auto drifted = [&](const char* name, int64_t rank) -> std::string {
+    const at::NoGradGuard no_grad;
+    if (connection.rank() == rank) table.at(name).local.view({-1})[3] += 1e-6;
+    try {
+      parallel::check_replicas(table, groups, "at step 7");
+    } catch (const CommError& error) {
+      return error.what();
+    }
+    return "no CommError";
+  };
+  // A shard is held by the ranks of the other dp place: 1 and 3.
+  const std::string split = drifted("blocks.0.mlp.fc1.weight", 3);
+  EXPECT_THAT(split,
+              testing::HasSubstr(connection.rank() % 2 == 1 ? "differ at step 7: parameter=blocks.0.mlp.fc1.weight, ranks=[3]"
+                                                            : "replicas differ on other ranks at step 7"));
+  // Earlier in the table, and held by all.
+  EXPECT_THAT(drifted("pos_embed", 2),
+              testing::HasSubstr("replicas of a parameter differ at step 7: parameter=pos_embed, ranks=[2]"));
+});
+
+TEST(Layouts, AForgottenSumIsFound) { parallel::run_on_ranks("forgotten_sum", 2); }
+TEST(Replicas, TheOneThatDriftsIsNamed) { parallel::run_on_ranks("drifting_replica", 4); }
+TEST(Layouts, EqualOneProcessOnTwoRanks) { parallel::run_on_ranks("some_layouts", 2); }
+TEST(Layouts, EqualOneProcessOnFourRanks) { parallel::run_on_ranks("some_layouts", 4); }
+
+TEST(LayoutCases, CoverEveryMeshAndAllPairs) {
+  EXPECT_GE(layout_cases(4, LayoutChoice::Some).size(), 6U);
+  const auto pairs = layout_cases(4, LayoutChoice::Pairs);
+  const auto all = layout_cases(4, LayoutChoice::All);
+  EXPECT_GT(all.size(), pairs.size());
+  bool ring_with_sequence_parallel = false;
+  for (const LayoutCase& c : pairs) {
+    EXPECT_EQ(c.sizes.dp_replicate * c.sizes.tp * c.sizes.cp, 4) << c.text();
+    ring_with_sequence_parallel |= c.options.sequence_parallel && c.options.context_mode == parallel::ContextMode::Ring;
+  }
+  EXPECT_TRUE(ring_with_sequence_parallel);
+}
+
+}  // namespace
+}  // namespace welkin::train
