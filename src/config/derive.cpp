@@ -63,23 +63,6 @@ void derive_optimization(Draft& draft) {
   }
 }
 
-// --compat asks for a tutorial's old rules; a schedule or an augmentation that is given besides stays.
-void derive_compat(Draft& draft) {
-  RunConfig& config = draft.config;
-  std::string& schedule = config.schedule.schedule;
-  if (schedule.empty()) schedule = "cosine";
-  if (config.loop.compat.empty()) return;
-  const bool is_unet = config.loop.compat == "sc21" || config.loop.compat == "sc22";
-  if (schedule == "cosine" && draft.origin("schedule.schedule").layer != Layer::Flag) {
-    schedule = is_unet ? "unet_tutorial" : "vit_tutorial";
-    draft.derived("schedule.schedule", cat("compat ", config.loop.compat));
-  }
-  if (is_unet && !draft.has("data.augment")) {
-    config.data.augment = "tutorial";
-    draft.derived("data.augment", cat("compat ", config.loop.compat));
-  }
-}
-
 void derive_folder_rule(Draft& draft) {
   const ParallelConfig& parallel = draft.config.parallel;
   if (draft.config.output.folder_rule != "auto") return;
@@ -98,7 +81,8 @@ void derive_defaults(Draft& draft) {
   derive_dataset(draft);
   derive_loader(draft);
   derive_optimization(draft);
-  derive_compat(draft);
+  derive_rules(draft);
+  derive_backend(draft);
   derive_folder_rule(draft);
 }
 

@@ -14,6 +14,10 @@ void derive(Draft& draft, int64_t world_size);
 
 // model, dataset, qkv, loss, betas, schedule, data_loader_config, folder_rule, where they are not given.
 void derive_defaults(Draft& draft);
+// --compat: that tutorial's schedule, augmentation and rules, except for those that are given. Without it: schedule cosine.
+void derive_rules(Draft& draft);
+// What `deterministic` asks of cuDNN; a problem where a given key contradicts it.
+void derive_backend(Draft& draft);
 // lr and start_lr, tensor_parallel and row_parallel_size, amp_mode and enable_amp, num_epochs and num_iters: the one given later
 // holds for both.
 void settle_synonyms(Draft& draft);

@@ -16,7 +16,8 @@ std::vector<Key> all_rows() {
                             .field = &member<&RunConfig::tutorial>,
                             .summary = "the tutorial whose rules hold; inferred from the keys of its files",
                             .choices = "none|sc21|sc22|sc23|dl4sci25"}};
-  for (const auto& more : {model_keys(), data_keys(), optimization_keys(), parallel_keys(), loop_keys()}) {
+  for (const auto& more :
+       {model_keys(), data_keys(), optimization_keys(), rule_keys(), backend_keys(), parallel_keys(), loop_keys()}) {
     rows.insert(rows.end(), more.begin(), more.end());
   }
   return rows;

@@ -66,6 +66,7 @@ struct Key {
   bool is_flag = false;             // also --flat
   TutorialBits flag_tutorials = 0;  // whose programs take that flag; 0 = a flag of ours
   bool free = false;                // may differ between two runs of one folder (same_run.h)
+  bool pinned = false;              // must not even differ when a run is resumed (same_run.h)
   std::string_view root = "";       // a path: "data" or "logs", whose prefix is rebound
 };
 
@@ -93,6 +94,8 @@ std::string_view component_of(const Key& key);
 std::vector<Key> model_keys();
 std::vector<Key> data_keys();
 std::vector<Key> optimization_keys();
+std::vector<Key> rule_keys();
+std::vector<Key> backend_keys();
 std::vector<Key> parallel_keys();
 std::vector<Key> loop_keys();
 

@@ -93,9 +93,9 @@ std::vector<Key> box_keys() {
       {.flat = "augment",
        .path = "data.augment",
        .field = kData<&D::augment>,
-       .summary = "orientations drawn in training: none, 24 rotations, octahedral (48 with reflections), the tutorials' 24 with "
-                  "8 reflections",
-       .choices = "none|rotations|octahedral|tutorial",
+       .summary = "orientations drawn in training: none, 4 flips of the last two axes, 24 rotations, octahedral (48 with "
+                  "reflections), the tutorials' 24 with 8 reflections",
+       .choices = "none|flips|rotations|octahedral|tutorial",
        .scope = Scope::Boxes},
       {.flat = "vector_channels_in",
        .path = "data.vector_channels_in",

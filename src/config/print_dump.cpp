@@ -85,6 +85,18 @@ class Dump {
     }
   }
 
+  // Whose rules hold, where they are not ours: what the numbers below it are to be read by.
+  void add_rules() {
+    const RunConfig defaults;
+    const bool compat = !resolved_.config.loop.compat.empty();
+    for (const Key& key : schema()) {
+      const bool chosen_by_compat = key.path == "data.augment" || key.path == "schedule.schedule";
+      const bool is_rule = key.pinned || key.path == "loop.deterministic" || (compat && chosen_by_compat);
+      if (!is_rule || value_text(resolved_.config, key) == value_text(defaults, key)) continue;
+      add(last_part(key.path), python_text(resolved_.config, key));
+    }
+  }
+
   std::vector<std::string> take() { return std::move(lines_); }
 
  private:
@@ -107,6 +119,7 @@ std::vector<std::string> dump_lines(const Resolved& resolved) {
   dump.add_precision();
   dump.add_switches();
   dump.add_parallel();
+  dump.add_rules();
   return dump.take();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/resolve.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -73,7 +74,30 @@ bool sets_model(const CommandLine& command_line) {
   return false;
 }
 
+std::string only_preset(const YamlDocument& document) {
+  const auto presets = preset_names(document);
+  if (presets.size() == 1) return presets.front();
+  throw ConfigError("config", cat(document.name, ": a saved configuration holds one preset: found=", presets.size()),
+                    "Use the file as it was saved");
+}
+
+// What the environment decides over a flag is said: nothing of what the user typed is dropped silently.
+void note_overruled(Resolved& resolved, const std::vector<Setting>& typed, const std::vector<Setting>& environment) {
+  for (const Setting& winner : environment) {
+    for (const Setting& loser : typed) {
+      if (find_key(loser.key) != find_key(winner.key) || loser.text == winner.text) continue;
+      resolved.notes.push_back(cat(loser.flag, " ", loser.text, " has no effect: the environment has ", winner.flag));
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<Setting> environment_settings(const std::function<const char*(const char*)>& variable) {
+  const char* tf32 = variable("NVIDIA_TF32_OVERRIDE");
+  if (tf32 == nullptr || std::string_view(tf32) != "0") return {};
+  return {{.key = "backend.tf32", .text = "off", .flag = "NVIDIA_TF32_OVERRIDE=0"}};
+}
 
 Resolved resolve(const CommandLine& command_line, int64_t world_size, const KnownNames& known) {
   const std::optional<std::string> path = configuration_file(command_line);
@@ -84,26 +108,33 @@ Resolved resolve(const CommandLine& command_line, int64_t world_size, const Know
   }
   std::optional<YamlDocument> document;
   if (path) document = read_configuration(*path);
+  const auto environment = environment_settings([](const char* name) { return std::getenv(name); });
+  std::vector<Setting> settings = command_line.settings;
+  settings.insert(settings.end(), environment.begin(), environment.end());
   Resolved resolved = resolve_document(document, {.tutorial = command_line.tutorial,
                                                   .preset = command_line.config,
-                                                  .settings = command_line.settings,
+                                                  .settings = settings,
                                                   .world_size = world_size,
                                                   .known = known});
+  note_overruled(resolved, command_line.settings, environment);
   if (path) resolved.config.yaml_config = std::filesystem::absolute(*path).lexically_normal().string();
   return resolved;
 }
 
 RunConfig from_yaml(std::string_view text, const std::string& name, int64_t world_size) {
   const YamlDocument document = parse_yaml(text, name);
-  const auto presets = preset_names(document);
-  if (presets.size() != 1) {
-    throw ConfigError("config", cat(name, ": a saved configuration holds one preset: found=", presets.size()),
-                      "Use the file as it was saved");
-  }
   return resolve_document(
              document,
-             {.tutorial = Tutorial::None, .preset = presets.front(), .settings = {}, .world_size = world_size, .known = {}})
+             {.tutorial = Tutorial::None, .preset = only_preset(document), .settings = {}, .world_size = world_size, .known = {}})
       .config;
+}
+
+RunConfig saved_values(std::string_view text, const std::string& name) {
+  const YamlDocument document = parse_yaml(text, name);
+  Draft draft;
+  apply_file(draft, document, only_preset(document));
+  draft.problems.throw_if_any();
+  return draft.config;
 }
 
 }  // namespace welkin::config

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -37,6 +38,10 @@ struct Resolved {
   std::vector<std::string> presets;       // of the file, in its order
 };
 
+// What the environment decides, with the name of the variable that says so: NVIDIA_TF32_OVERRIDE=0 turns TF32 off in NVIDIA's
+// libraries whatever the program asks for. `variable` is getenv. Ranks above the command line.
+std::vector<Setting> environment_settings(const std::function<const char*(const char*)>& variable);
+
 // Reads the file of --yaml_config (or the default of --tutorial), applies the preset and the flags, fills in what depends on
 // other values, and validates. `world_size` is the number of ranks of the run. Opens nothing but the YAML file. Throws
 // ConfigError.
@@ -45,5 +50,8 @@ Resolved resolve(const CommandLine& command_line, int64_t world_size, const Know
 // A configuration that yaml() printed (saved in run folders and checkpoints). `name` stands for the file in messages. Throws
 // ConfigError.
 RunConfig from_yaml(std::string_view text, const std::string& name, int64_t world_size);
+
+// The values alone of such a configuration: nothing is derived or checked, whatever the number of processes.
+RunConfig saved_values(std::string_view text, const std::string& name);
 
 }  // namespace welkin::config

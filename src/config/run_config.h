@@ -67,8 +67,8 @@ struct DataConfig {
   std::string train_path, val_path;             // HDF5 with datasets Nbody (C, L, L, L) and Hydro (C', L, L, L)
   std::string train_path_npy_data, train_path_npy_label, val_path_npy_data, val_path_npy_label;  // npy, (L, L, L, C)
   std::optional<std::string> use_cache;  // folder that replaces the folder part of train_path and val_path; resolve() has done so
-  std::string augment =
-      "rotations";  // (ours) none, rotations (24 proper), octahedral (48 with reflections), tutorial (its 24 with 8 reflections)
+  std::string augment = "rotations";  // (ours) none, flips (4), rotations (24 proper), octahedral (48 with reflections), tutorial
+                                      // (its 24 with 8 reflections)
   std::vector<int64_t>
       vector_channels_in;  // (ours) flat triples of input channels that are vector components along axes 0, 1, 2 of the box
   std::vector<int64_t> vector_channels_out;  // (ours) the same for the output
@@ -128,6 +128,32 @@ struct PrecisionConfig {
   bool operator==(const PrecisionConfig&) const = default;
 };
 
+// (ours) How samples are chosen and steps counted: the corrected rules, or a tutorial's old ones, each on its own. --compat sets
+// them together, with schedule and augment; docs/defects.md says what each old one does.
+struct RuleConfig {
+  std::string crop_rule = "inclusive";  // inclusive: starts 0 ... L - s; exclusive: the last start is never drawn
+  std::string pair_rule = "each_file";  // each_file: every pair of every year once; first_file: the first year's length
+  std::string validation_rule =
+      "every_sample";                     // every_sample; drawn: new random crops each time; full_batches: the rest is dropped
+  std::string shard_rule = "exact";       // exact; padded: samples repeat to a multiple of the ranks; truncated: they are cut
+  std::string length_rule = "exact";      // exact: num_iters steps; whole_epochs: num_iters // steps of an epoch epochs
+  std::string rate_rule = "updates";      // the schedule counts updates, or iterations (skipped updates too)
+  std::string first_batch_rule = "kept";  // kept; consumed: the initial loss takes the first batch out of the first epoch
+
+  bool operator==(const RuleConfig&) const = default;
+};
+
+// (ours) Process-wide settings of torch and of the libraries below it.
+struct BackendConfig {
+  std::string tf32 = "on";           // on, off: TF32 in cuBLAS and cuDNN for fp32 products; NVIDIA_TF32_OVERRIDE=0 turns it off
+  bool cudnn_enabled = true;         // cuDNN, or torch's own kernels
+  bool cudnn_benchmark = true;       // cuDNN measures its algorithms for each shape; off where `deterministic`
+  bool cudnn_deterministic = false;  // only algorithms of cuDNN that repeat bit for bit; on where `deterministic`
+  double memory_limit_gib = 0.0;     // cap of the tensors' memory in the process (CPU); 0 = none
+
+  bool operator==(const BackendConfig&) const = default;
+};
+
 // The tutorials' speed switches. Hints: docs/switches.md says what each means on this machine.
 struct SwitchConfig {
   bool enable_jit = false, enable_apex = false, enable_fused = false, enable_benchy = false, enable_manual_profiling = false;
@@ -164,7 +190,7 @@ struct LoopConfig {
   bool resume = false;                      // (ours) continue from the newest good checkpoint of the run folder
   NonFiniteAction on_nonfinite =
       NonFiniteAction::Stop;  // (ours) what a NaN or Inf in loss or gradient does (fp16 overflow is not one)
-  std::string compat;  // (ours) sc21, sc22, sc23, dl4sci25: that tutorial's old schedule, validation, crop and rotation rules
+  std::string compat;  // (ours) sc21, sc22, sc23, dl4sci25: that tutorial's old schedule, augmentation and rules (RuleConfig)
   std::string device = "auto";  // (ours) auto, cpu, cuda
   int64_t threads = 0;          // (ours) intra-op threads; 0 = cores of this process
 
@@ -192,6 +218,8 @@ struct RunConfig {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   PrecisionConfig precision;
+  RuleConfig rules;
+  BackendConfig backend;
   SwitchConfig switches;
   ParallelConfig parallel;
   LoopConfig loop;

@@ -25,17 +25,28 @@ bool same_options(const RunConfig& a, const RunConfig& b, std::vector<std::strin
   return false;
 }
 
-}  // namespace
-
-bool same_run(const RunConfig& a, const RunConfig& b, std::string* difference) {
-  constexpr size_t kShown = 4;
+// Why a and b are not the same as far as the rows go that `counts` picks.
+template <typename Predicate>
+std::vector<std::string> differences_in(const RunConfig& a, const RunConfig& b, Predicate counts) {
   std::vector<std::string> differences;
   for (const Key& key : schema()) {
-    if (key.free || (!has_effect(key, a) && !has_effect(key, b))) continue;
+    if (!counts(key) || (!has_effect(key, a) && !has_effect(key, b))) continue;
     const std::string one = comparable(a, key);
     const std::string other = comparable(b, key);
     if (one != other) differences.push_back(cat(key.flat, "=", one, " and ", other));
   }
+  return differences;
+}
+
+}  // namespace
+
+std::string pinned_difference(const RunConfig& a, const RunConfig& b) {
+  return join(differences_in(a, b, [](const Key& key) { return key.pinned; }), ", ");
+}
+
+bool same_run(const RunConfig& a, const RunConfig& b, std::string* difference) {
+  constexpr size_t kShown = 4;
+  std::vector<std::string> differences = differences_in(a, b, [](const Key& key) { return !key.free; });
   same_options(a, b, differences);
   if (differences.size() > kShown) {
     const size_t more = differences.size() - kShown;

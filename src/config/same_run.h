@@ -13,4 +13,8 @@ namespace welkin::config {
 // first keys with both values.
 bool same_run(const RunConfig& a, const RunConfig& b, std::string* difference);
 
+// The keys that even a resumed run may not change, with both values: --compat and its rules, by which a position means other
+// samples. Empty when all agree.
+std::string pinned_difference(const RunConfig& a, const RunConfig& b);
+
 }  // namespace welkin::config

@@ -93,6 +93,22 @@ std::vector<std::string> switch_notes(const RunConfig& config, DeviceKind device
   return notes;
 }
 
+std::string backend_note(const Resolved& resolved, DeviceKind device) {
+  const auto with_origin = [&](const char* path) {
+    const Key& key = key_at(path);
+    const std::string text = value_text(resolved.config, key);
+    const auto origin = resolved.origins.find(path);
+    return cat(key.flat, " ",
+               text == "true"    ? "on"
+               : text == "false" ? "off"
+                                 : text,
+               " (", origin == resolved.origins.end() ? "default" : origin->second.text, ")");
+  };
+  return cat("Products in fp32: ", with_origin("backend.tf32"), ", ", with_origin("backend.cudnn_enabled"), ", ",
+             with_origin("backend.cudnn_benchmark"), ", ", with_origin("backend.cudnn_deterministic"),
+             device == DeviceKind::Cpu ? "; no effect on a CPU" : "");
+}
+
 std::string switch_table_markdown() {
   std::string text = "| switch | value | on a CPU | on a GPU |\n| --- | --- | --- | --- |\n";
   for (const SwitchMeaning& row : switch_meanings())

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/resolve.h"
 #include "config/run_config.h"
 
 namespace welkin::config {
@@ -25,6 +26,9 @@ const std::vector<SwitchMeaning>& switch_meanings();
 
 // One line per switch that is on (or loader kind or amp_mode that is set): what it means in this run on this device.
 std::vector<std::string> switch_notes(const RunConfig& config, DeviceKind device);
+
+// One line for the start of a run: TF32 and cuDNN's settings, each with where it comes from.
+std::string backend_note(const Resolved& resolved, DeviceKind device);
 
 // The table as it stands in docs/switches.md.
 std::string switch_table_markdown();

@@ -91,8 +91,7 @@ BoxDataset::Side BoxDataset::make_side(BoxArrayPtr box, int64_t channels, const 
     const Orientation& turn = orientation(index);
     ChannelTurn turned;
     for (int64_t c = 0; c < side.channels; ++c) turned.from.push_back(c);
-    const size_t num_components = options_.rules == Rules::Tutorial ? 0 : vectors.size();
-    for (size_t i = 0; i < num_components; ++i) {
+    for (size_t i = 0; i < vectors.size(); ++i) {
       const size_t component = i % 3, triple = i - component;
       turned.from[static_cast<size_t>(vectors[i])] = vectors[triple + static_cast<size_t>(turn.axis[component])];
       if (turn.flip[component]) turned.negated.push_back(vectors[i]);
@@ -111,14 +110,15 @@ void BoxDataset::check_boxes() const {
                     "Give two arrays over the same cells");
   }
   const bool wraps = std::ranges::any_of(options_.periodic, std::identity{});
-  const bool exclusive = options_.rules == Rules::Tutorial && !wraps;
+  const bool exclusive = !options_.last_start && !wraps;
   const int64_t smallest = *std::ranges::min_element(edges);
   if (options_.crop < 1 || options_.crop > smallest || (exclusive && options_.crop == smallest)) {
-    throw DataError(
-        "data",
-        cat("the crop does not fit in the box: source=", options_.source, ", data_size=", options_.crop,
-            ", box=", extent_text(edges)),
-        exclusive ? "The tutorials' rule needs a box larger than the crop: reduce data_size or drop compat" : "Reduce data_size");
+    throw DataError("data",
+                    cat("the crop does not fit in the box: source=", options_.source, ", data_size=", options_.crop,
+                        ", box=", extent_text(edges)),
+                    exclusive
+                        ? "crop_rule exclusive needs a box larger than the crop: reduce data_size, or drop the rule or compat"
+                        : "Reduce data_size");
   }
   if (options_.num_samples < 1) {
     throw DataError("data", cat("an epoch without samples: samples=", options_.num_samples), "Raise Nsamples or Nsamples_val");
@@ -131,7 +131,7 @@ std::array<int64_t, 3> BoxDataset::num_starts() const {
     const int64_t edge = input_.box->shape().extent[a];
     const bool wraps = options_.periodic[a];
     const int64_t inclusive = wraps ? edge : edge - options_.crop + 1;
-    starts[a] = options_.rules == Rules::Tutorial && !wraps ? inclusive - 1 : inclusive;
+    starts[a] = !options_.last_start && !wraps ? inclusive - 1 : inclusive;
   }
   return starts;
 }
@@ -150,7 +150,7 @@ SamplePlan BoxDataset::plan(SampleKey key, const Region& wanted) const {
   SamplePlan plan;
   plan.index = key.index;
   plan.region = wanted;
-  if (!options_.drawn && options_.rules == Rules::Corrected) {
+  if (!options_.drawn) {
     plan.origin = cover_origin(key.index);
     return plan;
   }

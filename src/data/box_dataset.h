@@ -11,7 +11,6 @@
 #include "data/box_array.h"
 #include "data/dataset.h"
 #include "data/orientation.h"
-#include "data/rules.h"
 
 namespace welkin::data {
 
@@ -28,9 +27,7 @@ struct BoxOptions {
   std::vector<int64_t> target_vectors{};
   std::vector<std::string> input_channels{}, target_channels{};  // names; numbered where empty
   std::vector<std::string> input_units{}, target_units{};
-  // Tutorial: the last crop start is never drawn, maps are drawn from the tutorials' 24 with 8 reflections, vectors do not turn,
-  // and validation is drawn like training.
-  Rules rules = Rules::Corrected;
+  bool last_start = true;  // false: the last start of a crop is never drawn, as in the tutorials
 };
 
 class BoxDataset : public Dataset {

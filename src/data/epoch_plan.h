@@ -3,8 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace welkin::data {
+
+// How an epoch's samples are dealt out to R shards: as they are, repeated from the start up to a multiple of R (PyTorch's
+// DistributedSampler), or cut down to one (the tutorials' DALI readers).
+enum class Dealing { Exact, Padded, Truncated };
+Dealing parse_dealing(std::string_view name);  // ConfigError with the known names
+
+// Positions of an epoch that are dealt out. Pure.
+int64_t dealt_samples(int64_t num_samples, int64_t num_shards, Dealing dealing);
 
 struct EpochPlanOptions {
   int64_t num_samples = 0;
@@ -13,6 +22,7 @@ struct EpochPlanOptions {
   int64_t shard = 0;
   int64_t num_shards = 1;
   bool drop_last = true;
+  Dealing dealing = Dealing::Exact;
 };
 
 // A run of positions that one batch holds.
@@ -35,6 +45,7 @@ class EpochPlan {
 
  private:
   EpochPlanOptions options_;
+  int64_t dealt_ = 0;  // positions
   int64_t steps_ = 0;
 };
 

@@ -105,7 +105,7 @@ void Era5Dataset::check_files() {
   }
   if (options_.rules == Rules::Tutorial && options_.history != 1) {
     throw ConfigError("data", cat("the tutorials' pairs have one input step: history=", options_.history),
-                      "Set history to 1 or drop compat");
+                      "Set history to 1 or drop compat or pair_rule");
   }
 }
 
@@ -163,7 +163,7 @@ SamplePlan Era5Dataset::plan(SampleKey key, const Region& wanted) const {
     throw DataError("data",
                     cat("the tutorials' rule reads beyond the end of a year: path=", facts.path.string(), ", steps=", facts.steps,
                         ", input_step=", pair.step, ", target_step=", pair.step + options_.lead),
-                    "Drop compat, or give years of equal length");
+                    "Drop compat or pair_rule, or give years of equal length");
   }
   SamplePlan plan;
   plan.index = key.index;

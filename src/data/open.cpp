@@ -15,8 +15,6 @@
 namespace welkin::data {
 namespace {
 
-Rules rules_of(const config::RunConfig& config) { return config.loop.compat.empty() ? Rules::Corrected : Rules::Tutorial; }
-
 bool is_synthetic(const config::RunConfig& config) { return config.data.data_loader_config == "synthetic"; }
 
 const std::string& need_path(const std::string& path, std::string_view key) {
@@ -50,7 +48,7 @@ Era5Options era5_options(const config::RunConfig& config, Split split) {
   options.means = need_path(data.global_means_path, "global_means_path");
   options.stds = need_path(data.global_stds_path, "global_stds_path");
   options.channel_names = data.channel_names;
-  options.rules = rules_of(config);
+  options.rules = config.rules.pair_rule == "first_file" ? Rules::Tutorial : Rules::Corrected;
   return options;
 }
 
@@ -111,7 +109,7 @@ void add_attributes(const ArrayFile& file, BoxOptions& options) {
   options.target_channels = file.texts("Hydro", "channels");
   options.input_units = file.texts("Nbody", "units");
   options.target_units = file.texts("Hydro", "units");
-  if (options.rules == Rules::Corrected) options.periodic = periodic_axes(file).value_or(options.periodic);
+  if (options.last_start) options.periodic = periodic_axes(file).value_or(options.periodic);
 }
 
 BoxPair open_box_file(const std::string& path, bool in_memory, BoxOptions& options) {
@@ -155,9 +153,9 @@ std::unique_ptr<Dataset> open_nbody(const config::RunConfig& config, Split split
   BoxOptions options;
   options.crop = data.data_size;
   options.num_samples = train ? data.Nsamples : data.Nsamples_val;
-  options.drawn = train;
-  options.rules = rules_of(config);
-  options.augmentation = options.rules == Rules::Tutorial ? Augmentation::Tutorial : parse_augmentation(data.augment);
+  options.drawn = train || (split == Split::Valid && config.rules.validation_rule == "drawn");
+  options.last_start = config.rules.crop_rule != "exclusive";
+  options.augmentation = parse_augmentation(data.augment);
   options.in_channels = config.model.N_in_channels;
   options.out_channels = config.model.N_out_channels;
   options.input_vectors = data.vector_channels_in;

@@ -11,7 +11,7 @@ namespace welkin::data {
 
 enum class Split { Train, Valid, Test };
 
-// Opens files. Test reads inf_data_path (fields) and the validation box (boxes). A given `compat` selects the tutorials' rules.
+// Opens files. Test reads inf_data_path (fields) and the validation box (boxes). config.rules says how samples are chosen.
 // DataError when the data do not fit the configuration, ConfigError for an unknown `dataset`.
 std::unique_ptr<Dataset> open_dataset(const config::RunConfig& config, Split split);
 

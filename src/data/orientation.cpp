@@ -66,6 +66,11 @@ constexpr auto make_tutorial_indices() {
   return indices;
 }
 
+// Axes 1 and 2 reversed or not: two rotations and two reflections.
+constexpr std::array<int32_t, 4> kFlipIndices{index_of({}), index_of({{0, 1, 2}, {false, true, false}}),
+                                              index_of({{0, 1, 2}, {false, false, true}}),
+                                              index_of({{0, 1, 2}, {false, true, true}})};
+
 constexpr auto kCounting = make_counting();
 constexpr auto kTutorialIndices = make_tutorial_indices();
 
@@ -80,10 +85,11 @@ const Orientation& orientation(int32_t index) {
 
 Augmentation parse_augmentation(std::string_view name) {
   if (name == "none") return Augmentation::None;
+  if (name == "flips") return Augmentation::Flips;
   if (name == "rotations") return Augmentation::Rotations;
   if (name == "octahedral") return Augmentation::Octahedral;
   if (name == "tutorial") return Augmentation::Tutorial;
-  throw ConfigError("data", cat("unknown augmentation: augment=", name), "Use none, rotations, octahedral or tutorial");
+  throw ConfigError("data", cat("unknown augmentation: augment=", name), "Use none, flips, rotations, octahedral or tutorial");
 }
 
 std::span<const int32_t> orientations_of(Augmentation augmentation) {
@@ -91,6 +97,8 @@ std::span<const int32_t> orientations_of(Augmentation augmentation) {
   switch (augmentation) {
     case Augmentation::None:
       return all.first(1);
+    case Augmentation::Flips:
+      return kFlipIndices;
     case Augmentation::Rotations:
       return all.first(24);
     case Augmentation::Octahedral:

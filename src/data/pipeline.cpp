@@ -23,7 +23,8 @@ EpochPlan epoch_plan_of(const Sampler& sampler, const PipelineOptions& options) 
                     .micro_batch = options.micro_batch,
                     .shard = options.shard,
                     .num_shards = options.num_shards,
-                    .drop_last = options.drop_last});
+                    .drop_last = options.drop_last,
+                    .dealing = options.dealing});
 }
 
 BatchRingOptions ring_options_of(const Dataset& dataset, const PipelineOptions& options) {

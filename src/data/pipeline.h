@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/epoch_plan.h"
 #include "data/sampler.h"
 
 namespace welkin::data {
@@ -21,7 +22,8 @@ struct PipelineOptions {
   int64_t micro_batch = 1;   // samples of one batch that next() returns (the last of a step may be shorter)
   int64_t shard = 0;         // this rank's place among `num_shards` data-parallel ranks
   int64_t num_shards = 1;
-  bool drop_last = true;       // an incomplete last step is dropped (training); else it is shorter (validation)
+  bool drop_last = true;  // an incomplete last step is dropped (training); else it is shorter (validation)
+  Dealing dealing = Dealing::Exact;
   int64_t num_workers = 0;     // reading threads; 0 = read inside next()
   int64_t prefetch_depth = 2;  // batches held ready
   c10::Device device = c10::kCPU;

@@ -40,12 +40,12 @@ int64_t permuted(int64_t position, int64_t size, uint64_t key, int64_t epoch) {
 }  // namespace
 
 SampleKey Sampler::at(int64_t epoch, int64_t position) const {
-  WELKIN_CHECK(position >= 0 && position < size_, "a position outside the epoch");
+  WELKIN_CHECK(position >= 0, "a position outside the epoch");
   const bool shuffled = order_ == Order::Shuffled;
   const uint64_t draw_epoch = shuffled ? static_cast<uint64_t>(epoch) + 1 : 0;
   const PhiloxBlock draw = philox(stream_key(seed_, "sample draw"), draw_epoch, static_cast<uint64_t>(position));
-  SampleKey key{position, (uint64_t{draw[1]} << 32) | draw[0]};
-  if (shuffled) key.index = permuted(position, size_, stream_key(seed_, "sample order"), epoch);
+  SampleKey key{position % size_, (uint64_t{draw[1]} << 32) | draw[0]};
+  if (shuffled) key.index = permuted(key.index, size_, stream_key(seed_, "sample order"), epoch);
   return key;
 }
 

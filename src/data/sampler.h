@@ -18,7 +18,8 @@ class Sampler {
  public:
   Sampler(int64_t size, Order order, uint64_t seed) : size_(size), order_(order), seed_(seed) {}
   int64_t size() const { return size_; }
-  SampleKey at(int64_t epoch, int64_t position) const;  // 0 <= position < size
+  // position >= 0. Beyond size the order repeats from the start, with draws of its own: what a padded epoch adds.
+  SampleKey at(int64_t epoch, int64_t position) const;
 
  private:
   int64_t size_;

@@ -4,9 +4,12 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
+#include <cstdlib>
+
 #include "core/error.h"
 #include "core/host.h"
 #include "core/text.h"
+#include "train/memory_limit.h"
 
 namespace welkin::train {
 namespace {
@@ -25,9 +28,20 @@ c10::Device choose_device(const std::string& name) {
   return {at::kCUDA, 0};
 }
 
-void configure_torch(const config::LoopConfig& config) {
-  at::set_num_threads(config.threads > 0 ? static_cast<int>(config.threads) : usable_cores());
-  at::globalContext().setDeterministicAlgorithms(config.deterministic, /*warn_only=*/false);
+void configure_torch(const config::RunConfig& config) {
+  const config::BackendConfig& backend = config.backend;
+  at::set_num_threads(config.loop.threads > 0 ? static_cast<int>(config.loop.threads) : usable_cores());
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(config.loop.deterministic, /*warn_only=*/false);
+  // Without it cuBLAS takes its workspace from a pool, and two streams' products may differ from run to run; torch refuses them.
+  if (config.loop.deterministic) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  context.setUserEnabledCuDNN(backend.cudnn_enabled);
+  context.setBenchmarkCuDNN(backend.cudnn_benchmark);
+  context.setDeterministicCuDNN(backend.cudnn_deterministic);
+  context.setAllowTF32CuDNN(backend.tf32 == "on");
+  context.setAllowTF32CuBLAS(backend.tf32 == "on");
+  constexpr double kGib = 1 << 30;
+  limit_cpu_memory(static_cast<int64_t>(backend.memory_limit_gib * kGib));
 }
 
 }  // namespace welkin::train

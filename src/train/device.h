@@ -11,7 +11,8 @@ namespace welkin::train {
 // auto: a GPU where there is one. cuda without a GPU or without libtorch_cuda is a ConfigError, never a silent CPU run.
 c10::Device choose_device(const std::string& name);
 
-// Intra-op threads (0: the cores of this process) and deterministic algorithms.
-void configure_torch(const config::LoopConfig& config);
+// Intra-op threads (0: the cores of this process), deterministic algorithms, TF32, cuDNN and the memory limit. Before the first
+// operator: cuBLAS reads its workspace rule when it starts.
+void configure_torch(const config::RunConfig& config);
 
 }  // namespace welkin::train

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A schedule on the device: all rates of the run, and the number of applied updates that picks one. A skipped step does not move
-// it.
+// A schedule on the device: all rates of the run, and the number of updates that picks one. A skipped step does not move it,
+// unless the table counts iterations, as the tutorials do.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,9 +13,11 @@
 
 namespace welkin::train {
 
+enum class RateCount { Updates, Iterations };
+
 class RateTable {
  public:
-  RateTable(const Schedule& schedule, int64_t total_steps, c10::Device device);
+  RateTable(const Schedule& schedule, int64_t total_steps, c10::Device device, RateCount count = RateCount::Updates);
 
   // () rate of the next update, in the dtype that the optimizers take on this device.
   at::Tensor current() const;
@@ -27,6 +29,7 @@ class RateTable {
  private:
   at::Tensor rates_;    // (total_steps + 1): one more, for what is logged after the last step
   at::Tensor updates_;  // () int64
+  RateCount count_;
 };
 
 }  // namespace welkin::train

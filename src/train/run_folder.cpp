@@ -29,6 +29,7 @@ std::string RunFolder::difference(const config::RunConfig& config, int64_t world
 
 void RunFolder::check(const config::RunConfig& config, int64_t world_size,
                       const std::function<void(const std::string&)>& note) const {
+  if (config.loop.resume) check_rules(config);
   if (const std::string change = difference(config, world_size); !change.empty()) {
     if (!config.loop.resume) {
       throw ConfigError("train", cat("the run folder holds another configuration: path=", path_.string(), ", ", change),
@@ -36,6 +37,20 @@ void RunFolder::check(const config::RunConfig& config, int64_t world_size,
     }
     note(cat("The resumed run had another configuration: ", change));
   }
+}
+
+void RunFolder::check_rules(const config::RunConfig& config) const {
+  if (!fs::exists(config_file())) return;
+  std::string change;
+  try {
+    const std::string text = read_file(config_file(), 1 << 24);
+    change = config::pinned_difference(config::saved_values(text, config_file().string()), config);
+  } catch (const ConfigError&) {
+    return;  // difference() says what is wrong with the file; the checkpoint has the rules too
+  }
+  if (change.empty()) return;
+  throw ConfigError("train", cat("the run to resume has other rules: path=", path_.string(), ", ", change),
+                    "Resume with the rules of the run, or start a new one with another --run_num");
 }
 
 void RunFolder::make() const {

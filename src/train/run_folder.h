@@ -23,7 +23,7 @@ class RunFolder {
   std::filesystem::path config_file() const { return path_ / "config.yaml"; }
 
   // A folder that holds another configuration is a ConfigError naming the first differences, unless `config` resumes: then `note`
-  // is told about them. Touches nothing.
+  // is told about them. Rules of sampling and --compat may not differ even then. Touches nothing.
   void check(const config::RunConfig& config, int64_t world_size, const std::function<void(const std::string&)>& note) const;
 
   // Makes the folders. Throws DataError when the file system refuses.
@@ -34,6 +34,7 @@ class RunFolder {
   void claim(const config::RunConfig& config) const;
 
  private:
+  void check_rules(const config::RunConfig& config) const;
   // The differences to the configuration that the folder holds; empty when it holds none or the same.
   std::string difference(const config::RunConfig& config, int64_t world_size) const;
 

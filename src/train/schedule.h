@@ -22,6 +22,7 @@ class Schedule {
 struct RunLength {
   int64_t total_steps = 0;      // optimizer steps that the run really does
   int64_t steps_per_epoch = 0;  // steps of a full epoch
+  int64_t samples = 0;          // of an epoch, before any is dropped or repeated
 };
 
 using SchedulePtr = std::unique_ptr<const Schedule>;
@@ -43,10 +44,11 @@ SchedulePtr cosine_schedule(const config::RunConfig& config, const RunLength& le
 // schedule.table: step, rate, step, rate, ...; linear in between, constant outside; `scaling` does not apply. ConfigError when
 // the table is empty, odd, or its steps do not rise.
 SchedulePtr table_schedule(const config::RunConfig& config, const RunLength& length);
-// SC21 and SC22 as published: the cosine after the ramp is divided by the whole step count, which rounds epochs down, so end_lr
-// is not reached.
+// SC21 and SC22 as published: the cosine after the ramp is divided by the whole step count, num_epochs (samples // batch), which
+// rounds epochs down, so end_lr is not reached.
 SchedulePtr unet_tutorial_schedule(const config::RunConfig& config, const RunLength& length);
-// SC23 and DL4SCI25 as published: the smaller of the ramp and the full cosine, so a long ramp never reaches the peak.
+// SC23 and DL4SCI25 as published: the smaller of the ramp and the full cosine over num_iters, so a long ramp never reaches the
+// peak, and 0 is not reached where the run rounds num_iters down to whole epochs.
 SchedulePtr vit_tutorial_schedule(const config::RunConfig& config, const RunLength& length);
 
 }  // namespace welkin::train

@@ -105,11 +105,12 @@ SchedulePtr table_schedule(const config::RunConfig& config, const RunLength&) {
       [points = parse_table(config.schedule.table)](int64_t k) { return interpolate(points, static_cast<double>(k)); });
 }
 
-SchedulePtr unet_tutorial_schedule(const config::RunConfig& config, const RunLength&) {
+SchedulePtr unet_tutorial_schedule(const config::RunConfig& config, const RunLength& length) {
   const double peak = peak_rate(config);
   const double end = config.schedule.end_lr;
   const int64_t ramp = ramp_steps(config);
-  const auto steps = static_cast<double>(config.loop.num_epochs * (config.data.Nsamples / config.loop.global_batch_size));
+  const int64_t counted = config.loop.num_epochs * (length.samples / config.loop.global_batch_size);
+  const auto steps = static_cast<double>(counted > 0 ? counted : length.total_steps);  // a length in steps is ours
   return formula([=](int64_t k) {
     const int64_t i = k + 1;
     if (i < ramp) return peak * static_cast<double>(i) / static_cast<double>(ramp);
@@ -120,7 +121,7 @@ SchedulePtr unet_tutorial_schedule(const config::RunConfig& config, const RunLen
 SchedulePtr vit_tutorial_schedule(const config::RunConfig& config, const RunLength& length) {
   const double peak = peak_rate(config);
   const int64_t ramp = config.schedule.warmup_steps;
-  const auto steps = static_cast<double>(length.total_steps);
+  const auto steps = static_cast<double>(config.loop.num_iters > 0 ? config.loop.num_iters : length.total_steps);
   return formula([=](int64_t k) {
     const double cosine = half_cosine(static_cast<double>(k) / steps);
     return peak * (ramp > 0 ? std::min(static_cast<double>(k + 1) / static_cast<double>(ramp), cosine) : cosine);

@@ -55,7 +55,7 @@ fs::path find_checkpoint(const fs::path& run_folder, const std::string& choice) 
 
 TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice)
     : config_(config), device_(choose_device(config.loop.device)) {
-  configure_torch(config_.loop);
+  configure_torch(config_);
   checkpoint_ = find_checkpoint(choice.run_folder, choice.checkpoint);
   const Checkpoint checkpoint(checkpoint_);
   step_ = checkpoint.index().position.iteration;

@@ -19,6 +19,14 @@ Trainer::Trainer(TrainerContext context)
 Trainer::~Trainer() = default;
 
 RunOutcome Trainer::run() {
+  try {
+    return run_to_the_end();
+  } catch (const MemoryError& error) {
+    throw explained(error);
+  }
+}
+
+RunOutcome Trainer::run_to_the_end() {
   open_datasets();
   open_folder();
   start_loader();
@@ -99,7 +107,7 @@ void Trainer::begin_next_epoch() {
 }
 
 bool Trainer::validate() {
-  const auto report = validator_->run([this] { return interrupted(); });
+  const auto report = validator_->run(position_.epoch, [this] { return interrupted(); });
   if (!report) return false;
   journal_->validation(*report, position_.iteration);
   validation_loss_ = report->loss;

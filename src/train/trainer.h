@@ -21,6 +21,7 @@
 #include "parallel/param_table.h"
 #include "train/checkpoint_store.h"
 #include "train/journal.h"
+#include "train/memory_limit.h"
 #include "train/nonfinite_watch.h"
 #include "train/precision.h"
 #include "train/rate_table.h"
@@ -52,11 +53,16 @@ class Trainer {
   explicit Trainer(TrainerContext context);
   ~Trainer();
 
-  // The whole run. Throws ConfigError, DataError, CheckpointError, NonFiniteError; Interrupted when a signal came and nothing
-  // could be saved.
+  // The whole run. Throws ConfigError, DataError, CheckpointError, NonFiniteError, MemoryError; Interrupted when a signal came
+  // and nothing could be saved.
   RunOutcome run();
 
  private:
+  RunOutcome run_to_the_end();
+  // Where the tensors' memory is (trainer_memory.cpp), and the error of a limit with that in it.
+  std::vector<MemoryItem> memory_items();
+  MemoryError explained(const MemoryError& error);
+
   // Set-up, in this order (trainer_setup.cpp).
   void open_datasets();
   void open_folder();
@@ -96,6 +102,7 @@ class Trainer {
   CheckpointIndex checkpoint_index() const;
   void save();
   void save_if_due(bool is_best);
+  void check_rules(const Checkpoint& checkpoint) const;
   void load(const Checkpoint& checkpoint);
   std::string last_checkpoint() const;
 
@@ -129,7 +136,8 @@ class Trainer {
   std::optional<double> validation_loss_;  // of the present weights
   std::optional<double> best_loss_;
   double peak_flops_ = 0;
-  double train_flops_ = 0;  // per sample
+  double train_flops_ = 0;    // per sample
+  int64_t buffer_bytes_ = 0;  // of batches in the loaders, where memory is counted
 
   // Of this process and epoch: times are no part of the state.
   double epoch_seconds_ = 0;

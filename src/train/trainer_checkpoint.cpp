@@ -3,6 +3,8 @@
 #include <csignal>
 
 #include "config/print.h"
+#include "config/resolve.h"
+#include "config/same_run.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "train/model_setup.h"
@@ -64,7 +66,17 @@ void Trainer::save_if_due(bool is_best) {
   }
 }
 
+// A position means other samples under other rules.
+void Trainer::check_rules(const Checkpoint& checkpoint) const {
+  const std::string name = cat("config of ", checkpoint.folder().string());
+  const std::string change = config::pinned_difference(config::saved_values(checkpoint.index().config, name), config_);
+  if (change.empty()) return;
+  throw CheckpointError("checkpoint", cat("it was saved under other rules: path=", checkpoint.folder().string(), ", ", change),
+                        "Resume with the rules of the checkpoint, or start a new run with another --run_num");
+}
+
 void Trainer::load(const Checkpoint& checkpoint) {
+  check_rules(checkpoint);
   for (const CheckpointGroup& group : checkpoint_groups()) checkpoint.read_group(group);
   position_ = checkpoint.index().position;
   validation_loss_ = checkpoint.index().validation_loss;

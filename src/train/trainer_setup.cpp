@@ -10,6 +10,7 @@
 #include "model/describe.h"
 #include "train/device.h"
 #include "train/model_setup.h"
+#include "train/run_rules.h"
 #include "train/throughput.h"
 #include "train/trainer.h"
 
@@ -36,7 +37,7 @@ void check_samples(const data::Dataset& dataset, const char* split) {
 
 // All that the user may have got wrong is found before anything is written.
 void Trainer::open_datasets() {
-  configure_torch(config_.loop);
+  configure_torch(config_);
   device_ = choose_device(config_.loop.device);
   config::check_paths(config_);
   folder_.check(config_, /*world_size=*/1, [this](const std::string& note) { folder_note_ = note; });
@@ -45,6 +46,7 @@ void Trainer::open_datasets() {
   valid_data_ = open(config_, data::Split::Valid);
   check_batch(config_, train_data_->size(), "training");
   check_samples(*valid_data_, "validation");
+  if (validation_drops_last(config_)) check_batch(config_, valid_data_->size(), "validation");
 }
 
 void Trainer::open_folder() {
@@ -53,10 +55,9 @@ void Trainer::open_folder() {
   log_configuration(context_.log, context_.resolved);
   for (const std::string& note : context_.resolved.notes) context_.log.info(note);
   if (!folder_note_.empty()) context_.log.info(folder_note_);
-  for (const std::string& note :
-       config::switch_notes(config_, device_.is_cuda() ? config::DeviceKind::Cuda : config::DeviceKind::Cpu)) {
-    context_.log.info(note);
-  }
+  const auto kind = device_.is_cuda() ? config::DeviceKind::Cuda : config::DeviceKind::Cpu;
+  for (const std::string& note : config::switch_notes(config_, kind)) context_.log.info(note);
+  context_.log.info(config::backend_note(context_.resolved, kind));
 }
 
 void Trainer::start_loader() {
@@ -64,11 +65,12 @@ void Trainer::start_loader() {
   for (const data::Dataset* dataset : {train_data_.get(), valid_data_.get()}) {
     for (const std::string& line : dataset->describe()) context_.log.info(line);
   }
+  const int64_t before = cpu_memory_in_use();
   pipeline_ =
       std::make_unique<data::Pipeline>(*train_data_, data::Sampler(train_data_->size(), data::Order::Shuffled, config_.loop.seed),
                                        pipeline_options(config_, device_, drops_last_batch(config_)));
-  length_.steps_per_epoch = pipeline_->steps_per_epoch();
-  length_.total_steps = config_.loop.num_iters > 0 ? config_.loop.num_iters : config_.loop.num_epochs * length_.steps_per_epoch;
+  buffer_bytes_ += cpu_memory_in_use() - before;
+  length_ = run_length(config_, train_data_->size(), pipeline_->steps_per_epoch());
   samples_per_epoch_ = std::min(train_data_->size(), length_.steps_per_epoch * config_.loop.global_batch_size);
   const bool names_loader = config_.model.model == "unet3d" && config_.data.data_loader_config;
   context_.log.info(
@@ -81,14 +83,17 @@ void Trainer::build_model() {
   table_ = parallel::ParamTable::of(*model_);
   table_.check_strides();
   loss_ = context_.registries.losses.at(config_.loss.loss)(config_);
+  const int64_t before = cpu_memory_in_use();
   validator_ = std::make_unique<Validator>(*valid_data_, *model_, *loss_, config_, device_);
+  buffer_bytes_ += cpu_memory_in_use() - before;
 }
 
 void Trainer::build_optimizer() {
   optimizer_ = context_.registries.optimizers.at(config_.optimizer.optimizer)(config_, optimizer_parameters(table_));
   scaler_ = std::make_unique<LossScaler>(config_.precision, device_);
   const SchedulePtr schedule = context_.registries.schedules.at(config_.schedule.schedule)(config_, length_);
-  rates_ = std::make_unique<RateTable>(*schedule, length_.total_steps, device_);
+  const auto count = config_.rules.rate_rule == "iterations" ? RateCount::Iterations : RateCount::Updates;
+  rates_ = std::make_unique<RateTable>(*schedule, length_.total_steps, device_, count);
   meter_ = std::make_unique<EpochMeter>(device_);
   nonfinite_ = std::make_unique<NonFiniteWatch>(
       config_.loop.on_nonfinite, [this](const std::string& event) { context_.log.warning(event); },
@@ -144,7 +149,8 @@ void Trainer::report_setup() {
   if (resumed_) context_.log.info(cat("Resumed at step ", position_.iteration, " from ", last_checkpoint()));
 }
 
-// In fp32, without autocast and gradient, in training mode; the pipeline then starts over, so no epoch misses a batch.
+// In fp32, without autocast and gradient, in training mode; the pipeline then starts over, so no epoch misses a batch (unless
+// first_batch_rule says that it does).
 double Trainer::first_batch_loss() {
   const at::NoGradGuard no_grad;
   double sum = 0;
@@ -155,7 +161,11 @@ double Trainer::first_batch_loss() {
         model_->forward(batch.input, {.seed = config_.loop.seed, .step = step_, .sample = batch.sample});
     sum += loss_->per_sample(prediction, batch.target).sum().item<double>() / static_cast<double>(batch.step_samples);
   } while (batch.micro + 1 < batch.num_micro);
-  pipeline_->resume({.epoch = 0, .step = 0});
+  if (consumes_first_batch(config_)) {
+    position_.step_in_epoch = 1;
+  } else {
+    pipeline_->resume({.epoch = 0, .step = 0});
+  }
   return sum;
 }
 

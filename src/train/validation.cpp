@@ -9,6 +9,7 @@
 #include "ops/autocast.h"
 #include "train/metrics.h"
 #include "train/precision.h"
+#include "train/run_rules.h"
 
 namespace welkin::train {
 
@@ -17,7 +18,7 @@ struct Validator::Sums {
   explicit Sums(c10::Device device)
       : loss(at::zeros({}, at::TensorOptions(at::kDouble).device(device))), rmse(at::zeros_like(loss)) {}
   at::Tensor loss, rmse;
-  int64_t samples = 0;
+  double weight = 0;  // samples, or batches
 };
 
 data::PipelineOptions pipeline_options(const config::RunConfig& config, c10::Device device, bool drop_last) {
@@ -26,6 +27,7 @@ data::PipelineOptions pipeline_options(const config::RunConfig& config, c10::Dev
   return {.global_batch = local,
           .micro_batch = micro > 0 ? std::min(micro, local) : local,
           .drop_last = drop_last,
+          .dealing = data::parse_dealing(config.rules.shard_rule),
           .num_workers = config.data.num_data_workers,
           .prefetch_depth = config.data.prefetch_depth,
           .device = device,
@@ -39,8 +41,8 @@ Validator::Validator(const data::Dataset& dataset, model::Model& model, const Lo
       loss_(loss),
       config_(config),
       device_(device),
-      pipeline_(dataset, data::Sampler(dataset.size(), data::Order::Sequential, config.loop.seed),
-                pipeline_options(config, device, /*drop_last=*/false)) {
+      pipeline_(dataset, data::Sampler(dataset.size(), validation_order(config, /*num_shards=*/1), config.loop.seed),
+                pipeline_options(config, device, validation_drops_last(config))) {
   const data::SampleSpec& spec = dataset.spec();
   if (spec.target.shape.size() == 3) weights_ = latitude_weights(spec.target.shape[1], spec.latitude).to(device, at::kFloat);
 }
@@ -50,32 +52,36 @@ void Validator::add_batch(Sums& sums, const data::Batch& batch, config::AmpMode 
   const ops::AutocastGuard autocast(device_.type(), autocast_dtype(mode));
   const at::Tensor prediction = model_.forward(
       batch.input, {.seed = config_.loop.seed, .step = at::zeros({}, batch.sample.options()), .sample = batch.sample});
-  sums.loss += loss_.per_sample(prediction, batch.target).sum().to(at::kDouble);
-  sums.samples += batch.input.size(0);
+  // A sum over samples, or over the means of batches.
+  const double share = validation_averages_batches(config_) ? static_cast<double>(batch.step_samples) : 1.0;
+  sums.loss += loss_.per_sample(prediction, batch.target).sum().to(at::kDouble) / share;
+  sums.weight += static_cast<double>(batch.input.size(0)) / share;
   if (!weights_.defined()) return;
   const auto first = [](const at::Tensor& values) { return values.narrow(1, 0, 1); };
   const WeightedSums errors = weighted_sums(first(prediction), first(batch.target), weights_);
-  sums.rmse += weighted_rmse(errors, batch.target.size(2) * batch.target.size(3)).sum().to(at::kDouble);
+  sums.rmse += weighted_rmse(errors, batch.target.size(2) * batch.target.size(3)).sum().to(at::kDouble) / share;
 }
 
 ValidationReport Validator::report(const Sums& sums, double seconds) const {
-  const auto n = static_cast<double>(sums.samples);
-  ValidationReport report{.loss = sums.loss.item<double>() / n, .first_channel_rmse = {}, .seconds = seconds};
-  if (weights_.defined()) report.first_channel_rmse = sums.rmse.item<double>() / n;
+  ValidationReport report{.loss = sums.loss.item<double>() / sums.weight, .first_channel_rmse = {}, .seconds = seconds};
+  if (weights_.defined()) report.first_channel_rmse = sums.rmse.item<double>() / sums.weight;
   return report;
 }
 
-std::optional<ValidationReport> Validator::run(const std::function<bool()>& stop) {
+std::optional<ValidationReport> Validator::run(int64_t epoch, const std::function<bool()>& stop) {
   const Stopwatch watch;
   model_.eval();
   Sums sums(device_);
-  pipeline_.resume({.epoch = 0, .step = 0});
-  while (sums.samples < dataset_.size()) {
-    if (stop()) break;
-    add_batch(sums, pipeline_.next(), config_.precision.amp_mode);
+  const int64_t steps = pipeline_.steps_per_epoch();
+  int64_t step = consumes_first_batch(config_) && epoch == 0 ? 1 : 0;
+  if (step < steps) pipeline_.resume({.epoch = epoch, .step = step});
+  while (step < steps && !stop()) {
+    const data::Batch batch = pipeline_.next();
+    add_batch(sums, batch, config_.precision.amp_mode);
+    if (batch.micro + 1 == batch.num_micro) ++step;
   }
   model_.train();
-  if (sums.samples < dataset_.size()) return {};
+  if (step < steps) return {};
   return report(sums, watch.seconds());
 }
 

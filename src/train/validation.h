@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loss over a validation set: every sample exactly once, whatever the batch size; for fields also the RMSE of the first
-// channel.
+// The loss over a validation set: every sample exactly once, whatever the batch size, unless validation_rule says otherwise; for
+// fields also the RMSE of the first channel.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -28,8 +28,9 @@ class Validator {
   Validator(const data::Dataset& dataset, model::Model& model, const Loss& loss, const config::RunConfig& config,
             c10::Device device);
 
-  // Evaluation mode, autocast as in training. Nothing when `stop()` said so between two batches.
-  std::optional<ValidationReport> run(const std::function<bool()>& stop);
+  // Evaluation mode, autocast as in training. Nothing when `stop()` said so between two batches. `epoch` (from 0) matters only
+  // where the rules draw samples anew.
+  std::optional<ValidationReport> run(int64_t epoch, const std::function<bool()>& stop);
 
   // The first batch alone in fp32 and in the model's present mode, as the tutorials' initial losses; leaves no trace.
   ValidationReport first_batch();

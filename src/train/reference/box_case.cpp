@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "data/array_file.h"
 #include "data/box_dataset.h"
+#include "data/rules.h"
 #include "data/sampler.h"
 #include "train/reference/table_cases.h"
 
@@ -39,7 +40,11 @@ data::BoxDataset open_boxes(const CaseFolder& folder, const std::string& split, 
   const auto file = data::open_array_file(path);
   return {data::open_box(file, "Nbody"),
           data::open_box(file, "Hydro"),
-          {.source = path.string(), .crop = crop, .num_samples = 8, .augmentation = augmentation, .rules = rules}};
+          {.source = path.string(),
+           .crop = crop,
+           .num_samples = 8,
+           .augmentation = augmentation,
+           .last_start = rules == data::Rules::Corrected}};
 }
 
 int32_t map_number(const Json& value) {

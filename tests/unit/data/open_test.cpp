@@ -55,7 +55,7 @@ TEST(OpenTest, FieldsBySplit) {
   config.data.history = 2;
   config.data.forcing = {"calendar"};
   EXPECT_THAT(open_dataset(config, Split::Train)->spec().input.shape, ElementsAre(2 * 2 + 4, 4, 4));
-  config.loop.compat = "dl4sci25";
+  config.rules.pair_rule = "first_file";
   EXPECT_THROW(open_dataset(config, Split::Train), ConfigError) << "the tutorials know no history";
 }
 

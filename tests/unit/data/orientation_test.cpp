@@ -76,7 +76,7 @@ TEST(OrientationTest, TutorialTableEqualsTheGolden) {
 TEST(OrientationTest, UnknownAugmentationNamesTheChoices) {
   EXPECT_THAT([] { parse_augmentation("spin"); },
               ::testing::ThrowsMessage<ConfigError>(::testing::HasSubstr(
-                  "[data] unknown augmentation: augment=spin. Use none, rotations, octahedral or tutorial")));
+                  "[data] unknown augmentation: augment=spin. Use none, flips, rotations, octahedral or tutorial")));
 }
 
 }  // namespace

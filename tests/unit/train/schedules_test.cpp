@@ -30,7 +30,7 @@ ScheduleCase unet_case(const json& table) {
   made.config.loop.global_batch_size = c.at("global_bs").get<int64_t>();
   made.config.loop.base_batch_size = c.at("base_bs").get<int64_t>();
   made.config.loop.num_epochs = c.at("num_epochs").get<int64_t>();
-  made.config.data.Nsamples = c.at("Nsamples").get<int64_t>();
+  made.length.samples = c.at("Nsamples").get<int64_t>();
   made.length.total_steps = c.at("tot_steps").get<int64_t>();
   return made;
 }

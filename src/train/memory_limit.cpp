@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/memory_limit.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "core/host.h"
+#include "core/text.h"
+
+namespace welkin::train {
+namespace {
+
+// Process-wide, as torch's table of allocators is: a block may be freed where no context reaches, until the process ends.
+struct CpuMemory {
+  c10::Allocator* base = nullptr;  // torch's own; null until the first limit
+  std::atomic<int64_t> used = 0;
+  std::atomic<int64_t> limit = 0;
+};
+
+CpuMemory& cpu_memory() {
+  static CpuMemory memory;
+  return memory;
+}
+
+// The allocator's own size of a block, the same when it is taken and when it is given back.
+int64_t size_of_block(void* block) { return static_cast<int64_t>(malloc_usable_size(block)); }
+
+void release_block(void* block) {
+  CpuMemory& memory = cpu_memory();
+  memory.used -= size_of_block(block);
+  memory.base->raw_deleter()(block);
+}
+
+// torch's allocator with a count before and after. Blocks keep their data pointer as context, which oneDNN's raw calls need.
+class CountingAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    reserve(static_cast<int64_t>(bytes));
+    try {
+      return counted(cpu_memory().base->allocate(bytes), static_cast<int64_t>(bytes));
+    } catch (...) {
+      cpu_memory().used -= static_cast<int64_t>(bytes);
+      throw;
+    }
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release_block; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
+
+ private:
+  static void reserve(int64_t bytes) {
+    CpuMemory& memory = cpu_memory();
+    const int64_t before = memory.used.fetch_add(bytes);
+    const int64_t limit = memory.limit;
+    if (limit == 0 || before + bytes <= limit) return;
+    memory.used -= bytes;
+    throw MemoryError({.requested = bytes, .used = before, .limit = limit}, {},
+                      "Raise --memory_limit_gib, or take smaller batches");
+  }
+
+  static c10::DataPtr counted(c10::DataPtr block, int64_t reserved) {
+    cpu_memory().used += size_of_block(block.get()) - reserved;
+    const bool taken_over = block.compare_exchange_deleter(cpu_memory().base->raw_deleter(), &release_block);
+    WELKIN_CHECK(taken_over || block.get() == nullptr, "torch's allocator has another deleter than it says");
+    return block;
+  }
+};
+
+std::string described(const MemoryUse& use, const std::vector<MemoryItem>& items) {
+  const auto text = [](int64_t bytes) { return format_bytes(static_cast<uint64_t>(std::max<int64_t>(0, bytes))); };
+  std::string what = cat("tensors would take more memory than the limit allows: requested=", text(use.requested),
+                         ", free=", text(use.limit - use.used), ", limit=", text(use.limit));
+  for (const MemoryItem& item : items) what += cat(", ", item.name, "=", text(item.bytes));
+  return what;
+}
+
+}  // namespace
+
+MemoryError::MemoryError(const MemoryUse& use, const std::vector<MemoryItem>& items, std::string_view remedy)
+    : Error(ExitCode::Other, "memory", described(use, items), remedy), use_(use) {}
+
+void limit_cpu_memory(int64_t limit_bytes) {
+  CpuMemory& memory = cpu_memory();
+  memory.limit = limit_bytes;
+  if (memory.base != nullptr || limit_bytes == 0) return;
+  memory.base = c10::GetCPUAllocator();
+  static CountingAllocator allocator;
+  c10::SetCPUAllocator(&allocator, /*priority=*/100);
+}
+
+int64_t cpu_memory_in_use() { return cpu_memory().used; }
+
+}  // namespace welkin::train

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cap on what tensors take on the CPU, so that running out of memory can be lived through, and answered, on any machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+
+namespace welkin::train {
+
+// Bytes.
+struct MemoryUse {
+  int64_t requested = 0;
+  int64_t used = 0;  // by tensors of this process, without the request
+  int64_t limit = 0;
+};
+
+// What takes the memory: "weights", bytes.
+struct MemoryItem {
+  std::string name;
+  int64_t bytes = 0;
+};
+
+// A tensor that the limit does not allow. Exit code 1.
+class MemoryError : public Error {
+ public:
+  // `items`: where the memory is, as far as it is known.
+  MemoryError(const MemoryUse& use, const std::vector<MemoryItem>& items, std::string_view remedy);
+  const MemoryUse& use() const { return use_; }
+
+ private:
+  MemoryUse use_;
+};
+
+// From now on a tensor on the CPU beyond `limit_bytes` in all is a MemoryError; 0 lifts the limit. Process-wide by nature. What
+// exists when this is called for the first time is not counted. Call it before other threads make tensors.
+void limit_cpu_memory(int64_t limit_bytes);
+
+// Bytes of tensors on the CPU since the first call of limit_cpu_memory; 0 before it.
+int64_t cpu_memory_in_use();
+
+}  // namespace welkin::train

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/memory_limit.h"
+
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tiny_run.h"
+
+namespace welkin::train {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kKib = 1024;
+
+// Whatever happens, the tests after this one have no limit.
+class MemoryLimit : public ::testing::Test {
+ protected:
+  void TearDown() override { limit_cpu_memory(0); }
+};
+
+std::string refused_tensor(int64_t bytes) {
+  try {
+    at::empty({bytes}, at::kByte);
+  } catch (const MemoryError& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::Other);
+    return error.what();
+  }
+  return "no MemoryError";
+}
+
+TEST_F(MemoryLimit, CountsWhatTensorsTakeAndGiveBack) {
+  limit_cpu_memory(int64_t{1} << 40);
+  const int64_t before = cpu_memory_in_use();
+  {
+    const at::Tensor tensor = at::empty({100 * kKib}, at::kByte);
+    EXPECT_GE(cpu_memory_in_use() - before, 100 * kKib);
+    EXPECT_LT(cpu_memory_in_use() - before, 104 * kKib);
+  }
+  EXPECT_EQ(cpu_memory_in_use(), before);
+  // oneDNN's kernels take scratch memory by raw calls.
+  EXPECT_EQ(at::conv2d(at::ones({1, 3, 16, 16}), at::ones({4, 3, 3, 3})).numel(), 4 * 14 * 14);
+  EXPECT_EQ(at::empty({0}).numel(), 0);
+}
+
+TEST_F(MemoryLimit, RefusesBeyondItAndGoesOn) {
+  limit_cpu_memory(int64_t{1} << 40);
+  limit_cpu_memory(cpu_memory_in_use() + 64 * kKib);
+  const int64_t before = cpu_memory_in_use();
+  const std::string text = refused_tensor(100 * kKib);
+  EXPECT_THAT(text, HasSubstr("[memory] tensors would take more memory than the limit allows: requested=100 KiB, free=64.0 KiB, "
+                              "limit="));
+  EXPECT_THAT(text, HasSubstr("Raise --memory_limit_gib, or take smaller batches"));
+  EXPECT_EQ(cpu_memory_in_use(), before) << "a refused request leaves nothing behind";
+  EXPECT_EQ(refused_tensor(16 * kKib), "no MemoryError");
+  limit_cpu_memory(0);
+  EXPECT_EQ(refused_tensor(100 * kKib), "no MemoryError");
+}
+
+std::string run_with_limit(int64_t bytes, std::string* log) {
+  const ScratchFolder folder;
+  config::RunConfig config = tiny_config(folder.path());
+  config.backend.memory_limit_gib = static_cast<double>(bytes) / (1 << 30);
+  std::string text = "no MemoryError";
+  try {
+    run_tiny(config, {});
+  } catch (const MemoryError& error) {
+    text = error.what();
+  }
+  *log = read_file(folder / "base" / "1GPU" / "00" / "out.log", 1 << 24);
+  return text;
+}
+
+// The graph of a forward pass does not fit: the error comes out of autograd's engine or an operator with its type.
+TEST_F(MemoryLimit, ARunThatDoesNotFitSaysWhereTheMemoryIs) {
+  limit_cpu_memory(int64_t{1} << 40);
+  std::string log;
+  const std::string text = run_with_limit(cpu_memory_in_use() + 160 * kKib, &log);
+  for (const char* part : {"[memory] tensors would take more memory than the limit allows: requested=", ", free=", ", limit=",
+                           ", weights=", ", gradients=", ", optimizer=", ", buffers=", ", activations=",
+                           "--micro_batch_size (now 4 samples a forward pass)", "--memory_limit_gib"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+  EXPECT_THAT(log, HasSubstr("Out of memory at step 1"));
+  EXPECT_THAT(log, ::testing::ContainsRegex("weights +[0-9.]+ KiB"));
+  EXPECT_EQ(run_with_limit(cpu_memory_in_use() + (int64_t{1} << 28), &log), "no MemoryError");
+}
+
+}  // namespace
+}  // namespace welkin::train
