@@ -2,6 +2,7 @@
 #include "train/scores.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
@@ -11,14 +12,17 @@
 #include <utility>
 
 #include "train/metrics.h"
+#include "train/metrics_spectrum.h"
 
 namespace welkin::train {
 
 struct ScoreSums::Forecast {
   std::string name;
-  at::Tensor square_error;  // (C) float64 sum over samples of the weighted mean square error
-  at::Tensor rmse;          // (C) float64 sum over samples of their RMSE
-  at::Tensor acc;           // (C) float64 sum over samples of their anomaly correlation
+  at::Tensor square_error;     // (C) float64 sum over samples of the weighted mean square error
+  at::Tensor rmse;             // (C) float64 sum over samples of their RMSE
+  at::Tensor acc;              // (C) float64 sum over samples of their anomaly correlation
+  at::Tensor absolute, error;  // (C) float64 sums over samples of the weighted mean of |error| and of the error
+  at::Tensor spectrum{};       // (C, K) float64 sum over samples; undefined before the first
 };
 
 namespace {
@@ -33,6 +37,13 @@ at::Tensor row_weights(const data::SampleSpec& spec, bool is_field) {
 at::Tensor flat_rows(const at::Tensor& values, bool is_field) {
   const at::Tensor wide = values.to(at::kCPU, at::kDouble);
   return is_field ? wide : fold_rows(wide);
+}
+
+void accumulate(at::Tensor& sum, const at::Tensor& more) { sum = sum.defined() ? sum + more : more; }
+
+std::vector<double> to_vector(const at::Tensor& values) {
+  const at::Tensor flat = values.contiguous();
+  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
 }
 
 double scale(const std::vector<double>& deviations, size_t channel) { return deviations.empty() ? 1.0 : deviations[channel]; }
@@ -59,7 +70,7 @@ ScoreSums::ScoreSums(const data::SampleSpec& spec, at::Tensor time_mean)
   if (time_mean_.defined()) names.emplace_back("time mean");
   for (auto& name : names) {
     const auto zero = [&] { return at::zeros({spec.target.shape[0]}, at::kDouble); };
-    forecasts_.push_back({name, zero(), zero(), zero()});
+    forecasts_.push_back({name, zero(), zero(), zero(), zero(), zero()});
   }
 }
 
@@ -73,8 +84,13 @@ void ScoreSums::add(const at::Tensor& input, const at::Tensor& target, const at:
       add_forecast(forecast, input.narrow(1, spec_.newest_input_channel, target.size(1)), target);
     if (forecast.name == "time mean") add_forecast(forecast, time_mean_.unsqueeze(0).expand_as(target), target);
   }
+  accumulate(target_spectrum_, spectrum_of(target));
   samples_ += target.size(0);
   loss_ += losses.to(at::kCPU, at::kDouble).sum().item<double>();
+}
+
+at::Tensor ScoreSums::spectrum_of(const at::Tensor& values) const {
+  return (is_field_ ? zonal_spectrum(values, weights_) : radial_spectrum(values)).sum(0);
 }
 
 void ScoreSums::add_forecast(Forecast& forecast, const at::Tensor& values, const at::Tensor& target) const {
@@ -84,6 +100,10 @@ void ScoreSums::add_forecast(Forecast& forecast, const at::Tensor& values, const
   const WeightedSums errors = weighted_sums(p, t, weights_);
   forecast.square_error += (errors.square_error / static_cast<double>(points)).sum(0);
   forecast.rmse += weighted_rmse(errors, points).sum(0);
+  const at::Tensor difference = (p - t) * weights_.view({1, 1, -1, 1});
+  forecast.error += difference.mean({2, 3}).sum(0);
+  forecast.absolute += at::abs(difference).mean({2, 3}).sum(0);
+  accumulate(forecast.spectrum, spectrum_of(values));
   if (!time_mean_.defined()) {
     forecast.acc += weighted_acc(errors).sum(0);
     return;
@@ -100,6 +120,11 @@ Scores ScoreSums::finish() const {
   scores.units = spec_.target.units;
   const double n = static_cast<double>(std::max<int64_t>(samples_, 1));
   scores.loss = loss_ / n;
+  scores.wavenumber = is_field_ ? "zonal" : "radial";
+  const auto& shape = spec_.target.shape;
+  const int64_t points = is_field_ ? shape[2] : *std::max_element(shape.begin() + 1, shape.end());
+  const bool any = target_spectrum_.defined();
+  for (int64_t c = 0; any && c < shape[0]; ++c) scores.target_spectra.push_back(to_vector(target_spectrum_[c] / n));
   for (const auto& forecast : forecasts_) {
     ForecastScores row{forecast.name, {}};
     for (int64_t c = 0; c < forecast.rmse.size(0); ++c) {
@@ -107,7 +132,14 @@ Scores ScoreSums::finish() const {
       score.rmse = std::sqrt(forecast.square_error[c].item<double>() / n);
       score.mean_rmse = forecast.rmse[c].item<double>() / n;
       score.rmse_physical = score.rmse * scale(spec_.target_std, static_cast<size_t>(c));
+      score.mae_physical = forecast.absolute[c].item<double>() / n * scale(spec_.target_std, static_cast<size_t>(c));
+      score.bias_physical = forecast.error[c].item<double>() / n * scale(spec_.target_std, static_cast<size_t>(c));
       score.acc = forecast.acc[c].item<double>() / n;
+      if (any) {
+        score.spectrum = to_vector(forecast.spectrum[c] / n);
+        score.small_scales = small_scale_power(forecast.spectrum[c], points).item<double>() /
+                             small_scale_power(target_spectrum_[c], points).item<double>();
+      }
       row.channels.push_back(score);
     }
     scores.forecasts.push_back(std::move(row));

@@ -15,10 +15,14 @@ namespace welkin::train {
 
 // Of one channel and one forecast. Normalised units: divided by the data set's standard deviation.
 struct ChannelScore {
-  double rmse = 0;           // root of the (latitude-weighted) mean square error over all samples and points
-  double mean_rmse = 0;      // mean over the samples of their own RMSE, as the tutorials log it
-  double rmse_physical = 0;  // rmse in the channel's unit; equals rmse where the data set is not normalised
-  double acc = 0;            // anomaly correlation against the time-mean map, mean over the samples; without a map against 0
+  double rmse = 0;                 // root of the (latitude-weighted) mean square error over all samples and points
+  double mean_rmse = 0;            // mean over the samples of their own RMSE, as the tutorials log it
+  double rmse_physical = 0;        // rmse in the channel's unit; equals rmse where the data set is not normalised
+  double mae_physical = 0;         // (latitude-weighted) mean absolute error, in the channel's unit
+  double bias_physical = 0;        // (latitude-weighted) mean error, in the channel's unit
+  double small_scales = 0;         // power above half of the Nyquist wavenumber over the target's: below 1 is a blur
+  std::vector<double> spectrum{};  // normalised mean square by wavenumber, mean over the samples (metrics_spectrum.h)
+  double acc = 0;  // anomaly correlation against the time-mean map, mean over the samples; without a map against 0
 };
 
 struct ForecastScores {
@@ -31,7 +35,9 @@ struct Scores {
   int64_t samples = 0;
   double loss = 0;  // mean over the samples
   std::vector<std::string> channels, units;
-  std::vector<ForecastScores> forecasts;  // the model first
+  std::string wavenumber;                             // of the spectra: "zonal" for fields, "radial" for boxes
+  std::vector<std::vector<double>> target_spectra{};  // one per target channel
+  std::vector<ForecastScores> forecasts;              // the model first
 };
 
 class ScoreSums {
@@ -50,10 +56,12 @@ class ScoreSums {
  private:
   struct Forecast;
   void add_forecast(Forecast& forecast, const at::Tensor& values, const at::Tensor& target) const;
+  at::Tensor spectrum_of(const at::Tensor& values) const;  // (C, K) sum over samples
 
   const data::SampleSpec& spec_;
   at::Tensor time_mean_;
-  at::Tensor weights_;  // (H) of the rows
+  at::Tensor weights_;          // (H) of the rows
+  at::Tensor target_spectrum_;  // (C, K) float64 sum over samples; undefined before the first
   bool is_field_;
   int64_t samples_ = 0;
   double loss_ = 0;

@@ -38,15 +38,21 @@ nlohmann::ordered_json scores_tree(const Scores& scores) {
   nlohmann::ordered_json root;
   root["samples"] = scores.samples;
   root["loss"] = number(scores.loss);
+  root["wavenumber"] = scores.wavenumber;
   for (const auto& forecast : scores.forecasts) root["rmse"][forecast.name] = number(forecast.rmse());
   for (size_t c = 0; c < scores.channels.size(); ++c) {
     nlohmann::ordered_json channel;
     channel["unit"] = scores.units[c];
+    if (c < scores.target_spectra.size()) channel["target_spectrum"] = scores.target_spectra[c];
     for (const auto& forecast : scores.forecasts) {
       const ChannelScore& score = forecast.channels[c];
       channel[forecast.name] = {{"rmse", number(score.rmse)},
                                 {"mean_rmse", number(score.mean_rmse)},
                                 {"rmse_physical", number(score.rmse_physical)},
+                                {"mae_physical", number(score.mae_physical)},
+                                {"bias_physical", number(score.bias_physical)},
+                                {"small_scales", number(score.small_scales)},
+                                {"spectrum", score.spectrum},
                                 {"acc", number(score.acc)}};
     }
     root["channels"][scores.channels[c]] = std::move(channel);
@@ -62,14 +68,18 @@ std::string scores_table(const Scores& scores) {
                         {"forecast", Align::Left},
                         {"RMSE", Align::Right},
                         {"RMSE in its unit", Align::Right},
-                        {"ACC", Align::Right}});
+                        {"MAE", Align::Right},
+                        {"bias", Align::Right},
+                        {"ACC", Align::Right},
+                        {"small scales", Align::Right}});
   for (size_t c = 0; c < scores.channels.size(); ++c) {
     for (const auto& forecast : scores.forecasts) {
       const ChannelScore& score = forecast.channels[c];
-      table.add_row({label(scores, c), forecast.name, fixed(score.rmse), compact(score.rmse_physical), fixed(score.acc)});
+      table.add_row({label(scores, c), forecast.name, fixed(score.rmse), compact(score.rmse_physical),
+                     compact(score.mae_physical), compact(score.bias_physical), fixed(score.acc), fixed(score.small_scales)});
     }
   }
-  for (const auto& forecast : scores.forecasts) table.add_row({"all", forecast.name, fixed(forecast.rmse()), "", ""});
+  for (const auto& forecast : scores.forecasts) table.add_row({"all", forecast.name, fixed(forecast.rmse()), "", "", "", "", ""});
   return cat(table.text(), "loss ", fixed(scores.loss), " over ", scores.samples, " samples\n");
 }
 

@@ -11,7 +11,8 @@ namespace welkin::train {
 // One row per channel and forecast, and the loss; ends with a newline.
 std::string scores_table(const Scores& scores);
 
-// {"samples", "loss", "rmse": {forecast: x}, "channels": {name: {"unit", forecast: {"rmse", "mean_rmse", "rmse_physical",
+// {"samples", "loss", "wavenumber": "zonal" or "radial", "rmse": {forecast: x}, "channels": {name: {"unit", "target_spectrum":
+// [...], forecast: {"rmse", "mean_rmse", "rmse_physical", "mae_physical", "bias_physical", "small_scales", "spectrum": [...],
 // "acc"}}}}; numbers that are not finite are null.
 std::string scores_json(const Scores& scores);
 

@@ -7,11 +7,15 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "data/npy_file.h"
+#include "gradient_check.h"
+#include "train/metrics.h"
 #include "train/scores_report.h"
 #include "train/time_mean.h"
 
@@ -38,12 +42,32 @@ TEST(Scores, OfConstantErrorsAreThoseErrors) {
   ASSERT_EQ(scores.forecasts.size(), 3u);
   EXPECT_EQ(scores.samples, 3);
   EXPECT_DOUBLE_EQ(scores.loss, 0.25);
-  EXPECT_NEAR(scores.forecasts[0].channels[0].rmse, 0.25, 1e-12);
-  EXPECT_NEAR(scores.forecasts[0].channels[0].rmse_physical, 2.5, 1e-11);
-  EXPECT_NEAR(scores.forecasts[0].channels[1].rmse_physical, 1.25, 1e-11);
-  EXPECT_NEAR(scores.forecasts[1].channels[1].rmse, 0.5, 1e-12);  // persistence
-  EXPECT_NEAR(scores.forecasts[2].rmse(), 1.0, 1e-12);            // time mean
-  EXPECT_NEAR(scores.forecasts[0].channels[0].acc, 1.0, 1e-12);
+  EXPECT_TRUE(tests::close(scores.forecasts[0].channels[0].rmse, 0.25, kFp64, 64));
+  EXPECT_TRUE(tests::close(scores.forecasts[0].channels[0].rmse_physical, 2.5, kFp64, 64));
+  EXPECT_TRUE(tests::close(scores.forecasts[0].channels[1].rmse_physical, 1.25, kFp64, 64));
+  EXPECT_TRUE(tests::close(scores.forecasts[1].channels[1].rmse, 0.5, kFp64, 64));  // persistence
+  EXPECT_TRUE(tests::close(scores.forecasts[2].rmse(), 1.0, kFp64, 64));            // time mean
+  EXPECT_TRUE(tests::close(scores.forecasts[0].channels[0].acc, 1.0, kFp64, 64));
+}
+
+TEST(Scores, InUnitsAndByScale) {
+  const auto spec = two_channel_field();
+  ScoreSums sums(spec, {});
+  const at::Tensor target = tests::test_values({2, 2, 4, 6}, 1);
+  const at::Tensor smooth = target.mean({3}, true).expand_as(target);  // nothing but the means of the rows
+  sums.add(at::zeros({2, 3, 4, 6}), target, smooth, at::zeros({2}));
+  const Scores scores = sums.finish();
+  const ChannelScore& score = scores.forecasts[0].channels[1];
+  const at::Tensor weights = latitude_weights(4, spec.latitude).view({4, 1});
+  const at::Tensor error = (smooth - target).select(1, 1).mul(weights);
+  EXPECT_TRUE(tests::close(score.mae_physical, 5 * error.abs().mean().item<double>(), kFp64, 64));
+  EXPECT_LE(std::abs(score.bias_physical), worst_sum_bound(kFp64, 64));  // errors of a row cancel
+  EXPECT_EQ(scores.wavenumber, "zonal");
+  ASSERT_EQ(score.spectrum.size(), 4u);
+  EXPECT_LE(score.small_scales, worst_sum_bound(kFp64, 64));
+  const auto& spectrum = scores.target_spectra[1];
+  EXPECT_TRUE(tests::close(std::accumulate(spectrum.begin(), spectrum.end(), 0.0),
+                           target.select(1, 1).square().mul(weights).mean().item<double>(), kFp64, 64));
 }
 
 TEST(Scores, PoolTheErrorsOfSamplesBeforeTheRoot) {
@@ -54,8 +78,8 @@ TEST(Scores, PoolTheErrorsOfSamplesBeforeTheRoot) {
     sums.add(at::zeros({1, 3, 4, 6}), target, target + error, at::full({1}, error));
   }
   const ChannelScore score = sums.finish().forecasts[0].channels[0];
-  EXPECT_NEAR(score.rmse, std::sqrt(5.0), 1e-12);
-  EXPECT_NEAR(score.mean_rmse, 2.0, 1e-12);
+  EXPECT_TRUE(tests::close(score.rmse, std::sqrt(5.0), kFp64, 64));
+  EXPECT_TRUE(tests::close(score.mean_rmse, 2.0, kFp64, 64));
 }
 
 TEST(Scores, OfBoxesHaveNoPersistenceAndNoLatitude) {
@@ -70,7 +94,7 @@ TEST(Scores, OfBoxesHaveNoPersistenceAndNoLatitude) {
   sums.add(at::zeros({1, 3, 4, 4, 4}), target, prediction, at::zeros({1}));
   const Scores scores = sums.finish();
   ASSERT_EQ(scores.forecasts.size(), 1u);
-  EXPECT_NEAR(scores.forecasts[0].channels[0].rmse, 1.0, 1e-12);
+  EXPECT_TRUE(tests::close(scores.forecasts[0].channels[0].rmse, 1.0, kFp64, 64));
 }
 
 TEST(Scores, PrintAsTableAndAsJson) {
@@ -78,11 +102,11 @@ TEST(Scores, PrintAsTableAndAsJson) {
   ScoreSums sums(spec, {});
   sums.add(at::zeros({1, 3, 4, 6}), at::ones({1, 2, 4, 6}), at::ones({1, 2, 4, 6}), at::zeros({1}));
   const Scores scores = sums.finish();
-  EXPECT_NE(scores_table(scores).find("a [K]      persistence  1.0000                10       -"), std::string::npos)
+  EXPECT_NE(scores_table(scores).find("a [K]      persistence  1.0000                10   10   -10       -"), std::string::npos)
       << scores_table(scores);
   const auto root = nlohmann::json::parse(scores_json(scores));
   EXPECT_EQ(root["samples"], 1);
-  EXPECT_NEAR(root["channels"]["b"]["persistence"]["rmse_physical"].get<double>(), 5.0, 1e-12);
+  EXPECT_TRUE(tests::close(root["channels"]["b"]["persistence"]["rmse_physical"].get<double>(), 5.0, kFp64, 64));
 }
 
 class TimeMean : public testing::Test {
