@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared reference numbers: $WELKIN_SHARED/goldens, else goldens/ of the folder shared/ beside the sources
+// The shared reference numbers: $WELKIN_GOLDENS, else goldens/ of $WELKIN_SHARED, else of the folder shared/ beside the sources
 // ($WELKIN_SOURCE_DIR).
 #pragma once
 
@@ -10,6 +10,7 @@
 namespace welkin::train {
 
 inline std::filesystem::path golden_folder(const std::string& name) {
+  if (const char* goldens = std::getenv("WELKIN_GOLDENS")) return std::filesystem::path(goldens) / name;
   if (const char* shared = std::getenv("WELKIN_SHARED")) return std::filesystem::path(shared) / "goldens" / name;
   const char* source = std::getenv("WELKIN_SOURCE_DIR");
   const auto sources = source != nullptr ? std::filesystem::path(source) : std::filesystem::current_path() / "../..";
@@ -19,6 +20,5 @@ inline std::filesystem::path golden_folder(const std::string& name) {
 }  // namespace welkin::train
 
 // Skips the test, with the reason, where the reference numbers are absent.
-#define WELKIN_NEED_GOLDEN(folder)      \
-  if (!std::filesystem::exists(folder)) \
-  GTEST_SKIP() << "no reference numbers: set WELKIN_SHARED to the folder that holds goldens/"
+#define WELKIN_NEED_GOLDEN(folder) \
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no reference numbers: set WELKIN_GOLDENS to their folder"

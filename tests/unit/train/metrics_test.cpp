@@ -4,13 +4,15 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <numbers>
+
 #include "golden_folder.h"
+#include "tolerance.h"
 #include "train/reference/stored_tensors.h"
 
 namespace welkin::train {
 namespace {
-
-double largest_gap(const at::Tensor& a, const at::Tensor& b) { return (a.to(at::kDouble) - b).abs().max().item<double>(); }
 
 TEST(Metrics, EqualTheReferenceWithTheExactPi) {
   const auto folder = golden_folder("losses_metrics");
@@ -21,13 +23,14 @@ TEST(Metrics, EqualTheReferenceWithTheExactPi) {
     const at::Tensor prediction = golden.get(name + ".pred").to(at::kDouble);
     const at::Tensor target = golden.get(name + ".target").to(at::kDouble);
     const at::Tensor weights = latitude_weights(target.size(2));
-    EXPECT_LE(largest_gap(weights, wanted("lat_weight")), 1e-12) << name;
+    EXPECT_TRUE(tests::close(weights, wanted("lat_weight"), at::kDouble, target.size(2))) << name;
     const WeightedSums sums = weighted_sums(prediction, target, weights);
-    const at::Tensor rmse = weighted_rmse(sums, target.size(2) * target.size(3));
-    EXPECT_LE(largest_gap(rmse, wanted("weighted_rmse_channels")), 1e-12) << name;
-    EXPECT_LE(largest_gap(rmse.mean(0), wanted("weighted_rmse")), 1e-12) << name;
-    EXPECT_LE(largest_gap(weighted_acc(sums), wanted("weighted_acc_channels")), 1e-12) << name;
-    EXPECT_LE(largest_gap(weighted_acc(sums).mean(0), wanted("weighted_acc")), 1e-12) << name;
+    const int64_t points = target.size(2) * target.size(3);
+    const at::Tensor rmse = weighted_rmse(sums, points);
+    EXPECT_TRUE(tests::close(rmse, wanted("weighted_rmse_channels"), at::kDouble, points)) << name;
+    EXPECT_TRUE(tests::close(rmse.mean(0), wanted("weighted_rmse"), at::kDouble, points)) << name;
+    EXPECT_TRUE(tests::close(weighted_acc(sums), wanted("weighted_acc_channels"), at::kDouble, points)) << name;
+    EXPECT_TRUE(tests::close(weighted_acc(sums).mean(0), wanted("weighted_acc"), at::kDouble, points)) << name;
   }
 }
 
@@ -39,23 +42,24 @@ TEST(Metrics, InFloat32StayWithinRounding) {
   const at::Tensor target = golden.get("vit1.target");
   const WeightedSums sums = weighted_sums(prediction, target, latitude_weights(target.size(2)));
   EXPECT_EQ(sums.product.scalar_type(), at::kFloat);
-  EXPECT_LE(
-      largest_gap(weighted_rmse(sums, target.size(2) * target.size(3)), golden.get("vit1.weighted_rmse_channels_f64_exact_pi")),
-      2e-5);
+  const int64_t points = target.size(2) * target.size(3);
+  EXPECT_TRUE(
+      tests::close(weighted_rmse(sums, points), golden.get("vit1.weighted_rmse_channels_f64_exact_pi"), at::kFloat, points));
 }
 
 TEST(Metrics, WeightsHaveMeanOneAndNoNegativePole) {
   const at::Tensor weights = latitude_weights(360);
-  EXPECT_NEAR(weights.mean().item<double>(), 1.0, 1e-12);
+  EXPECT_TRUE(tests::close(weights.mean().item<double>(), 1.0, kFp64, 360));
   EXPECT_GE(weights.min().item<double>(), 0.0);
-  EXPECT_NEAR(weights.max().item<double>(), 1.5752, 1e-4);
+  // rows from pole to pole: the sum of the cosines is cot(pi / 718), the largest is cos(pi / 718)
+  EXPECT_TRUE(tests::close(weights.max().item<double>(), 360 * std::sin(std::numbers::pi / 718), kFp64, 360));
 }
 
 TEST(Metrics, WeightsFollowGivenLatitudes) {
   const at::Tensor weights = latitude_weights(3, {60, 0, -60});
-  EXPECT_NEAR(weights[0].item<double>(), 0.75, 1e-12);
-  EXPECT_NEAR(weights[1].item<double>(), 1.5, 1e-12);
-  EXPECT_NEAR(latitude_weights(1).item<double>(), 1.0, 1e-12);
+  EXPECT_TRUE(tests::close(weights[0].item<double>(), 0.75, kFp64, 8));
+  EXPECT_TRUE(tests::close(weights[1].item<double>(), 1.5, kFp64, 8));
+  EXPECT_EQ(latitude_weights(1).item<double>(), 1.0);
 }
 
 }  // namespace

@@ -12,8 +12,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "golden_folder.h"
-#include "train/reference/stored_tensors.h"
+#include "tolerance.h"
 
 namespace welkin::train {
 namespace {
@@ -36,39 +35,22 @@ config::RunConfig adam_config(double beta2) {
 
 void set_gradient(const at::Tensor& parameter, const at::Tensor& gradient) { parameter.mutable_grad() = gradient.clone(); }
 
-void expect_adam(const reference::StoredTensors& golden, int k, bool is_double) {
-  const std::string prefix = "adam" + std::to_string(k) + ".";
-  const std::string suffix = is_double ? "_f64" : "_f32";
-  const auto dtype = is_double ? at::kDouble : at::kFloat;
-  const at::Tensor parameter = golden.get("param0").to(dtype).clone();
-  const at::Tensor gradients = golden.get("grads").to(dtype);
-  const at::Tensor rates = golden.get(prefix + "lr");
-  const at::Tensor wanted = golden.get(prefix + "params_f64");
-  const OptimizerPtr optimizer = adam(adam_config(k == 0 ? 0.95 : 0.999), {{"p", parameter, true}});
-  for (int64_t step = 0; step < gradients.size(0); ++step) {
-    set_gradient(parameter, gradients[step]);
-    optimizer->step({.rate = rates[step], .found_inf = verdict(false)});
-    const double rate = rates.max().item<double>();
-    const at::Tensor bound =
-        is_double ? 1e-13 * (wanted[step].abs() + 12 * rate) : 16 * std::ldexp(1.0, -24) * (wanted[step].abs() + 12 * rate);
-    EXPECT_TRUE(((parameter.to(at::kDouble) - wanted[step]).abs() <= bound).all().item<bool>())
-        << prefix << suffix << " step " << step;
-  }
-  for (const char* moment : {"exp_avg", "exp_avg_sq"}) {
-    const at::Tensor got = state_named(*optimizer, std::string(moment) + ".p").to(at::kDouble);
-    const at::Tensor reference = golden.get(prefix + moment + suffix).to(at::kDouble);
-    const double tolerance = is_double ? 1e-13 : 1e-6;
-    EXPECT_TRUE(((got - reference).abs() <= tolerance * reference.abs() + 1e-300).all().item<bool>())
-        << prefix << moment << suffix;
-  }
-}
-
-TEST(Adam, EqualsTheReferenceOverTwelveSteps) {
-  const auto folder = golden_folder("adam_steps");
-  WELKIN_NEED_GOLDEN(folder);
-  const reference::StoredTensors golden(folder / "data.safetensors");
-  for (const int k : {0, 1}) {
-    for (const bool is_double : {false, true}) expect_adam(golden, k, is_double);
+// The rule in plain double arithmetic; reference cases of kind `adam` compare with torch's own numbers.
+TEST(Adam, FollowsItsRuleOverManySteps) {
+  const double betas[] = {0.9, 0.95}, eps = 1e-8;
+  for (const at::ScalarType dtype : {at::kDouble, at::kFloat}) {
+    const at::Tensor parameter = at::full({1}, 0.5, dtype);
+    const OptimizerPtr optimizer = adam(adam_config(betas[1]), {{"p", parameter, true}});
+    double p = 0.5, m = 0, v = 0;
+    for (int step = 1; step <= 12; ++step) {
+      const double gradient = std::ldexp(step % 3 - 1, -step), rate = 0.01 / step;  // exact in float
+      set_gradient(parameter, at::full({1}, gradient, dtype));
+      optimizer->step({.rate = number(rate), .found_inf = verdict(false)});
+      m = betas[0] * m + (1 - betas[0]) * gradient;
+      v = betas[1] * v + (1 - betas[1]) * gradient * gradient;
+      p -= rate / (1 - std::pow(betas[0], step)) * m / (std::sqrt(v) / std::sqrt(1 - std::pow(betas[1], step)) + eps);
+      EXPECT_TRUE(tests::close(parameter.item<double>(), p, tests::format_of(dtype), 4 * step)) << dtype << " step " << step;
+    }
   }
 }
 
@@ -90,8 +72,8 @@ TEST(AdamW, DecaysApartFromTheGradientAndOnlyWhereAsked) {
   for (const at::Tensor& parameter : {decayed, spared}) set_gradient(parameter, at::full({4}, 0.5, at::kDouble));
   optimizer->step({.rate = number(0.01), .found_inf = verdict(false)});
   const double move = 0.01 * 0.5 / (0.5 + 1e-8);
-  EXPECT_NEAR(spared[0].item<double>(), 1 - move, 1e-14);
-  EXPECT_NEAR(decayed[0].item<double>(), 1 * (1 - 0.01 * 0.1) - move, 1e-14);
+  EXPECT_TRUE(tests::close(spared[0].item<double>(), 1 - move, kFp64, 8));
+  EXPECT_TRUE(tests::close(decayed[0].item<double>(), 1 * (1 - 0.01 * 0.1) - move, kFp64, 8));
 }
 
 TEST(Adam, AddsTheDecayToTheGradient) {
@@ -101,7 +83,7 @@ TEST(Adam, AddsTheDecayToTheGradient) {
   const OptimizerPtr optimizer = adam(config, {{"w", parameter, true}});
   set_gradient(parameter, at::full({2}, 0.5, at::kDouble));
   optimizer->step({.rate = number(0.01), .found_inf = verdict(false)});
-  EXPECT_NEAR(state_named(*optimizer, "exp_avg.w")[0].item<double>(), 0.1 * (0.5 + 0.1 * 2.0), 1e-14);
+  EXPECT_TRUE(tests::close(state_named(*optimizer, "exp_avg.w")[0].item<double>(), 0.1 * (0.5 + 0.1 * 2.0), kFp64, 8));
 }
 
 TEST(Sgd, KeepsAVelocityFromTheFirstStepOn) {
@@ -113,7 +95,7 @@ TEST(Sgd, KeepsAVelocityFromTheFirstStepOn) {
     set_gradient(parameter, at::ones({3}, at::kDouble));
     optimizer->step({.rate = number(0.1), .found_inf = verdict(false)});
   }
-  EXPECT_NEAR(parameter[0].item<double>(), -0.1 * (1 + 1.5 + 1.75), 1e-14);
+  EXPECT_TRUE(tests::close(parameter[0].item<double>(), -0.1 * (1 + 1.5 + 1.75), kFp64, 8));
 }
 
 TEST(Optimizers, LeaveEverythingAloneWhenTheStepIsSkipped) {
