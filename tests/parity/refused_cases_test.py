@@ -22,6 +22,26 @@ GOLDENS = pathlib.Path(os.environ.get("WELKIN_GOLDENS") or pathlib.Path(os.envir
 DEVIATES, DATA = 1, 3  # exit codes: the numbers differ; the case cannot be run
 
 
+OTHERS = [-1, 0, 1, 3, 2 ** 31, 2 ** 62, 2 ** 63, -2 ** 63, 10 ** 30, 1e308, -0.5, float("nan"), float("inf"), "", "x", "../x", "\u0000", None, True, [], {}, [1, 2], {"x": 1}]
+
+
+def leaves(value, place=()):
+    """Paths to everything below a JSON value."""
+    if place:
+        yield place
+    if isinstance(value, (dict, list)):
+        for key, below in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(below, place + (key,))
+
+
+def replaced(value, place, other):
+    if not place:
+        return other
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[place[0]] = replaced(value[place[0]], place[1:], other)
+    return copy
+
+
 class RefusedCases(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -65,7 +85,7 @@ class RefusedCases(unittest.TestCase):
     def test_a_weight_is_perturbed(self):
         folder = self.copy(self.stored)
         change(folder / "weights.safetensors", lambda t: t["blocks.1.mlp.fc1.weight"].__setitem__((0, 0), t["blocks.1.mlp.fc1.weight"][0, 0] + 0.01))
-        self.deviates(folder, "act.block1.mlp", "first to deviate: act.block1.mlp (forward)")
+        self.deviates(folder, "act.block1.mlp", "first to deviate: act.block1.mlp (forward), layer blocks.1.mlp")
 
     def test_two_activations_are_swapped(self):
         folder = self.copy(self.stored)
@@ -80,7 +100,7 @@ class RefusedCases(unittest.TestCase):
             for name in ("blocks.0.norm1.weight", "blocks.1.norm2.weight", "patch_embed.proj.bias"):
                 t[name] *= np.float32(1.01)
         change(folder / "grads.safetensors", scale)
-        self.deviates(folder, "blocks.1.norm2.weight", "first to deviate: blocks.1.norm2.weight (gradient)")
+        self.deviates(folder, "blocks.1.norm2.weight", "first to deviate: blocks.1.norm2.weight (gradient), layer blocks.1.norm2")
 
     def test_the_trajectory_deviates(self):
         folder = self.copy(self.stored)
@@ -210,10 +230,50 @@ class RefusedCases(unittest.TestCase):
         self.assertIn(f"{good.name} (splits): pass", done.stdout)
         self.assertIn("1 of 2 cases FAIL: stored", done.stdout)
         (folder.parent / "empty").mkdir()
-        for path, words in ((folder.parent / "empty", "no meta.json in folder="), (folder.parent / "absent", "there is no such case")):
+        (folder.parent / "loop").symlink_to("loop")
+        for path, words in ((folder.parent / "empty", "no meta.json in folder="), (folder.parent / "absent", "there is no such case"),
+                            (folder.parent / "loop", "there is no such case")):
             done = subprocess.run([BINARY, "verify", "--case", str(path)], capture_output=True, text=True, timeout=120)
             self.assertEqual(done.returncode, DATA)
             self.assertIn(words, done.stderr)
+
+    def test_any_value_may_be_anything(self):
+        """Every leaf of every JSON file of small cases becomes something else, one at a time: an answer for each case, no crash."""
+        random = np.random.default_rng(7)
+        root = self.root / "anything"
+        sources = [self.stored, self.formula] + [write(self.root / "sources" / write.__name__) for write in case_tables.ALL]
+        count = 0
+        for source in sources:
+            for file in sorted(source.glob("*.json")):
+                content = json.loads(file.read_text())
+                places = list(leaves(content))
+                for place in (places[i] for i in random.permutation(len(places))[:40]):
+                    folder = root / f"{count:04}"
+                    folder.mkdir(parents=True)
+                    for path in source.iterdir():
+                        (folder / path.name).symlink_to(path)
+                    (folder / file.name).unlink()
+                    value = OTHERS[random.integers(len(OTHERS))]
+                    (folder / file.name).write_text(json.dumps(replaced(content, place, value)))
+                    count += 1
+        code, _, text = self.run_case(root, "--brief")
+        self.assertIn(code, (0, DEVIATES, DATA), text[-2000:])
+        self.assertIn(f"of {count} cases", text)
+
+    def test_any_byte_may_be_anything(self):
+        random = np.random.default_rng(8)
+        root, count = self.root / "bytes", 60
+        for i in range(count):
+            folder = root / f"{i:04}"
+            shutil.copytree(self.stored, folder)
+            path = folder / random.choice(["weights.safetensors", "outputs.safetensors", "grads.safetensors", "inputs.safetensors", "trajectory.safetensors"])
+            data = bytearray(path.read_bytes())
+            for _ in range(8):
+                data[random.integers(min(4000, len(data)) if random.integers(2) else len(data))] = random.integers(256)
+            path.write_bytes(data)
+        code, _, text = self.run_case(root, "--brief")
+        self.assertIn(code, (0, DEVIATES, DATA), text[-2000:])
+        self.assertRegex(text, f"{count} cases")
 
     @unittest.skipUnless((GOLDENS / "vit25_small_bf16").is_dir(), "no reference cases: set WELKIN_GOLDENS")
     def test_low_precision_that_was_not_used_is_seen(self):

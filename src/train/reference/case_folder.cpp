@@ -88,6 +88,12 @@ bool is_plain_name(const std::string& name) {
          name.find_first_of(std::string("/\\\0", 3)) == name.npos;
 }
 
+// A loop of links is not there.
+bool is_there(const fs::path& path) {
+  std::error_code failure;
+  return fs::exists(path, failure);
+}
+
 const LeftOut* find_left_out(const std::vector<LeftOut>& rules, const std::string& name) {
   for (const LeftOut& rule : rules) {
     if (name.starts_with(rule.prefix)) return &rule;
@@ -100,7 +106,7 @@ const LeftOut* find_left_out(const std::vector<LeftOut>& rules, const std::strin
 CaseFolder::CaseFolder(const fs::path& folder) {
   std::error_code failure;
   path_ = fs::canonical(folder, failure);
-  if (failure || !fs::is_directory(path_)) {
+  if (failure || !fs::is_directory(path_, failure)) {
     throw DataError("reference", cat("there is no such folder: case=", folder.string()), "Give folders of reference cases");
   }
   meta_ = std::make_unique<Json>(read_bounded_json(path_ / "meta.json"));
@@ -135,7 +141,7 @@ Json CaseFolder::json(const std::string& file) const { return read_bounded_json(
 const StoredTensors* CaseFolder::tensors(const std::string& stem) const {
   const auto [place, is_new] = opened_.try_emplace(stem);
   const fs::path path = path_ / (stem + ".safetensors");
-  if (is_new && fs::exists(path)) place->second = std::make_unique<StoredTensors>(path);
+  if (is_new && is_there(path)) place->second = std::make_unique<StoredTensors>(path);
   return place->second.get();
 }
 
@@ -200,22 +206,24 @@ double number_after(const std::string& text, const std::string& word, double oth
 
 std::vector<fs::path> find_cases(const std::vector<std::string>& arguments, std::vector<std::string>& ignored) {
   std::vector<fs::path> cases;
+  std::error_code unused;
   for (const std::string& argument : arguments) {
-    fs::path path = argument;
+    fs::path path = fs::path(argument).lexically_normal();
+    if (!path.has_filename()) path = path.parent_path();  // a slash at the end
     if (path.filename() == "meta.json") path = path.parent_path().empty() ? "." : path.parent_path();
-    if (!fs::exists(path))
+    if (!is_there(path))
       throw DataError("verify", cat("there is no such case: case=", argument), "Give folders of reference cases");
-    if (!fs::is_directory(path)) {
+    if (!fs::is_directory(path, unused)) {
       ignored.push_back(argument);
       continue;
     }
-    if (fs::exists(path / "meta.json")) {
+    if (is_there(path / "meta.json")) {
       cases.push_back(path);
       continue;
     }
     const size_t before = cases.size();
-    for (const auto& entry : fs::directory_iterator(path)) {
-      if (fs::exists(entry.path() / "meta.json")) cases.push_back(entry.path());
+    for (const auto& entry : fs::directory_iterator(path, unused)) {
+      if (is_there(entry.path() / "meta.json")) cases.push_back(entry.path());
     }
     if (cases.size() == before) {
       throw DataError("verify", cat("neither a case nor a folder of cases: no meta.json in folder=", argument),

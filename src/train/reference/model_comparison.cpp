@@ -245,6 +245,11 @@ void ModelComparison::compare_trajectory() {
     add(skipped("trajectory", "the case holds no optimizer steps"), "trajectory");
     return;
   }
+  if (case_.tolerance.trajectory_loss <= 0) {
+    for (const std::string& name : stored->names()) stored->get(name);
+    add(skipped("trajectory", "the case states no bounds for optimizer steps"), "trajectory");
+    return;
+  }
   const int64_t num_steps = stored->get(case_.output_prefix + "loss").numel() - 1;
   const at::Tensor rates = stored->contains("lr") ? stored->get("lr").to(at::kDouble).flatten() : at::Tensor();
   if (num_steps < 0 || num_steps > kMostSteps || (rates.defined() && rates.numel() < num_steps)) {

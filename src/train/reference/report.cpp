@@ -46,6 +46,17 @@ std::string worst_text(const CaseReport& report) {
   return worst == nullptr ? "" : cat(worst->tensor, " at ", short_number(100 * used(*worst)), " % of its bound");
 }
 
+// The module of the model that a row of a model's case belongs to: "correct.act.block1.attn" -> "blocks.1.attn", the gradient of
+// "head.weight" -> "head". Empty where the row is of no module.
+std::string layer_of(const ComparisonRow& row) {
+  if (row.part == "gradient") return row.tensor.substr(0, row.tensor.rfind('.'));
+  const size_t act = row.tensor.find("act.");
+  if (row.part != "forward" || act == std::string::npos) return "";
+  const std::string name = row.tensor.substr(act + 4);
+  if (name == "tokens") return "pos_embed";
+  return name.starts_with("block") ? cat("blocks.", name.substr(5)) : name;
+}
+
 std::string rows_text(const CaseReport& report, bool brief) {
   using observe::Align;
   observe::Table table({{"tensor", Align::Left},
@@ -92,7 +103,9 @@ std::string report_text(const CaseReport& report, bool brief) {
   text += worst.empty() ? "\n" : cat("; nearest: ", worst, "\n");
   if (!report.error.empty()) text += cat("  error: ", report.error, "\n");
   if (const ComparisonRow* first = report.first_deviation()) {
-    text += cat("  first to deviate: ", first->tensor, first->part.empty() ? "" : cat(" (", first->part, ")"), "\n");
+    text += cat("  first to deviate: ", first->tensor, first->part.empty() ? "" : cat(" (", first->part, ")"));
+    const std::string layer = layer_of(*first);
+    text += layer.empty() ? "\n" : cat(", layer ", layer, "\n");
   }
   return text + rows_text(report, brief);
 }
@@ -114,14 +127,16 @@ std::string report_json(const std::vector<CaseReport>& reports) {
     nlohmann::json rows = nlohmann::json::array();
     for (const ComparisonRow& row : report.rows) rows.push_back(row_json(row));
     const ComparisonRow* first = report.first_deviation();
-    cases.push_back({{"name", report.name},
-                     {"kind", report.kind},
-                     {"folder", report.folder},
-                     {"passed", report.passed()},
-                     {"error", report.error.empty() ? nlohmann::json() : nlohmann::json(report.error)},
-                     {"first_deviation", first == nullptr ? nlohmann::json() : nlohmann::json(first->tensor)},
-                     {"seconds", report.seconds},
-                     {"rows", std::move(rows)}});
+    cases.push_back(
+        {{"name", report.name},
+         {"kind", report.kind},
+         {"folder", report.folder},
+         {"passed", report.passed()},
+         {"error", report.error.empty() ? nlohmann::json() : nlohmann::json(report.error)},
+         {"first_deviation", first == nullptr ? nlohmann::json() : nlohmann::json(first->tensor)},
+         {"first_layer", first == nullptr || layer_of(*first).empty() ? nlohmann::json() : nlohmann::json(layer_of(*first))},
+         {"seconds", report.seconds},
+         {"rows", std::move(rows)}});
   }
   // Names come from hostile files: bytes that are no UTF-8 are replaced.
   return nlohmann::json{{"passed", passed}, {"cases", std::move(cases)}}.dump(1, ' ', false,

@@ -16,9 +16,10 @@ std::string report_text(const CaseReport& report, bool brief);
 // One line for all.
 std::string summary_text(const std::vector<CaseReport>& reports);
 
-// {"passed", "cases": [{"name", "kind", "folder", "passed", "error", "first_deviation", "seconds", "rows": [{"tensor", "part",
-// "max_abs", "max_over_max", "rel_l2", "tolerance_max_over_max", "tolerance_rel_l2", "verdict", "reason"}]}]}. Bounds that do not
-// exist and values that are not finite are null; so are error and first_deviation when there is none.
+// {"passed", "cases": [{"name", "kind", "folder", "passed", "error", "first_deviation", "first_layer", "seconds", "rows":
+// [{"tensor", "part", "max_abs", "max_over_max", "rel_l2", "tolerance_max_over_max", "tolerance_rel_l2", "verdict",
+// "reason"}]}]}. Bounds that do not exist and values that are not finite are null; so are error, first_deviation and first_layer
+// (the module that it belongs to) when there is none.
 std::string report_json(const std::vector<CaseReport>& reports);
 
 }  // namespace welkin::train::reference
