@@ -99,7 +99,8 @@ at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Ten
   at::Tensor whole, split;  // of replicated and of split parameters
   for (size_t i = 0; i < values.size(); ++i) {
     if (!values[i].defined()) continue;
-    const at::Tensor square = values[i].norm().to(at::kFloat).square();
+    const at::Tensor norm = values[i].norm();
+    const at::Tensor square = (norm.scalar_type() == at::kDouble ? norm : norm.to(at::kFloat)).square();
     at::Tensor& sum = table.rows()[i].placements[Axis::Tp].sharded() ? split : whole;
     sum = sum.defined() ? sum + square : square;
   }

@@ -23,8 +23,8 @@ void reduce_shared_gradients(const ParamTable& table, const MeshGroups& groups);
 // Sums every gradient over a group of replicas in one message, without overlap: what the Reducer is compared with.
 void sum_gradients(const ParamTable& table, const Group& group);
 
-// () the square of the 2-norm of all parameters' `values` (one per row, undefined ones are left out), each element of the model
-// counted once: the same on every rank of tp x cp.
+// () float32, or float64 of float64: the square of the 2-norm of all parameters' `values` (one per row, undefined ones are left
+// out), each element of the model counted once: the same on every rank of tp x cp.
 at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Tensor>& values, const MeshGroups& groups);
 
 struct ReplicaDifference {

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "train/reference/formula.h"
+#include "train/reference/many_process_engine.h"
 #include "train/reference/model_comparison.h"
 #include "train/reference/table_cases.h"
 
@@ -56,7 +57,8 @@ Rows verify_model(const CaseFolder& folder, const VerifyOptions& options) {
   Rows rows;
   check_formula(folder, rows);
   const ModelCase c = load_model_case(folder);
-  const auto engine = single_process_engine(c, options);
+  const bool many = options.ranks != nullptr && folder.kind() == "parallel";
+  const auto engine = many ? many_process_engine(c, *options.ranks) : single_process_engine(c, options);
   Rows compared = compare_model_case(c, *engine, options);
   rows.insert(rows.end(), std::make_move_iterator(compared.begin()), std::make_move_iterator(compared.end()));
   return rows;

@@ -7,12 +7,20 @@
 #include <optional>
 
 #include "config/run_config.h"
+#include "parallel/mesh_groups.h"
 
 namespace welkin::train::reference {
+
+// The processes of a run that verifies "parallel" cases, of which this is one.
+struct CaseRanks {
+  int64_t rank = 0, world_size = 1;
+  parallel::MakeGroup make_group{};
+};
 
 struct VerifyOptions {
   c10::Device device = c10::kCPU;
   std::optional<config::AmpMode> amp_mode{};  // instead of the case's own precision
+  const CaseRanks* ranks = nullptr;           // null: one process; "parallel" cases then show their serial numbers alone
 };
 
 }  // namespace welkin::train::reference
