@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -12,9 +13,13 @@
 #include "core/file.h"
 #include "core/host.h"
 #include "core/text.h"
+#include "rank_run.h"
 #include "train/device.h"
+#include "train/reference/case_folder.h"
+#include "train/reference/many_process_engine.h"
 #include "train/reference/report.h"
 #include "verbs.h"
+#include "verify_layouts.h"
 
 namespace welkin::apps {
 namespace {
@@ -32,9 +37,44 @@ ExitCode verify_exit_code(const std::vector<train::reference::CaseReport>& repor
   return std::ranges::all_of(reports, [](const auto& report) { return report.passed(); }) ? ExitCode::Done : ExitCode::Other;
 }
 
+// A parallel case is run again on the ranks that it names, each a process; their verdict is one row.
+void add_run_on_ranks(const std::filesystem::path& folder, train::reference::CaseReport& report) {
+  if (report.kind != "parallel" || !report.error.empty()) return;
+  const int64_t num_ranks = train::reference::ranks_of_case(train::reference::CaseFolder(folder));
+  train::reference::ComparisonRow row;
+  row.tensor = cat("the same on ", num_ranks, " processes");
+  row.part = "ranks";
+  const int code = run_local_ranks(own_command_with("verify", {"--case", folder.string(), "--brief"}), num_ranks);
+  row.verdict = code == 0 ? train::reference::Verdict::Pass : train::reference::Verdict::Fail;
+  row.reason = cat("exit code of the processes ", code);
+  report.rows.push_back(row);
+}
+
+// This process as one of those: every rank compares, and rank 0 reports.
+int verify_as_rank(const launch::RankPlace& place, const std::vector<std::filesystem::path>& folders, bool brief,
+                   Application& application) {
+  constexpr int64_t kDeadlineSeconds = 60;
+  at::set_num_threads(1);
+  const auto connection = connect_rank(place, kDeadlineSeconds);
+  const train::reference::CaseRanks ranks{
+      place.rank, place.world_size,
+      [&](const std::string& name, parallel::GroupMembers members) { return connection->make_group(name, std::move(members)); }};
+  train::reference::VerifyOptions options;
+  options.ranks = &ranks;
+  std::vector<train::reference::CaseReport> reports;
+  for (const auto& folder : folders) {
+    reports.push_back(train::reference::verify_case(folder, options));
+    if (place.rank == 0) application.out << train::reference::report_text(reports.back(), brief) << std::flush;
+  }
+  connection->close();
+  return static_cast<int>(verify_exit_code(reports));
+}
+
 }  // namespace
 
 int verb_verify(Application& application, int argc, char** argv) {
+  if (std::find(argv + 1, argv + argc, std::string_view("--layouts")) != argv + argc)
+    return verify_layouts(application, argc, argv);
   CLI::App app(
       "Runs reference cases of every kind: output, activations, loss, gradients and optimizer steps of models, and tables of "
       "schedules, losses, data and layouts, within each case's bounds. Exit code 0: all pass");
@@ -58,10 +98,13 @@ int verb_verify(Application& application, int argc, char** argv) {
   std::vector<std::string> ignored;
   const auto folders = train::reference::find_cases(arguments, ignored);
   for (const std::string& path : ignored) application.err << "left out, not a folder: " << path << "\n";
+  const launch::RankPlace place = place_of_this_process();
+  if (place.world_size > 1) return verify_as_rank(place, folders, brief, application);
   std::ostream& text = json == "-" ? application.err : application.out;
   std::vector<train::reference::CaseReport> reports;
   for (const auto& folder : folders) {
     reports.push_back(train::reference::verify_case(folder, options));
+    add_run_on_ranks(folder, reports.back());
     text << train::reference::report_text(reports.back(), brief) << std::flush;
   }
   text << train::reference::summary_text(reports) << std::flush;

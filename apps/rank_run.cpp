@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rank_run.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.h"
+#include "launch/sockets.h"
+#include "launch/workers.h"
+
+namespace welkin::apps {
+
+launch::RankPlace place_of_this_process() {
+  return launch::find_ranks([](const char* name) { return std::getenv(name); });
+}
+
+std::vector<std::string> own_command_with(const std::string& verb, const std::vector<std::string>& arguments) {
+  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(in, word, '\0');) {
+    words.push_back(word);
+    if (word == verb) break;
+  }
+  WELKIN_CHECK(words.size() > 1 && words.back() == verb, "the command line names its verb");
+  words.front() = std::filesystem::canonical("/proc/self/exe").string();
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+int run_local_ranks(const std::vector<std::string>& command, int64_t num_ranks) {
+  const launch::Listener listener = launch::listen_at("127.0.0.1", 0);
+  launch::WorkerPlan plan;
+  plan.command = command;
+  plan.num_local = num_ranks;
+  plan.master_port = listener.port;
+  plan.listener = listener.socket.get();
+  plan.environment = {{"OMP_NUM_THREADS", "1"}, {"GOMP_SPINCOUNT", "0"}};
+  plan.prefix = false;
+  return launch::run_workers(plan);
+}
+
+std::unique_ptr<parallel::Connection> connect_rank(const launch::RankPlace& place, int64_t deadline_s) {
+  return parallel::Connection::open({.rank = place.rank,
+                                     .world_size = place.world_size,
+                                     .host = place.master_address,
+                                     .port = static_cast<uint16_t>(place.master_port),
+                                     .listen_fd = static_cast<int>(place.listen_descriptor),
+                                     .store_is_served = place.store_is_served,
+                                     .deadline = std::chrono::seconds(deadline_s)});
+}
+
+}  // namespace welkin::apps

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// For verbs that prove something on several processes: starting them here, and being one of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/ranks.h"
+#include "parallel/connection.h"
+
+namespace welkin::apps {
+
+// This process's place; a world of one where no launcher started it.
+launch::RankPlace place_of_this_process();
+
+// The words of this process's own command up to its verb, the program as a full path, then `arguments`.
+std::vector<std::string> own_command_with(const std::string& verb, const std::vector<std::string>& arguments);
+
+// Starts the command `num_ranks` times on this machine over the loopback interface, one thread each; the exit code of the run.
+int run_local_ranks(const std::vector<std::string>& command, int64_t num_ranks);
+
+// Joins the run that this process is a rank of.
+std::unique_ptr<parallel::Connection> connect_rank(const launch::RankPlace& place, int64_t deadline_s);
+
+}  // namespace welkin::apps

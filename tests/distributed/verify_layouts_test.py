@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`welkin verify --layouts` and `--case` start the processes that they need and give one verdict; a user's model is split by its plan."""
+import os
+import pathlib
+import subprocess
+import unittest
+
+BINARY = pathlib.Path(os.environ["WELKIN_BINARY"])
+GOLDENS = pathlib.Path(os.environ.get("WELKIN_GOLDENS", pathlib.Path(os.environ["WELKIN_SOURCE_DIR"]).parent / "shared" / "goldens"))
+
+
+def verify(*arguments, before=()):
+    command = [str(BINARY), *before, "verify", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250)
+    return done.returncode, done.stdout + done.stderr
+
+
+class VerifyLayouts(unittest.TestCase):
+    def test_every_mesh_of_two_and_four_ranks(self):
+        code, text = verify("--layouts", "some", "--world", "2,4")
+        self.assertEqual(code, 0, text)
+        for world in (2, 4):
+            self.assertIn(f"{world} ranks: every layout equals one process", text)
+        self.assertIn("dp 1, tp 2, cp 2", text)
+        self.assertNotIn("FAIL", text)
+
+    def test_a_model_of_ones_own(self):
+        plugin = BINARY.parent / "examples" / "libparallel_model.so"
+        if not plugin.exists():
+            self.skipTest("the examples are not built")
+        code, text = verify("--layouts", "some", "--world", "4", "--model", "parallel_model", before=("--plugin", str(plugin)))
+        self.assertEqual(code, 0, text)
+        self.assertIn("sequence parallel", text)
+
+    def test_a_model_without_a_plan_is_refused(self):
+        code, text = verify("--layouts", "--model", "unet3d")
+        self.assertEqual(code, 2, text)
+        self.assertIn("unknown plan of model: plan of model=unet3d", text)
+
+    def test_a_parallel_case_runs_on_its_ranks(self):
+        case = GOLDENS / "mp25_cp2_uneven"
+        if not case.is_dir():
+            self.skipTest(f"no reference cases at {GOLDENS}: set WELKIN_GOLDENS")
+        code, text = verify("--case", str(case))
+        self.assertEqual(code, 0, text)
+        self.assertIn("the same on 2 processes", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
