@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/plans/vit.h"
 
+#include <cmath>
 #include <utility>
 
 #include "core/error.h"
@@ -33,10 +34,32 @@ void check_heads(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& op
                         "; what works on this many ranks: ", working_pairs(vit.num_heads, mesh.world_size())));
 }
 
+// What would fail later, when a run has written something already.
+void check_tokens(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options) {
+  const int64_t tp = mesh.size(Axis::Tp);
+  const int64_t cp = mesh.size(Axis::Cp);
+  if (vit.num_tokens / cp < (options.sequence_parallel ? tp : 1)) {
+    throw ConfigError("parallel",
+                      cat("fewer tokens than ranks to share them: tokens=", vit.num_tokens, ", tp=", tp, ", cp=", cp,
+                          ", sequence_parallel=", options.sequence_parallel),
+                      "Take a smaller context_parallel, or smaller patches");
+  }
+  if (vit.mlp_width % tp != 0) {
+    throw ConfigError("parallel", cat("the hidden features cannot be dealt out: mlp width=", vit.mlp_width, ", tp=", tp),
+                      "Take a tensor_parallel that divides embed_dim times mlp_ratio");
+  }
+  if (options.context_mode == ContextMode::Ring && cp > 1 && vit.dropout > 0) {
+    throw ConfigError("parallel",
+                      cat("ring attention has no dropout on attention weights: context_mode=ring, dropout=", vit.dropout),
+                      "Choose context_mode all_gather or all_to_all, or dropout 0");
+  }
+}
+
 }  // namespace
 
 Plan vit_plan(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options) {
   check_heads(vit, mesh, options);
+  check_tokens(vit, mesh, options);
   std::vector<Axis> axes{Axis::Cp};
   if (options.sequence_parallel) axes.push_back(Axis::Tp);
   Plan plan{.num_tokens = vit.num_tokens, .rows = {}};
@@ -70,7 +93,12 @@ Plan vit_plan(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& optio
 Plan vit_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                  const LayoutOptions& options) {
   const int64_t patches = (shape.grid.at(0) / config.patch_size) * (shape.grid.at(1) / config.patch_size);
-  return vit_plan({.num_tokens = patches, .num_heads = config.num_heads, .joint_qkv = config.qkv == "joint"}, mesh, options);
+  return vit_plan({.num_tokens = patches,
+                   .num_heads = config.num_heads,
+                   .joint_qkv = config.qkv == "joint",
+                   .mlp_width = std::llround(static_cast<double>(config.embed_dim) * config.mlp_ratio),
+                   .dropout = config.dropout},
+                  mesh, options);
 }
 
 }  // namespace welkin::parallel

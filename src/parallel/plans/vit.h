@@ -17,9 +17,12 @@ struct VitLayout {
   int64_t num_tokens = 0;
   int64_t num_heads = 0;
   bool joint_qkv = false;
+  int64_t mlp_width = 0;  // 0: not checked
+  double dropout = 0.0;
 };
 
-// The rows for this mesh. ConfigError before anything runs when heads or tokens do not divide, with the sizes that work.
+// The rows for this mesh. ConfigError before anything runs when heads, hidden features or tokens cannot be dealt out, with
+// the sizes that work.
 Plan vit_plan(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options);
 
 }  // namespace welkin::parallel

@@ -58,6 +58,19 @@ TEST(VitPlan, AllToAllNeedsHeadsForTpTimesCp) {
               HasSubstr("All-to-all needs heads that divide by tp times cp"));
 }
 
+TEST(VitPlan, RefusesWhatCannotBeDealtOut) {
+  const Mesh mesh("tp-cp-dp", {.dp_replicate = 1, .tp = 2, .cp = 4});
+  const auto error_of = [&](const VitLayout& vit, const LayoutOptions& options) {
+    return config_error_of([&] { vit_plan(vit, mesh, options); });
+  };
+  EXPECT_THAT(error_of({.num_tokens = 3, .num_heads = 2}, {}),
+              HasSubstr("fewer tokens than ranks to share them: tokens=3, tp=2, cp=4"));
+  EXPECT_THAT(error_of({.num_tokens = 7, .num_heads = 2}, {.sequence_parallel = true}), HasSubstr("sequence_parallel=1"));
+  EXPECT_THAT(error_of({.num_tokens = 9, .num_heads = 2, .mlp_width = 5}, {}), HasSubstr("mlp width=5, tp=2"));
+  EXPECT_THAT(error_of({.num_tokens = 9, .num_heads = 2, .dropout = 0.1}, {.context_mode = ContextMode::Ring}),
+              HasSubstr("ring attention has no dropout on attention weights: context_mode=ring, dropout=0.1"));
+}
+
 TEST(VitPlan, FitsTheModelAndChangesNothingAlone) {
   for (const bool joint : {false, true}) {
     model::VitOptions options = kTiny;
