@@ -33,7 +33,7 @@ Table read_unet(const Json& c) {
   table.config.loop.global_batch_size = c.at("global_bs").get<int64_t>();
   table.config.loop.base_batch_size = c.at("base_bs").get<int64_t>();
   table.config.loop.num_epochs = c.at("num_epochs").get<int64_t>();
-  table.config.data.Nsamples = c.at("Nsamples").get<int64_t>();
+  table.length.samples = c.at("Nsamples").get<int64_t>();
   table.length.total_steps = c.at("tot_steps").get<int64_t>();
   return table;
 }
