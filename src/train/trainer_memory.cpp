@@ -11,7 +11,7 @@
 namespace welkin::train {
 namespace {
 
-int64_t bytes_of(const at::Tensor& tensor) { return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0; }
+int64_t bytes_taken_by(const at::Tensor& tensor) { return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0; }
 
 std::vector<std::string> as_table(const std::vector<MemoryItem>& items) {
   observe::Table table({{"memory of", observe::Align::Left}, {"size", observe::Align::Right}});
@@ -28,11 +28,11 @@ std::vector<std::string> as_table(const std::vector<MemoryItem>& items) {
 std::vector<MemoryItem> Trainer::memory_items() {
   int64_t weights = 0, gradients = 0, states = 0;
   for (const parallel::ParamRow& row : table_.rows()) {
-    weights += bytes_of(row.local);
-    gradients += bytes_of(row.gradient());
+    weights += bytes_taken_by(row.local);
+    gradients += bytes_taken_by(row.gradient());
   }
   if (optimizer_) {
-    for (const NamedState& state : optimizer_->states()) states += bytes_of(state.value);
+    for (const NamedState& state : optimizer_->states()) states += bytes_taken_by(state.value);
   }
   const int64_t rest = cpu_memory_in_use() - weights - gradients - states - buffer_bytes_;
   return {{"weights", weights},
