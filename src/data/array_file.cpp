@@ -54,9 +54,10 @@ std::string_view array_format_name(ArrayFormat format) {
   return "unknown";
 }
 
-ArrayFile open_array_file(const std::filesystem::path& path) {
+ArrayFile open_array_file(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache) {
   ArrayFormat format = array_format_of(path);
   if (format == ArrayFormat::Unknown && path.extension() == ".h5") format = ArrayFormat::Hdf5;  // HDF5 says what is wrong with it
+  if (format == ArrayFormat::Hdf5 && cache) return open_hdf5_arrays(path, std::move(cache));
   for (const FormatRow& row : kFormats) {
     if (row.format == format) return row.open(path);
   }

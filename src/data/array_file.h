@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "data/chunk_cache.h"
 #include "data/stored_array.h"
 
 namespace welkin::data {
@@ -17,6 +18,7 @@ ArrayFormat array_format_of(const std::filesystem::path& path);
 std::string_view array_format_name(ArrayFormat format);
 
 // DataError naming the file when it is in no known format, or broken.
-ArrayFile open_array_file(const std::filesystem::path& path);
+// `cache`: of decoded chunks, for several files that are read together; null: the file has its own.
+ArrayFile open_array_file(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache = nullptr);
 
 }  // namespace welkin::data

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "core/error.h"
+#include "data/stored_values.h"
 
 namespace welkin::data {
 namespace {
@@ -36,6 +37,7 @@ class PermutedArray : public StoredArray {
     if (floats) floats->stride = reordered(floats->stride, order_);
     return floats;
   }
+  uint64_t bytes_requested() const override { return array_->bytes_requested(); }
 
  protected:
   void read_stored(const ArrayRegion& region, const ValueTarget& target) const override {
@@ -55,6 +57,42 @@ class PermutedArray : public StoredArray {
   std::vector<size_t> order_;
 };
 
+ArrayFacts held_facts(ArrayFacts facts) {
+  facts.chunk.clear();
+  facts.codecs.clear();
+  facts.dtype = Dtype::F32;
+  facts.big_endian = facts.fortran_order = false;
+  facts.packing.reset();
+  return facts;
+}
+
+class HeldArray : public StoredArray {
+ public:
+  explicit HeldArray(const StoredArray& array) : StoredArray(held_facts(array.facts())), byte_stride_(c_strides(facts().shape)) {
+    for (int64_t& step : byte_stride_) step *= static_cast<int64_t>(sizeof(float));
+    values_.resize(static_cast<size_t>(facts().num_values()));
+    array.read(whole_region(facts().shape), values_);
+  }
+
+ protected:
+  void read_stored(const ArrayRegion& region, const ValueTarget& target) const override {
+    const Extents extent = region.extent();
+    int64_t first = 0;
+    for (size_t d = 0; d < extent.size(); ++d) first += region.begin[d] * byte_stride_[d];
+    copy_values({.from = reinterpret_cast<const std::byte*>(values_.data()) + first,
+                 .type = {},
+                 .extent = extent,
+                 .from_stride = byte_stride_,
+                 .to = target.to,
+                 .to_double = target.is_double,
+                 .to_stride = {target.stride, extent.size()}});
+  }
+
+ private:
+  Extents byte_stride_;
+  std::vector<float> values_;
+};
+
 bool is_one_of(std::string name, const std::vector<std::string_view>& names) {
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return std::ranges::find(names, name) != names.end();
@@ -66,6 +104,8 @@ StoredArrayPtr permuted(StoredArrayPtr array, const std::vector<size_t>& order) 
   WELKIN_CHECK(order.size() == array->facts().shape.size(), "a permutation of the wrong size");
   return std::is_sorted(order.begin(), order.end()) ? array : std::make_shared<PermutedArray>(std::move(array), order);
 }
+
+StoredArrayPtr held(const StoredArray& array) { return std::make_shared<HeldArray>(array); }
 
 StoredArrayPtr with_axes(StoredArrayPtr array, const std::vector<std::vector<std::string_view>>& wanted) {
   const auto& axes = array->facts().axes;

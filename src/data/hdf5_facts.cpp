@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/text.h"
+#include "data/hdf5_chunks.h"
 #include "data/hdf5_handle.h"
 
 namespace welkin::data {
@@ -112,7 +113,60 @@ void add_layout(hid_t dataset, int rank, Hdf5Dataset& facts) {
   if (here && facts.stored_bytes > 0) facts.offset = offset;
 }
 
+std::optional<ChunkFilter> chunk_filter(H5Z_filter_t filter) {
+  switch (filter) {
+    case H5Z_FILTER_DEFLATE:
+      return ChunkFilter::Deflate;
+    case H5Z_FILTER_SHUFFLE:
+      return ChunkFilter::Shuffle;
+    case H5Z_FILTER_FLETCHER32:
+      return ChunkFilter::Fletcher32;
+    default:
+      return {};
+  }
+}
+
 }  // namespace
+
+std::optional<ChunkLayout> Hdf5File::chunk_layout(std::string_view name) const {
+  const Hdf5Lock lock;
+  const Hdf5Dataset facts = dataset(name);
+  if (!facts.is_plain || facts.chunk.empty() || std::ranges::count(facts.shape, 0) > 0) return {};
+  const Hdf5Handle list(H5Dget_create_plist(impl_->dataset(name)), H5Pclose);
+  ChunkLayout layout{.shape = facts.shape, .chunk = facts.chunk, .pipeline = {}, .fill = {}};
+  const int num_filters = H5Pget_nfilters(list.get());
+  for (int i = 0; i < num_filters; ++i) {
+    unsigned flags = 0, configuration = 0, value = 0;
+    size_t num_values = 1;
+    const auto filter = chunk_filter(
+        H5Pget_filter2(list.get(), static_cast<unsigned>(i), &flags, &num_values, &value, 0, nullptr, &configuration));
+    if (!filter) return {};
+    layout.pipeline.filters.push_back(*filter);
+  }
+  const Hdf5Handle type(H5Dget_type(impl_->dataset(name)), H5Tclose);
+  layout.pipeline.element_bytes = H5Tget_size(type.get());
+  layout.fill.resize(layout.pipeline.element_bytes);
+  H5Pget_fill_value(list.get(), type.get(), layout.fill.data());
+  H5Eclear2(H5E_DEFAULT);
+  return layout;
+}
+
+ChunkPlace Hdf5File::chunk_place(std::string_view name, const Extents& first_cell) const {
+  const Hdf5Lock lock;
+  const std::vector<hsize_t> cell(first_cell.begin(), first_cell.end());
+  unsigned mask = 0;
+  haddr_t offset = HADDR_UNDEF;
+  hsize_t bytes = 0;
+  if (H5Dget_chunk_info_by_coord(impl_->dataset(name), cell.data(), &mask, &offset, &bytes) < 0) {
+    throw hdf5_error(cat("find the chunk from (", join(first_cell, ", "), ") on"), path(), name);
+  }
+  if (offset == HADDR_UNDEF || bytes == 0) return {};
+  if (bytes > std::numeric_limits<uint32_t>::max()) {
+    throw DataError("hdf5", cat("a chunk that is too large: path=", path().string(), ", dataset=", name, ", bytes=", bytes),
+                    "Make the file again");
+  }
+  return {.offset = offset, .bytes = static_cast<uint32_t>(bytes), .filter_mask = mask};
+}
 
 Hdf5Dataset Hdf5File::dataset(std::string_view name) const {
   const Hdf5Lock lock;

@@ -28,6 +28,9 @@ class Hdf5Lock {
   std::unique_lock<std::recursive_mutex> lock_;
 };
 
+struct ChunkLayout;  // hdf5_chunks.h
+struct ChunkPlace;
+
 enum class Hdf5Type { Float32, Float64, Int32, Int64 };
 
 struct Hdf5Dataset {
@@ -69,6 +72,11 @@ class Hdf5File {
   std::vector<std::string> dataset_names() const;
   bool has_dataset(std::string_view name) const;
   Hdf5Dataset dataset(std::string_view name) const;  // DataError with the names that there are
+
+  // For readers that decode chunks without the library (hdf5_chunks.h). Nothing where they cannot: another type, other filters,
+  // bytes in other files. The place is that of the chunk whose first cell is given.
+  std::optional<ChunkLayout> chunk_layout(std::string_view name) const;
+  ChunkPlace chunk_place(std::string_view name, const Extents& first_cell) const;
 
   // A hyperslab, row-major, converted from any number type. `out` holds the product of `extent`. Bounds are checked here.
   void read(std::string_view name, const Extents& begin, const Extents& extent, std::span<float> out) const;

@@ -94,6 +94,8 @@ class StoredArray {
   std::vector<ArrayRegion> pieces(const ArrayRegion& region) const;
 
   virtual std::optional<MappedFloats> mapped() const { return std::nullopt; }
+  // Asked of its file so far, by all arrays that share it; 0 where nobody counts.
+  virtual uint64_t bytes_requested() const { return 0; }
 
  protected:
   explicit StoredArray(ArrayFacts facts);

@@ -58,7 +58,7 @@ void read_file_values(const WatchedFile& file, uint64_t offset, StoredType type,
     for (size_t d = axis; d < extent.size(); ++d) run_bytes *= extent[d];
     if (run_bytes >= kLongRunBytes) return read_runs(file, first, extent, byte_stride, target, axis, run_bytes);
   }
-  file.copy([&](const std::byte* bytes) {
+  file.copy(first, static_cast<uint64_t>(region.num_values() * width), [&](const std::byte* bytes) {
     copy_values({.from = bytes + first,
                  .type = type,
                  .extent = extent,

@@ -26,6 +26,7 @@ class FileArray : public StoredArray {
   FileArray(ArrayFacts facts, std::shared_ptr<const WatchedFile> file, uint64_t offset);
 
   std::optional<MappedFloats> mapped() const override;
+  uint64_t bytes_requested() const override { return file_->bytes_requested(); }
 
  protected:
   void read_stored(const ArrayRegion& region, const ValueTarget& target) const override;

@@ -4,11 +4,13 @@
 
 #include <filesystem>
 
+#include "data/chunk_cache.h"
 #include "data/stored_array.h"
 
 namespace welkin::data {
 
 ArrayFile open_hdf5_arrays(const std::filesystem::path& path);
+ArrayFile open_hdf5_arrays(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache);
 ArrayFile open_npy_array(const std::filesystem::path& path);
 
 }  // namespace welkin::data

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data sets of an HDF5 file as arrays: values that lie in the file as they are are read without HDF5, others through it.
+// The data sets of an HDF5 file as arrays: values that lie in the file as they are, and chunks of the usual filters, are read
+// without HDF5 by any number of threads, others through it.
 #include <algorithm>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "data/formats/file_values.h"
 #include "data/formats/formats.h"
+#include "data/hdf5_chunks.h"
 #include "data/hdf5_file.h"
 
 namespace welkin::data {
@@ -46,6 +48,21 @@ class Hdf5Array : public StoredArray {
   std::shared_ptr<const Hdf5File> file_;
 };
 
+class ChunkedHdf5Array : public StoredArray {
+ public:
+  ChunkedHdf5Array(ArrayFacts facts, std::unique_ptr<const Hdf5Chunks> chunks)
+      : StoredArray(std::move(facts)), chunks_(std::move(chunks)) {}
+  uint64_t bytes_requested() const override { return chunks_->bytes_requested(); }
+
+ protected:
+  void read_stored(const ArrayRegion& region, const ValueTarget& target) const override {
+    chunks_->read(region, {facts().dtype, facts().big_endian}, target);
+  }
+
+ private:
+  std::unique_ptr<const Hdf5Chunks> chunks_;
+};
+
 Attributes attributes_of(const Hdf5File& file, const std::string& object) {
   Attributes attributes;
   for (const std::string& name : file.attribute_names(object)) {
@@ -74,7 +91,7 @@ std::optional<Dtype> dtype_of(const Hdf5Dataset& dataset) {
 }
 
 void add_hdf5_array(ArrayFile& file, const std::shared_ptr<const Hdf5File>& hdf5, const std::shared_ptr<const WatchedFile>& bytes,
-                    const std::string& name) {
+                    const std::shared_ptr<ChunkCache>& cache, const std::string& name) {
   const Hdf5Dataset dataset = hdf5->dataset(name);
   const auto dtype = dtype_of(dataset);
   if (!dataset.is_number || !dtype) {
@@ -95,19 +112,29 @@ void add_hdf5_array(ArrayFile& file, const std::shared_ptr<const Hdf5File>& hdf5
   facts.packing = packing_of(attributes, facts.shape, facts.source);
   if (dataset.offset && dataset.is_plain) {
     file.arrays[name] = std::make_shared<FileArray>(std::move(facts), bytes, *dataset.offset);
-  } else {
-    file.arrays[name] = std::make_shared<Hdf5Array>(std::move(facts), hdf5);
+    return;
   }
+  std::optional<ChunkLayout> layout = hdf5->chunk_layout(name);
+  if (layout && Hdf5Chunks::can_hold(*layout)) {
+    file.arrays[name] = std::make_shared<ChunkedHdf5Array>(
+        std::move(facts), std::make_unique<Hdf5Chunks>(hdf5, bytes, name, std::move(*layout), cache));
+    return;
+  }
+  file.arrays[name] = std::make_shared<Hdf5Array>(std::move(facts), hdf5);
 }
 
 }  // namespace
 
 ArrayFile open_hdf5_arrays(const std::filesystem::path& path) {
+  return open_hdf5_arrays(path, std::make_shared<ChunkCache>(kChunkCacheBytes));
+}
+
+ArrayFile open_hdf5_arrays(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache) {
   const auto hdf5 = std::make_shared<const Hdf5File>(Hdf5File::open(path));
   ArrayFile file{.path = path, .format = "HDF5", .arrays = {}, .not_numbers = {}, .attributes = {}};
   file.attributes[""] = attributes_of(*hdf5, "/");
   const auto bytes = std::make_shared<const WatchedFile>(path);
-  for (const std::string& name : hdf5->dataset_names()) add_hdf5_array(file, hdf5, bytes, name);
+  for (const std::string& name : hdf5->dataset_names()) add_hdf5_array(file, hdf5, bytes, cache, name);
   return file;
 }
 
