@@ -58,6 +58,17 @@ struct DataConfig {
       data_loader_config;        // loader kind, a hint: lowmem inmem dali-lowmem synthetic (U-Net), pytorch dali synthetic (ViT)
   int64_t num_data_workers = 0;  // reading threads; 0 reads in the step's own thread
   int64_t prefetch_depth = 2;    // (ours) batches held ready ahead of the step
+  bool persistent_workers = true;         // (ours) reading threads live on at an epoch's end and read ahead across it
+  bool pin_memory = true;                 // (ours) page-locked host buffers (GPU)
+  bool non_blocking = true;               // (ours) copies to the GPU overlap the step
+  double read_stall_seconds = 30;         // (ours) a read that takes longer is named in the log; 0 = never
+  std::string bad_samples = "error";      // (ours) what a sample that cannot be read does: error, skip
+  std::string nan_policy = "off";         // (ours) what NaN or Inf in a sample does: off (not looked for), error, mask, report
+  bool allow_changed_data = false;        // (ours) resume though the files of the training data have changed
+  std::string resident = "none";          // (ours) what is held for the whole run: none, host (all values in memory)
+  std::optional<std::string> stage;       // (ours) folder on this node that training files are copied to and read from
+  std::vector<double> clip_in, clip_out;  // (ours) {lowest, highest} value, before log and normalisation
+  std::vector<int64_t> log_channels_in, log_channels_out;  // (ours) channels that become log(1 + x), before normalisation
   std::string data_root = "/data";  // (ours) what the prefix /data of the paths below stands for; resolve() has rebound them
   // N-body boxes
   std::vector<int64_t> box_size = {1024, 512};  // edge of the training and the validation box, cells

@@ -51,6 +51,34 @@ std::vector<SwitchMeaning> loader_rows() {
   };
 }
 
+// What feeds the step. The first row of each is the slow baseline that the tutorials begin with.
+std::vector<SwitchMeaning> feeding_rows() {
+  return {
+      {"num_data_workers", "0", "samples are read in the step's own thread, when the step asks for them",
+       "samples are read in the step's own thread, when the step asks for them"},
+      {"num_data_workers", "1 or more", "so many threads read ahead into a ring of reused buffers; the batches are the same",
+       "the same, into page-locked buffers"},
+      {"prefetch_depth", "1", "one batch is held ready", "one batch is held ready"},
+      {"prefetch_depth", "2 or more", "so many batches are held ready, in so much more memory",
+       "so many batches are held ready, in so much more memory"},
+      {"persistent_workers", "off", "reading threads end with every epoch and nothing is read ahead across its end",
+       "reading threads end with every epoch and nothing is read ahead across its end"},
+      {"persistent_workers", "on", "reading threads live as long as the run and read ahead across the end of an epoch",
+       "reading threads live as long as the run and read ahead across the end of an epoch"},
+      {"pin_memory", "off", "no effect: there is no copy to a device", "plain host buffers: the driver copies twice"},
+      {"pin_memory", "on", "no effect: there is no copy to a device", "page-locked host buffers"},
+      {"non_blocking", "off", "no effect: there is no copy to a device", "the step waits for every copy"},
+      {"non_blocking", "on", "no effect: there is no copy to a device", "copies overlap the step, on a stream of their own"},
+      {"use_cache", "FOLDER", "train_path and val_path are read from that folder, where the user has put copies",
+       "train_path and val_path are read from that folder, where the user has put copies"},
+      {"stage", "FOLDER", "training files are copied to that folder first, once for all processes of the node, and read there",
+       "training files are copied to that folder first, once for all processes of the node, and read there"},
+      {"resident", "none", "samples are read from the files", "samples are read from the files"},
+      {"resident", "host", "all values are read once and held in memory; crops are cut there",
+       "all values are read once and held in host memory; crops are cut there and copied"},
+  };
+}
+
 std::vector<SwitchMeaning> measuring_rows() {
   return {
       {"enable_benchy", "on", "no effect: there are no benchy loaders, the run trains and validates as usual",
@@ -71,12 +99,20 @@ std::string switch_value(const RunConfig& config, const Key& key) {
   return value_text(config, key);
 }
 
+// Rows that a run does not speak of: what is off or nothing, or on by default; enable_amp speaks through amp_mode.
+bool is_resting(const SwitchMeaning& row) {
+  const bool on_by_default = row.name == "persistent_workers" || row.name == "pin_memory" || row.name == "non_blocking";
+  if (on_by_default) return row.value == "on";
+  return row.value == "off" || row.value == "none" || row.value == "0" || row.name == "enable_amp";
+}
+
 }  // namespace
 
 const std::vector<SwitchMeaning>& switch_meanings() {
   static const std::vector<SwitchMeaning> rows = [] {
     std::vector<SwitchMeaning> all = speed_rows();
-    for (const auto& more : {precision_rows(), loader_rows(), measuring_rows()}) all.insert(all.end(), more.begin(), more.end());
+    for (const auto& more : {precision_rows(), loader_rows(), feeding_rows(), measuring_rows()})
+      all.insert(all.end(), more.begin(), more.end());
     return all;
   }();
   return rows;
@@ -85,9 +121,7 @@ const std::vector<SwitchMeaning>& switch_meanings() {
 std::vector<std::string> switch_notes(const RunConfig& config, DeviceKind device) {
   std::vector<std::string> notes;
   for (const SwitchMeaning& row : switch_meanings()) {
-    const bool is_resting =
-        row.value == "off" || row.value == "none" || row.name == "enable_amp";  // enable_amp speaks through amp_mode
-    if (is_resting || switch_value(config, *find_key(row.name)) != row.value) continue;
+    if (is_resting(row) || switch_value(config, *find_key(row.name)) != row.value) continue;
     notes.push_back(cat(row.name, " ", row.value, ": ", device == DeviceKind::Cpu ? row.cpu : row.gpu));
   }
   return notes;

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "data/channel_statistics.h"
+#include "core/text.h"
 
 namespace welkin::data {
 namespace {
@@ -23,22 +23,55 @@ std::span<float> sample_of(const at::Tensor& buffer, int64_t sample) {
   return {static_cast<float*>(buffer.data_ptr()) + sample * size, static_cast<size_t>(size)};
 }
 
+std::vector<ChannelOp> ops_of(const ArrayTransform& transform, const ArraySpec& spec, const char* name) {
+  if (transform.is_identity()) return {};
+  return channel_ops(transform, spec.shape.at(0), name);
+}
+
+void transform_values(const std::vector<ChannelOp>& ops, std::span<float> values) {
+  if (ops.empty()) return;
+  const auto plane = static_cast<int64_t>(values.size() / ops.size());
+  for (size_t c = 0; c < ops.size(); ++c) apply(ops[c], values.data() + static_cast<int64_t>(c) * plane, plane);
+}
+
 }  // namespace
 
 BatchRing::BatchRing(const Dataset& dataset, const Sampler& sampler, const EpochPlan& plan, const BatchRingOptions& options)
-    : dataset_(dataset), sampler_(sampler), plan_(plan), options_(options), next_(plan.at(0, 0, 0)) {
+    : dataset_(dataset),
+      sampler_(sampler),
+      plan_(plan),
+      options_(options),
+      input_ops_(ops_of(input_transform(dataset.spec()), dataset.spec().input, "input")),
+      target_ops_(ops_of(target_transform(dataset.spec()), dataset.spec().target, "target")),
+      next_(plan.at(0, 0, 0)) {
   const SampleSpec& spec = dataset.spec();
   slots_.resize(static_cast<size_t>(options.num_slots));
   for (Slot& slot : slots_) {
     slot.batch.input = make_batch_buffer(options.capacity, spec.input, options.region, options.pinned);
     slot.batch.target = make_batch_buffer(options.capacity, spec.target, options.region, options.pinned);
   }
-  for (int64_t i = 0; i < options.num_workers; ++i) {
-    threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
-  }
+  for (int64_t i = 0; i < options.num_workers; ++i) watches_.push_back(std::make_unique<ReadWatch>());
+  start_threads();
 }
 
 BatchRing::~BatchRing() = default;
+
+void BatchRing::start_threads() {
+  for (const auto& watch : watches_) {
+    threads_.emplace_back([this, &watch](const std::stop_token& stop) { work(stop, *watch); });
+  }
+}
+
+void BatchRing::stop_threads() {
+  for (std::jthread& thread : threads_) thread.request_stop();
+  threads_.clear();  // joins
+}
+
+uint64_t BatchRing::buffer_bytes() const {
+  uint64_t bytes = 0;
+  for (const Slot& slot : slots_) bytes += slot.batch.input.nbytes() + slot.batch.target.nbytes();
+  return bytes;
+}
 
 const HostBatch& BatchRing::take() {
   std::unique_lock lock(mutex_);
@@ -47,13 +80,59 @@ const HostBatch& BatchRing::take() {
     if (options_.num_workers == 0) {
       try_work(lock);
     } else {
-      done_.wait(lock);
+      wait_for_readers(lock);
     }
   }
-  const Slot& next = slot(taken_);
-  if (next.error) std::rethrow_exception(next.error);
-  ++taken_;
+  Slot& next = slot(taken_);
+  const std::vector<std::string> notes = std::exchange(next.notes, {});
+  const std::exception_ptr error = next.error;
+  if (!error) ++taken_;
+  lock.unlock();
+  if (options_.report) {
+    for (const std::string& note : notes) options_.report(note);
+  }
+  if (error) std::rethrow_exception(error);
   return next.batch;
+}
+
+// Until something happened, or the stalled reads are to be reported.
+void BatchRing::wait_for_readers(std::unique_lock<std::mutex>& lock) {
+  // Without persistent threads an epoch's end is when they go, and the next epoch's begin when they come.
+  if (!reads_across_epochs() && taken_ == planned_ && next_.epoch != epoch_) {
+    epoch_ = next_.epoch;
+    lock.unlock();
+    stop_threads();
+    start_threads();
+    lock.lock();
+    return;
+  }
+  if (options_.stall_seconds <= 0) return done_.wait(lock);
+  const double wait_seconds = std::max(options_.stall_seconds, reported_age_);
+  if (done_.wait_for(lock, std::chrono::duration<double>(wait_seconds)) == std::cv_status::no_timeout) {
+    reported_age_ = 0;
+    return;
+  }
+  const std::string text = stalled_reads(options_.stall_seconds);
+  if (text.empty() || !options_.report) return;
+  lock.unlock();
+  options_.report(text);
+  lock.lock();
+  reported_age_ += wait_seconds;
+}
+
+std::string BatchRing::stalled_reads(double longest) const {
+  std::optional<RunningRead> oldest;
+  int64_t count = 0;
+  for (const auto& watch : watches_) {
+    const auto running = watch->running();
+    if (!running || running->seconds < longest) continue;
+    ++count;
+    if (!oldest || running->seconds > oldest->seconds) oldest = running;
+  }
+  if (!oldest) return {};
+  return cat("[data] a read does not come back: path=", oldest->path.string(), ", offset=", oldest->offset,
+             ", seconds=", oldest->seconds, ", reading_threads=", count, " of ", watches_.size(),
+             ". Check the file system; the run waits.");
 }
 
 bool BatchRing::ready() const {
@@ -73,13 +152,15 @@ void BatchRing::seek(int64_t epoch, int64_t step) {
   paused_ = true;
   done_.wait(lock, [this] { return in_flight_ == 0; });
   next_ = plan_.at(epoch, step, 0);
+  epoch_ = epoch;
   released_ = taken_ = reading_ = planned_ = 0;
   paused_ = false;
   work_.notify_all();
 }
 
-void BatchRing::work(const std::stop_token& stop) {
+void BatchRing::work(const std::stop_token& stop, ReadWatch& watch) {
   pthread_setname_np(pthread_self(), "welkin-read");
+  const WatchThisThread watched(watch);
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
     if (!try_work(lock)) work_.wait(lock, stop, [this] { return find_work(); });
@@ -89,8 +170,11 @@ void BatchRing::work(const std::stop_token& stop) {
 // Makes slot(reading_) the first batch with a sample to give out, planning one where a buffer is free.
 bool BatchRing::find_work() {
   if (paused_) return false;
+  const auto may_plan = [this] {
+    return planned_ - released_ < options_.num_slots && (reads_across_epochs() || next_.epoch == epoch_);
+  };
   while (reading_ < planned_ && slot(reading_).next_sample == slot(reading_).batch.place.count) ++reading_;
-  while (reading_ == planned_ && planned_ - released_ < options_.num_slots) {
+  while (reading_ == planned_ && may_plan()) {
     plan_slot();
     if (slot(reading_).batch.place.count == 0) {
       ++reading_;
@@ -107,6 +191,7 @@ void BatchRing::plan_slot() {
   planned.next_sample = 0;
   planned.unfinished = next_.count;
   planned.error = nullptr;
+  planned.notes.clear();
   for (int64_t i = 0; i < next_.count; ++i) {
     planned.batch.indices[static_cast<size_t>(i)] = sampler_.at(next_.epoch, next_.first_position + i).index;
   }
@@ -121,13 +206,17 @@ bool BatchRing::try_work(std::unique_lock<std::mutex>& lock) {
   ++in_flight_;
   lock.unlock();
   std::exception_ptr error;
+  SampleOutcome outcome;
   try {
-    read_sample(target, sample);
+    outcome = read_sample(target, sample);
+    samples_read_.fetch_add(1, std::memory_order_relaxed);
   } catch (...) {
     error = std::current_exception();
   }
   lock.lock();
   --in_flight_;
+  if (!error) target.batch.indices[static_cast<size_t>(sample)] = outcome.index;
+  for (std::string& note : outcome.notes) target.notes.push_back(std::move(note));
   if (error && (!target.error || sample < target.error_sample)) {
     target.error = error;
     target.error_sample = sample;
@@ -136,15 +225,16 @@ bool BatchRing::try_work(std::unique_lock<std::mutex>& lock) {
   return true;
 }
 
-void BatchRing::read_sample(const Slot& target, int64_t sample) const {
+SampleOutcome BatchRing::read_sample(const Slot& target, int64_t sample) const {
   const MicroBatch& place = target.batch.place;
   const SampleKey key = sampler_.at(place.epoch, place.first_position + sample);
-  const SampleView view{sample_of(target.batch.input, sample), sample_of(target.batch.target, sample)};
-  dataset_.read(dataset_.plan(key, options_.region), view);
-  if (!options_.normalise) return;
-  const SampleSpec& spec = dataset_.spec();
-  normalise(view.input, spec.input_mean, spec.input_std);
-  normalise(view.target, spec.target_mean, spec.target_std);
+  const bool fused = options_.normalise && dataset_.transforms();
+  const SampleView view{sample_of(target.batch.input, sample), sample_of(target.batch.target, sample), fused};
+  SampleOutcome outcome = read_checked(dataset_, key, options_.region, options_.rules, view);
+  if (!options_.normalise || fused) return outcome;
+  transform_values(input_ops_, view.input);
+  transform_values(target_ops_, view.target);
+  return outcome;
 }
 
 }  // namespace welkin::data

@@ -5,32 +5,43 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "data/dataset.h"
 #include "data/epoch_plan.h"
+#include "data/read_watch.h"
+#include "data/sample_check.h"
 #include "data/sampler.h"
 
 namespace welkin::data {
 
 struct BatchRingOptions {
-  int64_t num_workers = 0;  // 0: take() reads
-  int64_t num_slots = 3;    // buffers, at least 1
-  int64_t capacity = 1;     // samples per buffer
-  bool normalise = true;    // on the reading thread; else the values stay as stored
-  bool pinned = false;      // page-locked buffers (needs CUDA)
-  Region region;            // of every sample
+  int64_t num_workers = 0;   // 0: take() reads
+  int64_t num_slots = 3;     // buffers, at least 1
+  int64_t capacity = 1;      // samples per buffer
+  bool normalise = true;     // on the reading thread; else the values stay as stored
+  bool pinned = false;       // page-locked buffers (needs CUDA)
+  bool persistent = true;    // the threads live on at the end of an epoch and read ahead across it
+  Region region{};           // of every sample
+  SampleRules rules{};       // what is done about samples that cannot be read or hold NaN
+  double stall_seconds = 0;  // a read that takes longer is reported, again whenever its age has doubled; 0: never
+  std::function<void(const std::string&)> report{};  // called by take(); may be empty
 };
 
 // A batch in host memory. `input` and `target` have the buffer's whole capacity in the first dim.
 struct HostBatch {
   MicroBatch place;
-  std::vector<int64_t> indices;  // sample indices, size place.count
+  std::vector<int64_t> indices;  // sample indices, size place.count; of the replacement where a bad sample was skipped
   at::Tensor input, target;      // float32
 };
 
@@ -49,6 +60,9 @@ class BatchRing {
   // Continues at (epoch, step): what was read ahead is dropped, every taken batch is released.
   void seek(int64_t epoch, int64_t step);
 
+  int64_t samples_read() const { return samples_read_.load(std::memory_order_relaxed); }  // since the ring was made
+  uint64_t buffer_bytes() const;                                                          // of all slots
+
  private:
   struct Slot {
     HostBatch batch;
@@ -56,21 +70,28 @@ class BatchRing {
     int64_t unfinished = 0;
     std::exception_ptr error;
     int64_t error_sample = 0;
+    std::vector<std::string> notes;  // of skipped and mended samples, for take() to report
   };
 
   Slot& slot(int64_t number) { return slots_[static_cast<size_t>(number) % slots_.size()]; }
   const Slot& slot(int64_t number) const { return slots_[static_cast<size_t>(number) % slots_.size()]; }
   bool is_complete(int64_t number) const { return number < planned_ && slot(number).unfinished == 0; }
-  void work(const std::stop_token& stop);
+  bool reads_across_epochs() const { return options_.persistent || options_.num_workers == 0; }
+  void start_threads();
+  void stop_threads();
+  void work(const std::stop_token& stop, ReadWatch& watch);
+  void wait_for_readers(std::unique_lock<std::mutex>& lock);
+  std::string stalled_reads(double longest) const;
   bool try_work(std::unique_lock<std::mutex>& lock);
   bool find_work();
   void plan_slot();
-  void read_sample(const Slot& target, int64_t sample) const;
+  SampleOutcome read_sample(const Slot& target, int64_t sample) const;
 
   const Dataset& dataset_;
   const Sampler sampler_;
   const EpochPlan plan_;
   const BatchRingOptions options_;
+  const std::vector<ChannelOp> input_ops_, target_ops_;  // of data sets that do not transform themselves
 
   mutable std::mutex mutex_;
   std::condition_variable_any work_;  // a slot became free, or the ring moved
@@ -81,8 +102,12 @@ class BatchRing {
   int64_t released_ = 0, taken_ = 0, reading_ = 0, planned_ = 0;
   MicroBatch next_;  // the place of the batch that is planned next
   int64_t in_flight_ = 0;
+  int64_t epoch_ = 0;  // of the last batch taken; without persistent threads nothing is planned beyond it
   bool paused_ = false;
-  std::vector<std::jthread> threads_;  // last: the threads use all of the above
+  double reported_age_ = 0;  // of the stalled read that was reported last, seconds
+  std::atomic<int64_t> samples_read_ = 0;
+  std::vector<std::unique_ptr<ReadWatch>> watches_;  // one per thread
+  std::vector<std::jthread> threads_;                // last: the threads use all of the above
 };
 
 }  // namespace welkin::data

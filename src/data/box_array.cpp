@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/box_array.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <span>
 
@@ -12,6 +10,7 @@
 #include "core/text.h"
 #include "core/thread_pool.h"
 #include "data/array_views.h"
+#include "data/host_memory.h"
 #include "data/strided_copy.h"
 
 namespace welkin::data {
@@ -32,10 +31,16 @@ int64_t num_values(const BoxShape& shape) {
   });
 }
 
+const ChannelOp* op_of(const BoxPiece& piece, int64_t channel) {
+  if (piece.ops == nullptr || piece.ops[channel].is_identity()) return nullptr;
+  return piece.ops + channel;
+}
+
 // Channels that are read from one after another become one block.
 int64_t run_length(const BoxPiece& piece, int64_t channel) {
+  if (op_of(piece, channel) != nullptr) return 1;
   int64_t end = channel + 1;
-  while (end < piece.num_channels && piece.channels[end] == piece.channels[end - 1] + 1) ++end;
+  while (end < piece.num_channels && piece.channels[end] == piece.channels[end - 1] + 1 && op_of(piece, end) == nullptr) ++end;
   return end - channel;
 }
 
@@ -49,6 +54,7 @@ void copy_piece(const float* base, const Strides& stride, const BoxPiece& piece)
     block.to_stride = piece.to_stride;
     block.from_stride[0] = stride[0];
     block.extent[0] = count;
+    block.op = op_of(piece, c);
     for (size_t a = 0; a < 3; ++a) {
       const auto axis = static_cast<size_t>(piece.turn.axis[a]);
       block.from += piece.first[axis] * stride[axis + 1];
@@ -73,10 +79,20 @@ class MappedBox : public BoxArray {
   }
 
   void read(const BoxPiece& piece) const override {
-    file_->copy([&](const std::byte* file) { copy_piece(reinterpret_cast<const float*>(file + offset_), stride_, piece); });
+    const auto cells = static_cast<uint64_t>(piece.extent[0] * piece.extent[1] * piece.extent[2]);
+    file_->copy(first_byte(piece), cells * static_cast<uint64_t>(piece.num_channels) * sizeof(float),
+                [&](const std::byte* file) { copy_piece(reinterpret_cast<const float*>(file + offset_), stride_, piece); });
   }
+  uint64_t bytes_requested() const override { return file_->bytes_requested(); }
+  std::filesystem::path path() const override { return file_->path(); }
 
  private:
+  uint64_t first_byte(const BoxPiece& piece) const {
+    int64_t place = piece.channels[0] * stride_[0];
+    for (size_t a = 0; a < 3; ++a) place += piece.first[a] * stride_[a + 1];
+    return offset_ + static_cast<uint64_t>(place) * sizeof(float);
+  }
+
   std::shared_ptr<const WatchedFile> file_;
   uint64_t offset_;  // a multiple of 4
   Strides stride_;
@@ -98,7 +114,11 @@ class MemoryBox : public BoxArray {
 // Reads the piece unturned, then turns it.
 class DecodedBox : public BoxArray {
  public:
-  DecodedBox(const BoxShape& shape, StoredArrayPtr array) : BoxArray(shape), array_(std::move(array)) {}
+  DecodedBox(const BoxShape& shape, StoredArrayPtr array, std::filesystem::path path)
+      : BoxArray(shape), array_(std::move(array)), path_(std::move(path)) {}
+
+  uint64_t bytes_requested() const override { return array_->bytes_requested(); }
+  std::filesystem::path path() const override { return path_; }
 
   void read(const BoxPiece& piece) const override {
     BoxShape cut{piece.num_channels, {}};
@@ -131,15 +151,11 @@ class DecodedBox : public BoxArray {
 
  private:
   StoredArrayPtr array_;
+  std::filesystem::path path_;
 };
 
-void check_memory(const BoxShape& shape) {
-  const auto bytes = static_cast<uint64_t>(num_values(shape)) * sizeof(float);
-  const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
-  if (bytes < machine / 10 * 9) return;
-  throw DataError("data",
-                  cat("the box does not fit in memory: needed=", format_bytes(bytes), ", machine=", format_bytes(machine)),
-                  "Use data_loader_config=lowmem, or a smaller box_size");
+void check_memory(const BoxShape& shape, const std::string& what) {
+  check_fits_memory(static_cast<uint64_t>(num_values(shape)) * sizeof(float), what);
 }
 
 bool is_channel_last(const Extents& shape, ChannelAxis expected, int64_t channels) {
@@ -168,7 +184,7 @@ BoxArrayPtr open_box(const ArrayFile& file, const std::string& dataset, ChannelA
   const Extents& n = array->facts().shape;
   const BoxShape shape{n[0], {n[1], n[2], n[3]}};
   const auto floats = array->mapped();
-  if (!floats) return std::make_shared<DecodedBox>(shape, std::move(array));
+  if (!floats) return std::make_shared<DecodedBox>(shape, std::move(array), file.path);
   const Extents& stride = floats->stride;
   return std::make_shared<MappedBox>(shape, floats->file, floats->offset, Strides{stride[0], stride[1], stride[2], stride[3]});
 }
@@ -179,7 +195,7 @@ BoxArrayPtr make_box(const BoxShape& shape, std::vector<float> values) {
 
 BoxArrayPtr load_box(const BoxArray& box) {
   const BoxShape& shape = box.shape();
-  check_memory(shape);
+  check_memory(shape, box.path().string());
   std::vector<float> values(static_cast<size_t>(num_values(shape)));
   const Strides stride = channel_first(shape);
   for (int64_t c = 0; c < shape.channels; ++c) {
@@ -197,7 +213,7 @@ BoxArrayPtr load_box(const BoxArray& box) {
 }
 
 BoxArrayPtr make_normal_box(const BoxShape& shape, uint64_t seed) {
-  check_memory(shape);
+  check_memory(shape, "synthetic");
   std::vector<float> values(static_cast<size_t>(num_values(shape)));
   const uint64_t key = stream_key(seed, "synthetic box");
   constexpr int64_t kPieceBlocks = 1 << 16;

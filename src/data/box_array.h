@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "data/channel_op.h"
 #include "data/orientation.h"
 #include "data/stored_array.h"
 
@@ -30,6 +31,7 @@ struct BoxPiece {
   const int64_t* channels = nullptr;  // for each output channel, the box channel that it is read from
   int64_t num_channels = 0;
   float* to = nullptr;
+  const ChannelOp* ops = nullptr;      // one per output channel; null: values stay as they are
   std::array<int64_t, 4> to_stride{};  // channel, then output axes; the last is 1
 };
 
@@ -39,6 +41,8 @@ class BoxArray {
   virtual ~BoxArray() = default;
   const BoxShape& shape() const { return shape_; }
   virtual void read(const BoxPiece& piece) const = 0;
+  virtual uint64_t bytes_requested() const { return 0; }     // asked of its file by read() so far
+  virtual std::filesystem::path path() const { return {}; }  // of its file; empty where it lies in memory
 
  protected:
   explicit BoxArray(const BoxShape& shape) : shape_(shape) {}

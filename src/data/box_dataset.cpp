@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/philox.h"
 #include "core/text.h"
+#include "data/fingerprint.h"
 
 namespace welkin::data {
 namespace {
@@ -76,6 +77,10 @@ BoxDataset::BoxDataset(BoxArrayPtr input, BoxArrayPtr target, BoxOptions options
   input_ = make_side(std::move(input), options_.in_channels, options_.input_vectors);
   target_ = make_side(std::move(target), options_.out_channels, options_.target_vectors);
   check_boxes();
+  spec_.input_clip = options_.input_clip, spec_.target_clip = options_.target_clip;
+  spec_.input_log = options_.input_log, spec_.target_log = options_.target_log;
+  add_transform(input_, input_transform(spec_), "input");
+  add_transform(target_, target_transform(spec_), "target");
   const bool wraps = std::ranges::all_of(options_.periodic, std::identity{});
   spec_.geometry = wraps ? Geometry::PeriodicBox : Geometry::Plane;
   spec_.input = box_array_spec(input_.channels, options_.crop, options_.input_channels, options_.input_units, "input");
@@ -91,14 +96,23 @@ BoxDataset::Side BoxDataset::make_side(BoxArrayPtr box, int64_t channels, const 
     const Orientation& turn = orientation(index);
     ChannelTurn turned;
     for (int64_t c = 0; c < side.channels; ++c) turned.from.push_back(c);
+    turned.turned.resize(turned.from.size());
     for (size_t i = 0; i < vectors.size(); ++i) {
       const size_t component = i % 3, triple = i - component;
       turned.from[static_cast<size_t>(vectors[i])] = vectors[triple + static_cast<size_t>(turn.axis[component])];
-      if (turn.flip[component]) turned.negated.push_back(vectors[i]);
+      turned.turned[static_cast<size_t>(vectors[i])].negated = turn.flip[component];
     }
     side.turns.push_back(std::move(turned));
   }
   return side;
+}
+
+void BoxDataset::add_transform(Side& side, const ArrayTransform& transform, const char* name) {
+  const std::vector<ChannelOp> ops = channel_ops(transform, side.channels, name);
+  for (ChannelTurn& turn : side.turns) {
+    turn.transformed = ops;
+    for (size_t c = 0; c < ops.size(); ++c) turn.transformed[c].negated = turn.turned[c].negated;
+  }
 }
 
 void BoxDataset::check_boxes() const {
@@ -166,11 +180,30 @@ SamplePlan BoxDataset::plan(SampleKey key, const Region& wanted) const {
 }
 
 void BoxDataset::read(const SamplePlan& plan, SampleView out) const {
-  if (!out.input.empty()) read_side(input_, plan, out.input);
-  if (!out.target.empty()) read_side(target_, plan, out.target);
+  if (!out.input.empty()) read_side(input_, plan, out.input, out.transformed);
+  if (!out.target.empty()) read_side(target_, plan, out.target, out.transformed);
 }
 
-void BoxDataset::read_side(const Side& side, const SamplePlan& plan, std::span<float> out) const {
+std::string BoxDataset::whereabouts(const SamplePlan& plan) const {
+  return cat("path=", options_.source, ", first_cell=", extent_text(plan.origin), ", crop=", options_.crop,
+             ", index=", plan.index);
+}
+
+uint64_t BoxDataset::bytes_requested() const {
+  const uint64_t input = input_.box->bytes_requested();  // of the whole file
+  return input_.box->path() == target_.box->path() ? input : input + target_.box->bytes_requested();
+}
+
+std::vector<FileFingerprint> BoxDataset::fingerprints() const {
+  std::vector<FileFingerprint> prints;
+  for (const std::filesystem::path& path : {input_.box->path(), target_.box->path()}) {
+    if (path.empty() || (!prints.empty() && input_.box->path() == path)) continue;
+    prints.push_back(fingerprint_of(path));
+  }
+  return prints;
+}
+
+void BoxDataset::read_side(const Side& side, const SamplePlan& plan, std::span<float> out, bool transformed) const {
   const Orientation& turn = orientation(plan.orientation);
   const ChannelTurn& channels = side.turns[static_cast<size_t>(plan.orientation)];
   const auto& size = plan.region.extent;
@@ -180,6 +213,7 @@ void BoxDataset::read_side(const Side& side, const SamplePlan& plan, std::span<f
   piece.turn = turn;
   piece.channels = channels.from.data();
   piece.num_channels = static_cast<int64_t>(channels.from.size());
+  piece.ops = (transformed ? channels.transformed : channels.turned).data();
   piece.to_stride = {volume, size[1] * size[2], size[2], 1};
   std::array<Runs, 3> runs;
   for (size_t a = 0; a < 3; ++a) {
@@ -198,9 +232,6 @@ void BoxDataset::read_side(const Side& side, const SamplePlan& plan, std::span<f
       piece.to += run.out_begin * piece.to_stride[a + 1];
     }
     side.box->read(piece);
-  }
-  for (const int64_t channel : channels.negated) {
-    for (float& value : out.subspan(static_cast<size_t>(channel * volume), static_cast<size_t>(volume))) value = -value;
   }
 }
 

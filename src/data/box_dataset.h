@@ -27,7 +27,9 @@ struct BoxOptions {
   std::vector<int64_t> target_vectors{};
   std::vector<std::string> input_channels{}, target_channels{};  // names; numbered where empty
   std::vector<std::string> input_units{}, target_units{};
-  bool last_start = true;  // false: the last start of a crop is never drawn, as in the tutorials
+  std::vector<double> input_clip{}, target_clip{};  // {low, high}
+  std::vector<int64_t> input_log{}, target_log{};   // channels that become log(1 + x)
+  bool last_start = true;                           // false: the last start of a crop is never drawn, as in the tutorials
 };
 
 class BoxDataset : public Dataset {
@@ -39,12 +41,17 @@ class BoxDataset : public Dataset {
   const SampleSpec& spec() const override { return spec_; }
   SamplePlan plan(SampleKey key, const Region& wanted) const override;
   void read(const SamplePlan& plan, SampleView out) const override;
+  bool transforms() const override { return true; }
+  std::string whereabouts(const SamplePlan& plan) const override;
+  uint64_t bytes_requested() const override;
+  std::vector<FileFingerprint> fingerprints() const override;
 
  private:
   // Which channel of the file each channel of the sample is, and which change their sign, for one orientation.
   struct ChannelTurn {
     std::vector<int64_t> from;
-    std::vector<int64_t> negated;
+    std::vector<ChannelOp> turned;       // the signs alone
+    std::vector<ChannelOp> transformed;  // with the sample's transform
   };
   struct Side {
     BoxArrayPtr box;
@@ -53,10 +60,11 @@ class BoxDataset : public Dataset {
   };
 
   Side make_side(BoxArrayPtr box, int64_t channels, const std::vector<int64_t>& vectors) const;
+  static void add_transform(Side& side, const ArrayTransform& transform, const char* name);
   void check_boxes() const;
   std::array<int64_t, 3> num_starts() const;
   std::array<int64_t, 3> cover_origin(int64_t index) const;
-  void read_side(const Side& side, const SamplePlan& plan, std::span<float> out) const;
+  void read_side(const Side& side, const SamplePlan& plan, std::span<float> out, bool transformed) const;
 
   BoxOptions options_;
   Side input_, target_;

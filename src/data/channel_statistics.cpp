@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/channel_op.h"
 #include "data/npy_file.h"
 
 namespace welkin::data {
@@ -36,9 +37,6 @@ std::vector<double> load_per_channel(const std::filesystem::path& path, int64_t 
                   "Compute the statistics again with welkin data stats, and leave out channels that never change");
 }
 
-// Both operands of each step are exact in float, so float arithmetic gives the rounded double result (54 >= 2 * 24 + 2 bits).
-bool is_float(double value) { return static_cast<double>(static_cast<float>(value)) == value; }
-
 }  // namespace
 
 ChannelStatistics load_channel_statistics(const std::filesystem::path& means, const std::filesystem::path& stds, int64_t channels,
@@ -58,14 +56,7 @@ void normalise(std::span<float> values, const std::vector<double>& mean, const s
   WELKIN_CHECK(values.size() % mean.size() == 0 && std.size() == mean.size(), "statistics do not fit the values");
   const size_t size = values.size() / mean.size();
   for (size_t c = 0; c < mean.size(); ++c) {
-    const std::span<float> channel = values.subspan(c * size, size);
-    if (mean[c] == 0.0 && std[c] == 1.0) continue;
-    if (is_float(mean[c]) && is_float(std[c])) {
-      const auto m = static_cast<float>(mean[c]), s = static_cast<float>(std[c]);
-      for (float& value : channel) value = (value - m) / s;
-    } else {
-      for (float& value : channel) value = static_cast<float>(static_cast<float>(value - mean[c]) / std[c]);
-    }
+    apply({.mean = mean[c], .std = std[c]}, values.data() + c * size, static_cast<int64_t>(size));
   }
 }
 

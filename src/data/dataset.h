@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "data/channel_op.h"
+
 namespace welkin::data {
 
 // One sample at one time of the run. `draw` keys every random choice made for it (crop, orientation): f(seed, epoch, position).
@@ -43,6 +45,9 @@ struct SampleSpec {
   // Size C each; the device transform applies (x - mean) / std, each of the two steps rounded to float32. Empty = already scaled.
   std::vector<double> input_mean, input_std;
   std::vector<double> target_mean, target_std;
+  // {low, high} to which values are clipped before that, and the channels that then become log(1 + x); empty = not.
+  std::vector<double> input_clip, target_clip;
+  std::vector<int64_t> input_log, target_log;
   int64_t newest_input_channel = 0;  // first input channel of the newest time step (persistence, residual prediction)
 };
 
@@ -60,6 +65,15 @@ struct SamplePlan {
 struct SampleView {
   std::span<float> input;
   std::span<float> target;
+  bool transformed = false;  // clipped, logarithms taken, normalised; only for data sets that transforms() says it of
+};
+
+// A file that samples come from, by what is in it: equal for a copy elsewhere, different once it has grown or been replaced.
+struct FileFingerprint {
+  std::string name;  // without its folder
+  uint64_t bytes = 0;
+  uint64_t hash = 0;  // of size, head, tail and evenly spread pieces
+  bool operator==(const FileFingerprint&) const = default;
 };
 
 // Thread-safe after construction. `read` throws DataError naming file, dataset and offset.
@@ -75,7 +89,19 @@ class Dataset {
   virtual std::optional<int64_t> following(int64_t /*index*/) const { return {}; }
   // What a run's log says about the data when it opens, a line each; a data set logs nothing itself.
   virtual std::vector<std::string> describe() const { return {}; }
+  // Whether read() can write transformed values, in the pass that reads them. Else the caller transforms.
+  virtual bool transforms() const { return false; }
+  // Which data a plan means, for messages: "path=..., step=...".
+  virtual std::string whereabouts(const SamplePlan& plan) const;
+  // Bytes asked of files by read() so far; against what it delivered they show a layout that does not fit. 0: nothing is counted.
+  virtual uint64_t bytes_requested() const { return 0; }
+  // Of every file, in a fixed order; reads a little of each. Empty: the samples come from no file.
+  virtual std::vector<FileFingerprint> fingerprints() const { return {}; }
 };
+
+// The transforms of a specification, as the data sets and the pipeline apply them.
+ArrayTransform input_transform(const SampleSpec& spec);
+ArrayTransform target_transform(const SampleSpec& spec);
 
 // The whole of a sample of this specification.
 Region whole(const SampleSpec& spec);

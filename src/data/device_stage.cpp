@@ -44,8 +44,15 @@ void normalise_on_device(at::Tensor& values, const std::vector<double>& mean, co
   values.copy_(at::div(values.to(at::kDouble), s));
 }
 
-DeviceStage::DeviceStage(const SampleSpec& spec, c10::Device device) : spec_(spec), device_(device) {
-  if (!is_host()) side_ = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_, false);
+void transform_on_device(at::Tensor& values, const ArrayTransform& transform) {
+  if (!transform.clip.empty()) values.clamp_(transform.clip[0], transform.clip[1]);
+  for (const int64_t channel : transform.log) values.select(1, channel).log1p_();
+  normalise_on_device(values, transform.mean, transform.std);
+}
+
+DeviceStage::DeviceStage(const SampleSpec& spec, const DeviceStageOptions& options) : spec_(spec), options_(options) {
+  if (is_host()) return;
+  side_ = c10::impl::VirtualGuardImpl(options.device.type()).getStreamFromGlobalPool(options.device, false);
 }
 
 DeviceBatch DeviceStage::start(const HostBatch& batch) {
@@ -53,20 +60,22 @@ DeviceBatch DeviceStage::start(const HostBatch& batch) {
   DeviceBatch out{batch.input.narrow(0, 0, count), batch.target.narrow(0, 0, count), positions_of(batch.place), std::nullopt};
   if (is_host()) return out;
   const c10::StreamGuard guard(*side_);
-  out.input = out.input.to(device_, /*non_blocking=*/true);
-  out.target = out.target.to(device_, /*non_blocking=*/true);
-  out.sample = out.sample.to(device_);
-  normalise_on_device(out.input, spec_.input_mean, spec_.input_std);
-  normalise_on_device(out.target, spec_.target_mean, spec_.target_std);
-  out.copied.emplace(device_.type());
+  const c10::Device device = options_.device;
+  out.input = out.input.to(device, options_.non_blocking);
+  out.target = out.target.to(device, options_.non_blocking);
+  out.sample = out.sample.to(device);
+  transform_on_device(out.input, input_transform(spec_));
+  transform_on_device(out.target, target_transform(spec_));
+  out.copied.emplace(device.type());
   out.copied->record(*side_);
+  if (!options_.non_blocking) out.copied->synchronize();
   return out;
 }
 
 void DeviceStage::join(const DeviceBatch& batch) const {
   if (is_host()) return;
-  const c10::impl::VirtualGuardImpl device(device_.type());
-  const c10::Stream current = device.getStream(device_);
+  const c10::impl::VirtualGuardImpl device(options_.device.type());
+  const c10::Stream current = device.getStream(options_.device);
   batch.copied->block(current);
   // The tensors were made on the side stream: their memory must not be handed out again before this one is done with them.
   for (const at::Tensor* tensor : {&batch.input, &batch.target, &batch.sample}) {

@@ -19,17 +19,25 @@ namespace welkin::data {
 // (x - mean) / std per channel of (B, C, ...), each step rounded to float32, in place. Equal bit for bit to data::normalise.
 void normalise_on_device(at::Tensor& values, const std::vector<double>& mean, const std::vector<double>& std);
 
+// Clip, log(1 + x), then the above.
+void transform_on_device(at::Tensor& values, const ArrayTransform& transform);
+
 struct DeviceBatch {
   at::Tensor input, target, sample;
   std::optional<c10::Event> copied;  // recorded on the side stream; absent on the CPU
 };
 
+struct DeviceStageOptions {
+  c10::Device device = c10::kCPU;
+  bool non_blocking = true;  // else start() returns when the copy has happened
+};
+
 // Used by the thread that owns the pipeline.
 class DeviceStage {
  public:
-  DeviceStage(const SampleSpec& spec, c10::Device device);
+  DeviceStage(const SampleSpec& spec, const DeviceStageOptions& options);
 
-  bool is_host() const { return device_.is_cpu(); }
+  bool is_host() const { return options_.device.is_cpu(); }
   // Starts the copy; the host batch must stay until `copied` has happened.
   DeviceBatch start(const HostBatch& batch);
   // Makes the current stream wait for the copy (the host does not).
@@ -39,7 +47,7 @@ class DeviceStage {
 
  private:
   const SampleSpec& spec_;
-  c10::Device device_;
+  DeviceStageOptions options_;
   std::optional<c10::Stream> side_;
 };
 

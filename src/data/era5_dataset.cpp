@@ -5,8 +5,12 @@
 #include <ranges>
 
 #include "core/error.h"
+#include "core/host.h"
 #include "core/text.h"
+#include "core/thread_pool.h"
 #include "data/channel_statistics.h"
+#include "data/fingerprint.h"
+#include "data/host_memory.h"
 
 namespace welkin::data {
 namespace {
@@ -76,6 +80,7 @@ Era5Dataset::Era5Dataset(Era5Options options, std::shared_ptr<const ExtraChannel
     : options_(std::move(options)), extra_(std::move(extra)) {
   open_files();
   check_files();
+  if (options_.hold) hold_files();
   std::vector<int64_t> steps;
   for (const auto& file : files_) steps.push_back(file->facts().steps);
   pairs_.emplace(steps, PairOptions{.lead = options_.lead, .history = options_.history, .rules = options_.rules});
@@ -83,12 +88,24 @@ Era5Dataset::Era5Dataset(Era5Options options, std::shared_ptr<const ExtraChannel
 }
 
 void Era5Dataset::open_files() {
-  for (const auto& path : list_field_files(options_.folder)) files_.push_back(std::make_unique<FieldFile>(path));
+  const auto cache = std::make_shared<ChunkCache>(kChunkCacheBytes);
+  for (const auto& path : list_field_files(options_.folder)) files_.push_back(std::make_unique<FieldFile>(path, cache));
   const FieldFacts& first = files_.front()->facts();
   if (options_.height == 0) options_.height = first.height;
   if (options_.width == 0) options_.width = first.width;
   if (options_.in_channels == 0) options_.in_channels = first.channels;
   if (options_.out_channels == 0) options_.out_channels = first.channels;
+}
+
+void Era5Dataset::hold_files() {
+  uint64_t values = 0;
+  for (const auto& file : files_) {
+    const FieldFacts& facts = file->facts();
+    values += static_cast<uint64_t>(facts.steps * facts.channels * facts.height * facts.width);
+  }
+  check_fits_memory(values * sizeof(float), options_.folder.string());
+  ThreadPool pool({.num_threads = usable_cores(), .name = "hold"});
+  pool.parallel_for(num_files(), [this](int64_t i) { files_[static_cast<size_t>(i)]->hold(); });
 }
 
 void Era5Dataset::check_files() {
@@ -124,6 +141,7 @@ void Era5Dataset::make_spec() {
   spec_.target.shape = {options_.out_channels, options_.height, options_.width};
   add_input_spec(names, units);
   add_statistics(names);
+  make_ops();
 }
 
 void Era5Dataset::add_input_spec(const std::vector<std::string>& names, const std::vector<std::string>& units) {
@@ -154,6 +172,18 @@ void Era5Dataset::add_statistics(const std::vector<std::string>& names) {
   spec_.input_std.resize(spec_.input.channels.size(), 1.0);
 }
 
+// Of the file's channels in every input step; computed ones stay as they are.
+void Era5Dataset::make_ops() {
+  spec_.input_clip = options_.input_clip, spec_.target_clip = options_.target_clip;
+  spec_.target_log = options_.target_log;
+  for (int64_t step = 0; step < options_.history; ++step) {
+    for (const int64_t channel : options_.input_log) spec_.input_log.push_back(step * options_.in_channels + channel);
+  }
+  const ArrayTransform input = input_transform(spec_), target = target_transform(spec_);
+  if (!input.is_identity()) input_ops_ = channel_ops(input, static_cast<int64_t>(spec_.input.channels.size()), "input");
+  if (!target.is_identity()) target_ops_ = channel_ops(target, options_.out_channels, "target");
+}
+
 int64_t Era5Dataset::size() const { return std::min(pairs_->count(), options_.limit.value_or(pairs_->count())); }
 
 SamplePlan Era5Dataset::plan(SampleKey key, const Region& wanted) const {
@@ -182,11 +212,14 @@ void Era5Dataset::read(const SamplePlan& plan, SampleView out) const {
     WELKIN_CHECK(out.input.size() == spec_.input.channels.size() * plane, "a view of the wrong size");
     for (int64_t step = 0; step < options_.history; ++step) {
       const auto to = out.input.subspan(static_cast<size_t>(step) * step_values, step_values);
-      file.read(plan.time - options_.history + 1 + step, options_.in_channels, window, to);
+      const ChannelOp* ops = out.transformed && !input_ops_.empty() ? input_ops_.data() + step * options_.in_channels : nullptr;
+      file.read(plan.time - options_.history + 1 + step, options_.in_channels, window, to, ops);
     }
-    fill_extra(plan, out.input.subspan(static_cast<size_t>(options_.history) * step_values));
+    fill_extra(plan, out.input.subspan(static_cast<size_t>(options_.history) * step_values), out.transformed);
   }
-  if (!out.target.empty()) file.read(plan.time + options_.lead, options_.out_channels, window, out.target);
+  if (out.target.empty()) return;
+  const ChannelOp* ops = out.transformed && !target_ops_.empty() ? target_ops_.data() : nullptr;
+  file.read(plan.time + options_.lead, options_.out_channels, window, out.target, ops);
 }
 
 std::optional<int64_t> Era5Dataset::following(int64_t index) const {
@@ -209,10 +242,33 @@ std::vector<std::string> Era5Dataset::describe() const {
   return lines;
 }
 
-void Era5Dataset::fill_extra(const SamplePlan& plan, std::span<float> out) const {
+std::string Era5Dataset::whereabouts(const SamplePlan& plan) const {
+  return cat("path=", file(plan.file).path.string(), ", dataset=fields, step=", plan.time,
+             ", target_step=", plan.time + options_.lead, ", index=", plan.index);
+}
+
+uint64_t Era5Dataset::bytes_requested() const {
+  uint64_t bytes = 0;
+  for (const auto& file : files_) bytes += file->bytes_requested();
+  return bytes;
+}
+
+std::vector<FileFingerprint> Era5Dataset::fingerprints() const {
+  std::vector<FileFingerprint> prints;
+  for (const auto& file : files_) prints.push_back(fingerprint_of(file->facts().path));
+  return prints;
+}
+
+void Era5Dataset::fill_extra(const SamplePlan& plan, std::span<float> out, bool transformed) const {
   if (!extra_) return;
   const FieldFacts& facts = file(plan.file);
   extra_->fill(facts.time[static_cast<size_t>(plan.time + options_.lead)], plan.region, out);
+  if (!transformed || input_ops_.empty()) return;
+  const auto plane = plan.region.extent[0] * plan.region.extent[1];
+  const size_t first = static_cast<size_t>(options_.history * options_.in_channels);
+  for (size_t c = first; c < input_ops_.size(); ++c) {
+    apply(input_ops_[c], out.data() + static_cast<int64_t>(c - first) * plane, plane);
+  }
 }
 
 }  // namespace welkin::data

@@ -19,14 +19,17 @@ namespace welkin::data {
 
 struct Era5Options {
   std::filesystem::path folder{};
-  int64_t height = 0, width = 0;             // crop [0:height, 0:width]; 0 = the whole grid
-  int64_t lead = 1;                          // target minus newest input, steps
-  int64_t history = 1;                       // input steps, oldest first in the channels
-  int64_t in_channels = 0;                   // first channels of the file that enter; 0 = all
-  int64_t out_channels = 0;                  // first channels of the file that are predicted; 0 = all
-  std::optional<int64_t> limit{};            // at most so many samples: the first ones
-  std::filesystem::path means{}, stds{};     // npy; empty = fields are already scaled
-  std::vector<std::string> channel_names{};  // instead of the files'; empty = theirs, numbered where they have none
+  int64_t height = 0, width = 0;                    // crop [0:height, 0:width]; 0 = the whole grid
+  int64_t lead = 1;                                 // target minus newest input, steps
+  int64_t history = 1;                              // input steps, oldest first in the channels
+  int64_t in_channels = 0;                          // first channels of the file that enter; 0 = all
+  int64_t out_channels = 0;                         // first channels of the file that are predicted; 0 = all
+  std::optional<int64_t> limit{};                   // at most so many samples: the first ones
+  std::filesystem::path means{}, stds{};            // npy; empty = fields are already scaled
+  std::vector<std::string> channel_names{};         // instead of the files'; empty = theirs, numbered where they have none
+  std::vector<double> input_clip{}, target_clip{};  // {low, high}
+  std::vector<int64_t> input_log{}, target_log{};   // channels that become log(1 + x)
+  bool hold = false;                                // all values in memory
   Rules rules = Rules::Corrected;
 };
 
@@ -49,6 +52,10 @@ class Era5Dataset : public Dataset {
   void read(const SamplePlan& plan, SampleView out) const override;
   std::optional<int64_t> following(int64_t index) const override;
   std::vector<std::string> describe() const override;  // the tutorials' lines
+  bool transforms() const override { return true; }
+  std::string whereabouts(const SamplePlan& plan) const override;
+  uint64_t bytes_requested() const override;
+  std::vector<FileFingerprint> fingerprints() const override;
 
   const FieldFacts& file(int64_t index) const { return files_[static_cast<size_t>(index)]->facts(); }
   int64_t num_files() const { return static_cast<int64_t>(files_.size()); }
@@ -56,16 +63,19 @@ class Era5Dataset : public Dataset {
  private:
   void open_files();
   void check_files();
+  void hold_files();
   void make_spec();
   void add_input_spec(const std::vector<std::string>& names, const std::vector<std::string>& units);
   void add_statistics(const std::vector<std::string>& names);
-  void fill_extra(const SamplePlan& plan, std::span<float> out) const;
+  void make_ops();
+  void fill_extra(const SamplePlan& plan, std::span<float> out, bool transformed) const;
 
   Era5Options options_;
   std::shared_ptr<const ExtraChannels> extra_;
-  std::vector<std::unique_ptr<const FieldFile>> files_;
+  std::vector<std::unique_ptr<FieldFile>> files_;
   std::optional<FieldPairs> pairs_;
   SampleSpec spec_;
+  std::vector<ChannelOp> input_ops_, target_ops_;  // one per channel; empty where nothing is transformed
 };
 
 }  // namespace welkin::data

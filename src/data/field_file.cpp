@@ -10,11 +10,14 @@
 #include "core/text.h"
 #include "data/array_file.h"
 #include "data/array_views.h"
+#include "data/host_memory.h"
 
 namespace welkin::data {
 namespace {
 
 constexpr const char* kFields = "fields";
+// What is read between two transforms: half of a small second-level cache.
+constexpr int64_t kBlockValues = 64 << 10;
 
 [[noreturn]] void refuse_fields(const ArrayFacts& fields) {
   throw DataError("data", cat("fields of wrong shape: path=", fields.source, ", shape=", extents_text(fields.shape)),
@@ -124,25 +127,58 @@ FileKind kind_of(const std::filesystem::directory_entry& entry) {
     default:
       return FileKind::OtherFormat;
   }
-  constexpr std::array<std::string_view, 3> kStatistics{"global_means.npy", "global_stds.npy", "time_means.npy"};
+  constexpr std::array<std::string_view, 6> kStatistics{"global_means.npy", "global_stds.npy", "global_mins.npy",
+                                                        "global_maxs.npy",  "time_means.npy",  "climatology.npy"};
   return std::ranges::count(kStatistics, name) > 0 ? FileKind::None : FileKind::Npy;
 }
 
 }  // namespace
 
-FieldFile::FieldFile(const std::filesystem::path& path) {
-  const ArrayFile file = open_array_file(path);
+FieldFile::FieldFile(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache) {
+  const ArrayFile file = open_array_file(path, std::move(cache));
   fields_ = ordered_fields(file.array(kFields));
   facts_ = read_facts(file, fields_->facts().shape);
 }
 
-void FieldFile::read(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out) const {
+void FieldFile::hold() {
+  check_fits_memory(static_cast<uint64_t>(fields_->facts().num_values()) * sizeof(float), facts_.path.string());
+  fields_ = held(*fields_);
+}
+
+void FieldFile::read(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out,
+                     const ChannelOp* ops) const {
   WELKIN_CHECK(step >= 0 && step < facts_.steps && num_channels <= facts_.channels, "a step or channel outside the file");
   WELKIN_CHECK(window.row + window.height <= facts_.height && window.column + window.width <= facts_.width,
                "a window outside the field");
-  fields_->read(
-      {{step, 0, window.row, window.column}, {step + 1, num_channels, window.row + window.height, window.column + window.width}},
-      out);
+  if (ops == nullptr) {
+    fields_->read({{step, 0, window.row, window.column},
+                   {step + 1, num_channels, window.row + window.height, window.column + window.width}},
+                  out);
+    return;
+  }
+  const auto plane = static_cast<size_t>(window.height * window.width);
+  for (int64_t c = 0; c < num_channels; ++c) {
+    read_transformed(step, c, window, out.subspan(static_cast<size_t>(c) * plane, plane), ops[c]);
+  }
+}
+
+void FieldFile::read_channel(int64_t step, int64_t channel, const FieldWindow& window, std::span<float> out) const {
+  fields_->read({{step, channel, window.row, window.column},
+                 {step + 1, channel + 1, window.row + window.height, window.column + window.width}},
+                out);
+}
+
+// A few rows at a time are read and transformed while they are in the second-level cache.
+void FieldFile::read_transformed(int64_t step, int64_t channel, const FieldWindow& window, std::span<float> out,
+                                 const ChannelOp& op) const {
+  const bool by_rows = fields_->facts().chunk.empty();  // a chunk is decoded whole
+  const int64_t rows = by_rows ? std::max<int64_t>(1, kBlockValues / window.width) : window.height;
+  for (int64_t row = 0; row < window.height; row += rows) {
+    const FieldWindow part{window.row + row, window.column, std::min(rows, window.height - row), window.width};
+    const auto to = out.subspan(static_cast<size_t>(row * window.width), static_cast<size_t>(part.height * part.width));
+    read_channel(step, channel, part, to);
+    apply(op, to.data(), static_cast<int64_t>(to.size()));
+  }
 }
 
 std::vector<std::filesystem::path> list_field_files(const std::filesystem::path& folder) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "data/channel_op.h"
+#include "data/chunk_cache.h"
 #include "data/stored_array.h"
 
 namespace welkin::data {
@@ -32,17 +34,30 @@ struct FieldWindow {
 // Thread-safe after construction.
 class FieldFile {
  public:
-  explicit FieldFile(const std::filesystem::path& path);  // DataError when there is no usable `fields`
+  // DataError when there is no usable `fields`. `cache`: of decoded chunks, where several files share one.
+  explicit FieldFile(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache = nullptr);
+
+  // Reads all values into memory; later reads come from there. Not while another thread reads. DataError where they do not fit.
+  void hold();
 
   const FieldFacts& facts() const { return facts_; }
 
   // Channels [0, num_channels) of one time, (num_channels, window.height, window.width) row-major.
-  void read(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out) const;
+  // `ops`: one per channel, applied while what was just read is in the cache; null leaves the values as they are.
+  void read(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out,
+            const ChannelOp* ops = nullptr) const;
+  // One channel of one time, row-major.
+  void read_channel(int64_t step, int64_t channel, const FieldWindow& window, std::span<float> out) const;
+  // Asked of the file by reading so far.
+  uint64_t bytes_requested() const { return fields_->bytes_requested(); }
 
   // The fields themselves, (time, channel, lat, lon).
   const StoredArray& fields() const { return *fields_; }
 
  private:
+  void read_transformed(int64_t step, int64_t channel, const FieldWindow& window, std::span<float> out,
+                        const ChannelOp& op) const;
+
   FieldFacts facts_;
   StoredArrayPtr fields_;
 };

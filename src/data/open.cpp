@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/open.h"
 
+#include <algorithm>
 #include <array>
 
 #include "core/error.h"
@@ -48,6 +49,9 @@ Era5Options era5_options(const config::RunConfig& config, Split split) {
   options.means = need_path(data.global_means_path, "global_means_path");
   options.stds = need_path(data.global_stds_path, "global_stds_path");
   options.channel_names = data.channel_names;
+  options.input_clip = data.clip_in, options.target_clip = data.clip_out;
+  options.input_log = data.log_channels_in, options.target_log = data.log_channels_out;
+  options.hold = data.resident == "host";
   options.rules = config.rules.pair_rule == "first_file" ? Rules::Tutorial : Rules::Corrected;
   return options;
 }
@@ -122,9 +126,13 @@ BoxPair open_box_file(const std::string& path, bool in_memory, BoxOptions& optio
   return pair;
 }
 
+constexpr int64_t kSyntheticEdge = 128;
+
 BoxPair make_normal_boxes(const config::RunConfig& config, bool train, BoxOptions& options) {
   options.source = "synthetic";
-  const int64_t edge = config.data.box_size.at(train ? 0 : 1);
+  // The box's edge changes no shape of a sample: a small one does not wait for 40 GB of normals.
+  const int64_t enough = std::max<int64_t>(kSyntheticEdge, 2 * config.data.data_size);
+  const int64_t edge = std::min(enough, config.data.box_size.at(train ? 0 : 1));
   const uint64_t seed = 2 * config.loop.seed + (train ? 0 : 1);
   const std::array<int64_t, 3> extent{edge, edge, edge};
   return {make_normal_box({config.model.N_in_channels, extent}, stream_key(seed, "input")),
@@ -140,11 +148,13 @@ BoxPair open_boxes(const config::RunConfig& config, bool train, BoxOptions& opti
                            : need_path(data.val_path_npy_data, "val_path_npy_data");
     const std::string& label = train ? need_path(data.train_path_npy_label, "train_path_npy_label")
                                      : need_path(data.val_path_npy_label, "val_path_npy_label");
-    return {open_box(open_array_file(options.source), "Nbody", ChannelAxis::Last, options.in_channels),
-            open_box(open_array_file(label), "Hydro", ChannelAxis::Last, options.out_channels)};
+    const BoxPair pair{open_box(open_array_file(options.source), "Nbody", ChannelAxis::Last, options.in_channels),
+                       open_box(open_array_file(label), "Hydro", ChannelAxis::Last, options.out_channels)};
+    if (data.resident != "host") return pair;
+    return {load_box(*pair.input), load_box(*pair.target)};
   }
   const std::string& path = train ? need_path(data.train_path, "train_path") : need_path(data.val_path, "val_path");
-  return open_box_file(path, kind == "inmem", options);
+  return open_box_file(path, kind == "inmem" || data.resident == "host", options);
 }
 
 std::unique_ptr<Dataset> open_nbody(const config::RunConfig& config, Split split) {
@@ -160,6 +170,8 @@ std::unique_ptr<Dataset> open_nbody(const config::RunConfig& config, Split split
   options.out_channels = config.model.N_out_channels;
   options.input_vectors = data.vector_channels_in;
   options.target_vectors = data.vector_channels_out;
+  options.input_clip = data.clip_in, options.target_clip = data.clip_out;
+  options.input_log = data.log_channels_in, options.target_log = data.log_channels_out;
   BoxPair boxes = open_boxes(config, train, options);
   if (!data.channel_names.empty()) options.target_channels = data.channel_names;
   return std::make_unique<BoxDataset>(std::move(boxes.input), std::move(boxes.target), std::move(options));

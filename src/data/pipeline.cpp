@@ -34,8 +34,12 @@ BatchRingOptions ring_options_of(const Dataset& dataset, const PipelineOptions& 
           .num_slots = ahead + static_cast<int64_t>(kHeldBatches),
           .capacity = std::min(options.micro_batch, share),
           .normalise = options.device.is_cpu(),
-          .pinned = options.device.is_cuda(),
-          .region = options.region.value_or(whole(dataset.spec()))};
+          .pinned = options.device.is_cuda() && options.pin_memory,
+          .persistent = options.persistent_workers,
+          .region = options.region.value_or(whole(dataset.spec())),
+          .rules = options.rules,
+          .stall_seconds = options.stall_seconds,
+          .report = options.report};
 }
 
 }  // namespace
@@ -44,7 +48,7 @@ struct Pipeline::Impl {
   Impl(const Dataset& dataset, const Sampler& sampler, const PipelineOptions& options)
       : plan(epoch_plan_of(sampler, options)),
         ring(dataset, sampler, plan, ring_options_of(dataset, options)),
-        stage(dataset.spec(), options.device),
+        stage(dataset.spec(), {.device = options.device, .non_blocking = options.non_blocking}),
         next_place(plan.at(0, 0, 0)) {}
 
   // A batch in the hands of the device or of the caller, oldest first in `held`.
@@ -99,6 +103,8 @@ Pipeline::Pipeline(const Dataset& dataset, Sampler sampler, PipelineOptions opti
 Pipeline::~Pipeline() = default;
 
 int64_t Pipeline::steps_per_epoch() const { return impl_->plan.steps_per_epoch(); }
+uint64_t Pipeline::buffer_bytes() const { return impl_->ring.buffer_bytes(); }
+int64_t Pipeline::samples_read() const { return impl_->ring.samples_read(); }
 
 Batch Pipeline::next() {
   Impl& self = *impl_;

@@ -7,12 +7,15 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "data/dataset.h"
 #include "data/epoch_plan.h"
+#include "data/sample_check.h"
 #include "data/sampler.h"
 
 namespace welkin::data {
@@ -27,7 +30,13 @@ struct PipelineOptions {
   int64_t num_workers = 0;     // reading threads; 0 = read inside next()
   int64_t prefetch_depth = 2;  // batches held ready
   c10::Device device = c10::kCPU;
-  std::optional<Region> region{};  // what of every sample this rank reads; the whole when absent
+  bool persistent_workers = true;  // else the reading threads end with every epoch and nothing is read ahead across its end
+  bool pin_memory = true;          // page-locked host buffers, for a GPU only
+  bool non_blocking = true;        // copies to a GPU run on a stream of their own; else the step waits for each
+  SampleRules rules{};             // unreadable samples, NaN
+  double stall_seconds = 0;        // a read that takes longer is reported; 0: never
+  std::function<void(const std::string&)> report{};  // stalls, skipped samples, NaN; called by next()
+  std::optional<Region> region{};                    // what of every sample this rank reads; the whole when absent
 };
 
 struct Batch {
@@ -57,6 +66,8 @@ class Pipeline {
   Pipeline& operator=(const Pipeline&) = delete;
 
   int64_t steps_per_epoch() const;
+  uint64_t buffer_bytes() const;  // host memory of the ring, which does not grow
+  int64_t samples_read() const;   // by the reading threads so far, read-ahead included
   // The next micro-batch; after the last of an epoch the first of the next. Its tensors are valid until the call after next.
   Batch next();
   PipelineState state() const;              // of the step that the next call to next() belongs to (only between steps)

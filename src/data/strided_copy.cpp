@@ -13,9 +13,10 @@ struct Tile {
   int64_t u_extent = 1, v_extent = 1;
   int64_t u_from = 0, v_from = 0;
   int64_t u_to = 0;
+  const ChannelOp* op = nullptr;
 };
 
-void copy_row(const float* from, int64_t stride, float* to, int64_t count) {
+void copy_row(const float* from, int64_t stride, float* to, int64_t count, const ChannelOp* op) {
   if (stride == 1) {
     std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
   } else if (stride == -1) {
@@ -23,6 +24,7 @@ void copy_row(const float* from, int64_t stride, float* to, int64_t count) {
   } else {
     for (int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
   }
+  if (op != nullptr) apply(*op, to, count);
 }
 
 // 16 x 16 floats: a tile's source lines and its output lines stay in the first-level cache together.
@@ -34,7 +36,7 @@ void copy_tiles(const float* from, float* to, const Tile& tile) {
     for (int64_t v0 = 0; v0 < tile.v_extent; v0 += kTileEdge) {
       const int64_t count = std::min(kTileEdge, tile.v_extent - v0);
       for (int64_t u = u0; u < u1; ++u) {
-        copy_row(from + u * tile.u_from + v0 * tile.v_from, tile.v_from, to + u * tile.u_to + v0, count);
+        copy_row(from + u * tile.u_from + v0 * tile.v_from, tile.v_from, to + u * tile.u_to + v0, count, tile.op);
       }
     }
   }
@@ -42,7 +44,8 @@ void copy_tiles(const float* from, float* to, const Tile& tile) {
 
 void copy_plane(const float* from, float* to, const Tile& tile) {
   if (std::abs(tile.v_from) != 1) return copy_tiles(from, to, tile);
-  for (int64_t u = 0; u < tile.u_extent; ++u) copy_row(from + u * tile.u_from, tile.v_from, to + u * tile.u_to, tile.v_extent);
+  for (int64_t u = 0; u < tile.u_extent; ++u)
+    copy_row(from + u * tile.u_from, tile.v_from, to + u * tile.u_to, tile.v_extent, tile.op);
 }
 
 }  // namespace
@@ -55,7 +58,8 @@ void copy_strided(const StridedBlock& block) {
                   .v_extent = block.extent[3],
                   .u_from = block.from_stride[u],
                   .v_from = block.from_stride[3],
-                  .u_to = block.to_stride[u]};
+                  .u_to = block.to_stride[u],
+                  .op = block.op};
   for (int64_t i = 0; i < block.extent[a]; ++i) {
     for (int64_t j = 0; j < block.extent[b]; ++j) {
       copy_plane(block.from + i * block.from_stride[a] + j * block.from_stride[b],

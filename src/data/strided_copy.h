@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies a 4-D block of floats between any two layouts, reading the source in the order of its memory: crop, axis swap and flip
-// of a box in one pass.
+// Copies a 4-D block of floats between any two layouts, reading the source in the order of its memory: crop, axis swap, flip and
+// the values' transform of a box in one pass.
 #pragma once
 
 #include <array>
 #include <cstdint>
+
+#include "data/channel_op.h"
 
 namespace welkin::data {
 
@@ -15,6 +17,7 @@ struct StridedBlock {
   std::array<int64_t, 4> from_stride{};
   std::array<int64_t, 4> to_stride{};
   std::array<int64_t, 4> extent{};
+  const ChannelOp* op = nullptr;  // applied to every row that was copied; null: none
 };
 
 // Owns and allocates nothing: may run under bus_guard.h.

@@ -30,10 +30,12 @@ WatchedFile::~WatchedFile() {
 }
 
 void WatchedFile::read(uint64_t offset, std::span<std::byte> out) const {
+  const ReadMark mark(path_, offset);
+  count(out.size());
   while (!out.empty()) {
     const ssize_t count = ::pread(descriptor_.get(), out.data(), out.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw file_error("read", path_, errno);
+    if (count < 0) throw file_error(cat("read ", out.size(), " bytes at offset ", offset), path_, errno);
     if (count == 0) report_change();
     out = out.subspan(static_cast<size_t>(count));
     offset += static_cast<uint64_t>(count);

@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -12,6 +13,7 @@
 
 #include "core/file_descriptor.h"
 #include "data/bus_guard.h"
+#include "data/read_watch.h"
 
 namespace welkin::data {
 
@@ -28,9 +30,12 @@ class WatchedFile {
   // Positional read of all of `out`. For long runs: no page faults, the kernel reads ahead.
   void read(uint64_t offset, std::span<std::byte> out) const;
 
-  // Runs `copy(const std::byte* file)` under the guard of bus_guard.h. For short rows: no system call each.
+  // Runs `copy(const std::byte* file)` under the guard of bus_guard.h. For short rows: no system call each. `offset` and `bytes`
+  // say where it begins and how much it takes, for the watch over stalled reads and for the count.
   template <typename Copy>
-  void copy(const Copy& copy_from) const {
+  void copy(uint64_t offset, uint64_t bytes, const Copy& copy_from) const {
+    const ReadMark mark(path_, offset);
+    count(bytes);
     if (!copy_guarded(mapping_, [&] { copy_from(mapping_.data()); })) report_change();
     check_unchanged();
   }
@@ -38,13 +43,18 @@ class WatchedFile {
   // One fstat: throws when the file was written to, truncated, removed or replaced since it was opened.
   void check_unchanged() const;
 
+  // Asked of this file so far, by all threads.
+  uint64_t bytes_requested() const { return requested_.load(std::memory_order_relaxed); }
+
  private:
+  void count(uint64_t bytes) const { requested_.fetch_add(bytes, std::memory_order_relaxed); }
   [[noreturn]] void report_change() const;
 
   std::filesystem::path path_;
   FileDescriptor descriptor_;
   struct stat opened_ {};
   std::span<const std::byte> mapping_;
+  mutable std::atomic<uint64_t> requested_ = 0;
 };
 
 }  // namespace welkin::data

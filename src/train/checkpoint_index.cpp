@@ -110,9 +110,11 @@ std::string to_json(const CheckpointIndex& index) {
                {"config", index.config},
                {"validation_loss", optional_json(index.validation_loss)},
                {"best_loss", optional_json(index.best_loss)},
+               {"data", json::object()},
                {"files", json::object()},
                {"tensors", json::object()}};
   for (const auto& [name, file] : index.files) body["files"][name] = file_json(file);
+  for (const auto& [name, file] : index.data) body["data"][name] = file_json(file);
   for (const auto& [name, tensor] : index.tensors) body["tensors"][name] = tensor_json(tensor);
   body["xxh3"] = hash_of(body);
   return body.dump(1) + "\n";
@@ -133,6 +135,9 @@ CheckpointIndex parse_checkpoint_index(const std::string& text, const std::strin
   index.validation_loss = keys.optional_at("validation_loss");
   index.best_loss = keys.optional_at("best_loss");
   for (const auto& [name, file] : keys.at<std::map<std::string, json>>("files")) index.files[name] = parse_file(file, source);
+  if (body.contains("data")) {  // earlier versions did not write it
+    for (const auto& [name, file] : keys.at<std::map<std::string, json>>("data")) index.data[name] = parse_file(file, source);
+  }
   for (const auto& [name, tensor] : keys.at<std::map<std::string, json>>("tensors")) {
     index.tensors[name] = parse_tensor(tensor, source);
   }

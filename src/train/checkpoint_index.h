@@ -41,6 +41,8 @@ struct CheckpointIndex {
   std::optional<double> validation_loss;  // of the weights in this checkpoint
   std::optional<double> best_loss;        // smallest validation loss of the run so far
   std::map<std::string, StoredFile> files;
+  // The files that the samples come from, by name (data/fingerprint.h); empty where there are none.
+  std::map<std::string, StoredFile> data;
   std::map<std::string, TensorRecord> tensors;
 };
 

@@ -7,6 +7,7 @@
 #include "config/same_run.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "data/fingerprint.h"
 #include "train/model_setup.h"
 #include "train/trainer.h"
 
@@ -15,6 +16,23 @@ namespace {
 
 void append(CheckpointGroup& group, const std::vector<NamedState>& states) {
   for (const NamedState& state : states) group.tensors.push_back({state.name, state.value});
+}
+
+std::map<std::string, StoredFile> stored_fingerprints(const data::Dataset& dataset) {
+  std::map<std::string, StoredFile> files;
+  for (const data::FileFingerprint& print : dataset.fingerprints()) files[print.name] = {print.bytes, print.hash};
+  return files;
+}
+
+// Order and content of the samples belong to the run: other files would be another run.
+void check_same_data(const CheckpointIndex& index, const data::Dataset& dataset, const config::DataConfig& config) {
+  if (config.allow_changed_data || index.data.empty()) return;
+  std::vector<data::FileFingerprint> before;
+  for (const auto& [name, file] : index.data) before.push_back({name, file.bytes, file.xxh3});
+  const std::string changes = data::fingerprint_changes(before, dataset.fingerprints());
+  if (changes.empty()) return;
+  throw DataError("checkpoint", cat("the training data have changed since the checkpoint: ", changes),
+                  "Restore the files, start over without --resume, or go on with --allow_changed_data");
 }
 
 }  // namespace
@@ -42,6 +60,7 @@ CheckpointIndex Trainer::checkpoint_index() const {
           .validation_loss = validation_loss_,
           .best_loss = best_loss_,
           .files = {},
+          .data = stored_fingerprints(*train_data_),
           .tensors = {}};
 }
 
@@ -77,6 +96,7 @@ void Trainer::check_rules(const Checkpoint& checkpoint) const {
 
 void Trainer::load(const Checkpoint& checkpoint) {
   check_rules(checkpoint);
+  check_same_data(checkpoint.index(), *train_data_, config_.data);
   for (const CheckpointGroup& group : checkpoint_groups()) checkpoint.read_group(group);
   position_ = checkpoint.index().position;
   validation_loss_ = checkpoint.index().validation_loss;

@@ -6,7 +6,9 @@
 #include "config/paths.h"
 #include "config/switches.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "core/text.h"
+#include "data/stage.h"
 #include "model/describe.h"
 #include "train/device.h"
 #include "train/model_setup.h"
@@ -42,8 +44,9 @@ void Trainer::open_datasets() {
   config::check_paths(config_);
   folder_.check(config_, /*world_size=*/1, [this](const std::string& note) { folder_note_ = note; });
   const DatasetFactory& open = context_.registries.datasets.at(config_.data.dataset);
-  train_data_ = open(config_, data::Split::Train);
-  valid_data_ = open(config_, data::Split::Valid);
+  const config::RunConfig config = data::staged(config_, [this](const std::string& line) { context_.log.info(line); });
+  train_data_ = open(config, data::Split::Train);
+  valid_data_ = open(config, data::Split::Valid);
   check_batch(config_, train_data_->size(), "training");
   check_samples(*valid_data_, "validation");
   if (validation_drops_last(config_)) check_batch(config_, valid_data_->size(), "validation");
@@ -65,16 +68,19 @@ void Trainer::start_loader() {
   for (const data::Dataset* dataset : {train_data_.get(), valid_data_.get()}) {
     for (const std::string& line : dataset->describe()) context_.log.info(line);
   }
+  data::PipelineOptions options = pipeline_options(config_, device_, drops_last_batch(config_));
+  options.report = [this](const std::string& event) { context_.log.warning(event); };
   const int64_t before = cpu_memory_in_use();
-  pipeline_ =
-      std::make_unique<data::Pipeline>(*train_data_, data::Sampler(train_data_->size(), data::Order::Shuffled, config_.loop.seed),
-                                       pipeline_options(config_, device_, drops_last_batch(config_)));
+  pipeline_ = std::make_unique<data::Pipeline>(
+      *train_data_, data::Sampler(train_data_->size(), data::Order::Shuffled, config_.loop.seed), std::move(options));
   buffer_bytes_ += cpu_memory_in_use() - before;
   length_ = run_length(config_, train_data_->size(), pipeline_->steps_per_epoch());
   samples_per_epoch_ = std::min(train_data_->size(), length_.steps_per_epoch * config_.loop.global_batch_size);
   const bool names_loader = config_.model.model == "unet3d" && config_.data.data_loader_config;
   context_.log.info(
       cat("rank 0, data loader initialized", names_loader ? " with config " + *config_.data.data_loader_config : ""));
+  context_.log.info(cat("Reading: ", config_.data.num_data_workers, " threads into ", format_bytes(pipeline_->buffer_bytes()),
+                        " of host buffers"));
 }
 
 void Trainer::build_model() {

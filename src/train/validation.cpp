@@ -21,6 +21,20 @@ struct Validator::Sums {
   double weight = 0;  // samples, or batches
 };
 
+namespace {
+
+data::SampleRules sample_rules(const config::DataConfig& config) {
+  using data::NanPolicy;
+  const std::string& nan = config.nan_policy;
+  return {.bad_sample = config.bad_samples == "skip" ? data::BadSample::Skip : data::BadSample::Error,
+          .nan = nan == "error"    ? NanPolicy::Error
+                 : nan == "mask"   ? NanPolicy::Mask
+                 : nan == "report" ? NanPolicy::Report
+                                   : NanPolicy::Off};
+}
+
+}  // namespace
+
 data::PipelineOptions pipeline_options(const config::RunConfig& config, c10::Device device, bool drop_last) {
   const int64_t local = config.loop.global_batch_size;
   const int64_t micro = config.loop.micro_batch_size;
@@ -31,6 +45,12 @@ data::PipelineOptions pipeline_options(const config::RunConfig& config, c10::Dev
           .num_workers = config.data.num_data_workers,
           .prefetch_depth = config.data.prefetch_depth,
           .device = device,
+          .persistent_workers = config.data.persistent_workers,
+          .pin_memory = config.data.pin_memory,
+          .non_blocking = config.data.non_blocking,
+          .rules = sample_rules(config.data),
+          .stall_seconds = config.data.read_stall_seconds,
+          .report = {},
           .region = {}};
 }
 

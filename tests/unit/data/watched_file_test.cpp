@@ -26,7 +26,7 @@ TEST(WatchedFileTest, ReadsAndCopies) {
   std::array<std::byte, 3> out{};
   file.read(kBytes, out);
   EXPECT_EQ(std::memcmp(out.data(), "end", 3), 0);
-  file.copy([&](const std::byte* bytes) { std::memcpy(out.data(), bytes + kBytes - 2, 3); });
+  file.copy(0, 1, [&](const std::byte* bytes) { std::memcpy(out.data(), bytes + kBytes - 2, 3); });
   EXPECT_EQ(std::memcmp(out.data(), "xxe", 3), 0);
 }
 
@@ -37,7 +37,7 @@ TEST(WatchedFileTest, TruncationUnderAMappingIsAnErrorNotACrash) {
   std::filesystem::resize_file(folder / "a", 10);
   char last = 0;
   for (int again = 0; again < 3; ++again) {
-    EXPECT_THAT([&] { file.copy([&](const std::byte* bytes) { std::memcpy(&last, bytes + kBytes - 1, 1); }); },
+    EXPECT_THAT([&] { file.copy(0, 1, [&](const std::byte* bytes) { std::memcpy(&last, bytes + kBytes - 1, 1); }); },
                 ThrowsMessage<DataError>(HasSubstr("[file] the file was truncated or written to while it was being read: path=" +
                                                    (folder / "a").string() + ", bytes_before=65536, bytes_now=10. Restore it")));
   }
@@ -56,7 +56,7 @@ TEST(WatchedFileTest, TruncationWhileManyThreadsCopyIsAnErrorOfEach) {
       std::vector<std::byte> out(64 * kBytes);
       try {
         while (true) {
-          file.copy([&](const std::byte* bytes) { std::memcpy(out.data(), bytes, out.size()); });
+          file.copy(0, 1, [&](const std::byte* bytes) { std::memcpy(out.data(), bytes, out.size()); });
           ++started;
         }
       } catch (const DataError&) {
@@ -97,7 +97,8 @@ TEST(BusGuardDeathTest, AccessOutsideTheMappingStillEndsTheProcess) {
         const WatchedFile file(folder / "a");
         const MappedFile other(folder / "a");
         std::filesystem::resize_file(folder / "a", 0);
-        file.copy([&](const std::byte*) { *const_cast<volatile char*>(reinterpret_cast<const char*>(other.bytes().data())); });
+        file.copy(0, 1,
+                  [&](const std::byte*) { *const_cast<volatile char*>(reinterpret_cast<const char*>(other.bytes().data())); });
       },
       "");
 }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/channel_op.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace welkin::data {
+namespace {
+
+bool fits_float(double value) { return static_cast<double>(static_cast<float>(value)) == value; }
+
+// Both operands of each step are exact in float: float arithmetic gives the rounded double result (54 >= 2 * 24 + 2 bits).
+void scale_values(const ChannelOp& op, float* values, int64_t count) {
+  if (fits_float(op.mean) && fits_float(op.std)) {
+    const auto mean = static_cast<float>(op.mean), std = static_cast<float>(op.std);
+    for (int64_t i = 0; i < count; ++i) values[i] = (values[i] - mean) / std;
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const auto centred = static_cast<float>(static_cast<double>(values[i]) - op.mean);
+    values[i] = static_cast<float>(static_cast<double>(centred) / op.std);
+  }
+}
+
+bool clips(const ChannelOp& op) {
+  return op.low > -std::numeric_limits<float>::infinity() || op.high < std::numeric_limits<float>::infinity();
+}
+
+}  // namespace
+
+bool ChannelOp::is_identity() const { return !negated && !clips(*this) && !log && mean == 0.0 && std == 1.0; }
+
+void apply(const ChannelOp& op, float* values, int64_t count) {
+  if (op.negated) {
+    for (int64_t i = 0; i < count; ++i) values[i] = -values[i];
+  }
+  if (clips(op)) {
+    // NaN stays NaN: both comparisons are false.
+    for (int64_t i = 0; i < count; ++i) {
+      const float raised = values[i] < op.low ? op.low : values[i];
+      values[i] = raised > op.high ? op.high : raised;
+    }
+  }
+  if (op.log) {
+    for (int64_t i = 0; i < count; ++i) values[i] = std::log1p(values[i]);
+  }
+  if (op.mean != 0.0 || op.std != 1.0) scale_values(op, values, count);
+}
+
+std::vector<ChannelOp> channel_ops(const ArrayTransform& transform, int64_t channels, const char* name) {
+  std::vector<ChannelOp> ops(static_cast<size_t>(channels));
+  if (!transform.clip.empty()) {
+    if (transform.clip.size() != 2 || !(transform.clip[0] < transform.clip[1])) {
+      throw ConfigError("data", cat("no range to clip to: array=", name, ", clip=[", join(transform.clip, ", "), "]"),
+                        "Give the lowest and the highest value, in this order");
+    }
+    for (ChannelOp& op : ops) op.low = static_cast<float>(transform.clip[0]), op.high = static_cast<float>(transform.clip[1]);
+  }
+  for (const int64_t channel : transform.log) {
+    if (channel < 0 || channel >= channels) {
+      throw ConfigError("data",
+                        cat("a channel that there is not: array=", name, ", log_channel=", channel, ", channels=", channels),
+                        "Give log_channels_in and log_channels_out as numbers of channels, from 0");
+    }
+    ops[static_cast<size_t>(channel)].log = true;
+  }
+  for (size_t c = 0; c < transform.mean.size(); ++c) ops[c].mean = transform.mean[c], ops[c].std = transform.std[c];
+  return ops;
+}
+
+}  // namespace welkin::data

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of the values of one channel between file and model, applied while a row that was just copied is in the nearest
+// cache. Allocates nothing: may run under bus_guard.h.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace welkin::data {
+
+// In this order: sign, clip, log(1 + x), (x - mean) / std. The last is data::normalise (channel_statistics.h), bit for bit.
+struct ChannelOp {
+  bool negated = false;  // the component of a vector that was turned round
+  float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+  bool log = false;
+  double mean = 0, std = 1;
+
+  bool is_identity() const;
+};
+
+void apply(const ChannelOp& op, float* values, int64_t count);
+
+// How an array is transformed: all that is empty does nothing.
+struct ArrayTransform {
+  std::vector<double> clip;       // {low, high}
+  std::vector<int64_t> log;       // channels
+  std::vector<double> mean, std;  // one per channel
+
+  bool is_identity() const { return clip.empty() && log.empty() && mean.empty(); }
+};
+
+// One per channel. ConfigError for a channel that there is not, or a clip range that is empty; `name` says which array.
+std::vector<ChannelOp> channel_ops(const ArrayTransform& transform, int64_t channels, const char* name);
+
+}  // namespace welkin::data

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/fingerprint.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "core/hash.h"
+#include "core/text.h"
+#include "data/watched_file.h"
+
+namespace welkin::data {
+namespace {
+
+constexpr uint64_t kPieceBytes = 4096;
+constexpr uint64_t kPieces = 5;
+constexpr size_t kMostNamed = 4;
+
+// Of a folder (Zarr): the names and sizes of its files.
+FileFingerprint fingerprint_of_folder(const std::filesystem::path& path) {
+  FileFingerprint print{.name = path.filename().string(), .bytes = 0, .hash = 0};
+  std::map<std::string, uint64_t> sizes;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
+    if (entry.is_regular_file()) sizes[entry.path().lexically_relative(path).string()] = entry.file_size();
+  }
+  Xxh3 hash;
+  for (const auto& [name, size] : sizes) {
+    print.bytes += size;
+    hash.update(as_byte_span(cat(name, " ", size, "\n")));
+  }
+  print.hash = hash.digest();
+  return print;
+}
+
+}  // namespace
+
+FileFingerprint fingerprint_of(const std::filesystem::path& path) {
+  if (std::filesystem::is_directory(path)) return fingerprint_of_folder(path);
+  const WatchedFile file(path);
+  FileFingerprint print{.name = path.filename().string(), .bytes = file.size(), .hash = 0};
+  Xxh3 hash;
+  std::array<std::byte, kPieceBytes> piece{};
+  const uint64_t last = print.bytes > kPieceBytes ? print.bytes - kPieceBytes : 0;
+  for (uint64_t i = 0; i < kPieces; ++i) {
+    const uint64_t offset = last / (kPieces - 1) * i + (i == kPieces - 1 ? last % (kPieces - 1) : 0);
+    const auto bytes = std::span(piece).first(static_cast<size_t>(std::min(kPieceBytes, print.bytes - offset)));
+    file.read(offset, bytes);
+    hash.update(bytes);
+  }
+  print.hash = hash.digest();
+  return print;
+}
+
+std::string fingerprint_changes(const std::vector<FileFingerprint>& before, const std::vector<FileFingerprint>& now) {
+  std::map<std::string, FileFingerprint> known;
+  for (const FileFingerprint& print : before) known.emplace(print.name, print);
+  std::vector<std::string> changes;
+  for (const FileFingerprint& print : now) {
+    const auto old = known.extract(print.name);
+    if (old.empty()) {
+      changes.push_back(cat(print.name, " is new"));
+    } else if (old.mapped().bytes != print.bytes) {
+      changes.push_back(cat(print.name, " had ", old.mapped().bytes, " bytes and has ", print.bytes));
+    } else if (old.mapped().hash != print.hash) {
+      changes.push_back(cat(print.name, " has other content"));
+    }
+  }
+  for (const auto& [name, print] : known) changes.push_back(cat(name, " is missing"));
+  const size_t count = changes.size();
+  if (count > kMostNamed) changes.resize(kMostNamed), changes.push_back(cat("and ", count - kMostNamed, " more"));
+  return join(changes, ", ");
+}
+
+}  // namespace welkin::data

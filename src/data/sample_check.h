@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is done about samples that cannot be read and about values that are not finite. Reads one sample; pure but for the data
+// set: the same on every rank that reads the same region of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/sampler.h"
+
+namespace welkin::data {
+
+enum class BadSample { Error, Skip };               // what an unreadable sample does
+enum class NanPolicy { Off, Error, Mask, Report };  // what NaN and infinity in a sample do; Off does not look
+
+struct SampleRules {
+  BadSample bad_sample = BadSample::Error;
+  NanPolicy nan = NanPolicy::Off;
+};
+
+struct SampleOutcome {
+  int64_t index = 0;  // the sample that was read: another one where the one asked for was skipped
+  std::vector<std::string> notes;
+};
+
+// Reads the sample of `key` into `out`. Under Skip one that throws DataError is replaced by the next index with the same draw, at
+// most 16 times in a row; the last error is then rethrown. Under Mask a value that is not finite becomes its channel's mean (0
+// where the fields have none), so that it is 0 once normalised.
+SampleOutcome read_checked(const Dataset& dataset, const SampleKey& key, const Region& region, const SampleRules& rules,
+                           SampleView out);
+
+}  // namespace welkin::data

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/sample_check.h"
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/fingerprint.h"
+#include "data/pipeline.h"
+#include "data/read_watch.h"
+#include "data_files.h"
+
+namespace welkin::data::tests {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
+
+// Sample i holds i everywhere; samples in `bad` cannot be read, sample `nan` has NaN in the second channel of its target.
+class FaultySamples : public Dataset {
+ public:
+  FaultySamples(int64_t size, std::vector<int64_t> bad, int64_t nan = -1) : size_(size), bad_(std::move(bad)), nan_(nan) {
+    spec_.input = {.channels = {"a"}, .units = {""}, .shape = {1, 2, 2}};
+    spec_.target = {.channels = {"b", "c"}, .units = {"", ""}, .shape = {2, 2, 2}};
+    spec_.target_mean = {1, 5};
+    spec_.target_std = {1, 2};
+  }
+  int64_t size() const override { return size_; }
+  const SampleSpec& spec() const override { return spec_; }
+  SamplePlan plan(SampleKey key, const Region& wanted) const override {
+    SamplePlan plan;
+    plan.index = key.index;
+    plan.region = wanted;
+    return plan;
+  }
+  void read(const SamplePlan& plan, SampleView out) const override {
+    if (std::ranges::count(bad_, plan.index) > 0) throw DataError("data", cat("a damaged sample: index=", plan.index), "Mend it");
+    std::ranges::fill(out.input, static_cast<float>(plan.index));
+    std::ranges::fill(out.target, static_cast<float>(plan.index));
+    if (plan.index == nan_) out.target[5] = std::nanf(""), out.target[6] = std::numeric_limits<float>::infinity();
+  }
+
+ private:
+  int64_t size_;
+  std::vector<int64_t> bad_;
+  int64_t nan_;
+  SampleSpec spec_;
+};
+
+struct Read {
+  std::vector<float> input = std::vector<float>(4), target = std::vector<float>(8);
+  SampleOutcome outcome;
+};
+
+Read read_one(const Dataset& dataset, int64_t index, const SampleRules& rules) {
+  Read read;
+  read.outcome = read_checked(dataset, {.index = index}, whole(dataset.spec()), rules, {read.input, read.target});
+  return read;
+}
+
+TEST(SampleCheck, ABadSampleIsAnErrorOrReplacedByTheNext) {
+  const FaultySamples dataset(5, {3, 4});
+  EXPECT_THAT([&] { read_one(dataset, 3, {}); },
+              ThrowsMessage<DataError>(HasSubstr("[data] a damaged sample: index=3. Mend it.")));
+  const Read read = read_one(dataset, 3, {.bad_sample = BadSample::Skip});
+  EXPECT_EQ(read.outcome.index, 0) << "3 and 4 are bad, after the last comes the first";
+  EXPECT_EQ(read.input.front(), 0.0f);
+  EXPECT_THAT(read.outcome.notes, ElementsAre(HasSubstr("a sample was skipped: index=3, reason=[data] a damaged sample: index=3"),
+                                              HasSubstr("a sample was skipped: index=4")));
+}
+
+TEST(SampleCheck, DataOfWhichNothingCanBeReadIsAnErrorEvenWhereSamplesMayBeSkipped) {
+  std::vector<int64_t> all(20);
+  std::iota(all.begin(), all.end(), 0);
+  const FaultySamples dataset(20, all);
+  EXPECT_THAT([&] { read_one(dataset, 1, {.bad_sample = BadSample::Skip}); }, ThrowsMessage<DataError>(HasSubstr("index=17")));
+}
+
+TEST(SampleCheck, NanIsAnErrorMaskedOrReported) {
+  const FaultySamples dataset(5, {}, 2);
+  EXPECT_THAT(
+      [&] { read_one(dataset, 2, {.nan = NanPolicy::Error}); },
+      ThrowsMessage<DataError>(HasSubstr("[data] values that are not finite: index=2, target_channel=1 (c), values=2. Fill "
+                                         "them (welkin data ingest --missing mean), or set nan_policy to mask.")));
+  const Read masked = read_one(dataset, 2, {.nan = NanPolicy::Mask});
+  EXPECT_THAT(masked.target, ElementsAre(2, 2, 2, 2, 2, 5, 5, 2)) << "the channel's mean";
+  EXPECT_THAT(masked.outcome.notes, ElementsAre(HasSubstr("masked with the channel's mean")));
+  const Read reported = read_one(dataset, 2, {.nan = NanPolicy::Report});
+  EXPECT_TRUE(std::isnan(reported.target[5]));
+  EXPECT_THAT(reported.outcome.notes, ElementsAre(HasSubstr("values=2")));
+  EXPECT_THAT(read_one(dataset, 1, {.nan = NanPolicy::Error}).outcome.notes, IsEmpty());
+  EXPECT_THAT(read_one(dataset, 2, {}).outcome.notes, IsEmpty());
+}
+
+// Which samples are in a batch and what is reported does not depend on threads.
+TEST(SampleCheck, ThePipelineReportsWhatItSkipped) {
+  const FaultySamples dataset(8, {2, 5});
+  for (const int64_t workers : {0, 3}) {
+    std::vector<std::string> notes;
+    Pipeline pipeline(dataset, Sampler(8, Order::Sequential, 0),
+                      {.global_batch = 4,
+                       .micro_batch = 4,
+                       .num_workers = workers,
+                       .rules = {.bad_sample = BadSample::Skip},
+                       .report = [&](const std::string& note) { notes.push_back(note); }});
+    EXPECT_THAT(pipeline.next().indices, ElementsAre(0, 1, 3, 3));
+    EXPECT_THAT(pipeline.next().indices, ElementsAre(4, 6, 6, 7));
+    EXPECT_THAT(notes, ElementsAre(HasSubstr("index=2"), HasSubstr("index=5")));
+  }
+}
+
+// Without persistent workers nothing is read across the end of an epoch, and the batches are the same.
+TEST(SampleCheck, WorkersThatEndWithTheEpochGiveTheSameBatches) {
+  const FaultySamples dataset(8, {});
+  for (const bool persistent : {true, false}) {
+    Pipeline pipeline(
+        dataset, Sampler(8, Order::Sequential, 0),
+        {.global_batch = 4, .micro_batch = 4, .num_workers = 2, .prefetch_depth = 4, .persistent_workers = persistent});
+    pipeline.next();
+    EXPECT_THAT(pipeline.next().indices, ElementsAre(4, 5, 6, 7));
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    const int64_t ahead = pipeline.samples_read() - 8;
+    EXPECT_EQ(ahead > 0, persistent);
+    for (int64_t step = 0; step < 5; ++step) {
+      EXPECT_EQ(pipeline.next().indices.front(), step % 2 == 0 ? 0 : 4) << persistent;
+    }
+    pipeline.resume({.epoch = 7, .step = 1});
+    EXPECT_THAT(pipeline.next().indices, ElementsAre(4, 5, 6, 7));
+    EXPECT_EQ(pipeline.next().epoch, 8);
+  }
+}
+
+// The first sample's read hangs until it is let go, as one of a file system that does not answer.
+class HangingSamples : public FaultySamples {
+ public:
+  HangingSamples() : FaultySamples(4, {}) {}
+  void read(const SamplePlan& plan, SampleView out) const override {
+    const ReadMark mark(path_, 4096);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return let_go_ || plan.index != 0; });
+    FaultySamples::read(plan, out);
+  }
+  void let_go() {
+    const std::lock_guard lock(mutex_);
+    let_go_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::filesystem::path path_ = "/far/away/1979.h5";
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  bool let_go_ = false;
+};
+
+TEST(SampleCheck, AStalledReadIsNamedAndWaitedFor) {
+  HangingSamples dataset;
+  std::vector<std::string> notes;
+  Pipeline pipeline(
+      dataset, Sampler(4, Order::Sequential, 0),
+      {.global_batch = 2, .micro_batch = 2, .num_workers = 2, .stall_seconds = 0.05, .report = [&](const std::string& note) {
+         notes.push_back(note);
+         if (notes.size() == 2) dataset.let_go();
+       }});
+  EXPECT_THAT(pipeline.next().indices, ElementsAre(0, 1));
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_THAT(notes.front(), HasSubstr("[data] a read does not come back: path=/far/away/1979.h5, offset=4096, seconds=0."));
+  EXPECT_THAT(notes.front(), HasSubstr(" of 2. Check the file system; the run waits."));
+}
+
+TEST(Fingerprint, TellsACopyFromAChange) {
+  const DataFolder folder;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(folder / name, std::ios::binary) << text;
+    return fingerprint_of(folder / name);
+  };
+  std::filesystem::create_directory(folder / "copy");
+  const std::string text(100'000, 'x');
+  const FileFingerprint first = write("1979.h5", text);
+  EXPECT_EQ(write("copy/1979.h5", text), first);
+  const FileFingerprint grown = write("copy/1979.h5", text + "y");
+  const FileFingerprint other = write("copy/1979.h5", text.substr(1) + "y");
+  EXPECT_EQ(fingerprint_changes({first}, {first}), "");
+  EXPECT_EQ(fingerprint_changes({first}, {grown}), "1979.h5 had 100000 bytes and has 100001");
+  EXPECT_EQ(fingerprint_changes({first}, {other}), "1979.h5 has other content");
+  EXPECT_EQ(fingerprint_changes({first}, {first, write("1980.h5", "z")}), "1980.h5 is new");
+  EXPECT_EQ(fingerprint_changes({first, write("1980.h5", "z")}, {first}), "1980.h5 is missing");
+  EXPECT_EQ(write("empty", "").bytes, 0u);
+}
+
+}  // namespace
+}  // namespace welkin::data::tests
