@@ -26,14 +26,19 @@ std::string statistics_table(const data::FolderStatistics& statistics) {
 }  // namespace
 
 int verb_data_stats(Application& application, int argc, char** argv) {
-  CLI::App app("Computes global_means.npy, global_stds.npy and time_means.npy over all *.h5 files of a folder");
+  CLI::App app(
+      "Computes global_means.npy, global_stds.npy, global_mins.npy, global_maxs.npy and time_means.npy over all *.h5 files of a "
+      "folder");
   std::string folder, out;
   bool allow_constant = false;
+  data::StatisticsOptions options;
   app.add_option("DIR", folder, "folder of training files (dataset fields)")->required();
   app.add_option("--out", out, "folder that gets the statistics")->required();
   app.add_flag("--allow-constant", allow_constant, "write 1 as the standard deviation of a channel that never changes");
+  app.add_flag("--climatology", options.climatology, "also write climatology.npy, the mean map of each calendar month");
+  app.add_option("--threads", options.num_threads, "threads; 0 = the cores of this process")->check(CLI::Range(0, 4096));
   if (!parse_arguments(application, app, argc, argv)) return 0;
-  const data::FolderStatistics statistics = data::compute_statistics(folder);
+  const data::FolderStatistics statistics = data::compute_statistics(folder, options);
   data::write_statistics(statistics, out, allow_constant);
   application.out << statistics_table(statistics) << statistics.steps << " steps of " << statistics.num_files << " files -> "
                   << out << "\n";

@@ -6,7 +6,10 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/host.h"
 #include "core/text.h"
+#include "core/thread_pool.h"
+#include "data/calendar.h"
 #include "data/field_file.h"
 #include "data/npy_file.h"
 
@@ -17,23 +20,6 @@ void check_same_shape(const FieldFacts& facts, const FieldFacts& first) {
   if (facts.channels == first.channels && facts.height == first.height && facts.width == first.width) return;
   throw DataError("data", cat("files of one folder differ in shape: path=", facts.path.string(), ", first=", first.path.string()),
                   "Put files of one kind into one folder");
-}
-
-void add_field(const FieldFacts& facts, int64_t step, std::span<const float> values, FolderStatistics& statistics) {
-  const size_t plane = values.size() / statistics.moments.size();
-  for (size_t c = 0; c < statistics.moments.size(); ++c) {
-    RunningMoments moments;
-    moments.add(values.subspan(c * plane, plane));
-    if (moments.num_nonfinite() > 0) {
-      throw DataError("data",
-                      cat("values that are not finite: path=", facts.path.string(), ", step=", step,
-                          ", channel=", statistics.channels[c], ", values=", moments.num_nonfinite()),
-                      "Fill or mask them: welkin data ingest --missing mean");
-    }
-    statistics.moments[c].join(moments);
-  }
-  for (size_t i = 0; i < values.size(); ++i) statistics.time_mean[i] += static_cast<double>(values[i]);
-  ++statistics.steps;
 }
 
 FolderStatistics empty_statistics(const FieldFacts& facts) {
@@ -47,6 +33,68 @@ FolderStatistics empty_statistics(const FieldFacts& facts) {
   statistics.width = facts.width;
   statistics.time_mean.resize(static_cast<size_t>(facts.channels * facts.height * facts.width));
   return statistics;
+}
+
+// One file, and the calendar month (0 to 11) of each step where they are wanted.
+struct OpenYear {
+  std::unique_ptr<const FieldFile> file;
+  std::vector<int> months;
+};
+
+std::vector<OpenYear> open_years(const std::filesystem::path& folder, bool with_months) {
+  std::vector<OpenYear> years;
+  const auto cache = std::make_shared<ChunkCache>(kChunkCacheBytes);
+  for (const auto& path : list_field_files(folder)) {
+    OpenYear year{std::make_unique<FieldFile>(path, cache), {}};
+    const FieldFacts& facts = year.file->facts();
+    if (with_months && facts.time.empty()) {
+      throw DataError("data", cat("a climatology needs the time of every step: path=", path.string(), ", dataset=time"),
+                      "Make the file with welkin data ingest or simulate, or drop --climatology");
+    }
+    for (size_t t = 0; with_months && t < facts.time.size(); ++t) {
+      year.months.push_back(to_date(parse_calendar(facts.calendar), facts.time[t]).month - 1);
+    }
+    years.push_back(std::move(year));
+  }
+  return years;
+}
+
+// All times of one channel, in order: the result does not depend on how channels are dealt to threads.
+void add_channel(const std::vector<OpenYear>& years, int64_t channel, FolderStatistics& statistics) {
+  const auto c = static_cast<size_t>(channel);
+  const auto plane = static_cast<size_t>(statistics.height * statistics.width);
+  const size_t maps = statistics.time_mean.size();
+  std::vector<float> values(plane);
+  for (const OpenYear& year : years) {
+    for (int64_t step = 0; step < year.file->facts().steps; ++step) {
+      year.file->read_channel(step, channel, {0, 0, statistics.height, statistics.width}, values);
+      RunningMoments moments;
+      moments.add(values);
+      if (moments.num_nonfinite() > 0) {
+        throw DataError("data",
+                        cat("values that are not finite: path=", year.file->facts().path.string(), ", step=", step,
+                            ", channel=", statistics.channels[c], ", values=", moments.num_nonfinite()),
+                        "Fill or mask them: welkin data ingest --missing mean");
+      }
+      statistics.moments[c].join(moments);
+      double* sum = statistics.time_mean.data() + c * plane;
+      for (size_t i = 0; i < plane; ++i) sum[i] += static_cast<double>(values[i]);
+      if (year.months.empty()) continue;
+      double* month =
+          statistics.climatology.data() + static_cast<size_t>(year.months[static_cast<size_t>(step)]) * maps + c * plane;
+      for (size_t i = 0; i < plane; ++i) month[i] += static_cast<double>(values[i]);
+    }
+  }
+}
+
+void finish_means(FolderStatistics& statistics) {
+  const size_t maps = statistics.time_mean.size();
+  for (double& value : statistics.time_mean) value /= static_cast<double>(statistics.steps);
+  for (size_t i = 0; i < statistics.climatology.size(); ++i) {
+    const int64_t steps = statistics.month_steps[i / maps];
+    statistics.climatology[i] =
+        steps == 0 ? statistics.time_mean[i % maps] : statistics.climatology[i] / static_cast<double>(steps);
+  }
 }
 
 std::vector<float> to_floats(const std::vector<double>& values) { return {values.begin(), values.end()}; }
@@ -88,31 +136,26 @@ void RunningMoments::join(const RunningMoments& other) {
 
 double RunningMoments::std() const { return count_ == 0 ? 0.0 : std::sqrt(squares_ / static_cast<double>(count_)); }
 
-FolderStatistics compute_statistics(const std::filesystem::path& folder) {
-  FolderStatistics statistics;
-  FieldFacts first;
-  for (const auto& path : list_field_files(folder)) {
-    const FieldFile file(path);
-    const FieldFacts& facts = file.facts();
-    if (statistics.num_files == 0) {
-      first = facts;
-      statistics = empty_statistics(facts);
-    }
-    check_same_shape(facts, first);
-    std::vector<float> values(statistics.time_mean.size());
-    for (int64_t step = 0; step < facts.steps; ++step) {
-      file.read(step, facts.channels, {0, 0, facts.height, facts.width}, values);
-      add_field(facts, step, values, statistics);
-    }
+FolderStatistics compute_statistics(const std::filesystem::path& folder, const StatisticsOptions& options) {
+  const std::vector<OpenYear> years = open_years(folder, options.climatology);
+  const FieldFacts& facts = years.front().file->facts();
+  FolderStatistics statistics = empty_statistics(facts);
+  for (const OpenYear& year : years) {
+    check_same_shape(year.file->facts(), facts);
+    statistics.steps += year.file->facts().steps;
     ++statistics.num_files;
+    for (const int month : year.months) ++statistics.month_steps[static_cast<size_t>(month)];
   }
-  for (double& value : statistics.time_mean) value /= static_cast<double>(statistics.steps);
+  if (options.climatology) statistics.climatology.resize(12 * statistics.time_mean.size());
+  ThreadPool pool({.num_threads = options.num_threads > 0 ? options.num_threads : usable_cores(), .name = "stats"});
+  pool.parallel_for(facts.channels, [&](int64_t channel) { add_channel(years, channel, statistics); });
+  finish_means(statistics);
   return statistics;
 }
 
 void write_statistics(const FolderStatistics& statistics, const std::filesystem::path& folder, bool allow_constant) {
   const auto channels = static_cast<int64_t>(statistics.moments.size());
-  std::vector<float> means, stds;
+  std::vector<float> means, stds, mins, maxs;
   for (size_t c = 0; c < statistics.moments.size(); ++c) {
     const auto std = static_cast<float>(statistics.moments[c].std());
     if (!(std > 0) && !allow_constant) {
@@ -122,10 +165,17 @@ void write_statistics(const FolderStatistics& statistics, const std::filesystem:
     }
     means.push_back(static_cast<float>(statistics.moments[c].mean()));
     stds.push_back(std > 0 ? std : 1.0f);
+    mins.push_back(statistics.moments[c].min());
+    maxs.push_back(statistics.moments[c].max());
   }
   make_folders(folder);
   write_npy(folder / "global_means.npy", {1, channels, 1, 1}, means);
   write_npy(folder / "global_stds.npy", {1, channels, 1, 1}, stds);
+  write_npy(folder / "global_mins.npy", {1, channels, 1, 1}, mins);
+  write_npy(folder / "global_maxs.npy", {1, channels, 1, 1}, maxs);
+  if (!statistics.climatology.empty()) {
+    write_npy(folder / "climatology.npy", {12, channels, statistics.height, statistics.width}, to_floats(statistics.climatology));
+  }
   write_npy(folder / "time_means.npy", {1, channels, statistics.height, statistics.width}, to_floats(statistics.time_mean));
 }
 

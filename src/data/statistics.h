@@ -3,6 +3,7 @@
 // time. Bounded memory, exact to double precision, independent of the number of files.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -33,15 +34,24 @@ class RunningMoments {
 struct FolderStatistics {
   std::vector<std::string> channels;  // names, or numbers
   std::vector<RunningMoments> moments;
-  std::vector<double> time_mean;  // (C, H, W)
+  std::vector<double> time_mean;          // (C, H, W)
+  std::vector<double> climatology;        // (12, C, H, W): of each calendar month; empty unless asked for
+  std::array<int64_t, 12> month_steps{};  // steps of each month
   int64_t num_files = 0, steps = 0, height = 0, width = 0;
 };
 
-// Of all *.h5 in the folder. DataError when files differ, or hold NaN or infinity (channel, file and step are named).
-FolderStatistics compute_statistics(const std::filesystem::path& folder);
+struct StatisticsOptions {
+  int num_threads = 0;       // 0: the cores of this process. The result does not depend on it
+  bool climatology = false;  // needs the data set `time`
+};
 
-// global_means.npy and global_stds.npy (1, C, 1, 1), time_means.npy (1, C, H, W), float32, into an existing or new folder.
-// DataError naming the channel when a standard deviation is zero, unless `allow_constant`: then it is written as 1.
+// Of all *.h5 in the folder, in one pass over them. DataError when files differ, or hold NaN or infinity (channel, file and step
+// are named).
+FolderStatistics compute_statistics(const std::filesystem::path& folder, const StatisticsOptions& options = {});
+
+// global_means.npy, global_stds.npy, global_mins.npy and global_maxs.npy (1, C, 1, 1), time_means.npy (1, C, H, W) and, where it
+// was asked for, climatology.npy (12, C, H, W), float32, into an existing or new folder. A month without a step gets the time
+// mean. DataError naming the channel when a standard deviation is zero, unless `allow_constant`: then it is written as 1.
 void write_statistics(const FolderStatistics& statistics, const std::filesystem::path& folder, bool allow_constant);
 
 }  // namespace welkin::data

@@ -43,6 +43,36 @@ TEST(StatisticsTest, EqualTheDirectFormulaOverAllFiles) {
   EXPECT_DOUBLE_EQ(statistics.time_mean[0], (0 + 48 + 96 + 144 + 192 + 240 + 9 * 1.0e6 + 48 * 36) / 15);
 }
 
+TEST(StatisticsTest, AnyNumberOfThreadsGivesTheSameBits) {
+  const DataFolder folder;
+  write_field_file(folder / "2001.h5", {.steps = 7, .channels = 5, .chunked = true});
+  write_field_file(folder / "2002.h5", {.steps = 3, .channels = 5, .first = 0.1f});
+  const FolderStatistics one = compute_statistics(folder.path(), {.num_threads = 1});
+  const FolderStatistics many = compute_statistics(folder.path(), {.num_threads = 4});
+  for (size_t c = 0; c < 5; ++c) {
+    EXPECT_EQ(one.moments[c].mean(), many.moments[c].mean());
+    EXPECT_EQ(one.moments[c].std(), many.moments[c].std());
+  }
+  EXPECT_EQ(one.time_mean, many.time_mean);
+}
+
+TEST(StatisticsTest, ClimatologyIsTheMeanOfEachMonth) {
+  const DataFolder folder;
+  constexpr int64_t kDay = 86400;  // 1 January 1970, then 31 days later, and a year later
+  write_field_file(folder / "1970.h5", {.steps = 2, .time = {0, 31 * kDay}});
+  write_field_file(folder / "1971.h5", {.steps = 1, .first = 1000, .time = {365 * kDay}});
+  const FolderStatistics statistics = compute_statistics(folder.path(), {.climatology = true});
+  EXPECT_EQ(statistics.month_steps[0], 2);
+  EXPECT_EQ(statistics.month_steps[1], 1);
+  const size_t maps = statistics.time_mean.size();
+  EXPECT_EQ(statistics.climatology[3], (3 + 1003) / 2.0) << "January";
+  EXPECT_EQ(statistics.climatology[maps + 3], 48 + 3) << "February";
+  EXPECT_EQ(statistics.climatology[2 * maps + 3], statistics.time_mean[3]) << "a month without a step";
+  write_field_file(folder / "1972.h5", {.steps = 1});
+  EXPECT_THAT([&] { compute_statistics(folder.path(), {.climatology = true}); },
+              ThrowsMessage<DataError>(HasSubstr("a climatology needs the time of every step: path=")));
+}
+
 // A large offset with a small spread, where sums of squares would lose every digit.
 TEST(StatisticsTest, DoNotCancel) {
   RunningMoments all;
