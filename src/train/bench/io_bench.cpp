@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/bench/io_bench.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/host.h"
+#include "core/stopwatch.h"
+#include "core/text.h"
+#include "data/pipeline.h"
+#include "train/validation.h"
+
+namespace welkin::train::bench {
+namespace {
+
+int64_t values_of(const data::ArraySpec& spec) {
+  int64_t count = 1;
+  for (const int64_t size : spec.shape) count *= size;
+  return count;
+}
+
+// Reading an element waits for the device's stream.
+void wait_for(const at::Tensor& values) {
+  if (values.defined() && values.is_cuda()) values.flatten().select(0, 0).item<float>();
+}
+
+double mib(uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+double per_delivered(const IoReport& report) {
+  if (report.delivered_bytes == 0) return 0;
+  return static_cast<double>(report.requested_bytes) / static_cast<double>(report.delivered_bytes);
+}
+
+}  // namespace
+
+IoReport run_io_bench(const config::RunConfig& config, const std::function<std::unique_ptr<data::Dataset>()>& open,
+                      c10::Device device, const WindowOptions& options) {
+  IoReport report;
+  const Stopwatch start;
+  const std::unique_ptr<data::Dataset> dataset = open();
+  report.open_ms = start.seconds() * 1e3;
+  const data::SampleSpec& spec = dataset->spec();
+  report.sample_bytes = (values_of(spec.input) + values_of(spec.target)) * static_cast<int64_t>(sizeof(float));
+  data::Pipeline pipeline(*dataset, data::Sampler(dataset->size(), data::Order::Shuffled, config.loop.seed),
+                          pipeline_options(config, device, /*drop_last=*/true));
+  data::Batch batch = pipeline.next();
+  wait_for(batch.target);
+  report.first_batch_ms = start.seconds() * 1e3;
+  report.batch_samples = batch.input.size(0);
+  report.buffer_bytes = pipeline.buffer_bytes();
+  report.num_workers = config.data.num_data_workers;
+  const auto take = [&] {
+    batch = pipeline.next();
+    ++report.num_batches;
+    return batch.input.size(0);
+  };
+  report.rates = measure_rates(options, take, [&] { wait_for(batch.target); });
+  report.requested_bytes = dataset->bytes_requested();
+  report.delivered_bytes = static_cast<uint64_t>(pipeline.samples_read() * report.sample_bytes);
+  report.peak_resident_bytes = peak_resident_bytes();
+  return report;
+}
+
+std::string io_text(const IoReport& report) {
+  const double bytes_per_second = report.rates.median() * static_cast<double>(report.sample_bytes);
+  return cat("IO: ", rates_text(report.rates), ", ", bytes_per_second * 1e-9, " GB/s, ", report.num_workers,
+             " reading threads\n    a sample has ", mib(static_cast<uint64_t>(report.sample_bytes)), " MiB, a batch ",
+             report.batch_samples, " samples; the ring holds ", mib(report.buffer_bytes), " MiB\n    opened after ",
+             report.open_ms, " ms, first batch after ", report.first_batch_ms,
+             " ms; bytes asked of files per byte delivered: ", per_delivered(report), "\n");
+}
+
+std::string io_json(const IoReport& report, const config::RunConfig& config) {
+  const nlohmann::ordered_json json = {
+      {"mode", "io"},
+      {"config", config.config},
+      {"data_loader_config", config.data.data_loader_config.value_or("")},
+      {"num_data_workers", report.num_workers},
+      {"io_samples_per_s", report.rates.median()},
+      {"io_samples_per_s_min", report.rates.min()},
+      {"io_samples_per_s_max", report.rates.max()},
+      {"io_samples_per_s_windows", report.rates.windows},
+      {"io_bytes_per_s", report.rates.median() * static_cast<double>(report.sample_bytes)},
+      {"sample_bytes", report.sample_bytes},
+      {"batch_samples", report.batch_samples},
+      {"batches", report.num_batches},
+      {"open_ms", report.open_ms},
+      {"first_batch_ms", report.first_batch_ms},
+      {"ring_bytes", report.buffer_bytes},
+      {"requested_bytes", report.requested_bytes},
+      {"delivered_bytes", report.delivered_bytes},
+      {"requested_per_delivered", per_delivered(report)},
+      {"peak_resident_bytes", report.peak_resident_bytes},
+  };
+  return json.dump(2) + "\n";
+}
+
+}  // namespace welkin::train::bench
