@@ -12,8 +12,8 @@
 namespace welkin::data {
 namespace {
 
-constexpr uint64_t kPieceBytes = 4096;
-constexpr uint64_t kPieces = 5;
+constexpr uint64_t kFingerprintPieceBytes = 4096;
+constexpr uint64_t kFingerprintPieces = 5;
 constexpr size_t kMostNamed = 4;
 
 // Of a folder (Zarr): the names and sizes of its files.
@@ -39,11 +39,12 @@ FileFingerprint fingerprint_of(const std::filesystem::path& path) {
   const WatchedFile file(path);
   FileFingerprint print{.name = path.filename().string(), .bytes = file.size(), .hash = 0};
   Xxh3 hash;
-  std::array<std::byte, kPieceBytes> piece{};
-  const uint64_t last = print.bytes > kPieceBytes ? print.bytes - kPieceBytes : 0;
-  for (uint64_t i = 0; i < kPieces; ++i) {
-    const uint64_t offset = last / (kPieces - 1) * i + (i == kPieces - 1 ? last % (kPieces - 1) : 0);
-    const auto bytes = std::span(piece).first(static_cast<size_t>(std::min(kPieceBytes, print.bytes - offset)));
+  std::array<std::byte, kFingerprintPieceBytes> piece{};
+  const uint64_t last = print.bytes > kFingerprintPieceBytes ? print.bytes - kFingerprintPieceBytes : 0;
+  for (uint64_t i = 0; i < kFingerprintPieces; ++i) {
+    const uint64_t offset =
+        last / (kFingerprintPieces - 1) * i + (i == kFingerprintPieces - 1 ? last % (kFingerprintPieces - 1) : 0);
+    const auto bytes = std::span(piece).first(static_cast<size_t>(std::min(kFingerprintPieceBytes, print.bytes - offset)));
     file.read(offset, bytes);
     hash.update(bytes);
   }

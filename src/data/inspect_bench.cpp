@@ -29,7 +29,7 @@ struct BenchTarget {
   std::function<uint64_t()> bytes_requested;
 };
 
-int64_t values_of(const std::vector<int64_t>& shape) {
+int64_t count_of(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies{});
 }
 
@@ -40,7 +40,7 @@ int64_t drawn(uint64_t number, uint64_t lane, int64_t bound) {
 
 // Bytes per second of delivered values.
 double read_rate(const BenchTarget& target, int num_threads, double seconds) {
-  const auto values = static_cast<size_t>(values_of(target.read_shape));
+  const auto values = static_cast<size_t>(count_of(target.read_shape));
   std::atomic<uint64_t> next = 0, done = 0;
   std::exception_ptr error;
   std::mutex mutex;
@@ -66,7 +66,7 @@ double read_rate(const BenchTarget& target, int num_threads, double seconds) {
   return static_cast<double>(done * values * sizeof(float)) / watch.seconds();
 }
 
-std::string layout_text(const ArrayFacts& facts) {
+std::string chunks_text(const ArrayFacts& facts) {
   if (facts.chunk.empty()) return "in one piece";
   return cat("chunks of (", join(facts.chunk, ", "), ")", facts.codecs.empty() ? "" : ", ", join(facts.codecs, ", "));
 }
@@ -136,7 +136,7 @@ std::vector<BenchTarget> targets_of(const std::filesystem::path& path, const Fil
     }
     const Extents& chunk = facts.chunk;
     targets.back().chunk = is_last && !chunk.empty() ? Extents{chunk[3], chunk[0], chunk[1], chunk[2]} : chunk;
-    targets.back().how = layout_text(facts);
+    targets.back().how = chunks_text(facts);
   }
   return targets;
 }
@@ -153,7 +153,7 @@ std::string bench_target(const BenchTarget& target, const FileBenchOptions& opti
   const int threads = options.num_threads > 0 ? options.num_threads : usable_cores();
   const double one = read_rate(target, 1, options.seconds);  // also warms the page cache for the second
   const uint64_t before = target.bytes_requested();
-  const auto values = static_cast<size_t>(values_of(target.read_shape));
+  const auto values = static_cast<size_t>(count_of(target.read_shape));
   std::vector<float> out(values);
   target.read(uint64_t{1} << 40, out);
   const double asked = static_cast<double>(target.bytes_requested() - before) / static_cast<double>(values * sizeof(float));

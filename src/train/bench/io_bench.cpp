@@ -15,7 +15,7 @@
 namespace welkin::train::bench {
 namespace {
 
-int64_t values_of(const data::ArraySpec& spec) {
+int64_t values_of_sample(const data::ArraySpec& spec) {
   int64_t count = 1;
   for (const int64_t size : spec.shape) count *= size;
   return count;
@@ -26,7 +26,7 @@ void wait_for(const at::Tensor& values) {
   if (values.defined() && values.is_cuda()) values.flatten().select(0, 0).item<float>();
 }
 
-double mib(uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+double to_mib(uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 double per_delivered(const IoReport& report) {
   if (report.delivered_bytes == 0) return 0;
@@ -42,7 +42,7 @@ IoReport run_io_bench(const config::RunConfig& config, const std::function<std::
   const std::unique_ptr<data::Dataset> dataset = open();
   report.open_ms = start.seconds() * 1e3;
   const data::SampleSpec& spec = dataset->spec();
-  report.sample_bytes = (values_of(spec.input) + values_of(spec.target)) * static_cast<int64_t>(sizeof(float));
+  report.sample_bytes = (values_of_sample(spec.input) + values_of_sample(spec.target)) * static_cast<int64_t>(sizeof(float));
   data::Pipeline pipeline(*dataset, data::Sampler(dataset->size(), data::Order::Shuffled, config.loop.seed),
                           pipeline_options(config, device, /*drop_last=*/true));
   data::Batch batch = pipeline.next();
@@ -66,8 +66,8 @@ IoReport run_io_bench(const config::RunConfig& config, const std::function<std::
 std::string io_text(const IoReport& report) {
   const double bytes_per_second = report.rates.median() * static_cast<double>(report.sample_bytes);
   return cat("IO: ", rates_text(report.rates), ", ", bytes_per_second * 1e-9, " GB/s, ", report.num_workers,
-             " reading threads\n    a sample has ", mib(static_cast<uint64_t>(report.sample_bytes)), " MiB, a batch ",
-             report.batch_samples, " samples; the ring holds ", mib(report.buffer_bytes), " MiB\n    opened after ",
+             " reading threads\n    a sample has ", to_mib(static_cast<uint64_t>(report.sample_bytes)), " MiB, a batch ",
+             report.batch_samples, " samples; the ring holds ", to_mib(report.buffer_bytes), " MiB\n    opened after ",
              report.open_ms, " ms, first batch after ", report.first_batch_ms,
              " ms; bytes asked of files per byte delivered: ", per_delivered(report), "\n");
 }
