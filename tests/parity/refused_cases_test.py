@@ -170,6 +170,13 @@ class RefusedCases(unittest.TestCase):
         change_meta(folder, lambda m: m["formula"].update(salt="other"))
         self.refused(folder, "begins otherwise than stated")
 
+    def test_a_batch_of_nothing(self):
+        folder = case_tables.schedules(self.root / "nothing" / "schedules")
+        table = json.loads((folder / "rates.json").read_text())
+        table["tables"][1]["config"]["global_bs"] = 0
+        (folder / "rates.json").write_text(json.dumps(table))
+        self.refused(folder, "a size is out of range: global_bs=0")
+
     def test_names_do_not_leave_the_folder(self):
         for key in ("weights_from", "inputs_from"):
             folder = self.copy(self.stored) if key == "weights_from" else folder
@@ -242,6 +249,7 @@ class RefusedCases(unittest.TestCase):
         random = np.random.default_rng(7)
         root = self.root / "anything"
         sources = [self.stored, self.formula] + [write(self.root / "sources" / write.__name__) for write in case_tables.ALL]
+        sources += [GOLDENS / name for name in ("nbody_crops", "adam_steps", "losses_metrics") if (GOLDENS / name).is_dir()]
         count = 0
         for source in sources:
             for file in sorted(source.glob("*.json")):

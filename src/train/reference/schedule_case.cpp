@@ -22,6 +22,13 @@ struct Table {
   bool is_unet = false;
 };
 
+// Sizes are divided by and multiplied: what no run has is refused.
+int64_t read_size(const Json& c, const char* key, int64_t least) {
+  const auto value = c.at(key).get<int64_t>();
+  if (value >= least && value <= 1'000'000'000) return value;
+  throw DataError("reference", cat("a size is out of range: ", key, "=", value, ", least=", least), "Correct the case's table");
+}
+
 Table read_unet(const Json& c) {
   Table table;
   table.is_unet = true;
@@ -29,12 +36,12 @@ Table read_unet(const Json& c) {
   table.config.schedule.scaling = c.at("scaling").get<std::string>();
   table.config.schedule.start_lr = c.at("start_lr").get<double>();
   table.config.schedule.end_lr = c.at("end_lr").get<double>();
-  table.config.schedule.warmup_steps = c.at("warmup_steps").get<int64_t>();
-  table.config.loop.global_batch_size = c.at("global_bs").get<int64_t>();
-  table.config.loop.base_batch_size = c.at("base_bs").get<int64_t>();
-  table.config.loop.num_epochs = c.at("num_epochs").get<int64_t>();
-  table.length.samples = c.at("Nsamples").get<int64_t>();
-  table.length.total_steps = c.at("tot_steps").get<int64_t>();
+  table.config.schedule.warmup_steps = read_size(c, "warmup_steps", 0);
+  table.config.loop.global_batch_size = read_size(c, "global_bs", 1);
+  table.config.loop.base_batch_size = read_size(c, "base_bs", 1);
+  table.config.loop.num_epochs = read_size(c, "num_epochs", 0);
+  table.length.samples = read_size(c, "Nsamples", 0);
+  table.length.total_steps = read_size(c, "tot_steps", 0);
   return table;
 }
 
@@ -43,8 +50,8 @@ Table read_vit(const Json& c) {
   table.config.tutorial = config::Tutorial::Dl4sci25;
   table.config.loop.global_batch_size = table.config.loop.base_batch_size = 16;
   table.config.schedule.start_lr = c.at("lr").get<double>();
-  table.config.schedule.warmup_steps = c.at("warmup").get<int64_t>();
-  table.length.total_steps = table.config.loop.num_iters = c.at("num_iters").get<int64_t>();
+  table.config.schedule.warmup_steps = read_size(c, "warmup", 0);
+  table.length.total_steps = table.config.loop.num_iters = read_size(c, "num_iters", 0);
   return table;
 }
 
