@@ -75,6 +75,7 @@ std::vector<const Flag*> starting_with(const std::vector<Flag>& flags, std::stri
   for (const Flag& flag : flags) names.push_back(flag.name);
   std::string remedy = "Run with --help for all flags; other keys are set by --set key=value";
   if (const auto near = nearest(typed, names); !near.empty()) remedy = cat("Nearest: --", join(near, ", --"));
+  if (find_key(typed) != nullptr) remedy = cat("It is a key without a flag of its own: --set ", typed, "=VALUE");
   throw ConfigError("command line", cat("unknown flag: --", typed), remedy);
 }
 

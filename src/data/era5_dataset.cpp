@@ -31,7 +31,8 @@ void check_crop(const FieldFacts& facts, const Era5Options& options) {
   throw DataError("data",
                   cat("the grid is smaller than img_size: path=", facts.path.string(), ", grid=", facts.height, " x ",
                       facts.width, ", img_size=", options.height, " x ", options.width),
-                  "Set img_size to at most the grid, divisible by patch_size");
+                  cat("Set img_size to at most the grid, divisible by patch_size, as in --set 'img_size=[", facts.height, ",",
+                      facts.width, "]'"));
 }
 
 void check_channels(const FieldFacts& facts, const Era5Options& options) {

@@ -21,10 +21,16 @@ struct Axes {
   size_t slab = 0;
 };
 
-Axes axes_of(const Hdf5Dataset& dataset) {
-  if (dataset.shape.size() != 4) return {};
-  const bool fields = dataset.name == "fields";
-  return fields ? Axes{.channel = 1, .slab = 0} : Axes{.channel = 0, .slab = 1};
+// The channel is the axis before rows and columns, or depth, that has as many places as there are names: samples, times and leads
+// come first. Without names the tutorials' layouts decide.
+Axes axes_of(const Hdf5Dataset& dataset, size_t num_names) {
+  const size_t dims = dataset.shape.size();
+  if (dims < 4 || (dims > 4 && num_names == 0)) return {};
+  int64_t channel = dims > 4 ? -1 : dataset.name == "fields" ? 1 : 0;
+  for (size_t axis = 0; num_names > 0 && axis + 2 < dims; ++axis) {
+    if (dataset.shape[axis] == static_cast<int64_t>(num_names)) channel = static_cast<int64_t>(axis);
+  }
+  return {.channel = channel, .slab = channel == 0 ? size_t{1} : size_t{0}};
 }
 
 std::string layout_text(const Hdf5Dataset& dataset) {
@@ -80,10 +86,10 @@ std::string channel_label(const std::vector<std::string>& names, int64_t channel
 
 void add_range_lines(const Hdf5File& file, const Hdf5Dataset& dataset, const InspectOptions& options, std::string& text) {
   if (!dataset.is_number || dataset.stored_bytes == 0 || std::ranges::count(dataset.shape, 0) > 0) return;
-  const Axes axes = axes_of(dataset);
-  const int64_t channels = axes.channel < 0 ? 1 : dataset.shape[static_cast<size_t>(axes.channel)];
   std::vector<std::string> names;
   if (file.has_attribute(dataset.name, "channels")) names = file.strings(dataset.name, "channels");
+  const Axes axes = axes_of(dataset, names.size());
+  const int64_t channels = axes.channel < 0 ? 1 : dataset.shape[static_cast<size_t>(axes.channel)];
   constexpr int64_t kMostChannels = 256;
   for (int64_t c = 0; c < std::min(channels, kMostChannels); ++c) {
     RunningMoments moments;

@@ -86,6 +86,8 @@ TEST(CommandLine, VerbsAddFlags) {
 TEST(CommandLine, RefusesWithNearestNames) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"--num_epoch5", "3"}, "[command line] unknown flag: --num_epoch5. Nearest: --num_epochs"},
+      {{"--global_batch_size", "3"},
+       "unknown flag: --global_batch_size. It is a key without a flag of its own: --set global_batch_size=VALUE."},
       {{"--zzz"}, "unknown flag: --zzz. Run with --help for all flags; other keys are set by --set key=value."},
       {{"--num", "3"}, "the flag is ambiguous: --num may be --num_data_workers, --num_epochs, --num_iters. Write it in full."},
       {{"--enable_a"}, "the flag is ambiguous: --enable_a may be "},

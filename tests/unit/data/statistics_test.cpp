@@ -131,6 +131,25 @@ TEST(InspectTest, DescribesTrainingFiles) {
   EXPECT_THAT(text, HasSubstr("from 1970-01-01T00:00:00 to 1970-01-01T05:00:00, first step 3600 s"));
 }
 
+// Samples, leads, channels, rows, columns: as many samples as channels, and still each range is of a channel.
+TEST(InspectTest, FindsTheChannelsOfPredictions) {
+  const DataFolder folder;
+  Hdf5File file = Hdf5File::create(folder / "predictions.h5");
+  for (const auto& [name, shape] : std::map<std::string, Extents>{{"input", {2, 2, 4, 6}}, {"prediction", {2, 3, 2, 4, 6}}}) {
+    file.create_dataset(name, {.shape = shape, .chunk = {}});
+    int64_t count = 1;
+    for (const int64_t extent : shape) count *= extent;
+    file.write(name, Extents(shape.size(), 0), shape, std::span<const float>(counting(count)));
+    file.set_strings(name, "channels", {"t2m", "u10"});
+  }
+  file.close();
+  const std::string text = inspect_file(folder / "predictions.h5");
+  EXPECT_THAT(text, HasSubstr("channel 0 t2m: min 0, max 71"));
+  EXPECT_THAT(text, HasSubstr("channel 1 u10: min 24, max 95"));
+  EXPECT_THAT(text, HasSubstr("channel 0 t2m: min 0, max 263"));
+  EXPECT_THAT(text, HasSubstr("channel 1 u10: min 24, max 287"));
+}
+
 TEST(InspectTest, DescribesNpyAndSafetensors) {
   const DataFolder folder;
   write_npy(folder / "a.npy", {2, 3}, counting(6));
