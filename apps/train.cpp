@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// `welkin train`: resolves the configuration and runs the trainer.
+// `welkin train`: resolves the configuration, meets the other processes of the run, and runs the trainer.
+#include <unistd.h>
+
+#include <chrono>
 #include <cstdlib>
+#include <iostream>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -12,9 +16,14 @@
 #include "core/error.h"
 #include "core/signals.h"
 #include "core/text.h"
+#include "launch/program.h"
 #include "launch/ranks.h"
+#include "launch/worker_start.h"
 #include "observe/console.h"
 #include "observe/run_log.h"
+#include "parallel/mesh_picture.h"
+#include "parallel/run_mesh.h"
+#include "parallel/world.h"
 #include "train/registries.h"
 #include "train/trainer.h"
 #include "verbs.h"
@@ -22,24 +31,40 @@
 namespace welkin::apps {
 namespace {
 
+const std::vector<config::ExtraFlag> kRankFlags = {
+    {"world", "N", "with --dry_run: as if N processes had been started; prints the groups of ranks and what lands where"},
+    {"nodes", "M", "with --world: on M nodes"}};
+
+int64_t count_flag(const config::CommandLine& line, const std::string& name, int64_t otherwise) {
+  const auto given = line.extra.find(name);
+  if (given == line.extra.end()) return otherwise;
+  int64_t value = 0;
+  for (const char digit : given->second)
+    value = digit < '0' || digit > '9' || value > 1 << 20 ? -1 << 30 : value * 10 + digit - '0';
+  if (value >= 1 && value <= 1 << 20) return value;
+  throw ConfigError("train", cat("not a number of the right size: --", name, "=", given->second),
+                    "Give a whole number from 1 on");
+}
+
+std::string ranks_text(const config::RunConfig& config, int64_t world_size, int64_t num_nodes) {
+  const parallel::Mesh mesh = parallel::mesh_of(config.parallel, world_size);
+  return cat("\n", parallel::mesh_picture(mesh, num_nodes), "local batch ", config.loop.local_batch_size.value_or(0), " of ",
+             config.loop.global_batch_size, " samples per step\n");
+}
+
 // --dry_run: the resolved configuration, opening no data. Absent paths are warnings, errors with --check_data.
-void print_configuration(Application& application, const config::CommandLine& line, const config::Resolved& resolved) {
+void print_configuration(Application& application, const config::CommandLine& line, const config::Resolved& resolved,
+                         int64_t world_size) {
   if (line.dry_run == config::DryRun::Yaml) {
     application.out << config::yaml(resolved.config);
   } else {
-    application.out << config::table(resolved, kWorldSize);
+    application.out << config::table(resolved, world_size);
+    if (world_size > 1) application.out << ranks_text(resolved.config, world_size, count_flag(line, "nodes", 1));
   }
   if (line.check_data) return config::check_paths(resolved.config);
   if (const std::string missing = config::describe_missing(resolved.config); !missing.empty()) {
     application.err << "warning: " << missing << "\n";
   }
-}
-
-// Several processes would train the same run into the same folder.
-void require_one_process() {
-  const launch::RankPlace place = launch::find_ranks([](const char* name) { return std::getenv(name); });
-  if (place.world_size == kWorldSize) return;
-  throw ConfigError("train", cat("a run has one process so far: ", launch::describe(place)), "Start one process");
 }
 
 // What was typed, with --resume.
@@ -48,30 +73,75 @@ std::string resume_command(int argc, char** argv, bool resumes) {
   return resumes ? command : command + " --resume";
 }
 
+const char* read_environment(const char* name) { return std::getenv(name); }
+
+parallel::MeetOptions meet_options(const config::RunConfig& config) {
+  parallel::MeetOptions options;
+  options.patience = std::chrono::seconds(config.parallel.comm_timeout_s);
+  options.store = config.parallel.wireup_store;
+  options.configuration = config::yaml(config);
+  options.program = launch::program_hash();
+  if (const char* name = read_environment("GLOO_SOCKET_IFNAME")) options.interface = name;
+  return options;
+}
+
+// A rank that stops tells the others why, so that theirs name it, and ends at once: destructors of a broken connection may wait
+// for ranks that are gone.
+[[noreturn]] void stop_this_rank(const parallel::World& world, observe::RunLog& log, const char* what, ExitCode code) {
+  if (code != ExitCode::Comm) world.announce_stop(what);  // a failed exchange is another rank's doing
+  log.error(what);
+  if (!log.enabled()) std::cerr << "welkin: " << what << std::endl;
+  std::cout.flush();
+  _exit(static_cast<int>(code));
+}
+
+void train_with(const train::TrainerContext& context, observe::RunLog& log, parallel::World& world) {
+  if (world.size() == 1) {
+    train::Trainer(context).run();
+    return;
+  }
+  try {
+    train::Trainer(context).run();
+    world.close();
+  } catch (const Error& error) {
+    stop_this_rank(world, log, error.what(), error.exit_code());
+  } catch (const std::exception& error) {
+    stop_this_rank(world, log, error.what(), ExitCode::Other);
+  }
+}
+
 }  // namespace
 
 int verb_train(Application& application, int argc, char** argv) {
-  const config::CommandLine line = config::parse(argc, argv);
+  const config::CommandLine line = config::parse(argc, argv, kRankFlags);
   if (line.help) {
-    application.out << config::help_text(argv[0]);
+    application.out << config::help_text(argv[0], kRankFlags);
     return 0;
   }
-  const config::Resolved resolved = config::resolve(line, kWorldSize, application.registries.known_names());
-  if (line.dry_run != config::DryRun::Off) {
-    print_configuration(application, line, resolved);
+  const launch::RankPlace place = launch::find_ranks(read_environment);
+  const bool is_dry = line.dry_run != config::DryRun::Off;
+  const int64_t world_size = is_dry ? count_flag(line, "world", place.world_size) : place.world_size;
+  if (place.world_size > 1) set_process_label(cat("rank ", place.rank));
+  const config::Resolved resolved = config::resolve(line, world_size, application.registries.known_names());
+  if (is_dry) {
+    if (place.rank == 0) print_configuration(application, line, resolved, world_size);
     return 0;
   }
-  require_one_process();
+  parallel::World world = parallel::World::meet(place, meet_options(resolved.config));
   const InterruptWatch interrupt;
-  observe::Console console;
-  observe::RunLog log(console);
-  train::Trainer trainer({.resolved = resolved,
-                          .registries = application.registries,
-                          .console = console,
-                          .log = log,
-                          .interrupt = interrupt,
-                          .resume_command = resume_command(argc, argv, resolved.config.loop.resume)});
-  trainer.run();
+  observe::Console console({.fd = world.leads() ? STDERR_FILENO : -1});  // the first rank speaks for all
+  observe::RunLog log(console, {.enabled = world.leads()});
+  if (const std::string binding = launch::binding_text(read_environment); world.size() > 1 && !binding.empty()) {
+    std::cerr << cat("rank ", place.rank, ": ", binding, "\n") << std::flush;
+  }
+  train_with({.resolved = resolved,
+              .registries = application.registries,
+              .console = console,
+              .log = log,
+              .interrupt = interrupt,
+              .world = world,
+              .resume_command = resume_command(argc, argv, resolved.config.loop.resume)},
+             log, world);
   return 0;
 }
 

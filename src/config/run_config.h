@@ -183,6 +183,10 @@ struct ParallelConfig {
   int64_t bucket_cap_mb = 25;
   std::string wireup_info = "env";
   std::string wireup_store = "tcp";
+  std::string compress_gradients = "none";  // (ours) none, bf16, fp16: the type in which gradients travel between replicas
+  bool static_graph = false;                // (ours) every step uses the same parameters in the same order
+  bool rank_invariant = false;              // (ours) the same bits for 1, 2, 4 and 8 data-parallel ranks
+  int64_t comm_timeout_s = 600;             // (ours) how long a rank waits for the others, at the start and in a collective
 
   bool operator==(const ParallelConfig&) const = default;
 };

@@ -6,10 +6,12 @@
 #include <cstdlib>
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "launch/affinity.h"
+#include "launch/batch_script.h"
 #include "launch/sockets.h"
 
 namespace welkin::launch {
@@ -29,6 +31,8 @@ constexpr const char* kHelp =
     "  --bind MODE           cores of each process: auto (a share each, NUMA node by NUMA node), off, or 0-3:4-7 per local rank\n"
     "  --no-prefix           lines without [rank]\n"
     "  --grace SECONDS       for the other processes to report after one has failed (default 5)\n"
+    "  --sbatch              print a Slurm job script for N processes on each of M nodes; `| sbatch` submits it\n"
+    "  --batch KEY=VALUE     a line of it: account=m1234, time=02:00:00, reservation=..., image=... (may be repeated)\n"
     "  -h, --help            print this text\n"
     "\n"
     "A srun, mpirun, torchrun or flux run starts `welkin VERB` directly; no `launch` is needed there.\n";
@@ -95,7 +99,10 @@ void check(const LaunchArguments& arguments) {
     throw ConfigError("launch", cat("there is no such node: node_rank=", arguments.node_rank, ", nnodes=", arguments.num_nodes),
                       "Nodes count from 0");
   }
-  if (arguments.num_nodes > 1 && arguments.rendezvous.empty()) {
+  if (!arguments.batch.empty() && !arguments.sbatch) {
+    throw ConfigError("launch", cat("a line of a job script without --sbatch: batch=", arguments.batch.front()), "Add --sbatch");
+  }
+  if (arguments.num_nodes > 1 && arguments.rendezvous.empty() && !arguments.sbatch) {
     throw ConfigError("launch", cat("the nodes have no place to meet: nnodes=", arguments.num_nodes, ", rdzv is not given"),
                       "Give --rdzv HOST:PORT on every node: a name of node 0, and a free port there");
   }
@@ -129,6 +136,16 @@ void check_binding(const LaunchArguments& arguments) {
   }
 }
 
+BatchJob batch_job(const LaunchArguments& arguments, std::vector<std::string> command) {
+  BatchJob job;
+  job.nodes = arguments.num_nodes;
+  job.tasks_per_node = arguments.num_local;
+  job.bind = arguments.bind;
+  job.command = std::move(command);
+  for (const std::string& text : arguments.batch) job.directives.push_back(parse_directive(text));
+  return job;
+}
+
 }  // namespace
 
 LaunchArguments parse_launch(const std::vector<std::string>& given) {
@@ -157,13 +174,17 @@ LaunchArguments parse_launch(const std::vector<std::string>& given) {
       arguments.rendezvous = words.value();
     } else if (name == "--bind") {
       arguments.bind = words.value();
+    } else if (name == "--sbatch") {
+      arguments.sbatch = true;
+    } else if (name == "--batch") {
+      arguments.batch.push_back(words.value());
     } else if (name == "--no-prefix") {
       arguments.prefix = false;
     } else if (name == "--grace") {
       arguments.grace_s = seconds_of(name, words.value());
     } else {
-      const auto close =
-          nearest(name, {"--nproc", "--nnodes", "--node_rank", "--rdzv", "--bind", "--no-prefix", "--grace", "--help"});
+      const auto close = nearest(name, {"--nproc", "--nnodes", "--node_rank", "--rdzv", "--bind", "--no-prefix", "--grace",
+                                        "--sbatch", "--batch", "--help"});
       throw ConfigError("launch", cat("unknown option: option=", name),
                         close.empty() ? "Options of the verb stand after --. Run welkin launch --help"
                                       : cat("Did you mean: ", join(close, ", "), "? Options of the verb stand after --"));
@@ -176,14 +197,19 @@ LaunchArguments parse_launch(const std::vector<std::string>& given) {
 std::string launch_help() { return kHelp; }
 
 int run_launch(const LaunchArguments& arguments, const std::string& program, const std::vector<std::string>& options) {
+  std::vector<std::string> command = {program};
+  command.insert(command.end(), options.begin(), options.end());
+  command.insert(command.end(), arguments.verb.begin(), arguments.verb.end());
+  if (arguments.sbatch) {
+    std::cout << batch_script(batch_job(arguments, std::move(command)));
+    return 0;
+  }
   check_binding(arguments);
   const Place place = place_of(arguments.rendezvous);
   Listener listener;
   if (arguments.node_rank == 0) listener = listen_at(place.host, place.port);
   WorkerPlan plan;
-  plan.command.push_back(program);
-  plan.command.insert(plan.command.end(), options.begin(), options.end());
-  plan.command.insert(plan.command.end(), arguments.verb.begin(), arguments.verb.end());
+  plan.command = std::move(command);
   plan.num_local = arguments.num_local;
   plan.num_nodes = arguments.num_nodes;
   plan.node = arguments.node_rank;

@@ -20,7 +20,9 @@ struct LaunchArguments {
   bool prefix = true;
   double grace_s = 5;
   bool help = false;
-  std::vector<std::string> verb;  // what stands after --
+  bool sbatch = false;             // print a job script instead of starting anything
+  std::vector<std::string> batch;  // KEY=VALUE: lines of the job script
+  std::vector<std::string> verb;   // what stands after --
 };
 
 // `words` is what follows `launch`. ConfigError naming the option. -h alone needs no verb.
@@ -28,8 +30,8 @@ LaunchArguments parse_launch(const std::vector<std::string>& words);
 
 std::string launch_help();
 
-// Starts the processes and waits for them. `program` is the absolute path of `welkin`, `options` what stood before the
-// verb `launch` and is handed on. Returns the exit code of the run.
+// Starts the processes and waits for them, or prints the job script. `program` is the absolute path of `welkin`, `options` what
+// stood before the verb `launch` and is handed on. Returns the exit code of the run.
 int run_launch(const LaunchArguments& arguments, const std::string& program, const std::vector<std::string>& options);
 
 }  // namespace welkin::launch

@@ -133,9 +133,11 @@ StorePtr open_store(const ConnectOptions& options) {
   tcp.port = options.port;
   tcp.isServer = options.rank == 0 && !options.store_is_served;
   tcp.numWorkers = static_cast<size_t>(world);
+  tcp.waitWorkers = false;  // the roll call names those that are missing
   tcp.timeout = options.deadline;
   if (options.listen_fd >= 0) tcp.masterListenFd = options.listen_fd;
-  return c10::make_intrusive<c10d::TCPStore>(options.host, tcp);
+  auto store = c10::make_intrusive<c10d::TCPStore>(options.host, tcp);
+  return c10::make_intrusive<c10d::PrefixStore>(cat("welkin", options.attempt), std::move(store));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ class NoticeBoard {
 struct CallServices {
   int64_t rank = 0;
   std::chrono::milliseconds deadline{0};  // of one collective
-  std::chrono::milliseconds grace{2000};  // for the others' notices after a failure
+  std::chrono::milliseconds grace{3000};  // for the others' notices after a failure
   std::shared_ptr<NoticeBoard> board;
   std::shared_ptr<FlightRecorder> recorder;
   const observe::Tracer* tracer = nullptr;

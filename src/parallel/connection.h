@@ -22,6 +22,7 @@ struct ConnectOptions {
   int listen_fd = -1;
   bool store_is_served = false;                 // somebody else (torchrun's agent) serves the store at host:port
   std::string file = {};                        // a path instead of host and port, on a file system that all ranks share
+  int64_t attempt = 0;                          // restarts so far: the keys of two attempts are apart
   std::string own_address = "127.0.0.1";        // on which this rank's collectives listen
   std::chrono::milliseconds deadline{600'000};  // of the rendezvous and of each collective
   const observe::Tracer* tracer = nullptr;

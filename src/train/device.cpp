@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/error.h"
@@ -19,18 +20,19 @@ bool has_gpu() { return at::globalContext().hasCUDA() && at::detail::getCUDAHook
 
 }  // namespace
 
-c10::Device choose_device(const std::string& name) {
+c10::Device choose_device(const std::string& name, int64_t local_rank) {
   if (name == "cpu" || (name == "auto" && !has_gpu())) return at::kCPU;
   if (!has_gpu()) {
     throw ConfigError("device", cat("there is no GPU that torch can use: device=", name),
                       "Take --device cpu or auto; welkin doctor shows what is missing");
   }
-  return {at::kCUDA, 0};
+  return {at::kCUDA, static_cast<c10::DeviceIndex>(local_rank % at::detail::getCUDAHooks().deviceCount())};
 }
 
 void configure_torch(const config::RunConfig& config) {
   const config::BackendConfig& backend = config.backend;
-  at::set_num_threads(config.loop.threads > 0 ? static_cast<int>(config.loop.threads) : usable_cores());
+  const int most = std::min(at::get_num_threads(), usable_cores());  // the first is OMP_NUM_THREADS where that is set
+  at::set_num_threads(config.loop.threads > 0 ? static_cast<int>(config.loop.threads) : most);
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(config.loop.deterministic, /*warn_only=*/false);
   // Without it cuBLAS takes its workspace from a pool, and two streams' products may differ from run to run; torch refuses them.

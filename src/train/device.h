@@ -8,11 +8,12 @@
 
 namespace welkin::train {
 
-// auto: a GPU where there is one. cuda without a GPU or without libtorch_cuda is a ConfigError, never a silent CPU run.
-c10::Device choose_device(const std::string& name);
+// auto: a GPU where there is one; which one follows the rank within the node. cuda without a GPU or without libtorch_cuda is a
+// ConfigError, never a silent CPU run.
+c10::Device choose_device(const std::string& name, int64_t local_rank = 0);
 
-// Intra-op threads (0: the cores of this process), deterministic algorithms, TF32, cuDNN and the memory limit. Before the first
-// operator: cuBLAS reads its workspace rule when it starts.
+// Intra-op threads (0: OMP_NUM_THREADS, which launchers set, else the cores of this process), deterministic algorithms, TF32,
+// cuDNN and the memory limit. Before the first operator: cuBLAS reads its workspace rule when it starts.
 void configure_torch(const config::RunConfig& config);
 
 }  // namespace welkin::train

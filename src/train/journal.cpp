@@ -33,12 +33,10 @@ void log_configuration(observe::RunLog& log, const config::Resolved& resolved) {
 }
 
 Journal::Journal(observe::RunLog& log, const config::RunConfig& config, const data::SampleSpec& spec,
-                 const std::filesystem::path& event_folder, std::optional<int64_t> resume_from)
-    : log_(log),
-      spec_(spec),
-      is_unet_(config.model.model == "unet3d"),
-      is_field_(spec.target.shape.size() == 3),
-      events_(event_folder, {.purge_from_step = resume_from, .wall_time = {}}) {}
+                 const std::optional<std::filesystem::path>& event_folder, std::optional<int64_t> resume_from)
+    : log_(log), spec_(spec), is_unet_(config.model.model == "unet3d"), is_field_(spec.target.shape.size() == 3) {
+  if (event_folder) events_.emplace(*event_folder, observe::EventWriterOptions{.purge_from_step = resume_from, .wall_time = {}});
+}
 
 int64_t Journal::picture_channel() const { return spec_.target.shape[0] > kPictureChannel ? kPictureChannel : 0; }
 
@@ -50,8 +48,12 @@ std::string Journal::channel_name(int64_t channel, const char* unnamed) const {
   return has_name ? names[index] : unnamed;
 }
 
+void Journal::scalar(const std::string& tag, double value, int64_t step) {
+  if (events_) events_->scalar(tag, static_cast<float>(value), step);
+}
+
 void Journal::initial(const EpochReport& train, const ValidationReport& valid) {
-  events_.scalar("Loss/train", static_cast<float>(train.loss), 0);
+  scalar("Loss/train", train.loss, 0);
   validation(valid, 0);
 }
 
@@ -63,30 +65,32 @@ void Journal::epoch(const EpochReport& report) {
   log_.info(cat("  Avg train loss=", fixed6(report.loss)));
   if (report.skipped > 0) log_.info(cat("  Skipped updates=", report.skipped));
   if (!report.throughput.empty()) log_.info(cat("  ", report.throughput));
-  events_.scalar("Loss/train", static_cast<float>(report.loss), report.iterations);
-  events_.scalar("Learning Rate", static_cast<float>(is_unet_ ? report.last_rate : report.next_rate), report.iterations);
-  events_.scalar("Avg iters per sec", static_cast<float>(per_second(report.steps, report.seconds)), report.iterations);
-  if (!is_unet_) events_.scalar("Avg samples per sec", static_cast<float>(rate), report.iterations);
+  scalar("Loss/train", report.loss, report.iterations);
+  scalar("Learning Rate", is_unet_ ? report.last_rate : report.next_rate, report.iterations);
+  scalar("Avg iters per sec", per_second(report.steps, report.seconds), report.iterations);
+  if (!is_unet_) scalar("Avg samples per sec", rate, report.iterations);
 }
 
 void Journal::picture(const FieldPair& pair, int64_t step) {
+  if (!events_) return;
   const observe::image::Raster raster = draw_field_pair(pair);
   const std::string tag = cat("Visualization, ", channel_name(picture_channel(), "t2m"));
-  events_.png_image(tag, observe::image::encode_png(raster), raster.width(), raster.height(), step);
+  events_->png_image(tag, observe::image::encode_png(raster), raster.width(), raster.height(), step);
 }
 
 void Journal::validation(const ValidationReport& report, int64_t step) {
   if (step > 0) log_validation(report);
-  events_.scalar("Loss/valid", static_cast<float>(report.loss), step);
+  scalar("Loss/valid", report.loss, step);
   if (report.first_channel_rmse) {
-    events_.scalar(cat("RMSE(", channel_name(0, "u10m"), ")/valid"), static_cast<float>(*report.first_channel_rmse), step);
+    scalar(cat("RMSE(", channel_name(0, "u10m"), ")/valid"), *report.first_channel_rmse, step);
   }
   flush();
 }
 
 void Journal::flush() {
+  if (!events_) return;
   try {
-    events_.flush();
+    events_->flush();
   } catch (const DataError& error) {
     log_.error(error.what());
   }

@@ -37,10 +37,11 @@ struct ValidationReport {
 
 class Journal {
  public:
-  // `spec` names channels and says whether samples are fields. `resume_from`: scalars of earlier files from this step on are
+  // `spec` names channels and says whether samples are fields. Without a folder, on ranks that do not write, events go nowhere.
+  // `resume_from`: scalars of earlier files from this step on are
   // void.
   Journal(observe::RunLog& log, const config::RunConfig& config, const data::SampleSpec& spec,
-          const std::filesystem::path& event_folder, std::optional<int64_t> resume_from);
+          const std::optional<std::filesystem::path>& event_folder, std::optional<int64_t> resume_from);
 
   void initial(const EpochReport& train, const ValidationReport& valid);
   void epoch(const EpochReport& report);
@@ -53,6 +54,7 @@ class Journal {
   int64_t picture_channel() const;  // 2 (t2m in the tutorials' layout), or 0 where there are fewer
 
  private:
+  void scalar(const std::string& tag, double value, int64_t step);
   void log_validation(const ValidationReport& report);
   std::string channel_name(int64_t channel, const char* unnamed) const;
 
@@ -60,7 +62,7 @@ class Journal {
   const data::SampleSpec& spec_;
   bool is_unet_;  // the U-Net tutorials' line formats and tags
   bool is_field_;
-  observe::EventWriter events_;
+  std::optional<observe::EventWriter> events_;
 };
 
 // Configuration block at the top of out.log.

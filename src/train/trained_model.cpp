@@ -68,10 +68,12 @@ TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig
   loss_ = registries.losses.at(config_.loss.loss)(config_);
 }
 
-int64_t TrainedModel::batch_size() const { return pipeline_options(config_, device_, /*drop_last=*/false).micro_batch; }
+int64_t TrainedModel::batch_size() const {
+  return pipeline_options(config_, parallel::Group(), device_, /*drop_last=*/false).micro_batch;
+}
 
 data::Pipeline TrainedModel::pipeline(int64_t batch_size) const {
-  data::PipelineOptions options = pipeline_options(config_, device_, /*drop_last=*/false);
+  data::PipelineOptions options = pipeline_options(config_, parallel::Group(), device_, /*drop_last=*/false);
   options.global_batch = options.micro_batch = std::min(batch_size, dataset_->size());
   return {*dataset_, data::Sampler(dataset_->size(), data::Order::Sequential, config_.loop.seed), options};
 }

@@ -2,10 +2,13 @@
 // The loop over epochs and what happens at their ends.
 #include "train/trainer.h"
 
+#include <ATen/ops/full.h>
+
 #include <cmath>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "parallel/collectives.h"
 #include "train/throughput.h"
 
 namespace welkin::train {
@@ -13,7 +16,7 @@ namespace welkin::train {
 Trainer::Trainer(TrainerContext context)
     : context_(std::move(context)),
       config_(context_.resolved.config),
-      folder_(config_, /*world_size=*/1),
+      folder_(config_, context_.world.size()),
       store_(folder_.checkpoint_folder()) {}
 
 Trainer::~Trainer() = default;
@@ -27,6 +30,7 @@ RunOutcome Trainer::run() {
 }
 
 RunOutcome Trainer::run_to_the_end() {
+  place_ranks();
   open_datasets();
   open_folder();
   start_loader();
@@ -35,6 +39,7 @@ RunOutcome Trainer::run_to_the_end() {
   start_or_resume();
   report_setup();
   if (!resumed_) report_initial_losses();
+  agree_to_stop();
   while (!is_finished() && !interrupted()) {
     if (!epoch_is_complete()) train_epoch();
     if (epoch_is_complete() && !interrupted()) finish_epoch();
@@ -107,16 +112,26 @@ void Trainer::begin_next_epoch() {
 }
 
 bool Trainer::validate() {
-  const auto report = validator_->run(position_.epoch, [this] { return interrupted(); });
+  const auto report = validator_->run(position_.epoch, [this] {
+    agree_to_stop();
+    return interrupted();
+  });
   if (!report) return false;
   journal_->validation(*report, position_.iteration);
   validation_loss_ = report->loss;
   return true;
 }
 
+// Ranks step together only if they also stop together: any rank's signal counts, at the same place on all.
+void Trainer::agree_to_stop() {
+  if (context_.world.size() == 1) return;
+  const at::Tensor wish = at::full({1}, int64_t{context_.interrupt.requested()}, at::kLong);
+  stop_agreed_ = parallel::all_reduce(context_.world.everyone(), wish, parallel::Reduction::Max).item<int64_t>() != 0;
+}
+
 RunOutcome Trainer::finish() {
   save();
-  store_.prune(config_.loop.keep_checkpoints);
+  if (context_.world.leads()) store_.prune(config_.loop.keep_checkpoints);
   journal_->flush();
   context_.log.info("DONE ---- rank 0");
   return {.completed = true, .iterations = position_.iteration, .folder = folder_.path()};

@@ -18,7 +18,11 @@
 #include "model/model.h"
 #include "observe/progress.h"
 #include "observe/run_log.h"
+#include "parallel/data_parallel.h"
+#include "parallel/mesh_groups.h"
 #include "parallel/param_table.h"
+#include "parallel/tree_sum.h"
+#include "parallel/world.h"
 #include "train/checkpoint_store.h"
 #include "train/journal.h"
 #include "train/memory_limit.h"
@@ -39,6 +43,7 @@ struct TrainerContext {
   observe::Console& console;
   observe::RunLog& log;
   const InterruptWatch& interrupt;
+  const parallel::World& world;
   std::string resume_command;  // what the user types to go on, for the line after an interrupt
 };
 
@@ -53,8 +58,8 @@ class Trainer {
   explicit Trainer(TrainerContext context);
   ~Trainer();
 
-  // The whole run. Throws ConfigError, DataError, CheckpointError, NonFiniteError, MemoryError; Interrupted when a signal came
-  // and nothing could be saved.
+  // The whole run; every rank calls it. Throws ConfigError, DataError, CheckpointError, NonFiniteError, MemoryError; CommError
+  // when another rank does not go along; Interrupted when a signal came and nothing could be saved.
   RunOutcome run();
 
  private:
@@ -66,11 +71,14 @@ class Trainer {
   // Set-up, in this order (trainer_setup.cpp).
   void open_datasets();
   void open_folder();
+  void place_ranks();
   void start_loader();
   void build_model();
   void build_optimizer();
   std::optional<Checkpoint> find_checkpoint();
+  std::optional<Checkpoint> choose_checkpoint();
   void start_or_resume();
+  void report_ranks();
   void report_setup();
   void report_initial_losses();
   double first_batch_loss();
@@ -84,7 +92,8 @@ class Trainer {
   bool epoch_is_complete() const;
   bool all_steps_done() const { return position_.iteration >= length_.total_steps; }
   bool is_finished() const { return all_steps_done() && !epoch_is_complete(); }
-  bool interrupted() const { return context_.interrupt.requested(); }
+  bool interrupted() const { return context_.world.size() == 1 ? context_.interrupt.requested() : stop_agreed_; }
+  void agree_to_stop();
   EpochReport epoch_report() const;
   RunOutcome finish();
   RunOutcome stop_early();
@@ -93,8 +102,12 @@ class Trainer {
   StepRecord train_step();
   at::Tensor run_micro_steps(StepRecord& record);
   at::Tensor run_micro_step(const data::Batch& batch);
+  at::Tensor micro_loss(const data::Batch& batch);
+  void add_unit(at::Tensor& loss);
+  void sum_units(at::Tensor& loss);
+  int64_t samples_of_step(int64_t step) const;
+  void exchange_records(StepRecord& record);
   void keep_picture(const data::Batch& batch, const at::Tensor& prediction);
-  void clear_gradients();
 
   // Checkpoints (trainer_checkpoint.cpp).
   std::vector<CheckpointGroup> checkpoint_groups();
@@ -112,11 +125,15 @@ class Trainer {
   std::string folder_note_;  // what a resumed run has changed; for the log, which opens later
   CheckpointStore store_;
   c10::Device device_ = c10::kCPU;
+  parallel::MeshGroups groups_;
+  parallel::Group replicas_;  // ranks that train the same weights on different samples
 
   std::unique_ptr<data::Dataset> train_data_, valid_data_;
   std::unique_ptr<data::Pipeline> pipeline_;
   model::ModelPtr model_;
   parallel::ParamTable table_;  // the model's parameters
+  std::unique_ptr<parallel::DataParallel> data_parallel_;
+  std::unique_ptr<parallel::TreeSum> unit_sum_;  // rank_invariant, in the place of data_parallel_'s exchange
   LossPtr loss_;
   OptimizerPtr optimizer_;
   std::unique_ptr<LossScaler> scaler_;
@@ -130,8 +147,9 @@ class Trainer {
   int64_t samples_per_epoch_ = 0;
   RunPosition position_;
   bool resumed_ = false;
-  at::Tensor step_;       // () int64 on the device: the iteration, which keys dropout
-  at::Tensor last_rate_;  // () of the last step
+  bool stop_agreed_ = false;  // of many ranks: one of them has received a signal
+  at::Tensor step_;           // () int64 on the device: the iteration, which keys dropout
+  at::Tensor last_rate_;      // () of the last step
   std::optional<FieldPair> picture_;
   std::optional<double> validation_loss_;  // of the present weights
   std::optional<double> best_loss_;

@@ -64,7 +64,9 @@ CheckpointIndex Trainer::checkpoint_index() const {
           .tensors = {}};
 }
 
+// Replicas are equal: the first rank's copy is everybody's.
 void Trainer::save() {
+  if (!context_.world.leads()) return;
   auto groups = checkpoint_groups();
   if (picture_)
     groups.push_back({.name = "picture", .tensors = {{"target", picture_->target}, {"prediction", picture_->prediction}}});
@@ -76,6 +78,7 @@ void Trainer::save() {
 void Trainer::save_if_due(bool is_best) {
   const int64_t interval = config_.loop.checkpoint_interval;
   if (!is_best && (interval == 0 || position_.iteration % interval != 0)) return;
+  if (!context_.world.leads()) return;
   try {
     save();
     if (is_best) store_.mark_best({.step = position_.iteration, .validation_loss = *best_loss_});
@@ -124,7 +127,7 @@ RunOutcome Trainer::stop_early() {
     throw Interrupted("train", cat("interrupted, and nothing could be saved: signal=", signal, ", step=", position_.iteration),
                       "The reason stands above; earlier checkpoints are untouched, --resume continues from the newest");
   }
-  store_.prune(config_.loop.keep_checkpoints);
+  if (context_.world.leads()) store_.prune(config_.loop.keep_checkpoints);
   context_.log.info(cat("Interrupted by ", signal, " at step ", position_.iteration, ": saved ", last_checkpoint()));
   context_.log.info(cat("Continue with: ", context_.resume_command));
   return {.completed = false, .iterations = position_.iteration, .folder = folder_.path()};

@@ -10,6 +10,8 @@
 #include "core/text.h"
 #include "data/stage.h"
 #include "model/describe.h"
+#include "parallel/collectives.h"
+#include "parallel/run_mesh.h"
 #include "train/device.h"
 #include "train/model_setup.h"
 #include "train/run_rules.h"
@@ -30,6 +32,30 @@ void check_batch(const config::RunConfig& config, int64_t num_samples, const cha
                     "Take a smaller global_batch_size, or more data");
 }
 
+// Units are eighths of a batch, so every batch must be whole, and the ranks must share eight.
+void check_units(const config::RunConfig& config, const parallel::Group& replicas, const data::Dataset& train,
+                 const data::Dataset& valid, bool drops_last) {
+  const int64_t batch = config.loop.global_batch_size;
+  const bool is_whole = (drops_last || train.size() % batch == 0) && valid.size() % batch == 0;
+  if (batch % kInvariantUnits == 0 && kInvariantUnits % replicas.size() == 0 && is_whole) return;
+  throw ConfigError(
+      "train",
+      cat("rank_invariant needs 1, 2, 4 or 8 data-parallel ranks, and whole batches of a multiple of 8: ranks=", replicas.size(),
+          ", global_batch_size=", batch, ", training samples=", train.size(), ", validation samples=", valid.size()),
+      "Choose a global_batch_size that is a multiple of 8 and divides both numbers of samples");
+}
+
+parallel::DataParallelOptions data_parallel_options(const config::ParallelConfig& config) {
+  parallel::DataParallelOptions options;
+  options.bucket_cap_mb = config.bucket_cap_mb;
+  options.gradient_as_bucket_view = config.disable_broadcast_buffers;
+  options.static_graph = config.static_graph;
+  options.exchange = !config.noddp && !config.rank_invariant;
+  if (config.compress_gradients == "bf16") options.travel = parallel::GradientDtype::Bf16;
+  if (config.compress_gradients == "fp16") options.travel = parallel::GradientDtype::Fp16;
+  return options;
+}
+
 void check_samples(const data::Dataset& dataset, const char* split) {
   if (dataset.size() > 0) return;
   throw DataError("train", cat("there are no samples: split=", split), "Check the paths and the limits of the configuration");
@@ -37,12 +63,27 @@ void check_samples(const data::Dataset& dataset, const char* split) {
 
 }  // namespace
 
+void Trainer::place_ranks() {
+  const config::ParallelConfig& parallel = config_.parallel;
+  if (parallel.tensor_parallel * parallel.context_parallel > 1) {
+    throw ConfigError(
+        "train",
+        cat("train has no tensor and context parallelism yet: tp=", parallel.tensor_parallel, ", cp=", parallel.context_parallel),
+        "Leave tensor_parallel and context_parallel at 1");
+  }
+  const auto make = [this](const std::string& name, parallel::GroupMembers members) {
+    return context_.world.group(name, std::move(members));
+  };
+  groups_ = parallel::MeshGroups(make, context_.world.rank(), parallel::mesh_of(parallel, context_.world.size()));
+  replicas_ = groups_.along(parallel::kDp);
+}
+
 // All that the user may have got wrong is found before anything is written.
 void Trainer::open_datasets() {
   configure_torch(config_);
-  device_ = choose_device(config_.loop.device);
+  device_ = choose_device(config_.loop.device, context_.world.place().local_rank);
   config::check_paths(config_);
-  folder_.check(config_, /*world_size=*/1, [this](const std::string& note) { folder_note_ = note; });
+  folder_.check(config_, context_.world.size(), [this](const std::string& note) { folder_note_ = note; });
   const DatasetFactory& open = context_.registries.datasets.at(config_.data.dataset);
   const config::RunConfig config = data::staged(config_, [this](const std::string& line) { context_.log.info(line); });
   train_data_ = open(config, data::Split::Train);
@@ -50,10 +91,12 @@ void Trainer::open_datasets() {
   check_batch(config_, train_data_->size(), "training");
   check_samples(*valid_data_, "validation");
   if (validation_drops_last(config_)) check_batch(config_, valid_data_->size(), "validation");
+  if (config_.parallel.rank_invariant) check_units(config_, replicas_, *train_data_, *valid_data_, drops_last_batch(config_));
+  parallel::barrier(context_.world.everyone());  // all have looked at the folder before the first writes there
 }
 
 void Trainer::open_folder() {
-  folder_.make();
+  if (context_.world.leads()) folder_.make();
   context_.log.open_file(folder_.log_file());
   log_configuration(context_.log, context_.resolved);
   for (const std::string& note : context_.resolved.notes) context_.log.info(note);
@@ -68,7 +111,7 @@ void Trainer::start_loader() {
   for (const data::Dataset* dataset : {train_data_.get(), valid_data_.get()}) {
     for (const std::string& line : dataset->describe()) context_.log.info(line);
   }
-  data::PipelineOptions options = pipeline_options(config_, device_, drops_last_batch(config_));
+  data::PipelineOptions options = pipeline_options(config_, replicas_, device_, drops_last_batch(config_));
   options.report = [this](const std::string& event) { context_.log.warning(event); };
   const int64_t before = cpu_memory_in_use();
   pipeline_ = std::make_unique<data::Pipeline>(
@@ -89,8 +132,10 @@ void Trainer::build_model() {
   table_ = parallel::ParamTable::of(*model_);
   table_.check_strides();
   loss_ = context_.registries.losses.at(config_.loss.loss)(config_);
+  data_parallel_ = std::make_unique<parallel::DataParallel>(table_, replicas_, data_parallel_options(config_.parallel));
+  if (config_.parallel.rank_invariant) unit_sum_ = std::make_unique<parallel::TreeSum>(replicas_);
   const int64_t before = cpu_memory_in_use();
-  validator_ = std::make_unique<Validator>(*valid_data_, *model_, *loss_, config_, device_);
+  validator_ = std::make_unique<Validator>(*valid_data_, *model_, *loss_, config_, replicas_, device_);
   buffer_bytes_ += cpu_memory_in_use() - before;
 }
 
@@ -108,8 +153,17 @@ void Trainer::build_optimizer() {
   last_rate_ = rates_->current();
 }
 
-// What to go on from; nothing where the run begins.
+// What to go on from; nothing where the run begins. The leader chooses: files may change while others look.
 std::optional<Checkpoint> Trainer::find_checkpoint() {
+  std::optional<Checkpoint> own;
+  if (context_.world.leads()) own = choose_checkpoint();
+  const at::Tensor step = at::full({1}, own ? own->index().position.iteration : int64_t{-1}, at::kLong);
+  parallel::broadcast(context_.world.everyone(), step, 0);
+  if (context_.world.leads() || step.item<int64_t>() < 0) return own;
+  return Checkpoint(store_.path_of(step.item<int64_t>()));
+}
+
+std::optional<Checkpoint> Trainer::choose_checkpoint() {
   if (!config_.loop.resume) {
     if (const auto aside = store_.move_aside()) {
       context_.log.info(cat("Checkpoints of an earlier run were moved to ", aside->string()));
@@ -131,12 +185,16 @@ void Trainer::start_or_resume() {
   const auto checkpoint = find_checkpoint();
   if (checkpoint) load(*checkpoint);
   resumed_ = checkpoint.has_value();
-  store_.continue_from(position_.iteration);
-  folder_.claim(config_);
+  parallel::barrier(context_.world.everyone());
+  if (context_.world.leads()) {
+    store_.continue_from(position_.iteration);
+    folder_.claim(config_);
+  }
   // Scalars of this step are in the earlier files already, unless the epoch's end is still to be done.
   std::optional<int64_t> void_from;
   if (resumed_) void_from = position_.iteration + (epoch_is_complete() ? 0 : 1);
-  journal_ = std::make_unique<Journal>(context_.log, config_, train_data_->spec(), folder_.event_folder(), void_from);
+  const auto events = context_.world.leads() ? std::optional(folder_.event_folder()) : std::nullopt;
+  journal_ = std::make_unique<Journal>(context_.log, config_, train_data_->spec(), events, void_from);
 }
 
 model::ModelCost Trainer::report_model() {
@@ -148,9 +206,22 @@ model::ModelCost Trainer::report_model() {
   return cost;
 }
 
+// The buckets are those of the plan: they are cut anew after the first step, in the order in which gradients came.
+void Trainer::report_ranks() {
+  if (context_.world.size() == 1) return;
+  context_.log.info(cat("Ranks: ", context_.world.size(), " on ", context_.world.place().num_nodes, " node(s) from ",
+                        context_.world.place().launcher, ", data parallel ", replicas_.size(), ", local batch ",
+                        config_.loop.local_batch_size.value_or(0)));
+  if (config_.parallel.noddp) return context_.log.info("Gradients are not exchanged (noddp)");
+  if (unit_sum_) return context_.log.info("Gradients of eighths of the batch are summed in a fixed tree (rank_invariant)");
+  context_.log.info(cat("Gradients are exchanged in ", parallel::describe(data_parallel_->buckets())));
+}
+
 void Trainer::report_setup() {
   train_flops_ = report_model().train_flops;
-  if (train_flops_ > 0) peak_flops_ = measure_peak_flops(device_, config_.precision.amp_mode);
+  const auto num_ranks = static_cast<double>(context_.world.size());
+  if (train_flops_ > 0) peak_flops_ = num_ranks * measure_peak_flops(device_, config_.precision.amp_mode);
+  report_ranks();
   context_.log.info("Starting Training Loop...");
   if (resumed_) context_.log.info(cat("Resumed at step ", position_.iteration, " from ", last_checkpoint()));
 }
@@ -163,16 +234,19 @@ double Trainer::first_batch_loss() {
   data::Batch batch;
   do {
     batch = pipeline_->next();
+    if (batch.input.size(0) == 0) continue;
     const at::Tensor prediction =
         model_->forward(batch.input, {.seed = config_.loop.seed, .step = step_, .sample = batch.sample});
-    sum += loss_->per_sample(prediction, batch.target).sum().item<double>() / static_cast<double>(batch.step_samples);
+    sum += loss_->per_sample(prediction, batch.target).sum().item<double>();
   } while (batch.micro + 1 < batch.num_micro);
+  const int64_t samples = samples_of_step(batch.step);
   if (consumes_first_batch(config_)) {
     position_.step_in_epoch = 1;
   } else {
     pipeline_->resume({.epoch = 0, .step = 0});
   }
-  return sum;
+  const at::Tensor total = parallel::all_reduce(replicas_, at::full({1}, sum, at::kDouble));
+  return total.item<double>() / static_cast<double>(samples);
 }
 
 void Trainer::report_initial_losses() {

@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // One optimizer step. Nothing here waits for the device.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "data/epoch_plan.h"
 #include "ops/autocast.h"
+#include "parallel/collectives.h"
 #include "train/gradients.h"
 #include "train/trainer.h"
 
@@ -12,6 +21,7 @@ namespace welkin::train {
 StepRecord Trainer::train_step() {
   StepRecord record;
   record.loss = run_micro_steps(record);
+  exchange_records(record);
   std::vector<at::Tensor> gradients;
   for (const parallel::ParamRow& row : table_.rows()) {
     if (row.gradient().defined()) gradients.push_back(row.gradient());
@@ -21,37 +31,85 @@ StepRecord Trainer::train_step() {
   optimizer_->step({.rate = record.rate, .found_inf = record.gradient.found_inf});
   scaler_->update(record.gradient.overflow);
   rates_->advance(record.gradient.found_inf);
-  clear_gradients();
+  data_parallel_->clear_gradients();
   meter_->add(record);
   return record;
 }
 
+// One message per step and rank: the loss, and whether somebody wishes to stop. The gradients are equal on all ranks by now, so
+// that with an equal loss every rank comes to the same verdict.
+void Trainer::exchange_records(StepRecord& record) {
+  if (context_.world.size() == 1) return;
+  const double wish = context_.interrupt.requested() ? 1 : 0;
+  const at::Tensor packed =
+      at::stack({record.loss.to(at::kDouble), at::full({}, wish, record.loss.options().dtype(at::kDouble))});
+  const at::Tensor sums = parallel::all_reduce(replicas_, packed);
+  if (!unit_sum_) record.loss = sums[0].to(at::kFloat);
+  stop_agreed_ = sums[1].item<double>() > 0;
+}
+
+// Over all ranks: a last step of an epoch may be shorter.
+int64_t Trainer::samples_of_step(int64_t step) const {
+  const data::Dealing dealing = data::parse_dealing(config_.rules.shard_rule);
+  const int64_t dealt = data::dealt_samples(train_data_->size(), replicas_.size(), dealing);
+  return std::min(config_.loop.global_batch_size, dealt - step * config_.loop.global_batch_size);
+}
+
 // The gradients of one micro-batch after the other add up; each counts by its samples, so the step's loss and gradient are those
-// of the whole batch, for any micro-batch size and a shorter last one.
+// of the whole batch, for any micro-batch size, any number of ranks and a shorter last one.
 at::Tensor Trainer::run_micro_steps(StepRecord& record) {
   record.iteration = position_.iteration + 1;
   at::Tensor loss = at::zeros({}, at::TensorOptions(at::kFloat).device(device_));
   data::Batch batch;
   do {
     batch = pipeline_->next();
-    record.num_samples += batch.input.size(0);
     record.samples.insert(record.samples.end(), batch.indices.begin(), batch.indices.end());
     loss += run_micro_step(batch);
+    if (unit_sum_) add_unit(loss);
   } while (batch.micro + 1 < batch.num_micro);
+  if (unit_sum_) sum_units(loss);
+  record.num_samples = samples_of_step(batch.step);
   step_ += 1;
   return loss;
 }
 
-at::Tensor Trainer::run_micro_step(const data::Batch& batch) {
-  at::Tensor loss;
-  {
-    const ops::AutocastGuard autocast(device_.type(), autocast_dtype(config_.precision.amp_mode));
-    const at::Tensor prediction =
-        model_->forward(batch.input, {.seed = config_.loop.seed, .step = step_, .sample = batch.sample});
-    loss = loss_->per_sample(prediction, batch.target).sum() / batch.step_samples;
-    keep_picture(batch, prediction);
+// rank_invariant: a micro-batch is a unit, whose gradients and loss are taken out to be summed in a fixed order.
+void Trainer::add_unit(at::Tensor& loss) {
+  std::vector<at::Tensor> unit;
+  for (const parallel::ParamRow& row : table_.rows()) {
+    unit.push_back(row.gradient().defined() ? row.gradient() : at::zeros_like(row.local));
+    row.local.mutable_grad() = at::Tensor();
   }
-  scaler_->scaled(loss).backward();
+  unit.push_back(loss);
+  unit_sum_->add(std::move(unit));
+  loss = at::zeros_like(loss);
+}
+
+void Trainer::sum_units(at::Tensor& loss) {
+  std::vector<at::Tensor> sums = unit_sum_->finish();
+  loss = sums.back();
+  for (size_t i = 0; i < table_.rows().size(); ++i) table_.rows()[i].local.mutable_grad() = sums[i];
+}
+
+// The sum of this micro-batch's losses over the samples of the whole step.
+at::Tensor Trainer::micro_loss(const data::Batch& batch) {
+  if (batch.input.size(0) == 0) {  // a short last step: nothing for this rank, whose gradients the others still wait for
+    at::Tensor nothing = at::zeros({}, at::TensorOptions(at::kFloat).device(device_));
+    for (const parallel::ParamRow& row : table_.rows()) nothing = nothing + 0 * row.local.sum();
+    return nothing;
+  }
+  const ops::AutocastGuard autocast(device_.type(), autocast_dtype(config_.precision.amp_mode));
+  const at::Tensor prediction = model_->forward(batch.input, {.seed = config_.loop.seed, .step = step_, .sample = batch.sample});
+  keep_picture(batch, prediction);
+  return loss_->per_sample(prediction, batch.target).sum() / samples_of_step(batch.step);
+}
+
+// The exchange averages over the replicas, and the step wants the sum of their shares.
+at::Tensor Trainer::run_micro_step(const data::Batch& batch) {
+  const at::Tensor loss = micro_loss(batch);
+  const at::Tensor scaled = scaler_->scaled(loss);
+  const bool averages = replicas_.size() > 1 && !unit_sum_;
+  data_parallel_->backward(averages ? scaled * replicas_.size() : scaled, batch.micro + 1 == batch.num_micro);
   return loss.detach();
 }
 
@@ -63,10 +121,6 @@ void Trainer::keep_picture(const data::Batch& batch, const at::Tensor& predictio
   const int64_t channel = journal_->picture_channel();
   picture_ =
       FieldPair{.target = plane_of(batch.target.select(0, 0), channel), .prediction = plane_of(prediction.select(0, 0), channel)};
-}
-
-void Trainer::clear_gradients() {
-  for (const parallel::ParamRow& row : table_.rows()) row.local.mutable_grad() = at::Tensor();
 }
 
 }  // namespace welkin::train

@@ -5,20 +5,22 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 
+#include <utility>
+
 #include "core/stopwatch.h"
 #include "ops/autocast.h"
+#include "parallel/collectives.h"
+#include "parallel/tree_sum.h"
 #include "train/metrics.h"
 #include "train/precision.h"
 #include "train/run_rules.h"
 
 namespace welkin::train {
 
-// On the device: reading them waits only once, at the end.
+// (3) float64 on the device, which is read only once, at the end: sums over samples of loss and RMSE, and their number.
 struct Validator::Sums {
-  explicit Sums(c10::Device device)
-      : loss(at::zeros({}, at::TensorOptions(at::kDouble).device(device))), rmse(at::zeros_like(loss)) {}
-  at::Tensor loss, rmse;
-  double weight = 0;  // samples, or batches
+  explicit Sums(c10::Device device) : own(at::zeros({3}, at::TensorOptions(at::kDouble).device(device))) {}
+  at::Tensor own;
 };
 
 namespace {
@@ -35,11 +37,15 @@ data::SampleRules sample_rules(const config::DataConfig& config) {
 
 }  // namespace
 
-data::PipelineOptions pipeline_options(const config::RunConfig& config, c10::Device device, bool drop_last) {
-  const int64_t local = config.loop.global_batch_size;
-  const int64_t micro = config.loop.micro_batch_size;
-  return {.global_batch = local,
+data::PipelineOptions pipeline_options(const config::RunConfig& config, const parallel::Group& replicas, c10::Device device,
+                                       bool drop_last) {
+  const int64_t global = config.loop.global_batch_size;
+  const int64_t local = (global + replicas.size() - 1) / replicas.size();
+  const int64_t micro = config.parallel.rank_invariant ? global / kInvariantUnits : config.loop.micro_batch_size;
+  return {.global_batch = global,
           .micro_batch = micro > 0 ? std::min(micro, local) : local,
+          .shard = replicas.place(),
+          .num_shards = replicas.size(),
           .drop_last = drop_last,
           .dealing = data::parse_dealing(config.rules.shard_rule),
           .num_workers = config.data.num_data_workers,
@@ -55,37 +61,61 @@ data::PipelineOptions pipeline_options(const config::RunConfig& config, c10::Dev
 }
 
 Validator::Validator(const data::Dataset& dataset, model::Model& model, const Loss& loss, const config::RunConfig& config,
-                     c10::Device device)
+                     parallel::Group replicas, c10::Device device)
     : dataset_(dataset),
       model_(model),
       loss_(loss),
       config_(config),
+      replicas_(std::move(replicas)),
       device_(device),
-      pipeline_(dataset, data::Sampler(dataset.size(), validation_order(config, /*num_shards=*/1), config.loop.seed),
-                pipeline_options(config, device, validation_drops_last(config))) {
+      pipeline_(dataset, data::Sampler(dataset.size(), validation_order(config, replicas_.size()), config.loop.seed),
+                pipeline_options(config, replicas_, device, validation_drops_last(config))) {
   const data::SampleSpec& spec = dataset.spec();
   if (spec.target.shape.size() == 3) weights_ = latitude_weights(spec.target.shape[1], spec.latitude).to(device, at::kFloat);
 }
 
-void Validator::add_batch(Sums& sums, const data::Batch& batch, config::AmpMode mode) const {
+at::Tensor Validator::batch_sums(const data::Batch& batch, config::AmpMode mode) const {
   const at::NoGradGuard no_grad;
+  const at::Tensor sums = at::zeros({3}, at::TensorOptions(at::kDouble).device(device_));
+  if (batch.input.size(0) == 0) return sums;  // a short last step may leave a rank without samples
   const ops::AutocastGuard autocast(device_.type(), autocast_dtype(mode));
   const at::Tensor prediction = model_.forward(
       batch.input, {.seed = config_.loop.seed, .step = at::zeros({}, batch.sample.options()), .sample = batch.sample});
-  // A sum over samples, or over the means of batches.
+  // Sums over samples, or over the means of batches.
   const double share = validation_averages_batches(config_) ? static_cast<double>(batch.step_samples) : 1.0;
-  sums.loss += loss_.per_sample(prediction, batch.target).sum().to(at::kDouble) / share;
-  sums.weight += static_cast<double>(batch.input.size(0)) / share;
-  if (!weights_.defined()) return;
+  sums[0].copy_(loss_.per_sample(prediction, batch.target).sum().to(at::kDouble) / share);
+  sums[2].fill_(static_cast<double>(batch.input.size(0)) / share);
+  if (!weights_.defined()) return sums;
   const auto first = [](const at::Tensor& values) { return values.narrow(1, 0, 1); };
   const WeightedSums errors = weighted_sums(first(prediction), first(batch.target), weights_);
-  sums.rmse += weighted_rmse(errors, batch.target.size(2) * batch.target.size(3)).sum().to(at::kDouble) / share;
+  sums[1].copy_(weighted_rmse(errors, batch.target.size(2) * batch.target.size(3)).sum().to(at::kDouble) / share);
+  return sums;
 }
 
-ValidationReport Validator::report(const Sums& sums, double seconds) const {
-  ValidationReport report{.loss = sums.loss.item<double>() / sums.weight, .first_channel_rmse = {}, .seconds = seconds};
-  if (weights_.defined()) report.first_channel_rmse = sums.rmse.item<double>() / sums.weight;
+// Sums over the ranks in one message, then the means.
+ValidationReport Validator::report(Sums& sums, double seconds) const {
+  const bool is_shared = config_.parallel.rank_invariant;  // each step's sum is everybody's already
+  const at::Tensor total = (is_shared ? sums.own : parallel::all_reduce(replicas_, sums.own)).cpu();
+  const double weight = total[2].item<double>();
+  ValidationReport report{.loss = total[0].item<double>() / weight, .first_channel_rmse = {}, .seconds = seconds};
+  if (weights_.defined()) report.first_channel_rmse = total[1].item<double>() / weight;
   return report;
+}
+
+// All micro-batches of one step.
+void Validator::add_step(Sums& sums, config::AmpMode mode) {
+  parallel::TreeSum units(replicas_);
+  data::Batch batch;
+  do {
+    batch = pipeline_.next();
+    const at::Tensor unit = batch_sums(batch, mode);
+    if (config_.parallel.rank_invariant) {
+      units.add({unit});
+    } else {
+      sums.own += unit;
+    }
+  } while (batch.micro + 1 < batch.num_micro);
+  if (config_.parallel.rank_invariant) sums.own += units.finish().front();
 }
 
 std::optional<ValidationReport> Validator::run(int64_t epoch, const std::function<bool()>& stop) {
@@ -95,11 +125,7 @@ std::optional<ValidationReport> Validator::run(int64_t epoch, const std::functio
   const int64_t steps = pipeline_.steps_per_epoch();
   int64_t step = consumes_first_batch(config_) && epoch == 0 ? 1 : 0;
   if (step < steps) pipeline_.resume({.epoch = epoch, .step = step});
-  while (step < steps && !stop()) {
-    const data::Batch batch = pipeline_.next();
-    add_batch(sums, batch, config_.precision.amp_mode);
-    if (batch.micro + 1 == batch.num_micro) ++step;
-  }
+  for (; step < steps && !stop(); ++step) add_step(sums, config_.precision.amp_mode);
   model_.train();
   if (step < steps) return {};
   return report(sums, watch.seconds());
@@ -108,12 +134,7 @@ std::optional<ValidationReport> Validator::run(int64_t epoch, const std::functio
 ValidationReport Validator::first_batch() {
   Sums sums(device_);
   pipeline_.resume({.epoch = 0, .step = 0});
-  int64_t num_micro = 1;
-  for (int64_t micro = 0; micro < num_micro; ++micro) {
-    const data::Batch batch = pipeline_.next();
-    num_micro = batch.num_micro;
-    add_batch(sums, batch, config::AmpMode::None);
-  }
+  add_step(sums, config::AmpMode::None);
   return report(sums, 0);
 }
 

@@ -14,22 +14,27 @@
 #include "core/signals.h"
 #include "data/pipeline.h"
 #include "model/model.h"
+#include "parallel/group.h"
 #include "train/journal.h"
 #include "train/loss.h"
 
 namespace welkin::train {
 
-// The samples of one step on this rank, in forward passes of micro_batch_size.
-data::PipelineOptions pipeline_options(const config::RunConfig& config, c10::Device device, bool drop_last);
+// Units of a batch under rank_invariant; each is one forward pass, on whichever rank it lies.
+inline constexpr int64_t kInvariantUnits = 8;
+
+// The samples of one step on this rank of `replicas`, in forward passes of micro_batch_size.
+data::PipelineOptions pipeline_options(const config::RunConfig& config, const parallel::Group& replicas, c10::Device device,
+                                       bool drop_last);
 
 class Validator {
  public:
-  // All arguments outlive it.
+  // All references outlive it. The ranks of `replicas` share the samples, and all get the report.
   Validator(const data::Dataset& dataset, model::Model& model, const Loss& loss, const config::RunConfig& config,
-            c10::Device device);
+            parallel::Group replicas, c10::Device device);
 
-  // Evaluation mode, autocast as in training. Nothing when `stop()` said so between two batches. `epoch` (from 0) matters only
-  // where the rules draw samples anew.
+  // Evaluation mode, autocast as in training. Nothing when `stop()`, which must say the same on every rank, said so between two
+  // steps. `epoch` (from 0) matters only where the rules draw samples anew.
   std::optional<ValidationReport> run(int64_t epoch, const std::function<bool()>& stop);
 
   // The first batch alone in fp32 and in the model's present mode, as the tutorials' initial losses; leaves no trace.
@@ -37,13 +42,15 @@ class Validator {
 
  private:
   struct Sums;
-  void add_batch(Sums& sums, const data::Batch& batch, config::AmpMode mode) const;
-  ValidationReport report(const Sums& sums, double seconds) const;
+  at::Tensor batch_sums(const data::Batch& batch, config::AmpMode mode) const;
+  void add_step(Sums& sums, config::AmpMode mode);
+  ValidationReport report(Sums& sums, double seconds) const;
 
   const data::Dataset& dataset_;
   model::Model& model_;
   const Loss& loss_;
   const config::RunConfig& config_;
+  parallel::Group replicas_;
   c10::Device device_;
   at::Tensor weights_;  // (H) of the rows; undefined for boxes
   data::Pipeline pipeline_;

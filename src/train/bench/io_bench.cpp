@@ -44,7 +44,7 @@ IoReport run_io_bench(const config::RunConfig& config, const std::function<std::
   const data::SampleSpec& spec = dataset->spec();
   report.sample_bytes = (values_of_sample(spec.input) + values_of_sample(spec.target)) * static_cast<int64_t>(sizeof(float));
   data::Pipeline pipeline(*dataset, data::Sampler(dataset->size(), data::Order::Shuffled, config.loop.seed),
-                          pipeline_options(config, device, /*drop_last=*/true));
+                          pipeline_options(config, parallel::Group(), device, /*drop_last=*/true));
   data::Batch batch = pipeline.next();
   wait_for(batch.target);
   report.first_batch_ms = start.seconds() * 1e3;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/batch_script.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace welkin::launch {
+namespace {
+
+// For bash, in single quotes where it holds more than plain characters.
+std::string quoted(const std::string& word) {
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("_-./=:,+@%").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string result = "'";
+  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+bool is_given(const BatchJob& job, const std::string& key) {
+  return std::any_of(job.directives.begin(), job.directives.end(), [&](const auto& directive) { return directive.first == key; });
+}
+
+}  // namespace
+
+std::pair<std::string, std::string> parse_directive(const std::string& text) {
+  const size_t equals = text.find('=');
+  std::string key = text.substr(0, equals);
+  std::string value = equals == std::string::npos ? std::string() : text.substr(equals + 1);
+  const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
+  const bool is_key = !key.empty() && key.front() != '-' && std::all_of(key.begin(), key.end(), is_word);
+  if (!is_key || value.find('\n') != std::string::npos) {
+    throw ConfigError("launch", cat("not a directive of sbatch: batch=", text),
+                      "For instance --batch account=m1234 --batch time=01:00:00");
+  }
+  return {std::move(key), std::move(value)};
+}
+
+std::string batch_script(const BatchJob& job) {
+  std::string text = "#!/bin/bash\n";
+  const auto directive = [&](const std::string& key, const std::string& value) {
+    text += cat("#SBATCH --", key, value.empty() ? "" : "=", value, "\n");
+  };
+  directive("nodes", cat(job.nodes));
+  directive("ntasks-per-node", cat(job.tasks_per_node));
+  if (!is_given(job, "job-name")) directive("job-name", "welkin");
+  if (!is_given(job, "output")) directive("output", "%x-%j.out");
+  if (!is_given(job, "signal")) directive("signal", "TERM@120");  // two minutes to save a checkpoint
+  for (const auto& [key, value] : job.directives) directive(key, value);
+  text +=
+      "set -euo pipefail\n"
+      "export MASTER_ADDR=${MASTER_ADDR:-$(hostname)}\n"
+      "export MASTER_PORT=${MASTER_PORT:-$((29500 + SLURM_JOB_ID % 8000))}\n"
+      "export HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-FALSE}\n";
+  text += cat("export WELKIN_BIND=", quoted(job.bind), "\n");
+  std::vector<std::string> words;
+  for (const std::string& word : job.command) words.push_back(quoted(word));
+  text += cat("exec srun --kill-on-bad-exit=1 --cpu-bind=none ", is_given(job, "image") ? "shifter " : "", join(words, " "),
+              " \"$@\"\n");
+  return text;
+}
+
+}  // namespace welkin::launch

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The launchers that users have, as Debian and the torch wheel ship them: Open MPI, torchrun, and Slurm with two nodes on this host. A run
+that they start equals the one that `welkin launch` starts."""
+import importlib.util
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from ranks_case import BINARY, DONE, VIT, RanksCase, clean_environment, free_port, log_text, losses, run_folder  # noqa: E402
+
+SOURCE = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])
+
+
+def missing(*programs):
+    absent = [name for name in programs if shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is None]
+    return f"not installed: {', '.join(absent)}" if absent else None
+
+
+class Slurm:
+    """munged, slurmctld and two slurmd of this host, in a folder of their own, ended by stop()."""
+
+    def __init__(self, folder):
+        self.folder, self.processes = folder, []
+        (folder / "state").mkdir()
+        host, port = socket.gethostname().split(".")[0], free_port()
+        key = folder / "munge.key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o400)
+        nodes = "\n".join(f"NodeName=n{i} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs={os.cpu_count()}" for i in (1, 2))
+        (folder / "slurm.conf").write_text(f"""ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.sock
+CredType=cred/munge
+SlurmUser=root
+SlurmctldPort={port}
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool.%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+SchedulerParameters=sched_interval=1,batch_sched_delay=0
+{nodes}
+PartitionName=p Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
+""")
+        self.start("/usr/sbin/munged", "--force", "--foreground", f"--key-file={key}", f"--socket={folder}/munge.sock",
+                   f"--pid-file={folder}/munge.pid", f"--log-file={folder}/munge.log", f"--seed-file={folder}/munge.seed")
+        deadline = time.monotonic() + 10
+        while not (folder / "munge.sock").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.start("/usr/sbin/slurmctld", "-D", "-f", f"{folder}/slurm.conf")
+        for name in ("n1", "n2"):
+            self.start("/usr/sbin/slurmd", "-D", "-N", name, "-f", f"{folder}/slurm.conf")
+
+    def environment(self, **more):
+        return clean_environment(SLURM_CONF=f"{self.folder}/slurm.conf", **more)
+
+    def start(self, *command):
+        log = open(self.folder / f"{pathlib.Path(command[0]).name}.log", "a")
+        self.processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=self.environment(), start_new_session=True))
+        log.close()
+
+    def run(self, *command, limit_s=90, **more):
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=limit_s, env=self.environment(**more))
+
+    def wait_idle(self):
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            if self.run("sinfo", "-h", "-o", "%D %t").stdout.split() == ["2", "idle"]:
+                return
+            time.sleep(0.2)
+        raise RuntimeError("\n".join(path.read_text() for path in self.folder.glob("*.log")))
+
+    def stop(self):
+        for process in reversed(self.processes):
+            process.terminate()
+        for process in self.processes:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+class RealLaunchers(RanksCase):
+    def setUp(self):
+        super().setUp()
+        self.yaml = self.write(VIT)
+        self.expected = self.folder / "expected"
+        self.run_ranks(2, self.yaml, self.expected)
+
+    def check(self, root, launcher):
+        self.assertEqual(losses(root), losses(self.expected))
+        self.assertEqual(run_folder(root).parent.name, "2GPU")
+        self.assertIn(f"from {launcher}", log_text(root))
+
+    @unittest.skipIf(missing("mpirun"), missing("mpirun"))
+    def test_open_mpi(self):
+        root = self.folder / "root"
+        command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", BINARY, "--bind", "off", *self.train_arguments(self.yaml, root)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=clean_environment(MASTER_PORT=free_port()))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.check(root, "Open MPI")
+
+    @unittest.skipIf(importlib.util.find_spec("torch") is None, "the tests' python has no torch")
+    def test_torchrun(self):
+        root = self.folder / "root"
+        command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", str(free_port()), "--no_python", BINARY,
+                   "--bind", "off", *self.train_arguments(self.yaml, root)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=180, env=clean_environment())
+        self.assertEqual(done.returncode, DONE, done.stderr[-3000:])
+        self.check(root, "torchrun")
+
+    @unittest.skipIf(missing("slurmctld", "slurmd", "munged", "srun"), missing("slurmctld", "slurmd", "munged", "srun"))
+    @unittest.skipIf(os.geteuid() != 0, "slurmd wants to be root")
+    def test_slurm(self):
+        with tempfile.TemporaryDirectory() as folder:
+            slurm = Slurm(pathlib.Path(folder))
+            try:
+                slurm.wait_idle()
+                self.check_srun(slurm)
+                self.check_sbatch(slurm)
+                self.check_shipped_script(slurm)
+            finally:
+                slurm.stop()
+
+    # The two nodes are this host: their names lead nowhere, so the address of the first is given.
+    def check_srun(self, slurm):
+        root = self.folder / "srun"
+        done = slurm.run("srun", "-N2", "-n2", BINARY, "--bind", "off", *self.train_arguments(self.yaml, root), MASTER_ADDR="127.0.0.1",
+                         MASTER_PORT=free_port())
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.check(root, "Slurm")
+        self.assertIn("Ranks: 2 on 2 node(s) from Slurm", log_text(root))
+
+    def check_sbatch(self, slurm):
+        root = self.folder / "sbatch"
+        script = self.folder / "job.sh"
+        script.write_text(subprocess.run([BINARY, "launch", "--sbatch", "-n", "1", "--nnodes", "2", "--bind", "off", "--batch", "time=00:05:00", "--",
+                                          *self.train_arguments(self.yaml, root)], capture_output=True, text=True, check=True).stdout)
+        tested = slurm.run("sbatch", "--test-only", script)
+        self.assertEqual(tested.returncode, 0, tested.stderr)
+        done = slurm.run("sbatch", "--wait", f"--output={self.folder}/job.txt", script, MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port())
+        self.assertEqual(done.returncode, DONE, done.stderr + (self.folder / "job.txt").read_text())
+        self.check(root, "Slurm")
+
+    def check_shipped_script(self, slurm):
+        root = self.folder / "shipped"
+        script = SOURCE / "scripts/slurm/submit_train.sh"
+        tested = slurm.run("sbatch", "--test-only", "--ntasks-per-node=1", "--cpus-per-task=1", script, "--config", "short")
+        self.assertEqual(tested.returncode, 0, tested.stderr)
+        done = slurm.run("sbatch", "--wait", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=1", f"--output={self.folder}/shipped.txt", script,
+                         *self.train_arguments(self.yaml, root)[1:], MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port(), WELKIN=BINARY, WELKIN_BIND="off")
+        self.assertEqual(done.returncode, DONE, done.stderr + (self.folder / "shipped.txt").read_text())
+        self.check(root, "Slurm")
+        exported = slurm.run("srun", "-N2", "-n2", "bash", "-c", f". {SOURCE}/scripts/slurm/export_DDP_vars.sh; echo $RANK $LOCAL_RANK $WORLD_SIZE $MASTER_PORT")
+        self.assertEqual(sorted(exported.stdout.split("\n")[:2]), ["0 0 2 29500", "1 0 2 29500"])
+
+
+if __name__ == "__main__":
+    unittest.main()
