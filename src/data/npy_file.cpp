@@ -26,8 +26,8 @@ int64_t fortran_place(int64_t place, const std::vector<int64_t>& shape) {
 std::string npy_header_text(Dtype dtype, const std::vector<int64_t>& shape) {
   const std::string_view code = dtype == Dtype::F64 ? "<f8" : "<f4";
   std::string text = cat("{'descr': '", code, "', 'fortran_order': False, 'shape': (");
-  for (const int64_t size : shape) text += cat(size, ", ");
-  text += "), }";
+  // As numpy writes it: other readers (DALI's) take no comma before the bracket but that of a single number.
+  text += cat(join(shape, ", "), shape.size() == 1 ? "," : "", "), }");
   constexpr size_t kPrefix = 10;
   text.append(63 - (kPrefix + text.size()) % 64, ' ');  // numpy aligns the data to 64 bytes
   text += '\n';

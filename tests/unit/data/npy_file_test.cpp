@@ -48,6 +48,20 @@ TEST(NpyFileTest, WrittenArraysComeBack) {
   EXPECT_THAT([&] { file.read_doubles(5); }, ThrowsMessage<DataError>(HasSubstr("shape=(2, 3), most=5")));
 }
 
+// Readers that know numpy's spelling alone: DALI's refuses "(2, 3, )".
+TEST(NpyFileTest, TheHeaderIsSpelledAsNumpyDoes) {
+  const DataFolder folder;
+  const auto header = [&](const std::vector<int64_t>& shape, size_t count) {
+    write_npy(folder / "x.npy", shape, std::vector<float>(count));
+    std::ifstream file(folder / "x.npy", std::ios::binary);
+    std::string text(128, ' ');
+    file.read(text.data(), 128);
+    return text;
+  };
+  EXPECT_THAT(header({2, 3}, 6), HasSubstr("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"));
+  EXPECT_THAT(header({6}, 6), HasSubstr("'shape': (6,), }"));
+}
+
 TEST(NpyFileTest, AcceptsEveryVersionOrderAndSpelling) {
   const std::string data(24, '\0');
   for (const char version : {'\1', '\2', '\3'}) {
