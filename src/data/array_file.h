@@ -11,7 +11,7 @@
 
 namespace welkin::data {
 
-enum class ArrayFormat { Unknown, Hdf5, Npy };
+enum class ArrayFormat { Unknown, Hdf5, Npy, Zarr, Tar, Lmdb, Raw };
 
 // What the first bytes (of a file) or the entries (of a folder) say. DataError when it cannot be opened.
 ArrayFormat array_format_of(const std::filesystem::path& path);

@@ -155,6 +155,13 @@ void Hdf5File::set_number(std::string_view object, std::string_view name, double
   write_attribute(*this, impl_->object(object).get(), object, name, H5T_NATIVE_DOUBLE, space.get(), &value);
 }
 
+void Hdf5File::set_numbers(std::string_view object, std::string_view name, const std::vector<double>& values) {
+  const Hdf5Lock lock;
+  const hsize_t count = values.size();
+  const Hdf5Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose);
+  write_attribute(*this, impl_->object(object).get(), object, name, H5T_NATIVE_DOUBLE, space.get(), values.data());
+}
+
 void Hdf5File::set_integer(std::string_view object, std::string_view name, int64_t value) {
   const Hdf5Lock lock;
   const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);

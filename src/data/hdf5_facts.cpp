@@ -6,6 +6,7 @@
 
 #include "core/text.h"
 #include "data/hdf5_chunks.h"
+#include "data/hdf5_filters.h"
 #include "data/hdf5_handle.h"
 
 namespace welkin::data {
@@ -25,18 +26,8 @@ std::string number_type_name(hid_t type, std::string_view kind) {
   return cat(kind, 8 * H5Tget_size(type), big ? " big-endian" : "");
 }
 
-// A float of 16 bits with this many exponent bits: HDF5 1.10 has no name for them.
-Hdf5Handle two_byte_float(size_t exponent_bits) {
-  Hdf5Handle type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
-  const size_t fraction_bits = 15 - exponent_bits;
-  H5Tset_fields(type.get(), 15, fraction_bits, exponent_bits, 0, fraction_bits);
-  H5Tset_size(type.get(), 2);
-  H5Tset_ebias(type.get(), (size_t{1} << (exponent_bits - 1)) - 1);
-  return type;
-}
-
 bool is_two_byte_float(hid_t type, size_t exponent_bits) {
-  const Hdf5Handle little = two_byte_float(exponent_bits), big = two_byte_float(exponent_bits);
+  const Hdf5Handle little = hdf5_two_byte_float(exponent_bits), big = hdf5_two_byte_float(exponent_bits);
   H5Tset_order(big.get(), H5T_ORDER_BE);
   return H5Tequal(type, little.get()) > 0 || H5Tequal(type, big.get()) > 0;
 }
@@ -87,6 +78,12 @@ std::string filter_name(H5Z_filter_t filter) {
       return "nbit";
     case H5Z_FILTER_SCALEOFFSET:
       return "scaleoffset";
+    case kHdf5Zstd:
+      return "zstd";
+    case kHdf5Blosc:
+      return "blosc";
+    case kHdf5Lz4:
+      return "lz4";
     default:
       return cat("filter ", filter);
   }
@@ -166,6 +163,15 @@ ChunkPlace Hdf5File::chunk_place(std::string_view name, const Extents& first_cel
                     "Make the file again");
   }
   return {.offset = offset, .bytes = static_cast<uint32_t>(bytes), .filter_mask = mask};
+}
+
+Hdf5Handle hdf5_two_byte_float(size_t exponent_bits) {
+  Hdf5Handle type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
+  const size_t fraction_bits = 15 - exponent_bits;
+  H5Tset_fields(type.get(), 15, fraction_bits, exponent_bits, 0, fraction_bits);
+  H5Tset_size(type.get(), 2);
+  H5Tset_ebias(type.get(), (size_t{1} << (exponent_bits - 1)) - 1);
+  return type;
 }
 
 Hdf5Dataset Hdf5File::dataset(std::string_view name) const {

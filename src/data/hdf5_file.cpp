@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "core/text.h"
+#include "data/hdf5_filters.h"
 #include "data/hdf5_handle.h"
 
 namespace welkin::data {
@@ -17,8 +18,12 @@ std::recursive_mutex& hdf5_mutex() {
   // HDF5's state is one per process, so is its mutex. HDF5's cleanup at exit would touch the remains of a file that could not be
   // closed (full disk) and end the process by SIGSEGV; every Hdf5File closes itself, so nothing is lost without it.
   static std::recursive_mutex mutex;
-  static const herr_t no_cleanup = H5dont_atexit();
-  static_cast<void>(no_cleanup);
+  static const bool prepared = [] {
+    H5dont_atexit();
+    register_hdf5_filters();
+    return true;
+  }();
+  static_cast<void>(prepared);
   return mutex;
 }
 

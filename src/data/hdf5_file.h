@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/formats/codec.h"
 #include "data/stored_array.h"
 
 namespace welkin::data {
@@ -50,9 +51,12 @@ struct Hdf5Dataset {
 struct Hdf5Create {
   Hdf5Type type = Hdf5Type::Float32;
   Extents shape{};
-  Extents chunk{};       // empty: contiguous
-  bool growing = false;  // the first axis may grow with extend(); needs chunks
-  int deflate = 0;       // 1..9: zlib after a byte shuffle; needs chunks
+  Extents chunk{};               // empty: contiguous
+  bool growing = false;          // the first axis may grow with extend(); needs chunks
+  int deflate = 0;               // 1..9: zlib after a byte shuffle; needs chunks
+  std::optional<Dtype> dtype{};  // instead of `type`: little-endian values for write_bytes
+  std::optional<Codec>
+      codec{};  // one of those of hdf5_filters.h, after a byte shuffle where it has none of its own; needs chunks
 };
 
 // An open file. Closed by the destructor, which hides what closing says: writers call close().
@@ -99,9 +103,12 @@ class Hdf5File {
   void write(std::string_view name, const Extents& begin, const Extents& extent, std::span<const float> values);
   void write(std::string_view name, const Extents& begin, const Extents& extent, std::span<const double> values);
   void write(std::string_view name, const Extents& begin, const Extents& extent, std::span<const int64_t> values);
+  void write_bytes(std::string_view name, const Extents& begin, const Extents& extent,
+                   std::span<const std::byte> values);                                                       // as stored
   void set_strings(std::string_view object, std::string_view name, const std::vector<std::string>& values);  // an array, UTF-8
   void set_string(std::string_view object, std::string_view name, std::string_view value);                   // a scalar
   void set_number(std::string_view object, std::string_view name, double value);
+  void set_numbers(std::string_view object, std::string_view name, const std::vector<double>& values);
   void set_integer(std::string_view object, std::string_view name, int64_t value);
 
  private:

@@ -56,6 +56,9 @@ struct Hdf5File::Impl {
   Hdf5Handle object(std::string_view name) const;
 };
 
+// A float of 16 bits with so many bits of exponent (5: IEEE half, 8: bfloat16): HDF5 1.10 has no name for them.
+Hdf5Handle hdf5_two_byte_float(size_t exponent_bits);
+
 // Memory type of what is read and written.
 hid_t hdf5_memory_type(Hdf5Type type);
 

@@ -2,6 +2,7 @@
 // Hyperslabs in and out, and the making of data sets.
 #include "core/checked.h"
 #include "core/text.h"
+#include "data/hdf5_filters.h"
 #include "data/hdf5_handle.h"
 
 namespace welkin::data {
@@ -111,6 +112,38 @@ std::vector<T> read_whole(const Hdf5File& file, std::string_view name) {
   return values;
 }
 
+Hdf5Handle stored_type_of(Dtype dtype) {
+  const auto copy = [](hid_t type) { return Hdf5Handle(H5Tcopy(type), H5Tclose); };
+  switch (dtype) {
+    case Dtype::F64:
+      return copy(H5T_IEEE_F64LE);
+    case Dtype::F32:
+      return copy(H5T_IEEE_F32LE);
+    case Dtype::F16:
+      return hdf5_two_byte_float(5);
+    case Dtype::BF16:
+      return hdf5_two_byte_float(8);
+    case Dtype::I64:
+      return copy(H5T_STD_I64LE);
+    case Dtype::I32:
+      return copy(H5T_STD_I32LE);
+    case Dtype::I16:
+      return copy(H5T_STD_I16LE);
+    case Dtype::I8:
+      return copy(H5T_STD_I8LE);
+    case Dtype::U64:
+      return copy(H5T_STD_U64LE);
+    case Dtype::U32:
+      return copy(H5T_STD_U32LE);
+    case Dtype::U16:
+      return copy(H5T_STD_U16LE);
+    case Dtype::U8:
+    case Dtype::Bool:
+      return copy(H5T_STD_U8LE);
+  }
+  return {};
+}
+
 hid_t stored_type(Hdf5Type type) {
   switch (type) {
     case Hdf5Type::Float32:
@@ -132,9 +165,14 @@ Hdf5Handle creation_list(const Hdf5Create& options) {
   if (options.chunk.empty()) return list;
   const auto chunk = to_sizes(options.chunk);
   H5Pset_chunk(list.get(), static_cast<int>(chunk.size()), chunk.data());
-  if (options.deflate > 0) {
-    H5Pset_shuffle(list.get());
-    H5Pset_deflate(list.get(), static_cast<unsigned>(options.deflate));
+  const bool shuffles_itself = options.codec && options.codec->kind == CodecKind::Blosc;
+  if (options.deflate > 0 || (options.codec && !shuffles_itself)) H5Pset_shuffle(list.get());
+  if (options.deflate > 0) H5Pset_deflate(list.get(), static_cast<unsigned>(options.deflate));
+  if (options.codec) {
+    size_t chunk_bytes = options.codec->width;
+    for (const int64_t extent : options.chunk) chunk_bytes *= static_cast<size_t>(extent);
+    const Hdf5FilterSettings settings = hdf5_filter_of(*options.codec, chunk_bytes);
+    H5Pset_filter(list.get(), settings.filter, H5Z_FLAG_MANDATORY, settings.parameters.size(), settings.parameters.data());
   }
   return list;
 }
@@ -160,15 +198,20 @@ std::vector<int64_t> Hdf5File::read_integers(std::string_view name) const { retu
 void Hdf5File::create_dataset(std::string_view name, const Hdf5Create& options) {
   const Hdf5Lock lock;
   WELKIN_CHECK(options.chunk.empty() || options.chunk.size() == options.shape.size(), "chunk and shape differ in rank");
-  WELKIN_CHECK(!options.chunk.empty() || (!options.growing && options.deflate == 0), "growing and deflate need chunks");
+  WELKIN_CHECK(!options.chunk.empty() || (!options.growing && options.deflate == 0 && !options.codec),
+               "growing and compression need chunks");
   const auto size = to_sizes(options.shape);
   auto most = size;
   if (options.growing) most.front() = H5S_UNLIMITED;
   const Hdf5Handle space(H5Screate_simple(static_cast<int>(size.size()), size.data(), most.data()), H5Sclose);
   const Hdf5Handle list = creation_list(options);
-  Hdf5Handle handle(H5Dcreate2(impl_->file.get(), std::string(name).c_str(), stored_type(options.type), space.get(), H5P_DEFAULT,
-                               list.get(), H5P_DEFAULT),
-                    H5Dclose);
+  const Hdf5Handle type =
+      options.dtype ? stored_type_of(*options.dtype) : Hdf5Handle(H5Tcopy(stored_type(options.type)), H5Tclose);
+  const Hdf5Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
+  H5Pset_create_intermediate_group(links.get(), 1);  // "group/x"
+  Hdf5Handle handle(
+      H5Dcreate2(impl_->file.get(), std::string(name).c_str(), type.get(), space.get(), links.get(), list.get(), H5P_DEFAULT),
+      H5Dclose);
   if (!space || !handle) throw hdf5_error("create the data set", *this, name);
   impl_->datasets.insert_or_assign(std::string(name), std::move(handle));
 }
@@ -191,6 +234,18 @@ void Hdf5File::write(std::string_view name, const Extents& begin, const Extents&
 void Hdf5File::write(std::string_view name, const Extents& begin, const Extents& extent, std::span<const int64_t> values) {
   const Hdf5Lock lock;
   write_slab(*this, impl_->dataset(name), name, begin, extent, values);
+}
+
+void Hdf5File::write_bytes(std::string_view name, const Extents& begin, const Extents& extent,
+                           std::span<const std::byte> values) {
+  const Hdf5Lock lock;
+  const hid_t dataset = impl_->dataset(name);
+  const Hdf5Handle type(H5Dget_type(dataset), H5Tclose);
+  const Slab slab = select_slab(*this, dataset, name, begin, extent, values.size() / H5Tget_size(type.get()));
+  if (values.empty()) return;
+  if (H5Dwrite(dataset, type.get(), slab.memory_space.get(), slab.file_space.get(), H5P_DEFAULT, values.data()) < 0) {
+    throw hdf5_error("write", *this, name);
+  }
 }
 
 }  // namespace welkin::data

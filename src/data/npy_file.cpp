@@ -23,20 +23,6 @@ int64_t fortran_place(int64_t place, const std::vector<int64_t>& shape) {
   return result;
 }
 
-std::string npy_header_text(Dtype dtype, const std::vector<int64_t>& shape) {
-  const std::string_view code = dtype == Dtype::F64 ? "<f8" : "<f4";
-  std::string text = cat("{'descr': '", code, "', 'fortran_order': False, 'shape': (");
-  // As numpy writes it: other readers (DALI's) take no comma before the bracket but that of a single number.
-  text += cat(join(shape, ", "), shape.size() == 1 ? "," : "", "), }");
-  constexpr size_t kPrefix = 10;
-  text.append(63 - (kPrefix + text.size()) % 64, ' ');  // numpy aligns the data to 64 bytes
-  text += '\n';
-  std::string header("\x93NUMPY\x01\x00", 8);
-  header += static_cast<char>(text.size() & 255);
-  header += static_cast<char>(text.size() >> 8);
-  return header + text;
-}
-
 std::string_view as_text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 }  // namespace
@@ -87,7 +73,7 @@ NpyWriter::NpyWriter(const std::filesystem::path& path, Dtype dtype, const std::
   const auto too_big = [] { throw InternalError("an npy shape that does not fit"); };
   bytes_left_ =
       static_cast<uint64_t>(checked_mul(checked_product(shape, too_big), static_cast<int64_t>(dtype_bytes(dtype)), too_big));
-  write_fully(file_, path_, npy_header_text(dtype, shape));
+  write_fully(file_, path_, npy_header_of(shape, dtype));
 }
 
 void NpyWriter::append(std::span<const float> values) { append_bytes(std::as_bytes(values), Dtype::F32); }

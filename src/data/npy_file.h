@@ -34,6 +34,9 @@ struct NpyHeader {
 inline constexpr size_t kNpyHeadBytes = 65536 + 16;
 NpyHeader parse_npy_header(std::span<const std::byte> head, uint64_t file_bytes, std::string_view source);
 
+// The header of a C-order, little-endian array.
+std::string npy_header_of(const std::vector<int64_t>& shape, Dtype dtype);
+
 // An open file. Thread-safe after construction.
 class NpyFile {
  public:

@@ -142,6 +142,38 @@ class NpyDictionary {
   bool has_descr_ = false, has_order_ = false, has_shape_ = false;
 };
 
+std::string_view npy_code(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::F64:
+      return "<f8";
+    case Dtype::F32:
+      return "<f4";
+    case Dtype::F16:
+      return "<f2";
+    case Dtype::BF16:
+      return "<V2";  // what numpy makes of ml_dtypes.bfloat16
+    case Dtype::I64:
+      return "<i8";
+    case Dtype::I32:
+      return "<i4";
+    case Dtype::I16:
+      return "<i2";
+    case Dtype::I8:
+      return "|i1";
+    case Dtype::U64:
+      return "<u8";
+    case Dtype::U32:
+      return "<u4";
+    case Dtype::U16:
+      return "<u2";
+    case Dtype::U8:
+      return "|u1";
+    case Dtype::Bool:
+      return "|b1";
+  }
+  return "";
+}
+
 }  // namespace
 
 int64_t NpyHeader::num_values() const {
@@ -170,6 +202,19 @@ NpyHeader parse_npy_header(std::span<const std::byte> head, uint64_t file_bytes,
                     "The file is truncated or was written to: make it again");
   }
   return header;
+}
+
+std::string npy_header_of(const std::vector<int64_t>& shape, Dtype dtype) {
+  std::string text = cat("{'descr': '", npy_code(dtype), "', 'fortran_order': False, 'shape': (");
+  // As numpy writes it: other readers (DALI's) take no comma before the bracket but that of a single number.
+  text += cat(join(shape, ", "), shape.size() == 1 ? "," : "", "), }");
+  constexpr size_t kPrefix = 10;
+  text.append(63 - (kPrefix + text.size()) % 64, ' ');  // numpy aligns the data to 64 bytes
+  text += '\n';
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(text.size() & 255);
+  header += static_cast<char>(text.size() >> 8);
+  return header + text;
 }
 
 }  // namespace welkin::data

@@ -109,6 +109,7 @@ void add_hdf5_array(ArrayFile& file, const std::shared_ptr<const Hdf5File>& hdf5
   facts.dtype = *dtype;
   facts.big_endian = dataset.dtype.ends_with("big-endian");
   facts.stored_bytes = dataset.stored_bytes;
+  facts.axes = file.texts(name, "axes");
   facts.packing = packing_of(attributes, facts.shape, facts.source);
   if (dataset.offset && dataset.is_plain) {
     file.arrays[name] = std::make_shared<FileArray>(std::move(facts), bytes, *dataset.offset);

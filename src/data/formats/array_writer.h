@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing arrays into a file of any format, block by block in bounded memory. A writer fills the path that it is given (a
+// temporary name: its caller publishes it). Torch-free.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/formats/codec.h"
+#include "data/formats/side_document.h"
+#include "data/stored_array.h"
+
+namespace welkin::data {
+
+struct OutputArray {
+  std::string name;
+  Extents shape;
+  Extents chunk;  // empty where the format or the user has none
+  Dtype dtype = Dtype::F32;
+  std::vector<Codec> codecs;
+  std::vector<std::string> axes;
+  Attributes attributes;
+};
+
+// Little-endian values, row-major, of a block of the array number `array`.
+using StoredBlock = std::span<const std::byte>;
+
+// Calls: the constructor of a format with all arrays, write() for every block, finish() once. DataError when the disk refuses.
+class ArrayWriter {
+ public:
+  virtual ~ArrayWriter() = default;
+  // The order in which blocks have to come: samples of all arrays by turns (archives), one array after the other (others). Blocks
+  // of an array come in row-major order; those of chunked arrays consist of whole chunks, others of whole trailing axes.
+  virtual bool by_sample() const { return false; }
+  virtual void write(size_t array, const ArrayRegion& region, StoredBlock values) = 0;
+  virtual void finish() = 0;
+};
+
+// `small` are the attributes of the file and arrays that the format has no place for as arrays of their own (coordinates).
+struct OutputFile {
+  std::vector<OutputArray> arrays;
+  Attributes attributes;
+  std::vector<std::pair<OutputArray, std::vector<double>>> small;  // one-dimensional
+};
+
+std::unique_ptr<ArrayWriter> make_npy_writer(const std::filesystem::path& path, const OutputFile& output);
+std::unique_ptr<ArrayWriter> make_raw_writer(const std::filesystem::path& path, const OutputFile& output);
+std::unique_ptr<ArrayWriter> make_tar_writer(const std::filesystem::path& path, const OutputFile& output);
+std::unique_ptr<ArrayWriter> make_lmdb_writer(const std::filesystem::path& folder, const OutputFile& output);
+std::unique_ptr<ArrayWriter> make_zarr_writer(const std::filesystem::path& folder, int version, const OutputFile& output);
+std::unique_ptr<ArrayWriter> make_hdf5_writer(const std::filesystem::path& path, const OutputFile& output);
+
+// What goes beside or into a file that cannot describe itself; for raw files with the place of each array.
+SideDocument side_document_of(const OutputFile& output);
+// Where each array of a raw file begins.
+std::vector<uint64_t> raw_offsets(const OutputFile& output);
+
+uint64_t stored_bytes(const OutputArray& array);
+
+}  // namespace welkin::data

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small array that is held in memory, as doubles. Torch-free.
+#pragma once
+
+#include <vector>
+
+#include "data/stored_array.h"
+
+namespace welkin::data {
+
+// `values` are row-major and fill the shape.
+StoredArrayPtr make_memory_array(ArrayFacts facts, std::vector<double> values);
+
+}  // namespace welkin::data
