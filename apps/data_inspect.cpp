@@ -12,7 +12,9 @@
 namespace welkin::apps {
 
 int verb_data_inspect(Application& application, int argc, char** argv) {
-  CLI::App app("Describes HDF5, npy and safetensors files: shapes, types, layout, attributes, coordinates and ranges of values");
+  CLI::App app(
+      "Describes HDF5, npy, Zarr, WebDataset tar, LMDB, raw and safetensors files: shapes, types, layout, attributes, "
+      "coordinates and ranges of values");
   std::vector<std::string> files;
   data::InspectOptions options;
   data::FileBenchOptions bench;

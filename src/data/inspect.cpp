@@ -9,6 +9,7 @@
 #include "core/host.h"
 #include "core/safetensors.h"
 #include "core/text.h"
+#include "data/array_file.h"
 #include "data/inspect_hdf5.h"
 #include "data/npy_file.h"
 #include "data/watched_file.h"
@@ -127,6 +128,10 @@ std::string moments_text(const RunningMoments& moments) {
 
 std::string inspect_file(const std::filesystem::path& path, const InspectOptions& options) {
   const std::string head = cat(path.string(), ": ");
+  const ArrayFormat arrays = array_format_of(path);
+  if (arrays != ArrayFormat::Unknown && arrays != ArrayFormat::Hdf5 && arrays != ArrayFormat::Npy) {
+    return head + inspect_arrays(path, options);
+  }
   switch (format_of(path)) {
     case FileFormat::Hdf5:
       return head + inspect_hdf5(path, options);
@@ -137,7 +142,9 @@ std::string inspect_file(const std::filesystem::path& path, const InspectOptions
     case FileFormat::Unknown:
       break;
   }
-  throw DataError("data", cat("not a known format: path=", path.string(), ", known=HDF5, npy, safetensors"),
+  throw DataError("data",
+                  cat("not a known format: path=", path.string(),
+                      ", known=HDF5, npy, Zarr, WebDataset tar, LMDB, raw with a sidecar, safetensors"),
                   "GRIB and netCDF-3 files are read by welkin data ingest");
 }
 

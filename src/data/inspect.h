@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in a file, for a human: HDF5, npy or safetensors, known by its first bytes. Torch-free.
+// What is in a file or folder, for a human: every format of array_file.h, and safetensors; known by its content. Torch-free.
 #pragma once
 
 #include <cstdint>
