@@ -98,6 +98,28 @@ std::vector<Key> mesh_keys() {
        .is_flag = true,
        .flag_tutorials = kDl25,
        .free = true},
+      {.flat = "sequence_parallel",
+       .path = "parallel.sequence_parallel",
+       .field = kParallel<&P::sequence_parallel>,
+       .summary =
+           "norms, dropout and residuals work on tokens that are split over the tensor-parallel ranks too (docs/parallelism.md)",
+       .is_flag = true,
+       .free = true},
+      {.flat = "context_mode",
+       .path = "parallel.context_mode",
+       .field = kParallel<&P::context_mode>,
+       .summary = "how attention reaches the tokens of other context-parallel ranks (docs/parallelism.md)",
+       .choices = "all_gather|ring|all_to_all",
+       .is_flag = true,
+       .free = true},
+      {.flat = "replica_check_interval",
+       .path = "parallel.replica_check_interval",
+       .field = kParallel<&P::replica_check_interval>,
+       .summary = "steps between comparisons of what ranks hold alike, by hash; 0: only at the start",
+       .unit = "steps",
+       .range = between(0, int64_t{1} << 40),
+       .is_flag = true,
+       .free = true},
   };
 }
 

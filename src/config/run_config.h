@@ -178,6 +178,9 @@ struct ParallelConfig {
   int64_t row_parallel_size = 1;            // SC23's name for tp
   int64_t col_parallel_size = 1;            // must be 1
   std::string parallel_order = "tp-cp-dp";  // rank order, left = fastest
+  bool sequence_parallel = false;           // (ours) norms, dropout and residuals on tokens that are split over tp too
+  std::string context_mode = "all_gather";  // (ours) all_gather, ring, all_to_all: attention over tokens that are split over cp
+  int64_t replica_check_interval = 1000;    // (ours) steps between comparisons of replicas; 0 = only at the start
   bool noddp = false;
   bool disable_broadcast_buffers = false;
   int64_t bucket_cap_mb = 25;

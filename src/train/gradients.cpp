@@ -29,11 +29,12 @@ at::Tensor global_norm(const std::vector<at::Tensor>& tensors) {
 }
 
 GradientVerdict finish_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& loss, const LossScaler& scaler,
-                                 double clip_norm) {
+                                 double clip_norm, const GradientScope& scope) {
   const at::NoGradGuard no_grad;
   GradientVerdict verdict;
   verdict.overflow = scaler.unscale(gradients);
-  verdict.norm = global_norm(gradients);
+  if (scaler.enabled()) verdict.overflow = scope.any(verdict.overflow);
+  verdict.norm = scope.norm(gradients);
   const at::Tensor bad_loss = one_if_not_finite(loss);
   const at::Tensor bad_gradient = scaler.enabled() ? verdict.overflow * scaler.exhausted() : one_if_not_finite(verdict.norm);
   verdict.nonfinite = at::maximum(bad_loss, bad_gradient);

@@ -21,9 +21,11 @@
 #include "parallel/data_parallel.h"
 #include "parallel/mesh_groups.h"
 #include "parallel/param_table.h"
+#include "parallel/plan.h"
 #include "parallel/tree_sum.h"
 #include "parallel/world.h"
 #include "train/checkpoint_store.h"
+#include "train/gradients.h"
 #include "train/journal.h"
 #include "train/memory_limit.h"
 #include "train/nonfinite_watch.h"
@@ -72,6 +74,7 @@ class Trainer {
   void open_datasets();
   void open_folder();
   void place_ranks();
+  void plan_layout();
   void start_loader();
   void build_model();
   void build_optimizer();
@@ -107,11 +110,15 @@ class Trainer {
   void sum_units(at::Tensor& loss);
   int64_t samples_of_step(int64_t step) const;
   void exchange_records(StepRecord& record);
+  GradientScope gradient_scope() const;
+  void check_replicas_if_due();
   void keep_picture(const data::Batch& batch, const at::Tensor& prediction);
 
   // Checkpoints (trainer_checkpoint.cpp).
   std::vector<CheckpointGroup> checkpoint_groups();
   CheckpointGroup state_group();
+  std::vector<CheckpointGroup> whole_groups();
+  void store_whole(std::vector<CheckpointGroup> groups);
   CheckpointIndex checkpoint_index() const;
   void save();
   void save_if_due(bool is_best);
@@ -126,7 +133,8 @@ class Trainer {
   CheckpointStore store_;
   c10::Device device_ = c10::kCPU;
   parallel::MeshGroups groups_;
-  parallel::Group replicas_;  // ranks that train the same weights on different samples
+  std::optional<parallel::Plan> plan_;  // how tp and cp split the model; nothing where both are 1
+  parallel::Group replicas_;            // ranks that train the same weights on different samples
 
   std::unique_ptr<data::Dataset> train_data_, valid_data_;
   std::unique_ptr<data::Pipeline> pipeline_;

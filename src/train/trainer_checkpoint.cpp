@@ -10,6 +10,7 @@
 #include "data/fingerprint.h"
 #include "train/model_setup.h"
 #include "train/trainer.h"
+#include "train/whole_tensors.h"
 
 namespace welkin::train {
 namespace {
@@ -53,6 +54,13 @@ std::vector<CheckpointGroup> Trainer::checkpoint_groups() {
   return {model_group(table_, *model_), std::move(optimizer), state_group()};
 }
 
+// Every rank takes part where tensors are split.
+std::vector<CheckpointGroup> Trainer::whole_groups() {
+  std::vector<CheckpointGroup> groups;
+  for (const CheckpointGroup& group : checkpoint_groups()) groups.push_back(gather_whole(group, table_, groups_));
+  return groups;
+}
+
 CheckpointIndex Trainer::checkpoint_index() const {
   return {.position = position_,
           .seed = config_.loop.seed,
@@ -65,9 +73,10 @@ CheckpointIndex Trainer::checkpoint_index() const {
 }
 
 // Replicas are equal: the first rank's copy is everybody's.
-void Trainer::save() {
+void Trainer::save() { store_whole(whole_groups()); }
+
+void Trainer::store_whole(std::vector<CheckpointGroup> groups) {
   if (!context_.world.leads()) return;
-  auto groups = checkpoint_groups();
   if (picture_)
     groups.push_back({.name = "picture", .tensors = {{"target", picture_->target}, {"prediction", picture_->prediction}}});
   store_.save(checkpoint_index(), groups);
@@ -78,9 +87,10 @@ void Trainer::save() {
 void Trainer::save_if_due(bool is_best) {
   const int64_t interval = config_.loop.checkpoint_interval;
   if (!is_best && (interval == 0 || position_.iteration % interval != 0)) return;
+  auto groups = whole_groups();  // not within the try: a rank that is missing ends the run
   if (!context_.world.leads()) return;
   try {
-    save();
+    store_whole(std::move(groups));
     if (is_best) store_.mark_best({.step = position_.iteration, .validation_loss = *best_loss_});
     store_.prune(config_.loop.keep_checkpoints);
   } catch (const Error& error) {
@@ -100,7 +110,7 @@ void Trainer::check_rules(const Checkpoint& checkpoint) const {
 void Trainer::load(const Checkpoint& checkpoint) {
   check_rules(checkpoint);
   check_same_data(checkpoint.index(), *train_data_, config_.data);
-  for (const CheckpointGroup& group : checkpoint_groups()) checkpoint.read_group(group);
+  for (const CheckpointGroup& group : checkpoint_groups()) read_parts(checkpoint, group, table_, groups_);
   position_ = checkpoint.index().position;
   validation_loss_ = checkpoint.index().validation_loss;
   best_loss_ = checkpoint.index().best_loss;

@@ -3,6 +3,10 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "config/paths.h"
 #include "config/switches.h"
 #include "core/error.h"
@@ -12,6 +16,7 @@
 #include "model/describe.h"
 #include "parallel/collectives.h"
 #include "parallel/run_mesh.h"
+#include "parallel/shared_gradients.h"
 #include "train/device.h"
 #include "train/model_setup.h"
 #include "train/run_rules.h"
@@ -61,21 +66,37 @@ void check_samples(const data::Dataset& dataset, const char* split) {
   throw DataError("train", cat("there are no samples: split=", split), "Check the paths and the limits of the configuration");
 }
 
+parallel::LayoutOptions layout_options(const config::ParallelConfig& config) {
+  const auto mode = config.context_mode == "ring"         ? parallel::ContextMode::Ring
+                    : config.context_mode == "all_to_all" ? parallel::ContextMode::AllToAll
+                                                          : parallel::ContextMode::AllGather;
+  return {.sequence_parallel = config.sequence_parallel, .context_mode = mode};
+}
+
 }  // namespace
 
 void Trainer::place_ranks() {
   const config::ParallelConfig& parallel = config_.parallel;
-  if (parallel.tensor_parallel * parallel.context_parallel > 1) {
-    throw ConfigError(
-        "train",
-        cat("train has no tensor and context parallelism yet: tp=", parallel.tensor_parallel, ", cp=", parallel.context_parallel),
-        "Leave tensor_parallel and context_parallel at 1");
-  }
   const auto make = [this](const std::string& name, parallel::GroupMembers members) {
     return context_.world.group(name, std::move(members));
   };
   groups_ = parallel::MeshGroups(make, context_.world.rank(), parallel::mesh_of(parallel, context_.world.size()));
   replicas_ = groups_.along(parallel::kDp);
+}
+
+// Refuses what does not divide before anything is written.
+void Trainer::plan_layout() {
+  if (groups_.mesh().size(parallel::Axis::Tp | parallel::Axis::Cp) == 1) return;
+  const std::vector<std::string> planned = context_.registries.plans.names();
+  if (std::find(planned.begin(), planned.end(), config_.model.model) == planned.end()) {
+    throw ConfigError("train",
+                      cat("the model has no plan for tensor or context parallelism: model=", config_.model.model,
+                          ", tensor_parallel=", groups_.mesh().size(parallel::Axis::Tp), ", context_parallel=",
+                          groups_.mesh().size(parallel::Axis::Cp), ", models with one=", join(planned, " ")),
+                      "Leave both at 1, or register a plan (docs/parallelism.md)");
+  }
+  plan_ = context_.registries.plans.at(config_.model.model)(config_.model, shape_of(train_data_->spec()), groups_.mesh(),
+                                                            layout_options(config_.parallel));
 }
 
 // All that the user may have got wrong is found before anything is written.
@@ -90,6 +111,7 @@ void Trainer::open_datasets() {
   valid_data_ = open(config, data::Split::Valid);
   check_batch(config_, train_data_->size(), "training");
   check_samples(*valid_data_, "validation");
+  plan_layout();
   if (validation_drops_last(config_)) check_batch(config_, valid_data_->size(), "validation");
   if (config_.parallel.rank_invariant) check_units(config_, replicas_, *train_data_, *valid_data_, drops_last_batch(config_));
   parallel::barrier(context_.world.everyone());  // all have looked at the folder before the first writes there
@@ -130,6 +152,7 @@ void Trainer::build_model() {
   model_ = train::build_model(context_.registries, config_, train_data_->spec(), device_);
   model_->train();
   table_ = parallel::ParamTable::of(*model_);
+  if (plan_) parallel::apply_plan(*plan_, *model_, table_, groups_);
   table_.check_strides();
   loss_ = context_.registries.losses.at(config_.loss.loss)(config_);
   data_parallel_ = std::make_unique<parallel::DataParallel>(table_, replicas_, data_parallel_options(config_.parallel));
@@ -186,6 +209,7 @@ void Trainer::start_or_resume() {
   if (checkpoint) load(*checkpoint);
   resumed_ = checkpoint.has_value();
   parallel::barrier(context_.world.everyone());
+  if (context_.world.size() > 1) parallel::check_replicas(table_, groups_, "at the start");
   if (context_.world.leads()) {
     store_.continue_from(position_.iteration);
     folder_.claim(config_);
@@ -212,6 +236,7 @@ void Trainer::report_ranks() {
   context_.log.info(cat("Ranks: ", context_.world.size(), " on ", context_.world.place().num_nodes, " node(s) from ",
                         context_.world.place().launcher, ", data parallel ", replicas_.size(), ", local batch ",
                         config_.loop.local_batch_size.value_or(0)));
+  if (plan_) context_.log.info(cat("Groups of ranks:\n", groups_.text()));
   if (config_.parallel.noddp) return context_.log.info("Gradients are not exchanged (noddp)");
   if (unit_sum_) return context_.log.info("Gradients of eighths of the batch are summed in a fixed tree (rank_invariant)");
   context_.log.info(cat("Gradients are exchanged in ", parallel::describe(data_parallel_->buckets())));

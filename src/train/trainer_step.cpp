@@ -10,9 +10,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/text.h"
 #include "data/epoch_plan.h"
 #include "ops/autocast.h"
 #include "parallel/collectives.h"
+#include "parallel/shared_gradients.h"
 #include "train/gradients.h"
 #include "train/trainer.h"
 
@@ -21,19 +23,43 @@ namespace welkin::train {
 StepRecord Trainer::train_step() {
   StepRecord record;
   record.loss = run_micro_steps(record);
+  parallel::reduce_shared_gradients(table_, groups_);
   exchange_records(record);
   std::vector<at::Tensor> gradients;
   for (const parallel::ParamRow& row : table_.rows()) {
     if (row.gradient().defined()) gradients.push_back(row.gradient());
   }
-  record.gradient = finish_gradients(gradients, record.loss, *scaler_, config_.optimizer.clip_norm);
+  record.gradient = finish_gradients(gradients, record.loss, *scaler_, config_.optimizer.clip_norm, gradient_scope());
   record.rate = rates_->current();
   optimizer_->step({.rate = record.rate, .found_inf = record.gradient.found_inf});
   scaler_->update(record.gradient.overflow);
   rates_->advance(record.gradient.found_inf);
   data_parallel_->clear_gradients();
   meter_->add(record);
+  check_replicas_if_due();
   return record;
+}
+
+// Where tp splits parameters a rank knows a part of the gradient only; the verdict is that of all.
+GradientScope Trainer::gradient_scope() const {
+  if (!plan_ || groups_.mesh().size(parallel::Axis::Tp) == 1) return {};
+  GradientScope scope;
+  scope.norm = [this](const std::vector<at::Tensor>&) {
+    std::vector<at::Tensor> by_row;
+    for (const parallel::ParamRow& row : table_.rows()) by_row.push_back(row.gradient());
+    return parallel::global_square_norm(table_, by_row, groups_).sqrt();
+  };
+  scope.any = [this](const at::Tensor& flag) {
+    return parallel::all_reduce(groups_.along(parallel::Axis::Tp), flag, parallel::Reduction::Max);
+  };
+  return scope;
+}
+
+void Trainer::check_replicas_if_due() {
+  const int64_t interval = config_.parallel.replica_check_interval;
+  const int64_t done = position_.iteration + 1;
+  if (context_.world.size() == 1 || config_.parallel.noddp || interval == 0 || done % interval != 0) return;
+  parallel::check_replicas(table_, groups_, cat("at step ", done));
 }
 
 // One message per step and rank: the loss, and whether somebody wishes to stop. The gradients are equal on all ranks by now, so
@@ -43,8 +69,9 @@ void Trainer::exchange_records(StepRecord& record) {
   const double wish = context_.interrupt.requested() ? 1 : 0;
   const at::Tensor packed =
       at::stack({record.loss.to(at::kDouble), at::full({}, wish, record.loss.options().dtype(at::kDouble))});
-  const at::Tensor sums = parallel::all_reduce(replicas_, packed);
-  if (!unit_sum_) record.loss = sums[0].to(at::kFloat);
+  const at::Tensor sums = parallel::all_reduce(context_.world.everyone(), packed);
+  if (!unit_sum_)
+    record.loss = (sums[0] / (context_.world.size() / replicas_.size())).to(at::kFloat);  // ranks of a model have the same
   stop_agreed_ = sums[1].item<double>() > 0;
 }
 

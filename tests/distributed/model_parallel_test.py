@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tensor, sequence and context parallel training through `welkin launch`: every layout has the losses and weights of one process,
+with dropout, clipping and short last steps, and a checkpoint of one layout continues in another."""
+import pathlib
+import sys
+import unittest
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from ranks_case import USAGE, VIT, RanksCase, log_text, losses, weights  # noqa: E402
+
+FOUR_HEADS = VIT.replace("num_heads: 2", "num_heads: 4")
+SGD = ("--set", "optimizer=SGD", "--set", "clip_norm=0.05")  # Adam hides wrong scales; the norm is above 0.05, so clipping acts
+
+
+class ModelParallel(RanksCase):
+    def assert_same(self, one, other):
+        self.assertGreaterEqual(len(losses(one)), 4)
+        np.testing.assert_allclose(losses(other), losses(one), rtol=3e-6, atol=3e-6)
+        expected, found = weights(one), weights(other)
+        self.assertEqual(expected.keys(), found.keys())
+        for name, values in expected.items():
+            np.testing.assert_allclose(found[name], values, rtol=0, atol=1e-6 * max(1.0, np.abs(values).max()), err_msg=name)
+
+    def test_every_kind_of_layout_has_the_curve_of_one_process(self):
+        yaml = self.write(FOUR_HEADS)
+        one = self.folder / "one"
+        self.run_ranks(0, yaml, one, *SGD)
+        for ranks, flags in ((2, ("--tensor_parallel", 2)),
+                             (4, ("--tensor_parallel", 2, "--context_parallel", 2, "--sequence_parallel", "--context_mode", "all_to_all")),
+                             (4, ("--context_parallel", 2, "--replica_check_interval", 1))):
+            root = self.folder / "-".join(str(flag).lstrip("-") for flag in flags)
+            self.run_ranks(ranks, yaml, root, *SGD, *flags)
+            self.assert_same(one, root)
+        self.assertIn("dp: [0, 2] [1, 3]", log_text(root))
+
+    def test_a_ring_without_dropout_has_the_curve_of_one_process(self):
+        yaml = self.write(FOUR_HEADS.replace("dropout: 0.1", "dropout: 0.0"))
+        self.run_ranks(0, yaml, self.folder / "one", *SGD, "--set", "qkv=joint")
+        self.run_ranks(4, yaml, self.folder / "ring", *SGD, "--set", "qkv=joint", "--tensor_parallel", 2, "--context_parallel", 2,
+                       "--context_mode", "ring")
+        self.assert_same(self.folder / "one", self.folder / "ring")
+
+    def test_a_checkpoint_of_one_layout_continues_in_another(self):
+        yaml = self.write(FOUR_HEADS.replace("lr: 1E-3", "lr: 1E-3, lr_schedule: constant"))
+        flags = ("--set", "folder_rule=mp", "--set", "qkv=joint")
+        whole, parts = self.folder / "whole", self.folder / "parts"
+        self.run_ranks(0, yaml, whole, *flags)
+        self.run_ranks(2, yaml, parts, *flags, "--num_iters", 2, "--tensor_parallel", 2)
+        self.run_ranks(2, yaml, parts, *flags, "--num_iters", 4, "--context_parallel", 2, "--resume")
+        self.run_ranks(0, yaml, parts, *flags, "--num_iters", 6, "--resume")
+        np.testing.assert_allclose(losses(parts)[-1], losses(whole)[-1], rtol=1e-4)
+
+    def test_what_does_not_divide_is_refused_before_anything_is_written(self):
+        yaml = self.write(FOUR_HEADS)
+        text = self.run_ranks(4, yaml, self.folder / "no", "--tensor_parallel", 2, "--context_parallel", 2, "--context_mode", "ring",
+                              code=USAGE)
+        self.assertIn("ring attention has no dropout on attention weights", text)
+        text = self.run_ranks(8, yaml, self.folder / "no", "--tensor_parallel", 4, "--context_parallel", 2, "--context_mode",
+                              "all_to_all", code=USAGE)
+        self.assertIn("the attention heads cannot be dealt out: num_heads=4, tp=4, cp=2, context_mode=all_to_all", text)
+        self.assertFalse((self.folder / "no").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
