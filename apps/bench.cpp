@@ -96,7 +96,7 @@ int verb_bench(Application& application, int argc, char** argv) {
   windows.window_seconds = number_or<double>(line, "window_seconds", windows.window_seconds, 0.0);
   windows.warmup_seconds = number_or<double>(line, "warmup_seconds", windows.warmup_seconds, 0.0);
   const config::Resolved resolved = config::resolve(line, kWorldSize, application.registries.known_names());
-  train::configure_torch(resolved.config.loop);
+  train::configure_torch(resolved.config);
   const BenchResult result = mode.run({application, resolved.config, windows});
   const std::string json = line.extra["json"];
   if (json == "-") {
