@@ -13,6 +13,7 @@
 #include "core/file.h"
 #include "core/host.h"
 #include "core/text.h"
+#include "ops/gemm_provider.h"
 #include "rank_run.h"
 #include "train/device.h"
 #include "train/reference/case_folder.h"
@@ -96,6 +97,7 @@ int verb_verify(Application& application, int argc, char** argv) {
   app.add_flag("--brief", brief, "print only the tensors that fail");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   at::set_num_threads(threads > 0 ? threads : usable_cores());
+  ops::use_gemm_provider(ops::shipped_gemm_provider());  // as in training
   const train::reference::VerifyOptions options{train::choose_device(device), amp_mode_named(amp_mode)};
   std::vector<std::string> ignored;
   const auto folders = train::reference::find_cases(arguments, ignored);

@@ -161,6 +161,8 @@ struct BackendConfig {
   bool cudnn_benchmark = true;       // cuDNN measures its algorithms for each shape; off where `deterministic`
   bool cudnn_deterministic = false;  // only algorithms of cuDNN that repeat bit for bit; on where `deterministic`
   double memory_limit_gib = 0.0;     // cap of the tensors' memory in the process (CPU); 0 = none
+  std::string gemm = "auto";         // auto, mkl, onednn: who multiplies float32 matrices on a CPU; auto = by processor
+  std::string instruction_set = "auto";  // auto, portable, avx2, avx512: of our CPU kernels; auto = the best there is
 
   bool operator==(const BackendConfig&) const = default;
 };

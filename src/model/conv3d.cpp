@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both convolutions through aten.
+// Both convolutions. Memory of a weight is (taps, in, out), as the CPU kernels read it; its logical shape is PyTorch's.
 #include "model/conv3d.h"
 
-#include <ATen/ops/conv3d.h>
-#include <ATen/ops/conv_transpose3d.h>
 #include <ATen/ops/empty.h>
 
 #include <cmath>
 #include <ostream>
 
 #include "model/initial.h"
+#include "ops/convolution.h"
 
 namespace welkin::model {
 namespace {
 
 constexpr int64_t kKernel = 4;
-constexpr int64_t kStride = 2;
-constexpr int64_t kPadding = 1;
+constexpr ops::BoxStride kHalving{{2, 2, 2}, {1, 1, 1}};
 
 void initialise_conv(const Layer& layer, const at::Tensor& weight, const at::Tensor& bias, const ConvInitial& initial,
                      uint64_t seed) {
@@ -38,12 +36,12 @@ void print_conv(std::ostream& stream, const char* kind, int64_t in_channels, int
 
 HalvingConv3d::HalvingConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInitial& initial)
     : Layer(std::move(path)), initial_(initial) {
-  weight = register_parameter("weight", at::empty({out_channels, in_channels, kKernel, kKernel, kKernel}));
+  weight = register_parameter("weight", at::empty({kKernel, kKernel, kKernel, in_channels, out_channels}).permute({4, 3, 0, 1, 2}));
   bias = register_parameter("bias", at::empty({out_channels}));
 }
 
 at::Tensor HalvingConv3d::forward(const at::Tensor& x_BCDHW) const {
-  return at::conv3d(x_BCDHW, weight, bias, /*stride=*/kStride, /*padding=*/kPadding);
+  return ops::convolution3d(x_BCDHW, weight, bias, kHalving);
 }
 
 void HalvingConv3d::initialise(uint64_t seed) { initialise_conv(*this, weight, bias, initial_, seed); }
@@ -52,12 +50,12 @@ void HalvingConv3d::pretty_print(std::ostream& stream) const { print_conv(stream
 
 DoublingConv3d::DoublingConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInitial& initial)
     : Layer(std::move(path)), initial_(initial) {
-  weight = register_parameter("weight", at::empty({in_channels, out_channels, kKernel, kKernel, kKernel}));
+  weight = register_parameter("weight", at::empty({kKernel, kKernel, kKernel, in_channels, out_channels}).permute({3, 4, 0, 1, 2}));
   bias = register_parameter("bias", at::empty({out_channels}));
 }
 
 at::Tensor DoublingConv3d::forward(const at::Tensor& x_BCDHW) const {
-  return at::conv_transpose3d(x_BCDHW, weight, bias, /*stride=*/kStride, /*padding=*/kPadding);
+  return ops::transposed_convolution3d(x_BCDHW, weight, bias, kHalving);
 }
 
 void DoublingConv3d::initialise(uint64_t seed) { initialise_conv(*this, weight, bias, initial_, seed); }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both forms of attention, in aten.
+// Attention with dropout, in aten.
 #include "ops/attention.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -137,10 +136,6 @@ struct DroppedAttention : torch::autograd::Function<DroppedAttention> {
 };
 
 }  // namespace
-
-at::Tensor attention(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD) {
-  return at::scaled_dot_product_attention(q_BHND, k_BHMD, v_BHMD);
-}
 
 at::Tensor attention_with_dropout(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD, double rate,
                                   const MaskKey& key, const MaskWindow& window) {

@@ -8,8 +8,11 @@
 
 namespace welkin::ops {
 
-// aten's fused form (flash on CPU and GPU where it can).
+// Our own tiled form on a CPU (ops/attention_cpu.h), aten's flash forms on a GPU, aten's plain form in double.
 at::Tensor attention(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD);
+
+// Aten's form on every device: what ours is compared with.
+at::Tensor attention_reference(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD);
 
 // With dropout on the attention weights, whose mask is keyed by (sample, head, query, key). Aten's fused kernels draw their masks
 // from torch's generators and fall back to the plain form on a CPU, so the weights are made here for some queries at a time, in

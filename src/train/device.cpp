@@ -10,6 +10,8 @@
 #include "core/error.h"
 #include "core/host.h"
 #include "core/text.h"
+#include "ops/gemm_provider.h"
+#include "ops/instruction_set.h"
 #include "train/memory_limit.h"
 
 namespace welkin::train {
@@ -42,8 +44,15 @@ void configure_torch(const config::RunConfig& config) {
   context.setDeterministicCuDNN(backend.cudnn_deterministic);
   context.setAllowTF32CuDNN(backend.tf32 == "on");
   context.setAllowTF32CuBLAS(backend.tf32 == "on");
+  ops::use_gemm_provider(ops::gemm_provider_named(backend.gemm).value_or(ops::shipped_gemm_provider()));
+  ops::use_instruction_set(ops::instruction_set_named(backend.instruction_set).value_or(ops::best_instruction_set()));
   constexpr double kGib = 1 << 30;
   limit_cpu_memory(static_cast<int64_t>(backend.memory_limit_gib * kGib));
+}
+
+std::string cpu_kernels_line() {
+  return cat("CPU kernels: float32 products by ", name_of(ops::gemm_provider()), ", our own with ",
+             name_of(ops::instruction_set()));
 }
 
 }  // namespace welkin::train

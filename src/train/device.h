@@ -4,6 +4,8 @@
 
 #include <c10/core/Device.h>
 
+#include <string>
+
 #include "config/run_config.h"
 
 namespace welkin::train {
@@ -15,5 +17,8 @@ c10::Device choose_device(const std::string& name, int64_t local_rank = 0);
 // Intra-op threads (0: OMP_NUM_THREADS, which launchers set, else the cores of this process), deterministic algorithms, TF32,
 // cuDNN and the memory limit. Before the first operator: cuBLAS reads its workspace rule when it starts.
 void configure_torch(const config::RunConfig& config);
+
+// Which kernels configure_torch() has chosen for a CPU, for the log.
+std::string cpu_kernels_line();
 
 }  // namespace welkin::train

@@ -247,6 +247,7 @@ void Trainer::report_setup() {
   const auto num_ranks = static_cast<double>(context_.world.size());
   if (train_flops_ > 0) peak_flops_ = num_ranks * measure_peak_flops(device_, config_.precision.amp_mode);
   report_ranks();
+  if (device_.is_cpu()) context_.log.info(cpu_kernels_line());
   context_.log.info("Starting Training Loop...");
   if (resumed_) context_.log.info(cat("Resumed at step ", position_.iteration, " from ", last_checkpoint()));
 }

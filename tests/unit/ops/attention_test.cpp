@@ -88,7 +88,7 @@ at::Tensor with_all_weights(const std::vector<at::Tensor>& in, const MaskWindow&
 // More queries than a tile and no multiple of it, other keys than queries, heads as views of tokens: values and gradients.
 TEST(Attention, DropoutInTilesEqualsTheFormThatHoldsAllWeights) {
   const auto heads = [](int64_t tokens, uint64_t seed) {
-    return testing::test_values({2, tokens, 3, 4}, seed).transpose(1, 2).detach().requires_grad_();
+    return tests::test_values({2, tokens, 3, 4}, seed).transpose(1, 2).detach().requires_grad_();
   };
   const MaskWindow window{{5, 400, 70}, {1, 50, 7}};
   for (const MaskWindow& place : {MaskWindow{}, window}) {
@@ -96,7 +96,7 @@ TEST(Attention, DropoutInTilesEqualsTheFormThatHoldsAllWeights) {
     const at::Tensor tiled = attention_with_dropout(a[0], a[1], a[2], 0.3, attention_key(), place);
     const at::Tensor whole = with_all_weights(b, place);
     EXPECT_TRUE(at::allclose(tiled, whole, 1e-12, 1e-13));
-    const at::Tensor direction = testing::test_values(whole.sizes(), 9);
+    const at::Tensor direction = tests::test_values(whole.sizes(), 9);
     tiled.mul(direction).sum().backward();
     whole.mul(direction).sum().backward();
     for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(at::allclose(a[i].grad(), b[i].grad(), 1e-11, 1e-12)) << i;
@@ -104,7 +104,7 @@ TEST(Attention, DropoutInTilesEqualsTheFormThatHoldsAllWeights) {
 }
 
 TEST(Attention, DropoutUnderBf16AutocastTakesBf16ProductsAndKeepsTheMask) {
-  const auto heads = [](uint64_t seed) { return testing::test_values({2, 3, 200, 8}, seed).to(at::kFloat).requires_grad_(); };
+  const auto heads = [](uint64_t seed) { return tests::test_values({2, 3, 200, 8}, seed).to(at::kFloat).requires_grad_(); };
   const std::vector<at::Tensor> low{heads(1), heads(2), heads(3)}, full{heads(1), heads(2), heads(3)};
   at::Tensor out;
   {
@@ -124,7 +124,7 @@ TEST(Attention, DropoutUnderBf16AutocastTakesBf16ProductsAndKeepsTheMask) {
 }
 
 TEST(Attention, DropoutDoesNotHoldTheSquareOfTheTokens) {
-  const auto heads = [](uint64_t seed) { return testing::test_values({1, 2, 2500, 4}, seed).to(at::kFloat).requires_grad_(); };
+  const auto heads = [](uint64_t seed) { return tests::test_values({1, 2, 2500, 4}, seed).to(at::kFloat).requires_grad_(); };
   const at::Tensor q = heads(1), k = heads(2), v = heads(3);
   const MaskKey key{11, at::scalar_tensor(int64_t{2}, at::kLong), at::tensor({int64_t{7}}, at::kLong)};
   mallopt(M_MMAP_THRESHOLD, 1 << 20);  // what is freed goes back at once: resident is what is held, not what malloc keeps

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which voxels of two grids a tap of a strided convolution joins; torch-free. A convolution goes from the fine grid to the coarse
+// one: coarse voxel o reads fine voxel i = o * stride - padding + k along each axis.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace welkin::ops {
+
+inline constexpr int kBoxAxes = 3;
+using BoxShape = std::array<int64_t, kBoxAxes>;
+
+struct BoxConvolution {
+  int64_t batch = 0;
+  BoxShape fine{}, coarse{}, kernel{}, stride{}, padding{};
+
+  int64_t num_taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+};
+
+// The other grid's voxel that tap k joins to voxel v of this one, or -1.
+using AxisPartners = std::vector<std::vector<int64_t>>;  // [k][v]
+
+enum class Grid { Fine, Coarse };
+
+// Partners of the voxels of `of` along one axis.
+AxisPartners axis_partners(const BoxConvolution& convolution, int axis, Grid of);
+
+// The pairs of a tap along the last axis: voxels at equal distances, and so their partners.
+struct AxisRun {
+  int64_t count = 0;
+  int64_t first = 0, step = 0;                  // of the result's grid
+  int64_t partner_first = 0, partner_step = 0;  // of the other
+};
+
+// Pairs (result, partner) of one tap for a range of lines of the result's grid; a line is a run of voxels along the last axis,
+// and lines are numbered through batch, axis 0 and axis 1.
+class TapPairs {
+ public:
+  TapPairs(const BoxConvolution& convolution, Grid result);
+
+  int64_t num_lines() const { return convolution_.batch * result_[0] * result_[1]; }
+  int64_t line_length() const { return result_[2]; }
+
+  // Writes the flat voxel numbers of all pairs and returns how many there are, at most line_length() per line.
+  int64_t list(int64_t tap, int64_t first_line, int64_t last_line, int64_t* results, int64_t* partners) const;
+
+ private:
+  const BoxConvolution& convolution_;
+  BoxShape result_, partner_;
+  std::array<AxisPartners, 2> axes_;
+  std::vector<AxisRun> runs_;  // of the last axis, by k
+};
+
+}  // namespace welkin::ops

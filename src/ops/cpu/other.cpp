@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any processor family but x86-64: the portable kernels.
+#include "ops/cpu/attention_kernel.h"
+#include "ops/cpu/convolution_kernel.h"
+#include "ops/instruction_support.h"
+
+namespace welkin::ops {
+
+bool cpu_has_avx2() { return false; }
+bool cpu_has_avx512() { return false; }
+bool cpu_has_amx_bf16() { return false; }
+bool cpu_is_amd() { return false; }
+
+const AttentionKernel& attention_kernel(InstructionSet) { return attention_kernel_portable(); }
+
+const ConvolutionKernel& convolution_kernel(InstructionSet) { return convolution_kernel_portable(); }
+
+}  // namespace welkin::ops

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an x86-64 CPU has, and its kernels.
+#include <cpuid.h>
+
+#include "ops/cpu/attention_kernel.h"
+#include "ops/cpu/convolution_kernel.h"
+#include "ops/instruction_support.h"
+
+namespace welkin::ops {
+
+bool cpu_has_avx2() {
+  static const bool has = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+  return has;
+}
+
+bool cpu_has_avx512() {
+  static const bool has = cpu_has_avx2() && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+                          __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+  return has;
+}
+
+bool cpu_has_amx_bf16() {
+  static const bool has = [] {
+    unsigned int a = 0;
+    unsigned int b = 0;
+    unsigned int c = 0;
+    unsigned int d = 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1U) != 0;
+  }();
+  return has;
+}
+
+bool cpu_is_amd() {
+  static const bool is = __builtin_cpu_is("amd") != 0;
+  return is;
+}
+
+const AttentionKernel& attention_kernel(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::Portable:
+      return attention_kernel_portable();
+    case InstructionSet::Avx2:
+      return attention_kernel_avx2();
+    case InstructionSet::Avx512:
+      return attention_kernel_avx512();
+  }
+  return attention_kernel_portable();
+}
+
+const ConvolutionKernel& convolution_kernel(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::Portable:
+      return convolution_kernel_portable();
+    case InstructionSet::Avx2:
+      return convolution_kernel_avx2();
+    case InstructionSet::Avx512:
+      return convolution_kernel_avx512();
+  }
+  return convolution_kernel_portable();
+}
+
+}  // namespace welkin::ops

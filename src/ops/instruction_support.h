@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the CPU is and can do; one source per processor family, chosen by CMake.
+#pragma once
+
+namespace welkin::ops {
+
+bool cpu_has_avx2();  // and FMA
+bool cpu_has_avx512();
+bool cpu_has_amx_bf16();
+bool cpu_is_amd();
+
+}  // namespace welkin::ops

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our CPU kernels against aten's form in double, on every instruction set that the machine has.
+#include "ops/attention_cpu.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+#include <limits>
+#include <ostream>
+#include <vector>
+
+#include "core/error.h"
+#include "gradient_check.h"
+#include "ops/attention.h"
+#include "ops/instruction_set.h"
+#include "tolerance.h"
+
+namespace welkin::ops {
+namespace {
+
+class SetGuard {
+ public:
+  explicit SetGuard(InstructionSet set) : before_(instruction_set()) { use_instruction_set(set); }
+  ~SetGuard() { use_instruction_set(before_); }
+
+ private:
+  InstructionSet before_;
+};
+
+struct AttentionCase {
+  int64_t batch, heads, queries, keys, head_dim;
+  friend std::ostream& operator<<(std::ostream& out, const AttentionCase& c) {
+    return out << c.batch << 'x' << c.heads << 'x' << c.queries << 'x' << c.keys << 'x' << c.head_dim;
+  }
+};
+
+// Blocks and their neighbours, tails of every kind, all the vector counts of a row (head dims 1 to 192), several ranges of keys.
+const std::vector<AttentionCase> kAttentionCases{
+    {1, 1, 1, 1, 1},     {2, 3, 5, 7, 4},     {1, 2, 47, 95, 16},  {1, 2, 48, 96, 24},  {1, 1, 49, 97, 32},
+    {2, 1, 50, 191, 48}, {1, 2, 97, 193, 64}, {1, 1, 33, 385, 72}, {1, 1, 20, 30, 80},  {1, 1, 144, 192, 96},
+    {1, 1, 60, 50, 112}, {1, 1, 51, 64, 128}, {1, 1, 17, 70, 192}, {1, 1, 70, 2000, 48}};
+
+struct Inputs {
+  at::Tensor q, k, v, grad;  // double
+
+  explicit Inputs(const AttentionCase& c)
+      : q(tests::test_values({c.batch, c.heads, c.queries, c.head_dim}, 1).mul(3.0)),
+        k(tests::test_values({c.batch, c.heads, c.keys, c.head_dim}, 2)),
+        v(tests::test_values({c.batch, c.heads, c.keys, c.head_dim}, 3)),
+        grad(tests::test_values({c.batch, c.heads, c.queries, c.head_dim}, 4)) {}
+};
+
+using AttentionForm = at::Tensor (*)(const at::Tensor&, const at::Tensor&, const at::Tensor&);
+
+// Result and gradients by q, k, v, in double.
+std::vector<at::Tensor> run(AttentionForm form, const Inputs& in, at::ScalarType dtype) {
+  std::vector<at::Tensor> leaves;
+  for (const at::Tensor& x : {in.q, in.k, in.v}) leaves.push_back(x.to(dtype).detach().requires_grad_(true));
+  const at::Tensor out = form(leaves[0], leaves[1], leaves[2]);
+  auto results = torch::autograd::grad({out}, leaves, {in.grad.to(dtype)});
+  results.insert(results.begin(), out.detach());
+  for (at::Tensor& x : results) x = x.to(at::kDouble);
+  return results;
+}
+
+// Each result is a sum over keys, queries or the head dim of rounded numbers; logits of a few units stand in an exponent.
+double bound(const AttentionCase& c, at::ScalarType dtype) {
+  return 2.0 * tests::sum_tolerance(dtype, std::max({c.queries, c.keys, c.head_dim}));
+}
+
+class AttentionCpu : public ::testing::TestWithParam<InstructionSet> {
+ protected:
+  void SetUp() override {
+    if (!is_supported(GetParam())) GTEST_SKIP() << "this CPU has no " << name_of(GetParam());
+    guard_.emplace(GetParam());
+  }
+  std::optional<SetGuard> guard_;
+};
+
+void expect_close(const std::vector<at::Tensor>& got, const std::vector<at::Tensor>& wanted, double tolerance) {
+  const std::vector<const char*> names{"out", "grad_q", "grad_k", "grad_v"};
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double scale = std::max(wanted[i].abs().max().item<double>(), 1e-3);
+    EXPECT_LE(got[i].sub(wanted[i]).abs().max().item<double>() / scale, tolerance) << names[i];
+  }
+}
+
+TEST_P(AttentionCpu, EqualsTheReferenceForEveryShape) {
+  for (const AttentionCase& c : kAttentionCases) {
+    SCOPED_TRACE(::testing::PrintToString(c));
+    const Inputs in(c);
+    expect_close(run(attention, in, at::kFloat), run(attention_reference, in, at::kDouble), bound(c, at::kFloat));
+  }
+}
+
+TEST_P(AttentionCpu, TakesLowPrecisionAndRoundsOnlyWhatComesInAndGoesOut) {
+  const AttentionCase c{2, 2, 50, 191, 48};
+  for (const auto dtype : {at::kBFloat16, at::kHalf}) {
+    Inputs in(c);
+    for (at::Tensor* x : {&in.q, &in.k, &in.v, &in.grad}) *x = x->to(dtype).to(at::kDouble);
+    // One rounding of the result; the gradients see the rounded result through its product with the gradient as well.
+    expect_close(run(attention, in, dtype), run(attention_reference, in, at::kDouble), tests::sum_tolerance(dtype, 1));
+  }
+}
+
+TEST_P(AttentionCpu, TakesAnyStrides) {
+  const AttentionCase c{2, 3, 50, 50, 24};
+  const Inputs in(c);
+  const auto wanted = run(attention, in, at::kFloat);
+  Inputs turned = in;
+  turned.q = in.q.transpose(1, 2).contiguous().transpose(1, 2);  // as a linear layer leaves it
+  turned.k = in.k.transpose(2, 3).contiguous().transpose(2, 3);  // rows that are not dense
+  turned.grad = in.grad.transpose(0, 3).contiguous().transpose(0, 3);
+  const auto got = run(attention, turned, at::kFloat);
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(at::equal(got[i], wanted[i])) << i;
+}
+
+TEST_P(AttentionCpu, LargeLogitsNeitherOverflowNorVanish) {
+  const AttentionCase c{1, 1, 60, 400, 16};
+  Inputs in(c);
+  in.q = in.q.mul(100.0);
+  in.k = in.k.mul(10.0);
+  const auto got = run(attention, in, at::kFloat);
+  for (const at::Tensor& x : got) EXPECT_TRUE(x.isfinite().all().item<bool>());
+  // The absolute error of a logit is its size, up to 16 * 3000, times its relative one, and stands in an exponent.
+  const at::Tensor logits = in.q.matmul(in.k.transpose(2, 3)).abs().max().div(4.0);
+  expect_close({got[0]}, {run(attention_reference, in, at::kDouble)[0]}, logits.item<double>() * bound(c, at::kFloat));
+}
+
+TEST_P(AttentionCpu, NanStaysInItsHead) {
+  const AttentionCase c{1, 2, 50, 200, 16};
+  Inputs in(c);
+  in.k[0][1][150][3] = std::numeric_limits<double>::quiet_NaN();
+  const auto got = run(attention, in, at::kFloat);
+  EXPECT_TRUE(got[0].select(1, 1).isnan().all().item<bool>());
+  EXPECT_TRUE(got[0].select(1, 0).isfinite().all().item<bool>());
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets, AttentionCpu,
+                         ::testing::Values(InstructionSet::Portable, InstructionSet::Avx2, InstructionSet::Avx512),
+                         [](const auto& set) { return std::string(name_of(set.param)); });
+
+TEST(AttentionCpuLayout, HeadsLieBesideEachOther) {
+  const Inputs in({2, 3, 5, 7, 4});
+  const at::Tensor out = attention(in.q.to(at::kFloat), in.k.to(at::kFloat), in.v.to(at::kFloat));
+  EXPECT_TRUE(out.transpose(1, 2).is_contiguous());
+}
+
+TEST(AttentionCpuLayout, RefusesWhatItCannot) {
+  const Inputs in({2, 3, 5, 7, 4});
+  const at::Tensor q = in.q.to(at::kFloat);
+  EXPECT_FALSE(attention_cpu_takes(in.q, in.k, in.v));  // double: aten's
+  EXPECT_FALSE(attention_cpu_takes(q, in.k.to(at::kHalf), in.v.to(at::kFloat)));
+  EXPECT_FALSE(attention_cpu_takes(q, at::empty({2, 3, 0, 4}), at::empty({2, 3, 0, 4})));
+}
+
+TEST(InstructionSets, AreNamedAndTheBestIsInUse) {
+  EXPECT_EQ(instruction_set_named("avx2"), InstructionSet::Avx2);
+  EXPECT_FALSE(instruction_set_named("sse9").has_value());
+  EXPECT_TRUE(is_supported(InstructionSet::Portable));
+  EXPECT_EQ(instruction_set() == InstructionSet::Avx512, is_supported(InstructionSet::Avx512));
+}
+
+}  // namespace
+}  // namespace welkin::ops

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/gemm_provider.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/linear.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "gradient_check.h"
+#include "ops/instruction_support.h"
+#include "tolerance.h"
+
+namespace welkin::ops {
+namespace {
+
+class GemmProviderTest : public ::testing::Test {
+ protected:
+  ~GemmProviderTest() override { use_gemm_provider(before_); }
+  GemmProvider before_ = gemm_provider();
+};
+
+TEST_F(GemmProviderTest, NamesAndTheSwitch) {
+  EXPECT_EQ(gemm_provider_named("onednn"), GemmProvider::OneDnn);
+  EXPECT_FALSE(gemm_provider_named("blas").has_value());
+  for (const GemmProvider provider : {GemmProvider::Mkl, GemmProvider::OneDnn}) {
+    if (provider == GemmProvider::OneDnn && cpu_has_amx_bf16()) continue;
+    use_gemm_provider(provider);
+    EXPECT_EQ(gemm_provider(), provider);
+    EXPECT_EQ(gemm_provider_named(name_of(provider)), provider);
+  }
+}
+
+// The switch speaks of bfloat16: no product may be rounded to it. Odd sizes and sizes at which oneDNN takes over.
+TEST_F(GemmProviderTest, EveryProviderComputesInFloat32) {
+  for (const GemmProvider provider : {GemmProvider::Mkl, GemmProvider::OneDnn}) {
+    if (provider == GemmProvider::OneDnn && cpu_has_amx_bf16()) continue;
+    use_gemm_provider(provider);
+    for (const auto& [rows, depth, width] : {std::array<int64_t, 3>{7, 33, 5}, {256, 384, 384}, {300, 385, 1536}}) {
+      const at::Tensor x = tests::test_values({rows, depth}, 1);
+      const at::Tensor w = tests::test_values({width, depth}, 2);
+      const at::Tensor b = tests::test_values({width}, 3);
+      const at::Tensor g = tests::test_values({rows, width}, 4);
+      std::vector<at::Tensor> results[2];
+      for (const auto dtype : {at::kDouble, at::kFloat}) {
+        std::vector<at::Tensor> leaves;
+        for (const at::Tensor& leaf : {x, w, b}) leaves.push_back(leaf.to(at::kFloat).to(dtype).detach().requires_grad_(true));
+        const at::Tensor y = at::linear(leaves[0], leaves[1], leaves[2]);
+        auto& result = results[dtype == at::kFloat ? 1 : 0];
+        result = torch::autograd::grad({y}, leaves, {g.to(at::kFloat).to(dtype)});
+        result.push_back(y.detach());
+      }
+      for (size_t i = 0; i < results[0].size(); ++i) {
+        const double error = results[1][i].to(at::kDouble).sub(results[0][i]).abs().max().item<double>();
+        const double bound = 2.0 * tests::sum_tolerance(at::kFloat, std::max({rows, depth, width}));
+        EXPECT_LE(error / results[0][i].abs().max().item<double>(), bound) << name_of(provider) << ' ' << rows << ' ' << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace welkin::ops
