@@ -12,6 +12,7 @@
 #include "config/resolve.h"
 #include "core/error.h"
 #include "data/field_pairs.h"
+#include "data/npy_file.h"
 #include "data/open.h"
 #include "data/orientation.h"
 #include "data/pipeline.h"
