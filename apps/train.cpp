@@ -31,7 +31,9 @@
 namespace welkin::apps {
 namespace {
 
-const std::vector<config::ExtraFlag> kRankFlags = {
+const std::vector<config::ExtraFlag> kTrainFlags = {
+    {"init_from", "PATH",
+     "checkpoint (folder, run, .safetensors, .pt) whose weights a run begins with; a resumed run has its own"},
     {"world", "N", "with --dry_run: as if N processes had been started; prints the groups of ranks and what lands where"},
     {"nodes", "M", "with --world: on M nodes"}};
 
@@ -65,6 +67,11 @@ void print_configuration(Application& application, const config::CommandLine& li
   if (const std::string missing = config::describe_missing(resolved.config); !missing.empty()) {
     application.err << "warning: " << missing << "\n";
   }
+}
+
+std::string initial_weights(const config::CommandLine& line) {
+  const auto found = line.extra.find("init_from");
+  return found == line.extra.end() ? std::string() : found->second;
 }
 
 // What was typed, with --resume.
@@ -113,9 +120,9 @@ void train_with(const train::TrainerContext& context, observe::RunLog& log, para
 }  // namespace
 
 int verb_train(Application& application, int argc, char** argv) {
-  const config::CommandLine line = config::parse(argc, argv, kRankFlags);
+  const config::CommandLine line = config::parse(argc, argv, kTrainFlags);
   if (line.help) {
-    application.out << config::help_text(argv[0], kRankFlags);
+    application.out << config::help_text(argv[0], kTrainFlags);
     return 0;
   }
   const launch::RankPlace place = launch::find_ranks(read_environment);
@@ -140,7 +147,8 @@ int verb_train(Application& application, int argc, char** argv) {
               .log = log,
               .interrupt = interrupt,
               .world = world,
-              .resume_command = resume_command(argc, argv, resolved.config.loop.resume)},
+              .resume_command = resume_command(argc, argv, resolved.config.loop.resume),
+              .init_from = initial_weights(line)},
              log, world);
   return 0;
 }

@@ -43,7 +43,9 @@ Arguments expand(int argc, char** argv) {
 
 std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv,
                                             std::vector<config::ExtraFlag> extra) {
-  extra.push_back({"checkpoint", "WHICH", "best (smallest validation loss, the default), newest, or a step"});
+  extra.push_back(
+      {"checkpoint", "WHICH",
+       "best (smallest validation loss, the default), newest, a step, or the path of a .pt, .safetensors or checkpoint folder"});
   extra.push_back({"split", "PART", "train, valid (the default) or test"});
   const Arguments arguments = expand(argc, argv);
   std::vector<const char*> words;

@@ -49,6 +49,16 @@ class Keys {
     }
   }
 
+  // A key that checkpoints of earlier versions do not have.
+  template <typename T>
+  T later_at(const char* key) const {
+    return object_.contains(key) ? at<T>(key) : T{};
+  }
+
+  std::optional<double> optional_later_at(const char* key) const {
+    return object_.contains(key) ? optional_at(key) : std::nullopt;
+  }
+
   std::optional<double> optional_at(const char* key) const {
     return at<json>(key).is_null() ? std::nullopt : std::optional<double>(at<double>(key));
   }
@@ -80,6 +90,22 @@ TensorRecord parse_tensor(const json& object, const std::string& source) {
           .placement = keys.at<std::string>("placement")};
 }
 
+LoaderState parse_loader(const json& object, const std::string& source) {
+  if (object.is_null()) return {};
+  const Keys keys(object, source);
+  return {.global_batch_size = keys.at<int64_t>("global_batch_size"), .samples_in_epoch = keys.at<int64_t>("samples_in_epoch")};
+}
+
+// What later versions added.
+void parse_later_keys(const Keys& keys, CheckpointIndex& index, const std::string& source) {
+  index.learning_rate = keys.optional_later_at("learning_rate");
+  index.parameters = keys.later_at<std::vector<std::string>>("parameters");
+  index.mesh = keys.later_at<std::map<std::string, int64_t>>("mesh");
+  index.loader = parse_loader(keys.later_at<json>("loader"), source);
+  index.facts = keys.later_at<std::map<std::string, std::string>>("facts");
+  index.origin = keys.later_at<std::string>("origin");
+}
+
 void check_names(const CheckpointIndex& index, const std::string& source) {
   for (const auto& [name, file] : index.files) {
     if (name.find('/') != std::string::npos || name.starts_with(".")) refuse(source, cat("a file outside the folder: ", name));
@@ -102,17 +128,23 @@ json verified_body(const std::string& text, const std::string& source) {
 }  // namespace
 
 std::string to_json(const CheckpointIndex& index) {
-  json body = {{"format_version", kFormatVersion},
-               {"iteration", index.position.iteration},
-               {"epoch", index.position.epoch},
-               {"step_in_epoch", index.position.step_in_epoch},
-               {"seed", index.seed},
-               {"config", index.config},
-               {"validation_loss", optional_json(index.validation_loss)},
-               {"best_loss", optional_json(index.best_loss)},
-               {"data", json::object()},
-               {"files", json::object()},
-               {"tensors", json::object()}};
+  json body = {
+      {"format_version", kFormatVersion},
+      {"iteration", index.position.iteration},
+      {"epoch", index.position.epoch},
+      {"step_in_epoch", index.position.step_in_epoch},
+      {"seed", index.seed},
+      {"config", index.config},
+      {"validation_loss", optional_json(index.validation_loss)},
+      {"best_loss", optional_json(index.best_loss)},
+      {"learning_rate", optional_json(index.learning_rate)},
+      {"parameters", index.parameters},
+      {"mesh", index.mesh},
+      {"loader", {{"global_batch_size", index.loader.global_batch_size}, {"samples_in_epoch", index.loader.samples_in_epoch}}},
+      {"facts", index.facts},
+      {"origin", index.origin},
+      {"files", json::object()},
+      {"tensors", json::object()}};
   for (const auto& [name, file] : index.files) body["files"][name] = file_json(file);
   for (const auto& [name, file] : index.data) body["data"][name] = file_json(file);
   for (const auto& [name, tensor] : index.tensors) body["tensors"][name] = tensor_json(tensor);
@@ -134,6 +166,7 @@ CheckpointIndex parse_checkpoint_index(const std::string& text, const std::strin
   index.config = keys.at<std::string>("config");
   index.validation_loss = keys.optional_at("validation_loss");
   index.best_loss = keys.optional_at("best_loss");
+  parse_later_keys(keys, index, source);
   for (const auto& [name, file] : keys.at<std::map<std::string, json>>("files")) index.files[name] = parse_file(file, source);
   if (body.contains("data")) {  // earlier versions did not write it
     for (const auto& [name, file] : keys.at<std::map<std::string, json>>("data")) index.data[name] = parse_file(file, source);

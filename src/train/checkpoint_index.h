@@ -21,6 +21,13 @@ struct RunPosition {
   bool operator==(const RunPosition&) const = default;
 };
 
+// Where the data stand, in samples: what a run of another batch size would need.
+struct LoaderState {
+  int64_t global_batch_size = 0;
+  int64_t samples_in_epoch = 0;  // that were trained on
+  bool operator==(const LoaderState&) const = default;
+};
+
 struct StoredFile {
   uint64_t bytes = 0;
   uint64_t xxh3 = 0;
@@ -40,6 +47,12 @@ struct CheckpointIndex {
   std::string config;                     // YAML (config/print.h)
   std::optional<double> validation_loss;  // of the weights in this checkpoint
   std::optional<double> best_loss;        // smallest validation loss of the run so far
+  std::optional<double> learning_rate;    // of the next step
+  std::vector<std::string> parameters;    // the model's, in the order of registration, by which PyTorch's optimizers number them
+  std::map<std::string, int64_t> mesh;    // ranks along each axis (dp, tp, cp) of the run that saved; empty: one process
+  LoaderState loader;
+  std::map<std::string, std::string> facts;  // what else was chosen, for people: device, precision, providers of operators
+  std::string origin;                        // the file that it was imported from; empty: saved by a run
   std::map<std::string, StoredFile> files;
   // The files that the samples come from, by name (data/fingerprint.h); empty where there are none.
   std::map<std::string, StoredFile> data;

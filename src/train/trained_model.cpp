@@ -11,6 +11,7 @@
 #include "ops/autocast.h"
 #include "train/checkpoint_store.h"
 #include "train/device.h"
+#include "train/interchange/import_state.h"
 #include "train/model_setup.h"
 #include "train/precision.h"
 #include "train/validation.h"
@@ -32,6 +33,12 @@ int64_t chosen_step(const CheckpointStore& store, const std::vector<int64_t>& st
   throw CheckpointError("checkpoint",
                         cat("there is no such checkpoint: folder=", store.folder().string(), ", checkpoint=", choice),
                         cat("Choose best, newest, or a step: ", join(steps, ", ")));
+}
+
+// Otherwise a word, or the number of a step.
+bool names_file(const std::string& choice) {
+  return choice.find('/') != std::string::npos || choice.ends_with(".pt") || choice.ends_with(".pth") ||
+         choice.ends_with(".tar") || choice.ends_with(".safetensors");
 }
 
 }  // namespace
@@ -56,20 +63,32 @@ fs::path find_checkpoint(const fs::path& run_folder, const std::string& choice) 
 TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice)
     : config_(config), device_(choose_device(config.loop.device)) {
   configure_torch(config_);
-  checkpoint_ = find_checkpoint(choice.run_folder, choice.checkpoint);
-  const Checkpoint checkpoint(checkpoint_);
-  step_ = checkpoint.index().position.iteration;
+  if (!names_file(choice.checkpoint)) checkpoint_ = find_checkpoint(choice.run_folder, choice.checkpoint);
   dataset_ = registries.datasets.at(config_.data.dataset)(config_, choice.split);
   if (dataset_->size() == 0)
     throw DataError("data", "there are no samples in this part of the data", "Check its path and limits");
   model_ = build_model(registries, config_, dataset_->spec(), device_);
-  checkpoint.read_group(model_group(parallel::ParamTable::of(*model_), *model_));
+  load_weights(choice);
   model_->eval();
   loss_ = registries.losses.at(config_.loss.loss)(config_);
 }
 
 int64_t TrainedModel::batch_size() const {
   return pipeline_options(config_, parallel::Group(), device_, /*drop_last=*/false).micro_batch;
+}
+
+void TrainedModel::load_weights(const ModelChoice& choice) {
+  const CheckpointGroup weights = model_group(parallel::ParamTable::of(*model_), *model_);
+  if (names_file(choice.checkpoint)) {
+    checkpoint_ = choice.checkpoint;
+    const interchange::State state = interchange::open_state(checkpoint_);
+    interchange::load_weights(state, weights);
+    step_ = state.iteration.value_or(0);
+  } else {
+    const Checkpoint checkpoint(checkpoint_);
+    checkpoint.read_group(weights);
+    step_ = checkpoint.index().position.iteration;
+  }
 }
 
 data::Pipeline TrainedModel::pipeline(int64_t batch_size) const {

@@ -20,7 +20,7 @@ namespace welkin::train {
 // Which checkpoint of which run, on which part of the data.
 struct ModelChoice {
   std::filesystem::path run_folder;
-  std::string checkpoint = "best";  // "best" (smallest validation loss), "newest", or a step
+  std::string checkpoint = "best";  // "best" (smallest validation loss), "newest", a step, or the path of one of any format
   data::Split split = data::Split::Valid;
 };
 
@@ -52,6 +52,8 @@ class TrainedModel {
   Scores score(const at::Tensor& time_mean, const std::function<void(int64_t)>& progress) const;
 
  private:
+  void load_weights(const ModelChoice& choice);
+
   config::RunConfig config_;
   c10::Device device_;
   std::unique_ptr<data::Dataset> dataset_;

@@ -47,6 +47,7 @@ struct TrainerContext {
   const InterruptWatch& interrupt;
   const parallel::World& world;
   std::string resume_command;  // what the user types to go on, for the line after an interrupt
+  std::string init_from = {};  // a checkpoint of any format whose weights a run begins with; empty: from the seed
 };
 
 struct RunOutcome {
@@ -124,6 +125,8 @@ class Trainer {
   void save_if_due(bool is_best);
   void check_rules(const Checkpoint& checkpoint) const;
   void load(const Checkpoint& checkpoint);
+  void load_imported(const Checkpoint& checkpoint);
+  void load_initial_weights();
   std::string last_checkpoint() const;
 
   TrainerContext context_;

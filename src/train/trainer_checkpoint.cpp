@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a checkpoint of a run holds, when it is saved, and how a run continues from it.
+#include <algorithm>
 #include <csignal>
 
 #include "config/print.h"
@@ -8,6 +9,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/fingerprint.h"
+#include "train/interchange/import_state.h"
 #include "train/model_setup.h"
 #include "train/trainer.h"
 #include "train/whole_tensors.h"
@@ -62,14 +64,22 @@ std::vector<CheckpointGroup> Trainer::whole_groups() {
 }
 
 CheckpointIndex Trainer::checkpoint_index() const {
-  return {.position = position_,
-          .seed = config_.loop.seed,
-          .config = config::yaml(config_),
-          .validation_loss = validation_loss_,
-          .best_loss = best_loss_,
-          .files = {},
-          .data = stored_fingerprints(*train_data_),
-          .tensors = {}};
+  CheckpointIndex index;
+  index.position = position_;
+  index.seed = config_.loop.seed;
+  index.config = config::yaml(config_);
+  index.validation_loss = validation_loss_;
+  index.best_loss = best_loss_;
+  index.learning_rate = rates_->current().item<double>();
+  for (const parallel::ParamRow& row : table_.rows()) index.parameters.push_back(row.name);
+  const config::ParallelConfig& parallel = config_.parallel;
+  index.mesh = {{"dp", replicas_.size()}, {"tp", parallel.tensor_parallel}, {"cp", parallel.context_parallel}};
+  index.loader = {.global_batch_size = config_.loop.global_batch_size,
+                  .samples_in_epoch = std::min(position_.step_in_epoch * config_.loop.global_batch_size, samples_per_epoch_)};
+  index.data = stored_fingerprints(*train_data_);
+  index.facts = {{"device", device_.str()}};
+  if (!context_.init_from.empty()) index.facts["init_from"] = context_.init_from;
+  return index;
 }
 
 // Replicas are equal: the first rank's copy is everybody's.
@@ -107,7 +117,36 @@ void Trainer::check_rules(const Checkpoint& checkpoint) const {
                         "Resume with the rules of the checkpoint, or start a new run with another --run_num");
 }
 
+// From another program: there are weights, perhaps an optimizer's state, and a number of steps. The rest follows from that
+// number.
+void Trainer::load_imported(const Checkpoint& checkpoint) {
+  read_parts(checkpoint, model_group(table_, *model_), table_, groups_);
+  CheckpointGroup optimizer{.name = "optimizer", .tensors = {}};
+  append(optimizer, optimizer_->states());
+  const auto& stored = checkpoint.index().tensors;
+  if (std::ranges::any_of(stored, [](const auto& row) { return row.first.starts_with("optimizer."); })) {
+    read_parts(checkpoint, optimizer, table_, groups_);
+  } else {
+    context_.log.info("The imported checkpoint has no optimizer state: its averages start at zero");
+  }
+  position_.iteration = checkpoint.index().position.iteration;
+  position_.epoch = position_.iteration / length_.steps_per_epoch;
+  position_.step_in_epoch = position_.iteration % length_.steps_per_epoch;
+  for (const NamedState& state : rates_->states()) state.value.fill_(std::min(position_.iteration, length_.total_steps));
+  last_rate_ = rates_->current();
+  step_.fill_(position_.iteration);
+  pipeline_->resume({.epoch = position_.epoch, .step = position_.step_in_epoch});
+}
+
+// The weights of a file of any format, for a run that begins.
+void Trainer::load_initial_weights() {
+  const interchange::State state = interchange::open_state(context_.init_from);
+  interchange::load_weights(state, model_group(table_, *model_));
+  context_.log.info(cat("Weights are those of ", context_.init_from, " (", state.format, ")"));
+}
+
 void Trainer::load(const Checkpoint& checkpoint) {
+  if (!checkpoint.index().origin.empty()) return load_imported(checkpoint);
   check_rules(checkpoint);
   check_same_data(checkpoint.index(), *train_data_, config_.data);
   for (const CheckpointGroup& group : checkpoint_groups()) read_parts(checkpoint, group, table_, groups_);

@@ -206,7 +206,11 @@ std::optional<Checkpoint> Trainer::choose_checkpoint() {
 
 void Trainer::start_or_resume() {
   const auto checkpoint = find_checkpoint();
-  if (checkpoint) load(*checkpoint);
+  if (checkpoint) {
+    load(*checkpoint);
+  } else if (!context_.init_from.empty()) {
+    load_initial_weights();
+  }
   resumed_ = checkpoint.has_value();
   parallel::barrier(context_.world.everyone());
   if (context_.world.size() > 1) parallel::check_replicas(table_, groups_, "at the start");

@@ -104,6 +104,23 @@ TEST(Checkpoint, NamesTheDamagedFile) {
   EXPECT_THAT(checkpoint_error([&] { const Checkpoint opened(folder / "step_1"); }), HasSubstr("a file is missing"));
 }
 
+TEST(Checkpoint, SaysWhereItsRunStoodAndWhatItChose) {
+  CheckpointIndex index = index_at(4);
+  index.learning_rate = 0.5;
+  index.parameters = {"b", "a"};
+  index.mesh = {{"dp", 2}, {"tp", 4}};
+  index.loader = {.global_batch_size = 8, .samples_in_epoch = 24};
+  index.facts = {{"device", "cpu"}};
+  index.origin = "file.pt";
+  const CheckpointIndex back = parse_checkpoint_index(to_json(index), "x");
+  EXPECT_EQ(back.learning_rate, 0.5);
+  EXPECT_THAT(back.parameters, ElementsAre("b", "a"));
+  EXPECT_EQ(back.mesh, index.mesh);
+  EXPECT_EQ(back.loader, index.loader);
+  EXPECT_EQ(back.facts, index.facts);
+  EXPECT_EQ(back.origin, "file.pt");
+}
+
 TEST(Checkpoint, RefusesAChangedIndex) {
   const std::string good = to_json(index_at(4));
   EXPECT_EQ(parse_checkpoint_index(good, "x").position.iteration, 4);

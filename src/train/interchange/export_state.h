@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing a State for Python: safetensors, or a .pt that torch.load(FILE, weights_only=True) takes.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "train/interchange/state.h"
+
+namespace welkin::train::interchange {
+
+enum class FileFormat { Safetensors, Torch };
+
+struct ExportOptions {
+  FileFormat format = FileFormat::Torch;
+  std::optional<at::ScalarType> dtype;  // of the model's floating-point tensors; nothing: as they are
+  // false: the model alone, a plain state dict. true: {"model_state", "optimizer_state_dict", "iters", "epoch"}, the second as
+  // torch.optim writes it; in safetensors the optimizer's tensors under our names.
+  bool optimizer = false;
+};
+
+// The file appears whole or not at all, in place of one that was there. CheckpointError when a value does not fit the dtype, or
+// there is no optimizer to write.
+void export_state(const State& state, const ExportOptions& options, const std::filesystem::path& out);
+
+}  // namespace welkin::train::interchange

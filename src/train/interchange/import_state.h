@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A State of any format as a checkpoint folder of ours, and as the first weights of a run.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "train/checkpoint.h"
+#include "train/interchange/state.h"
+
+namespace welkin::train::interchange {
+
+struct ImportOptions {
+  bool as_stored = false;  // keep the element types; otherwise floating-point tensors become float32, which training takes
+  bool optimizer = true;   // where the file has one
+  std::string config;      // YAML of the run that it shall belong to; empty: the file's own, or none
+};
+
+// What happened, for people.
+struct ImportReport {
+  int64_t iteration = 0;
+  size_t model_tensors = 0, optimizer_tensors = 0;
+  std::vector<std::string> notes;
+};
+
+// The step that the import stands for: what the file says, else the optimizer's steps, else 0.
+int64_t imported_iteration(const State& state, const ImportOptions& options);
+
+// Writes the folder, which must not exist. Throws CheckpointError.
+ImportReport import_state(const State& state, const ImportOptions& options, const std::filesystem::path& folder);
+
+// Copies the weights of `state` into a model (model_setup.h: model_group). Names and shapes must agree, wrappers' prefixes aside;
+// floating-point types are converted. CheckpointError lists what is missing, surplus or of another shape, before anything is
+// changed.
+void load_weights(const State& state, const CheckpointGroup& model);
+
+}  // namespace welkin::train::interchange

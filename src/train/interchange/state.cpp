@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/interchange/state.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <set>
+
+#include "core/archive/torch_file.h"
+#include "core/checked.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "train/trained_model.h"
+
+namespace welkin::train::interchange {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_torch_file(const fs::path& path) {
+  std::array<char, 64> head{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), head.size());
+  return archive::TorchContent::recognises(std::as_bytes(std::span(head.data(), static_cast<size_t>(file.gcount()))));
+}
+
+// Removes `part` wherever it stands at the beginning of a component.
+std::string without(std::string name, std::string_view part) {
+  for (size_t at = 0; (at = name.find(part, at)) != std::string::npos;) {
+    if (at == 0 || name[at - 1] == '.') {
+      name.erase(at, part.size());
+    } else {
+      at += part.size();
+    }
+  }
+  return name;
+}
+
+}  // namespace
+
+uint64_t StateTensor::num_bytes() const {
+  const auto overflow = [&] { throw DataError("checkpoint", cat("a tensor is too large: tensor=", name), "Check the file"); };
+  return static_cast<uint64_t>(checked_product(shape, overflow)) * dtype_bytes(dtype);
+}
+
+const StateTensor* State::find(std::string_view name) const {
+  const auto found = std::ranges::find(tensors, name, &StateTensor::name);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+bool State::has_group(std::string_view group) const {
+  return std::ranges::any_of(tensors, [&](const StateTensor& tensor) { return tensor.group == group; });
+}
+
+void strip_wrappers(std::vector<std::string>& names) {
+  constexpr std::string_view kParallel = "module.", kCompiled = "_orig_mod.";
+  for (std::string& name : names) name = without(std::move(name), kCompiled);
+  while (!names.empty() && std::ranges::all_of(names, [&](const auto& name) { return name.starts_with(kParallel); })) {
+    for (std::string& name : names) name.erase(0, kParallel.size());
+  }
+  std::set<std::string> seen;
+  for (const std::string& name : names) {
+    if (!seen.insert(name).second) {
+      throw CheckpointError("checkpoint", cat("two tensors have one name without the prefixes of wrappers: tensor=", name),
+                            "Save the state_dict() of the inner module");
+    }
+  }
+}
+
+State open_state(const fs::path& path, const StateChoice& choice) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    if (fs::exists(path / "index.json", ignored)) return folder_state(path);
+    if (fs::exists(path / "checkpoints", ignored)) return folder_state(find_checkpoint(path, choice.checkpoint));
+    throw CheckpointError("checkpoint", cat("the folder is neither a checkpoint nor a run: path=", path.string()),
+                          "Give a folder with index.json (step_N), a run folder, a .safetensors or a .pt file");
+  }
+  if (!fs::exists(path, ignored)) {
+    throw CheckpointError("checkpoint", cat("there is no such checkpoint: path=", path.string()), "Check the path");
+  }
+  return is_torch_file(path) ? torch_state(path, choice.key) : safetensors_state(path);
+}
+
+}  // namespace welkin::train::interchange

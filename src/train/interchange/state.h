@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a checkpoint of any format holds, under the names of ours: the model's tensors by their own names, the optimizer's as
+// "optimizer.exp_avg.<parameter>", a run's scalars as "state.<name>". Values are read when they are asked for.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/dtype.h"
+
+namespace welkin::train::interchange {
+
+struct StateTensor {
+  std::string name;
+  std::string group;  // "model", "optimizer", "state", "picture"
+  Dtype dtype = Dtype::F32;
+  std::vector<int64_t> shape;
+  std::function<at::Tensor()> read;  // row-major, on the CPU; keeps the file open
+
+  uint64_t num_bytes() const;
+};
+
+// Hyper-parameters as far as the file says them.
+struct OptimizerSettings {
+  std::string kind;  // "Adam", "AdamW", "SGD"; empty: there is no state of an optimizer, or of another one
+  std::optional<double> rate, beta1, beta2, eps, weight_decay, momentum;
+};
+
+struct State {
+  std::filesystem::path path;
+  std::string format;                   // "welkin", "safetensors", "torch", "torch (legacy)"
+  std::vector<StateTensor> tensors;     // the model's in the order of the file, or of registration where that is known
+  std::vector<std::string> parameters;  // the model's parameters in the order of registration; empty: not known
+  std::optional<int64_t> iteration, epoch;
+  OptimizerSettings optimizer;
+  std::string config;                                      // YAML of a run (config/print.h)
+  std::vector<std::pair<std::string, std::string>> facts;  // what else there is, for people
+  std::vector<std::string> notes;                          // what was left out or guessed, one line each
+
+  const StateTensor* find(std::string_view name) const;
+  bool has_group(std::string_view group) const;
+};
+
+struct StateChoice {
+  std::string key;                  // of a .pt file: which of its values is the model's state dict; empty: found by itself
+  std::string checkpoint = "best";  // of a run folder: best, newest or a step
+};
+
+// A checkpoint folder (all hashes are verified), a run folder, a safetensors file or a file of torch.save. Throws CheckpointError
+// or DataError saying what the path is not.
+State open_state(const std::filesystem::path& path, const StateChoice& choice = {});
+
+// Exactly as stored, for one format each.
+State folder_state(const std::filesystem::path& folder);
+State safetensors_state(const std::filesystem::path& path);
+State torch_state(const std::filesystem::path& path, const std::string& key);
+
+// What PyTorch's wrappers put in front of names: "module." (DDP) where every name has it, "_orig_mod." (torch.compile) anywhere.
+// CheckpointError when two names become one.
+void strip_wrappers(std::vector<std::string>& names);
+
+}  // namespace welkin::train::interchange
