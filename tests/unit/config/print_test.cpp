@@ -62,7 +62,7 @@ TEST(Print, TableShowsOriginsAndWhatWasInferred) {
   EXPECT_THAT(text, HasSubstr("run folder  /logs/mp/4MP/tp4\n"));
   EXPECT_THAT(text, ::testing::ContainsRegex("num_iters +30000 +steps +[^\n]*/config/sc23/ViT.yaml:[0-9]+\n"));
   EXPECT_THAT(text, ::testing::ContainsRegex("tensor_parallel +4 +ranks +from row_parallel_size\n"));
-  EXPECT_THAT(text, HasSubstr("note: known keys without effect in this run: wireup_info, wireup_store"));
+  EXPECT_THAT(text, HasSubstr("note: known keys without effect in this run: wireup_info"));
 }
 
 // Spec sections 2, 6a and 8: own keys, then inherited ones in the parent's order, then what the programs add.

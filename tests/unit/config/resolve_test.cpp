@@ -152,7 +152,7 @@ TEST(Resolve, CompatChoosesTheOldRules) {
 TEST(Resolve, KnownKeysWithoutEffectGiveOneNote) {
   const auto notes = resolve_shipped("ViT.yaml", {"--set=Nsamples=5"}).notes;
   ASSERT_EQ(notes.size(), 1u);
-  EXPECT_EQ(notes[0], "known keys without effect in this run: Nsamples, wireup_info, wireup_store");
+  EXPECT_EQ(notes[0], "known keys without effect in this run: Nsamples, wireup_info");
 }
 
 TEST(Resolve, RefusesMissingFilesAndPresets) {

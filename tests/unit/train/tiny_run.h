@@ -14,6 +14,7 @@
 
 #include "config/resolve.h"
 #include "core/file.h"
+#include "parallel/world.h"
 #include "scratch_folder.h"
 #include "train/trainer.h"
 
@@ -97,11 +98,13 @@ inline TinyOutcome run_with(const config::RunConfig& config, const Registries& r
   observe::Console console({.fd = file.get(), .terminal = false});
   observe::RunLog log(console);
   const InterruptWatch interrupt;
+  const parallel::World world;  // one process
   Trainer trainer({.resolved = resolved,
                    .registries = registries,
                    .console = console,
                    .log = log,
                    .interrupt = interrupt,
+                   .world = world,
                    .resume_command = "welkin train --resume"});
   TinyOutcome outcome{.run = trainer.run(), .log = {}};
   outcome.log = read_file(outcome.run.folder / "out.log", 1 << 24);
