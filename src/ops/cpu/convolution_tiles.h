@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both products for W lanes. Included by one file per instruction set; see ops/cpu/lanes.h for why all is unnamed.
+// Both products for W lanes. Each block is summed from zero and then added: a sum over all taps and channels, tens of thousands
+// of terms, is made of short ones and rounds less, so that fewer activations fall on the other side of a kink. Included by one
+// file per instruction set; see ops/cpu/lanes.h for why all is unnamed.
 #pragma once
 
 #include "ops/cpu/convolution_kernel.h"
@@ -15,7 +17,7 @@ WELKIN_INLINE void add_rows_tile(const float* const* left, float* const* result,
   Floats<W> sums[R][V];
   for (int r = 0; r < R; ++r) {
     from[r] = left[r];
-    for (int v = 0; v < V; ++v) sums[r][v] = load<W>(result[r] + offset + v * W);
+    for (int v = 0; v < V; ++v) sums[r][v] = Floats<W>{};
   }
   for (int64_t k = 0; k < depth; ++k) {
     Floats<W> b[V];
@@ -26,7 +28,10 @@ WELKIN_INLINE void add_rows_tile(const float* const* left, float* const* result,
     }
   }
   for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < V; ++v) store<W>(result[r] + offset + v * W, sums[r][v]);
+    for (int v = 0; v < V; ++v) {
+      float* to = result[r] + offset + v * W;
+      store<W>(to, load<W>(to) + sums[r][v]);
+    }
   }
 }
 
@@ -77,7 +82,7 @@ WELKIN_INLINE void outer_tile(const float* const* left, const float* const* righ
                               float* sum, int64_t stride) {
   Floats<W> sums[R][V];
   for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < V; ++v) sums[r][v] = Add ? load<W>(sum + r * stride + v * W) : Floats<W>{};
+    for (int v = 0; v < V; ++v) sums[r][v] = Floats<W>{};
   }
   for (int64_t i = 0; i < count; ++i) {
     const float* a = left[i] + row;
@@ -90,7 +95,10 @@ WELKIN_INLINE void outer_tile(const float* const* left, const float* const* righ
     }
   }
   for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < V; ++v) store<W>(sum + r * stride + v * W, sums[r][v]);
+    for (int v = 0; v < V; ++v) {
+      float* to = sum + r * stride + v * W;
+      store<W>(to, Add ? load<W>(to) + sums[r][v] : sums[r][v]);
+    }
   }
 }
 

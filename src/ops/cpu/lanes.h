@@ -85,12 +85,13 @@ struct Result {
   int64_t stride;
 };
 
-// R rows and V vectors of C = A B, or C += A B, held in registers over the whole depth.
+// R rows and V vectors of C = A B, or C += A B, held in registers over the whole depth. The product is summed on its own and then
+// added: a long sum made of short ones rounds less.
 template <int W, int R, int V, bool Add>
 WELKIN_INLINE void product_tile(Left a, Right b, Result c, int64_t depth) {
   Floats<W> sums[R][V];
   for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < V; ++v) sums[r][v] = Add ? load<W>(c.data + r * c.stride + v * W) : Floats<W>{};
+    for (int v = 0; v < V; ++v) sums[r][v] = Floats<W>{};
   }
   for (int64_t k = 0; k < depth; ++k) {
     Floats<W> right[V];
@@ -101,7 +102,10 @@ WELKIN_INLINE void product_tile(Left a, Right b, Result c, int64_t depth) {
     }
   }
   for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < V; ++v) store<W>(c.data + r * c.stride + v * W, sums[r][v]);
+    for (int v = 0; v < V; ++v) {
+      float* to = c.data + r * c.stride + v * W;
+      store<W>(to, Add ? load<W>(to) + sums[r][v] : sums[r][v]);
+    }
   }
 }
 
