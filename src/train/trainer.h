@@ -140,6 +140,7 @@ class Trainer {
   parallel::Group replicas_;            // ranks that train the same weights on different samples
 
   std::unique_ptr<data::Dataset> train_data_, valid_data_;
+  std::vector<data::FileFingerprint> data_files_;  // as they were opened: a file that is damaged later is no part of the run
   std::unique_ptr<data::Pipeline> pipeline_;
   model::ModelPtr model_;
   parallel::ParamTable table_;  // the model's parameters

@@ -21,18 +21,19 @@ void append(CheckpointGroup& group, const std::vector<NamedState>& states) {
   for (const NamedState& state : states) group.tensors.push_back({state.name, state.value});
 }
 
-std::map<std::string, StoredFile> stored_fingerprints(const data::Dataset& dataset) {
+std::map<std::string, StoredFile> stored(const std::vector<data::FileFingerprint>& prints) {
   std::map<std::string, StoredFile> files;
-  for (const data::FileFingerprint& print : dataset.fingerprints()) files[print.name] = {print.bytes, print.hash};
+  for (const data::FileFingerprint& print : prints) files[print.name] = {print.bytes, print.hash};
   return files;
 }
 
 // Order and content of the samples belong to the run: other files would be another run.
-void check_same_data(const CheckpointIndex& index, const data::Dataset& dataset, const config::DataConfig& config) {
+void check_same_data(const CheckpointIndex& index, const std::vector<data::FileFingerprint>& now,
+                     const config::DataConfig& config) {
   if (config.allow_changed_data || index.data.empty()) return;
   std::vector<data::FileFingerprint> before;
   for (const auto& [name, file] : index.data) before.push_back({name, file.bytes, file.xxh3});
-  const std::string changes = data::fingerprint_changes(before, dataset.fingerprints());
+  const std::string changes = data::fingerprint_changes(before, now);
   if (changes.empty()) return;
   throw DataError("checkpoint", cat("the training data have changed since the checkpoint: ", changes),
                   "Restore the files, start over without --resume, or go on with --allow_changed_data");
@@ -76,7 +77,7 @@ CheckpointIndex Trainer::checkpoint_index() const {
   index.mesh = {{"dp", replicas_.size()}, {"tp", parallel.tensor_parallel}, {"cp", parallel.context_parallel}};
   index.loader = {.global_batch_size = config_.loop.global_batch_size,
                   .samples_in_epoch = std::min(position_.step_in_epoch * config_.loop.global_batch_size, samples_per_epoch_)};
-  index.data = stored_fingerprints(*train_data_);
+  index.data = stored(data_files_);
   index.facts = {{"device", device_.str()}};
   if (!context_.init_from.empty()) index.facts["init_from"] = context_.init_from;
   return index;
@@ -148,7 +149,7 @@ void Trainer::load_initial_weights() {
 void Trainer::load(const Checkpoint& checkpoint) {
   if (!checkpoint.index().origin.empty()) return load_imported(checkpoint);
   check_rules(checkpoint);
-  check_same_data(checkpoint.index(), *train_data_, config_.data);
+  check_same_data(checkpoint.index(), data_files_, config_.data);
   for (const CheckpointGroup& group : checkpoint_groups()) read_parts(checkpoint, group, table_, groups_);
   position_ = checkpoint.index().position;
   validation_loss_ = checkpoint.index().validation_loss;

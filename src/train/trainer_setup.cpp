@@ -109,6 +109,7 @@ void Trainer::open_datasets() {
   const config::RunConfig config = data::staged(config_, [this](const std::string& line) { context_.log.info(line); });
   train_data_ = open(config, data::Split::Train);
   valid_data_ = open(config, data::Split::Valid);
+  data_files_ = train_data_->fingerprints();
   check_batch(config_, train_data_->size(), "training");
   check_samples(*valid_data_, "validation");
   plan_layout();

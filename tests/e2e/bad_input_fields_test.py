@@ -82,7 +82,7 @@ class BadFields(BadInputCase):
 
     def test_wrong_dtype(self):
         self.replace(np.full(SHAPE, b"12.5"))
-        self.refuse(f"fields hold no numbers: path={self.year}, dataset=fields, dtype=string", "float32")
+        self.refuse(f"the data set holds no numbers: path={self.year}, dataset=fields, dtype=string", "float32")
         self.replace(np.zeros(SHAPE, [("u", "f4"), ("v", "f4")]))
         self.refuse("dtype=compound")
 
