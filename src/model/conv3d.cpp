@@ -36,13 +36,12 @@ void print_conv(std::ostream& stream, const char* kind, int64_t in_channels, int
 
 HalvingConv3d::HalvingConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInitial& initial)
     : Layer(std::move(path)), initial_(initial) {
-  weight = register_parameter("weight", at::empty({kKernel, kKernel, kKernel, in_channels, out_channels}).permute({4, 3, 0, 1, 2}));
+  weight =
+      register_parameter("weight", at::empty({kKernel, kKernel, kKernel, in_channels, out_channels}).permute({4, 3, 0, 1, 2}));
   bias = register_parameter("bias", at::empty({out_channels}));
 }
 
-at::Tensor HalvingConv3d::forward(const at::Tensor& x_BCDHW) const {
-  return ops::convolution3d(x_BCDHW, weight, bias, kHalving);
-}
+at::Tensor HalvingConv3d::forward(const at::Tensor& x_BCDHW) const { return ops::convolution3d(x_BCDHW, weight, bias, kHalving); }
 
 void HalvingConv3d::initialise(uint64_t seed) { initialise_conv(*this, weight, bias, initial_, seed); }
 
@@ -50,7 +49,8 @@ void HalvingConv3d::pretty_print(std::ostream& stream) const { print_conv(stream
 
 DoublingConv3d::DoublingConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInitial& initial)
     : Layer(std::move(path)), initial_(initial) {
-  weight = register_parameter("weight", at::empty({kKernel, kKernel, kKernel, in_channels, out_channels}).permute({3, 4, 0, 1, 2}));
+  weight =
+      register_parameter("weight", at::empty({kKernel, kKernel, kKernel, in_channels, out_channels}).permute({3, 4, 0, 1, 2}));
   bias = register_parameter("bias", at::empty({out_channels}));
 }
 

@@ -50,15 +50,15 @@ std::string CallDesk::diagnosis(const CallEntry& call) const {
   services_->board->post(notice_key("failed", services_->rank), call.text());
   const Notices notices = gather_notices("failed", ranks_);
   std::vector<std::string> findings;
-  std::vector<int64_t> missing, present;
+  std::vector<int64_t> silent, present;
   for (size_t i = 0; i < ranks_.size(); ++i) {
-    (notices[i] ? present : missing).push_back(ranks_[i]);
+    (notices[i] ? present : silent).push_back(ranks_[i]);
     if (notices[i] && *notices[i] != call.text()) {
       findings.push_back(cat("rank ", ranks_[i], " made another call: ", *notices[i]));
     }
   }
   if (const auto stopped = services_->board->read(kStoppedNotice)) findings.push_back(*stopped);
-  if (!missing.empty()) findings.push_back(cat("missing ranks=[", join(missing, ", "), "]"));
+  if (!silent.empty()) findings.push_back(cat("silent ranks=[", join(silent, ", "), "]"));
   if (findings.empty()) findings.push_back("all ranks made this call");
   // Rank 0 keeps the board: it goes last.
   services_->board->post(notice_key("read", services_->rank), "");

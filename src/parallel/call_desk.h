@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What surrounds every collective of a group: its number, its entry in the flight recorder, its span, and, when it fails, one
-// sentence about which rank is missing. Ranks tell each other through a notice board (the rendezvous store), which works without
-// any collective.
+// sentence about which ranks are silent: ended, busy elsewhere, or waiting in the ring for one that is. Ranks tell each other
+// through a notice board (the rendezvous store), which works without any collective.
 #pragma once
 
 #include <chrono>

@@ -145,7 +145,7 @@ const RankTest kMissingRank(
       const auto start = std::chrono::steady_clock::now();
       const std::string text = comm_error_of([&] { all_reduce(all, at::ones({3})); });
       EXPECT_THAT(text, HasSubstr("call=all_reduce #2 of group world [0, 1, 2], Float (3)"));
-      EXPECT_THAT(text, HasSubstr("missing ranks=[1]"));
+      EXPECT_THAT(text, HasSubstr("silent ranks=[1]"));
       EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(6));
     },
     /*deadline_s=*/2);
@@ -159,7 +159,7 @@ const RankTest kStoppedRank("stopped_rank", [](Connection& connection) {
   }
   const std::string text = comm_error_of([&] { all_gather(all, at::ones({3}), 0, Lengths(3, 3)); });
   EXPECT_THAT(text, HasSubstr("rank 1 stopped: [data] the file is gone: path=x.h5"));
-  EXPECT_THAT(text, HasSubstr("missing ranks=[1]"));
+  EXPECT_THAT(text, HasSubstr("silent ranks=[1]"));
   _exit(testing::Test::HasFailure() ? 1 : 0);  // the orderly end waits for rank 1
 });
 
