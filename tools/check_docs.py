@@ -105,8 +105,10 @@ def check_command(words, programs):
         if len(rest) == 1 and any(known.startswith(rest[0] + " ") for known in programs.verbs):
             return []
         return [f"no such verb: welkin {' '.join(rest[:2])}"]
+    own, inner = (rest[: rest.index("--")], rest[rest.index("--") + 1 :]) if "--" in rest else (rest, [])
     known = programs.flags(verb)
-    return [f"welkin {verb} has no flag {flag}" for flag in flags_of(rest) if flag not in known]
+    problems = [f"welkin {verb} has no flag {flag}" for flag in flags_of(own) if flag not in known]
+    return problems + (check_command(["welkin", *inner], programs) if inner else [])  # welkin launch ... -- VERB ...
 
 
 def ignored(root, path):

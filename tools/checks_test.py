@@ -15,9 +15,10 @@ TOOLS = pathlib.Path(__file__).resolve().parent
 SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
 FAKE_WELKIN = """#!/bin/sh
 if [ "$1" = train ]; then echo "--yaml_config --config --help, switches have a --no-... form"; exit; fi
+if [ "$1" = launch ]; then echo "-n"; exit; fi
 if [ "$1 $2 $3" = "data simulate box" ]; then echo "--edge"; exit; fi
 if [ "$1 $2" = "data simulate" ]; then echo "welkin data simulate box --help   boxes"; exit; fi
-printf 'usage\\n --torch --plugin\\nverbs:\\n  train           train a model\\n  data inspect    what is in a file\\n  data simulate   make files\\n'
+printf 'usage\\n --torch --plugin\\nverbs:\\n  train           train a model\\n  launch          start processes\\n  data inspect    what is in a file\\n  data simulate   make files\\n'
 """
 
 
@@ -126,6 +127,7 @@ class DocumentRule(TreeTest):
 
     def test_switches_and_kinds_of_a_verb(self):
         self.assertEqual(self.problems("`--no-config`, `welkin data simulate box --edge 8`")[0], 0)
+        self.assertIn("welkin train has no flag --speed", self.problems("`welkin launch -n 2 -- train --speed 3`")[1])
         self.assertIn("welkin data simulate has no flag --no-edge", self.problems("`welkin data simulate box --no-edge`")[1])
 
     def test_good_document(self):
