@@ -80,7 +80,7 @@ def tidy(program, number, batch, flags, deadline):
         return batch, None, ""
     source = BUILD / f"batch_{number}.cpp"
     source.write_text("".join(f'#include "{ROOT / name}"\n' for name in batch))
-    command = [program, "--quiet", f"--config-file={ROOT / '.clang-tidy'}", source, "--", *flags[batch[0]], "-Wno-unknown-warning-option"]
+    command = [program, "--quiet", f"--config-file={ROOT / '.clang-tidy'}", source, "--", *max((flags[name] for name in batch), key=len), "-Wno-unknown-warning-option"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=left)
     except subprocess.TimeoutExpired:

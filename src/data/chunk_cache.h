@@ -23,7 +23,7 @@ class ChunkCache {
   struct Key {
     const void* array = nullptr;  // whose chunk
     int64_t chunk = 0;
-    auto operator<=>(const Key&) const = default;
+    auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy sees the comparison with 0 inside
   };
 
   explicit ChunkCache(size_t most_bytes) : most_bytes_(most_bytes) {}

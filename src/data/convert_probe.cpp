@@ -157,7 +157,7 @@ Extents probe_chunks(const StoredArray& from, const OutputArray& array, const Co
   fs::remove_all(folder);
   const auto best = std::ranges::max_element(rows, {}, &ProbeRow::read_mb_s);
   best->chosen = true;
-  const Extents chunk = best->chunk;
+  Extents chunk = best->chunk;
   report.probes.insert(report.probes.end(), rows.begin(), rows.end());
   return chunk;
 }

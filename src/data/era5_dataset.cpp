@@ -233,8 +233,9 @@ std::optional<int64_t> Era5Dataset::following(int64_t index) const {
 
 // The steps of a year are those of the first file, as in the tutorials, unless the years differ.
 std::vector<std::string> Era5Dataset::describe() const {
-  const auto [shortest, longest] =
-      std::ranges::minmax(files_ | std::views::transform([](const auto& f) { return f->facts().steps; }));
+  std::vector<int64_t> steps;
+  for (const auto& file : files_) steps.push_back(file->facts().steps);
+  const auto [shortest, longest] = std::ranges::minmax(steps);
   std::vector<std::string> lines = {cat("Getting file stats from ", files_.front()->facts().path.string())};
   if (options_.limit) lines.push_back(cat("Overriding total number of samples to: ", size()));
   lines.push_back(cat("Number of samples per year: ", shortest, longest > shortest ? cat(" to ", longest) : ""));

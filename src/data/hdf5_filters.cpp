@@ -55,15 +55,15 @@ size_t run_filter(int filter, unsigned flags, size_t num_parameters, const unsig
   return 0;
 }
 
-template <int kFilter>
+template <int Filter>
 size_t filter_function(unsigned flags, size_t num_parameters, const unsigned* parameters, size_t num_bytes, size_t* capacity,
                        void** buffer) {
-  return run_filter(kFilter, flags, num_parameters, parameters, num_bytes, capacity, buffer);
+  return run_filter(Filter, flags, num_parameters, parameters, num_bytes, capacity, buffer);
 }
 
-template <int kFilter>
+template <int Filter>
 void register_filter(const char* name) {
-  const H5Z_class2_t row{H5Z_CLASS_T_VERS, kFilter, 1, 1, name, nullptr, nullptr, filter_function<kFilter>};
+  const H5Z_class2_t row{H5Z_CLASS_T_VERS, Filter, 1, 1, name, nullptr, nullptr, filter_function<Filter>};
   H5Zregister(&row);
 }
 

@@ -148,8 +148,8 @@ BoxPair open_boxes(const config::RunConfig& config, bool train, BoxOptions& opti
                            : need_path(data.val_path_npy_data, "val_path_npy_data");
     const std::string& label = train ? need_path(data.train_path_npy_label, "train_path_npy_label")
                                      : need_path(data.val_path_npy_label, "val_path_npy_label");
-    const BoxPair pair{open_box(open_array_file(options.source), "Nbody", ChannelAxis::Last, options.in_channels),
-                       open_box(open_array_file(label), "Hydro", ChannelAxis::Last, options.out_channels)};
+    BoxPair pair{open_box(open_array_file(options.source), "Nbody", ChannelAxis::Last, options.in_channels),
+                 open_box(open_array_file(label), "Hydro", ChannelAxis::Last, options.out_channels)};
     if (data.resident != "host") return pair;
     return {load_box(*pair.input), load_box(*pair.target)};
   }

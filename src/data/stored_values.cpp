@@ -46,10 +46,10 @@ To converted(T value) {
 }
 
 // One run of values along the innermost axis.
-template <typename T, typename To, bool kSwap>
+template <typename T, typename To, bool Swap>
 void copy_run(const std::byte* from, int64_t from_stride, To* to, int64_t to_stride, int64_t count) {
   using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-  if constexpr (std::is_same_v<T, To> && !kSwap) {
+  if constexpr (std::is_same_v<T, To> && !Swap) {
     if (from_stride == static_cast<int64_t>(sizeof(T)) && to_stride == 1) {
       std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
       return;
@@ -58,7 +58,7 @@ void copy_run(const std::byte* from, int64_t from_stride, To* to, int64_t to_str
   for (int64_t i = 0; i < count; ++i) {
     Stored value;
     std::memcpy(&value, from + i * from_stride, sizeof(value));
-    if constexpr (kSwap && sizeof(Stored) > 1) value = swapped(value);
+    if constexpr (Swap && sizeof(Stored) > 1) value = swapped(value);
     to[i * to_stride] = converted<To, Stored>(value);
   }
 }
@@ -93,12 +93,12 @@ struct Loops {
   }
 };
 
-template <typename T, typename To, bool kSwap>
+template <typename T, typename To, bool Swap>
 void copy_loops(const Loops& loops, size_t depth, const std::byte* from, To* to) {
-  if (depth == loops.count) return copy_run<T, To, kSwap>(from, 0, to, 0, 1);
+  if (depth == loops.count) return copy_run<T, To, Swap>(from, 0, to, 0, 1);
   const Loop& loop = loops.loop[depth];
-  if (depth + 1 == loops.count) return copy_run<T, To, kSwap>(from, loop.from, to, loop.to, loop.extent);
-  for (int64_t i = 0; i < loop.extent; ++i) copy_loops<T, To, kSwap>(loops, depth + 1, from + i * loop.from, to + i * loop.to);
+  if (depth + 1 == loops.count) return copy_run<T, To, Swap>(from, loop.from, to, loop.to, loop.extent);
+  for (int64_t i = 0; i < loop.extent; ++i) copy_loops<T, To, Swap>(loops, depth + 1, from + i * loop.from, to + i * loop.to);
 }
 
 template <typename T>

@@ -29,26 +29,26 @@ class WeightTiles {
       : batch_(q_BHND.size(0)),
         heads_(q_BHND.size(1)),
         scale_(1.0 / std::sqrt(static_cast<double>(q_BHND.size(3)))),
-        q_GND_(flat(q_BHND).mul(scale_)),
-        k_GMD_(flat(k_BHMD)),
+        q_(flat(q_BHND).mul(scale_)),
+        k_(flat(k_BHMD)),
         rate_(rate),
         key_(std::move(key)),
         window_(std::move(window)) {
-    if (window_.global_shape.empty()) window_.global_shape = {heads_, queries(), k_GMD_.size(1)};
+    if (window_.global_shape.empty()) window_.global_shape = {heads_, queries(), k_.size(1)};
     if (window_.offset.empty()) window_.offset = {0, 0, 0};
   }
 
   static at::Tensor flat(const at::Tensor& x) { return x.contiguous().flatten(0, 1); }
 
-  int64_t queries() const { return q_GND_.size(1); }
-  int64_t groups() const { return q_GND_.size(0); }
+  int64_t queries() const { return q_.size(1); }
+  int64_t groups() const { return q_.size(0); }
   double scale() const { return scale_; }
-  at::Tensor scaled_queries(int64_t first, int64_t count) const { return q_GND_.narrow(1, first, count); }
-  const at::Tensor& keys() const { return k_GMD_; }
+  at::Tensor scaled_queries(int64_t first, int64_t count) const { return q_.narrow(1, first, count); }
+  const at::Tensor& keys() const { return k_; }
 
   // (G, T, M), float32 at least: a sum over thousands of keys.
   at::Tensor weights(int64_t first, int64_t count) const {
-    const at::Tensor logits = at::bmm(scaled_queries(first, count), k_GMD_.transpose(1, 2));
+    const at::Tensor logits = at::bmm(scaled_queries(first, count), k_.transpose(1, 2));
     return at::softmax(logits, -1, logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
   }
 
@@ -67,7 +67,7 @@ class WeightTiles {
  private:
   int64_t batch_, heads_;
   double scale_;
-  at::Tensor q_GND_, k_GMD_;
+  at::Tensor q_, k_;  // (G, N, D) scaled, (G, M, D)
   double rate_;
   MaskKey key_;
   MaskWindow window_;

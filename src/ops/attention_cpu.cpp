@@ -100,7 +100,7 @@ void unpack_rows(const float* from, int64_t padded_dim, float factor, int64_t be
   });
 }
 
-at::Tensor empty_BNHD(const at::Tensor& like_BHND) {
+at::Tensor empty_heads(const at::Tensor& like_BHND) {
   return at::empty({like_BHND.size(0), like_BHND.size(2), like_BHND.size(1), like_BHND.size(3)}, like_BHND.options());
 }
 
@@ -183,7 +183,7 @@ std::tuple<at::Tensor, at::Tensor> attention_cpu_forward(const at::Tensor& q_in,
                            panels_of(k, sizes, kernel.panel_keys),
                            rows_of(v, sizes.num_heads(), sizes.padded_keys, sizes.padded_dim, 1.0F),
                            {}};
-  at::Tensor out = empty_BNHD(q);
+  at::Tensor out = empty_heads(q);
   at::Tensor log2_sum = float_buffer({sizes.batch, sizes.heads, sizes.queries});
   float* sums = log2_sum.mutable_data_ptr<float>();
   const auto query_factor = static_cast<float>(sizes.scale() / kLn2);
@@ -249,9 +249,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_cpu_backward(const at::
     }
   });
 
-  at::Tensor grad_q = empty_BNHD(q);
-  at::Tensor grad_k = empty_BNHD(k);
-  at::Tensor grad_v = empty_BNHD(v);
+  at::Tensor grad_q = empty_heads(q);
+  at::Tensor grad_k = empty_heads(k);
+  at::Tensor grad_v = empty_heads(v);
   const at::Tensor grad_query = ranges == 1 ? grad_queries.select(0, 0) : grad_queries.sum(0);
   at::parallel_for(0, heads, 1, [&](int64_t first, int64_t last) {
     for (int64_t head = first; head < last; ++head) {

@@ -105,7 +105,7 @@ void all_reduce_in_place(const Group& group, const at::Tensor& values, Reduction
 
 at::Tensor all_reduce(const Group& group, const at::Tensor& values, Reduction reduction) {
   if (group.size() == 1) return values;
-  const at::Tensor copy = values.detach().clone(at::MemoryFormat::Contiguous);
+  at::Tensor copy = values.detach().clone(at::MemoryFormat::Contiguous);
   all_reduce_in_place(group, copy, reduction);
   return copy;
 }

@@ -35,7 +35,7 @@ class NarrowHook : public c10d::CppCommHookInterface<ProcessGroupPtr> {
       : c10d::CppCommHookInterface<ProcessGroupPtr>(std::move(group)), dtype_(dtype) {}
 
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
-    const at::Tensor buffer = bucket.getBuffer();
+    const at::Tensor& buffer = bucket.getBuffer();
     std::vector<at::Tensor> narrow{(buffer / state_->getSize()).to(dtype_)};
     auto future = state_->allreduce(narrow)->getFuture();
     return future->then(
@@ -92,8 +92,8 @@ std::string describe(const std::vector<Bucket>& buckets) {
 }
 
 struct DataParallel::Impl {
-  Impl(const ParamTable& table_, const Group& group_, const DataParallelOptions& options_)
-      : table(table_), group(group_), options(options_), planned(plan_buckets(table_, options_.bucket_cap_mb)) {}
+  Impl(const ParamTable& all, const Group& replicas, const DataParallelOptions& how)
+      : table(all), group(replicas), options(how), planned(plan_buckets(all, how.bucket_cap_mb)) {}
 
   bool active() const { return group.size() > 1 && options.exchange; }
   void spread_weights() const;

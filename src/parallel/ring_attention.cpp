@@ -97,7 +97,7 @@ struct RingFunction : torch::autograd::Function<RingFunction> {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const at::Tensor kv = at::stack({k, v});
     const ops::AttentionBlock whole = ring_forward(Ring(place->group, place->lengths), q, kv);
-    const at::Tensor out = whole.out.to(q.scalar_type());
+    at::Tensor out = whole.out.to(q.scalar_type());
     context->save_for_backward({q, kv, out, whole.lse});
     context->saved_data["place"] = c10::IValue::make_capsule(place);
     return out;

@@ -76,7 +76,7 @@ Validator::Validator(const data::Dataset& dataset, model::Model& model, const Lo
 
 at::Tensor Validator::batch_sums(const data::Batch& batch, config::AmpMode mode) const {
   const at::NoGradGuard no_grad;
-  const at::Tensor sums = at::zeros({3}, at::TensorOptions(at::kDouble).device(device_));
+  at::Tensor sums = at::zeros({3}, at::TensorOptions(at::kDouble).device(device_));
   if (batch.input.size(0) == 0) return sums;  // a short last step may leave a rank without samples
   const ops::AutocastGuard autocast(device_.type(), autocast_dtype(mode));
   const at::Tensor prediction = model_.forward(

@@ -62,7 +62,7 @@ class LmdbReader {
     num_pages_ = file_bytes_ / page_bytes_;
     uint64_t root = 0, newest = 0;
     bool found = false;
-    for (const uint64_t page : {0, 1}) {
+    for (const uint64_t page : {uint64_t{0}, uint64_t{1}}) {
       const auto meta = bytes_of_page(page);
       if (!is_lmdb_head(meta)) refuse("not data format 1");
       const auto transaction = number_at<uint64_t>(meta, lmdb::kMetaTransaction);
@@ -82,8 +82,8 @@ class LmdbReader {
     const auto flags = number_at<uint16_t>(bytes, 10);
     const auto lower = number_at<uint16_t>(bytes, 12);
     if (lower < lmdb::kPageHeader || lower > page_bytes_) refuse("a list of nodes beyond its page");
-    const bool is_branch = (flags & lmdb::kBranch) != 0;
-    if (!is_branch && (flags & lmdb::kLeaf) == 0) refuse("neither a branch nor a leaf");
+    const bool is_branch = (flags & lmdb::Branch) != 0;
+    if (!is_branch && (flags & lmdb::Leaf) == 0) refuse("neither a branch nor a leaf");
     for (uint64_t place = lmdb::kPageHeader; place + 2 <= lower; place += 2) {
       const uint64_t node = number_at<uint16_t>(bytes, place);
       if (node < lower || node + lmdb::kNodeHeader > page_bytes_) refuse("a node beyond its page");
@@ -106,11 +106,11 @@ class LmdbReader {
     const auto flags = number_at<uint16_t>(bytes, node + 4);
     const uint64_t key = node + lmdb::kNodeHeader, data = key + number_at<uint16_t>(bytes, node + 6);
     if (data > page_bytes_) refuse("a key beyond its page");
-    if ((flags & (lmdb::kSubData | lmdb::kDupData)) != 0) return;  // a named database
+    if ((flags & (lmdb::SubData | lmdb::DupData)) != 0) return;  // a named database
     SampleEntry entry;
     entry.name.assign(reinterpret_cast<const char*>(bytes.data()) + key, static_cast<size_t>(data - key));
     entry.size = size;
-    if ((flags & lmdb::kBigData) != 0) {
+    if ((flags & lmdb::BigData) != 0) {
       if (data + sizeof(uint64_t) > page_bytes_) refuse("a page number beyond its page");
       entry.offset = overflow_offset(number_at<uint64_t>(bytes, data));
       page_ = page;
@@ -128,7 +128,7 @@ class LmdbReader {
     if (page >= num_pages_) refuse(cat("the file ends at page ", num_pages_));
     std::array<std::byte, lmdb::kPageHeader> head;
     read_at_(page * page_bytes_, head);
-    if ((number_at<uint16_t>(head, 10) & lmdb::kOverflow) == 0) refuse("not an overflow page");
+    if ((number_at<uint16_t>(head, 10) & lmdb::Overflow) == 0) refuse("not an overflow page");
     return page * page_bytes_ + lmdb::kPageHeader;
   }
 

@@ -14,8 +14,8 @@ inline constexpr uint64_t kPageHeader =
 inline constexpr uint64_t kNodeHeader = 8;  // low 2, high 2, flags 2, key size 2
 inline constexpr uint64_t kNoPage = ~uint64_t{0};
 
-enum PageFlag : uint16_t { kBranch = 1, kLeaf = 2, kOverflow = 4, kMeta = 8 };
-enum NodeFlag : uint16_t { kBigData = 1, kSubData = 2, kDupData = 4 };
+enum PageFlag : uint16_t { Branch = 1, Leaf = 2, Overflow = 4, Meta = 8 };
+enum NodeFlag : uint16_t { BigData = 1, SubData = 2, DupData = 4 };
 
 // From the start of a meta page.
 inline constexpr uint64_t kMetaMagic = 16, kMetaVersion = 20, kMetaMapSize = 32, kMetaFree = 40, kMetaMain = 88,

@@ -100,7 +100,7 @@ class LmdbWriter : public ArrayWriter {
     for (; level.size() > 1; ++depth) level = write_branches(level);
     const uint64_t pages = place_ / kPageBytes;
     if (::lseek(file_.get(), 0, SEEK_SET) < 0) throw file_error("write", path_, errno);
-    for (const uint64_t page : {0, 1}) write_fully(file_, path_, header(page, level[0].page, depth, pages));
+    for (const uint64_t page : {uint64_t{0}, uint64_t{1}}) write_fully(file_, path_, header(page, level[0].page, depth, pages));
     sync_file(file_, path_);
   }
 
@@ -125,7 +125,7 @@ class LmdbWriter : public ArrayWriter {
     num_overflows_ += pages;
     std::string head(lmdb::kPageHeader, '\0');
     put_at(head, 0, page);
-    put_at(head, 10, static_cast<uint16_t>(lmdb::kOverflow));
+    put_at(head, 10, static_cast<uint16_t>(lmdb::Overflow));
     put_at(head, 12, static_cast<uint32_t>(pages));
     append(head);
     left_ = bytes;
@@ -145,17 +145,17 @@ class LmdbWriter : public ArrayWriter {
 
   std::vector<Child> write_leaves() {
     std::vector<Child> level;
-    NodePage page(lmdb::kLeaf);
+    NodePage page(lmdb::Leaf);
     std::string first = values_.front().key;
     for (const StoredValue& value : values_) {
       if (!page.fits(value.key.size(), sizeof(uint64_t))) {
         level.push_back({first, append_page(page)});
-        page = NodePage(lmdb::kLeaf);
+        page = NodePage(lmdb::Leaf);
         first = value.key;
       }
       std::string number(sizeof(uint64_t), '\0');
       put_at(number, 0, value.page);
-      page.add(value.bytes | static_cast<uint64_t>(lmdb::kBigData) << 32, value.key, number);
+      page.add(value.bytes | static_cast<uint64_t>(lmdb::BigData) << 32, value.key, number);
     }
     level.push_back({first, append_page(page)});
     return level;
@@ -170,7 +170,7 @@ class LmdbWriter : public ArrayWriter {
     std::vector<Child> level;
     for (size_t i = 0; i < num_pages; ++i) {
       const size_t begin = children.size() * i / num_pages, end = children.size() * (i + 1) / num_pages;
-      NodePage page(lmdb::kBranch);
+      NodePage page(lmdb::Branch);
       for (size_t c = begin; c < end; ++c) page.add(children[c].page, c == begin ? "" : children[c].key, "");
       level.push_back({children[begin].key, append_page(page)});
     }
@@ -181,7 +181,7 @@ class LmdbWriter : public ArrayWriter {
   std::string header(uint64_t page, uint64_t root, uint16_t depth, uint64_t pages) const {
     std::string bytes(kPageBytes, '\0');
     put_at(bytes, 0, page);
-    put_at(bytes, 10, static_cast<uint16_t>(lmdb::kMeta));
+    put_at(bytes, 10, static_cast<uint16_t>(lmdb::Meta));
     put_at(bytes, lmdb::kMetaMagic, lmdb::kMagic);
     put_at(bytes, lmdb::kMetaVersion, lmdb::kVersion);
     put_at(bytes, lmdb::kMetaMapSize, pages * kPageBytes);

@@ -186,7 +186,7 @@ void parse_codecs(const Json& list, ZarrArray& array, std::string_view source) {
 }  // namespace
 
 std::string ZarrArray::chunk_file(const Extents& index) const {
-  const std::string numbers = index.empty() && !has_prefix ? "0" : join(index, std::string(1, separator));
+  std::string numbers = index.empty() && !has_prefix ? "0" : join(index, std::string(1, separator));
   if (!has_prefix) return numbers;
   return index.empty() ? "c" : cat("c", separator, numbers);
 }

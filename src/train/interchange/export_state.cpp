@@ -26,7 +26,7 @@ Dtype written_dtype(const StateTensor& tensor, const ExportOptions& options) {
 }
 
 at::Tensor converted(const StateTensor& tensor, Dtype dtype) {
-  const at::Tensor value = tensor.read();
+  at::Tensor value = tensor.read();
   if (dtype == tensor.dtype) return value;
   at::Tensor narrow = value.to(tensor_dtype(dtype));
   if (at::isinf(narrow).sum().item<int64_t>() != at::isinf(value).sum().item<int64_t>()) {

@@ -227,7 +227,7 @@ void ModelComparison::compare_losses(const StoredTensors& stored, const std::vec
 
 void ModelComparison::compare_final_weights(const StoredTensors& stored) {
   const std::string prefix = case_.output_prefix + "final.";
-  const auto names = stored.names();
+  const auto& names = stored.names();
   if (std::ranges::none_of(names, [&](const std::string& name) { return name.starts_with(prefix); })) {
     add(skipped(prefix + "*", "the case holds no final weights"), "trajectory");
     return;

@@ -84,7 +84,7 @@ class SingleProcessEngine : public ModelEngine {
     const at::NoGradGuard no_grad;
     const at::Tensor kept = output_;
     forward(config::AmpMode::None);
-    const at::Tensor wide = output_;
+    at::Tensor wide = output_;
     output_ = kept;
     return wide;
   }
