@@ -156,6 +156,10 @@ extern "C" __attribute__((visibility("default"))) int welkin_main(int argc, char
   } catch (const c10::Error& error) {  // torch's own text without its stack of addresses
     std::cerr << "welkin: " << error.what_without_backtrace() << std::endl;
     return static_cast<int>(welkin::ExitCode::Other);
+  } catch (
+      const std::filesystem::filesystem_error& error) {  // a path that cannot even be looked at: a loop of links, a closed folder
+    std::cerr << "welkin: [files] " << error.what() << ". Look at the path named." << std::endl;
+    return static_cast<int>(welkin::ExitCode::Data);
   } catch (const std::exception& error) {
     std::cerr << "welkin: " << error.what() << std::endl;
     return static_cast<int>(welkin::ExitCode::Other);

@@ -62,8 +62,7 @@ data::PipelineOptions pipeline_options(const config::RunConfig& config, const pa
 
 Validator::Validator(const data::Dataset& dataset, model::Model& model, const Loss& loss, const config::RunConfig& config,
                      parallel::Group replicas, c10::Device device)
-    : dataset_(dataset),
-      model_(model),
+    : model_(model),
       loss_(loss),
       config_(config),
       replicas_(std::move(replicas)),

@@ -46,7 +46,6 @@ class Validator {
   void add_step(Sums& sums, config::AmpMode mode);
   ValidationReport report(Sums& sums, double seconds) const;
 
-  const data::Dataset& dataset_;
   model::Model& model_;
   const Loss& loss_;
   const config::RunConfig& config_;
