@@ -78,7 +78,7 @@ void cold(const Words& words) {
   const uint64_t before = device_bytes();
   Slice sum;
   while (sum.samples < number_at(words, 3, 8)) {
-    const Slice slice = reader->run(1e-9);
+    const Slice slice = reader->run(0);
     sum.samples += slice.samples;
     sum.seconds += slice.seconds;
     sum.delivered_bytes += slice.delivered_bytes;
@@ -93,7 +93,7 @@ void memory(const Words& words) {
   const auto reader = open_box_reader(words.at(1), {.crop = 16, .workers = 2, .batch = 4});
   uint64_t early = 0;
   for (int64_t done = 0; done < batches;) {
-    done += reader->run(1e-9).samples / 4;
+    done += reader->run(0).samples / 4;
     if (early == 0 && done >= batches / 10) early = resident_bytes();
   }
   std::cout << cat(R"({"batches": )", batches, R"(, "resident_early": )", early, R"(, "resident_end": )", resident_bytes(), "}")

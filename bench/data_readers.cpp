@@ -30,11 +30,11 @@ class PipelineReader : public Reader {
     const int64_t read = pipeline_.samples_read();
     Slice slice;
     const Stopwatch watch;
-    while (watch.seconds() < seconds) {
+    do {
       const Batch batch = pipeline_.next();
       slice.samples += batch.input.size(0);
       sample_bytes_ = (batch.input.nbytes() + batch.target.nbytes()) / static_cast<size_t>(batch.input.size(0));
-    }
+    } while (watch.seconds() < seconds);
     slice.seconds = watch.seconds();
     slice.requested_bytes = dataset_->bytes_requested() - requested;
     slice.delivered_bytes = static_cast<uint64_t>(pipeline_.samples_read() - read) * sample_bytes_;
@@ -65,7 +65,7 @@ class CopyLoop : public Reader {
     const Stopwatch watch;
     std::uniform_int_distribution<int64_t> start(0, edge_ - crop_);
     float* to = buffer_.data();
-    while (watch.seconds() < seconds) {
+    do {
       const int64_t x = start(random_), y = start(random_), z = start(random_);
       for (const Box& box : boxes_) {
         for (int64_t c = 0; c < box.channels; ++c) {
@@ -78,7 +78,7 @@ class CopyLoop : public Reader {
       }
       if (to == buffer_.data() + buffer_.size()) to = buffer_.data();
       ++slice.samples;
-    }
+    } while (watch.seconds() < seconds);
     slice.seconds = watch.seconds();
     slice.delivered_bytes = slice.requested_bytes =
         static_cast<uint64_t>(slice.samples * channels_ * crop_ * crop_ * crop_) * sizeof(float);

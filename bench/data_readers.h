@@ -21,6 +21,7 @@ struct Slice {
 class Reader {
  public:
   virtual ~Reader() = default;
+  // Reads until the time is over, one batch at the least.
   virtual Slice run(double seconds) = 0;
 };
 
