@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Line and bar plots as SVG, for pages and reports: sharp at any size, text that can be searched. Pictures of fields and plots
+// inside event files are image/. Pure functions: no file is written here.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace welkin::observe {
+
+enum class PlotScale { Linear, Log };  // Log leaves out values that are not positive
+
+struct PlotAxis {
+  std::string title{};
+  PlotScale scale = PlotScale::Linear;
+  std::optional<double> low{}, high{};  // empty: from the values
+  std::vector<double> ticks{};          // empty: round numbers; else exactly these, for instance 1 2 4 8 ranks
+};
+
+struct Curve {
+  std::string label{};                // in the legend; empty: not listed
+  std::vector<double> x{}, y{};       // as many of one as of the other; not finite: a gap
+  std::vector<double> low{}, high{};  // of each y, drawn as a bar through the point; empty: none
+  bool dashed = false;                // for limits and ideals
+  bool markers = true;                // a dot at each point
+};
+
+struct LinePlot {
+  std::string title{};
+  PlotAxis x{}, y{};
+  std::vector<Curve> curves{};
+  int width = 800, height = 480;
+};
+
+struct BarGroup {
+  std::string label{};           // under the group
+  std::vector<double> values{};  // one per series; not finite: no bar
+};
+
+struct BarPlot {
+  std::string title{};
+  PlotAxis y{};                       // linear: bars stand on 0
+  std::vector<std::string> series{};  // their names; at least one, and no legend where it is the only one
+  std::vector<BarGroup> groups{};
+  bool stacked = false;  // the series of a group on top of each other, for shares; else side by side, each with its number
+  int width = 800, height = 480;
+};
+
+// A whole SVG document. InternalError where a curve has unequal numbers of x and y, or a group another number of values than
+// there are series.
+std::string svg(const LinePlot& plot);
+std::string svg(const BarPlot& plot);
+
+}  // namespace welkin::observe
