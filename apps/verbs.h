@@ -27,7 +27,7 @@ int verb_ckpt_verify(Application& application, int argc, char** argv);
 int verb_ckpt_diff(Application& application, int argc, char** argv);
 int verb_ckpt_export(Application& application, int argc, char** argv);
 int verb_ckpt_import(Application& application, int argc, char** argv);
-int verb_plan(Application& application, int argc, char** argv);
+int verb_plan_estimate(Application& application, int argc, char** argv);
 int verb_report(Application& application, int argc, char** argv);
 int verb_doctor(Application& application, int argc, char** argv);
 int verb_launch(Application& application, int argc, char** argv);

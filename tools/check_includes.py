@@ -18,7 +18,7 @@ LAYERS = {
     "model": {"core", "config", "ops"},
     "launch": {"core", "observe"},
     "parallel": {"core", "observe", "config", "data", "ops", "model", "launch"},
-    "plan": {"core", "config"},  # and the *_cost.h of ops and model
+    "plan": {"core", "observe", "config"},  # and the *_cost.h of ops and model
     "train": {"core", "observe", "config", "data", "ops", "model", "parallel", "plan"},
 }
 NO_TORCH = {"core", "observe", "config", "launch", "plan"}

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "model/builtin_memory.h"
 #include "model/registry.h"
 #include "model/unet3d.h"
 #include "model/unet3d_cost.h"
@@ -118,7 +119,15 @@ ModelEntry unet3d_entry() {
           .default_loss = "l1_rho"};
 }
 
+std::array<int64_t, 3> edges_of(const ModelShape& shape) { return {shape.grid.at(0), shape.grid.at(1), shape.grid.at(2)}; }
+
 }  // namespace
+
+std::optional<MemoryCost> builtin_memory_cost(const config::ModelConfig& config, const ModelShape& shape) {
+  if (config.model == "vit") return vit_memory_cost(vit_options(config, shape));
+  if (config.model == "unet3d") return unet3d_memory_cost(unet3d_options(config, shape), edges_of(shape));
+  return std::nullopt;
+}
 
 void add_builtin_models(Registry& registry) {
   registry.add("vit", vit_entry());

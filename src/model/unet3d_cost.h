@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// FLOPs and parameters of the 3-D U-Net; torch-free. Nominal: taps that fall on the padding count.
+// FLOPs, parameters and memory of the 3-D U-Net; torch-free. Nominal: taps that fall on the padding count.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
+#include "model/memory_cost.h"
 #include "model/model_cost.h"
 #include "model/unet3d_options.h"
 
@@ -12,5 +13,6 @@ namespace welkin::model {
 
 // `edges` of the input box: depth, height, width.
 ModelCost unet3d_cost(const Unet3dOptions& options, const std::array<int64_t, 3>& edges);
+MemoryCost unet3d_memory_cost(const Unet3dOptions& options, const std::array<int64_t, 3>& edges);
 
 }  // namespace welkin::model

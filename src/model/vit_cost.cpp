@@ -40,4 +40,22 @@ ModelCost vit_cost(const VitOptions& options) {
   return cost;
 }
 
+// What the backward pass of a block asks for: the inputs of its two norms; what the norms give to the products; q, k, v, the
+// result of attention, and the hidden features before and behind GELU. Dropout keeps masks as keys, not as values. Norms and the
+// biases behind the two reductions over tp are not divided.
+MemoryCost vit_memory_cost(const VitOptions& options) {
+  const auto tokens = static_cast<double>(options.num_tokens());
+  const auto d = static_cast<double>(options.embed_dim);
+  const auto hidden = static_cast<double>(options.mlp_width);
+  const auto outputs = static_cast<double>(options.out_channels * options.patch * options.patch);
+  const double block_tokens = static_cast<double>(options.depth) * tokens;
+  const int64_t whole_per_block = (2 * 2 + 2) * options.embed_dim;
+  return {.kept = {.ends = tokens * (2 * d + outputs),  // last norm's input and result, and the prediction, which the loss keeps
+                   .stream = block_tokens * 2 * d,
+                   .shared = block_tokens * 2 * d,
+                   .inner = block_tokens * (2 * d + 2 * hidden),
+                   .keys = block_tokens * 2 * d},
+          .split_parameters = options.depth * (block_parameters(options) - whole_per_block)};
+}
+
 }  // namespace welkin::model

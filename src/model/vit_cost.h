@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// FLOPs and parameters of the vision transformer; torch-free.
+// FLOPs, parameters and memory of the vision transformer; torch-free.
 #pragma once
 
+#include "model/memory_cost.h"
 #include "model/model_cost.h"
 #include "model/vit_options.h"
 
 namespace welkin::model {
 
 ModelCost vit_cost(const VitOptions& options);
+MemoryCost vit_memory_cost(const VitOptions& options);
 
 }  // namespace welkin::model

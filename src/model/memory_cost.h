@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training step of a model holds besides weights; torch-free.
+#pragma once
+
+#include <cstdint>
+
+namespace welkin::model {
+
+// What the forward pass of one sample keeps for the backward pass, in values and not in bytes. The batch itself is not counted:
+// it lies in the loader's buffers.
+struct KeptValues {
+  double ends = 0;    // before and behind the blocks: every rank of tp and cp holds them whole
+  double stream = 0;  // inputs of norms, float32 under mixed precision too; split by cp, and by tp with sequence_parallel
+  double shared = 0;  // in the type of products, whole on every rank of tp; split by cp
+  double inner = 0;   // in the type of products, split by tp and by cp
+  double keys = 0;    // keys and values of attention: as inner, but whole in cp where context_mode is all_gather
+
+  double sum() const { return ends + stream + shared + inner + keys; }
+};
+
+struct MemoryCost {
+  KeptValues kept{};             // per sample
+  int64_t split_parameters = 0;  // those that tensor parallelism divides
+};
+
+}  // namespace welkin::model

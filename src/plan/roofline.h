@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether arithmetic or memory bounds an operation: FLOPs per byte, and the peak of a device from its parts.
+#pragma once
+
+namespace welkin::plan {
+
+// FLOPs per byte below which a device waits for its memory.
+inline double intensity_threshold(double peak_flops, double bytes_per_second) { return peak_flops / bytes_per_second; }
+
+// Element-wise c = a + b: one FLOP for two reads and a write.
+inline double addition_intensity(double element_bytes) { return 1 / (3 * element_bytes); }
+
+// (m, k) times (k, n): 2 m n k FLOPs for both factors read once and the product written once.
+inline double product_intensity(double m, double n, double k, double element_bytes) {
+  return 2 * m * n * k / (element_bytes * (m * k + k * n + m * n));
+}
+
+// `multiply_adds` per clock and multiprocessor; two FLOPs each.
+inline double peak_flops(double multiprocessors, double multiply_adds, double clock_hz) {
+  return multiprocessors * multiply_adds * 2 * clock_hz;
+}
+
+}  // namespace welkin::plan

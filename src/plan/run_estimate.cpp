@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/run_estimate.h"
+
+#include <algorithm>
+
+namespace welkin::plan {
+namespace {
+
+constexpr double kWideBytes = 4;  // weights, gradients, states, norms
+
+bool is_mixed(const config::RunConfig& config) { return config.precision.amp_mode != config::AmpMode::None; }
+double narrow_bytes(const config::RunConfig& config) { return is_mixed(config) ? 2 : kWideBytes; }
+
+// Values per parameter. A plug-in's optimizer is taken to have Adam's two.
+double optimizer_states(const config::OptimizerConfig& optimizer) {
+  if (optimizer.optimizer != "SGD") return 2;
+  return optimizer.momentum > 0 ? 1 : 0;
+}
+
+double local_parameters(const RunFacts& facts, int64_t tensor_parallel) {
+  const auto split = static_cast<double>(facts.memory ? facts.memory->split_parameters : 0);
+  return static_cast<double>(facts.cost.parameters) - split + split / static_cast<double>(tensor_parallel);
+}
+
+double activation_bytes(const config::RunConfig& config, const model::KeptValues& kept) {
+  const auto tp = static_cast<double>(config.parallel.tensor_parallel);
+  const auto cp = static_cast<double>(config.parallel.context_parallel);
+  const double narrow = narrow_bytes(config);
+  const double stream = kept.stream * kWideBytes / (cp * (config.parallel.sequence_parallel ? tp : 1));
+  const double keys = kept.keys * narrow / (tp * (config.parallel.context_mode == "all_gather" ? 1 : cp));
+  return kept.ends * narrow + stream + kept.shared * narrow / cp + kept.inner * narrow / (tp * cp) + keys;
+}
+
+std::optional<int64_t> samples_of_run(const config::RunConfig& config) {
+  if (config.loop.num_iters > 0) return config.loop.num_iters * config.loop.global_batch_size;
+  if (config.data.dataset == "nbody") return config.loop.num_epochs * config.data.Nsamples;
+  if (config.data.limit_nsamples) return config.loop.num_epochs * *config.data.limit_nsamples;
+  return std::nullopt;
+}
+
+std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunFacts& facts, const RunEstimate& estimate) {
+  const double parameters = local_parameters(facts, estimate.tensor_parallel);
+  const double replicas = static_cast<double>(estimate.world_size / (estimate.tensor_parallel * estimate.context_parallel));
+  const auto local_batch = static_cast<double>(config.loop.local_batch_size.value_or(config.loop.global_batch_size));
+  std::vector<MemoryPart> parts{
+      {"weights", kWideBytes * parameters},
+      {"gradients", kWideBytes * parameters},
+      {"optimizer", kWideBytes * optimizer_states(config.optimizer) * parameters},
+      {"batches in the loader",
+       static_cast<double>(config.data.prefetch_depth + 1) * local_batch * kWideBytes * static_cast<double>(facts.sample_values)},
+  };
+  if (facts.memory) {
+    const double samples = static_cast<double>(estimate.forward_batch);
+    parts.insert(parts.begin() + 3, {"activations", samples * activation_bytes(config, facts.memory->kept)});
+  }
+  if (is_mixed(config)) parts.insert(parts.begin() + 1, {"weights in 16 bits", 2 * parameters});
+  if (replicas > 1 && !config.parallel.noddp && !config.parallel.disable_broadcast_buffers) {
+    parts.push_back({"buckets of gradients", kWideBytes * parameters});
+  }
+  return parts;
+}
+
+}  // namespace
+
+double RunEstimate::memory_bytes() const {
+  double sum = 0;
+  for (const MemoryPart& part : memory) sum += part.bytes;
+  return sum;
+}
+
+std::optional<double> RunEstimate::run_flops() const {
+  if (!samples) return std::nullopt;
+  return static_cast<double>(*samples) * cost.train_flops;
+}
+
+std::optional<double> RunEstimate::device_hours() const {
+  if (!run_seconds) return std::nullopt;
+  return *run_seconds * static_cast<double>(world_size) / 3600;
+}
+
+RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts) {
+  RunEstimate estimate{.cost = facts.cost,
+                       .world_size = facts.world_size,
+                       .tensor_parallel = config.parallel.tensor_parallel,
+                       .context_parallel = config.parallel.context_parallel,
+                       .global_batch = config.loop.global_batch_size,
+                       .samples = samples_of_run(config)};
+  const int64_t local = config.loop.local_batch_size.value_or(config.loop.global_batch_size);
+  estimate.forward_batch = config.loop.micro_batch_size > 0 ? std::min(config.loop.micro_batch_size, local) : local;
+  estimate.step_flops = facts.cost.train_flops * static_cast<double>(estimate.global_batch);
+  const double replicas = static_cast<double>(facts.world_size / (estimate.tensor_parallel * estimate.context_parallel));
+  if (!config.parallel.noddp) {
+    estimate.reduced_bytes = 2 * (replicas - 1) / replicas * kWideBytes * local_parameters(facts, estimate.tensor_parallel);
+  }
+  estimate.memory = memory_parts(config, facts, estimate);
+  if (facts.flops_per_second) {
+    const double all = *facts.flops_per_second * static_cast<double>(facts.world_size);
+    estimate.step_seconds = estimate.step_flops / all;
+    if (const auto flops = estimate.run_flops()) estimate.run_seconds = *flops / all;
+  }
+  return estimate;
+}
+
+}  // namespace welkin::plan

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// FLOPs, memory and time of a run of ours before it starts: arithmetic on the configuration and the model's cost. It knows no
+// machine: how fast a device is, the caller says.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/run_config.h"
+#include "model/memory_cost.h"
+#include "model/model_cost.h"
+
+namespace welkin::plan {
+
+struct RunFacts {
+  model::ModelCost cost{};
+  std::optional<model::MemoryCost> memory{};  // nothing: nobody knows what the model keeps
+  int64_t sample_values = 0;                  // of input and target together
+  int64_t world_size = 1;
+  std::optional<double> flops_per_second{};  // achieved by each rank's device
+};
+
+struct MemoryPart {
+  std::string name;
+  double bytes = 0;
+};
+
+struct RunEstimate {
+  model::ModelCost cost{};
+  int64_t world_size = 1, tensor_parallel = 1, context_parallel = 1;
+  int64_t global_batch = 0;
+  int64_t forward_batch = 0;         // samples of one forward pass of a rank
+  std::optional<int64_t> samples{};  // of the whole run; nothing where only the files know
+  double step_flops = 0;             // of all ranks together
+  double reduced_bytes = 0;          // that each rank sends per step for its gradients: a ring's 2 (n - 1)/n
+  std::vector<MemoryPart>
+      memory{};  // of one rank, at its highest: before the backward pass; without activations where they are not known
+  std::optional<double> step_seconds{}, run_seconds{};
+
+  double memory_bytes() const;
+  // Of a quantity that grows with the run; nothing where its length is not known.
+  std::optional<double> run_flops() const;
+  std::optional<double> device_hours() const;
+};
+
+RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts);
+
+}  // namespace welkin::plan

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/sheets.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "plan/roofline.h"
+#include "plan/state_bytes.h"
+
+namespace welkin::plan {
+namespace {
+
+using ::testing::ContainsRegex;
+
+TEST(LectureSheet, HoldsTheWorkedNumbers) {
+  const std::string text = figures_text(lecture_sheet());
+  for (const char* row :
+       {"2\\.7e9 parameters +1\\.2 +days", "6\\.7e9 parameters +3\\.0 +days", "13e9 parameters +5\\.6 +days",
+        "175e9 parameters +72\\.3 +days", "2 \\+ 2 \\+ 12\\) +14\\.90", "fp32 weights alone +651\\.92",
+        "compute-bound above +153\\.0 +FLOP/B", "fp16 addition +0\\.167", "1024 x 1024 +341\\.3", "A100 peak, TF32 +155\\.9"}) {
+    EXPECT_THAT(text, ContainsRegex(row));
+  }
+}
+
+TEST(Zero, SharesOutWhatItsStageSays) {
+  EXPECT_DOUBLE_EQ(zero_bytes_per_parameter(0, 64), 16);
+  EXPECT_DOUBLE_EQ(zero_bytes_per_parameter(1, 64), 4 + 12.0 / 64);
+  EXPECT_DOUBLE_EQ(zero_bytes_per_parameter(2, 64), 2 + 14.0 / 64);
+  EXPECT_DOUBLE_EQ(zero_bytes_per_parameter(3, 64), 16.0 / 64);
+  EXPECT_DOUBLE_EQ(zero_traffic_per_parameter(2), 2);
+  EXPECT_DOUBLE_EQ(zero_traffic_per_parameter(3), 3);
+}
+
+// 12 layers of 8 tokens, 4 wide; what splits and what does not differs in every number.
+RunFacts small_facts() {
+  return {.cost = {.forward_flops = 1e9, .train_flops = 3e9, .parameters = 1000},
+          .memory = model::MemoryCost{.kept = {.ends = 10, .stream = 100, .shared = 200, .inner = 400, .keys = 80},
+                                      .split_parameters = 800},
+          .sample_values = 50};
+}
+
+config::RunConfig small_config() {
+  config::RunConfig config;
+  config.loop.global_batch_size = 8;
+  config.loop.local_batch_size = 4;
+  config.loop.num_iters = 100;
+  config.data.prefetch_depth = 2;
+  return config;
+}
+
+double part(const RunEstimate& estimate, const std::string& name) {
+  for (const MemoryPart& item : estimate.memory) {
+    if (item.name == name) return item.bytes;
+  }
+  return 0;
+}
+
+TEST(RunEstimate, CountsFloat32OnOneReplicaOfTwo) {
+  RunFacts facts = small_facts();
+  facts.world_size = 2;
+  const RunEstimate run = estimate_run(small_config(), facts);
+  EXPECT_EQ(part(run, "weights"), 4000);
+  EXPECT_EQ(part(run, "gradients"), 4000);
+  EXPECT_EQ(part(run, "optimizer"), 8000);
+  EXPECT_EQ(part(run, "activations"), 4 * 4 * (10 + 100 + 200 + 400 + 80));
+  EXPECT_EQ(part(run, "batches in the loader"), 3 * 4 * 4 * 50);
+  EXPECT_EQ(part(run, "buckets of gradients"), 4000);
+  EXPECT_EQ(run.reduced_bytes, 4000);
+  EXPECT_EQ(run.step_flops, 8 * 3e9);
+  EXPECT_EQ(run.run_flops(), 100 * 8 * 3e9);
+  EXPECT_EQ(run.device_hours(), std::nullopt);
+}
+
+TEST(RunEstimate, MixedPrecisionAndLayoutsTakeTheirShare) {
+  config::RunConfig config = small_config();
+  config.precision.amp_mode = config::AmpMode::Bf16;
+  config.parallel.tensor_parallel = 2;
+  config.parallel.context_parallel = 2;
+  config.loop.micro_batch_size = 1;
+  RunFacts facts = small_facts();
+  facts.world_size = 4;
+  facts.flops_per_second = 1e12;
+  RunEstimate run = estimate_run(config, facts);
+  EXPECT_EQ(part(run, "weights"), 4 * 600);
+  EXPECT_EQ(part(run, "weights in 16 bits"), 2 * 600);
+  EXPECT_EQ(part(run, "activations"), 2 * 10 + 4 * 50 + 2 * 100 + 2 * 100 + 2 * 40);
+  EXPECT_EQ(part(run, "buckets of gradients"), 0);
+  EXPECT_EQ(run.reduced_bytes, 0);
+  EXPECT_DOUBLE_EQ(run.step_seconds.value_or(0), 8 * 3e9 / 4e12);
+  EXPECT_DOUBLE_EQ(run.device_hours().value_or(0), 4 * 100 * 8 * 3e9 / 4e12 / 3600);
+  config.parallel.sequence_parallel = true;
+  config.parallel.context_mode = "ring";
+  run = estimate_run(config, facts);
+  EXPECT_EQ(part(run, "activations"), 2 * 10 + 4 * 25 + 2 * 100 + 2 * 100 + 2 * 20);
+}
+
+TEST(RunEstimate, LengthThatOnlyTheFilesKnowIsNotInvented) {
+  config::RunConfig config = small_config();
+  config.loop.num_iters = 0;
+  config.loop.num_epochs = 3;
+  config.data.dataset = "era5";
+  RunFacts facts = small_facts();
+  facts.flops_per_second = 1e12;
+  EXPECT_EQ(estimate_run(config, facts).samples, std::nullopt);
+  EXPECT_EQ(estimate_run(config, facts).run_seconds, std::nullopt);
+  config.data.limit_nsamples = 64;
+  EXPECT_EQ(estimate_run(config, facts).samples, 192);
+  const auto json = nlohmann::json::parse(figures_json(run_sheet(estimate_run(small_config(), small_facts()))));
+  EXPECT_TRUE(json["time on 1 device"]["a step"]["value"].is_null());
+  EXPECT_EQ(json["work"]["samples of the run"]["value"], 800);
+}
+
+TEST(RunEstimate, OptimizersKeepTheirStates) {
+  config::RunConfig config = small_config();
+  config.optimizer.optimizer = "SGD";
+  EXPECT_EQ(part(estimate_run(config, small_facts()), "optimizer"), 4000);
+  config.optimizer.momentum = 0;
+  EXPECT_EQ(part(estimate_run(config, small_facts()), "optimizer"), 0);
+}
+
+TEST(RunEstimate, AModelOfAPlugInHasNoActivations) {
+  RunFacts facts = small_facts();
+  facts.memory.reset();
+  const RunEstimate run = estimate_run(small_config(), facts);
+  EXPECT_EQ(part(run, "activations"), 0);
+  EXPECT_EQ(run.memory_bytes(), 4000 + 4000 + 8000 + 3 * 4 * 4 * 50);
+}
+
+}  // namespace
+}  // namespace welkin::plan
