@@ -3,6 +3,9 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <string>
 
 #include "ops/philox_dropout.h"
 
@@ -10,6 +13,10 @@ namespace welkin::ops {
 
 // Our own tiled form on a CPU (ops/attention_cpu.h), aten's flash forms on a GPU, aten's plain form in double.
 at::Tensor attention(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD);
+
+// Who runs it for this device and dtype, for people: welkin (ops/attention_cpu.h) or aten. With dropout on the weights it is
+// attention_with_dropout().
+std::string attention_form(c10::Device device, at::ScalarType dtype, bool dropout);
 
 // Aten's form on every device: what ours is compared with.
 at::Tensor attention_reference(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD);

@@ -10,8 +10,10 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "ops/autocast.h"
 #include "ops/convolution_cpu.h"
+#include "ops/cpu/convolution_kernel.h"
 
 namespace welkin::ops {
 namespace {
@@ -118,6 +120,13 @@ at::Tensor box_product(const at::Tensor& x_in, const at::Tensor& weight_in, cons
 }
 
 }  // namespace
+
+std::string convolution_form(c10::Device device, at::ScalarType dtype) {
+  if (!device.is_cpu()) return "aten";
+  const at::Tensor box = at::zeros({1, 1, 1, 1, 1}, dtype);
+  return convolution_cpu_takes(box, box, kChannelMultiple, kChannelMultiple) ? cat("welkin for multiples of ", kChannelMultiple)
+                                                                             : "aten";
+}
 
 at::Tensor convolution3d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule) {
   return box_product(x, weight, bias, rule, Way::Down);

@@ -5,10 +5,16 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <string>
 
 #include "ops/convolution_grid.h"
 
 namespace welkin::ops {
+
+// Who runs them for this device and dtype, for people: welkin where the channels allow it, or aten.
+std::string convolution_form(c10::Device device, at::ScalarType dtype);
 
 struct BoxStride {
   BoxShape stride{1, 1, 1};

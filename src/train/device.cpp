@@ -50,9 +50,4 @@ void configure_torch(const config::RunConfig& config) {
   limit_cpu_memory(static_cast<int64_t>(backend.memory_limit_gib * kGib));
 }
 
-std::string cpu_kernels_line() {
-  return cat("CPU kernels: float32 products by ", name_of(ops::gemm_provider()), ", our own with ",
-             name_of(ops::instruction_set()));
-}
-
 }  // namespace welkin::train

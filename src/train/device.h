@@ -18,7 +18,4 @@ c10::Device choose_device(const std::string& name, int64_t local_rank = 0);
 // cuDNN and the memory limit. Before the first operator: cuBLAS reads its workspace rule when it starts.
 void configure_torch(const config::RunConfig& config);
 
-// Which kernels configure_torch() has chosen for a CPU, for the log.
-std::string cpu_kernels_line();
-
 }  // namespace welkin::train

@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "data/fingerprint.h"
 #include "train/interchange/import_state.h"
+#include "train/kernel_choice.h"
 #include "train/model_setup.h"
 #include "train/trainer.h"
 #include "train/whole_tensors.h"
@@ -78,7 +79,8 @@ CheckpointIndex Trainer::checkpoint_index() const {
   index.loader = {.global_batch_size = config_.loop.global_batch_size,
                   .samples_in_epoch = std::min(position_.step_in_epoch * config_.loop.global_batch_size, samples_per_epoch_)};
   index.data = stored(data_files_);
-  index.facts = {{"device", device_.str()}};
+  index.facts = kernel_choice(config_, device_);
+  index.facts["device"] = device_.str();
   if (!context_.init_from.empty()) index.facts["init_from"] = context_.init_from;
   return index;
 }
@@ -150,6 +152,8 @@ void Trainer::load(const Checkpoint& checkpoint) {
   if (!checkpoint.index().origin.empty()) return load_imported(checkpoint);
   check_rules(checkpoint);
   check_same_data(checkpoint.index(), data_files_, config_.data);
+  const std::string note = check_kernels(checkpoint.index().facts, kernel_choice(config_, device_), config_.loop.deterministic);
+  if (!note.empty()) context_.log.info(note);
   for (const CheckpointGroup& group : checkpoint_groups()) read_parts(checkpoint, group, table_, groups_);
   position_ = checkpoint.index().position;
   validation_loss_ = checkpoint.index().validation_loss;

@@ -12,12 +12,15 @@
 #include "core/error.h"
 #include "core/host.h"
 #include "core/text.h"
+#include "data/epoch_plan.h"
 #include "data/stage.h"
 #include "model/describe.h"
 #include "parallel/collectives.h"
 #include "parallel/run_mesh.h"
 #include "parallel/shared_gradients.h"
 #include "train/device.h"
+#include "train/device_memory.h"
+#include "train/kernel_choice.h"
 #include "train/model_setup.h"
 #include "train/run_rules.h"
 #include "train/throughput.h"
@@ -59,6 +62,13 @@ parallel::DataParallelOptions data_parallel_options(const config::ParallelConfig
   if (config.compress_gradients == "bf16") options.travel = parallel::GradientDtype::Bf16;
   if (config.compress_gradients == "fp16") options.travel = parallel::GradientDtype::Fp16;
   return options;
+}
+
+// What SC23's DALI loader says where there are several shards.
+std::string shard_line(const config::RunConfig& config, const parallel::Group& replicas, int64_t samples) {
+  if (config.data.data_loader_config != "dali" || replicas.size() == 1) return {};
+  const int64_t dealt = data::dealt_samples(samples, replicas.size(), data::parse_dealing(config.rules.shard_rule));
+  return cat("Using shards of size ", dealt / replicas.size(), " per rank");
 }
 
 void check_samples(const data::Dataset& dataset, const char* split) {
@@ -133,6 +143,7 @@ void Trainer::start_loader() {
   context_.log.info("rank 0, begin data loader init");
   for (const data::Dataset* dataset : {train_data_.get(), valid_data_.get()}) {
     for (const std::string& line : dataset->describe()) context_.log.info(line);
+    if (const std::string line = shard_line(config_, replicas_, dataset->size()); !line.empty()) context_.log.info(line);
   }
   data::PipelineOptions options = pipeline_options(config_, replicas_, device_, drops_last_batch(config_));
   options.report = [this](const std::string& event) { context_.log.warning(event); };
@@ -252,7 +263,8 @@ void Trainer::report_setup() {
   const auto num_ranks = static_cast<double>(context_.world.size());
   if (train_flops_ > 0) peak_flops_ = num_ranks * measure_peak_flops(device_, config_.precision.amp_mode);
   report_ranks();
-  if (device_.is_cpu()) context_.log.info(cpu_kernels_line());
+  if (plan_) context_.log.info(scaffolding_memory_line(device_));
+  context_.log.info(kernels_line(kernel_choice(config_, device_)));
   context_.log.info("Starting Training Loop...");
   if (resumed_) context_.log.info(cat("Resumed at step ", position_.iteration, " from ", last_checkpoint()));
 }

@@ -15,6 +15,7 @@
 #include "ops/autocast.h"
 #include "parallel/collectives.h"
 #include "parallel/shared_gradients.h"
+#include "train/device_memory.h"
 #include "train/gradients.h"
 #include "train/trainer.h"
 
@@ -128,6 +129,7 @@ at::Tensor Trainer::micro_loss(const data::Batch& batch) {
   const ops::AutocastGuard autocast(device_.type(), autocast_dtype(config_.precision.amp_mode));
   const at::Tensor prediction = model_->forward(batch.input, {.seed = config_.loop.seed, .step = step_, .sample = batch.sample});
   keep_picture(batch, prediction);
+  if (plan_ && position_.step_in_epoch == 1 && batch.micro == 0) context_.log.info(forward_pass_memory_line(device_));
   return loss_->per_sample(prediction, batch.target).sum() / samples_of_step(batch.step);
 }
 

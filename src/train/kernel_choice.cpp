@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/kernel_choice.h"
+
+#include <ATen/Parallel.h>
+
+#include <vector>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "ops/attention.h"
+#include "ops/convolution.h"
+#include "ops/gemm_provider.h"
+#include "ops/instruction_set.h"
+#include "train/precision.h"
+
+namespace welkin::train {
+namespace {
+
+constexpr std::string_view kKernelPrefix = "kernels.";
+
+std::string short_name(const std::string& key) { return key.substr(kKernelPrefix.size()); }
+
+}  // namespace
+
+KernelChoice kernel_choice(const config::RunConfig& config, c10::Device device) {
+  const at::ScalarType dtype = autocast_dtype(config.precision.amp_mode).value_or(at::kFloat);
+  const bool is_vit = config.model.model == "vit", is_unet = config.model.model == "unet3d";  // a plug-in's may use both
+  KernelChoice choice;
+  if (!is_unet) choice["kernels.attention"] = ops::attention_form(device, dtype, config.model.dropout > 0);
+  if (!is_vit) choice["kernels.convolutions"] = ops::convolution_form(device, dtype);
+  if (!device.is_cpu()) {
+    choice["kernels.products"] = cat("cublas, tf32 ", config.backend.tf32);
+    return choice;
+  }
+  choice["kernels.products"] = name_of(ops::gemm_provider());
+  choice["kernels.instruction_set"] = name_of(ops::instruction_set());
+  choice["kernels.threads"] = cat(at::get_num_threads());
+  return choice;
+}
+
+std::string kernels_line(const KernelChoice& choice) {
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : choice) parts.push_back(cat(short_name(key), " ", value));
+  return cat("Kernels: ", join(parts, ", "));
+}
+
+std::string kernel_changes(const std::map<std::string, std::string>& stored, const KernelChoice& now) {
+  std::vector<std::string> changes;
+  for (const auto& [key, value] : now) {
+    const auto before = stored.find(key);
+    if (before != stored.end() && before->second != value)
+      changes.push_back(cat(short_name(key), " ", before->second, " and ", value));
+  }
+  return join(changes, ", ");
+}
+
+std::string check_kernels(const std::map<std::string, std::string>& stored, const KernelChoice& now, bool deterministic) {
+  const std::string changes = kernel_changes(stored, now);
+  if (changes.empty()) return {};
+  if (deterministic) {
+    throw CheckpointError(
+        "checkpoint", cat("it was saved with other kernels, which give other bits: ", changes),
+        "Name those of the checkpoint with --gemm, --instruction_set and --threads, on a processor that has them, or "
+        "go on without --deterministic");
+  }
+  return cat("Other kernels than in the checkpoint: ", changes, "; from here on the run equals an uninterrupted one to rounding");
+}
+
+}  // namespace welkin::train
