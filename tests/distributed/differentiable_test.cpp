@@ -6,8 +6,8 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/sin.h>
@@ -16,6 +16,7 @@
 
 #include <functional>
 
+#include "gradient_check.h"
 #include "parallel/context_attention.h"
 #include "parallel/split.h"
 #include "rank_processes.h"
@@ -51,8 +52,8 @@ struct ScalarOf {
 };
 
 // Every rank perturbs in turn; all evaluate.
-at::Tensor numeric_gradient(const Group& all, const ScalarOf& scalar, const at::Tensor& x) {
-  constexpr double kStep = 1e-5;
+at::Tensor numeric_gradient_of_all(const Group& all, const ScalarOf& scalar, const at::Tensor& x) {
+  const double kStep = tests::kDifferenceStep;
   at::Tensor gradient = at::zeros_like(x);
   for (int64_t rank = 0; rank < all.size(); ++rank) {
     int64_t elements = rank == all.place() ? x.numel() : 0;
@@ -74,9 +75,10 @@ at::Tensor numeric_gradient(const Group& all, const ScalarOf& scalar, const at::
 void expect_gradient(const char* name, const Group& all, const ScalarOf& scalar, const at::Tensor& input) {
   const at::Tensor x = input.detach().clone().requires_grad_();
   scalar.own(all, x).backward();
-  const at::Tensor numeric = numeric_gradient(all, scalar, input);
-  EXPECT_TRUE(at::allclose(x.grad(), numeric, 1e-6, 1e-7))
-      << name << " on place " << all.place() << ": off by " << (x.grad() - numeric).abs().max().item<double>();
+  const at::Tensor numeric = numeric_gradient_of_all(all, scalar, input);
+  const double scale = std::max(1.0, numeric.abs().max().item<double>());
+  EXPECT_LE((x.grad() - numeric).abs().max().item<double>() / scale, tests::kDifferenceBound)
+      << name << " on place " << all.place();
 }
 
 const RankTest kPairs("differentiable_pairs", [](Connection& connection) {
@@ -103,12 +105,12 @@ const RankTest kPairs("differentiable_pairs", [](Connection& connection) {
   const at::Tensor x = same.clone().requires_grad_();
   const at::Tensor weight = numbers(20 + place, {2, tokens, 3});
   (copy_to_group(all, x) * weight).sum().backward();
-  EXPECT_TRUE(at::allclose(x.grad(), all_reduce(all, weight)));
+  EXPECT_TRUE(tests::close(x.grad(), all_reduce(all, weight), at::kDouble, all.size()));
   const at::Tensor y = same.clone().requires_grad_();
   const at::Tensor whole_weight = numbers(30, {2, tokens, 3});
   const int64_t offset = split_offset(lengths, place);
   (split_to_group(all, y, 1, lengths) * whole_weight.narrow(1, offset, own)).sum().backward();
-  EXPECT_TRUE(at::allclose(y.grad(), whole_weight));
+  EXPECT_TRUE(at::equal(y.grad(), whole_weight));
 });
 
 // q, k, v stacked (3, B, H, tokens, D): one process against each way of splitting the tokens.
@@ -122,7 +124,6 @@ const RankTest kContext("context_attention", [](Connection& connection) {
     return model::Tensors{at::scaled_dot_product_attention(in.at(0), in.at(1), in.at(2))};
   };
   for (const at::ScalarType dtype : {at::kDouble, at::kFloat, at::kBFloat16}) {
-    const double tolerance = dtype == at::kDouble ? 1e-12 : dtype == at::kFloat ? 1e-5 : 4e-2;
     const at::Tensor whole = numbers(1, {3, 2, 2 * all.size(), tokens, 4}).mul(2).to(dtype).requires_grad_();
     const at::Tensor weight = numbers(5, {2, 2 * all.size(), tokens, 4}).to(dtype);
     const at::Tensor wanted = attention({whole[0], whole[1], whole[2]}).at(0);
@@ -133,9 +134,9 @@ const RankTest kContext("context_attention", [](Connection& connection) {
       const at::Tensor out = mode == ContextMode::Ring        ? ring_attention(all, lengths, part[0], part[1], part[2])
                              : mode == ContextMode::AllGather ? gathered_attention(all, lengths, qkv, attention).at(0)
                                                               : exchanged_attention(all, lengths, qkv, attention).at(0);
-      EXPECT_TRUE(at::allclose(out, wanted.narrow(2, offset, own), tolerance, tolerance)) << context_mode_name(mode) << dtype;
+      EXPECT_TRUE(tests::close(out, wanted.narrow(2, offset, own), dtype, tokens)) << context_mode_name(mode) << dtype;
       (out * weight.narrow(2, offset, own)).sum().backward();
-      EXPECT_TRUE(at::allclose(part.grad(), whole.grad().narrow(3, offset, own), tolerance, tolerance))
+      EXPECT_TRUE(tests::close(part.grad(), whole.grad().narrow(3, offset, own), dtype, tokens))
           << context_mode_name(mode) << dtype;
     }
   }

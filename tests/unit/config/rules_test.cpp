@@ -150,6 +150,19 @@ TEST(DefectsDocument, NamesTestsThatExistAndEveryRule) {
     EXPECT_TRUE(names.contains((*match)[1])) << (*match)[1];
   }
   EXPECT_GT(found, 30);
+  const std::regex script_test("(\\w+_test\\.py): (test_\\w+)");
+  int in_scripts = 0;
+  for (std::sregex_iterator match(text.begin(), text.end(), script_test), end; match != end; ++match, ++in_scripts) {
+    const std::string script = text_of(test::source_folder() / "tests" / "distributed" / (*match)[1].str());
+    EXPECT_THAT(script, HasSubstr("def " + (*match)[2].str() + "(self):"));
+  }
+  EXPECT_GT(in_scripts, 3);
+  // Every defect's row ends in a test.
+  const std::regex row("\\| (D[0-9]+) \\|.*\\| ([^|]*) \\|\n");
+  for (std::sregex_iterator match(text.begin(), text.end(), row), end; match != end; ++match) {
+    const std::string test = (*match)[2];
+    EXPECT_TRUE(std::regex_search(test, pattern) || std::regex_search(test, script_test)) << (*match)[1] << ": " << test;
+  }
   for (int number = 1; number <= 35; ++number) EXPECT_THAT(text, HasSubstr("| D" + std::to_string(number) + " |"));
   for (const Key& key : rule_keys()) EXPECT_THAT(text, HasSubstr("| `" + std::string(key.flat) + "` |"));
 }
