@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "core/rounding.h"
+#include "number_close.h"
 
 namespace welkin::tests {
 
@@ -49,14 +50,6 @@ inline testing::AssertionResult close(const at::Tensor& got, const at::Tensor& w
   if (error <= bound) return testing::AssertionSuccess();  // a NaN is not
   return testing::AssertionFailure() << "relative L2 " << error << ", bound " << bound << " (" << dtype << ", sums of "
                                      << reduction_length << ")";
-}
-
-// One number that took `operations` roundings.
-inline testing::AssertionResult close(double got, double wanted, NumberFormat format, int64_t operations) {
-  const double bound = worst_sum_bound(format, operations) * std::abs(wanted);
-  if (std::abs(got - wanted) <= bound) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "got " << got << ", wanted " << wanted << ", difference " << got - wanted << ", bound "
-                                     << bound;
 }
 
 }  // namespace welkin::tests

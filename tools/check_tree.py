@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for every tracked file: licence line, ASCII, size, and names that say something.
+"""What holds for every tracked file: licence line, ASCII, size, and names that say something; and no typed tolerances in tests.
 
 usage: check_tree.py [ROOT]
 """
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -11,6 +12,9 @@ CODE = {".cpp", ".h", ".cu", ".cuh", ".c", ".py", ".sh", ".cmake", ".in"}
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 LARGEST_BYTES = 1 << 20
 LONGEST_CODE_LINES = 800
+# Bounds of tests come from core/rounding.h, or have a name and a reason: tests/number_close.h, tests/tolerance.py.
+TYPED_TOLERANCE = re.compile(rb"EXPECT_NEAR|ASSERT_NEAR|at::allclose\(|testing\.assert_allclose|assertAlmostEqual")
+TOLERANCE_FILES = {"tests/tolerance.py", "tools/checks_test.py", "tools/check_tree.py"}
 VAGUE_FOLDERS = {"util", "utils", "common", "helper", "helpers", "misc"}
 
 
@@ -29,6 +33,8 @@ def problems_of(name, data):
     if len(lines) > LONGEST_CODE_LINES:
         yield f"{name}: {len(lines)} lines, more than {LONGEST_CODE_LINES}"
     for number, line in enumerate(lines, 1):
+        if name not in TOLERANCE_FILES and TYPED_TOLERANCE.search(line):
+            yield f"{name}:{number}: a typed tolerance; use tests/number_close.h, tests/tolerance.h or tests/tolerance.py"
         if any(byte > 126 for byte in line):
             yield f"{name}:{number}: not ASCII"
             break

@@ -40,6 +40,16 @@ class TreeTest(unittest.TestCase):
         return done.returncode, done.stdout + done.stderr
 
 
+class ToleranceRule(TreeTest):
+    def test_typed_tolerances_are_found(self):
+        for name, line in (("tests/unit/a_test.cpp", SPDX + "EXPECT_NEAR(a, b, 1e-6);\n"),
+                           ("tests/e2e/a_test.py", SPDX.replace("//", "#") + "np.testing.assert_allclose(a, b, rtol=1e-6)\n")):
+            self.write(name, line)
+            code, output = self.run_check("check_tree.py")
+            self.assertEqual(code, 1, output)
+            self.assertIn(f"{name}:2: a typed tolerance", output)
+
+
 class IncludeRule(TreeTest):
     def expect(self, name, include, text):
         self.write(name, SPDX + f"#include {include}\n")

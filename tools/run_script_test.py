@@ -47,7 +47,8 @@ def report(result):
 
 def main(arguments):
     path, script = arguments
-    sys.path.insert(0, str(pathlib.Path(script).resolve().parent))
+    folder = pathlib.Path(script).resolve().parent
+    sys.path[:0] = [str(folder), str(folder.parent)]  # beside it, and tests/tolerance.py
     specification = importlib.util.spec_from_file_location(pathlib.Path(script).stem, script)
     module = importlib.util.module_from_spec(specification)
     sys.modules[specification.name] = module

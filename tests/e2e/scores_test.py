@@ -7,8 +7,7 @@ import h5py
 import numpy as np
 
 from bad_input_case import BINARY, BOXES, DONE, FIELDS, HEIGHT, BadInputCase, write_statistics
-
-ROUNDOFF = 2.0 ** -24  # of float32, in which predictions are written
+from tolerance import rounds_to
 
 
 def zonal(fields, weights):
@@ -31,8 +30,7 @@ def radial(boxes):
 class Scores(BadInputCase):
     def close(self, got, wanted, scale=None):
         """Of sums of float32 values: 64 roundings of the scale."""
-        bound = 64 * ROUNDOFF * np.max(np.abs(wanted) if scale is None else scale)
-        np.testing.assert_allclose(np.array(got, float), wanted, rtol=0, atol=bound)
+        rounds_to(got, wanted, 64, scale=wanted if scale is None else scale)
 
     def scores_and_fields(self, keys, samples):
         for command in (self.train_command(keys), [BINARY, "evaluate", self.run_folder, "--json", self.root / "scores.json"],

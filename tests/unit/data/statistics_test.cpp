@@ -10,9 +10,12 @@
 #include "data/inspect.h"
 #include "data/npy_file.h"
 #include "data_files.h"
+#include "number_close.h"
 
 namespace welkin::data::tests {
 namespace {
+
+using welkin::tests::close;
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -36,8 +39,9 @@ TEST(StatisticsTest, EqualTheDirectFormulaOverAllFiles) {
     for (const double value : values) mean += value / static_cast<double>(values.size());
     for (const double value : values) squares += (value - mean) * (value - mean);
     const RunningMoments& moments = statistics.moments[static_cast<size_t>(c)];
-    EXPECT_NEAR(moments.mean(), mean, 1e-9 * mean);
-    EXPECT_NEAR(moments.std(), std::sqrt(squares / static_cast<double>(values.size())), 1e-6);
+    EXPECT_TRUE(close(moments.mean(), mean, kFp64, 2 * static_cast<int64_t>(values.size())));
+    EXPECT_TRUE(close(moments.std(), std::sqrt(squares / static_cast<double>(values.size())), kFp64,
+                      4 * static_cast<int64_t>(values.size())));
     EXPECT_EQ(moments.max(), static_cast<float>(values.back()));
   }
   EXPECT_DOUBLE_EQ(statistics.time_mean[0], (0 + 48 + 96 + 144 + 192 + 240 + 9 * 1.0e6 + 48 * 36) / 15);

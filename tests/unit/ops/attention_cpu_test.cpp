@@ -3,7 +3,6 @@
 #include "ops/attention_cpu.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/allclose.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>

@@ -13,6 +13,7 @@
 
 #include "core/host.h"
 #include "gradient_check.h"
+#include "number_close.h"
 #include "ops/autocast.h"
 
 namespace welkin::ops {
@@ -95,11 +96,11 @@ TEST(Attention, DropoutInTilesEqualsTheFormThatHoldsAllWeights) {
     const std::vector<at::Tensor> a{heads(300, 1), heads(60, 2), heads(60, 3)}, b{heads(300, 1), heads(60, 2), heads(60, 3)};
     const at::Tensor tiled = attention_with_dropout(a[0], a[1], a[2], 0.3, attention_key(), place);
     const at::Tensor whole = with_all_weights(b, place);
-    EXPECT_TRUE(at::allclose(tiled, whole, 1e-12, 1e-13));
+    EXPECT_TRUE(tests::close(tiled, whole, at::kDouble, 60));
     const at::Tensor direction = tests::test_values(whole.sizes(), 9);
     tiled.mul(direction).sum().backward();
     whole.mul(direction).sum().backward();
-    for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(at::allclose(a[i].grad(), b[i].grad(), 1e-11, 1e-12)) << i;
+    for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(tests::close(a[i].grad(), b[i].grad(), at::kDouble, 300)) << i;
   }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/rollout.h"
 
-#include <ATen/ops/allclose.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -12,6 +11,7 @@
 
 #include "core/error.h"
 #include "data/hdf5_file.h"
+#include "number_close.h"
 #include "tiny_run.h"
 #include "train/forecast_files.h"
 #include "train/scores_report.h"
@@ -112,7 +112,7 @@ TEST_F(RolloutTest, StepKIsTheModelAppliedKTimes) {
     before = newest;
     newest = prediction;
   }
-  EXPECT_FALSE(at::allclose(got[0], got[3]));
+  EXPECT_FALSE(tests::close(got[0], got[3], at::kFloat, 1 << 16));
 }
 
 TEST_F(RolloutTest, SamplesTogetherAreTheSamplesAloneAndKeepTheirTruth) {
@@ -124,9 +124,10 @@ TEST_F(RolloutTest, SamplesTogetherAreTheSamplesAloneAndKeepTheirTruth) {
   rollout.run({6}, [&](const RolloutStep& step) { alone.push_back(step); });
   for (size_t k = 0; k < 3; ++k) {
     EXPECT_EQ(together[k].lead, static_cast<int64_t>(k) + 1);
-    EXPECT_TRUE(at::allclose(together[k].prediction.narrow(0, 1, 1), alone[k].prediction, 1e-5, 1e-6));
+    EXPECT_TRUE(tests::close(together[k].prediction.narrow(0, 1, 1), alone[k].prediction, at::kFloat, 64));
     EXPECT_TRUE(at::equal(together[k].target.narrow(0, 1, 1), alone[k].target));
-    EXPECT_NEAR(alone[k].target[0][0][0][0].item<float>(), std::sin(0.7f * static_cast<float>(8 + k)), 1e-5);
+    EXPECT_TRUE(
+        tests::rounds_to(alone[k].target[0][0][0][0].item<float>(), std::sin(0.7f * static_cast<float>(8 + k)), 1, kFp32, 8));
   }
 }
 
@@ -136,14 +137,15 @@ TEST_F(RolloutTest, ScoresOfLeadOneAreThoseOfTheModel) {
   const auto one = score_rollout(model, Rollout(model, 1), {}, [](int64_t) {});
   ASSERT_EQ(one.size(), 1u);
   EXPECT_EQ(one[0].samples, plain.samples);
-  for (size_t f = 0; f < 2; ++f) EXPECT_NEAR(one[0].forecasts[f].rmse(), plain.forecasts[f].rmse(), 1e-6);
+  for (size_t f = 0; f < 2; ++f) EXPECT_TRUE(tests::close(one[0].forecasts[f].rmse(), plain.forecasts[f].rmse(), kFp32, 64));
   const auto leads = score_rollout(model, Rollout(model, 3), {}, [](int64_t) {});
   EXPECT_EQ(leads[2].samples, 8);
   EXPECT_LT(leads[0].forecasts[1].rmse(), leads[2].forecasts[1].rmse());  // persistence is of the start: it gets worse
   const auto json = nlohmann::json::parse(rollout_json(leads));
   EXPECT_EQ(json["starts"], 8);
   EXPECT_EQ(json["leads"][2]["lead"], 3);
-  EXPECT_NEAR(json["leads"][2]["channels"]["u"]["model"]["rmse"].get<double>(), leads[2].forecasts[0].channels[0].rmse, 1e-12);
+  EXPECT_TRUE(tests::close(json["leads"][2]["channels"]["u"]["model"]["rmse"].get<double>(),
+                           leads[2].forecasts[0].channels[0].rmse, kFp64, 2));
   const std::string table = rollout_table(leads);
   for (const char* part : {"RMSE model", "RMSE persistence", "ACC model", "all", "v [m s-1]"})
     EXPECT_THAT(table, HasSubstr(part));

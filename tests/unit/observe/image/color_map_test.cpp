@@ -7,13 +7,16 @@
 #include <limits>
 #include <vector>
 
+#include "number_close.h"
+
 namespace welkin::observe::image {
 namespace {
 
 void expect_near(Color a, Color b, int most) {
-  EXPECT_NEAR(a.red, b.red, most);
-  EXPECT_NEAR(a.green, b.green, most);
-  EXPECT_NEAR(a.blue, b.blue, most);
+  const tests::Stated levels{static_cast<double>(most), "levels of 255"};
+  EXPECT_TRUE(tests::within(a.red, b.red, levels));
+  EXPECT_TRUE(tests::within(a.green, b.green, levels));
+  EXPECT_TRUE(tests::within(a.blue, b.blue, levels));
 }
 
 // Entries 0, 64, 128, 192 and 255 of the published tables.

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "number_close.h"
 #include "observe/image/panels.h"
 #include "observe/image/plot.h"
 #include "observe/image/ticks.h"
@@ -91,7 +92,7 @@ TEST(LinePlot, DrawsInsideItsFrameAndLeavesGaps) {
   const Color red{255, 0, 0};
   const Raster line = draw_lines({}, {{.x = {0, 1, 2, 3}, .y = {1, 1, 1, 1}, .color = red}});
   const Raster gap = draw_lines({}, {{.x = {0, 1, 2, 3}, .y = {1, 1, nan, 1}, .color = red}});
-  EXPECT_NEAR(reddish_pixels(gap) / reddish_pixels(line), 1.0 / 3, 0.03);
+  EXPECT_TRUE(tests::within(reddish_pixels(gap) / reddish_pixels(line), 1.0 / 3, {0.03, "the round ends of the line"}));
   const Raster cut = draw_lines({.y_low = 0, .y_high = 1}, {{.x = {0, 1}, .y = {-1e90, 1e90}, .color = red}});
   for (int x = 0; x < cut.width(); ++x) EXPECT_NE(cut.at(x, 2), red);
 }
@@ -131,7 +132,7 @@ TEST(BarPlot, BarsStandOnZero) {
     up += raster.at(110, y) == bar ? 1 : 0;
     down += raster.at(220, y) == bar ? 1 : 0;
   }
-  EXPECT_NEAR(up, 2 * down, 2);
+  EXPECT_TRUE(tests::within(up, 2 * down, {2, "pixels at the two ends"}));
   EXPECT_GT(down, 30);
 }
 
