@@ -9,6 +9,7 @@
 #include <regex>
 
 #include "core/error.h"
+#include "number_close.h"
 
 namespace welkin::observe {
 namespace {
@@ -42,14 +43,16 @@ LinePlot scaling_plot() {
   return plot;
 }
 
+constexpr tests::Stated kTenths{0.2, "places are written in tenths of a pixel"};
+
 TEST(SvgPlot, LogAxesPutEqualRatiosAtEqualDistances) {
   LinePlot plot = scaling_plot();
   plot.curves[1].y = {10, 20, 40, 80};
   const auto places = dots(svg(plot));
   ASSERT_EQ(places.size(), 4U);
   for (size_t i = 2; i < 4; ++i) {
-    EXPECT_NEAR(places[i].first - places[i - 1].first, places[1].first - places[0].first, 0.2);
-    EXPECT_NEAR(places[i].second - places[i - 1].second, places[1].second - places[0].second, 0.2);
+    EXPECT_TRUE(tests::within(places[i].first - places[i - 1].first, places[1].first - places[0].first, kTenths));
+    EXPECT_TRUE(tests::within(places[i].second - places[i - 1].second, places[1].second - places[0].second, kTenths));
   }
   EXPECT_LT(places[3].second, places[0].second);  // up is less
 }
@@ -102,7 +105,7 @@ TEST(SvgPlot, BarsAreAsHighAsTheirValues) {
   const std::regex bar("height=\"([0-9.]+)\" fill=\"#0072b2\"");
   for (std::sregex_iterator it(page.begin(), page.end(), bar), end; it != end; ++it) heights.push_back(std::stod((*it)[1]));
   ASSERT_EQ(heights.size(), 2U);
-  EXPECT_NEAR(heights[1], 2 * heights[0], 0.2);
+  EXPECT_TRUE(tests::within(heights[1], 2 * heights[0], kTenths));
   EXPECT_THAT(page, HasSubstr(">10</text>"));
   EXPECT_THAT(page, Not(HasSubstr("rotate(-30")));
 }
