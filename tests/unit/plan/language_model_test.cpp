@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include "number_close.h"
+
 namespace welkin::plan {
 namespace {
+
+constexpr tests::Stated kPublished{0.05, "half of the last digit of the published table"};
 
 double days(double billions, double teraflops) {
   return training_days({.tokens = 300e9, .parameters = billions * 1e9, .devices = 480, .flops_per_second = teraflops * 1e12});
@@ -12,17 +16,17 @@ double days(double billions, double teraflops) {
 
 // As the lecture prints them, rounded to a tenth.
 TEST(LanguageModel, DaysOfTheLecture) {
-  EXPECT_NEAR(days(2.7, 127), 1.2, 0.05);
-  EXPECT_NEAR(days(6.7, 130), 3.0, 0.05);
-  EXPECT_NEAR(days(13, 135), 5.6, 0.05);
-  EXPECT_NEAR(days(175, 140), 72.3, 0.05);
+  EXPECT_TRUE(tests::within(days(2.7, 127), 1.2, kPublished));
+  EXPECT_TRUE(tests::within(days(6.7, 130), 3.0, kPublished));
+  EXPECT_TRUE(tests::within(days(13, 135), 5.6, kPublished));
+  EXPECT_TRUE(tests::within(days(175, 140), 72.3, kPublished));
 }
 
 TEST(LanguageModel, RecomputationIsAThirdOnTop) {
   GptTraining training{.tokens = 1e9, .parameters = 1e9, .devices = 8, .flops_per_second = 1e14};
   const double with = training_days(training);
   training.flops_per_parameter = 6;
-  EXPECT_NEAR(with / training_days(training), 4.0 / 3, 1e-12);
+  EXPECT_TRUE(tests::close(with / training_days(training), 4.0 / 3, kFp64, 8));
 }
 
 struct TableRow {
@@ -33,7 +37,9 @@ struct TableRow {
 TEST(LanguageModel, ParametersOfTheWeakScalingTable) {
   for (const TableRow& row : {TableRow{1.7, 24, 2304, 24}, TableRow{3.6, 32, 3072, 30}, TableRow{18.4, 48, 6144, 40},
                               TableRow{145.6, 96, 12288, 80}, TableRow{1008.0, 160, 25600, 128}}) {
-    EXPECT_NEAR(gpt_parameters({.layers = row.layers, .hidden = row.hidden}) / 1e9 / row.billions, 1.0, 0.03) << row.billions;
+    EXPECT_TRUE(tests::within(gpt_parameters({.layers = row.layers, .hidden = row.hidden}) / 1e9 / row.billions, 1.0,
+                              {0.03, "the names of the models are rounded"}))
+        << row.billions;
   }
 }
 
