@@ -49,8 +49,8 @@ class Adam : public Optimizer {
     if (lists.rows.empty()) return;
     std::vector<at::Tensor> average, square_average;
     for (const size_t row : lists.rows) {
-      average.push_back(average_[row]);
-      square_average.push_back(square_average_[row]);
+      average.push_back(in_memory_order(average_[row]));
+      square_average.push_back(in_memory_order(square_average_[row]));
     }
     // One count for all: the kernels only read it.
     const std::vector<at::Tensor> steps(lists.rows.size(), steps_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/optimizer.h"
 
+#include <ATen/ops/as_strided.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "core/error.h"
@@ -16,11 +17,16 @@ StepLists with_gradients(const std::vector<OptimizerParameter>& parameters, bool
     if (parameter.decays != decays || !gradient.defined()) continue;
     WELKIN_CHECK(gradient.strides() == parameter.value.strides(),
                  cat("gradient and parameter differ in strides: ", parameter.name));
-    lists.values.push_back(parameter.value);
-    lists.gradients.push_back(gradient);
+    lists.values.push_back(in_memory_order(parameter.value));
+    lists.gradients.push_back(in_memory_order(gradient));
     lists.rows.push_back(row);
   }
   return lists;
+}
+
+at::Tensor in_memory_order(const at::Tensor& tensor) {
+  if (tensor.is_contiguous() || !tensor.is_non_overlapping_and_dense()) return tensor;
+  return at::as_strided(tensor, {tensor.numel()}, {1});
 }
 
 at::Tensor state_like(const at::Tensor& value) {

@@ -50,13 +50,17 @@ OptimizerPtr adamw(const config::RunConfig& config, std::vector<OptimizerParamet
 // v = momentum v + g; p -= rate v.
 OptimizerPtr sgd(const config::RunConfig& config, std::vector<OptimizerParameter> parameters);
 
-// Those of `parameters` that have a gradient, as the parallel lists that the fused kernels take. The kernels walk memory: strides
+// Those of `parameters` that have a gradient, as the parallel lists that the fused kernels take, in the order of memory: strides
 // that differ between a parameter and its gradient are an InternalError here, since the result would be silently wrong.
 struct StepLists {
   std::vector<at::Tensor> values, gradients;
   std::vector<size_t> rows;  // index into `parameters`
 };
 StepLists with_gradients(const std::vector<OptimizerParameter>& parameters, bool decays);
+
+// The same memory as a tensor of one dim. torch's fused kernels would copy a tensor of permuted dims into a contiguous one and
+// back, for which an update of such weights took seven times as long. A contiguous tensor, and one with gaps, as it is.
+at::Tensor in_memory_order(const at::Tensor& tensor);
 
 // A zero state with the parameter's shape, dtype and strides.
 at::Tensor state_like(const at::Tensor& value);

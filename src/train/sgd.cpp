@@ -34,7 +34,7 @@ class Sgd : public Optimizer {
     const StepLists lists = with_gradients(parameters_, decays);
     if (lists.rows.empty()) return;
     std::vector<at::Tensor> velocity;
-    for (const size_t row : lists.rows) velocity.push_back(velocity_[row]);
+    for (const size_t row : lists.rows) velocity.push_back(in_memory_order(velocity_[row]));
     // The velocities start at zero, so the first step is a step like all others (no is_first_step, which the host would have to
     // know).
     at::_fused_sgd_(lists.values, lists.gradients, velocity, decays ? config_.weight_decay : 0.0, config_.momentum, inputs.rate,

@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "tolerance.h"
+#include "train/memory_limit.h"
 
 namespace welkin::train {
 namespace {
@@ -128,6 +129,22 @@ TEST(Optimizers, FollowTheStridesOfTheirParameters) {
     optimizer->step({.rate = number(0.1), .found_inf = verdict(false)});
   }
   EXPECT_TRUE(at::equal(rows, columns));
+}
+
+// torch's kernels would copy weights, gradients and states whose dims are permuted, in every step.
+TEST(Optimizers, CopyNoTensorWhateverItsStrides) {
+  constexpr int64_t kElements = 1 << 18, kSmall = 1 << 16;
+  for (const auto& make : {adam, adamw, sgd}) {
+    const at::Tensor parameter = at::ones({512, kElements / 512}).t();
+    const OptimizerPtr optimizer = make(adam_config(0.999), {{"w", parameter, true}});
+    parameter.mutable_grad() = at::ones({512, kElements / 512}).t();
+    const StepInputs inputs{.rate = number(0.1), .found_inf = verdict(false)};
+    limit_cpu_memory(int64_t{1} << 40);
+    limit_cpu_memory(cpu_memory_in_use() + kSmall);
+    EXPECT_NO_THROW(optimizer->step(inputs));
+    limit_cpu_memory(0);
+    EXPECT_LT(parameter.max().item<float>(), 1);
+  }
 }
 
 TEST(Optimizers, RefuseAGradientOfOtherStrides) {
