@@ -9,17 +9,12 @@ quick=()
 if [ "${1:-}" = --quick ]; then quick=(--quick); shift; fi
 folder=${1:-${TMPDIR:-/tmp}/welkin-bench-data${quick[*]:+-quick}}
 build="$root/build/release"
-venv="$root/build/bench-venv"
+. "$root/tools/setup.sh"
+. "$root/bench/python.sh"
 
 cmake --build "$build" --target bench_data programs >&2
-if ! cmp -s "$root/bench/requirements.txt" "$venv/requirements.txt"; then
-  python3 -m venv "$venv"
-  "$venv/bin/python3" -m pip install -q --disable-pip-version-check --no-input -r "$root/bench/requirements.txt" >&2
-  # DALI's readers run without a GPU; where its wheel cannot be had, its row says so.
-  "$venv/bin/python3" -m pip install -q --disable-pip-version-check --no-input nvidia-dali-cuda120 >&2 || echo "bench: no DALI wheel" >&2
-  cp "$root/bench/requirements.txt" "$venv/requirements.txt"
-fi
+require_bench_python
 export OMP_NUM_THREADS=1
 mkdir -p "$root/build/bench"
-python3 "$root/bench/data_compare.py" "$folder" "$build/bench/bench_data" "$build/welkin" "$venv/bin/python3" "${quick[@]}" |
+python3 "$root/bench/data_compare.py" "$folder" "$build/bench/bench_data" "$build/welkin" "$bench_venv/bin/python3" "${quick[@]}" |
   tee "$root/build/bench/data.json"

@@ -49,7 +49,7 @@ def window(training, shapes, seconds):
 
 
 def memory(device):
-    figures = {"peak_resident_bytes": resident("VmHWM")}
+    figures = {"resident_peak_bytes": resident("VmHWM")}
     if device == "cuda":
         figures["peak_device_bytes"] = torch.cuda.max_memory_allocated()
     return figures
@@ -63,7 +63,8 @@ def facts(arguments, shapes, switches, training, before):
 
 def rates(windows):
     name = "synthetic_samples_per_s"
-    return {name: statistics.median(windows), f"{name}_min": min(windows), f"{name}_max": max(windows), f"{name}_windows": windows}
+    middle, least, most = statistics.median(windows), min(windows), max(windows)
+    return {name: middle, f"{name}_spread": (most - least) / middle, f"{name}_min": least, f"{name}_max": most, f"{name}_windows": windows}
 
 
 def serve(training, shapes, said):
@@ -82,7 +83,7 @@ def run(arguments, training, shapes, said):
         print(json.dumps(result, indent=2))
     else:
         print(f"SYNTHETIC: {statistics.median(windows):.4g} samples/s ({min(windows):.4g} to {max(windows):.4g} in {len(windows)} windows), peak "
-              f"{result['peak_resident_bytes'] / 2**30:.2f} GiB resident")
+              f"{result['resident_peak_bytes'] / 2**30:.2f} GiB resident")
 
 
 def fields_as_flags(parser, kind):

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two sides of the comparison as processes that measure a window when they are told to. Only one of them works at a time."""
+import json
+import os
+import pathlib
+import select
+import statistics
+import subprocess
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+RATE = "synthetic_samples_per_s"
+HIGHEST = ("resident_peak_bytes", "peak_device_bytes", "peak_fp32_flops_per_s", "peak_bf16_flops_per_s")  # of all windows
+
+
+class NotMeasured(Exception):
+    """Why a side has no figure."""
+
+
+class Side:
+    """`windows` holds the JSON object of every window."""
+
+    def __init__(self, name):
+        self.name, self.windows, self.failure = name, [], None
+
+    def measure(self, seconds):
+        if self.failure:
+            return
+        try:
+            self.windows.append(self.window(seconds))
+        except NotMeasured as reason:
+            self.failure = str(reason)
+
+    def stop(self):
+        pass
+
+    def report(self):
+        if self.failure or not self.windows:
+            return {"not_measured": self.failure or "no window"}
+        rates = [window[RATE] for window in self.windows]
+        facts = {key: value for key, value in self.windows[-1].items() if not key.startswith(RATE)}
+        for key in HIGHEST:
+            if key in facts:
+                facts[key] = max(window[key] for window in self.windows)
+        return {RATE: statistics.median(rates), f"{RATE}_min": min(rates), f"{RATE}_max": max(rates), f"{RATE}_windows": rates, **facts}
+
+
+class Welkin(Side):
+    """`welkin bench --mode synthetic`, a fresh process for every window: its start costs less than a second."""
+
+    def __init__(self, binary, preset, batch, precision, threads, extra=(), warmup_seconds=0):
+        super().__init__("welkin")
+        self.command = [binary, "bench", "--mode", "synthetic", "--yaml_config", HERE / "speed.yaml", "--config", preset, "--json", "-", "--windows", "1",
+                        "--warmup_seconds", warmup_seconds, "--threads", threads, "--set", f"global_batch_size={batch}", "--amp_mode",
+                        "none" if precision == "fp32" else precision, *extra]
+
+    def window(self, seconds):
+        words = [*map(str, self.command), "--window_seconds", str(max(seconds, 0.001))]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise NotMeasured(f"exit code {done.returncode}: {done.stderr.strip()[-300:]}")
+        return json.loads(done.stdout)
+
+
+class Peer(Side):
+    """bench/peer/measure.py --serve: one process that stays, since torch.compile takes a minute and `import torch` seconds."""
+
+    def __init__(self, name, python, flags, threads, warmup_steps, environment=()):
+        super().__init__(name)
+        command = [python, HERE.parent / "peer/measure.py", "--serve", "--threads", threads, "--warmup_steps", warmup_steps, *flags]
+        self.command = [str(word) for word in command]
+        self.environment = {**os.environ, **dict(environment)}
+        self.process, self.facts = None, {}
+
+    def start(self):
+        begun = time.monotonic()
+        self.errors = open(f"/tmp/welkin_peer_{os.getpid()}_{self.name}.err", "w+")
+        os.unlink(self.errors.name)
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, env=self.environment)
+        try:
+            self.facts = self.answer(limit_s=600)
+            self.facts["start_to_ready_s"] = time.monotonic() - begun
+        except NotMeasured as reason:
+            self.failure = str(reason)
+
+    def answer(self, limit_s):
+        ready, _, _ = select.select([self.process.stdout], [], [], limit_s)
+        if not ready:
+            raise NotMeasured(f"no answer within {limit_s} s")
+        line = self.process.stdout.readline()
+        if not line:
+            self.process.wait()
+            self.errors.seek(0)
+            raise NotMeasured(" ".join(self.errors.read().strip().splitlines()[-1:]) or "it ended without a word")
+        return json.loads(line)
+
+    def window(self, seconds):
+        if self.process is None:
+            self.start()
+            if self.failure:
+                raise NotMeasured(self.failure)
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+        return {**self.facts, **self.answer(limit_s=300)}
+
+    def stop(self):
+        if self.process is None:
+            return
+        self.process.stdin.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def race(sides, rounds, seconds):
+    """Everyone in turns, `rounds` times; the first window of the first round follows each one's own warm-up."""
+    try:
+        for side in sides:
+            if isinstance(side, Peer):
+                side.start()
+        for _ in range(rounds):
+            for side in sides:
+                side.measure(seconds)
+    finally:
+        for side in sides:
+            side.stop()
+
+
+def ratios(ours, theirs):
+    """Ours over theirs, round by round."""
+    pairs = [mine[RATE] / other[RATE] for mine, other in zip(ours.windows, theirs.windows)]
+    return {"median": statistics.median(pairs), "min": min(pairs), "max": max(pairs)} if pairs and not theirs.failure and not ours.failure else None

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/compare: what makes a goal met, what a fallen ratio is, and that a second run decides."""
+import os
+import pathlib
+import sys
+import tempfile
+import types
+import unittest
+from unittest import mock
+
+SOURCE = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])
+sys.path.insert(0, str(SOURCE / "bench/speed"))
+
+import compare  # noqa: E402
+import gpu  # noqa: E402
+import stored  # noqa: E402
+from rows import ADAM_BYTES, FULL, SIZES  # noqa: E402
+from sides import RATE, Side, ratios  # noqa: E402
+
+GIB = 2**30
+
+
+def side(rate, **facts):
+    return {RATE: rate, f"{RATE}_min": rate, f"{RATE}_max": rate, **facts}
+
+
+def figures(ours, peers, **facts):
+    """As measure() gives them; facts are of our side."""
+    return {"ours": side(ours, **facts), "peers": {name: side(rate) for name, rate in peers.items()},
+            "ratios": {name: {"median": ours / rate, "min": ours / rate, "max": ours / rate} for name, rate in peers.items()}}
+
+
+def checks_of(name, found, every=None):
+    row = next(row for row in FULL if row.name == name)
+    return [check(found, every or {name: found}) for check in row.checks]
+
+
+class Goals(unittest.TestCase):
+    def test_the_best_peer_counts(self):
+        peers = {"eager": 2.0, "channels_last": 2.5, "compile": 2.4}
+        for ours, met in ((4.6, True), (4.4, False)):
+            best = checks_of("unet_batch4_fp32", figures(ours, peers))[0]
+            self.assertEqual((best.met, best.note), (met, "best: channels_last"))
+            self.assertAlmostEqual(best.measured, ours / 2.5)
+
+    def test_a_peer_that_could_not_run_is_no_peer(self):
+        found = figures(4.0, {"eager": 2.0})
+        found["peers"]["compile"] = {"not_measured": "no compiler"}
+        found["ratios"]["compile"] = None
+        self.assertTrue(checks_of("unet_batch4_fp32", found)[0].met)
+
+    def test_nothing_measured_is_not_met_and_not_missed(self):
+        found = {"ours": {"not_measured": "x"}, "peers": {"eager": side(1.0)}, "ratios": {"eager": None}}
+        for name in ("unet_batch4_fp32", "unet_batch4_bf16", "unet_batch1_fp32", "vit_batch1_fp32", "vit_batch1_bf16"):
+            for check in checks_of(name, found):
+                self.assertIsNone(check.met, name)
+
+    def test_the_tuned_vit_has_its_own_bound(self):
+        default, tuned, _ = checks_of("vit_batch1_fp32", figures(0.24, {"eager": 0.1, "medium": 0.19, "medium_compile": 0.17}))
+        self.assertTrue(default.met)
+        self.assertFalse(tuned.met)
+        self.assertEqual(tuned.note, "best: medium")
+
+    def test_bf16_is_judged_where_it_pays(self):
+        every = {"vit_batch1_fp32": {"ours": side(1.0)}}
+        for gain, ours, met in ((1.6, 2.0, False), (1.6, 2.3, True), (1.2, 1.1, True), (1.2, 0.9, False)):
+            found = figures(ours, {"eager": 1.0, "compile": 1.0}, peak_fp32_flops_per_s=1e9, peak_bf16_flops_per_s=gain * 1e9)
+            check = checks_of("vit_batch1_bf16", found, every)[0]
+            self.assertEqual(check.met, met, (gain, ours))
+
+    def test_memory_of_the_unet_leaves_out_what_must_be(self):
+        parameters = 100_000_000
+        facts = {"resident_before_model_bytes": GIB, "parameters": parameters}
+        found = figures(4.0, {"eager": 2.0}, resident_peak_bytes=GIB + ADAM_BYTES * parameters + 5 * GIB, **facts)
+        for eager, met in ((9, True), (8, False)):
+            found["peers"]["eager"].update(facts, resident_peak_bytes=GIB + ADAM_BYTES * parameters + eager * GIB)
+            check = checks_of("unet_batch4_fp32", found)[2]
+            self.assertEqual((check.met, round(check.measured, 6)), (met, round(5 / eager, 6)))
+
+    def test_share_of_the_peak_uses_the_best_product_of_the_row(self):
+        ours = Side("ours")
+        ours.windows = [{RATE: 2.0, "peak_fp32_flops_per_s": peak, "train_flops_per_sample": 100.0} for peak in (250.0, 300.0, 200.0)]
+        found = {"ours": ours.report(), "peers": {}, "ratios": {}}
+        self.assertAlmostEqual(checks_of("unet_batch4_fp32", found)[1].measured, 2.0 * 100 / 300)
+
+    def test_ratios_are_taken_round_by_round(self):
+        ours, theirs = Side("ours"), Side("theirs")
+        ours.windows, theirs.windows = [{RATE: rate} for rate in (4.0, 2.0, 3.0)], [{RATE: rate} for rate in (2.0, 1.0, 1.0)]
+        self.assertEqual(ratios(ours, theirs), {"median": 2.0, "min": 2.0, "max": 3.0})
+
+
+class Gate(unittest.TestCase):
+    """A ratio that is 25 % below what is stored fails when a second run says so too."""
+
+    FACTS = {"cpu": "this one", "threads": 2, "date": "2026-01-01", "commit": "abc"}
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        patch = mock.patch.object(stored, "FILE", pathlib.Path(folder.name) / "stored.json")
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.row = SIZES["short"].rows[0]
+
+    def judge(self, first, second, facts=None):
+        """The verdict, and how many rows the second run had."""
+        every = {self.row.name: figures(first, {"eager": 1.0, "channels_last": 1.0})}
+        with mock.patch.object(compare, "measure", return_value=figures(second, {"eager": 1.0, "channels_last": 1.0})) as measure, \
+                mock.patch.object(compare, "say") as said:
+            code = compare.gate([self.row], SIZES["short"], types.SimpleNamespace(), facts or self.FACTS, every)
+        self.said = " ".join(str(call.args[0]) for call in said.call_args_list if call.args)
+        return code, measure.call_count
+
+    def test_verdicts(self):
+        stored.write(self.FACTS, {self.row.name: figures(2.0, {"eager": 1.0, "channels_last": 1.0})})
+        self.assertEqual(self.judge(2.1, 0.0), (0, 0))
+        self.assertEqual(self.judge(1.51, 0.0), (0, 0))
+        self.assertEqual(self.judge(1.49, 1.6), (0, 1))
+        self.assertEqual(self.judge(1.49, 1.4), (1, 1))
+        self.assertIn("1.40x over eager, stored 2.00x, in both runs", self.said)
+
+    def test_a_ratio_that_is_no_longer_measured_has_fallen(self):
+        stored.write(self.FACTS, {self.row.name: figures(2.0, {"eager": 1.0, "gone": 1.0})})
+        self.assertEqual(self.judge(2.0, 2.0), (1, 1))
+        self.assertIn("not measured over gone", self.said)
+
+    def test_another_processor_or_other_threads_are_not_judged(self):
+        stored.write(self.FACTS, {self.row.name: figures(2.0, {"eager": 1.0})})
+        for other in ({"cpu": "another"}, {"threads": 4}):
+            self.assertEqual(self.judge(0.1, 0.1, {**self.FACTS, **other}), (0, 0))
+            self.assertIn("Nothing is stored for this processor", self.said)
+
+    def test_storing_keeps_other_processors(self):
+        stored.write({**self.FACTS, "cpu": "first"}, {self.row.name: figures(2.0, {"eager": 1.0})})
+        stored.write(self.FACTS, {self.row.name: figures(3.0, {"eager": 1.0})})
+        self.assertEqual(sorted(stored.read()), ["first", "this one"])
+        self.assertEqual(stored.read()["this one"]["ratios"], {self.row.name: {"eager": 3.0}})
+
+
+class Commands(unittest.TestCase):
+    def test_dry_run_of_the_gpu_names_every_part(self):
+        with mock.patch.object(gpu, "say") as said:
+            self.assertEqual(gpu.main(["--welkin", "welkin", "--peer_python", "python3", "--cases", "cases", "--json", "out.json", "--dry_run"]), 0)
+        text = "\n".join(call.args[0] for call in said.call_args_list)
+        for part in ("verify --case cases --device cuda", "compute-sanitizer --tool memcheck", "--mode synthetic", "--mode full", "--config vit_wide_gpu", "--compile",
+                     "--precision bf16 --device cuda"):
+            self.assertIn(part, text)
+
+
+if __name__ == "__main__":
+    unittest.main()
