@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rank_run.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "launch/sockets.h"
 #include "launch/workers.h"
 
@@ -40,6 +44,11 @@ int run_local_ranks(const std::vector<std::string>& command, int64_t num_ranks) 
   return launch::run_workers(plan);
 }
 
+void end_hanging_rank(const std::string& what) {
+  std::cerr << cat("welkin: ", what, "\n") << std::flush;
+  _exit(static_cast<int>(ExitCode::Comm));
+}
+
 std::unique_ptr<parallel::Connection> connect_rank(const launch::RankPlace& place, int64_t deadline_s) {
   return parallel::Connection::open({.rank = place.rank,
                                      .world_size = place.world_size,
@@ -47,7 +56,8 @@ std::unique_ptr<parallel::Connection> connect_rank(const launch::RankPlace& plac
                                      .port = static_cast<uint16_t>(place.master_port),
                                      .listen_fd = static_cast<int>(place.listen_descriptor),
                                      .store_is_served = place.store_is_served,
-                                     .deadline = std::chrono::seconds(deadline_s)});
+                                     .deadline = std::chrono::seconds(deadline_s),
+                                     .on_hang = end_hanging_rank});
 }
 
 }  // namespace welkin::apps

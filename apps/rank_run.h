@@ -21,6 +21,9 @@ std::vector<std::string> own_command_with(const std::string& verb, const std::ve
 // Starts the command `num_ranks` times on this machine over the loopback interface, one thread each; the exit code of the run.
 int run_local_ranks(const std::vector<std::string>& command, int64_t num_ranks);
 
+// ConnectOptions::on_hang of a program: says what hangs on standard error and ends this process, code of a failed exchange.
+void end_hanging_rank(const std::string& what);
+
 // Joins the run that this process is a rank of.
 std::unique_ptr<parallel::Connection> connect_rank(const launch::RankPlace& place, int64_t deadline_s);
 

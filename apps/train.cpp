@@ -24,6 +24,7 @@
 #include "parallel/mesh_picture.h"
 #include "parallel/run_mesh.h"
 #include "parallel/world.h"
+#include "rank_run.h"
 #include "train/registries.h"
 #include "train/trainer.h"
 #include "verbs.h"
@@ -89,6 +90,7 @@ parallel::MeetOptions meet_options(const config::RunConfig& config) {
   options.configuration = config::yaml(config);
   options.program = launch::program_hash();
   if (const char* name = read_environment("GLOO_SOCKET_IFNAME")) options.interface = name;
+  options.on_hang = end_hanging_rank;
   return options;
 }
 

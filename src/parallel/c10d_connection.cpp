@@ -4,6 +4,7 @@
 #ifndef USE_C10D_GLOO
 #define USE_C10D_GLOO
 #endif
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <thread>
@@ -17,6 +18,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "parallel/c10d_group.h"
+#include "parallel/call_watch.h"
 #include "parallel/connection.h"
 
 namespace welkin::parallel {
@@ -67,6 +69,7 @@ class C10dConnection : public Connection {
     services->recorder = std::make_shared<FlightRecorder>();
     services->tracer = options.tracer;
     services_ = std::move(services);
+    start_watch();
   }
 
   Group make_group(const std::string& name, GroupMembers members) override;
@@ -77,11 +80,24 @@ class C10dConnection : public Connection {
   void close() override;
 
  private:
+  void start_watch();
+
   ConnectOptions options_;
   StorePtr store_;
   std::shared_ptr<const CallServices> services_;
   std::map<std::string, int64_t> times_made_;  // by members: a second group of the same has another key
+  std::unique_ptr<CallWatch> watch_;           // last: it uses the others
 };
+
+// It asks seldom where many ranks share the store, or where the store is a file.
+void C10dConnection::start_watch() {
+  CallWatchOptions watch{.rank = options_.rank, .world_size = options_.world_size, .on_hang = options_.on_hang};
+  watch.interval *= std::max<int64_t>(options_.file.empty() ? 1 : 5, options_.world_size / 64);
+  watch.hang_after = 2 * options_.deadline + std::chrono::seconds(30);
+  watch_ =
+      std::make_unique<CallWatch>(std::make_shared<StoreBoard>(c10::make_intrusive<c10d::PrefixStore>("notice", store_->clone())),
+                                  services_->recorder, std::move(watch));
+}
 
 c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(const ConnectOptions& options, const StorePtr& store,
                                                           const std::string& key, const GroupMembers& members) {
@@ -118,6 +134,7 @@ Group C10dConnection::make_group(const std::string& name, GroupMembers members) 
 
 // Every rank says that it is done, and rank 0, which hosts the store, waits for all.
 void C10dConnection::close() {
+  watch_.reset();
   store_->add("closed", 1);
   if (options_.rank != 0) return;
   const auto until = std::chrono::steady_clock::now() + options_.deadline;

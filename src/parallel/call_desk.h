@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What surrounds every collective of a group: its number, its entry in the flight recorder, its span, and, when it fails, one
-// sentence about which ranks are silent: ended, busy elsewhere, or waiting in the ring for one that is. Ranks tell each other
-// through a notice board (the rendezvous store), which works without any collective.
+// sentence about the other ranks: which made another call, stopped and why, wait in which call, compute, or are silent: ended, or
+// stopped from outside. Ranks tell each other through a notice board (the rendezvous store), which works without any collective;
+// for a rank that waits or computes its watch answers (call_watch.h).
 #pragma once
 
 #include <chrono>
@@ -35,8 +36,14 @@ struct CallServices {
   const observe::Tracer* tracer = nullptr;
 };
 
-// What a rank that stops for a reason of its own posts, so that the others' failures can name it.
+// What a rank that stops for a reason of its own posts, so that the others' failures can name it: the first of all, and each.
 inline constexpr const char* kStoppedNotice = "stopped";
+std::string left_notice(int64_t rank);
+// Posted with the first failure anywhere: from then on every rank's watch posts what the rank does.
+inline constexpr const char* kAlarmNotice = "alarm";
+std::string doing_notice(int64_t rank);
+// What stands there: "in " and the text of the oldest call under way, or "out " and a sentence; then a line with the seconds.
+std::string doing_text(const FlightRecorder& recorder);
 
 class CallDesk {
  public:
@@ -51,10 +58,20 @@ class CallDesk {
   [[noreturn]] void fail(int64_t ticket, const std::string& reason);
 
  private:
-  using Notices = std::vector<std::optional<std::string>>;
+  // What the board has about a member.
+  struct Member {
+    int64_t rank = 0;
+    std::optional<std::string> failed;  // the call in which it failed, of this group
+    std::optional<std::string> left;    // it stopped, and why
+    std::optional<std::string> doing;   // its watch's answer
+    bool is_known() const { return failed || left || doing; }
+  };
   std::string notice_key(const char* key, int64_t rank) const;
+  std::vector<Member> ask_members() const;
+  std::vector<Member> await_members() const;
+  void await_readers(const std::vector<Member>& members) const;
+  std::optional<std::string> finding(const Member& member, const CallEntry& call) const;
   std::string diagnosis(const CallEntry& call) const;
-  Notices gather_notices(const char* key, const std::vector<int64_t>& ranks) const;
 
   std::shared_ptr<const CallServices> services_;
   std::string group_text_;

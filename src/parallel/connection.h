@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,9 @@ struct ConnectOptions {
   std::string own_address = "127.0.0.1";        // on which this rank's collectives listen
   std::chrono::milliseconds deadline{600'000};  // of the rendezvous and of each collective
   const observe::Tracer* tracer = nullptr;
+  // Called by this rank's watch, once, when a call has been under way for far longer than the deadline, which the back end has
+  // not kept: what hangs and what the other ranks do. It is to end the process. Empty: nobody watches for that.
+  std::function<void(const std::string&)> on_hang = {};
 };
 
 class Connection {

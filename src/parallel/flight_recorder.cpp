@@ -35,7 +35,9 @@ int64_t FlightRecorder::start(CallEntry entry) {
 void FlightRecorder::finish(int64_t ticket, CallState state) {
   const std::lock_guard lock(mutex_);
   if (next_ - ticket > static_cast<int64_t>(ring_.size())) return;  // overwritten since
-  ring_[static_cast<size_t>(ticket) % ring_.size()].state = state;
+  CallEntry& entry = ring_[static_cast<size_t>(ticket) % ring_.size()];
+  entry.state = state;
+  entry.ended = std::chrono::steady_clock::now();
 }
 
 CallEntry FlightRecorder::entry(int64_t ticket) const {
@@ -46,6 +48,21 @@ CallEntry FlightRecorder::entry(int64_t ticket) const {
 int64_t FlightRecorder::num_calls() const {
   const std::lock_guard lock(mutex_);
   return next_;
+}
+
+std::optional<CallEntry> FlightRecorder::oldest_open() const {
+  const std::lock_guard lock(mutex_);
+  for (int64_t i = std::max<int64_t>(0, next_ - static_cast<int64_t>(ring_.size())); i < next_; ++i) {
+    const CallEntry& entry = ring_[static_cast<size_t>(i) % ring_.size()];
+    if (entry.state == CallState::Started) return entry;
+  }
+  return {};
+}
+
+std::optional<CallEntry> FlightRecorder::last() const {
+  const std::lock_guard lock(mutex_);
+  if (next_ == 0) return {};
+  return ring_[static_cast<size_t>(next_ - 1) % ring_.size()];
 }
 
 std::vector<CallEntry> FlightRecorder::entries() const {

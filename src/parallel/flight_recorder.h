@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct CallEntry {
   std::string group;  // "tp [0, 1]"
   CallState state = CallState::Started;
   std::chrono::steady_clock::time_point started;
+  std::chrono::steady_clock::time_point ended = {};  // of a call that is done or has failed
 
   // "all_reduce #12 of group tp [0, 1], float (2, 48, 32)"
   std::string text() const;
@@ -35,6 +37,8 @@ class FlightRecorder {
   CallEntry entry(int64_t ticket) const;  // of a call under way: fewer than the capacity ago
 
   int64_t num_calls() const;
+  std::optional<CallEntry> oldest_open() const;  // of the calls under way
+  std::optional<CallEntry> last() const;
   std::vector<CallEntry> entries() const;  // oldest first, at most the capacity
   // One line per entry, oldest first: state, age, call.
   std::string text() const;

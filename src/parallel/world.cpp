@@ -21,6 +21,7 @@ ConnectOptions connect_options(const launch::RankPlace& place, const MeetOptions
   connect.world_size = place.world_size;
   connect.deadline = options.patience;
   connect.tracer = options.tracer;
+  connect.on_hang = options.on_hang;
   connect.attempt = place.attempt;
   if (!options.interface.empty()) connect.own_address = launch::interface_address(options.interface);
   if (options.store == "file") {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,6 +23,7 @@ struct MeetOptions {
   std::string configuration;  // as text; the first line that differs is named
   std::string program;        // hash of the program
   const observe::Tracer* tracer = nullptr;
+  std::function<void(const std::string&)> on_hang = {};  // ConnectOptions::on_hang
 };
 
 class World {

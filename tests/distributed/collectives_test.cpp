@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every collective in real processes: values, uneven parts, strided tensors, groups of a mesh; and what is said when one fails.
+// Every collective in real processes: values, uneven parts, strided tensors, groups of a mesh.
 #include "parallel/collectives.h"
 
 #include <ATen/TensorOperators.h>
@@ -7,14 +7,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <thread>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -23,8 +17,6 @@
 
 namespace welkin::parallel {
 namespace {
-
-using testing::HasSubstr;
 
 GroupMembers everybody(const Connection& connection) {
   return Mesh("dp", {.dp_replicate = connection.world_size()}).group_of(connection.rank(), kDp);
@@ -122,52 +114,9 @@ const RankTest kMeshGroups("mesh_groups", [](Connection& connection) {
   }
 });
 
-// The text of the CommError of `call`.
-template <typename Call>
-std::string comm_error_of(Call call) {
-  try {
-    call();
-  } catch (const CommError& error) {
-    return error.what();
-  }
-  return "no CommError";
-}
-
-const RankTest kMissingRank(
-    "missing_rank",
-    [](Connection& connection) {
-      const Group all = connection.make_group("world", everybody(connection));
-      barrier(all);
-      if (connection.rank() == 1) {
-        std::this_thread::sleep_for(std::chrono::seconds(6));
-        return;
-      }
-      const auto start = std::chrono::steady_clock::now();
-      const std::string text = comm_error_of([&] { all_reduce(all, at::ones({3})); });
-      EXPECT_THAT(text, HasSubstr("call=all_reduce #2 of group world [0, 1, 2], Float (3)"));
-      EXPECT_THAT(text, HasSubstr("silent ranks=[1]"));
-      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(6));
-    },
-    /*deadline_s=*/2);
-
-const RankTest kStoppedRank("stopped_rank", [](Connection& connection) {
-  const Group all = connection.make_group("world", everybody(connection));
-  barrier(all);
-  if (connection.rank() == 1) {
-    connection.announce_stop("[data] the file is gone: path=x.h5. Restore it.");
-    _exit(0);
-  }
-  const std::string text = comm_error_of([&] { all_gather(all, at::ones({3}), 0, Lengths(3, 3)); });
-  EXPECT_THAT(text, HasSubstr("rank 1 stopped: [data] the file is gone: path=x.h5"));
-  EXPECT_THAT(text, HasSubstr("silent ranks=[1]"));
-  _exit(testing::Test::HasFailure() ? 1 : 0);  // the orderly end waits for rank 1
-});
-
 TEST(Collectives, OnTwoRanks) { run_on_ranks("every_collective", 2); }
 TEST(Collectives, OnThreeRanks) { run_on_ranks("every_collective", 3); }
 TEST(Collectives, GroupsOfAMesh) { run_on_ranks("mesh_groups", 8); }
-TEST(Collectives, NameTheMissingRank) { run_on_ranks("missing_rank", 3); }
-TEST(Collectives, NameTheRankThatStopped) { run_on_ranks("stopped_rank", 3); }
 
 TEST(Collectives, AreTheIdentityAlone) {
   const Group alone;

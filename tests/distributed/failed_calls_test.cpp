@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the sentence about a failed collective says of the other ranks, in real processes: killed, slow, stopped by an error of
+// its own, in another call; and that a rank which only waits for the first one in the ring is not taken for dead.
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "core/error.h"
+#include "parallel/collectives.h"
+#include "rank_processes.h"
+
+namespace welkin::parallel {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
+
+Group world_of(Connection& connection) {
+  return connection.make_group("world", Mesh("dp", {.dp_replicate = connection.world_size()}).group_of(connection.rank(), kDp));
+}
+
+// The text of the CommError of `call`.
+template <typename Call>
+std::string comm_error_of(Call call) {
+  try {
+    call();
+  } catch (const CommError& error) {
+    return error.what();
+  }
+  return "no CommError";
+}
+
+// The orderly end would wait for ranks that are gone.
+[[noreturn]] void leave() { _exit(testing::Test::HasFailure() ? 1 : 0); }
+
+const RankTest kKilledRank("killed_rank", [](Connection& connection) {
+  const Group all = world_of(connection);
+  barrier(all);
+  if (connection.rank() == 2) _exit(0);
+  const std::string text = comm_error_of([&] { all_reduce(all, at::ones({3})); });
+  if (connection.rank() == 0) EXPECT_THAT(text, HasSubstr("silent ranks=[2], reason="));
+  leave();
+});
+
+// Pairs exchange in a ring: 0 and 1 are done with each other and the dead rank's neighbour waits for nobody dead.
+const RankTest kWaitingRank(
+    "waiting_rank",
+    [](Connection& connection) {
+      const Group all = world_of(connection);
+      barrier(all);
+      if (connection.rank() == 1) _exit(0);
+      at::Tensor values = at::ones({2});
+      if (connection.rank() == 2) {  // waits for rank 0 alone, which lives and fails
+        comm_error_of([&] { start_receive(all, values, 0).wait(); });
+        leave();
+      }
+      std::this_thread::sleep_for(300ms);
+      const std::string text = comm_error_of([&] { start_receive(all, values, 1).wait(); });
+      EXPECT_THAT(text, HasSubstr("silent ranks=[1], reason="));
+      EXPECT_THAT(text, Not(HasSubstr("rank 2")));  // it makes the call that stands at this number
+      leave();
+    },
+    /*deadline_s=*/20);
+
+const RankTest kSlowRank(
+    "slow_rank",
+    [](Connection& connection) {
+      const Group all = world_of(connection);
+      barrier(all);
+      if (connection.rank() == 1) {
+        std::this_thread::sleep_for(6s);
+        leave();
+      }
+      const auto start = std::chrono::steady_clock::now();
+      const std::string text = comm_error_of([&] { all_reduce(all, at::ones({3})); });
+      EXPECT_THAT(text, HasSubstr("call=all_reduce #2 of group world [0, 1, 2], Float (3)"));
+      EXPECT_THAT(text, HasSubstr("rank 1 makes no call; its last, barrier #1 of group world [0, 1, 2], (), ended "));
+      EXPECT_THAT(text, Not(HasSubstr("silent")));
+      EXPECT_LT(std::chrono::steady_clock::now() - start, 6s);
+      leave();
+    },
+    /*deadline_s=*/2);
+
+const RankTest kStoppedRank("stopped_rank", [](Connection& connection) {
+  const Group all = world_of(connection);
+  barrier(all);
+  if (connection.rank() == 1) {
+    connection.announce_stop("[data] the file is gone: path=x.h5. Restore it.");
+    _exit(0);
+  }
+  const std::string text = comm_error_of([&] { all_gather(all, at::ones({3}), 0, Lengths(3, 3)); });
+  EXPECT_THAT(text, HasSubstr("rank 1 stopped: [data] the file is gone: path=x.h5"));
+  EXPECT_THAT(text, Not(HasSubstr("silent")));
+  leave();
+});
+
+// One rank is a call ahead: the others wait for it in the call that it has left out.
+const RankTest kOtherOrder(
+    "other_order",
+    [](Connection& connection) {
+      const Group all = world_of(connection);
+      barrier(all);
+      const std::string text = connection.rank() == 1 ? comm_error_of([&] { broadcast(all, at::ones({4}), 0); })
+                                                      : comm_error_of([&] { all_reduce(all, at::ones({3})); });
+      if (connection.rank() == 0) {
+        EXPECT_THAT(text, HasSubstr("rank 1 made another call: broadcast #2 of group world [0, 1, 2], Float (4)"));
+        EXPECT_THAT(text, Not(HasSubstr("silent")));
+      }
+      leave();
+    },
+    /*deadline_s=*/3);
+
+TEST(FailedCalls, NameTheRankThatWasKilled) { run_on_ranks("killed_rank", 4); }
+TEST(FailedCalls, DoNotNameARankThatWaits) { run_on_ranks("waiting_rank", 3); }
+TEST(FailedCalls, NameTheRankThatIsSlow) { run_on_ranks("slow_rank", 3); }
+TEST(FailedCalls, NameTheRankThatStopped) { run_on_ranks("stopped_rank", 3); }
+TEST(FailedCalls, NameTheRankInAnotherCall) { run_on_ranks("other_order", 3); }
+
+}  // namespace
+}  // namespace welkin::parallel
