@@ -2,6 +2,7 @@
 #include "config/flag.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "config/value.h"
@@ -10,6 +11,10 @@
 
 namespace welkin::config {
 namespace {
+
+// The axes' own names.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kShortNames{
+    {{"tp", "tensor_parallel"}, {"cp", "context_parallel"}, {"sp", "sequence_parallel"}}};
 
 std::vector<Flag> steering_flags() {
   return {
@@ -99,6 +104,9 @@ std::vector<Flag> all_flags(const std::vector<ExtraFlag>& extra) {
 }
 
 const Flag& find_flag(const std::vector<Flag>& flags, std::string_view typed, Tutorial tutorial) {
+  for (const auto& [name, stands_for] : kShortNames) {
+    if (typed == name) typed = stands_for;
+  }
   const auto exact = std::find_if(flags.begin(), flags.end(), [typed](const Flag& flag) { return flag.name == typed; });
   if (exact != flags.end()) return *exact;
   // Without a tutorial the first round is that of all tutorials: their prefixes keep their meaning beside flags of ours.

@@ -77,7 +77,9 @@ std::string help_text(std::string_view program, const std::vector<ExtraFlag>& ex
   std::string text =
       cat("Usage: ", program, " --yaml_config FILE [--config PRESET] [flags]\n",
           "\nA value comes from: default < file < preset < flag. A flag counts only when it is given; a switch has a\n",
-          "--no-... form. Flags may be shortened as long as they stay unique. {sc21, ...}: tutorials that have the flag.\n");
+          "--no-... form. Flags may be shortened as long as they stay unique,\n",
+          "and --tp, --cp, --sp stand for --tensor_parallel, --context_parallel, --sequence_parallel.\n",
+          "{sc21, ...}: tutorials that have the flag.\n");
   std::vector<std::string_view> titles;
   for (const Flag& flag : flags) {
     if (std::find(titles.begin(), titles.end(), group_of(flag)) == titles.end()) titles.push_back(group_of(flag));

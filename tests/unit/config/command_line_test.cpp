@@ -54,6 +54,16 @@ TEST(CommandLine, PrefixesOfTutorialsComeBeforeOurs) {
   EXPECT_EQ(command_line({"--tutorial=sc22", "--enable_a"}).settings[0].key, "switches.enable_apex");
 }
 
+TEST(CommandLine, AxesHaveShortNames) {
+  const auto line = command_line({"--tp", "2", "--cp=4", "--sp", "--no-sp"});
+  ASSERT_EQ(line.settings.size(), 4u);
+  EXPECT_EQ(line.settings[0].key, "parallel.tensor_parallel");
+  EXPECT_EQ(line.settings[1].key, "parallel.context_parallel");
+  EXPECT_EQ(line.settings[1].text, "4");
+  EXPECT_EQ(line.settings[2].key, "parallel.sequence_parallel");
+  EXPECT_EQ(line.settings[3].text, "false");
+}
+
 TEST(CommandLine, SwitchesHaveThreeStates) {
   EXPECT_TRUE(command_line({}).settings.empty());
   EXPECT_EQ(command_line({"--enable_jit"}).settings[0].text, "true");
