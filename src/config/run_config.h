@@ -182,6 +182,7 @@ struct ParallelConfig {
   std::string parallel_order = "tp-cp-dp";  // rank order, left = fastest
   bool sequence_parallel = false;           // (ours) norms, dropout and residuals on tokens that are split over tp too
   std::string context_mode = "all_gather";  // (ours) all_gather, ring, all_to_all: attention over tokens that are split over cp
+  std::string context_io = "sharded";       // (ours) sharded, gathered: what context-parallel ranks read, embed and score
   int64_t replica_check_interval = 1000;    // (ours) steps between comparisons of replicas; 0 = only at the start
   bool noddp = false;
   bool disable_broadcast_buffers = false;

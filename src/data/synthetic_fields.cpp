@@ -31,8 +31,31 @@ SamplePlan SyntheticFields::plan(SampleKey key, const Region& wanted) const {
 
 void SyntheticFields::read(const SamplePlan& plan, SampleView out) const {
   const PhiloxBlock place = philox(key_, 1, static_cast<uint64_t>(plan.index));
-  fill(out.input, place[0]);
-  fill(out.target, place[1]);
+  fill_region(spec_.input, plan.region, out.input, place[0]);
+  fill_region(spec_.target, plan.region, out.target, place[1]);
+}
+
+// Row by row, each as it lies in the whole sample: a part of a sample has the values of the whole.
+void SyntheticFields::fill_region(const ArraySpec& spec, const Region& region, std::span<float> out, uint64_t place) const {
+  std::array<int64_t, 3> whole{1, 1, 1}, begin{0, 0, 0}, size{1, 1, 1};  // of a box; a field is one plane
+  const size_t dims = spec.shape.size() - 1;
+  for (size_t d = 0; d < dims; ++d) {
+    const size_t to = 3 - dims + d;
+    whole[to] = spec.shape[d + 1];
+    begin[to] = region.begin[d];
+    size[to] = region.extent[d];
+  }
+  if (size == whole || out.empty()) return fill(out, place);
+  const auto row_values = static_cast<size_t>(size[2]);
+  for (int64_t channel = 0; channel < spec.shape[0]; ++channel) {
+    for (int64_t plane = begin[0]; plane < begin[0] + size[0]; ++plane) {
+      for (int64_t row = begin[1]; row < begin[1] + size[1]; ++row) {
+        const int64_t at = ((channel * whole[0] + plane) * whole[1] + row) * whole[2] + begin[2];
+        fill(out.first(row_values), place % kPoolValues + static_cast<uint64_t>(at));
+        out = out.subspan(row_values);
+      }
+    }
+  }
 }
 
 void SyntheticFields::fill(std::span<float> out, uint64_t place) const {

@@ -22,6 +22,7 @@ class SyntheticFields : public Dataset {
 
  private:
   void fill(std::span<float> out, uint64_t place) const;
+  void fill_region(const ArraySpec& spec, const Region& region, std::span<float> out, uint64_t place) const;
 
   SampleSpec spec_;
   int64_t size_;

@@ -27,7 +27,8 @@ Tensors same_tokens(Tensors in) { return in; }
 
 }  // namespace
 
-Vit::Vit(const VitOptions& options) : options_(options), tokens_in_("tokens.in"), tokens_out_("tokens.out") {
+Vit::Vit(const VitOptions& options)
+    : options_(options), positions_("positions"), tokens_in_("tokens.in"), tokens_out_("tokens.out") {
   pos_embed_ = register_parameter("pos_embed", at::empty({1, options.num_tokens(), options.embed_dim}));
   patch_embed_ = add<PatchEmbed>("patch_embed", options.in_channels, options.embed_dim, options.patch);
   pos_drop_ = add<Dropout>("pos_drop", options.dropout);
@@ -38,7 +39,8 @@ Vit::Vit(const VitOptions& options) : options_(options), tokens_in_("tokens.in")
 }
 
 at::Tensor Vit::embed(const at::Tensor& input, const ForwardContext& context) const {
-  const at::Tensor tokens_BND = patch_embed_->forward(input).add(pos_embed_);
+  const at::Tensor patches_BND = patch_embed_->forward(input);
+  const at::Tensor tokens_BND = patches_BND.add(positions_({pos_embed_}, same_tokens).at(0));
   return pos_drop_->forward(tokens_in_({tokens_BND}, same_tokens).at(0), context);
 }
 
@@ -46,7 +48,9 @@ at::Tensor Vit::forward(const at::Tensor& input, const ForwardContext& context) 
   at::Tensor x_BND = embed(input, context);
   for (const auto& block : blocks_->layers()) x_BND = block->forward(x_BND, context);
   const at::Tensor out_BND = tokens_out_({norm_->forward(x_BND)}, same_tokens).at(0);
-  at::Tensor output = unpatchify(head_->forward(out_BND), options_.height / options_.patch, options_.patch);
+  at::Tensor patches_BNF = head_->forward(out_BND);
+  const int64_t rows = patches_BNF.size(1) / (options_.width / options_.patch);  // of a part of the field where the input is one
+  at::Tensor output = unpatchify(patches_BNF, rows, options_.patch);
   if (!options_.residual) return output;
   return output.add(input.narrow(1, options_.newest_input_channel, options_.out_channels));
 }
@@ -61,7 +65,7 @@ std::vector<Site*> Vit::sites() {
   const std::vector<Site*> blocks = blocks_->sites();
   const std::vector<Site*> norm = norm_->sites();
   const std::vector<Site*> head = head_->sites();
-  sites.push_back(&tokens_in_);
+  sites.insert(sites.end(), {&positions_, &tokens_in_});
   sites.insert(sites.end(), blocks.begin(), blocks.end());
   sites.insert(sites.end(), norm.begin(), norm.end());
   sites.push_back(&tokens_out_);

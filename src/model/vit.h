@@ -15,7 +15,8 @@ class Vit : public Model {
  public:
   explicit Vit(const VitOptions& options);
 
-  // (B, in_channels, height, width) -> (B, out_channels, height, width). With `residual`, the newest input step is added.
+  // (B, in_channels, height, width) -> (B, out_channels, height, width). With `residual`, the newest input step is added. Where
+  // wrappers at its sites take parts of a field, whole rows of patches go in and come out.
   at::Tensor forward(const at::Tensor& input, const ForwardContext& context) override;
   void initialise(uint64_t seed) override;
   std::vector<Site*> sites() override;
@@ -25,7 +26,7 @@ class Vit : public Model {
   at::Tensor embed(const at::Tensor& input, const ForwardContext& context) const;
 
   VitOptions options_;
-  Site tokens_in_, tokens_out_;
+  Site positions_, tokens_in_, tokens_out_;
   at::Tensor pos_embed_;  // (1, N, D)
   std::shared_ptr<PatchEmbed> patch_embed_;
   std::shared_ptr<Dropout> pos_drop_;

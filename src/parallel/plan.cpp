@@ -3,6 +3,7 @@
 #include "parallel/plan.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/constant_pad_nd.h>
 
 #include <algorithm>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "core/text.h"
 #include "model/dropout.h"
 #include "parallel/differentiable.h"
+#include "parallel/field_share.h"
 #include "parallel/shards.h"
 #include "parallel/token_split.h"
 
@@ -57,14 +59,19 @@ class PlanApplication {
 
  private:
   static TokenSplit split_of(const Plan& plan, const MeshGroups& groups) {
+    std::vector<Axis> axes = plan.input_axes;
     for (const PlanRow& row : plan.rows) {
-      if (const auto* split = std::get_if<SplitTokens>(&row.treatment)) return {plan.num_tokens, split->axes, groups};
+      if (const auto* split = std::get_if<SplitTokens>(&row.treatment))
+        axes.insert(axes.end(), split->axes.begin(), split->axes.end());
     }
-    return {plan.num_tokens, {}, groups};
+    return {plan.num_tokens, axes, groups};
   }
 
   void apply_row(const PlanRow& row);
   bool install_at(model::Site& site, const Treatment& treatment);
+  bool install_input_at(model::Site& site, const Treatment& treatment);
+  std::vector<TokenSplit::Level> inner_levels() const;
+  AxisSet input_axes() const;
   void split_linear(const std::string& site, Shard weight, std::optional<Shard> bias, Axis axis);
   void check_units(const std::string& site, const ColumnSplit& split, int64_t outputs) const;
   model::Dropout::WindowOf window_of(const Treatment& treatment, const model::Dropout& layer) const;
@@ -119,16 +126,16 @@ const TokenSplit::Level* pointer_to(const std::optional<TokenSplit::Level>& leve
 // Whether the treatment is one of sites.
 bool PlanApplication::install_at(model::Site& site, const Treatment& treatment) {
   if (std::holds_alternative<SplitTokens>(treatment)) {
-    site.install([tokens = tokens_](Tensors in, const Body& body) {
+    site.install([levels = inner_levels(), num_tokens = tokens_.num_of(plan_.input_axes.size())](Tensors in, const Body& body) {
       Tensors out = body(std::move(in));
-      WELKIN_CHECK(out.at(0).size(kTokenDim) == tokens.num_tokens(), "the plan knows the number of tokens");
-      for (const auto& level : tokens.levels()) out = {split_to_group(level.group, out.at(0), kTokenDim, level.lengths)};
+      WELKIN_CHECK(out.at(0).size(kTokenDim) == num_tokens, "the plan knows the number of tokens");
+      for (const auto& level : levels) out = {split_to_group(level.group, out.at(0), kTokenDim, level.lengths)};
       return out;
     });
   } else if (std::holds_alternative<GatherTokens>(treatment)) {
-    site.install([tokens = tokens_](Tensors in, const Body& body) {
+    site.install([levels = inner_levels()](Tensors in, const Body& body) {
       Tensors out = body(std::move(in));
-      for (auto level = tokens.levels().rbegin(); level != tokens.levels().rend(); ++level) {
+      for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
         out = {gather_from_group(level->group, out.at(0), kTokenDim, level->lengths)};
       }
       return out;
@@ -154,8 +161,37 @@ bool PlanApplication::install_at(model::Site& site, const Treatment& treatment) 
       return {ring_attention(level.group, level.lengths, in.at(0), in.at(1), in.at(2))};
     });
   } else {
-    return false;
+    return install_input_at(site, treatment);
   }
+  return true;
+}
+
+// The levels that the input is not split over already.
+std::vector<TokenSplit::Level> PlanApplication::inner_levels() const {
+  return {tokens_.levels().begin() + static_cast<std::ptrdiff_t>(plan_.input_axes.size()), tokens_.levels().end()};
+}
+
+AxisSet PlanApplication::input_axes() const {
+  AxisSet axes;
+  for (const Axis axis : plan_.input_axes) axes = axes | axis;
+  return axes;
+}
+
+// What surrounds a model whose input is split.
+bool PlanApplication::install_input_at(model::Site& site, const Treatment& treatment) {
+  const bool is_whole = std::holds_alternative<OwnOfWhole>(treatment);
+  const bool leaves = std::holds_alternative<ReadOfOwn>(treatment);
+  if (!is_whole && !leaves && !std::holds_alternative<OwnOfRead>(treatment)) return false;
+  const TokenSplit input(plan_.num_tokens, plan_.input_axes, groups_);
+  const FieldShare share = field_share(input.offset(), input.num_own(), plan_.tokens_per_row);
+  const int64_t first = is_whole ? input.offset() : share.first_token;
+  const int64_t extent = is_whole ? plan_.num_tokens : share.num_tokens_read();
+  site.install([first, extent, own = share.num_tokens, leaves](Tensors in, const Body& body) -> Tensors {
+    const at::Tensor out = body(std::move(in)).at(0);
+    WELKIN_CHECK(out.size(kTokenDim) == (leaves ? own : extent), "the plan knows the number of tokens");
+    if (!leaves) return {out.narrow(kTokenDim, first, own)};
+    return {at::constant_pad_nd(out, {0, 0, first, extent - first - own})};
+  });
   return true;
 }
 
@@ -246,9 +282,9 @@ size_t PlanApplication::site_index_of(const std::string& parameter) const {
 }
 
 AxisSet PlanApplication::partial_axes(const ParamRow& row) const {
-  if (is_named_whole(row.name)) return {};
+  if (is_named_whole(row.name)) return input_axes();
   const size_t own = site_index_of(row.name);
-  AxisSet partial;
+  AxisSet partial = input_axes();
   AxisSet section;  // the axis of the section that the parameter stands in
   for (size_t i = 0; i <= own; ++i) {
     const Treatment* treatment = treatment_at(sites_[i]->name());
@@ -256,7 +292,7 @@ AxisSet PlanApplication::partial_axes(const ParamRow& row) const {
     if (const auto* split = std::get_if<SplitTokens>(treatment); split != nullptr && i < own) {
       for (const Axis axis : split->axes) partial = partial | axis;
     } else if (std::holds_alternative<GatherTokens>(*treatment) && i < own) {
-      partial = {};
+      partial = input_axes();
     } else if (const auto* enter = std::get_if<EnterSplit>(treatment)) {
       section = enter->axis;
     } else if (std::holds_alternative<RowSplit>(*treatment)) {

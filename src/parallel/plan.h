@@ -41,8 +41,12 @@ struct ContextExchange {  // attention over tokens that are split over the axis
 
 // Treatments of what is no site.
 struct WholeTokens {};  // a parameter that stands before SplitTokens or after GatherTokens
-struct TokenMask {};    // a dropout layer on (B, own tokens, all features)
-struct ColumnMask {     // a dropout layer on (B, tokens of the section, own features)
+// Where the input itself is split (Plan::input_axes), a site whose tokens are those of the rows that are read, or of the whole:
+struct OwnOfRead {};   // from the tokens of the rows to the own ones
+struct OwnOfWhole {};  // from the tokens of the whole to the own ones
+struct ReadOfOwn {};   // from the own tokens to those of the rows; what is not own is zero and not to be used
+struct TokenMask {};   // a dropout layer on (B, own tokens, all features)
+struct ColumnMask {    // a dropout layer on (B, tokens of the section, own features)
   Axis axis = Axis::Tp;
 };
 struct AttentionMask {  // a dropout layer on attention weights (B, own heads, own queries, keys)
@@ -51,7 +55,7 @@ struct AttentionMask {  // a dropout layer on attention weights (B, own heads, o
 };
 
 using Treatment = std::variant<SplitTokens, GatherTokens, EnterSplit, ColumnSplit, RowSplit, ContextExchange, WholeTokens,
-                               TokenMask, ColumnMask, AttentionMask>;
+                               OwnOfRead, OwnOfWhole, ReadOfOwn, TokenMask, ColumnMask, AttentionMask>;
 
 struct PlanRow {
   std::string pattern;  // a site, parameter or dropout layer; * stands for one part of the path: "blocks.*.attn.q"
@@ -61,6 +65,10 @@ struct PlanRow {
 struct Plan {
   int64_t num_tokens = 0;  // of a sample
   std::vector<PlanRow> rows;
+  // Axes over which the input is split before it enters the model: a member reads the rows of patches that its tokens need, and
+  // gives them back; every gradient is then a part of a sum over these axes. SplitTokens splits what is left.
+  std::vector<Axis> input_axes = {};
+  int64_t tokens_per_row = 0;  // of the grid of patches; only with input_axes
 };
 
 // "blocks.*.attn" against "blocks.3.attn".

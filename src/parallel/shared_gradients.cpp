@@ -28,13 +28,13 @@ struct GradientKind {
   std::vector<at::Tensor> gradients;
 };
 
-std::vector<GradientKind> kinds_of(const ParamTable& table, const Mesh& mesh) {
+std::vector<GradientKind> kinds_of(const ParamTable& table, const Mesh& mesh, AxisSet axes) {
   std::vector<GradientKind> kinds;
   for (const ParamRow& row : table.rows()) {
     if (!row.gradient().defined()) continue;
     GradientKind kind;
     for (const Axis axis : {Axis::Tp, Axis::Cp}) {
-      if (row.placements[axis].sharded() || mesh.size(axis) == 1) continue;
+      if (row.placements[axis].sharded() || mesh.size(axis) == 1 || !axes.contains(axis)) continue;
       kind.over = kind.over | axis;
       if (!row.partial_over.contains(axis)) kind.complete *= mesh.size(axis);
     }
@@ -79,8 +79,8 @@ int64_t hash_of_values(const at::Tensor& values) {
 
 }  // namespace
 
-void reduce_shared_gradients(const ParamTable& table, const MeshGroups& groups) {
-  for (const GradientKind& kind : kinds_of(table, groups.mesh())) {
+void reduce_shared_gradients(const ParamTable& table, const MeshGroups& groups, AxisSet axes) {
+  for (const GradientKind& kind : kinds_of(table, groups.mesh(), axes)) {
     sum_in_one_message(groups.along(kind.over), kind.gradients, 1.0 / static_cast<double>(kind.complete));
   }
 }

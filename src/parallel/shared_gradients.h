@@ -17,8 +17,8 @@ namespace welkin::parallel {
 
 // Sums the gradients of parameters whose members hold parts of them (ParamRow::partial_over) and averages those that are complete
 // on every member, so that replicas stay equal by construction; one all-reduce per kind. In place. Every rank of tp x cp calls
-// it.
-void reduce_shared_gradients(const ParamTable& table, const MeshGroups& groups);
+// it. `axes`: of tp and cp, those along which the sums are still owed.
+void reduce_shared_gradients(const ParamTable& table, const MeshGroups& groups, AxisSet axes = Axis::Tp | Axis::Cp);
 
 // Sums every gradient over a group of replicas in one message, without overlap: what the Reducer is compared with.
 void sum_gradients(const ParamTable& table, const Group& group);

@@ -40,9 +40,11 @@ int64_t TokenSplit::offset_without(Axis innermost) const {
   return offset() - (last == nullptr ? 0 : split_offset(last->lengths, last->group.place()));
 }
 
-int64_t TokenSplit::num_own() const {
-  if (levels_.empty()) return num_tokens_;
-  const Level& last = levels_.back();
+int64_t TokenSplit::num_own() const { return num_of(levels_.size()); }
+
+int64_t TokenSplit::num_of(size_t depth) const {
+  if (depth == 0) return num_tokens_;
+  const Level& last = levels_.at(depth - 1);
   return last.lengths[static_cast<size_t>(last.group.place())];
 }
 

@@ -29,6 +29,7 @@ class TokenSplit {
   int64_t offset() const;
   int64_t offset_without(Axis innermost) const;
   int64_t num_own() const;
+  int64_t num_of(size_t depth) const;  // tokens that this member's group has together after `depth` of the levels
 
  private:
   int64_t num_tokens_ = 0;

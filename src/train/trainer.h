@@ -33,6 +33,7 @@
 #include "train/rate_table.h"
 #include "train/registries.h"
 #include "train/run_folder.h"
+#include "train/sample_share.h"
 #include "train/step_record.h"
 #include "train/validation.h"
 
@@ -76,6 +77,7 @@ class Trainer {
   void open_folder();
   void place_ranks();
   void plan_layout();
+  void share_samples();
   void start_loader();
   void build_model();
   void build_optimizer();
@@ -110,6 +112,7 @@ class Trainer {
   void add_unit(at::Tensor& loss);
   void sum_units(at::Tensor& loss);
   int64_t samples_of_step(int64_t step) const;
+  void reduce_leftovers();
   void exchange_records(StepRecord& record);
   GradientScope gradient_scope() const;
   void check_replicas_if_due();
@@ -138,6 +141,8 @@ class Trainer {
   parallel::MeshGroups groups_;
   std::optional<parallel::Plan> plan_;  // how tp and cp split the model; nothing where both are 1
   parallel::Group replicas_;            // ranks that train the same weights on different samples
+  SampleShare share_;                   // what of each sample this rank reads
+  parallel::Group exchange_;            // ranks whose gradients the exchange averages: replicas_, and those that share samples
 
   std::unique_ptr<data::Dataset> train_data_, valid_data_;
   std::vector<data::FileFingerprint> data_files_;  // as they were opened: a file that is damaged later is no part of the run

@@ -80,7 +80,7 @@ parallel::LayoutOptions layout_options(const config::ParallelConfig& config) {
   const auto mode = config.context_mode == "ring"         ? parallel::ContextMode::Ring
                     : config.context_mode == "all_to_all" ? parallel::ContextMode::AllToAll
                                                           : parallel::ContextMode::AllGather;
-  return {.sequence_parallel = config.sequence_parallel, .context_mode = mode};
+  return {.sequence_parallel = config.sequence_parallel, .context_mode = mode, .sharded_io = config.context_io == "sharded"};
 }
 
 }  // namespace
@@ -109,6 +109,19 @@ void Trainer::plan_layout() {
                                                             layout_options(config_.parallel));
 }
 
+// Where every gradient is a part of a sum over cp too, one exchange over dp x cp serves both.
+void Trainer::share_samples() {
+  exchange_ = replicas_;
+  if (plan_) share_ = SampleShare(*plan_, groups_, train_data_->spec());
+  if (share_.is_whole()) return;
+  if (config_.data.bad_samples == "skip") {
+    throw ConfigError("train",
+                      "ranks that read parts of a sample cannot agree on one to skip: bad_samples=skip, context_io=sharded",
+                      "Take --context_io gathered, or --bad_samples error");
+  }
+  if (!config_.parallel.rank_invariant && !config_.parallel.noddp) exchange_ = groups_.along(parallel::kDp | parallel::Axis::Cp);
+}
+
 // All that the user may have got wrong is found before anything is written.
 void Trainer::open_datasets() {
   configure_torch(config_);
@@ -123,6 +136,7 @@ void Trainer::open_datasets() {
   check_batch(config_, train_data_->size(), "training");
   check_samples(*valid_data_, "validation");
   plan_layout();
+  share_samples();
   if (validation_drops_last(config_)) check_batch(config_, valid_data_->size(), "validation");
   if (config_.parallel.rank_invariant) check_units(config_, replicas_, *train_data_, *valid_data_, drops_last_batch(config_));
   parallel::barrier(context_.world.everyone());  // all have looked at the folder before the first writes there
@@ -145,7 +159,7 @@ void Trainer::start_loader() {
     for (const std::string& line : dataset->describe()) context_.log.info(line);
     if (const std::string line = shard_line(config_, replicas_, dataset->size()); !line.empty()) context_.log.info(line);
   }
-  data::PipelineOptions options = pipeline_options(config_, replicas_, device_, drops_last_batch(config_));
+  data::PipelineOptions options = pipeline_options(config_, replicas_, device_, drops_last_batch(config_), share_.region());
   options.report = [this](const std::string& event) { context_.log.warning(event); };
   const int64_t before = cpu_memory_in_use();
   pipeline_ = std::make_unique<data::Pipeline>(
@@ -167,10 +181,10 @@ void Trainer::build_model() {
   if (plan_) parallel::apply_plan(*plan_, *model_, table_, groups_);
   table_.check_strides();
   loss_ = context_.registries.losses.at(config_.loss.loss)(config_);
-  data_parallel_ = std::make_unique<parallel::DataParallel>(table_, replicas_, data_parallel_options(config_.parallel));
+  data_parallel_ = std::make_unique<parallel::DataParallel>(table_, exchange_, data_parallel_options(config_.parallel));
   if (config_.parallel.rank_invariant) unit_sum_ = std::make_unique<parallel::TreeSum>(replicas_);
   const int64_t before = cpu_memory_in_use();
-  validator_ = std::make_unique<Validator>(*valid_data_, *model_, *loss_, config_, replicas_, device_);
+  validator_ = std::make_unique<Validator>(*valid_data_, *model_, *loss_, config_, replicas_, share_, device_);
   buffer_bytes_ += cpu_memory_in_use() - before;
 }
 
@@ -280,7 +294,7 @@ double Trainer::first_batch_loss() {
     if (batch.input.size(0) == 0) continue;
     const at::Tensor prediction =
         model_->forward(batch.input, {.seed = config_.loop.seed, .step = step_, .sample = batch.sample});
-    sum += loss_->per_sample(prediction, batch.target).sum().item<double>();
+    sum += share_.losses(*loss_, prediction, batch.target).sum().item<double>();
   } while (batch.micro + 1 < batch.num_micro);
   const int64_t samples = samples_of_step(batch.step);
   if (consumes_first_batch(config_)) {

@@ -24,7 +24,7 @@ namespace welkin::train {
 StepRecord Trainer::train_step() {
   StepRecord record;
   record.loss = run_micro_steps(record);
-  parallel::reduce_shared_gradients(table_, groups_);
+  reduce_leftovers();
   exchange_records(record);
   std::vector<at::Tensor> gradients;
   for (const parallel::ParamRow& row : table_.rows()) {
@@ -39,6 +39,13 @@ StepRecord Trainer::train_step() {
   meter_->add(record);
   check_replicas_if_due();
   return record;
+}
+
+// What tp and cp owe the gradients still.
+void Trainer::reduce_leftovers() {
+  const bool cp_is_done = exchange_.size() > replicas_.size();
+  parallel::reduce_shared_gradients(table_, groups_,
+                                    cp_is_done ? parallel::AxisSet(parallel::Axis::Tp) : parallel::Axis::Tp | parallel::Axis::Cp);
 }
 
 // Where tp splits parameters a rank knows a part of the gradient only; the verdict is that of all.
@@ -130,15 +137,15 @@ at::Tensor Trainer::micro_loss(const data::Batch& batch) {
   const at::Tensor prediction = model_->forward(batch.input, {.seed = config_.loop.seed, .step = step_, .sample = batch.sample});
   keep_picture(batch, prediction);
   if (plan_ && position_.step_in_epoch == 1 && batch.micro == 0) context_.log.info(forward_pass_memory_line(device_));
-  return loss_->per_sample(prediction, batch.target).sum() / samples_of_step(batch.step);
+  return share_.losses(*loss_, prediction, batch.target).sum() / samples_of_step(batch.step);
 }
 
-// The exchange averages over the replicas, and the step wants the sum of their shares.
+// The exchange averages over its ranks, and the step wants the sum of their shares.
 at::Tensor Trainer::run_micro_step(const data::Batch& batch) {
   const at::Tensor loss = micro_loss(batch);
   const at::Tensor scaled = scaler_->scaled(loss);
-  const bool averages = replicas_.size() > 1 && !unit_sum_;
-  data_parallel_->backward(averages ? scaled * replicas_.size() : scaled, batch.micro + 1 == batch.num_micro);
+  const bool averages = exchange_.size() > 1 && !unit_sum_;
+  data_parallel_->backward(averages ? scaled * exchange_.size() : scaled, batch.micro + 1 == batch.num_micro);
   return loss.detach();
 }
 
@@ -148,8 +155,8 @@ void Trainer::keep_picture(const data::Batch& batch, const at::Tensor& predictio
       position_.step_in_epoch + 1 == length_.steps_per_epoch || position_.iteration + 1 == length_.total_steps;
   if (!is_last_step || batch.micro != 0 || !journal_->draws_pictures()) return;
   const int64_t channel = journal_->picture_channel();
-  picture_ =
-      FieldPair{.target = plane_of(batch.target.select(0, 0), channel), .prediction = plane_of(prediction.select(0, 0), channel)};
+  const auto whole = [&](const at::Tensor& samples) { return share_.whole_fields(plane_of(samples.select(0, 0), channel)); };
+  picture_ = FieldPair{.target = whole(batch.target), .prediction = whole(prediction)};
 }
 
 }  // namespace welkin::train

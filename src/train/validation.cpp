@@ -38,7 +38,7 @@ data::SampleRules sample_rules(const config::DataConfig& config) {
 }  // namespace
 
 data::PipelineOptions pipeline_options(const config::RunConfig& config, const parallel::Group& replicas, c10::Device device,
-                                       bool drop_last) {
+                                       bool drop_last, const std::optional<data::Region>& region) {
   const int64_t global = config.loop.global_batch_size;
   const int64_t local = (global + replicas.size() - 1) / replicas.size();
   const int64_t micro = config.parallel.rank_invariant ? global / kInvariantUnits : config.loop.micro_batch_size;
@@ -57,18 +57,19 @@ data::PipelineOptions pipeline_options(const config::RunConfig& config, const pa
           .rules = sample_rules(config.data),
           .stall_seconds = config.data.read_stall_seconds,
           .report = {},
-          .region = {}};
+          .region = region};
 }
 
 Validator::Validator(const data::Dataset& dataset, model::Model& model, const Loss& loss, const config::RunConfig& config,
-                     parallel::Group replicas, c10::Device device)
+                     parallel::Group replicas, SampleShare share, c10::Device device)
     : model_(model),
       loss_(loss),
       config_(config),
       replicas_(std::move(replicas)),
+      share_(std::move(share)),
       device_(device),
       pipeline_(dataset, data::Sampler(dataset.size(), validation_order(config, replicas_.size()), config.loop.seed),
-                pipeline_options(config, replicas_, device, validation_drops_last(config))) {
+                pipeline_options(config, replicas_, device, validation_drops_last(config), share_.region())) {
   const data::SampleSpec& spec = dataset.spec();
   if (spec.target.shape.size() == 3) weights_ = latitude_weights(spec.target.shape[1], spec.latitude).to(device, at::kFloat);
 }
@@ -82,12 +83,11 @@ at::Tensor Validator::batch_sums(const data::Batch& batch, config::AmpMode mode)
       batch.input, {.seed = config_.loop.seed, .step = at::zeros({}, batch.sample.options()), .sample = batch.sample});
   // Sums over samples, or over the means of batches.
   const double share = validation_averages_batches(config_) ? static_cast<double>(batch.step_samples) : 1.0;
-  sums[0].copy_(loss_.per_sample(prediction, batch.target).sum().to(at::kDouble) / share);
+  sums[0].copy_(share_.losses(loss_, prediction, batch.target).sum().to(at::kDouble) / share);
   sums[2].fill_(static_cast<double>(batch.input.size(0)) / share);
   if (!weights_.defined()) return sums;
   const auto first = [](const at::Tensor& values) { return values.narrow(1, 0, 1); };
-  const WeightedSums errors = weighted_sums(first(prediction), first(batch.target), weights_);
-  sums[1].copy_(weighted_rmse(errors, batch.target.size(2) * batch.target.size(3)).sum().to(at::kDouble) / share);
+  sums[1].copy_(share_.rmse(first(prediction), first(batch.target), weights_).sum().to(at::kDouble) / share);
   return sums;
 }
 

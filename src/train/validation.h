@@ -17,21 +17,22 @@
 #include "parallel/group.h"
 #include "train/journal.h"
 #include "train/loss.h"
+#include "train/sample_share.h"
 
 namespace welkin::train {
 
 // Units of a batch under rank_invariant; each is one forward pass, on whichever rank it lies.
 inline constexpr int64_t kInvariantUnits = 8;
 
-// The samples of one step on this rank of `replicas`, in forward passes of micro_batch_size.
+// The samples of one step on this rank of `replicas`, in forward passes of micro_batch_size; of each sample `region`.
 data::PipelineOptions pipeline_options(const config::RunConfig& config, const parallel::Group& replicas, c10::Device device,
-                                       bool drop_last);
+                                       bool drop_last, const std::optional<data::Region>& region = {});
 
 class Validator {
  public:
   // All references outlive it. The ranks of `replicas` share the samples, and all get the report.
   Validator(const data::Dataset& dataset, model::Model& model, const Loss& loss, const config::RunConfig& config,
-            parallel::Group replicas, c10::Device device);
+            parallel::Group replicas, SampleShare share, c10::Device device);
 
   // Evaluation mode, autocast as in training. Nothing when `stop()`, which must say the same on every rank, said so between two
   // steps. `epoch` (from 0) matters only where the rules draw samples anew.
@@ -50,6 +51,7 @@ class Validator {
   const Loss& loss_;
   const config::RunConfig& config_;
   parallel::Group replicas_;
+  SampleShare share_;  // of each sample, what this rank reads
   c10::Device device_;
   at::Tensor weights_;  // (H) of the rows; undefined for boxes
   data::Pipeline pipeline_;

@@ -10,13 +10,19 @@ import unittest
 import numpy as np
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (0, 1)]
-from ranks_case import USAGE, VIT, RanksCase, log_text, losses, weights  # noqa: E402
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+from ranks_case import USAGE, VIT, RanksCase, log_text, losses, run_folder, weights  # noqa: E402
+from read_events import read  # noqa: E402
 from tolerance import rounds_to, within  # noqa: E402
 
 LOGGED = 6e-6  # six decimals of losses near 2
 
 FOUR_HEADS = VIT.replace("num_heads: 2", "num_heads: 4")
 SGD = ("--set", "optimizer=SGD", "--set", "clip_norm=0.05")  # Adam hides wrong scales; the norm is above 0.05, so clipping acts
+
+
+def events_of(root):
+    return read(str(run_folder(root) / "logs"))
 
 
 class ModelParallel(RanksCase):
@@ -34,7 +40,8 @@ class ModelParallel(RanksCase):
         self.run_ranks(0, yaml, one, *SGD)
         for ranks, flags in ((2, ("--tensor_parallel", 2)),
                              (4, ("--tensor_parallel", 2, "--context_parallel", 2, "--sequence_parallel", "--context_mode", "all_to_all")),
-                             (4, ("--context_parallel", 2, "--replica_check_interval", 1))):
+                             (4, ("--context_parallel", 2, "--replica_check_interval", 1)),
+                             (4, ("--context_parallel", 2, "--context_io", "gathered"))):
             root = self.folder / "-".join(str(flag).lstrip("-") for flag in flags)
             self.run_ranks(ranks, yaml, root, *SGD, *flags)
             self.assert_same(one, root)
@@ -49,6 +56,23 @@ class ModelParallel(RanksCase):
         self.run_ranks(4, yaml, self.folder / "ring", *SGD, "--set", "qkv=joint", "--tensor_parallel", 2, "--context_parallel", 2,
                        "--context_mode", "ring")
         self.assert_same(self.folder / "one", self.folder / "ring")
+
+    def test_ranks_of_a_sample_read_their_own_rows(self):
+        # 4 rows of 8 patches over 3 ranks: 11, 11 and 10 tokens, in 2, 3 and 2 rows. Loss, RMSE and picture are those of the whole.
+        yaml = self.write(FOUR_HEADS)
+        self.run_ranks(0, yaml, self.folder / "one", *SGD)
+        for io in ("sharded", "gathered"):
+            self.run_ranks(3, yaml, self.folder / io, *SGD, "--context_parallel", 3, "--context_io", io)
+            self.assert_same(self.folder / "one", self.folder / io)
+            one, other = events_of(self.folder / "one"), events_of(self.folder / io)
+            tag = next(tag for tag in one["scalars"] if tag.startswith("RMSE"))
+            values = [np.array(events["scalars"][tag]) for events in (other, one)]
+            rounds_to(*values, 64, message="RMSE after some steps, summed in other pieces")
+            self.assertEqual(other["images"], one["images"])
+        buffers = {io: re.search(r"Reading: .* into (\S+) (\S+) of host buffers", log_text(self.folder / io)).groups()
+                   for io in ("sharded", "gathered")}
+        self.assertEqual(buffers["sharded"][1], buffers["gathered"][1])
+        self.assertAlmostEqual(float(buffers["sharded"][0]) / float(buffers["gathered"][0]), 0.5, delta=0.01)
 
     def test_a_checkpoint_of_one_layout_continues_in_another(self):
         yaml = self.write(FOUR_HEADS.replace("lr: 1E-3", "lr: 1E-3, lr_schedule: constant"))

@@ -60,9 +60,11 @@ void check_tokens(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& o
 Plan vit_plan(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options) {
   check_heads(vit, mesh, options);
   check_tokens(vit, mesh, options);
-  std::vector<Axis> axes{Axis::Cp};
+  const bool sharded = options.sharded_io && mesh.size(Axis::Cp) > 1;
+  std::vector<Axis> axes;
+  if (!sharded) axes.push_back(Axis::Cp);
   if (options.sequence_parallel) axes.push_back(Axis::Tp);
-  Plan plan{.num_tokens = vit.num_tokens, .rows = {}};
+  Plan plan{.num_tokens = vit.num_tokens, .rows = {}, .input_axes = {}, .tokens_per_row = vit.tokens_per_row};
   auto& rows = plan.rows;
   rows = {
       {"pos_embed", WholeTokens{}},
@@ -80,6 +82,13 @@ Plan vit_plan(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& optio
       {"blocks.*.mlp.drop", TokenMask{}},
       {"tokens.out", GatherTokens{axes}},
   };
+  if (sharded) {
+    WELKIN_CHECK(vit.tokens_per_row > 0, "the plan of an input that is split knows the rows of patches");
+    plan.input_axes = {Axis::Cp};
+    rows.push_back({"patch_embed", OwnOfRead{}});
+    rows.push_back({"positions", OwnOfWhole{}});
+    rows.push_back({"head", ReadOfOwn{}});
+  }
   if (vit.joint_qkv) {
     rows.push_back({"blocks.*.attn.qkv", ColumnSplit{Axis::Tp, /*parts=*/3, vit.num_heads}});
   } else {
@@ -97,7 +106,8 @@ Plan vit_plan_of(const config::ModelConfig& config, const model::ModelShape& sha
                    .num_heads = config.num_heads,
                    .joint_qkv = config.qkv == "joint",
                    .mlp_width = std::llround(static_cast<double>(config.embed_dim) * config.mlp_ratio),
-                   .dropout = config.dropout},
+                   .dropout = config.dropout,
+                   .tokens_per_row = shape.grid.at(1) / config.patch_size},
                   mesh, options);
 }
 

@@ -11,6 +11,8 @@ namespace welkin::parallel {
 struct LayoutOptions {
   bool sequence_parallel = false;  // norms, dropout and residuals on tokens that are split over tp too
   ContextMode context_mode = ContextMode::AllGather;
+  // Each context-parallel rank reads, embeds and scores its own tokens only; else it does so with all, as DL4SCI25.
+  bool sharded_io = false;
 };
 
 struct VitLayout {
@@ -19,6 +21,7 @@ struct VitLayout {
   bool joint_qkv = false;
   int64_t mlp_width = 0;  // 0: not checked
   double dropout = 0.0;
+  int64_t tokens_per_row = 0;  // of the grid of patches; needed for sharded_io
 };
 
 // The rows for this mesh. ConfigError before anything runs when heads, hidden features or tokens cannot be dealt out, with

@@ -12,12 +12,13 @@ namespace welkin::train {
 namespace {
 
 using parallel::ContextMode;
+using parallel::GradientDtype;
 
-constexpr size_t kNumOptions = 6;
+constexpr size_t kNumOptions = 8;
 using OptionLevels = std::array<size_t, kNumOptions>;  // of the options below, in their order
 
-// sequence parallel, context mode, joint qkv, micro-batches, dropout, rank order
-constexpr OptionLevels kLevels{2, 3, 2, 2, 2, 2};
+// sequence parallel, context mode, joint qkv, micro-batches, dropout, rank order, sharded input and output, gradients' type
+constexpr OptionLevels kLevels{2, 3, 2, 2, 2, 2, 2, 3};
 
 LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels) {
   LayoutCase c{.sizes = sizes};
@@ -27,6 +28,8 @@ LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels)
   c.num_micro = levels[3] == 1 ? 2 : 1;
   c.dropout = levels[4] == 1 ? 0.1 : 0.0;
   c.order = levels[5] == 1 ? "cp-tp-dp" : "tp-cp-dp";
+  c.options.sharded_io = levels[6] == 1;
+  c.travel = std::array{GradientDtype::Same, GradientDtype::Bf16, GradientDtype::Fp16}[levels[7]];
   return c;
 }
 
@@ -34,6 +37,8 @@ LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels)
 LayoutCase canonical(LayoutCase c) {
   if (c.sizes.tp == 1) c.options.sequence_parallel = false;
   if (c.sizes.cp == 1) c.options.context_mode = ContextMode::AllGather;
+  if (c.sizes.cp == 1) c.options.sharded_io = false;
+  if (c.sizes.dp_replicate * (c.options.sharded_io ? c.sizes.cp : 1) == 1) c.travel = GradientDtype::Same;
   if (c.sizes.tp == 1 || c.sizes.cp == 1) c.order = "tp-cp-dp";
   if (c.options.context_mode == ContextMode::Ring) c.dropout = 0.0;
   return c;
@@ -87,9 +92,11 @@ std::string LayoutCase::text() const {
   if (sizes.tp > 1 && sizes.cp > 1) out += cat(" (", order, ")");
   if (options.sequence_parallel) out += ", sequence parallel";
   if (sizes.cp > 1) out += cat(", ", context_mode_name(options.context_mode));
+  if (options.sharded_io) out += ", sharded input and output";
   if (joint_qkv) out += ", joint qkv";
   if (num_micro > 1) out += cat(", ", num_micro, " micro-batches");
   if (dropout > 0) out += cat(", dropout ", dropout);
+  if (travel != GradientDtype::Same) out += travel == GradientDtype::Bf16 ? ", bf16 gradients" : ", fp16 gradients";
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "parallel/data_parallel.h"
 #include "parallel/mesh.h"
 #include "parallel/plans/vit.h"
 
@@ -18,8 +19,9 @@ struct LayoutCase {
   bool joint_qkv = false;
   int64_t num_micro = 1;  // micro-batches whose gradients add up
   double dropout = 0.0;
+  parallel::GradientDtype travel = parallel::GradientDtype::Same;  // of gradients between replicas
 
-  // "dp 2, tp 2, cp 1 (tp-cp-dp), sequence parallel, all_gather, joint qkv, 2 micro-batches, dropout 0.1"
+  // "dp 2, tp 2, cp 2 (tp-cp-dp), sequence parallel, all_gather, sharded, joint qkv, 2 micro-batches, dropout 0.1, bf16"
   std::string text() const;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains a small model under a layout and compares loss, output, input gradient, every weight gradient and the
-// weights after some steps with one process. In float64, so that a difference is an error of the layout and not rounding.
+// weights after some steps with one process. In float64, so that a difference is an error of the layout and not rounding;
+// where gradients travel in fewer bits, within what these bits allow.
 #pragma once
 
 #include <cstdint>

@@ -144,25 +144,16 @@ TEST(Vit, SitesStandInTheOrderOfTheForwardPass) {
   }
   vit.forward(random_field({1, 3, 8, 12}, 1), {});
   EXPECT_EQ(called, listed);
-  const std::vector<std::string> wanted{"patch_embed",
-                                        "tokens.in",
-                                        "blocks.0",
-                                        "blocks.0.norm1",
-                                        "blocks.0.attn",
-                                        "blocks.0.attn.in",
-                                        "blocks.0.attn.q",
-                                        "blocks.0.attn.k",
-                                        "blocks.0.attn.v",
-                                        "blocks.0.attn.core",
-                                        "blocks.0.attn.proj",
-                                        "blocks.0.norm2",
-                                        "blocks.0.mlp",
-                                        "blocks.0.mlp.in",
-                                        "blocks.0.mlp.fc1",
-                                        "blocks.0.mlp.fc2",
-                                        "norm",
-                                        "tokens.out",
-                                        "head"};
+  const std::vector<std::string> wanted{"patch_embed",        "positions",
+                                        "tokens.in",          "blocks.0",
+                                        "blocks.0.norm1",     "blocks.0.attn",
+                                        "blocks.0.attn.in",   "blocks.0.attn.q",
+                                        "blocks.0.attn.k",    "blocks.0.attn.v",
+                                        "blocks.0.attn.core", "blocks.0.attn.proj",
+                                        "blocks.0.norm2",     "blocks.0.mlp",
+                                        "blocks.0.mlp.in",    "blocks.0.mlp.fc1",
+                                        "blocks.0.mlp.fc2",   "norm",
+                                        "tokens.out",         "head"};
   EXPECT_EQ(called, wanted);
 }
 
