@@ -2,6 +2,7 @@
 // Attention, MLP and their block. Bodies of sites capture the context by value: a wrapper may run them again later.
 #include "model/vit_block.h"
 
+#include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
 
 #include "ops/attention.h"
@@ -10,6 +11,12 @@ namespace welkin::model {
 namespace {
 
 Tensors pass_through(Tensors in) { return in; }
+
+// Who replaces the body of "core" makes the masks itself: after q, k and v come step, sample and stream.
+void add_mask_key(Tensors& heads, const ops::MaskKey& key) {
+  const at::Tensor stream = at::full({1}, static_cast<int64_t>(key.stream), at::kLong);
+  heads.insert(heads.end(), {key.step, key.sample, stream});
+}
 
 }  // namespace
 
@@ -38,6 +45,7 @@ at::Tensor Attention::forward(const at::Tensor& x_BND, const ForwardContext& con
 at::Tensor Attention::attend(const at::Tensor& x_BND, const ForwardContext& context) const {
   const Tensors qkv = project(in_({x_BND}, pass_through).at(0));
   Tensors heads{split_heads(qkv.at(0)), split_heads(qkv.at(1)), split_heads(qkv.at(2))};
+  if (!core_.bare() && weights_drop_->active()) add_mask_key(heads, mask_key(*weights_drop_, context));
   const Tensors mixed = core_(std::move(heads), [this, context](Tensors in) { return weigh(in, context); });
   const at::Tensor merged_BND = mixed.at(0).transpose(1, 2).flatten(2);
   return proj_drop_->forward(proj_->forward(merged_BND), context);

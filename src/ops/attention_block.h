@@ -6,6 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "ops/philox_dropout.h"
+
 namespace welkin::ops {
 
 struct AttentionBlock {
@@ -22,6 +24,19 @@ AttentionBlock attention_block(const at::Tensor& q_BHND, const at::Tensor& k_BHM
 // The block's share of the gradients; `whole` is the result over all blocks.
 AttentionBlockGradient attention_block_gradient(const at::Tensor& grad_out, const at::Tensor& q_BHND, const at::Tensor& k_BHMD,
                                                 const at::Tensor& v_BHMD, const AttentionBlock& whole);
+
+// Dropout on the block's weights: the mask of those (heads, queries, keys) of the whole that `window` says. The denominator is
+// that of all weights, so blocks are merged as without dropout. Made for some queries at a time: memory grows with the tokens.
+struct BlockDropout {
+  double rate = 0;
+  MaskKey key;
+  MaskWindow window;  // of (B, H, N, M)
+};
+AttentionBlock attention_block(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD,
+                               const BlockDropout& dropout);
+AttentionBlockGradient attention_block_gradient(const at::Tensor& grad_out, const at::Tensor& q_BHND, const at::Tensor& k_BHMD,
+                                                const at::Tensor& v_BHMD, const AttentionBlock& whole,
+                                                const BlockDropout& dropout);
 
 // The result over the keys of both. Its `out` is float32 or float64.
 AttentionBlock merge_attention_blocks(const AttentionBlock& a, const AttentionBlock& b);

@@ -14,6 +14,7 @@
 #include "model/dropout.h"
 #include "parallel/differentiable.h"
 #include "parallel/field_share.h"
+#include "parallel/ring_attention.h"
 #include "parallel/shards.h"
 #include "parallel/token_split.h"
 
@@ -69,6 +70,7 @@ class PlanApplication {
 
   void apply_row(const PlanRow& row);
   bool install_at(model::Site& site, const Treatment& treatment);
+  const model::Dropout* weights_drop_near(const model::Site& site) const;
   bool install_input_at(model::Site& site, const Treatment& treatment);
   std::vector<TokenSplit::Level> inner_levels() const;
   AxisSet input_axes() const;
@@ -123,6 +125,16 @@ std::optional<TokenSplit::Level> copied(const TokenSplit::Level* level) {
 
 const TokenSplit::Level* pointer_to(const std::optional<TokenSplit::Level>& level) { return level ? &*level : nullptr; }
 
+// The masks of a ring, from what the model hands over with q, k and v while dropout is active.
+RingDropout ring_dropout(const model::Dropout* layer, const Tensors& in) {
+  constexpr size_t kStep = 3, kSample = 4, kStream = 5;
+  if (in.size() <= kStream) return {};
+  WELKIN_CHECK(layer != nullptr, "a ring with dropout knows the layer whose masks it makes");
+  return {.rate = layer->rate(),
+          .key = {static_cast<uint64_t>(in[kStream].item<int64_t>()), in[kStep], in[kSample]},
+          .queries = layer->window({in[0].size(0), in[0].size(1), in[0].size(2), in[1].size(2)})};
+}
+
 // Whether the treatment is one of sites.
 bool PlanApplication::install_at(model::Site& site, const Treatment& treatment) {
   if (std::holds_alternative<SplitTokens>(treatment)) {
@@ -155,11 +167,12 @@ bool PlanApplication::install_at(model::Site& site, const Treatment& treatment) 
   } else if (const auto* context = std::get_if<ContextExchange>(&treatment)) {
     const TokenSplit::Level* level = tokens_.level(context->axis);
     if (level == nullptr || level->group.size() == 1) return true;
-    site.install([level = *level, mode = context->mode](const Tensors& in, const Body& body) -> Tensors {
-      if (mode == ContextMode::AllGather) return gathered_attention(level.group, level.lengths, in, body);
-      if (mode == ContextMode::AllToAll) return exchanged_attention(level.group, level.lengths, in, body);
-      return {ring_attention(level.group, level.lengths, in.at(0), in.at(1), in.at(2))};
-    });
+    site.install(
+        [level = *level, mode = context->mode, drop = weights_drop_near(site)](const Tensors& in, const Body& body) -> Tensors {
+          if (mode == ContextMode::AllGather) return gathered_attention(level.group, level.lengths, in, body);
+          if (mode == ContextMode::AllToAll) return exchanged_attention(level.group, level.lengths, in, body);
+          return {ring_attention(level.group, level.lengths, in.at(0), in.at(1), in.at(2), ring_dropout(drop, in))};
+        });
   } else {
     return install_input_at(site, treatment);
   }
@@ -193,6 +206,18 @@ bool PlanApplication::install_input_at(model::Site& site, const Treatment& treat
     return {at::constant_pad_nd(out, {0, 0, first, extent - first - own})};
   });
   return true;
+}
+
+// The dropout layer on attention weights that stands beside the site, where the plan treats one.
+const model::Dropout* PlanApplication::weights_drop_near(const model::Site& site) const {
+  const std::string home = site.name().substr(0, site.name().rfind('.') + 1);
+  for (const auto& module : model_.modules(/*include_self=*/false)) {
+    const auto* dropout = dynamic_cast<const model::Dropout*>(module.get());
+    if (dropout == nullptr || !dropout->path().starts_with(home)) continue;
+    const Treatment* treatment = treatment_at(dropout->path());
+    if (treatment != nullptr && std::holds_alternative<AttentionMask>(*treatment)) return dropout;
+  }
+  return nullptr;
 }
 
 void PlanApplication::check_units(const std::string& site, const ColumnSplit& split, int64_t outputs) const {
@@ -242,11 +267,6 @@ model::Dropout::WindowOf PlanApplication::window_of(const Treatment& treatment, 
   WELKIN_CHECK(attention != nullptr, cat("a plan treats a dropout layer as something else: ", layer.path()));
   const Group& heads = groups_.along(attention->heads);
   const Group& context = groups_.along(attention->tokens);
-  if (attention->mode == ContextMode::Ring && context.size() > 1 && layer.rate() > 0) {
-    throw ConfigError("parallel",
-                      cat("ring attention has no dropout on attention weights: layer=", layer.path(), ", rate=", layer.rate()),
-                      "Choose context_mode all_gather or all_to_all, or dropout 0");
-  }
   const bool dealt = attention->mode == ContextMode::AllToAll;
   const int64_t deal = dealt ? context.size() : 1;
   const int64_t dealt_place = dealt ? context.place() : 0;

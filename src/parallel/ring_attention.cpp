@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys and values travel round the ring while each member works on the block that it has; in the backward pass their gradients
 // travel with them and come home after a full turn.
+#include "parallel/ring_attention.h"
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
@@ -11,6 +13,7 @@
 
 #include "ops/attention_block.h"
 #include "parallel/context_attention.h"
+#include "parallel/split.h"
 
 namespace welkin::parallel {
 namespace {
@@ -24,6 +27,7 @@ class Ring {
   Ring(const Group& group, const Lengths& lengths) : group_(group), lengths_(lengths) {}
 
   int64_t size() const { return group_.size(); }
+  const Lengths& lengths() const { return lengths_; }
   int64_t owner(int64_t step) const { return (group_.place() + size() - step % size()) % size(); }
 
   // Starts handing `block` (2, B, H, tokens, D) to the next member and taking what the previous one has, which is `arriving`.
@@ -50,13 +54,22 @@ class Ring {
   const Lengths& lengths_;
 };
 
-ops::AttentionBlock ring_forward(const Ring& ring, const at::Tensor& q, at::Tensor kv) {
+// The masks of the block that came from `owner`: its keys stand where its tokens do.
+ops::BlockDropout dropout_of(const RingDropout& dropout, const Lengths& lengths, int64_t owner) {
+  ops::BlockDropout block{dropout.rate, dropout.key, dropout.queries};
+  block.window.offset.at(2) += split_offset(lengths, owner);
+  return block;
+}
+
+ops::AttentionBlock ring_forward(const Ring& ring, const at::Tensor& q, at::Tensor kv, const RingDropout& dropout) {
   ops::AttentionBlock whole;
   for (int64_t step = 0; step < ring.size(); ++step) {
     const bool last = step + 1 == ring.size();
     Ring::Turn turn;
     if (!last) turn = ring.start_turn(kv, ring.owner(step + 1));  // under way while this block is worked on
-    const ops::AttentionBlock block = ops::attention_block(q, kv[0], kv[1]);
+    const ops::AttentionBlock block =
+        dropout.rate > 0 ? ops::attention_block(q, kv[0], kv[1], dropout_of(dropout, ring.lengths(), ring.owner(step)))
+                         : ops::attention_block(q, kv[0], kv[1]);
     whole = step == 0 ? block : ops::merge_attention_blocks(whole, block);
     if (!last) kv = turn.finish();
   }
@@ -68,14 +81,17 @@ struct RingGradient {
 };
 
 RingGradient ring_backward(const Ring& ring, const at::Tensor& grad_out, const at::Tensor& q, at::Tensor kv,
-                           const ops::AttentionBlock& whole) {
+                           const ops::AttentionBlock& whole, const RingDropout& dropout) {
   const auto wide = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   RingGradient gradient{at::zeros(q.sizes(), q.options().dtype(wide)), at::zeros(kv.sizes(), kv.options().dtype(wide))};
   for (int64_t step = 0; step < ring.size(); ++step) {
     const bool last = step + 1 == ring.size();
     Ring::Turn turn;
     if (!last) turn = ring.start_turn(kv, ring.owner(step + 1));
-    const ops::AttentionBlockGradient block = ops::attention_block_gradient(grad_out, q, kv[0], kv[1], whole);
+    const ops::AttentionBlockGradient block =
+        dropout.rate > 0 ? ops::attention_block_gradient(grad_out, q, kv[0], kv[1], whole,
+                                                         dropout_of(dropout, ring.lengths(), ring.owner(step)))
+                         : ops::attention_block_gradient(grad_out, q, kv[0], kv[1], whole);
     gradient.q += block.q;
     gradient.kv[0] += block.k;
     gradient.kv[1] += block.v;
@@ -87,16 +103,17 @@ RingGradient ring_backward(const Ring& ring, const at::Tensor& grad_out, const a
 
 struct RingFunction : torch::autograd::Function<RingFunction> {
   struct Place : torch::CustomClassHolder {
-    Place(Group g, Lengths l) : group(std::move(g)), lengths(std::move(l)) {}
+    Place(Group g, Lengths l, RingDropout d) : group(std::move(g)), lengths(std::move(l)), dropout(std::move(d)) {}
     Group group;
     Lengths lengths;
+    RingDropout dropout;
   };
 
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const c10::intrusive_ptr<Place>& place) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const at::Tensor kv = at::stack({k, v});
-    const ops::AttentionBlock whole = ring_forward(Ring(place->group, place->lengths), q, kv);
+    const ops::AttentionBlock whole = ring_forward(Ring(place->group, place->lengths), q, kv, place->dropout);
     at::Tensor out = whole.out.to(q.scalar_type());
     context->save_for_backward({q, kv, out, whole.lse});
     context->saved_data["place"] = c10::IValue::make_capsule(place);
@@ -108,7 +125,7 @@ struct RingFunction : torch::autograd::Function<RingFunction> {
     const auto capsule = context->saved_data["place"].toCapsule();
     const auto& place = static_cast<Place&>(*capsule);
     const RingGradient gradient =
-        ring_backward(Ring(place.group, place.lengths), grads[0], saved[0], saved[1], {saved[2], saved[3]});
+        ring_backward(Ring(place.group, place.lengths), grads[0], saved[0], saved[1], {saved[2], saved[3]}, place.dropout);
     const auto dtype = saved[0].scalar_type();
     return {gradient.q.to(dtype), gradient.kv[0].to(dtype), gradient.kv[1].to(dtype), {}};
   }
@@ -118,7 +135,12 @@ struct RingFunction : torch::autograd::Function<RingFunction> {
 
 at::Tensor ring_attention(const Group& group, const Lengths& lengths, const at::Tensor& q_BHND, const at::Tensor& k_BHND,
                           const at::Tensor& v_BHND) {
-  return RingFunction::apply(q_BHND, k_BHND, v_BHND, c10::make_intrusive<RingFunction::Place>(group, lengths));
+  return ring_attention(group, lengths, q_BHND, k_BHND, v_BHND, RingDropout{});
+}
+
+at::Tensor ring_attention(const Group& group, const Lengths& lengths, const at::Tensor& q_BHND, const at::Tensor& k_BHND,
+                          const at::Tensor& v_BHND, const RingDropout& dropout) {
+  return RingFunction::apply(q_BHND, k_BHND, v_BHND, c10::make_intrusive<RingFunction::Place>(group, lengths, dropout));
 }
 
 }  // namespace welkin::parallel

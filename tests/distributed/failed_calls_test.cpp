@@ -45,7 +45,9 @@ const RankTest kKilledRank("killed_rank", [](Connection& connection) {
   barrier(all);
   if (connection.rank() == 2) _exit(0);
   const std::string text = comm_error_of([&] { all_reduce(all, at::ones({3})); });
-  if (connection.rank() == 0) EXPECT_THAT(text, HasSubstr("silent ranks=[2], reason="));
+  if (connection.rank() == 0) {
+    EXPECT_THAT(text, HasSubstr("silent ranks=[2], reason="));
+  }
   leave();
 });
 

@@ -48,11 +48,6 @@ void check_tokens(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& o
     throw ConfigError("parallel", cat("the hidden features cannot be dealt out: mlp width=", vit.mlp_width, ", tp=", tp),
                       "Take a tensor_parallel that divides embed_dim times mlp_ratio");
   }
-  if (options.context_mode == ContextMode::Ring && cp > 1 && vit.dropout > 0) {
-    throw ConfigError("parallel",
-                      cat("ring attention has no dropout on attention weights: context_mode=ring, dropout=", vit.dropout),
-                      "Choose context_mode all_gather or all_to_all, or dropout 0");
-  }
 }
 
 }  // namespace
@@ -106,7 +101,6 @@ Plan vit_plan_of(const config::ModelConfig& config, const model::ModelShape& sha
                    .num_heads = config.num_heads,
                    .joint_qkv = config.qkv == "joint",
                    .mlp_width = std::llround(static_cast<double>(config.embed_dim) * config.mlp_ratio),
-                   .dropout = config.dropout,
                    .tokens_per_row = shape.grid.at(1) / config.patch_size},
                   mesh, options);
 }

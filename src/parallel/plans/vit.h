@@ -19,8 +19,7 @@ struct VitLayout {
   int64_t num_tokens = 0;
   int64_t num_heads = 0;
   bool joint_qkv = false;
-  int64_t mlp_width = 0;  // 0: not checked
-  double dropout = 0.0;
+  int64_t mlp_width = 0;       // 0: not checked
   int64_t tokens_per_row = 0;  // of the grid of patches; needed for sharded_io
 };
 

@@ -33,14 +33,13 @@ LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels)
   return c;
 }
 
-// Options without a meaning on this mesh take their first level, so that no case comes twice; a ring has no dropout.
+// Options without a meaning on this mesh take their first level, so that no case comes twice.
 LayoutCase canonical(LayoutCase c) {
   if (c.sizes.tp == 1) c.options.sequence_parallel = false;
   if (c.sizes.cp == 1) c.options.context_mode = ContextMode::AllGather;
   if (c.sizes.cp == 1) c.options.sharded_io = false;
   if (c.sizes.dp_replicate * (c.options.sharded_io ? c.sizes.cp : 1) == 1) c.travel = GradientDtype::Same;
   if (c.sizes.tp == 1 || c.sizes.cp == 1) c.order = "tp-cp-dp";
-  if (c.options.context_mode == ContextMode::Ring) c.dropout = 0.0;
   return c;
 }
 

@@ -67,8 +67,6 @@ TEST(VitPlan, RefusesWhatCannotBeDealtOut) {
               HasSubstr("fewer tokens than ranks to share them: tokens=3, tp=2, cp=4"));
   EXPECT_THAT(error_of({.num_tokens = 7, .num_heads = 2}, {.sequence_parallel = true}), HasSubstr("sequence_parallel=1"));
   EXPECT_THAT(error_of({.num_tokens = 9, .num_heads = 2, .mlp_width = 5}, {}), HasSubstr("mlp width=5, tp=2"));
-  EXPECT_THAT(error_of({.num_tokens = 9, .num_heads = 2, .dropout = 0.1}, {.context_mode = ContextMode::Ring}),
-              HasSubstr("ring attention has no dropout on attention weights: context_mode=ring, dropout=0.1"));
 }
 
 TEST(VitPlan, FitsTheModelAndChangesNothingAlone) {
