@@ -2,6 +2,7 @@
 // Any processor family but x86-64: the portable kernels.
 #include "ops/cpu/attention_kernel.h"
 #include "ops/cpu/convolution_kernel.h"
+#include "ops/cpu/update_kernel.h"
 #include "ops/instruction_support.h"
 
 namespace welkin::ops {
@@ -14,5 +15,7 @@ bool cpu_is_amd() { return false; }
 const AttentionKernel& attention_kernel(InstructionSet) { return attention_kernel_portable(); }
 
 const ConvolutionKernel& convolution_kernel(InstructionSet) { return convolution_kernel_portable(); }
+
+const UpdateKernel& update_kernel(InstructionSet) { return update_kernel_portable(); }
 
 }  // namespace welkin::ops

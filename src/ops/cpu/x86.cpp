@@ -4,6 +4,7 @@
 
 #include "ops/cpu/attention_kernel.h"
 #include "ops/cpu/convolution_kernel.h"
+#include "ops/cpu/update_kernel.h"
 #include "ops/instruction_support.h"
 
 namespace welkin::ops {
@@ -57,6 +58,18 @@ const ConvolutionKernel& convolution_kernel(InstructionSet set) {
       return convolution_kernel_avx512();
   }
   return convolution_kernel_portable();
+}
+
+const UpdateKernel& update_kernel(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::Portable:
+      return update_kernel_portable();
+    case InstructionSet::Avx2:
+      return update_kernel_avx2();
+    case InstructionSet::Avx512:
+      return update_kernel_avx512();
+  }
+  return update_kernel_portable();
 }
 
 }  // namespace welkin::ops
