@@ -8,7 +8,6 @@
 #include <ostream>
 
 #include "model/initial.h"
-#include "ops/convolution.h"
 
 namespace welkin::model {
 namespace {
@@ -41,7 +40,9 @@ HalvingConv3d::HalvingConv3d(std::string path, int64_t in_channels, int64_t out_
   bias = register_parameter("bias", at::empty({out_channels}));
 }
 
-at::Tensor HalvingConv3d::forward(const at::Tensor& x_BCDHW) const { return ops::convolution3d(x_BCDHW, weight, bias, kHalving); }
+at::Tensor HalvingConv3d::forward(at::TensorList x_BCDHW, const ops::BoxKink& kink) const {
+  return ops::convolution3d(x_BCDHW, weight, bias, kHalving, kink);
+}
 
 void HalvingConv3d::initialise(uint64_t seed) { initialise_conv(*this, weight, bias, initial_, seed); }
 
@@ -54,8 +55,8 @@ DoublingConv3d::DoublingConv3d(std::string path, int64_t in_channels, int64_t ou
   bias = register_parameter("bias", at::empty({out_channels}));
 }
 
-at::Tensor DoublingConv3d::forward(const at::Tensor& x_BCDHW) const {
-  return ops::transposed_convolution3d(x_BCDHW, weight, bias, kHalving);
+at::Tensor DoublingConv3d::forward(at::TensorList x_BCDHW, const ops::BoxKink& kink) const {
+  return ops::transposed_convolution3d(x_BCDHW, weight, bias, kHalving, kink);
 }
 
 void DoublingConv3d::initialise(uint64_t seed) { initialise_conv(*this, weight, bias, initial_, seed); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution and transposed convolution of boxes as the U-Net uses them: kernel 4, stride 2, padding 1, with bias. One halves,
-// the other doubles every edge.
+// the other doubles every edge. A leaky ReLU may follow in the same pass.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "model/layer.h"
+#include "ops/convolution.h"
 
 namespace welkin::model {
 
@@ -19,7 +20,8 @@ struct ConvInitial {
 class HalvingConv3d : public Layer {
  public:
   HalvingConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInitial& initial);
-  at::Tensor forward(const at::Tensor& x_BCDHW) const;
+  // x: one tensor, or two whose channels stand side by side.
+  at::Tensor forward(at::TensorList x_BCDHW, const ops::BoxKink& kink = {}) const;
   void initialise(uint64_t seed) override;
   void pretty_print(std::ostream& stream) const override;
 
@@ -33,7 +35,8 @@ class HalvingConv3d : public Layer {
 class DoublingConv3d : public Layer {
  public:
   DoublingConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInitial& initial);
-  at::Tensor forward(const at::Tensor& x_BCDHW) const;
+  // x: one tensor, or two whose channels stand side by side.
+  at::Tensor forward(at::TensorList x_BCDHW, const ops::BoxKink& kink = {}) const;
   void initialise(uint64_t seed) override;
   void pretty_print(std::ostream& stream) const override;
 

@@ -2,9 +2,6 @@
 // The U-Net from its blocks.
 #include "model/unet3d.h"
 
-#include <ATen/ops/cat.h>
-#include <ATen/ops/leaky_relu.h>
-#include <ATen/ops/relu.h>
 #include <ATen/ops/tanh.h>
 
 #include <string>
@@ -13,6 +10,7 @@ namespace welkin::model {
 namespace {
 
 constexpr double kNegativeSlope = 0.01;
+constexpr double kRelu = 0.0;
 
 }  // namespace
 
@@ -20,22 +18,14 @@ DownBlock::DownBlock(std::string path, int64_t in_channels, int64_t out_channels
     : Layer(std::move(path)), whole_(this->path()), conv_(add<HalvingConv3d>("0", in_channels, out_channels, initial)) {}
 
 at::Tensor DownBlock::forward(const at::Tensor& x_BCDHW) const {
-  const auto body = [this](Tensors in) {
-    at::Tensor y = conv_->forward(in.at(0));
-    return Tensors{at::leaky_relu_(y, kNegativeSlope)};
-  };
-  return whole_({x_BCDHW}, body).at(0);
+  return whole_({x_BCDHW}, [this](Tensors in) { return Tensors{conv_->forward(in.at(0), {kNegativeSlope})}; }).at(0);
 }
 
 UpBlock::UpBlock(std::string path, int64_t in_channels, int64_t out_channels, const ConvInitial& initial)
     : Layer(std::move(path)), whole_(this->path()), conv_(add<DoublingConv3d>("0", in_channels, out_channels, initial)) {}
 
-at::Tensor UpBlock::forward(const at::Tensor& x_BCDHW) const {
-  const auto body = [this](Tensors in) {
-    at::Tensor y = conv_->forward(in.at(0));
-    return Tensors{at::relu_(y)};
-  };
-  return whole_({x_BCDHW}, body).at(0);
+at::Tensor UpBlock::forward(const Tensors& x_BCDHW) const {
+  return whole_(x_BCDHW, [this](Tensors in) { return Tensors{conv_->forward(in, {kRelu})}; }).at(0);
 }
 
 Unet3d::Unet3d(const Unet3dOptions& options) : last_site_("conv_last") {
@@ -53,14 +43,15 @@ Unet3d::Unet3d(const Unet3dOptions& options) : last_site_("conv_last") {
 
 at::Tensor Unet3d::forward(const at::Tensor& input, const ForwardContext& /*context*/) {
   Tensors skips;
-  at::Tensor x = input;
-  for (const auto& block : down_) skips.push_back(x = block->forward(x));
-  skips.pop_back();  // the deepest is the way itself
+  at::Tensor down = input;
+  for (const auto& block : down_) skips.push_back(down = block->forward(down));
+  Tensors x{skips.back()};  // the deepest is the way itself
+  skips.pop_back();
   for (const auto& block : up_) {
-    x = at::cat({block->forward(x), skips.back()}, 1);
+    x = {block->forward(x), skips.back()};
     skips.pop_back();
   }
-  return at::tanh(last_site_({x}, [this](Tensors in) { return Tensors{last_->forward(in.at(0))}; }).at(0));
+  return at::tanh(last_site_(x, [this](Tensors in) { return Tensors{last_->forward(in)}; }).at(0));
 }
 
 std::vector<Site*> Unet3d::sites() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The 3-D U-Net of the N-body tutorials: halving convolutions with LeakyReLU down, doubling ones with ReLU up, skips by
-// concatenation (upward path first), tanh at the end. No norms, no dropout.
+// concatenation (upward path first; never made, the convolution reads both), tanh at the end. No norms, no dropout.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,11 +24,11 @@ class DownBlock : public Layer {
   std::shared_ptr<HalvingConv3d> conv_;
 };
 
-// Doubling and ReLU.
+// Doubling and ReLU of one tensor, or of two whose channels stand side by side.
 class UpBlock : public Layer {
  public:
   UpBlock(std::string path, int64_t in_channels, int64_t out_channels, const ConvInitial& initial);
-  at::Tensor forward(const at::Tensor& x_BCDHW) const;
+  at::Tensor forward(const Tensors& x_BCDHW) const;
   std::vector<Site*> own_sites() override { return {&whole_}; }
   void pretty_print(std::ostream& stream) const override { stream << "UpBlock"; }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strided 3-D convolution and its transpose with bias, as the U-Net uses them: any kernel, stride and padding, no dilation, one
-// group. Our own form where ops/convolution_cpu.h takes the operands, aten's elsewhere. Results of our own form are
-// channels-last.
+// group; optionally of channels that lie in several tensors, and with a leaky ReLU at its end. Our own form where
+// ops/convolution_cpu.h takes the operands, aten's elsewhere. Results of our own form are channels-last, those of few channels
+// contiguous.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,13 +22,21 @@ struct BoxStride {
   BoxShape padding{0, 0, 0};
 };
 
-// x (B, in, D, H, W), weight (out, in, kD, kH, kW), bias (out).
-at::Tensor convolution3d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule);
-at::Tensor convolution3d_reference(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule);
+// A leaky ReLU: x where x > 0, slope * x elsewhere. 1 is none, 0 a ReLU.
+struct BoxKink {
+  double slope = 1.0;
+};
 
-// x (B, in, D, H, W), weight (in, out, kD, kH, kW), bias (out).
-at::Tensor transposed_convolution3d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule);
-at::Tensor transposed_convolution3d_reference(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                                              const BoxStride& rule);
+// x: one or two (B, ..., D, H, W) whose channels together are `in`; weight (out, in, kD, kH, kW), bias (out).
+at::Tensor convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
+                         const BoxKink& kink = {});
+at::Tensor convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
+                                   const BoxKink& kink = {});
+
+// x as above, weight (in, out, kD, kH, kW), bias (out).
+at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
+                                    const BoxKink& kink = {});
+at::Tensor transposed_convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                              const BoxStride& rule, const BoxKink& kink = {});
 
 }  // namespace welkin::ops

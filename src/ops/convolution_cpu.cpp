@@ -6,26 +6,27 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <vector>
 
+#include "ops/aligned_buffer.h"
 #include "ops/cpu/convolution_kernel.h"
 
 namespace welkin::ops {
-namespace {
+namespace tap_detail {
 
-constexpr int64_t kPairsPerTask =
-    512;  // of one tap: enough to pay for packing its weights; the results stay in the second-level cache
-constexpr int64_t kPairsPerBlock = 64;  // of an outer sum: that many rows of both panels stay in the first-level cache
-constexpr int64_t kOuterRows = 64;      // channels of the left operand per task
+constexpr int64_t kPairsPerTask = 512;    // of one tap: enough to pay for its weights; the sums stay in the second-level cache
+constexpr int64_t kOuterRows = 64;        // channels of the left operand per task
+constexpr int64_t kVoxelsPerGate = 1024;  // the gated gradient's sums over so many are added afterwards
 
 // What a thread needs while it works; kept between calls.
+template <typename T>
 struct ConvolutionScratch {
   std::vector<int64_t> results, partners;
-  std::vector<const float*> left, right;
+  std::vector<const T*> left, right;
   std::vector<float*> to;
-  std::vector<float> panel;
+  AlignedBuffer<T> panel;
+  AlignedBuffer<float> sums;
 
-  // Room for the pairs of so many lines.
+  // Room for so many pairs.
   void reserve(int64_t pairs) {
     const auto size = static_cast<size_t>(pairs);
     if (results.size() >= size) return;
@@ -37,112 +38,166 @@ struct ConvolutionScratch {
   }
 };
 
-ConvolutionScratch& convolution_scratch() {
-  static thread_local ConvolutionScratch scratch;
+template <typename T>
+ConvolutionScratch<T>& convolution_scratch() {
+  static thread_local ConvolutionScratch<T> scratch;
   return scratch;
 }
 
-// Rows [begin, begin + depth) and columns [column, column + width) of a tap's matrix, densely.
-void pack_panel(const TapWeights& weights, int64_t tap, int64_t begin, int64_t depth, int64_t column, int64_t width, float* to) {
-  const float* tap_data = weights.data + tap * weights.depth * weights.width;
-  if (!weights.transposed) {
-    for (int64_t k = 0; k < depth; ++k) std::copy_n(tap_data + (begin + k) * weights.width + column, width, to + k * width);
-    return;
+// One product of boxes: what its tasks share.
+template <typename T>
+struct TapProduct {
+  const BoxConvolution& convolution;
+  const TapPairs& pairs;
+  const std::vector<ConvolutionPart<T>>& parts;
+  const ConvolutionEnd& end;
+  int64_t width;
+  T* result;
+  const ConvolutionKernel<T>& kernel = *convolution_kernel<T>(instruction_set());
+  int64_t depth = 0;          // of all parts
+  AlignedBuffer<T> packed{};  // all panels, where many tasks read each; else empty
+
+  int64_t num_panels() const { return ceil_div(width, kChannelPanel); }
+  int64_t panel_width(int64_t panel) const { return std::min(kChannelPanel, width - panel * kChannelPanel); }
+
+  void pack(const ConvolutionPart<T>& part, int64_t tap, int64_t begin, int64_t panel, T* to) const {
+    const TapWeights& weights = part.weights;
+    const float* from =
+        weights.data + tap * weights.tap_stride + begin * weights.depth_stride + panel * kChannelPanel * weights.width_stride;
+    kernel.pack({from, weights.depth_stride, weights.width_stride}, std::min(kDepthBlock, part.box.channels - begin),
+                panel_width(panel), to);
   }
-  constexpr int64_t kTile = 16;  // reads and writes both stay in a few cache lines
-  for (int64_t k0 = 0; k0 < depth; k0 += kTile) {
-    for (int64_t n0 = 0; n0 < width; n0 += kTile) {
-      for (int64_t k = k0; k < std::min(k0 + kTile, depth); ++k) {
-        for (int64_t n = n0; n < n0 + kTile; ++n) to[k * width + n] = tap_data[(column + n) * weights.depth + begin + k];
+
+  T* packed_at(int64_t panel, int64_t tap, int64_t depth_begin) const {
+    return packed.data() + ((panel * convolution.num_taps() + tap) * depth + depth_begin) * kChannelPanel;
+  }
+
+  void pack_all() {
+    packed.room(num_panels() * convolution.num_taps() * depth * kChannelPanel);
+    at::parallel_for(0, num_panels() * convolution.num_taps(), 1, [&](int64_t first, int64_t last) {
+      for (int64_t task = first; task < last; ++task) {
+        const int64_t panel = task / convolution.num_taps();
+        const int64_t tap = task % convolution.num_taps();
+        int64_t depth_begin = 0;
+        for (const ConvolutionPart<T>& part : parts) {
+          for (int64_t begin = 0; begin < part.box.channels; begin += kDepthBlock) {
+            pack(part, tap, begin, panel, packed_at(panel, tap, depth_begin + begin));
+          }
+          depth_begin += part.box.channels;
+        }
       }
+    });
+  }
+
+  // Adds the products of one tap to the sums that scratch.to names.
+  void add_tap(int64_t tap, int64_t panel, int64_t count, ConvolutionScratch<T>& scratch) const {
+    int64_t depth_begin = 0;
+    for (const ConvolutionPart<T>& part : parts) {
+      const int64_t channels = part.box.channels;
+      for (int64_t begin = 0; begin < channels; begin += kDepthBlock) {
+        const T* weights = scratch.panel.data();
+        if (packed.data() != nullptr) {
+          weights = packed_at(panel, tap, depth_begin + begin);
+        } else {
+          pack(part, tap, begin, panel, scratch.panel.data());
+        }
+        for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+          scratch.left[i] = part.box.data + scratch.partners[i] * channels + begin;
+        }
+        kernel.add_rows(scratch.left.data(), scratch.to.data(), count, weights, std::min(kDepthBlock, channels - begin),
+                        panel_width(panel));
+      }
+      depth_begin += channels;
     }
   }
-}
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-void add_panel_of_lines(const BoxConvolution& convolution, const TapPairs& pairs, int64_t first_line, int64_t last_line,
-                        const BoxView& partner, const TapWeights& weights, int64_t column, float* result) {
-  const ConvolutionKernel& kernel = convolution_kernel(instruction_set());
-  ConvolutionScratch& scratch = convolution_scratch();
-  const int64_t width = std::min(kChannelPanel, weights.width - column);
-  scratch.panel.resize(static_cast<size_t>(kDepthBlock * kChannelPanel));
-  scratch.reserve((last_line - first_line) * pairs.line_length());
-  for (int64_t tap = 0; tap < convolution.num_taps(); ++tap) {
-    const auto count =
-        static_cast<size_t>(pairs.list(tap, first_line, last_line, scratch.results.data(), scratch.partners.data()));
-    if (count == 0) continue;
-    for (size_t i = 0; i < count; ++i) scratch.to[i] = result + scratch.results[i] * weights.width + column;
-    for (int64_t begin = 0; begin < weights.depth; begin += kDepthBlock) {
-      const int64_t depth = std::min(kDepthBlock, weights.depth - begin);
-      pack_panel(weights, tap, begin, depth, column, width, scratch.panel.data());
-      for (size_t i = 0; i < count; ++i) scratch.left[i] = partner.data + scratch.partners[i] * partner.channels + begin;
-      kernel.add_rows(scratch.left.data(), scratch.to.data(), static_cast<int64_t>(count), scratch.panel.data(), depth, width);
+  void run_lines(int64_t first_line, int64_t last_line, int64_t panel) const {
+    ConvolutionScratch<T>& scratch = convolution_scratch<T>();
+    const int64_t columns = panel_width(panel);
+    const int64_t first_voxel = first_line * pairs.line_length();
+    const int64_t voxels = (last_line - first_line) * pairs.line_length();
+    scratch.panel.room(kDepthBlock * kChannelPanel);
+    scratch.reserve(voxels);
+    float* sums = scratch.sums.room(voxels * columns);
+    if (end.bias == nullptr) {
+      std::fill_n(sums, voxels * columns, 0.0F);
+    } else {
+      for (int64_t v = 0; v < voxels; ++v) std::copy_n(end.bias + panel * kChannelPanel, columns, sums + v * columns);
     }
+    for (int64_t tap = 0; tap < convolution.num_taps(); ++tap) {
+      const int64_t count = pairs.list(tap, first_line, last_line, scratch.results.data(), scratch.partners.data());
+      if (count == 0) continue;
+      for (size_t i = 0; i < static_cast<size_t>(count); ++i) scratch.to[i] = sums + (scratch.results[i] - first_voxel) * columns;
+      add_tap(tap, panel, count, scratch);
+    }
+    T* to = result + first_voxel * width + panel * kChannelPanel;
+    for (int64_t v = 0; v < voxels; ++v) kernel.activate(sums + v * columns, end.slope, columns, to + v * width);
   }
-}
+};
 
 // One plane of taps along the last axis, a block of left channels, a panel of right channels.
+template <typename T>
 void sum_outer_block(const BoxConvolution& convolution, const TapPairs& pairs, int64_t first_tap, Grid left_grid,
-                     const BoxView& left, const BoxView& right, int64_t row, int64_t column, float* sum) {
-  const ConvolutionKernel& kernel = convolution_kernel(instruction_set());
-  ConvolutionScratch& scratch = convolution_scratch();
+                     const BoxView<T>& left, const BoxView<T>& right, int64_t row, int64_t column, const TapSums& sum) {
+  const ConvolutionKernel<T>& kernel = *convolution_kernel<T>(instruction_set());
+  ConvolutionScratch<T>& scratch = convolution_scratch<T>();
   const int64_t rows = std::min(kOuterRows, left.channels - row);
   const int64_t width = std::min(kChannelPanel, right.channels - column);
-  const int64_t step = std::max<int64_t>(1, kPairsPerBlock / pairs.line_length());
+  const int64_t step = std::max<int64_t>(1, kPairBlock / pairs.line_length());
   scratch.reserve(step * pairs.line_length());
   const std::vector<int64_t>& of_left = left_grid == Grid::Coarse ? scratch.results : scratch.partners;
   const std::vector<int64_t>& of_right = left_grid == Grid::Coarse ? scratch.partners : scratch.results;
   std::vector<bool> begun(static_cast<size_t>(convolution.kernel[2]), false);
+  const auto to = [&](int64_t k) { return sum.data + (first_tap + k) * sum.tap_stride + row * sum.row_stride + column; };
   for (int64_t line = 0; line < pairs.num_lines(); line += step) {
     for (int64_t k = 0; k < convolution.kernel[2]; ++k) {
-      const auto count = static_cast<size_t>(pairs.list(first_tap + k, line, std::min(line + step, pairs.num_lines()),
-                                                        scratch.results.data(), scratch.partners.data()));
-      if (count == 0) continue;
-      for (size_t i = 0; i < count; ++i) {
+      const auto count = pairs.list(first_tap + k, line, std::min(line + step, pairs.num_lines()), scratch.results.data(),
+                                    scratch.partners.data());
+      for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
         scratch.left[i] = left.data + of_left[i] * left.channels + row;
         scratch.right[i] = right.data + of_right[i] * right.channels + column;
       }
-      float* to = sum + ((first_tap + k) * left.channels + row) * right.channels + column;
-      kernel.sum_outer(scratch.left.data(), scratch.right.data(), static_cast<int64_t>(count), to, right.channels, rows, width,
-                       begun[static_cast<size_t>(k)]);
-      begun[static_cast<size_t>(k)] = true;
+      for (int64_t done = 0; done < count; done += kPairBlock) {  // a line may be longer than a block
+        kernel.sum_outer(scratch.left.data() + done, scratch.right.data() + done, std::min(kPairBlock, count - done), to(k),
+                         sum.row_stride, rows, width, begun[static_cast<size_t>(k)]);
+        begun[static_cast<size_t>(k)] = true;
+      }
     }
   }
   for (int64_t k = 0; k < convolution.kernel[2]; ++k) {
     if (begun[static_cast<size_t>(k)]) continue;  // a tap that no voxel has
-    for (int64_t r = row; r < row + rows; ++r) {
-      std::fill_n(sum + ((first_tap + k) * left.channels + r) * right.channels + column, width, 0.0F);
-    }
+    for (int64_t r = 0; r < rows; ++r) std::fill_n(to(k) + r * sum.row_stride, width, 0.0F);
   }
 }
 
-}  // namespace
+}  // namespace tap_detail
 
-bool convolution_cpu_takes(const at::Tensor& x, const at::Tensor& weight, int64_t in_channels, int64_t out_channels) {
-  return x.device().is_cpu() && x.dim() == 5 && x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat &&
-         x.numel() > 0 && in_channels % kChannelMultiple == 0 && out_channels % kChannelMultiple == 0;
-}
+using namespace tap_detail;
 
-void add_tap_products(const BoxConvolution& convolution, Grid of, const BoxView& partner, const TapWeights& weights,
-                      float* result) {
+template <typename T>
+void tap_products(const BoxConvolution& convolution, Grid of, const std::vector<ConvolutionPart<T>>& parts,
+                  const ConvolutionEnd& end, int64_t width, T* result) {
   const TapPairs pairs(convolution, of);
+  TapProduct<T> product{convolution, pairs, parts, end, width, result};
+  for (const ConvolutionPart<T>& part : parts) product.depth += part.box.channels;
   // A voxel of the fine grid has a partner for one tap in stride^3; half of that is asked for, or a task would leave the cache.
   const int64_t taps_apart =
       of == Grid::Fine ? std::max<int64_t>(1, convolution.stride[0] * convolution.stride[1] * convolution.stride[2] / 2) : 1;
   const int64_t lines_per_task = std::max<int64_t>(1, kPairsPerTask * taps_apart / pairs.line_length());
   const int64_t ranges = ceil_div(pairs.num_lines(), lines_per_task);
-  const int64_t panels = ceil_div(weights.width, kChannelPanel);
+  const int64_t panels = product.num_panels();
+  if (ranges > 1) product.pack_all();
   at::parallel_for(0, ranges * panels, 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       const int64_t line = task / panels * lines_per_task;
-      add_panel_of_lines(convolution, pairs, line, std::min(line + lines_per_task, pairs.num_lines()), partner, weights,
-                         task % panels * kChannelPanel, result);
+      product.run_lines(line, std::min(line + lines_per_task, pairs.num_lines()), task % panels);
     }
   });
 }
 
-void sum_tap_outers(const BoxConvolution& convolution, Grid left_grid, const BoxView& left, const BoxView& right, float* sum) {
+template <typename T>
+void sum_tap_outers(const BoxConvolution& convolution, Grid left_grid, const BoxView<T>& left, const BoxView<T>& right,
+                    const TapSums& sum) {
   const TapPairs pairs(convolution, Grid::Coarse);
   const int64_t planes = convolution.kernel[0] * convolution.kernel[1];
   const int64_t blocks = ceil_div(left.channels, kOuterRows);
@@ -154,5 +209,32 @@ void sum_tap_outers(const BoxConvolution& convolution, Grid left_grid, const Box
     }
   });
 }
+
+template <typename T>
+void gate_gradient(const T* grad, const T* out, float slope, int64_t voxels, int64_t channels, T* gated, float* sums) {
+  const ConvolutionKernel<T>& kernel = *convolution_kernel<T>(instruction_set());
+  const int64_t tasks = ceil_div(voxels, kVoxelsPerGate);
+  const AlignedBuffer<float> partial(tasks * channels);
+  at::parallel_for(0, tasks, 1, [&](int64_t first, int64_t last) {
+    for (int64_t task = first; task < last; ++task) {
+      const int64_t at = task * kVoxelsPerGate * channels;
+      kernel.gate(grad + at, out + at, slope, std::min(kVoxelsPerGate, voxels - task * kVoxelsPerGate), channels, gated + at,
+                  partial.data() + task * channels);
+    }
+  });
+  std::fill_n(sums, channels, 0.0F);
+  for (int64_t task = 0; task < tasks; ++task) {
+    for (int64_t c = 0; c < channels; ++c) sums[c] += partial.data()[task * channels + c];
+  }
+}
+
+template void tap_products<float>(const BoxConvolution&, Grid, const std::vector<ConvolutionPart<float>>&, const ConvolutionEnd&,
+                                  int64_t, float*);
+template void tap_products<Bf16>(const BoxConvolution&, Grid, const std::vector<ConvolutionPart<Bf16>>&, const ConvolutionEnd&,
+                                 int64_t, Bf16*);
+template void sum_tap_outers<float>(const BoxConvolution&, Grid, const BoxView<float>&, const BoxView<float>&, const TapSums&);
+template void sum_tap_outers<Bf16>(const BoxConvolution&, Grid, const BoxView<Bf16>&, const BoxView<Bf16>&, const TapSums&);
+template void gate_gradient<float>(const float*, const float*, float, int64_t, int64_t, float*, float*);
+template void gate_gradient<Bf16>(const Bf16*, const Bf16*, float, int64_t, int64_t, Bf16*, float*);
 
 }  // namespace welkin::ops

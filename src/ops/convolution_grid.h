@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct BoxConvolution {
 using AxisPartners = std::vector<std::vector<int64_t>>;  // [k][v]
 
 enum class Grid { Fine, Coarse };
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Partners of the voxels of `of` along one axis.
 AxisPartners axis_partners(const BoxConvolution& convolution, int axis, Grid of);

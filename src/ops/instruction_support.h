@@ -8,5 +8,7 @@ bool cpu_has_avx2();  // and FMA
 bool cpu_has_avx512();
 bool cpu_has_amx_bf16();
 bool cpu_is_amd();
+// Dot products of bfloat16 at twice the rate of float32: AMD from Zen 4 on. Intel's without AMX are no faster than float32.
+bool cpu_has_fast_bf16();
 
 }  // namespace welkin::ops

@@ -3,9 +3,6 @@
 
 namespace welkin::ops {
 
-const ConvolutionKernel& convolution_kernel_avx2() {
-  static constexpr ConvolutionKernel kKernel{add_rows<8>, sum_outer<8>};
-  return kKernel;
-}
+const ConvolutionKernel<float>& convolution_kernel_avx2() { return kFloatConvolution<8>; }
 
 }  // namespace welkin::ops

@@ -3,9 +3,6 @@
 
 namespace welkin::ops {
 
-const ConvolutionKernel& convolution_kernel_avx512() {
-  static constexpr ConvolutionKernel kKernel{add_rows<16>, sum_outer<16>};
-  return kKernel;
-}
+const ConvolutionKernel<float>& convolution_kernel_avx512() { return kFloatConvolution<16>; }
 
 }  // namespace welkin::ops

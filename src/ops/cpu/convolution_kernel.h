@@ -1,32 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two products that a convolution over channels-last boxes consists of, tap by tap, as plain pointers, and their table per
+// The products that a convolution over channels-last boxes consists of, tap by tap, as plain pointers, and their table per
 // instruction set; torch-free. A tap joins voxels of one grid to voxels of another; each voxel is a vector of channels. Only
-// pairs that exist are listed, so taps on the padding cost nothing, and nothing is copied into columns.
+// pairs that exist are listed, so taps on the padding cost nothing, and nothing is copied into columns. Operands are float or
+// bfloat16, sums are float.
 #pragma once
 
 #include <cstdint>
 
+#include "ops/cpu/bf16.h"
 #include "ops/instruction_set.h"
 
 namespace welkin::ops {
 
 inline constexpr int64_t kChannelPanel = 64;     // channels of the result that a call computes at most
 inline constexpr int64_t kChannelMultiple = 16;  // widths are multiples of this
-inline constexpr int64_t kDepthBlock = 256;      // channels of the operand that a call sums over at most
+inline constexpr int64_t kDepthBlock = 256;      // channels of the operand that a call sums over at most; even
+inline constexpr int64_t kPairBlock = 64;        // pairs that sum_outer takes at most
 
-struct ConvolutionKernel {
-  // result[i][0, width) += left[i][0, depth) times right (depth, width), for i in [0, count).
-  void (*add_rows)(const float* const* left, float* const* result, int64_t count, const float* right, int64_t depth,
-                   int64_t width);
-  // sum (rows, width) at `stride` = or += the sum over i of left[i][0, rows) times right[i][0, width).
-  void (*sum_outer)(const float* const* left, const float* const* right, int64_t count, float* sum, int64_t stride, int64_t rows,
-                    int64_t width, bool add);
+// Element (k, n) of a matrix of weights lies at data + k * depth_stride + n * width_stride; one of the strides is 1.
+struct WeightMatrix {
+  const float* data = nullptr;
+  int64_t depth_stride = 0;
+  int64_t width_stride = 0;
 };
 
-const ConvolutionKernel& convolution_kernel_portable();
-const ConvolutionKernel& convolution_kernel_avx2();    // x86-64 only
-const ConvolutionKernel& convolution_kernel_avx512();  // x86-64 only
+template <typename T>
+struct ConvolutionKernel {
+  // `to` = (depth, width) of `from` as add_rows reads it; depth is even for bfloat16. Elements: depth * width.
+  void (*pack)(const WeightMatrix& from, int64_t depth, int64_t width, T* to);
+  // result[i][0, width) += left[i][0, depth) times a packed panel (depth, width), for i in [0, count).
+  void (*add_rows)(const T* const* left, float* const* result, int64_t count, const T* panel, int64_t depth, int64_t width);
+  // sum (rows, width) at `stride` = or += the sum over i of left[i][0, rows) times right[i][0, width). rows is even.
+  void (*sum_outer)(const T* const* left, const T* const* right, int64_t count, float* sum, int64_t stride, int64_t rows,
+                    int64_t width, bool add);
+  // to = x where x > 0, slope x elsewhere.
+  void (*activate)(const float* x, float slope, int64_t count, T* to);
+  // For `rows` rows of `width` channels: gated = grad where out > 0, slope grad elsewhere; sums (width) = the sum of gated rows.
+  void (*gate)(const T* grad, const T* out, float slope, int64_t rows, int64_t width, T* gated, float* sums);
+};
 
-const ConvolutionKernel& convolution_kernel(InstructionSet set);
+const ConvolutionKernel<float>& convolution_kernel_portable();
+const ConvolutionKernel<float>& convolution_kernel_avx2();       // x86-64 only
+const ConvolutionKernel<float>& convolution_kernel_avx512();     // x86-64 only
+const ConvolutionKernel<Bf16>& convolution_kernel_avx512bf16();  // x86-64 only
+
+// The table of a set; none (null) for bfloat16 without fast dot products of it.
+template <typename T>
+const ConvolutionKernel<T>* convolution_kernel(InstructionSet set);
+template <>
+const ConvolutionKernel<float>* convolution_kernel<float>(InstructionSet set);
+template <>
+const ConvolutionKernel<Bf16>* convolution_kernel<Bf16>(InstructionSet set);
 
 }  // namespace welkin::ops

@@ -3,9 +3,6 @@
 
 namespace welkin::ops {
 
-const ConvolutionKernel& convolution_kernel_portable() {
-  static constexpr ConvolutionKernel kKernel{add_rows<4>, sum_outer<4>};
-  return kKernel;
-}
+const ConvolutionKernel<float>& convolution_kernel_portable() { return kFloatConvolution<4>; }
 
 }  // namespace welkin::ops

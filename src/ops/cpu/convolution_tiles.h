@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both products for W lanes. Each block is summed from zero and then added: a sum over all taps and channels, tens of thousands
+// The products for W lanes. Each block is summed from zero and then added: a sum over all taps and channels, tens of thousands
 // of terms, is made of short ones and rounds less, so that fewer activations fall on the other side of a kink. Included by one
 // file per instruction set; see ops/cpu/lanes.h for why all is unnamed.
 #pragma once
 
 #include "ops/cpu/convolution_kernel.h"
-#include "ops/cpu/lanes.h"
+#include "ops/cpu/dot.h"
 
 namespace welkin::ops {
 namespace {
 
-template <int W, int R, int V>
-WELKIN_INLINE void add_rows_tile(const float* const* left, float* const* result, int64_t offset, const float* right,
-                                 int64_t stride, int64_t depth) {
-  const float* from[R];
+template <int W, typename T, int R, int V>
+WELKIN_INLINE void add_rows_tile(const T* const* left, float* const* result, int64_t offset, const T* panel, int64_t stride,
+                                 int64_t depth) {
+  using Step = Dot<W, T>;
+  const T* from[R];
   Floats<W> sums[R][V];
   for (int r = 0; r < R; ++r) {
     from[r] = left[r];
     for (int v = 0; v < V; ++v) sums[r][v] = Floats<W>{};
   }
-  for (int64_t k = 0; k < depth; ++k) {
-    Floats<W> b[V];
-    for (int v = 0; v < V; ++v) b[v] = load<W>(right + k * stride + v * W);
+  for (int64_t k = 0; k < depth; k += Step::kDepth) {
+    typename Step::Vector b[V];
+    for (int v = 0; v < V; ++v) b[v] = Step::read(panel + k * stride + v * W * Step::kDepth);
     for (int r = 0; r < R; ++r) {
-      const Floats<W> a = broadcast<W>(from[r][k]);
-      for (int v = 0; v < V; ++v) sums[r][v] += a * b[v];
+      const typename Step::Vector a = Step::spread(from[r] + k);
+      for (int v = 0; v < V; ++v) sums[r][v] = Step::add(sums[r][v], a, b[v]);
     }
   }
   for (int r = 0; r < R; ++r) {
@@ -36,62 +37,65 @@ WELKIN_INLINE void add_rows_tile(const float* const* left, float* const* result,
 }
 
 // V vectors from `offset` on, for all rows. The last tile is filled up with the last row, whose further copies go nowhere.
-template <int W, int V>
-__attribute__((noinline)) void add_rows_strip(const float* const* left, float* const* result, int64_t count, int64_t offset,
-                                              const float* right, int64_t stride, int64_t depth) {
+template <int W, typename T, int V>
+__attribute__((noinline)) void add_rows_strip(const T* const* left, float* const* result, int64_t count, int64_t offset,
+                                              const T* panel, int64_t stride, int64_t depth) {
   constexpr int kRows = tile_rows(W, V);
   int64_t row = 0;
-  for (; row + kRows <= count; row += kRows) add_rows_tile<W, kRows, V>(left + row, result + row, offset, right, stride, depth);
+  for (; row + kRows <= count; row += kRows) {
+    add_rows_tile<W, T, kRows, V>(left + row, result + row, offset, panel, stride, depth);
+  }
   if (row == count) return;
   float nowhere[kChannelPanel] = {};
-  const float* last_left[kRows];
+  const T* last_left[kRows];
   float* last_result[kRows];
   for (int r = 0; r < kRows; ++r) {
     const bool real = row + r < count;
     last_left[r] = real ? left[row + r] : left[count - 1];
     last_result[r] = real ? result[row + r] : nowhere;
   }
-  add_rows_tile<W, kRows, V>(last_left, last_result, offset, right, stride, depth);
+  add_rows_tile<W, T, kRows, V>(last_left, last_result, offset, panel, stride, depth);
 }
 
-template <int W>
-void add_rows(const float* const* left, float* const* result, int64_t count, const float* right, int64_t depth, int64_t width) {
+template <int W, typename T>
+void add_rows(const T* const* left, float* const* result, int64_t count, const T* panel, int64_t depth, int64_t width) {
   for (int64_t done = 0; done < width / W;) {
     const int vectors = next_vectors<W>(width / W - done);
-    const float* strip = right + done * W;
+    const T* strip = panel + done * W * Dot<W, T>::kDepth;
     switch (vectors) {
       case 1:
-        add_rows_strip<W, 1>(left, result, count, done * W, strip, width, depth);
+        add_rows_strip<W, T, 1>(left, result, count, done * W, strip, width, depth);
         break;
       case 2:
-        add_rows_strip<W, 2>(left, result, count, done * W, strip, width, depth);
+        add_rows_strip<W, T, 2>(left, result, count, done * W, strip, width, depth);
         break;
       case 3:
-        add_rows_strip<W, 3>(left, result, count, done * W, strip, width, depth);
+        add_rows_strip<W, T, 3>(left, result, count, done * W, strip, width, depth);
         break;
       default:
-        add_rows_strip<W, 4>(left, result, count, done * W, strip, width, depth);
+        add_rows_strip<W, T, 4>(left, result, count, done * W, strip, width, depth);
         break;
     }
     done += vectors;
   }
 }
 
-template <int W, int R, int V, bool Add>
-WELKIN_INLINE void outer_tile(const float* const* left, const float* const* right, int64_t count, int64_t row, int64_t column,
-                              float* sum, int64_t stride) {
+template <int W, typename T, int R, int V, bool Add>
+WELKIN_INLINE void outer_tile(const T* const* left, const T* const* right, int64_t count, int64_t row, int64_t column, float* sum,
+                              int64_t stride) {
+  using Step = Dot<W, T>;
   Floats<W> sums[R][V];
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) sums[r][v] = Floats<W>{};
   }
   for (int64_t i = 0; i < count; ++i) {
-    const float* a = left[i] + row;
-    const float* b = right[i] + column;
-    Floats<W> columns[V];
-    for (int v = 0; v < V; ++v) columns[v] = load<W>(b + v * W);
+    const T* a = left[i] + row * Step::kDepth;
+    const T* b = right[i] + column * Step::kDepth;
+    typename Step::Vector columns[V];
+    for (int v = 0; v < V; ++v) columns[v] = Step::read(b + v * W * Step::kDepth);
     for (int r = 0; r < R; ++r) {
-      const Floats<W> x = broadcast<W>(a[r]);
-      for (int v = 0; v < V; ++v) sums[r][v] += x * columns[v];
+      const typename Step::Vector x = Step::spread(a + r * Step::kDepth);
+      for (int v = 0; v < V; ++v) sums[r][v] = Step::add(sums[r][v], x, columns[v]);
     }
   }
   for (int r = 0; r < R; ++r) {
@@ -108,17 +112,18 @@ constexpr int outer_rows(int lanes, int vectors) {
   return vectors == 1 ? 8 : 4;
 }
 
-template <int W, int V, bool Add>
-__attribute__((noinline)) void outer_strip(const float* const* left, const float* const* right, int64_t count, int64_t column,
-                                           float* sum, int64_t stride, int64_t rows) {
+template <int W, typename T, int V, bool Add>
+__attribute__((noinline)) void outer_strip(const T* const* left, const T* const* right, int64_t count, int64_t column, float* sum,
+                                           int64_t stride, int64_t rows) {
   constexpr int kRows = outer_rows(W, V);
   int64_t row = 0;
   for (; row + kRows <= rows; row += kRows) {
-    outer_tile<W, kRows, V, Add>(left, right, count, row, column, sum + row * stride + column, stride);
+    outer_tile<W, T, kRows, V, Add>(left, right, count, row, column, sum + row * stride + column, stride);
   }
   constexpr int kFew = 2;  // blocks have an even number of channels
-  for (; row < rows; row += kFew)
-    outer_tile<W, kFew, V, Add>(left, right, count, row, column, sum + row * stride + column, stride);
+  for (; row < rows; row += kFew) {
+    outer_tile<W, T, kFew, V, Add>(left, right, count, row, column, sum + row * stride + column, stride);
+  }
 }
 
 // At 8 and 4 lanes two vectors: with three, too few rows stay for the latency of a multiply-add.
@@ -128,38 +133,82 @@ constexpr int next_outer_vectors(int64_t left) {
   return left >= 2 ? 2 : 1;
 }
 
-template <int W, bool Add>
-void sum_outer_as(const float* const* left, const float* const* right, int64_t count, float* sum, int64_t stride, int64_t rows,
+template <int W, typename T, bool Add>
+void sum_outer_as(const T* const* left, const T* const* right, int64_t count, float* sum, int64_t stride, int64_t rows,
                   int64_t width) {
   for (int64_t done = 0; done < width / W;) {
     const int vectors = next_outer_vectors<W>(width / W - done);
     switch (vectors) {
       case 1:
-        outer_strip<W, 1, Add>(left, right, count, done * W, sum, stride, rows);
+        outer_strip<W, T, 1, Add>(left, right, count, done * W, sum, stride, rows);
         break;
       case 2:
-        outer_strip<W, 2, Add>(left, right, count, done * W, sum, stride, rows);
+        outer_strip<W, T, 2, Add>(left, right, count, done * W, sum, stride, rows);
         break;
       case 3:
-        outer_strip<W, 3, Add>(left, right, count, done * W, sum, stride, rows);
+        outer_strip<W, T, 3, Add>(left, right, count, done * W, sum, stride, rows);
         break;
       default:
-        outer_strip<W, 4, Add>(left, right, count, done * W, sum, stride, rows);
+        outer_strip<W, T, 4, Add>(left, right, count, done * W, sum, stride, rows);
         break;
     }
     done += vectors;
   }
 }
 
-template <int W>
-void sum_outer(const float* const* left, const float* const* right, int64_t count, float* sum, int64_t stride, int64_t rows,
+template <int W, typename T>
+void sum_outer(const T* const* left, const T* const* right, int64_t count, float* sum, int64_t stride, int64_t rows,
                int64_t width, bool add) {
   if (add) {
-    sum_outer_as<W, true>(left, right, count, sum, stride, rows, width);
+    sum_outer_as<W, T, true>(left, right, count, sum, stride, rows, width);
   } else {
-    sum_outer_as<W, false>(left, right, count, sum, stride, rows, width);
+    sum_outer_as<W, T, false>(left, right, count, sum, stride, rows, width);
   }
 }
+
+inline void pack_floats(const WeightMatrix& from, int64_t depth, int64_t width, float* to) {
+  if (from.width_stride == 1) {
+    for (int64_t k = 0; k < depth; ++k, to += width) {
+      const float* row = from.data + k * from.depth_stride;
+      for (int64_t n = 0; n < width; ++n) to[n] = row[n];
+    }
+    return;
+  }
+  constexpr int64_t kTile = 16;  // reads and writes both stay in a few cache lines
+  for (int64_t k0 = 0; k0 < depth; k0 += kTile) {
+    const int64_t end = k0 + kTile < depth ? k0 + kTile : depth;
+    for (int64_t n = 0; n < width; ++n) {
+      const float* row = from.data + n * from.width_stride;
+      for (int64_t k = k0; k < end; ++k) to[k * width + n] = row[k * from.depth_stride];
+    }
+  }
+}
+
+template <int W>
+void activate_floats(const float* x, float slope, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; i += W) {
+    const Floats<W> value = load<W>(x + i);
+    store<W>(to + i, value > Floats<W>{} ? value : value * slope);
+  }
+}
+
+template <int W>
+void gate_floats(const float* grad, const float* out, float slope, int64_t rows, int64_t width, float* gated, float* sums) {
+  for (int64_t n = 0; n < width; ++n) sums[n] = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = r * width; i < (r + 1) * width; i += W) {
+      const Floats<W> value = load<W>(grad + i);
+      const Floats<W> passed = load<W>(out + i) > Floats<W>{} ? value : value * slope;
+      store<W>(gated + i, passed);
+      float* sum = sums + (i - r * width);
+      store<W>(sum, load<W>(sum) + passed);
+    }
+  }
+}
+
+template <int W>
+constexpr ConvolutionKernel<float> kFloatConvolution{pack_floats, add_rows<W, float>, sum_outer<W, float>, activate_floats<W>,
+                                                     gate_floats<W>};
 
 }  // namespace
 }  // namespace welkin::ops

@@ -11,11 +11,20 @@ bool cpu_has_avx2() { return false; }
 bool cpu_has_avx512() { return false; }
 bool cpu_has_amx_bf16() { return false; }
 bool cpu_is_amd() { return false; }
+bool cpu_has_fast_bf16() { return false; }
 
 const AttentionKernel& attention_kernel(InstructionSet) { return attention_kernel_portable(); }
 
-const ConvolutionKernel& convolution_kernel(InstructionSet) { return convolution_kernel_portable(); }
-
 const UpdateKernel& update_kernel(InstructionSet) { return update_kernel_portable(); }
+
+template <>
+const ConvolutionKernel<float>* convolution_kernel<float>(InstructionSet) {
+  return &convolution_kernel_portable();
+}
+
+template <>
+const ConvolutionKernel<Bf16>* convolution_kernel<Bf16>(InstructionSet) {
+  return nullptr;
+}
 
 }  // namespace welkin::ops

@@ -36,6 +36,11 @@ bool cpu_is_amd() {
   return is;
 }
 
+bool cpu_has_fast_bf16() {
+  static const bool has = cpu_has_avx512() && cpu_is_amd() && __builtin_cpu_supports("avx512bf16") != 0;
+  return has;
+}
+
 const AttentionKernel& attention_kernel(InstructionSet set) {
   switch (set) {
     case InstructionSet::Portable:
@@ -48,18 +53,6 @@ const AttentionKernel& attention_kernel(InstructionSet set) {
   return attention_kernel_portable();
 }
 
-const ConvolutionKernel& convolution_kernel(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::Portable:
-      return convolution_kernel_portable();
-    case InstructionSet::Avx2:
-      return convolution_kernel_avx2();
-    case InstructionSet::Avx512:
-      return convolution_kernel_avx512();
-  }
-  return convolution_kernel_portable();
-}
-
 const UpdateKernel& update_kernel(InstructionSet set) {
   switch (set) {
     case InstructionSet::Portable:
@@ -70,6 +63,24 @@ const UpdateKernel& update_kernel(InstructionSet set) {
       return update_kernel_avx512();
   }
   return update_kernel_portable();
+}
+
+template <>
+const ConvolutionKernel<float>* convolution_kernel<float>(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::Portable:
+      return &convolution_kernel_portable();
+    case InstructionSet::Avx2:
+      return &convolution_kernel_avx2();
+    case InstructionSet::Avx512:
+      return &convolution_kernel_avx512();
+  }
+  return &convolution_kernel_portable();
+}
+
+template <>
+const ConvolutionKernel<Bf16>* convolution_kernel<Bf16>(InstructionSet set) {
+  return set == InstructionSet::Avx512 && cpu_has_fast_bf16() ? &convolution_kernel_avx512bf16() : nullptr;
 }
 
 }  // namespace welkin::ops

@@ -118,7 +118,7 @@ TEST(LayerGradients, BlocksOfTheUnet) {
       down, test_values({1, 2, 4, 2, 4}, 1), [&](const at::Tensor& x) { return down.forward(x); }, 0.25));
   UpBlock up("conv_up2", 2, 2, {});
   EXPECT_TRUE(layer_gradients_are_right(
-      up, test_values({1, 2, 2, 1, 2}, 1), [&](const at::Tensor& x) { return up.forward(x); }, 0.25));
+      up, test_values({1, 2, 2, 1, 2}, 1), [&](const at::Tensor& x) { return up.forward({x}); }, 0.25));
 }
 
 TEST(LayerGradients, WholeVitWithPositionEmbedding) {

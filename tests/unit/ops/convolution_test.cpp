@@ -2,6 +2,7 @@
 // Our convolutions against aten's in double, on every instruction set that the machine has.
 #include "ops/convolution.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@
 #include <vector>
 
 #include "gradient_check.h"
-#include "ops/convolution_cpu.h"
+#include "ops/convolution_form.h"
 #include "ops/instruction_set.h"
 #include "tolerance.h"
 
@@ -23,9 +24,12 @@ struct ConvolutionCase {
   int64_t batch, in, out;
   BoxShape box, kernel;
   BoxStride rule;
+  double slope = 1.0;
+  int64_t second = 0;  // channels of a second tensor
   friend std::ostream& operator<<(std::ostream& to, const ConvolutionCase& c) {
     return to << c.batch << " x " << c.in << "->" << c.out << ", " << c.box[0] << 'x' << c.box[1] << 'x' << c.box[2] << " kernel "
-              << c.kernel[0] << c.kernel[1] << c.kernel[2] << " stride " << c.rule.stride[0];
+              << c.kernel[0] << c.kernel[1] << c.kernel[2] << " stride " << c.rule.stride[0] << " slope " << c.slope << " second "
+              << c.second;
   }
 };
 
@@ -40,29 +44,57 @@ const std::vector<ConvolutionCase> kConvolutionCases{
     {3, 16, 144, {5, 7, 9}, kFour, kHalving},
     {2, 16, 32, {5, 4, 6}, {3, 3, 3}, {{1, 1, 1}, {1, 1, 1}}},
     {1, 32, 16, {6, 7, 8}, {2, 3, 1}, {{3, 2, 1}, {0, 2, 0}}},
+    {2, 16, 32, {8, 8, 8}, kFour, kHalving, 0.01},
+    {2, 32, 16, {4, 4, 4}, kFour, kHalving, 0.0, 48},
+    {1, 272, 80, {2, 4, 2}, kFour, kHalving, 0.01, 16},
+    {1, 16, 16, {1, 1, 150}, {1, 1, 3}, {{1, 1, 1}, {0, 0, 1}}},
 };
 
-using ConvolutionForm = at::Tensor (*)(const at::Tensor&, const at::Tensor&, const at::Tensor&, const BoxStride&);
+// Few channels on the fine grid: of the input downwards, of the result upwards.
+const std::vector<ConvolutionCase> kNarrowDown{
+    {2, 4, 64, {8, 8, 8}, kFour, kHalving, 0.01},
+    {1, 1, 16, {4, 4, 4}, kFour, kHalving},
+    {3, 5, 80, {7, 9, 11}, {3, 2, 3}, {{2, 1, 3}, {1, 0, 2}}, 0.5},
+    {1, 20, 48, {6, 5, 4}, {3, 3, 3}, {{1, 1, 1}, {1, 1, 1}}},
+    {1, 3, 144, {20, 20, 40}, kFour, kHalving, 0.01},
+};
+const std::vector<ConvolutionCase> kNarrowUp{
+    {2, 64, 5, {4, 4, 4}, kFour, kHalving, 1.0, 64},
+    {1, 16, 1, {2, 3, 5}, kFour, kHalving},
+    {3, 80, 3, {3, 4, 5}, {3, 2, 3}, {{2, 1, 3}, {1, 0, 2}}, 0.5},
+    {1, 288, 20, {4, 3, 5}, {3, 3, 3}, {{1, 1, 1}, {1, 1, 1}}, 1.0, 16},
+    {1, 16, 5, {8, 8, 16}, kFour, kHalving, 0.01},
+};
+
+using ConvolutionForm = at::Tensor (*)(at::TensorList, const at::Tensor&, const at::Tensor&, const BoxStride&, const BoxKink&);
 
 struct ConvolutionRun {
-  at::Tensor x, weight, bias;  // double, exact in float32
+  std::vector<at::Tensor> x;  // one or two
+  at::Tensor weight, bias;    // all double, exact in the operands' dtype
 
-  ConvolutionRun(const ConvolutionCase& c, bool up)
-      : x(values({c.batch, c.in, c.box[0], c.box[1], c.box[2]}, 1)),
-        weight(up ? values({c.in, c.out, c.kernel[0], c.kernel[1], c.kernel[2]}, 2)
-                  : values({c.out, c.in, c.kernel[0], c.kernel[1], c.kernel[2]}, 2)),
-        bias(values({c.out}, 3)) {}
-
-  static at::Tensor values(at::IntArrayRef shape, uint64_t seed) {
-    return tests::test_values(shape, seed).to(at::kFloat).to(at::kDouble);
+  ConvolutionRun(const ConvolutionCase& c, bool up, at::ScalarType operands) {
+    const int64_t in = c.in + c.second;
+    for (const int64_t channels : {c.in, c.second}) {
+      if (channels > 0)
+        x.push_back(values({c.batch, channels, c.box[0], c.box[1], c.box[2]}, static_cast<uint64_t>(channels), operands));
+    }
+    weight = up ? values({in, c.out, c.kernel[0], c.kernel[1], c.kernel[2]}, 2, operands)
+                : values({c.out, in, c.kernel[0], c.kernel[1], c.kernel[2]}, 2, operands);
+    bias = values({c.out}, 3, at::kFloat);
   }
 
-  // Result and gradients by x, weight, bias, in double.
-  std::vector<at::Tensor> operator()(ConvolutionForm form, at::ScalarType dtype, const BoxStride& rule) const {
+  static at::Tensor values(at::IntArrayRef shape, uint64_t seed, at::ScalarType operands) {
+    return tests::test_values(shape, seed).to(operands).to(at::kDouble);
+  }
+
+  // Result and gradients by all x, weight, bias, in double.
+  std::vector<at::Tensor> operator()(ConvolutionForm form, at::ScalarType dtype, at::ScalarType weights, const ConvolutionCase& c,
+                                     at::ScalarType operands) const {
     std::vector<at::Tensor> leaves;
-    for (const at::Tensor& leaf : {x, weight, bias}) leaves.push_back(leaf.to(dtype).detach().requires_grad_(true));
-    const at::Tensor out = form(leaves[0], leaves[1], leaves[2], rule);
-    auto results = torch::autograd::grad({out}, leaves, {values(out.sizes(), 4).to(dtype)});
+    for (const at::Tensor& part : x) leaves.push_back(part.to(dtype).detach().requires_grad_(true));
+    for (const at::Tensor& leaf : {weight, bias}) leaves.push_back(leaf.to(weights).detach().requires_grad_(true));
+    const at::Tensor out = form(at::TensorList(leaves).slice(0, x.size()), leaves[x.size()], leaves.back(), c.rule, {c.slope});
+    auto results = torch::autograd::grad({out}, leaves, {values(out.sizes(), 4, operands).to(dtype)});
     results.insert(results.begin(), out.detach());
     for (at::Tensor& result : results) result = result.to(at::kDouble);
     return results;
@@ -79,32 +111,71 @@ class ConvolutionOnSet : public ::testing::TestWithParam<InstructionSet> {
   InstructionSet before_ = instruction_set();
 };
 
-void expect_same(const ConvolutionCase& c, bool up, ConvolutionForm own, ConvolutionForm reference) {
+ConvolutionForm own_form(bool up) { return up ? transposed_convolution3d : convolution3d; }
+ConvolutionForm reference_form(bool up) { return up ? transposed_convolution3d_reference : convolution3d_reference; }
+
+// In bfloat16 the sums are float: what is rounded is the result, the gradient behind the kink, and the gradients by x.
+void expect_same(const ConvolutionCase& c, bool up, at::ScalarType dtype = at::kFloat) {
   SCOPED_TRACE(::testing::PrintToString(c));
-  const ConvolutionRun run(c, up);
-  const auto got = run(own, at::kFloat, c.rule);
-  const auto wanted = run(reference, at::kDouble, c.rule);
+  const ConvolutionRun run(c, up, dtype);
+  const auto taken = run.x.front().to(dtype);
+  ASSERT_TRUE(convolution_cpu_takes(taken, run.weight.to(at::kFloat), up ? BoxWay::Up : BoxWay::Down));
+  const auto got = run(own_form(up), dtype, at::kFloat, c, dtype);
+  const auto wanted = run(reference_form(up), at::kDouble, at::kDouble, c, dtype);
   ASSERT_EQ(got[0].sizes(), wanted[0].sizes());
   const int64_t taps = c.kernel[0] * c.kernel[1] * c.kernel[2];
-  const int64_t length = std::max({taps * c.in, taps * c.out, got[0].numel() / c.out});
+  const int64_t length = std::max({taps * (c.in + c.second), taps * c.out, got[0].numel() / c.out});
+  const double bound =
+      2.0 * tests::sum_tolerance(at::kFloat, length) + (dtype == at::kFloat ? 0 : tests::sum_tolerance(dtype, 1));
   for (size_t i = 0; i < got.size(); ++i) {
     const double error = got[i].sub(wanted[i]).abs().max().item<double>() / wanted[i].abs().max().item<double>();
-    EXPECT_LE(error, 2.0 * tests::sum_tolerance(at::kFloat, length)) << "result, by x, by weight, by bias: " << i;
+    EXPECT_LE(error, bound) << "result, by x, by weight, by bias: " << i;
   }
 }
 
 TEST_P(ConvolutionOnSet, EqualsTheReference) {
-  for (const ConvolutionCase& c : kConvolutionCases) expect_same(c, false, convolution3d, convolution3d_reference);
+  for (const ConvolutionCase& c : kConvolutionCases) expect_same(c, false);
 }
 
 TEST_P(ConvolutionOnSet, TheTransposedOneEqualsItsReference) {
-  for (const ConvolutionCase& c : kConvolutionCases)
-    expect_same(c, true, transposed_convolution3d, transposed_convolution3d_reference);
+  for (const ConvolutionCase& c : kConvolutionCases) expect_same(c, true);
+}
+
+TEST_P(ConvolutionOnSet, FewChannelsOfTheFineGrid) {
+  for (const ConvolutionCase& c : kNarrowDown) expect_same(c, false);
+  for (const ConvolutionCase& c : kNarrowUp) expect_same(c, true);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sets, ConvolutionOnSet,
                          ::testing::Values(InstructionSet::Portable, InstructionSet::Avx2, InstructionSet::Avx512),
                          [](const auto& set) { return std::string(name_of(set.param)); });
+
+TEST(Convolution, OfBfloat16) {
+  if (!convolution_cpu_takes(at::TensorList{tests::test_values({1, 16, 2, 2, 2}, 1).to(at::kBFloat16)},
+                             tests::test_values({16, 16, 2, 2, 2}, 1).to(at::kFloat), BoxWay::Down)) {
+    GTEST_SKIP() << "this CPU has no fast dot products of bfloat16";
+  }
+  for (const ConvolutionCase& c : kConvolutionCases) {
+    expect_same(c, false, at::kBFloat16);
+    expect_same(c, true, at::kBFloat16);
+  }
+  for (const ConvolutionCase& c : kNarrowDown) expect_same(c, false, at::kBFloat16);
+  for (const ConvolutionCase& c : kNarrowUp) expect_same(c, true, at::kBFloat16);
+}
+
+TEST(Convolution, DoesNotDependOnTheNumberOfThreads) {
+  const int before = at::get_num_threads();
+  for (const bool up : {false, true}) {
+    const ConvolutionCase c = up ? kNarrowUp.back() : kNarrowDown.back();
+    const ConvolutionRun run(c, up, at::kFloat);
+    at::set_num_threads(1);
+    const auto one = run(own_form(up), at::kFloat, at::kFloat, c, at::kFloat);
+    at::set_num_threads(3);
+    const auto three = run(own_form(up), at::kFloat, at::kFloat, c, at::kFloat);
+    for (size_t i = 0; i + 1 < one.size(); ++i) EXPECT_TRUE(at::equal(one[i], three[i])) << i;  // the last is aten's
+  }
+  at::set_num_threads(before);
+}
 
 TEST(Convolution, ReferenceGradients) {
   const auto down = [](const std::vector<at::Tensor>& in) { return convolution3d(in[0], in[1], in[2], kHalving); };
@@ -125,11 +196,16 @@ TEST(Convolution, OnlyTheGradientsThatAreWanted) {
 }
 
 TEST(Convolution, TakesWhatItsTilesFit) {
-  const at::Tensor x = tests::test_values({1, 16, 4, 4, 4}, 1).to(at::kFloat);
-  EXPECT_TRUE(convolution_cpu_takes(x, x, 16, 64));
-  EXPECT_FALSE(convolution_cpu_takes(x, x, 4, 64));
-  EXPECT_FALSE(convolution_cpu_takes(x, x, 16, 5));
-  EXPECT_FALSE(convolution_cpu_takes(x.to(at::kBFloat16), x, 16, 16));
+  const auto x = [](int64_t channels) { return tests::test_values({1, channels, 4, 4, 4}, 1).to(at::kFloat); };
+  const auto weight = [](int64_t a, int64_t b) { return tests::test_values({a, b, 2, 2, 2}, 1).to(at::kFloat); };
+  EXPECT_TRUE(convolution_cpu_takes(x(16), weight(64, 16), BoxWay::Down));
+  EXPECT_TRUE(convolution_cpu_takes(x(4), weight(64, 4), BoxWay::Down));
+  EXPECT_FALSE(convolution_cpu_takes(x(16), weight(5, 16), BoxWay::Down));
+  EXPECT_TRUE(convolution_cpu_takes(x(16), weight(16, 5), BoxWay::Up));
+  EXPECT_FALSE(convolution_cpu_takes(x(5), weight(5, 16), BoxWay::Up));
+  EXPECT_FALSE(convolution_cpu_takes(at::TensorList{x(4), x(4)}, weight(16, 8), BoxWay::Down));
+  EXPECT_FALSE(convolution_cpu_takes(x(16).to(at::kHalf), weight(16, 16), BoxWay::Down));
+  EXPECT_FALSE(convolution_cpu_takes(x(16), weight(16, 16).to(at::kDouble), BoxWay::Down));
 }
 
 TEST(ConvolutionGrid, PartnersOfBothGridsAreInverse) {
