@@ -6,9 +6,11 @@
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/zeros.h>
 
+#include <cmath>
 #include <utility>
 
 #include "train/optimizer.h"
+#include "train/update_runs.h"
 
 namespace welkin::train {
 namespace {
@@ -47,6 +49,10 @@ class Adam : public Optimizer {
   void update(const StepInputs& inputs, bool decays) {
     const StepLists lists = with_gradients(parameters_, decays);
     if (lists.rows.empty()) return;
+    if (const auto runs = update_runs(lists, average_, square_average_)) {
+      if (inputs.found_inf.item<float>() == 0) ops::fused_adam(*runs, rule(inputs, decays));
+      return;
+    }
     std::vector<at::Tensor> average, square_average;
     for (const size_t row : lists.rows) {
       average.push_back(in_memory_order(average_[row]));
@@ -59,6 +65,22 @@ class Adam : public Optimizer {
     kernel(lists.values, lists.gradients, average, square_average, /*max_exp_avg_sqs=*/{}, steps, inputs.rate, config_.betas[0],
            config_.betas[1], decays ? config_.weight_decay : 0.0, config_.eps, /*amsgrad=*/false, /*maximize=*/false,
            /*grad_scale=*/{}, inputs.found_inf);
+  }
+
+  // On a CPU the scalars lie in memory.
+  ops::AdamRule rule(const StepInputs& inputs, bool decays) const {
+    const double rate = inputs.rate.item<double>(), steps = steps_.item<double>(), decay = decays ? config_.weight_decay : 0.0;
+    const bool decoupled = kind_ == WeightDecay::Decoupled;
+    const auto single = [](double x) { return static_cast<float>(x); };
+    return {.gradient_scale = 1.0F,
+            .decay = decoupled ? 0.0F : single(decay),
+            .keep = decoupled ? single(1 - rate * decay) : 1.0F,
+            .average_share = single(1 - config_.betas[0]),
+            .square_keep = single(config_.betas[1]),
+            .square_share = single(1 - config_.betas[1]),
+            .step = single(rate / (1 - std::pow(config_.betas[0], steps))),
+            .root_factor = single(1 / std::sqrt(1 - std::pow(config_.betas[1], steps))),
+            .epsilon = single(config_.eps)};
   }
 
   using Kernel = void (*)(at::TensorList, at::TensorList, at::TensorList, at::TensorList, at::TensorList, at::TensorList,

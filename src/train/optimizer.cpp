@@ -4,8 +4,11 @@
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/text.h"
+#include "train/update_runs.h"
 
 namespace welkin::train {
 
@@ -27,6 +30,23 @@ StepLists with_gradients(const std::vector<OptimizerParameter>& parameters, bool
 at::Tensor in_memory_order(const at::Tensor& tensor) {
   if (tensor.is_contiguous() || !tensor.is_non_overlapping_and_dense()) return tensor;
   return at::as_strided(tensor, {tensor.numel()}, {1});
+}
+
+std::optional<std::vector<ops::UpdateRun>> update_runs(const StepLists& lists, const std::vector<at::Tensor>& first,
+                                                       const std::vector<at::Tensor>& second) {
+  const auto fits = [](const at::Tensor& x) {
+    return x.is_cpu() && x.scalar_type() == at::kFloat && x.is_non_overlapping_and_dense();
+  };
+  if (!std::all_of(lists.values.begin(), lists.values.end(), fits)) return std::nullopt;
+  if (!std::all_of(lists.gradients.begin(), lists.gradients.end(), fits)) return std::nullopt;
+  std::vector<ops::UpdateRun> runs;
+  for (size_t i = 0; i < lists.rows.size(); ++i) {
+    const size_t row = lists.rows[i];
+    runs.push_back({lists.values[i].numel(), lists.values[i].mutable_data_ptr<float>(),
+                    lists.gradients[i].const_data_ptr<float>(), first[row].mutable_data_ptr<float>(),
+                    second.empty() ? nullptr : second[row].mutable_data_ptr<float>()});
+  }
+  return runs;
 }
 
 at::Tensor state_like(const at::Tensor& value) {

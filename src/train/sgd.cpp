@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "train/optimizer.h"
+#include "train/update_runs.h"
 
 namespace welkin::train {
 namespace {
@@ -33,6 +34,10 @@ class Sgd : public Optimizer {
   void update(const StepInputs& inputs, bool decays) {
     const StepLists lists = with_gradients(parameters_, decays);
     if (lists.rows.empty()) return;
+    if (const auto runs = update_runs(lists, velocity_, {})) {
+      if (inputs.found_inf.item<float>() == 0) ops::fused_sgd(*runs, rule(inputs, decays));
+      return;
+    }
     std::vector<at::Tensor> velocity;
     for (const size_t row : lists.rows) velocity.push_back(in_memory_order(velocity_[row]));
     // The velocities start at zero, so the first step is a step like all others (no is_first_step, which the host would have to
@@ -40,6 +45,13 @@ class Sgd : public Optimizer {
     at::_fused_sgd_(lists.values, lists.gradients, velocity, decays ? config_.weight_decay : 0.0, config_.momentum, inputs.rate,
                     /*dampening=*/0.0, /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false, /*grad_scale=*/{},
                     inputs.found_inf);
+  }
+
+  ops::SgdRule rule(const StepInputs& inputs, bool decays) const {
+    return {.gradient_scale = 1.0F,
+            .decay = static_cast<float>(decays ? config_.weight_decay : 0.0),
+            .momentum = static_cast<float>(config_.momentum),
+            .rate = static_cast<float>(inputs.rate.item<double>())};
   }
 
   config::OptimizerConfig config_;

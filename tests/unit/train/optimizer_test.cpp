@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "ops/instruction_set.h"
 #include "tolerance.h"
 #include "train/memory_limit.h"
 
@@ -116,6 +117,41 @@ TEST(Optimizers, LeaveEverythingAloneWhenTheStepIsSkipped) {
     const auto after = optimizer->states();
     for (size_t i = 0; i < states.size(); ++i) EXPECT_TRUE(at::equal(after[i].value, states[i])) << after[i].name;
   }
+}
+
+// Our pass over float32 against torch's kernels in double: odd sizes, more than one piece, decay on and off.
+TEST(Optimizers, OfFloatsEqualThoseOfDoublesOnEverySet) {
+  const ops::InstructionSet before = ops::instruction_set();
+  for (const auto set : {ops::InstructionSet::Portable, ops::InstructionSet::Avx2, ops::InstructionSet::Avx512}) {
+    if (!ops::is_supported(set)) continue;
+    ops::use_instruction_set(set);
+    for (const auto& make : {adam, adamw, sgd}) {
+      config::RunConfig config = adam_config(0.95);
+      config.optimizer.weight_decay = 0.05;
+      std::vector<OptimizerParameter> single, wide;
+      for (const int64_t size : {1, 7, 33, 40001}) {
+        const at::Tensor start = at::linspace(-1, 1, size, at::kFloat);
+        single.push_back({"p" + std::to_string(size), start.clone(), size == 33});
+        wide.push_back({single.back().name, start.to(at::kDouble), single.back().decays});
+      }
+      const OptimizerPtr own = make(config, single), reference = make(config, wide);
+      for (int step = 1; step <= 3; ++step) {
+        for (size_t i = 0; i < single.size(); ++i) {
+          const at::Tensor gradient = at::linspace(-2, step, single[i].value.numel(), at::kFloat).div_(step);
+          set_gradient(single[i].value, gradient);
+          set_gradient(wide[i].value, gradient.to(at::kDouble));
+        }
+        for (const OptimizerPtr* optimizer : {&own, &reference})
+          (*optimizer)->step({.rate = number(0.01), .found_inf = verdict(false)});
+      }
+      for (size_t i = 0; i < single.size(); ++i) EXPECT_TRUE(tests::close(single[i].value, wide[i].value, at::kFloat, 16)) << i;
+      const auto states = own->states(), wanted = reference->states();
+      for (size_t i = 0; i < states.size(); ++i) {
+        EXPECT_TRUE(tests::close(states[i].value, wanted[i].value, at::kFloat, 16)) << states[i].name;
+      }
+    }
+  }
+  ops::use_instruction_set(before);
 }
 
 TEST(Optimizers, FollowTheStridesOfTheirParameters) {

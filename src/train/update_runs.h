@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of an optimizer's lists for ops/fused_update.h.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ops/fused_update.h"
+#include "train/optimizer.h"
+
+namespace welkin::train {
+
+// Nothing unless values and gradients are float32 on a CPU and dense; `first` and `second` are states by row
+// of the parameters, `second` may be empty.
+std::optional<std::vector<ops::UpdateRun>> update_runs(const StepLists& lists, const std::vector<at::Tensor>& first,
+                                                       const std::vector<at::Tensor>& second);
+
+}  // namespace welkin::train
