@@ -89,7 +89,8 @@ def in_bf16(check, fp32_row):
         gain = bf16_gain(figures)
         if gain is None or gain >= BF16_PAYS:
             result = check(figures, every)
-            result.note += f"; bf16 products {gain:.2f}x fp32's here" if gain else "; products not measured"
+            products = f"bf16 products {gain:.2f}x fp32's here" if gain else "products not measured"
+            result.note = "; ".join(filter(None, [result.note, products]))
             return result
         fp32 = every.get(fp32_row, {}).get("ours", {}).get(RATE)
         bf16 = figures["ours"].get(RATE)
