@@ -2,6 +2,7 @@
 #include "observe/timeline.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 
 #include <array>
 #include <cstdio>
@@ -26,10 +27,26 @@ std::string json_text(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
+// Of the calling thread, as a debugger shows it.
+std::string thread_name() {
+  std::array<char, 16> name{};
+  pthread_getname_np(pthread_self(), name.data(), name.size());
+  return name.data();
+}
+
 }  // namespace
 
 int Timeline::thread_number() {
-  return threads_.try_emplace(std::this_thread::get_id(), static_cast<int>(threads_.size())).first->second;
+  const auto [row, is_new] = threads_.try_emplace(std::this_thread::get_id(), static_cast<int>(threads_.size()));
+  if (is_new) thread_names_.push_back(thread_name());
+  return row->second;
+}
+
+TimelineSpans Timeline::spans() const {
+  const std::lock_guard lock(mutex_);
+  TimelineSpans all{.lanes = thread_names_, .spans = {}};
+  for (const Event& event : events_) all.spans.push_back({event.name, event.thread, event.begin_us, event.length_us});
+  return all;
 }
 
 void Timeline::end(std::string_view name, SpanClock::time_point began) noexcept {
@@ -57,6 +74,10 @@ void Timeline::write(const std::filesystem::path& path) const {
   std::string json = cat("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_spans\":", dropped_, "},\"traceEvents\":[\n");
   json += cat("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":", options_.rank, ",\"args\":{\"name\":\"rank ", options_.rank,
               "\"}}");
+  for (size_t i = 0; i < thread_names_.size(); ++i) {
+    json += cat(",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":", options_.rank, ",\"tid\":", i,
+                ",\"args\":{\"name\":", json_text(thread_names_[i]), "}}");
+  }
   for (const Event& event : events_) {
     json += cat(",\n{\"name\":", json_text(event.name), ",\"ph\":\"X\",\"pid\":", options_.rank, ",\"tid\":", event.thread,
                 ",\"ts\":", fixed(event.begin_us), ",\"dur\":", fixed(event.length_us), "}");

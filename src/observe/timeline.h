@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "observe/span.h"
+#include "observe/timeline_picture.h"
 
 namespace welkin::observe {
 
@@ -30,7 +31,10 @@ class Timeline : public SpanSink {
   size_t num_events() const;
   size_t num_dropped() const;
 
-  // Spans that ended so far, atomically written. Throws DataError.
+  // Spans that ended so far, with the names of their threads.
+  TimelineSpans spans() const;
+
+  // The same as a Chrome trace, atomically written. Throws DataError.
   void write(const std::filesystem::path& path) const;
 
  private:
@@ -47,6 +51,7 @@ class Timeline : public SpanSink {
   mutable std::mutex mutex_;
   std::vector<Event> events_;
   std::map<std::thread::id, int> threads_;
+  std::vector<std::string> thread_names_;  // by number
   size_t dropped_ = 0;
 };
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "observe/timeline.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/file.h"
+#include "number_close.h"
 #include "observe/span.h"
 #include "temporary_folder.h"
 
@@ -53,15 +56,22 @@ TEST(Timeline, WritesAChromeTrace) {
     const Span inner(&tracer, "inner");
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  std::jthread([&] { const Span other(&tracer, "other"); }).join();
+  std::jthread([&] {
+    pthread_setname_np(pthread_self(), "reader");
+    const Span other(&tracer, "other");
+  }).join();
   { const Span late(&tracer, "late"); }
   timeline.write(folder / "trace.json");
   EXPECT_EQ(timeline.num_dropped(), 1u);
 
   const auto trace = nlohmann::json::parse(read_file(folder / "trace.json", 1 << 20));
-  const auto& events = trace.at("traceEvents");
-  ASSERT_EQ(events.size(), 4u);
-  const auto &inner = events[1], &outer = events[2], &other = events[3];
+  std::vector<nlohmann::json> events, names;
+  for (const auto& event : trace.at("traceEvents")) (event.at("ph") == "X" ? events : names).push_back(event);
+  ASSERT_EQ(events.size(), 3u);
+  ASSERT_EQ(names.size(), 3u);
+  EXPECT_EQ(names[0].at("args").at("name"), "rank 3");
+  EXPECT_EQ(names[2].at("args").at("name"), "reader");
+  const auto &inner = events[0], &outer = events[1], &other = events[2];
   EXPECT_EQ(inner.at("name"), "inner");
   EXPECT_EQ(inner.at("pid"), 3);
   EXPECT_GE(inner.at("dur"), 2000.0);
@@ -70,6 +80,56 @@ TEST(Timeline, WritesAChromeTrace) {
             inner.at("ts").get<double>() + inner.at("dur").get<double>());
   EXPECT_NE(other.at("tid"), outer.at("tid"));
   EXPECT_EQ(trace.at("otherData").at("dropped_spans"), 1);
+}
+
+// Two steps of 10: lane 0 steps, lanes 1 and 2 read.
+TimelineSpans two_steps() {
+  return {.lanes = {"welkin", "read", "read"},
+          .spans = {{"step 0", 0, 100, 10},
+                    {"data copy in 0", 0, 100, 2},
+                    {"forward", 0, 102, 3},
+                    {"backward", 0, 105, 4},
+                    {"optimizer", 0, 109, 1},
+                    {"step 1", 0, 110, 10},
+                    {"data copy in 1", 0, 110, 4},
+                    {"forward", 0, 114, 5},
+                    {"reduce", 0, 119, 1},
+                    {"read", 1, 90, 14},    // before the first step, while it waits, and 2 behind computing
+                    {"read", 2, 103, 5},    // behind computing, one of it at once with the other thread
+                    {"read", 1, 111, 1}}};  // while the second step waits
+}
+
+TEST(TimelineShares, AreThoseOfTheStepsTime) {
+  const TimelineShares shares = timeline_shares(two_steps());
+  EXPECT_TRUE(tests::close(shares.seconds, 20e-6, kFp64, 8));
+  EXPECT_TRUE(tests::close(shares.idle, 6.0 / 20, kFp64, 64)) << "waiting for data, 2 and 4";
+  EXPECT_TRUE(tests::close(shares.reading, 9.0 / 20, kFp64, 64)) << "100 to 108, and 111 to 112";
+  EXPECT_TRUE(tests::close(shares.reading_hidden, 6.0 / 9, kFp64, 64)) << "102 to 108";
+  EXPECT_TRUE(tests::close(shares.communicating, 1.0 / 20, kFp64, 64));
+  EXPECT_EQ(shares.communication_hidden, 0);
+  EXPECT_EQ(shares_line(shares),
+            "idle 30.0 % of 0.000 s; reading 45.0 %, of which 66.7 % behind computing; communication 5.0 %, of which "
+            "0.0 % behind computing");
+  EXPECT_EQ(timeline_shares({}).seconds, 0);
+}
+
+TEST(TimelineSvg, HasARowPerThreadAndMergesWhatIsThin) {
+  TimelineSpans timeline = two_steps();
+  const std::string svg = timeline_svg(timeline);
+  EXPECT_THAT(svg, testing::StartsWith("<svg xmlns="));
+  EXPECT_THAT(svg, testing::EndsWith("</svg>\n"));
+  EXPECT_THAT(svg, testing::HasSubstr("idle 30.0 %"));
+  const auto count = [](const std::string& text, const std::string& word) {
+    size_t found = 0;
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count(svg, "<title>"), timeline.spans.size());
+  for (int i = 0; i < 100000; ++i) timeline.spans.push_back({"read <&\"", 1, 100 + 2e-4 * i, 1e-4});
+  const std::string crowded = timeline_svg(timeline);
+  EXPECT_LT(count(crowded, "<title>"), 1300U);
+  EXPECT_EQ(count(crowded, "<&"), 0U) << "names are no markup";
+  EXPECT_THAT(timeline_svg({}), testing::EndsWith("</svg>\n"));
 }
 
 }  // namespace

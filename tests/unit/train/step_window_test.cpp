@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which steps are recorded, and where the time of operators went.
+#include "train/profile/step_window.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "number_close.h"
+#include "train/profile/operator_table.h"
+
+namespace welkin::train {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+std::pair<int64_t, int64_t> window_in(const std::optional<int64_t>& epoch, const std::vector<int64_t>& steps,
+                                      const RunPlaces& run) {
+  const StepWindow window = step_window(epoch, steps, run);
+  return {window.begin, window.end};
+}
+
+TEST(StepWindow, IsWhatIsAskedForWhereTheRunHasIt) {
+  const RunPlaces run{.steps_per_epoch = 10, .first = 0, .last = 34};
+  EXPECT_EQ(window_in({}, {}, run), std::pair(0L, 10L));
+  EXPECT_EQ(window_in(2, {3, 5}, run), std::pair(23L, 26L));
+  EXPECT_EQ(window_in(3, {}, run), std::pair(30L, 35L)) << "the last epoch is cut short";
+  EXPECT_EQ(step_window(2, {3, 5}, run).note, "");
+  EXPECT_EQ(window_in({}, {}, {.steps_per_epoch = 10, .first = 17, .last = 34}), std::pair(17L, 20L)) << "a resumed run";
+}
+
+TEST(StepWindow, IsNeverEmpty) {
+  const RunPlaces run{.steps_per_epoch = 10, .first = 4, .last = 12};
+  for (const int64_t epoch : {0, 1, 3, 1000}) {
+    for (const auto& steps : {std::vector<int64_t>{}, {0, 59}, {0, 0}, {9, 9}, {500, 600}}) {
+      const StepWindow window = step_window(epoch, steps, run);
+      EXPECT_GE(window.begin, run.first);
+      EXPECT_LE(window.end, run.last + 1);
+      EXPECT_LT(window.begin, window.end) << epoch;
+    }
+  }
+  EXPECT_EQ(step_window(3, {0, 59}, run).note, "the window that was asked for is not in this run (epochs 0 to 1 of 10 steps)");
+  EXPECT_EQ(window_in(3, {0, 59}, run), std::pair(10L, 13L));
+}
+
+TEST(ProfileSchedule, HasThePhasesOfTorchs) {
+  const ProfileSchedule schedule = parse_profile_schedule("wait=1,warmup=2,active=2,repeat=2");
+  std::string phases;
+  for (int64_t i = 0; i < 12; ++i) phases += "-wRS"[static_cast<size_t>(phase_of(schedule, i))];
+  EXPECT_EQ(phases, "-wwRS-wwRS--");
+  EXPECT_EQ(phase_of({.wait = 0, .warmup = 0, .active = 1, .repeat = 0}, 1000), ProfilePhase::RecordAndSave);
+  const ProfileSchedule cut = fitted({.wait = 5, .warmup = 2, .active = 3, .repeat = 1}, 4);
+  EXPECT_EQ(cut.wait, 0);
+  EXPECT_EQ(cut.warmup, 1);
+  EXPECT_EQ(cut.active, 3);
+  EXPECT_EQ(fitted({}, 1).active, 1);
+}
+
+TEST(ProfileOptions, AreReadAndRefused) {
+  const ProfileOptions options =
+      parse_profile_options({{"profile", ""}, {"timeline", "true"}, {"profile_epoch", "3"}, {"profile_steps", "0-59"}});
+  EXPECT_EQ(options.profile, "on");
+  EXPECT_TRUE(options.timeline);
+  EXPECT_EQ(options.epoch, 3);
+  EXPECT_THAT(options.steps, ElementsAre(0, 59));
+  EXPECT_THAT(parse_profile_options({{"profile_steps", "7"}}).steps, ElementsAre(7, 7));
+  for (const char* bad : {"9-3", "-1", "a", "1-", "1-2-3", ""}) {
+    EXPECT_THROW(parse_profile_options({{"profile_steps", bad}}), ConfigError) << bad;
+  }
+  EXPECT_THAT(
+      [] {
+        parse_profile_options({{"profile", "wait=1,activ=2"}});
+      },
+      ThrowsMessage<ConfigError>(
+          HasSubstr("[profile] no schedule of the profiler: profile=wait=1,activ=2, unknown part: activ.")));
+  EXPECT_THAT(
+      [] {
+        parse_profile_options({{"profile", "active=0"}});
+      },
+      ThrowsMessage<ConfigError>(HasSubstr("active must be at least 1")));
+  for (const char* bad : {"wait", "wait=", "wait=-1", "wait=1,", "wait=x"})
+    EXPECT_THROW(parse_profile_options({{"profile", bad}}), ConfigError) << bad;
+}
+
+TEST(OperatorTable, ClassesAreThoseOfTheLecture) {
+  const std::pair<const char*, OperatorKind> names[] = {{"aten::addmm", OperatorKind::Contraction},
+                                                        {"aten::convolution", OperatorKind::Contraction},
+                                                        {"welkin::attention_backward", OperatorKind::Contraction},
+                                                        {"aten::native_layer_norm", OperatorKind::Normalisation},
+                                                        {"aten::_softmax", OperatorKind::Normalisation},
+                                                        {"aten::gelu", OperatorKind::ElementWise},
+                                                        {"aten::_fused_adam_", OperatorKind::ElementWise},
+                                                        {"aten::copy_", OperatorKind::Movement},
+                                                        {"gloo:all_reduce", OperatorKind::Communication},
+                                                        {"something", OperatorKind::Other}};
+  for (const auto& [name, kind] : names) EXPECT_EQ(name_of(kind_of_operator(name)), name_of(kind)) << name;
+  EXPECT_TRUE(uses_matrix_units("sm90_xmma_gemm_bf16bf16_tensorop"));
+  EXPECT_FALSE(uses_matrix_units("vectorized_elementwise_kernel"));
+}
+
+TEST(OperatorTable, AnOperatorsTimeIsItsOwn) {
+  const auto ms = [](uint64_t n) { return n * 1'000'000; };
+  const OperatorSummary summary = summarise({{"aten::linear", 1, ms(0), ms(10)},
+                                             {"aten::addmm", 1, ms(1), ms(9)},
+                                             {"aten::copy_", 1, ms(2), ms(3)},
+                                             {"aten::gelu", 1, ms(10), ms(14)},
+                                             {"aten::gelu", 2, ms(0), ms(2)}});
+  EXPECT_TRUE(tests::close(summary.total_ms, 16, kFp64, 16));
+  ASSERT_EQ(summary.rows.size(), 4U);
+  EXPECT_EQ(summary.rows[0].name, "aten::addmm");
+  EXPECT_TRUE(tests::close(summary.rows[0].own_ms, 7, kFp64, 16));
+  EXPECT_EQ(summary.rows[1].name, "aten::gelu");
+  EXPECT_EQ(summary.rows[1].calls, 2);
+  const std::string table = operator_table(summary);
+  EXPECT_THAT(table, ::testing::ContainsRegex("contraction +2 +9.00 +56.25 %"));
+  EXPECT_THAT(table, ::testing::ContainsRegex("element-wise +2 +6.00 +37.50 %"));
+  EXPECT_FALSE(summary.on_gpu);
+}
+
+TEST(OperatorTable, OnAGpuTheRowsAreKernels) {
+  const OperatorSummary summary =
+      summarise({{"aten::mm", 1, 0, 100, false}, {"sm90_gemm_tensorop", 7, 10, 40, true}, {"elementwise", 7, 40, 50, true}});
+  EXPECT_TRUE(summary.on_gpu);
+  ASSERT_EQ(summary.rows.size(), 2U);
+  EXPECT_THAT(operator_table(summary), HasSubstr("tensor cores): 75.00 % of the kernels' time"));
+}
+
+}  // namespace
+}  // namespace welkin::train
