@@ -2,6 +2,8 @@
 // Sums over the layers of model/unet3d.cpp.
 #include "model/unet3d_cost.h"
 
+#include <string>
+
 #include "ops/conv3d_cost.h"
 
 namespace welkin::model {
@@ -9,34 +11,33 @@ namespace {
 
 constexpr int64_t kTaps = 64;
 
-struct Unet3dSum {
-  double flops = 0;
-  int64_t parameters = 0;
-
-  // A convolution between `fine` voxels on one side and an eighth of them on the other.
-  void add(int64_t in_channels, int64_t out_channels, int64_t fine, bool halving) {
-    const int64_t coarse = fine / 8;
-    flops +=
-        ops::conv3d_cost(in_channels, out_channels, kTaps, coarse, halving ? fine : coarse, halving ? coarse : fine, kFloatBytes)
-            .flops;
-    parameters += kTaps * in_channels * out_channels + out_channels;
-  }
-};
+// A convolution between `fine` voxels on one side and an eighth of them on the other.
+LayerCost conv_cost(std::string name, int64_t in_channels, int64_t out_channels, int64_t fine, bool halving,
+                    bool of_input = false) {
+  const int64_t coarse = fine / 8;
+  const ops::OperatorCost cost =
+      ops::conv3d_cost(in_channels, out_channels, kTaps, coarse, halving ? fine : coarse, halving ? coarse : fine, kFloatBytes);
+  return layer_cost(std::move(name), cost, kTaps * in_channels * out_channels, out_channels, of_input);
+}
 
 }  // namespace
 
 ModelCost unet3d_cost(const Unet3dOptions& options, const std::array<int64_t, 3>& edges) {
   const int64_t voxels = edges[0] * edges[1] * edges[2];
   const auto at_scale = [&](int64_t scale) { return voxels >> (3 * scale); };
-  Unet3dSum sum;
-  sum.add(options.in_channels, options.channels(1), voxels, /*halving=*/true);
-  const double first = sum.flops;
-  for (int64_t scale = 2; scale <= options.scales; ++scale) {
-    sum.add(options.channels(scale - 1), options.channels(scale), at_scale(scale - 1), /*halving=*/true);
-    sum.add(options.up_in_channels(scale), options.channels(scale - 1), at_scale(scale - 1), /*halving=*/false);
+  const auto named = [](const char* name, int64_t scale) { return name + std::to_string(scale); };
+  ModelCost cost;
+  for (int64_t scale = 1; scale <= options.scales; ++scale) {
+    const int64_t in = scale == 1 ? options.in_channels : options.channels(scale - 1);
+    cost.add(conv_cost(named("conv_down", scale), in, options.channels(scale), at_scale(scale - 1), /*halving=*/true,
+                       /*of_input=*/scale == 1));
   }
-  sum.add(options.up_in_channels(1), options.out_channels, voxels, /*halving=*/false);
-  return {sum.flops, 3 * sum.flops - first, sum.parameters};
+  for (int64_t scale = options.scales; scale >= 2; --scale) {
+    cost.add(conv_cost(named("conv_up", scale), options.up_in_channels(scale), options.channels(scale - 1), at_scale(scale - 1),
+                       /*halving=*/false));
+  }
+  cost.add(conv_cost("conv_last", options.up_in_channels(1), options.out_channels, voxels, /*halving=*/false));
+  return cost;
 }
 
 // Results of activations, which work in place, and what is joined with skips.

@@ -2,19 +2,38 @@
 // Sums over the layers of model/vit.cpp.
 #include "model/vit_cost.h"
 
+#include <string>
+
 #include "ops/attention_cost.h"
 #include "ops/linear_cost.h"
 
 namespace welkin::model {
 namespace {
 
-ops::OperatorCost block_cost(const VitOptions& options) {
+LayerCost vit_linear(std::string name, int64_t tokens, int64_t in, int64_t out, bool with_bias, bool of_input = false) {
+  return layer_cost(std::move(name), ops::linear_cost(tokens, in, out, kFloatBytes), in * out, with_bias ? out : 0, of_input);
+}
+
+LayerCost vit_norm(std::string name, int64_t tokens, int64_t width) {
+  return {.name = std::move(name),
+          .activation_bytes = 2 * kFloatBytes * static_cast<double>(tokens * width),
+          .parameters = 2 * width};
+}
+
+void add_block(ModelCost& cost, const VitOptions& options, const std::string& path) {
   const int64_t n = options.num_tokens();
   const int64_t d = options.embed_dim;
-  const ops::OperatorCost projections = 4 * ops::linear_cost(n, d, d, kFloatBytes);  // q, k, v, proj
-  const ops::OperatorCost mlp =
-      ops::linear_cost(n, d, options.mlp_width, kFloatBytes) + ops::linear_cost(n, options.mlp_width, d, kFloatBytes);
-  return projections + mlp + ops::attention_cost(n, n, d, kFloatBytes);
+  cost.add(vit_norm(path + ".norm1", n, d));
+  if (options.joint_qkv) {
+    cost.add(vit_linear(path + ".attn.qkv", n, d, 3 * d, /*with_bias=*/true));
+  } else {
+    for (const char* name : {".attn.q", ".attn.k", ".attn.v"}) cost.add(vit_linear(path + name, n, d, d, /*with_bias=*/true));
+  }
+  cost.add(layer_cost(path + ".attn.core", ops::attention_cost(n, n, d, kFloatBytes), 0, 0));
+  cost.add(vit_linear(path + ".attn.proj", n, d, d, /*with_bias=*/true));
+  cost.add(vit_norm(path + ".norm2", n, d));
+  cost.add(vit_linear(path + ".mlp.fc1", n, d, options.mlp_width, /*with_bias=*/true));
+  cost.add(vit_linear(path + ".mlp.fc2", n, options.mlp_width, d, /*with_bias=*/true));
 }
 
 int64_t block_parameters(const VitOptions& options) {
@@ -31,12 +50,12 @@ ModelCost vit_cost(const VitOptions& options) {
   const int64_t d = options.embed_dim;
   const int64_t patch_inputs = options.in_channels * options.patch * options.patch;
   const int64_t patch_outputs = options.out_channels * options.patch * options.patch;
-  const double embed = ops::linear_cost(n, patch_inputs, d, kFloatBytes).flops;
-  const double head = ops::linear_cost(n, d, patch_outputs, kFloatBytes).flops;
   ModelCost cost;
-  cost.forward_flops = embed + static_cast<double>(options.depth) * block_cost(options).flops + head;
-  cost.train_flops = 3 * cost.forward_flops - embed;
-  cost.parameters = n * d + (patch_inputs + 1) * d + options.depth * block_parameters(options) + 2 * d + d * patch_outputs;
+  cost.parameters = n * d;  // pos_embed, which is no layer
+  cost.add(vit_linear("patch_embed", n, patch_inputs, d, /*with_bias=*/true, /*of_input=*/true));
+  for (int64_t i = 0; i < options.depth; ++i) add_block(cost, options, "blocks." + std::to_string(i));
+  cost.add(vit_norm("norm", n, d));
+  cost.add(vit_linear("head", n, d, patch_outputs, /*with_bias=*/false));
   return cost;
 }
 
