@@ -3,17 +3,37 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
+#include "config/print.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "launch/program.h"
 #include "launch/sockets.h"
 #include "launch/workers.h"
 
 namespace welkin::apps {
+namespace {
+
+// A rank that stops tells the others why, so that theirs name it, and ends at once: destructors of a broken connection may wait
+// for ranks that are gone.
+[[noreturn]] void stop_this_rank(const parallel::World& world, const std::function<void(const char*)>& report, const char* what,
+                                 ExitCode code) {
+  if (code != ExitCode::Comm) world.announce_stop(what);  // a failed exchange is another rank's doing
+  if (report) {
+    report(what);
+  } else {
+    std::cerr << "welkin: " << what << std::endl;
+  }
+  std::cout.flush();
+  _exit(static_cast<int>(code));
+}
+
+}  // namespace
 
 launch::RankPlace place_of_this_process() {
   return launch::find_ranks([](const char* name) { return std::getenv(name); });
@@ -58,6 +78,29 @@ std::unique_ptr<parallel::Connection> connect_rank(const launch::RankPlace& plac
                                      .store_is_served = place.store_is_served,
                                      .deadline = std::chrono::seconds(deadline_s),
                                      .on_hang = end_hanging_rank});
+}
+
+parallel::MeetOptions meet_options(const config::RunConfig& config) {
+  parallel::MeetOptions options;
+  options.patience = std::chrono::seconds(config.parallel.comm_timeout_s);
+  options.store = config.parallel.wireup_store;
+  options.configuration = config::yaml(config);
+  options.program = launch::program_hash();
+  if (const char* name = std::getenv("GLOO_SOCKET_IFNAME")) options.interface = name;
+  options.on_hang = end_hanging_rank;
+  return options;
+}
+
+void run_as_rank(parallel::World& world, const std::function<void()>& body, const std::function<void(const char*)>& report) {
+  if (world.size() == 1) return body();
+  try {
+    body();
+    world.close();
+  } catch (const Error& error) {
+    stop_this_rank(world, report, error.what(), error.exit_code());
+  } catch (const std::exception& error) {
+    stop_this_rank(world, report, error.what(), ExitCode::Other);
+  }
 }
 
 }  // namespace welkin::apps

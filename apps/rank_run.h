@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// For verbs that prove something on several processes: starting them here, and being one of them.
+// For verbs that run on several processes: starting them here, and being one of them.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "config/run_config.h"
 #include "launch/ranks.h"
 #include "parallel/connection.h"
+#include "parallel/world.h"
 
 namespace welkin::apps {
 
@@ -26,5 +29,12 @@ void end_hanging_rank(const std::string& what);
 
 // Joins the run that this process is a rank of.
 std::unique_ptr<parallel::Connection> connect_rank(const launch::RankPlace& place, int64_t deadline_s);
+
+// How the ranks of a run of this configuration meet.
+parallel::MeetOptions meet_options(const config::RunConfig& config);
+
+// What a rank does between World::meet and World::close. An error on one of several ranks is announced to the others, said by
+// `report` (on stderr where that is empty), and ends the process at once with the error's code.
+void run_as_rank(parallel::World& world, const std::function<void()>& body, const std::function<void(const char*)>& report = {});
 
 }  // namespace welkin::apps

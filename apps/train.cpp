@@ -2,7 +2,6 @@
 // `welkin train`: resolves the configuration, meets the other processes of the run, and runs the trainer.
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <ostream>
@@ -16,7 +15,6 @@
 #include "core/error.h"
 #include "core/signals.h"
 #include "core/text.h"
-#include "launch/program.h"
 #include "launch/ranks.h"
 #include "launch/worker_start.h"
 #include "observe/console.h"
@@ -83,40 +81,9 @@ std::string resume_command(int argc, char** argv, bool resumes) {
 
 const char* read_environment(const char* name) { return std::getenv(name); }
 
-parallel::MeetOptions meet_options(const config::RunConfig& config) {
-  parallel::MeetOptions options;
-  options.patience = std::chrono::seconds(config.parallel.comm_timeout_s);
-  options.store = config.parallel.wireup_store;
-  options.configuration = config::yaml(config);
-  options.program = launch::program_hash();
-  if (const char* name = read_environment("GLOO_SOCKET_IFNAME")) options.interface = name;
-  options.on_hang = end_hanging_rank;
-  return options;
-}
-
-// A rank that stops tells the others why, so that theirs name it, and ends at once: destructors of a broken connection may wait
-// for ranks that are gone.
-[[noreturn]] void stop_this_rank(const parallel::World& world, observe::RunLog& log, const char* what, ExitCode code) {
-  if (code != ExitCode::Comm) world.announce_stop(what);  // a failed exchange is another rank's doing
-  log.error(what);
-  if (!log.enabled()) std::cerr << "welkin: " << what << std::endl;
-  std::cout.flush();
-  _exit(static_cast<int>(code));
-}
-
-void train_with(const train::TrainerContext& context, observe::RunLog& log, parallel::World& world) {
-  if (world.size() == 1) {
-    train::Trainer(context).run();
-    return;
-  }
-  try {
-    train::Trainer(context).run();
-    world.close();
-  } catch (const Error& error) {
-    stop_this_rank(world, log, error.what(), error.exit_code());
-  } catch (const std::exception& error) {
-    stop_this_rank(world, log, error.what(), ExitCode::Other);
-  }
+std::string benchy_file() {
+  const char* path = read_environment("BENCHY_CONFIG_FILE");
+  return path == nullptr ? std::string() : std::string(path);
 }
 
 }  // namespace
@@ -143,15 +110,22 @@ int verb_train(Application& application, int argc, char** argv) {
   if (const std::string binding = launch::binding_text(read_environment); world.size() > 1 && !binding.empty()) {
     std::cerr << cat("rank ", place.rank, ": ", binding, "\n") << std::flush;
   }
-  train_with({.resolved = resolved,
-              .registries = application.registries,
-              .console = console,
-              .log = log,
-              .interrupt = interrupt,
-              .world = world,
-              .resume_command = resume_command(argc, argv, resolved.config.loop.resume),
-              .init_from = initial_weights(line)},
-             log, world);
+  const train::TrainerContext context{.resolved = resolved,
+                                      .registries = application.registries,
+                                      .console = console,
+                                      .log = log,
+                                      .interrupt = interrupt,
+                                      .world = world,
+                                      .resume_command = resume_command(argc, argv, resolved.config.loop.resume),
+                                      .init_from = initial_weights(line),
+                                      .benchy_file = benchy_file(),
+                                      .say = [&](const std::string& text) { application.out << text << std::endl; }};
+  run_as_rank(
+      world, [&] { train::Trainer(context).run(); },
+      [&](const char* what) {
+        log.error(what);
+        if (!log.enabled()) std::cerr << "welkin: " << what << std::endl;
+      });
   return 0;
 }
 

@@ -39,7 +39,7 @@ std::vector<Key> switch_keys() {
       {.flat = "enable_benchy",
        .path = "switches.enable_benchy",
        .field = kSwitches<&S::enable_benchy>,
-       .summary = "the tutorials' measuring loaders, a hint",
+       .summary = "measure instead of training, as the tutorials' benchy: IO, SYNTHETIC, FULL",
        .tutorials = kUnetTutorials,
        .is_flag = true,
        .flag_tutorials = kUnetTutorials},

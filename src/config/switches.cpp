@@ -81,8 +81,8 @@ std::vector<SwitchMeaning> feeding_rows() {
 
 std::vector<SwitchMeaning> measuring_rows() {
   return {
-      {"enable_benchy", "on", "no effect: there are no benchy loaders, the run trains and validates as usual",
-       "no effect: there are no benchy loaders, the run trains and validates as usual"},
+      {"enable_benchy", "on", "the run measures and ends: IO, SYNTHETIC and FULL, as benchy does, with its lines and its JSON",
+       "the run measures and ends: IO, SYNTHETIC and FULL, as benchy does, with its lines and its JSON"},
       {"enable_benchy", "off", "the same program", "the same program"},
       {"enable_manual_profiling", "on", "no effect: NVTX ranges and the profiler's window have no part on a CPU",
        "no effect: NVTX ranges and the profiler's window are not built in"},

@@ -31,13 +31,16 @@ RunOutcome Trainer::run() {
 
 RunOutcome Trainer::run_to_the_end() {
   place_ranks();
+  prepare_benchy();
   open_datasets();
   open_folder();
   start_loader();
+  run_benchy_io();
   build_model();
   build_optimizer();
   start_or_resume();
   report_setup();
+  if (benchy_) return run_benchy();
   if (!resumed_) report_initial_losses();
   agree_to_stop();
   while (!is_finished() && !interrupted()) {
@@ -86,7 +89,7 @@ EpochReport Trainer::epoch_report() const {
           .seconds = epoch_seconds_,
           .loss = meter_->mean_loss(),
           .last_rate = last_rate_.item<double>(),
-          .next_rate = rates_->current().item<double>(),
+          .next_rate = parts_.rates->current().item<double>(),
           .skipped = meter_->skipped_steps(),
           .throughput = throughput_text(train_flops_ * samples_per_second, peak_flops_)};
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training run: sets up what the configuration names, steps, validates, saves, and stops where it should. What one step does is
-// train_step() (trainer_step.cpp) and nothing else.
+// Step (step.h) and nothing else.
 #pragma once
 
 #include <c10/core/Device.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,25 +16,18 @@
 #include "core/signals.h"
 #include "core/stopwatch.h"
 #include "data/pipeline.h"
-#include "model/model.h"
 #include "observe/progress.h"
 #include "observe/run_log.h"
-#include "parallel/data_parallel.h"
-#include "parallel/mesh_groups.h"
-#include "parallel/param_table.h"
-#include "parallel/plan.h"
-#include "parallel/tree_sum.h"
 #include "parallel/world.h"
+#include "train/bench/benchy.h"
 #include "train/checkpoint_store.h"
-#include "train/gradients.h"
 #include "train/journal.h"
 #include "train/memory_limit.h"
 #include "train/nonfinite_watch.h"
-#include "train/precision.h"
-#include "train/rate_table.h"
 #include "train/registries.h"
 #include "train/run_folder.h"
-#include "train/sample_share.h"
+#include "train/step.h"
+#include "train/step_parts.h"
 #include "train/step_record.h"
 #include "train/validation.h"
 
@@ -47,8 +41,10 @@ struct TrainerContext {
   observe::RunLog& log;
   const InterruptWatch& interrupt;
   const parallel::World& world;
-  std::string resume_command;  // what the user types to go on, for the line after an interrupt
-  std::string init_from = {};  // a checkpoint of any format whose weights a run begins with; empty: from the seed
+  std::string resume_command;    // what the user types to go on, for the line after an interrupt
+  std::string init_from = {};    // a checkpoint of any format whose weights a run begins with; empty: from the seed
+  std::string benchy_file = {};  // what BENCHY_CONFIG_FILE names; empty: benchy's defaults
+  std::function<void(const std::string&)> say = {};  // a line for stdout: benchy's
 };
 
 struct RunOutcome {
@@ -76,8 +72,7 @@ class Trainer {
   void open_datasets();
   void open_folder();
   void place_ranks();
-  void plan_layout();
-  void share_samples();
+  StepSource step_source() const;
   void start_loader();
   void build_model();
   void build_optimizer();
@@ -104,19 +99,21 @@ class Trainer {
   RunOutcome finish();
   RunOutcome stop_early();
 
-  // One step (trainer_step.cpp).
+  // Around one step (trainer_step.cpp), which is step.h's.
   StepRecord train_step();
-  at::Tensor run_micro_steps(StepRecord& record);
-  at::Tensor run_micro_step(const data::Batch& batch);
-  at::Tensor micro_loss(const data::Batch& batch);
-  void add_unit(at::Tensor& loss);
-  void sum_units(at::Tensor& loss);
-  int64_t samples_of_step(int64_t step) const;
-  void reduce_leftovers();
-  void exchange_records(StepRecord& record);
-  GradientScope gradient_scope() const;
   void check_replicas_if_due();
+  void after_forward(const data::Batch& batch, const at::Tensor& prediction);
   void keep_picture(const data::Batch& batch, const at::Tensor& prediction);
+
+  // benchy (trainer_benchy.cpp).
+  void prepare_benchy();
+  double benchy_now() const;
+  void run_trial(const bench::BenchyTrial& trial, const std::function<void()>& batch);
+  void run_benchy_io();
+  void step_from(const Step::Source& next);
+  void run_benchy_epoch(const bench::BenchyTrial& trial);
+  RunOutcome run_benchy();
+  void finish_benchy();
 
   // Checkpoints (trainer_checkpoint.cpp).
   std::vector<CheckpointGroup> checkpoint_groups();
@@ -138,23 +135,14 @@ class Trainer {
   std::string folder_note_;  // what a resumed run has changed; for the log, which opens later
   CheckpointStore store_;
   c10::Device device_ = c10::kCPU;
-  parallel::MeshGroups groups_;
-  std::optional<parallel::Plan> plan_;  // how tp and cp split the model; nothing where both are 1
-  parallel::Group replicas_;            // ranks that train the same weights on different samples
-  SampleShare share_;                   // what of each sample this rank reads
-  parallel::Group exchange_;            // ranks whose gradients the exchange averages: replicas_, and those that share samples
+  StepParts parts_;
 
   std::unique_ptr<data::Dataset> train_data_, valid_data_;
   std::vector<data::FileFingerprint> data_files_;  // as they were opened: a file that is damaged later is no part of the run
   std::unique_ptr<data::Pipeline> pipeline_;
-  model::ModelPtr model_;
-  parallel::ParamTable table_;  // the model's parameters
-  std::unique_ptr<parallel::DataParallel> data_parallel_;
-  std::unique_ptr<parallel::TreeSum> unit_sum_;  // rank_invariant, in the place of data_parallel_'s exchange
-  LossPtr loss_;
-  OptimizerPtr optimizer_;
-  std::unique_ptr<LossScaler> scaler_;
-  std::unique_ptr<RateTable> rates_;
+  std::unique_ptr<Step> step_;
+  std::unique_ptr<bench::Benchy> benchy_;  // in the place of the loop over epochs
+  Stopwatch benchy_watch_;
   std::unique_ptr<EpochMeter> meter_;
   std::unique_ptr<Validator> validator_;
   std::unique_ptr<NonFiniteWatch> nonfinite_;
@@ -165,7 +153,6 @@ class Trainer {
   RunPosition position_;
   bool resumed_ = false;
   bool stop_agreed_ = false;  // of many ranks: one of them has received a signal
-  at::Tensor step_;           // () int64 on the device: the iteration, which keys dropout
   at::Tensor last_rate_;      // () of the last step
   std::optional<FieldPair> picture_;
   std::optional<double> validation_loss_;  // of the present weights

@@ -45,8 +45,8 @@ void check_same_data(const CheckpointIndex& index, const std::vector<data::FileF
 // Scalars on the device, and the epoch's running sums.
 CheckpointGroup Trainer::state_group() {
   CheckpointGroup state{.name = "state", .tensors = {}};
-  append(state, rates_->states());
-  append(state, scaler_->states());
+  append(state, parts_.rates->states());
+  append(state, parts_.scaler->states());
   append(state, meter_->states());
   state.tensors.push_back({"last_rate", last_rate_});
   return state;
@@ -54,14 +54,14 @@ CheckpointGroup Trainer::state_group() {
 
 std::vector<CheckpointGroup> Trainer::checkpoint_groups() {
   CheckpointGroup optimizer{.name = "optimizer", .tensors = {}};
-  append(optimizer, optimizer_->states());
-  return {model_group(table_, *model_), std::move(optimizer), state_group()};
+  append(optimizer, parts_.optimizer->states());
+  return {model_group(parts_.table, *parts_.model), std::move(optimizer), state_group()};
 }
 
 // Every rank takes part where tensors are split.
 std::vector<CheckpointGroup> Trainer::whole_groups() {
   std::vector<CheckpointGroup> groups;
-  for (const CheckpointGroup& group : checkpoint_groups()) groups.push_back(gather_whole(group, table_, groups_));
+  for (const CheckpointGroup& group : checkpoint_groups()) groups.push_back(gather_whole(group, parts_.table, parts_.groups));
   return groups;
 }
 
@@ -72,10 +72,10 @@ CheckpointIndex Trainer::checkpoint_index() const {
   index.config = config::yaml(config_);
   index.validation_loss = validation_loss_;
   index.best_loss = best_loss_;
-  index.learning_rate = rates_->current().item<double>();
-  for (const parallel::ParamRow& row : table_.rows()) index.parameters.push_back(row.name);
+  index.learning_rate = parts_.rates->current().item<double>();
+  for (const parallel::ParamRow& row : parts_.table.rows()) index.parameters.push_back(row.name);
   const config::ParallelConfig& parallel = config_.parallel;
-  index.mesh = {{"dp", replicas_.size()}, {"tp", parallel.tensor_parallel}, {"cp", parallel.context_parallel}};
+  index.mesh = {{"dp", parts_.replicas.size()}, {"tp", parallel.tensor_parallel}, {"cp", parallel.context_parallel}};
   index.loader = {.global_batch_size = config_.loop.global_batch_size,
                   .samples_in_epoch = std::min(position_.step_in_epoch * config_.loop.global_batch_size, samples_per_epoch_)};
   index.data = stored(data_files_);
@@ -123,28 +123,28 @@ void Trainer::check_rules(const Checkpoint& checkpoint) const {
 // From another program: there are weights, perhaps an optimizer's state, and a number of steps. The rest follows from that
 // number.
 void Trainer::load_imported(const Checkpoint& checkpoint) {
-  read_parts(checkpoint, model_group(table_, *model_), table_, groups_);
+  read_parts(checkpoint, model_group(parts_.table, *parts_.model), parts_.table, parts_.groups);
   CheckpointGroup optimizer{.name = "optimizer", .tensors = {}};
-  append(optimizer, optimizer_->states());
+  append(optimizer, parts_.optimizer->states());
   const auto& stored = checkpoint.index().tensors;
   if (std::ranges::any_of(stored, [](const auto& row) { return row.first.starts_with("optimizer."); })) {
-    read_parts(checkpoint, optimizer, table_, groups_);
+    read_parts(checkpoint, optimizer, parts_.table, parts_.groups);
   } else {
     context_.log.info("The imported checkpoint has no optimizer state: its averages start at zero");
   }
   position_.iteration = checkpoint.index().position.iteration;
   position_.epoch = position_.iteration / length_.steps_per_epoch;
   position_.step_in_epoch = position_.iteration % length_.steps_per_epoch;
-  for (const NamedState& state : rates_->states()) state.value.fill_(std::min(position_.iteration, length_.total_steps));
-  last_rate_ = rates_->current();
-  step_.fill_(position_.iteration);
+  for (const NamedState& state : parts_.rates->states()) state.value.fill_(std::min(position_.iteration, length_.total_steps));
+  last_rate_ = parts_.rates->current();
+  parts_.counter.fill_(position_.iteration);
   pipeline_->resume({.epoch = position_.epoch, .step = position_.step_in_epoch});
 }
 
 // The weights of a file of any format, for a run that begins.
 void Trainer::load_initial_weights() {
   const interchange::State state = interchange::open_state(context_.init_from);
-  interchange::load_weights(state, model_group(table_, *model_));
+  interchange::load_weights(state, model_group(parts_.table, *parts_.model));
   context_.log.info(cat("Weights are those of ", context_.init_from, " (", state.format, ")"));
 }
 
@@ -154,14 +154,14 @@ void Trainer::load(const Checkpoint& checkpoint) {
   check_same_data(checkpoint.index(), data_files_, config_.data);
   const std::string note = check_kernels(checkpoint.index().facts, kernel_choice(config_, device_), config_.loop.deterministic);
   if (!note.empty()) context_.log.info(note);
-  for (const CheckpointGroup& group : checkpoint_groups()) read_parts(checkpoint, group, table_, groups_);
+  for (const CheckpointGroup& group : checkpoint_groups()) read_parts(checkpoint, group, parts_.table, parts_.groups);
   position_ = checkpoint.index().position;
   validation_loss_ = checkpoint.index().validation_loss;
   best_loss_ = checkpoint.index().best_loss;
   if (checkpoint.contains("picture.target")) {
     picture_ = FieldPair{.target = checkpoint.read("picture.target"), .prediction = checkpoint.read("picture.prediction")};
   }
-  step_.fill_(position_.iteration);
+  parts_.counter.fill_(position_.iteration);
   const bool at_end = position_.step_in_epoch == length_.steps_per_epoch;
   pipeline_->resume({.epoch = position_.epoch + (at_end ? 1 : 0), .step = at_end ? 0 : position_.step_in_epoch});
 }

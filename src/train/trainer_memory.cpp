@@ -27,12 +27,12 @@ std::vector<std::string> as_table(const std::vector<MemoryItem>& items) {
 // Activations are what is left: they live inside autograd's graph, where nobody holds a list of them.
 std::vector<MemoryItem> Trainer::memory_items() {
   int64_t weights = 0, gradients = 0, states = 0;
-  for (const parallel::ParamRow& row : table_.rows()) {
+  for (const parallel::ParamRow& row : parts_.table.rows()) {
     weights += bytes_taken_by(row.local);
     gradients += bytes_taken_by(row.gradient());
   }
-  if (optimizer_) {
-    for (const NamedState& state : optimizer_->states()) states += bytes_taken_by(state.value);
+  if (parts_.optimizer) {
+    for (const NamedState& state : parts_.optimizer->states()) states += bytes_taken_by(state.value);
   }
   const int64_t rest = cpu_memory_in_use() - weights - gradients - states - buffer_bytes_;
   return {{"weights", weights},

@@ -16,7 +16,6 @@
 #include "data/stage.h"
 #include "model/describe.h"
 #include "parallel/collectives.h"
-#include "parallel/run_mesh.h"
 #include "parallel/shared_gradients.h"
 #include "train/device.h"
 #include "train/device_memory.h"
@@ -53,17 +52,6 @@ void check_units(const config::RunConfig& config, const parallel::Group& replica
       "Choose a global_batch_size that is a multiple of 8 and divides both numbers of samples");
 }
 
-parallel::DataParallelOptions data_parallel_options(const config::ParallelConfig& config) {
-  parallel::DataParallelOptions options;
-  options.bucket_cap_mb = config.bucket_cap_mb;
-  options.gradient_as_bucket_view = config.disable_broadcast_buffers;
-  options.static_graph = config.static_graph;
-  options.exchange = !config.noddp && !config.rank_invariant;
-  if (config.compress_gradients == "bf16") options.travel = parallel::GradientDtype::Bf16;
-  if (config.compress_gradients == "fp16") options.travel = parallel::GradientDtype::Fp16;
-  return options;
-}
-
 // What SC23's DALI loader says where there are several shards.
 std::string shard_line(const config::RunConfig& config, const parallel::Group& replicas, int64_t samples) {
   if (config.data.data_loader_config != "dali" || replicas.size() == 1) return {};
@@ -76,51 +64,16 @@ void check_samples(const data::Dataset& dataset, const char* split) {
   throw DataError("train", cat("there are no samples: split=", split), "Check the paths and the limits of the configuration");
 }
 
-parallel::LayoutOptions layout_options(const config::ParallelConfig& config) {
-  const auto mode = config.context_mode == "ring"         ? parallel::ContextMode::Ring
-                    : config.context_mode == "all_to_all" ? parallel::ContextMode::AllToAll
-                                                          : parallel::ContextMode::AllGather;
-  return {.sequence_parallel = config.sequence_parallel, .context_mode = mode, .sharded_io = config.context_io == "sharded"};
-}
-
 }  // namespace
 
 void Trainer::place_ranks() {
-  const config::ParallelConfig& parallel = config_.parallel;
   const auto make = [this](const std::string& name, parallel::GroupMembers members) {
     return context_.world.group(name, std::move(members));
   };
-  groups_ = parallel::MeshGroups(make, context_.world.rank(), parallel::mesh_of(parallel, context_.world.size()));
-  replicas_ = groups_.along(parallel::kDp);
+  train::place_ranks(parts_, config_.parallel, make, context_.world.rank(), context_.world.size());
 }
 
-// Refuses what does not divide before anything is written.
-void Trainer::plan_layout() {
-  if (groups_.mesh().size(parallel::Axis::Tp | parallel::Axis::Cp) == 1) return;
-  const std::vector<std::string> planned = context_.registries.plans.names();
-  if (std::find(planned.begin(), planned.end(), config_.model.model) == planned.end()) {
-    throw ConfigError("train",
-                      cat("the model has no plan for tensor or context parallelism: model=", config_.model.model,
-                          ", tensor_parallel=", groups_.mesh().size(parallel::Axis::Tp), ", context_parallel=",
-                          groups_.mesh().size(parallel::Axis::Cp), ", models with one=", join(planned, " ")),
-                      "Leave both at 1, or register a plan (docs/parallelism.md)");
-  }
-  plan_ = context_.registries.plans.at(config_.model.model)(config_.model, shape_of(train_data_->spec()), groups_.mesh(),
-                                                            layout_options(config_.parallel));
-}
-
-// Where every gradient is a part of a sum over cp too, one exchange over dp x cp serves both.
-void Trainer::share_samples() {
-  exchange_ = replicas_;
-  if (plan_) share_ = SampleShare(*plan_, groups_, train_data_->spec());
-  if (share_.is_whole()) return;
-  if (config_.data.bad_samples == "skip") {
-    throw ConfigError("train",
-                      "ranks that read parts of a sample cannot agree on one to skip: bad_samples=skip, context_io=sharded",
-                      "Take --context_io gathered, or --bad_samples error");
-  }
-  if (!config_.parallel.rank_invariant && !config_.parallel.noddp) exchange_ = groups_.along(parallel::kDp | parallel::Axis::Cp);
-}
+StepSource Trainer::step_source() const { return {config_, context_.registries, train_data_->spec(), device_}; }
 
 // All that the user may have got wrong is found before anything is written.
 void Trainer::open_datasets() {
@@ -135,10 +88,10 @@ void Trainer::open_datasets() {
   data_files_ = train_data_->fingerprints();
   check_batch(config_, train_data_->size(), "training");
   check_samples(*valid_data_, "validation");
-  plan_layout();
-  share_samples();
+  plan_layout(parts_, step_source());  // refuses what does not divide before anything is written
   if (validation_drops_last(config_)) check_batch(config_, valid_data_->size(), "validation");
-  if (config_.parallel.rank_invariant) check_units(config_, replicas_, *train_data_, *valid_data_, drops_last_batch(config_));
+  if (config_.parallel.rank_invariant)
+    check_units(config_, parts_.replicas, *train_data_, *valid_data_, drops_last_batch(config_));
   parallel::barrier(context_.world.everyone());  // all have looked at the folder before the first writes there
 }
 
@@ -157,9 +110,10 @@ void Trainer::start_loader() {
   context_.log.info("rank 0, begin data loader init");
   for (const data::Dataset* dataset : {train_data_.get(), valid_data_.get()}) {
     for (const std::string& line : dataset->describe()) context_.log.info(line);
-    if (const std::string line = shard_line(config_, replicas_, dataset->size()); !line.empty()) context_.log.info(line);
+    if (const std::string line = shard_line(config_, parts_.replicas, dataset->size()); !line.empty()) context_.log.info(line);
   }
-  data::PipelineOptions options = pipeline_options(config_, replicas_, device_, drops_last_batch(config_), share_.region());
+  data::PipelineOptions options =
+      pipeline_options(config_, parts_.replicas, device_, drops_last_batch(config_), parts_.share.region());
   options.report = [this](const std::string& event) { context_.log.warning(event); };
   const int64_t before = cpu_memory_in_use();
   pipeline_ = std::make_unique<data::Pipeline>(
@@ -175,31 +129,26 @@ void Trainer::start_loader() {
 }
 
 void Trainer::build_model() {
-  model_ = train::build_model(context_.registries, config_, train_data_->spec(), device_);
-  model_->train();
-  table_ = parallel::ParamTable::of(*model_);
-  if (plan_) parallel::apply_plan(*plan_, *model_, table_, groups_);
-  table_.check_strides();
-  loss_ = context_.registries.losses.at(config_.loss.loss)(config_);
-  data_parallel_ = std::make_unique<parallel::DataParallel>(table_, exchange_, data_parallel_options(config_.parallel));
-  if (config_.parallel.rank_invariant) unit_sum_ = std::make_unique<parallel::TreeSum>(replicas_);
+  train::build_model(parts_, step_source());
   const int64_t before = cpu_memory_in_use();
-  validator_ = std::make_unique<Validator>(*valid_data_, *model_, *loss_, config_, replicas_, share_, device_);
+  validator_ =
+      std::make_unique<Validator>(*valid_data_, *parts_.model, *parts_.loss, config_, parts_.replicas, parts_.share, device_);
   buffer_bytes_ += cpu_memory_in_use() - before;
 }
 
 void Trainer::build_optimizer() {
-  optimizer_ = context_.registries.optimizers.at(config_.optimizer.optimizer)(config_, optimizer_parameters(table_));
-  scaler_ = std::make_unique<LossScaler>(config_.precision, device_);
-  const SchedulePtr schedule = context_.registries.schedules.at(config_.schedule.schedule)(config_, length_);
-  const auto count = config_.rules.rate_rule == "iterations" ? RateCount::Iterations : RateCount::Updates;
-  rates_ = std::make_unique<RateTable>(*schedule, length_.total_steps, device_, count);
+  train::build_optimizer(parts_, step_source(), length_);
+  step_ = std::make_unique<Step>(
+      parts_, config_,
+      StepOptions{.device = device_,
+                  .everyone = context_.world.everyone(),
+                  .dataset_size = train_data_->size(),
+                  .seen = [this](const data::Batch& batch, const at::Tensor& output) { after_forward(batch, output); }});
   meter_ = std::make_unique<EpochMeter>(device_);
   nonfinite_ = std::make_unique<NonFiniteWatch>(
       config_.loop.on_nonfinite, [this](const std::string& event) { context_.log.warning(event); },
       [this] { return last_checkpoint(); });
-  step_ = at::full({}, int64_t{0}, at::TensorOptions(at::kLong).device(device_));
-  last_rate_ = rates_->current();
+  last_rate_ = parts_.rates->current();
 }
 
 // What to go on from; nothing where the run begins. The leader chooses: files may change while others look.
@@ -239,7 +188,7 @@ void Trainer::start_or_resume() {
   }
   resumed_ = checkpoint.has_value();
   parallel::barrier(context_.world.everyone());
-  if (context_.world.size() > 1) parallel::check_replicas(table_, groups_, "at the start");
+  if (context_.world.size() > 1) parallel::check_replicas(parts_.table, parts_.groups, "at the start");
   if (context_.world.leads()) {
     store_.continue_from(position_.iteration);
     folder_.claim(config_);
@@ -253,10 +202,10 @@ void Trainer::start_or_resume() {
 
 model::ModelCost Trainer::report_model() {
   const model::ModelCost cost = cost_of(context_.registries, config_, train_data_->spec());
-  if (config_.model.model != "unet3d") context_.log.info(model::describe(*model_));
-  context_.log.info(cat("Model ", config_.model.model, ": ", table_.num_parameters(), " parameters, seed ", config_.loop.seed,
-                        ", device ", device_.str(), ", ", train_data_->size(), " training and ", valid_data_->size(),
-                        " validation samples"));
+  if (config_.model.model != "unet3d") context_.log.info(model::describe(*parts_.model));
+  context_.log.info(cat("Model ", config_.model.model, ": ", parts_.table.num_parameters(), " parameters, seed ",
+                        config_.loop.seed, ", device ", device_.str(), ", ", train_data_->size(), " training and ",
+                        valid_data_->size(), " validation samples"));
   return cost;
 }
 
@@ -264,12 +213,12 @@ model::ModelCost Trainer::report_model() {
 void Trainer::report_ranks() {
   if (context_.world.size() == 1) return;
   context_.log.info(cat("Ranks: ", context_.world.size(), " on ", context_.world.place().num_nodes, " node(s) from ",
-                        context_.world.place().launcher, ", data parallel ", replicas_.size(), ", local batch ",
+                        context_.world.place().launcher, ", data parallel ", parts_.replicas.size(), ", local batch ",
                         config_.loop.local_batch_size.value_or(0)));
-  if (plan_) context_.log.info(cat("Groups of ranks:\n", groups_.text()));
+  if (parts_.plan) context_.log.info(cat("Groups of ranks:\n", parts_.groups.text()));
   if (config_.parallel.noddp) return context_.log.info("Gradients are not exchanged (noddp)");
-  if (unit_sum_) return context_.log.info("Gradients of eighths of the batch are summed in a fixed tree (rank_invariant)");
-  context_.log.info(cat("Gradients are exchanged in ", parallel::describe(data_parallel_->buckets())));
+  if (parts_.unit_sum) return context_.log.info("Gradients of eighths of the batch are summed in a fixed tree (rank_invariant)");
+  context_.log.info(cat("Gradients are exchanged in ", parallel::describe(parts_.data_parallel->buckets())));
 }
 
 void Trainer::report_setup() {
@@ -277,7 +226,7 @@ void Trainer::report_setup() {
   const auto num_ranks = static_cast<double>(context_.world.size());
   if (train_flops_ > 0) peak_flops_ = num_ranks * measure_peak_flops(device_, config_.precision.amp_mode);
   report_ranks();
-  if (plan_) context_.log.info(scaffolding_memory_line(device_));
+  if (parts_.plan) context_.log.info(scaffolding_memory_line(device_));
   context_.log.info(kernels_line(kernel_choice(config_, device_)));
   context_.log.info("Starting Training Loop...");
   if (resumed_) context_.log.info(cat("Resumed at step ", position_.iteration, " from ", last_checkpoint()));
@@ -293,16 +242,16 @@ double Trainer::first_batch_loss() {
     batch = pipeline_->next();
     if (batch.input.size(0) == 0) continue;
     const at::Tensor prediction =
-        model_->forward(batch.input, {.seed = config_.loop.seed, .step = step_, .sample = batch.sample});
-    sum += share_.losses(*loss_, prediction, batch.target).sum().item<double>();
+        parts_.model->forward(batch.input, {.seed = config_.loop.seed, .step = parts_.counter, .sample = batch.sample});
+    sum += parts_.share.losses(*parts_.loss, prediction, batch.target).sum().item<double>();
   } while (batch.micro + 1 < batch.num_micro);
-  const int64_t samples = samples_of_step(batch.step);
+  const int64_t samples = samples_of_step(config_, parts_.replicas.size(), train_data_->size(), batch.step);
   if (consumes_first_batch(config_)) {
     position_.step_in_epoch = 1;
   } else {
     pipeline_->resume({.epoch = 0, .step = 0});
   }
-  const at::Tensor total = parallel::all_reduce(replicas_, at::full({1}, sum, at::kDouble));
+  const at::Tensor total = parallel::all_reduce(parts_.replicas, at::full({1}, sum, at::kDouble));
   return total.item<double>() / static_cast<double>(samples);
 }
 

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/step.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "data/epoch_plan.h"
+#include "ops/autocast.h"
+#include "parallel/collectives.h"
+#include "parallel/shared_gradients.h"
+
+namespace welkin::train {
+
+int64_t samples_of_step(const config::RunConfig& config, int64_t num_replicas, int64_t dataset_size, int64_t step) {
+  const data::Dealing dealing = data::parse_dealing(config.rules.shard_rule);
+  const int64_t dealt = data::dealt_samples(dataset_size, num_replicas, dealing);
+  return std::min(config.loop.global_batch_size, dealt - step * config.loop.global_batch_size);
+}
+
+Step::Step(StepParts& parts, const config::RunConfig& config, StepOptions options)
+    : parts_(parts), config_(config), options_(std::move(options)), scope_(gradient_scope()) {}
+
+StepRecord Step::run(const Source& next, double wish) {
+  StepRecord record;
+  record.loss = run_micro_steps(next, record);
+  {
+    const observe::Span span(options_.tracer, "reduce");
+    reduce_leftovers();
+    exchange(record, wish);
+  }
+  const observe::Span span(options_.tracer, "optimizer");
+  collect_gradients();
+  record.gradient = finish_gradients(gradients_, record.loss, *parts_.scaler, config_.optimizer.clip_norm, scope_);
+  record.rate = parts_.rates->current();
+  parts_.optimizer->step({.rate = record.rate, .found_inf = record.gradient.found_inf});
+  parts_.scaler->update(record.gradient.overflow);
+  parts_.rates->advance(record.gradient.found_inf);
+  gradients_.clear();
+  parts_.data_parallel->clear_gradients();
+  return record;
+}
+
+// What tp and cp owe the gradients still.
+void Step::reduce_leftovers() {
+  const bool cp_is_done = parts_.exchange.size() > parts_.replicas.size();
+  parallel::reduce_shared_gradients(parts_.table, parts_.groups,
+                                    cp_is_done ? parallel::AxisSet(parallel::Axis::Tp) : parallel::Axis::Tp | parallel::Axis::Cp);
+}
+
+void Step::collect_gradients() {
+  for (const parallel::ParamRow& row : parts_.table.rows()) {
+    if (row.gradient().defined()) gradients_.push_back(row.gradient());
+  }
+}
+
+// Where tp splits parameters a rank knows a part of the gradient only; the verdict is that of all.
+GradientScope Step::gradient_scope() const {
+  if (!parts_.plan || parts_.groups.mesh().size(parallel::Axis::Tp) == 1) return {};
+  GradientScope scope;
+  scope.norm = [this](const std::vector<at::Tensor>&) {
+    std::vector<at::Tensor> by_row;
+    for (const parallel::ParamRow& row : parts_.table.rows()) by_row.push_back(row.gradient());
+    return parallel::global_square_norm(parts_.table, by_row, parts_.groups).sqrt();
+  };
+  scope.any = [this](const at::Tensor& flag) {
+    return parallel::all_reduce(parts_.groups.along(parallel::Axis::Tp), flag, parallel::Reduction::Max);
+  };
+  return scope;
+}
+
+// One message per step and rank: the loss, and whether somebody wishes to stop. The gradients are equal on all ranks by now, so
+// that with an equal loss every rank comes to the same verdict.
+void Step::exchange(StepRecord& record, double wish) {
+  const parallel::Group& everyone = options_.everyone;
+  if (everyone.size() == 1) return;
+  const at::Tensor packed =
+      at::stack({record.loss.to(at::kDouble), at::full({}, wish, record.loss.options().dtype(at::kDouble))});
+  const at::Tensor sums = parallel::all_reduce(everyone, packed);
+  if (!parts_.unit_sum)
+    record.loss = (sums[0] / (everyone.size() / parts_.replicas.size())).to(at::kFloat);  // ranks of a model have the same
+  record.wishes = sums[1];
+}
+
+// The gradients of one micro-batch after the other add up; each counts by its samples, so the step's loss and gradient are those
+// of the whole batch, for any micro-batch size, any number of ranks and a shorter last one.
+at::Tensor Step::run_micro_steps(const Source& next, StepRecord& record) {
+  at::Tensor loss = at::zeros({}, at::TensorOptions(at::kFloat).device(options_.device));
+  data::Batch batch;
+  do {
+    {
+      const observe::Span span(options_.tracer, "fetch");
+      batch = next();
+    }
+    record.samples.insert(record.samples.end(), batch.indices.begin(), batch.indices.end());
+    loss += run_micro_step(batch);
+    if (parts_.unit_sum) add_unit(loss);
+  } while (batch.micro + 1 < batch.num_micro);
+  if (parts_.unit_sum) sum_units(loss);
+  record.num_samples = samples_of_step(config_, parts_.replicas.size(), options_.dataset_size, batch.step);
+  parts_.counter += 1;
+  return loss;
+}
+
+// rank_invariant: a micro-batch is a unit, whose gradients and loss are taken out to be summed in a fixed order.
+void Step::add_unit(at::Tensor& loss) {
+  std::vector<at::Tensor> unit;
+  for (const parallel::ParamRow& row : parts_.table.rows()) {
+    unit.push_back(row.gradient().defined() ? row.gradient() : at::zeros_like(row.local));
+    row.local.mutable_grad() = at::Tensor();
+  }
+  unit.push_back(loss);
+  parts_.unit_sum->add(std::move(unit));
+  loss = at::zeros_like(loss);
+}
+
+void Step::sum_units(at::Tensor& loss) {
+  const observe::Span span(options_.tracer, "reduce");
+  std::vector<at::Tensor> sums = parts_.unit_sum->finish();
+  loss = sums.back();
+  const auto& rows = parts_.table.rows();
+  for (size_t i = 0; i < rows.size(); ++i) rows[i].local.mutable_grad() = sums[i];
+}
+
+// The sum of this micro-batch's losses over the samples of the whole step.
+at::Tensor Step::micro_loss(const data::Batch& batch) {
+  if (batch.input.size(0) == 0) {  // a short last step: nothing for this rank, whose gradients the others still wait for
+    at::Tensor nothing = at::zeros({}, at::TensorOptions(at::kFloat).device(options_.device));
+    for (const parallel::ParamRow& row : parts_.table.rows()) nothing = nothing + 0 * row.local.sum();
+    return nothing;
+  }
+  const ops::AutocastGuard autocast(options_.device.type(), autocast_dtype(config_.precision.amp_mode));
+  const at::Tensor prediction =
+      parts_.model->forward(batch.input, {.seed = config_.loop.seed, .step = parts_.counter, .sample = batch.sample});
+  if (options_.seen) options_.seen(batch, prediction);
+  const int64_t samples = samples_of_step(config_, parts_.replicas.size(), options_.dataset_size, batch.step);
+  return parts_.share.losses(*parts_.loss, prediction, batch.target).sum() / samples;
+}
+
+// The exchange averages over its ranks, and the step wants the sum of their shares.
+at::Tensor Step::run_micro_step(const data::Batch& batch) {
+  at::Tensor loss, scaled;
+  {
+    const observe::Span span(options_.tracer, "forward");
+    loss = micro_loss(batch);
+    scaled = parts_.scaler->scaled(loss);
+    const bool averages = parts_.exchange.size() > 1 && !parts_.unit_sum;
+    if (averages) scaled = scaled * parts_.exchange.size();
+  }
+  const observe::Span span(options_.tracer, "backward");
+  parts_.data_parallel->backward(scaled, batch.micro + 1 == batch.num_micro);
+  return loss.detach();
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// One optimizer step: its micro-batches forward and backward under autocast, the reductions that the layout owes, clipping, the
+// update. The same object steps in `welkin train` and in `welkin bench`, on any layout. Nothing in it waits for the device, and
+// nothing makes text while no one listens.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "config/run_config.h"
+#include "data/pipeline.h"
+#include "observe/span.h"
+#include "parallel/group.h"
+#include "train/gradients.h"
+#include "train/step_parts.h"
+#include "train/step_record.h"
+
+namespace welkin::train {
+
+// Samples of a step over all ranks: the last of an epoch may have fewer. `dataset_size`: samples of an epoch.
+int64_t samples_of_step(const config::RunConfig& config, int64_t num_replicas, int64_t dataset_size, int64_t step);
+
+struct StepOptions {
+  c10::Device device = c10::kCPU;
+  parallel::Group everyone{};               // all ranks of the run, among which loss and wishes to stop are summed
+  int64_t dataset_size = 0;                 // samples of an epoch
+  const observe::Tracer* tracer = nullptr;  // spans fetch, forward, backward, reduce, optimizer
+  // Each micro-batch with what the model made of it; may be empty.
+  std::function<void(const data::Batch&, const at::Tensor&)> seen{};
+};
+
+class Step {
+ public:
+  // The next micro-batch of this rank; the last of a step says so (micro + 1 == num_micro).
+  using Source = std::function<data::Batch()>;
+
+  // `parts` and `config` outlive it.
+  Step(StepParts& parts, const config::RunConfig& config, StepOptions options);
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+
+  // Every rank calls it. `wish`: 1 where this rank wants the run to stop; their sum is StepRecord::wishes.
+  StepRecord run(const Source& next, double wish = 0);
+
+ private:
+  at::Tensor run_micro_steps(const Source& next, StepRecord& record);
+  at::Tensor run_micro_step(const data::Batch& batch);
+  at::Tensor micro_loss(const data::Batch& batch);
+  void add_unit(at::Tensor& loss);
+  void sum_units(at::Tensor& loss);
+  void exchange(StepRecord& record, double wish);
+  void reduce_leftovers();
+  void collect_gradients();
+  GradientScope gradient_scope() const;
+
+  StepParts& parts_;
+  const config::RunConfig& config_;
+  StepOptions options_;
+  GradientScope scope_;
+  std::vector<at::Tensor> gradients_;  // of this step; kept for its memory
+};
+
+}  // namespace welkin::train

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// --enable_benchy: the run measures, as the tutorials' benchy does around their training loader, and ends. IO before the model is
+// built, then one trial per epoch of SYNTHETIC and of FULL; no initial losses, no validation, no checkpoint.
+#include <ATen/Context.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "parallel/collectives.h"
+#include "train/bench/benchy.h"
+#include "train/bench/fixed_batches.h"
+#include "train/trainer.h"
+
+namespace welkin::train {
+
+void Trainer::prepare_benchy() {
+  if (!config_.switches.enable_benchy) return;
+  bench::BenchyConfig config = bench::read_benchy_config(context_.benchy_file);
+  if (!std::filesystem::is_directory(config.output_dir)) {
+    throw ConfigError("benchy", cat("the folder for the results is not there: output_dir=", config.output_dir),
+                      "Make it, or name another in the file of BENCHY_CONFIG_FILE");
+  }
+  const auto say = [this](const std::string& line) {
+    if (context_.world.leads() && context_.say) context_.say(line);
+  };
+  benchy_ = std::make_unique<bench::Benchy>(std::move(config), context_.world.size(), config_.loop.global_batch_size, say);
+}
+
+// The device has done all that it was given, and with the barrier every rank is here.
+double Trainer::benchy_now() const {
+  if (device_.is_cuda()) at::detail::getCUDAHooks().deviceSynchronize(device_.index());
+  if (benchy_->config().use_distributed_barrier) parallel::barrier(context_.world.everyone());
+  return benchy_watch_.seconds();
+}
+
+void Trainer::run_trial(const bench::BenchyTrial& trial, const std::function<void()>& batch) {
+  benchy_->start(trial);
+  while (!interrupted() && !benchy_->tick(benchy_now())) batch();
+}
+
+void Trainer::run_benchy_io() {
+  if (!benchy_) return;
+  benchy_->introduce();
+  const auto read_step = [this] {
+    data::Batch batch;
+    do {
+      batch = pipeline_->next();
+    } while (batch.micro + 1 < batch.num_micro);
+  };
+  for (const bench::BenchyTrial& trial : benchy_->trials(bench::BenchyKind::Io)) run_trial(trial, read_step);
+  pipeline_->resume({.epoch = 0, .step = 0});
+}
+
+void Trainer::step_from(const Step::Source& next) {
+  const StepRecord record = step_->run(next, context_.interrupt.requested() ? 1 : 0);
+  if (record.wishes.defined()) stop_agreed_ = record.wishes.item<double>() > 0;
+}
+
+void Trainer::run_benchy_epoch(const bench::BenchyTrial& trial) {
+  pipeline_->resume({.epoch = 0, .step = 0});
+  if (trial.kind == bench::BenchyKind::Full) {
+    run_trial(trial, [this] { step_from([this] { return pipeline_->next(); }); });
+    return;
+  }
+  bench::FixedBatches fixed(*pipeline_);
+  const Step::Source next = [&fixed] { return fixed.next(); };
+  step_from(next);  // the batch that is fetched once is stepped over before the clock starts
+  run_trial(trial, [&] { step_from(next); });
+}
+
+// Every epoch of the configuration holds one trial, and the start of the next one ends the tests.
+RunOutcome Trainer::run_benchy() {
+  std::vector<bench::BenchyTrial> trials = benchy_->trials(bench::BenchyKind::Synthetic);
+  for (const bench::BenchyTrial& trial : benchy_->trials(bench::BenchyKind::Full)) trials.push_back(trial);
+  const int64_t epochs = length_.total_steps / length_.steps_per_epoch;
+  const auto needed = static_cast<int64_t>(trials.size()) + 1;
+  if (epochs < needed) {
+    context_.log.warning(cat("benchy needs ", needed, " epochs for its tests, and this run has ", epochs,
+                             ": there will be no summary and no JSON"));
+  }
+  for (int64_t epoch = 0; epoch < std::min(epochs, needed - 1) && !interrupted(); ++epoch) {
+    run_benchy_epoch(trials[static_cast<size_t>(epoch)]);
+  }
+  if (epochs < needed || interrupted()) return {.completed = !interrupted(), .iterations = 0, .folder = folder_.path()};
+  finish_benchy();
+  if (!benchy_->config().exit_after_tests) {
+    pipeline_->resume({.epoch = 0, .step = 0});
+    const int64_t steps = (epochs - needed + 1) * length_.steps_per_epoch;
+    for (int64_t step = 0; step < steps && !interrupted(); ++step) step_from([this] { return pipeline_->next(); });
+  }
+  return {.completed = !interrupted(), .iterations = 0, .folder = folder_.path()};
+}
+
+void Trainer::finish_benchy() {
+  const std::string json = benchy_->finish();
+  if (!context_.world.leads()) return;
+  const std::string path = benchy_->output_path();
+  if (context_.say) context_.say(cat("BENCHY::INFO::Message: Writing JSON output to ", path, "."));
+  write_file_atomically(path, json);
+  if (context_.say && benchy_->config().exit_after_tests) context_.say("BENCHY::INFO::Message: Tests completed.... exiting.");
+}
+
+}  // namespace welkin::train
