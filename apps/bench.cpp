@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin bench: how fast a configuration is on this machine. Modes live in src/train/bench/, one file each; a new one is a row of
-// kModes.
+// welkin bench: how fast a configuration is on this machine. What it measures lives in src/train/bench/; a new mode is a row of
+// kModes and a function of bench.h.
+#include "bench.h"
+
+#include <ATen/Parallel.h>
+
 #include <array>
 #include <charconv>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "config/command_line.h"
 #include "config/resolve.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "data/stage.h"
-#include "train/bench/io_bench.h"
+#include "ops/gemm_provider.h"
+#include "ops/instruction_set.h"
+#include "rank_run.h"
 #include "train/device.h"
 #include "train/registries.h"
 #include "verbs.h"
@@ -21,41 +26,63 @@
 namespace welkin::apps {
 namespace {
 
-struct BenchRequest {
-  Application& application;
-  const config::RunConfig& config;
-  train::bench::WindowOptions windows;
-};
-
-// What a mode says: lines for a reader, and a JSON object.
-struct BenchResult {
-  std::string text, json;
-};
-
-BenchResult bench_io(const BenchRequest& request) {
-  const config::RunConfig config =
-      data::staged(request.config, [&](const std::string& line) { request.application.err << line << "\n"; });
-  const auto& open = request.application.registries.datasets.at(config.data.dataset);
-  const auto report = train::bench::run_io_bench(
-      config, [&] { return open(config, data::Split::Train); }, train::choose_device(config.loop.device), request.windows);
-  return {train::bench::io_text(report), train::bench::io_json(report, config)};
-}
+enum class Asked { ByName, ByFlag };  // --mode NAME; --NAME
+enum class Picture { None, Svg };     // whether --plot has something to write
 
 struct BenchMode {
-  const char* name;
+  std::string_view name;
+  Asked asked;
+  std::string_view metavar;  // of the flag; empty: a switch
+  Picture picture;
+  std::string_view help;
   BenchResult (*run)(const BenchRequest& request);
 };
-constexpr std::array kModes{BenchMode{"io", bench_io}};
+constexpr std::array kModes{
+    BenchMode{"io", Asked::ByName, "", Picture::None, "the data pipeline alone, without a model", bench_io},
+    BenchMode{"synthetic", Asked::ByName, "", Picture::None, "steps over one batch of the configuration's shapes, no data file",
+              bench_synthetic},
+    BenchMode{"full", Asked::ByName, "", Picture::None, "steps fed by the data pipeline", bench_full},
+    BenchMode{"nocomm", Asked::ByName, "", Picture::None, "as synthetic, with collectives that send nothing", bench_nocomm},
+    BenchMode{"all", Asked::ByName, "", Picture::None, "all of these, and what holds the run back", bench_all},
+    BenchMode{"layers", Asked::ByFlag, "", Picture::None,
+              "each layer: FLOPs, bytes, time, and its share of what the machine allows", bench_layers},
+    BenchMode{"ladder", Asked::ByFlag, "", Picture::Svg, "the tutorials' switches one after the other, and what each brings",
+              bench_ladder},
+    BenchMode{"sweep", Asked::ByFlag, "KEY=V1,V2", Picture::Svg, "one run for each value of any key, side by side", bench_sweep},
+    BenchMode{"explore", Asked::ByFlag, "", Picture::Svg,
+              "what each switch would gain: precision, kernels, threads, micro-batches", bench_explore},
+};
+constexpr std::string_view kDefaultMode = "all";
+
+std::vector<std::string> names_of_modes() {
+  std::vector<std::string> names;
+  for (const BenchMode& mode : kModes) {
+    if (mode.asked == Asked::ByName) names.emplace_back(mode.name);
+  }
+  return names;
+}
 
 const std::vector<config::ExtraFlag>& bench_flags() {
-  static const std::vector<config::ExtraFlag> flags{
-      {"mode", "MODE", "io: the data pipeline alone, without a model"},
-      {"json", "FILE", "write the figures as JSON to this file; - prints them instead of the text"},
-      {"synthetic", "", "standard-normal samples of the configuration's shapes, no files"},
-      {"windows", "N", "windows of time that are measured; the median is reported (5)"},
-      {"window_seconds", "S", "length of a window (1)"},
-      {"warmup_seconds", "S", "before the first window (0.5)"},
-  };
+  static const std::vector<config::ExtraFlag> flags = [] {
+    std::vector<config::ExtraFlag> rows;
+    std::string modes;
+    for (const BenchMode& mode : kModes) {
+      if (mode.asked == Asked::ByFlag)
+        rows.push_back({std::string(mode.name), std::string(mode.metavar), std::string(mode.help)});
+      if (mode.asked == Asked::ByName) modes += cat(modes.empty() ? "" : "; ", mode.name, ": ", mode.help);
+    }
+    rows.insert(rows.begin(), {"mode", "MODE", cat(modes, " (", kDefaultMode, ")")});
+    const std::vector<config::ExtraFlag> others{
+        {"json", "FILE", "write the figures as JSON to this file; - prints them instead of the text"},
+        {"plot", "FILE", "write the picture of a mode that has one to this file, as SVG"},
+        {"synthetic", "", "standard-normal samples of the configuration's shapes instead of files, in every mode"},
+        {"windows", "N", "windows of time that are measured; the median is reported (5)"},
+        {"window_seconds", "S", "length of a window (1)"},
+        {"warmup_seconds", "S", "before the first window (0.5)"},
+    };
+    rows.insert(rows.end(), others.begin(), others.end());
+    return rows;
+  }();
   return flags;
 }
 
@@ -70,18 +97,79 @@ T number_or(const config::CommandLine& line, const std::string& name, T otherwis
   throw ConfigError("bench", cat("not a usable number: --", name, "=", text), cat("Give a number from ", least, " to 86400"));
 }
 
+// Two flags that are modes at once are a mistake. Beside one of them --mode says which steps are measured.
 const BenchMode& mode_of(const config::CommandLine& line) {
-  const auto found = line.extra.find("mode");
-  const std::string name = found == line.extra.end() || found->second.empty() ? "io" : found->second;
-  std::vector<std::string> names;
+  std::vector<std::string> given;
+  const BenchMode* chosen = nullptr;
   for (const BenchMode& mode : kModes) {
-    if (name == mode.name) return mode;
-    names.emplace_back(mode.name);
+    const auto flag = line.extra.find(std::string(mode.name));
+    if (mode.asked == Asked::ByName || flag == line.extra.end() || flag->second == "false") continue;
+    given.push_back(cat("--", mode.name));
+    chosen = &mode;
   }
-  throw ConfigError("bench", cat("unknown mode: mode=", name), cat("Choose one of: ", join(names, ", ")));
+  if (given.size() > 1) {
+    throw ConfigError("bench", cat("one thing is measured at a time: ", join(given, ", ")), "Give one of them");
+  }
+  if (chosen != nullptr) return *chosen;
+  const auto named = line.extra.find("mode");
+  const std::string name = named == line.extra.end() || named->second.empty() ? std::string(kDefaultMode) : named->second;
+  for (const BenchMode& mode : kModes) {
+    if (mode.asked == Asked::ByName && name == mode.name) return mode;
+  }
+  throw ConfigError("bench", cat("unknown mode: mode=", name), cat("Choose one of: ", join(names_of_modes(), ", ")));
+}
+
+void check_picture(const config::CommandLine& line, const BenchMode& mode) {
+  if (mode.picture == Picture::Svg || line.extra.find("plot") == line.extra.end()) return;
+  throw ConfigError("bench", cat("this mode has no picture: mode=", mode.name),
+                    "Leave --plot out, or take --ladder, --sweep or --explore");
+}
+
+train::bench::WindowOptions window_options(const config::CommandLine& line) {
+  train::bench::WindowOptions windows;
+  windows.windows = number_or<int64_t>(line, "windows", windows.windows, 1);
+  windows.window_seconds = number_or<double>(line, "window_seconds", windows.window_seconds, 0.0);
+  windows.warmup_seconds = number_or<double>(line, "warmup_seconds", windows.warmup_seconds, 0.0);
+  return windows;
+}
+
+// What was measured, on what.
+nlohmann::ordered_json description(const BenchMode& mode, const BenchRequest& request) {
+  const config::RunConfig& config = request.config;
+  return {{"mode", std::string(mode.name)},
+          {"config", config.config},
+          {"model", config.model.model},
+          {"data_loader_config", config.data.data_loader_config.value_or("")},
+          {"num_data_workers", config.data.num_data_workers},
+          {"global_batch_size", config.loop.global_batch_size},
+          {"ranks", request.world.size()},
+          {"device", request.device.str()},
+          {"threads", at::get_num_threads()},
+          {"gemm", std::string(ops::name_of(ops::gemm_provider()))},
+          {"instruction_set", std::string(ops::name_of(ops::instruction_set()))}};
+}
+
+void hand_out(const BenchRequest& request, const BenchMode& mode, const BenchResult& result) {
+  const std::string picture = bench_flag(request, "plot");
+  if (!picture.empty()) write_file_atomically(picture, result.svg);
+  nlohmann::ordered_json whole = description(mode, request);
+  whole.update(result.json);
+  const std::string text = whole.dump(2) + "\n";
+  const std::string file = bench_flag(request, "json");
+  if (file == "-") {
+    request.application.out << text;
+    return;
+  }
+  request.application.out << result.text;
+  if (!file.empty()) write_file_atomically(file, text);
 }
 
 }  // namespace
+
+std::string bench_flag(const BenchRequest& request, const std::string& name) {
+  const auto found = request.line.extra.find(name);
+  return found == request.line.extra.end() ? std::string() : found->second;
+}
 
 int verb_bench(Application& application, int argc, char** argv) {
   config::CommandLine line = config::parse(argc, argv, bench_flags());
@@ -91,20 +179,23 @@ int verb_bench(Application& application, int argc, char** argv) {
   }
   if (line.extra["synthetic"] == "true") line.settings.push_back({"data_loader_config", "synthetic", "--synthetic"});
   const BenchMode& mode = mode_of(line);
-  train::bench::WindowOptions windows;
-  windows.windows = number_or<int64_t>(line, "windows", windows.windows, 1);
-  windows.window_seconds = number_or<double>(line, "window_seconds", windows.window_seconds, 0.0);
-  windows.warmup_seconds = number_or<double>(line, "warmup_seconds", windows.warmup_seconds, 0.0);
-  const config::Resolved resolved = config::resolve(line, kWorldSize, application.registries.known_names());
+  check_picture(line, mode);
+  const train::bench::WindowOptions windows = window_options(line);
+  const launch::RankPlace place = place_of_this_process();
+  if (place.world_size > 1) set_process_label(cat("rank ", place.rank));
+  const config::Resolved resolved = config::resolve(line, place.world_size, application.registries.known_names());
   train::configure_torch(resolved.config);
-  const BenchResult result = mode.run({application, resolved.config, windows});
-  const std::string json = line.extra["json"];
-  if (json == "-") {
-    application.out << result.json;
-    return 0;
-  }
-  application.out << result.text;
-  if (!json.empty()) write_file_atomically(json, result.json);
+  parallel::World world = parallel::World::meet(place, meet_options(resolved.config));
+  run_as_rank(world, [&] {
+    const BenchRequest request{.application = application,
+                               .line = line,
+                               .config = resolved.config,
+                               .world = world,
+                               .device = train::choose_device(resolved.config.loop.device, place.local_rank),
+                               .windows = windows};
+    const BenchResult result = mode.run(request);
+    if (world.leads()) hand_out(request, mode, result);
+  });
   return 0;
 }
 

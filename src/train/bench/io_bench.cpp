@@ -4,7 +4,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "core/host.h"
 #include "core/stopwatch.h"
@@ -36,7 +35,7 @@ double per_delivered(const IoReport& report) {
 }  // namespace
 
 IoReport run_io_bench(const config::RunConfig& config, const std::function<std::unique_ptr<data::Dataset>()>& open,
-                      c10::Device device, const WindowOptions& options) {
+                      const parallel::Group& replicas, c10::Device device, const WindowOptions& options) {
   IoReport report;
   const Stopwatch start;
   const std::unique_ptr<data::Dataset> dataset = open();
@@ -44,7 +43,7 @@ IoReport run_io_bench(const config::RunConfig& config, const std::function<std::
   const data::SampleSpec& spec = dataset->spec();
   report.sample_bytes = (values_of_sample(spec.input) + values_of_sample(spec.target)) * static_cast<int64_t>(sizeof(float));
   data::Pipeline pipeline(*dataset, data::Sampler(dataset->size(), data::Order::Shuffled, config.loop.seed),
-                          pipeline_options(config, parallel::Group(), device, /*drop_last=*/true));
+                          pipeline_options(config, replicas, device, /*drop_last=*/true));
   data::Batch batch = pipeline.next();
   wait_for(batch.target);
   report.first_batch_ms = start.seconds() * 1e3;
@@ -56,7 +55,7 @@ IoReport run_io_bench(const config::RunConfig& config, const std::function<std::
     ++report.num_batches;
     return batch.input.size(0);
   };
-  report.rates = measure_rates(options, take, [&] { wait_for(batch.target); });
+  report.rates = measure_rates(options, {.batch = take, .settle = [&] { wait_for(batch.target); }});
   report.requested_bytes = dataset->bytes_requested();
   report.delivered_bytes = static_cast<uint64_t>(pipeline.samples_read() * report.sample_bytes);
   report.peak_resident_bytes = peak_resident_bytes();
@@ -72,29 +71,23 @@ std::string io_text(const IoReport& report) {
              " ms; bytes asked of files per byte delivered: ", per_delivered(report), "\n");
 }
 
-std::string io_json(const IoReport& report, const config::RunConfig& config) {
-  const nlohmann::ordered_json json = {
-      {"mode", "io"},
-      {"config", config.config},
-      {"data_loader_config", config.data.data_loader_config.value_or("")},
-      {"num_data_workers", report.num_workers},
-      {"io_samples_per_s", report.rates.median()},
-      {"io_samples_per_s_min", report.rates.min()},
-      {"io_samples_per_s_max", report.rates.max()},
-      {"io_samples_per_s_windows", report.rates.windows},
-      {"io_bytes_per_s", report.rates.median() * static_cast<double>(report.sample_bytes)},
-      {"sample_bytes", report.sample_bytes},
-      {"batch_samples", report.batch_samples},
-      {"batches", report.num_batches},
-      {"open_ms", report.open_ms},
-      {"first_batch_ms", report.first_batch_ms},
-      {"ring_bytes", report.buffer_bytes},
-      {"requested_bytes", report.requested_bytes},
-      {"delivered_bytes", report.delivered_bytes},
-      {"requested_per_delivered", per_delivered(report)},
-      {"peak_resident_bytes", report.peak_resident_bytes},
-  };
-  return json.dump(2) + "\n";
+void add_io_json(nlohmann::ordered_json& json, const IoReport& report) {
+  json["io_samples_per_s"] = report.rates.median();
+  json["io_samples_per_s_spread"] = report.rates.spread();
+  json["io_samples_per_s_min"] = report.rates.min();
+  json["io_samples_per_s_max"] = report.rates.max();
+  json["io_samples_per_s_windows"] = report.rates.windows;
+  json["io_bytes_per_s"] = report.rates.median() * static_cast<double>(report.sample_bytes);
+  json["sample_bytes"] = report.sample_bytes;
+  json["batch_samples"] = report.batch_samples;
+  json["batches"] = report.num_batches;
+  json["open_ms"] = report.open_ms;
+  json["first_batch_ms"] = report.first_batch_ms;
+  json["ring_bytes"] = report.buffer_bytes;
+  json["requested_bytes"] = report.requested_bytes;
+  json["delivered_bytes"] = report.delivered_bytes;
+  json["requested_per_delivered"] = per_delivered(report);
+  json["peak_resident_bytes"] = report.peak_resident_bytes;
 }
 
 }  // namespace welkin::train::bench

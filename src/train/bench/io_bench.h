@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "config/run_config.h"
 #include "data/dataset.h"
+#include "parallel/group.h"
 #include "train/bench/rates.h"
 
 namespace welkin::train::bench {
@@ -29,12 +31,13 @@ struct IoReport {
   int64_t num_workers = 0, num_batches = 0;
 };
 
-// `open` makes the training data set. Shuffled as in training.
+// `open` makes the training data set. Shuffled as in training; the ranks of `replicas` share the batches, and each reports its
+// own rate.
 IoReport run_io_bench(const config::RunConfig& config, const std::function<std::unique_ptr<data::Dataset>()>& open,
-                      c10::Device device, const WindowOptions& options);
+                      const parallel::Group& replicas, c10::Device device, const WindowOptions& options);
 
 std::string io_text(const IoReport& report);
-// Keys `io_samples_per_s`, `io_samples_per_s_min`, `_max`, `_windows`, and the figures of the report.
-std::string io_json(const IoReport& report, const config::RunConfig& config);
+// Adds `io_samples_per_s`, `io_samples_per_s_spread`, `_min`, `_max`, `_windows`, and the figures of the report.
+void add_io_json(nlohmann::ordered_json& json, const IoReport& report);
 
 }  // namespace welkin::train::bench

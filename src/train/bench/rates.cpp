@@ -2,10 +2,12 @@
 #include "train/bench/rates.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
 
 #include "core/error.h"
 #include "core/stopwatch.h"
-#include "core/text.h"
 
 namespace welkin::train::bench {
 
@@ -20,25 +22,61 @@ double Rates::median() const {
 double Rates::min() const { return *std::ranges::min_element(windows); }
 double Rates::max() const { return *std::ranges::max_element(windows); }
 
-Rates measure_rates(const WindowOptions& options, const std::function<int64_t()>& batch, const std::function<void()>& settle) {
-  const Stopwatch warmup;
-  for (int64_t i = 0; i < options.warmup_batches || warmup.seconds() < options.warmup_seconds; ++i) batch();
-  settle();
+double Rates::spread() const { return (max() - min()) / median(); }
+
+namespace {
+
+// How many batches fill so many seconds, for all ranks.
+int64_t agreed_batches(const Work& work, double seconds, double per_batch, int64_t least) {
+  const double wanted = std::clamp(std::ceil(seconds / std::max(per_batch, 1e-9)), static_cast<double>(least), 1e9);
+  return work.agree(static_cast<int64_t>(wanted));
+}
+
+void warm_up(const WindowOptions& options, const Work& work, int64_t& per_window) {
+  const Stopwatch watch;
+  for (int64_t i = 0; i < options.warmup_batches; ++i) work.batch();
+  if (!work.agree) {
+    while (watch.seconds() < options.warmup_seconds) work.batch();
+    work.settle();
+    return;
+  }
+  // The first batches pay for set-up: the pace is that of one more.
+  work.settle();
+  const Stopwatch one;
+  work.batch();
+  work.settle();
+  const double pace = one.seconds();
+  for (int64_t more = agreed_batches(work, options.warmup_seconds - watch.seconds(), pace, 0); more > 0; --more) work.batch();
+  work.settle();
+  per_window = agreed_batches(work, options.window_seconds, pace, 1);
+}
+
+}  // namespace
+
+Rates measure_rates(const WindowOptions& options, const Work& work) {
+  int64_t per_window = 0;  // 0: by the clock
+  warm_up(options, work, per_window);
+  if (work.warmed_up) work.warmed_up();
   Rates rates;
   for (int64_t window = 0; window < options.windows; ++window) {
     const Stopwatch watch;
-    int64_t samples = 0;
+    int64_t samples = 0, batches = 0;
     do {
-      samples += batch();
-    } while (watch.seconds() < options.window_seconds);
-    settle();
+      samples += work.batch();
+      ++batches;
+    } while (per_window > 0 ? batches < per_window : watch.seconds() < options.window_seconds);
+    work.settle();
     rates.windows.push_back(static_cast<double>(samples) / watch.seconds());
+    rates.batches += batches;
   }
   return rates;
 }
 
 std::string rates_text(const Rates& rates) {
-  return cat(rates.median(), " samples/s (", rates.min(), " to ", rates.max(), " in ", rates.windows.size(), " windows)");
+  std::array<char, 96> text{};
+  std::snprintf(text.data(), text.size(), "%.4g samples/s (%.4g to %.4g in %zu windows)", rates.median(), rates.min(),
+                rates.max(), rates.windows.size());
+  return text.data();
 }
 
 }  // namespace welkin::train::bench

@@ -19,15 +19,26 @@ struct WindowOptions {
 // Samples per second, one value per window.
 struct Rates {
   std::vector<double> windows;
+  int64_t batches = 0;  // in all windows
 
   double median() const;
   double min() const;
   double max() const;
+  double spread() const;  // (largest - smallest) / median
 };
 
-// Calls `batch`, which does one batch and returns its samples, until the warm-up and then each window are over.
-// `settle` waits for work that `batch` only started (a device's); its time counts. A window has at least one batch.
-Rates measure_rates(const WindowOptions& options, const std::function<int64_t()>& batch, const std::function<void()>& settle);
+// What is measured.
+struct Work {
+  std::function<int64_t()> batch;     // does one and returns its samples
+  std::function<void()> settle;       // waits for work that `batch` only started (a device's); its time counts
+  std::function<void()> warmed_up{};  // between the warm-up and the first window; may be empty
+  // Ranks that step together do equally many batches in a window: given what this rank wants, the largest that any wants. Empty
+  // for a process alone, whose windows end by the clock.
+  std::function<int64_t(int64_t)> agree{};
+};
+
+// Batches until the warm-up and then each window are over. A window has at least one batch.
+Rates measure_rates(const WindowOptions& options, const Work& work);
 
 // "1040 samples/s (980 to 1066 in 5 windows)".
 std::string rates_text(const Rates& rates);

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the modes of `welkin bench` are given and give back. A mode is a function in one of apps/bench_*.cpp and a row of the
+// table in apps/bench.cpp; what it measures stands in src/train/bench/.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "application.h"
+#include "config/command_line.h"
+#include "config/resolve.h"
+#include "parallel/world.h"
+#include "train/bench/rates.h"
+
+namespace welkin::apps {
+
+// All of it outlives the mode. Every rank of the world runs the mode; the first one's result is printed.
+struct BenchRequest {
+  Application& application;
+  const config::CommandLine& line;  // line.extra holds the flags of bench itself
+  const config::RunConfig& config;  // torch is configured by it
+  const parallel::World& world;
+  c10::Device device;
+  train::bench::WindowOptions windows;
+};
+
+// What a mode says: lines for a reader, keys for a program, and a picture where it has one.
+struct BenchResult {
+  std::string text;
+  nlohmann::ordered_json json{};
+  std::string svg{};
+};
+
+// apps/bench_steps.cpp
+BenchResult bench_io(const BenchRequest& request);
+BenchResult bench_synthetic(const BenchRequest& request);
+BenchResult bench_full(const BenchRequest& request);
+BenchResult bench_nocomm(const BenchRequest& request);
+BenchResult bench_all(const BenchRequest& request);
+
+// apps/bench_layers.cpp
+BenchResult bench_layers(const BenchRequest& request);
+
+// apps/bench_trials.cpp
+BenchResult bench_ladder(const BenchRequest& request);
+BenchResult bench_sweep(const BenchRequest& request);
+BenchResult bench_explore(const BenchRequest& request);
+
+// A flag of bench itself; empty where it was not given.
+std::string bench_flag(const BenchRequest& request, const std::string& name);
+
+}  // namespace welkin::apps

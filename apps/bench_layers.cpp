@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mode that looks into the step: each layer against the machine's roof.
+#include <algorithm>
+#include <vector>
+
+#include "bench.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "train/bench/layers.h"
+#include "train/bench/step_bench.h"
+#include "train/bench/step_report.h"
+#include "train/registries.h"
+
+namespace welkin::apps {
+
+namespace bench = train::bench;
+
+BenchResult bench_layers(const BenchRequest& request) {
+  if (request.config.parallel.tensor_parallel * request.config.parallel.context_parallel > 1) {
+    throw ConfigError("bench", "the costs of layers are those of whole layers: tensor_parallel or context_parallel > 1",
+                      "Take --layers without them");
+  }
+  const bench::Peaks peaks = bench::measure_peaks(request.device, std::min(0.4, request.windows.window_seconds));
+  const bench::StepBenchContext context{
+      .registries = request.application.registries, .world = request.world, .device = request.device, .windows = request.windows};
+  const bench::StepReport plain = bench::run_step_bench(request.config, bench::StepMode::Synthetic, context);
+  if (plain.cost.layers.empty()) {
+    throw ConfigError("bench", cat("the model does not say what its layers cost: model=", request.config.model.model),
+                      "Give its registry entry a cost with layers (src/model/model_cost.h)");
+  }
+  bench::LayerTimer timer;
+  bench::StepBenchContext timed = context;
+  timed.layers = &timer;
+  const bench::StepReport apart = bench::run_step_bench(request.config, bench::StepMode::Synthetic, timed);
+  const config::AmpMode mode = request.config.precision.amp_mode;
+  const double peak = peaks.measured(mode);
+  const auto rows = bench::layer_rows(apart.cost, apart.layers, apart.batch_samples, mode == config::AmpMode::None ? 4 : 2);
+  BenchResult result{.text = bench::peaks_text(peaks), .json = {}};
+  result.text += bench::layers_text(rows, peak, peaks);
+  result.text += cat("a step takes ", apart.step_seconds * 1e3, " ms while its layers are timed, ", plain.step_seconds * 1e3,
+                     " ms otherwise\n");
+  for (const bench::LayerRow& row : rows) {
+    const double roof = bench::attainable_flops(row.intensity(), peak, peaks.bytes);
+    result.json["layers"].push_back({{"name", row.name},
+                                     {"count", row.count},
+                                     {"flops", row.flops},
+                                     {"bytes", row.bytes},
+                                     {"intensity", row.intensity()},
+                                     {"bound", roof < peak ? "memory" : "products"},
+                                     {"attainable_flops_per_s", roof},
+                                     {"forward_seconds", row.seconds.forward},
+                                     {"backward_seconds", row.seconds.backward},
+                                     {"flops_per_s", row.flops_per_second()},
+                                     {"mfu", row.flops_per_second() / peak}});
+  }
+  result.json["step_seconds"] = plain.step_seconds;
+  result.json["step_seconds_timed"] = apart.step_seconds;
+  bench::add_peaks_json(result.json, peaks);
+  return result;
+}
+
+}  // namespace welkin::apps

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/bench/peaks.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "core/stopwatch.h"
+#include "ops/instruction_set.h"
+
+namespace welkin::train::bench {
+namespace {
+
+void finish_work_on(const at::Tensor& values) { values.flatten().select(0, 0).item<float>(); }
+
+double product_flops(int64_t edge, at::ScalarType dtype, c10::Device device, double seconds) {
+  const at::Tensor a = at::ones({edge, edge}, at::TensorOptions(dtype).device(device));
+  double best = 0;
+  const Stopwatch budget;
+  do {
+    const Stopwatch watch;
+    finish_work_on(at::mm(a, a));
+    const auto n = static_cast<double>(edge);
+    best = std::max(best, 2 * n * n * n / watch.seconds());
+  } while (budget.seconds() < seconds);
+  return best;
+}
+
+// Rising sizes, as long as they fit the budget: a processor without products in a type takes seconds for a large one.
+double best_product(at::ScalarType dtype, c10::Device device, double seconds) {
+  const std::vector<int64_t> edges =
+      device.is_cuda() ? std::vector<int64_t>{2048, 4096, 8192} : std::vector<int64_t>{256, 512, 1024, 2048};
+  double best = 0;
+  product_flops(edges.front(), dtype, device, 0);  // pays for set-up
+  const Stopwatch budget;
+  for (const int64_t edge : edges) {
+    const auto n = static_cast<double>(edge);
+    const bool is_too_long = best > 0 && 2 * n * n * n / best > seconds;
+    if (is_too_long || budget.seconds() > seconds) break;
+    best = std::max(best, product_flops(edge, dtype, device, seconds / static_cast<double>(edges.size())));
+  }
+  return best;
+}
+
+double copy_bytes_per_second(c10::Device device, double seconds) {
+  const int64_t count = (device.is_cuda() ? int64_t{1} << 28 : int64_t{1} << 25);  // 128 MiB on a CPU, beyond its caches
+  const at::Tensor from = at::ones({count}, at::TensorOptions(at::kFloat).device(device));
+  const at::Tensor to = at::ones({count}, from.options());
+  double best = 0;
+  const Stopwatch budget;
+  do {
+    const Stopwatch watch;
+    to.copy_(from);
+    finish_work_on(to);
+    best = std::max(best, 2 * static_cast<double>(from.nbytes()) / watch.seconds());
+  } while (budget.seconds() < seconds);
+  return best;
+}
+
+int64_t lanes_of(ops::InstructionSet set) {
+  switch (set) {
+    case ops::InstructionSet::Avx512:
+      return 16;
+    case ops::InstructionSet::Avx2:
+      return 8;
+    default:
+      return 4;
+  }
+}
+
+double processor_flops() {
+  std::ifstream file("/proc/cpuinfo");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return theoretical_flops(at::get_num_threads(), clock_hertz(text), lanes_of(ops::best_instruction_set()));
+}
+
+}  // namespace
+
+double theoretical_flops(int64_t cores, double hertz, int64_t lanes) {
+  constexpr double kPerLaneAndCycle = 4;  // two units, a multiply and an add each
+  return static_cast<double>(cores) * hertz * static_cast<double>(lanes) * kPerLaneAndCycle;
+}
+
+double clock_hertz(std::string_view cpuinfo) {
+  double fastest = 0;
+  constexpr std::string_view kName = "cpu MHz";
+  for (size_t at = cpuinfo.find(kName); at != std::string_view::npos; at = cpuinfo.find(kName, at + 1)) {
+    const size_t colon = cpuinfo.find(':', at);
+    if (colon == std::string_view::npos) break;
+    fastest = std::max(fastest, std::strtod(std::string(cpuinfo.substr(colon + 1, 32)).c_str(), nullptr));
+  }
+  return fastest * 1e6;
+}
+
+Peaks measure_peaks(c10::Device device, double seconds) {
+  const at::NoGradGuard no_grad;
+  Peaks peaks;
+  peaks.fp32_flops = best_product(at::kFloat, device, seconds);
+  peaks.bf16_flops = best_product(at::kBFloat16, device, seconds);
+  peaks.bytes = copy_bytes_per_second(device, seconds);
+  if (device.is_cpu()) peaks.theoretical_fp32_flops = processor_flops();
+  return peaks;
+}
+
+}  // namespace welkin::train::bench

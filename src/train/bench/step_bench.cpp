@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/bench/step_bench.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "core/host.h"
+#include "core/stopwatch.h"
+#include "data/pipeline.h"
+#include "data/stage.h"
+#include "parallel/collectives.h"
+#include "parallel/silent_group.h"
+#include "train/bench/fixed_batches.h"
+#include "train/bench/layers.h"
+#include "train/model_setup.h"
+#include "train/step.h"
+#include "train/validation.h"
+
+namespace welkin::train::bench {
+namespace {
+
+// Shapes as configured, and just enough samples for a step; boxes no larger than a crop.
+config::RunConfig without_files(config::RunConfig config) {
+  const int64_t samples = config.loop.global_batch_size;
+  config.data.data_loader_config = "synthetic";
+  config.data.box_size = {config.data.data_size, config.data.data_size};
+  config.data.Nsamples = samples;
+  config.data.limit_nsamples = samples;
+  config.data.resident = "none";
+  config.data.num_data_workers = 0;
+  return config;
+}
+
+config::RunConfig configuration_for(const config::RunConfig& config, StepMode mode) {
+  config::RunConfig own = mode == StepMode::Full ? config : without_files(config);
+  if (mode == StepMode::NoComm) own.parallel.noddp = true;
+  return own;
+}
+
+int64_t values_in(const data::ArraySpec& spec) {
+  int64_t count = 1;
+  for (const int64_t size : spec.shape) count *= size;
+  return count;
+}
+
+int64_t bytes_of(const at::Tensor& tensor) { return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0; }
+
+// From here on peak_resident_bytes() is of what follows, where the kernel lets a process forget (proc(5), clear_refs).
+void forget_peak_resident_bytes() { std::ofstream("/proc/self/clear_refs") << "5" << std::flush; }
+
+// By the kernel's clock (proc(5), stat, field 22), so that what happens before main counts too.
+double seconds_since_process_start() {
+  std::ifstream file("/proc/self/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) fields >> skipped;
+  double ticks = 0;
+  fields >> ticks;
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
+         ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+// Data, model and step of one measurement.
+class StepRig {
+ public:
+  StepRig(const config::RunConfig& config, StepMode mode, const StepBenchContext& context)
+      : mode_(mode), config_(configuration_for(config, mode)), context_(context) {}
+
+  StepReport measure() {
+    report_.mode = mode_;
+    place();
+    open();
+    build();
+    first_step();
+    run_windows();
+    count_memory();
+    return std::move(report_);
+  }
+
+ private:
+  bool is_silent() const { return mode_ == StepMode::NoComm; }
+
+  void place() {
+    const parallel::World& world = context_.world;
+    const auto make = [&](const std::string& name, parallel::GroupMembers members) {
+      return is_silent() ? parallel::silent_group(name, std::move(members)) : world.group(name, std::move(members));
+    };
+    place_ranks(parts_, config_.parallel, make, world.rank(), world.size());
+  }
+
+  void open() {
+    const auto& open_dataset = context_.registries.datasets.at(config_.data.dataset);
+    if (mode_ == StepMode::Full) config_ = data::staged(config_, [](const std::string& /*line*/) {});
+    dataset_ = open_dataset(config_, data::Split::Train);
+    spec_ = dataset_->spec();
+    dataset_size_ = dataset_->size();
+    report_.sample_bytes = (values_in(spec_.input) + values_in(spec_.target)) * static_cast<int64_t>(sizeof(float));
+    plan_layout(parts_, source());
+    pipeline_ = std::make_unique<data::Pipeline>(
+        *dataset_, data::Sampler(dataset_size_, data::Order::Shuffled, config_.loop.seed),
+        pipeline_options(config_, parts_.replicas, context_.device, /*drop_last=*/true, parts_.share.region()));
+    // The rate does not matter, and schedules are clamped at their end.
+    length_ = {.total_steps = 1024, .steps_per_epoch = pipeline_->steps_per_epoch(), .samples = dataset_size_};
+    report_.memory.buffers = static_cast<int64_t>(pipeline_->buffer_bytes());
+    if (mode_ == StepMode::Full) return;
+    fixed_ = std::make_unique<FixedBatches>(*pipeline_);
+    pipeline_.reset();
+    dataset_.reset();
+    report_.memory.buffers = 0;
+  }
+
+  StepSource source() const { return {config_, context_.registries, spec_, context_.device}; }
+
+  void build() {
+    malloc_trim(0);  // what an earlier measurement has freed is not there before this one
+    forget_peak_resident_bytes();
+    report_.memory.resident_before_model = static_cast<int64_t>(resident_bytes());
+    since_build_.emplace();
+    build_model(parts_, source());
+    report_.cost = cost_of(context_.registries, config_, spec_);
+    time_layers();
+    build_optimizer(parts_, source(), length_);
+    tracer_.add_sink(clock_);
+    StepOptions options{.device = context_.device, .dataset_size = dataset_size_, .tracer = &tracer_};
+    if (!is_silent()) options.everyone = context_.world.everyone();
+    step_ = std::make_unique<Step>(parts_, config_, std::move(options));
+    report_.parameters = parts_.table.num_parameters();
+    report_.exchanged_bytes = parts_.data_parallel->bytes_per_step();
+  }
+
+  void time_layers() {
+    if (context_.layers == nullptr) return;
+    std::vector<std::string> names;
+    for (const model::LayerCost& layer : report_.cost.layers) names.push_back(layer.name);
+    context_.layers->install(*parts_.model, names);
+    tracer_.add_sink(*context_.layers);
+  }
+
+  void forget_warm_up() {
+    clock_.clear();
+    if (context_.layers != nullptr) context_.layers->clear();
+  }
+
+  int64_t step_once() {
+    const StepRecord record = step_->run([this] { return pipeline_ ? pipeline_->next() : fixed_->next(); });
+    last_loss_ = record.loss;
+    return static_cast<int64_t>(record.samples.size());
+  }
+
+  // The loss is a number that the whole step waits for, but for the update: that one is waited for by its weights.
+  void settle() const {
+    if (!context_.device.is_cuda()) return;
+    last_loss_.item<float>();
+    parts_.table.rows().front().local.flatten().select(0, 0).item<float>();
+  }
+
+  void first_step() {
+    report_.batch_samples = step_once();
+    settle();
+    report_.first_step_seconds = since_build_->seconds();
+    report_.start_seconds = seconds_since_process_start();
+  }
+
+  // This rank's samples per second, then those of all: ranks that share a sample count it once.
+  void run_windows() {
+    Work work{.batch = [this] { return step_once(); }, .settle = [this] { settle(); }, .warmed_up = [this] { forget_warm_up(); }};
+    const parallel::Group& everyone = context_.world.everyone();
+    if (everyone.size() > 1) {
+      work.agree = [&](int64_t wanted) {
+        const at::Tensor most = parallel::all_reduce(everyone, at::full({1}, wanted, at::kLong), parallel::Reduction::Max);
+        return most.item<int64_t>();
+      };
+    }
+    report_.rates = measure_rates(context_.windows, work);
+    report_.phases = clock_.per_step(report_.rates.batches);
+    report_.step_seconds = static_cast<double>(report_.batch_samples) / report_.rates.median();
+    if (context_.layers != nullptr) report_.layers = context_.layers->per_step(report_.rates.batches);
+    const auto sharers = static_cast<double>(everyone.size() / parts_.replicas.size());
+    const at::Tensor own = at::tensor(report_.rates.windows, at::kDouble).div(sharers);
+    const at::Tensor sums = parallel::all_reduce(everyone, own);
+    report_.rates.windows.assign(sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel());
+  }
+
+  void count_memory() {
+    MemoryByKind& memory = report_.memory;
+    memory.resident_peak = static_cast<int64_t>(peak_resident_bytes());
+    for (const parallel::ParamRow& row : parts_.table.rows()) {
+      memory.weights += bytes_of(row.local);
+      if (row.local.requires_grad()) memory.gradients += bytes_of(row.local);
+    }
+    for (const NamedState& state : parts_.optimizer->states()) memory.optimizer += bytes_of(state.value);
+    const int64_t rest =
+        memory.resident_peak - memory.resident_before_model - memory.weights - memory.gradients - memory.optimizer;
+    memory.activations = std::max<int64_t>(0, rest);
+  }
+
+  StepMode mode_;
+  config::RunConfig config_;
+  const StepBenchContext& context_;
+  StepReport report_;
+  StepParts parts_;
+  data::SampleSpec spec_;
+  RunLength length_;
+  int64_t dataset_size_ = 0;
+  std::unique_ptr<data::Dataset> dataset_;
+  std::unique_ptr<data::Pipeline> pipeline_;
+  std::unique_ptr<FixedBatches> fixed_;
+  PhaseClock clock_;
+  observe::Tracer tracer_;
+  std::unique_ptr<Step> step_;
+  std::optional<Stopwatch> since_build_;
+  at::Tensor last_loss_;
+};
+
+}  // namespace
+
+const char* step_mode_name(StepMode mode) {
+  switch (mode) {
+    case StepMode::Synthetic:
+      return "synthetic";
+    case StepMode::Full:
+      return "full";
+    default:
+      return "nocomm";
+  }
+}
+
+StepReport run_step_bench(const config::RunConfig& config, StepMode mode, const StepBenchContext& context) {
+  return StepRig(config, mode, context).measure();
+}
+
+}  // namespace welkin::train::bench

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// One configuration after the other through the same measurement, side by side: the ladder of switches, sweeps over a key, and
+// what a switch would gain.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/run_config.h"
+#include "train/bench/step_bench.h"
+
+namespace welkin::train::bench {
+
+struct Trial {
+  std::string name;
+  std::optional<config::RunConfig> config;  // absent: not measured, for the reason in `note`
+  std::string note{};
+};
+
+struct TrialRow {
+  std::string name, note;
+  std::optional<Rates> rates;   // of all ranks
+  double flops_per_second = 0;  // of the model's products
+  int64_t peak_bytes = 0;       // resident peak less what was resident before the model
+};
+
+// In their order; the last trial's settings of torch stay. A configuration that this machine refuses (ConfigError) is a row with
+// the reason and no figure. Every rank calls it.
+std::vector<TrialRow> run_trials(const std::vector<Trial>& trials, StepMode mode, const StepBenchContext& context);
+
+// Ratios are to the first row that has a figure.
+std::string trials_text(const std::string& title, const std::vector<TrialRow>& rows);
+std::string trials_svg(const std::string& title, const std::vector<TrialRow>& rows);
+nlohmann::ordered_json trials_json(const std::vector<TrialRow>& rows);
+
+}  // namespace welkin::train::bench

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""welkin bench under `welkin launch`: the rates of two ranks together, NOCOMM on data- and tensor-parallel layouts; benchy on two ranks."""
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from ranks_case import BINARY, UNET, USAGE, VIT, RanksCase, clean_environment  # noqa: E402
+
+SHORT = ["--windows", "2", "--window_seconds", "0.02", "--warmup_seconds", "0", "--device", "cpu", "--comm_timeout_s", "60"]
+
+
+class BenchRanks(RanksCase):
+    def start(self, ranks, *arguments, **environment):
+        command = [BINARY, "launch", "-n", str(ranks), "--bind", "off", "--", *map(str, arguments)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
+                                env=clean_environment(**environment))
+
+    def bench(self, text, *flags):
+        process = self.start(2, "bench", "--yaml_config", self.write(text), "--config", "run", "--json", "out.json", *SHORT, *flags)
+        self.finish(process)
+        return json.loads((self.folder / "out.json").read_text())
+
+    def test_all_modes_on_two_ranks(self):
+        result = self.bench(UNET, "--num_data_workers", "1")
+        self.assertEqual(result["ranks"], 2)
+        self.assertEqual(result["batch_samples"], 4)
+        self.assertGreater(result["exchanged_bytes_per_step"], 0)
+        for name in ("io", "synthetic", "full", "nocomm"):
+            self.assertGreater(result[f"{name}_samples_per_s"], 0, name)
+            self.assertGreaterEqual(result[f"{name}_samples_per_s_spread"], 0, name)
+
+    def test_nocomm_runs_layouts_that_exchange_activations(self):
+        result = self.bench(VIT, "--mode", "nocomm", "--set", "tensor_parallel=2", "--set", "sequence_parallel=true")
+        self.assertGreater(result["nocomm_samples_per_s"], 0)
+        self.assertEqual(result["batch_samples"], 8)  # both ranks work on the same samples
+        self.assertEqual(result["exchanged_bytes_per_step"], 0)
+
+    def test_layers_of_split_models_are_refused(self):
+        process = self.start(2, "bench", "--yaml_config", self.write(VIT), "--config", "run", *SHORT, "--layers", "--set", "tensor_parallel=2")
+        self.assertIn("the costs of layers are those of whole layers", self.finish(process, USAGE))
+
+    def test_benchy_on_two_ranks_speaks_once(self):
+        (self.folder / "benchy.yaml").write_text("".join(
+            f"{name}: {{run_benchmark: True, nbatches: 2, ntrials: 1, nwarmup: 0}}\n" for name in ("IO", "synthetic", "full")))
+        process = self.start(2, *self.train_arguments(self.write(UNET), self.folder / "logs", "--enable_benchy"), BENCHY_CONFIG_FILE="benchy.yaml")
+        text = self.finish(process)
+        self.assertEqual(text.count("BENCHY::SUMMARY::FULL average trial throughput: "), 1, text)
+        result = json.loads((self.folder / "benchy_result.json").read_text())
+        self.assertEqual(result["nranks"], 2)
+        self.assertEqual(len(result["SYNTHETIC"]["rates"][0]), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

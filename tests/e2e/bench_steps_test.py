@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""welkin bench on steps: SYNTHETIC, FULL, all, layers, ladder, sweep, explore; and train --enable_benchy."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+BINARY = os.environ["WELKIN_BINARY"]
+SHORT = ["--windows", "2", "--window_seconds", "0.02", "--warmup_seconds", "0", "--threads", "1", "--device", "cpu"]
+UNET = """
+run: {model: unet3d, width: 8, scales: 2, data_size: 8, box_size: [16, 16], Nsamples: 16, Nsamples_val: 4, global_batch_size: 2, num_epochs: 8,
+  lr_schedule: {scaling: none, start_lr: 2.E-4, end_lr: 0., warmup_steps: 0}, expdir: /logs, train_path: /nowhere/box.h5, val_path: /nowhere/box.h5}
+"""
+VIT = """
+run: {model: vit, embed_dim: 32, depth: 2, num_heads: 4, patch_size: 8, img_size: [16, 32], n_in_channels: 3, n_out_channels: 3,
+  global_batch_size: 2, num_iters: 30, lr: 1E-3, warmup: 1, expdir: /logs, train_data_path: /nowhere/years, valid_data_path: /nowhere/years,
+  global_means_path: /nowhere/means.npy, global_stds_path: /nowhere/stds.npy}
+"""
+BENCHY = """
+global: {report_freq: 2, exit_after_tests: True, profiler_mode: none, output_filename: benchy_output.json, output_dir: './', use_distributed_barrier: False}
+IO: {run_benchmark: True, nbatches: 4, ntrials: 2, nwarmup: 1}
+synthetic: {run_benchmark: True, nbatches: 3, ntrials: 2, nwarmup: 1}
+full: {run_benchmark: True, nbatches: 3, ntrials: 2, nwarmup: 1}
+"""
+
+
+class BenchSteps(unittest.TestCase):
+    def setUp(self):
+        kept = tempfile.TemporaryDirectory()
+        self.addCleanup(kept.cleanup)
+        self.folder = pathlib.Path(kept.name)
+
+    def write(self, text):
+        path = self.folder / "run.yaml"
+        path.write_text(text)
+        return path
+
+    def welkin(self, verb, text, *flags, code=0, **environment):
+        command = [BINARY, verb, "--yaml_config", self.write(text), "--config", "run", *flags]
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300, cwd=self.folder,
+                              env={**os.environ, **environment})
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def bench(self, text, *flags):
+        return json.loads(self.welkin("bench", text, *SHORT, "--json", "-", *flags).stdout)
+
+    def check_rate(self, result, name):
+        self.assertGreater(result[f"{name}_samples_per_s"], 0)
+        self.assertGreaterEqual(result[f"{name}_samples_per_s_spread"], 0)
+        self.assertEqual(len(result[f"{name}_samples_per_s_windows"]), 2)
+        self.assertGreater(result[f"{name}_mfu"], 0)
+
+    def test_synthetic_opens_no_file(self):
+        for text, parameters in ((UNET, 4 * 8 * 64 + 8 + 8 * 16 * 64 + 16 + 16 * 8 * 64 + 8 + 16 * 5 * 64 + 5), (VIT, None)):
+            result = self.bench(text, "--mode", "synthetic")
+            self.check_rate(result, "synthetic")
+            self.assertNotIn("full_samples_per_s", result)
+            self.assertEqual(result["ranks"], 1)
+            self.assertEqual(result["batch_samples"], 2)
+            for phase in ("fetch", "forward", "backward", "reduce", "optimizer"):
+                self.assertGreaterEqual(result["phase_seconds"][phase], 0)
+            self.assertGreater(result["phase_seconds"]["backward"], 0)
+            memory = result["memory_bytes"]
+            if parameters:
+                self.assertEqual(result["parameters"], parameters)
+                self.assertEqual(memory["weights"], 4 * parameters)
+                self.assertEqual(memory["gradients"], 4 * parameters)
+                self.assertGreaterEqual(memory["optimizer"], 8 * parameters)
+            self.assertGreater(result["resident_peak_bytes"], result["resident_before_model_bytes"])
+            self.assertEqual(result["resident_peak_less_before_and_16_bytes_per_parameter"],
+                             result["resident_peak_bytes"] - result["resident_before_model_bytes"] - 16 * result["parameters"])
+            self.assertGreater(result["peak_fp32_flops_per_s"], 0)
+            self.assertGreater(result["peak_bf16_flops_per_s"], 0)
+            self.assertIn("the step", result["bottleneck"])
+            self.assertGreater(result["process_start_to_first_step_s"], result["first_step_s"])
+            self.assertLess(result["process_start_to_first_step_s"], 60)
+            self.assertTrue(any("bf16 products are" in line for line in result["advice"]))
+
+    def test_micro_batches_count_as_one_step(self):
+        result = self.bench(UNET, "--mode", "synthetic", "--micro_batch_size", "1", "--amp_mode", "bf16")
+        self.assertEqual(result["batch_samples"], 2)
+        self.assertEqual(result["precision"], "bf16")
+
+    def test_all_has_every_figure_and_names_what_holds_it_back(self):
+        done = self.welkin("bench", UNET, *SHORT, "--synthetic", "--num_data_workers", "1", "--json", "out.json")
+        for word in ("IO: ", "SYNTHETIC: ", "FULL: ", "MFU ", "a step: fetch ", "memory: weights ", "bottleneck: ", "advice: "):
+            self.assertIn(word, done.stdout)
+        result = json.loads((self.folder / "out.json").read_text())
+        self.assertGreater(result["io_samples_per_s"], 0)
+        self.assertGreaterEqual(result["io_samples_per_s_spread"], 0)
+        self.check_rate(result, "synthetic")
+        self.check_rate(result, "full")
+        self.assertEqual(result["mode"], "all")
+
+    def test_layers(self):
+        for text, name, count in ((UNET, "conv_down2", 1), (VIT, "blocks.*.attn.core", 2)):
+            result = self.bench(text, "--layers")
+            row = next(row for row in result["layers"] if row["name"] == name)
+            self.assertEqual(row["count"], count)
+            for key in ("flops", "bytes", "intensity", "forward_seconds", "backward_seconds", "mfu"):
+                self.assertGreater(row[key], 0, key)
+            self.assertIn(row["bound"], ("memory", "products"))
+            apart = sum(row["forward_seconds"] + row["backward_seconds"] for row in result["layers"])
+            self.assertLess(apart, 1.05 * result["step_seconds_timed"])
+        self.assertIn("% of measured", self.welkin("bench", UNET, *SHORT, "--layers").stdout)
+
+    def test_ladder_says_which_switches_have_no_effect_here(self):
+        done = self.welkin("bench", UNET, *SHORT, "--ladder", "--synthetic", "--plot", "ladder.svg", "--json", "ladder.json")
+        self.assertIn("no effect: there is no copy to a device", done.stdout)
+        rows = json.loads((self.folder / "ladder.json").read_text())["rows"]
+        self.assertEqual([row["name"] for row in rows], ["baseline", "+ reading threads", "+ device pipeline", "+ mixed precision",
+                                                         "+ fused optimizer", "+ fused operators", "+ graphs"])
+        self.assertEqual([("samples_per_s" in row) for row in rows], [True, True, False, True, False, False, False])
+        self.assertEqual(rows[0]["ratio"], 1)
+        self.assertIn("<svg", (self.folder / "ladder.svg").read_text())
+
+    def test_sweep(self):
+        done = self.welkin("bench", UNET, *SHORT, "--sweep", "global_batch_size=1,2,4", "--plot", "sweep.svg", "--json", "sweep.json")
+        self.assertIn("global_batch_size=4", done.stdout)
+        result = json.loads((self.folder / "sweep.json").read_text())
+        self.assertEqual(result["steps"], "synthetic")
+        self.assertEqual(len(result["rows"]), 3)
+        for row in result["rows"]:
+            self.assertGreater(row["samples_per_s"], 0)
+            self.assertGreaterEqual(row["peak_bytes"], 0)
+        self.assertIn("<polyline", (self.folder / "sweep.svg").read_text())
+        self.assertEqual(self.bench(UNET, "--sweep", "num_data_workers=0,1", "--synthetic")["steps"], "full")
+
+    def test_explore(self):
+        result = self.bench(UNET, "--explore")
+        names = [row["name"] for row in result["rows"]]
+        self.assertEqual(names[0], "as configured")
+        for name in ("amp_mode=bf16", "backend.gemm=mkl", "micro_batch_size=1"):
+            self.assertIn(name, names)
+        self.assertIn(result["fastest"], names)
+
+    def test_errors(self):
+        for flags, text in ((["--mode", "fast"], "[bench] unknown mode: mode=fast. Choose one of: io, synthetic, full, nocomm, all"),
+                            (["--ladder", "--explore"], "[bench] one thing is measured at a time: --ladder, --explore"),
+                            (["--sweep", "threads"], "[bench] no sweep: --sweep threads. Write --sweep key=value,value"),
+                            (["--sweep", "threads=1,,2"], "[bench] no sweep"),
+                            (["--sweep", "threds=1"], "threds"),
+                            (["--mode", "io", "--ladder"], "steps are measured one kind at a time: mode=io"),
+                            (["--mode", "synthetic", "--plot", "x.svg"], "[bench] this mode has no picture: mode=synthetic")):
+            done = self.welkin("bench", UNET, *SHORT, *flags, code=2)
+            self.assertIn(text, done.stderr)
+        self.assertEqual(list(self.folder.glob("*.svg")), [])
+        self.welkin("bench", UNET, *SHORT, "--mode", "full", code=3)  # the data are not there
+
+    def test_benchy(self):
+        (self.folder / "benchy.yaml").write_text(BENCHY)
+        done = self.welkin("train", UNET, "--enable_benchy", "--set", "data_loader_config=synthetic", "--log_root", "logs", "--device", "cpu",
+                           "--threads", "1", BENCHY_CONFIG_FILE="benchy.yaml")
+        lines = [line for line in done.stdout.splitlines() if line.startswith("BENCHY::")]
+        self.assertEqual(lines[0], "BENCHY::INFO::Message: Using configuration file benchy.yaml.")
+        self.assertEqual(lines[1], "BENCHY::INFO::Message: Profiling mode: none.")
+        labels = [line.split("::")[1] for line in lines if "::Trial Throughput: " in line]
+        self.assertEqual(labels, [f"{kind}_{which}" for kind in ("IO", "SYNTHETIC", "FULL") for which in ("WARMUP_0", "0", "1")])
+        self.assertEqual(sum("::IO_0::Iteration Throughput: " in line for line in lines), 2)
+        self.assertRegex(lines[-5], r"^BENCHY::SUMMARY::IO average trial throughput: \d+\.\d{3} \+/- \d+\.\d{3}$")
+        self.assertRegex(lines[-4], r"^BENCHY::SUMMARY:: SYNTHETIC average trial throughput: ")
+        self.assertRegex(lines[-3], r"^BENCHY::SUMMARY::FULL average trial throughput: ")
+        self.assertEqual(lines[-2], "BENCHY::INFO::Message: Writing JSON output to ./benchy_output.json.")
+        self.assertEqual(lines[-1], "BENCHY::INFO::Message: Tests completed.... exiting.")
+        result = json.loads((self.folder / "benchy_output.json").read_text())
+        self.assertEqual(list(result), ["nranks", "IO", "SYNTHETIC", "FULL"])
+        self.assertEqual([len(result[kind]["rates"]) for kind in ("IO", "SYNTHETIC", "FULL")], [2, 2, 2])
+        self.assertEqual([len(rates) for rates in result["FULL"]["rates"]], [3, 3])
+        log = next((self.folder / "logs").rglob("out.log")).read_text()
+        self.assertNotIn("Avg val loss", log)
+        self.assertEqual(list((self.folder / "logs").rglob("step_*")), [])
+
+    def test_benchy_with_too_few_epochs_has_no_summary(self):
+        (self.folder / "benchy.yaml").write_text(BENCHY)
+        done = self.welkin("train", UNET.replace("num_epochs: 8", "num_epochs: 6"), "--enable_benchy", "--set", "data_loader_config=synthetic",
+                           "--log_root", "logs", "--device", "cpu", "--threads", "1", BENCHY_CONFIG_FILE="benchy.yaml")
+        self.assertIn("benchy needs 7 epochs for its tests, and this run has 6", done.stdout + done.stderr)
+        self.assertNotIn("SUMMARY", done.stdout)
+        self.assertFalse((self.folder / "benchy_output.json").exists())
+
+    def test_benchy_is_refused_before_anything_is_written(self):
+        flags = ["--enable_benchy", "--set", "data_loader_config=synthetic", "--log_root", "logs", "--device", "cpu"]
+        (self.folder / "benchy.yaml").write_text("full: {nbatches: 3}\n")
+        done = self.welkin("train", UNET, *flags, code=2, BENCHY_CONFIG_FILE="benchy.yaml")
+        self.assertIn("this one leaves out run_benchmark", done.stderr)
+        done = self.welkin("train", UNET, *flags, "--enable_manual_profiling", code=2)
+        self.assertIn("exclude each other", done.stderr)
+        self.assertFalse((self.folder / "logs").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
