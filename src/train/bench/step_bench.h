@@ -41,7 +41,7 @@ struct StepReport {
   int64_t exchanged_bytes = 0;       // gradients that this rank sends in a step
   double step_seconds = 0;           // of this rank, from the median rate
   std::vector<LayerSeconds> layers;  // per step, where they were timed
-  double start_seconds = 0;        // from the start of the process to the end of the first step
+  double start_seconds = 0;          // from the start of the process to the end of the first step
   double first_step_seconds = 0;     // from before the model was built to the end of the first step
 };
 
