@@ -13,9 +13,11 @@ struct KeptValues {
   double stream = 0;  // inputs of norms, float32 under mixed precision too; split by cp, and by tp with sequence_parallel
   double shared = 0;  // in the type of products, whole on every rank of tp; split by cp
   double inner = 0;   // in the type of products, split by tp and by cp
+  double joined = 0;  // copies of two inputs as one, where a device's convolution takes one (GPUs); in the type of products
   double keys = 0;    // keys and values of attention: as inner, but whole in cp where context_mode is all_gather
 
-  double sum() const { return ends + stream + shared + inner + keys; }
+  // Of one process on a CPU.
+  double sum_on_cpu() const { return ends + stream + shared + inner + keys; }
 };
 
 struct MemoryCost {

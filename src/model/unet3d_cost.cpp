@@ -40,16 +40,18 @@ ModelCost unet3d_cost(const Unet3dOptions& options, const std::array<int64_t, 3>
   return cost;
 }
 
-// Results of activations, which work in place, and what is joined with skips.
+// Results of activations, which work in place; a GPU also joins them with skips.
 MemoryCost unet3d_memory_cost(const Unet3dOptions& options, const std::array<int64_t, 3>& edges) {
   const int64_t voxels = edges[0] * edges[1] * edges[2];
   const auto values = [&](int64_t channels, int64_t scale) { return static_cast<double>(channels * (voxels >> (3 * scale))); };
   double kept = values(options.out_channels, 0);
   for (int64_t scale = 1; scale <= options.scales; ++scale) kept += values(options.channels(scale), scale);
+  double joined = 0;
   for (int64_t scale = 2; scale <= options.scales; ++scale) {
-    kept += values(options.channels(scale - 1) + options.up_in_channels(scale - 1), scale - 1);
+    kept += values(options.channels(scale - 1), scale - 1);
+    joined += values(options.up_in_channels(scale - 1), scale - 1);
   }
-  return {.kept = {.shared = kept}};
+  return {.kept = {.shared = kept, .joined = joined}};
 }
 
 }  // namespace welkin::model

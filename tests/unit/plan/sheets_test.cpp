@@ -112,6 +112,16 @@ TEST(RunEstimate, LengthThatOnlyTheFilesKnowIsNotInvented) {
   EXPECT_EQ(json["work"]["samples of the run"]["value"], 800);
 }
 
+TEST(RunEstimate, AGpuCopiesWhatItJoins) {
+  RunFacts facts = small_facts();
+  const double before = part(estimate_run(small_config(), facts), "activations");
+  facts.memory->kept.joined = 25;
+  EXPECT_EQ(part(estimate_run(small_config(), facts), "activations"), before + 4 * 4 * 25);
+  config::RunConfig config = small_config();
+  config.loop.device = "cpu";
+  EXPECT_EQ(part(estimate_run(config, facts), "activations"), before);
+}
+
 TEST(RunEstimate, OptimizersKeepTheirStates) {
   config::RunConfig config = small_config();
   config.optimizer.optimizer = "SGD";

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The costs' count of what a forward pass keeps, against what tensors really take between the two passes.
+#include <ATen/Parallel.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+#include "model/builtin_memory.h"
+#include "model/model_cost.h"
+#include "model/registry.h"
+#include "number_close.h"
+#include "train/memory_limit.h"
+
+namespace welkin::train {
+namespace {
+
+constexpr int64_t kNoLimit = int64_t{1} << 40;
+
+struct KeptCase {
+  const char* name;
+  const char* model;
+  config::ModelConfig config;
+  model::ModelShape shape;
+};
+
+config::ModelConfig vit_config(const char* qkv) {
+  config::ModelConfig config;
+  config.model = "vit";
+  config.embed_dim = 96;
+  config.depth = 4;
+  config.num_heads = 4;
+  config.patch_size = 4;
+  config.qkv = qkv;
+  return config;
+}
+
+config::ModelConfig unet_config() {
+  config::ModelConfig config;
+  config.model = "unet3d";
+  config.width = 16;
+  config.scales = 4;
+  return config;
+}
+
+class KeptValuesCount : public ::testing::TestWithParam<KeptCase> {
+ protected:
+  void TearDown() override { limit_cpu_memory(0); }
+};
+
+TEST_P(KeptValuesCount, EqualsWhatTensorsTakeBetweenForwardAndBackward) {
+  const KeptCase& c = GetParam();
+  limit_cpu_memory(kNoLimit);
+  model::Registry registry;
+  model::add_builtin_models(registry);
+  const model::ModelEntry& entry = registry.at(c.model);
+  const model::ModelPtr model = entry.build(c.config, c.shape);
+  model->initialise(7);
+  std::vector<int64_t> sizes{2, c.shape.in_channels};
+  sizes.insert(sizes.end(), c.shape.grid.begin(), c.shape.grid.end());
+  const at::Tensor input = at::randn(sizes);
+  const int64_t before = cpu_memory_in_use();
+  const at::Tensor output = model->forward(input, {});
+  const auto kept = static_cast<double>(cpu_memory_in_use() - before);
+  const auto cost = model::builtin_memory_cost(c.config, c.shape);
+  ASSERT_TRUE(cost.has_value());
+  const double counted = 2 * model::kFloatBytes * cost->kept.sum_on_cpu();
+  EXPECT_TRUE(tests::within(kept / counted, 1.0,
+                            {0.05, "statistics of norms and attention, and the allocator's odds and ends, are not counted"}))
+      << kept << " bytes are kept, " << counted << " counted";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, KeptValuesCount,
+    ::testing::Values(
+        KeptCase{"VitSeparate", "vit", vit_config("separate"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
+        KeptCase{"VitJoint", "vit", vit_config("joint"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
+        KeptCase{"Unet", "unet3d", unet_config(), {.in_channels = 4, .out_channels = 5, .grid = {64, 64, 64}}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace welkin::train
