@@ -22,7 +22,7 @@ struct KeptCase {
   model::ModelShape shape;
 };
 
-config::ModelConfig vit_config(const char* qkv) {
+config::ModelConfig kept_vit(const char* qkv) {
   config::ModelConfig config;
   config.model = "vit";
   config.embed_dim = 96;
@@ -33,7 +33,7 @@ config::ModelConfig vit_config(const char* qkv) {
   return config;
 }
 
-config::ModelConfig unet_config() {
+config::ModelConfig kept_unet() {
   config::ModelConfig config;
   config.model = "unet3d";
   config.width = 16;
@@ -71,9 +71,9 @@ TEST_P(KeptValuesCount, EqualsWhatTensorsTakeBetweenForwardAndBackward) {
 INSTANTIATE_TEST_SUITE_P(
     Models, KeptValuesCount,
     ::testing::Values(
-        KeptCase{"VitSeparate", "vit", vit_config("separate"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
-        KeptCase{"VitJoint", "vit", vit_config("joint"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
-        KeptCase{"Unet", "unet3d", unet_config(), {.in_channels = 4, .out_channels = 5, .grid = {64, 64, 64}}}),
+        KeptCase{"VitSeparate", "vit", kept_vit("separate"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
+        KeptCase{"VitJoint", "vit", kept_vit("joint"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
+        KeptCase{"Unet", "unet3d", kept_unet(), {.in_channels = 4, .out_channels = 5, .grid = {64, 64, 64}}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
