@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """bench/compare: what makes a goal met, what a fallen ratio is, and that a second run decides."""
+import json
 import os
 import pathlib
 import sys
@@ -135,6 +136,27 @@ class Gate(unittest.TestCase):
         stored.write(self.FACTS, {self.row.name: figures(3.0, {"eager": 1.0})})
         self.assertEqual(sorted(stored.read()), ["first", "this one"])
         self.assertEqual(stored.read()["this one"]["ratios"], {self.row.name: {"eager": 3.0}})
+
+
+class BothSides(unittest.TestCase):
+    def test_a_quick_comparison(self):
+        """Real processes on both sides: rates, memory, equal numbers of parameters, goals."""
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(compare, "say") as said:
+            file = pathlib.Path(folder) / "speed.json"
+            words = ["--welkin", os.environ["WELKIN_BINARY"], "--peer_python", sys.executable, "--sizes", "quick", "--threads", "1", "--json", str(file)]
+            self.assertEqual(compare.main([*words, "--only", "unet_batch4_fp32", "--only", "vit_batch1_bf16"]), 0)
+            result = json.loads(file.read_text())
+        for name, peers in (("unet_batch4_fp32", {"eager", "channels_last"}), ("vit_batch1_bf16", {"eager"})):
+            row = result["rows"][name]
+            self.assertEqual(set(row["ratios"]), peers)
+            for found in (row["ours"], *row["peers"].values()):
+                self.assertNotIn("not_measured", found, name)
+                self.assertEqual(found["parameters"], row["ours"]["parameters"])
+                self.assertGreater(found["resident_peak_bytes"], found["resident_before_model_bytes"])
+            self.assertEqual(row["ratios"]["eager"]["median"], row["ours"][RATE] / row["peers"]["eager"][RATE])
+        self.assertEqual(len(result["goals"]), 4)
+        self.assertTrue(all(goal["met"] is not None for goal in result["goals"]), result["goals"])
+        self.assertIn("ours over it", " ".join(str(call.args[0]) for call in said.call_args_list if call.args))
 
 
 class Commands(unittest.TestCase):
