@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@
 #include "parallel/run_mesh.h"
 #include "parallel/world.h"
 #include "rank_run.h"
+#include "train/device.h"
+#include "train/memory_snapshot.h"
 #include "train/registries.h"
 #include "train/trainer.h"
 #include "verbs.h"
@@ -33,6 +36,7 @@ namespace {
 const std::vector<config::ExtraFlag> kTrainFlags = {
     {"init_from", "PATH",
      "checkpoint (folder, run, .safetensors, .pt) whose weights a run begins with; a resumed run has its own"},
+    {"memory_snapshot", "FILE", "what the run's tensors take over time, for PyTorch's memory viewer; FILE.R of rank R > 0"},
     {"world", "N", "with --dry_run: as if N processes had been started; prints the groups of ranks and what lands where"},
     {"nodes", "M", "with --world: on M nodes"}};
 
@@ -73,6 +77,17 @@ std::string initial_weights(const config::CommandLine& line) {
   return found == line.extra.end() ? std::string() : found->second;
 }
 
+// Nothing where --memory_snapshot is not given.
+std::unique_ptr<train::MemorySnapshot> begin_snapshot(const config::CommandLine& line, const config::Resolved& resolved,
+                                                      const launch::RankPlace& place) {
+  const auto found = line.extra.find("memory_snapshot");
+  if (found == line.extra.end()) return nullptr;
+  const std::string path = place.rank == 0 ? found->second : cat(found->second, ".", place.rank);
+  const auto limit_bytes = static_cast<int64_t>(resolved.config.backend.memory_limit_gib * (int64_t{1} << 30));
+  const c10::Device device = train::choose_device(resolved.config.loop.device, place.local_rank);
+  return std::make_unique<train::MemorySnapshot>(path, device, limit_bytes);
+}
+
 // What was typed, with --resume.
 std::string resume_command(int argc, char** argv, bool resumes) {
   std::string command = join(std::vector<std::string>(argv, argv + argc), " ");
@@ -103,6 +118,7 @@ int verb_train(Application& application, int argc, char** argv) {
     if (place.rank == 0) print_configuration(application, line, resolved, world_size);
     return 0;
   }
+  const auto snapshot = begin_snapshot(line, resolved, place);
   parallel::World world = parallel::World::meet(place, meet_options(resolved.config));
   const InterruptWatch interrupt;
   observe::Console console({.fd = world.leads() ? STDERR_FILENO : -1});  // the first rank speaks for all

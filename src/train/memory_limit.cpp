@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #include "core/host.h"
 #include "core/text.h"
@@ -18,6 +19,9 @@ struct CpuMemory {
   c10::Allocator* base = nullptr;  // torch's own; null until the first limit
   std::atomic<int64_t> used = 0;
   std::atomic<int64_t> limit = 0;
+  std::atomic<bool> heard = false;  // whether there is a listener
+  std::mutex mutex;                 // of the listener, which must not go while it is called
+  MemoryListener* listener = nullptr;
 };
 
 CpuMemory& cpu_memory() {
@@ -28,8 +32,17 @@ CpuMemory& cpu_memory() {
 // The allocator's own size of a block, the same when it is taken and when it is given back.
 int64_t size_of_block(void* block) { return static_cast<int64_t>(malloc_usable_size(block)); }
 
+template <typename Say>
+void tell(const Say& say) {
+  CpuMemory& memory = cpu_memory();
+  if (!memory.heard) return;
+  const std::lock_guard lock(memory.mutex);
+  if (memory.listener != nullptr) say(*memory.listener);
+}
+
 void release_block(void* block) {
   CpuMemory& memory = cpu_memory();
+  if (block != nullptr) tell([&](MemoryListener& listener) { listener.given_back(block); });
   memory.used -= size_of_block(block);
   memory.base->raw_deleter()(block);
 }
@@ -56,6 +69,7 @@ class CountingAllocator final : public c10::Allocator {
     const int64_t limit = memory.limit;
     if (limit == 0 || before + bytes <= limit) return;
     memory.used -= bytes;
+    tell([&](MemoryListener& listener) { listener.refused(bytes); });
     throw MemoryError({.requested = bytes, .used = before, .limit = limit}, {},
                       "Raise --memory_limit_gib, or take smaller batches");
   }
@@ -64,9 +78,18 @@ class CountingAllocator final : public c10::Allocator {
     cpu_memory().used += size_of_block(block.get()) - reserved;
     const bool taken_over = block.compare_exchange_deleter(cpu_memory().base->raw_deleter(), &release_block);
     WELKIN_CHECK(taken_over || block.get() == nullptr, "torch's allocator has another deleter than it says");
+    if (block.get() != nullptr) tell([&](MemoryListener& listener) { listener.taken(block.get(), reserved); });
     return block;
   }
 };
+
+void begin_counting() {
+  CpuMemory& memory = cpu_memory();
+  if (memory.base != nullptr) return;
+  memory.base = c10::GetCPUAllocator();
+  static CountingAllocator allocator;
+  c10::SetCPUAllocator(&allocator, /*priority=*/100);
+}
 
 std::string described(const MemoryUse& use, const std::vector<MemoryItem>& items) {
   const auto text = [](int64_t bytes) { return format_bytes(static_cast<uint64_t>(std::max<int64_t>(0, bytes))); };
@@ -82,12 +105,16 @@ MemoryError::MemoryError(const MemoryUse& use, const std::vector<MemoryItem>& it
     : Error(ExitCode::Other, "memory", described(use, items), remedy), use_(use) {}
 
 void limit_cpu_memory(int64_t limit_bytes) {
+  cpu_memory().limit = limit_bytes;
+  if (limit_bytes != 0) begin_counting();
+}
+
+void listen_to_cpu_memory(MemoryListener* listener) {
   CpuMemory& memory = cpu_memory();
-  memory.limit = limit_bytes;
-  if (memory.base != nullptr || limit_bytes == 0) return;
-  memory.base = c10::GetCPUAllocator();
-  static CountingAllocator allocator;
-  c10::SetCPUAllocator(&allocator, /*priority=*/100);
+  if (listener != nullptr) begin_counting();
+  const std::lock_guard lock(memory.mutex);
+  memory.listener = listener;
+  memory.heard = listener != nullptr;
 }
 
 int64_t cpu_memory_in_use() { return cpu_memory().used; }

@@ -42,4 +42,16 @@ void limit_cpu_memory(int64_t limit_bytes);
 // Bytes of tensors on the CPU since the first call of limit_cpu_memory; 0 before it.
 int64_t cpu_memory_in_use();
 
+// Hears of every block of tensors on the CPU, on the thread that takes it or gives it back. Must not make tensors.
+class MemoryListener {
+ public:
+  virtual ~MemoryListener() = default;
+  virtual void taken(const void* block, int64_t bytes) noexcept = 0;
+  virtual void given_back(const void* block) noexcept = 0;
+  virtual void refused(int64_t bytes) noexcept = 0;  // a request beyond the limit
+};
+
+// One at a time; null ends it, after which the listener is not called any more. Process-wide like the limit.
+void listen_to_cpu_memory(MemoryListener* listener);
+
 }  // namespace welkin::train

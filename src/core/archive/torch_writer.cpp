@@ -127,4 +127,9 @@ void TorchWriter::write(const std::filesystem::path& path) const {
   });
 }
 
+void TorchWriter::write_pickle(const std::filesystem::path& path) const {
+  WELKIN_CHECK(storages_.empty(), "a pickle alone holds no tensors");
+  write_file_atomically(path, pickle_ + '.');
+}
+
 }  // namespace welkin::archive

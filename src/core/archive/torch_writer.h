@@ -36,6 +36,8 @@ class TorchWriter {
 
   // Throws DataError with the system's reason. A file that is there is replaced.
   void write(const std::filesystem::path& path) const;
+  // The value alone, as pickle.load takes it; a value without tensors.
+  void write_pickle(const std::filesystem::path& path) const;
 
  private:
   struct Storage {

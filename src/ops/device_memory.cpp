@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/device_memory.h"
+
+namespace welkin::ops {
+
+// Filled in by the initialisers of a library, before main's context exists.
+DeviceMemoryHistory& device_memory_history() {
+  static DeviceMemoryHistory history;
+  return history;
+}
+
+}  // namespace welkin::ops

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/memory_snapshot.h"
+
+#include <exception>
+#include <iostream>
+#include <utility>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "ops/device_memory.h"
+
+namespace welkin::train {
+namespace {
+
+constexpr size_t kSnapshotEvents = 100'000;
+
+}  // namespace
+
+MemorySnapshot::MemorySnapshot(std::filesystem::path path, c10::Device device, int64_t limit_bytes) : path_(std::move(path)) {
+  const std::filesystem::path folder = std::filesystem::absolute(path_).parent_path();
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    throw ConfigError("memory", cat("the snapshot's folder is not there: memory_snapshot=", path_.string()),
+                      cat("Create ", folder.string()));
+  }
+  if (device.is_cpu()) {
+    trace_.emplace(MemoryTraceOptions{.max_events = kSnapshotEvents, .limit_bytes = limit_bytes});
+    return;
+  }
+  const ops::DeviceMemoryHistory& history = ops::device_memory_history();
+  if (history.begin == nullptr) {
+    throw ConfigError("memory", cat("the record of a GPU's memory is not built in: device=", device.str()),
+                      "Build libwelkin_cuda.so (./quickstart.sh --cuda), or take --device cpu");
+  }
+  history.begin(kSnapshotEvents);
+}
+
+MemorySnapshot::~MemorySnapshot() {
+  try {
+    write();
+  } catch (const std::exception& error) {
+    std::cerr << "welkin: " << error.what() << std::endl;
+  }
+}
+
+void MemorySnapshot::write() const {
+  if (trace_) return trace_->write(path_);
+  write_file_atomically(path_, ops::device_memory_history().snapshot());
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// `--memory_snapshot FILE`: what the tensors of a run take over time, on a CPU by our own record, on a GPU by torch's.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "train/memory_trace.h"
+
+namespace welkin::train {
+
+class MemorySnapshot {
+ public:
+  // Records from now on. ConfigError where the folder is not there, or the device's record is not built in.
+  // `limit_bytes`: of memory_limit_gib, 0 without.
+  MemorySnapshot(std::filesystem::path path, c10::Device device, int64_t limit_bytes);
+  // Writes the file, so that a run that ends for want of memory has one too; a failure is a line on standard error.
+  ~MemorySnapshot();
+  MemorySnapshot(const MemorySnapshot&) = delete;
+  MemorySnapshot& operator=(const MemorySnapshot&) = delete;
+
+ private:
+  void write() const;
+
+  std::filesystem::path path_;
+  std::optional<MemoryTrace> trace_;  // of a CPU
+};
+
+}  // namespace welkin::train
