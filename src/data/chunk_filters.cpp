@@ -47,6 +47,17 @@ std::string inflate_bytes(std::span<const std::byte> from, std::span<std::byte> 
   return {};
 }
 
+// The same with one of our codecs.
+std::string decompress(const Codec& codec, std::span<const std::byte> from, std::span<std::byte> to) {
+  try {
+    const size_t length = decode_into(codec, from, to);
+    if (length != to.size()) return cat(codec_name(codec), ": ", length, " bytes instead of ", to.size());
+  } catch (const CodecFailure& failure) {
+    return failure.reason;
+  }
+  return {};
+}
+
 bool checksum_fits(std::span<const std::byte> stored) {
   uint32_t expected = 0;
   const auto body = stored.first(stored.size() - kChecksumBytes);
@@ -55,6 +66,18 @@ bool checksum_fits(std::span<const std::byte> stored) {
   // HDF5 before 1.6.3 wrote the halves of each word the other way round; the library still accepts that.
   const uint32_t swapped = (sum & 0x00ff00ffu) << 8 | (sum & 0xff00ff00u) >> 8;
   return expected == sum || expected == swapped;
+}
+
+// Whether filter `i` was applied to a chunk of that mask.
+bool applied(uint32_t mask, size_t i) { return i >= 32 || (mask >> i & 1) == 0; }
+
+// Bytes of checksums that were added before filter `i`: they come out of it.
+size_t checksums_before(const ChunkPipeline& pipeline, uint32_t mask, size_t i) {
+  size_t bytes = 0;
+  for (size_t j = 0; j < i; ++j) {
+    bytes += pipeline.filters[j].filter == ChunkFilter::Fletcher32 && applied(mask, j) ? kChecksumBytes : 0;
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -89,7 +112,7 @@ std::string decode_chunk(const ChunkPipeline& pipeline, uint32_t mask, std::span
   std::span<const std::byte> now = stored;
   size_t left = 0;  // filters that still are to be undone, and that change the bytes
   for (size_t i = 0; i < pipeline.filters.size(); ++i) {
-    left += (mask >> i & 1) == 0 && pipeline.filters[i] != ChunkFilter::Fletcher32 ? 1 : 0;
+    left += applied(mask, i) && pipeline.filters[i].filter != ChunkFilter::Fletcher32 ? 1 : 0;
   }
   // Where a filter writes to: the last into `out`, the ones before into scratch memory that is not being read.
   const auto next_buffer = [&](size_t bytes) -> std::span<std::byte> {
@@ -99,21 +122,18 @@ std::string decode_chunk(const ChunkPipeline& pipeline, uint32_t mask, std::span
     return free;
   };
   for (size_t i = pipeline.filters.size(); i-- > 0;) {
-    if ((mask >> i & 1) != 0) continue;
-    switch (pipeline.filters[i]) {
+    if (!applied(mask, i)) continue;
+    switch (const ChunkStep& step = pipeline.filters[i]; step.filter) {
       case ChunkFilter::Fletcher32: {
         if (now.size() < kChecksumBytes || !checksum_fits(now)) return "fletcher32: the checksum does not fit";
         now = now.first(now.size() - kChecksumBytes);
         break;
       }
-      case ChunkFilter::Deflate: {
-        // A checksum that was added before the compression comes out of it.
-        size_t bytes = out.size();
-        for (size_t j = 0; j < i; ++j) {
-          bytes += pipeline.filters[j] == ChunkFilter::Fletcher32 && (mask >> j & 1) == 0 ? kChecksumBytes : 0;
-        }
-        const auto to = next_buffer(bytes);
-        if (std::string why = inflate_bytes(now, to); !why.empty()) return why;
+      case ChunkFilter::Deflate:
+      case ChunkFilter::Compressed: {
+        const auto to = next_buffer(out.size() + checksums_before(pipeline, mask, i));
+        std::string why = step.filter == ChunkFilter::Deflate ? inflate_bytes(now, to) : decompress(step.codec, now, to);
+        if (!why.empty()) return why;
         now = to;
         break;
       }

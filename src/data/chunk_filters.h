@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The filters of HDF5's chunks that we undo ourselves, outside of the library and its lock: byte shuffle, deflate, Fletcher-32.
-// Torch-free and free of HDF5; the bytes are hostile.
+// The filters of HDF5's chunks that we undo ourselves, outside of the library and its lock: byte shuffle, deflate, Fletcher-32,
+// and zstd, blosc and lz4, which the library leaves to plug-ins. Torch-free and free of HDF5; the bytes are hostile.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,20 @@
 #include <string>
 #include <vector>
 
+#include "data/formats/codec.h"
+
 namespace welkin::data {
 
-enum class ChunkFilter { Shuffle, Deflate, Fletcher32 };
+enum class ChunkFilter { Shuffle, Deflate, Fletcher32, Compressed };
+
+struct ChunkStep {
+  ChunkFilter filter = ChunkFilter::Shuffle;
+  Codec codec{};  // of Compressed
+};
 
 // The filters of a data set in the order in which a writer applies them.
 struct ChunkPipeline {
-  std::vector<ChunkFilter> filters;
+  std::vector<ChunkStep> filters;
   size_t element_bytes = 4;  // what the shuffle works on
 };
 
@@ -25,7 +32,7 @@ struct ChunkScratch {
 };
 
 // Undoes the filters that `mask` does not except (bit i: filter i was not applied) and writes the chunk's values to `out`, whose
-// size is the chunk's. Empty: done. Else why the bytes are damaged: "deflate: ...", "fletcher32: ...".
+// size is the chunk's. Empty: done. Else why the bytes are damaged: "deflate: ...", "zstd: ...".
 std::string decode_chunk(const ChunkPipeline& pipeline, uint32_t mask, std::span<const std::byte> stored, ChunkScratch& scratch,
                          std::span<std::byte> out);
 

@@ -110,17 +110,21 @@ void add_layout(hid_t dataset, int rank, Hdf5Dataset& facts) {
   if (here && facts.stored_bytes > 0) facts.offset = offset;
 }
 
-std::optional<ChunkFilter> chunk_filter(H5Z_filter_t filter) {
+std::optional<ChunkStep> chunk_step(H5Z_filter_t filter, std::span<const unsigned> parameters, size_t width) {
   switch (filter) {
     case H5Z_FILTER_DEFLATE:
-      return ChunkFilter::Deflate;
+      return ChunkStep{.filter = ChunkFilter::Deflate};
     case H5Z_FILTER_SHUFFLE:
-      return ChunkFilter::Shuffle;
+      return ChunkStep{.filter = ChunkFilter::Shuffle};
     case H5Z_FILTER_FLETCHER32:
-      return ChunkFilter::Fletcher32;
+      return ChunkStep{.filter = ChunkFilter::Fletcher32};
     default:
-      return {};
+      break;
   }
+  if (const auto codec = codec_of_hdf5_filter(filter, parameters, width)) {
+    return ChunkStep{.filter = ChunkFilter::Compressed, .codec = *codec};
+  }
+  return {};
 }
 
 }  // namespace
@@ -131,17 +135,20 @@ std::optional<ChunkLayout> Hdf5File::chunk_layout(std::string_view name) const {
   if (!facts.is_plain || facts.chunk.empty() || std::ranges::count(facts.shape, 0) > 0) return {};
   const Hdf5Handle list(H5Dget_create_plist(impl_->dataset(name)), H5Pclose);
   ChunkLayout layout{.shape = facts.shape, .chunk = facts.chunk, .pipeline = {}, .fill = {}};
-  const int num_filters = H5Pget_nfilters(list.get());
-  for (int i = 0; i < num_filters; ++i) {
-    unsigned flags = 0, configuration = 0, value = 0;
-    size_t num_values = 1;
-    const auto filter = chunk_filter(
-        H5Pget_filter2(list.get(), static_cast<unsigned>(i), &flags, &num_values, &value, 0, nullptr, &configuration));
-    if (!filter) return {};
-    layout.pipeline.filters.push_back(*filter);
-  }
   const Hdf5Handle type(H5Dget_type(impl_->dataset(name)), H5Tclose);
   layout.pipeline.element_bytes = H5Tget_size(type.get());
+  const int num_filters = H5Pget_nfilters(list.get());
+  for (int i = 0; i < num_filters; ++i) {
+    unsigned flags = 0, configuration = 0;
+    std::array<unsigned, 16> parameters{};
+    size_t num_parameters = parameters.size();
+    const H5Z_filter_t filter = H5Pget_filter2(list.get(), static_cast<unsigned>(i), &flags, &num_parameters, parameters.data(),
+                                               0, nullptr, &configuration);
+    const std::span given(parameters.data(), std::min(num_parameters, parameters.size()));
+    const auto step = chunk_step(filter, given, layout.pipeline.element_bytes);
+    if (!step) return {};
+    layout.pipeline.filters.push_back(*step);
+  }
   layout.fill.resize(layout.pipeline.element_bytes);
   H5Pget_fill_value(list.get(), type.get(), layout.fill.data());
   H5Eclear2(H5E_DEFAULT);

@@ -104,12 +104,10 @@ ByteBuffer deflate_all(std::span<const std::byte> values, int level, bool gzip) 
   return out;
 }
 
-ByteBuffer decode_zstd(std::span<const std::byte> stored, size_t most) {
-  ByteBuffer out(most);
-  const size_t size = ZSTD_decompress(out.data(), most, stored.data(), stored.size());
+size_t decode_zstd(std::span<const std::byte> stored, std::span<std::byte> out) {
+  const size_t size = ZSTD_decompress(out.data(), out.size(), stored.data(), stored.size());
   if (ZSTD_isError(size) != 0) fail_codec(cat("zstd: ", ZSTD_getErrorName(size)));
-  out.shrink(size);
-  return out;
+  return size;
 }
 
 ByteBuffer encode_zstd(std::span<const std::byte> values, int level) {
@@ -132,13 +130,12 @@ size_t encode_lz4_block(std::span<const std::byte> values, std::span<std::byte> 
   return size > 0 ? static_cast<size_t>(size) : 0;  // 0: it did not fit
 }
 
-ByteBuffer decode_lz4(std::span<const std::byte> stored, size_t most) {
+size_t decode_lz4(std::span<const std::byte> stored, std::span<std::byte> out) {
   if (stored.size() < kCrcBytes) fail_codec("lz4: no length");
   const size_t size = little_u32(stored.data());
-  if (size > most) fail_codec(cat("lz4: it declares ", size, " bytes where ", most, " are expected"));
-  ByteBuffer out(size);
-  decode_lz4_block(stored.subspan(4), out.span());
-  return out;
+  if (size > out.size()) fail_codec(cat("lz4: it declares ", size, " bytes where ", out.size(), " are expected"));
+  decode_lz4_block(stored.subspan(4), out.first(size));
+  return size;
 }
 
 ByteBuffer encode_lz4(std::span<const std::byte> values) {
@@ -153,20 +150,19 @@ constexpr size_t kLz4BlockBytes = size_t{1} << 20;
 
 // 8 bytes of length, 4 of block length; then for each block 4 bytes of stored length and the block, as it is when it did not
 // shrink.
-ByteBuffer decode_lz4_blocks(std::span<const std::byte> stored, size_t most) {
+size_t decode_lz4_blocks(std::span<const std::byte> stored, std::span<std::byte> out) {
   if (stored.size() < kLz4BlocksHeader) fail_codec("lz4: no header");
   const uint64_t size = read_big_endian(stored.first(8)), block = read_big_endian(stored.subspan(8, 4));
-  if (size > most) fail_codec(cat("lz4: it declares ", size, " bytes where ", most, " are expected"));
+  if (size > out.size()) fail_codec(cat("lz4: it declares ", size, " bytes where ", out.size(), " are expected"));
   if (block == 0 && size > 0) fail_codec("lz4: blocks of no bytes");
   stored = stored.subspan(kLz4BlocksHeader);
-  ByteBuffer out(size);
   for (size_t done = 0; done < size;) {
     const size_t want = std::min<size_t>(block, size - done);
     if (stored.size() < 4) fail_codec("lz4: it ends too early");
     const size_t length = read_big_endian(stored.first(4));
     stored = stored.subspan(4);
     if (length > stored.size()) fail_codec("lz4: it ends inside a block");
-    const auto to = out.span().subspan(done, want);
+    const auto to = out.subspan(done, want);
     if (length == want) {
       std::memcpy(to.data(), stored.data(), want);
     } else {
@@ -175,7 +171,7 @@ ByteBuffer decode_lz4_blocks(std::span<const std::byte> stored, size_t most) {
     stored = stored.subspan(length);
     done += want;
   }
-  return out;
+  return size;
 }
 
 ByteBuffer encode_lz4_blocks(std::span<const std::byte> values) {
@@ -202,7 +198,7 @@ ByteBuffer encode_lz4_blocks(std::span<const std::byte> values) {
 // Byte 2 of the frame: bits 5 to 7 say which compressor is inside; 1 is lz4, 2 is snappy.
 constexpr unsigned kBloscSnappy = 2;
 
-ByteBuffer decode_blosc(std::span<const std::byte> stored, size_t most) {
+size_t decode_blosc(std::span<const std::byte> stored, std::span<std::byte> out) {
   if (stored.size() < BLOSC_MIN_HEADER_LENGTH) fail_codec("blosc: no header");
   if (std::to_integer<unsigned>(stored[2]) >> 5 == kBloscSnappy) fail_codec("blosc: snappy inside, which is not supported");
   const size_t declared = little_u32(stored.data() + 12);
@@ -210,12 +206,11 @@ ByteBuffer decode_blosc(std::span<const std::byte> stored, size_t most) {
     fail_codec(cat("blosc: it ends too early, bytes_expected=", declared, ", bytes_found=", stored.size()));
   size_t size = 0;
   if (blosc_cbuffer_validate(stored.data(), stored.size(), &size) < 0) fail_codec("blosc: an impossible header");
-  if (size > most) fail_codec(cat("blosc: it declares ", size, " bytes where ", most, " are expected"));
-  ByteBuffer out(size);
-  if (size == 0) return out;
+  if (size > out.size()) fail_codec(cat("blosc: it declares ", size, " bytes where ", out.size(), " are expected"));
+  if (size == 0) return 0;
   const int code = blosc_decompress_ctx(stored.data(), out.data(), size, 1);
   if (code < 0 || static_cast<size_t>(code) != size) fail_codec("blosc: damaged data");
-  return out;
+  return size;
 }
 
 ByteBuffer encode_blosc(const Codec& codec, std::span<const std::byte> values) {
@@ -305,25 +300,40 @@ uint32_t crc32c(std::span<const std::byte> bytes) {
   return ~value;
 }
 
+size_t decode_into(const Codec& codec, std::span<const std::byte> stored, std::span<std::byte> out) {
+  switch (codec.kind) {
+    case CodecKind::Zstd:
+      return decode_zstd(stored, out);
+    case CodecKind::Lz4:
+      return decode_lz4(stored, out);
+    case CodecKind::Lz4Blocks:
+      return decode_lz4_blocks(stored, out);
+    case CodecKind::Blosc:
+      return decode_blosc(stored, out);
+    default:
+      break;
+  }
+  const ByteBuffer decoded = decode(codec, stored, out.size());
+  if (decoded.size() > out.size()) fail_codec(cat("it holds ", decoded.size(), " bytes where ", out.size(), " are expected"));
+  std::ranges::copy(decoded.span(), out.data());
+  return decoded.size();
+}
+
 ByteBuffer decode(const Codec& codec, std::span<const std::byte> stored, size_t most) {
   switch (codec.kind) {
     case CodecKind::Zlib:
     case CodecKind::Gzip:
       return inflate_all(stored, most);
-    case CodecKind::Zstd:
-      return decode_zstd(stored, most);
-    case CodecKind::Lz4:
-      return decode_lz4(stored, most);
-    case CodecKind::Lz4Blocks:
-      return decode_lz4_blocks(stored, most);
-    case CodecKind::Blosc:
-      return decode_blosc(stored, most);
     case CodecKind::Shuffle:
       return shuffle_bytes(stored, codec.width, true);
     case CodecKind::Crc32c:
       return checked_bytes(stored);
+    default:
+      break;
   }
-  fail_codec("an unknown codec");
+  ByteBuffer out(most);
+  out.shrink(decode_into(codec, stored, out.span()));
+  return out;
 }
 
 ByteBuffer encode(const Codec& codec, std::span<const std::byte> values) {

@@ -66,6 +66,8 @@ struct CodecFailure {
 
 // At most `most` bytes. Throws CodecFailure.
 ByteBuffer decode(const Codec& codec, std::span<const std::byte> stored, size_t most);
+// The same into memory that is there already, which is the most; returns how much of it was written.
+size_t decode_into(const Codec& codec, std::span<const std::byte> stored, std::span<std::byte> out);
 // Throws CodecFailure when the library refuses its settings or memory is short.
 ByteBuffer encode(const Codec& codec, std::span<const std::byte> values);
 

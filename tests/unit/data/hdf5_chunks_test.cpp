@@ -12,6 +12,7 @@
 #include "data/array_file.h"
 #include "data/box_array.h"
 #include "data/field_file.h"
+#include "data/hdf5_filters.h"
 #include "data_files.h"
 
 namespace welkin::data::tests {
@@ -26,6 +27,17 @@ struct ChunkedSpec {
   size_t rows_written = 5;             // of the first axis; the rest keeps the fill value
   bool masked_first = false;           // the first chunk is stored raw, its filters excepted by the mask
 };
+
+int64_t chunk_bytes(const ChunkedSpec& spec) { return spec.chunk[0] * spec.chunk[1] * spec.chunk[2] * 4; }
+
+std::optional<Codec> plug_in_codec(const std::string& name) {
+  if (name == "zstd") return Codec{.kind = CodecKind::Zstd, .level = 3};
+  if (name == "lz4") return Codec{.kind = CodecKind::Lz4Blocks};
+  if (name == "blosc_lz4") return Codec{.kind = CodecKind::Blosc, .width = 4};
+  if (name == "blosc_zstd_bits") return Codec{.kind = CodecKind::Blosc, .width = 4, .compressor = "zstd", .shuffle = 2};
+  if (name == "blosc_plain") return Codec{.kind = CodecKind::Blosc, .width = 4, .compressor = "blosclz", .shuffle = 0};
+  return std::nullopt;
+}
 
 // Written through the C API, for orders of filters that Hdf5File does not write. Values count.
 void write_chunked(const std::filesystem::path& path, const ChunkedSpec& spec) {
@@ -42,6 +54,10 @@ void write_chunked(const std::filesystem::path& path, const ChunkedSpec& spec) {
     if (filter == "deflate") H5Pset_deflate(list, 4);
     if (filter == "fletcher32") H5Pset_fletcher32(list);
     if (filter == "nbit") H5Pset_nbit(list);
+    if (const auto codec = plug_in_codec(filter)) {
+      const Hdf5FilterSettings settings = hdf5_filter_of(*codec, static_cast<size_t>(chunk_bytes(spec)));
+      H5Pset_filter(list, settings.filter, H5Z_FLAG_OPTIONAL, settings.parameters.size(), settings.parameters.data());
+    }
   }
   const hid_t set = H5Dcreate2(file, "x", H5T_IEEE_F32LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
   auto part = shape;
@@ -106,10 +122,19 @@ TEST(Hdf5Chunks, ReadWhatTheLibraryReads) {
       {"fletcher32"},
       {"shuffle", "deflate", "fletcher32"},
       {"fletcher32", "shuffle", "deflate"},
+      {"zstd"},
+      {"shuffle", "zstd"},
+      {"lz4"},
+      {"shuffle", "lz4", "fletcher32"},
+      {"fletcher32", "lz4"},
+      {"blosc_lz4"},
+      {"blosc_zstd_bits"},
+      {"blosc_plain"},
+      {"fletcher32", "blosc_lz4"},
   };
   for (const auto& filters : orders) {
     const auto path = folder / (join(filters, "_") + ".h5");
-    write_chunked(path, {.filters = filters});
+    write_chunked(path, {.shape = {9, 7, 90}, .chunk = {2, 3, 40}, .filters = filters, .rows_written = 9});
     EXPECT_GT(read_counted(path), 0u) << "the bytes were not read by us";
     expect_equal_to_library(path);
   }
@@ -178,13 +203,13 @@ TEST(Hdf5Chunks, TheCacheSavesReading) {
 
 TEST(ChunkCache, HoldsNoMoreThanItMay) {
   ChunkCache cache(40);
-  for (int64_t i = 0; i < 5; ++i) cache.insert({nullptr, i}, std::make_shared<std::vector<std::byte>>(16));
+  for (int64_t i = 0; i < 5; ++i) cache.insert({nullptr, i}, std::make_shared<ByteBuffer>(16));
   EXPECT_EQ(cache.held_bytes(), 32u);
   EXPECT_EQ(cache.find({nullptr, 2}), nullptr) << "the oldest go first";
   EXPECT_NE(cache.find({nullptr, 3}), nullptr);
-  cache.insert({nullptr, 9}, std::make_shared<std::vector<std::byte>>(16));
+  cache.insert({nullptr, 9}, std::make_shared<ByteBuffer>(16));
   EXPECT_NE(cache.find({nullptr, 3}), nullptr) << "it was used after number 4";
-  cache.insert({nullptr, 10}, std::make_shared<std::vector<std::byte>>(41));
+  cache.insert({nullptr, 10}, std::make_shared<ByteBuffer>(41));
   EXPECT_EQ(cache.find({nullptr, 10}), nullptr) << "larger than the whole cache";
 }
 
@@ -219,6 +244,37 @@ TEST(Hdf5Chunks, DamageNamesFileDatasetChunkAndOffset) {
         read_slab(*open_chunks(folder / "b.h5"), {0, 0, 0}, {1, 1, 1});
       },
       ThrowsMessage<DataError>(HasSubstr("reason=fletcher32: the checksum does not fit")));
+}
+
+// No byte of a chunk of any codec may be changed unseen by more than its values: the result is values or a DataError that says
+// where; with a checksum behind the codec it is always the error.
+TEST(Hdf5Chunks, EveryFlippedByteOfEveryCodecEndsCleanly) {
+  const DataFolder folder;
+  for (const std::string& codec : {"deflate", "zstd", "lz4", "blosc_lz4", "blosc_zstd_bits"}) {
+    for (const bool checked : {false, true}) {
+      const auto path = folder / (codec + (checked ? "_checked.h5" : ".h5"));
+      std::vector<std::string> filters{"shuffle", codec};
+      if (checked) filters.emplace_back("fletcher32");
+      write_chunked(path, {.shape = {2, 7, 90}, .chunk = {2, 7, 90}, .filters = filters, .rows_written = 2});
+      const ChunkPlace place = first_place(path);
+      int64_t refused = 0, read = 0;
+      for (uint64_t i = 0; i < place.bytes; i += std::max<uint64_t>(1, place.bytes / 97)) {
+        flip_byte(path, place.offset + i);
+        try {
+          read_slab(*open_chunks(path), {0, 0, 0}, {2, 7, 90});
+          ++read;
+        } catch (const DataError& error) {
+          EXPECT_THAT(error.what(), AllOf(HasSubstr("a damaged chunk: path="), HasSubstr(cat("offset=", place.offset))));
+          ++refused;
+        }
+        flip_byte(path, place.offset + i);
+      }
+      EXPECT_GT(refused, 0) << path;
+      if (checked) {
+        EXPECT_EQ(read, 0) << path;
+      }
+    }
+  }
 }
 
 TEST(Hdf5Chunks, AFileCutShortWhileItIsReadIsAnError) {
