@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_data: the C++ side of bench/data.sh.
 //   bench_data write-box FILE EDGE CHUNK DEFLATE | write-npy FOLDER EDGE | write-years FOLDER YEARS STEPS CHANNELS HEIGHT WIDTH
-//   bench_data serve crops|pairs|copy PATH [WORKERS [BATCH [turns]]]   one line "SECONDS" in, one JSON object out, until the end
-//   bench_data cold crops PATH SAMPLES    bytes from the device, the page cache emptied before
-//   bench_data memory PATH BATCHES        resident memory after a tenth of the batches and at the end
+//   bench_data serve crops|pairs|copy PATH [WORKERS [BATCH [turns|uncached]]]   one line "SECONDS" in, one JSON object out, until
+//   the end bench_data cold crops PATH SAMPLES    bytes from the device, the page cache emptied before bench_data memory PATH
+//   BATCHES        resident memory after a tenth of the batches and at the end
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -30,7 +31,9 @@ int64_t number_at(const Words& words, size_t i, int64_t otherwise) {
 
 std::unique_ptr<Reader> open_reader(const Words& words) {
   const std::string& kind = words.at(1);
-  const ReaderOptions options{.workers = number_at(words, 3, 0), .batch = number_at(words, 4, 4), .turns = words.size() > 5};
+  const auto has = [&](const char* word) { return std::ranges::count(words, word) > 0; };
+  const ReaderOptions options{
+      .workers = number_at(words, 3, 0), .batch = number_at(words, 4, 4), .turns = has("turns"), .cached = !has("uncached")};
   if (kind == "copy") return open_copy_loop(words.at(2), options);
   return kind == "pairs" ? open_pair_reader(words.at(2), options) : open_box_reader(words.at(2), options);
 }

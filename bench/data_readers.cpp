@@ -9,6 +9,7 @@
 #include "core/stopwatch.h"
 #include "data/array_file.h"
 #include "data/box_dataset.h"
+#include "data/chunk_cache.h"
 #include "data/era5_dataset.h"
 #include "data/hdf5_file.h"
 #include "data/pipeline.h"
@@ -103,7 +104,8 @@ std::unique_ptr<Reader> open_box_reader(const std::filesystem::path& path, const
   BoxOptions box{.source = path.string(), .crop = options.crop, .num_samples = 1 << 20};
   box.augmentation = options.turns ? Augmentation::Rotations : Augmentation::None;
   const bool is_folder = std::filesystem::is_directory(path);
-  const ArrayFile first = open_array_file(is_folder ? path / "data.npy" : path),
+  const auto cache = std::make_shared<ChunkCache>(options.cached ? kChunkCacheBytes : 0);
+  const ArrayFile first = open_array_file(is_folder ? path / "data.npy" : path, cache),
                   second = is_folder ? open_array_file(path / "label.npy") : first;
   const ChannelAxis axis = is_folder ? ChannelAxis::Last : ChannelAxis::First;
   BoxArrayPtr input = open_box(first, "Nbody", axis), target = open_box(second, "Hydro", axis);

@@ -30,6 +30,7 @@ struct ReaderOptions {
   int64_t workers = 0;  // reading threads of our pipeline
   int64_t batch = 4;
   bool turns = false;  // the 24 rotations
+  bool cached = true;  // decoded chunks are kept, as in training; else every one is decoded anew, which is what is to scale
 };
 
 std::unique_ptr<Reader> open_box_reader(const std::filesystem::path& path,

@@ -111,7 +111,14 @@ class MemoryBox : public BoxArray {
   Strides stride_;
 };
 
-// Reads the piece unturned, then turns it.
+// Of one thread, for a piece before it is turned; keeps its size from sample to sample: fresh memory costs as much as the copy.
+std::span<float> turning_scratch(int64_t count) {
+  thread_local std::vector<float> scratch;
+  if (static_cast<int64_t>(scratch.size()) < count) scratch.resize(static_cast<size_t>(count));
+  return std::span(scratch).first(static_cast<size_t>(count));
+}
+
+// Reads the piece unturned, then turns it; straight to its place where there is nothing to turn.
 class DecodedBox : public BoxArray {
  public:
   DecodedBox(const BoxShape& shape, StoredArrayPtr array, std::filesystem::path path)
@@ -121,6 +128,7 @@ class DecodedBox : public BoxArray {
   std::filesystem::path path() const override { return path_; }
 
   void read(const BoxPiece& piece) const override {
+    if (piece.turn == Orientation{}) return read_unturned(piece);
     BoxShape cut{piece.num_channels, {}};
     Extents begin{0, 0, 0, 0}, extent{1, 0, 0, 0};
     BoxPiece inner = piece;
@@ -130,7 +138,7 @@ class DecodedBox : public BoxArray {
       begin[axis + 1] = piece.turn.flip[a] ? piece.first[axis] - piece.extent[a] + 1 : piece.first[axis];
       inner.first[axis] = piece.turn.flip[a] ? piece.extent[a] - 1 : 0;
     }
-    std::vector<float> values(static_cast<size_t>(num_values(cut)));
+    const std::span<float> values = turning_scratch(num_values(cut));
     const Strides stride = channel_first(cut);
     std::vector<int64_t> order;
     for (int64_t c = 0; c < piece.num_channels; ++c) {
@@ -142,7 +150,7 @@ class DecodedBox : public BoxArray {
       extent[0] = count;
       ArrayRegion region{begin, begin};
       for (size_t d = 0; d < region.end.size(); ++d) region.end[d] += extent[d];
-      array_->read(region, std::span(values).subspan(static_cast<size_t>(c * stride[0]), static_cast<size_t>(count * stride[0])));
+      array_->read(region, values.subspan(static_cast<size_t>(c * stride[0]), static_cast<size_t>(count * stride[0])));
       c += count;
     }
     inner.channels = order.data();
@@ -150,6 +158,28 @@ class DecodedBox : public BoxArray {
   }
 
  private:
+  void read_unturned(const BoxPiece& piece) const {
+    for (int64_t c = 0; c < piece.num_channels;) {
+      const int64_t count = run_length(piece, c);
+      ArrayRegion region{{piece.channels[c], piece.first[0], piece.first[1], piece.first[2]}, {}};
+      region.end = region.begin;
+      region.end[0] += count;
+      for (size_t a = 0; a < 3; ++a) region.end[a + 1] += piece.extent[a];
+      float* to = piece.to + c * piece.to_stride[0];
+      array_->read(region, to, piece.to_stride);
+      if (const ChannelOp* op = op_of(piece, c)) apply_rows(*op, piece, to);
+      c += count;
+    }
+  }
+
+  static void apply_rows(const ChannelOp& op, const BoxPiece& piece, float* to) {
+    for (int64_t i = 0; i < piece.extent[0]; ++i) {
+      for (int64_t j = 0; j < piece.extent[1]; ++j) {
+        apply(op, to + i * piece.to_stride[1] + j * piece.to_stride[2], piece.extent[2]);
+      }
+    }
+  }
+
   StoredArrayPtr array_;
   std::filesystem::path path_;
 };

@@ -10,7 +10,8 @@
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
+
+#include "data/formats/codec.h"
 
 namespace welkin::data {
 
@@ -19,7 +20,7 @@ inline constexpr size_t kChunkCacheBytes = size_t{256} << 20;
 
 class ChunkCache {
  public:
-  using Chunk = std::shared_ptr<const std::vector<std::byte>>;
+  using Chunk = std::shared_ptr<const ByteBuffer>;
   struct Key {
     const void* array = nullptr;  // whose chunk
     int64_t chunk = 0;

@@ -138,11 +138,14 @@ FieldFile::FieldFile(const std::filesystem::path& path, std::shared_ptr<ChunkCac
   const ArrayFile file = open_array_file(path, std::move(cache));
   fields_ = ordered_fields(file.array(kFields));
   facts_ = read_facts(file, fields_->facts().shape);
+  mapped_ = fields_->mapped();
+  if (mapped_ && mapped_->stride[3] != 1) mapped_.reset();
 }
 
 void FieldFile::hold() {
   check_fits_memory(static_cast<uint64_t>(fields_->facts().num_values()) * sizeof(float), facts_.path.string());
   fields_ = held(*fields_);
+  mapped_.reset();
 }
 
 void FieldFile::read(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out,
@@ -156,6 +159,7 @@ void FieldFile::read(int64_t step, int64_t num_channels, const FieldWindow& wind
                   out);
     return;
   }
+  if (mapped_) return copy_mapped(step, num_channels, window, out, ops);
   const auto plane = static_cast<size_t>(window.height * window.width);
   for (int64_t c = 0; c < num_channels; ++c) {
     read_transformed(step, c, window, out.subspan(static_cast<size_t>(c) * plane, plane), ops[c]);
@@ -166,6 +170,25 @@ void FieldFile::read_channel(int64_t step, int64_t channel, const FieldWindow& w
   fields_->read({{step, channel, window.row, window.column},
                  {step + 1, channel + 1, window.row + window.height, window.column + window.width}},
                 out);
+}
+
+// One pass from the page cache into the batch, a row or, where rows lie one after the other, a plane at a time.
+void FieldFile::copy_mapped(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out,
+                            const ChannelOp* ops) const {
+  const Extents& stride = mapped_->stride;
+  const int64_t first = step * stride[0] + window.row * stride[2] + window.column;
+  const bool whole_rows = window.width == stride[2];
+  const int64_t rows = whole_rows ? 1 : window.height, length = whole_rows ? window.height * window.width : window.width;
+  mapped_->file->copy(mapped_->offset + static_cast<uint64_t>(first) * sizeof(float),
+                      static_cast<uint64_t>(num_channels * rows * length) * sizeof(float), [&](const std::byte* file) {
+                        const float* from = reinterpret_cast<const float*>(file + mapped_->offset) + first;
+                        float* to = out.data();
+                        for (int64_t c = 0; c < num_channels; ++c) {
+                          for (int64_t row = 0; row < rows; ++row, to += length) {
+                            copy_applied(ops[c], from + c * stride[1] + row * stride[2], to, length);
+                          }
+                        }
+                      });
 }
 
 // A few rows at a time are read and transformed while they are in the second-level cache.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,8 +59,12 @@ class FieldFile {
   void read_transformed(int64_t step, int64_t channel, const FieldWindow& window, std::span<float> out,
                         const ChannelOp& op) const;
 
+  void copy_mapped(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out,
+                   const ChannelOp* ops) const;
+
   FieldFacts facts_;
   StoredArrayPtr fields_;
+  std::optional<MappedFloats> mapped_;  // of fields_
 };
 
 // The training files directly inside `folder`, sorted by name: its HDF5 files (known by their content or by .h5); where there are

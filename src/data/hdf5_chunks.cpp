@@ -119,8 +119,8 @@ void Hdf5Chunks::decode(int64_t number, const ChunkPlace& place, std::span<std::
 ChunkCache::Chunk Hdf5Chunks::chunk(int64_t number, const ChunkPlace& place) const {
   const ChunkCache::Key key{this, number};
   if (ChunkCache::Chunk held = cache_->find(key)) return held;
-  auto values = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(product_of(layout_.chunk)) * layout_.fill.size());
-  decode(number, place, *values);
+  auto values = std::make_shared<ByteBuffer>(static_cast<size_t>(product_of(layout_.chunk)) * layout_.fill.size());
+  decode(number, place, values->span());
   cache_->insert(key, values);
   return values;
 }

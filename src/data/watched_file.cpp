@@ -5,7 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <vector>
 
 #include "core/text.h"
 
@@ -48,6 +50,17 @@ void WatchedFile::check_unchanged() const {
   if (::fstat(descriptor_.get(), &now) != 0) throw file_error("look at", path_, errno);
   const bool same_time = now.st_mtim.tv_sec == opened_.st_mtim.tv_sec && now.st_mtim.tv_nsec == opened_.st_mtim.tv_nsec;
   if (now.st_nlink == 0 || now.st_size != opened_.st_size || !same_time) report_change();
+}
+
+// The kernel could not give a page: the file was cut short, or the disk has failed, which a system call says with the reason.
+void WatchedFile::report_lost_page(uint64_t offset, uint64_t bytes) const {
+  check_unchanged();
+  std::vector<std::byte> piece(size_t{64} << 10);
+  const uint64_t end = std::min<uint64_t>(size(), offset + bytes);
+  for (uint64_t at = offset; at < end; at += piece.size()) {
+    read(at, std::span(piece).first(static_cast<size_t>(std::min<uint64_t>(piece.size(), end - at))));
+  }
+  report_change();
 }
 
 void WatchedFile::report_change() const {

@@ -36,7 +36,7 @@ class WatchedFile {
   void copy(uint64_t offset, uint64_t bytes, const Copy& copy_from) const {
     const ReadMark mark(path_, offset);
     count(bytes);
-    if (!copy_guarded(mapping_, [&] { copy_from(mapping_.data()); })) report_change();
+    if (!copy_guarded(mapping_, [&] { copy_from(mapping_.data()); })) report_lost_page(offset, bytes);
     check_unchanged();
   }
 
@@ -49,6 +49,7 @@ class WatchedFile {
  private:
   void count(uint64_t bytes) const { requested_.fetch_add(bytes, std::memory_order_relaxed); }
   [[noreturn]] void report_change() const;
+  [[noreturn]] void report_lost_page(uint64_t offset, uint64_t bytes) const;
 
   std::filesystem::path path_;
   FileDescriptor descriptor_;

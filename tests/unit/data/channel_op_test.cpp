@@ -5,12 +5,13 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "core/error.h"
 #include "data/array_file.h"
 #include "data/box_dataset.h"
 #include "data/channel_statistics.h"
-#include "data/device_stage.h"
+#include "data/device_transform.h"
 #include "data/era5_dataset.h"
 #include "data/npy_file.h"
 #include "data_files.h"
@@ -30,6 +31,30 @@ TEST(ChannelOp, SignThenClipThenLogThenScale) {
   apply({.high = 100, .log = true}, values.data(), 4);
   EXPECT_THAT(std::span(values).first(3), ElementsAre(0.0f, std::log1p(1.0f), std::log1p(100.0f)));
   EXPECT_TRUE(std::isnan(values[3])) << "what is not finite is not hidden";
+}
+
+// The one pass from a mapping gives the bits of a copy and what follows it, wherever rows begin and end.
+TEST(ChannelOp, ACopyInOnePassHasTheSameBits) {
+  std::vector<float> from = counting(9000);
+  for (float& value : from) value = 250.0f + value * 0.0137f;
+  from[3] = std::nanf("");
+  for (const ChannelOp& op :
+       {ChannelOp{.mean = 271.5, .std = 0.75}, ChannelOp{.mean = 271.3, .std = 7.1}, ChannelOp{},
+        ChannelOp{.low = 251, .high = 300, .log = true, .mean = 5.5, .std = 0.25}, ChannelOp{.negated = true}}) {
+    for (const size_t begin : {0u, 1u, 3u, 8u}) {
+      for (const size_t to_begin : {0u, 1u, 5u}) {
+        for (const size_t count : {0u, 1u, 7u, 8u, 17u, 64u, 4096u, 8900u}) {
+          std::vector<float> wanted(from.begin() + static_cast<std::ptrdiff_t>(begin),
+                                    from.begin() + static_cast<std::ptrdiff_t>(begin + count));
+          apply(op, wanted.data(), static_cast<int64_t>(count));
+          std::vector<float> found(to_begin + count + 1, -1.0f);
+          copy_applied(op, from.data() + begin, found.data() + to_begin, static_cast<int64_t>(count));
+          EXPECT_EQ(std::memcmp(found.data() + to_begin, wanted.data(), count * sizeof(float)), 0);
+          EXPECT_EQ(found.back(), -1.0f);
+        }
+      }
+    }
+  }
 }
 
 TEST(ChannelOp, NothingIsTheIdentity) {
@@ -131,9 +156,10 @@ TEST(ChannelOp, TheDeviceTransformsAlike) {
   const ArrayTransform wanted{.clip = {-3, 40}, .log = {1}, .mean = {1, 0.5}, .std = {3, 0.7}};
   std::vector<float> host = counting(2 * 12), device = host;
   transform(host, wanted, 2);
-  at::Tensor values = at::from_blob(device.data(), {1, 2, 3, 4}, at::TensorOptions(at::kFloat));
-  transform_on_device(values, wanted);
-  for (size_t i = 0; i < host.size(); ++i) EXPECT_FLOAT_EQ(device[i], host[i]) << i;
+  const at::Tensor raw = at::from_blob(device.data(), {1, 2, 3, 4}, at::TensorOptions(at::kFloat));
+  const at::Tensor values = DeviceTransform(wanted, 2, {}, c10::kCPU).apply(raw, {0});
+  const auto* found = values.const_data_ptr<float>();
+  for (size_t i = 0; i < host.size(); ++i) EXPECT_EQ(found[i], host[i]) << i;
 }
 
 }  // namespace
