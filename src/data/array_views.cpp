@@ -66,9 +66,9 @@ ArrayFacts held_facts(ArrayFacts facts) {
   return facts;
 }
 
-class HeldArray : public StoredArray {
+class HeldValues : public StoredArray {
  public:
-  explicit HeldArray(const StoredArray& array) : StoredArray(held_facts(array.facts())), byte_stride_(c_strides(facts().shape)) {
+  explicit HeldValues(const StoredArray& array) : StoredArray(held_facts(array.facts())), byte_stride_(c_strides(facts().shape)) {
     for (int64_t& step : byte_stride_) step *= static_cast<int64_t>(sizeof(float));
     values_.resize(static_cast<size_t>(facts().num_values()));
     array.read(whole_region(facts().shape), values_);
@@ -105,7 +105,7 @@ StoredArrayPtr permuted(StoredArrayPtr array, const std::vector<size_t>& order) 
   return std::is_sorted(order.begin(), order.end()) ? array : std::make_shared<PermutedArray>(std::move(array), order);
 }
 
-StoredArrayPtr held(const StoredArray& array) { return std::make_shared<HeldArray>(array); }
+StoredArrayPtr held(const StoredArray& array) { return std::make_shared<HeldValues>(array); }
 
 StoredArrayPtr with_axes(StoredArrayPtr array, const std::vector<std::vector<std::string_view>>& wanted) {
   const auto& axes = array->facts().axes;

@@ -88,11 +88,29 @@ const HostBatch& BatchRing::take() {
   const std::exception_ptr error = next.error;
   if (!error) ++taken_;
   lock.unlock();
-  if (options_.report) {
-    for (const std::string& note : notes) options_.report(note);
-  }
+  say(notes);
   if (error) std::rethrow_exception(error);
   return next.batch;
+}
+
+void BatchRing::say(const std::vector<std::string>& notes) const {
+  if (!options_.report) return;
+  for (const std::string& note : notes) options_.report(note);
+}
+
+void BatchRing::skip_more(const std::vector<int64_t>& skips) {
+  WELKIN_CHECK(released_ < taken_, "no batch was taken");
+  Slot& taken = slot(taken_ - 1);  // nobody else writes there before it is released
+  WELKIN_CHECK(skips.size() == taken.batch.skips.size(), "one number per sample of the batch");
+  for (size_t i = 0; i < skips.size(); ++i) {
+    if (skips[i] <= taken.batch.skips[i]) continue;
+    say({cat("a sample was skipped: index=", taken.batch.indices[i], ", reason=another rank could not read it")});
+    const SampleOutcome outcome = read_sample(taken, static_cast<int64_t>(i), skips[i]);
+    taken.batch.indices[i] = outcome.index;
+    taken.batch.skips[i] = outcome.skips;
+    taken.batch.orientations[i] = outcome.orientation;
+    say(outcome.notes);
+  }
 }
 
 // Until something happened, or the stalled reads are to be reported.
@@ -113,9 +131,10 @@ void BatchRing::wait_for_readers(std::unique_lock<std::mutex>& lock) {
     return;
   }
   const std::string text = stalled_reads(options_.stall_seconds);
-  if (text.empty() || !options_.report) return;
+  const auto& tell = options_.stalled ? options_.stalled : options_.report;
+  if (text.empty() || !tell) return;
   lock.unlock();
-  options_.report(text);
+  tell(text);
   lock.lock();
   reported_age_ += wait_seconds;
 }
@@ -188,6 +207,8 @@ void BatchRing::plan_slot() {
   Slot& planned = slot(planned_++);
   planned.batch.place = next_;
   planned.batch.indices.assign(static_cast<size_t>(next_.count), 0);
+  planned.batch.skips.assign(static_cast<size_t>(next_.count), 0);
+  planned.batch.orientations.assign(static_cast<size_t>(next_.count), 0);
   planned.next_sample = 0;
   planned.unfinished = next_.count;
   planned.error = nullptr;
@@ -208,14 +229,18 @@ bool BatchRing::try_work(std::unique_lock<std::mutex>& lock) {
   std::exception_ptr error;
   SampleOutcome outcome;
   try {
-    outcome = read_sample(target, sample);
+    outcome = read_sample(target, sample, 0);
     samples_read_.fetch_add(1, std::memory_order_relaxed);
   } catch (...) {
     error = std::current_exception();
   }
   lock.lock();
   --in_flight_;
-  if (!error) target.batch.indices[static_cast<size_t>(sample)] = outcome.index;
+  if (!error) {
+    target.batch.indices[static_cast<size_t>(sample)] = outcome.index;
+    target.batch.skips[static_cast<size_t>(sample)] = outcome.skips;
+    target.batch.orientations[static_cast<size_t>(sample)] = outcome.orientation;
+  }
   for (std::string& note : outcome.notes) target.notes.push_back(std::move(note));
   if (error && (!target.error || sample < target.error_sample)) {
     target.error = error;
@@ -225,12 +250,13 @@ bool BatchRing::try_work(std::unique_lock<std::mutex>& lock) {
   return true;
 }
 
-SampleOutcome BatchRing::read_sample(const Slot& target, int64_t sample) const {
+SampleOutcome BatchRing::read_sample(const Slot& target, int64_t sample, int64_t passed) const {
   const MicroBatch& place = target.batch.place;
   const SampleKey key = sampler_.at(place.epoch, place.first_position + sample);
   const bool fused = options_.normalise && dataset_.transforms();
-  const SampleView view{sample_of(target.batch.input, sample), sample_of(target.batch.target, sample), fused};
-  SampleOutcome outcome = read_checked(dataset_, key, options_.region, options_.rules, view);
+  const SampleView view{sample_of(target.batch.input, sample), sample_of(target.batch.target, sample), fused,
+                        options_.turn || !dataset_.turns()};
+  SampleOutcome outcome = read_checked(dataset_, key, options_.region, options_.rules, view, passed);
   if (!options_.normalise || fused) return outcome;
   transform_values(input_ops_, view.input);
   transform_values(target_ops_, view.target);

@@ -30,19 +30,23 @@ struct BatchRingOptions {
   int64_t num_slots = 3;     // buffers, at least 1
   int64_t capacity = 1;      // samples per buffer
   bool normalise = true;     // on the reading thread; else the values stay as stored
+  bool turn = true;          // on the reading thread; else samples stay as they lie in the file (whole samples only)
   bool pinned = false;       // page-locked buffers (needs CUDA)
   bool persistent = true;    // the threads live on at the end of an epoch and read ahead across it
   Region region{};           // of every sample
   SampleRules rules{};       // what is done about samples that cannot be read or hold NaN
   double stall_seconds = 0;  // a read that takes longer is reported, again whenever its age has doubled; 0: never
-  std::function<void(const std::string&)> report{};  // called by take(); may be empty
+  std::function<void(const std::string&)> report{};   // of what became of samples; called by take(); may be empty
+  std::function<void(const std::string&)> stalled{};  // of reads that do not come back; to report() where it is empty
 };
 
 // A batch in host memory. `input` and `target` have the buffer's whole capacity in the first dim.
 struct HostBatch {
   MicroBatch place;
-  std::vector<int64_t> indices;  // sample indices, size place.count; of the replacement where a bad sample was skipped
-  at::Tensor input, target;      // float32
+  std::vector<int64_t> indices;       // sample indices, size place.count; of the replacement where a bad sample was skipped
+  std::vector<int64_t> skips;         // how many bad samples stood before it, size place.count
+  std::vector<int32_t> orientations;  // size place.count; for whoever turns the samples
+  at::Tensor input, target;           // float32
 };
 
 class BatchRing {
@@ -55,6 +59,9 @@ class BatchRing {
   // The next batch, waiting for it. Rethrows what reading it threw (of several, the first sample's), now and on every later call.
   const HostBatch& take();
   bool ready() const;  // take() would not wait
+  // Reads those samples of the batch that was taken last anew for which `skips` is larger than its own count: another rank could
+  // not read them.
+  void skip_more(const std::vector<int64_t>& skips);
   // Frees the oldest taken batch for refilling.
   void release();
   // Continues at (epoch, step): what was read ahead is dropped, every taken batch is released.
@@ -85,7 +92,8 @@ class BatchRing {
   bool try_work(std::unique_lock<std::mutex>& lock);
   bool find_work();
   void plan_slot();
-  SampleOutcome read_sample(const Slot& target, int64_t sample) const;
+  SampleOutcome read_sample(const Slot& target, int64_t sample, int64_t passed) const;
+  void say(const std::vector<std::string>& notes) const;
 
   const Dataset& dataset_;
   const Sampler sampler_;

@@ -79,6 +79,7 @@ BoxDataset::BoxDataset(BoxArrayPtr input, BoxArrayPtr target, BoxOptions options
   check_boxes();
   spec_.input_clip = options_.input_clip, spec_.target_clip = options_.target_clip;
   spec_.input_log = options_.input_log, spec_.target_log = options_.target_log;
+  spec_.input_vectors = options_.input_vectors, spec_.target_vectors = options_.target_vectors;
   add_transform(input_, input_transform(spec_), "input");
   add_transform(target_, target_transform(spec_), "target");
   const bool wraps = std::ranges::all_of(options_.periodic, std::identity{});
@@ -179,7 +180,12 @@ SamplePlan BoxDataset::plan(SampleKey key, const Region& wanted) const {
   return plan;
 }
 
-void BoxDataset::read(const SamplePlan& plan, SampleView out) const {
+void BoxDataset::read(const SamplePlan& wanted, SampleView out) const {
+  SamplePlan plan = wanted;
+  if (!out.turned) {
+    WELKIN_CHECK(plan.region.extent == whole(spec_).extent, "only whole samples are read unturned");
+    plan.orientation = 0;
+  }
   if (!out.input.empty()) read_side(input_, plan, out.input, out.transformed);
   if (!out.target.empty()) read_side(target_, plan, out.target, out.transformed);
 }
@@ -202,6 +208,37 @@ std::vector<FileFingerprint> BoxDataset::fingerprints() const {
   }
   return prints;
 }
+
+std::vector<HeldArray> BoxDataset::arrays() const {
+  const auto& extent = input_.box->shape().extent;
+  return {{.channels = input_.channels, .extent = extent}, {.channels = target_.channels, .extent = extent}};
+}
+
+void BoxDataset::read_plane(int64_t array, int64_t channel, int64_t index, std::span<float> out) const {
+  const BoxArray& box = array == 0 ? *input_.box : *target_.box;
+  const auto& edge = box.shape().extent;
+  box.read({.first = {index, 0, 0},
+            .extent = {1, edge[1], edge[2]},
+            .turn = {},
+            .channels = &channel,
+            .num_channels = 1,
+            .to = out.data(),
+            .to_stride = {edge[1] * edge[2], edge[1] * edge[2], edge[2], 1}});
+}
+
+HeldCut BoxDataset::cut_of(int64_t array, const SamplePlan& plan) const {
+  const Orientation& turn = orientation(plan.orientation);
+  HeldCut cut{.array = array, .extent = plan.region.extent, .orientation = plan.orientation};
+  cut.num_channels = array == 0 ? input_.channels : target_.channels;
+  for (size_t a = 0; a < 3; ++a) {
+    const auto axis = static_cast<size_t>(turn.axis[a]);
+    const int64_t along = turn.flip[a] ? options_.crop - 1 - plan.region.begin[a] : plan.region.begin[a];
+    cut.first[axis] = (plan.origin[axis] + along) % input_.box->shape().extent[axis];
+  }
+  return cut;
+}
+
+HeldSample BoxDataset::cuts(const SamplePlan& plan) const { return {.input = {cut_of(0, plan)}, .target = {cut_of(1, plan)}}; }
 
 void BoxDataset::read_side(const Side& side, const SamplePlan& plan, std::span<float> out, bool transformed) const {
   const Orientation& turn = orientation(plan.orientation);

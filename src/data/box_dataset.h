@@ -10,6 +10,7 @@
 
 #include "data/box_array.h"
 #include "data/dataset.h"
+#include "data/held_arrays.h"
 #include "data/orientation.h"
 
 namespace welkin::data {
@@ -32,7 +33,7 @@ struct BoxOptions {
   bool last_start = true;                           // false: the last start of a crop is never drawn, as in the tutorials
 };
 
-class BoxDataset : public Dataset {
+class BoxDataset : public Dataset, public HeldArrays {
  public:
   // DataError when the boxes differ, are smaller than the crop, or options do not fit them.
   BoxDataset(BoxArrayPtr input, BoxArrayPtr target, BoxOptions options);
@@ -42,9 +43,14 @@ class BoxDataset : public Dataset {
   SamplePlan plan(SampleKey key, const Region& wanted) const override;
   void read(const SamplePlan& plan, SampleView out) const override;
   bool transforms() const override { return true; }
+  bool turns() const override { return true; }
+  const HeldArrays* held() const override { return this; }
   std::string whereabouts(const SamplePlan& plan) const override;
   uint64_t bytes_requested() const override;
   std::vector<FileFingerprint> fingerprints() const override;
+  std::vector<HeldArray> arrays() const override;  // input, target
+  void read_plane(int64_t array, int64_t channel, int64_t index, std::span<float> out) const override;
+  HeldSample cuts(const SamplePlan& plan) const override;
 
  private:
   // Which channel of the file each channel of the sample is, and which change their sign, for one orientation.
@@ -65,6 +71,7 @@ class BoxDataset : public Dataset {
   std::array<int64_t, 3> num_starts() const;
   std::array<int64_t, 3> cover_origin(int64_t index) const;
   void read_side(const Side& side, const SamplePlan& plan, std::span<float> out, bool transformed) const;
+  HeldCut cut_of(int64_t array, const SamplePlan& plan) const;
 
   BoxOptions options_;
   Side input_, target_;

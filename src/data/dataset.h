@@ -48,6 +48,8 @@ struct SampleSpec {
   // {low, high} to which values are clipped before that, and the channels that then become log(1 + x); empty = not.
   std::vector<double> input_clip, target_clip;
   std::vector<int64_t> input_log, target_log;
+  // Flat triples of channels that are the components of a vector along axes 0, 1, 2: they turn with a box.
+  std::vector<int64_t> input_vectors, target_vectors;
   int64_t newest_input_channel = 0;  // first input channel of the newest time step (persistence, residual prediction)
 };
 
@@ -66,6 +68,7 @@ struct SampleView {
   std::span<float> input;
   std::span<float> target;
   bool transformed = false;  // clipped, logarithms taken, normalised; only for data sets that transforms() says it of
+  bool turned = true;        // false: as it lies in the file, for a device to turn; only whole samples of data sets that turn()
 };
 
 // A file that samples come from, by what is in it: equal for a copy elsewhere, different once it has grown or been replaced.
@@ -75,6 +78,8 @@ struct FileFingerprint {
   uint64_t hash = 0;  // of size, head, tail and evenly spread pieces
   bool operator==(const FileFingerprint&) const = default;
 };
+
+class HeldArrays;
 
 // Thread-safe after construction. `read` throws DataError naming file, dataset and offset.
 class Dataset {
@@ -91,6 +96,10 @@ class Dataset {
   virtual std::vector<std::string> describe() const { return {}; }
   // Whether read() can write transformed values, in the pass that reads them. Else the caller transforms.
   virtual bool transforms() const { return false; }
+  // Whether samples have an orientation, and read() can leave it to the caller to turn them.
+  virtual bool turns() const { return false; }
+  // For data that can be held on a device (held_arrays.h); null for others.
+  virtual const HeldArrays* held() const { return nullptr; }
   // Which data a plan means, for messages: "path=..., step=...".
   virtual std::string whereabouts(const SamplePlan& plan) const;
   // Bytes asked of files by read() so far; against what it delivered they show a layout that does not fit. 0: nothing is counted.

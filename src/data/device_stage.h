@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host batch -> device batch: the copy on a side stream and the device transform (normalisation). On the CPU the batch stays
-// where it is. Works through c10's device-neutral interface: no CUDA header is needed to build it.
+// Host batch -> device batch: the copy on a side stream, and rotation, clip, logarithm and normalisation there in one pass. On
+// the CPU the batch stays where it is. Works through c10's device-neutral interface: no CUDA header is needed to build it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,14 +13,12 @@
 
 #include "data/batch_ring.h"
 #include "data/dataset.h"
+#include "data/device_transform.h"
 
 namespace welkin::data {
 
-// (x - mean) / std per channel of (B, C, ...), each step rounded to float32, in place. Equal bit for bit to data::normalise.
-void normalise_on_device(at::Tensor& values, const std::vector<double>& mean, const std::vector<double>& std);
-
-// Clip, log(1 + x), then the above.
-void transform_on_device(at::Tensor& values, const ArrayTransform& transform);
+// The places of a batch's samples in the epoch, (B) int64.
+at::Tensor sample_positions(const MicroBatch& place);
 
 struct DeviceBatch {
   at::Tensor input, target, sample;
@@ -46,8 +44,8 @@ class DeviceStage {
   static void wait(const DeviceBatch& batch);
 
  private:
-  const SampleSpec& spec_;
   DeviceStageOptions options_;
+  std::optional<DeviceTransform> input_, target_;
   std::optional<c10::Stream> side_;
 };
 

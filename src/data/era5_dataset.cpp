@@ -83,7 +83,11 @@ Era5Dataset::Era5Dataset(Era5Options options, std::shared_ptr<const ExtraChannel
   check_files();
   if (options_.hold) hold_files();
   std::vector<int64_t> steps;
-  for (const auto& file : files_) steps.push_back(file->facts().steps);
+  first_step_ = {0};
+  for (const auto& file : files_) {
+    steps.push_back(file->facts().steps);
+    first_step_.push_back(first_step_.back() + steps.back());
+  }
   pairs_.emplace(steps, PairOptions{.lead = options_.lead, .history = options_.history, .rules = options_.rules});
   make_spec();
 }
@@ -221,6 +225,34 @@ void Era5Dataset::read(const SamplePlan& plan, SampleView out) const {
   if (out.target.empty()) return;
   const ChannelOp* ops = out.transformed && !target_ops_.empty() ? target_ops_.data() : nullptr;
   file.read(plan.time + options_.lead, options_.out_channels, window, out.target, ops);
+}
+
+std::vector<HeldArray> Era5Dataset::arrays() const {
+  const FieldFacts& facts = file(0);
+  return {{.channels = std::max(options_.in_channels, options_.out_channels),
+           .extent = {first_step_.back(), facts.height, facts.width}}};
+}
+
+void Era5Dataset::read_plane(int64_t /*array*/, int64_t channel, int64_t index, std::span<float> out) const {
+  const auto after = std::ranges::upper_bound(first_step_, index);
+  const auto number = static_cast<size_t>(after - first_step_.begin()) - 1;
+  const FieldFacts& facts = files_[number]->facts();
+  files_[number]->read_channel(index - first_step_[number], channel, {0, 0, facts.height, facts.width}, out);
+}
+
+HeldSample Era5Dataset::cuts(const SamplePlan& plan) const {
+  const int64_t step = first_step_[static_cast<size_t>(plan.file)] + plan.time;
+  HeldCut cut{.first = {step + options_.lead, plan.region.begin[0], plan.region.begin[1]},
+              .extent = {1, plan.region.extent[0], plan.region.extent[1]},
+              .num_channels = options_.out_channels};
+  HeldSample sample{.input = {}, .target = {cut}};
+  cut.num_channels = options_.in_channels;
+  for (int64_t age = options_.history - 1; age >= 0; --age) {
+    cut.first[0] = step - age;
+    sample.input.push_back(cut);
+    cut.first_channel += options_.in_channels;
+  }
+  return sample;
 }
 
 std::optional<int64_t> Era5Dataset::following(int64_t index) const {

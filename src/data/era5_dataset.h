@@ -14,6 +14,7 @@
 #include "data/extra_channels.h"
 #include "data/field_file.h"
 #include "data/field_pairs.h"
+#include "data/held_arrays.h"
 
 namespace welkin::data {
 
@@ -40,7 +41,7 @@ struct GridFacts {
 };
 GridFacts read_grid_facts(const Era5Options& options);
 
-class Era5Dataset : public Dataset {
+class Era5Dataset : public Dataset, public HeldArrays {
  public:
   // `extra` (may be null) is evaluated at the target's time. DataError names the file that does not fit.
   explicit Era5Dataset(Era5Options options, std::shared_ptr<const ExtraChannels> extra = nullptr);
@@ -57,6 +58,11 @@ class Era5Dataset : public Dataset {
   uint64_t bytes_requested() const override;
   std::vector<FileFingerprint> fingerprints() const override;
 
+  // All steps of all files, one after the other. Not where channels are computed for each sample.
+  const HeldArrays* held() const override { return extra_ ? nullptr : this; }
+  std::vector<HeldArray> arrays() const override;
+  void read_plane(int64_t array, int64_t channel, int64_t index, std::span<float> out) const override;
+  HeldSample cuts(const SamplePlan& plan) const override;
   const FieldFacts& file(int64_t index) const { return files_[static_cast<size_t>(index)]->facts(); }
   int64_t num_files() const { return static_cast<int64_t>(files_.size()); }
 
@@ -73,6 +79,7 @@ class Era5Dataset : public Dataset {
   Era5Options options_;
   std::shared_ptr<const ExtraChannels> extra_;
   std::vector<std::unique_ptr<FieldFile>> files_;
+  std::vector<int64_t> first_step_;  // of every file among the steps of all, and their number
   std::optional<FieldPairs> pairs_;
   SampleSpec spec_;
   std::vector<ChannelOp> input_ops_, target_ops_;  // one per channel; empty where nothing is transformed

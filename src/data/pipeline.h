@@ -32,11 +32,17 @@ struct PipelineOptions {
   c10::Device device = c10::kCPU;
   bool persistent_workers = true;  // else the reading threads end with every epoch and nothing is read ahead across its end
   bool pin_memory = true;          // page-locked host buffers, for a GPU only
+  bool resident = false;           // all values are held on the device and cut there; no reading threads, no ring
   bool non_blocking = true;        // copies to a GPU run on a stream of their own; else the step waits for each
   SampleRules rules{};             // unreadable samples, NaN
   double stall_seconds = 0;        // a read that takes longer is reported; 0: never
-  std::function<void(const std::string&)> report{};  // stalls, skipped samples, NaN; called by next()
-  std::optional<Region> region{};                    // what of every sample this rank reads; the whole when absent
+  std::function<void(const std::string&)> report{};   // skipped samples, NaN; called by next()
+  std::function<void(const std::string&)> stalled{};  // reads that do not come back; to report() where it is empty
+  // Where several ranks read the same samples, so that one skips what another cannot read: is given how many bad samples were
+  // skipped for each sample of a batch, and gives the largest number of any rank, or nothing when all are alike. A collective:
+  // called by next() on each of them until all are alike.
+  std::function<std::vector<int64_t>(const std::vector<int64_t>&)> agree{};
+  std::optional<Region> region{};  // what of every sample this rank reads; the whole when absent
 };
 
 struct Batch {
@@ -66,8 +72,9 @@ class Pipeline {
   Pipeline& operator=(const Pipeline&) = delete;
 
   int64_t steps_per_epoch() const;
-  uint64_t buffer_bytes() const;  // host memory of the ring, which does not grow
-  int64_t samples_read() const;   // by the reading threads so far, read-ahead included
+  uint64_t buffer_bytes() const;    // host memory of the ring, which does not grow
+  uint64_t resident_bytes() const;  // on the device
+  int64_t samples_read() const;     // by the reading threads so far, read-ahead included
   // The next micro-batch; after the last of an epoch the first of the next. Its tensors are valid until the call after next.
   Batch next();
   PipelineState state() const;              // of the step that the next call to next() belongs to (only between steps)

@@ -9,7 +9,7 @@
 namespace welkin::data {
 namespace {
 
-constexpr int kMostSkips = 16;
+constexpr int64_t kMostSkips = 16;
 
 // Without branches, so that it runs at the speed of memory: x - x is 0 for finite x and NaN otherwise.
 bool all_finite(std::span<const float> values) {
@@ -68,6 +68,7 @@ void read_once(const Dataset& dataset, const SampleKey& key, const Region& regio
   const SamplePlan plan = dataset.plan(key, region);
   dataset.read(plan, out);
   outcome.index = key.index;
+  outcome.orientation = out.turned ? 0 : plan.orientation;
   if (policy == NanPolicy::Off) return;
   const SampleSpec& spec = dataset.spec();
   if (all_finite(out.input) && all_finite(out.target)) return;
@@ -79,11 +80,13 @@ void read_once(const Dataset& dataset, const SampleKey& key, const Region& regio
 }  // namespace
 
 SampleOutcome read_checked(const Dataset& dataset, const SampleKey& key, const Region& region, const SampleRules& rules,
-                           SampleView out) {
+                           SampleView out, int64_t passed) {
   SampleOutcome outcome;
   SampleKey wanted = key;
-  for (int skips = 0;; ++skips) {
+  wanted.index = (key.index + passed) % dataset.size();
+  for (int64_t skips = passed;; ++skips) {
     try {
+      outcome.skips = skips;
       read_once(dataset, wanted, region, rules.nan, out, outcome);
       return outcome;
     } catch (const DataError& error) {

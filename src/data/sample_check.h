@@ -21,14 +21,17 @@ struct SampleRules {
 };
 
 struct SampleOutcome {
-  int64_t index = 0;  // the sample that was read: another one where the one asked for was skipped
+  int64_t index = 0;        // the sample that was read: another one where the one asked for was skipped
+  int64_t skips = 0;        // how many were
+  int32_t orientation = 0;  // that the sample is still to be given: 0 where the view is turned
   std::vector<std::string> notes;
 };
 
 // Reads the sample of `key` into `out`. Under Skip one that throws DataError is replaced by the next index with the same draw, at
-// most 16 times in a row; the last error is then rethrown. Under Mask a value that is not finite becomes its channel's mean (0
-// where the fields have none), so that it is 0 once normalised.
+// most 16 times in a row; the last error is then rethrown. `passed` ones are not even tried: another rank could not read them.
+// Under Mask a value that is not finite becomes its channel's mean (0 where the fields have none), so that it is 0 once
+// normalised.
 SampleOutcome read_checked(const Dataset& dataset, const SampleKey& key, const Region& region, const SampleRules& rules,
-                           SampleView out);
+                           SampleView out, int64_t passed = 0);
 
 }  // namespace welkin::data

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loaded with LD_PRELOAD: positional reads and writes of files whose path contains WELKIN_FAULT_PATH fail after WELKIN_FAULT_AFTER calls,
-// with WELKIN_FAULT_ERRNO.
+// with WELKIN_FAULT_ERRNO; those of one offset alone where WELKIN_FAULT_OFFSET is given. They first wait for WELKIN_FAULT_WAIT_MS, and
+// WELKIN_FAULT_ERRNO 0 does nothing but that. WELKIN_OPEN_LOG is a file that gets the paths of all files that are opened.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +15,7 @@
 
 static atomic_long calls;
 
-static int fails(int fd) {
+static int fails(int fd, off_t offset) {
   const char* wanted = getenv("WELKIN_FAULT_PATH");
   if (wanted == NULL) return 0;
   char link[64], path[4096];
@@ -21,20 +24,52 @@ static int fails(int fd) {
   if (length < 0) return 0;
   path[length] = 0;
   if (strstr(path, wanted) == NULL || calls++ < atol(getenv("WELKIN_FAULT_AFTER"))) return 0;
+  const char* only = getenv("WELKIN_FAULT_OFFSET");
+  if (only != NULL && offset != atol(only)) return 0;
+  const char* wait_ms = getenv("WELKIN_FAULT_WAIT_MS");
+  if (wait_ms != NULL) usleep(1000 * (useconds_t)atol(wait_ms));
   errno = atoi(getenv("WELKIN_FAULT_ERRNO"));
-  return 1;
+  return errno != 0;
 }
+
+// Every file that is opened, as a line of WELKIN_OPEN_LOG.
+static void log_open(const char* path) {
+  const char* log = getenv("WELKIN_OPEN_LOG");
+  if (log == NULL || strcmp(path, log) == 0) return;
+  char line[4096];
+  const int length = snprintf(line, sizeof line, "%s\n", path);
+  static int (*next)(const char*, int, ...);
+  if (next == NULL) next = (int (*)(const char*, int, ...))dlsym(RTLD_NEXT, "open");
+  const int fd = next(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (fd < 0) return;
+  if (write(fd, line, (size_t)length) < 0) errno = 0;
+  close(fd);
+}
+
+#define WRAP_OPEN(name)                                                                     \
+  int name(const char* path, int flags, ...) {                                              \
+    static int (*next)(const char*, int, ...);                                              \
+    if (next == NULL) next = (int (*)(const char*, int, ...))dlsym(RTLD_NEXT, #name);       \
+    va_list more;                                                                           \
+    va_start(more, flags);                                                                  \
+    const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;                  \
+    va_end(more);                                                                           \
+    log_open(path);                                                                         \
+    return next(path, flags, mode);                                                         \
+  }
+WRAP_OPEN(open)
+WRAP_OPEN(open64)
 
 ssize_t pread(int fd, void* to, size_t count, off_t offset) {
   static ssize_t (*next)(int, void*, size_t, off_t);
   if (next == NULL) next = (ssize_t(*)(int, void*, size_t, off_t))dlsym(RTLD_NEXT, "pread");
-  return fails(fd) ? -1 : next(fd, to, count, offset);
+  return fails(fd, offset) ? -1 : next(fd, to, count, offset);
 }
 ssize_t pread64(int fd, void* to, size_t count, off_t offset) { return pread(fd, to, count, offset); }
 
 ssize_t pwrite(int fd, const void* from, size_t count, off_t offset) {
   static ssize_t (*next)(int, const void*, size_t, off_t);
   if (next == NULL) next = (ssize_t(*)(int, const void*, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
-  return fails(fd) ? -1 : next(fd, from, count, offset);
+  return fails(fd, offset) ? -1 : next(fd, from, count, offset);
 }
 ssize_t pwrite64(int fd, const void* from, size_t count, off_t offset) { return pwrite(fd, from, count, offset); }

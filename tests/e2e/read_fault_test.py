@@ -42,10 +42,10 @@ class ReadFaults(unittest.TestCase):
         with h5py.File(self.folder / "years" / "1979.h5", "w") as file:
             file.create_dataset("fields", data=values, chunks=(1, 3, 16, 32), compression="gzip")
 
-    def run_welkin(self, verb, *flags, fault=None, steps=3):
+    def run_welkin(self, verb, *flags, fault=None, steps=3, more=()):
         yaml = self.folder / "run.yaml"
         yaml.write_text(TRAIN.format(folder=self.folder, steps=steps))
-        environment = dict(os.environ)
+        environment = dict(os.environ) | dict(more)
         if fault:
             path, number, after = fault
             environment |= {"LD_PRELOAD": str(self.shim), "WELKIN_FAULT_PATH": path, "WELKIN_FAULT_ERRNO": str(number),
@@ -108,6 +108,49 @@ class ReadFaults(unittest.TestCase):
         done = self.train("--set", "bad_samples=skip", "--num_data_workers", "2")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("a sample was skipped: index=", done.stderr + done.stdout)
+
+    def test_memory_is_stated_before_the_first_step(self):
+        done = self.train("--num_data_workers", "2", "--set", "prefetch_depth=3")
+        log = done.stderr
+        self.assertRegex(log, r"Reading: 2 threads into \d+(\.\d+)? KiB of host buffers")
+        self.assertLess(log.index("Reading: 2 threads"), log.index("Starting Training Loop"))
+
+    def test_a_file_that_is_replaced_while_it_trains(self):
+        yaml = self.folder / "run.yaml"
+        yaml.write_text(TRAIN.format(folder=self.folder, steps=100000))
+        command = [BINARY, "train", "--yaml_config", str(yaml), "--config", "run", "--threads", "1", "--device", "cpu", "--log_root",
+                   str(self.folder / "logs")]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            seen = ""
+            for line in process.stderr:
+                seen += line
+                if "Time taken for epoch 1 " in line:
+                    self.values += 1
+                    other = self.folder / "other"
+                    with h5py.File(other, "w") as file:
+                        file.create_dataset("fields", data=self.values, chunks=(1, 3, 16, 32), compression="gzip")
+                    os.replace(other, self.folder / "years" / "1979.h5")
+            self.assertEqual(process.wait(timeout=60), 3, seen)
+        self.assertRegex(seen, r"\[file\] the file was removed or replaced while it was being read: path=.*1979\.h5, bytes_before=\d+")
+
+    def test_a_hundred_years_are_opened_once_each_at_the_start(self):
+        (self.folder / "years" / "1979.h5").unlink()
+        for year in range(1900, 2000):
+            with h5py.File(self.folder / "years" / f"{year}.h5", "w") as file:
+                file.create_dataset("fields", data=self.values[:3])
+
+        def opened(seconds):
+            log = self.folder / f"opened_{seconds}"
+            done = self.run_welkin("bench", "--windows", "1", "--window_seconds", str(seconds), "--warmup_seconds", "0",
+                                   more={"LD_PRELOAD": str(self.shim), "WELKIN_OPEN_LOG": str(log)})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            paths = [pathlib.Path(line).name for line in log.read_text().splitlines() if line.endswith(".h5")]
+            return {name: paths.count(name) for name in set(paths)}
+
+        short, long = opened(0.05), opened(1)
+        self.assertEqual(len(short), 100)
+        self.assertEqual(short, long, "no step opens a file")
+        self.assertLessEqual(max(long.values()), 3, "to know the format, by the library, and to read: " + str(long))
 
     def test_a_loop_of_links(self):
         (self.folder / "years" / "1979.h5").unlink()

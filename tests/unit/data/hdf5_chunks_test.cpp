@@ -250,7 +250,7 @@ TEST(Hdf5Chunks, DamageNamesFileDatasetChunkAndOffset) {
 // where; with a checksum behind the codec it is always the error.
 TEST(Hdf5Chunks, EveryFlippedByteOfEveryCodecEndsCleanly) {
   const DataFolder folder;
-  for (const std::string& codec : {"deflate", "zstd", "lz4", "blosc_lz4", "blosc_zstd_bits"}) {
+  for (const std::string codec : {"deflate", "zstd", "lz4", "blosc_lz4", "blosc_zstd_bits"}) {
     for (const bool checked : {false, true}) {
       const auto path = folder / (codec + (checked ? "_checked.h5" : ".h5"));
       std::vector<std::string> filters{"shuffle", codec};

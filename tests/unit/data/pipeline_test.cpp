@@ -16,7 +16,7 @@
 #include "data/array_file.h"
 #include "data/box_dataset.h"
 #include "data/channel_statistics.h"
-#include "data/device_stage.h"
+#include "data/device_transform.h"
 #include "data/epoch_plan.h"
 #include "data_files.h"
 
@@ -297,8 +297,9 @@ TEST(DeviceStageTest, DeviceNormalisationEqualsTheHostsBitForBit) {
   for (float& value : values) value = 273.15f + value * 0.0137f;
   for (const auto& [mean, std] : std::vector<std::pair<std::vector<double>, std::vector<double>>>{
            {{280, 290.5, 300.25}, {3, 7, 0.3125}}, {{280.123456789, 290.5, 300.2}, {3.3, 7.7, 0.3000001}}}) {
-    at::Tensor device = at::from_blob(values.data(), {1, 3, 1000}, at::kFloat).clone();
-    normalise_on_device(device, mean, std);
+    const at::Tensor raw = at::from_blob(values.data(), {1, 3, 10, 100}, at::kFloat).clone();
+    const at::Tensor device =
+        DeviceTransform({.clip = {}, .log = {}, .mean = mean, .std = std}, 3, {}, c10::kCPU).apply(raw, {0});
     std::vector<float> host = values;
     normalise(host, mean, std);
     EXPECT_TRUE(at::equal(device.flatten(), at::from_blob(host.data(), {3000}, at::kFloat)));
