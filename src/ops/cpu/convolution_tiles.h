@@ -4,6 +4,9 @@
 // file per instruction set; see ops/cpu/lanes.h for why all is unnamed.
 #pragma once
 
+#include <cstddef>
+#include <utility>
+
 #include "ops/cpu/convolution_kernel.h"
 #include "ops/cpu/dot.h"
 
@@ -166,20 +169,59 @@ void sum_outer(const T* const* left, const T* const* right, int64_t count, float
   }
 }
 
-inline void pack_floats(const WeightMatrix& from, int64_t depth, int64_t width, float* to) {
+// Rows that lie far apart, often at a power of two, push each other out of the first-level cache while a block is summed: they
+// are brought together first. At most kPairBlock pairs of kChannelPanel channels.
+template <int W>
+void sum_outer_gathered(const float* const* left, const float* const* right, int64_t count, float* sum, int64_t stride,
+                        int64_t rows, int64_t width, bool add) {
+  alignas(64) float left_rows[kPairBlock * kChannelPanel];
+  alignas(64) float right_rows[kPairBlock * kChannelPanel];
+  const float* left_at[kPairBlock];
+  const float* right_at[kPairBlock];
+  for (int64_t i = 0; i < count; ++i) {
+    float* to_left = left_rows + i * kChannelPanel;
+    float* to_right = right_rows + i * kChannelPanel;
+    for (int64_t c = 0; c < rows; c += W) store<W>(to_left + c, load<W>(left[i] + c));
+    for (int64_t c = 0; c < width; c += W) store<W>(to_right + c, load<W>(right[i] + c));
+    left_at[i] = to_left;
+    right_at[i] = to_right;
+  }
+  sum_outer<W, float>(left_at, right_at, count, sum, stride, rows, width, add);
+}
+
+// Element (i, j) goes where (j, i) was: bit S of i and j changes places, for one S after the other.
+template <int W, int S, size_t... J>
+WELKIN_INLINE void swap_blocks(Floats<W>& a, Floats<W>& b, std::index_sequence<J...> /*lanes*/) {
+  const Floats<W> low = __builtin_shufflevector(a, b, ((J & S) != 0 ? static_cast<int>(W + J - S) : static_cast<int>(J))...);
+  const Floats<W> high = __builtin_shufflevector(a, b, ((J & S) != 0 ? static_cast<int>(W + J) : static_cast<int>(J + S))...);
+  a = low;
+  b = high;
+}
+
+template <int W, int S = W / 2>
+WELKIN_INLINE void transpose(Floats<W> (&rows)[W]) {
+  for (int i = 0; i < W; ++i) {
+    if ((i & S) == 0) swap_blocks<W, S>(rows[i], rows[i + S], std::make_index_sequence<W>{});
+  }
+  if constexpr (S > 1) transpose<W, S / 2>(rows);
+}
+
+// Depth and width are multiples of W where depth lies side by side.
+template <int W>
+void pack_floats(const WeightMatrix& from, int64_t depth, int64_t width, float* to) {
   if (from.width_stride == 1) {
     for (int64_t k = 0; k < depth; ++k, to += width) {
       const float* row = from.data + k * from.depth_stride;
-      for (int64_t n = 0; n < width; ++n) to[n] = row[n];
+      for (int64_t n = 0; n < width; n += W) store<W>(to + n, load<W>(row + n));
     }
     return;
   }
-  constexpr int64_t kTile = 16;  // reads and writes both stay in a few cache lines
-  for (int64_t k0 = 0; k0 < depth; k0 += kTile) {
-    const int64_t end = k0 + kTile < depth ? k0 + kTile : depth;
-    for (int64_t n = 0; n < width; ++n) {
-      const float* row = from.data + n * from.width_stride;
-      for (int64_t k = k0; k < end; ++k) to[k * width + n] = row[k * from.depth_stride];
+  for (int64_t k = 0; k < depth; k += W) {
+    for (int64_t n = 0; n < width; n += W) {
+      Floats<W> rows[W];
+      for (int i = 0; i < W; ++i) rows[i] = load<W>(from.data + (n + i) * from.width_stride + k);
+      transpose<W>(rows);
+      for (int i = 0; i < W; ++i) store<W>(to + (k + i) * width + n, rows[i]);
     }
   }
 }
@@ -207,8 +249,8 @@ void gate_floats(const float* grad, const float* out, float slope, int64_t rows,
 }
 
 template <int W>
-constexpr ConvolutionKernel<float> kFloatConvolution{pack_floats, add_rows<W, float>, sum_outer<W, float>, activate_floats<W>,
-                                                     gate_floats<W>};
+constexpr ConvolutionKernel<float> kFloatConvolution{pack_floats<W>, add_rows<W, float>, sum_outer_gathered<W>,
+                                                     activate_floats<W>, gate_floats<W>};
 
 }  // namespace
 }  // namespace welkin::ops
