@@ -11,11 +11,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <type_traits>
 
+#include "ops/aligned_buffer.h"
 #include "ops/cpu/attention_kernel.h"
 
 namespace welkin::ops {
-namespace {
+namespace attention_detail {
 
 constexpr int64_t kBackwardTasks = 64;           // enough for many cores, if the sequence is long enough
 constexpr int64_t kKeysPerTask = 5 * kKeyBlock;  // at least
@@ -26,6 +28,7 @@ int64_t padded_to(int64_t length, int64_t multiple) { return (length + multiple 
 struct AttentionSizes {
   int64_t batch, heads, queries, keys, head_dim;
   int64_t padded_queries, padded_keys, padded_dim;
+  int64_t panel_dim;  // of panels: pairs for bfloat16
 
   int64_t num_heads() const { return batch * heads; }
   double scale() const { return 1.0 / std::sqrt(static_cast<double>(head_dim)); }
@@ -39,10 +42,32 @@ AttentionSizes sizes_of(const at::Tensor& q, const at::Tensor& k) {
           q.size(3),
           padded_to(q.size(2), kQueryBlock),
           padded_to(k.size(2), kKeyMultiple),
-          padded_to(q.size(3), kDimMultiple)};
+          padded_to(q.size(3), kDimMultiple),
+          padded_to(q.size(3), 2)};
 }
 
 at::Tensor float_buffer(at::IntArrayRef shape) { return at::empty(shape, at::kFloat); }
+
+// Where the scale of the logits goes. Float32 queries take it, and log2(e) with it; bfloat16 ones would be rounded once more.
+template <typename T>
+struct LogitScale {
+  double scale;
+  static constexpr bool kFolded = std::is_same_v<T, float>;
+
+  float of_query() const { return kFolded ? static_cast<float>(scale / kLn2) : 1.0F; }
+  float of_product() const { return kFolded ? 1.0F : static_cast<float>(scale / kLn2); }
+  float of_key_gradient() const { return static_cast<float>(kFolded ? kLn2 : scale); }
+};
+
+// Packed numbers of type T, as tensors for their memory alone.
+template <typename T>
+at::Tensor packed_buffer(at::IntArrayRef shape) {
+  return at::empty(shape, std::is_same_v<T, float> ? at::kFloat : at::kBFloat16);
+}
+template <typename T>
+const T* packed_data(const at::Tensor& buffer) {
+  return static_cast<const T*>(buffer.const_data_ptr());
+}
 
 // A head of (B, H, rows, head_dim) with any strides but a dense last dim.
 struct HeadView {
@@ -86,6 +111,45 @@ void pack_panels(const HeadView& head, int64_t padded_rows, int64_t panel, float
   });
 }
 
+const Bf16* bf16_rows(const HeadView& head) { return static_cast<const Bf16*>(head.tensor.const_data_ptr()) + head.offset; }
+
+void pack_rows(const HeadView& head, int64_t begin, int64_t count, int64_t padded_dim, float /*factor*/, Bf16* to) {
+  const int64_t dim = head.tensor.size(3);
+  for (int64_t r = begin; r < begin + count; ++r, to += padded_dim) {
+    const int64_t filled = r < head.tensor.size(2) ? dim : 0;
+    std::copy_n(bf16_rows(head) + r * head.row_stride, filled, to);
+    std::fill(to + filled, to + padded_dim, Bf16{});
+  }
+}
+
+// Rows 2 i and 2 i + 1 interleaved.
+void pack_steps(const HeadView& head, int64_t padded_rows, int64_t padded_dim, Bf16* to) {
+  const int64_t rows = head.tensor.size(2);
+  const int64_t dim = head.tensor.size(3);
+  for (int64_t r = 0; r < padded_rows; r += 2, to += 2 * padded_dim) {
+    const Bf16* from = bf16_rows(head) + r * head.row_stride;
+    for (int64_t d = 0; d < padded_dim; ++d) {
+      to[2 * d] = r < rows && d < dim ? from[d] : Bf16{};
+      to[2 * d + 1] = r + 1 < rows && d < dim ? from[head.row_stride + d] : Bf16{};
+    }
+  }
+}
+
+// All rows as panels (row / panel, head_dim / 2, row % panel, 2).
+void pack_panels(const HeadView& head, int64_t padded_rows, int64_t panel, Bf16* to) {
+  const int64_t rows = head.tensor.size(2);
+  const int64_t dim = head.tensor.size(3);
+  const int64_t panel_dim = padded_to(dim, 2);
+  for (int64_t begin = 0; begin < padded_rows; begin += panel, to += panel * panel_dim) {
+    for (int64_t r = 0; r < panel; ++r) {
+      const Bf16* from = bf16_rows(head) + (begin + r) * head.row_stride;
+      for (int64_t d = 0; d < panel_dim; ++d) {
+        to[d / 2 * 2 * panel + 2 * r + d % 2] = begin + r < rows && d < dim ? from[d] : Bf16{};
+      }
+    }
+  }
+}
+
 // Packed rows times `factor` into rows [begin, begin + count) of a head of a (B, rows, H, head_dim) tensor.
 void unpack_rows(const float* from, int64_t padded_dim, float factor, int64_t begin, int64_t count, at::Tensor& to_BNHD,
                  int64_t head) {
@@ -108,50 +172,66 @@ struct alignas(64) AttentionScratch {
   std::array<float, kAttentionScratch> floats;
 };
 
-// Each thread keeps one: 74 kB.
+// Each thread keeps one: 129 kB.
 float* scratch() {
   static thread_local AttentionScratch buffer;
   return buffer.floats.data();
 }
 
+template <typename T>
 struct PackedHeads {
   const AttentionSizes& sizes;
-  at::Tensor key_rows, key_panels, value_rows, value_panels;  // (heads, padded_keys, ...)
+  at::Tensor key_steps, key_panels, value_steps, value_panels;  // (heads, padded_keys, ...)
 
-  PackedKeys of(int64_t head) const {
+  PackedKeys<T> of(int64_t head) const {
+    const int64_t panel_dim = panel_dim_of(sizes);
     const auto at_head = [&](const at::Tensor& x, int64_t row) {
-      return x.defined() ? x.const_data_ptr<float>() + head * sizes.padded_keys * row : nullptr;
+      return x.defined() ? packed_data<T>(x) + head * sizes.padded_keys * row : nullptr;
     };
-    return {at_head(key_rows, sizes.padded_dim),
-            at_head(key_panels, sizes.head_dim),
-            at_head(value_rows, sizes.padded_dim),
-            at_head(value_panels, sizes.head_dim),
+    return {at_head(key_steps, sizes.padded_dim),
+            at_head(key_panels, panel_dim),
+            at_head(value_steps, sizes.padded_dim),
+            at_head(value_panels, panel_dim),
             sizes.keys,
-            sizes.head_dim,
+            panel_dim,
             sizes.padded_dim};
   }
+
+  static int64_t panel_dim_of(const AttentionSizes& sizes) { return std::is_same_v<T, float> ? sizes.head_dim : sizes.panel_dim; }
 };
 
-at::Tensor rows_of(const at::Tensor& x, int64_t num_heads, int64_t padded_rows, int64_t padded_dim, float factor) {
-  at::Tensor rows = float_buffer({num_heads, padded_rows, padded_dim});
-  float* to = rows.mutable_data_ptr<float>();
+// pack(view, head's memory) for all heads of (heads, floats per head).
+template <typename T, typename Pack>
+at::Tensor packed_heads(const at::Tensor& x, int64_t num_heads, int64_t per_head, Pack&& pack) {
+  at::Tensor all = packed_buffer<T>({num_heads, per_head});
+  T* to = static_cast<T*>(all.mutable_data_ptr());
   at::parallel_for(0, num_heads, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t head = begin; head < end; ++head) {
-      pack_rows(HeadView(x, head), 0, padded_rows, padded_dim, factor, to + head * padded_rows * padded_dim);
-    }
+    for (int64_t head = begin; head < end; ++head) pack(HeadView(x, head), to + head * per_head);
   });
-  return rows;
+  return all;
 }
 
+template <typename T>
+at::Tensor rows_of(const at::Tensor& x, int64_t num_heads, int64_t padded_rows, int64_t padded_dim, float factor) {
+  return packed_heads<T>(x, num_heads, padded_rows * padded_dim,
+                         [&](const HeadView& head, T* to) { pack_rows(head, 0, padded_rows, padded_dim, factor, to); });
+}
+
+// As the right side of a product reads rows.
+template <typename T>
+at::Tensor steps_of(const at::Tensor& x, int64_t num_heads, int64_t padded_rows, int64_t padded_dim) {
+  if constexpr (std::is_same_v<T, float>) {
+    return rows_of<T>(x, num_heads, padded_rows, padded_dim, 1.0F);
+  } else {
+    return packed_heads<T>(x, num_heads, padded_rows * padded_dim,
+                           [&](const HeadView& head, T* to) { pack_steps(head, padded_rows, padded_dim, to); });
+  }
+}
+
+template <typename T>
 at::Tensor panels_of(const at::Tensor& x, const AttentionSizes& sizes, int64_t panel) {
-  at::Tensor panels = float_buffer({sizes.num_heads(), sizes.padded_keys, sizes.head_dim});
-  float* to = panels.mutable_data_ptr<float>();
-  at::parallel_for(0, sizes.num_heads(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t head = begin; head < end; ++head) {
-      pack_panels(HeadView(x, head), sizes.padded_keys, panel, to + head * sizes.padded_keys * sizes.head_dim);
-    }
-  });
-  return panels;
+  return packed_heads<T>(x, sizes.num_heads(), sizes.padded_keys * PackedHeads<T>::panel_dim_of(sizes),
+                         [&](const HeadView& head, T* to) { pack_panels(head, sizes.padded_keys, panel, to); });
 }
 
 // (heads, padded_queries): the value of `x_BHN`, zero behind the last query.
@@ -161,67 +241,60 @@ at::Tensor padded_per_query(const at::Tensor& x_BHN, const AttentionSizes& sizes
   return padded;
 }
 
-}  // namespace
-
-bool attention_cpu_takes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  const auto fits = [&](const at::Tensor& x) {
-    return x.dim() == 4 && x.device().is_cpu() && x.scalar_type() == q.scalar_type() && x.numel() > 0 && x.size(0) == q.size(0) &&
-           x.size(1) == q.size(1) && x.size(3) == q.size(3);
-  };
-  const bool narrow = q.scalar_type() == at::kFloat || q.scalar_type() == at::kBFloat16 || q.scalar_type() == at::kHalf;
-  return narrow && fits(q) && fits(k) && fits(v) && k.size(2) == v.size(2);
-}
-
-std::tuple<at::Tensor, at::Tensor> attention_cpu_forward(const at::Tensor& q_in, const at::Tensor& k_in, const at::Tensor& v_in) {
-  const AttentionKernel& kernel = attention_kernel(instruction_set());
+template <typename T>
+std::tuple<at::Tensor, at::Tensor> forward_of(const AttentionKernel<T>& kernel, const at::Tensor& q_in, const at::Tensor& k_in,
+                                              const at::Tensor& v_in) {
   const at::Tensor q = with_dense_rows(q_in);
   const at::Tensor k = with_dense_rows(k_in);
   const at::Tensor v = with_dense_rows(v_in);
   const AttentionSizes sizes = sizes_of(q, k);
-  const PackedHeads packed{sizes,
-                           {},
-                           panels_of(k, sizes, kernel.panel_keys),
-                           rows_of(v, sizes.num_heads(), sizes.padded_keys, sizes.padded_dim, 1.0F),
-                           {}};
+  const PackedHeads<T> packed{sizes,
+                              {},
+                              panels_of<T>(k, sizes, kernel.panel_keys),
+                              steps_of<T>(v, sizes.num_heads(), sizes.padded_keys, sizes.padded_dim),
+                              {}};
   at::Tensor out = empty_heads(q);
   at::Tensor log2_sum = float_buffer({sizes.batch, sizes.heads, sizes.queries});
   float* sums = log2_sum.mutable_data_ptr<float>();
-  const auto query_factor = static_cast<float>(sizes.scale() / kLn2);
+  const LogitScale<T> scale{sizes.scale()};
   const int64_t blocks = sizes.padded_queries / kQueryBlock;
   at::parallel_for(0, sizes.num_heads() * blocks, 1, [&](int64_t first, int64_t last) {
-    const at::Tensor rows = float_buffer({2, kQueryBlock, sizes.padded_dim});
-    float* query = rows.mutable_data_ptr<float>();
-    float* mixed = query + kQueryBlock * sizes.padded_dim;
+    const AlignedBuffer<T> query(kQueryBlock * sizes.padded_dim);
+    const AlignedBuffer<float> mixed(kQueryBlock * sizes.padded_dim);
     std::array<float, kQueryBlock> block_sums{};
     for (int64_t task = first; task < last; ++task) {
       const int64_t head = task / blocks;
       const int64_t begin = task % blocks * kQueryBlock;
-      pack_rows(HeadView(q, head), begin, kQueryBlock, sizes.padded_dim, query_factor, query);
-      kernel.forward({packed.of(head), query, mixed, block_sums.data()}, scratch());
-      unpack_rows(mixed, sizes.padded_dim, 1.0F, begin, kQueryBlock, out, head);
+      pack_rows(HeadView(q, head), begin, kQueryBlock, sizes.padded_dim, scale.of_query(), query.data());
+      kernel.forward({packed.of(head), scale.of_product(), query.data(), mixed.data(), block_sums.data()}, scratch());
+      unpack_rows(mixed.data(), sizes.padded_dim, 1.0F, begin, kQueryBlock, out, head);
       std::copy_n(block_sums.data(), std::min(kQueryBlock, sizes.queries - begin), sums + head * sizes.queries + begin);
     }
   });
   return {out.transpose(1, 2), log2_sum};
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_cpu_backward(const at::Tensor& grad_in, const at::Tensor& q_in,
-                                                                      const at::Tensor& k_in, const at::Tensor& v_in,
-                                                                      const at::Tensor& out, const at::Tensor& log2_sum) {
-  const AttentionKernel& kernel = attention_kernel(instruction_set());
+template <typename T>
+std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const AttentionKernel<T>& kernel, const at::Tensor& grad_in,
+                                                           const at::Tensor& q_in, const at::Tensor& k_in, const at::Tensor& v_in,
+                                                           const at::Tensor& out, const at::Tensor& log2_sum) {
   const at::Tensor q = with_dense_rows(q_in);
   const at::Tensor k = with_dense_rows(k_in);
   const at::Tensor v = with_dense_rows(v_in);
   const at::Tensor grad = with_dense_rows(grad_in);
   const AttentionSizes sizes = sizes_of(q, k);
   const int64_t heads = sizes.num_heads();
-  const PackedHeads packed{sizes,
-                           rows_of(k, heads, sizes.padded_keys, sizes.padded_dim, 1.0F),
-                           panels_of(k, sizes, kernel.panel_keys),
-                           {},
-                           panels_of(v, sizes, kernel.panel_keys)};
-  const at::Tensor queries = rows_of(q, heads, sizes.padded_queries, sizes.padded_dim, static_cast<float>(sizes.scale() / kLn2));
-  const at::Tensor grads = rows_of(grad, heads, sizes.padded_queries, sizes.padded_dim, 1.0F);
+  const PackedHeads<T> packed{sizes,
+                              steps_of<T>(k, heads, sizes.padded_keys, sizes.padded_dim),
+                              panels_of<T>(k, sizes, kernel.panel_keys),
+                              {},
+                              panels_of<T>(v, sizes, kernel.panel_keys)};
+  const LogitScale<T> scale{sizes.scale()};
+  const at::Tensor queries = rows_of<T>(q, heads, sizes.padded_queries, sizes.padded_dim, scale.of_query());
+  const at::Tensor grads = rows_of<T>(grad, heads, sizes.padded_queries, sizes.padded_dim, 1.0F);
+  const bool pairs = !std::is_same_v<T, float>;
+  const at::Tensor query_steps = pairs ? steps_of<T>(q, heads, sizes.padded_queries, sizes.padded_dim) : queries;
+  const at::Tensor grad_steps = pairs ? steps_of<T>(grad, heads, sizes.padded_queries, sizes.padded_dim) : grads;
   const at::Tensor sums = padded_per_query(log2_sum, sizes);
   const at::Tensor means = padded_per_query(out.to(at::kFloat).mul(grad.to(at::kFloat)).sum(-1), sizes);
 
@@ -239,8 +312,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_cpu_backward(const at::
       const int64_t head = task / ranges;
       const int64_t begin = task % ranges * range;
       kernel.backward(
-          {packed.of(head), begin, std::min(begin + range, sizes.keys), sizes.padded_queries,
-           queries.const_data_ptr<float>() + head * query_floats, grads.const_data_ptr<float>() + head * query_floats,
+          {packed.of(head), scale.of_product(), begin, std::min(begin + range, sizes.keys), sizes.padded_queries,
+           packed_data<T>(queries) + head * query_floats, packed_data<T>(query_steps) + head * query_floats,
+           packed_data<T>(grads) + head * query_floats, packed_data<T>(grad_steps) + head * query_floats,
            sums.const_data_ptr<float>() + head * sizes.padded_queries,
            means.const_data_ptr<float>() + head * sizes.padded_queries,
            grad_queries.mutable_data_ptr<float>() + (task % ranges * heads + head) * query_floats,
@@ -257,12 +331,39 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_cpu_backward(const at::
     for (int64_t head = first; head < last; ++head) {
       unpack_rows(grad_query.const_data_ptr<float>() + head * query_floats, sizes.padded_dim, static_cast<float>(sizes.scale()),
                   0, sizes.queries, grad_q, head);
-      unpack_rows(grad_keys.const_data_ptr<float>() + head * key_floats, sizes.padded_dim, static_cast<float>(kLn2), 0,
-                  sizes.keys, grad_k, head);
+      unpack_rows(grad_keys.const_data_ptr<float>() + head * key_floats, sizes.padded_dim, scale.of_key_gradient(), 0, sizes.keys,
+                  grad_k, head);
       unpack_rows(grad_values.const_data_ptr<float>() + head * key_floats, sizes.padded_dim, 1.0F, 0, sizes.keys, grad_v, head);
     }
   });
   return {grad_q.transpose(1, 2), grad_k.transpose(1, 2), grad_v.transpose(1, 2)};
+}
+
+}  // namespace attention_detail
+
+using namespace attention_detail;
+
+bool attention_cpu_takes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  const auto fits = [&](const at::Tensor& x) {
+    return x.dim() == 4 && x.device().is_cpu() && x.scalar_type() == q.scalar_type() && x.numel() > 0 && x.size(0) == q.size(0) &&
+           x.size(1) == q.size(1) && x.size(3) == q.size(3);
+  };
+  const bool narrow = q.scalar_type() == at::kFloat || q.scalar_type() == at::kBFloat16 || q.scalar_type() == at::kHalf;
+  return narrow && fits(q) && fits(k) && fits(v) && k.size(2) == v.size(2);
+}
+
+std::tuple<at::Tensor, at::Tensor> attention_cpu_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  const AttentionKernel<Bf16>* narrow = attention_kernel<Bf16>(instruction_set());
+  if (q.scalar_type() == at::kBFloat16 && narrow != nullptr) return forward_of<Bf16>(*narrow, q, k, v);
+  return forward_of<float>(*attention_kernel<float>(instruction_set()), q, k, v);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_cpu_backward(const at::Tensor& grad, const at::Tensor& q,
+                                                                      const at::Tensor& k, const at::Tensor& v,
+                                                                      const at::Tensor& out, const at::Tensor& log2_sum) {
+  const AttentionKernel<Bf16>* narrow = attention_kernel<Bf16>(instruction_set());
+  if (q.scalar_type() == at::kBFloat16 && narrow != nullptr) return backward_of<Bf16>(*narrow, grad, q, k, v, out, log2_sum);
+  return backward_of<float>(*attention_kernel<float>(instruction_set()), grad, q, k, v, out, log2_sum);
 }
 
 }  // namespace welkin::ops

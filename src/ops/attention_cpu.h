@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on a CPU by our own tiled kernels (ops/cpu/). Aten's flash form reaches a third of the machine's rate at the head
-// dims of the weather models (48); ours multiplies packed tiles at the rate of a large matrix product. Float32 inside, whatever
-// comes in; results do not depend on the number of threads.
+// dims of the weather models (48); ours multiplies packed tiles at the rate of a large matrix product. Float32 inside, or
+// products of bfloat16 with float32 softmax and sums where that comes in and the CPU is fast with it; results do not depend on
+// the number of threads.
 #pragma once
 
 #include <ATen/core/Tensor.h>

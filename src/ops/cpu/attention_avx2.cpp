@@ -3,9 +3,6 @@
 
 namespace welkin::ops {
 
-const AttentionKernel& attention_kernel_avx2() {
-  static constexpr AttentionKernel kKernel{2 * 8, attention_forward<8>, attention_backward<8>};
-  return kKernel;
-}
+const AttentionKernel<float>& attention_kernel_avx2() { return kFloatAttention<8>; }
 
 }  // namespace welkin::ops

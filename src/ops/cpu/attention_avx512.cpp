@@ -3,9 +3,6 @@
 
 namespace welkin::ops {
 
-const AttentionKernel& attention_kernel_avx512() {
-  static constexpr AttentionKernel kKernel{2 * 16, attention_forward<16>, attention_backward<16>};
-  return kKernel;
-}
+const AttentionKernel<float>& attention_kernel_avx512() { return kFloatAttention<16>; }
 
 }  // namespace welkin::ops

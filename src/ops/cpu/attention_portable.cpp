@@ -3,9 +3,6 @@
 
 namespace welkin::ops {
 
-const AttentionKernel& attention_kernel_portable() {
-  static constexpr AttentionKernel kKernel{2 * 4, attention_forward<4>, attention_backward<4>};
-  return kKernel;
-}
+const AttentionKernel<float>& attention_kernel_portable() { return kFloatAttention<4>; }
 
 }  // namespace welkin::ops

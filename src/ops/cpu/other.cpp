@@ -13,7 +13,15 @@ bool cpu_has_amx_bf16() { return false; }
 bool cpu_is_amd() { return false; }
 bool cpu_has_fast_bf16() { return false; }
 
-const AttentionKernel& attention_kernel(InstructionSet) { return attention_kernel_portable(); }
+template <>
+const AttentionKernel<float>* attention_kernel<float>(InstructionSet) {
+  return &attention_kernel_portable();
+}
+
+template <>
+const AttentionKernel<Bf16>* attention_kernel<Bf16>(InstructionSet) {
+  return nullptr;
+}
 
 const UpdateKernel& update_kernel(InstructionSet) { return update_kernel_portable(); }
 

@@ -41,16 +41,22 @@ bool cpu_has_fast_bf16() {
   return has;
 }
 
-const AttentionKernel& attention_kernel(InstructionSet set) {
+template <>
+const AttentionKernel<float>* attention_kernel<float>(InstructionSet set) {
   switch (set) {
     case InstructionSet::Portable:
-      return attention_kernel_portable();
+      return &attention_kernel_portable();
     case InstructionSet::Avx2:
-      return attention_kernel_avx2();
+      return &attention_kernel_avx2();
     case InstructionSet::Avx512:
-      return attention_kernel_avx512();
+      return &attention_kernel_avx512();
   }
-  return attention_kernel_portable();
+  return &attention_kernel_portable();
+}
+
+template <>
+const AttentionKernel<Bf16>* attention_kernel<Bf16>(InstructionSet set) {
+  return set == InstructionSet::Avx512 && cpu_has_fast_bf16() ? &attention_kernel_avx512bf16() : nullptr;
 }
 
 const UpdateKernel& update_kernel(InstructionSet set) {

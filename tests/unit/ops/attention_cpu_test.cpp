@@ -107,16 +107,32 @@ TEST_P(AttentionCpu, TakesLowPrecisionAndRoundsOnlyWhatComesInAndGoesOut) {
   }
 }
 
+// Operands are exact; what is rounded besides the result are weights and the logits' gradients, as operands of second products.
+TEST_P(AttentionCpu, OfBfloat16EqualsTheReferenceForEveryShape) {
+  for (const AttentionCase& c : kAttentionCases) {
+    SCOPED_TRACE(::testing::PrintToString(c));
+    Inputs in(c);
+    for (at::Tensor* x : {&in.q, &in.k, &in.v, &in.grad}) *x = x->to(at::kBFloat16).to(at::kDouble);
+    expect_close(run(attention, in, at::kBFloat16), run(attention_reference, in, at::kDouble),
+                 2.0 * tests::sum_tolerance(at::kBFloat16, 1));
+  }
+}
+
 TEST_P(AttentionCpu, TakesAnyStrides) {
   const AttentionCase c{2, 3, 50, 50, 24};
   const Inputs in(c);
   const auto wanted = run(attention, in, at::kFloat);
+  const auto wanted_narrow = run(attention, in, at::kBFloat16);
   Inputs turned = in;
   turned.q = in.q.transpose(1, 2).contiguous().transpose(1, 2);  // as a linear layer leaves it
   turned.k = in.k.transpose(2, 3).contiguous().transpose(2, 3);  // rows that are not dense
   turned.grad = in.grad.transpose(0, 3).contiguous().transpose(0, 3);
   const auto got = run(attention, turned, at::kFloat);
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(at::equal(got[i], wanted[i])) << i;
+  const auto got_narrow = run(attention, turned, at::kBFloat16);
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_TRUE(at::equal(got[i], wanted[i])) << i;
+    EXPECT_TRUE(at::equal(got_narrow[i], wanted_narrow[i])) << i;
+  }
 }
 
 TEST_P(AttentionCpu, LargeLogitsNeitherOverflowNorVanish) {
