@@ -38,7 +38,13 @@ const std::vector<config::ExtraFlag> kTrainFlags = {
      "checkpoint (folder, run, .safetensors, .pt) whose weights a run begins with; a resumed run has its own"},
     {"memory_snapshot", "FILE", "what the run's tensors take over time, for PyTorch's memory viewer; FILE.R of rank R > 0"},
     {"world", "N", "with --dry_run: as if N processes had been started; prints the groups of ranks and what lands where"},
-    {"nodes", "M", "with --world: on M nodes"}};
+    {"nodes", "M", "with --world: on M nodes"},
+    {"profile", "[wait=1,warmup=1,active=3,repeat=1]",
+     "trace every operator of a few steps: profile/*.pt.trace.json in the run folder, for TensorBoard and chrome://tracing, and "
+     "a table"},
+    {"timeline", "", "draw what the step and every reading thread does: profile/timeline.svg and .json in the run folder"},
+    {"profile_epoch", "N", "the epoch, from 0, that profile, timeline and NVIDIA's tools look at (default: the run's first)"},
+    {"profile_steps", "A-B", "the steps of that epoch, from 0 (default: all)"}};
 
 int64_t count_flag(const config::CommandLine& line, const std::string& name, int64_t otherwise) {
   const auto given = line.extra.find(name);
@@ -118,6 +124,7 @@ int verb_train(Application& application, int argc, char** argv) {
     if (place.rank == 0) print_configuration(application, line, resolved, world_size);
     return 0;
   }
+  const train::ProfileOptions profile = train::parse_profile_options(line.extra);
   const auto snapshot = begin_snapshot(line, resolved, place);
   parallel::World world = parallel::World::meet(place, meet_options(resolved.config));
   const InterruptWatch interrupt;
@@ -134,6 +141,7 @@ int verb_train(Application& application, int argc, char** argv) {
                                       .world = world,
                                       .resume_command = resume_command(argc, argv, resolved.config.loop.resume),
                                       .init_from = initial_weights(line),
+                                      .profile = profile,
                                       .benchy_file = benchy_file(),
                                       .say = [&](const std::string& text) { application.out << text << std::endl; }};
   run_as_rank(

@@ -82,7 +82,12 @@ class Parser {
       throw ConfigError(kComponent, cat("a switch is true or false: --", flag.name, "=", value),
                         cat("Use --", flag.name, " or --no-", flag.name));
     }
-    if (given || flag.kind == FlagKind::OptionalValue) return given.value_or("");
+    if (given) return *given;
+    if (flag.kind == FlagKind::OptionalValue) {  // its value is an assignment: --profile wait=1,active=2
+      const bool follows = flag.is_extra && next_ < arguments_.size() && arguments_[next_].find('=') != std::string::npos &&
+                           !arguments_[next_].starts_with("--");
+      return follows ? arguments_[next_++] : "";
+    }
     if (next_ >= arguments_.size() || arguments_[next_].starts_with("--")) {
       throw ConfigError(kComponent, cat("a value is missing: --", flag.name), cat("Write --", flag.name, " ", flag.metavar));
     }

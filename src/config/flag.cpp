@@ -95,7 +95,9 @@ std::vector<Flag> all_flags(const std::vector<ExtraFlag>& extra) {
     const bool taken = std::any_of(flags.begin(), flags.end(), [&](const Flag& flag) { return flag.name == own.name; });
     WELKIN_CHECK(!taken, cat("the verb's flag --", own.name, " exists already"));
     flags.push_back({.name = own.name,
-                     .kind = own.metavar.empty() ? FlagKind::Switch : FlagKind::Value,
+                     .kind = own.metavar.empty()            ? FlagKind::Switch
+                             : own.metavar.starts_with("[") ? FlagKind::OptionalValue
+                                                            : FlagKind::Value,
                      .metavar = own.metavar,
                      .help = own.help,
                      .is_extra = true});

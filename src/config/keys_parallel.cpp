@@ -46,7 +46,7 @@ std::vector<Key> switch_keys() {
       {.flat = "enable_manual_profiling",
        .path = "switches.enable_manual_profiling",
        .field = kSwitches<&S::enable_manual_profiling>,
-       .summary = "the tutorials' profiler ranges and window, a hint; not together with enable_benchy",
+       .summary = "the tutorials' profiler ranges and window (docs/profiling.md); not together with enable_benchy",
        .is_flag = true,
        .flag_tutorials = kUnetTutorials,
        .free = true},

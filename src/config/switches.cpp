@@ -84,8 +84,10 @@ std::vector<SwitchMeaning> measuring_rows() {
       {"enable_benchy", "on", "the run measures and ends: IO, SYNTHETIC and FULL, as benchy does, with its lines and its JSON",
        "the run measures and ends: IO, SYNTHETIC and FULL, as benchy does, with its lines and its JSON"},
       {"enable_benchy", "off", "the same program", "the same program"},
-      {"enable_manual_profiling", "on", "no effect: NVTX ranges and the profiler's window have no part on a CPU",
-       "no effect: NVTX ranges and the profiler's window are not built in"},
+      {"enable_manual_profiling", "on",
+       "the tutorial's window (SC22: epoch index 3, SC21: 1; steps 0 to 59) as profile/timeline.svg and .json: NVTX needs a GPU",
+       "the tutorials' NVTX ranges, and cudaProfilerStart and Stop around the tutorial's window (SC22: epoch index 3, SC21: 1; "
+       "steps 0 to 59)"},
       {"enable_manual_profiling", "off", "the same program", "the same program"},
       {"noddp", "on", "no gradient exchange between processes: each trains its own weights, for measuring only",
        "no gradient exchange between processes: each trains its own weights, for measuring only"},

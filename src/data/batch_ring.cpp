@@ -253,6 +253,7 @@ bool BatchRing::try_work(std::unique_lock<std::mutex>& lock) {
 SampleOutcome BatchRing::read_sample(const Slot& target, int64_t sample, int64_t passed) const {
   const MicroBatch& place = target.batch.place;
   const SampleKey key = sampler_.at(place.epoch, place.first_position + sample);
+  const observe::Span span(options_.tracer, "read");
   const bool fused = options_.normalise && dataset_.transforms();
   const SampleView view{sample_of(target.batch.input, sample), sample_of(target.batch.target, sample), fused,
                         options_.turn || !dataset_.turns()};

@@ -22,17 +22,19 @@
 #include "data/read_watch.h"
 #include "data/sample_check.h"
 #include "data/sampler.h"
+#include "observe/span.h"
 
 namespace welkin::data {
 
 struct BatchRingOptions {
-  int64_t num_workers = 0;   // 0: take() reads
-  int64_t num_slots = 3;     // buffers, at least 1
-  int64_t capacity = 1;      // samples per buffer
-  bool normalise = true;     // on the reading thread; else the values stay as stored
-  bool turn = true;          // on the reading thread; else samples stay as they lie in the file (whole samples only)
-  bool pinned = false;       // page-locked buffers (needs CUDA)
-  bool persistent = true;    // the threads live on at the end of an epoch and read ahead across it
+  int64_t num_workers = 0;  // 0: take() reads
+  int64_t num_slots = 3;    // buffers, at least 1
+  int64_t capacity = 1;     // samples per buffer
+  bool normalise = true;    // on the reading thread; else the values stay as stored
+  bool turn = true;         // on the reading thread; else samples stay as they lie in the file (whole samples only)
+  bool pinned = false;      // page-locked buffers (needs CUDA)
+  bool persistent = true;   // the threads live on at the end of an epoch and read ahead across it
+  const observe::Tracer* tracer = nullptr;
   Region region{};           // of every sample
   SampleRules rules{};       // what is done about samples that cannot be read or hold NaN
   double stall_seconds = 0;  // a read that takes longer is reported, again whenever its age has doubled; 0: never

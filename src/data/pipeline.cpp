@@ -38,6 +38,7 @@ BatchRingOptions ring_options_of(const Dataset& dataset, const PipelineOptions& 
           .turn = options.device.is_cpu() || options.region.has_value(),
           .pinned = options.device.is_cuda() && options.pin_memory,
           .persistent = options.persistent_workers,
+          .tracer = options.tracer,
           .region = options.region.value_or(whole(dataset.spec())),
           .rules = options.rules,
           .stall_seconds = options.stall_seconds,

@@ -17,6 +17,7 @@
 #include "data/epoch_plan.h"
 #include "data/sample_check.h"
 #include "data/sampler.h"
+#include "observe/span.h"
 
 namespace welkin::data {
 
@@ -42,7 +43,8 @@ struct PipelineOptions {
   // skipped for each sample of a batch, and gives the largest number of any rank, or nothing when all are alike. A collective:
   // called by next() on each of them until all are alike.
   std::function<std::vector<int64_t>(const std::vector<int64_t>&)> agree{};
-  std::optional<Region> region{};  // what of every sample this rank reads; the whole when absent
+  const observe::Tracer* tracer = nullptr;  // spans "read", one per sample, on the reading threads; outlives the pipeline
+  std::optional<Region> region{};           // what of every sample this rank reads; the whole when absent
 };
 
 struct Batch {

@@ -2,6 +2,7 @@
 // Which form runs, and the gradient of our own.
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "ops/attention.h"
@@ -15,6 +16,7 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& q, const at::Tensor& k,
                             const at::Tensor& v) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    RECORD_FUNCTION("welkin::attention", std::vector<c10::IValue>());
     auto [out, log2_sum] = attention_cpu_forward(q, k, v);
     context->save_for_backward({q, k, v, out, log2_sum});
     return out;
@@ -22,6 +24,7 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
+    RECORD_FUNCTION("welkin::attention_backward", std::vector<c10::IValue>());
     const auto saved = context->get_saved_variables();
     auto [grad_q, grad_k, grad_v] = attention_cpu_backward(grads[0], saved[0], saved[1], saved[2], saved[3], saved[4]);
     return {grad_q, grad_k, grad_v};

@@ -8,6 +8,7 @@
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <optional>
@@ -27,6 +28,7 @@ struct BoxProduct : torch::autograd::Function<BoxProduct> {
                             const std::optional<at::Tensor>& second, const at::Tensor& weight, const at::Tensor& bias,
                             const BoxCall& call) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    RECORD_FUNCTION("welkin::convolution", std::vector<c10::IValue>());
     const at::Tensor other = second.value_or(at::Tensor());
     at::Tensor out = convolution_cpu_forward(call, {parts_of(first, other), weight}, bias);
     context->save_for_backward({first, other, weight, call.kink.slope == 1.0 ? at::Tensor() : out});
@@ -39,6 +41,7 @@ struct BoxProduct : torch::autograd::Function<BoxProduct> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
+    RECORD_FUNCTION("welkin::convolution_backward", std::vector<c10::IValue>());
     const auto saved = context->get_saved_variables();
     BoxCall call{.rule = {},
                  .kink = {context->saved_data["slope"].toDouble()},

@@ -34,6 +34,7 @@ RunOutcome Trainer::run_to_the_end() {
   prepare_benchy();
   open_datasets();
   open_folder();
+  start_profile();
   start_loader();
   run_benchy_io();
   build_model();
@@ -47,6 +48,7 @@ RunOutcome Trainer::run_to_the_end() {
     if (!epoch_is_complete()) train_epoch();
     if (epoch_is_complete() && !interrupted()) finish_epoch();
   }
+  profile_->finish();
   return is_finished() ? finish() : stop_early();
 }
 
@@ -64,7 +66,9 @@ void Trainer::train_epoch() {
   const Stopwatch watch;
   int64_t done = position_.step_in_epoch * config_.loop.global_batch_size;
   while (!epoch_is_complete() && !interrupted()) {
+    profile_->begin_step(place_in_run());
     const StepRecord record = train_step();
+    profile_->end_step(place_in_run());
     last_rate_ = record.rate;
     validation_loss_.reset();
     ++position_.iteration;

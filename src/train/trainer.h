@@ -24,6 +24,7 @@
 #include "train/journal.h"
 #include "train/memory_limit.h"
 #include "train/nonfinite_watch.h"
+#include "train/profile/profile_session.h"
 #include "train/registries.h"
 #include "train/run_folder.h"
 #include "train/step.h"
@@ -41,9 +42,11 @@ struct TrainerContext {
   observe::RunLog& log;
   const InterruptWatch& interrupt;
   const parallel::World& world;
-  std::string resume_command;    // what the user types to go on, for the line after an interrupt
-  std::string init_from = {};    // a checkpoint of any format whose weights a run begins with; empty: from the seed
-  std::string benchy_file = {};  // what BENCHY_CONFIG_FILE names; empty: benchy's defaults
+  std::string resume_command;  // what the user types to go on, for the line after an interrupt
+  std::string init_from = {};  // a checkpoint of any format whose weights a run begins with; empty: from the seed
+  ProfileOptions profile = {};
+  observe::SpanSink* span_recorder = nullptr;        // hears every span of the run
+  std::string benchy_file = {};                      // what BENCHY_CONFIG_FILE names; empty: benchy's defaults
   std::function<void(const std::string&)> say = {};  // a line for stdout: benchy's
 };
 
@@ -73,6 +76,8 @@ class Trainer {
   void open_folder();
   void place_ranks();
   StepSource step_source() const;
+  void start_profile();
+  int64_t place_in_run() const { return position_.epoch * length_.steps_per_epoch + position_.step_in_epoch; }
   void start_loader();
   void build_model();
   void build_optimizer();
@@ -101,6 +106,7 @@ class Trainer {
 
   // Around one step (trainer_step.cpp), which is step.h's.
   StepRecord train_step();
+  data::Batch next_batch();
   void check_replicas_if_due();
   void after_forward(const data::Batch& batch, const at::Tensor& prediction);
   void keep_picture(const data::Batch& batch, const at::Tensor& prediction);
@@ -139,6 +145,7 @@ class Trainer {
 
   std::unique_ptr<data::Dataset> train_data_, valid_data_;
   std::vector<data::FileFingerprint> data_files_;  // as they were opened: a file that is damaged later is no part of the run
+  std::unique_ptr<ProfileSession> profile_;        // before the pipeline, whose threads use its tracer
   std::unique_ptr<data::Pipeline> pipeline_;
   std::unique_ptr<Step> step_;
   std::unique_ptr<bench::Benchy> benchy_;  // in the place of the loop over epochs

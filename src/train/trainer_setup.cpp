@@ -106,6 +106,17 @@ void Trainer::open_folder() {
   context_.log.info(config::backend_note(context_.resolved, kind));
 }
 
+void Trainer::start_profile() {
+  profile_ =
+      std::make_unique<ProfileSession>(context_.profile, config_,
+                                       ProfileSession::Place{.folder = folder_.path() / "profile",
+                                                             .rank = static_cast<int>(context_.world.rank()),
+                                                             .leads = context_.world.leads(),
+                                                             .with_gpu = device_.is_cuda(),
+                                                             .log = [this](const std::string& text) { context_.log.info(text); }},
+                                       context_.span_recorder);
+}
+
 void Trainer::start_loader() {
   context_.log.info("rank 0, begin data loader init");
   for (const data::Dataset* dataset : {train_data_.get(), valid_data_.get()}) {
@@ -115,6 +126,7 @@ void Trainer::start_loader() {
   data::PipelineOptions options =
       pipeline_options(config_, parts_.replicas, device_, drops_last_batch(config_), parts_.share.region());
   options.report = [this](const std::string& event) { context_.log.warning(event); };
+  options.tracer = &profile_->tracer();
   const int64_t before = cpu_memory_in_use();
   pipeline_ = std::make_unique<data::Pipeline>(
       *train_data_, data::Sampler(train_data_->size(), data::Order::Shuffled, config_.loop.seed), std::move(options));
@@ -143,6 +155,7 @@ void Trainer::build_optimizer() {
       StepOptions{.device = device_,
                   .everyone = context_.world.everyone(),
                   .dataset_size = train_data_->size(),
+                  .tracer = &profile_->tracer(),
                   .seen = [this](const data::Batch& batch, const at::Tensor& output) { after_forward(batch, output); }});
   meter_ = std::make_unique<EpochMeter>(device_);
   nonfinite_ = std::make_unique<NonFiniteWatch>(
@@ -228,6 +241,12 @@ void Trainer::report_setup() {
   report_ranks();
   if (parts_.plan) context_.log.info(scaffolding_memory_line(device_));
   context_.log.info(kernels_line(kernel_choice(config_, device_)));
+  if (!all_steps_done()) {
+    const int64_t first = place_in_run();
+    profile_->plan({.steps_per_epoch = length_.steps_per_epoch,
+                    .first = first,
+                    .last = first + length_.total_steps - position_.iteration - 1});
+  }
   context_.log.info("Starting Training Loop...");
   if (resumed_) context_.log.info(cat("Resumed at step ", position_.iteration, " from ", last_checkpoint()));
 }

@@ -89,8 +89,14 @@ struct TinyOutcome {
   std::string log;  // out.log
 };
 
+// How a run is looked at.
+struct TinyObserver {
+  ProfileOptions profile = {};
+  observe::SpanSink* span_recorder = nullptr;
+};
+
 // Runs, and returns what the log file says; errors of the run pass through.
-inline TinyOutcome run_with(const config::RunConfig& config, const Registries& registries) {
+inline TinyOutcome run_with(const config::RunConfig& config, const Registries& registries, const TinyObserver& observer = {}) {
   config::Resolved resolved;
   resolved.config = config;
   const ScratchFolder screen;
@@ -105,19 +111,21 @@ inline TinyOutcome run_with(const config::RunConfig& config, const Registries& r
                    .log = log,
                    .interrupt = interrupt,
                    .world = world,
-                   .resume_command = "welkin train --resume"});
+                   .resume_command = "welkin train --resume",
+                   .profile = observer.profile,
+                   .span_recorder = observer.span_recorder});
   TinyOutcome outcome{.run = trainer.run(), .log = {}};
   outcome.log = read_file(outcome.run.folder / "out.log", 1 << 24);
   return outcome;
 }
 
-inline TinyOutcome run_tiny(const config::RunConfig& config, const TinyData& data) {
+inline TinyOutcome run_tiny(const config::RunConfig& config, const TinyData& data, const TinyObserver& observer = {}) {
   Registries registries;
   add_builtins(registries);
   registries.datasets.add("tiny", [&data](const config::RunConfig&, data::Split split) {
     return std::make_unique<TinyFields>(data, split == data::Split::Train);
   });
-  return run_with(config, registries);
+  return run_with(config, registries, observer);
 }
 
 }  // namespace welkin::train

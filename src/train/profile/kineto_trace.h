@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Torch's own profiler: every operator of every thread with our spans among them, as a Chrome trace. The one place that names
+// torch's interface for it.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "observe/span.h"
+#include "train/profile/operator_table.h"
+
+namespace welkin::train {
+
+// Recording from construction on; one at a time in a process. With a GPU its kernels and copies are recorded too.
+class KinetoTrace {
+ public:
+  explicit KinetoTrace(bool with_gpu);
+  ~KinetoTrace();  // throws away what is not saved
+  KinetoTrace(const KinetoTrace&) = delete;
+  KinetoTrace& operator=(const KinetoTrace&) = delete;
+
+  // Ends the recording and writes it; the operators' calls. DataError when the file cannot be written.
+  std::vector<OperatorCall> save(const std::filesystem::path& path);
+
+ private:
+  bool is_recording_ = true;
+};
+
+// Our spans as the profiler's annotations: those of the thread that makes the sink, which also starts and ends the recording. A
+// span of another thread could outlive the recording, whose memory it would write to.
+class KinetoSink : public observe::SpanSink {
+ public:
+  void begin(std::string_view name) noexcept override;
+  void end(std::string_view name, observe::SpanClock::time_point began) noexcept override;
+
+ private:
+  const std::thread::id thread_ = std::this_thread::get_id();
+};
+
+// What TensorBoard's PyTorch plug-in looks for in a log folder: <host>_<process>.<milliseconds>.pt.trace.json.
+std::string trace_file_name(const std::string& host, int64_t process, int64_t milliseconds);
+
+}  // namespace welkin::train

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run records about itself: the spans of its steps and reading threads, and who listens to them while the window is open:
+// torch's profiler (--profile), our timeline (--timeline), NVIDIA's tools (--enable_manual_profiling). None of it changes a
+// number.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "config/run_config.h"
+#include "observe/span.h"
+#include "observe/timeline.h"
+#include "train/profile/kineto_trace.h"
+#include "train/profile/nvtx.h"
+#include "train/profile/step_window.h"
+
+namespace welkin::train {
+
+class ProfileSession {
+ public:
+  struct Place {
+    std::filesystem::path folder;  // traces and timelines go there; made when the first is written
+    int rank = 0;
+    bool leads = true;                            // the first rank: only it writes traces
+    bool with_gpu = false;                        // the run computes on one
+    std::function<void(const std::string&)> log;  // one line, or several
+  };
+
+  // `recorder`, where there is one, hears every span of the run; it outlives the session.
+  ProfileSession(const ProfileOptions& options, const config::RunConfig& config, Place place,
+                 observe::SpanSink* recorder = nullptr);
+  ~ProfileSession();
+  ProfileSession(const ProfileSession&) = delete;
+  ProfileSession& operator=(const ProfileSession&) = delete;
+
+  // For every Span of the run; without a listener spans cost a branch. Its address stays.
+  const observe::Tracer& tracer() const { return tracer_; }
+  bool active() const { return is_profiled_ || is_timed_ || is_manual_ || tracer_.active(); }
+
+  // Once the length of the run is known: which steps it is about, in the log.
+  void plan(const RunPlaces& run);
+
+  // Around every training step, by its place in the run. Opening and closing wait for nothing but the device.
+  void begin_step(int64_t place);
+  void end_step(int64_t place);
+  void finish();  // the run ends: what is still open is written
+
+ private:
+  // Passes spans on while the window is open.
+  class Gate;
+
+  void open();
+  void close();
+  void move_profiler(ProfilePhase phase);
+  void save_trace();
+  void write_timeline();
+
+  Place place_;
+  bool is_profiled_, is_timed_, is_manual_;
+  std::optional<int64_t> epoch_;
+  std::vector<int64_t> steps_;
+  ProfileSchedule schedule_;
+  StepWindow window_;
+  int64_t steps_per_epoch_ = 1;
+  bool is_open_ = false;
+  int64_t next_index_ = 0;  // of the profiler's schedule
+  ProfilePhase phase_ = ProfilePhase::Off;
+  bool was_warming_up_ = false;
+  std::string profiler_step_;
+
+  observe::Tracer tracer_;
+  std::unique_ptr<observe::Timeline> timeline_;
+  std::unique_ptr<Gate> gate_;
+  KinetoSink kineto_;
+  NvtxSink nvtx_;
+  std::unique_ptr<KinetoTrace> trace_;
+  std::unique_ptr<observe::Span> step_span_;
+};
+
+}  // namespace welkin::train
