@@ -18,6 +18,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "parallel/c10d_group.h"
+#include "parallel/c10d_link_backend.h"
 #include "parallel/call_watch.h"
 #include "parallel/connection.h"
 
@@ -107,7 +108,8 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(const ConnectOptions& 
   const auto gloo = c10d::ProcessGroupGloo::Options::create(options.deadline);
   gloo->threads = 2;
   gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.own_address));
-  const auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(prefixed, place, size, gloo);
+  c10::intrusive_ptr<c10d::Backend> backend = c10::make_intrusive<c10d::ProcessGroupGloo>(prefixed, place, size, gloo);
+  if (options.link) backend = c10::make_intrusive<LinkBackend>(std::move(backend), options.link);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(prefixed, place, size);
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, backend);
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);

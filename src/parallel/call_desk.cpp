@@ -38,9 +38,9 @@ std::string doing_text(const FlightRecorder& recorder) {
 CallDesk::CallDesk(std::shared_ptr<const CallServices> services, std::string group_text, std::vector<int64_t> ranks)
     : services_(std::move(services)), group_text_(std::move(group_text)), ranks_(std::move(ranks)) {}
 
-int64_t CallDesk::begin(const char* name, std::string shape) {
+int64_t CallDesk::begin(const char* name, std::string shape, int64_t bytes) {
   return services_->recorder->start(
-      {.sequence = ++sequence_, .name = name, .shape = std::move(shape), .group = group_text_, .started = {}});
+      {.sequence = ++sequence_, .name = name, .shape = std::move(shape), .group = group_text_, .bytes = bytes, .started = {}});
 }
 
 std::string CallDesk::notice_key(const char* key, int64_t rank) const { return cat(key, "/", group_text_, "/", rank); }

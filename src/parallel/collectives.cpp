@@ -17,17 +17,30 @@
 namespace welkin::parallel {
 namespace {
 
-std::string shape_text(const at::Tensor& values) {
+// What a call moves.
+struct Payload {
+  std::string shape;
+  int64_t bytes = 0;
+};
+
+Payload payload_of(const at::Tensor& values) {
   std::ostringstream out;
   out << values.scalar_type() << " (" << join(values.sizes(), ", ") << ")";
-  return out.str();
+  return {out.str(), static_cast<int64_t>(values.nbytes())};
+}
+
+// A gather is known by its part and moves the whole.
+Payload gathered_payload(const at::Tensor& part, const at::Tensor& all) {
+  Payload payload = payload_of(part);
+  payload.bytes = static_cast<int64_t>(all.nbytes());
+  return payload;
 }
 
 // One call: `dispatch` hands the buffers to the back end.
 template <typename Dispatch>
-Transfer start_call(const Group& group, const char* name, const std::string& shape, Dispatch dispatch) {
+Transfer start_call(const Group& group, const char* name, const Payload& payload, Dispatch dispatch) {
   CallDesk& desk = group.desk();
-  const int64_t ticket = desk.begin(name, shape);
+  const int64_t ticket = desk.begin(name, payload.shape, payload.bytes);
   try {
     return Transfer(dispatch(group.communicator()), group.shared_desk(), ticket);
   } catch (const Error&) {
@@ -38,9 +51,9 @@ Transfer start_call(const Group& group, const char* name, const std::string& sha
 }
 
 template <typename Dispatch>
-void run_call(const Group& group, const char* name, const std::string& shape, Dispatch dispatch) {
+void run_call(const Group& group, const char* name, const Payload& payload, Dispatch dispatch) {
   const observe::Span span(group.desk().services().tracer, name);
-  start_call(group, name, shape, dispatch).wait();
+  start_call(group, name, payload, dispatch).wait();
 }
 
 void check_lengths(const Group& group, const char* name, const Lengths& lengths, int64_t extent) {
@@ -94,13 +107,13 @@ void Transfer::wait() {
 Transfer start_all_reduce_in_place(const Group& group, const at::Tensor& values, Reduction reduction) {
   check_contiguous("all_reduce", values);
   if (group.size() == 1) return {};
-  return start_call(group, "all_reduce", shape_text(values), [&](Communicator& c) { return c.all_reduce(values, reduction); });
+  return start_call(group, "all_reduce", payload_of(values), [&](Communicator& c) { return c.all_reduce(values, reduction); });
 }
 
 void all_reduce_in_place(const Group& group, const at::Tensor& values, Reduction reduction) {
   check_contiguous("all_reduce", values);
   if (group.size() == 1) return;
-  run_call(group, "all_reduce", shape_text(values), [&](Communicator& c) { return c.all_reduce(values, reduction); });
+  run_call(group, "all_reduce", payload_of(values), [&](Communicator& c) { return c.all_reduce(values, reduction); });
 }
 
 at::Tensor all_reduce(const Group& group, const at::Tensor& values, Reduction reduction) {
@@ -119,7 +132,7 @@ at::Tensor all_gather(const Group& group, const at::Tensor& part, int64_t dim, c
   std::vector<int64_t> stacked = padded_part.sizes().vec();
   stacked.insert(stacked.begin(), group.size());
   const at::Tensor all = at::empty(stacked, padded_part.options());
-  run_call(group, "all_gather", shape_text(padded_part),
+  run_call(group, "all_gather", gathered_payload(padded_part, all),
            [&](Communicator& c) { return c.all_gather(all.view({-1}), padded_part.view({-1})); });
   std::vector<at::Tensor> parts;
   for (int64_t i = 0; i < group.size(); ++i) parts.push_back(all[i].narrow(dim, 0, lengths[static_cast<size_t>(i)]));
@@ -140,7 +153,7 @@ at::Tensor reduce_scatter(const Group& group, const at::Tensor& whole, int64_t d
     parts[i].narrow(dim, 0, length).copy_(whole.detach().narrow(dim, offset, length));
     offset += length;
   }
-  run_call(group, "reduce_scatter", shape_text(parts),
+  run_call(group, "reduce_scatter", payload_of(parts),
            [&](Communicator& c) { return c.reduce_scatter(part.view({-1}), parts.view({-1})); });
   return part.narrow(dim, 0, mine(group, lengths)).contiguous();
 }
@@ -161,7 +174,7 @@ at::Tensor all_to_all(const Group& group, const at::Tensor& values, const AllToA
   }
   const at::Tensor in = at::cat(pieces);
   const at::Tensor out = at::empty({std::accumulate(out_counts.begin(), out_counts.end(), int64_t{0})}, in.options());
-  run_call(group, "all_to_all", shape_text(values),
+  run_call(group, "all_to_all", payload_of(values),
            [&](Communicator& c) { return c.all_to_all(out, in, out_counts, in_counts); });
   std::vector<int64_t> sizes = with_extent(values, split_dim, mine(group, layout.split_lengths));
   std::vector<at::Tensor> arrived = out.split_with_sizes(out_counts);
@@ -175,24 +188,24 @@ at::Tensor all_to_all(const Group& group, const at::Tensor& values, const AllToA
 void broadcast(const Group& group, const at::Tensor& values, int64_t root) {
   check_contiguous("broadcast", values);
   if (group.size() == 1) return;
-  run_call(group, "broadcast", shape_text(values), [&](Communicator& c) { return c.broadcast(values.detach(), root); });
+  run_call(group, "broadcast", payload_of(values), [&](Communicator& c) { return c.broadcast(values.detach(), root); });
 }
 
 Transfer start_send(const Group& group, const at::Tensor& values, int64_t to) {
   check_contiguous("send", values);
   WELKIN_CHECK(group.size() > 1 && to != group.place(), "a message goes to another member");
-  return start_call(group, "send", shape_text(values), [&](Communicator& c) { return c.send(values, to); });
+  return start_call(group, "send", payload_of(values), [&](Communicator& c) { return c.send(values, to); });
 }
 
 Transfer start_receive(const Group& group, const at::Tensor& values, int64_t from) {
   check_contiguous("receive", values);
   WELKIN_CHECK(group.size() > 1 && from != group.place(), "a message comes from another member");
-  return start_call(group, "receive", shape_text(values), [&](Communicator& c) { return c.receive(values, from); });
+  return start_call(group, "receive", payload_of(values), [&](Communicator& c) { return c.receive(values, from); });
 }
 
 void barrier(const Group& group) {
   if (group.size() == 1) return;
-  run_call(group, "barrier", "()", [](Communicator& c) { return c.barrier(); });
+  run_call(group, "barrier", Payload{"()"}, [](Communicator& c) { return c.barrier(); });
 }
 
 }  // namespace welkin::parallel

@@ -171,7 +171,7 @@ void DataParallel::backward(const at::Tensor& loss, bool is_last) {
   Impl& self = *impl_;
   if (!is_last || !self.active()) return loss.backward();
   CallDesk& desk = self.group.desk();
-  const int64_t ticket = desk.begin("gradient exchange", cat(self.planned.size(), " buckets"));
+  const int64_t ticket = desk.begin("gradient exchange", cat(self.planned.size(), " buckets"), bytes_per_step());
   try {
     self.run_backward(loss);
   } catch (const Error&) {

@@ -2,8 +2,10 @@
 #include "parallel/flight_recorder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "core/host.h"
 #include "core/text.h"
 
 namespace welkin::parallel {
@@ -38,6 +40,7 @@ void FlightRecorder::finish(int64_t ticket, CallState state) {
   CallEntry& entry = ring_[static_cast<size_t>(ticket) % ring_.size()];
   entry.state = state;
   entry.ended = std::chrono::steady_clock::now();
+  if (state == CallState::Done) add_total(entry);
 }
 
 CallEntry FlightRecorder::entry(int64_t ticket) const {
@@ -48,6 +51,30 @@ CallEntry FlightRecorder::entry(int64_t ticket) const {
 int64_t FlightRecorder::num_calls() const {
   const std::lock_guard lock(mutex_);
   return next_;
+}
+
+void FlightRecorder::add_total(const CallEntry& entry) {
+  auto same = std::find_if(totals_.begin(), totals_.end(),
+                           [&](const CallTotal& total) { return total.name == entry.name && total.group == entry.group; });
+  if (same == totals_.end()) same = totals_.insert(totals_.end(), {.group = entry.group, .name = entry.name});
+  ++same->calls;
+  same->bytes += entry.bytes;
+  same->seconds += std::chrono::duration<double>(entry.ended - entry.started).count();
+}
+
+std::vector<CallTotal> FlightRecorder::totals() const {
+  const std::lock_guard lock(mutex_);
+  return totals_;
+}
+
+std::string FlightRecorder::totals_text() const {
+  std::string lines;
+  for (const CallTotal& total : totals()) {
+    const double rate = total.seconds > 0 ? static_cast<double>(total.bytes) / total.seconds * 1e-9 : 0;
+    lines += cat(total.name, " of group ", total.group, ": ", total.calls, " calls, ",
+                 format_bytes(static_cast<uint64_t>(total.bytes)), ", ", std::round(rate * 1e3) / 1e3, " GB/s while under way\n");
+  }
+  return lines;
 }
 
 std::optional<CallEntry> FlightRecorder::oldest_open() const {

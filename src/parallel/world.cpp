@@ -22,6 +22,7 @@ ConnectOptions connect_options(const launch::RankPlace& place, const MeetOptions
   connect.deadline = options.patience;
   connect.tracer = options.tracer;
   connect.on_hang = options.on_hang;
+  connect.link = options.link;
   connect.attempt = place.attempt;
   if (!options.interface.empty()) connect.own_address = launch::interface_address(options.interface);
   if (options.store == "file") {
@@ -83,6 +84,8 @@ Group World::group(const std::string& name, GroupMembers members) const {
   if (!connection_) return Group();
   return connection_->make_group(name, std::move(members));
 }
+
+std::string World::traffic_text() const { return connection_ ? connection_->recorder().totals_text() : std::string(); }
 
 void World::announce_stop(const std::string& why) const noexcept {
   if (connection_) connection_->announce_stop(why);

@@ -24,6 +24,7 @@ struct MeetOptions {
   std::string program;        // hash of the program
   const observe::Tracer* tracer = nullptr;
   std::function<void(const std::string&)> on_hang = {};  // ConnectOptions::on_hang
+  std::shared_ptr<EmulatedLink> link = {};               // ConnectOptions::link
 };
 
 class World {
@@ -42,6 +43,9 @@ class World {
 
   // The group `members`, of which this rank is one. Members make their groups in the same order.
   Group group(const std::string& name, GroupMembers members) const;
+
+  // What this rank's calls have moved so far, a line per group and collective; empty where there is one rank.
+  std::string traffic_text() const;
 
   // Before this rank stops because of an error: the others will name it.
   void announce_stop(const std::string& why) const noexcept;

@@ -140,6 +140,9 @@ RunOutcome Trainer::finish() {
   save();
   if (context_.world.leads()) store_.prune(config_.loop.keep_checkpoints);
   journal_->flush();
+  if (const std::string traffic = context_.world.traffic_text(); !traffic.empty()) {
+    context_.log.info(cat("Communication of rank 0:\n", traffic));
+  }
   context_.log.info("DONE ---- rank 0");
   return {.completed = true, .iterations = position_.iteration, .folder = folder_.path()};
 }
