@@ -15,6 +15,8 @@ class Linear : public Layer {
   Linear(std::string path, int64_t in_features, int64_t out_features, bool with_bias = true);
 
   at::Tensor forward(const at::Tensor& x) const;
+  // Nothing is installed at the site: the caller may compute with weight and bias itself.
+  bool bare() const { return product_.bare(); }
   std::vector<Site*> own_sites() override { return {&product_}; }
   void initialise(uint64_t seed) override;
   void pretty_print(std::ostream& stream) const override;

@@ -60,8 +60,8 @@ ModelCost vit_cost(const VitOptions& options) {
 }
 
 // What the backward pass of a block asks for: the inputs of its two norms; what the norms give to the products; q, k, v, the
-// result of attention, and the hidden features before and behind GELU. Dropout keeps masks as keys, not as values. Norms and the
-// biases behind the two reductions over tp are not divided.
+// result of attention, and the hidden features before GELU (and behind it, where dropout follows). Dropout keeps masks as keys,
+// not as values. Norms and the biases behind the two reductions over tp are not divided.
 MemoryCost vit_memory_cost(const VitOptions& options) {
   const auto tokens = static_cast<double>(options.num_tokens());
   const auto d = static_cast<double>(options.embed_dim);
@@ -72,7 +72,7 @@ MemoryCost vit_memory_cost(const VitOptions& options) {
   return {.kept = {.ends = tokens * (2 * d + outputs),  // last norm's input and result, and the prediction, which the loss keeps
                    .stream = block_tokens * 2 * d,
                    .shared = block_tokens * 2 * d,
-                   .inner = block_tokens * (2 * d + 2 * hidden),
+                   .inner = block_tokens * (2 * d + (options.dropout > 0 ? 2 : 1) * hidden),
                    .keys = block_tokens * 2 * d},
           .split_parameters = options.depth * (block_parameters(options) - whole_per_block)};
 }
