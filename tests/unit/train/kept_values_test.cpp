@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(
         KeptCase{"VitSeparate", "vit", kept_vit("separate"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
         KeptCase{"VitJoint", "vit", kept_vit("joint"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
         KeptCase{"Unet", "unet3d", kept_unet(), {.in_channels = 4, .out_channels = 5, .grid = {64, 64, 64}}}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace
 }  // namespace welkin::train

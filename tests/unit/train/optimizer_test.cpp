@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "ops/instruction_set.h"
 #include "tolerance.h"
 #include "train/memory_limit.h"
@@ -131,7 +132,7 @@ TEST(Optimizers, OfFloatsEqualThoseOfDoublesOnEverySet) {
       std::vector<OptimizerParameter> single, wide;
       for (const int64_t size : {1, 7, 33, 40001}) {
         const at::Tensor start = at::linspace(-1, 1, size, at::kFloat);
-        single.push_back({"p" + std::to_string(size), start.clone(), size == 33});
+        single.push_back({cat("p", size), start.clone(), size == 33});
         wide.push_back({single.back().name, start.to(at::kDouble), single.back().decays});
       }
       const OptimizerPtr own = make(config, single), reference = make(config, wide);

@@ -13,6 +13,7 @@
 #include "data/hdf5_file.h"
 #include "number_close.h"
 #include "tiny_run.h"
+#include "tolerance.h"
 #include "train/forecast_files.h"
 #include "train/scores_report.h"
 
