@@ -69,8 +69,10 @@ class Real(IngestCase):
                 packed, attributes = file[name][:].astype(np.float64), file[name].attrs
                 values = packed * attributes.get("scale_factor", 1.0) + attributes.get("add_offset", 0.0)
             for suffix, function in (("_sin", np.sin), ("_cos", np.cos)) if name.startswith("wd") else (("", None),):
-                expected = values if function is None else function(np.deg2rad(values))
-                rounds_to(fields[:, channels.index(name + suffix)], expected, 4, scale=expected)
+                # What is rounded to float32 is the angle, up to 2 pi, and then its sine.
+                scaled = values if function is None else np.deg2rad(values)
+                expected = scaled if function is None else function(scaled)
+                rounds_to(fields[:, channels.index(name + suffix)], expected, 4, scale=scaled)
                 count += 1
         self.assertEqual(count, 13)
         for name, lead, expected in (("t2m", 1, 0.221), ("sp", 1, 0.042), ("ssrd", 1, 0.451), ("t2m", 6, 0.886), ("ws10", 6, 0.760)):  # SOURCE.md

@@ -54,7 +54,7 @@ class ReadFaults(unittest.TestCase):
                               capture_output=True, text=True, timeout=120, env=environment)
 
     def bench(self, *flags, fault=None):
-        return self.run_welkin("bench", "--windows", "1", "--window_seconds", "0.05", "--warmup_seconds", "0", *flags, fault=fault)
+        return self.run_welkin("bench", "--mode", "io", "--windows", "1", "--window_seconds", "0.05", "--warmup_seconds", "0", *flags, fault=fault)
 
     def train(self, *flags, steps=3):
         return self.run_welkin("train", "--log_root", str(self.folder / "logs"), *flags, steps=steps)
@@ -141,7 +141,7 @@ class ReadFaults(unittest.TestCase):
 
         def opened(seconds):
             log = self.folder / f"opened_{seconds}"
-            done = self.run_welkin("bench", "--windows", "1", "--window_seconds", str(seconds), "--warmup_seconds", "0",
+            done = self.run_welkin("bench", "--mode", "io", "--windows", "1", "--window_seconds", str(seconds), "--warmup_seconds", "0",
                                    more={"LD_PRELOAD": str(self.shim), "WELKIN_OPEN_LOG": str(log)})
             self.assertEqual(done.returncode, 0, done.stderr)
             paths = [pathlib.Path(line).name for line in log.read_text().splitlines() if line.endswith(".h5")]

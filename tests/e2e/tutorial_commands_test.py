@@ -203,6 +203,7 @@ class TutorialCommands(unittest.TestCase):
             try:
                 slurm.wait_idle()
                 done = slurm.run("sbatch", "--wait", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=1", f"--output={folder}/job.txt",
+                                 f"--chdir={SOURCE}",
                                  SOURCE / "scripts/slurm/submit_train.sh", *form.small(self.data, root)[1:], MASTER_ADDR="127.0.0.1",
                                  MASTER_PORT=free_port(), WELKIN=BINARY, WELKIN_BIND="off")
                 self.assertEqual(done.returncode, 0, done.stderr + (pathlib.Path(folder) / "job.txt").read_text())
