@@ -75,7 +75,8 @@ class BenchRun {
     for (const bench::StepReport& report : reports_) text += bench::step_text(report, request_.config, peaks_);
     const bool is_first = !figures_.io && reports_.size() == 1;
     // Keys without a mode are those of SYNTHETIC where it was measured.
-    std::ranges::stable_partition(reports_, [](const auto& report) { return report.mode != bench::StepMode::Synthetic; });
+    std::stable_partition(reports_.begin(), reports_.end(),
+                          [](const auto& report) { return report.mode != bench::StepMode::Synthetic; });
     for (const bench::StepReport& report : reports_) bench::add_step_json(json_, report, request_.config, peaks_);
     if (!reports_.empty()) bench::add_peaks_json(json_, peaks_);
     if (is_first) json_["process_start_to_first_step_s"] = reports_.front().start_seconds;

@@ -69,7 +69,7 @@ uint64_t DeviceResident::bytes() const {
 at::Tensor DeviceResident::load(int64_t array, NanPolicy nan, const std::function<void(const std::string&)>& report) const {
   const HeldArray& shape = arrays_[static_cast<size_t>(array)];
   const int64_t plane = shape.extent[1] * shape.extent[2], planes = shape.extent[0] * shape.channels;
-  const at::Tensor values = empty_on_device(planes * plane, device_);
+  at::Tensor values = empty_on_device(planes * plane, device_);
   const int64_t at_once = std::clamp<int64_t>(kPieceBytes / (plane * static_cast<int64_t>(sizeof(float))), 1, planes);
   const at::Tensor piece = at::empty({at_once * plane}, at::TensorOptions(at::kFloat).pinned_memory(device_.is_cuda()));
   const std::vector<double>& means = dataset_.spec().target_mean;
@@ -117,7 +117,7 @@ at::Tensor DeviceResident::cut_side(const std::vector<const std::vector<HeldCut>
   if (count == 0) return at::empty(shape, at::TensorOptions(at::kFloat).device(device_));
   const auto& extent = samples.front()->front().extent;
   for (size_t d = 2; d < shape.size(); ++d) shape[d] = extent[d - 2 + (shape.size() == 4 ? 1 : 0)];
-  const at::Tensor out = at::empty(shape, at::TensorOptions(at::kFloat).device(device_));
+  at::Tensor out = at::empty(shape, at::TensorOptions(at::kFloat).device(device_));
   const at::Tensor out_BCDHW = out.view({count, transform.channels(), extent[0], extent[1], extent[2]});
   for (size_t q = 0; q < samples.front()->size(); ++q) {
     const HeldCut& like = samples.front()->at(q);

@@ -82,8 +82,8 @@ std::string fixed_text(double value, const char* format) {
 std::string percent(double share) { return fixed_text(100 * share, "%.1f %%"); }
 
 std::string_view color_of(SpanKind kind) {
-  static constexpr std::array<std::string_view, 6> colors{"#eeeeee", "#0072b2", "#e69f00", "#f0e442", "#cc79a7", "#999999"};
-  return colors.at(static_cast<size_t>(kind));
+  static constexpr std::array<std::string_view, 6> kColors{"#eeeeee", "#0072b2", "#e69f00", "#f0e442", "#cc79a7", "#999999"};
+  return kColors.at(static_cast<size_t>(kind));
 }
 
 std::string escaped(std::string_view text) {
@@ -129,14 +129,14 @@ std::string rectangles(const TimelineSpans& timeline, const Frame& frame) {
 }
 
 std::string legend(double y) {
-  static constexpr std::array<std::pair<SpanKind, std::string_view>, 5> rows{{{SpanKind::Compute, "computing"},
-                                                                              {SpanKind::Read, "reading"},
-                                                                              {SpanKind::Copy, "waiting for data, copying"},
-                                                                              {SpanKind::Communication, "communication"},
-                                                                              {SpanKind::Other, "other"}}};
+  static constexpr std::array<std::pair<SpanKind, std::string_view>, 5> kRows{{{SpanKind::Compute, "computing"},
+                                                                               {SpanKind::Read, "reading"},
+                                                                               {SpanKind::Copy, "waiting for data, copying"},
+                                                                               {SpanKind::Communication, "communication"},
+                                                                               {SpanKind::Other, "other"}}};
   std::string svg;
   double x = kLeft;
-  for (const auto& [kind, words] : rows) {
+  for (const auto& [kind, words] : kRows) {
     svg += cat("<rect x=\"", fixed_text(x, "%.0f"), "\" y=\"", fixed_text(y - 10, "%.0f"),
                "\" width=\"12\" height=\"12\" fill=\"", color_of(kind), "\"/>\n", text_at(x + 18, y, words));
     x += 40 + 7.0 * static_cast<double>(words.size());

@@ -214,7 +214,7 @@ void Trainer::start_or_resume() {
 }
 
 model::ModelCost Trainer::report_model() {
-  const model::ModelCost cost = cost_of(context_.registries, config_, train_data_->spec());
+  model::ModelCost cost = cost_of(context_.registries, config_, train_data_->spec());
   if (config_.model.model != "unet3d") context_.log.info(model::describe(*parts_.model));
   context_.log.info(cat("Model ", config_.model.model, ": ", parts_.table.num_parameters(), " parameters, seed ",
                         config_.loop.seed, ", device ", device_.str(), ", ", train_data_->size(), " training and ",

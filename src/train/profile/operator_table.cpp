@@ -76,9 +76,9 @@ OperatorKind kind_of_operator(std::string_view name) {
 }
 
 std::string_view name_of(OperatorKind kind) {
-  static constexpr std::array<std::string_view, 6> names{"contraction", "normalisation", "element-wise",
-                                                         "movement",    "communication", "other"};
-  return names.at(static_cast<size_t>(kind));
+  static constexpr std::array<std::string_view, 6> kNames{"contraction", "normalisation", "element-wise",
+                                                          "movement",    "communication", "other"};
+  return kNames.at(static_cast<size_t>(kind));
 }
 
 bool uses_matrix_units(std::string_view kernel) {
