@@ -25,6 +25,9 @@ foreach(_library c10 torch_cpu)
   target_link_libraries(welkin_torch INTERFACE ${_library})
 endforeach()
 target_include_directories(welkin_torch SYSTEM INTERFACE "${TORCH_ROOT}/include" "${TORCH_ROOT}/include/torch/csrc/api/include")
-target_compile_options(welkin_torch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)  # at::parallel_for is a header template: serial without it
+# at::parallel_for is a header template: serial without this. The fuzzers stay serial, since clang's OpenMP wants a runtime of its own.
+if(NOT WELKIN_FUZZ)
+  target_compile_options(welkin_torch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
+endif()
 target_link_libraries(welkin_torch INTERFACE "${TORCH_LIB}/libgomp.so.1" Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(welkin_torch INTERFACE LINKER:--disable-new-dtags LINKER:--allow-shlib-undefined)
