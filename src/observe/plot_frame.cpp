@@ -8,6 +8,7 @@
 #include <iomanip>
 
 #include "observe/image/plot_area.h"
+#include "observe/markup.h"
 
 namespace welkin::observe {
 namespace {
@@ -17,29 +18,6 @@ constexpr const char* kPlotGrid = "#e1e1e1";
 constexpr double kLegendSample = 22;  // length of the line beside a label
 constexpr double kLegendRow = 18;
 constexpr double kGap = 8;
-
-std::string escaped(std::string_view words) {
-  std::string out;
-  for (const char c : words) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) >= 0x20 || c == '\t') out += c;  // XML has no other control characters
-    }
-  }
-  return out;
-}
 
 double widest_label(const std::vector<image::Tick>& ticks) {
   double widest = 0;
@@ -119,7 +97,7 @@ void SvgPage::text(PlotPoint at, std::string_view words, const TextStyle& style)
        << "\" text-anchor=\"" << kAnchors[static_cast<size_t>(style.anchor)] << '"';
   if (style.bold) out_ << " font-weight=\"bold\"";
   if (style.turn != 0) out_ << " transform=\"rotate(" << style.turn << ' ' << at.x << ' ' << at.y << ")\"";
-  out_ << '>' << escaped(words) << "</text>\n";
+  out_ << '>' << escaped_markup(words) << "</text>\n";
 }
 
 std::string SvgPage::finish() {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/text.h"
+#include "observe/markup.h"
 #include "observe/plot.h"
 #include "observe/run_report.h"
 #include "observe/run_table.h"
@@ -18,33 +19,10 @@ constexpr const char* kStyle =
     "td:first-child,th:first-child{text-align:left}th{border-bottom:2px solid #888}"
     ".row{display:flex;flex-wrap:wrap;gap:1em}.row svg{flex:1 1 420px;max-width:640px;height:auto}h2{margin-top:1.5em}";
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 std::string table_html(const RunComparison& comparison) {
   const auto line = [](const std::vector<std::string>& cells, const char* tag) {
     std::string row = "<tr>";
-    for (const std::string& cell : cells) row += cat("<", tag, ">", escaped(cell), "</", tag, ">");
+    for (const std::string& cell : cells) row += cat("<", tag, ">", escaped_markup(cell), "</", tag, ">");
     return cat(row, "</tr>\n");
   };
   std::string html = cat("<table>\n", line(run_columns(), "th"));
@@ -127,13 +105,13 @@ std::string comparison_html(const RunComparison& comparison, const std::vector<R
     for (const auto& [tag, points] : run.scalars.by_tag) tags.insert(tag);
   }
   const TimeUnit unit = time_unit(longest_run(comparison));
-  std::string html =
-      cat("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Runs</title><style>", kStyle,
-          "</style></head><body>\n<h1>Runs</h1>\n", table_html(comparison), "<p>", escaped(target_line(comparison)), ".</p>\n");
+  std::string html = cat("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Runs</title><style>", kStyle,
+                         "</style></head><body>\n<h1>Runs</h1>\n", table_html(comparison), "<p>",
+                         escaped_markup(target_line(comparison)), ".</p>\n");
   std::string others;
   for (const std::string& tag : tags) {
     if (is_score(tag) || tag == comparison.score) {
-      html += cat("<h2>", escaped(tag), "</h2>\n<div class=\"row\">\n");
+      html += cat("<h2>", escaped_markup(tag), "</h2>\n<div class=\"row\">\n");
       for (const Along along : {Along::Step, Along::Time, Along::Samples}) html += plot_html(runs, tag, along, unit);
       html += "</div>\n";
     } else {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/text.h"
+#include "observe/markup.h"
 
 namespace welkin::observe {
 namespace {
@@ -86,20 +87,8 @@ std::string_view color_of(SpanKind kind) {
   return kColors.at(static_cast<size_t>(kind));
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<' || c == '>' || c == '&' || c == '"' || c < ' ' || c > '~') {
-      out += '_';
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 std::string text_at(double x, double y, std::string_view words) {
-  return cat("<text x=\"", fixed_text(x, "%.1f"), "\" y=\"", fixed_text(y, "%.1f"), "\">", escaped(words), "</text>\n");
+  return cat("<text x=\"", fixed_text(x, "%.1f"), "\" y=\"", fixed_text(y, "%.1f"), "\">", escaped_markup(words), "</text>\n");
 }
 
 // Longer spans first, so that what they hold lies on them; of a lane, what would cover no new pixel is left out.
@@ -122,7 +111,7 @@ std::string rectangles(const TimelineSpans& timeline, const Frame& frame) {
     const double inset = kind_of_span(span->name) == SpanKind::Step ? 0 : 3;
     svg += cat("<rect x=\"", fixed_text(x, "%.2f"), "\" y=\"", fixed_text(kTop + kRow * span->lane + inset, "%.1f"),
                "\" width=\"", fixed_text(std::max(width, 0.5), "%.2f"), "\" height=\"", fixed_text(kRow - 4 - 2 * inset, "%.1f"),
-               "\" fill=\"", color_of(kind_of_span(span->name)), "\"><title>", escaped(span->name), " ",
+               "\" fill=\"", color_of(kind_of_span(span->name)), "\"><title>", escaped_markup(span->name), " ",
                fixed_text(span->length_us / 1000, "%.3f"), " ms</title></rect>\n");
   }
   return svg;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gradient_check.h"
+#include "on_instruction_set.h"
 #include "ops/convolution_form.h"
 #include "ops/instruction_set.h"
 #include "tolerance.h"
@@ -101,15 +102,7 @@ struct ConvolutionRun {
   }
 };
 
-class ConvolutionOnSet : public ::testing::TestWithParam<InstructionSet> {
- protected:
-  void SetUp() override {
-    if (!is_supported(GetParam())) GTEST_SKIP() << "this CPU has no " << name_of(GetParam());
-    use_instruction_set(GetParam());
-  }
-  void TearDown() override { use_instruction_set(before_); }
-  InstructionSet before_ = instruction_set();
-};
+class ConvolutionOnSet : public OnInstructionSet {};
 
 ConvolutionForm own_form(bool up) { return up ? transposed_convolution3d : convolution3d; }
 ConvolutionForm reference_form(bool up) { return up ? transposed_convolution3d_reference : convolution3d_reference; }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "number_close.h"
+#include "on_instruction_set.h"
 
 namespace welkin::ops {
 namespace {
@@ -44,15 +45,7 @@ struct Arrays {
   }
 };
 
-class FusedUpdate : public ::testing::TestWithParam<InstructionSet> {
- protected:
-  void SetUp() override {
-    if (!is_supported(GetParam())) GTEST_SKIP() << "this CPU has no " << name_of(GetParam());
-    use_instruction_set(GetParam());
-  }
-  void TearDown() override { use_instruction_set(before_); }
-  InstructionSet before_ = instruction_set();
-};
+class FusedUpdate : public OnInstructionSet {};
 
 // Roundings of numbers of the order of one.
 void expect_rounds_to(float got, double wanted, int roundings) {

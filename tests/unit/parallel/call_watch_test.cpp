@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
+#include <thread>
+
+#include "memory_board.h"
 
 namespace welkin::parallel {
 namespace {
@@ -13,57 +15,38 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-class WatchBoard : public NoticeBoard {
- public:
-  void post(const std::string& key, const std::string& text) override {
-    const std::lock_guard lock(mutex_);
-    texts_[key] = text;
+// Waits for what another thread posts, five seconds at the most.
+std::string await(MemoryBoard& board, const std::string& key) {
+  for (int i = 0; i < 1000; ++i) {
+    if (const auto text = board.read(key)) return *text;
+    std::this_thread::sleep_for(5ms);
   }
-  void post_first(const std::string& key, const std::string& text) override {
-    const std::lock_guard lock(mutex_);
-    texts_.emplace(key, text);
-  }
-  std::optional<std::string> read(const std::string& key) override {
-    const std::lock_guard lock(mutex_);
-    const auto found = texts_.find(key);
-    return found == texts_.end() ? std::nullopt : std::optional(found->second);
-  }
-  std::string await(const std::string& key) {
-    for (int i = 0; i < 1000; ++i) {
-      if (const auto text = read(key)) return *text;
-      std::this_thread::sleep_for(5ms);
-    }
-    return "nothing";
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::string, std::string> texts_;
-};
+  return "nothing";
+}
 
 CallEntry a_call(const char* name) {
   return {.sequence = 7, .name = name, .shape = "Float (3)", .group = "dp [0, 2]", .started = {}};
 }
 
 TEST(CallWatch, TellsWaitingFromComputingWhenThereIsAnAlarm) {
-  const auto board = std::make_shared<WatchBoard>();
+  const auto board = std::make_shared<MemoryBoard>();
   const auto recorder = std::make_shared<FlightRecorder>();
   const CallWatch watch(board, recorder, {.rank = 2, .world_size = 3, .interval = 5ms});
   std::this_thread::sleep_for(30ms);
   EXPECT_FALSE(board->read(doing_notice(2)));  // without an alarm nothing is written
   board->post(kAlarmNotice, "0");
-  EXPECT_EQ(board->await(doing_notice(2)), "out has made no call yet\n0");
+  EXPECT_EQ(await(*board, doing_notice(2)), "out has made no call yet\n0");
   const int64_t ticket = recorder->start(a_call("all_reduce"));
   std::this_thread::sleep_for(50ms);
-  EXPECT_THAT(board->await(doing_notice(2)), HasSubstr("in all_reduce #7 of group dp [0, 2], Float (3)\n"));
+  EXPECT_THAT(await(*board, doing_notice(2)), HasSubstr("in all_reduce #7 of group dp [0, 2], Float (3)\n"));
   recorder->finish(ticket, CallState::Done);
   std::this_thread::sleep_for(50ms);
-  EXPECT_THAT(board->await(doing_notice(2)),
+  EXPECT_THAT(await(*board, doing_notice(2)),
               HasSubstr("out makes no call; its last, all_reduce #7 of group dp [0, 2], Float (3), ended\n"));
 }
 
 TEST(CallWatch, NamesACallThatIsNotEndedAtItsDeadline) {
-  const auto board = std::make_shared<WatchBoard>();
+  const auto board = std::make_shared<MemoryBoard>();
   const auto recorder = std::make_shared<FlightRecorder>();
   board->post(doing_notice(0), "in barrier #3 of group world [0, 1, 2], ()\n4.5");
   std::mutex mutex;

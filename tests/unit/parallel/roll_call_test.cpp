@@ -5,40 +5,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "memory_board.h"
 
 namespace welkin::parallel {
 namespace {
 
 using namespace std::chrono_literals;  // NOLINT: literals
 using testing::HasSubstr;
-
-class MemoryBoard : public NoticeBoard {
- public:
-  void post(const std::string& key, const std::string& text) override {
-    const std::lock_guard lock(mutex_);
-    texts_[key] = text;
-  }
-  void post_first(const std::string& key, const std::string& text) override {
-    const std::lock_guard lock(mutex_);
-    texts_.emplace(key, text);
-  }
-  std::optional<std::string> read(const std::string& key) override {
-    const std::lock_guard lock(mutex_);
-    const auto found = texts_.find(key);
-    return found == texts_.end() ? std::nullopt : std::optional(found->second);
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::string, std::string> texts_;
-};
 
 RollCall self(int64_t rank, int64_t world_size) {
   return {.rank = rank, .world_size = world_size, .host = cat("n", rank), .program = "aa", .configuration = "loop:\n  seed: 0\n"};
