@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "model/initial.h"
+#include "ops/gelu_linear.h"
 
 namespace welkin::model {
 namespace {
@@ -24,7 +25,16 @@ Linear::Linear(std::string path, int64_t in_features, int64_t out_features, bool
 
 at::Tensor Linear::forward(const at::Tensor& x) const {
   if (product_.bare()) return at::linear(x, weight, bias);
-  const at::Tensor product = product_({x}, [this](Tensors in) { return Tensors{at::linear(in.at(0), weight)}; }).at(0);
+  return with_bias(product_({x, weight}, [](const Tensors& in) { return Tensors{at::linear(in.at(0), in.at(1))}; }).at(0));
+}
+
+at::Tensor Linear::forward_gelu(const at::Tensor& x) const {
+  if (product_.bare()) return ops::gelu_linear(x, weight, bias);
+  return with_bias(
+      product_({x, weight}, [](const Tensors& in) { return Tensors{ops::gelu_linear(in.at(0), in.at(1), {})}; }).at(0));
+}
+
+at::Tensor Linear::with_bias(const at::Tensor& product) const {
   return bias.defined() ? product.add(bias.to(product.scalar_type())) : product;
 }
 

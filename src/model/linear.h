@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A linear layer whose product, before the bias, is a site.
+// A linear layer whose product of input and weight, before the bias, is a site.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,8 +15,8 @@ class Linear : public Layer {
   Linear(std::string path, int64_t in_features, int64_t out_features, bool with_bias = true);
 
   at::Tensor forward(const at::Tensor& x) const;
-  // Nothing is installed at the site: the caller may compute with weight and bias itself.
-  bool bare() const { return product_.bare(); }
+  // forward(gelu(x)), keeping x alone (ops/gelu_linear.h).
+  at::Tensor forward_gelu(const at::Tensor& x) const;
   std::vector<Site*> own_sites() override { return {&product_}; }
   void initialise(uint64_t seed) override;
   void pretty_print(std::ostream& stream) const override;
@@ -25,6 +25,8 @@ class Linear : public Layer {
   at::Tensor bias;    // (out), undefined without bias
 
  private:
+  at::Tensor with_bias(const at::Tensor& product) const;
+
   Site product_;
 };
 

@@ -6,6 +6,8 @@
 #include <ATen/ops/constant_pad_nd.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -14,6 +16,7 @@
 #include "model/dropout.h"
 #include "parallel/differentiable.h"
 #include "parallel/field_share.h"
+#include "parallel/gathered_input.h"
 #include "parallel/ring_attention.h"
 #include "parallel/shards.h"
 #include "parallel/token_split.h"
@@ -71,6 +74,7 @@ class PlanApplication {
   void apply_row(const PlanRow& row);
   bool install_at(model::Site& site, const Treatment& treatment);
   const model::Dropout* weights_drop_near(const model::Site& site) const;
+  std::shared_ptr<GatheredInput> gathered_input_near(const model::Site& site, Axis axis);
   bool install_input_at(model::Site& site, const Treatment& treatment);
   std::vector<TokenSplit::Level> inner_levels() const;
   AxisSet input_axes() const;
@@ -89,7 +93,11 @@ class PlanApplication {
   const MeshGroups& groups_;
   std::vector<model::Site*> sites_;
   TokenSplit tokens_;
+  std::map<std::string, std::shared_ptr<GatheredInput>> gathered_inputs_;  // by the path of the layer and the axis
 };
+
+// "blocks.3.attn." of "blocks.3.attn.core".
+std::string home_of(const model::Site& site) { return site.name().substr(0, site.name().rfind('.') + 1); }
 
 void PlanApplication::apply_row(const PlanRow& row) {
   bool used = false;
@@ -107,11 +115,6 @@ void PlanApplication::apply_row(const PlanRow& row) {
     throw ConfigError("parallel", cat("a row of the plan names nothing in the model: pattern=", row.pattern),
                       "Name a site, a parameter or a dropout layer of this model; * stands for one part of a path");
   }
-}
-
-Tensors enter_section(const Group& group, const TokenSplit::Level* level, const Tensors& in) {
-  if (level == nullptr) return {copy_to_group(group, in.at(0))};
-  return {gather_partial(group, in.at(0), kTokenDim, level->lengths)};
 }
 
 Tensors leave_section(const Group& group, const TokenSplit::Level* level, const at::Tensor& product) {
@@ -153,12 +156,23 @@ bool PlanApplication::install_at(model::Site& site, const Treatment& treatment) 
       return out;
     });
   } else if (const auto* enter = std::get_if<EnterSplit>(&treatment)) {
-    site.install([group = groups_.along(enter->axis), level = copied(tokens_.level(enter->axis))](
-                     const Tensors& in, const Body& body) { return body(enter_section(group, pointer_to(level), in)); });
+    if (const auto gathered = gathered_input_near(site, enter->axis)) {
+      site.install([gathered](const Tensors& in, const Body& body) { return body({gathered->enter(in.at(0))}); });
+    } else {
+      site.install([group = groups_.along(enter->axis)](const Tensors& in, const Body& body) {
+        return body({copy_to_group(group, in.at(0))});
+      });
+    }
   } else if (const auto* column = std::get_if<ColumnSplit>(&treatment)) {
     const Shard shard{0, column->parts};
     check_units(site.name(), *column, table_.at(site.name() + ".weight").global_shape.at(0));
     split_linear(site.name(), shard, shard, column->axis);
+    if (const auto gathered = gathered_input_near(site, column->axis)) {
+      site.install([gathered](Tensors in, const Body& body) -> Tensors {
+        if (auto product = gathered->product(in.at(0), in.at(1))) return {*std::move(product)};
+        return body(std::move(in));
+      });
+    }
   } else if (const auto* row = std::get_if<RowSplit>(&treatment)) {
     split_linear(site.name(), Shard{1}, std::nullopt, row->axis);
     site.install([group = groups_.along(row->axis), level = copied(tokens_.level(row->axis))](Tensors in, const Body& body) {
@@ -210,7 +224,7 @@ bool PlanApplication::install_input_at(model::Site& site, const Treatment& treat
 
 // The dropout layer on attention weights that stands beside the site, where the plan treats one.
 const model::Dropout* PlanApplication::weights_drop_near(const model::Site& site) const {
-  const std::string home = site.name().substr(0, site.name().rfind('.') + 1);
+  const std::string home = home_of(site);
   for (const auto& module : model_.modules(/*include_self=*/false)) {
     const auto* dropout = dynamic_cast<const model::Dropout*>(module.get());
     if (dropout == nullptr || !dropout->path().starts_with(home)) continue;
@@ -218,6 +232,15 @@ const model::Dropout* PlanApplication::weights_drop_near(const model::Site& site
     if (treatment != nullptr && std::holds_alternative<AttentionMask>(*treatment)) return dropout;
   }
   return nullptr;
+}
+
+// The one that sites of the same layer share; null where tokens are not split over the axis.
+std::shared_ptr<GatheredInput> PlanApplication::gathered_input_near(const model::Site& site, Axis axis) {
+  const TokenSplit::Level* level = tokens_.level(axis);
+  if (level == nullptr || level->group.size() == 1) return nullptr;
+  std::shared_ptr<GatheredInput>& input = gathered_inputs_[cat(home_of(site), axis_name(axis))];
+  if (!input) input = std::make_shared<GatheredInput>(level->group, level->lengths);
+  return input;
 }
 
 void PlanApplication::check_units(const std::string& site, const ColumnSplit& split, int64_t outputs) const {

@@ -26,10 +26,11 @@ double activation_bytes(const config::RunConfig& config, const model::KeptValues
   const auto tp = static_cast<double>(config.parallel.tensor_parallel);
   const auto cp = static_cast<double>(config.parallel.context_parallel);
   const double narrow = narrow_bytes(config);
-  const double stream = kept.stream * kWideBytes / (cp * (config.parallel.sequence_parallel ? tp : 1));
+  const double token_parts = cp * (config.parallel.sequence_parallel ? tp : 1);
   const double keys = kept.keys * narrow / (tp * (config.parallel.context_mode == "all_gather" ? 1 : cp));
   const double joined = config.loop.device == "cpu" ? 0 : kept.joined * narrow;
-  return joined + kept.ends * narrow + stream + kept.shared * narrow / cp + kept.inner * narrow / (tp * cp) + keys;
+  const double tokens = (kept.stream * kWideBytes + kept.shared * narrow) / token_parts;
+  return joined + kept.ends * narrow + tokens + kept.inner * narrow / (tp * cp) + keys;
 }
 
 std::optional<int64_t> samples_of_run(const config::RunConfig& config) {

@@ -9,6 +9,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/zeros_like.h>
@@ -18,6 +19,7 @@
 
 #include "gradient_check.h"
 #include "parallel/context_attention.h"
+#include "parallel/gathered_input.h"
 #include "parallel/split.h"
 #include "rank_processes.h"
 
@@ -113,6 +115,38 @@ const RankTest kPairs("differentiable_pairs", [](Connection& connection) {
   EXPECT_TRUE(at::equal(y.grad(), whole_weight));
 });
 
+// Two products of one gathered input, each member's own: the gradient by the input, and by the weights, which no backward pass
+// of aten sees, since the input is not kept.
+const RankTest kGatheredInput("gathered_input", [](Connection& connection) {
+  const Group all = group_of_all(connection);
+  const int64_t place = all.place();
+  const Lengths lengths = balanced_split(2 * all.size() + 1, all.size());
+  GatheredInput input(all, lengths);
+  const at::Tensor first = numbers(40 + place, {4, 3}).requires_grad_();
+  const at::Tensor second = numbers(50 + place, {4, 3}).requires_grad_();
+  int own_products = 0;
+  const auto product = [&](const at::Tensor& x, const at::Tensor& weight) {
+    const auto made = input.product(x, weight);
+    own_products += made ? 1 : 0;
+    return made ? *made : at::linear(x, weight);
+  };
+  const OneTensor function = [&](const at::Tensor& x) {
+    const at::Tensor entered = input.enter(x);
+    return product(entered, first) * product(entered, second);
+  };
+  const at::Tensor mine = numbers(place, {2, lengths[static_cast<size_t>(place)], 3});
+  expect_gradient("gathered_input", all, {function}, mine);
+  EXPECT_EQ(own_products, 2) << "only with a gradient to come, and not where tokens are evaluated alone";
+  const at::Tensor whole = gather_partial(all, mine, 1, lengths);
+  const at::Tensor first_again = first.detach().clone().requires_grad_();
+  const at::Tensor second_again = second.detach().clone().requires_grad_();
+  const ScalarOf written_out{[&](const at::Tensor& x) { return at::linear(x, first_again) * at::linear(x, second_again); }};
+  written_out.own(all, whole).backward();
+  EXPECT_TRUE(tests::close(first.grad(), first_again.grad(), at::kDouble, whole.size(1)));
+  EXPECT_TRUE(tests::close(second.grad(), second_again.grad(), at::kDouble, whole.size(1)));
+  EXPECT_FALSE(input.product(mine, first).has_value()) << "what it did not gather is not its business";
+});
+
 // q, k, v stacked (3, B, H, tokens, D): one process against each way of splitting the tokens.
 const RankTest kContext("context_attention", [](Connection& connection) {
   const Group all = group_of_all(connection);
@@ -144,6 +178,8 @@ const RankTest kContext("context_attention", [](Connection& connection) {
 
 TEST(Differentiable, GradientsOnTwoRanks) { run_on_ranks("differentiable_pairs", 2); }
 TEST(Differentiable, GradientsOnThreeRanks) { run_on_ranks("differentiable_pairs", 3); }
+TEST(GatheredInput, GradientsOnTwoRanks) { run_on_ranks("gathered_input", 2); }
+TEST(GatheredInput, GradientsOnThreeRanks) { run_on_ranks("gathered_input", 3); }
 TEST(ContextAttention, EqualsOneProcessOnTwoRanks) { run_on_ranks("context_attention", 2); }
 TEST(ContextAttention, EqualsOneProcessOnThreeRanks) { run_on_ranks("context_attention", 3); }
 

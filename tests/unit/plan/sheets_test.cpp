@@ -93,7 +93,7 @@ TEST(RunEstimate, MixedPrecisionAndLayoutsTakeTheirShare) {
   config.parallel.sequence_parallel = true;
   config.parallel.context_mode = "ring";
   run = estimate_run(config, facts);
-  EXPECT_EQ(part(run, "activations"), 2 * 10 + 4 * 25 + 2 * 100 + 2 * 100 + 2 * 20);
+  EXPECT_EQ(part(run, "activations"), 2 * 10 + 4 * 25 + 2 * 50 + 2 * 100 + 2 * 20);
 }
 
 TEST(RunEstimate, LengthThatOnlyTheFilesKnowIsNotInvented) {
