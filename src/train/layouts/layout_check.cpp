@@ -7,6 +7,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -36,13 +37,17 @@ constexpr double kClipNorm = 0.5;  // below the norms that occur: clipping acts
 // Reordered sums of at most some thousand float64 terms, through two layers and three steps.
 constexpr double kBound = 1e-9;
 
-// Gradients that travel in fewer bits, relative to the sum of the samples' largest gradients: each rank's is rounded once, and so
-// is every partial sum. Twice the unit of rounding, since losses and weights follow.
+// Gradients that travel in fewer bits, relative to the sum of the largest elements of what the ranks send: each part is rounded
+// once, and so is each of the n - 1 partial sums, none of which exceeds that sum, by at most the unit of rounding
+// (docs/numerics.md). Loss and weights follow the gradients with factors below one.
 double bound_of(const LayoutCase& c) {
   if (c.travel == parallel::GradientDtype::Same) return kBound;
   const auto ranks = static_cast<double>(c.sizes.dp_replicate * (c.options.sharded_io ? c.sizes.cp : 1));
   return ranks * (c.travel == parallel::GradientDtype::Bf16 ? 0x1p-8 : 0x1p-11);
 }
+
+// Below its smallest normal number a type rounds by that number times the unit of rounding, and no longer in proportion.
+double smallest_normal(parallel::GradientDtype travel) { return travel == parallel::GradientDtype::Fp16 ? 0x1p-14 : 0x1p-126; }
 
 // 35 tokens with patches of 4 points: no size from 2 to 8 but 5 and 7 divides them.
 model::ModelShape problem_shape() { return {.in_channels = 3, .out_channels = 2, .grid = {20, 28}}; }
@@ -92,7 +97,7 @@ struct LayoutRun {
   at::Tensor output, input_gradient;  // of this rank's samples in the first step
   std::vector<at::Tensor> gradients;  // of the first step, complete, by row
   std::vector<at::Tensor> weights;    // after the last step, by row
-  std::vector<double> samples;  // by row: the sum over micro-batches of the largest element of their gradient in the first step
+  at::Tensor sent;  // (rows): where gradients travel in fewer bits, the sum over ranks of the largest element of what they send
   parallel::ParamTable table;
 };
 
@@ -120,33 +125,52 @@ class LayoutTraining {
  private:
   const parallel::Group& dp() const { return groups_.along(parallel::kDp); }
 
-  void train_step(int64_t step) {
+  // This rank's samples of a step, the rows of them that it reads.
+  struct StepData {
+    int64_t step;
+    at::Tensor input, target, samples;
+  };
+
+  StepData data_of(int64_t step) const {
     const int64_t local = kBatch / dp().size();
     const int64_t first = dp().place() * local;
     const model::ModelShape shape = problem_shape();
-    at::Tensor input = values_of(cat("input", step), {kBatch, shape.in_channels, shape.grid[0], shape.grid[1]});
-    const at::Tensor target = values_of(cat("target", step), {kBatch, shape.out_channels, shape.grid[0], shape.grid[1]});
     const data::Region region = share_.region().value_or(data::whole(problem_spec()));
-    const auto rows_of = [&](const at::Tensor& whole) { return whole.narrow(2, region.begin[0], region.extent[0]); };
-    input = rows_of(input.narrow(0, first, local)).contiguous().requires_grad_();
-    const at::Tensor samples = at::arange(first, first + local, at::kLong) + step * kBatch;
+    const auto own = [&](const char* name, int64_t channels) {
+      const at::Tensor whole = values_of(cat(name, step), {kBatch, channels, shape.grid[0], shape.grid[1]});
+      return whole.narrow(0, first, local).narrow(2, region.begin[0], region.extent[0]).contiguous();
+    };
+    return {.step = step,
+            .input = own("input", shape.in_channels).requires_grad_(),
+            .target = own("target", shape.out_channels),
+            .samples = at::arange(first, first + local, at::kLong) + step * kBatch};
+  }
+
+  int64_t num_micro() const { return std::min(case_.num_micro, kBatch / dp().size()); }
+
+  // Output of a micro-batch, and its part of the loss.
+  std::pair<at::Tensor, at::Tensor> forward(const StepData& data, int64_t micro) {
+    const int64_t local = data.input.size(0);
+    const int64_t begin = micro * local / num_micro();
+    const int64_t count = (micro + 1) * local / num_micro() - begin;
+    const at::Tensor output = model_->forward(
+        data.input.narrow(0, begin, count),
+        {.seed = kSeed, .step = at::full({}, data.step, at::kLong), .sample = data.samples.narrow(0, begin, count)});
+    return {output, share_.losses(*loss_, output, data.target.narrow(0, begin, count)).sum() / static_cast<double>(kBatch)};
+  }
+
+  void train_step(int64_t step) {
+    const StepData data = data_of(step);
+    if (step == 0 && case_.travel != parallel::GradientDtype::Same) measure_sent(data);
     at::Tensor loss = at::zeros({}, at::kDouble);
     std::vector<at::Tensor> outputs;
-    const int64_t num_micro = std::min(case_.num_micro, local);
-    for (int64_t micro = 0; micro < num_micro; ++micro) {
-      const int64_t begin = micro * local / num_micro;
-      const int64_t count = (micro + 1) * local / num_micro - begin;
-      const at::Tensor output =
-          model_->forward(input.narrow(0, begin, count),
-                          {.seed = kSeed, .step = at::full({}, step, at::kLong), .sample = samples.narrow(0, begin, count)});
-      const at::Tensor part =
-          share_.losses(*loss_, output, rows_of(target.narrow(0, first + begin, count))).sum() / static_cast<double>(kBatch);
+    for (int64_t micro = 0; micro < num_micro(); ++micro) {
+      const auto [output, part] = forward(data, micro);
       if (reducer_) {
-        reducer_->backward(part * exchange_.size(), micro + 1 == num_micro);
+        reducer_->backward(part * exchange_.size(), micro + 1 == num_micro());
       } else {
         part.backward();
       }
-      if (step == 0 && !reducer_) add_magnitudes();
       loss += part.detach();
       outputs.push_back(output.detach());
     }
@@ -154,20 +178,31 @@ class LayoutTraining {
     if (step == 0) {
       run_.output = share_.whole_fields(at::cat(outputs));
       const int64_t counted = reducer_ ? exchange_.size() : 1;  // the exchange averages, so the loss was scaled up
-      run_.input_gradient = share_.whole_fields(input.grad() / counted);
+      run_.input_gradient = share_.whole_fields(data.input.grad() / counted);
     }
   }
 
-  // Of the gradients that the last micro-batch has added.
-  void add_magnitudes() {
-    const at::NoGradGuard no_grad;
-    run_.samples.resize(run_.table.rows().size());
-    before_.resize(run_.table.rows().size());
-    for (size_t i = 0; i < before_.size(); ++i) {
-      const at::Tensor now = run_.table.rows()[i].gradient();
-      run_.samples[i] += magnitude(before_[i].defined() ? now - before_[i] : now);
-      before_[i] = now.clone();
+  // The same step without its exchange. Parts over tokens may be large where their sum is nothing, as for a key's bias: what they
+  // are rounded by follows from the parts. What tp and cp do afterwards with the exchanged sums, they do with their errors.
+  void measure_sent(const StepData& data) {
+    for (int64_t micro = 0; micro < num_micro(); ++micro) {
+      reducer_->backward(forward(data, micro).second * exchange_.size(), /*is_last=*/false);
     }
+    const at::NoGradGuard no_grad;
+    std::vector<double> largest;
+    for (const parallel::ParamRow& row : run_.table.rows()) largest.push_back(magnitude(row.gradient()));
+    run_.sent = all_reduce(exchange_, at::tensor(largest, at::kDouble) / exchange_.size());
+    for (const parallel::Axis axis : {parallel::Axis::Tp, parallel::Axis::Cp}) {
+      if (axis == parallel::Axis::Cp && !share_.is_whole()) continue;  // part of the exchange
+      const at::Tensor sums = all_reduce(groups_.along(axis), run_.sent);
+      run_.sent = all_reduce(groups_.along(axis), run_.sent, parallel::Reduction::Max);
+      for (size_t i = 0; i < largest.size(); ++i) {
+        const auto row = static_cast<int64_t>(i);
+        if (run_.table.rows()[i].partial_over.contains(axis)) run_.sent[row] = sums[row];
+      }
+    }
+    reducer_->clear_gradients();
+    data.input.mutable_grad() = at::Tensor();
   }
 
   // Over dp every gradient and the loss are sums; then what tp and cp owe, clipping and a plain step, which hides no scale.
@@ -199,7 +234,6 @@ class LayoutTraining {
   model::ModelPtr model_;
   LossPtr loss_ = relative_l2();
   LayoutRun run_;
-  std::vector<at::Tensor> before_;  // gradients after the micro-batch before
   SampleShare share_;
   parallel::Group exchange_;                         // of the reducer
   std::unique_ptr<parallel::DataParallel> reducer_;  // as in training; without one gradients are summed plainly
@@ -226,7 +260,8 @@ struct NamedError {
   double error;
 };
 
-std::vector<NamedError> errors_of(const LayoutRun& run, const LayoutRun& alone, const parallel::MeshGroups& groups, bool exact) {
+std::vector<NamedError> errors_of(const LayoutRun& run, const LayoutRun& alone, const parallel::MeshGroups& groups,
+                                  const LayoutCase& c) {
   std::vector<NamedError> errors;
   for (size_t step = 0; step < alone.losses.size(); ++step) {
     errors.push_back({cat("loss of step ", step), std::abs(run.losses[step] / alone.losses[step] - 1)});
@@ -243,9 +278,11 @@ std::vector<NamedError> errors_of(const LayoutRun& run, const LayoutRun& alone, 
   for (const at::Tensor& gradient : alone.gradients) largest = std::max(largest, magnitude(gradient));
   for (size_t i = 0; i < run.table.rows().size(); ++i) {
     const parallel::ParamRow& row = run.table.rows()[i];
-    // The parts of it over the tokens are as large as others, and cancel: rounded to fewer bits they leave what these do.
-    const bool cancels = !exact && magnitude(alone.gradients[i]) < kBound * largest;
-    const double scale = std::max(exact ? magnitude(alone.gradients[i]) : alone.samples[i], cancels ? largest : 1e-4 * largest);
+    double scale = std::max(magnitude(alone.gradients[i]), 1e-4 * largest);
+    if (c.travel != parallel::GradientDtype::Same) {
+      const double sent = run.sent[static_cast<int64_t>(i)].item<double>();
+      scale = sent + smallest_normal(c.travel) + kBound / bound_of(c) * scale;  // two bounds, as one relative to bound_of
+    }
     errors.push_back(
         {cat("gradient of ", row.name), relative_error(run.gradients[i], local_part(alone.gradients[i], row, groups), scale)});
     errors.push_back({cat("trained ", row.name),
@@ -276,8 +313,7 @@ std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const Layo
   std::map<std::string, parallel::MeshGroups> meshes;
   for (const LayoutCase& c : cases) {
     const Stopwatch watch;
-    LayoutCase serial{
-        .sizes = {}, .order = "tp-cp-dp", .options = {}, .joint_qkv = c.joint_qkv, .num_micro = kBatch, .dropout = c.dropout};
+    LayoutCase serial{.sizes = {}, .order = "tp-cp-dp", .options = {}, .joint_qkv = c.joint_qkv, .dropout = c.dropout};
     const std::string problem_name = serial.text();
     if (!alone.contains(problem_name)) {
       const parallel::MeshGroups one;
@@ -287,8 +323,7 @@ std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const Layo
     const std::string mesh_name = cat(c.order, " ", c.sizes.dp_replicate, " ", c.sizes.tp, " ", c.sizes.cp);
     if (!meshes.contains(mesh_name)) meshes.emplace(mesh_name, parallel::MeshGroups(ranks.make_group, ranks.rank, mesh));
     const parallel::MeshGroups& groups = meshes.at(mesh_name);
-    std::vector<NamedError> errors = errors_of(LayoutTraining(subject, c, groups).run(), alone.at(problem_name), groups,
-                                               c.travel == parallel::GradientDtype::Same);
+    std::vector<NamedError> errors = errors_of(LayoutTraining(subject, c, groups).run(), alone.at(problem_name), groups, c);
     worst_over_ranks(groups.along(parallel::kDp | parallel::Axis::Tp | parallel::Axis::Cp), errors);
     LayoutReport result{
         .layout = c, .worst = 0, .worst_name = {}, .num_tensors = static_cast<int64_t>(errors.size()), .seconds = 0};
