@@ -46,16 +46,16 @@ TEST(Benchy, PrintsItsLinesAndKeepsTheTrialsAlone) {
     for (const BenchyTrial& trial : benchy.trials(kind)) run_trial(benchy, trial, 1);
   }
   lines.clear();
-  const auto json = nlohmann::json::parse(benchy.finish());
+  const auto parsed = nlohmann::json::parse(benchy.finish());
   EXPECT_THAT(lines, ElementsAre("BENCHY::SUMMARY::IO average trial throughput: 6.000 +/- 2.000",
                                  "BENCHY::SUMMARY:: SYNTHETIC average trial throughput: 8.000 +/- 0.000",
                                  "BENCHY::SUMMARY::FULL average trial throughput: 8.000 +/- 0.000"));
-  EXPECT_EQ(json["nranks"], 2);
-  EXPECT_EQ(json["IO"]["rates"], nlohmann::json({{8.0, 8.0, 8.0}, {4.0, 4.0, 4.0}}));
-  EXPECT_EQ(json["IO"]["trial_throughput"], nlohmann::json({8.0, 4.0}));
-  EXPECT_EQ(json["IO"]["trial_time"], nlohmann::json({3.0, 6.0}));
-  EXPECT_EQ(json["FULL"]["avg_iter_throughput"], nlohmann::json({8.0, 8.0}));
-  EXPECT_EQ(json.size(), 4U);
+  EXPECT_EQ(parsed["nranks"], 2);
+  EXPECT_EQ(parsed["IO"]["rates"], nlohmann::json({{8.0, 8.0, 8.0}, {4.0, 4.0, 4.0}}));
+  EXPECT_EQ(parsed["IO"]["trial_throughput"], nlohmann::json({8.0, 4.0}));
+  EXPECT_EQ(parsed["IO"]["trial_time"], nlohmann::json({3.0, 6.0}));
+  EXPECT_EQ(parsed["FULL"]["avg_iter_throughput"], nlohmann::json({8.0, 8.0}));
+  EXPECT_EQ(parsed.size(), 4U);
 }
 
 TEST(Benchy, SectionsThatAreOffHaveNoTrials) {

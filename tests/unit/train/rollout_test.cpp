@@ -142,10 +142,10 @@ TEST_F(RolloutTest, ScoresOfLeadOneAreThoseOfTheModel) {
   const auto leads = score_rollout(model, Rollout(model, 3), {}, [](int64_t) {});
   EXPECT_EQ(leads[2].samples, 8);
   EXPECT_LT(leads[0].forecasts[1].rmse(), leads[2].forecasts[1].rmse());  // persistence is of the start: it gets worse
-  const auto json = nlohmann::json::parse(rollout_json(leads));
-  EXPECT_EQ(json["starts"], 8);
-  EXPECT_EQ(json["leads"][2]["lead"], 3);
-  EXPECT_TRUE(tests::close(json["leads"][2]["channels"]["u"]["model"]["rmse"].get<double>(),
+  const auto parsed = nlohmann::json::parse(rollout_json(leads));
+  EXPECT_EQ(parsed["starts"], 8);
+  EXPECT_EQ(parsed["leads"][2]["lead"], 3);
+  EXPECT_TRUE(tests::close(parsed["leads"][2]["channels"]["u"]["model"]["rmse"].get<double>(),
                            leads[2].forecasts[0].channels[0].rmse, kFp64, 2));
   const std::string table = rollout_table(leads);
   for (const char* part : {"RMSE model", "RMSE persistence", "ACC model", "all", "v [m s-1]"})
