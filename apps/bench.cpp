@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // welkin bench: how fast a configuration is on this machine. What it measures lives in src/train/bench/; a new mode is a row of
-// kModes and a function of bench.h.
+// kModes and a function of bench.h, a new study a row of kStudies and a function of bench_studies.h.
 #include "bench.h"
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <ostream>
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench_studies.h"
 #include "config/resolve.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -46,6 +48,9 @@ constexpr std::array kModes{
     BenchMode{"all", Asked::ByName, "", Picture::None, "all of these, and what holds the run back", bench_all},
     BenchMode{"layers", Asked::ByFlag, "", Picture::None,
               "each layer: FLOPs, bytes, time, and its share of what the machine allows", bench_layers},
+    BenchMode{"memory", Asked::ByFlag, "", Picture::None,
+              "bytes of parameters, gradients, optimizer state and activations: by rank, and split or alike over which axis",
+              bench_memory},
     BenchMode{"ladder", Asked::ByFlag, "", Picture::Svg, "the tutorials' switches one after the other, and what each brings",
               bench_ladder},
     BenchMode{"sweep", Asked::ByFlag, "KEY=V1,V2", Picture::Svg, "one run for each value of any key, side by side", bench_sweep},
@@ -53,6 +58,28 @@ constexpr std::array kModes{
               "what each switch would gain: precision, kernels, threads, micro-batches", bench_explore},
 };
 constexpr std::string_view kDefaultMode = "all";
+
+// A study starts its ranks itself and has flags of its own; its flag is written in full.
+struct BenchStudy {
+  std::string_view name, metavar, help;
+  int (*run)(Application& application, int argc, char** argv);
+};
+constexpr std::array kStudies{
+    BenchStudy{"collectives", "",
+               "every collective over every axis, fitted by the ring formula (welkin bench --collectives --help)",
+               bench_collectives},
+    BenchStudy{"scaling", "weak|strong",
+               "one number of ranks after the other: a table and four plots (welkin bench --scaling weak --help)", bench_scaling},
+    BenchStudy{"parallel_figure", "overlap|adapter",
+               "how much of the gradient exchange is hidden over an emulated link; what the collectives cost over c10d (welkin "
+               "bench --parallel_figure overlap --help)",
+               bench_figures},
+};
+
+bool is_asked_for(const BenchStudy& study, int argc, char** argv) {
+  const std::string flag = cat("--", study.name);
+  return std::any_of(argv + 1, argv + argc, [&](std::string_view word) { return word == flag || word.starts_with(flag + "="); });
+}
 
 std::vector<std::string> names_of_modes() {
   std::vector<std::string> names;
@@ -70,6 +97,9 @@ const std::vector<config::ExtraFlag>& bench_flags() {
       if (mode.asked == Asked::ByFlag)
         rows.push_back({std::string(mode.name), std::string(mode.metavar), std::string(mode.help)});
       if (mode.asked == Asked::ByName) modes += cat(modes.empty() ? "" : "; ", mode.name, ": ", mode.help);
+    }
+    for (const BenchStudy& study : kStudies) {
+      rows.push_back({std::string(study.name), std::string(study.metavar), std::string(study.help)});
     }
     rows.insert(rows.begin(), {"mode", "MODE", cat(modes, " (", kDefaultMode, ")")});
     const std::vector<config::ExtraFlag> others{
@@ -101,6 +131,11 @@ T number_or(const config::CommandLine& line, const std::string& name, T otherwis
 const BenchMode& mode_of(const config::CommandLine& line) {
   std::vector<std::string> given;
   const BenchMode* chosen = nullptr;
+  for (const BenchStudy& study : kStudies) {
+    if (line.extra.contains(std::string(study.name))) {
+      throw ConfigError("bench", cat("a study has a command line of its own: --", study.name), "Write its flag in full");
+    }
+  }
   for (const BenchMode& mode : kModes) {
     const auto flag = line.extra.find(std::string(mode.name));
     if (mode.asked == Asked::ByName || flag == line.extra.end() || flag->second == "false") continue;
@@ -166,18 +201,26 @@ void hand_out(const BenchRequest& request, const BenchMode& mode, const BenchRes
 
 }  // namespace
 
+config::CommandLine parse_bench(int argc, const char* const* argv) {
+  config::CommandLine line = config::parse(argc, argv, bench_flags());
+  if (line.extra["synthetic"] == "true") line.settings.push_back({"data_loader_config", "synthetic", "--synthetic"});
+  return line;
+}
+
 std::string bench_flag(const BenchRequest& request, const std::string& name) {
   const auto found = request.line.extra.find(name);
   return found == request.line.extra.end() ? std::string() : found->second;
 }
 
 int verb_bench(Application& application, int argc, char** argv) {
-  config::CommandLine line = config::parse(argc, argv, bench_flags());
+  for (const BenchStudy& study : kStudies) {
+    if (is_asked_for(study, argc, argv)) return study.run(application, argc, argv);
+  }
+  const config::CommandLine line = parse_bench(argc, argv);
   if (line.help) {
     application.out << config::help_text(argv[0], bench_flags());
     return 0;
   }
-  if (line.extra["synthetic"] == "true") line.settings.push_back({"data_loader_config", "synthetic", "--synthetic"});
   const BenchMode& mode = mode_of(line);
   check_picture(line, mode);
   const train::bench::WindowOptions windows = window_options(line);

@@ -43,11 +43,16 @@ BenchResult bench_all(const BenchRequest& request);
 // apps/bench_layers.cpp
 BenchResult bench_layers(const BenchRequest& request);
 
+// apps/bench_memory.cpp
+BenchResult bench_memory(const BenchRequest& request);
+
 // apps/bench_trials.cpp
 BenchResult bench_ladder(const BenchRequest& request);
 BenchResult bench_sweep(const BenchRequest& request);
 BenchResult bench_explore(const BenchRequest& request);
 
+// The configuration's flags and those of bench itself.
+config::CommandLine parse_bench(int argc, const char* const* argv);
 // A flag of bench itself; empty where it was not given.
 std::string bench_flag(const BenchRequest& request, const std::string& name);
 

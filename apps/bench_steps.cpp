@@ -73,6 +73,7 @@ class BenchRun {
     std::string text = reports_.empty() ? std::string() : bench::peaks_text(peaks_);
     text += text_;
     for (const bench::StepReport& report : reports_) text += bench::step_text(report, request_.config, peaks_);
+    text += compare_communication();
     const bool is_first = !figures_.io && reports_.size() == 1;
     // Keys without a mode are those of SYNTHETIC where it was measured.
     std::stable_partition(reports_.begin(), reports_.end(),
@@ -89,6 +90,16 @@ class BenchRun {
   }
 
  private:
+  // Where steps were measured with and without it.
+  std::string compare_communication() {
+    const auto with = std::ranges::find(reports_, bench::StepMode::Synthetic, &bench::StepReport::mode);
+    const auto without = std::ranges::find(reports_, bench::StepMode::NoComm, &bench::StepReport::mode);
+    if (with == reports_.end() || without == reports_.end()) return {};
+    const auto found = bench::communication_of(with->traffic, with->step_seconds, without->step_seconds);
+    bench::add_communication_json(json_, with->traffic, found);
+    return bench::communication_text(with->traffic, found);
+  }
+
   // Of all ranks together, which measure at the same time.
   void measure_machine() {
     peaks_ = bench::measure_peaks(request_.device, std::min(0.4, request_.windows.window_seconds));

@@ -80,14 +80,19 @@ std::unique_ptr<parallel::Connection> connect_rank(const launch::RankPlace& plac
                                      .on_hang = end_hanging_rank});
 }
 
-parallel::MeetOptions meet_options(const config::RunConfig& config) {
+parallel::MeetOptions meet_options(std::chrono::milliseconds patience) {
   parallel::MeetOptions options;
-  options.patience = std::chrono::seconds(config.parallel.comm_timeout_s);
-  options.store = config.parallel.wireup_store;
-  options.configuration = config::yaml(config);
+  options.patience = patience;
   options.program = launch::program_hash();
   if (const char* name = std::getenv("GLOO_SOCKET_IFNAME")) options.interface = name;
   options.on_hang = end_hanging_rank;
+  return options;
+}
+
+parallel::MeetOptions meet_options(const config::RunConfig& config) {
+  parallel::MeetOptions options = meet_options(std::chrono::seconds(config.parallel.comm_timeout_s));
+  options.store = config.parallel.wireup_store;
+  options.configuration = config::yaml(config);
   return options;
 }
 

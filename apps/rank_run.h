@@ -2,6 +2,7 @@
 // For verbs that run on several processes: starting them here, and being one of them.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -30,6 +31,8 @@ void end_hanging_rank(const std::string& what);
 // Joins the run that this process is a rank of.
 std::unique_ptr<parallel::Connection> connect_rank(const launch::RankPlace& place, int64_t deadline_s);
 
+// How ranks meet that need no configuration.
+parallel::MeetOptions meet_options(std::chrono::milliseconds patience);
 // How the ranks of a run of this configuration meet.
 parallel::MeetOptions meet_options(const config::RunConfig& config);
 

@@ -37,11 +37,11 @@ class Programs:
 
     def flags(self, verb=None):
         """With the --no-... form of switches where the help text says that they have one, and with the flags of the kinds of a verb
-        whose help names them (`welkin data simulate nbody --help`)."""
+        or studies whose help names them (`welkin data simulate nbody --help`, `welkin bench --scaling weak --help`)."""
         command = [str(self.binary), *(verb.split() if verb else [])]
         text = self.help_of(command)
-        for kind in re.findall(rf"welkin {verb} ([a-z]+) --help", text):
-            text += self.help_of([*command, kind])
+        for kind in re.findall(rf"welkin {verb} ([-a-z_ ]+) --help", " ".join(text.split())):
+            text += self.help_of([*command, *kind.split()])
         flags = set(FLAG.findall(text)) | {"--help"}
         return flags | {flag.replace("--", "--no-", 1) for flag in flags} if "--no-..." in text else flags
 

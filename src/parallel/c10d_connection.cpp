@@ -21,6 +21,7 @@
 #include "parallel/c10d_link_backend.h"
 #include "parallel/call_watch.h"
 #include "parallel/connection.h"
+#include "parallel/raw_c10d.h"
 
 namespace welkin::parallel {
 namespace {
@@ -209,6 +210,11 @@ BackendWorkPtr C10dCommunicator::receive(const at::Tensor& values, int64_t from)
 }
 
 BackendWorkPtr C10dCommunicator::barrier() { return keep(group_->barrier(), {}); }
+
+void raw_all_reduce(const Group& group, const at::Tensor& values) {
+  std::vector<at::Tensor> buffers{values};
+  process_group_of(group)->allreduce(buffers, c10d::AllreduceOptions())->wait();
+}
 
 c10::intrusive_ptr<c10d::ProcessGroup> process_group_of(const Group& group) {
   return static_cast<C10dCommunicator&>(group.communicator()).process_group();  // NOLINT: the only back end

@@ -85,6 +85,10 @@ Group World::group(const std::string& name, GroupMembers members) const {
   return connection_->make_group(name, std::move(members));
 }
 
+std::vector<CallTotal> World::traffic() const {
+  return connection_ ? connection_->recorder().totals() : std::vector<CallTotal>();
+}
+
 std::string World::traffic_text() const { return connection_ ? connection_->recorder().totals_text() : std::string(); }
 
 void World::announce_stop(const std::string& why) const noexcept {

@@ -8,9 +8,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "launch/ranks.h"
 #include "parallel/connection.h"
+#include "parallel/flight_recorder.h"
 #include "parallel/group.h"
 
 namespace welkin::parallel {
@@ -44,7 +46,9 @@ class World {
   // The group `members`, of which this rank is one. Members make their groups in the same order.
   Group group(const std::string& name, GroupMembers members) const;
 
-  // What this rank's calls have moved so far, a line per group and collective; empty where there is one rank.
+  // What this rank's calls have moved so far, by group and collective; nothing where there is one rank.
+  std::vector<CallTotal> traffic() const;
+  // The same, a line per group and collective; empty where there is one rank.
   std::string traffic_text() const;
 
   // Before this rank stops because of an error: the others will name it.

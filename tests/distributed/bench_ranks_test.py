@@ -33,6 +33,38 @@ class BenchRanks(RanksCase):
             self.assertGreater(result[f"{name}_samples_per_s"], 0, name)
             self.assertGreaterEqual(result[f"{name}_samples_per_s_spread"], 0, name)
 
+        communication = result["communication"]
+        self.assertGreater(communication["alone_s"], 0)
+        self.assertTrue(0 <= communication["hidden_share"] <= 1, communication)
+        exchange = next(row for row in communication["calls"] if row["collective"] == "gradient exchange")
+        self.assertEqual(exchange["bytes_per_step"], result["exchanged_bytes_per_step"])
+        self.assertGreater(exchange["bytes_per_s"], 0)
+
+    def held(self, ranks, *flags):
+        self.finish(self.start(ranks, "bench", "--yaml_config", self.write(VIT), "--config", "run", "--json", "held.json", "--device", "cpu",
+                               "--comm_timeout_s", "60", "--memory", *flags))
+        return json.loads((self.folder / "held.json").read_text())
+
+    def test_memory_of_every_rank_and_of_what_is_split(self):
+        whole = self.held(1)
+        held = whole["held"][0]
+        self.assertEqual([row["placement"] for row in whole["placements"]], ["whole, on one rank"])
+        self.assertEqual(held["weights_bytes"], 4 * whole["placements"][0]["parameters"])
+        self.assertEqual(held["optimizer_bytes"], 2 * held["weights_bytes"])
+        self.assertEqual(held["exchange_bytes"], 0)
+        split = self.held(4, "--set", "tensor_parallel=2", "--set", "sequence_parallel=true")
+        self.assertEqual([row["place"] for row in split["held"]], ["dp 0, tp 0", "dp 0, tp 1", "dp 1, tp 0", "dp 1, tp 1"])
+        rows = {row["placement"]: row for row in split["placements"]}
+        alike, cut = rows["alike on dp tp"], rows["split over tp, alike on dp"]
+        self.assertEqual(alike["weights_bytes"], 4 * alike["parameters"])
+        self.assertEqual(cut["weights_bytes"], 2 * cut["parameters"])
+        self.assertEqual(alike["parameters"] + cut["parameters"], whole["placements"][0]["parameters"])
+        for row in split["held"]:
+            self.assertEqual(row["weights_bytes"], alike["weights_bytes"] + cut["weights_bytes"])
+            self.assertEqual(row["exchange_bytes"], row["gradients_bytes"])
+            # Half of the samples over dp, and less than all of each over tp.
+            self.assertLess(row["activations_bytes"] * 2.5, held["activations_bytes"])
+
     def test_nocomm_runs_layouts_that_exchange_activations(self):
         result = self.bench(VIT, "--mode", "nocomm", "--set", "tensor_parallel=2", "--set", "sequence_parallel=true")
         self.assertGreater(result["nocomm_samples_per_s"], 0)

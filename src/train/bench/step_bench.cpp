@@ -24,24 +24,13 @@
 #include "parallel/silent_group.h"
 #include "train/bench/fixed_batches.h"
 #include "train/bench/layers.h"
+#include "train/bench/without_files.h"
 #include "train/model_setup.h"
 #include "train/step.h"
 #include "train/validation.h"
 
 namespace welkin::train::bench {
 namespace {
-
-// Shapes as configured, and just enough samples for a step; boxes no larger than a crop.
-config::RunConfig without_files(config::RunConfig config) {
-  const int64_t samples = config.loop.global_batch_size;
-  config.data.data_loader_config = "synthetic";
-  config.data.box_size = {config.data.data_size, config.data.data_size};
-  config.data.Nsamples = samples;
-  config.data.limit_nsamples = samples;
-  config.data.resident = "none";
-  config.data.num_data_workers = 0;
-  return config;
-}
 
 config::RunConfig configuration_for(const config::RunConfig& config, StepMode mode) {
   config::RunConfig own = mode == StepMode::Full ? config : without_files(config);
@@ -89,6 +78,7 @@ class StepRig {
     first_step();
     run_windows();
     count_memory();
+    time_exchange();
     return std::move(report_);
   }
 
@@ -153,6 +143,7 @@ class StepRig {
 
   void forget_warm_up() {
     clock_.clear();
+    before_windows_ = context_.world.traffic();
     if (context_.layers != nullptr) context_.layers->clear();
   }
 
@@ -189,11 +180,19 @@ class StepRig {
     report_.rates = measure_rates(context_.windows, work);
     report_.phases = clock_.per_step(report_.rates.batches);
     report_.step_seconds = static_cast<double>(report_.batch_samples) / report_.rates.median();
+    report_.traffic = {.calls = calls_since(before_windows_, context_.world.traffic()), .steps = report_.rates.batches};
     if (context_.layers != nullptr) report_.layers = context_.layers->per_step(report_.rates.batches);
     const auto sharers = static_cast<double>(everyone.size() / parts_.replicas.size());
     const at::Tensor own = at::tensor(report_.rates.windows, at::kDouble).div(sharers);
     const at::Tensor sums = parallel::all_reduce(everyone, own);
     report_.rates.windows.assign(sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel());
+  }
+
+  void time_exchange() {
+    if (report_.exchanged_bytes == 0) return;
+    const bool travels_narrow = !config_.parallel.compress_gradients.empty() && config_.parallel.compress_gradients != "none";
+    report_.traffic.exchange_alone_s =
+        seconds_of_exchange_alone(*parts_.data_parallel, parts_.exchange, travels_narrow ? at::kBFloat16 : at::kFloat);
   }
 
   void count_memory() {
@@ -221,6 +220,7 @@ class StepRig {
   std::unique_ptr<data::Pipeline> pipeline_;
   std::unique_ptr<FixedBatches> fixed_;
   PhaseClock clock_;
+  std::vector<parallel::CallTotal> before_windows_;
   observe::Tracer tracer_;
   std::unique_ptr<Step> step_;
   std::optional<Stopwatch> since_build_;

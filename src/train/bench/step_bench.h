@@ -14,6 +14,7 @@
 #include "parallel/world.h"
 #include "train/bench/phases.h"
 #include "train/bench/rates.h"
+#include "train/bench/traffic.h"
 #include "train/registries.h"
 
 namespace welkin::train::bench {
@@ -39,6 +40,7 @@ struct StepReport {
   int64_t batch_samples = 0;         // of a step on this rank
   int64_t sample_bytes = 0;          // input and target
   int64_t exchanged_bytes = 0;       // gradients that this rank sends in a step
+  Traffic traffic;                   // of this rank in the windows; of nocomm nothing
   double step_seconds = 0;           // of this rank, from the median rate
   std::vector<LayerSeconds> layers;  // per step, where they were timed
   double start_seconds = 0;          // from the start of the process to the end of the first step

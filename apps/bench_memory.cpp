@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mode that counts what every rank holds under the configured layout.
+#include "bench.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "train/bench/memory_bench.h"
+#include "train/registries.h"
+
+namespace welkin::apps {
+
+BenchResult bench_memory(const BenchRequest& request) {
+  if (!request.device.is_cpu()) {
+    throw ConfigError("bench", cat("tensors are counted on the CPU: device=", request.device.str()),
+                      "Add --device cpu: what a rank holds does not depend on it, but for what kernels keep");
+  }
+  const train::bench::HeldMemory report =
+      train::bench::run_memory_bench(request.config, request.application.registries, request.world);
+  BenchResult result{.text = train::bench::held_memory_text(report)};
+  train::bench::add_held_memory_json(result.json, report);
+  return result;
+}
+
+}  // namespace welkin::apps

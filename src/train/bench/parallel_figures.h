@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two figures of docs/results/scaling.md: how much of the gradient exchange is hidden behind the backward pass over an emulated
+// link, and what the collectives' adapter costs over c10d alone.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "model/registry.h"
+#include "parallel/group.h"
+#include "parallel/link.h"
+
+namespace welkin::train::bench {
+
+struct OverlapFigure {
+  int64_t gradient_bytes = 0;
+  double gloo_s = 0;       // of the gradients in one message, by Gloo alone
+  double link_s = 0;       // of the gradients over the link
+  double compute_s = 0;    // a step without exchange; medians over repetitions of the slowest rank
+  double step_s = 0;       // with it, over the link
+  double gloo_step_s = 0;  // with it, by Gloo alone, whose work takes the same cores
+  double hidden_share() const;
+};
+
+struct OverlapProblem {
+  int64_t width = 384, depth = 6;  // of a ViT: 10.7 million parameters
+  int64_t samples = 4;             // of a rank, 288 tokens each
+  int64_t bucket_cap_mb = 4;
+  double slower = 5;  // the link than Gloo
+};
+
+// The ranks of `replicas` train a ViT on data of their own. `link` is that of their connection.
+OverlapFigure measure_overlap(const OverlapProblem& problem, const model::ModelEntry& vit, const parallel::Group& replicas,
+                              parallel::EmulatedLink& link);
+
+// Seconds of a sum of so many bytes by collectives.h over those by c10d alone, measured in turns.
+double measure_adapter(const parallel::Group& group, int64_t bytes);
+
+nlohmann::ordered_json overlap_json(const OverlapFigure& figure);
+
+}  // namespace welkin::train::bench
