@@ -40,6 +40,12 @@ DeviceUpdate& device_update() {
   return table;
 }
 
+bool device_update_takes(const at::Tensor& tensor) {
+  const DeviceUpdate& table = device_update();
+  return table.adam != nullptr && tensor.device().type() == table.device && tensor.scalar_type() == at::kFloat &&
+         tensor.is_non_overlapping_and_dense();
+}
+
 std::vector<UpdateTable> update_tables(const std::vector<UpdateRun>& runs) { return tables_of(runs, kUpdatePiece); }
 
 std::vector<UpdateTable> norm_tables(const std::vector<FloatRun>& runs) {

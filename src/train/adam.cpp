@@ -49,6 +49,10 @@ class Adam : public Optimizer {
   void update(const StepInputs& inputs, bool decays) {
     const StepLists lists = with_gradients(parameters_, decays);
     if (lists.rows.empty()) return;
+    if (const auto runs = device_update_runs(lists, average_, square_average_)) {
+      ops::device_update().adam(*runs, settings(decays), update_scalars(inputs, steps_));
+      return;
+    }
     if (const auto runs = update_runs(lists, average_, square_average_)) {
       if (inputs.found_inf.item<float>() == 0) ops::fused_adam(*runs, rule(inputs, decays));
       return;
@@ -65,6 +69,14 @@ class Adam : public Optimizer {
     kernel(lists.values, lists.gradients, average, square_average, /*max_exp_avg_sqs=*/{}, steps, inputs.rate, config_.betas[0],
            config_.betas[1], decays ? config_.weight_decay : 0.0, config_.eps, /*amsgrad=*/false, /*maximize=*/false,
            /*grad_scale=*/{}, inputs.found_inf);
+  }
+
+  ops::AdamSettings settings(bool decays) const {
+    return {.beta1 = config_.betas[0],
+            .beta2 = config_.betas[1],
+            .epsilon = config_.eps,
+            .decay = decays ? config_.weight_decay : 0.0,
+            .decoupled = kind_ == WeightDecay::Decoupled};
   }
 
   // On a CPU the scalars lie in memory.

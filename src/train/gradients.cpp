@@ -13,8 +13,10 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "ops/device_update.h"
 #include "ops/fused_update.h"
 
 namespace welkin::train {
@@ -37,9 +39,18 @@ std::vector<ops::FloatRun> float_runs(const std::vector<at::Tensor>& tensors) {
   return runs;
 }
 
+std::vector<ops::FloatRun> device_runs(const std::vector<at::Tensor>& tensors) {
+  std::vector<ops::FloatRun> runs;
+  for (const at::Tensor& x : tensors) runs.push_back({x.const_data_ptr<float>(), x.numel()});
+  return runs;
+}
+
 }  // namespace
 
 at::Tensor global_norm(const std::vector<at::Tensor>& tensors) {
+  if (!tensors.empty() && std::all_of(tensors.begin(), tensors.end(), ops::device_update_takes)) {
+    return ops::device_update().norm(device_runs(tensors), tensors.front().device());
+  }
   const std::vector<ops::FloatRun> runs = float_runs(tensors);
   if (!runs.empty()) return at::full({}, std::sqrt(ops::sum_of_squares(runs)), at::kFloat);
   return at::linalg_vector_norm(at::stack(at::_foreach_norm(tensors, 2)));

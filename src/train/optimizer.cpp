@@ -2,6 +2,7 @@
 #include "train/optimizer.h"
 
 #include <ATen/ops/as_strided.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
@@ -32,13 +33,15 @@ at::Tensor in_memory_order(const at::Tensor& tensor) {
   return at::as_strided(tensor, {tensor.numel()}, {1});
 }
 
-std::optional<std::vector<ops::UpdateRun>> update_runs(const StepLists& lists, const std::vector<at::Tensor>& first,
-                                                       const std::vector<at::Tensor>& second) {
-  const auto fits = [](const at::Tensor& x) {
-    return x.is_cpu() && x.scalar_type() == at::kFloat && x.is_non_overlapping_and_dense();
-  };
-  if (!std::all_of(lists.values.begin(), lists.values.end(), fits)) return std::nullopt;
-  if (!std::all_of(lists.gradients.begin(), lists.gradients.end(), fits)) return std::nullopt;
+namespace {
+
+// Nothing where one of the tensors is not of those that `takes` wants.
+template <typename Takes>
+std::optional<std::vector<ops::UpdateRun>> runs_where(const Takes& takes, const StepLists& lists,
+                                                      const std::vector<at::Tensor>& first,
+                                                      const std::vector<at::Tensor>& second) {
+  if (!std::all_of(lists.values.begin(), lists.values.end(), takes)) return std::nullopt;
+  if (!std::all_of(lists.gradients.begin(), lists.gradients.end(), takes)) return std::nullopt;
   std::vector<ops::UpdateRun> runs;
   for (size_t i = 0; i < lists.rows.size(); ++i) {
     const size_t row = lists.rows[i];
@@ -47,6 +50,28 @@ std::optional<std::vector<ops::UpdateRun>> update_runs(const StepLists& lists, c
                     second.empty() ? nullptr : second[row].mutable_data_ptr<float>()});
   }
   return runs;
+}
+
+}  // namespace
+
+std::optional<std::vector<ops::UpdateRun>> update_runs(const StepLists& lists, const std::vector<at::Tensor>& first,
+                                                       const std::vector<at::Tensor>& second) {
+  const auto fits = [](const at::Tensor& x) {
+    return x.is_cpu() && x.scalar_type() == at::kFloat && x.is_non_overlapping_and_dense();
+  };
+  return runs_where(fits, lists, first, second);
+}
+
+std::optional<std::vector<ops::UpdateRun>> device_update_runs(const StepLists& lists, const std::vector<at::Tensor>& first,
+                                                              const std::vector<at::Tensor>& second) {
+  return runs_where(ops::device_update_takes, lists, first, second);
+}
+
+ops::UpdateScalars update_scalars(const StepInputs& inputs, const at::Tensor& steps) {
+  return {.rate = inputs.rate.to(at::kFloat),
+          .gradient_scale = at::ones_like(inputs.found_inf),
+          .found_inf = inputs.found_inf,
+          .steps = steps};
 }
 
 at::Tensor state_like(const at::Tensor& value) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of an optimizer's lists for ops/fused_update.h.
+// The memory of an optimizer's lists for ops/fused_update.h and ops/device_update.h.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "ops/device_update.h"
 #include "ops/fused_update.h"
 #include "train/optimizer.h"
 
@@ -14,5 +15,12 @@ namespace welkin::train {
 // of the parameters, `second` may be empty.
 std::optional<std::vector<ops::UpdateRun>> update_runs(const StepLists& lists, const std::vector<at::Tensor>& first,
                                                        const std::vector<at::Tensor>& second);
+
+// The same for the kernels of a GPU, where they are loaded and take all of the tensors.
+std::optional<std::vector<ops::UpdateRun>> device_update_runs(const StepLists& lists, const std::vector<at::Tensor>& first,
+                                                              const std::vector<at::Tensor>& second);
+
+// What these kernels read; `steps` as Adam counts them, undefined for SGD.
+ops::UpdateScalars update_scalars(const StepInputs& inputs, const at::Tensor& steps);
 
 }  // namespace welkin::train

@@ -64,7 +64,7 @@ at::Tensor norm_on_cuda(const std::vector<FloatRun>& runs, c10::Device device) {
 }
 
 const bool kUpdatesRegistered = [] {
-  device_update() = {.adam = &adam_on_cuda, .sgd = &sgd_on_cuda, .norm = &norm_on_cuda};
+  device_update() = {.device = c10::kCUDA, .adam = &adam_on_cuda, .sgd = &sgd_on_cuda, .norm = &norm_on_cuda};
   return true;
 }();
 

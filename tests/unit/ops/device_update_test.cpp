@@ -10,10 +10,14 @@
 #include <limits>
 #include <vector>
 
+#include "device_update_on_cpu.h"
 #include "number_close.h"
 
 namespace welkin::ops {
 namespace {
+
+using tests::run_launches;
+using tests::square_sum_of;
 
 // Many small ones for several launches, more than a piece, the ends of pieces, nothing at all. `shift`: elements by which every
 // other tensor begins off 16 bytes.
@@ -46,42 +50,6 @@ struct DeviceArrays {
     return place;
   }
 };
-
-template <typename Rule>
-void run_launches(const std::vector<UpdateTable>& tables, const PreparedRule<Rule>& prepared) {
-  for (const UpdateTable& table : tables) {
-    for (int32_t block = 0; block < table.first_piece[table.num_tensors]; ++block) {
-      for (int thread = 0; thread < kUpdateThreads; ++thread) {
-        update_share(prepared, piece_at(table, block), thread, kUpdateThreads);
-      }
-    }
-  }
-}
-
-double block_total(const UpdateTable& table, int32_t block) {
-  std::vector<double> sums;
-  for (int thread = 0; thread < kUpdateThreads; ++thread) {
-    sums.push_back(square_share(piece_at(table, block), thread, kUpdateThreads));
-  }
-  for (int width = kUpdateThreads / 2; width > 0; width /= 2) {
-    for (int thread = 0; thread < kUpdateThreads; ++thread) add_halves(sums.data(), thread, width);
-  }
-  return sums[0];
-}
-
-double square_sum_of(const std::vector<UpdateTable>& tables) {
-  std::vector<double> partials;
-  for (const UpdateTable& table : tables) {
-    for (int32_t block = 0; block < table.first_piece[table.num_tensors]; ++block) {
-      partials.push_back(block_total(table, block));
-    }
-  }
-  double total = 0;
-  for (int thread = 0; thread < 8; ++thread) {
-    total += partial_share(partials.data(), static_cast<int64_t>(partials.size()), thread, 8);
-  }
-  return total;
-}
 
 void expect_equal_arrays(const DeviceArrays& got, const DeviceArrays& wanted) {
   for (size_t t = 0; t < wanted.runs.size(); ++t) {
