@@ -22,6 +22,12 @@ at::Tensor LayerNorm::forward(const at::Tensor& x) const {
       .at(0);
 }
 
+ops::ResidualNorm LayerNorm::of_sum(const at::Tensor& x, const at::Tensor& branch) const {
+  if (whole_.bare()) return ops::residual_norm(x, branch, weight, bias, epsilon_);
+  const at::Tensor sum = x.add(branch);
+  return {.sum = sum, .normed = forward(sum)};
+}
+
 void LayerNorm::initialise(uint64_t /*seed*/) {
   fill_constant(weight, 1.0);
   fill_constant(bias, 0.0);

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "model/layer.h"
+#include "ops/residual_norm.h"
 
 namespace welkin::model {
 
@@ -14,6 +15,8 @@ class LayerNorm : public Layer {
   LayerNorm(std::string path, int64_t width, double epsilon = 1e-6);
 
   at::Tensor forward(const at::Tensor& x) const;
+  // x + branch and the norm of that: as one operator where nothing is installed at the site.
+  ops::ResidualNorm of_sum(const at::Tensor& x, const at::Tensor& branch) const;
   std::vector<Site*> own_sites() override { return {&whole_}; }
   void initialise(uint64_t seed) override;
   void pretty_print(std::ostream& stream) const override;

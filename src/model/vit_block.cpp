@@ -114,9 +114,9 @@ at::Tensor VitBlock::forward(const at::Tensor& x_BND, const ForwardContext& cont
 
 at::Tensor VitBlock::transform(const at::Tensor& x_BND, const ForwardContext& context) const {
   const at::Tensor attended = attn_->forward(norm1_->forward(x_BND), context);
-  const at::Tensor middle_BND = x_BND.add(attn_path_->forward(attended, context));
-  const at::Tensor expanded = mlp_->forward(norm2_->forward(middle_BND), context);
-  return middle_BND.add(mlp_path_->forward(expanded, context));
+  const ops::ResidualNorm middle_BND = norm2_->of_sum(x_BND, attn_path_->forward(attended, context));
+  const at::Tensor expanded = mlp_->forward(middle_BND.normed, context);
+  return middle_BND.sum.add(mlp_path_->forward(expanded, context));
 }
 
 std::vector<Site*> VitBlock::sites() {

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of ops/residual_norm.h on CUDA tensors.
+#include "ops/cuda/residual_norm.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "ops/residual_norm.h"
+
+namespace welkin::ops {
+namespace {
+
+template <typename Body>
+void for_low_type(at::ScalarType type, const Body& body) {
+  switch (type) {
+    case at::kFloat:
+      return body(float{});
+    case at::kHalf:
+      return body(__half{});
+    case at::kBFloat16:
+      return body(__nv_bfloat16{});
+    default:
+      TORCH_CHECK(false, "residual_norm: float32, float16 or bfloat16, not ", type);
+  }
+}
+
+template <typename Low>
+const Low* read_as(const at::Tensor& tensor) {
+  return static_cast<const Low*>(tensor.const_data_ptr());
+}
+
+void check_places(const at::Tensor& first, at::TensorList others) {
+  for (const at::Tensor& other : others) {
+    TORCH_CHECK(other.device() == first.device() && other.is_contiguous(), "residual_norm: all without gaps on one device");
+  }
+}
+
+at::Tensor forward_on_cuda(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& weight, const at::Tensor& bias,
+                           double epsilon, NormState& state) {
+  check_places(x, {x, branch, weight, bias});
+  const c10::cuda::CUDAGuard guard(x.device());
+  const int64_t width = x.size(-1), rows = x.numel() / width;
+  const at::Tensor normed = at::empty_like(branch);
+  state = {.sum = at::empty_like(x), .mean = at::empty({rows}, x.options()), .rstd = at::empty({rows}, x.options())};
+  for_low_type(branch.scalar_type(), [&](auto low) {
+    using Low = decltype(low);
+    NormForward<Low> call;
+    call.rows = rows;
+    call.width = width;
+    call.epsilon = static_cast<float>(epsilon);
+    call.x = x.const_data_ptr<float>();
+    call.branch = read_as<Low>(branch);
+    call.weight = weight.const_data_ptr<float>();
+    call.bias = bias.const_data_ptr<float>();
+    call.sum = state.sum.mutable_data_ptr<float>();
+    call.normed = static_cast<Low*>(normed.mutable_data_ptr());
+    call.mean = state.mean.mutable_data_ptr<float>();
+    call.rstd = state.rstd.mutable_data_ptr<float>();
+    C10_CUDA_CHECK(launch_norm_forward(call, c10::cuda::getCurrentCUDAStream()));
+  });
+  return normed;
+}
+
+NormGradients backward_on_cuda(const at::Tensor& of_normed, const at::Tensor& of_sum, const NormState& state,
+                               const at::Tensor& weight) {
+  check_places(state.sum, {of_normed, state.sum, state.mean, state.rstd, weight});
+  if (of_sum.defined()) check_places(state.sum, {of_sum});
+  const c10::cuda::CUDAGuard guard(state.sum.device());
+  const int64_t width = state.sum.size(-1), rows = state.sum.numel() / width;
+  const auto options = state.sum.options();
+  const at::Tensor partials = at::empty({norm_chunks(rows), 2, width}, options), of_parameters = at::empty({2, width}, options);
+  NormGradients out;
+  out.of_x = at::empty_like(state.sum);
+  out.of_branch = of_normed.scalar_type() == at::kFloat ? out.of_x : at::empty_like(of_normed);
+  for_low_type(of_normed.scalar_type(), [&](auto low) {
+    using Low = decltype(low);
+    NormBackward<Low> call;
+    call.rows = rows;
+    call.width = width;
+    call.of_normed = read_as<Low>(of_normed);
+    call.of_sum = of_sum.defined() ? of_sum.const_data_ptr<float>() : nullptr;
+    call.sum = state.sum.const_data_ptr<float>();
+    call.mean = state.mean.const_data_ptr<float>();
+    call.rstd = state.rstd.const_data_ptr<float>();
+    call.weight = weight.const_data_ptr<float>();
+    call.of_x = out.of_x.mutable_data_ptr<float>();
+    call.of_branch = of_normed.scalar_type() == at::kFloat ? nullptr : static_cast<Low*>(out.of_branch.mutable_data_ptr());
+    const cudaStream_t stream = c10::cuda::getCurrentCUDAStream();
+    C10_CUDA_CHECK(launch_norm_backward(call, stream));
+    C10_CUDA_CHECK(
+        launch_norm_parameters(call, partials.mutable_data_ptr<float>(), of_parameters.mutable_data_ptr<float>(), stream));
+  });
+  out.of_weight = of_parameters.select(0, 0);
+  out.of_bias = of_parameters.select(0, 1);
+  return out;
+}
+
+const bool kNormRegistered = [] {
+  device_norm() = {.device = c10::kCUDA, .forward = &forward_on_cuda, .backward = &backward_on_cuda};
+  return true;
+}();
+
+}  // namespace
+}  // namespace welkin::ops
