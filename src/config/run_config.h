@@ -160,7 +160,10 @@ struct BackendConfig {
   bool cudnn_enabled = true;         // cuDNN, or torch's own kernels
   bool cudnn_benchmark = true;       // cuDNN measures its algorithms for each shape; off where `deterministic`
   bool cudnn_deterministic = false;  // only algorithms of cuDNN that repeat bit for bit; on where `deterministic`
-  double memory_limit_gib = 0.0;     // cap of the tensors' memory in the process (CPU); 0 = none
+  double memory_limit_gib = 0.0;     // cap of the tensors' memory: of the process on a CPU, of the process on its GPU; 0 = none
+  bool cuda_graph = false;           // steps are recorded once and replayed as CUDA graphs (SC21 to SC23: train_graph.py)
+  bool channels_last = false;        // images and boxes lie channels-last on a GPU, and the weights of convolutions with them
+  std::string attention = "auto";    // auto, flash, memory_efficient, cudnn, math: torch's attention on a GPU; auto = measured
   std::string gemm = "auto";         // auto, mkl, onednn: who multiplies float32 matrices on a CPU; auto = by processor
   std::string instruction_set = "auto";  // auto, portable, avx2, avx512: of our CPU kernels; auto = the best there is
 

@@ -9,4 +9,9 @@ DeviceMemoryHistory& device_memory_history() {
   return history;
 }
 
+LimitDeviceMemory& limit_device_memory() {
+  static LimitDeviceMemory limit = nullptr;
+  return limit;
+}
+
 }  // namespace welkin::ops

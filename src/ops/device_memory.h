@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The record that torch's allocator of a GPU keeps of its blocks. It is in torch's CUDA library, which only libwelkin_cuda.so
-// links.
+// What torch's allocator of a GPU can do beyond its device-neutral interface: a record of its blocks, and a cap. It is in torch's
+// CUDA library, which only libwelkin_cuda.so links.
 #pragma once
+
+#include <c10/core/Device.h>
 
 #include <cstddef>
 #include <string>
@@ -15,5 +17,9 @@ struct DeviceMemoryHistory {
 
 // libwelkin_cuda.so registers its functions while it is loaded; all null before.
 DeviceMemoryHistory& device_memory_history();
+
+// Caps what this process's tensors take of a GPU's memory, as a share in (0, 1] of all that it has. Null like the others.
+using LimitDeviceMemory = void (*)(double share, c10::DeviceIndex index);
+LimitDeviceMemory& limit_device_memory();
 
 }  // namespace welkin::ops

@@ -3,20 +3,75 @@
 
 #include <ATen/DeviceAccelerator.h>
 
+#include <algorithm>
+#include <sstream>
+
 #include "config/yaml_scalar.h"
+#include "core/error.h"
 #include "core/host.h"
 #include "core/text.h"
+#include "ops/device_memory.h"
 
 namespace welkin::train {
+namespace {
+
+constexpr double kGib = int64_t{1} << 30;
+
+}  // namespace
 
 int64_t gpu_bytes_in_use(c10::DeviceIndex index) {
   const auto [free, total] = at::getDeviceAllocator(at::kCUDA)->getMemoryInfo(index);
   return static_cast<int64_t>(total - free);
 }
 
+DeviceMemoryState device_memory_state(c10::DeviceIndex index) {
+  at::DeviceAllocator& allocator = *at::getDeviceAllocator(at::kCUDA);
+  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  const auto stats = allocator.getDeviceStats(index);
+  const int64_t allocated = stats.allocated_bytes.at(kAll).current, reserved = stats.reserved_bytes.at(kAll).current;
+  return {
+      .allocated = allocated, .cached = reserved - allocated, .free = static_cast<int64_t>(allocator.getMemoryInfo(index).first)};
+}
+
+int64_t tensor_memory_in_use(c10::Device device) {
+  return device.is_cpu() ? cpu_memory_in_use() : device_memory_state(device.index()).allocated;
+}
+
+void limit_memory(c10::Device device, double limit_gib) {
+  const auto limit_bytes = static_cast<int64_t>(limit_gib * kGib);
+  limit_cpu_memory(device.is_cpu() ? limit_bytes : 0);
+  if (device.is_cpu() || limit_bytes == 0) return;
+  if (ops::limit_device_memory() == nullptr) {
+    throw ConfigError("memory",
+                      cat("the memory of a GPU cannot be capped without libwelkin_cuda.so: memory_limit_gib=", limit_gib),
+                      "Build it with ./quickstart.sh --cuda --skip-train, or leave --memory_limit_gib out");
+  }
+  const auto total = static_cast<double>(at::getDeviceAllocator(at::kCUDA)->getMemoryInfo(device.index()).second);
+  ops::limit_device_memory()(std::min(1.0, static_cast<double>(limit_bytes) / total), device.index());
+}
+
+int64_t requested_bytes(std::string_view message) {
+  constexpr std::string_view kBefore = "Tried to allocate ";
+  const size_t begin = message.find(kBefore);
+  if (begin == std::string_view::npos) return 0;
+  std::istringstream words{std::string(message.substr(begin + kBefore.size()))};
+  double number = 0;
+  std::string unit;
+  if (!(words >> number >> unit)) return 0;
+  for (const auto& [name, bytes] : {std::pair("GiB", kGib), std::pair("MiB", kGib / 1024), std::pair("KiB", 1024.0)}) {
+    if (unit.starts_with(name)) return static_cast<int64_t>(number * bytes);
+  }
+  return unit.starts_with("bytes") ? static_cast<int64_t>(number) : 0;
+}
+
+MemoryError device_memory_error(std::string_view message, const DeviceMemoryState& state, int64_t limit_bytes) {
+  const int64_t possible = state.allocated + state.cached + state.free;
+  const int64_t limit = limit_bytes > 0 ? std::min(limit_bytes, possible) : possible;
+  return {{.requested = requested_bytes(message), .used = state.allocated, .limit = limit}, {}, "Take smaller batches"};
+}
+
 double memory_in_use_gb(c10::Device device, const DeviceMemory& gpu) {
-  constexpr double kGb = int64_t{1} << 30;
-  return (device.is_cpu() ? static_cast<double>(resident_bytes()) : static_cast<double>(gpu(device.index()))) / kGb;
+  return (device.is_cpu() ? static_cast<double>(resident_bytes()) : static_cast<double>(gpu(device.index()))) / kGib;
 }
 
 std::string scaffolding_memory_line(c10::Device device) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory is in use where a run computes, for the lines that the tutorials' model-parallel programs log.
+// How much memory is in use where a run computes, for the lines that the tutorials' model-parallel programs log, and what to say
+// where a GPU has no more.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -7,6 +8,9 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
+
+#include "train/memory_limit.h"
 
 namespace welkin::train {
 
@@ -19,6 +23,28 @@ int64_t gpu_bytes_in_use(c10::DeviceIndex index);
 
 // GB (2^30 bytes), unrounded: of the GPU that is `device`, or the resident memory of this process where that is a CPU.
 double memory_in_use_gb(c10::Device device, const DeviceMemory& gpu = gpu_bytes_in_use);
+
+// What torch's allocator of a GPU says, in bytes.
+struct DeviceMemoryState {
+  int64_t allocated = 0;  // by tensors of this process
+  int64_t cached = 0;     // kept by this process for later tensors
+  int64_t free = 0;       // of the GPU, that nobody has
+};
+DeviceMemoryState device_memory_state(c10::DeviceIndex index);
+
+// Bytes of tensors on `device`; on a CPU as cpu_memory_in_use() counts them.
+int64_t tensor_memory_in_use(c10::Device device);
+
+// `memory_limit_gib` for a run on this device: what limit_cpu_memory() does on a CPU. ConfigError on a GPU without
+// libwelkin_cuda.so. Process-wide. Before the first tensor there.
+void limit_memory(c10::Device device, double limit_gib);
+
+// What torch's message says of the request that failed ("Tried to allocate 20.00 MiB"); 0 where it says nothing.
+int64_t requested_bytes(std::string_view message);
+
+// The error of torch's allocator as ours. The limit is `limit_bytes`, or what this process could have where that is less (0: no
+// limit is set).
+MemoryError device_memory_error(std::string_view message, const DeviceMemoryState& state, int64_t limit_bytes);
 
 std::string scaffolding_memory_line(c10::Device device);   // after the model is made
 std::string forward_pass_memory_line(c10::Device device);  // after the second forward pass of an epoch

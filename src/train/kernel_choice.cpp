@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "ops/attention.h"
+#include "ops/attention_backend.h"
 #include "ops/convolution.h"
 #include "ops/gemm_provider.h"
 #include "ops/instruction_set.h"
@@ -29,6 +30,7 @@ KernelChoice kernel_choice(const config::RunConfig& config, c10::Device device) 
   if (!is_unet) choice["kernels.attention"] = ops::attention_form(device, dtype, config.model.dropout > 0);
   if (!is_vit) choice["kernels.convolutions"] = ops::convolution_form(device, dtype);
   if (!device.is_cpu()) {
+    if (!is_unet && config.model.dropout == 0) choice["kernels.attention"] = ops::attention_backend_in_use();
     choice["kernels.products"] = cat("cublas, tf32 ", config.backend.tf32);
     return choice;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <c10/core/Device.h>
+#include <c10/core/MemoryFormat.h>
 
 #include <vector>
 
@@ -20,6 +21,13 @@ model::ModelShape shape_of(const data::SampleSpec& spec);
 // Built and initialised from the seed.
 model::ModelPtr build_model(const Registries& registries, const config::RunConfig& config, const data::SampleSpec& spec,
                             c10::Device device);
+
+// Weights of convolutions as cuDNN takes them, contiguous or channels-last; values and shapes stay. Before anything points to
+// them.
+void lay_out_for_gpu(model::Model& model, bool channels_last);
+
+// Of a tensor of so many dims: channels-last exists for four and five.
+at::MemoryFormat memory_format(int64_t dims, bool channels_last);
 
 // The cost of one sample; zeros when the model does not say.
 model::ModelCost cost_of(const Registries& registries, const config::RunConfig& config, const data::SampleSpec& spec);

@@ -11,12 +11,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/error.h"
 #include "data/epoch_plan.h"
 #include "ops/autocast.h"
 #include "parallel/collectives.h"
 #include "parallel/shared_gradients.h"
+#include "train/model_setup.h"
 
 namespace welkin::train {
+namespace {
+
+constexpr int64_t kNumRecordedNumbers = 6;
+
+}  // namespace
 
 int64_t samples_of_step(const config::RunConfig& config, int64_t num_replicas, int64_t dataset_size, int64_t step) {
   const data::Dealing dealing = data::parse_dealing(config.rules.shard_rule);
@@ -25,11 +32,38 @@ int64_t samples_of_step(const config::RunConfig& config, int64_t num_replicas, i
 }
 
 Step::Step(StepParts& parts, const config::RunConfig& config, StepOptions options)
-    : parts_(parts), config_(config), options_(std::move(options)), scope_(gradient_scope()) {}
+    : parts_(parts), config_(config), options_(std::move(options)), scope_(gradient_scope()) {
+  if (!options_.recorder) return;
+  WELKIN_CHECK(!parts_.unit_sum && options_.everyone.size() == 1, "steps of several ranks cannot be recorded");
+  graph_ = std::make_unique<StepGraph>(std::move(options_.recorder));
+  const at::Tensor rate = parts_.rates->current();
+  loss_ = at::zeros({}, at::TensorOptions(at::kFloat).device(options_.device));
+  numbers_ = at::zeros({kNumRecordedNumbers}, rate.options());
+}
 
 StepRecord Step::run(const Source& next, double wish) {
+  if (!graph_) return run_as_it_is(fetch(next), next, wish);
   StepRecord record;
-  record.loss = run_micro_steps(next, record);
+  graph_->run([&] { record = run_recorded(next, wish); });
+  return record;
+}
+
+data::Batch Step::fetch(const Source& next) {
+  const observe::Span span(options_.tracer, "fetch");
+  return next();
+}
+
+StepRecord Step::run_as_it_is(data::Batch batch, const Source& next, double wish) {
+  StepRecord record;
+  add_micro_steps(std::move(batch), next, record);
+  finish(record, wish);
+  gradients_.clear();
+  parts_.data_parallel->clear_gradients();
+  return record;
+}
+
+// From the step's loss and gradients to its update.
+void Step::finish(StepRecord& record, double wish) {
   {
     const observe::Span span(options_.tracer, "reduce");
     reduce_leftovers();
@@ -42,9 +76,6 @@ StepRecord Step::run(const Source& next, double wish) {
   parts_.optimizer->step({.rate = record.rate, .found_inf = record.gradient.found_inf});
   parts_.scaler->update(record.gradient.overflow);
   parts_.rates->advance(record.gradient.found_inf);
-  gradients_.clear();
-  parts_.data_parallel->clear_gradients();
-  return record;
 }
 
 // What tp and cp owe the gradients still.
@@ -90,22 +121,73 @@ void Step::exchange(StepRecord& record, double wish) {
 
 // The gradients of one micro-batch after the other add up; each counts by its samples, so the step's loss and gradient are those
 // of the whole batch, for any micro-batch size, any number of ranks and a shorter last one.
-at::Tensor Step::run_micro_steps(const Source& next, StepRecord& record) {
+void Step::add_micro_steps(data::Batch batch, const Source& next, StepRecord& record) {
   at::Tensor loss = at::zeros({}, at::TensorOptions(at::kFloat).device(options_.device));
-  data::Batch batch;
-  do {
-    {
-      const observe::Span span(options_.tracer, "fetch");
-      batch = next();
-    }
+  for (;;) {
     record.samples.insert(record.samples.end(), batch.indices.begin(), batch.indices.end());
     loss += run_micro_step(batch);
     if (parts_.unit_sum) add_unit(loss);
-  } while (batch.micro + 1 < batch.num_micro);
+    if (batch.micro + 1 == batch.num_micro) break;
+    batch = fetch(next);
+  }
   if (parts_.unit_sum) sum_units(loss);
+  record.loss = loss;
   record.num_samples = samples_of_step(config_, parts_.replicas.size(), options_.dataset_size, batch.step);
   parts_.counter += 1;
-  return loss;
+}
+
+// The same step as recordings of its micro-batches, the last with all that comes after it. Steps that are not of the recorded
+// form, or that somebody looks into, run as they are: with the same result.
+StepRecord Step::run_recorded(const Source& next, double wish) {
+  data::Batch batch = fetch(next);
+  const int64_t samples = samples_of_step(config_, parts_.replicas.size(), options_.dataset_size, batch.step);
+  const StepPhase phase = graph_->begin(batch, samples, options_.watches && options_.watches(batch));
+  if (phase == StepPhase::WarmUp || phase == StepPhase::Eager) return run_as_it_is(std::move(batch), next, wish);
+  std::vector<int64_t> indices;
+  for (;;) {
+    indices.insert(indices.end(), batch.indices.begin(), batch.indices.end());
+    {
+      const observe::Span span(options_.tracer, "graph");
+      graph_->run_micro(batch, [this](const data::Batch& placed) { record_micro_step(placed); });
+    }
+    if (batch.micro + 1 == batch.num_micro) break;
+    batch = fetch(next);
+  }
+  StepRecord record = recorded_numbers();
+  record.samples = std::move(indices);
+  record.num_samples = samples;
+  return record;
+}
+
+// Everything is on the device or the same in every step. The first backward pass finds no gradients and makes them in the
+// recordings' memory; the later ones add to them there.
+void Step::record_micro_step(const data::Batch& batch) {
+  if (batch.micro == 0) loss_.zero_();
+  is_recorded_ = true;
+  loss_ += run_micro_step(batch);
+  is_recorded_ = false;
+  if (batch.micro + 1 < batch.num_micro) return;
+  parts_.counter += 1;
+  StepRecord record;
+  record.loss = loss_;
+  finish(record, /*wish=*/0);
+  const GradientVerdict& gradient = record.gradient;
+  const std::vector<at::Tensor> numbers{record.loss,       gradient.norm,      gradient.found_inf,
+                                        gradient.overflow, gradient.nonfinite, record.rate};
+  for (size_t i = 0; i < numbers.size(); ++i) numbers_.select(0, static_cast<int64_t>(i)).copy_(numbers[i]);
+  recorded_gradients_ = std::exchange(gradients_, {});
+  parts_.data_parallel->clear_gradients();
+}
+
+// A copy: the next replay writes over them, and they are read later.
+StepRecord Step::recorded_numbers() const {
+  const at::Tensor numbers = numbers_.clone();
+  const auto single = [&](int64_t i) { return numbers.select(0, i).to(at::kFloat); };
+  StepRecord record;
+  record.loss = single(0);
+  record.gradient = {.norm = single(1), .found_inf = single(2), .overflow = single(3), .nonfinite = single(4)};
+  record.rate = numbers.select(0, 5);
+  return record;
 }
 
 // rank_invariant: a micro-batch is a unit, whose gradients and loss are taken out to be summed in a fixed order.
@@ -137,8 +219,9 @@ at::Tensor Step::micro_loss(const data::Batch& batch) {
   }
   const ops::AutocastGuard autocast(options_.device.type(), autocast_dtype(config_.precision.amp_mode));
   const at::Tensor prediction =
-      parts_.model->forward(batch.input, {.seed = config_.loop.seed, .step = parts_.counter, .sample = batch.sample});
-  if (options_.seen) options_.seen(batch, prediction);
+      parts_.model->forward(batch.input.contiguous(memory_format(batch.input.dim(), lies_channels_last())),
+                            {.seed = config_.loop.seed, .step = parts_.counter, .sample = batch.sample});
+  if (options_.seen && !is_recorded_) options_.seen(batch, prediction);
   const int64_t samples = samples_of_step(config_, parts_.replicas.size(), options_.dataset_size, batch.step);
   return parts_.share.losses(*parts_.loss, prediction, batch.target).sum() / samples;
 }

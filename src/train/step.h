@@ -16,6 +16,7 @@
 #include "observe/span.h"
 #include "parallel/group.h"
 #include "train/gradients.h"
+#include "train/step_graph.h"
 #include "train/step_parts.h"
 #include "train/step_record.h"
 
@@ -29,8 +30,11 @@ struct StepOptions {
   parallel::Group everyone{};               // all ranks of the run, among which loss and wishes to stop are summed
   int64_t dataset_size = 0;                 // samples of an epoch
   const observe::Tracer* tracer = nullptr;  // spans fetch, forward, backward, reduce, optimizer
-  // Each micro-batch with what the model made of it; may be empty.
+  // Each micro-batch with what the model made of it; may be empty. Where steps are recorded it is called for those only whose
+  // first micro-batch `watches` wants to see.
   std::function<void(const data::Batch&, const at::Tensor&)> seen{};
+  std::function<bool(const data::Batch&)> watches{};
+  ops::GraphRecorderPtr recorder{};  // graph_recorder() of step_graph.h; null: every step is sent to the device kernel by kernel
 };
 
 class Step {
@@ -47,9 +51,16 @@ class Step {
   StepRecord run(const Source& next, double wish = 0);
 
  private:
-  at::Tensor run_micro_steps(const Source& next, StepRecord& record);
+  StepRecord run_as_it_is(data::Batch batch, const Source& next, double wish);
+  StepRecord run_recorded(const Source& next, double wish);
+  void record_micro_step(const data::Batch& batch);
+  StepRecord recorded_numbers() const;
+  data::Batch fetch(const Source& next);
+  void add_micro_steps(data::Batch batch, const Source& next, StepRecord& record);
   at::Tensor run_micro_step(const data::Batch& batch);
+  void finish(StepRecord& record, double wish);
   at::Tensor micro_loss(const data::Batch& batch);
+  bool lies_channels_last() const { return options_.device.is_cuda() && config_.backend.channels_last; }
   void add_unit(at::Tensor& loss);
   void sum_units(at::Tensor& loss);
   void exchange(StepRecord& record, double wish);
@@ -62,6 +73,13 @@ class Step {
   StepOptions options_;
   GradientScope scope_;
   std::vector<at::Tensor> gradients_;  // of this step; kept for its memory
+
+  // Where steps are recorded.
+  std::unique_ptr<StepGraph> graph_;
+  bool is_recorded_ = false;                    // what runs now is a recording's work, into which nobody looks
+  at::Tensor loss_;                             // () of the micro-batches so far
+  at::Tensor numbers_;                          // what a step leaves behind, see recorded_numbers()
+  std::vector<at::Tensor> recorded_gradients_;  // to which the recordings point
 };
 
 }  // namespace welkin::train

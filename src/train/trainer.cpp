@@ -3,12 +3,14 @@
 #include "train/trainer.h"
 
 #include <ATen/ops/full.h>
+#include <c10/util/Exception.h>
 
 #include <cmath>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "parallel/collectives.h"
+#include "train/device_memory.h"
 #include "train/throughput.h"
 
 namespace welkin::train {
@@ -26,6 +28,9 @@ RunOutcome Trainer::run() {
     return run_to_the_end();
   } catch (const MemoryError& error) {
     throw explained(error);
+  } catch (const c10::OutOfMemoryError& error) {
+    const auto limit_bytes = static_cast<int64_t>(config_.backend.memory_limit_gib * (int64_t{1} << 30));
+    throw explained(device_memory_error(error.what_without_backtrace(), device_memory_state(device_.index()), limit_bytes));
   }
 }
 

@@ -109,6 +109,8 @@ class Trainer {
   data::Batch next_batch();
   void check_replicas_if_due();
   void after_forward(const data::Batch& batch, const at::Tensor& prediction);
+  bool logs_this_step() const;   // the memory after the forward pass
+  bool draws_this_step() const;  // what the model made of a sample
   void keep_picture(const data::Batch& batch, const at::Tensor& prediction);
 
   // benchy (trainer_benchy.cpp).

@@ -6,6 +6,7 @@
 #include "core/host.h"
 #include "core/text.h"
 #include "observe/table.h"
+#include "train/device_memory.h"
 #include "train/trainer.h"
 
 namespace welkin::train {
@@ -34,7 +35,7 @@ std::vector<MemoryItem> Trainer::memory_items() {
   if (parts_.optimizer) {
     for (const NamedState& state : parts_.optimizer->states()) states += bytes_taken_by(state.value);
   }
-  const int64_t rest = cpu_memory_in_use() - weights - gradients - states - buffer_bytes_;
+  const int64_t rest = tensor_memory_in_use(device_) - weights - gradients - states - buffer_bytes_;
   return {{"weights", weights},
           {"gradients", gradients},
           {"optimizer", states},

@@ -17,6 +17,7 @@
 #include "model/describe.h"
 #include "parallel/collectives.h"
 #include "parallel/shared_gradients.h"
+#include "train/attention_choice.h"
 #include "train/device.h"
 #include "train/device_memory.h"
 #include "train/kernel_choice.h"
@@ -79,6 +80,8 @@ StepSource Trainer::step_source() const { return {config_, context_.registries, 
 void Trainer::open_datasets() {
   configure_torch(config_);
   device_ = choose_device(config_.loop.device, context_.world.place().local_rank);
+  limit_memory(device_, config_.backend.memory_limit_gib);
+  check_cuda_graph(config_, device_, context_.world.size());
   config::check_paths(config_);
   folder_.check(config_, context_.world.size(), [this](const std::string& note) { folder_note_ = note; });
   const DatasetFactory& open = context_.registries.datasets.at(config_.data.dataset);
@@ -142,6 +145,9 @@ void Trainer::start_loader() {
 
 void Trainer::build_model() {
   train::build_model(parts_, step_source());
+  const std::string attention = choose_attention(config_, shape_of(train_data_->spec()).grid, config_.parallel.tensor_parallel,
+                                                 device_, context_.world.everyone());
+  if (!attention.empty()) context_.log.info(attention);
   const int64_t before = cpu_memory_in_use();
   validator_ =
       std::make_unique<Validator>(*valid_data_, *parts_.model, *parts_.loss, config_, parts_.replicas, parts_.share, device_);
@@ -156,7 +162,9 @@ void Trainer::build_optimizer() {
                   .everyone = context_.world.everyone(),
                   .dataset_size = train_data_->size(),
                   .tracer = &profile_->tracer(),
-                  .seen = [this](const data::Batch& batch, const at::Tensor& output) { after_forward(batch, output); }});
+                  .seen = [this](const data::Batch& batch, const at::Tensor& output) { after_forward(batch, output); },
+                  .watches = [this](const data::Batch& /*batch*/) { return draws_this_step() || logs_this_step(); },
+                  .recorder = graph_recorder(config_, device_, context_.world.size())});
   meter_ = std::make_unique<EpochMeter>(device_);
   nonfinite_ = std::make_unique<NonFiniteWatch>(
       config_.loop.on_nonfinite, [this](const std::string& event) { context_.log.warning(event); },

@@ -31,16 +31,20 @@ void Trainer::check_replicas_if_due() {
 
 void Trainer::after_forward(const data::Batch& batch, const at::Tensor& prediction) {
   keep_picture(batch, prediction);
-  if (parts_.plan && position_.step_in_epoch == 1 && batch.micro == 0) {
-    context_.log.info(forward_pass_memory_line(device_));
-  }
+  if (logs_this_step() && batch.micro == 0) context_.log.info(forward_pass_memory_line(device_));
 }
 
+bool Trainer::logs_this_step() const { return parts_.plan && position_.step_in_epoch == 1; }
+
 // The tutorials show the last training batch's first sample; only the epoch's last step is worth the copy.
-void Trainer::keep_picture(const data::Batch& batch, const at::Tensor& prediction) {
+bool Trainer::draws_this_step() const {
   const bool is_last_step =
       position_.step_in_epoch + 1 == length_.steps_per_epoch || position_.iteration + 1 == length_.total_steps;
-  if (!is_last_step || batch.micro != 0 || !journal_->draws_pictures()) return;
+  return is_last_step && journal_->draws_pictures();
+}
+
+void Trainer::keep_picture(const data::Batch& batch, const at::Tensor& prediction) {
+  if (!draws_this_step() || batch.micro != 0) return;
   const int64_t channel = journal_->picture_channel();
   const auto whole = [&](const at::Tensor& samples) {
     return parts_.share.whole_fields(plane_of(samples.select(0, 0), channel));

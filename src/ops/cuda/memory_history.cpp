@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's own record of a GPU's memory, for ops/device_memory.h.
+// torch's own record of a GPU's memory and its cap, for ops/device_memory.h.
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <torch/csrc/cuda/memory_snapshot.h>
 
 #include "ops/device_memory.h"
@@ -11,7 +12,10 @@ void begin_history(size_t max_events) {
   torch::cuda::_record_memory_history(std::string("all"), std::string("all"), "all", max_events);
 }
 
+void limit_share(double share, c10::DeviceIndex index) { c10::cuda::CUDACachingAllocator::setMemoryFraction(share, index); }
+
 const bool kRegistered = [] {
+  limit_device_memory() = &limit_share;
   device_memory_history() = {.begin = &begin_history, .snapshot = &torch::cuda::_memory_snapshot_pickled};
   return true;
 }();

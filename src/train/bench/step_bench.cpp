@@ -22,6 +22,7 @@
 #include "data/stage.h"
 #include "parallel/collectives.h"
 #include "parallel/silent_group.h"
+#include "train/attention_choice.h"
 #include "train/bench/fixed_batches.h"
 #include "train/bench/layers.h"
 #include "train/bench/without_files.h"
@@ -122,12 +123,14 @@ class StepRig {
     report_.memory.resident_before_model = static_cast<int64_t>(resident_bytes());
     since_build_.emplace();
     build_model(parts_, source());
+    choose_attention(config_, shape_of(spec_).grid, config_.parallel.tensor_parallel, context_.device, context_.world.everyone());
     report_.cost = cost_of(context_.registries, config_, spec_);
     time_layers();
     build_optimizer(parts_, source(), length_);
     tracer_.add_sink(clock_);
     StepOptions options{.device = context_.device, .dataset_size = dataset_size_, .tracer = &tracer_};
     if (!is_silent()) options.everyone = context_.world.everyone();
+    options.recorder = graph_recorder(config_, context_.device, context_.world.size());
     step_ = std::make_unique<Step>(parts_, config_, std::move(options));
     report_.parameters = parts_.table.num_parameters();
     report_.exchanged_bytes = parts_.data_parallel->bytes_per_step();

@@ -38,5 +38,39 @@ TEST(DeviceMemoryLines, OfACpuAreTheProcess) {
   EXPECT_THAT(forward_pass_memory_line(at::kCPU), ::testing::MatchesRegex(" Memory usage after forward pass: [0-9.]+ GB\\."));
 }
 
+constexpr const char* kTorchsMessage =
+    "CUDA out of memory. Tried to allocate 20.50 MiB. GPU 0 has a total capacity of 79.19 GiB of which 10.00 MiB is free. "
+    "Process 1 has 79.18 GiB memory in use. Of the allocated memory 78.00 GiB is allocated by PyTorch";
+
+TEST(DeviceMemoryError, SaysWhatTorchsErrorSays) {
+  EXPECT_EQ(requested_bytes(kTorchsMessage), 41 * 512 * 1024);
+  EXPECT_EQ(requested_bytes("Tried to allocate 2.00 GiB. GPU"), int64_t{2} << 30);
+  EXPECT_EQ(requested_bytes("Tried to allocate 1.00 KiB. GPU"), 1024);
+  EXPECT_EQ(requested_bytes("Tried to allocate 512 bytes. GPU"), 512);
+  for (const char* other :
+       {"", "Tried to allocate ", "Tried to allocate many bytes", "out of memory", "Tried to allocate 3 cows"}) {
+    EXPECT_EQ(requested_bytes(other), 0) << other;
+  }
+}
+
+TEST(DeviceMemoryError, LimitIsTheSmallerOfWhatIsSetAndWhatThereIs) {
+  const DeviceMemoryState state{.allocated = int64_t{60} << 20, .cached = int64_t{30} << 20, .free = int64_t{10} << 20};
+  const MemoryError full = device_memory_error(kTorchsMessage, state, 0);
+  EXPECT_EQ(full.exit_code(), ExitCode::Other);
+  EXPECT_THAT(full.what(), ::testing::HasSubstr("requested=20.5 MiB, free=40.0 MiB, limit=100 MiB"));
+  EXPECT_EQ(device_memory_error(kTorchsMessage, state, int64_t{70} << 20).use().limit, int64_t{70} << 20);
+  EXPECT_EQ(device_memory_error(kTorchsMessage, state, int64_t{1} << 40).use().limit, int64_t{100} << 20);
+}
+
+TEST(DeviceMemoryLimit, OfAGpuNeedsTheCudaLibrary) {
+  limit_memory({at::kCUDA, 0}, 0);
+  EXPECT_THAT(
+      [] {
+        limit_memory({at::kCUDA, 0}, 1.5);
+      },
+      ::testing::ThrowsMessage<ConfigError>(::testing::HasSubstr(
+          "[memory] the memory of a GPU cannot be capped without libwelkin_cuda.so: memory_limit_gib=1.5. Build it with")));
+}
+
 }  // namespace
 }  // namespace welkin::train

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/attention_backend.h"
+
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <iomanip>
+#include <iterator>
+#include <sstream>
+
+namespace welkin::ops {
+namespace {
+
+// Torch's switches, put back at the end.
+class BackendScope {
+ public:
+  BackendScope() {
+    const at::Context& context = at::globalContext();
+    flash_ = context.userEnabledFlashSDP();
+    memory_efficient_ = context.userEnabledMemEfficientSDP();
+    cudnn_ = context.userEnabledCuDNNSDP();
+    math_ = context.userEnabledMathSDP();
+  }
+  ~BackendScope() { set(flash_, memory_efficient_, cudnn_, math_); }
+  BackendScope(const BackendScope&) = delete;
+  BackendScope& operator=(const BackendScope&) = delete;
+
+  static void set(bool flash, bool memory_efficient, bool cudnn, bool math) {
+    at::Context& context = at::globalContext();
+    context.setSDPUseFlash(flash);
+    context.setSDPUseMemEfficient(memory_efficient);
+    context.setSDPUseCuDNN(cudnn);
+    context.setSDPUseMath(math);
+  }
+  static void only(AttentionBackend backend, bool math_too) {
+    set(backend == AttentionBackend::Flash, backend == AttentionBackend::MemoryEfficient, backend == AttentionBackend::CuDnn,
+        math_too || backend == AttentionBackend::Math);
+  }
+
+ private:
+  bool flash_, memory_efficient_, cudnn_, math_;
+};
+
+std::optional<double> time_one(AttentionBackend backend, const std::vector<at::Tensor>& qkv, const TimeOf& seconds_of,
+                               int repeats) {
+  const BackendScope scope;
+  BackendScope::only(backend, /*math_too=*/false);
+  try {
+    return seconds_of(
+        [&] {
+          const at::Tensor out = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2]);
+          out.backward(at::ones_like(out), /*retain_graph=*/false, /*create_graph=*/false, at::TensorList(qkv));
+        },
+        repeats);
+  } catch (const c10::Error&) {  // "No available kernel", or too little memory for the plain form
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(AttentionBackend backend) {
+  switch (backend) {
+    case AttentionBackend::Flash:
+      return "flash";
+    case AttentionBackend::MemoryEfficient:
+      return "memory_efficient";
+    case AttentionBackend::CuDnn:
+      return "cudnn";
+    case AttentionBackend::Math:
+      return "math";
+  }
+  return {};
+}
+
+std::optional<AttentionBackend> attention_backend_named(std::string_view name) {
+  for (const AttentionBackend backend : kAttentionBackends) {
+    if (name_of(backend) == name) return backend;
+  }
+  return std::nullopt;
+}
+
+std::string attention_backend_in_use() {
+  const at::Context& context = at::globalContext();
+  const bool fused[] = {context.userEnabledFlashSDP(), context.userEnabledMemEfficientSDP(), context.userEnabledCuDNNSDP()};
+  const auto count = std::count(std::begin(fused), std::end(fused), true);
+  if (count > 1) return "aten's choice";
+  const auto on = std::find(std::begin(fused), std::end(fused), true);
+  return std::string(name_of(kAttentionBackends[on - std::begin(fused)]));  // behind the last fused one stands Math
+}
+
+void use_attention_backend(AttentionBackend backend) { BackendScope::only(backend, /*math_too=*/true); }
+
+std::vector<AttentionTiming> time_attention(const AttentionShape& shape, c10::Device device, const TimeOf& seconds_of,
+                                            int repeats) {
+  const at::AutoGradMode with_gradients(true);
+  const auto options = at::TensorOptions(shape.dtype).device(device);
+  std::vector<at::Tensor> qkv;
+  for (int i = 0; i < 3; ++i) {
+    const int64_t count = shape.batch * shape.heads * shape.tokens * shape.head_dim;
+    const at::Tensor waves = at::arange(count, options.dtype(at::kFloat)).mul(0.37 + 0.11 * i).sin().to(shape.dtype);
+    qkv.push_back(waves.view({shape.batch, shape.heads, shape.tokens, shape.head_dim}).requires_grad_());
+  }
+  std::vector<AttentionTiming> timings;
+  for (const AttentionBackend backend : kAttentionBackends) {
+    timings.push_back({backend, time_one(backend, qkv, seconds_of, repeats)});
+  }
+  return timings;
+}
+
+double seconds_on_device(c10::Device device, const std::function<void()>& work, int repeats) {
+  constexpr int kWarmUps = 2;
+  constexpr double kMillisecond = 1e-3;
+  for (int i = 0; i < kWarmUps; ++i) work();
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  c10::Event began(device.type(), c10::EventFlag::BACKEND_DEFAULT), ended(device.type(), c10::EventFlag::BACKEND_DEFAULT);
+  began.record(stream);
+  for (int i = 0; i < repeats; ++i) work();
+  ended.record(stream);
+  ended.synchronize();
+  return kMillisecond * began.elapsedTime(ended) / repeats;
+}
+
+std::optional<AttentionBackend> fastest(const std::vector<AttentionTiming>& timings) {
+  const AttentionTiming* best = nullptr;
+  for (const AttentionTiming& timing : timings) {
+    if (timing.seconds && (best == nullptr || *timing.seconds < *best->seconds)) best = &timing;
+  }
+  return best == nullptr ? std::nullopt : std::optional(best->backend);
+}
+
+std::string text_of(const std::vector<AttentionTiming>& timings) {
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(2);
+  for (const AttentionTiming& timing : timings) {
+    out << (timing.backend == timings.front().backend ? "" : ", ") << name_of(timing.backend);
+    if (timing.seconds) {
+      out << " " << 1e3 * *timing.seconds << " ms";
+    } else {
+      out << " cannot";
+    }
+  }
+  return out.str();
+}
+
+}  // namespace welkin::ops

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Torch's forms of attention on a GPU. Which is fastest depends on head dim, number of tokens, type and device, and torch's own
+// order of preference knows of these little; so they are timed, forward and backward, with the model's shape.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace welkin::ops {
+
+enum class AttentionBackend { Flash, MemoryEfficient, CuDnn, Math };
+inline constexpr AttentionBackend kAttentionBackends[] = {AttentionBackend::Flash, AttentionBackend::MemoryEfficient,
+                                                          AttentionBackend::CuDnn, AttentionBackend::Math};
+
+std::string_view name_of(AttentionBackend backend);  // as the key `attention` has them
+std::optional<AttentionBackend> attention_backend_named(std::string_view name);
+
+// "flash"; "aten's choice" before use_attention_backend().
+std::string attention_backend_in_use();
+
+// From now on torch takes this form where it can, else its plain one (Math). Process-wide.
+void use_attention_backend(AttentionBackend backend);
+
+struct AttentionTiming {
+  AttentionBackend backend;
+  std::optional<double> seconds;  // forward and backward together; nothing where it cannot run
+};
+
+struct AttentionShape {
+  int64_t batch = 1, heads = 1, tokens = 1, head_dim = 1;
+  at::ScalarType dtype = at::kFloat;
+};
+
+// Each form alone on the same q, k and v, `repeats` times after two to warm up; the settings are as before then. `seconds_of`
+// runs a piece of work so often and says how long one took on the device.
+using TimeOf = std::function<double(const std::function<void()>& work, int repeats)>;
+std::vector<AttentionTiming> time_attention(const AttentionShape& shape, c10::Device device, const TimeOf& seconds_of,
+                                            int repeats = 5);
+double seconds_on_device(c10::Device device, const std::function<void()>& work, int repeats);
+
+// The fastest that can run; where two are alike the earlier one. Nothing where none can.
+std::optional<AttentionBackend> fastest(const std::vector<AttentionTiming>& timings);
+
+// "flash 1.21 ms, memory_efficient 1.80 ms, cudnn cannot, math 9.00 ms".
+std::string text_of(const std::vector<AttentionTiming>& timings);
+
+}  // namespace welkin::ops

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recordings as CUDA graphs, for ops/device_graph.h. Capture is per thread: reading threads may copy and allocate meanwhile.
+// Kernels of the backward pass are captured too, although autograd's threads launch them: a capture follows its stream.
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/core/Event.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <exception>
+#include <vector>
+
+#include "ops/device_graph.h"
+
+namespace welkin::ops {
+namespace {
+
+void order(const c10::Stream& before, const c10::Stream& after) {
+  c10::Event reached(c10::kCUDA);
+  reached.record(before);
+  reached.block(after);
+}
+
+class CudaGraphRecorder final : public GraphRecorder {
+ public:
+  explicit CudaGraphRecorder(c10::Device device)
+      : stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index())), pool_(at::cuda::graph_pool_handle()) {}
+
+  void run(const std::function<void()>& work) override {
+    const c10::cuda::CUDAStream caller = c10::cuda::getCurrentCUDAStream(stream_.device_index());
+    order(caller, stream_);
+    {
+      const c10::cuda::CUDAStreamGuard guard(stream_);
+      work();
+    }
+    order(stream_, caller);
+  }
+
+  size_t record(const std::function<void()>& work) override {
+    const c10::cuda::CUDAStreamGuard guard(stream_);
+    // What is cached for eager work is of no use to the recordings, which have a pool of their own.
+    c10::cuda::device_synchronize();
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    auto graph = std::make_unique<at::cuda::CUDAGraph>();
+    graph->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+    try {
+      work();
+    } catch (...) {
+      abandon(*graph);
+      throw;
+    }
+    graph->capture_end();
+    graphs_.push_back(std::move(graph));
+    return graphs_.size() - 1;
+  }
+
+  void replay(size_t recording) override {
+    const c10::cuda::CUDAStreamGuard guard(stream_);
+    graphs_.at(recording)->replay();
+  }
+
+ private:
+  // The stream must leave the capture; that what was captured is of no use is no news.
+  static void abandon(at::cuda::CUDAGraph& graph) noexcept {
+    try {
+      graph.capture_end();
+    } catch (const std::exception&) {
+    }
+  }
+
+  c10::cuda::CUDAStream stream_;
+  c10::MempoolId_t pool_;  // of all recordings: they never run at the same time
+  std::vector<std::unique_ptr<at::cuda::CUDAGraph>> graphs_;
+};
+
+GraphRecorderPtr make_cuda_recorder(c10::Device device) { return std::make_unique<CudaGraphRecorder>(device); }
+
+const bool kRecorderRegistered = [] {
+  make_graph_recorder() = &make_cuda_recorder;
+  return true;
+}();
+
+}  // namespace
+}  // namespace welkin::ops

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of torch's forms of attention is taken, with a clock of the test's own.
+#include "ops/attention_backend.h"
+
+#include <ATen/Context.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace welkin::ops {
+namespace {
+
+using Backend = AttentionBackend;
+
+TEST(AttentionBackends, HaveTheNamesOfTheKey) {
+  for (const Backend backend : kAttentionBackends) EXPECT_EQ(attention_backend_named(name_of(backend)), backend);
+  EXPECT_EQ(name_of(Backend::MemoryEfficient), "memory_efficient");
+  EXPECT_FALSE(attention_backend_named("auto"));
+}
+
+TEST(AttentionBackends, TheFastestThatCanRunIsTaken) {
+  EXPECT_EQ(fastest({{Backend::Flash, 2e-3}, {Backend::MemoryEfficient, 1e-3}, {Backend::CuDnn, {}}, {Backend::Math, 9e-3}}),
+            Backend::MemoryEfficient);
+  EXPECT_EQ(fastest({{Backend::Flash, {}}, {Backend::MemoryEfficient, 1e-3}, {Backend::CuDnn, 1e-3}}), Backend::MemoryEfficient);
+  EXPECT_FALSE(fastest({{Backend::Flash, {}}}));
+  EXPECT_EQ(text_of({{Backend::Flash, 1.206e-3}, {Backend::CuDnn, {}}, {Backend::Math, 9e-3}}),
+            "flash 1.21 ms, cudnn cannot, math 9.00 ms");
+}
+
+// A CPU has the flash and the plain form.
+TEST(AttentionBackends, EachIsTimedAloneAndTheSwitchesAreAsBefore) {
+  std::vector<std::string> on;
+  const TimeOf clock = [&](const std::function<void()>& work, int repeats) {
+    const at::Context& context = at::globalContext();
+    on.push_back(std::string(context.userEnabledFlashSDP() ? "f" : "") + (context.userEnabledMemEfficientSDP() ? "e" : "") +
+                 (context.userEnabledCuDNNSDP() ? "c" : "") + (context.userEnabledMathSDP() ? "m" : ""));
+    work();
+    return 0.001 * repeats;
+  };
+  const auto timings =
+      time_attention({.batch = 1, .heads = 2, .tokens = 16, .head_dim = 8, .dtype = at::kFloat}, at::kCPU, clock, 3);
+  EXPECT_THAT(on, ::testing::ElementsAre("f", "e", "c", "m"));
+  ASSERT_EQ(timings.size(), 4U);
+  EXPECT_EQ(timings[0].seconds, 0.003);
+  EXPECT_EQ(timings[3].seconds, 0.003);
+  EXPECT_TRUE(at::globalContext().userEnabledFlashSDP() && at::globalContext().userEnabledMathSDP());
+}
+
+TEST(AttentionBackends, WhatIsTakenKeepsThePlainFormBesideIt) {
+  const at::Context& context = at::globalContext();
+  use_attention_backend(Backend::CuDnn);
+  EXPECT_TRUE(context.userEnabledCuDNNSDP() && context.userEnabledMathSDP());
+  EXPECT_EQ(attention_backend_in_use(), "cudnn");
+  EXPECT_FALSE(context.userEnabledFlashSDP() || context.userEnabledMemEfficientSDP());
+  use_attention_backend(Backend::Math);
+  EXPECT_EQ(attention_backend_in_use(), "math");
+  at::globalContext().setSDPUseFlash(true);
+  at::globalContext().setSDPUseMemEfficient(true);
+  at::globalContext().setSDPUseCuDNN(true);
+  EXPECT_EQ(attention_backend_in_use(), "aten's choice");
+}
+
+}  // namespace
+}  // namespace welkin::ops

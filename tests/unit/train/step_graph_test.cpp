@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recorded steps: which are recorded, on which tensors they work, and that a run of them equals the run without. The recorder
+// here runs on a CPU: it keeps the work and calls it again.
+#include "train/step_graph.h"
+
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "data/epoch_plan.h"
+#include "tiny_run.h"
+#include "train/step.h"
+
+namespace welkin::train {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+StepForm form_of_samples(int64_t samples) {
+  return {.input = {samples, 2}, .target = {samples, 1}, .own_samples = samples, .samples = samples};
+}
+
+std::string phases_of(RecordingRule& rule, const std::vector<std::pair<int64_t, bool>>& steps) {
+  std::string text;
+  for (const auto& [samples, is_watched] : steps)
+    text += "wRr-"[static_cast<size_t>(rule.next(form_of_samples(samples), is_watched))];
+  return text;
+}
+
+TEST(RecordingRule, WarmsUpRecordsOnceAndReplays) {
+  RecordingRule rule(3);
+  EXPECT_EQ(phases_of(rule, {{4, false}, {4, false}, {4, false}, {4, false}, {4, false}, {4, false}}), "wwwRrr");
+}
+
+TEST(RecordingRule, OtherFormsAndWatchedStepsRunAsTheyAre) {
+  RecordingRule rule(2);
+  EXPECT_EQ(phases_of(rule, {{3, false}, {4, false}, {4, true}, {4, true}, {4, false}, {3, false}, {4, true}, {4, false}}),
+            "www-R--r")
+      << "the short step first, as where a run goes on at the end of an epoch";
+  EXPECT_EQ(phases_of(rule, {{3, false}, {3, false}, {3, false}}), "---") << "one form is recorded";
+}
+
+TEST(RecordingRule, AFormIsAllThatARecordingFixes) {
+  const StepForm form{.input = {4, 2}, .target = {4, 1}, .num_micro = 2, .own_samples = 8, .samples = 16};
+  for (const StepForm& other :
+       {StepForm{{4, 3}, {4, 1}, 2, 8, 16}, StepForm{{4, 2}, {4, 2}, 2, 8, 16}, StepForm{{4, 2}, {4, 1}, 1, 8, 16},
+        StepForm{{4, 2}, {4, 1}, 2, 7, 16}, StepForm{{4, 2}, {4, 1}, 2, 8, 15}}) {
+    RecordingRule rule(0);
+    EXPECT_EQ(rule.next(form, false), StepPhase::Record);
+    EXPECT_EQ(rule.next(other, false), StepPhase::Eager);
+    EXPECT_EQ(rule.next(form, false), StepPhase::Replay);
+  }
+}
+
+// What the recorder was asked for.
+struct RecorderDiary {
+  std::vector<size_t> replayed;
+  size_t recorded = 0, runs = 0;
+  bool is_recording = false;
+};
+
+// As a device does it: nothing of the work happens while it is recorded.
+class CallAgain final : public ops::GraphRecorder {
+ public:
+  explicit CallAgain(RecorderDiary& diary) : diary_(diary) {}
+  void run(const std::function<void()>& work) override {
+    ++diary_.runs;
+    work();
+  }
+  size_t record(const std::function<void()>& work) override {
+    works_.push_back(work);
+    return diary_.recorded++;
+  }
+  void replay(size_t recording) override {
+    diary_.replayed.push_back(recording);
+    works_.at(recording)();
+  }
+
+ private:
+  RecorderDiary& diary_;
+  std::vector<std::function<void()>> works_;
+};
+
+data::Batch micro_batch(int64_t samples, int64_t micro, int64_t num_micro, double value) {
+  data::Batch batch;
+  batch.input = at::full({samples, 2}, value, at::kFloat);
+  batch.target = at::full({samples, 1}, value, at::kFloat);
+  batch.sample = at::full({samples}, micro, at::kLong);
+  batch.micro = micro;
+  batch.num_micro = num_micro;
+  batch.step_samples = 7;
+  return batch;
+}
+
+TEST(StepGraph, WorksOnItsOwnTensorsAndHasARecordingPerKindOfMicroBatch) {
+  RecorderDiary diary;
+  StepGraph graph(std::make_unique<CallAgain>(diary));
+  std::vector<const void*> places;
+  std::vector<double> values;
+  const auto work = [&](const data::Batch& batch) {
+    places.push_back(batch.input.const_data_ptr());
+    values.push_back(batch.input.sum().item<double>() + batch.target.sum().item<double>() + batch.sample.sum().item<double>());
+  };
+  for (int64_t step = 0; step < RecordingRule::kWarmUps; ++step)
+    EXPECT_EQ(graph.begin(micro_batch(2, 0, 4, 0), 7, false), StepPhase::WarmUp);
+  for (const double value : {1.0, 10.0}) {
+    const StepPhase phase = graph.begin(micro_batch(2, 0, 4, value), 7, false);
+    EXPECT_EQ(phase, value == 1.0 ? StepPhase::Record : StepPhase::Replay);
+    for (int64_t micro = 0; micro < 4; ++micro) graph.run_micro(micro_batch(micro == 3 ? 1 : 2, micro, 4, value), work);
+  }
+  EXPECT_THAT(diary.replayed, ElementsAre(0, 1, 1, 2, 0, 1, 1, 2)) << "first, middle, last";
+  EXPECT_THAT(values, ElementsAre(6, 8, 10, 6, 60, 62, 64, 33)) << "each replay reads the batch of its own time";
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(places[i], places[i + 4]);
+  EXPECT_EQ(places[0], places[1]);
+  EXPECT_NE(places[0], places[3]) << "the shorter one";
+}
+
+TEST(StepGraph, IsRefusedWhereStepsCannotBeRecorded) {
+  config::RunConfig config;
+  EXPECT_EQ(graph_recorder(config, at::kCPU, 1), nullptr);
+  config.backend.cuda_graph = true;
+  EXPECT_THAT([&] { graph_recorder(config, at::kCPU, 1); },
+              ThrowsMessage<ConfigError>(
+                  HasSubstr("[cuda_graph] steps cannot be recorded here: cuda_graph=true, device=cpu. Run on a GPU")));
+  EXPECT_THAT([&] { graph_recorder(config, at::kCUDA, 1); },
+              ThrowsMessage<ConfigError>(HasSubstr("libwelkin_cuda.so=absent. Build it with ./quickstart.sh --cuda")));
+}
+
+// Steps over an epoch whose last is shorter, in micro-batches.
+class TinySteps {
+ public:
+  TinySteps(const config::RunConfig& config, RecorderDiary* diary) : config_(config), dataset_(tiny_, /*is_training=*/true) {
+    add_builtins(registries_);
+    const parallel::World world;
+    place_ranks(
+        parts_, config_.parallel,
+        [&](const std::string& name, parallel::GroupMembers members) { return world.group(name, std::move(members)); }, 0, 1);
+    const StepSource source{config_, registries_, dataset_.spec(), at::kCPU};
+    plan_layout(parts_, source);
+    build_model(parts_, source);
+    build_optimizer(parts_, source, {.total_steps = 64, .steps_per_epoch = 3, .samples = dataset_.size()});
+    StepOptions options{.device = at::kCPU, .everyone = world.everyone(), .dataset_size = dataset_.size()};
+    options.seen = [this](const data::Batch& batch, const at::Tensor& /*prediction*/) {
+      seen_ += cat(batch.step, ".", batch.micro, " ");
+    };
+    options.watches = [](const data::Batch& batch) { return batch.epoch == 2 && batch.step == 1; };
+    if (diary != nullptr) options.recorder = std::make_unique<CallAgain>(*diary);
+    step_ = std::make_unique<Step>(parts_, config_, std::move(options));
+    pipeline_ = std::make_unique<data::Pipeline>(
+        dataset_, data::Sampler(dataset_.size(), data::Order::Shuffled, config_.loop.seed),
+        data::PipelineOptions{.global_batch = 4, .micro_batch = config_.loop.micro_batch_size, .drop_last = false});
+  }
+
+  StepRecord next() {
+    return step_->run([this] { return pipeline_->next(); });
+  }
+  StepParts& parts() { return parts_; }
+  std::string seen() { return std::exchange(seen_, {}); }
+
+ private:
+  config::RunConfig config_;
+  TinyData tiny_{.samples = 11};
+  TinyFields dataset_;
+  Registries registries_;
+  StepParts parts_;
+  std::unique_ptr<data::Pipeline> pipeline_;
+  std::unique_ptr<Step> step_;
+  std::string seen_;
+};
+
+class RecordedSteps : public ::testing::TestWithParam<std::tuple<const char*, int64_t, config::AmpMode>> {};
+
+TEST_P(RecordedSteps, EqualTheStepsAsTheyAreBitForBit) {
+  const ScratchFolder root;
+  config::RunConfig config = tiny_config(root.path());
+  std::tie(config.optimizer.optimizer, config.loop.micro_batch_size, config.precision.amp_mode) = GetParam();
+  config.optimizer.clip_norm = 0.5;
+  config.precision.loss_scale_window = 5;
+  RecorderDiary diary;
+  TinySteps eager(config, nullptr), recorded(config, &diary);
+  for (int64_t step = 0; step < 12; ++step) {
+    const StepRecord wanted = eager.next(), got = recorded.next();
+    EXPECT_EQ(got.samples, wanted.samples) << step;
+    EXPECT_EQ(got.num_samples, wanted.num_samples) << step;
+    EXPECT_TRUE(at::equal(got.loss, wanted.loss)) << step << " " << got.loss.item<float>() << " " << wanted.loss.item<float>();
+    EXPECT_TRUE(at::equal(got.rate, wanted.rate)) << step;
+    EXPECT_TRUE(at::equal(got.gradient.norm, wanted.gradient.norm)) << step;
+    EXPECT_TRUE(at::equal(got.gradient.found_inf, wanted.gradient.found_inf)) << step;
+    EXPECT_TRUE(at::equal(got.gradient.nonfinite, wanted.gradient.nonfinite)) << step;
+  }
+  EXPECT_EQ(diary.runs, 12U);
+  EXPECT_EQ(diary.recorded, config.loop.micro_batch_size == 4 ? 1U : config.loop.micro_batch_size == 2 ? 2U : 3U);
+  EXPECT_FALSE(diary.replayed.empty());
+  const auto& wanted = eager.parts().table.rows();
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_TRUE(at::equal(recorded.parts().table.rows()[i].local, wanted[i].local)) << wanted[i].name;
+  }
+  EXPECT_TRUE(at::equal(recorded.parts().counter, eager.parts().counter)) << "which draws the masks";
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, RecordedSteps,
+                         ::testing::Values(std::tuple("AdamW", 4, config::AmpMode::None),
+                                           std::tuple("Adam", 2, config::AmpMode::None),
+                                           std::tuple("SGD", 1, config::AmpMode::None),
+                                           std::tuple("AdamW", 4, config::AmpMode::Bf16),
+                                           std::tuple("Adam", 4, config::AmpMode::Fp16)));
+
+TEST(RecordedSteps, AreSeenWhereTheyRunAsTheyAre) {
+  const ScratchFolder root;
+  config::RunConfig config = tiny_config(root.path());
+  config.loop.micro_batch_size = 4;
+  RecorderDiary diary;
+  TinySteps recorded(config, &diary);
+  std::string seen;
+  for (int64_t step = 0; step < 12; ++step) {
+    recorded.next();
+    seen += recorded.seen() + "|";
+  }
+  // Two full steps and a short one an epoch: three warm-ups of the full form and one of the short, recorded is the fourth full
+  // one.
+  EXPECT_EQ(seen, "0.0 |1.0 |2.0 |0.0 ||2.0 ||1.0 |2.0 |||2.0 |");
+}
+
+TEST(RecordedSteps, NumbersOfAStepAreNotThoseOfTheNext) {
+  const ScratchFolder root;
+  config::RunConfig config = tiny_config(root.path());
+  config.loop.micro_batch_size = 4;
+  RecorderDiary diary;
+  TinySteps recorded(config, &diary);
+  for (int64_t step = 0; step < 9; ++step) recorded.next();
+  const StepRecord before = recorded.next();
+  const double loss = before.loss.item<double>(), rate = before.rate.item<double>();
+  const StepRecord after = recorded.next();
+  EXPECT_EQ(before.loss.item<double>(), loss);
+  EXPECT_EQ(before.rate.item<double>(), rate);
+  EXPECT_NE(after.rate.item<double>(), rate) << "the schedule moves in a replay";
+}
+
+}  // namespace
+}  // namespace welkin::train
