@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All figures of a GPU in one JSON: reference cases, training steps under compute-sanitizer, and both models against PyTorch there.
+"""All figures of a GPU in one JSON: reference cases, recorded steps against steps as they are, training steps under compute-sanitizer, and both
+models against PyTorch there.
 
 usage: gpu.py --welkin PROGRAM --peer_python PROGRAM [--cases FOLDER] [--json FILE] [--minutes M] [--dry_run]
 Parts that would begin after their share of the time are left out and named.
@@ -55,27 +56,39 @@ class Full(Welkin):
         return {**figures, **{key.replace("full_", "synthetic_", 1): value for key, value in figures.items() if key.startswith("full_samples_per_s")}}
 
 
+class Graph(Welkin):
+    """The same steps, recorded and replayed."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments, extra=[*DEVICE, "--cuda_graph"], warmup_seconds=WARMUP_SECONDS)
+        self.name = "welkin_graph"
+
+
 def sides_of(row, arguments):
     preset = row.model + "_gpu"
     flags = [*SHAPES_ON_GPU[row.model], "--batch", str(row.batch), "--precision", row.precision, *DEVICE]
     ours = Welkin(arguments.welkin, preset, row.batch, row.precision, 0, extra=DEVICE, warmup_seconds=WARMUP_SECONDS)
     full = Full(arguments.welkin, preset, row.batch, row.precision, 0)
+    graph = Graph(arguments.welkin, preset, row.batch, row.precision, 0)
     cache = {"TORCHINDUCTOR_CACHE_DIR": str(arguments.json.parent / "inductor")}
-    return ours, full, [Peer(name, arguments.peer_python, flags + extra, 1, WARMUP_STEPS, cache) for name, extra in row.peers.items()]
+    return ours, full, graph, [Peer(name, arguments.peer_python, flags + extra, 1, WARMUP_STEPS, cache) for name, extra in row.peers.items()]
 
 
 def run_row(row, arguments):
-    ours, full, peers = sides_of(row, arguments)
-    race([ours, full, *peers], ROUNDS, SECONDS)
-    figures = {"batch": row.batch, "precision": row.precision, "ours": ours.report(), "full": full.report(),
+    ours, full, graph, peers = sides_of(row, arguments)
+    race([ours, full, graph, *peers], ROUNDS, SECONDS)
+    figures = {"batch": row.batch, "precision": row.precision, "ours": ours.report(), "full": full.report(), "graph": graph.report(),
                "peers": {peer.name: peer.report() for peer in peers}, "ratios": {peer.name: ratios(ours, peer) for peer in peers}}
     found = ratios(full, ours)
     figures["full_over_synthetic"] = found["median"] if found else None
+    gained = ratios(graph, ours)
+    figures["graph_over_synthetic"] = gained["median"] if gained else None
     return figures
 
 
 def checks_of(row, figures):
     checks = [check(figures, {}) for check in row.checks]
+    checks.append(at_least("recorded steps over steps as they are", 1.0, figures["graph_over_synthetic"], unit=""))
     return [*checks, at_least("FULL over SYNTHETIC, samples resident", 0.97, figures["full_over_synthetic"], unit="")]
 
 
@@ -89,7 +102,21 @@ def sanitizer_commands(arguments):
     tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     runs = [Welkin(arguments.welkin, "vit_quick", 1, "bf16", 0, extra=[*DEVICE, "--set", "dropout=0.1"]),
             Welkin(arguments.welkin, "unet_quick", 1, "fp32", 0, extra=DEVICE)]
+    runs.append(Welkin(arguments.welkin, "vit_quick", 1, "fp16", 0, extra=[*DEVICE, "--cuda_graph"]))
     return [[tool, "--tool", kind, "--error-exitcode", "9", *run.command, "--window_seconds", "0.01"] for kind in ("memcheck", "racecheck") for run in runs]
+
+
+def graph_commands(arguments):
+    """Runs of both models with and without recorded steps, whose weights must have the same bits: short last batch, dropout, fp16 with its scaler."""
+    folder = arguments.json.parent / "gpu-graph"
+    cases = {"vit": ["--config", "vit_quick", "--set", "dropout=0.1", "--amp_mode", "fp16"], "unet": ["--config", "unet_quick", "--amp_mode", "bf16"]}
+    commands = []
+    for name, flags in cases.items():
+        own = [*flags, "--set", "num_iters=12", "--set", "limit_nsamples=10", "--set", "Nsamples=10", "--set", "global_batch_size=4", *DEVICE, "--deterministic"]
+        for kind, more in (("eager", []), ("graph", ["--cuda_graph"])):
+            commands.append([arguments.welkin, "train", "--yaml_config", HERE / "speed.yaml", *own, *more, "--set", f"expdir={folder}", "--run_num", f"{name}_{kind}"])
+        commands.append([arguments.welkin, "ckpt", "diff", *(folder / flags[1] / "1GPU" / f"{name}_{kind}" for kind in ("eager", "graph")), "--checkpoint", "newest"])
+    return commands
 
 
 def run_command(command, limit_s):
@@ -111,11 +138,11 @@ def device_facts():
 
 
 def dry_run(arguments):
-    for command in (verify_command(arguments), *sanitizer_commands(arguments)):
+    for command in (verify_command(arguments), *graph_commands(arguments), *sanitizer_commands(arguments)):
         say(shlex.join(map(str, command)))
     for row in ROWS:
-        ours, full, peers = sides_of(row, arguments)
-        for side in (ours, full):
+        ours, full, graph, peers = sides_of(row, arguments)
+        for side in (ours, full, graph):
             say(shlex.join([*map(str, side.command), "--window_seconds", str(SECONDS)]))
         for peer in peers:
             say(shlex.join(peer.command))
@@ -128,6 +155,8 @@ def run(arguments):
         return arguments.minutes * 60 - (time.monotonic() - begun)
 
     result["verify"] = run_command(verify_command(arguments), min(120, left())) if arguments.cases else {"not_measured": "no --cases"}
+    shutil.rmtree(arguments.json.parent / "gpu-graph", ignore_errors=True)
+    result["graph_equals_eager"] = [run_command(command, max(10, min(30, left()))) for command in graph_commands(arguments)]
     for row in ROWS:
         if left() < 75:
             result["left_out"].append(row.name)
@@ -140,7 +169,7 @@ def run(arguments):
     result["goals"] = [{"row": name, **dataclasses.asdict(check)} for name, check in checks]
     result["minutes"] = (time.monotonic() - begun) / 60
     write_json(arguments.json, result)
-    bad = [part["command"] for part in [result["verify"], *result["sanitizer"]] if part.get("exit_code", 0) != 0]
+    bad = [part["command"] for part in [result["verify"], *result["graph_equals_eager"], *result["sanitizer"]] if part.get("exit_code", 0) != 0]
     for command in bad + result["left_out"]:
         say(f"not passed: {command}")
     return 1 if bad or result["left_out"] else 0
