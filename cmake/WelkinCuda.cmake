@@ -50,7 +50,9 @@ if(NOT _kernels)
 endif()
 welkin_cuda_objects(_objects ${_kernels})
 set_source_files_properties(${_objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+add_custom_target(welkin_cuda_kernels DEPENDS ${_objects})  # they wait for none of the libraries that welkin_cuda links
 add_library(welkin_cuda SHARED ${_objects} ${_hosts})
+add_dependencies(welkin_cuda welkin_cuda_kernels)
 set_target_properties(welkin_cuda PROPERTIES LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}" SKIP_BUILD_RPATH ON)
 target_include_directories(welkin_cuda SYSTEM PRIVATE "${WELKIN_CUDART_INCLUDE}" "${_nvcc_root}/include")  # the second: crt/
 target_link_libraries(welkin_cuda PRIVATE welkin_flags welkin welkin_torch "${TORCH_LIB}/libc10_cuda.so" "${WELKIN_CUDART}")

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA kernel of welkin::philox_dropout. One thread per Philox block of a row; the step is read on the device, so that a
 // captured graph draws new masks at every replay.
-#include <ATen/Dispatch.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/empty_like.h>
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
-#include <torch/library.h>
-
-#include <algorithm>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include "core/philox.h"
-#include "ops/philox_dropout_kernel.h"
+#include "ops/cuda/philox_dropout.h"
 
 namespace welkin::ops {
 namespace {
+
+constexpr int kMaskThreads = 256;
+constexpr int64_t kMostMaskBlocks = 65536;
 
 template <typename T>
 __device__ T kept(T value, const MaskRule& rule) {
@@ -44,35 +40,39 @@ __global__ void dropout_kernel(MaskLayout layout, MaskRule rule, int64_t blocks_
       const int64_t column = block * 4 + lane - start;
       if (column < 0 || column >= layout.row_length) continue;
       const int64_t place = row * layout.row_length + column;
-      out[place] = words[lane] >= rule.threshold ? kept(in[place], rule) : static_cast<T>(0);
+      out[place] = words[lane] >= rule.threshold ? kept(in[place], rule) : static_cast<T>(0.0F);
     }
   }
 }
 
-at::Tensor philox_dropout_cuda(const at::Tensor& x, const at::Tensor& step, const at::Tensor& sample, int64_t stream, double rate,
-                               at::IntArrayRef global_shape, at::IntArrayRef offset) {
-  TORCH_CHECK(step.is_cuda() && sample.is_cuda(), "philox_dropout: step and sample must stand on the device of x");
-  const c10::cuda::CUDAGuard guard(x.device());
-  const at::Tensor in = x.contiguous();
-  const at::Tensor numbers = sample.contiguous();
-  at::Tensor out = at::empty_like(in);
-  if (in.numel() == 0) return out;
-  const MaskLayout layout = mask_layout(in, global_shape, offset);
-  const MaskRule rule = mask_rule(static_cast<uint64_t>(stream), rate);
-  const int64_t blocks_per_row = (layout.row_length + 3) / 4 + 1;
-  const int64_t items = layout.num_samples * layout.rows_per_sample * blocks_per_row;
-  constexpr int kThreads = 256;
-  const int64_t grid = std::min<int64_t>((items + kThreads - 1) / kThreads, 65536);
-  AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, in.scalar_type(), "philox_dropout", [&] {
-    dropout_kernel<<<static_cast<unsigned>(grid), kThreads, 0, c10::cuda::getCurrentCUDAStream()>>>(
-        layout, rule, blocks_per_row, step.const_data_ptr<int64_t>(), numbers.const_data_ptr<int64_t>(),
-        in.const_data_ptr<scalar_t>(), out.mutable_data_ptr<scalar_t>());
-    C10_CUDA_KERNEL_LAUNCH_CHECK();
-  });
-  return out;
+template <typename T>
+void launch_typed_mask(const MaskLaunch& l, cudaStream_t stream) {
+  const int64_t blocks_per_row = (l.layout.row_length + 3) / 4 + 1;
+  const int64_t items = l.layout.num_samples * l.layout.rows_per_sample * blocks_per_row;
+  const int64_t wanted = (items + kMaskThreads - 1) / kMaskThreads;
+  const auto blocks = static_cast<unsigned>(wanted < kMostMaskBlocks ? wanted : kMostMaskBlocks);
+  dropout_kernel<<<blocks, kMaskThreads, 0, stream>>>(l.layout, l.rule, blocks_per_row, l.step, l.sample,
+                                                      static_cast<const T*>(l.in), static_cast<T*>(l.out));
 }
 
 }  // namespace
-}  // namespace welkin::ops
 
-TORCH_LIBRARY_IMPL(welkin, CUDA, library) { library.impl("philox_dropout", welkin::ops::philox_dropout_cuda); }
+cudaError_t launch_mask(const MaskLaunch& launch, cudaStream_t stream) {
+  switch (launch.type) {
+    case MaskType::Float64:
+      launch_typed_mask<double>(launch, stream);
+      break;
+    case MaskType::Float32:
+      launch_typed_mask<float>(launch, stream);
+      break;
+    case MaskType::Float16:
+      launch_typed_mask<__half>(launch, stream);
+      break;
+    case MaskType::Bfloat16:
+      launch_typed_mask<__nv_bfloat16>(launch, stream);
+      break;
+  }
+  return cudaGetLastError();
+}
+
+}  // namespace welkin::ops
