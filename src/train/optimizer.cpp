@@ -69,7 +69,7 @@ std::optional<std::vector<ops::UpdateRun>> device_update_runs(const StepLists& l
 
 ops::UpdateScalars update_scalars(const StepInputs& inputs, const at::Tensor& steps) {
   return {.rate = inputs.rate.to(at::kFloat),
-          .gradient_scale = at::ones_like(inputs.found_inf),
+          .gradient_scale = inputs.gradient_scale.defined() ? inputs.gradient_scale : at::ones_like(inputs.found_inf),
           .found_inf = inputs.found_inf,
           .steps = steps};
 }

@@ -26,8 +26,9 @@ struct NamedState {
 };
 
 struct StepInputs {
-  at::Tensor rate;       // () learning rate: float64 on the CPU, float32 on a GPU (what the fused kernels take)
-  at::Tensor found_inf;  // () float32; 1: leave weights, states and step count as they are
+  at::Tensor rate;              // () learning rate: float64 on the CPU, float32 on a GPU (what the fused kernels take)
+  at::Tensor found_inf;         // () float32; 1: leave weights, states and step count as they are
+  at::Tensor gradient_scale{};  // () float32 that gradients are multiplied by: unscaling and clipping; undefined: 1
 };
 
 class Optimizer {

@@ -46,6 +46,27 @@ TEST(DeviceOptimizer, EqualsThatOfTheCpuToRounding) {
   }
 }
 
+// What unscaling and clipping multiply by is folded into the update: a power of two, so that the bits are the same. Adam with
+// decay in the gradient, without which it does not see a scale.
+TEST(DeviceOptimizer, GradientScaleIsPartOfTheUpdate) {
+  const tests::DeviceUpdateOnCpu on_cpu;
+  config::RunConfig config;
+  config.optimizer.betas = {0.9, 0.95};
+  config.optimizer.weight_decay = 0.1;
+  for (const OptimizerFactory& make : {OptimizerFactory(adam), OptimizerFactory(sgd)}) {
+    const auto stepped = [&](double of_gradient, const at::Tensor& scale) {
+      const at::Tensor weight = waves(37, 0);
+      const OptimizerPtr optimizer = make(config, {{"w", weight, true}});
+      weight.mutable_grad() = waves(37, 1) * of_gradient;
+      optimizer->step(
+          {.rate = at::full({}, 0.01, at::kDouble), .found_inf = at::full({}, 0, at::kFloat), .gradient_scale = scale});
+      return weight;
+    };
+    EXPECT_TRUE(at::equal(stepped(8, at::full({}, 0.125, at::kFloat)), stepped(1, {})));
+    EXPECT_FALSE(at::equal(stepped(8, {}), stepped(1, {})));
+  }
+}
+
 TEST(DeviceOptimizer, NormIsThatOfTheCpu) {
   const std::vector<at::Tensor> gradients{waves(40001, 0), waves(24, 1).view({4, 6}).t(), waves(1, 2)};
   const at::Tensor wanted = global_norm(gradients);
