@@ -185,7 +185,10 @@ StepRecord Step::recorded_numbers() const {
   const auto single = [&](int64_t i) { return numbers.select(0, i).to(at::kFloat); };
   StepRecord record;
   record.loss = single(0);
-  record.gradient = {.norm = single(1), .found_inf = single(2), .overflow = single(3), .nonfinite = single(4)};
+  record.gradient.norm = single(1);
+  record.gradient.found_inf = single(2);
+  record.gradient.overflow = single(3);
+  record.gradient.nonfinite = single(4);
   record.rate = numbers.select(0, 5);
   return record;
 }
