@@ -4,6 +4,7 @@
 
 #include "ops/cpu/attention_kernel.h"
 #include "ops/cpu/convolution_kernel.h"
+#include "ops/cpu/normal_kernel.h"
 #include "ops/cpu/update_kernel.h"
 #include "ops/instruction_support.h"
 
@@ -57,6 +58,18 @@ const AttentionKernel<float>* attention_kernel<float>(InstructionSet set) {
 template <>
 const AttentionKernel<Bf16>* attention_kernel<Bf16>(InstructionSet set) {
   return set == InstructionSet::Avx512 && cpu_has_fast_bf16() ? &attention_kernel_avx512bf16() : nullptr;
+}
+
+const NormalKernel& normal_kernel(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::Portable:
+      return normal_kernel_portable();
+    case InstructionSet::Avx2:
+      return normal_kernel_avx2();
+    case InstructionSet::Avx512:
+      return normal_kernel_avx512();
+  }
+  return normal_kernel_portable();
 }
 
 const UpdateKernel& update_kernel(InstructionSet set) {

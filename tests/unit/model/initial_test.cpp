@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 #include "model/unet3d.h"
 #include "model/vit.h"
@@ -112,6 +113,28 @@ TEST(Initial, IsAFunctionOfSeedNameAndElement) {
   EXPECT_FALSE(at::equal(small, large.flatten().slice(0, 0, 10)));
   fill_normal(large, 4, "a", 1.0);
   EXPECT_FALSE(at::equal(small, large.flatten().slice(0, 0, 10)));
+}
+
+// The values in the order of the shape, whatever the order of memory: weights of convolutions either way, with odd sizes.
+TEST(Initial, FollowsTheShapeAndNotTheMemory) {
+  const std::vector<std::vector<int64_t>> orders{{4, 3, 0, 1, 2}, {3, 4, 0, 1, 2}, {2, 1, 0, 3, 4}};
+  const std::vector<std::vector<int64_t>> shapes{{4, 4, 4, 5, 130}, {3, 1, 3, 70, 7}};
+  for (const std::vector<int64_t>& order : orders) {
+    for (const std::vector<int64_t>& sizes : shapes) {
+      const at::Tensor turned = at::empty(sizes).permute(order);
+      const at::Tensor plain = at::empty(turned.sizes());
+      fill_normal(turned, 3, "a", 0.5);
+      fill_normal(plain, 3, "a", 0.5);
+      EXPECT_TRUE(at::equal(turned, plain)) << turned.strides();
+      fill_uniform(turned, 3, "a", 0.5);
+      fill_uniform(plain, 3, "a", 0.5);
+      EXPECT_TRUE(at::equal(turned, plain)) << turned.strides();
+    }
+  }
+  const at::Tensor wide = at::empty({1001}, at::kDouble), single = at::empty({1001});
+  fill_normal(wide, 3, "a", 0.5);
+  fill_normal(single, 3, "a", 0.5);
+  EXPECT_TRUE(at::equal(wide.to(at::kFloat), single));
 }
 
 TEST(Initial, IsTheSameForAnyNumberOfThreads) {
