@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "ops/cpu/convolution_kernel.h"
@@ -16,6 +17,7 @@ constexpr int64_t kColumnsPerTask = 128;  // their columns and results stay in t
 constexpr int64_t kColumnsPerSum = 2048;  // at least, of a partial sum of weight gradients
 constexpr int64_t kMostPartialSums = 16;
 constexpr int64_t kGatherBytes = 16;
+constexpr int64_t kLongestColumn = 512;  // that is summed at once; of longer ones the sum is made of short ones
 
 int64_t padded(int64_t x, int64_t multiple) { return ceil_div(x, multiple) * multiple; }
 
@@ -24,6 +26,25 @@ int64_t voxels_of(const BoxConvolution& convolution, const BoxShape& box) { retu
 // `bytes` and up to kGatherBytes - 1 more: short copies of unknown length are slow as calls.
 void copy_over(char* to, const char* from, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += kGatherBytes) std::memcpy(to + i, from + i, kGatherBytes);
+}
+
+// `count` voxels of channels that lie `channel_stride` apart, side by side; a fixed number of channels in rows is vector code.
+template <int C, typename From, typename T>
+void weave_rows(const From* from, int64_t channel_stride, int64_t count, T* to) {
+  for (int64_t w = 0; w < count; ++w) {
+    for (int c = 0; c < C; ++c) to[w * C + c] = rounded_to<T>(to_float(from[c * channel_stride + w]));
+  }
+}
+
+template <typename From, typename T>
+void weave(const From* from, int64_t channel_stride, int64_t voxel_stride, int64_t count, int64_t channels, T* to) {
+  if (voxel_stride == 1 && channels == 4) return weave_rows<4>(from, channel_stride, count, to);
+  if (voxel_stride == 1 && channels == 5) return weave_rows<5>(from, channel_stride, count, to);
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t w = 0; w < count; ++w) {
+      to[w * channels + c] = rounded_to<T>(to_float(from[c * channel_stride + w * voxel_stride]));
+    }
+  }
 }
 
 // Memory of a thread, kept between calls.
@@ -104,14 +125,28 @@ PaddedBox<T>::PaddedBox(const BoxConvolution& convolution, const NarrowBox<From>
       if (d < 0 || d >= convolution.fine[0] || h < 0 || h >= convolution.fine[1]) continue;
       const From* row = from.data + l / edges_[1] / edges_[0] * from.strides[0] + d * from.strides[2] + h * from.strides[3];
       const int64_t last = std::min(edges_[2] - convolution.padding[2], convolution.fine[2]);
-      for (int64_t c = 0; c < channels_; ++c) {
-        T* at = to + convolution.padding[2] * channels_ + c;
-        for (int64_t w = 0; w < last; ++w) {
-          at[w * channels_] = rounded_to<T>(to_float(row[c * from.strides[1] + w * from.strides[4]]));
-        }
-      }
+      weave(row, from.strides[1], from.strides[4], last, channels_, to + convolution.padding[2] * channels_);
     }
   });
+}
+
+template <typename T>
+const T* PaddedBox<T>::row(int64_t voxel) const {
+  const BoxShape& coarse = convolution_.coarse;
+  const int64_t o2 = voxel % coarse[2] * convolution_.stride[2];
+  const int64_t o1 = voxel / coarse[2] % coarse[1] * convolution_.stride[1];
+  const int64_t o0 = voxel / coarse[2] / coarse[1] % coarse[0] * convolution_.stride[0];
+  const int64_t sample = voxel / coarse[2] / coarse[1] / coarse[0];
+  return data_.data() + (((sample * edges_[0] + o0) * edges_[1] + o1) * edges_[2] + o2) * channels_;
+}
+
+template <typename T>
+std::vector<int64_t> PaddedBox<T>::offsets() const {
+  std::vector<int64_t> all;
+  for (int64_t k0 = 0; k0 < convolution_.kernel[0]; ++k0) {
+    for (int64_t k1 = 0; k1 < convolution_.kernel[1]; ++k1) all.push_back((k0 * edges_[1] + k1) * edges_[2] * channels_);
+  }
+  return all;
 }
 
 template <typename T>
@@ -137,12 +172,43 @@ void PaddedBox<T>::columns(int64_t first, int64_t count, T* to) const {
   }
 }
 
+namespace narrow_detail {
+
+// Columns that are short enough are read where they lie, and the results are finished in registers.
+template <typename T>
+void segment_products(const ConvolutionKernel<T>& kernel, const PaddedBox<T>& fine, const PackedPanels<T>& panels,
+                      const ConvolutionEnd& end, int64_t voxels, int64_t width, T* result) {
+  const std::vector<int64_t> offsets = fine.offsets();
+  const Segments segments{offsets.data(), static_cast<int64_t>(offsets.size()), fine.segment()};
+  at::parallel_for(0, ceil_div(voxels, kColumnsPerTask), 1, [&](int64_t first, int64_t last) {
+    std::array<const T*, kColumnsPerTask> left{};
+    std::array<T*, kColumnsPerTask> to{};
+    for (int64_t begin = first * kColumnsPerTask; begin < std::min(last * kColumnsPerTask, voxels); begin += kColumnsPerTask) {
+      const int64_t count = std::min(kColumnsPerTask, voxels - begin);
+      for (int64_t column = 0; column < width; column += kChannelPanel) {
+        for (int64_t i = 0; i < count; ++i) {
+          left[static_cast<size_t>(i)] = fine.row(begin + i);
+          to[static_cast<size_t>(i)] = result + (begin + i) * width + column;
+        }
+        kernel.segment_rows(left.data(), segments, count, panels.at(0, column), end.bias == nullptr ? nullptr : end.bias + column,
+                            end.slope, to.data(), std::min(kChannelPanel, width - column));
+      }
+    }
+  });
+}
+
+}  // namespace narrow_detail
+
 template <typename T>
 void narrow_products(const BoxConvolution& convolution, const PaddedBox<T>& fine, const float* weights, int64_t row_stride,
                      const ConvolutionEnd& end, int64_t width, T* result) {
   const ConvolutionKernel<T>& kernel = *convolution_kernel<T>(instruction_set());
   const PackedPanels<T> panels(kernel, weights, row_stride, fine.depth(), width);
   const int64_t voxels = voxels_of(convolution, convolution.coarse);
+  if (fine.depth() <= kLongestColumn && fine.segment() % 2 == 0) {
+    segment_products(kernel, fine, panels, end, voxels, width, result);
+    return;
+  }
   at::parallel_for(0, ceil_div(voxels, kColumnsPerTask), 1, [&](int64_t first, int64_t last) {
     NarrowScratch<T>& scratch = narrow_scratch<T>();
     T* columns = scratch.columns.room(kColumnsPerTask * fine.depth() + kGatherBytes);

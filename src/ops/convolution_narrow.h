@@ -36,6 +36,11 @@ class PaddedBox {
   void columns(int64_t first, int64_t count, T* to) const;
   int64_t depth() const { return depth_; }
 
+  // The same column where it lies: pieces of segment() elements at row(voxel) plus each of offsets().
+  const T* row(int64_t voxel) const;
+  std::vector<int64_t> offsets() const;
+  int64_t segment() const { return convolution_.kernel[2] * channels_; }
+
  private:
   const BoxConvolution& convolution_;
   int64_t channels_, depth_;

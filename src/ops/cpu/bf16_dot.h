@@ -27,6 +27,11 @@ struct Dot<16, Bf16> {
     return reinterpret_cast<Floats<16>>(
         _mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b)));
   }
+  // Rounded to nearest even.
+  static WELKIN_INLINE void write(Bf16* to, Floats<16> x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(x))));
+  }
 };
 
 typedef uint16_t Halves __attribute__((vector_size(32)));  // NOLINT(modernize-use-using)

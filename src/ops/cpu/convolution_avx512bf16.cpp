@@ -84,7 +84,8 @@ void gate_bf16(const Bf16* grad, const Bf16* out, float slope, int64_t rows, int
 }  // namespace
 
 const ConvolutionKernel<Bf16>& convolution_kernel_avx512bf16() {
-  static constexpr ConvolutionKernel<Bf16> kKernel{pack_bf16, add_rows<16, Bf16>, sum_outer_bf16, activate_bf16, gate_bf16};
+  static constexpr ConvolutionKernel<Bf16> kKernel{pack_bf16,      add_rows<16, Bf16>, segment_rows<16, Bf16>,
+                                                   sum_outer_bf16, activate_bf16,      gate_bf16};
   return kKernel;
 }
 

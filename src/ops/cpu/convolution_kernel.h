@@ -24,12 +24,22 @@ struct WeightMatrix {
   int64_t width_stride = 0;
 };
 
+// A row of a left operand that lies in pieces: element d at row + offsets[d / length] + d % length; length is even.
+struct Segments {
+  const int64_t* offsets = nullptr;
+  int64_t count = 0;
+  int64_t length = 0;
+};
+
 template <typename T>
 struct ConvolutionKernel {
   // `to` = (depth, width) of `from` as add_rows reads it; depth is even for bfloat16. Elements: depth * width.
   void (*pack)(const WeightMatrix& from, int64_t depth, int64_t width, T* to);
   // result[i][0, width) += left[i][0, depth) times a packed panel (depth, width), for i in [0, count).
   void (*add_rows)(const T* const* left, float* const* result, int64_t count, const T* panel, int64_t depth, int64_t width);
+  // to[i][0, width) = the kink of bias (width; null: 0) plus left[i] times a packed panel (segments' depth, width).
+  void (*segment_rows)(const T* const* left, const Segments& segments, int64_t count, const T* panel, const float* bias,
+                       float slope, T* const* to, int64_t width);
   // sum (rows, width) at `stride` = or += the sum over i of left[i][0, rows) times right[i][0, width). rows is even.
   void (*sum_outer)(const T* const* left, const T* const* right, int64_t count, float* sum, int64_t stride, int64_t rows,
                     int64_t width, bool add);

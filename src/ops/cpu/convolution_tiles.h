@@ -83,6 +83,79 @@ void add_rows(const T* const* left, float* const* result, int64_t count, const T
   }
 }
 
+template <int W, typename T, int R, int V>
+WELKIN_INLINE void segment_tile(const T* const* left, const Segments& segments, const T* panel, int64_t stride, const float* bias,
+                                float slope, T* const* to, int64_t offset) {
+  using Step = Dot<W, T>;
+  Floats<W> sums[R][V];
+  for (int v = 0; v < V; ++v) {
+    const Floats<W> first = bias != nullptr ? load<W>(bias + offset + v * W) : Floats<W>{};
+    for (int r = 0; r < R; ++r) sums[r][v] = first;
+  }
+  for (int64_t s = 0; s < segments.count; ++s) {
+    const int64_t at = segments.offsets[s];
+    for (int64_t k = 0; k < segments.length; k += Step::kDepth, panel += Step::kDepth * stride) {
+      typename Step::Vector b[V];
+      for (int v = 0; v < V; ++v) b[v] = Step::read(panel + v * W * Step::kDepth);
+      for (int r = 0; r < R; ++r) {
+        const typename Step::Vector a = Step::spread(left[r] + at + k);
+        for (int v = 0; v < V; ++v) sums[r][v] = Step::add(sums[r][v], a, b[v]);
+      }
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int v = 0; v < V; ++v) {
+      const Floats<W> x = sums[r][v];
+      Step::write(to[r] + offset + v * W, x > Floats<W>{} ? x : x * slope);
+    }
+  }
+}
+
+// As add_rows_strip: the last tile is filled up with rows that go nowhere.
+template <int W, typename T, int V>
+__attribute__((noinline)) void segment_strip(const T* const* left, const Segments& segments, int64_t count, const T* panel,
+                                             int64_t stride, const float* bias, float slope, T* const* to, int64_t offset) {
+  constexpr int kRows = tile_rows(W, V);
+  int64_t row = 0;
+  for (; row + kRows <= count; row += kRows) {
+    segment_tile<W, T, kRows, V>(left + row, segments, panel, stride, bias, slope, to + row, offset);
+  }
+  if (row == count) return;
+  T nowhere[kChannelPanel];
+  const T* last_left[kRows];
+  T* last_to[kRows];
+  for (int r = 0; r < kRows; ++r) {
+    const bool real = row + r < count;
+    last_left[r] = left[real ? row + r : count - 1];
+    last_to[r] = real ? to[row + r] : nowhere;
+  }
+  segment_tile<W, T, kRows, V>(last_left, segments, panel, stride, bias, slope, last_to, offset);
+}
+
+template <int W, typename T>
+void segment_rows(const T* const* left, const Segments& segments, int64_t count, const T* panel, const float* bias, float slope,
+                  T* const* to, int64_t width) {
+  for (int64_t done = 0; done < width / W;) {
+    const int vectors = next_vectors<W>(width / W - done);
+    const T* strip = panel + done * W * Dot<W, T>::kDepth;
+    switch (vectors) {
+      case 1:
+        segment_strip<W, T, 1>(left, segments, count, strip, width, bias, slope, to, done * W);
+        break;
+      case 2:
+        segment_strip<W, T, 2>(left, segments, count, strip, width, bias, slope, to, done * W);
+        break;
+      case 3:
+        segment_strip<W, T, 3>(left, segments, count, strip, width, bias, slope, to, done * W);
+        break;
+      default:
+        segment_strip<W, T, 4>(left, segments, count, strip, width, bias, slope, to, done * W);
+        break;
+    }
+    done += vectors;
+  }
+}
+
 template <int W, typename T, int R, int V, bool Add>
 WELKIN_INLINE void outer_tile(const T* const* left, const T* const* right, int64_t count, int64_t row, int64_t column, float* sum,
                               int64_t stride) {
@@ -206,12 +279,21 @@ WELKIN_INLINE void transpose(Floats<W> (&rows)[W]) {
   if constexpr (S > 1) transpose<W, S / 2>(rows);
 }
 
+// Rows of weights lie kilobytes apart, where no processor guesses the next one: so many rows ahead are asked for.
+constexpr int64_t kRowsAhead = 16;
+constexpr int64_t kLineFloats = 16;
+
+WELKIN_INLINE void ask_for_row(const float* row, int64_t width) {
+  for (int64_t n = 0; n < width; n += kLineFloats) __builtin_prefetch(row + n);
+}
+
 // Depth and width are multiples of W where depth lies side by side.
 template <int W>
 void pack_floats(const WeightMatrix& from, int64_t depth, int64_t width, float* to) {
   if (from.width_stride == 1) {
     for (int64_t k = 0; k < depth; ++k, to += width) {
       const float* row = from.data + k * from.depth_stride;
+      ask_for_row(row + kRowsAhead * from.depth_stride, width);
       for (int64_t n = 0; n < width; n += W) store<W>(to + n, load<W>(row + n));
     }
     return;
@@ -249,8 +331,8 @@ void gate_floats(const float* grad, const float* out, float slope, int64_t rows,
 }
 
 template <int W>
-constexpr ConvolutionKernel<float> kFloatConvolution{pack_floats<W>, add_rows<W, float>, sum_outer_gathered<W>,
-                                                     activate_floats<W>, gate_floats<W>};
+constexpr ConvolutionKernel<float> kFloatConvolution{pack_floats<W>,        add_rows<W, float>, segment_rows<W, float>,
+                                                     sum_outer_gathered<W>, activate_floats<W>, gate_floats<W>};
 
 }  // namespace
 }  // namespace welkin::ops

@@ -18,6 +18,7 @@ struct Dot<W, float> {
   static WELKIN_INLINE Vector read(const float* from) { return load<W>(from); }
   static WELKIN_INLINE Vector spread(const float* from) { return broadcast<W>(*from); }
   static WELKIN_INLINE Floats<W> add(Floats<W> sum, Vector a, Vector b) { return sum + a * b; }
+  static WELKIN_INLINE void write(float* to, Floats<W> x) { store<W>(to, x); }
 };
 
 }  // namespace
