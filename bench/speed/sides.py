@@ -46,9 +46,10 @@ class Side:
 
 
 class Welkin(Side):
-    """`welkin bench --mode synthetic`, a fresh process for every window: its start costs less than a second."""
+    """`welkin bench --mode synthetic`, a fresh process for every window: its start costs less than a second. The first step, and those of the warm-up, are not
+    counted: memory is touched for the first time in them, for which a virtual machine may wait for its host (docs/results/speed.md)."""
 
-    def __init__(self, binary, preset, batch, precision, threads, extra=(), warmup_seconds=0):
+    def __init__(self, binary, preset, batch, precision, threads, extra=(), warmup_seconds=0.5):
         super().__init__("welkin")
         self.command = [binary, "bench", "--mode", "synthetic", "--yaml_config", HERE / "speed.yaml", "--config", preset, "--json", "-", "--windows", "1",
                         "--warmup_seconds", warmup_seconds, "--threads", threads, "--set", f"global_batch_size={batch}", "--amp_mode",

@@ -4,7 +4,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <new>
+
+#include "ops/large_blocks.h"
 
 namespace welkin::ops {
 
@@ -18,7 +19,7 @@ class AlignedBuffer {
   T* room(int64_t size) {
     if (size > size_) {
       data_.reset();  // before the new one is taken
-      data_.reset(static_cast<T*>(::operator new (static_cast<size_t>(size) * sizeof(T), std::align_val_t{kLine})));
+      data_.reset(static_cast<T*>(take_cpu_block(static_cast<size_t>(size) * sizeof(T))));
       size_ = size;
     }
     return data_.get();
@@ -26,9 +27,8 @@ class AlignedBuffer {
   T* data() const { return data_.get(); }
 
  private:
-  static constexpr size_t kLine = 64;
   struct Release {
-    void operator()(T* data) const { ::operator delete (data, std::align_val_t{kLine}); }
+    void operator()(T* data) const { give_back_cpu_block(data); }
   };
   std::unique_ptr<T[], Release> data_;
   int64_t size_ = 0;

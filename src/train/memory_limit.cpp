@@ -2,7 +2,6 @@
 #include "train/memory_limit.h"
 
 #include <c10/core/CPUAllocator.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +9,7 @@
 
 #include "core/host.h"
 #include "core/text.h"
+#include "ops/large_blocks.h"
 
 namespace welkin::train {
 namespace {
@@ -30,7 +30,7 @@ CpuMemory& cpu_memory() {
 }
 
 // The allocator's own size of a block, the same when it is taken and when it is given back.
-int64_t size_of_block(void* block) { return static_cast<int64_t>(malloc_usable_size(block)); }
+int64_t size_of_block(void* block) { return static_cast<int64_t>(ops::size_of_cpu_block(block)); }
 
 template <typename Say>
 void tell(const Say& say) {

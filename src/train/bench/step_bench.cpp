@@ -20,6 +20,7 @@
 #include "core/stopwatch.h"
 #include "data/pipeline.h"
 #include "data/stage.h"
+#include "ops/large_blocks.h"
 #include "parallel/collectives.h"
 #include "parallel/silent_group.h"
 #include "train/attention_choice.h"
@@ -119,6 +120,7 @@ class StepRig {
 
   void build() {
     malloc_trim(0);  // what an earlier measurement has freed is not there before this one
+    ops::trim_large_blocks();
     forget_peak_resident_bytes();
     report_.memory.resident_before_model = static_cast<int64_t>(resident_bytes());
     since_build_.emplace();
