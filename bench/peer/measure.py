@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How fast PyTorch trains one of the two models here: the figures of `welkin bench --mode synthetic`, under the same names.
 
-usage: measure.py [--model vit|unet] [switches, shapes: see --help] [--json FILE|-] [--serve]
+usage: measure.py [--model vit|unet] [switches, shapes: see --help] [--json FILE|-] [--serve | --layers]
+--layers: `layers` in the JSON, seconds per step of each layer, forward and backward.
 --serve: prints one line of JSON with the facts of the set-up when the warm-up is over, then answers every line "SECONDS" on standard input
 with one line for a window of at least so long. bench/compare runs both sides in turns that way.
 """
@@ -21,6 +22,7 @@ import torch  # noqa: E402
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+from layers import LayerTimer  # noqa: E402
 from training import Shapes, Switches, Training  # noqa: E402
 
 
@@ -70,6 +72,7 @@ def rates(windows):
 def serve(training, shapes, said):
     print(json.dumps({"ready": True, **said}), flush=True)
     for line in sys.stdin:
+        training.step()  # what was free while the other side worked may have to be brought back from the host: not counted, as on the other side
         rate = window(training, shapes, float(line))
         print(json.dumps({**rates([rate]), **memory(training.switches.device)}), flush=True)
 
@@ -84,6 +87,17 @@ def run(arguments, training, shapes, said):
     else:
         print(f"SYNTHETIC: {statistics.median(windows):.4g} samples/s ({min(windows):.4g} to {max(windows):.4g} in {len(windows)} windows), peak "
               f"{result['resident_peak_bytes'] / 2**30:.2f} GiB resident")
+
+
+def time_layers(training, said, seconds):
+    timer, steps, begun = LayerTimer(training.model), 0, time.perf_counter()
+    training.after_backward = timer.end
+    training.step()
+    timer.clear()
+    while steps == 0 or time.perf_counter() - begun < seconds:
+        training.step()
+        steps += 1
+    said["layers"] = timer.per_step(steps)
 
 
 def fields_as_flags(parser, kind):
@@ -112,6 +126,7 @@ def parse(words):
     parser.add_argument("--window_seconds", type=float, default=1.0)
     parser.add_argument("--json", metavar="FILE|-")
     parser.add_argument("--serve", action="store_true")
+    parser.add_argument("--layers", action="store_true")
     return parser.parse_args(words)
 
 
@@ -128,6 +143,8 @@ def main(words):
     for _ in range(arguments.warmup_steps - 1):
         training.step()
     wait(switches.device)
+    if arguments.layers:
+        time_layers(training, said, arguments.window_seconds)
     if arguments.serve:
         serve(training, shapes, said)
     else:

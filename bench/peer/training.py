@@ -77,6 +77,7 @@ class Training:
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-4, betas=betas, **kind)
         self.scaler = torch.amp.GradScaler(switches.device, enabled=switches.precision == "fp16")
         self.loss = relative_l2 if is_vit else mean_absolute
+        self.after_backward = lambda: None
         self.forward = torch.compile(self.model, mode=switches.compile_mode) if switches.compile else self.model
 
     def autocast(self):
@@ -88,6 +89,7 @@ class Training:
         with self.autocast():
             loss = self.loss(self.forward(self.input), self.target)
         self.scaler.scale(loss).backward()
+        self.after_backward()
         self.scaler.step(self.optimizer)
         self.scaler.update()
         return loss.detach()

@@ -15,6 +15,7 @@ sys.path.insert(0, str(SOURCE / "bench/speed"))
 import compare  # noqa: E402
 import gpu  # noqa: E402
 import stored  # noqa: E402
+import tables  # noqa: E402
 from rows import ADAM_BYTES, FULL, SIZES  # noqa: E402
 from sides import RATE, Side, ratios  # noqa: E402
 
@@ -34,6 +35,25 @@ def figures(ours, peers, **facts):
 def checks_of(name, found, every=None):
     row = next(row for row in FULL if row.name == name)
     return [check(found, every or {name: found}) for check in row.checks]
+
+
+class Tables(unittest.TestCase):
+    def test_a_rung_is_compared_with_the_one_measured_below_it(self):
+        trials = [{"name": "baseline", "note": "", "samples_per_s": 2.0, "peak_bytes": 3 * 2**20}, {"name": "+ a", "note": "no effect"},
+                  {"name": "+ b", "note": "", "samples_per_s": 3.0, "peak_bytes": 2**20}]
+        self.assertEqual(tables.ladder_rows("unet", trials),
+                         ["| unet | baseline | 2 |  | 3 MiB |  |", "| unet | + a | - | - | - | no effect |", "| unet | + b | 3 | 1.50 | 1 MiB |  |"])
+
+    def test_layers_of_one_kind_are_added_up(self):
+        sums = tables.grouped({"blocks.0.attn.q": [1.0, 2.0], "blocks.11.attn.q": [3.0, 4.0], "conv_down1": [5.0, 6.0]})
+        self.assertEqual(sums, {"blocks.*.attn.q": 10.0, "conv_down1": 11.0})
+
+    def test_a_row_of_the_roofline(self):
+        layer = {"name": "blocks.*.attn.q", "count": 2, "flops": 8e9, "bytes": 4e6, "attainable_flops_per_s": 100e9, "bound": "products", "mfu": 0.25,
+                 "forward_seconds": 0.1, "backward_seconds": 0.3}
+        lines = tables.roofline_rows({"layers": [layer, {**layer, "name": "norm", "count": 1, "flops": 0}]}, {"blocks.*.attn.q": 0.8}, batch=4)
+        self.assertEqual(lines[0], "| blocks.*.attn.q (2) | 2 | 1 | 100 | products | 10 | 20 | 25 | 800 | 400 |")
+        self.assertEqual(lines[1], "| norm | 0 | 1 | 100 | products | - | - | 25 | - | 400 |")
 
 
 class Goals(unittest.TestCase):

@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 SOURCE = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])
@@ -15,6 +16,7 @@ import h5py  # noqa: E402
 import numpy_models  # noqa: E402
 import torch  # noqa: E402
 from case_writer import read_safetensors, write_model_case  # noqa: E402
+from layers import LayerTimer  # noqa: E402
 from models import Unet3d, Vit, mean_absolute, relative_l2  # noqa: E402
 from tolerance import ROUNDOFF  # noqa: E402
 from training import Shapes, Switches, Training, build_model  # noqa: E402
@@ -126,6 +128,27 @@ class SwitchesKeepTheModel(unittest.TestCase):
             for switches, bound in variants:
                 with self.subTest(model=model, switches=switches):
                     self.assertLess((self.losses(model, **switches) / plain - 1).abs().max().item(), bound)
+
+
+class LayersOfAPeer(unittest.TestCase):
+    """bench/peer/layers.py: every layer has its time, and all together do not take longer than the step."""
+
+    def test_times(self):
+        some = {"vit": ("patch_embed", "blocks.1.attn.core", "blocks.0.mlp.fc2", "norm", "head"), "unet": ("conv_down1", "conv_up3", "conv_last")}
+        for model, names in some.items():
+            training = Training(SMALL[model], Switches())
+            timer = LayerTimer(training.model)
+            training.after_backward = timer.end
+            begun = time.perf_counter()
+            training.step()
+            elapsed = time.perf_counter() - begun
+            seconds = timer.per_step(1)
+            self.assertEqual(set(names) - set(seconds), set())
+            self.assertNotIn("blocks.0.attn", seconds)
+            for name, (forward, backward) in seconds.items():
+                self.assertGreater(forward, 0, name)
+                self.assertGreater(backward, 0, name)
+            self.assertLess(sum(sum(pair) for pair in seconds.values()), elapsed)
 
 
 class WeightsOfARun(unittest.TestCase):
