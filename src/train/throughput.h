@@ -11,8 +11,8 @@
 
 namespace welkin::train {
 
-// FLOP/s of square products in the precision of the run, best of some; takes at most about 0.3 s.
-double measure_peak_flops(c10::Device device, config::AmpMode mode);
+// FLOP/s of square products in the precision of the run, best of those that fit into `seconds`, and of two at least.
+double measure_peak_flops(c10::Device device, config::AmpMode mode, double seconds);
 
 // "Model: 0.123 TFLOP/s, MFU 45.6 % (peak 0.270 TFLOP/s, measured)"; empty when the model's cost is not known.
 std::string throughput_text(double flops_per_second, double peak_flops);

@@ -5,6 +5,7 @@
 #include <ATen/ops/full.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -103,8 +104,22 @@ EpochReport Trainer::epoch_report() const {
           .throughput = throughput_text(train_flops_ * samples_per_second, peak_flops_)};
 }
 
+namespace {
+
+// Of the peak that a run reports against: a fiftieth of the epoch's time is what measuring it may take.
+double seconds_for_peak(double epoch_seconds) {
+  constexpr double kShare = 0.02, kMostSeconds = 0.3;
+  return std::min(kMostSeconds, kShare * epoch_seconds);
+}
+
+}  // namespace
+
 // Reports and validates; a signal during validation leaves the epoch complete and unfinished, to be finished after a resume.
 void Trainer::finish_epoch() {
+  if (train_flops_ > 0 && peak_flops_ == 0) {  // once a run, and not before its first step
+    peak_flops_ = static_cast<double>(context_.world.size()) *
+                  measure_peak_flops(device_, config_.precision.amp_mode, seconds_for_peak(epoch_seconds_));
+  }
   journal_->epoch(epoch_report());
   if (picture_) journal_->picture(*picture_, position_.iteration);
   if (!validate()) return;

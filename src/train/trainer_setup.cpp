@@ -244,8 +244,6 @@ void Trainer::report_ranks() {
 
 void Trainer::report_setup() {
   train_flops_ = report_model().train_flops;
-  const auto num_ranks = static_cast<double>(context_.world.size());
-  if (train_flops_ > 0) peak_flops_ = num_ranks * measure_peak_flops(device_, config_.precision.amp_mode);
   report_ranks();
   if (parts_.plan) context_.log.info(scaffolding_memory_line(device_));
   context_.log.info(kernels_line(kernel_choice(config_, device_)));
