@@ -3,6 +3,7 @@
 // link, and what the collectives' adapter costs over c10d alone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,10 +18,11 @@ struct OverlapFigure {
   int64_t gradient_bytes = 0;
   double gloo_s = 0;       // of the gradients in one message, by Gloo alone
   double link_s = 0;       // of the gradients over the link
-  double compute_s = 0;    // a step without exchange; medians over repetitions of the slowest rank
+  double exposed_s = 0;    // from the last gradient of all ranks to the end of the exchange over the link: nothing else runs
+  double compute_s = 0;    // a step without exchange; like the others, the median over repetitions of the slowest rank
   double step_s = 0;       // with it, over the link
   double gloo_step_s = 0;  // with it, by Gloo alone, whose work takes the same cores
-  double hidden_share() const;
+  double hidden_share() const { return link_s > 0 ? 1 - std::min(exposed_s, link_s) / link_s : 0; }
 };
 
 struct OverlapProblem {
