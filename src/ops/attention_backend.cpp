@@ -48,10 +48,18 @@ class BackendScope {
   bool flash_, memory_efficient_, cudnn_, math_;
 };
 
+// Torch says on the standard error why a form cannot run, each time; that it cannot is what we ask.
+class Silence : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& /*warning*/) override {}
+};
+
 std::optional<double> time_one(AttentionBackend backend, const std::vector<at::Tensor>& qkv, const TimeOf& seconds_of,
                                int repeats) {
   const BackendScope scope;
   BackendScope::only(backend, /*math_too=*/false);
+  Silence silence;
+  const c10::WarningUtils::WarningHandlerGuard quiet(&silence);
   try {
     return seconds_of(
         [&] {

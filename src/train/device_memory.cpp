@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/device_memory.h"
 
+#include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
 
 #include <algorithm>
@@ -46,6 +47,7 @@ void limit_memory(c10::Device device, double limit_gib) {
                       cat("the memory of a GPU cannot be capped without libwelkin_cuda.so: memory_limit_gib=", limit_gib),
                       "Build it with ./quickstart.sh --cuda --skip-train, or leave --memory_limit_gib out");
   }
+  at::globalContext().lazyInitDevice(at::kCUDA);  // there is no allocator before
   const auto total = static_cast<double>(at::getDeviceAllocator(at::kCUDA)->getMemoryInfo(device.index()).second);
   ops::limit_device_memory()(std::min(1.0, static_cast<double>(limit_bytes) / total), device.index());
 }
