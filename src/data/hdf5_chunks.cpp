@@ -160,7 +160,7 @@ void Hdf5Chunks::read(const ArrayRegion& region, StoredType type, const ValueTar
                  .to_double = target.is_double,
                  .to_stride = {target.stride, rank}});
   }
-  bytes_->check_unchanged();
+  bytes_->check_unchanged(places.empty() ? 0 : places.front().offset);
 }
 
 }  // namespace welkin::data

@@ -17,7 +17,9 @@ constexpr size_t kMostNpyDims = 32;  // numpy's own limit up to version 1
 
 class NpyDictionary {
  public:
-  NpyDictionary(std::string_view text, std::string_view source) : rest_(text), source_(source) {}
+  // `first`: where the text begins in the npy file.
+  NpyDictionary(std::string_view text, std::string_view source, size_t first)
+      : rest_(text), source_(source), end_(first + text.size()) {}
 
   NpyHeader parse() {
     expect('{');
@@ -32,7 +34,7 @@ class NpyDictionary {
   }
 
   [[noreturn]] void refuse(std::string_view why) const {
-    throw DataError("npy", cat("not a usable header: path=", source_, ", reason=", why),
+    throw DataError("npy", cat("not a usable header: path=", source_, ", npy_byte=", end_ - rest_.size(), ", reason=", why),
                     "Write the array again with numpy.save(path, array.astype('float32'))");
   }
 
@@ -138,6 +140,7 @@ class NpyDictionary {
 
   std::string_view rest_;
   std::string_view source_;
+  size_t end_;  // of the text, in the npy file
   NpyHeader header_;
   bool has_descr_ = false, has_order_ = false, has_shape_ = false;
 };
@@ -182,7 +185,7 @@ int64_t NpyHeader::num_values() const {
 
 NpyHeader parse_npy_header(std::span<const std::byte> head, uint64_t file_bytes, std::string_view source) {
   const auto byte = [&](size_t i) { return std::to_integer<uint32_t>(head[i]); };
-  const NpyDictionary problem("", source);
+  const NpyDictionary problem("", source, 0);
   if (head.size() < 12 || std::memcmp(head.data(), "\x93NUMPY", 6) != 0) problem.refuse("it does not start like an .npy file");
   const uint32_t version = byte(6);
   if (version < 1 || version > 3) problem.refuse(cat("unknown version ", version));
@@ -190,16 +193,17 @@ NpyHeader parse_npy_header(std::span<const std::byte> head, uint64_t file_bytes,
   const size_t length = byte(8) | (byte(9) << 8) | (version == 1 ? 0 : (byte(10) << 16) | (byte(11) << 24));
   if (length > head.size() - begin) problem.refuse(cat("it ends inside the header, which has ", length, " bytes"));
   const std::string_view text(reinterpret_cast<const char*>(head.data()) + begin, length);
-  NpyHeader header = NpyDictionary(text, source).parse();
+  NpyHeader header = NpyDictionary(text, source, begin).parse();
   header.data_offset = begin + length;
   const auto too_big = [&] { problem.refuse("a shape that no machine can hold"); };
   const int64_t values = checked_product(header.shape, too_big);
   const int64_t bytes = checked_mul(values, static_cast<int64_t>(dtype_bytes(header.dtype)), too_big);
   if (static_cast<uint64_t>(bytes) != file_bytes - header.data_offset) {
-    throw DataError("npy",
-                    cat("the file does not have the size of its array: path=", source, ", shape=(", join(header.shape, ", "),
-                        "), bytes_expected=", bytes, ", bytes_found=", file_bytes - header.data_offset),
-                    "The file is truncated or was written to: make it again");
+    throw DataError(
+        "npy",
+        cat("the file does not have the size of its array: path=", source, ", shape=(", join(header.shape, ", "),
+            "), npy_byte=", header.data_offset, ", bytes_expected=", bytes, ", bytes_found=", file_bytes - header.data_offset),
+        "The file is truncated or was written to: make it again");
   }
   return header;
 }

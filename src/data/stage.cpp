@@ -191,7 +191,7 @@ class BlockCopy {
                       cat("a copy is not what was written: path=", paths_.part.string(), ", offset=", i * options_.block_bytes),
                       "Check that disk, or choose another --stage folder");
     }
-    source_.check_unchanged();
+    source_.check_unchanged(0);
   }
 
   // The note first: a copy without one would count as somebody else's file.

@@ -37,18 +37,18 @@ class WatchedFile {
     const ReadMark mark(path_, offset);
     count(bytes);
     if (!copy_guarded(mapping_, [&] { copy_from(mapping_.data()); })) report_lost_page(offset, bytes);
-    check_unchanged();
+    check_unchanged(offset);
   }
 
-  // One fstat: throws when the file was written to, truncated, removed or replaced since it was opened.
-  void check_unchanged() const;
+  // One fstat: throws when the file was written to, truncated, removed or replaced since it was opened. `offset` is for the text.
+  void check_unchanged(uint64_t offset) const;
 
   // Asked of this file so far, by all threads.
   uint64_t bytes_requested() const { return requested_.load(std::memory_order_relaxed); }
 
  private:
   void count(uint64_t bytes) const { requested_.fetch_add(bytes, std::memory_order_relaxed); }
-  [[noreturn]] void report_change() const;
+  [[noreturn]] void report_change(uint64_t offset) const;
   [[noreturn]] void report_lost_page(uint64_t offset, uint64_t bytes) const;
 
   std::filesystem::path path_;

@@ -83,7 +83,7 @@ class BadNpyBoxes(BadInputCase):
 
     def test_truncated_file(self):
         truncate(self.box)
-        self.refuse(f"the file does not have the size of its array: path={self.box}, shape=(16, 16, 16, 4), bytes_expected=65536", "truncated")
+        self.refuse(f"the file does not have the size of its array: path={self.box}, shape=(16, 16, 16, 4), npy_byte=128, bytes_expected=65536", "truncated")
 
     def test_wrong_dtype(self):
         np.save(self.box, np.ones((EDGE, EDGE, EDGE, 4), np.complex64))

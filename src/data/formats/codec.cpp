@@ -10,6 +10,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "core/text.h"
 
@@ -111,8 +112,11 @@ size_t decode_zstd(std::span<const std::byte> stored, std::span<std::byte> out) 
 }
 
 ByteBuffer encode_zstd(std::span<const std::byte> values, int level) {
+  const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(), ZSTD_freeCCtx);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);  // else a turned bit may become other values
   ByteBuffer out(ZSTD_compressBound(values.size()));
-  const size_t size = ZSTD_compress(out.data(), out.size(), values.data(), values.size(), level);
+  const size_t size = ZSTD_compress2(context.get(), out.data(), out.size(), values.data(), values.size());
   if (ZSTD_isError(size) != 0) fail_codec(cat("zstd: ", ZSTD_getErrorName(size)));
   out.shrink(size);
   return out;

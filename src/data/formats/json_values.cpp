@@ -47,8 +47,14 @@ void refuse_json(std::string_view source, std::string_view key, std::string_view
 }
 
 Json parse_json(std::string_view text, std::string_view source) {
-  Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) refuse_json(source, "", "it is no JSON");
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    refuse_json(source, "", cat("it is no JSON at byte ", error.byte));
+  } catch (const Json::exception&) {
+    refuse_json(source, "", "it is no JSON");
+  }
   if (!json.is_object()) refuse_json(source, "", "it is no JSON object");
   return json;
 }

@@ -35,7 +35,7 @@ Json zarr2_codec(const Codec& codec) {
     case CodecKind::Gzip:
       return {{"id", "gzip"}, {"level", codec.level}};
     case CodecKind::Zstd:
-      return {{"id", "zstd"}, {"level", codec.level}, {"checksum", false}};
+      return {{"id", "zstd"}, {"level", codec.level}, {"checksum", true}};
     case CodecKind::Lz4:
       return {{"id", "lz4"}, {"acceleration", 1}};
     case CodecKind::Shuffle:
@@ -54,7 +54,7 @@ Json zarr3_codec(const Codec& codec) {
     case CodecKind::Gzip:
       return named("gzip", {{"level", codec.level}});
     case CodecKind::Zstd:
-      return named("zstd", {{"level", codec.level}, {"checksum", false}});
+      return named("zstd", {{"level", codec.level}, {"checksum", true}});
     case CodecKind::Blosc: {
       constexpr std::array<const char*, 3> kShuffles{"noshuffle", "shuffle", "bitshuffle"};
       return named("blosc", {{"cname", codec.compressor},

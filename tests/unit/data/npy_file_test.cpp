@@ -92,7 +92,7 @@ TEST(NpyFileTest, ReadsFortranOrderAndEveryNumberType) {
 TEST(NpyFileTest, HostileHeadersAreRefusedWithTheReason) {
   const std::string four(4, '\0');
   EXPECT_THAT(refusal("PK\3\4 not numpy at all"),
-              HasSubstr("[npy] not a usable header: path=x.npy, reason=it does not start like"));
+              HasSubstr("[npy] not a usable header: path=x.npy, npy_byte=0, reason=it does not start like"));
   EXPECT_THAT(refusal(npy_bytes("{}", four, 9)), HasSubstr("unknown version 9"));
   EXPECT_THAT(refusal(npy_bytes("{'descr': '<f4'}", four)), HasSubstr("descr, fortran_order or shape is missing"));
   EXPECT_THAT(refusal(npy_bytes("{'descr': 'O', 'fortran_order': False, 'shape': ()}", four)), HasSubstr("unsupported type O"));
@@ -109,7 +109,7 @@ TEST(NpyFileTest, HostileHeadersAreRefusedWithTheReason) {
   EXPECT_THAT(refusal(npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} import os", four)),
               HasSubstr("text after the dictionary"));
   EXPECT_THAT(refusal(npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", four)),
-              HasSubstr("shape=(2), bytes_expected=8, bytes_found=4. The file is truncated"));
+              HasSubstr("shape=(2), npy_byte=65, bytes_expected=8, bytes_found=4. The file is truncated"));
   std::string cut = npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", four);
   EXPECT_THAT(refusal(cut.substr(0, 30)), HasSubstr("it ends inside the header"));
 }

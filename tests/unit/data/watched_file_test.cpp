@@ -38,8 +38,9 @@ TEST(WatchedFileTest, TruncationUnderAMappingIsAnErrorNotACrash) {
   char last = 0;
   for (int again = 0; again < 3; ++again) {
     EXPECT_THAT([&] { file.copy(0, 1, [&](const std::byte* bytes) { std::memcpy(&last, bytes + kBytes - 1, 1); }); },
-                ThrowsMessage<DataError>(HasSubstr("[file] the file was truncated or written to while it was being read: path=" +
-                                                   (folder / "a").string() + ", bytes_before=65536, bytes_now=10. Restore it")));
+                ThrowsMessage<DataError>(HasSubstr(
+                    "[file] the file was truncated or written to while it was being read: path=" + (folder / "a").string() +
+                    ", bytes_before=65536, bytes_now=10, offset=0. Restore it")));
   }
   std::array<std::byte, 8> out{};
   EXPECT_THAT([&] { file.read(kBytes - 8, out); }, ThrowsMessage<DataError>(HasSubstr("truncated")));
