@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -50,13 +51,19 @@ BatchRing::BatchRing(const Dataset& dataset, const Sampler& sampler, const Epoch
     slot.batch.input = make_batch_buffer(options.capacity, spec.input, options.region, options.pinned);
     slot.batch.target = make_batch_buffer(options.capacity, spec.target, options.region, options.pinned);
   }
-  for (int64_t i = 0; i < options.num_workers; ++i) watches_.push_back(std::make_unique<ReadWatch>());
+  const int64_t readers = std::max<int64_t>(1, options.num_workers);
+  for (int64_t i = 0; i < readers; ++i) watches_.push_back(std::make_unique<ReadWatch>());
   start_threads();
 }
 
 BatchRing::~BatchRing() = default;
 
 void BatchRing::start_threads() {
+  if (options_.num_workers == 0) {
+    if (options_.stall_seconds <= 0 || !options_.stalled) return;
+    threads_.emplace_back([this](const std::stop_token& stop) { watch_owner(stop); });
+    return;
+  }
   for (const auto& watch : watches_) {
     threads_.emplace_back([this, &watch](const std::stop_token& stop) { work(stop, *watch); });
   }
@@ -74,6 +81,8 @@ uint64_t BatchRing::buffer_bytes() const {
 }
 
 const HostBatch& BatchRing::take() {
+  std::optional<WatchThisThread> watched;
+  if (options_.num_workers == 0) watched.emplace(*watches_.front());
   std::unique_lock lock(mutex_);
   WELKIN_CHECK(taken_ - released_ < options_.num_slots, "every batch of the ring is in use");
   while (!is_complete(taken_)) {
@@ -137,6 +146,22 @@ void BatchRing::wait_for_readers(std::unique_lock<std::mutex>& lock) {
   tell(text);
   lock.lock();
   reported_age_ += wait_seconds;
+}
+
+// Where take() reads, nobody waits for it but the step: a thread that sleeps most of the time looks after it.
+void BatchRing::watch_owner(const std::stop_token& stop) {
+  pthread_setname_np(pthread_self(), "welkin-watch");
+  std::mutex mutex;
+  std::condition_variable_any woken;
+  std::unique_lock lock(mutex);
+  const double look_seconds = options_.stall_seconds / 2;
+  for (double wait_seconds = look_seconds;;) {
+    woken.wait_for(lock, stop, std::chrono::duration<double>(wait_seconds), [] { return false; });
+    if (stop.stop_requested()) return;
+    const std::string text = stalled_reads(options_.stall_seconds);
+    if (!text.empty()) options_.stalled(text);
+    wait_seconds = text.empty() ? look_seconds : std::max(2 * wait_seconds, options_.stall_seconds);
+  }
 }
 
 std::string BatchRing::stalled_reads(double longest) const {

@@ -39,7 +39,8 @@ struct BatchRingOptions {
   SampleRules rules{};       // what is done about samples that cannot be read or hold NaN
   double stall_seconds = 0;  // a read that takes longer is reported, again whenever its age has doubled; 0: never
   std::function<void(const std::string&)> report{};   // of what became of samples; called by take(); may be empty
-  std::function<void(const std::string&)> stalled{};  // of reads that do not come back; to report() where it is empty
+  std::function<void(const std::string&)> stalled{};  // of reads that do not come back; to report() where it is empty,
+  // unless take() reads itself: then it is called by a thread that watches it.
 };
 
 // A batch in host memory. `input` and `target` have the buffer's whole capacity in the first dim.
@@ -89,6 +90,7 @@ class BatchRing {
   void start_threads();
   void stop_threads();
   void work(const std::stop_token& stop, ReadWatch& watch);
+  void watch_owner(const std::stop_token& stop);
   void wait_for_readers(std::unique_lock<std::mutex>& lock);
   std::string stalled_reads(double longest) const;
   bool try_work(std::unique_lock<std::mutex>& lock);
@@ -116,7 +118,7 @@ class BatchRing {
   bool paused_ = false;
   double reported_age_ = 0;  // of the stalled read that was reported last, seconds
   std::atomic<int64_t> samples_read_ = 0;
-  std::vector<std::unique_ptr<ReadWatch>> watches_;  // one per thread
+  std::vector<std::unique_ptr<ReadWatch>> watches_;  // one per thread, or one for take() where it reads
   std::vector<std::jthread> threads_;                // last: the threads use all of the above
 };
 

@@ -109,6 +109,18 @@ class ReadFaults(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("a sample was skipped: index=", done.stderr + done.stdout)
 
+    def test_a_stalled_read_is_named_and_waited_for(self):
+        with h5py.File(self.folder / "years" / "1979.h5") as file:
+            chunk = file["fields"].id.get_chunk_info(4)
+        fault = {"LD_PRELOAD": str(self.shim), "WELKIN_FAULT_PATH": "1979.h5", "WELKIN_FAULT_AFTER": "0", "WELKIN_FAULT_ERRNO": "0",
+                 "WELKIN_FAULT_OFFSET": str(chunk.byte_offset), "WELKIN_FAULT_WAIT_MS": "1000"}
+        for workers in (0, 2):
+            done = self.run_welkin("train", "--log_root", str(self.folder / f"logs{workers}"), "--num_data_workers", str(workers), "--set",
+                                   "read_stall_seconds=0.2", steps=4, more=fault)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr, rf"\[data\] a read does not come back: path=.*1979\.h5, offset={chunk.byte_offset}, seconds=0\.\d+, "
+                                          rf"reading_threads=\d of {max(workers, 1)}\. Check the file system; the run waits\.")
+
     def test_memory_is_stated_before_the_first_step(self):
         done = self.train("--num_data_workers", "2", "--set", "prefetch_depth=3")
         log = done.stderr

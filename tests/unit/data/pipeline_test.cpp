@@ -140,7 +140,7 @@ TEST(PipelineTest, ShardsPartitionEveryStep) {
   for (const bool drop_last : {true, false}) {
     PipelineOptions options{.global_batch = 8, .micro_batch = 8, .drop_last = drop_last};
     Pipeline whole_pipeline(dataset, shuffled(dataset), options);
-    for (const int64_t num_shards : {1, 2, 4}) {
+    for (const int64_t num_shards : {1, 2, 4, 64}) {
       options.num_shards = num_shards;
       options.micro_batch = 3;
       std::vector<std::unique_ptr<Pipeline>> shards;
@@ -166,7 +166,7 @@ TEST(PipelineTest, ShardsPartitionEveryStep) {
 
 TEST(PipelineTest, ValidationCountsEverySampleOnceForAnyShards) {
   const NumberedSamples dataset(37);
-  for (const int64_t num_shards : {1, 2, 4}) {
+  for (const int64_t num_shards : {1, 2, 4, 64}) {
     std::multiset<int64_t> seen;
     for (int64_t shard = 0; shard < num_shards; ++shard) {
       Pipeline pipeline(dataset, Sampler(37, Order::Sequential, 0),

@@ -3,12 +3,14 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <limits>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -20,6 +22,7 @@
 namespace welkin::data::tests {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -139,6 +142,81 @@ TEST(SampleCheck, WorkersThatEndWithTheEpochGiveTheSameBatches) {
   }
 }
 
+// What Gloo would do: the largest number of both, or nothing when all are alike.
+class TwoRanks {
+ public:
+  std::vector<int64_t> agree(size_t rank, const std::vector<int64_t>& own) {
+    std::unique_lock lock(mutex_);
+    skips_.at(rank) = own;
+    meet(lock);
+    std::vector<int64_t> most = own;
+    for (size_t i = 0; i < own.size(); ++i) most[i] = std::max(skips_[0].at(i), skips_[1].at(i));
+    if (skips_[0] == skips_[1]) most.clear();
+    meet(lock);
+    return most;
+  }
+
+ private:
+  void meet(std::unique_lock<std::mutex>& lock) {
+    const int64_t meetings = meetings_;
+    if (std::exchange(one_waits_, !one_waits_)) {
+      ++meetings_;
+      both_.notify_all();
+    }
+    both_.wait(lock, [&] { return meetings_ != meetings; });
+  }
+
+  std::mutex mutex_;
+  std::condition_variable both_;
+  bool one_waits_ = false;
+  int64_t meetings_ = 0;
+  std::array<std::vector<int64_t>, 2> skips_;
+};
+
+struct RankTook {
+  std::vector<int64_t> indices;
+  std::vector<float> first_values;
+  std::vector<std::string> notes;
+};
+
+RankTook take_two_batches(TwoRanks& ranks, size_t rank, const FaultySamples& dataset, int64_t workers) {
+  RankTook took;
+  Pipeline pipeline(dataset, Sampler(8, Order::Sequential, 0),
+                    {.global_batch = 4,
+                     .micro_batch = 4,
+                     .num_workers = workers,
+                     .rules = {.bad_sample = BadSample::Skip},
+                     .report = [&](const std::string& note) { took.notes.push_back(note); },
+                     .agree = [&, rank](const std::vector<int64_t>& own) { return ranks.agree(rank, own); }});
+  for (int step = 0; step < 2; ++step) {
+    const Batch batch = pipeline.next();
+    took.indices.insert(took.indices.end(), batch.indices.begin(), batch.indices.end());
+    for (int64_t i = 0; i < 4; ++i) took.first_values.push_back(batch.input[i][0][0][0].item<float>());
+  }
+  return took;
+}
+
+// Sample 2 is bad for one rank and the one after it for the other: both end at 4, wherever each of them began.
+TEST(SampleCheck, RanksThatReadTheSameSamplesSkipTheSameOnes) {
+  const FaultySamples bad_for_first(8, {2, 6}), bad_for_second(8, {3});
+  for (const int64_t workers : {0, 2}) {
+    TwoRanks ranks;
+    RankTook first, second;
+    {
+      const std::jthread other([&] { second = take_two_batches(ranks, 1, bad_for_second, workers); });
+      first = take_two_batches(ranks, 0, bad_for_first, workers);
+    }
+    EXPECT_THAT(first.indices, ElementsAre(0, 1, 4, 4, 4, 5, 7, 7));
+    EXPECT_EQ(second.indices, first.indices);
+    EXPECT_THAT(first.first_values, ElementsAre(0, 1, 4, 4, 4, 5, 7, 7));
+    EXPECT_EQ(second.first_values, first.first_values);
+    EXPECT_THAT(second.notes, Contains(HasSubstr("a sample was skipped: index=2, reason=another rank could not read it")));
+    EXPECT_THAT(second.notes, Contains(HasSubstr("a sample was skipped: index=3, reason=[data] a damaged sample: index=3")));
+    EXPECT_THAT(first.notes, Contains(HasSubstr("a sample was skipped: index=6, reason=[data] a damaged sample")));
+    EXPECT_THAT(first.notes, Contains(HasSubstr("a sample was skipped: index=3, reason=another rank could not read it")));
+  }
+}
+
 // The first sample's read hangs until it is let go, as one of a file system that does not answer.
 class HangingSamples : public FaultySamples {
  public:
@@ -177,6 +255,20 @@ TEST(SampleCheck, AStalledReadIsNamedAndWaitedFor) {
   EXPECT_THAT(notes.front(), HasSubstr(" of 2. Check the file system; the run waits."));
 }
 
+TEST(SampleCheck, AStalledReadOfTheStepsOwnThreadIsNamedToo) {
+  HangingSamples dataset;
+  std::vector<std::string> notes;  // of the thread that watches: read only when the read has come back
+  Pipeline pipeline(
+      dataset, Sampler(4, Order::Sequential, 0),
+      {.global_batch = 2, .micro_batch = 2, .num_workers = 0, .stall_seconds = 0.05, .stalled = [&](const std::string& note) {
+         notes.push_back(note);
+         if (notes.size() == 2) dataset.let_go();
+       }});
+  EXPECT_THAT(pipeline.next().indices, ElementsAre(0, 1));
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_THAT(notes.back(), HasSubstr("[data] a read does not come back: path=/far/away/1979.h5, offset=4096, seconds=0."));
+}
+
 TEST(Fingerprint, TellsACopyFromAChange) {
   const DataFolder folder;
   const auto write = [&](const std::string& name, const std::string& text) {
@@ -195,6 +287,12 @@ TEST(Fingerprint, TellsACopyFromAChange) {
   EXPECT_EQ(fingerprint_changes({first}, {first, write("1980.h5", "z")}), "1980.h5 is new");
   EXPECT_EQ(fingerprint_changes({first, write("1980.h5", "z")}, {first}), "1980.h5 is missing");
   EXPECT_EQ(write("empty", "").bytes, 0u);
+  std::filesystem::create_directories(folder / "a.zarr");
+  write("a.zarr/0.0", "chunk"), write("a.zarr/0.1", "chunk"), write("a.zarr/.zarray", "{}");
+  const FileFingerprint zarr = fingerprint_of(folder / "a.zarr");
+  EXPECT_EQ(fingerprint_of(folder / "a.zarr"), zarr);
+  write("a.zarr/0.1", "other");
+  EXPECT_EQ(fingerprint_changes({zarr}, {fingerprint_of(folder / "a.zarr")}), "a.zarr has other content");
 }
 
 }  // namespace
