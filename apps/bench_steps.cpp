@@ -18,6 +18,7 @@
 #include "train/bench/peaks.h"
 #include "train/bench/step_bench.h"
 #include "train/bench/step_report.h"
+#include "train/device.h"
 #include "train/registries.h"
 #include "train/step_parts.h"
 
@@ -38,8 +39,8 @@ class BenchRun {
 
   void io() {
     const auto& registries = request_.application.registries;
-    const config::RunConfig config =
-        data::staged(request_.config, [&](const std::string& line) { request_.application.err << line << "\n"; });
+    const auto say = [&](const std::string& line) { request_.application.err << line << "\n"; };
+    const config::RunConfig config = train::for_device(data::staged(request_.config, say), request_.device);
     const auto make = [this](const std::string& name, parallel::GroupMembers members) {
       return request_.world.group(name, std::move(members));
     };

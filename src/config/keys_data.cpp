@@ -85,8 +85,9 @@ std::vector<Key> shared_data_keys() {
       {.flat = "resident",
        .path = "data.resident",
        .field = kData<&D::resident>,
-       .summary = "host holds all values of the data in memory for the whole run; boxes and time series alike",
-       .choices = "none|host",
+       .summary = "host holds all values of the data in memory for the whole run, device in that of the GPU, where crops are cut "
+                  "too; boxes and time series alike",
+       .choices = "none|host|device",
        .is_flag = true,
        .free = true},
       {.flat = "stage",

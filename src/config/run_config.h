@@ -65,7 +65,7 @@ struct DataConfig {
   std::string bad_samples = "error";      // (ours) what a sample that cannot be read does: error, skip
   std::string nan_policy = "off";         // (ours) what NaN or Inf in a sample does: off (not looked for), error, mask, report
   bool allow_changed_data = false;        // (ours) resume though the files of the training data have changed
-  std::string resident = "none";          // (ours) what is held for the whole run: none, host (all values in memory)
+  std::string resident = "none";          // (ours) where all values are held for the whole run: none, host, device (GPU memory)
   std::optional<std::string> stage;       // (ours) folder on this node that training files are copied to and read from
   std::vector<double> clip_in, clip_out;  // (ours) {lowest, highest} value, before log and normalisation
   std::vector<int64_t> log_channels_in, log_channels_out;  // (ours) channels that become log(1 + x), before normalisation

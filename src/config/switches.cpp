@@ -76,6 +76,10 @@ std::vector<SwitchMeaning> feeding_rows() {
       {"resident", "none", "samples are read from the files", "samples are read from the files"},
       {"resident", "host", "all values are read once and held in memory; crops are cut there",
        "all values are read once and held in host memory; crops are cut there and copied"},
+      {"resident", "device", "there is no GPU, and its memory is the host's: the same as host",
+       "all values are read once and held in the GPU's memory; crops are cut, turned and normalised there, no byte of them "
+       "crosses "
+       "the bus"},
   };
 }
 

@@ -23,6 +23,11 @@ bool has_gpu() { return at::globalContext().hasCUDA() && at::detail::getCUDAHook
 
 }  // namespace
 
+config::RunConfig for_device(config::RunConfig config, c10::Device device) {
+  if (device.is_cpu() && config.data.resident == "device") config.data.resident = "host";
+  return config;
+}
+
 c10::Device choose_device(const std::string& name, int64_t local_rank) {
   if (name == "cpu" || (name == "auto" && !has_gpu())) return at::kCPU;
   if (!has_gpu()) {

@@ -14,6 +14,9 @@ namespace welkin::train {
 // ConfigError, never a silent CPU run.
 c10::Device choose_device(const std::string& name, int64_t local_rank = 0);
 
+// The configuration as data sets are to be opened for a device: on a CPU the device's memory is the host's.
+config::RunConfig for_device(config::RunConfig config, c10::Device device);
+
 // Intra-op threads (0: OMP_NUM_THREADS, which launchers set, else the cores of this process), deterministic algorithms, TF32,
 // cuDNN and the memory limit. Before the first operator: cuBLAS reads its workspace rule when it starts.
 void configure_torch(const config::RunConfig& config);

@@ -93,6 +93,7 @@ void TrainedModel::load_weights(const ModelChoice& choice) {
 
 data::Pipeline TrainedModel::pipeline(int64_t batch_size) const {
   data::PipelineOptions options = pipeline_options(config_, parallel::Group(), device_, /*drop_last=*/false);
+  options.resident = false;  // each sample is read once
   options.global_batch = options.micro_batch = std::min(batch_size, dataset_->size());
   return {*dataset_, data::Sampler(dataset_->size(), data::Order::Sequential, config_.loop.seed), options};
 }

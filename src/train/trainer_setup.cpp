@@ -85,7 +85,8 @@ void Trainer::open_datasets() {
   config::check_paths(config_);
   folder_.check(config_, context_.world.size(), [this](const std::string& note) { folder_note_ = note; });
   const DatasetFactory& open = context_.registries.datasets.at(config_.data.dataset);
-  const config::RunConfig config = data::staged(config_, [this](const std::string& line) { context_.log.info(line); });
+  const config::RunConfig config =
+      for_device(data::staged(config_, [this](const std::string& line) { context_.log.info(line); }), device_);
   train_data_ = open(config, data::Split::Train);
   valid_data_ = open(config, data::Split::Valid);
   data_files_ = train_data_->fingerprints();
@@ -139,6 +140,10 @@ void Trainer::start_loader() {
   const bool names_loader = config_.model.model == "unet3d" && config_.data.data_loader_config;
   context_.log.info(
       cat("rank 0, data loader initialized", names_loader ? " with config " + *config_.data.data_loader_config : ""));
+  if (pipeline_->resident_bytes() > 0) {
+    return context_.log.info(
+        cat("Reading: all values are held on ", device_.str(), ", ", format_bytes(pipeline_->resident_bytes())));
+  }
   context_.log.info(cat("Reading: ", config_.data.num_data_workers, " threads into ", format_bytes(pipeline_->buffer_bytes()),
                         " of host buffers"));
 }

@@ -53,6 +53,7 @@ data::PipelineOptions pipeline_options(const config::RunConfig& config, const pa
           .device = device,
           .persistent_workers = config.data.persistent_workers,
           .pin_memory = config.data.pin_memory,
+          .resident = config.data.resident == "device" && !device.is_cpu(),
           .non_blocking = config.data.non_blocking,
           .rules = sample_rules(config.data),
           .stall_seconds = config.data.read_stall_seconds,

@@ -84,9 +84,12 @@ class BenchIo(unittest.TestCase):
             self.assertEqual(result["requested_bytes"], 0)
 
     def test_resident_values_are_the_same_samples(self):
-        result = self.bench(VIT, "--resident", "host")
-        self.check(result, 2 * 3 * 16 * 32 * 4)
-        self.assertEqual(result["requested_bytes"], 0)
+        for where in ("host", "device"):  # the device's memory is the host's here
+            for text, size in ((VIT, 2 * 3 * 16 * 32 * 4), (UNET, 9 * 8**3 * 4)):
+                result = self.bench(text, "--mode", "io", "--resident", where)
+                self.check(result, size)
+                self.assertEqual(result["requested_bytes"], 0)
+                self.assertEqual(result["held_bytes"], 0, "of a device's own memory")
 
     def test_text_and_file(self):
         yaml = self.folder / "run.yaml"

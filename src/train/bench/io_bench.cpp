@@ -49,6 +49,7 @@ IoReport run_io_bench(const config::RunConfig& config, const std::function<std::
   report.first_batch_ms = start.seconds() * 1e3;
   report.batch_samples = batch.input.size(0);
   report.buffer_bytes = pipeline.buffer_bytes();
+  report.held_bytes = pipeline.resident_bytes();
   report.num_workers = config.data.num_data_workers;
   const auto take = [&] {
     batch = pipeline.next();
@@ -66,8 +67,10 @@ std::string io_text(const IoReport& report) {
   const double bytes_per_second = report.rates.median() * static_cast<double>(report.sample_bytes);
   return cat("IO: ", rates_text(report.rates), ", ", bytes_per_second * 1e-9, " GB/s, ", report.num_workers,
              " reading threads\n    a sample has ", to_mib(static_cast<uint64_t>(report.sample_bytes)), " MiB, a batch ",
-             report.batch_samples, " samples; the ring holds ", to_mib(report.buffer_bytes), " MiB\n    opened after ",
-             report.open_ms, " ms, first batch after ", report.first_batch_ms,
+             report.batch_samples, " samples; ",
+             report.held_bytes > 0 ? cat("the device holds ", to_mib(report.held_bytes), " MiB of values")
+                                   : cat("the ring holds ", to_mib(report.buffer_bytes), " MiB"),
+             "\n    opened after ", report.open_ms, " ms, first batch after ", report.first_batch_ms,
              " ms; bytes asked of files per byte delivered: ", per_delivered(report), "\n");
 }
 
@@ -84,6 +87,7 @@ void add_io_json(nlohmann::ordered_json& json, const IoReport& report) {
   json["open_ms"] = report.open_ms;
   json["first_batch_ms"] = report.first_batch_ms;
   json["ring_bytes"] = report.buffer_bytes;
+  json["held_bytes"] = report.held_bytes;
   json["requested_bytes"] = report.requested_bytes;
   json["delivered_bytes"] = report.delivered_bytes;
   json["requested_per_delivered"] = per_delivered(report);

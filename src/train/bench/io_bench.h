@@ -25,6 +25,7 @@ struct IoReport {
   double open_ms = 0;                // opening the data set
   double first_batch_ms = 0;         // from before opening to the first batch on the device
   uint64_t buffer_bytes = 0;         // host buffers of the ring
+  uint64_t held_bytes = 0;           // values held on the device (resident)
   uint64_t requested_bytes = 0;      // asked of files during warm-up and windows
   uint64_t delivered_bytes = 0;      // of the samples that were read for it
   uint64_t peak_resident_bytes = 0;  // of the process

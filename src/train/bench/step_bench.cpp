@@ -27,6 +27,7 @@
 #include "train/bench/fixed_batches.h"
 #include "train/bench/layers.h"
 #include "train/bench/without_files.h"
+#include "train/device.h"
 #include "train/model_setup.h"
 #include "train/step.h"
 #include "train/validation.h"
@@ -97,7 +98,7 @@ class StepRig {
 
   void open() {
     const auto& open_dataset = context_.registries.datasets.at(config_.data.dataset);
-    if (mode_ == StepMode::Full) config_ = data::staged(config_, [](const std::string& /*line*/) {});
+    if (mode_ == StepMode::Full) config_ = for_device(data::staged(config_, [](const std::string& /*line*/) {}), context_.device);
     dataset_ = open_dataset(config_, data::Split::Train);
     spec_ = dataset_->spec();
     dataset_size_ = dataset_->size();

@@ -12,6 +12,7 @@ namespace welkin::config {
 namespace {
 
 using test::resolve_shipped;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -41,7 +42,7 @@ TEST(Switches, EveryValueHasARow) {
        {"enable_jit", "enable_apex", "enable_fused", "enable_amp", "noddp", "enable_benchy", "enable_manual_profiling"}) {
     EXPECT_TRUE(has_row(name, "on") && has_row(name, "off")) << name;
   }
-  for (const char* name : {"amp_mode", "data_loader_config"}) {
+  for (const char* name : {"amp_mode", "data_loader_config", "resident"}) {
     for (const auto value : split(find_key(name)->choices, '|')) EXPECT_TRUE(has_row(name, value)) << name << " " << value;
   }
 }
@@ -59,6 +60,8 @@ TEST(Switches, ARunSaysWhatItsSwitchesMean) {
   }
   EXPECT_THAT(switch_notes(resolve_shipped("ViT.yaml").config, DeviceKind::Cpu),
               ElementsAre(HasSubstr("data_loader_config pytorch: ")));
+  EXPECT_THAT(switch_notes(resolve_shipped("ViT.yaml", {"--resident=device"}).config, DeviceKind::Cpu),
+              Contains("resident device: there is no GPU, and its memory is the host's: the same as host"));
 }
 
 }  // namespace
