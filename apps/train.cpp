@@ -143,7 +143,12 @@ int verb_train(Application& application, int argc, char** argv) {
                                       .init_from = initial_weights(line),
                                       .profile = profile,
                                       .benchy_file = benchy_file(),
-                                      .say = [&](const std::string& text) { application.out << text << std::endl; }};
+                                      .say = [&](const std::string& text) { application.out << text << std::endl; },
+                                      .say_now =
+                                          [&](const std::string& note) {
+                                            if (world.leads()) return log.warning(note);
+                                            std::cerr << cat("rank ", place.rank, ": ", note, "\n") << std::flush;
+                                          }};
   run_as_rank(
       world, [&] { train::Trainer(context).run(); },
       [&](const char* what) {

@@ -59,6 +59,7 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
   run.config = config::resolve(run.line, kWorldSize, application.registries.known_names()).config;
   run.choice.run_folder = arguments.run_folder.value_or(config::run_folder(run.config, kWorldSize));
   run.choice.checkpoint = extra_or(run, "checkpoint", "best");
+  run.choice.report = [&application](const std::string& note) { application.err << cat("warning: ", note, "\n") << std::flush; };
   run.choice.split = train::parse_split(extra_or(run, "split", "valid"));
   return run;
 }

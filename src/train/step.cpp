@@ -106,17 +106,18 @@ GradientScope Step::gradient_scope() const {
   return scope;
 }
 
-// One message per step and rank: the loss, and whether somebody wishes to stop. The gradients are equal on all ranks by now, so
-// that with an equal loss every rank comes to the same verdict.
+// One message per step and rank: the loss, whether somebody wishes to stop, and how much waits to be told. The gradients are
+// equal on all ranks by now, so that with an equal loss every rank comes to the same verdict.
 void Step::exchange(StepRecord& record, double wish) {
   const parallel::Group& everyone = options_.everyone;
   if (everyone.size() == 1) return;
-  const at::Tensor packed =
-      at::stack({record.loss.to(at::kDouble), at::full({}, wish, record.loss.options().dtype(at::kDouble))});
+  const auto number = [&](double value) { return at::full({}, value, record.loss.options().dtype(at::kDouble)); };
+  const double waiting = options_.waiting ? options_.waiting() : 0;
+  const at::Tensor packed = at::stack({record.loss.to(at::kDouble), number(wish), number(waiting)});
   const at::Tensor sums = parallel::all_reduce(everyone, packed);
   if (!parts_.unit_sum)
     record.loss = (sums[0] / (everyone.size() / parts_.replicas.size())).to(at::kFloat);  // ranks of a model have the same
-  record.wishes = sums[1];
+  record.wishes = sums.narrow(0, 1, 2);
 }
 
 // The gradients of one micro-batch after the other add up; each counts by its samples, so the step's loss and gradient are those

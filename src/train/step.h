@@ -30,6 +30,9 @@ struct StepOptions {
   parallel::Group everyone{};               // all ranks of the run, among which loss and wishes to stop are summed
   int64_t dataset_size = 0;                 // samples of an epoch
   const observe::Tracer* tracer = nullptr;  // spans fetch, forward, backward, reduce, optimizer
+  // What else this rank has to tell the others: the sum over them is the second of StepRecord::wishes. Asked once the step has
+  // its batches; may be empty.
+  std::function<double()> waiting{};
   // Each micro-batch with what the model made of it; may be empty. Where steps are recorded it is called for those only whose
   // first micro-batch `watches` wants to see.
   std::function<void(const data::Batch&, const at::Tensor&)> seen{};
@@ -47,7 +50,7 @@ class Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  // Every rank calls it. `wish`: 1 where this rank wants the run to stop; their sum is StepRecord::wishes.
+  // Every rank calls it. `wish`: 1 where this rank wants the run to stop; their sum is the first of StepRecord::wishes.
   StepRecord run(const Source& next, double wish = 0);
 
  private:

@@ -51,11 +51,6 @@ parallel::Plan plan_of(const StepParts& parts, const StepSource& source) {
 void share_samples(StepParts& parts, const StepSource& source) {
   parts.share = SampleShare(*parts.plan, parts.groups, source.spec);
   if (parts.share.is_whole()) return;
-  if (source.config.data.bad_samples == "skip") {
-    throw ConfigError("train",
-                      "ranks that read parts of a sample cannot agree on one to skip: bad_samples=skip, context_io=sharded",
-                      "Take --context_io gathered, or --bad_samples error");
-  }
   const config::ParallelConfig& parallel = source.config.parallel;
   if (!parallel.rank_invariant && !parallel.noddp) parts.exchange = parts.groups.along(parallel::kDp | parallel::Axis::Cp);
 }

@@ -19,7 +19,8 @@ struct StepRecord {
   at::Tensor loss;               // () float32 mean over the step's samples
   at::Tensor rate;               // () learning rate of this step
   GradientVerdict gradient;
-  at::Tensor wishes;  // () float64: ranks that want the run to stop; undefined for a process alone
+  // (2) float64: ranks that want the run to stop, and StepOptions::waiting of all of them; undefined for a process alone.
+  at::Tensor wishes;
 };
 
 // The epoch's mean loss, weighted by samples, in double on the device. Losses that are not finite are left out and counted.

@@ -61,7 +61,7 @@ fs::path find_checkpoint(const fs::path& run_folder, const std::string& choice) 
 }
 
 TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice)
-    : config_(config), device_(choose_device(config.loop.device)) {
+    : config_(config), device_(choose_device(config.loop.device)), report_(choice.report) {
   configure_torch(config_);
   if (!names_file(choice.checkpoint)) checkpoint_ = find_checkpoint(choice.run_folder, choice.checkpoint);
   dataset_ = registries.datasets.at(config_.data.dataset)(config_, choice.split);
@@ -94,6 +94,7 @@ void TrainedModel::load_weights(const ModelChoice& choice) {
 data::Pipeline TrainedModel::pipeline(int64_t batch_size) const {
   data::PipelineOptions options = pipeline_options(config_, parallel::Group(), device_, /*drop_last=*/false);
   options.resident = false;  // each sample is read once
+  options.report = options.stalled = report_;
   options.global_batch = options.micro_batch = std::min(batch_size, dataset_->size());
   return {*dataset_, data::Sampler(dataset_->size(), data::Order::Sequential, config_.loop.seed), options};
 }

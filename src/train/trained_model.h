@@ -22,6 +22,8 @@ struct ModelChoice {
   std::filesystem::path run_folder;
   std::string checkpoint = "best";  // "best" (smallest validation loss), "newest", a step, or the path of one of any format
   data::Split split = data::Split::Valid;
+  // What became of samples that could not be read, and reads that do not come back (these from another thread).
+  std::function<void(const std::string&)> report{};
 };
 
 data::Split parse_split(const std::string& name);  // train, valid, test; ConfigError otherwise
@@ -61,6 +63,7 @@ class TrainedModel {
   LossPtr loss_;
   std::filesystem::path checkpoint_;
   int64_t step_ = 0;
+  std::function<void(const std::string&)> report_;
 };
 
 }  // namespace welkin::train

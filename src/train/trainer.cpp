@@ -20,7 +20,8 @@ Trainer::Trainer(TrainerContext context)
     : context_(std::move(context)),
       config_(context_.resolved.config),
       folder_(config_, context_.world.size()),
-      store_(folder_.checkpoint_folder()) {}
+      store_(folder_.checkpoint_folder()),
+      data_notes_(context_.world, context_.log) {}
 
 Trainer::~Trainer() = default;
 
@@ -143,6 +144,7 @@ bool Trainer::validate() {
     agree_to_stop();
     return interrupted();
   });
+  data_notes_.share();
   if (!report) return false;
   journal_->validation(*report, position_.iteration);
   validation_loss_ = report->loss;

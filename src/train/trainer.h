@@ -21,6 +21,7 @@
 #include "parallel/world.h"
 #include "train/bench/benchy.h"
 #include "train/checkpoint_store.h"
+#include "train/data_notes.h"
 #include "train/journal.h"
 #include "train/memory_limit.h"
 #include "train/nonfinite_watch.h"
@@ -48,6 +49,8 @@ struct TrainerContext {
   observe::SpanSink* span_recorder = nullptr;        // hears every span of the run
   std::string benchy_file = {};                      // what BENCHY_CONFIG_FILE names; empty: benchy's defaults
   std::function<void(const std::string&)> say = {};  // a line for stdout: benchy's
+  // What a rank must say at once, the first or not: the others may be waiting for it. The log where it is empty.
+  std::function<void(const std::string&)> say_now = {};
 };
 
 struct RunOutcome {
@@ -78,6 +81,7 @@ class Trainer {
   StepSource step_source() const;
   void start_profile();
   int64_t place_in_run() const { return position_.epoch * length_.steps_per_epoch + position_.step_in_epoch; }
+  ReadingEvents reading_events();
   void start_loader();
   void build_model();
   void build_optimizer();
@@ -106,6 +110,7 @@ class Trainer {
 
   // Around one step (trainer_step.cpp), which is step.h's.
   StepRecord train_step();
+  void hear_wishes(const StepRecord& record);
   data::Batch next_batch();
   void check_replicas_if_due();
   void after_forward(const data::Batch& batch, const at::Tensor& prediction);
@@ -147,7 +152,8 @@ class Trainer {
 
   std::unique_ptr<data::Dataset> train_data_, valid_data_;
   std::vector<data::FileFingerprint> data_files_;  // as they were opened: a file that is damaged later is no part of the run
-  std::unique_ptr<ProfileSession> profile_;        // before the pipeline, whose threads use its tracer
+  DataNotes data_notes_;
+  std::unique_ptr<ProfileSession> profile_;  // before the pipeline, whose threads use its tracer
   std::unique_ptr<data::Pipeline> pipeline_;
   std::unique_ptr<Step> step_;
   std::unique_ptr<bench::Benchy> benchy_;  // in the place of the loop over epochs

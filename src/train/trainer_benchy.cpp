@@ -57,7 +57,7 @@ void Trainer::run_benchy_io() {
 
 void Trainer::step_from(const Step::Source& next) {
   const StepRecord record = step_->run(next, context_.interrupt.requested() ? 1 : 0);
-  if (record.wishes.defined()) stop_agreed_ = record.wishes.item<double>() > 0;
+  hear_wishes(record);
 }
 
 void Trainer::run_benchy_epoch(const bench::BenchyTrial& trial) {

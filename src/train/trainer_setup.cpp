@@ -121,6 +121,12 @@ void Trainer::start_profile() {
                                        context_.span_recorder);
 }
 
+ReadingEvents Trainer::reading_events() {
+  return {.report = [this](const std::string& note) { data_notes_.add(note); },
+          .stalled = context_.say_now ? context_.say_now : [this](const std::string& note) { context_.log.warning(note); },
+          .agree = agreement_of(config_, parts_.groups)};
+}
+
 void Trainer::start_loader() {
   context_.log.info("rank 0, begin data loader init");
   for (const data::Dataset* dataset : {train_data_.get(), valid_data_.get()}) {
@@ -129,7 +135,7 @@ void Trainer::start_loader() {
   }
   data::PipelineOptions options =
       pipeline_options(config_, parts_.replicas, device_, drops_last_batch(config_), parts_.share.region());
-  options.report = [this](const std::string& event) { context_.log.warning(event); };
+  reading_events().add_to(options);
   options.tracer = &profile_->tracer();
   const int64_t before = cpu_memory_in_use();
   pipeline_ = std::make_unique<data::Pipeline>(
@@ -154,8 +160,8 @@ void Trainer::build_model() {
                                                  device_, context_.world.everyone());
   if (!attention.empty()) context_.log.info(attention);
   const int64_t before = cpu_memory_in_use();
-  validator_ =
-      std::make_unique<Validator>(*valid_data_, *parts_.model, *parts_.loss, config_, parts_.replicas, parts_.share, device_);
+  validator_ = std::make_unique<Validator>(*valid_data_, *parts_.model, *parts_.loss, config_, parts_.replicas, parts_.share,
+                                           device_, reading_events());
   buffer_bytes_ += cpu_memory_in_use() - before;
 }
 
@@ -167,6 +173,7 @@ void Trainer::build_optimizer() {
                   .everyone = context_.world.everyone(),
                   .dataset_size = train_data_->size(),
                   .tracer = &profile_->tracer(),
+                  .waiting = [this] { return static_cast<double>(data_notes_.num_waiting()); },
                   .seen = [this](const data::Batch& batch, const at::Tensor& output) { after_forward(batch, output); },
                   .watches = [this](const data::Batch& /*batch*/) { return draws_this_step() || logs_this_step(); },
                   .recorder = graph_recorder(config_, device_, context_.world.size())});

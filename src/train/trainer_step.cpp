@@ -10,10 +10,19 @@ namespace welkin::train {
 StepRecord Trainer::train_step() {
   StepRecord record = step_->run([this] { return next_batch(); }, context_.interrupt.requested() ? 1 : 0);
   record.iteration = position_.iteration + 1;
-  if (record.wishes.defined()) stop_agreed_ = record.wishes.item<double>() > 0;
+  hear_wishes(record);
   meter_->add(record);
   check_replicas_if_due();
   return record;
+}
+
+// Of all ranks: whether one was asked to stop, and whether notes about samples wait.
+void Trainer::hear_wishes(const StepRecord& record) {
+  if (!record.wishes.defined()) return;
+  const at::Tensor wishes = record.wishes.cpu();
+  const auto* found = wishes.const_data_ptr<double>();
+  stop_agreed_ = found[0] > 0;
+  if (found[1] > 0) data_notes_.share();
 }
 
 // The tutorials' range: what of reading and copying is not hidden.

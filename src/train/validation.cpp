@@ -58,11 +58,24 @@ data::PipelineOptions pipeline_options(const config::RunConfig& config, const pa
           .rules = sample_rules(config.data),
           .stall_seconds = config.data.read_stall_seconds,
           .report = {},
+          .stalled = {},
+          .agree = {},
           .region = region};
 }
 
+namespace {
+
+data::PipelineOptions validation_options(const config::RunConfig& config, const parallel::Group& replicas,
+                                         const SampleShare& share, c10::Device device, const ReadingEvents& events) {
+  data::PipelineOptions options = pipeline_options(config, replicas, device, validation_drops_last(config), share.region());
+  events.add_to(options);
+  return options;
+}
+
+}  // namespace
+
 Validator::Validator(const data::Dataset& dataset, model::Model& model, const Loss& loss, const config::RunConfig& config,
-                     parallel::Group replicas, SampleShare share, c10::Device device)
+                     parallel::Group replicas, SampleShare share, c10::Device device, const ReadingEvents& events)
     : model_(model),
       loss_(loss),
       config_(config),
@@ -70,7 +83,7 @@ Validator::Validator(const data::Dataset& dataset, model::Model& model, const Lo
       share_(std::move(share)),
       device_(device),
       pipeline_(dataset, data::Sampler(dataset.size(), validation_order(config, replicas_.size()), config.loop.seed),
-                pipeline_options(config, replicas_, device, validation_drops_last(config), share_.region())) {
+                validation_options(config, replicas_, share_, device, events)) {
   const data::SampleSpec& spec = dataset.spec();
   if (spec.target.shape.size() == 3) weights_ = latitude_weights(spec.target.shape[1], spec.latitude).to(device, at::kFloat);
 }

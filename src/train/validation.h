@@ -9,6 +9,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "config/run_config.h"
 #include "core/signals.h"
@@ -28,11 +30,19 @@ inline constexpr int64_t kInvariantUnits = 8;
 data::PipelineOptions pipeline_options(const config::RunConfig& config, const parallel::Group& replicas, c10::Device device,
                                        bool drop_last, const std::optional<data::Region>& region = {});
 
+// What a pipeline tells and asks while it reads (data::PipelineOptions).
+struct ReadingEvents {
+  std::function<void(const std::string&)> report{}, stalled{};
+  std::function<std::vector<int64_t>(const std::vector<int64_t>&)> agree{};
+
+  void add_to(data::PipelineOptions& options) const { options.report = report, options.stalled = stalled, options.agree = agree; }
+};
+
 class Validator {
  public:
   // All references outlive it. The ranks of `replicas` share the samples, and all get the report.
   Validator(const data::Dataset& dataset, model::Model& model, const Loss& loss, const config::RunConfig& config,
-            parallel::Group replicas, SampleShare share, c10::Device device);
+            parallel::Group replicas, SampleShare share, c10::Device device, const ReadingEvents& events);
 
   // Evaluation mode, autocast as in training. Nothing when `stop()`, which must say the same on every rank, said so between two
   // steps. `epoch` (from 0) matters only where the rules draw samples anew.

@@ -27,6 +27,7 @@
 #include "train/bench/fixed_batches.h"
 #include "train/bench/layers.h"
 #include "train/bench/without_files.h"
+#include "train/data_notes.h"
 #include "train/device.h"
 #include "train/model_setup.h"
 #include "train/step.h"
@@ -104,9 +105,11 @@ class StepRig {
     dataset_size_ = dataset_->size();
     report_.sample_bytes = (values_in(spec_.input) + values_in(spec_.target)) * static_cast<int64_t>(sizeof(float));
     plan_layout(parts_, source());
+    data::PipelineOptions options =
+        pipeline_options(config_, parts_.replicas, context_.device, /*drop_last=*/true, parts_.share.region());
+    options.agree = agreement_of(config_, parts_.groups);
     pipeline_ = std::make_unique<data::Pipeline>(
-        *dataset_, data::Sampler(dataset_size_, data::Order::Shuffled, config_.loop.seed),
-        pipeline_options(config_, parts_.replicas, context_.device, /*drop_last=*/true, parts_.share.region()));
+        *dataset_, data::Sampler(dataset_size_, data::Order::Shuffled, config_.loop.seed), std::move(options));
     // The rate does not matter, and schedules are clamped at their end.
     length_ = {.total_steps = 1024, .steps_per_epoch = pipeline_->steps_per_epoch(), .samples = dataset_size_};
     report_.memory.buffers = static_cast<int64_t>(pipeline_->buffer_bytes());
