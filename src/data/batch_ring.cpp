@@ -125,7 +125,7 @@ void BatchRing::skip_more(const std::vector<int64_t>& skips) {
 // Until something happened, or the stalled reads are to be reported.
 void BatchRing::wait_for_readers(std::unique_lock<std::mutex>& lock) {
   // Without persistent threads an epoch's end is when they go, and the next epoch's begin when they come.
-  if (!reads_across_epochs() && taken_ == planned_ && next_.epoch != epoch_) {
+  if (!paused_ && !reads_across_epochs() && taken_ == planned_ && next_.epoch != epoch_) {
     epoch_ = next_.epoch;
     lock.unlock();
     stop_threads();
@@ -194,7 +194,7 @@ void BatchRing::release() {
 void BatchRing::seek(int64_t epoch, int64_t step) {
   std::unique_lock lock(mutex_);
   paused_ = true;
-  done_.wait(lock, [this] { return in_flight_ == 0; });
+  while (in_flight_ > 0) wait_for_readers(lock);
   next_ = plan_.at(epoch, step, 0);
   epoch_ = epoch;
   released_ = taken_ = reading_ = planned_ = 0;
