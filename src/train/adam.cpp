@@ -36,6 +36,8 @@ class Adam : public Optimizer {
     update(inputs, /*decays=*/false);
   }
 
+  bool takes_gradient_scale() const override { return true; }
+
   std::vector<NamedState> states() override {
     std::vector<NamedState> all = {{"steps", steps_}};
     for (size_t row = 0; row < parameters_.size(); ++row) {
@@ -57,6 +59,7 @@ class Adam : public Optimizer {
       if (inputs.found_inf.item<float>() == 0) ops::fused_adam(*runs, rule(inputs, decays));
       return;
     }
+    apply_gradient_scale(inputs, lists.gradients);
     std::vector<at::Tensor> average, square_average;
     for (const size_t row : lists.rows) {
       average.push_back(in_memory_order(average_[row]));
@@ -84,7 +87,7 @@ class Adam : public Optimizer {
     const double rate = inputs.rate.item<double>(), steps = steps_.item<double>(), decay = decays ? config_.weight_decay : 0.0;
     const bool decoupled = kind_ == WeightDecay::Decoupled;
     const auto single = [](double x) { return static_cast<float>(x); };
-    return {.gradient_scale = 1.0F,
+    return {.gradient_scale = gradient_scale(inputs),
             .decay = decoupled ? 0.0F : single(decay),
             .keep = decoupled ? single(1 - rate * decay) : 1.0F,
             .average_share = single(1 - config_.betas[0]),

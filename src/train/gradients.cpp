@@ -3,7 +3,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/isfinite.h>
@@ -25,9 +24,7 @@ namespace {
 at::Tensor one_if_not_finite(const at::Tensor& scalar) { return at::logical_not(at::isfinite(scalar)).to(at::kFloat); }
 
 // As torch.nn.utils.clip_grad_norm_: the 1e-6 keeps the quotient finite.
-void scale_down(const std::vector<at::Tensor>& gradients, const at::Tensor& norm, double clip_norm) {
-  at::_foreach_mul_(gradients, (clip_norm / (norm + 1e-6)).clamp_max(1.0));
-}
+at::Tensor clipping(const at::Tensor& norm, double clip_norm) { return (clip_norm / (norm + 1e-6)).clamp_max(1.0); }
 
 // All float32 on a CPU: one pass in short sums.
 std::vector<ops::FloatRun> float_runs(const std::vector<at::Tensor>& tensors) {
@@ -60,14 +57,15 @@ GradientVerdict finish_gradients(const std::vector<at::Tensor>& gradients, const
                                  double clip_norm, const GradientScope& scope) {
   const at::NoGradGuard no_grad;
   GradientVerdict verdict;
-  verdict.overflow = scaler.unscale(gradients);
-  if (scaler.enabled()) verdict.overflow = scope.any(verdict.overflow);
-  verdict.norm = scope.norm(gradients);
+  const at::Tensor unscaling = scaler.inverse();
+  const at::Tensor norm = scope.norm(gradients);  // one element that is not finite makes it so
+  verdict.overflow = scaler.enabled() ? scope.any(one_if_not_finite(norm)) : at::zeros_like(norm);
+  verdict.norm = norm * unscaling;
   const at::Tensor bad_loss = one_if_not_finite(loss);
   const at::Tensor bad_gradient = scaler.enabled() ? verdict.overflow * scaler.exhausted() : one_if_not_finite(verdict.norm);
   verdict.nonfinite = at::maximum(bad_loss, bad_gradient);
   verdict.found_inf = at::maximum(verdict.overflow, verdict.nonfinite);
-  if (clip_norm > 0) scale_down(gradients, verdict.norm, clip_norm);
+  verdict.scale = clip_norm > 0 ? unscaling * clipping(verdict.norm, clip_norm) : unscaling;
   return verdict;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens between the backward pass and the update: unscaling, the global norm, the verdict on non-finite numbers, clipping.
-// Everything stays on the device.
+// What happens between the backward pass and the update: the global norm, the verdict on non-finite numbers, and by what the
+// update multiplies gradients, so that unscaling and clipping cost no pass of their own. Everything stays on the device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,8 @@
 namespace welkin::train {
 
 struct GradientVerdict {
-  at::Tensor norm;       // () float32 global 2-norm after unscaling, before clipping
+  at::Tensor norm;       // () float32 global 2-norm of unscaled gradients, before clipping
+  at::Tensor scale{};    // () float32 that turns these gradients into unscaled and clipped ones
   at::Tensor found_inf;  // () float32; 1: the update must be skipped
   at::Tensor overflow;   // () float32; 1: fp16 overflow, which the scaler answers; no event
   at::Tensor nonfinite;  // () float32; 1: loss or gradient is not finite and no scale can help
@@ -30,8 +31,9 @@ struct GradientScope {
   std::function<at::Tensor(const at::Tensor&)> any = [](const at::Tensor& flag) { return flag; };
 };
 
-// Unscales `gradients` in place, and scales them down to a global norm of `clip_norm` where it is larger (0: never). `loss` is
-// the step's unscaled mean loss, (). A norm beyond float32 counts as not finite.
+// Looks at `gradients`, as the backward pass of the scaled loss left them, once and leaves them as they are. Clipping is to a
+// global norm of `clip_norm` (0: never). `loss` is the step's unscaled mean loss, (). A norm beyond float32 counts as not finite,
+// that of gradients which are scaled still too.
 GradientVerdict finish_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& loss, const LossScaler& scaler,
                                  double clip_norm, const GradientScope& scope = {});
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/optimizer.h"
 
+#include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
@@ -26,6 +27,10 @@ StepLists with_gradients(const std::vector<OptimizerParameter>& parameters, bool
     lists.rows.push_back(row);
   }
   return lists;
+}
+
+void apply_gradient_scale(const StepInputs& inputs, const std::vector<at::Tensor>& gradients) {
+  if (inputs.gradient_scale.defined()) at::_foreach_mul_(gradients, inputs.gradient_scale);
 }
 
 at::Tensor in_memory_order(const at::Tensor& tensor) {
@@ -72,6 +77,10 @@ ops::UpdateScalars update_scalars(const StepInputs& inputs, const at::Tensor& st
           .gradient_scale = inputs.gradient_scale.defined() ? inputs.gradient_scale : at::ones_like(inputs.found_inf),
           .found_inf = inputs.found_inf,
           .steps = steps};
+}
+
+float gradient_scale(const StepInputs& inputs) {
+  return inputs.gradient_scale.defined() ? inputs.gradient_scale.item<float>() : 1.0F;
 }
 
 at::Tensor state_like(const at::Tensor& value) {

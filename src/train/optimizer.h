@@ -37,6 +37,8 @@ class Optimizer {
 
   // Applies the gradients of all parameters. A parameter without a gradient is left alone.
   virtual void step(const StepInputs& inputs) = 0;
+  // Whether step() heeds StepInputs::gradient_scale; otherwise it gets gradients that are scaled already, and none.
+  virtual bool takes_gradient_scale() const { return false; }
   // Everything that a resume needs, in a fixed order.
   virtual std::vector<NamedState> states() = 0;
 };
@@ -58,6 +60,9 @@ struct StepLists {
   std::vector<size_t> rows;  // index into `parameters`
 };
 StepLists with_gradients(const std::vector<OptimizerParameter>& parameters, bool decays);
+
+// Multiplies the gradients by `inputs.gradient_scale` in place: for kernels that do not.
+void apply_gradient_scale(const StepInputs& inputs, const std::vector<at::Tensor>& gradients);
 
 // The same memory as a tensor of one dim. torch's fused kernels would copy a tensor of permuted dims into a contiguous one and
 // back, for which an update of such weights took seven times as long. A contiguous tensor, and one with gaps, as it is.

@@ -2,8 +2,6 @@
 #include "train/precision.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
 #include <ATen/ops/_amp_update_scale.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/le.h>
@@ -25,14 +23,7 @@ LossScaler::LossScaler(const config::PrecisionConfig& config, c10::Device device
 
 at::Tensor LossScaler::scaled(const at::Tensor& loss) const { return enabled_ ? loss * scale_ : loss; }
 
-at::Tensor LossScaler::unscale(const std::vector<at::Tensor>& gradients) const {
-  at::Tensor found_inf = at::zeros({}, scale_.options());
-  if (enabled_) {
-    const at::NoGradGuard no_grad;
-    at::_amp_foreach_non_finite_check_and_unscale_(gradients, found_inf, at::reciprocal(scale_));
-  }
-  return found_inf;
-}
+at::Tensor LossScaler::inverse() const { return at::reciprocal(scale_); }
 
 void LossScaler::update(const at::Tensor& found_inf) {
   if (!enabled_) return;

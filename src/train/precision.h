@@ -27,11 +27,10 @@ class LossScaler {
   const at::Tensor& scale() const { return scale_; }
   at::Tensor scaled(const at::Tensor& loss) const;
 
-  // Divides the gradients by the scale, in place, and returns found-inf: () float32, 1 when one of them is not finite. Disabled:
-  // 0, and the gradients are not looked at.
-  at::Tensor unscale(const std::vector<at::Tensor>& gradients) const;
+  // () float32: what a gradient of the scaled loss is multiplied by.
+  at::Tensor inverse() const;
 
-  // After the step: `found_inf` as unscale() gave it.
+  // After the step: `found_inf` () float32, 1 where a gradient was not finite.
   void update(const at::Tensor& found_inf);
 
   // () bool: the scale stands at its minimum, so an overflow is no longer a matter of scale.

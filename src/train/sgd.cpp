@@ -24,6 +24,8 @@ class Sgd : public Optimizer {
     update(inputs, /*decays=*/false);
   }
 
+  bool takes_gradient_scale() const override { return true; }
+
   std::vector<NamedState> states() override {
     std::vector<NamedState> all;
     for (size_t row = 0; row < parameters_.size(); ++row) all.push_back({"momentum." + parameters_[row].name, velocity_[row]});
@@ -43,6 +45,7 @@ class Sgd : public Optimizer {
       if (inputs.found_inf.item<float>() == 0) ops::fused_sgd(*runs, rule(inputs, decays));
       return;
     }
+    apply_gradient_scale(inputs, lists.gradients);
     std::vector<at::Tensor> velocity;
     for (const size_t row : lists.rows) velocity.push_back(in_memory_order(velocity_[row]));
     // The velocities start at zero, so the first step is a step like all others (no is_first_step, which the host would have to
@@ -53,7 +56,7 @@ class Sgd : public Optimizer {
   }
 
   ops::SgdRule rule(const StepInputs& inputs, bool decays) const {
-    return {.gradient_scale = 1.0F,
+    return {.gradient_scale = gradient_scale(inputs),
             .decay = static_cast<float>(decays ? config_.weight_decay : 0.0),
             .momentum = static_cast<float>(config_.momentum),
             .rate = static_cast<float>(inputs.rate.item<double>())};

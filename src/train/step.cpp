@@ -2,6 +2,7 @@
 #include "train/step.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/sum.h>
@@ -73,7 +74,7 @@ void Step::finish(StepRecord& record, double wish) {
   collect_gradients();
   record.gradient = finish_gradients(gradients_, record.loss, *parts_.scaler, config_.optimizer.clip_norm, scope_);
   record.rate = parts_.rates->current();
-  parts_.optimizer->step({.rate = record.rate, .found_inf = record.gradient.found_inf});
+  update(record);
   parts_.scaler->update(record.gradient.overflow);
   parts_.rates->advance(record.gradient.found_inf);
 }
@@ -89,6 +90,16 @@ void Step::collect_gradients() {
   for (const parallel::ParamRow& row : parts_.table.rows()) {
     if (row.gradient().defined()) gradients_.push_back(row.gradient());
   }
+}
+
+void Step::update(const StepRecord& record) {
+  StepInputs inputs{.rate = record.rate, .found_inf = record.gradient.found_inf, .gradient_scale = record.gradient.scale};
+  if (!parts_.optimizer->takes_gradient_scale()) {
+    const at::NoGradGuard no_grad;
+    apply_gradient_scale(inputs, gradients_);
+    inputs.gradient_scale = at::Tensor();
+  }
+  parts_.optimizer->step(inputs);
 }
 
 // Where tp splits parameters a rank knows a part of the gradient only; the verdict is that of all.

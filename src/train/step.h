@@ -69,6 +69,7 @@ class Step {
   void exchange(StepRecord& record, double wish);
   void reduce_leftovers();
   void collect_gradients();
+  void update(const StepRecord& record);
   GradientScope gradient_scope() const;
 
   StepParts& parts_;

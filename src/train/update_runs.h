@@ -11,6 +11,9 @@
 
 namespace welkin::train {
 
+// What ops/fused_update.h multiplies gradients by; the scalar lies in the host's memory.
+float gradient_scale(const StepInputs& inputs);
+
 // Nothing unless values and gradients are float32 on a CPU and dense; `first` and `second` are states by row
 // of the parameters, `second` may be empty.
 std::optional<std::vector<ops::UpdateRun>> update_runs(const StepLists& lists, const std::vector<at::Tensor>& first,

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "train/gradients.h"
 #include "train/optimizer.h"
 #include "train/precision.h"
 #include "train/reference/table_cases.h"
@@ -134,7 +135,9 @@ void verify_loss_scale(const CaseFolder& folder, c10::Device device, Rows& rows)
     const double value = step.at("overflow").get<bool>() ? INFINITY : 1.0;
     const std::string name = cat("loss scale[", number++, "]");
     const double used = scaler.scale().item<double>();
-    const at::Tensor found_inf = scaler.unscale({at::full({3}, value, at::TensorOptions().device(device))});
+    const auto on_device = at::TensorOptions().device(device);
+    const at::Tensor found_inf =
+        finish_gradients({at::full({3}, value, on_device)}, at::zeros({}, on_device), scaler, 0).overflow;
     scaler.update(found_inf);
     const bool taken = found_inf.item<float>() == 0;
     const bool same = used == step.at("scale_used").get<double>() && taken == step.at("step_taken").get<bool>();

@@ -137,13 +137,15 @@ TEST(Optimizers, OfFloatsEqualThoseOfDoublesOnEverySet) {
       }
       const OptimizerPtr own = make(config, single), reference = make(config, wide);
       for (int step = 1; step <= 3; ++step) {
+        // The reference: nothing to scale, gradients that were scaled before, its own scaling.
+        const at::Tensor scale = step == 1 ? at::Tensor() : at::full({}, 0.3, at::kFloat);
         for (size_t i = 0; i < single.size(); ++i) {
           const at::Tensor gradient = at::linspace(-2, step, single[i].value.numel(), at::kFloat).div_(step);
           set_gradient(single[i].value, gradient);
-          set_gradient(wide[i].value, gradient.to(at::kDouble));
+          set_gradient(wide[i].value, step == 2 ? gradient.to(at::kDouble) * scale : gradient.to(at::kDouble));
         }
-        for (const OptimizerPtr* optimizer : {&own, &reference})
-          (*optimizer)->step({.rate = number(0.01), .found_inf = verdict(false)});
+        own->step({.rate = number(0.01), .found_inf = verdict(false), .gradient_scale = scale});
+        reference->step({.rate = number(0.01), .found_inf = verdict(false), .gradient_scale = step == 3 ? scale : at::Tensor()});
       }
       for (size_t i = 0; i < single.size(); ++i) EXPECT_TRUE(tests::close(single[i].value, wide[i].value, at::kFloat, 16)) << i;
       const auto states = own->states(), wanted = reference->states();

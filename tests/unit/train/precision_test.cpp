@@ -2,11 +2,15 @@
 #include "train/precision.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/linspace.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -33,7 +37,7 @@ double scale_of(const LossScaler& scaler) { return scaler.scale().item<double>()
 // One step whose gradient is finite or not; returns whether it was taken.
 bool scaler_step(LossScaler& scaler, bool overflow) {
   const std::vector<at::Tensor> gradients = {at::full({3}, overflow ? INFINITY : 1.0)};
-  const at::Tensor found_inf = scaler.unscale(gradients);
+  const at::Tensor found_inf = finish_gradients(gradients, at::full({}, 1.0), scaler, /*clip_norm=*/0).overflow;
   scaler.update(found_inf);
   return found_inf.item<float>() == 0;
 }
@@ -95,10 +99,10 @@ TEST(Gradients, AreClippedByTheirCommonNorm) {
   const LossScaler scaler(config::PrecisionConfig{}, at::kCPU);
   const GradientVerdict verdict = finish_gradients(gradients, at::full({}, 1.0), scaler, 1.0);
   EXPECT_FLOAT_EQ(verdict.norm.item<float>(), std::sqrt(50.0f));
-  const double clipped = global_norm(gradients).item<double>();
-  EXPECT_TRUE(tests::close(clipped, std::sqrt(50.0) / (std::sqrt(50.0) + 1e-6), kFp32, 8));  // the 1e-6 is torch's
-  finish_gradients(gradients, at::full({}, 1.0), scaler, 2.0);                               // already below
-  EXPECT_EQ(global_norm(gradients).item<double>(), clipped);
+  EXPECT_TRUE(tests::close(verdict.scale.item<double>(), 1 / (std::sqrt(50.0) + 1e-6), kFp32, 8));  // the 1e-6 is torch's
+  EXPECT_EQ(finish_gradients(gradients, at::full({}, 1.0), scaler, 8.0).scale.item<double>(), 1) << "already below";
+  EXPECT_EQ(finish_gradients(gradients, at::full({}, 1.0), scaler, 0).scale.item<double>(), 1) << "never";
+  EXPECT_EQ(gradients[1][1].item<double>(), 4) << "they stay as they are";
 }
 
 TEST(Gradients, AreUnscaledBeforeTheyAreClipped) {
@@ -106,7 +110,39 @@ TEST(Gradients, AreUnscaledBeforeTheyAreClipped) {
   const LossScaler scaler(fp16(8, 10), at::kCPU);
   const GradientVerdict verdict = finish_gradients(gradients, at::full({}, 1.0), scaler, 1.5);
   EXPECT_FLOAT_EQ(verdict.norm.item<float>(), 2.0f);
-  EXPECT_TRUE(tests::close(gradients[0].item<double>(), 2 * 1.5 / (2 + 1e-6), kFp32, 8));
+  EXPECT_TRUE(tests::close(16 * verdict.scale.item<double>(), 2 * 1.5 / (2 + 1e-6), kFp32, 8));
+}
+
+// One Adam step on gradients of a scaled loss, clipped or not, against unscaling and clipping in double beforehand.
+TEST(Gradients, AreScaledAndClippedWithinTheUpdate) {
+  const at::Tensor start = at::linspace(-1, 1, 40001), gradient = at::linspace(-0.02, 0.05, 40001);
+  const double norm = gradient.to(at::kDouble).norm().item<double>();
+  config::RunConfig config;
+  config.optimizer.betas = {0.9, 0.999};
+  for (const double loss_scale : {1.0, 1024.0, 3000.0}) {
+    for (const double clip : {0.0, 0.5, 1e6}) {
+      const LossScaler scaler(loss_scale == 1 ? config::PrecisionConfig{} : fp16(loss_scale, 10), at::kCPU);
+      const at::Tensor parameter = start.clone(), reference = start.to(at::kDouble);
+      const OptimizerPtr optimizer = adam(config, {{"p", parameter, true}}), wide = adam(config, {{"p", reference, true}});
+      ASSERT_TRUE(optimizer->takes_gradient_scale());
+      parameter.mutable_grad() = gradient * loss_scale;
+      const GradientVerdict verdict = finish_gradients({parameter.grad()}, at::full({}, 1.0), scaler, clip);
+      EXPECT_TRUE(tests::close(verdict.norm.item<double>(), norm, kFp32, 16)) << loss_scale;
+      const at::Tensor rate = at::full({}, 0.01, at::kDouble);
+      optimizer->step({.rate = rate, .found_inf = verdict.found_inf, .gradient_scale = verdict.scale});
+      reference.mutable_grad() = gradient.to(at::kDouble) * (clip > 0 ? std::min(1.0, clip / (norm + 1e-6)) : 1.0);
+      wide->step({.rate = rate, .found_inf = at::zeros({})});
+      EXPECT_TRUE(tests::close(parameter, reference, at::kFloat, 16)) << loss_scale << " clip " << clip;
+
+      const at::Tensor before = parameter.clone();
+      parameter.mutable_grad()[40000] = NAN;
+      const GradientVerdict bad = finish_gradients({parameter.grad()}, at::full({}, 1.0), scaler, clip);
+      EXPECT_EQ(bad.found_inf.item<float>(), 1);
+      EXPECT_EQ(bad.overflow.item<float>(), scaler.enabled() ? 1 : 0);
+      optimizer->step({.rate = rate, .found_inf = bad.found_inf, .gradient_scale = bad.scale});
+      EXPECT_TRUE(at::equal(parameter, before));
+    }
+  }
 }
 
 struct VerdictCase {
