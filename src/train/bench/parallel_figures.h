@@ -36,7 +36,7 @@ struct OverlapProblem {
 OverlapFigure measure_overlap(const OverlapProblem& problem, const model::ModelEntry& vit, const parallel::Group& replicas,
                               parallel::EmulatedLink& link);
 
-// Seconds of a sum of so many bytes by collectives.h over those by c10d alone, measured in turns.
+// Seconds of a sum of so many bytes by c10d alone and what collectives.h adds, over the former.
 double measure_adapter(const parallel::Group& group, int64_t bytes);
 
 nlohmann::ordered_json overlap_json(const OverlapFigure& figure);
