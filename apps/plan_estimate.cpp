@@ -12,6 +12,8 @@
 #include "core/text.h"
 #include "data/forcing.h"
 #include "model/builtin_memory.h"
+#include "parallel/context_choice.h"
+#include "parallel/run_mesh.h"
 #include "plan/sheets.h"
 #include "train/registries.h"
 #include "verbs.h"
@@ -93,10 +95,13 @@ model::ModelShape shape_by_keys(const config::RunConfig& config) {
 
 std::vector<plan::Section> run_of_ours(Application& application, const config::CommandLine& line) {
   const int64_t world = whole_devices(line);
-  const config::RunConfig config = config::resolve(line, world, application.registries.known_names()).config;
+  config::RunConfig config = config::resolve(line, world, application.registries.known_names()).config;
   const auto& cost = application.registries.models.at(config.model.model).cost;
   if (!cost) throw ConfigError("plan", cat("the model has no cost: model=", config.model.model), "Give its ModelEntry a cost");
   const model::ModelShape shape = shape_by_keys(config);
+  const parallel::ContextMode mode =
+      parallel::context_mode_of(config, shape, parallel::mesh_of(config.parallel, world), config.loop.device != "cpu");
+  config.parallel.context_mode = parallel::context_mode_name(mode);
   int64_t points = shape.in_channels + shape.out_channels;
   for (const int64_t extent : shape.grid) points *= extent;
   plan::RunFacts facts{.cost = cost(config.model, shape),

@@ -109,7 +109,7 @@ std::vector<Key> mesh_keys() {
        .path = "parallel.context_mode",
        .field = kParallel<&P::context_mode>,
        .summary = "how attention reaches the tokens of other context-parallel ranks (docs/parallelism.md)",
-       .choices = "all_gather|ring|all_to_all",
+       .choices = "all_gather|ring|all_to_all|auto",
        .is_flag = true,
        .free = true},
       {.flat = "context_io",

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "parallel/context_choice.h"
 #include "parallel/run_mesh.h"
 #include "train/model_setup.h"
 
@@ -26,14 +27,7 @@ parallel::DataParallelOptions data_parallel_options(const config::ParallelConfig
   return options;
 }
 
-parallel::LayoutOptions layout_options(const config::ParallelConfig& config) {
-  const auto mode = config.context_mode == "ring"         ? parallel::ContextMode::Ring
-                    : config.context_mode == "all_to_all" ? parallel::ContextMode::AllToAll
-                                                          : parallel::ContextMode::AllGather;
-  return {.sequence_parallel = config.sequence_parallel, .context_mode = mode, .sharded_io = config.context_io == "sharded"};
-}
-
-parallel::Plan plan_of(const StepParts& parts, const StepSource& source) {
+parallel::Plan plan_of(StepParts& parts, const StepSource& source) {
   const parallel::Mesh& mesh = parts.groups.mesh();
   const config::ModelConfig& model = source.config.model;
   const std::vector<std::string> planned = source.registries.plans.names();
@@ -44,7 +38,12 @@ parallel::Plan plan_of(const StepParts& parts, const StepSource& source) {
                           ", context_parallel=", mesh.size(parallel::Axis::Cp), ", models with one=", join(planned, " ")),
                       "Leave both at 1, or register a plan (docs/parallelism.md)");
   }
-  return source.registries.plans.at(model.model)(model, shape_of(source.spec), mesh, layout_options(source.config.parallel));
+  const model::ModelShape shape = shape_of(source.spec);
+  const parallel::LayoutOptions options{
+      .sequence_parallel = source.config.parallel.sequence_parallel,
+      .context_mode = parallel::context_mode_of(source.config, shape, mesh, source.device.is_cuda(), &parts.context_note),
+      .sharded_io = source.config.parallel.context_io == "sharded"};
+  return source.registries.plans.at(model.model)(model, shape, mesh, options);
 }
 
 // Where every gradient is a part of a sum over cp too, one exchange over dp x cp serves both.

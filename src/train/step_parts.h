@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "data/dataset.h"
 #include "model/model.h"
@@ -31,6 +32,7 @@ struct StepParts {
   parallel::MeshGroups groups;
   parallel::Group replicas;            // ranks that train the same weights on different samples
   std::optional<parallel::Plan> plan;  // how tp and cp split the model; nothing where both are 1
+  std::string context_note;            // why the plan exchanges keys and values as it does, where that was left to it
   SampleShare share;                   // what of each sample this rank reads
   parallel::Group exchange;            // ranks whose gradients the exchange averages: replicas, and those that share samples
 

@@ -249,6 +249,7 @@ void Trainer::report_ranks() {
                         context_.world.place().launcher, ", data parallel ", parts_.replicas.size(), ", local batch ",
                         config_.loop.local_batch_size.value_or(0)));
   if (parts_.plan) context_.log.info(cat("Groups of ranks:\n", parts_.groups.text()));
+  if (!parts_.context_note.empty()) context_.log.info(parts_.context_note);
   if (config_.parallel.noddp) return context_.log.info("Gradients are not exchanged (noddp)");
   if (parts_.unit_sum) return context_.log.info("Gradients of eighths of the batch are summed in a fixed tree (rank_invariant)");
   context_.log.info(cat("Gradients are exchanged in ", parallel::describe(parts_.data_parallel->buckets())));
