@@ -15,6 +15,7 @@
 #include "launch/program.h"
 #include "launch/sockets.h"
 #include "launch/workers.h"
+#include "train/device.h"
 
 namespace welkin::apps {
 namespace {
@@ -86,6 +87,9 @@ parallel::MeetOptions meet_options(std::chrono::milliseconds patience) {
   options.program = launch::program_hash();
   if (const char* name = std::getenv("GLOO_SOCKET_IFNAME")) options.interface = name;
   options.on_hang = end_hanging_rank;
+  const launch::RankPlace place = place_of_this_process();
+  options.with_gpu =
+      place.world_size > 1 && train::choose_device(config.loop.device, place.local_rank, place.local_size).is_cuda();
   return options;
 }
 

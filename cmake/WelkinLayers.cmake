@@ -5,7 +5,7 @@
 function(welkin_layer name)
   cmake_parse_arguments(ARG "TORCH" "" "LAYERS;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.cpp")
-  list(FILTER _sources EXCLUDE REGEX "/src/(data/ingest/component|ops/cuda)/")  # shared objects of their own
+  list(FILTER _sources EXCLUDE REGEX "/src/(data/ingest/component|(ops|parallel)/cuda)/")  # shared objects of their own
   if(NOT _sources)
     add_library(welkin_${name} INTERFACE)
     set(_scope INTERFACE)

@@ -21,6 +21,7 @@
 #include "parallel/c10d_link_backend.h"
 #include "parallel/call_watch.h"
 #include "parallel/connection.h"
+#include "parallel/device_backend.h"
 #include "parallel/raw_c10d.h"
 
 namespace welkin::parallel {
@@ -42,6 +43,18 @@ class C10dWork : public BackendWork {
 BackendWorkPtr keep(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> buffers) {
   return std::make_unique<C10dWork>(std::move(work), std::move(buffers));
 }
+
+class C10dPair : public BackendWork {
+ public:
+  C10dPair(BackendWorkPtr first, BackendWorkPtr second) : first_(std::move(first)), second_(std::move(second)) {}
+  void wait() override {
+    first_->wait();
+    second_->wait();
+  }
+
+ private:
+  BackendWorkPtr first_, second_;
+};
 
 class StoreBoard : public NoticeBoard {
  public:
@@ -113,6 +126,10 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(const ConnectOptions& 
   if (options.link) backend = c10::make_intrusive<LinkBackend>(std::move(backend), options.link);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(prefixed, place, size);
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, backend);
+  if (options.with_gpu) {
+    const auto on_gpu = device_backend()(prefixed, place, size, options.deadline);
+    group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, on_gpu);
+  }
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
   group->setGroupName(key);
   return group;
@@ -209,6 +226,19 @@ BackendWorkPtr C10dCommunicator::receive(const at::Tensor& values, int64_t from)
   return keep(group_->recv(buffers, static_cast<int>(from), 0), buffers);
 }
 
+// NCCL works off a pair's calls one after the other, so a receive that every member queues before its send would wait for ever:
+// on a GPU both are one call.
+BackendWorkPtr C10dCommunicator::send_receive(const at::Tensor& leaving, int64_t to, const at::Tensor& arriving, int64_t from) {
+  std::vector<at::Tensor> out{leaving.detach()};
+  std::vector<at::Tensor> in{arriving.detach()};
+  const bool is_gpu = leaving.is_cuda();
+  if (is_gpu) group_->startCoalescing(c10::DeviceType::CUDA);
+  auto receiving = group_->recv(in, static_cast<int>(from), 0);
+  auto sending = group_->send(out, static_cast<int>(to), 0);
+  if (is_gpu) return keep(group_->endCoalescing(c10::DeviceType::CUDA), {out[0], in[0]});
+  return std::make_unique<C10dPair>(keep(std::move(receiving), in), keep(std::move(sending), out));
+}
+
 BackendWorkPtr C10dCommunicator::barrier() { return keep(group_->barrier(), {}); }
 
 void raw_all_reduce(const Group& group, const at::Tensor& values) {
@@ -220,7 +250,19 @@ c10::intrusive_ptr<c10d::ProcessGroup> process_group_of(const Group& group) {
   return static_cast<C10dCommunicator&>(group.communicator()).process_group();  // NOLINT: the only back end
 }
 
+// Filled in by the initialisers of a library, before main's context exists.
+MakeDeviceBackend& device_backend() {
+  static MakeDeviceBackend make = nullptr;
+  return make;
+}
+
 std::unique_ptr<Connection> Connection::open(const ConnectOptions& options) {
+  if (options.with_gpu && device_backend() == nullptr) {
+    throw CommError(
+        "parallel",
+        cat("ranks with GPUs need NCCL, which this build lacks: rank=", options.rank, ", world size=", options.world_size),
+        "Build libwelkin_cuda.so where nccl.h is found (./quickstart.sh --cuda), or take --device cpu");
+  }
   try {
     return std::make_unique<C10dConnection>(options, open_store(options));
   } catch (const std::exception& error) {

@@ -24,6 +24,7 @@ class C10dCommunicator : public Communicator {
   BackendWorkPtr broadcast(const at::Tensor& in_place, int64_t root) override;
   BackendWorkPtr send(const at::Tensor& values, int64_t to) override;
   BackendWorkPtr receive(const at::Tensor& values, int64_t from) override;
+  BackendWorkPtr send_receive(const at::Tensor& leaving, int64_t to, const at::Tensor& arriving, int64_t from) override;
   BackendWorkPtr barrier() override;
 
  private:

@@ -203,6 +203,14 @@ Transfer start_receive(const Group& group, const at::Tensor& values, int64_t fro
   return start_call(group, "receive", payload_of(values), [&](Communicator& c) { return c.receive(values, from); });
 }
 
+Transfer start_send_receive(const Group& group, const at::Tensor& leaving, int64_t to, const at::Tensor& arriving, int64_t from) {
+  check_contiguous("send_receive", leaving);
+  check_contiguous("send_receive", arriving);
+  WELKIN_CHECK(group.size() > 1 && to != group.place() && from != group.place(), "messages go to and come from other members");
+  return start_call(group, "send_receive", payload_of(leaving),
+                    [&](Communicator& c) { return c.send_receive(leaving, to, arriving, from); });
+}
+
 void barrier(const Group& group) {
   if (group.size() == 1) return;
   run_call(group, "barrier", Payload{"()"}, [](Communicator& c) { return c.barrier(); });

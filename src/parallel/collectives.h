@@ -60,6 +60,9 @@ void broadcast(const Group& group, const at::Tensor& values, int64_t root);
 Transfer start_send(const Group& group, const at::Tensor& values, int64_t to);
 Transfer start_receive(const Group& group, const at::Tensor& values, int64_t from);
 
+// Both at once, as members of a ring do: two members that first receive and then send would wait for each other on a GPU.
+Transfer start_send_receive(const Group& group, const at::Tensor& leaving, int64_t to, const at::Tensor& arriving, int64_t from);
+
 void barrier(const Group& group);
 
 }  // namespace welkin::parallel

@@ -33,6 +33,7 @@ class Communicator {
   virtual BackendWorkPtr broadcast(const at::Tensor& in_place, int64_t root) = 0;
   virtual BackendWorkPtr send(const at::Tensor& values, int64_t to) = 0;
   virtual BackendWorkPtr receive(const at::Tensor& values, int64_t from) = 0;
+  virtual BackendWorkPtr send_receive(const at::Tensor& leaving, int64_t to, const at::Tensor& arriving, int64_t from) = 0;
   virtual BackendWorkPtr barrier() = 0;
 };
 

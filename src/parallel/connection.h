@@ -31,6 +31,7 @@ struct ConnectOptions {
   // Called by this rank's watch, once, when a call has been under way for far longer than the deadline, which the back end has
   // not kept: what hangs and what the other ranks do. It is to end the process. Empty: nobody watches for that.
   std::function<void(const std::string&)> on_hang = {};
+  bool with_gpu = false;                    // this rank's tensors may lie on a GPU: groups have a back end for it (NCCL) too
   std::shared_ptr<EmulatedLink> link = {};  // for measuring: transfers end when this link would have carried them
 };
 

@@ -33,19 +33,18 @@ class Ring {
   // Starts handing `block` (2, B, H, tokens, D) to the next member and taking what the previous one has, which is `arriving`.
   struct Turn {
     at::Tensor leaving, arriving;
-    Transfer send, receive;
+    Transfer transfer;
     at::Tensor finish() {
-      receive.wait();
-      send.wait();
+      transfer.wait();
       return arriving;
     }
   };
   Turn start_turn(const at::Tensor& block, int64_t next_owner) const {
     std::vector<int64_t> sizes = block.sizes().vec();
     sizes[3] = lengths_[static_cast<size_t>(next_owner)];
-    Turn turn{block.contiguous(), at::empty(sizes, block.options()), {}, {}};
-    turn.receive = start_receive(group_, turn.arriving, (group_.place() + size() - 1) % size());
-    turn.send = start_send(group_, turn.leaving, (group_.place() + 1) % size());
+    Turn turn{block.contiguous(), at::empty(sizes, block.options()), {}};
+    const int64_t next = (group_.place() + 1) % size();
+    turn.transfer = start_send_receive(group_, turn.leaving, next, turn.arriving, (group_.place() + size() - 1) % size());
     return turn;
   }
 
@@ -84,6 +83,7 @@ RingGradient ring_backward(const Ring& ring, const at::Tensor& grad_out, const a
                            const ops::AttentionBlock& whole, const RingDropout& dropout) {
   const auto wide = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   RingGradient gradient{at::zeros(q.sizes(), q.options().dtype(wide)), at::zeros(kv.sizes(), kv.options().dtype(wide))};
+  Ring::Turn sums;  // of the gradients so far, under way while the next block's are computed
   for (int64_t step = 0; step < ring.size(); ++step) {
     const bool last = step + 1 == ring.size();
     Ring::Turn turn;
@@ -93,11 +93,13 @@ RingGradient ring_backward(const Ring& ring, const at::Tensor& grad_out, const a
                                                          dropout_of(dropout, ring.lengths(), ring.owner(step)))
                          : ops::attention_block_gradient(grad_out, q, kv[0], kv[1], whole);
     gradient.q += block.q;
+    if (step > 0) gradient.kv = sums.finish();
     gradient.kv[0] += block.k;
     gradient.kv[1] += block.v;
     if (!last) kv = turn.finish();
-    gradient.kv = ring.start_turn(gradient.kv, ring.owner(step + 1)).finish();
+    sums = ring.start_turn(gradient.kv, ring.owner(step + 1));
   }
+  gradient.kv = sums.finish();
   return gradient;
 }
 

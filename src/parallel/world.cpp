@@ -23,6 +23,7 @@ ConnectOptions connect_options(const launch::RankPlace& place, const MeetOptions
   connect.tracer = options.tracer;
   connect.on_hang = options.on_hang;
   connect.link = options.link;
+  connect.with_gpu = options.with_gpu;
   connect.attempt = place.attempt;
   if (!options.interface.empty()) connect.own_address = launch::interface_address(options.interface);
   if (options.store == "file") {

@@ -27,6 +27,7 @@ struct MeetOptions {
   const observe::Tracer* tracer = nullptr;
   std::function<void(const std::string&)> on_hang = {};  // ConnectOptions::on_hang
   std::shared_ptr<EmulatedLink> link = {};               // ConnectOptions::link
+  bool with_gpu = false;                                 // ConnectOptions::with_gpu
 };
 
 class World {

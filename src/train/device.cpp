@@ -28,13 +28,19 @@ config::RunConfig for_device(config::RunConfig config, c10::Device device) {
   return config;
 }
 
-c10::Device choose_device(const std::string& name, int64_t local_rank) {
+c10::Device choose_device(const std::string& name, int64_t local_rank, int64_t local_size) {
   if (name == "cpu" || (name == "auto" && !has_gpu())) return at::kCPU;
   if (!has_gpu()) {
     throw ConfigError("device", cat("there is no GPU that torch can use: device=", name),
                       "Take --device cpu or auto; welkin doctor shows what is missing");
   }
-  return {at::kCUDA, static_cast<c10::DeviceIndex>(local_rank % at::detail::getCUDAHooks().deviceCount())};
+  const int64_t num_gpus = at::detail::getCUDAHooks().deviceCount();
+  const bool sees_one = num_gpus == 1;  // a launcher that binds shows each rank its own
+  if (local_size > num_gpus && !sees_one) {
+    throw ConfigError("device", cat("more ranks than GPUs on this node: ranks=", local_size, ", GPUs=", num_gpus),
+                      "Start as many ranks per node as it has GPUs, or take --device cpu");
+  }
+  return {at::kCUDA, static_cast<c10::DeviceIndex>(local_rank % num_gpus)};
 }
 
 void configure_torch(const config::RunConfig& config) {

@@ -12,7 +12,8 @@ namespace welkin::train {
 
 // auto: a GPU where there is one; which one follows the rank within the node. cuda without a GPU or without libtorch_cuda is a
 // ConfigError, never a silent CPU run.
-c10::Device choose_device(const std::string& name, int64_t local_rank = 0);
+// `local_size` ranks share the node: more than it has GPUs is a ConfigError too, since NCCL takes one rank per GPU.
+c10::Device choose_device(const std::string& name, int64_t local_rank = 0, int64_t local_size = 1);
 
 // The configuration as data sets are to be opened for a device: on a CPU the device's memory is the host's.
 config::RunConfig for_device(config::RunConfig config, c10::Device device);
