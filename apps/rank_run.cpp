@@ -87,9 +87,6 @@ parallel::MeetOptions meet_options(std::chrono::milliseconds patience) {
   options.program = launch::program_hash();
   if (const char* name = std::getenv("GLOO_SOCKET_IFNAME")) options.interface = name;
   options.on_hang = end_hanging_rank;
-  const launch::RankPlace place = place_of_this_process();
-  options.with_gpu =
-      place.world_size > 1 && train::choose_device(config.loop.device, place.local_rank, place.local_size).is_cuda();
   return options;
 }
 
@@ -97,6 +94,9 @@ parallel::MeetOptions meet_options(const config::RunConfig& config) {
   parallel::MeetOptions options = meet_options(std::chrono::seconds(config.parallel.comm_timeout_s));
   options.store = config.parallel.wireup_store;
   options.configuration = config::yaml(config);
+  const launch::RankPlace place = place_of_this_process();
+  options.with_gpu =
+      place.world_size > 1 && train::choose_device(config.loop.device, place.local_rank, place.local_size).is_cuda();
   return options;
 }
 

@@ -4,6 +4,8 @@
 # these renamed to hidden variables of ours (cmake/stdio_symbols.c), after which it links into a shared object without text relocations.
 find_program(WELKIN_OBJCOPY objcopy REQUIRED)
 add_library(welkin_stdio_symbols STATIC "${CMAKE_SOURCE_DIR}/cmake/stdio_symbols.c")
+# An archive may stand behind this one, which therefore must be taken in before anyone has asked for it.
+target_link_options(welkin_stdio_symbols INTERFACE -Wl,-u,welkin_stderr)
 
 function(welkin_static_library name)
   cmake_parse_arguments(ARG "" "HEADER" "ARCHIVES;INCLUDE_SUFFIXES" ${ARGN})
