@@ -31,8 +31,9 @@ config::RunConfig for_device(config::RunConfig config, c10::Device device) {
 c10::Device choose_device(const std::string& name, int64_t local_rank, int64_t local_size) {
   if (name == "cpu" || (name == "auto" && !has_gpu())) return at::kCPU;
   if (!has_gpu()) {
-    throw ConfigError("device", cat("there is no GPU that torch can use: device=", name),
-                      "Take --device cpu or auto; welkin doctor shows what is missing");
+    throw ConfigError(
+        "device", cat("there is no GPU that torch can use: device=", name),
+        "Take --device cpu or auto; nvidia-smi shows whether the driver sees one, and a torch with CUDA must be installed");
   }
   const int64_t num_gpus = at::detail::getCUDAHooks().deviceCount();
   const bool sees_one = num_gpus == 1;  // a launcher that binds shows each rank its own
