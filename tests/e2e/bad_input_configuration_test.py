@@ -52,6 +52,11 @@ class BadConfiguration(BadInputCase):
         self.assert_refused(self.run_command([self.train_command(PLAIN)[0], "trainn"]), USAGE, "unknown verb: verb=trainn", "Did you mean: train")
         self.assert_refused(self.run_command([self.train_command(PLAIN)[0], "trian"]), USAGE, "unknown verb: verb=trian", "Did you mean: train")
 
+    def test_recorded_steps_without_a_gpu(self):
+        self.refuse_training(PLAIN, USAGE, "[cuda_graph] steps cannot be recorded here: cuda_graph=true, device=cpu", "--device cuda",
+                             arguments=("--cuda_graph", "--device", "cpu"))
+        self.assertFalse(self.logs.exists())
+
     def test_missing_plugin(self):
         command = self.train_command(PLAIN)
         command[1:1] = ["--plugin", "no/such.so"]
