@@ -84,7 +84,8 @@ TEST_F(MemoryLimit, ARunThatDoesNotFitSaysWhereTheMemoryIs) {
                            "--micro_batch_size (now 4 samples a forward pass)", "--memory_limit_gib"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
-  EXPECT_THAT(log, HasSubstr("Out of memory at step 1"));
+  // Which step it is depends on how far the loader is, and on the sizes that the allocator rounds to.
+  EXPECT_THAT(log, ::testing::ContainsRegex("Out of memory at step [1-9]"));
   EXPECT_THAT(log, ::testing::ContainsRegex("weights +[0-9.]+ KiB"));
   EXPECT_EQ(run_with_limit(cpu_memory_in_use() + (int64_t{1} << 28), &log), "no MemoryError");
 }
