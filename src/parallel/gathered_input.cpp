@@ -26,7 +26,7 @@ struct GatheredInput::Source : torch::CustomClassHolder {
       gathered = all_gather(group, own, /*dim=*/1, lengths);
       left = products;
     }
-    const at::Tensor all = gathered;
+    at::Tensor all = gathered;
     if (--left == 0) gathered.reset();
     return all;
   }
@@ -66,7 +66,7 @@ GatheredInput::GatheredInput(Group group, Lengths lengths) : group_(std::move(gr
 GatheredInput::~GatheredInput() = default;
 
 at::Tensor GatheredInput::enter(const at::Tensor& own) {
-  const at::Tensor gathered = gather_partial(group_, own, /*dim=*/1, lengths_);
+  at::Tensor gathered = gather_partial(group_, own, /*dim=*/1, lengths_);
   const bool differentiated = at::GradMode::is_enabled() && gathered.requires_grad();
   source_.reset();
   if (differentiated) source_ = c10::make_intrusive<Source>(group_, lengths_, own.detach());

@@ -35,7 +35,7 @@ c10::Device choose_device(const std::string& name, int64_t local_rank, int64_t l
         "device", cat("there is no GPU that torch can use: device=", name),
         "Take --device cpu or auto; nvidia-smi shows whether the driver sees one, and a torch with CUDA must be installed");
   }
-  const int64_t num_gpus = at::detail::getCUDAHooks().deviceCount();
+  const int64_t num_gpus = std::max<int>(at::detail::getCUDAHooks().deviceCount(), 1);
   const bool sees_one = num_gpus == 1;  // a launcher that binds shows each rank its own
   if (local_size > num_gpus && !sees_one) {
     throw ConfigError("device", cat("more ranks than GPUs on this node: ranks=", local_size, ", GPUs=", num_gpus),

@@ -15,10 +15,10 @@ namespace {
 
 constexpr int kLanes = static_cast<int>(kNormalBlocks);
 using Doubles = double[kLanes];
-using Words = uint32_t[kLanes];
+using LaneWords = uint32_t[kLanes];
 
 // words[w][lane] of block first + lane; core/philox.h has the scheme.
-inline void philox_words(uint64_t key, uint64_t first, Words (&c)[4]) {
+inline void philox_words(uint64_t key, uint64_t first, LaneWords (&c)[4]) {
   for (int lane = 0; lane < kLanes; ++lane) {
     const uint64_t block = first + static_cast<uint64_t>(lane);
     c[0][lane] = static_cast<uint32_t>(block);
@@ -45,7 +45,7 @@ inline void philox_words(uint64_t key, uint64_t first, Words (&c)[4]) {
 }
 
 // (word + 0.5) / 2^32; every step is exact. Through a signed word, for which all sets have a conversion.
-inline void open_units(const Words& words, Doubles& u) {
+inline void open_units(const LaneWords& words, Doubles& u) {
   for (int i = 0; i < kLanes; ++i) {
     u[i] = (static_cast<double>(static_cast<int32_t>(words[i] ^ 0x80000000U)) + 2147483648.5) * 0x1.0p-32;
   }
@@ -130,7 +130,7 @@ inline void rounded(const Doubles& radius, const Doubles& side, double scale, fl
 }
 
 inline int64_t normals(uint64_t key, uint64_t first, double scale, float* out, int32_t* doubtful) {
-  Words words[4];
+  LaneWords words[4];
   philox_words(key, first, words);
   float values[4][kLanes];
   uint64_t doubt[4][kLanes];
