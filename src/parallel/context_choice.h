@@ -41,7 +41,7 @@ std::optional<double> exposed_seconds(ContextMode mode, const ContextWork& work,
 struct ContextChoice {
   ContextMode mode = ContextMode::AllGather;
   std::array<std::optional<double>, 3> seconds;  // in the order of ContextMode
-  std::string text() const;                      // "context_mode auto: ring (a block waits about ...)"
+  std::string text() const;                      // "context_mode auto: ring (estimated waiting of a block: ...)"
 };
 
 // The least; of equals the one with fewer messages.
