@@ -2,8 +2,8 @@
 // Patches out of a field, a field out of patches.
 #include "model/patch_embed.h"
 
-#include <ATen/ops/conv2d.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
 
 #include <cmath>
 #include <ostream>
@@ -17,8 +17,19 @@ PatchProjection::PatchProjection(std::string path, int64_t in_channels, int64_t 
   bias = register_parameter("bias", at::empty({width}));
 }
 
+// A convolution whose stride is its kernel, as the product that it is: tokens come out in rows, where a convolution leaves them in
+// columns and every operator behind it pays for that.
 at::Tensor PatchProjection::forward(const at::Tensor& x_BCHW) const {
-  return at::conv2d(x_BCHW, weight, bias, /*stride=*/weight.size(2));
+  const int64_t patch = weight.size(2);
+  const int64_t rows = x_BCHW.size(2) / patch;
+  const int64_t columns = x_BCHW.size(3) / patch;
+  const at::Tensor patches_BNF = x_BCHW.narrow(2, 0, rows * patch)
+                                     .narrow(3, 0, columns * patch)
+                                     .unflatten(2, {rows, patch})
+                                     .unflatten(4, {columns, patch})
+                                     .permute({0, 2, 4, 1, 3, 5})
+                                     .reshape({x_BCHW.size(0), rows * columns, x_BCHW.size(1) * patch * patch});
+  return at::linear(patches_BNF, weight.flatten(1), bias);
 }
 
 void PatchProjection::initialise(uint64_t seed) {
@@ -37,7 +48,7 @@ PatchEmbed::PatchEmbed(std::string path, int64_t in_channels, int64_t width, int
     : Layer(std::move(path)), whole_(this->path()), proj_(add<PatchProjection>("proj", in_channels, width, patch)) {}
 
 at::Tensor PatchEmbed::forward(const at::Tensor& x_BCHW) const {
-  return whole_({x_BCHW}, [this](Tensors in) { return Tensors{proj_->forward(in.at(0)).flatten(2).transpose(1, 2)}; }).at(0);
+  return whole_({x_BCHW}, [this](Tensors in) { return Tensors{proj_->forward(in.at(0))}; }).at(0);
 }
 
 at::Tensor unpatchify(const at::Tensor& patches_BNF, int64_t grid_height, int64_t patch) {
