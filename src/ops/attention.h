@@ -14,17 +14,16 @@ namespace welkin::ops {
 // Our own tiled form on a CPU (ops/attention_cpu.h), aten's flash forms on a GPU, aten's plain form in double.
 at::Tensor attention(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD);
 
-// Who runs it for this device and dtype, for people: welkin (ops/attention_cpu.h) or aten. With dropout on the weights it is
-// attention_with_dropout().
+// Who runs it for this device and dtype, for people: welkin (ops/attention_cpu.h), aten, or tiles of aten; with dropout on the
+// weights it is attention_with_dropout().
 std::string attention_form(c10::Device device, at::ScalarType dtype, bool dropout);
 
 // Aten's form on every device: what ours is compared with.
 at::Tensor attention_reference(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD);
 
-// With dropout on the attention weights, whose mask is keyed by (sample, head, query, key). Aten's fused kernels draw their masks
-// from torch's generators and fall back to the plain form on a CPU, so the weights are made here for some queries at a time, in
-// the backward pass again: memory grows with the tokens, not with their square. `window` places the local weights in the global
-// (heads, queries, keys). Differentiable once.
+// With dropout on the attention weights, whose mask is keyed by (sample, head, query, key): within the tiles of our form on a
+// CPU, by ops/attention_tiles_aten.h elsewhere. `window` places the local weights in the global (heads, queries, keys).
+// Differentiable once.
 at::Tensor attention_with_dropout(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD, double rate,
                                   const MaskKey& key, const MaskWindow& window = {});
 

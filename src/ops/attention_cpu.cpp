@@ -13,6 +13,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "core/error.h"
 #include "ops/aligned_buffer.h"
 #include "ops/cpu/attention_kernel.h"
 
@@ -28,22 +29,26 @@ int64_t padded_to(int64_t length, int64_t multiple) { return (length + multiple 
 struct AttentionSizes {
   int64_t batch, heads, queries, keys, head_dim;
   int64_t padded_queries, padded_keys, padded_dim;
-  int64_t panel_dim;  // of panels: pairs for bfloat16
+  int64_t panel_dim;     // of panels: pairs for bfloat16
+  int64_t key_multiple;  // of padded_keys
 
   int64_t num_heads() const { return batch * heads; }
   double scale() const { return 1.0 / std::sqrt(static_cast<double>(head_dim)); }
 };
 
-AttentionSizes sizes_of(const at::Tensor& q, const at::Tensor& k) {
+AttentionSizes sizes_of(const at::Tensor& q, const at::Tensor& k, int64_t panel_keys) {
+  const int64_t padded_dim = padded_to(q.size(3), kDimMultiple);
+  const int64_t multiple = key_multiple(panel_keys, padded_dim);
   return {q.size(0),
           q.size(1),
           q.size(2),
           k.size(2),
           q.size(3),
           padded_to(q.size(2), kQueryBlock),
-          padded_to(k.size(2), kKeyMultiple),
-          padded_to(q.size(3), kDimMultiple),
-          padded_to(q.size(3), 2)};
+          padded_to(k.size(2), multiple),
+          padded_dim,
+          padded_to(q.size(3), 2),
+          multiple};
 }
 
 at::Tensor float_buffer(at::IntArrayRef shape) { return at::empty(shape, at::kFloat); }
@@ -194,7 +199,8 @@ struct PackedHeads {
             at_head(value_panels, panel_dim),
             sizes.keys,
             panel_dim,
-            sizes.padded_dim};
+            sizes.padded_dim,
+            sizes.key_multiple};
   }
 
   static int64_t panel_dim_of(const AttentionSizes& sizes) { return std::is_same_v<T, float> ? sizes.head_dim : sizes.panel_dim; }
@@ -241,13 +247,48 @@ at::Tensor padded_per_query(const at::Tensor& x_BHN, const AttentionSizes& sizes
   return padded;
 }
 
+// The mask of every head, from that of all.
+class HeadMasks {
+ public:
+  HeadMasks(const WeightMask& mask, const AttentionSizes& sizes) : heads_(sizes.heads) {
+    if (mask.rate == 0) return;
+    rule_ = mask_rule(mask.key.stream, mask.rate);
+    step_ = mask.key.step.item<int64_t>();
+    sample_ = mask.key.sample.to(at::kLong).contiguous();
+    WELKIN_CHECK(sample_.numel() == sizes.batch, "one sample number per element of dim 0");
+    const auto& [global, offset] = mask.window;
+    WELKIN_CHECK((global.empty() || global.size() == 3) && (offset.empty() || offset.size() == 3),
+                 "a window on attention weights is one of heads, queries and keys");
+    const auto extent = [&, &extents = global](size_t d, int64_t local) { return extents.empty() ? local : extents[d]; };
+    queries_ = extent(1, sizes.queries);
+    keys_ = extent(2, sizes.keys);
+    if (!offset.empty()) offset_ = {offset[0], offset[1], offset[2]};
+  }
+
+  // Of this head of (batch, heads), from query `query` on.
+  WeightDropout of(int64_t head, int64_t query) const {
+    if (!sample_.defined()) return {};
+    const int64_t row = (head % heads_ + offset_[0]) * queries_ + query + offset_[1];
+    return {rule_, mask_counter(step_, sample_.const_data_ptr<int64_t>()[head / heads_]),
+            static_cast<uint64_t>(row * keys_ + offset_[2]), static_cast<uint64_t>(keys_)};
+  }
+
+ private:
+  int64_t heads_;
+  MaskRule rule_;
+  int64_t step_ = 0;
+  at::Tensor sample_;
+  int64_t queries_ = 0, keys_ = 0;  // of all
+  std::array<int64_t, 3> offset_{};
+};
+
 template <typename T>
 std::tuple<at::Tensor, at::Tensor> forward_of(const AttentionKernel<T>& kernel, const at::Tensor& q_in, const at::Tensor& k_in,
-                                              const at::Tensor& v_in) {
+                                              const at::Tensor& v_in, const WeightMask& mask) {
   const at::Tensor q = with_dense_rows(q_in);
   const at::Tensor k = with_dense_rows(k_in);
   const at::Tensor v = with_dense_rows(v_in);
-  const AttentionSizes sizes = sizes_of(q, k);
+  const AttentionSizes sizes = sizes_of(q, k, kernel.panel_keys);
   const PackedHeads<T> packed{sizes,
                               {},
                               panels_of<T>(k, sizes, kernel.panel_keys),
@@ -257,6 +298,7 @@ std::tuple<at::Tensor, at::Tensor> forward_of(const AttentionKernel<T>& kernel, 
   at::Tensor log2_sum = float_buffer({sizes.batch, sizes.heads, sizes.queries});
   float* sums = log2_sum.mutable_data_ptr<float>();
   const LogitScale<T> scale{sizes.scale()};
+  const HeadMasks masks(mask, sizes);
   const int64_t blocks = sizes.padded_queries / kQueryBlock;
   at::parallel_for(0, sizes.num_heads() * blocks, 1, [&](int64_t first, int64_t last) {
     const AlignedBuffer<T> query(kQueryBlock * sizes.padded_dim);
@@ -266,7 +308,8 @@ std::tuple<at::Tensor, at::Tensor> forward_of(const AttentionKernel<T>& kernel, 
       const int64_t head = task / blocks;
       const int64_t begin = task % blocks * kQueryBlock;
       pack_rows(HeadView(q, head), begin, kQueryBlock, sizes.padded_dim, scale.of_query(), query.data());
-      kernel.forward({packed.of(head), scale.of_product(), query.data(), mixed.data(), block_sums.data()}, scratch());
+      kernel.forward({packed.of(head), scale.of_product(), query.data(), mixed.data(), block_sums.data(), masks.of(head, begin)},
+                     scratch());
       unpack_rows(mixed.data(), sizes.padded_dim, 1.0F, begin, kQueryBlock, out, head);
       std::copy_n(block_sums.data(), std::min(kQueryBlock, sizes.queries - begin), sums + head * sizes.queries + begin);
     }
@@ -277,12 +320,13 @@ std::tuple<at::Tensor, at::Tensor> forward_of(const AttentionKernel<T>& kernel, 
 template <typename T>
 std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const AttentionKernel<T>& kernel, const at::Tensor& grad_in,
                                                            const at::Tensor& q_in, const at::Tensor& k_in, const at::Tensor& v_in,
-                                                           const at::Tensor& out, const at::Tensor& log2_sum) {
+                                                           const at::Tensor& out, const at::Tensor& log2_sum,
+                                                           const WeightMask& mask) {
   const at::Tensor q = with_dense_rows(q_in);
   const at::Tensor k = with_dense_rows(k_in);
   const at::Tensor v = with_dense_rows(v_in);
   const at::Tensor grad = with_dense_rows(grad_in);
-  const AttentionSizes sizes = sizes_of(q, k);
+  const AttentionSizes sizes = sizes_of(q, k, kernel.panel_keys);
   const int64_t heads = sizes.num_heads();
   const PackedHeads<T> packed{sizes,
                               steps_of<T>(k, heads, sizes.padded_keys, sizes.padded_dim),
@@ -290,6 +334,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const AttentionKernel
                               {},
                               panels_of<T>(v, sizes, kernel.panel_keys)};
   const LogitScale<T> scale{sizes.scale()};
+  const HeadMasks masks(mask, sizes);
   const at::Tensor queries = rows_of<T>(q, heads, sizes.padded_queries, sizes.padded_dim, scale.of_query());
   const at::Tensor grads = rows_of<T>(grad, heads, sizes.padded_queries, sizes.padded_dim, 1.0F);
   const bool pairs = !std::is_same_v<T, float>;
@@ -311,15 +356,15 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const AttentionKernel
     for (int64_t task = first; task < last; ++task) {
       const int64_t head = task / ranges;
       const int64_t begin = task % ranges * range;
-      kernel.backward(
-          {packed.of(head), scale.of_product(), begin, std::min(begin + range, sizes.keys), sizes.padded_queries,
-           packed_data<T>(queries) + head * query_floats, packed_data<T>(query_steps) + head * query_floats,
-           packed_data<T>(grads) + head * query_floats, packed_data<T>(grad_steps) + head * query_floats,
-           sums.const_data_ptr<float>() + head * sizes.padded_queries,
-           means.const_data_ptr<float>() + head * sizes.padded_queries,
-           grad_queries.mutable_data_ptr<float>() + (task % ranges * heads + head) * query_floats,
-           grad_keys.mutable_data_ptr<float>() + head * key_floats, grad_values.mutable_data_ptr<float>() + head * key_floats},
-          scratch());
+      kernel.backward({packed.of(head), scale.of_product(), begin, std::min(begin + range, sizes.keys), sizes.padded_queries,
+                       packed_data<T>(queries) + head * query_floats, packed_data<T>(query_steps) + head * query_floats,
+                       packed_data<T>(grads) + head * query_floats, packed_data<T>(grad_steps) + head * query_floats,
+                       sums.const_data_ptr<float>() + head * sizes.padded_queries,
+                       means.const_data_ptr<float>() + head * sizes.padded_queries,
+                       grad_queries.mutable_data_ptr<float>() + (task % ranges * heads + head) * query_floats,
+                       grad_keys.mutable_data_ptr<float>() + head * key_floats,
+                       grad_values.mutable_data_ptr<float>() + head * key_floats, masks.of(head, 0)},
+                      scratch());
     }
   });
 
@@ -352,18 +397,22 @@ bool attention_cpu_takes(const at::Tensor& q, const at::Tensor& k, const at::Ten
   return narrow && fits(q) && fits(k) && fits(v) && k.size(2) == v.size(2);
 }
 
-std::tuple<at::Tensor, at::Tensor> attention_cpu_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+std::tuple<at::Tensor, at::Tensor> attention_cpu_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                                         const WeightMask& mask) {
   const AttentionKernel<Bf16>* narrow = attention_kernel<Bf16>(instruction_set());
-  if (q.scalar_type() == at::kBFloat16 && narrow != nullptr) return forward_of<Bf16>(*narrow, q, k, v);
-  return forward_of<float>(*attention_kernel<float>(instruction_set()), q, k, v);
+  if (q.scalar_type() == at::kBFloat16 && narrow != nullptr) return forward_of<Bf16>(*narrow, q, k, v, mask);
+  return forward_of<float>(*attention_kernel<float>(instruction_set()), q, k, v, mask);
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_cpu_backward(const at::Tensor& grad, const at::Tensor& q,
                                                                       const at::Tensor& k, const at::Tensor& v,
-                                                                      const at::Tensor& out, const at::Tensor& log2_sum) {
+                                                                      const at::Tensor& out, const at::Tensor& log2_sum,
+                                                                      const WeightMask& mask) {
   const AttentionKernel<Bf16>* narrow = attention_kernel<Bf16>(instruction_set());
-  if (q.scalar_type() == at::kBFloat16 && narrow != nullptr) return backward_of<Bf16>(*narrow, grad, q, k, v, out, log2_sum);
-  return backward_of<float>(*attention_kernel<float>(instruction_set()), grad, q, k, v, out, log2_sum);
+  if (q.scalar_type() == at::kBFloat16 && narrow != nullptr) {
+    return backward_of<Bf16>(*narrow, grad, q, k, v, out, log2_sum, mask);
+  }
+  return backward_of<float>(*attention_kernel<float>(instruction_set()), grad, q, k, v, out, log2_sum, mask);
 }
 
 }  // namespace welkin::ops

@@ -9,19 +9,29 @@
 
 #include <tuple>
 
+#include "ops/philox_dropout.h"
+
 namespace welkin::ops {
 
 // float32, bfloat16 or float16 on a CPU, (B, H, N, head_dim) each with keys and values of one length, none of them empty.
 bool attention_cpu_takes(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD);
 
+// Dropout on the weights, as of attention_with_dropout(); none at rate 0. `window` is empty or of heads, queries and keys.
+struct WeightMask {
+  double rate = 0;
+  MaskKey key;
+  MaskWindow window;
+};
+
 // -> out (B, H, N, head_dim) in q's dtype, whose memory is (B, N, H, head_dim), so that joining the heads copies nothing; and
 // log2_sum (B, H, N) float32: log2 of each query's sum of 2^(log2(e) q k / sqrt(head_dim)).
 std::tuple<at::Tensor, at::Tensor> attention_cpu_forward(const at::Tensor& q_BHND, const at::Tensor& k_BHMD,
-                                                         const at::Tensor& v_BHMD);
+                                                         const at::Tensor& v_BHMD, const WeightMask& mask = {});
 
-// Gradients by q, k and v, in their dtypes, memory as of `out`.
+// Gradients by q, k and v, in their dtypes, memory as of `out`. The mask is made again.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_cpu_backward(const at::Tensor& grad_BHND, const at::Tensor& q_BHND,
                                                                       const at::Tensor& k_BHMD, const at::Tensor& v_BHMD,
-                                                                      const at::Tensor& out_BHND, const at::Tensor& log2_sum_BHN);
+                                                                      const at::Tensor& out_BHND, const at::Tensor& log2_sum_BHN,
+                                                                      const WeightMask& mask = {});
 
 }  // namespace welkin::ops

@@ -14,19 +14,24 @@ struct TileWork<16, Bf16> {
   static WELKIN_INLINE void put(Bf16* to, Floats<16> x) { store_bf16(to, x); }
 
   // Two queries at a time: the products that sum over queries read their pairs interleaved.
-  static GradientTiles<Bf16> gradients(const AttentionBackward<Bf16>& work, int64_t query, int64_t count, int64_t valid,
-                                       float* scratch) {
+  static GradientTiles<Bf16> gradients(const AttentionBackward<Bf16>& work, int64_t query, int64_t key, int64_t count,
+                                       int64_t valid, float* scratch) {
+    const bool drops = work.dropout.rule.threshold != 0;
+    DropRow drop[2];
     Bf16* weight_pairs = weights(scratch);
     Bf16* grad_pairs = weight_pairs + kTile;
     Bf16* grads = grad_pairs + kTile;
     for (int64_t r = 0; r < kQueryBlock; r += 2) {
+      for (int64_t i = 0; i < 2 && drops; ++i) drop[i].fill(work.dropout, query + r + i, key, count);
       for (int64_t k = 0; k < count; k += 16) {
         Floats<16> weight[2];
         Floats<16> grad[2];
         for (int64_t i = 0; i < 2; ++i) {
           const float* scores = scratch + (r + i) * kKeyBlock + k;
+          const Floats<16> factor = drops ? load<16>(drop[i].factors + k) : broadcast<16>(1.0F);
           weight[i] = exp2_lanes<16>(load<16>(scores) * work.scale - work.log2_sum[query + r + i]);
-          grad[i] = weight[i] * (load<16>(scores + kTile) - work.out_dot_grad[query + r + i]);
+          grad[i] = weight[i] * (load<16>(scores + kTile) * factor - work.out_dot_grad[query + r + i]);
+          weight[i] *= factor;
           store_bf16(grads + (r + i) * kKeyBlock + k, grad[i]);
         }
         const int64_t pair = r * kKeyBlock + 2 * k;

@@ -9,13 +9,19 @@
 
 #include "ops/cpu/bf16.h"
 #include "ops/instruction_set.h"
+#include "ops/philox_mask.h"
 
 namespace welkin::ops {
 
 inline constexpr int64_t kQueryBlock = 48;   // queries of one tile: a multiple of every kernel's rows
 inline constexpr int64_t kKeyBlock = 192;    // keys of one tile
-inline constexpr int64_t kKeyMultiple = 96;  // packed keys are padded to this
 inline constexpr int64_t kDimMultiple = 16;  // packed head dims are padded to this
+
+// Packed keys are padded to a multiple of this: of a panel, and of the rows of every tile that the head dim leads to (lanes.h:
+// tile_rows; three vectors have rows that divide a panel).
+constexpr int64_t key_multiple(int64_t panel_keys, int64_t padded_dim) {
+  return padded_dim % (3 * panel_keys / 2) == 0 ? panel_keys : 96;
+}
 
 // Floats of scratch that a call needs, aligned to 64 bytes: two tiles, and three of bfloat16.
 inline constexpr int64_t kAttentionScratch = 2 * kQueryBlock * kKeyBlock + 3 * kQueryBlock * kKeyBlock / 2;
@@ -32,6 +38,16 @@ struct PackedKeys {
   int64_t num_keys = 0;
   int64_t panel_dim = 0;  // head_dim, made even for bfloat16
   int64_t padded_dim = 0;
+  int64_t multiple = 0;  // key_multiple()
+};
+
+// Dropout on the weights of a head: element first + row * row_stride + key of the sample of `counter` decides about query `row`
+// and `key`. None where the rule's threshold is 0.
+struct WeightDropout {
+  MaskRule rule;
+  uint64_t counter = 0;
+  uint64_t first = 0;  // of query 0 and key 0 of the call
+  uint64_t row_stride = 0;
 };
 
 // kQueryBlock queries of a head against all its keys.
@@ -42,6 +58,7 @@ struct AttentionForward {
   const T* query = nullptr;   // packed rows
   float* out = nullptr;       // packed rows, written
   float* log2_sum = nullptr;  // kQueryBlock: log2 of the sum of 2^logit, written
+  WeightDropout dropout;
 };
 
 // Keys [key_begin, key_end) of a head against all its queries; key_begin is a multiple of kKeyBlock.
@@ -57,10 +74,12 @@ struct AttentionBackward {
   const T* grad_out = nullptr;     // packed rows
   const T* grad_out_steps = nullptr;
   const float* log2_sum = nullptr;      // per query
-  const float* out_dot_grad = nullptr;  // per query: sum over the head dim of out * grad_out
+  const float* out_dot_grad = nullptr;  // per query: sum over the head dim of out * grad_out (with dropout, too, it is the sum
+                                        // over the keys of weight times its gradient)
   float* grad_query = nullptr;          // packed rows, added to: the logits' gradient times the keys
   float* grad_key = nullptr;            // packed rows from key 0 on, this range written: the logits' gradient times `query`
   float* grad_value = nullptr;          // packed rows from key 0 on, this range written
+  WeightDropout dropout;
 };
 
 template <typename T>

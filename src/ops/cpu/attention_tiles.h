@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ops/cpu/attention_kernel.h"
+#include "ops/cpu/mask_loops.h"
 #include "ops/cpu/product.h"
 
 namespace welkin::ops {
@@ -14,9 +15,9 @@ namespace {
 constexpr float kMinusInfinity = -__builtin_inff();
 
 // Keys of the tile that begins at `begin`, padded.
-inline int64_t tile_keys(int64_t begin, int64_t end) {
+inline int64_t tile_keys(int64_t begin, int64_t end, int64_t multiple) {
   const int64_t keys = end - begin < kKeyBlock ? end - begin : kKeyBlock;
-  return (keys + kKeyMultiple - 1) / kKeyMultiple * kKeyMultiple;
+  return (keys + multiple - 1) / multiple * multiple;
 }
 
 // scores (kQueryBlock, kKeyBlock) = rows times the panels from key `begin` on.
@@ -36,6 +37,16 @@ inline void fill_tail(float* scores, int64_t from, int64_t to, float value) {
   }
 }
 
+// What the weights of one query and the keys of one tile are multiplied by; nothing is computed without dropout.
+struct DropRow {
+  alignas(64) float factors[kKeyBlock];
+
+  WELKIN_INLINE void fill(const WeightDropout& dropout, int64_t query, int64_t key, int64_t count) {
+    const uint64_t first = dropout.first + static_cast<uint64_t>(query) * dropout.row_stride + static_cast<uint64_t>(key);
+    mask_factors(dropout.rule, dropout.counter, first, count, factors);
+  }
+};
+
 // What differs between operand types: where weights go and how, and the tiles of a backward pass.
 template <int W, typename T>
 struct TileWork;
@@ -46,10 +57,11 @@ struct RunningRow {
   float sum = 0;
 };
 
-// Turns the row's products into powers relative to the largest so far, as weights, and scales what was summed before.
+// Turns the row's products into powers relative to the largest so far, as weights, and scales what was summed before. The sum is
+// that of all powers; `factors` (null: none) is what they are multiplied by as weights.
 template <int W, typename T>
-WELKIN_INLINE void update_row(RunningRow& row, float scale, const float* scores, T* weights, int64_t count, float* out,
-                              int64_t width) {
+WELKIN_INLINE void update_row(RunningRow& row, float scale, const float* scores, const float* factors, T* weights, int64_t count,
+                              float* out, int64_t width) {
   Floats<W> largest = load<W>(scores);
   for (int64_t k = W; k < count; k += W) {
     const Floats<W> x = load<W>(scores + k);
@@ -66,7 +78,7 @@ WELKIN_INLINE void update_row(RunningRow& row, float scale, const float* scores,
   Floats<W> sum{};
   for (int64_t k = 0; k < count; k += W) {
     const Floats<W> power = exp2_lanes<W>(load<W>(scores + k) * scale - base);
-    TileWork<W, T>::put(weights + k, power);
+    TileWork<W, T>::put(weights + k, factors == nullptr ? power : power * load<W>(factors + k));
     sum += power;
   }
   row.sum += sum_of<W>(sum);
@@ -77,14 +89,18 @@ void attention_forward(const AttentionForward<T>& work, float* scratch) {
   const PackedKeys<T>& keys = work.keys;
   const int64_t width = keys.padded_dim;
   T* weights = TileWork<W, T>::weights(scratch);
+  const bool drops = work.dropout.rule.threshold != 0;
   RunningRow rows[kQueryBlock];
+  DropRow drop;
   std::memset(work.out, 0, static_cast<size_t>(kQueryBlock * width) * sizeof(float));
   for (int64_t begin = 0; begin < keys.num_keys; begin += kKeyBlock) {
-    const int64_t count = tile_keys(begin, keys.num_keys);
+    const int64_t count = tile_keys(begin, keys.num_keys, keys.multiple);
     score_tile<W, T>(work.query, keys.key_panels, keys, begin, count, scratch);
     fill_tail(scratch, keys.num_keys - begin, count, kMinusInfinity);
     for (int64_t r = 0; r < kQueryBlock; ++r) {
-      update_row<W, T>(rows[r], work.scale, scratch + r * kKeyBlock, weights + r * kKeyBlock, count, work.out + r * width, width);
+      if (drops) drop.fill(work.dropout, r, begin, count);
+      update_row<W, T>(rows[r], work.scale, scratch + r * kKeyBlock, drops ? drop.factors : nullptr, weights + r * kKeyBlock,
+                       count, work.out + r * width, width);
     }
     add_product<W, T>({weights, kKeyBlock, 1}, {keys.value_steps + begin * width, width}, {work.out, width}, count, kQueryBlock,
                       width);
@@ -108,19 +124,25 @@ struct TileWork<W, float> {
   static float* weights(float* scratch) { return scratch; }  // in place of the products
   static WELKIN_INLINE void put(float* to, Floats<W> x) { store<W>(to, x); }
 
-  // From the products in two tiles of scratch: weights = 2^(logit - log2_sum), and the gradient by the logits; both zero from key
-  // `valid` on.
-  static GradientTiles<float> gradients(const AttentionBackward<float>& work, int64_t query, int64_t count, int64_t valid,
-                                        float* scratch) {
+  // From the products in two tiles of scratch: weights = 2^(logit - log2_sum), as they were used, and the gradient by the logits;
+  // both zero from key `valid` on. The tile's keys begin at `key`.
+  static GradientTiles<float> gradients(const AttentionBackward<float>& work, int64_t query, int64_t key, int64_t count,
+                                        int64_t valid, float* scratch) {
+    const bool drops = work.dropout.rule.threshold != 0;
+    DropRow drop;
     float* weights = scratch;
     float* grads = scratch + kQueryBlock * kKeyBlock;
     for (int64_t r = 0; r < kQueryBlock; ++r) {
       const Floats<W> log2_sum = broadcast<W>(work.log2_sum[query + r]);
       const Floats<W> mean = broadcast<W>(work.out_dot_grad[query + r]);
-      for (int64_t k = r * kKeyBlock; k < r * kKeyBlock + count; k += W) {
-        const Floats<W> weight = exp2_lanes<W>(load<W>(weights + k) * work.scale - log2_sum);
-        store<W>(weights + k, weight);
-        store<W>(grads + k, weight * (load<W>(grads + k) - mean));
+      if (drops) drop.fill(work.dropout, query + r, key, count);
+      for (int64_t k = 0; k < count; k += W) {
+        float* to = weights + r * kKeyBlock + k;
+        float* grad = grads + r * kKeyBlock + k;
+        const Floats<W> weight = exp2_lanes<W>(load<W>(to) * work.scale - log2_sum);
+        const Floats<W> factor = drops ? load<W>(drop.factors + k) : broadcast<W>(1.0F);
+        store<W>(to, weight * factor);
+        store<W>(grad, weight * (load<W>(grad) * factor - mean));
       }
     }
     fill_tail(weights, valid, count, 0.0F);
@@ -134,7 +156,7 @@ void attention_backward(const AttentionBackward<T>& work, float* scratch) {
   const PackedKeys<T>& keys = work.keys;
   const int64_t width = keys.padded_dim;
   for (int64_t begin = work.key_begin; begin < work.key_end; begin += kKeyBlock) {
-    const int64_t count = tile_keys(begin, work.key_end);
+    const int64_t count = tile_keys(begin, work.key_end, keys.multiple);
     float* grad_key = work.grad_key + begin * width;
     float* grad_value = work.grad_value + begin * width;
     std::memset(grad_key, 0, static_cast<size_t>(count * width) * sizeof(float));
@@ -142,7 +164,7 @@ void attention_backward(const AttentionBackward<T>& work, float* scratch) {
     for (int64_t query = 0; query < work.padded_queries; query += kQueryBlock) {
       score_tile<W, T>(work.query + query * width, keys.key_panels, keys, begin, count, scratch);
       score_tile<W, T>(work.grad_out + query * width, keys.value_panels, keys, begin, count, scratch + kQueryBlock * kKeyBlock);
-      const GradientTiles<T> tiles = TileWork<W, T>::gradients(work, query, count, work.key_end - begin, scratch);
+      const GradientTiles<T> tiles = TileWork<W, T>::gradients(work, query, begin, count, work.key_end - begin, scratch);
       add_product<W, T>(tiles.weights_turned, {work.grad_out_steps + query * width, width}, {grad_value, width}, kQueryBlock,
                         count, width);
       add_product<W, T>(tiles.grads_turned, {work.query_steps + query * width, width}, {grad_key, width}, kQueryBlock, count,

@@ -9,40 +9,14 @@
 #include <cmath>
 
 #include "ops/cpu/normal_kernel.h"
+#include "ops/cpu/philox_lanes.h"
 
 namespace welkin::ops {
 namespace {
 
-constexpr int kLanes = static_cast<int>(kNormalBlocks);
+constexpr int kLanes = kPhiloxLanes;
+static_assert(kLanes == kNormalBlocks);
 using Doubles = double[kLanes];
-using LaneWords = uint32_t[kLanes];
-
-// words[w][lane] of block first + lane; core/philox.h has the scheme.
-inline void philox_words(uint64_t key, uint64_t first, LaneWords (&c)[4]) {
-  for (int lane = 0; lane < kLanes; ++lane) {
-    const uint64_t block = first + static_cast<uint64_t>(lane);
-    c[0][lane] = static_cast<uint32_t>(block);
-    c[1][lane] = static_cast<uint32_t>(block >> 32);
-    c[2][lane] = 0;
-    c[3][lane] = 0;
-  }
-  auto k0 = static_cast<uint32_t>(key);
-  auto k1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const uint64_t p0 = uint64_t{0xD2511F53U} * c[0][lane];
-      const uint64_t p1 = uint64_t{0xCD9E8D57U} * c[2][lane];
-      const uint32_t a = static_cast<uint32_t>(p1 >> 32) ^ c[1][lane] ^ k0;
-      const uint32_t b = static_cast<uint32_t>(p0 >> 32) ^ c[3][lane] ^ k1;
-      c[0][lane] = a;
-      c[1][lane] = static_cast<uint32_t>(p1);
-      c[2][lane] = b;
-      c[3][lane] = static_cast<uint32_t>(p0);
-    }
-    k0 += 0x9E3779B9U;
-    k1 += 0xBB67AE85U;
-  }
-}
 
 // (word + 0.5) / 2^32; every step is exact. Through a signed word, for which all sets have a conversion.
 inline void open_units(const LaneWords& words, Doubles& u) {
@@ -131,7 +105,7 @@ inline void rounded(const Doubles& radius, const Doubles& side, double scale, fl
 
 inline int64_t normals(uint64_t key, uint64_t first, double scale, float* out, int32_t* doubtful) {
   LaneWords words[4];
-  philox_words(key, first, words);
+  philox_words(key, 0, first, words);
   float values[4][kLanes];
   uint64_t doubt[4][kLanes];
   for (int pair = 0; pair < 2; ++pair) {

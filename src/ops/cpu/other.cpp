@@ -2,6 +2,7 @@
 // Any processor family but x86-64: the portable kernels.
 #include "ops/cpu/attention_kernel.h"
 #include "ops/cpu/convolution_kernel.h"
+#include "ops/cpu/mask_kernel.h"
 #include "ops/cpu/normal_kernel.h"
 #include "ops/cpu/update_kernel.h"
 #include "ops/instruction_support.h"
@@ -25,6 +26,8 @@ const AttentionKernel<Bf16>* attention_kernel<Bf16>(InstructionSet) {
 }
 
 const NormalKernel& normal_kernel(InstructionSet) { return normal_kernel_portable(); }
+
+const MaskKernel& mask_kernel(InstructionSet) { return mask_kernel_portable(); }
 
 const UpdateKernel& update_kernel(InstructionSet) { return update_kernel_portable(); }
 

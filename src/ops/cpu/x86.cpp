@@ -4,6 +4,7 @@
 
 #include "ops/cpu/attention_kernel.h"
 #include "ops/cpu/convolution_kernel.h"
+#include "ops/cpu/mask_kernel.h"
 #include "ops/cpu/normal_kernel.h"
 #include "ops/cpu/update_kernel.h"
 #include "ops/instruction_support.h"
@@ -70,6 +71,18 @@ const NormalKernel& normal_kernel(InstructionSet set) {
       return normal_kernel_avx512();
   }
   return normal_kernel_portable();
+}
+
+const MaskKernel& mask_kernel(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::Portable:
+      return mask_kernel_portable();
+    case InstructionSet::Avx2:
+      return mask_kernel_avx2();
+    case InstructionSet::Avx512:
+      return mask_kernel_avx512();
+  }
+  return mask_kernel_portable();
 }
 
 const UpdateKernel& update_kernel(InstructionSet set) {

@@ -5,10 +5,13 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <ostream>
 #include <vector>
@@ -54,10 +57,10 @@ struct Inputs {
         grad(tests::test_values({c.batch, c.heads, c.queries, c.head_dim}, 4)) {}
 };
 
-using AttentionForm = at::Tensor (*)(const at::Tensor&, const at::Tensor&, const at::Tensor&);
+using AttentionForm = std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>;
 
 // Result and gradients by q, k, v, in double.
-std::vector<at::Tensor> run(AttentionForm form, const Inputs& in, at::ScalarType dtype) {
+std::vector<at::Tensor> run(const AttentionForm& form, const Inputs& in, at::ScalarType dtype) {
   std::vector<at::Tensor> leaves;
   for (const at::Tensor& x : {in.q, in.k, in.v}) leaves.push_back(x.to(dtype).detach().requires_grad_(true));
   const at::Tensor out = form(leaves[0], leaves[1], leaves[2]);
@@ -115,6 +118,26 @@ TEST_P(AttentionCpu, OfBfloat16EqualsTheReferenceForEveryShape) {
     for (at::Tensor* x : {&in.q, &in.k, &in.v, &in.grad}) *x = x->to(at::kBFloat16).to(at::kDouble);
     expect_close(run(attention, in, at::kBFloat16), run(attention_reference, in, at::kDouble),
                  2.0 * tests::sum_tolerance(at::kBFloat16, 1));
+  }
+}
+
+// In double it is aten's form, which attention_test.cpp compares with the definition.
+TEST_P(AttentionCpu, DropsTheSameWeightsAsTheFormInAten) {
+  for (const AttentionCase& c : kAttentionCases) {
+    const MaskWindow inside{{c.heads + 2, c.queries + 60, c.keys + 9}, {1, 50, 7}};
+    for (const MaskWindow& window : {MaskWindow{}, inside}) {
+      SCOPED_TRACE(::testing::PrintToString(c));
+      std::vector<int64_t> numbers;
+      for (int64_t b = 0; b < c.batch; ++b) numbers.push_back(70 + 3 * b);
+      const MaskKey key{11, at::scalar_tensor(int64_t{2}, at::kLong), at::tensor(numbers, at::kLong)};
+      const AttentionForm dropped = [&](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+        return attention_with_dropout(q, k, v, 0.3, key, window);
+      };
+      Inputs in(c);
+      expect_close(run(dropped, in, at::kFloat), run(dropped, in, at::kDouble), bound(c, at::kFloat));
+      for (at::Tensor* x : {&in.q, &in.k, &in.v, &in.grad}) *x = x->to(at::kBFloat16).to(at::kDouble);
+      expect_close(run(dropped, in, at::kBFloat16), run(dropped, in, at::kDouble), 2.0 * tests::sum_tolerance(at::kBFloat16, 1));
+    }
   }
 }
 

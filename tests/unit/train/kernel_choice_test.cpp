@@ -47,7 +47,8 @@ TEST_F(KernelChoices, AreThoseThatRun) {
   EXPECT_EQ(kernels_line(kernel_choice(config, at::kCPU)),
             "Kernels: attention welkin, instruction_set portable, products mkl, threads 1");
   config.model.dropout = 0.1;
-  EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.attention"), "tiles of aten");
+  EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.attention"), "welkin");
+  EXPECT_EQ(kernel_choice(config, at::kCUDA).at("kernels.attention"), "tiles of aten");
   config.model.model = "unet3d";
   EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.convolutions"), "welkin for multiples of 16");
   EXPECT_FALSE(kernel_choice(config, at::kCPU).contains("kernels.attention"));
@@ -59,13 +60,13 @@ TEST_F(KernelChoices, AreThoseThatRun) {
 TEST_F(KernelChoices, StandInTheCheckpointAndInItsListing) {
   const ScratchFolder folder;
   const TinyOutcome outcome = run_tiny(named(folder.path(), "mkl", "portable"), {});
-  EXPECT_THAT(outcome.log, HasSubstr("Kernels: attention tiles of aten, instruction_set portable, products mkl, threads 1"));
+  EXPECT_THAT(outcome.log, HasSubstr("Kernels: attention welkin, instruction_set portable, products mkl, threads 1"));
   const Checkpoint checkpoint = last_of(outcome);
   EXPECT_EQ(checkpoint.index().facts.at("kernels.products"), "mkl");
   EXPECT_EQ(checkpoint.index().facts.at("kernels.instruction_set"), "portable");
   EXPECT_EQ(checkpoint.index().facts.at("device"), "cpu");
   const std::string listing = interchange::listing(interchange::open_state(checkpoint.folder()));
-  EXPECT_THAT(listing, HasSubstr("kernels.attention: tiles of aten\n"));
+  EXPECT_THAT(listing, HasSubstr("kernels.attention: welkin\n"));
   EXPECT_THAT(listing, HasSubstr("kernels.products: mkl\n"));
 }
 
