@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "rank_run.h"
 #include "train/bench/parallel_figures.h"
+#include "train/bench/section_overlap.h"
 #include "train/registries.h"
 
 namespace welkin::apps {
@@ -26,14 +27,20 @@ struct FigureArguments {
   std::string figure;
   int64_t ranks = 2;
   bench::OverlapProblem problem;
+  bench::SectionProblem sections;
   std::vector<int64_t> sizes{4096, 65536, int64_t{1} << 20};
   int64_t deadline_s = 120;
   std::string json;
 };
 
-nlohmann::ordered_json measured_figure(const FigureArguments& arguments, const parallel::World& world,
-                                       parallel::EmulatedLink* link, const train::Registries& registries) {
+nlohmann::ordered_json measured_figure(const FigureArguments& arguments, parallel::World& world, parallel::EmulatedLink* link,
+                                       const train::Registries& registries) {
   nlohmann::ordered_json found{{"figure", arguments.figure}, {"ranks", world.size()}};
+  if (arguments.figure == "sections") {
+    found["sequence_parallel"] = arguments.sections.sequence_parallel;
+    found.update(bench::section_json(bench::measure_sections(arguments.sections, registries.models.at("vit"), world, *link)));
+    return found;
+  }
   if (link != nullptr) {
     found.update(
         bench::overlap_json(bench::measure_overlap(arguments.problem, registries.models.at("vit"), world.everyone(), *link)));
@@ -49,7 +56,7 @@ int run_figure_rank(const launch::RankPlace& place, const FigureArguments& argum
   set_process_label(cat("rank ", place.rank));
   at::set_num_threads(1);
   parallel::MeetOptions options = meet_options(std::chrono::seconds(arguments.deadline_s));
-  if (arguments.figure == "overlap") options.link = std::make_shared<parallel::EmulatedLink>();
+  if (arguments.figure != "adapter") options.link = std::make_shared<parallel::EmulatedLink>();
   if (options.link) options.link->bytes_per_second = 1e15;  // until it is set
   parallel::World world = parallel::World::meet(place, options);
   run_as_rank(world, [&] {
@@ -67,26 +74,39 @@ int run_figure_rank(const launch::RankPlace& place, const FigureArguments& argum
 int bench_figures(Application& application, int argc, char** argv) {
   FigureArguments arguments;
   CLI::App app(
-      "overlap: the share of the gradient exchange that is hidden behind the backward pass, over an emulated link; adapter: a "
-      "sum "
-      "by our collectives over one by c10d alone");
-  app.add_option("--parallel_figure", arguments.figure, "which")->required()->check(CLI::IsMember({"overlap", "adapter"}));
+      "overlap: the share of the gradient exchange that is hidden behind the backward pass, over an emulated link; sections: the "
+      "share of what tensor parallelism sends that is hidden behind products; adapter: a sum by our collectives over one by c10d "
+      "alone");
+  app.add_option("--parallel_figure", arguments.figure, "which")
+      ->required()
+      ->check(CLI::IsMember({"overlap", "sections", "adapter"}));
   app.add_option("-n,--ranks", arguments.ranks, "ranks that are started here")->check(CLI::Range(2, 64))->capture_default_str();
-  app.add_option("--width", arguments.problem.width, "overlap: of the ViT, a multiple of 8")
+  app.add_option("--width", arguments.problem.width, "overlap, sections: of the ViT, a multiple of 8")
       ->check(CLI::Range(8, 4096))
       ->capture_default_str();
-  app.add_option("--depth", arguments.problem.depth, "overlap: blocks")->check(CLI::Range(1, 64))->capture_default_str();
-  app.add_option("--samples", arguments.problem.samples, "overlap: of a rank")->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--depth", arguments.problem.depth, "overlap, sections: blocks")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--samples", arguments.problem.samples, "overlap: of a rank; sections: of all")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   app.add_option("--bucket_cap_mb", arguments.problem.bucket_cap_mb, "overlap")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   app.add_option("--slower", arguments.problem.slower, "overlap: how many times as long as Gloo the link takes")
       ->check(CLI::Range(1.0, 1000.0))
       ->capture_default_str();
+  app.add_option("--link_share", arguments.sections.link_share, "sections: time of the link over time of the computation")
+      ->check(CLI::Range(0.01, 100.0))
+      ->capture_default_str();
+  app.add_flag("--sequence_parallel", arguments.sections.sequence_parallel, "sections: tokens are split outside of them");
   app.add_option("--sizes", arguments.sizes, "adapter: bytes")->delimiter(',')->check(CLI::Range(4, 1 << 30));
   app.add_option("--deadline_s", arguments.deadline_s, "of a call")->check(CLI::Range(1, 86400))->capture_default_str();
   app.add_option("--json", arguments.json, "write the figure to this file");
   if (!parse_arguments(application, app, argc, argv)) return 0;
+  arguments.sections.width = arguments.problem.width;
+  arguments.sections.depth = arguments.problem.depth;
+  arguments.sections.samples = arguments.problem.samples;
   const launch::RankPlace place = place_of_this_process();
   if (place.world_size > 1) return run_figure_rank(place, arguments, application);
   return run_local_ranks(own_command_with("bench", std::vector<std::string>(argv + 1, argv + argc)), arguments.ranks);

@@ -104,6 +104,21 @@ void Transfer::wait() {
   desk_->end(ticket_);
 }
 
+PendingTensor::PendingTensor(const Group& group, const char* name, Transfer transfer, std::function<at::Tensor()> result)
+    : name_(name), tracer_(group.desk().services().tracer), transfer_(std::move(transfer)), result_(std::move(result)) {}
+
+PendingTensor::PendingTensor(at::Tensor ready) : result_([ready = std::move(ready)] { return ready; }) {}
+
+at::Tensor PendingTensor::wait() {
+  WELKIN_CHECK(pending(), "the result of a call is fetched once");
+  const std::function<at::Tensor()> result = std::exchange(result_, nullptr);
+  if (name_ != nullptr) {
+    const observe::Span span(tracer_, name_);
+    transfer_.wait();
+  }
+  return result();
+}
+
 Transfer start_all_reduce_in_place(const Group& group, const at::Tensor& values, Reduction reduction) {
   check_contiguous("all_reduce", values);
   if (group.size() == 1) return {};
@@ -117,31 +132,47 @@ void all_reduce_in_place(const Group& group, const at::Tensor& values, Reduction
 }
 
 at::Tensor all_reduce(const Group& group, const at::Tensor& values, Reduction reduction) {
-  if (group.size() == 1) return values;
+  return start_all_reduce(group, values, reduction).wait();
+}
+
+PendingTensor start_all_reduce(const Group& group, const at::Tensor& values, Reduction reduction) {
+  if (group.size() == 1) return PendingTensor(values);
   at::Tensor copy = values.detach().clone(at::MemoryFormat::Contiguous);
-  all_reduce_in_place(group, copy, reduction);
-  return copy;
+  Transfer transfer = start_all_reduce_in_place(group, copy, reduction);
+  return {group, "all_reduce", std::move(transfer), [copy = std::move(copy)] { return copy; }};
 }
 
 at::Tensor all_gather(const Group& group, const at::Tensor& part, int64_t dim, const Lengths& lengths) {
+  return start_all_gather(group, part, dim, lengths).wait();
+}
+
+PendingTensor start_all_gather(const Group& group, const at::Tensor& part, int64_t dim, const Lengths& lengths) {
   dim = wrapped(dim, part);
-  if (group.size() == 1) return part;
+  if (group.size() == 1) return PendingTensor(part);
   WELKIN_CHECK(part.size(dim) == mine(group, lengths), "a part of an all-gather has the length that is announced for it");
   check_lengths(group, "all_gather", lengths, std::accumulate(lengths.begin(), lengths.end(), int64_t{0}));
   const at::Tensor padded_part = padded(part.detach(), dim, longest(lengths));
   std::vector<int64_t> stacked = padded_part.sizes().vec();
   stacked.insert(stacked.begin(), group.size());
   const at::Tensor all = at::empty(stacked, padded_part.options());
-  run_call(group, "all_gather", gathered_payload(padded_part, all),
-           [&](Communicator& c) { return c.all_gather(all.view({-1}), padded_part.view({-1})); });
-  std::vector<at::Tensor> parts;
-  for (int64_t i = 0; i < group.size(); ++i) parts.push_back(all[i].narrow(dim, 0, lengths[static_cast<size_t>(i)]));
-  return at::cat(parts, dim);
+  Transfer transfer = start_call(group, "all_gather", gathered_payload(padded_part, all),
+                                 [&](Communicator& c) { return c.all_gather(all.view({-1}), padded_part.view({-1})); });
+  return {group, "all_gather", std::move(transfer), [all, dim, lengths] {
+            std::vector<at::Tensor> parts;
+            for (size_t i = 0; i < lengths.size(); ++i) {
+              parts.push_back(all[static_cast<int64_t>(i)].narrow(dim, 0, lengths[i]));
+            }
+            return at::cat(parts, dim);
+          }};
 }
 
 at::Tensor reduce_scatter(const Group& group, const at::Tensor& whole, int64_t dim, const Lengths& lengths) {
+  return start_reduce_scatter(group, whole, dim, lengths).wait();
+}
+
+PendingTensor start_reduce_scatter(const Group& group, const at::Tensor& whole, int64_t dim, const Lengths& lengths) {
   dim = wrapped(dim, whole);
-  if (group.size() == 1) return whole;
+  if (group.size() == 1) return PendingTensor(whole);
   check_lengths(group, "reduce_scatter", lengths, whole.size(dim));
   std::vector<int64_t> stacked = with_extent(whole, dim, longest(lengths));
   const at::Tensor part = at::empty(stacked, whole.options().requires_grad(false));
@@ -153,9 +184,10 @@ at::Tensor reduce_scatter(const Group& group, const at::Tensor& whole, int64_t d
     parts[i].narrow(dim, 0, length).copy_(whole.detach().narrow(dim, offset, length));
     offset += length;
   }
-  run_call(group, "reduce_scatter", payload_of(parts),
-           [&](Communicator& c) { return c.reduce_scatter(part.view({-1}), parts.view({-1})); });
-  return part.narrow(dim, 0, mine(group, lengths)).contiguous();
+  Transfer transfer = start_call(group, "reduce_scatter", payload_of(parts),
+                                 [&](Communicator& c) { return c.reduce_scatter(part.view({-1}), parts.view({-1})); });
+  return {group, "reduce_scatter", std::move(transfer),
+          [part, dim, own = mine(group, lengths)] { return part.narrow(dim, 0, own).contiguous(); }};
 }
 
 at::Tensor all_to_all(const Group& group, const at::Tensor& values, const AllToAll& layout) {

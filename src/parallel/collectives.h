@@ -8,9 +8,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
+#include "observe/span.h"
 #include "parallel/communicator.h"
 #include "parallel/group.h"
 
@@ -31,17 +33,36 @@ class Transfer {
   int64_t ticket_ = 0;
 };
 
+// The result of a call under way, which is to be fetched once; what went in must not be written to before.
+class PendingTensor {
+ public:
+  PendingTensor() = default;  // none
+  PendingTensor(const Group& group, const char* name, Transfer transfer, std::function<at::Tensor()> result);
+  explicit PendingTensor(at::Tensor ready);
+  bool pending() const { return result_ != nullptr; }
+  at::Tensor wait();
+
+ private:
+  const char* name_ = nullptr;
+  const observe::Tracer* tracer_ = nullptr;
+  Transfer transfer_;
+  std::function<at::Tensor()> result_;
+};
+
 // The sum (or maximum) over the members, bit for bit the same on each: a new tensor. Float32, float64, bfloat16, int64.
 at::Tensor all_reduce(const Group& group, const at::Tensor& values, Reduction reduction = Reduction::Sum);
+PendingTensor start_all_reduce(const Group& group, const at::Tensor& values, Reduction reduction = Reduction::Sum);
 // The same in the caller's memory, which must be contiguous.
 void all_reduce_in_place(const Group& group, const at::Tensor& values, Reduction reduction = Reduction::Sum);
 Transfer start_all_reduce_in_place(const Group& group, const at::Tensor& values, Reduction reduction = Reduction::Sum);
 
 // The members' parts, put together along `dim` in their order; `lengths` are the parts' extents there.
 at::Tensor all_gather(const Group& group, const at::Tensor& part, int64_t dim, const Lengths& lengths);
+PendingTensor start_all_gather(const Group& group, const at::Tensor& part, int64_t dim, const Lengths& lengths);
 
 // This member's part of the sum: extent lengths[place] along `dim`.
 at::Tensor reduce_scatter(const Group& group, const at::Tensor& whole, int64_t dim, const Lengths& lengths);
+PendingTensor start_reduce_scatter(const Group& group, const at::Tensor& whole, int64_t dim, const Lengths& lengths);
 
 // Cuts `values` along `split_dim` into split_lengths, sends piece j to member j, and puts what arrives together along `join_dim`,
 // where the piece of member j has the extent join_lengths[j].

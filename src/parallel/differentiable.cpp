@@ -8,17 +8,13 @@
 #include <numeric>
 #include <utility>
 
+#include "parallel/widened.h"
+
 namespace welkin::parallel {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-// One member's contribution to a sum has been rounded once already; rounding every partial sum again would add up.
-at::Tensor widened(const at::Tensor& x) {
-  const bool low = x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf;
-  return low ? x.to(at::kFloat) : x;
-}
 
 at::Tensor summed(const Group& group, const at::Tensor& x) { return all_reduce(group, widened(x)).to(x.scalar_type()); }
 

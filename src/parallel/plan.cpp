@@ -14,9 +14,9 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "model/dropout.h"
+#include "parallel/column_input.h"
 #include "parallel/differentiable.h"
 #include "parallel/field_share.h"
-#include "parallel/gathered_input.h"
 #include "parallel/ring_attention.h"
 #include "parallel/shards.h"
 #include "parallel/token_split.h"
@@ -74,7 +74,7 @@ class PlanApplication {
   void apply_row(const PlanRow& row);
   bool install_at(model::Site& site, const Treatment& treatment);
   const model::Dropout* weights_drop_near(const model::Site& site) const;
-  std::shared_ptr<GatheredInput> gathered_input_near(const model::Site& site, Axis axis);
+  std::shared_ptr<ColumnInput> column_input_near(const model::Site& site, Axis axis);
   bool install_input_at(model::Site& site, const Treatment& treatment);
   std::vector<TokenSplit::Level> inner_levels() const;
   AxisSet input_axes() const;
@@ -93,7 +93,7 @@ class PlanApplication {
   const MeshGroups& groups_;
   std::vector<model::Site*> sites_;
   TokenSplit tokens_;
-  std::map<std::string, std::shared_ptr<GatheredInput>> gathered_inputs_;  // by the path of the layer and the axis
+  std::map<std::string, std::shared_ptr<ColumnInput>> column_inputs_;  // by the path of the layer and the axis
 };
 
 // "blocks.3.attn." of "blocks.3.attn.core".
@@ -156,20 +156,16 @@ bool PlanApplication::install_at(model::Site& site, const Treatment& treatment) 
       return out;
     });
   } else if (const auto* enter = std::get_if<EnterSplit>(&treatment)) {
-    if (const auto gathered = gathered_input_near(site, enter->axis)) {
-      site.install([gathered](const Tensors& in, const Body& body) { return body({gathered->enter(in.at(0))}); });
-    } else {
-      site.install([group = groups_.along(enter->axis)](const Tensors& in, const Body& body) {
-        return body({copy_to_group(group, in.at(0))});
-      });
+    if (const auto input = column_input_near(site, enter->axis)) {
+      site.install([input](const Tensors& in, const Body& body) { return body({input->enter(in.at(0))}); });
     }
   } else if (const auto* column = std::get_if<ColumnSplit>(&treatment)) {
     const Shard shard{0, column->parts};
     check_units(site.name(), *column, table_.at(site.name() + ".weight").global_shape.at(0));
     split_linear(site.name(), shard, shard, column->axis);
-    if (const auto gathered = gathered_input_near(site, column->axis)) {
-      site.install([gathered](Tensors in, const Body& body) -> Tensors {
-        if (auto product = gathered->product(in.at(0), in.at(1))) return {*std::move(product)};
+    if (const auto input = column_input_near(site, column->axis)) {
+      site.install([input](Tensors in, const Body& body) -> Tensors {
+        if (auto product = input->product(in.at(0), in.at(1))) return {*std::move(product)};
         return body(std::move(in));
       });
     }
@@ -234,12 +230,15 @@ const model::Dropout* PlanApplication::weights_drop_near(const model::Site& site
   return nullptr;
 }
 
-// The one that sites of the same layer share; null where tokens are not split over the axis.
-std::shared_ptr<GatheredInput> PlanApplication::gathered_input_near(const model::Site& site, Axis axis) {
-  const TokenSplit::Level* level = tokens_.level(axis);
-  if (level == nullptr || level->group.size() == 1) return nullptr;
-  std::shared_ptr<GatheredInput>& input = gathered_inputs_[cat(home_of(site), axis_name(axis))];
-  if (!input) input = std::make_shared<GatheredInput>(level->group, level->lengths);
+// The one that sites of the same layer share; null where nobody shares the axis.
+std::shared_ptr<ColumnInput> PlanApplication::column_input_near(const model::Site& site, Axis axis) {
+  const Group& group = groups_.along(axis);
+  if (group.size() == 1) return nullptr;
+  std::shared_ptr<ColumnInput>& input = column_inputs_[cat(home_of(site), axis_name(axis))];
+  if (!input) {
+    const TokenSplit::Level* level = tokens_.level(axis);
+    input = std::make_shared<ColumnInput>(group, level == nullptr ? std::nullopt : std::optional(level->lengths));
+  }
   return input;
 }
 

@@ -7,6 +7,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cos.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linear.h>
@@ -16,10 +17,12 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
+#include <vector>
 
 #include "gradient_check.h"
+#include "parallel/column_input.h"
 #include "parallel/context_attention.h"
-#include "parallel/gathered_input.h"
 #include "parallel/split.h"
 #include "rank_processes.h"
 
@@ -115,36 +118,77 @@ const RankTest kPairs("differentiable_pairs", [](Connection& connection) {
   EXPECT_TRUE(at::equal(y.grad(), whole_weight));
 });
 
-// Two products of one gathered input, each member's own: the gradient by the input, and by the weights, which no backward pass
-// of aten sees, since the input is not kept.
-const RankTest kGatheredInput("gathered_input", [](Connection& connection) {
+// What a test multiplies by the weights of a member, by the products of a ColumnInput where these take it.
+struct ColumnProducts {
+  ColumnInput& input;
+  at::Tensor first, second;  // (4, 3)
+  int own = 0;               // products that the input made
+
+  ColumnProducts(ColumnInput& of, int64_t place)
+      : input(of), first(numbers(40 + place, {4, 3}).requires_grad_()), second(numbers(50 + place, {4, 3}).requires_grad_()) {}
+  at::Tensor of(const at::Tensor& x, const at::Tensor& weight) {
+    const auto made = input.product(x, weight);
+    own += made ? 1 : 0;
+    return made ? *made : at::linear(x, weight);
+  }
+};
+
+// Two products of one input that is gathered, each member's own: the gradient by the input, and by the weights, which no backward
+// pass of aten sees, since the input is not kept.
+const RankTest kGatheredColumns("gathered_columns", [](Connection& connection) {
   const Group all = group_of_all(connection);
   const int64_t place = all.place();
   const Lengths lengths = balanced_split(2 * all.size() + 1, all.size());
-  GatheredInput input(all, lengths);
-  const at::Tensor first = numbers(40 + place, {4, 3}).requires_grad_();
-  const at::Tensor second = numbers(50 + place, {4, 3}).requires_grad_();
-  int own_products = 0;
-  const auto product = [&](const at::Tensor& x, const at::Tensor& weight) {
-    const auto made = input.product(x, weight);
-    own_products += made ? 1 : 0;
-    return made ? *made : at::linear(x, weight);
-  };
-  const OneTensor function = [&](const at::Tensor& x) {
-    const at::Tensor entered = input.enter(x);
-    return product(entered, first) * product(entered, second);
-  };
+  ColumnInput input(all, lengths);
+  ColumnProducts products(input, place);
   const at::Tensor mine = numbers(place, {2, lengths[static_cast<size_t>(place)], 3});
-  expect_gradient("gathered_input", all, {function}, mine);
-  EXPECT_EQ(own_products, 2) << "only with a gradient to come, and not where tokens are evaluated alone";
+  const auto expect = [&](const char* what, const OneTensor& of_entered) {
+    expect_gradient(what, all, {[&](const at::Tensor& x) { return of_entered(input.enter(x)); }}, mine);
+  };
+  expect("columns", [&](const at::Tensor& x) { return products.of(x, products.first) * products.of(x, products.second); });
+  EXPECT_EQ(products.own, 2) << "only with a gradient to come, and not where tokens are evaluated alone";
   const at::Tensor whole = gather_partial(all, mine, 1, lengths);
-  const at::Tensor first_again = first.detach().clone().requires_grad_();
-  const at::Tensor second_again = second.detach().clone().requires_grad_();
+  const at::Tensor first_again = products.first.detach().clone().requires_grad_();
+  const at::Tensor second_again = products.second.detach().clone().requires_grad_();
   const ScalarOf written_out{[&](const at::Tensor& x) { return at::linear(x, first_again) * at::linear(x, second_again); }};
   written_out.own(all, whole).backward();
-  EXPECT_TRUE(tests::close(first.grad(), first_again.grad(), at::kDouble, whole.size(1)));
-  EXPECT_TRUE(tests::close(second.grad(), second_again.grad(), at::kDouble, whole.size(1)));
-  EXPECT_FALSE(input.product(mine, first).has_value()) << "what it did not gather is not its business";
+  EXPECT_TRUE(tests::close(products.first.grad(), first_again.grad(), at::kDouble, whole.size(1)));
+  EXPECT_TRUE(tests::close(products.second.grad(), second_again.grad(), at::kDouble, whole.size(1)));
+  EXPECT_FALSE(input.product(mine, products.first).has_value()) << "what it did not gather is not its business";
+
+  expect("one product", [&](const at::Tensor& x) { return products.of(x, products.first); });
+  expect("another use of the input",
+         [&](const at::Tensor& x) { return products.of(x, products.first) * at::cos(x.sum(-1, true)); });
+  expect("a product without a gradient", [&](const at::Tensor& x) {
+    products.of(x, products.second);
+    return products.of(x, products.first);
+  });
+  const at::Tensor fixed = products.first.detach();
+  expect("a weight without a gradient", [&](const at::Tensor& x) { return products.of(x, fixed); });
+});
+
+// The same where every member has all tokens: a replicated input gets the sum of the members' gradients.
+const RankTest kReplicatedColumns("replicated_columns", [](Connection& connection) {
+  const Group all = group_of_all(connection);
+  ColumnInput input(all, std::nullopt);
+  ColumnProducts products(input, all.place());
+  const at::Tensor same = numbers(7, {2, 5, 3});
+  const auto gradients = [&](const OneTensor& enter, bool twice) {
+    products.first.mutable_grad().reset();
+    products.second.mutable_grad().reset();
+    const at::Tensor x = same.clone().requires_grad_();
+    const at::Tensor entered = enter(x);
+    at::Tensor out = products.of(entered, products.first) * products.of(entered, products.second);
+    if (twice) out = out * at::cos(entered.sum(-1, true));
+    (out * numbers(3 + 10 * all.place(), out.sizes())).sum().backward();
+    return std::vector<at::Tensor>{x.grad(), products.first.grad().clone(), products.second.grad().clone()};
+  };
+  for (const bool twice : {false, true}) {
+    const auto found = gradients([&](const at::Tensor& x) { return input.enter(x); }, twice);
+    const auto wanted = gradients([&](const at::Tensor& x) { return copy_to_group(all, x); }, twice);
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(tests::close(found[i], wanted[i], at::kDouble, all.size())) << i;
+  }
+  EXPECT_EQ(products.own, 4);
 });
 
 // q, k, v stacked (3, B, H, tokens, D): one process against each way of splitting the tokens.
@@ -178,8 +222,9 @@ const RankTest kContext("context_attention", [](Connection& connection) {
 
 TEST(Differentiable, GradientsOnTwoRanks) { run_on_ranks("differentiable_pairs", 2); }
 TEST(Differentiable, GradientsOnThreeRanks) { run_on_ranks("differentiable_pairs", 3); }
-TEST(GatheredInput, GradientsOnTwoRanks) { run_on_ranks("gathered_input", 2); }
-TEST(GatheredInput, GradientsOnThreeRanks) { run_on_ranks("gathered_input", 3); }
+TEST(ColumnInput, GradientsOfSplitTokensOnTwoRanks) { run_on_ranks("gathered_columns", 2); }
+TEST(ColumnInput, GradientsOfSplitTokensOnThreeRanks) { run_on_ranks("gathered_columns", 3); }
+TEST(ColumnInput, GradientsOfReplicatedTokensOnTwoRanks) { run_on_ranks("replicated_columns", 2); }
 TEST(ContextAttention, EqualsOneProcessOnTwoRanks) { run_on_ranks("context_attention", 2); }
 TEST(ContextAttention, EqualsOneProcessOnThreeRanks) { run_on_ranks("context_attention", 3); }
 

@@ -3,7 +3,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
@@ -12,11 +11,10 @@
 #include <memory>
 #include <vector>
 
-#include "core/stopwatch.h"
-#include "parallel/collectives.h"
 #include "parallel/data_parallel.h"
 #include "parallel/raw_c10d.h"
 #include "parallel/silent_group.h"
+#include "train/bench/figure_times.h"
 #include "train/loss.h"
 
 namespace welkin::train::bench {
@@ -35,15 +33,6 @@ config::ModelConfig figure_config(const OverlapProblem& problem) {
   config.mlp_ratio = 4;
   config.dropout = 0;
   return config;
-}
-
-double of_slowest(const parallel::Group& group, double seconds) {
-  return parallel::all_reduce(group, at::full({1}, seconds, at::kDouble), parallel::Reduction::Max).item<double>();
-}
-
-double median_of(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
 }
 
 // What a tenth of the repetitions stay below: others of the machine's processes have not been in their way.
@@ -112,12 +101,7 @@ class OverlapRig {
     exchange_->clear_gradients();
   }
 
-  double seconds_of(const std::function<void()>& work) const {
-    parallel::barrier(replicas_);
-    const Stopwatch watch;
-    work();
-    return of_slowest(replicas_, watch.seconds());
-  }
+  double seconds_of(const std::function<void()>& work) const { return seconds_together(replicas_, work); }
 
   static constexpr double kNoLimit = 1e15;  // bytes per second
   const OverlapProblem& problem_;
