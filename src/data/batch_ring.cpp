@@ -60,8 +60,9 @@ BatchRing::~BatchRing() = default;
 
 void BatchRing::start_threads() {
   if (options_.num_workers == 0) {
-    if (options_.stall_seconds <= 0 || !options_.stalled) return;
-    threads_.emplace_back([this](const std::stop_token& stop) { watch_owner(stop); });
+    if (options_.stall_seconds > 0 && options_.stalled) {
+      owner_watch_.emplace(watches_, 1, options_.stall_seconds, options_.stalled);
+    }
     return;
   }
   for (const auto& watch : watches_) {
@@ -139,44 +140,13 @@ void BatchRing::wait_for_readers(std::unique_lock<std::mutex>& lock) {
     reported_age_ = 0;
     return;
   }
-  const std::string text = stalled_reads(options_.stall_seconds);
+  const std::string text = stalled_reads(watches_, static_cast<int64_t>(watches_.size()), options_.stall_seconds);
   const auto& tell = options_.stalled ? options_.stalled : options_.report;
   if (text.empty() || !tell) return;
   lock.unlock();
   tell(text);
   lock.lock();
   reported_age_ += wait_seconds;
-}
-
-// Where take() reads, nobody waits for it but the step: a thread that sleeps most of the time looks after it.
-void BatchRing::watch_owner(const std::stop_token& stop) {
-  pthread_setname_np(pthread_self(), "welkin-watch");
-  std::mutex mutex;
-  std::condition_variable_any woken;
-  std::unique_lock lock(mutex);
-  const double look_seconds = options_.stall_seconds / 2;
-  for (double wait_seconds = look_seconds;;) {
-    woken.wait_for(lock, stop, std::chrono::duration<double>(wait_seconds), [] { return false; });
-    if (stop.stop_requested()) return;
-    const std::string text = stalled_reads(options_.stall_seconds);
-    if (!text.empty()) options_.stalled(text);
-    wait_seconds = text.empty() ? look_seconds : std::max(2 * wait_seconds, options_.stall_seconds);
-  }
-}
-
-std::string BatchRing::stalled_reads(double longest) const {
-  std::optional<RunningRead> oldest;
-  int64_t count = 0;
-  for (const auto& watch : watches_) {
-    const auto running = watch->running();
-    if (!running || running->seconds < longest) continue;
-    ++count;
-    if (!oldest || running->seconds > oldest->seconds) oldest = running;
-  }
-  if (!oldest) return {};
-  return cat("[data] a read does not come back: path=", oldest->path.string(), ", offset=", oldest->offset,
-             ", seconds=", oldest->seconds, ", reading_threads=", count, " of ", watches_.size(),
-             ". Check the file system; the run waits.");
 }
 
 bool BatchRing::ready() const {

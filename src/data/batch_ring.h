@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "data/read_watch.h"
 #include "data/sample_check.h"
 #include "data/sampler.h"
+#include "data/stall_watch.h"
 #include "observe/span.h"
 
 namespace welkin::data {
@@ -90,9 +92,7 @@ class BatchRing {
   void start_threads();
   void stop_threads();
   void work(const std::stop_token& stop, ReadWatch& watch);
-  void watch_owner(const std::stop_token& stop);
   void wait_for_readers(std::unique_lock<std::mutex>& lock);
-  std::string stalled_reads(double longest) const;
   bool try_work(std::unique_lock<std::mutex>& lock);
   bool find_work();
   void plan_slot();
@@ -119,6 +119,7 @@ class BatchRing {
   double reported_age_ = 0;  // of the stalled read that was reported last, seconds
   std::atomic<int64_t> samples_read_ = 0;
   std::vector<std::unique_ptr<ReadWatch>> watches_;  // one per thread, or one for take() where it reads
+  std::optional<StallWatch> owner_watch_;            // where take() reads, nobody waits for it but the step
   std::vector<std::jthread> threads_;                // last: the threads use all of the above
 };
 

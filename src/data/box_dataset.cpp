@@ -226,6 +226,13 @@ void BoxDataset::read_plane(int64_t array, int64_t channel, int64_t index, std::
             .to_stride = {edge[1] * edge[2], edge[1] * edge[2], edge[2], 1}});
 }
 
+std::string BoxDataset::plane_whereabouts(int64_t array, int64_t channel, int64_t index) const {
+  const BoxArray& box = array == 0 ? *input_.box : *target_.box;
+  const ArraySpec& side = array == 0 ? spec_.input : spec_.target;
+  return cat("path=", box.path().string(), ", ", array == 0 ? "input" : "target", "_channel=", channel, " (",
+             side.channels.at(static_cast<size_t>(channel)), "), plane=", index);
+}
+
 HeldCut BoxDataset::cut_of(int64_t array, const SamplePlan& plan) const {
   const Orientation& turn = orientation(plan.orientation);
   HeldCut cut{.array = array, .extent = plan.region.extent, .orientation = plan.orientation};

@@ -50,6 +50,7 @@ class BoxDataset : public Dataset, public HeldArrays {
   std::vector<FileFingerprint> fingerprints() const override;
   std::vector<HeldArray> arrays() const override;  // input, target
   void read_plane(int64_t array, int64_t channel, int64_t index, std::span<float> out) const override;
+  std::string plane_whereabouts(int64_t array, int64_t channel, int64_t index) const override;
   HeldSample cuts(const SamplePlan& plan) const override;
 
  private:

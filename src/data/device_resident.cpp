@@ -6,11 +6,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
 
 #include "core/error.h"
 #include "core/host.h"
 #include "core/text.h"
 #include "core/thread_pool.h"
+#include "data/read_watch.h"
+#include "data/stall_watch.h"
 
 namespace welkin::data {
 namespace {
@@ -49,15 +53,14 @@ int64_t mend_plane(std::span<float> plane, NanPolicy nan, float mean) {
 
 }  // namespace
 
-DeviceResident::DeviceResident(const Dataset& dataset, c10::Device device, NanPolicy nan,
-                               const std::function<void(const std::string&)>& report)
+DeviceResident::DeviceResident(const Dataset& dataset, c10::Device device, const DeviceResidentOptions& options)
     : dataset_(dataset),
       held_(held_arrays(dataset)),
       device_(device),
       arrays_(held_.arrays()),
       input_(input_transform(dataset.spec()), dataset.spec().input.shape.at(0), dataset.spec().input_vectors, device),
       target_(target_transform(dataset.spec()), dataset.spec().target.shape.at(0), dataset.spec().target_vectors, device) {
-  for (size_t a = 0; a < arrays_.size(); ++a) values_.push_back(load(static_cast<int64_t>(a), nan, report));
+  for (size_t a = 0; a < arrays_.size(); ++a) values_.push_back(load(static_cast<int64_t>(a), options));
 }
 
 uint64_t DeviceResident::bytes() const {
@@ -66,33 +69,43 @@ uint64_t DeviceResident::bytes() const {
   return bytes;
 }
 
-at::Tensor DeviceResident::load(int64_t array, NanPolicy nan, const std::function<void(const std::string&)>& report) const {
+void DeviceResident::tell_nonfinite(const std::string& where, int64_t count, const DeviceResidentOptions& options) const {
+  const std::string text = cat("values that are not finite: ", where, ", values=", count);
+  if (options.nan == NanPolicy::Error) {
+    throw DataError("data", text, "Fill them (welkin data ingest --missing mean), or set nan_policy to mask");
+  }
+  if (options.report) options.report(options.nan == NanPolicy::Mask ? text + ", masked with the channel's mean" : text);
+}
+
+at::Tensor DeviceResident::load(int64_t array, const DeviceResidentOptions& options) const {
   const HeldArray& shape = arrays_[static_cast<size_t>(array)];
   const int64_t plane = shape.extent[1] * shape.extent[2], planes = shape.extent[0] * shape.channels;
   at::Tensor values = empty_on_device(planes * plane, device_);
   const int64_t at_once = std::clamp<int64_t>(kPieceBytes / (plane * static_cast<int64_t>(sizeof(float))), 1, planes);
   const at::Tensor piece = at::empty({at_once * plane}, at::TensorOptions(at::kFloat).pinned_memory(device_.is_cuda()));
   const std::vector<double>& means = dataset_.spec().target_mean;
-  ThreadPool pool({.num_threads = usable_cores(), .name = "hold"});
+  std::vector<std::unique_ptr<ReadWatch>> watches;  // of the planes of a piece: a thread reads one after the other
+  for (int64_t i = 0; i < at_once; ++i) watches.push_back(std::make_unique<ReadWatch>());
+  const int threads = usable_cores();
+  std::optional<StallWatch> watch;
+  if (options.stall_seconds > 0 && options.stalled) watch.emplace(watches, threads, options.stall_seconds, options.stalled);
+  ThreadPool pool({.num_threads = threads, .name = "hold"});
   for (int64_t first = 0; first < planes; first += at_once) {
     const int64_t count = std::min(at_once, planes - first);
     std::vector<int64_t> bad(static_cast<size_t>(count), 0);
     pool.parallel_for(count, [&](int64_t i) {
       const int64_t channel = (first + i) % shape.channels;
       const std::span<float> out(static_cast<float*>(piece.data_ptr()) + i * plane, static_cast<size_t>(plane));
+      const WatchThisThread watched(*watches[static_cast<size_t>(i)]);
       held_.read_plane(array, channel, (first + i) / shape.channels, out);
       const bool has_mean = channel < static_cast<int64_t>(means.size());
       const float mean = has_mean ? static_cast<float>(means[static_cast<size_t>(channel)]) : 0.0f;
-      if (nan != NanPolicy::Off) bad[static_cast<size_t>(i)] = mend_plane(out, nan, mean);
+      if (options.nan != NanPolicy::Off) bad[static_cast<size_t>(i)] = mend_plane(out, options.nan, mean);
     });
     for (int64_t i = 0; i < count; ++i) {
-      if (bad[static_cast<size_t>(i)] == 0) continue;
-      const std::string text = cat("values that are not finite: array=", array, ", channel=", (first + i) % shape.channels,
-                                   ", plane=", (first + i) / shape.channels, ", values=", bad[static_cast<size_t>(i)]);
-      if (nan == NanPolicy::Error) {
-        throw DataError("data", text, "Fill them (welkin data ingest --missing mean), or set nan_policy to mask");
-      }
-      if (report) report(nan == NanPolicy::Mask ? text + ", masked with the channel's mean" : text);
+      const int64_t number = bad[static_cast<size_t>(i)];
+      if (number == 0) continue;
+      tell_nonfinite(held_.plane_whereabouts(array, (first + i) % shape.channels, (first + i) / shape.channels), number, options);
     }
     values.narrow(0, first * plane, count * plane).copy_(piece.narrow(0, 0, count * plane));
   }

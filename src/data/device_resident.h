@@ -17,13 +17,19 @@
 
 namespace welkin::data {
 
+struct DeviceResidentOptions {
+  NanPolicy nan = NanPolicy::Off;
+  std::function<void(const std::string&)> report{};   // of values that are not finite
+  double stall_seconds = 0;                           // a read that takes longer is told of; 0: never
+  std::function<void(const std::string&)> stalled{};  // called by a thread of its own
+};
+
 class DeviceResident {
  public:
   // Reads everything, in parallel and in pieces of 64 MiB. DataError where the device has not that much memory, where a value
-  // cannot be read, or where one is not finite and `nan` says so (Mask puts 0 or the channel's mean in its place, Report tells).
-  // ConfigError for a data set that cannot be held on a device. `dataset` outlives it.
-  DeviceResident(const Dataset& dataset, c10::Device device, NanPolicy nan,
-                 const std::function<void(const std::string&)>& report);
+  // cannot be read, or where one is not finite and `options.nan` says so (Mask puts 0 or the channel's mean in its place, Report
+  // tells). ConfigError for a data set that cannot be held on a device. `dataset` outlives it.
+  DeviceResident(const Dataset& dataset, c10::Device device, const DeviceResidentOptions& options);
 
   uint64_t bytes() const;
   struct Arrays {
@@ -33,7 +39,8 @@ class DeviceResident {
   Arrays cut(const std::vector<SamplePlan>& plans) const;
 
  private:
-  at::Tensor load(int64_t array, NanPolicy nan, const std::function<void(const std::string&)>& report) const;
+  at::Tensor load(int64_t array, const DeviceResidentOptions& options) const;
+  void tell_nonfinite(const std::string& where, int64_t count, const DeviceResidentOptions& options) const;
   at::Tensor cut_side(const std::vector<const std::vector<HeldCut>*>& samples, const DeviceTransform& transform,
                       const ArraySpec& spec) const;
 

@@ -233,11 +233,25 @@ std::vector<HeldArray> Era5Dataset::arrays() const {
            .extent = {first_step_.back(), facts.height, facts.width}}};
 }
 
-void Era5Dataset::read_plane(int64_t /*array*/, int64_t channel, int64_t index, std::span<float> out) const {
-  const auto after = std::ranges::upper_bound(first_step_, index);
+Era5Dataset::FilePlace Era5Dataset::place_of(int64_t step) const {
+  const auto after = std::ranges::upper_bound(first_step_, step);
   const auto number = static_cast<size_t>(after - first_step_.begin()) - 1;
-  const FieldFacts& facts = files_[number]->facts();
-  files_[number]->read_channel(index - first_step_[number], channel, {0, 0, facts.height, facts.width}, out);
+  return {number, step - first_step_[number]};
+}
+
+void Era5Dataset::read_plane(int64_t /*array*/, int64_t channel, int64_t index, std::span<float> out) const {
+  const FilePlace place = place_of(index);
+  const FieldFacts& facts = files_[place.file]->facts();
+  files_[place.file]->read_channel(place.step, channel, {0, 0, facts.height, facts.width}, out);
+}
+
+std::string Era5Dataset::plane_whereabouts(int64_t /*array*/, int64_t channel, int64_t index) const {
+  const FilePlace place = place_of(index);
+  const std::string& name = channel < options_.out_channels
+                                ? spec_.target.channels[static_cast<size_t>(channel)]
+                                : spec_.input.channels[static_cast<size_t>(spec_.newest_input_channel + channel)];
+  return cat("path=", files_[place.file]->facts().path.string(), ", dataset=fields, step=", place.step, ", channel=", channel,
+             " (", name, ")");
 }
 
 HeldSample Era5Dataset::cuts(const SamplePlan& plan) const {

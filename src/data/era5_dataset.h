@@ -62,6 +62,7 @@ class Era5Dataset : public Dataset, public HeldArrays {
   const HeldArrays* held() const override { return extra_ ? nullptr : this; }
   std::vector<HeldArray> arrays() const override;
   void read_plane(int64_t array, int64_t channel, int64_t index, std::span<float> out) const override;
+  std::string plane_whereabouts(int64_t array, int64_t channel, int64_t index) const override;
   HeldSample cuts(const SamplePlan& plan) const override;
   const FieldFacts& file(int64_t index) const { return files_[static_cast<size_t>(index)]->facts(); }
   int64_t num_files() const { return static_cast<int64_t>(files_.size()); }
@@ -74,6 +75,11 @@ class Era5Dataset : public Dataset, public HeldArrays {
   void add_input_spec(const std::vector<std::string>& names, const std::vector<std::string>& units);
   void add_statistics(const std::vector<std::string>& names);
   void make_ops();
+  struct FilePlace {
+    size_t file = 0;
+    int64_t step = 0;
+  };
+  FilePlace place_of(int64_t step) const;  // of a step among those of all files
   void fill_extra(const SamplePlan& plan, std::span<float> out, bool transformed) const;
 
   Era5Options options_;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "data/dataset.h"
@@ -41,6 +42,8 @@ class HeldArrays {
   virtual std::vector<HeldArray> arrays() const = 0;
   // Plane `index` along the array's first axis, of one channel. DataError as of Dataset::read.
   virtual void read_plane(int64_t array, int64_t channel, int64_t index, std::span<float> out) const = 0;
+  // Where that plane comes from, for messages: file, channel, place.
+  virtual std::string plane_whereabouts(int64_t array, int64_t channel, int64_t index) const = 0;
   virtual HeldSample cuts(const SamplePlan& plan) const = 0;
 };
 

@@ -66,7 +66,11 @@ struct Pipeline::Impl {
           sampler(order),
           region(options.region.value_or(whole(all.spec()))),
           device(options.device),
-          values(all, options.device, options.rules.nan, options.report) {}
+          values(all, options.device,
+                 {.nan = options.rules.nan,
+                  .report = options.report,
+                  .stall_seconds = options.stall_seconds,
+                  .stalled = options.stalled}) {}
 
     Batch cut(const MicroBatch& place) {
       Batch batch = batch_at(place);

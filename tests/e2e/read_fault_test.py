@@ -38,9 +38,9 @@ class ReadFaults(unittest.TestCase):
         for name, value in (("means", 0), ("stds", 1)):
             np.save(self.folder / f"{name}.npy", np.full((1, 3, 1, 1), value, np.float32))
 
-    def write_year(self, values):
+    def write_year(self, values, chunks=(1, 3, 16, 32)):
         with h5py.File(self.folder / "years" / "1979.h5", "w") as file:
-            file.create_dataset("fields", data=values, chunks=(1, 3, 16, 32), compression="gzip")
+            file.create_dataset("fields", data=values, chunks=chunks, compression="gzip" if chunks else None)
 
     def run_welkin(self, verb, *flags, fault=None, steps=3, more=()):
         yaml = self.folder / "run.yaml"
@@ -53,8 +53,8 @@ class ReadFaults(unittest.TestCase):
         return subprocess.run([BINARY, verb, "--yaml_config", str(yaml), "--config", "run", "--threads", "1", "--device", "cpu", *flags],
                               capture_output=True, text=True, timeout=120, env=environment)
 
-    def bench(self, *flags, fault=None):
-        return self.run_welkin("bench", "--mode", "io", "--windows", "1", "--window_seconds", "0.05", "--warmup_seconds", "0", *flags, fault=fault)
+    def bench(self, *flags, fault=None, more=()):
+        return self.run_welkin("bench", "--mode", "io", "--windows", "1", "--window_seconds", "0.05", "--warmup_seconds", "0", *flags, fault=fault, more=more)
 
     def train(self, *flags, steps=3):
         return self.run_welkin("train", "--log_root", str(self.folder / "logs"), *flags, steps=steps)
@@ -64,6 +64,16 @@ class ReadFaults(unittest.TestCase):
             done = self.bench(fault=("1979.h5", errno.EIO, after))
             if " bytes at offset " in done.stderr:
                 break
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertRegex(done.stderr, r"\[file\] cannot read \d+ bytes at offset \d+: path=.*1979\.h5, reason=Input/output error\. Check the disk")
+
+    def test_an_error_of_the_disk_under_a_mapping_is_the_same(self):
+        self.write_year(self.values, chunks=None)
+        done = self.bench("--num_data_workers", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        fault = {"LD_PRELOAD": str(self.shim), "WELKIN_FAULT_PATH": "1979.h5", "WELKIN_FAULT_AFTER": "0", "WELKIN_FAULT_ERRNO": str(errno.EIO),
+                 "WELKIN_FAULT_FROM": "4096", "WELKIN_FAULT_MAP": "4096"}
+        done = self.bench("--num_data_workers", "1", more=fault)
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertRegex(done.stderr, r"\[file\] cannot read \d+ bytes at offset \d+: path=.*1979\.h5, reason=Input/output error\. Check the disk")
 

@@ -13,17 +13,20 @@
 
 #include <cmath>
 #include <numbers>
+#include <semaphore>
 
 #include "data/box_dataset.h"
 #include "data/channel_statistics.h"
 #include "data/era5_dataset.h"
 #include "data/npy_file.h"
 #include "data/pipeline.h"
+#include "data/read_watch.h"
 #include "data_files.h"
 
 namespace welkin::data::tests {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -140,7 +143,7 @@ TEST(DeviceTransform, TheReferenceFormCutsAlike) {
 }
 
 void expect_equal_cuts(const Dataset& dataset, const std::vector<SamplePlan>& plans) {
-  const DeviceResident resident(dataset, c10::kCPU, NanPolicy::Off, {});
+  const DeviceResident resident(dataset, c10::kCPU, {});
   const DeviceResident::Arrays found = resident.cut(plans);
   for (size_t i = 0; i < plans.size(); ++i) {
     const HostSample wanted = read_on_host(dataset, plans[i], true);
@@ -229,14 +232,42 @@ TEST_F(ResidentFields, NanIsFoundWhileTheValuesAreRead) {
   file.write("fields", {0, 0, 0, 0}, {5, 3, 4, 6}, std::span<const float>(values));
   file.close();
   const Era5Dataset dataset(options_);
-  EXPECT_THAT([&] { DeviceResident(dataset, c10::kCPU, NanPolicy::Error, {}); },
-              ThrowsMessage<DataError>(HasSubstr("values that are not finite: array=0, channel=1, plane=8, values=1")));
+  EXPECT_THAT(
+      [&] { DeviceResident(dataset, c10::kCPU, {.nan = NanPolicy::Error}); },
+      ThrowsMessage<DataError>(AllOf(HasSubstr("values that are not finite: path="),
+                                     HasSubstr("1980.h5, dataset=fields, step=1, channel=1 ("), HasSubstr("), values=1"))));
   std::vector<std::string> notes;
-  const DeviceResident masked(dataset, c10::kCPU, NanPolicy::Mask, [&](const std::string& note) { notes.push_back(note); });
+  const DeviceResident masked(dataset, c10::kCPU,
+                              {.nan = NanPolicy::Mask, .report = [&](const std::string& note) { notes.push_back(note); }});
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_THAT(notes.front(), HasSubstr("masked with the channel's mean"));
   const auto found = masked.cut({dataset.plan({.index = 5}, whole(dataset.spec()))});  // input steps 0 and 1 of the second file
   EXPECT_EQ(found.input[0][3][0][2].item<float>(), 0.0f) << "the mean, normalised";
+}
+
+TEST_F(ResidentFields, AReadThatDoesNotComeBackIsNamedWhileTheValuesAreRead) {
+  // A file system that comes back once somebody has heard of it.
+  class StalledFields : public Era5Dataset {
+   public:
+    using Era5Dataset::Era5Dataset;
+    std::binary_semaphore* heard = nullptr;
+    void read_plane(int64_t array, int64_t channel, int64_t index, std::span<float> out) const override {
+      const ReadMark mark(file(0).path, 4096);
+      if (index == 3 && channel == 2) heard->acquire();
+      Era5Dataset::read_plane(array, channel, index, out);
+    }
+  };
+  StalledFields dataset(options_);
+  std::binary_semaphore heard(0);
+  dataset.heard = &heard;
+  std::string told;
+  const DeviceResident resident(dataset, c10::kCPU, {.stall_seconds = 0.02, .stalled = [&](const std::string& text) {
+                                                       if (told.empty()) heard.release();
+                                                       told = text;
+                                                     }});
+  EXPECT_THAT(told, AllOf(HasSubstr("a read does not come back: path="), HasSubstr("1979.h5, offset=4096, seconds=0."),
+                          HasSubstr("reading_threads=1 of ")));
+  EXPECT_GT(resident.bytes(), 0u);
 }
 
 TEST_F(ResidentFields, ComputedChannelsAreRefused) {
@@ -253,7 +284,7 @@ TEST_F(ResidentFields, ComputedChannelsAreRefused) {
     write_field_file(folder_ / (std::string("years/") + year + ".h5"), {.steps = 4, .channels = 3, .time = {0, 60, 120, 180}});
   }
   const Era5Dataset dataset(options_, std::make_shared<OneMore>());
-  EXPECT_THAT([&] { DeviceResident(dataset, c10::kCPU, NanPolicy::Off, {}); },
+  EXPECT_THAT([&] { DeviceResident(dataset, c10::kCPU, {}); },
               ThrowsMessage<ConfigError>(HasSubstr("these data cannot be held on a device")));
 }
 
