@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether what the documents name exists: paths, links, verbs of `welkin`, flags. The help texts of the built programs are the truth.
+"""Whether what the documents name exists: paths, links and the headings they lead to, names in a source file, verbs of `welkin`, flags. The
+help texts of the built programs are the truth.
 
 usage: check_docs.py ROOT WELKIN_BINARY
 A path is anything with a slash in backticks or in a link. A command is a line of a code block, or backticks, that begins with welkin
-(or build/release/welkin, ./quickstart.sh, ./test.sh). A flag alone in backticks must be one of some verb.
+(or build/release/welkin, ./quickstart.sh, ./test.sh). A flag alone in backticks must be one of some verb. "`a` and `B::c` in `src/d.cpp`" says
+that a and c stand in that file.
 """
 import pathlib
 import re
@@ -13,7 +15,8 @@ import sys
 
 FENCE = re.compile(r"^```.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BACKTICKS = re.compile(r"`([^`\n]+)`")
-LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)]*))?\)")
+NAMES_IN_FILE = re.compile(r"((?:`[^`\n]+`(?:, | and ))*`[^`\n]+`) in `((?:src|apps|tests|tools)/[^`\n]+\.\w+)`")
 PATH = re.compile(r"^(?:\./)?[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*/?$")
 FLAG = re.compile(r"--[A-Za-z][A-Za-z0-9_-]*")
 SCRIPTS = ("./quickstart.sh", "./test.sh")
@@ -128,6 +131,31 @@ def check_path(root, document, path):
     return [f"no such path: {path}"]
 
 
+def anchors_of(text):
+    """What a link to a heading is called, as the web interfaces of git show Markdown."""
+    found = []
+    for heading in re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE):
+        slug = re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+        found.append(slug if slug not in found else f"{slug}-{sum(re.fullmatch(rf'{re.escape(slug)}(-[0-9]+)?', other) is not None for other in found)}")
+    return found
+
+
+def check_link(root, document, path, anchor):
+    problems = check_path(root, document, path) if path else []
+    target = document.parent / path if path else document
+    if anchor and not problems and target.suffix == ".md" and target.is_file() and anchor not in anchors_of(target.read_text(encoding="utf-8")):
+        problems.append(f"no such heading: {path}#{anchor}")
+    return problems
+
+
+def check_names(root, names, path):
+    if not (root / path).is_file():
+        return [f"no such path: {path}"]
+    text = (root / path).read_text(encoding="utf-8")
+    words = [(name, re.findall(r"\w+", name)) for name in BACKTICKS.findall(names)]
+    return [f"{path} has no {name}" for name, parts in words if parts and not re.search(rf"\b{parts[-1]}\b", text)]
+
+
 def tracked_tops(root):
     names = subprocess.run(["git", "ls-files"], cwd=root, check=True, capture_output=True, text=True).stdout.splitlines()
     return {name.split("/")[0] for name in names}
@@ -137,8 +165,10 @@ def check_document(root, document, programs, tops):
     text = document.read_text(encoding="utf-8")
     prose = FENCE.sub("", text)
     problems = []
-    for link in LINK.findall(prose):
-        problems += check_path(root, document, link)
+    for path, anchor in LINK.findall(prose):
+        problems += check_link(root, document, path, anchor)
+    for names, path in NAMES_IN_FILE.findall(prose):
+        problems += check_names(root, names, path)
     for quoted in BACKTICKS.findall(prose):
         if FLAG.fullmatch(quoted.split("=")[0].split(" ")[0]) and quoted.split("=")[0].split(" ")[0] not in programs.every_flag():
             problems.append(f"no verb has the flag {quoted}")

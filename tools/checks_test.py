@@ -126,6 +126,15 @@ class DocumentRule(TreeTest):
     def test_missing_link(self):
         self.assertIn("no such path: docs/none.md", self.problems("[x](docs/none.md#part)")[1])
 
+    def test_missing_heading(self):
+        text = "[x](#one-two)[y](#one-two-1)\n# One `two`!\n## One two\n"
+        self.assertEqual(self.problems(text)[0], 0)
+        self.assertIn("no such heading: #three", self.problems(text + "[z](#three)")[1])
+
+    def test_missing_name_in_a_file(self):
+        self.assertEqual(self.problems("`Apache` in `src/a.cpp`")[0], 0)
+        self.assertIn("src/a.cpp has no N::run", self.problems("`Apache` and `N::run` in `src/a.cpp`")[1])
+
     def test_unknown_verb(self):
         self.assertIn("no such verb: welkin fly", self.problems("```\nwelkin fly --high\n```")[1])
 
