@@ -23,15 +23,25 @@ Linear::Linear(std::string path, int64_t in_features, int64_t out_features, bool
   if (with_bias) bias = register_parameter("bias", at::empty({out_features}));
 }
 
-at::Tensor Linear::forward(const at::Tensor& x) const {
-  if (product_.bare()) return at::linear(x, weight, bias);
-  return with_bias(product_({x, weight}, [](const Tensors& in) { return Tensors{at::linear(in.at(0), in.at(1))}; }).at(0));
+at::Tensor Linear::product(const at::Tensor& x) const {
+  if (product_.bare()) return at::linear(x, weight);
+  return product_({x, weight}, [](const Tensors& in) { return Tensors{at::linear(in.at(0), in.at(1))}; }).at(0);
 }
 
-at::Tensor Linear::forward_gelu(const at::Tensor& x) const {
-  if (product_.bare()) return ops::gelu_linear(x, weight, bias);
+at::Tensor Linear::forward(const at::Tensor& x) const {
+  return product_.bare() ? at::linear(x, weight, bias) : with_bias(product(x));
+}
+
+// Where one kernel adds the first bias and makes GELU, the first product leaves it out.
+at::Tensor Linear::forward_gelu_of(const Linear& first, const at::Tensor& x) const {
+  const bool is_fused = ops::fuses_bias_gelu(first.bias);
+  const auto second = [hidden_bias = first.bias, is_fused](const at::Tensor& hidden, const at::Tensor& w, const at::Tensor& b) {
+    return is_fused ? ops::bias_gelu_linear(hidden, hidden_bias, w, b) : ops::gelu_linear(hidden, w, b);
+  };
+  const at::Tensor hidden = is_fused ? first.product(x) : first.forward(x);
+  if (product_.bare()) return second(hidden, weight, bias);
   return with_bias(
-      product_({x, weight}, [](const Tensors& in) { return Tensors{ops::gelu_linear(in.at(0), in.at(1), {})}; }).at(0));
+      product_({hidden, weight}, [second](const Tensors& in) { return Tensors{second(in.at(0), in.at(1), {})}; }).at(0));
 }
 
 at::Tensor Linear::with_bias(const at::Tensor& product) const {

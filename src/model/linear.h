@@ -15,8 +15,8 @@ class Linear : public Layer {
   Linear(std::string path, int64_t in_features, int64_t out_features, bool with_bias = true);
 
   at::Tensor forward(const at::Tensor& x) const;
-  // forward(gelu(x)), keeping x alone (ops/gelu_linear.h).
-  at::Tensor forward_gelu(const at::Tensor& x) const;
+  // forward(gelu(first.forward(x))), keeping what `first` makes alone (ops/gelu_linear.h).
+  at::Tensor forward_gelu_of(const Linear& first, const at::Tensor& x) const;
   std::vector<Site*> own_sites() override { return {&product_}; }
   void initialise(uint64_t seed) override;
   void pretty_print(std::ostream& stream) const override;
@@ -25,6 +25,7 @@ class Linear : public Layer {
   at::Tensor bias;    // (out), undefined without bias
 
  private:
+  at::Tensor product(const at::Tensor& x) const;
   at::Tensor with_bias(const at::Tensor& product) const;
 
   Site product_;

@@ -93,7 +93,7 @@ at::Tensor Mlp::forward(const at::Tensor& x_BND, const ForwardContext& context) 
 
 at::Tensor Mlp::expand(const at::Tensor& x_BND, const ForwardContext& context) const {
   const at::Tensor entered = in_({x_BND}, pass_through).at(0);
-  if (!hidden_drop_->active()) return drop_->forward(fc2_->forward_gelu(fc1_->forward(entered)), context);
+  if (!hidden_drop_->active()) return drop_->forward(fc2_->forward_gelu_of(*fc1_, entered), context);
   const at::Tensor hidden = hidden_drop_->forward(at::gelu(fc1_->forward(entered)), context);
   return drop_->forward(fc2_->forward(hidden), context);
 }

@@ -44,7 +44,56 @@ struct GeluLinear : torch::autograd::Function<GeluLinear> {
   }
 };
 
+// The same with a bias of x, which stays as it is: what is kept is what the product before has made.
+struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& x_bias,
+                            const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    context->save_for_backward({x, x_bias, weight});
+    context->saved_data["bias"] = bias.has_value();
+    return at::linear(device_gelu().forward(x, x_bias), weight, bias);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& x = saved[0];
+    const at::Tensor& weight = saved[2];
+    const at::Tensor grad = grads[0].reshape({-1, weight.size(0)});
+    const GeluGradients gelu = device_gelu().backward(at::mm(grad, weight).view_as(x), x, saved[1]);
+    torch::autograd::variable_list gradients{gelu.of_x, gelu.of_bias, at::Tensor(), at::Tensor()};
+    if (context->needs_input_grad(2)) gradients[2] = at::mm(grad.t(), gelu.out.reshape({-1, weight.size(1)}));
+    if (context->saved_data.at("bias").toBool() && context->needs_input_grad(3)) gradients[3] = grad.sum(0);
+    return gradients;
+  }
+};
+
+bool is_kernel_type(at::ScalarType type) { return type == at::kFloat || type == at::kHalf || type == at::kBFloat16; }
+
 }  // namespace
+
+// Filled in by the initialisers of a library, before main's context exists.
+DeviceGelu& device_gelu() {
+  static DeviceGelu table;
+  return table;
+}
+
+bool fuses_bias_gelu(const at::Tensor& x_bias) {
+  const DeviceGelu& table = device_gelu();
+  return table.forward != nullptr && x_bias.defined() && x_bias.device().type() == table.device &&
+         x_bias.scalar_type() == at::kFloat && x_bias.is_contiguous();
+}
+
+at::Tensor bias_gelu_linear(const at::Tensor& x, const at::Tensor& x_bias, const at::Tensor& weight, const at::Tensor& bias) {
+  const auto product = [](const at::Tensor& operand) { return cast_operand(operand, OperatorClass::Product); };
+  const at::Tensor low = product(x), low_weight = product(weight);
+  const bool is_one_type = is_kernel_type(low.scalar_type()) && low.scalar_type() == low_weight.scalar_type();
+  if (!fuses_bias_gelu(x_bias) || !is_one_type || low.numel() == 0) {
+    return gelu_linear(low.add(x_bias.to(low.scalar_type())), weight, bias);
+  }
+  return BiasGeluLinear::apply(low.contiguous(), x_bias, low_weight,
+                               bias.defined() ? std::optional(product(bias)) : std::nullopt);
+}
 
 at::Tensor gelu_linear_reference(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   return at::linear(at::gelu(x), weight, bias);

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "bias_gelu_on_cpu.h"
 #include "model/initial.h"
 #include "tolerance.h"
 
@@ -199,6 +200,27 @@ TEST(Vit, ResidualAddsTheNewestInputStep) {
   residual.initialise(4);
   const at::Tensor x = random_field({2, 3, 8, 12}, 3);
   EXPECT_TRUE(at::equal(residual.forward(x, {}), plain.forward(x, {}).add(x.narrow(1, 1, 2))));
+}
+
+// The MLP's first bias joins GELU there, also where something stands at the sites of its products.
+TEST(Vit, ByTheWayOfAGpuIsTheSameFunction) {
+  const at::Tensor x = random_field({2, 3, 8, 12}, 3);
+  for (const bool has_wrappers : {false, true}) {
+    Vit wanted(tiny_vit()), got(tiny_vit());
+    for (Vit* vit : {&wanted, &got}) spread_weights(*vit);
+    if (has_wrappers) {
+      for (Site* site : got.sites()) site->install([](Tensors in, const Body& body) { return body(std::move(in)); });
+    }
+    wanted.forward(x, {}).square().sum().backward();
+    const tests::BiasGeluOnCpu on_cpu;
+    got.forward(x, {}).square().sum().backward();
+    EXPECT_EQ(on_cpu.calls(), 4) << "two blocks, forward and backward";
+    for (const auto& parameter : wanted.named_parameters()) {
+      if (parameter.key().ends_with("attn.k.bias")) continue;  // moves all weights of a query alike: its gradient is rounding
+      EXPECT_TRUE(tests::close(got.named_parameters()[parameter.key()].grad(), parameter->grad(), at::kFloat, 384))
+          << parameter.key();
+    }
+  }
 }
 
 TEST(VitDropout, IsOffInEvaluationEvenInAttention) {

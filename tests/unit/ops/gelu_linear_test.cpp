@@ -2,12 +2,16 @@
 #include "ops/gelu_linear.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/gelu.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <tuple>
 
+#include "bias_gelu_on_cpu.h"
 #include "gradient_check.h"
+#include "ops/autocast.h"
 
 namespace welkin::ops {
 namespace {
@@ -38,6 +42,86 @@ TEST(GeluLinear, WithoutBias) {
     return [f](const std::vector<at::Tensor>& in) { return f(in[0], in[1], at::Tensor()); };
   };
   EXPECT_TRUE(tests::same_function(form(gelu_linear), form(gelu_linear_reference), {inputs[0], inputs[1]}, 5));
+}
+
+std::vector<at::Tensor> with_hidden_bias(int64_t rows, int64_t in, int64_t out) {
+  std::vector<at::Tensor> inputs = operands({2, rows, in}, out);
+  inputs.insert(inputs.begin() + 1, tests::test_values({in}, 4));
+  inputs[0] = inputs[0].mul(3);  // to where GELU's slope is far from that of the middle
+  return inputs;
+}
+
+at::Tensor fused(const std::vector<at::Tensor>& in) { return bias_gelu_linear(in[0], in[1], in[2], in[3]); }
+at::Tensor in_steps(const std::vector<at::Tensor>& in) { return gelu_linear_reference(in[0] + in[1], in[2], in[3]); }
+
+TEST(BiasGeluLinear, IsTheReferenceByTheWayOfAGpu) {
+  const tests::BiasGeluOnCpu on_cpu;
+  for (const auto& [rows, in, out] : {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {7, 33, 5}, {70, 48, 13}, {300, 65, 3}}) {
+    std::vector<at::Tensor> inputs = with_hidden_bias(rows, in, out);
+    for (at::Tensor& input : inputs) input = input.to(at::kFloat);
+    const int64_t before = on_cpu.calls();
+    EXPECT_TRUE(tests::same_function(fused, in_steps, inputs, std::max({2 * rows, in, out}))) << rows;
+    EXPECT_EQ(on_cpu.calls(), before + 2);
+  }
+}
+
+// The product comes in bfloat16, the bias stays a float32 parameter: its gradient is not rounded either.
+TEST(BiasGeluLinear, UnderAutocastTakesTheBiasAsItIs) {
+  const tests::BiasGeluOnCpu on_cpu;
+  const auto inputs = with_hidden_bias(150, 40, 7);
+  std::vector<at::Tensor> got_in, wanted_in;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const at::Tensor rounded = inputs[i].to(i == 1 ? at::kFloat : at::kBFloat16);
+    got_in.push_back(rounded.detach().to(i == 0 ? at::kBFloat16 : at::kFloat).requires_grad_());
+    wanted_in.push_back(rounded.detach().to(at::kDouble).requires_grad_());
+  }
+  at::Tensor got;
+  {
+    const AutocastGuard autocast(at::kCPU, at::kBFloat16);
+    got = fused(got_in);
+  }
+  EXPECT_EQ(got.scalar_type(), at::kBFloat16);
+  const at::Tensor wanted = in_steps(wanted_in);
+  EXPECT_TRUE(tests::close(got, wanted, at::kBFloat16, 40));
+  const at::Tensor weights = tests::test_values(wanted.sizes(), 9).to(at::kBFloat16);
+  got.backward(weights);
+  wanted.backward(weights.to(at::kDouble));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    EXPECT_TRUE(tests::close(got_in[i].grad(), wanted_in[i].grad(), at::kBFloat16, i == 0 ? 40 : 300)) << i;
+    EXPECT_EQ(got_in[i].grad().scalar_type(), got_in[i].scalar_type()) << i;
+  }
+}
+
+TEST(BiasGeluLinear, WithoutTheSecondBias) {
+  const tests::BiasGeluOnCpu on_cpu;
+  auto inputs = with_hidden_bias(5, 8, 4);
+  inputs.pop_back();
+  for (at::Tensor& input : inputs) input = input.to(at::kFloat);
+  const auto without = [](const std::vector<at::Tensor>& in) { return bias_gelu_linear(in[0], in[1], in[2], {}); };
+  const auto wanted = [](const std::vector<at::Tensor>& in) { return gelu_linear_reference(in[0] + in[1], in[2], {}); };
+  EXPECT_TRUE(tests::same_function(without, wanted, inputs, 10));
+}
+
+TEST(BiasGeluLinear, OtherTypesAndDevicesTakeAtensOperators) {
+  const auto inputs = with_hidden_bias(3, 5, 4);
+  EXPECT_FALSE(fuses_bias_gelu(inputs[1].to(at::kFloat))) << "without the library";
+  EXPECT_TRUE(tests::gradients_are_right(fused, inputs));
+  const tests::BiasGeluOnCpu on_cpu;
+  EXPECT_TRUE(fuses_bias_gelu(inputs[1].to(at::kFloat)));
+  EXPECT_FALSE(fuses_bias_gelu(inputs[1])) << "float64";
+  EXPECT_FALSE(fuses_bias_gelu(at::Tensor()));
+  EXPECT_TRUE(at::equal(fused(inputs), in_steps(inputs)));
+  EXPECT_EQ(on_cpu.calls(), 0);
+  device_gelu().device = c10::kCUDA;
+  EXPECT_FALSE(fuses_bias_gelu(inputs[1].to(at::kFloat)));
+}
+
+TEST(GeluChunks, CoverAllRows) {
+  for (const int64_t rows : {1L, 127L, 128L, 129L, 32768L, 32769L, 1000000L}) {
+    EXPECT_GE(gelu_chunk(rows) * gelu_chunks(rows), rows);
+    EXPECT_LT(gelu_chunk(rows) * (gelu_chunks(rows) - 1), rows);
+    EXPECT_LE(gelu_chunks(rows), kGeluChunks);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of ops/gelu_linear.h on CUDA tensors.
+#include "ops/cuda/bias_gelu.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "ops/gelu_linear.h"
+
+namespace welkin::ops {
+namespace {
+
+template <typename Body>
+void for_low_type(at::ScalarType type, const Body& body) {
+  switch (type) {
+    case at::kFloat:
+      return body(float{});
+    case at::kHalf:
+      return body(__half{});
+    case at::kBFloat16:
+      return body(__nv_bfloat16{});
+    default:
+      TORCH_CHECK(false, "bias_gelu: float32, float16 or bfloat16, not ", type);
+  }
+}
+
+void check_places(const at::Tensor& first, at::TensorList others) {
+  for (const at::Tensor& other : others) {
+    TORCH_CHECK(other.device() == first.device() && other.is_contiguous(), "bias_gelu: all without gaps on one device");
+  }
+}
+
+at::Tensor forward_on_cuda(const at::Tensor& x, const at::Tensor& bias) {
+  check_places(x, {x, bias});
+  const c10::cuda::CUDAGuard guard(x.device());
+  const at::Tensor out = at::empty_like(x);
+  for_low_type(x.scalar_type(), [&](auto low) {
+    using Low = decltype(low);
+    GeluForward<Low> call;
+    call.width = x.size(-1);
+    call.rows = x.numel() / call.width;
+    call.x = static_cast<const Low*>(x.const_data_ptr());
+    call.bias = bias.const_data_ptr<float>();
+    call.out = static_cast<Low*>(out.mutable_data_ptr());
+    C10_CUDA_CHECK(launch_gelu_forward(call, c10::cuda::getCurrentCUDAStream()));
+  });
+  return out;
+}
+
+GeluGradients backward_on_cuda(const at::Tensor& of_out, const at::Tensor& x, const at::Tensor& bias) {
+  check_places(x, {of_out, x, bias});
+  TORCH_CHECK(of_out.scalar_type() == x.scalar_type() && of_out.numel() == x.numel(), "bias_gelu: a gradient of its result");
+  const c10::cuda::CUDAGuard guard(x.device());
+  const int64_t width = x.size(-1), rows = x.numel() / width;
+  const at::Tensor partials = at::empty({gelu_chunks(rows), width}, bias.options());
+  GeluGradients gradients{.out = at::empty_like(x), .of_x = at::empty_like(x), .of_bias = at::empty({width}, bias.options())};
+  for_low_type(x.scalar_type(), [&](auto low) {
+    using Low = decltype(low);
+    GeluBackward<Low> call;
+    call.rows = rows;
+    call.width = width;
+    call.of_out = static_cast<const Low*>(of_out.const_data_ptr());
+    call.x = static_cast<const Low*>(x.const_data_ptr());
+    call.bias = bias.const_data_ptr<float>();
+    call.out = static_cast<Low*>(gradients.out.mutable_data_ptr());
+    call.of_x = static_cast<Low*>(gradients.of_x.mutable_data_ptr());
+    C10_CUDA_CHECK(launch_gelu_backward(call, partials.mutable_data_ptr<float>(), gradients.of_bias.mutable_data_ptr<float>(),
+                                        c10::cuda::getCurrentCUDAStream()));
+  });
+  return gradients;
+}
+
+const bool kGeluRegistered = [] {
+  device_gelu() = {.device = c10::kCUDA, .forward = &forward_on_cuda, .backward = &backward_on_cuda};
+  return true;
+}();
+
+}  // namespace
+}  // namespace welkin::ops
