@@ -10,6 +10,7 @@
 
 #include <limits>
 
+#include "ops/error_sums.h"
 #include "train/loss.h"
 
 namespace welkin::train {
@@ -20,6 +21,7 @@ at::Tensor sum_per_sample(const at::Tensor& values) { return values.flatten(1).s
 class RelativeL2 : public Loss {
  public:
   at::Tensor partial(const at::Tensor& prediction, const at::Tensor& target) const override {
+    if (ops::fuses_error_sums(prediction, target)) return ops::error_sums(prediction, target, ops::ErrorKind::Square);
     const at::Tensor wide_target = widen(target);
     return at::stack({sum_per_sample(at::square(widen(prediction) - wide_target)), sum_per_sample(at::square(wide_target))}, 1);
   }
@@ -36,12 +38,12 @@ class L1Rho : public Loss {
   explicit L1Rho(double lambda) : lambda_(lambda) {}
 
   at::Tensor partial(const at::Tensor& prediction, const at::Tensor& target) const override {
-    const at::Tensor p = widen(prediction);
-    const at::Tensor t = widen(target);
-    std::vector<at::Tensor> columns = {sum_per_sample(at::abs(p - t)), count(p, p.numel() / p.size(0))};
+    const Parts sums = ops::fuses_error_sums(prediction, target) ? fused_parts(prediction, target) : parts(prediction, target);
+    const int64_t points = prediction.numel() / prediction.size(0);
+    std::vector<at::Tensor> columns = {sums.difference, count(sums.difference, points)};
     if (lambda_ != 0) {
-      columns.push_back(sum_per_sample(at::abs(density(p) - density(t))));
-      columns.push_back(count(p, p.numel() / p.size(0) / p.size(1)));
+      columns.push_back(sums.density);
+      columns.push_back(count(sums.density, points / prediction.size(1)));
     }
     return at::stack(columns, 1);
   }
@@ -53,7 +55,27 @@ class L1Rho : public Loss {
   }
 
  private:
-  static at::Tensor density(const at::Tensor& values) { return at::exp(14 * values.select(1, 0)); }
+  static constexpr double kDensityRate = 14;
+
+  // (B) each.
+  struct Parts {
+    at::Tensor difference, density;
+  };
+
+  Parts parts(const at::Tensor& prediction, const at::Tensor& target) const {
+    const at::Tensor p = widen(prediction), t = widen(target);
+    Parts sums{.difference = sum_per_sample(at::abs(p - t)), .density = {}};
+    if (lambda_ != 0) sums.density = sum_per_sample(at::abs(density(p) - density(t)));
+    return sums;
+  }
+
+  Parts fused_parts(const at::Tensor& prediction, const at::Tensor& target) const {
+    const double rate = lambda_ == 0 ? 0 : kDensityRate;
+    const at::Tensor sums = ops::error_sums(prediction, target, ops::ErrorKind::Absolute, rate);
+    return {.difference = sums.select(1, 0), .density = sums.select(1, 1)};
+  }
+
+  static at::Tensor density(const at::Tensor& values) { return at::exp(kDensityRate * values.select(1, 0)); }
   static at::Tensor count(const at::Tensor& like, int64_t elements) {
     return at::full({like.size(0)}, static_cast<double>(elements), like.options().requires_grad(false));
   }

@@ -9,6 +9,7 @@
 
 #include <cmath>
 
+#include "error_sums_on_cpu.h"
 #include "gradient_check.h"
 #include "number_close.h"
 #include "train/loss.h"
@@ -33,6 +34,25 @@ TEST(Losses, GradientsAreThoseOfTheValues) {
   for (const LossPtr& loss : {relative_l2(), l1_rho(0.0), l1_rho(0.01)}) {
     const auto value = [&](const std::vector<at::Tensor>& in) { return loss->per_sample(in[0], target); };
     EXPECT_TRUE(tests::gradients_are_right(value, {tests::test_values({2, 3, 2, 5}, 4).mul(0.1)}));
+  }
+}
+
+TEST(Losses, ByTheWayOfAGpuAreTheSame) {
+  for (const LossPtr& loss : {relative_l2(), l1_rho(0.0), l1_rho(0.01)}) {
+    const auto run = [&](at::ScalarType type) {
+      const at::Tensor target = tests::test_values({2, 3, 4, 33}, 5).mul(0.1).to(type);
+      const at::Tensor prediction = tests::test_values({2, 3, 4, 33}, 6).mul(0.1).to(type).requires_grad_();
+      const at::Tensor value = loss->finish(loss->partial(prediction.narrow(2, 0, 2), target.narrow(2, 0, 2)) +
+                                            loss->partial(prediction.narrow(2, 2, 2), target.narrow(2, 2, 2)));
+      value.sum().backward();
+      return std::pair(value, prediction.grad());
+    };
+    const auto wanted = run(at::kDouble);
+    const tests::ErrorSumsOnCpu on_cpu;
+    const auto got = run(at::kFloat);
+    EXPECT_EQ(on_cpu.calls(), 4);
+    EXPECT_TRUE(tests::close(got.first, wanted.first, at::kFloat, 396));
+    EXPECT_TRUE(tests::close(got.second, wanted.second, at::kFloat, 396));
   }
 }
 

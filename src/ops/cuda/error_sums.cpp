@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of ops/error_sums.h on CUDA tensors.
+#include "ops/cuda/error_sums.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "ops/error_sums.h"
+
+namespace welkin::ops {
+namespace {
+
+template <typename Body>
+void for_low_type(at::ScalarType type, const Body& body) {
+  switch (type) {
+    case at::kFloat:
+      return body(float{});
+    case at::kHalf:
+      return body(__half{});
+    case at::kBFloat16:
+      return body(__nv_bfloat16{});
+    default:
+      TORCH_CHECK(false, "error_sums: float32, float16 or bfloat16, not ", type);
+  }
+}
+
+at::Tensor forward_on_cuda(const at::Tensor& prediction, const at::Tensor& target, ErrorKind kind, double rate) {
+  const c10::cuda::CUDAGuard guard(prediction.device());
+  const at::Tensor sums = at::empty({prediction.size(0), 2}, target.options());
+  for_low_type(prediction.scalar_type(), [&](auto low) {
+    const auto call = error_call<decltype(low)>(prediction, target, kind, rate);
+    const at::Tensor partials = at::empty({prediction.size(0), error_chunks(error_rows(call)), 2}, sums.options());
+    static_assert(sizeof(ErrorPair<float>) == 2 * sizeof(float));
+    auto* pairs = static_cast<ErrorPair<float>*>(partials.mutable_data_ptr());
+    C10_CUDA_CHECK(launch_error_sums(call, pairs, sums.mutable_data_ptr<float>(), c10::cuda::getCurrentCUDAStream()));
+  });
+  return sums;
+}
+
+at::Tensor backward_on_cuda(const at::Tensor& of_sums, const at::Tensor& prediction, const at::Tensor& target, ErrorKind kind,
+                            double rate) {
+  const c10::cuda::CUDAGuard guard(prediction.device());
+  const at::Tensor of_prediction = at::empty_like(prediction);
+  for_low_type(prediction.scalar_type(), [&](auto low) {
+    using Low = decltype(low);
+    ErrorBackward<Low> backward;
+    backward.call = error_call<Low>(prediction, target, kind, rate);
+    backward.of_sums = of_sums.const_data_ptr<float>();
+    fill_error_strides(of_prediction, backward.stride);
+    backward.of_prediction = static_cast<Low*>(of_prediction.mutable_data_ptr());
+    C10_CUDA_CHECK(launch_error_backward(backward, c10::cuda::getCurrentCUDAStream()));
+  });
+  return of_prediction;
+}
+
+const bool kErrorsRegistered = [] {
+  device_errors() = {.device = c10::kCUDA, .forward = &forward_on_cuda, .backward = &backward_on_cuda};
+  return true;
+}();
+
+}  // namespace
+}  // namespace welkin::ops

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The launches of sums of errors, on raw pointers: no torch, so that nvcc parses little. What cudaGetLastError says of the launch
+// comes back.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
+
+#include "ops/error_sums_kernel.h"
+
+namespace welkin::ops {
+
+// partials (B, error_chunks(rows)) pairs, sums (B, 2).
+template <typename Low>
+cudaError_t launch_error_sums(const ErrorCall<Low>& call, ErrorPair<float>* partials, float* sums, cudaStream_t stream);
+template <typename Low>
+cudaError_t launch_error_backward(const ErrorBackward<Low>& backward, cudaStream_t stream);
+
+}  // namespace welkin::ops
