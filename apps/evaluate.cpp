@@ -35,6 +35,14 @@ ScoresText score(const train::TrainedModel& model, const at::Tensor& time_mean, 
   return {starts, train::rollout_table(leads), train::rollout_json(leads)};
 }
 
+void evaluate(Application& application, const TrainedRun& run, int64_t rollout_steps, const train::TrainedModel& model) {
+  const at::Tensor time_mean = train::read_time_mean(run.config.data.time_means_path, model.dataset().spec());
+  const ScoresText scores = score(model, time_mean, rollout_steps);
+  application.out << "checkpoint " << model.checkpoint().string() << ", step " << model.step() << ", " << scores.samples
+                  << (rollout_steps == 1 ? " samples\n" : " starts\n") << scores.table;
+  if (const std::string file = extra_or(run, "json", ""); !file.empty()) write_file_atomically(file, scores.json);
+}
+
 }  // namespace
 
 int verb_evaluate(Application& application, int argc, char** argv) {
@@ -44,12 +52,8 @@ int verb_evaluate(Application& application, int argc, char** argv) {
        {"rollout_steps", "N", "scores of leads 1 to N, each prediction being the next input; 1 when not given"}});
   if (!run) return 0;
   const int64_t rollout_steps = count_or(*run, "rollout_steps", 1);
-  const train::TrainedModel model(application.registries, run->config, run->choice);
-  const at::Tensor time_mean = train::read_time_mean(run->config.data.time_means_path, model.dataset().spec());
-  const ScoresText scores = score(model, time_mean, rollout_steps);
-  application.out << "checkpoint " << model.checkpoint().string() << ", step " << model.step() << ", " << scores.samples
-                  << (rollout_steps == 1 ? " samples\n" : " starts\n") << scores.table;
-  if (const std::string file = extra_or(*run, "json", ""); !file.empty()) write_file_atomically(file, scores.json);
+  with_trained_model(application, *run,
+                     [&](const train::TrainedModel& model) { evaluate(application, *run, rollout_steps, model); });
   return 0;
 }
 

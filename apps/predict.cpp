@@ -26,13 +26,16 @@ int verb_predict(Application& application, int argc, char** argv) {
                                       {"channels", "A,B", "channels of the pictures; the first when not given"},
                                       {"rollout_steps", "N", "feed each prediction back as input, N times in all"}});
   if (!run) return 0;
-  const train::TrainedModel model(application.registries, run->config, run->choice);
-  const auto written = train::write_forecasts(model, {.folder = extra_or(*run, "output", run->choice.run_folder / "predictions"),
-                                                      .num_samples = count_or(*run, "samples", 4),
-                                                      .rollout_steps = count_or(*run, "rollout_steps", 1),
-                                                      .channels = parse_list(extra_or(*run, "channels", ""))});
-  application.out << "checkpoint " << model.checkpoint().string() << ", step " << model.step() << "\n";
-  for (const auto& path : written) application.out << path.string() << "\n";
+  const int64_t num_samples = count_or(*run, "samples", 4), rollout_steps = count_or(*run, "rollout_steps", 1);
+  with_trained_model(application, *run, [&](const train::TrainedModel& model) {
+    const auto written =
+        train::write_forecasts(model, {.folder = extra_or(*run, "output", run->choice.run_folder / "predictions"),
+                                       .num_samples = num_samples,
+                                       .rollout_steps = rollout_steps,
+                                       .channels = parse_list(extra_or(*run, "channels", ""))});
+    application.out << "checkpoint " << model.checkpoint().string() << ", step " << model.step() << "\n";
+    for (const auto& path : written) application.out << path.string() << "\n";
+  });
   return 0;
 }
 

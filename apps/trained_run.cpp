@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <memory>
 #include <ostream>
 
 #include "config/paths.h"
@@ -10,6 +11,8 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "train/device.h"
+#include "train/memory_report.h"
 #include "train/registries.h"
 
 namespace welkin::apps {
@@ -62,6 +65,19 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
   run.choice.report = [&application](const std::string& note) { application.err << cat("warning: ", note, "\n") << std::flush; };
   run.choice.split = train::parse_split(extra_or(run, "split", "valid"));
   return run;
+}
+
+void with_trained_model(Application& application, const TrainedRun& run,
+                        const std::function<void(const train::TrainedModel&)>& work) {
+  const c10::Device device = train::choose_device(run.config.loop.device);
+  std::unique_ptr<train::TrainedModel> model;
+  try {
+    model = std::make_unique<train::TrainedModel>(application.registries, run.config, run.choice);
+    work(*model);
+  } catch (const std::exception&) {
+    const train::KnownMemory known{.weights = model ? model->weight_bytes() : 0};
+    throw train::explained(train::memory_error_in_flight(device, run.config), known, run.config);
+  }
 }
 
 int64_t count_or(const TrainedRun& run, const std::string& name, int64_t otherwise) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,10 @@ struct TrainedRun {
 // Nothing when help was asked for and printed. `extra` are the verb's flags besides --checkpoint and --split.
 std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv,
                                             std::vector<config::ExtraFlag> extra);
+
+// The model of the run, for `work`. Out of memory is the error that welkin train gives.
+void with_trained_model(Application& application, const TrainedRun& run,
+                        const std::function<void(const train::TrainedModel&)>& work);
 
 // A flag of the verb's own as a positive number; ConfigError where it is none.
 int64_t count_or(const TrainedRun& run, const std::string& name, int64_t otherwise);

@@ -102,7 +102,7 @@ std::string described(const MemoryUse& use, const std::vector<MemoryItem>& items
 }  // namespace
 
 MemoryError::MemoryError(const MemoryUse& use, const std::vector<MemoryItem>& items, std::string_view remedy)
-    : Error(ExitCode::Other, "memory", described(use, items), remedy), use_(use) {}
+    : Error(ExitCode::Other, "memory", described(use, items), remedy), use_(use), items_(items) {}
 
 void limit_cpu_memory(int64_t limit_bytes) {
   cpu_memory().limit = limit_bytes;

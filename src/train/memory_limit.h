@@ -30,9 +30,11 @@ class MemoryError : public Error {
   // `items`: where the memory is, as far as it is known.
   MemoryError(const MemoryUse& use, const std::vector<MemoryItem>& items, std::string_view remedy);
   const MemoryUse& use() const { return use_; }
+  const std::vector<MemoryItem>& items() const { return items_; }
 
  private:
   MemoryUse use_;
+  std::vector<MemoryItem> items_;
 };
 
 // From now on a tensor on the CPU beyond `limit_bytes` in all is a MemoryError; 0 lifts the limit. Process-wide by nature. What

@@ -11,7 +11,9 @@
 #include "ops/autocast.h"
 #include "train/checkpoint_store.h"
 #include "train/device.h"
+#include "train/device_memory.h"
 #include "train/interchange/import_state.h"
+#include "train/memory_report.h"
 #include "train/model_setup.h"
 #include "train/precision.h"
 #include "train/validation.h"
@@ -63,6 +65,7 @@ fs::path find_checkpoint(const fs::path& run_folder, const std::string& choice) 
 TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice)
     : config_(config), device_(choose_device(config.loop.device)), report_(choice.report) {
   configure_torch(config_);
+  limit_memory(device_, config_.backend.memory_limit_gib);
   if (!names_file(choice.checkpoint)) checkpoint_ = find_checkpoint(choice.run_folder, choice.checkpoint);
   dataset_ = registries.datasets.at(config_.data.dataset)(config_, choice.split);
   if (dataset_->size() == 0)
@@ -71,6 +74,10 @@ TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig
   load_weights(choice);
   model_->eval();
   loss_ = registries.losses.at(config_.loss.loss)(config_);
+}
+
+int64_t TrainedModel::weight_bytes() const {
+  return known_memory(parallel::ParamTable::of(*model_), nullptr, /*buffers=*/0).weights;
 }
 
 int64_t TrainedModel::batch_size() const {

@@ -42,6 +42,7 @@ class TrainedModel {
   int64_t step() const { return step_; }
   const std::filesystem::path& checkpoint() const { return checkpoint_; }
 
+  int64_t weight_bytes() const;
   int64_t batch_size() const;  // of evaluation: the run's micro-batch
   // Batches in the order of the data set, each sample once.
   data::Pipeline pipeline(int64_t batch_size) const;

@@ -3,7 +3,6 @@
 #include "train/trainer.h"
 
 #include <ATen/ops/full.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +10,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "parallel/collectives.h"
-#include "train/device_memory.h"
+#include "train/memory_report.h"
 #include "train/throughput.h"
 
 namespace welkin::train {
@@ -28,11 +27,8 @@ Trainer::~Trainer() = default;
 RunOutcome Trainer::run() {
   try {
     return run_to_the_end();
-  } catch (const MemoryError& error) {
-    throw explained(error);
-  } catch (const c10::OutOfMemoryError& error) {
-    const auto limit_bytes = static_cast<int64_t>(config_.backend.memory_limit_gib * (int64_t{1} << 30));
-    throw explained(device_memory_error(error.what_without_backtrace(), device_memory_state(device_.index()), limit_bytes));
+  } catch (const std::exception&) {
+    throw out_of_memory(memory_error_in_flight(device_, config_));
   }
 }
 

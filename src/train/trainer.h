@@ -71,8 +71,7 @@ class Trainer {
  private:
   RunOutcome run_to_the_end();
   // Where the tensors' memory is (trainer_memory.cpp), and the error of a limit with that in it.
-  std::vector<MemoryItem> memory_items();
-  MemoryError explained(const MemoryError& error);
+  MemoryError out_of_memory(const MemoryError& found);
 
   // Set-up, in this order (trainer_setup.cpp).
   void open_datasets();

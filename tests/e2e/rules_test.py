@@ -3,7 +3,7 @@
 import os
 import unittest
 
-from bad_input_case import BOXES, DONE, OTHER, USAGE, BadInputCase
+from bad_input_case import BINARY, BOXES, DONE, OTHER, USAGE, BadInputCase
 
 SYNTHETIC = {**BOXES, "data_loader_config": "synthetic", "Nsamples": 5, "Nsamples_val": 3}
 
@@ -63,6 +63,16 @@ class Rules(BadInputCase):
         self.assert_refused(done, OTHER, "[memory] tensors would take more memory than the limit allows: requested=", "limit=1.0 MiB", "weights=",
                             "activations=", "--memory_limit_gib")
         self.assertIn("activations", self.log())
+
+    def test_a_memory_limit_holds_for_other_verbs_too(self):
+        keys = {**SYNTHETIC, "width": 16}
+        self.assertEqual(self.train(keys).returncode, DONE)
+        steps = [BINARY, "bench", *self.train_command(keys)[2:], "--windows", "1", "--window_seconds", "0.01", "--warmup_seconds", "0"]
+        verbs = ([BINARY, "evaluate", self.run_folder], [BINARY, "predict", self.run_folder], [*steps, "--mode", "synthetic"], [*steps, "--memory"])
+        for command in verbs:
+            done = self.run_command([*command, "--memory_limit_gib", "0.00001"])
+            self.assert_refused(done, OTHER, "[memory] tensors would take more memory than the limit allows: requested=", "limit=10.5 KiB",
+                                "weights=", "activations=", "--micro_batch_size", "--memory_limit_gib")
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ class MemoryRig {
       : config_(without_files(config)), registries_(registries), world_(world) {}
 
   HeldMemory measure() {
-    limit_cpu_memory(kCountOnly);  // from here on tensors are counted
+    if (config_.backend.memory_limit_gib == 0) limit_cpu_memory(kCountOnly);  // from here on tensors are counted
     build();
     count_placements();
     own_.activations = count_activations();

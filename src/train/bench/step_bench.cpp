@@ -29,6 +29,8 @@
 #include "train/bench/without_files.h"
 #include "train/data_notes.h"
 #include "train/device.h"
+#include "train/memory_limit.h"
+#include "train/memory_report.h"
 #include "train/model_setup.h"
 #include "train/step.h"
 #include "train/validation.h"
@@ -75,19 +77,30 @@ class StepRig {
       : mode_(mode), config_(configuration_for(config, mode)), context_(context) {}
 
   StepReport measure() {
-    report_.mode = mode_;
-    place();
-    open();
-    build();
-    first_step();
-    run_windows();
-    count_memory();
-    time_exchange();
+    try {
+      run();
+    } catch (const std::exception&) {
+      throw explained(memory_error_in_flight(context_.device, config_),
+                      known_memory(parts_.table, parts_.optimizer.get(), own_buffers_), config_);
+    }
     return std::move(report_);
   }
 
  private:
   bool is_silent() const { return mode_ == StepMode::NoComm; }
+
+  void run() {
+    report_.mode = mode_;
+    place();
+    const int64_t before = cpu_memory_in_use();
+    open();
+    own_buffers_ = context_.device.is_cpu() ? cpu_memory_in_use() - before : 0;
+    build();
+    first_step();
+    run_windows();
+    count_memory();
+    time_exchange();
+  }
 
   void place() {
     const parallel::World& world = context_.world;
@@ -225,6 +238,7 @@ class StepRig {
   data::SampleSpec spec_;
   RunLength length_;
   int64_t dataset_size_ = 0;
+  int64_t own_buffers_ = 0;  // of batches, where memory is counted
   std::unique_ptr<data::Dataset> dataset_;
   std::unique_ptr<data::Pipeline> pipeline_;
   std::unique_ptr<FixedBatches> fixed_;
