@@ -28,6 +28,9 @@ class GraphRecorder {
   // Starts a recording; on the device it runs after what the stream has got so far. Recordings share their memory: they are
   // started in the order in which they were recorded, each once or several times in a row.
   virtual void replay(size_t recording) = 0;
+
+  // Waits until the device has done all that was started.
+  virtual void wait() = 0;
 };
 using GraphRecorderPtr = std::unique_ptr<GraphRecorder>;
 

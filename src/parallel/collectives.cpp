@@ -86,6 +86,15 @@ at::Tensor padded(const at::Tensor& part, int64_t dim, int64_t extent) {
   return whole;
 }
 
+class RecordedWork : public BackendWork {
+ public:
+  explicit RecordedWork(const std::function<void()>& wait) : wait_(wait) {}
+  void wait() override { wait_(); }
+
+ private:
+  const std::function<void()>& wait_;
+};
+
 int64_t wrapped(int64_t dim, const at::Tensor& values) { return dim < 0 ? dim + values.dim() : dim; }
 
 }  // namespace
@@ -241,6 +250,11 @@ Transfer start_send_receive(const Group& group, const at::Tensor& leaving, int64
   WELKIN_CHECK(group.size() > 1 && to != group.place() && from != group.place(), "messages go to and come from other members");
   return start_call(group, "send_receive", payload_of(leaving),
                     [&](Communicator& c) { return c.send_receive(leaving, to, arriving, from); });
+}
+
+void wait_for_recorded(const Group& group, const std::function<void()>& wait) {
+  if (group.size() == 1) return wait();
+  run_call(group, "recorded_calls", Payload{"()"}, [&](Communicator&) { return std::make_unique<RecordedWork>(wait); });
 }
 
 void barrier(const Group& group) {

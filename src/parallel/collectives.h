@@ -86,4 +86,8 @@ Transfer start_send_receive(const Group& group, const at::Tensor& leaving, int64
 
 void barrier(const Group& group);
 
+// Calls that a device has recorded and runs again pass by all of the above: the host makes none. `wait` waits for the device; the
+// flight recorder and the watch take it for a call of this group, so that members that hang in it are seen and named.
+void wait_for_recorded(const Group& group, const std::function<void()>& wait);
+
 }  // namespace welkin::parallel

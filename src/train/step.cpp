@@ -3,8 +3,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/stack.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -22,7 +21,7 @@
 namespace welkin::train {
 namespace {
 
-constexpr int64_t kNumRecordedNumbers = 6;
+constexpr int64_t kNumRecordedScalars = 6, kNumWishes = 2;
 
 }  // namespace
 
@@ -34,12 +33,15 @@ int64_t samples_of_step(const config::RunConfig& config, int64_t num_replicas, i
 
 Step::Step(StepParts& parts, const config::RunConfig& config, StepOptions options)
     : parts_(parts), config_(config), options_(std::move(options)), scope_(gradient_scope()) {
+  told_ = at::zeros({kNumWishes}, at::TensorOptions(at::kDouble).device(options_.device));
   if (!options_.recorder) return;
-  WELKIN_CHECK(!parts_.unit_sum && options_.everyone.size() == 1, "steps of several ranks cannot be recorded");
-  graph_ = std::make_unique<StepGraph>(std::move(options_.recorder));
+  WELKIN_CHECK(!parts_.unit_sum, "the units of rank_invariant cannot be recorded");
+  const bool has_others = options_.everyone.size() > 1;
+  graph_ = std::make_unique<StepGraph>(std::move(options_.recorder),
+                                       has_others ? RecordingRule::kWarmUpsOfRanks : RecordingRule::kWarmUps);
   const at::Tensor rate = parts_.rates->current();
   loss_ = at::zeros({}, at::TensorOptions(at::kFloat).device(options_.device));
-  numbers_ = at::zeros({kNumRecordedNumbers}, rate.options());
+  numbers_ = at::zeros({kNumRecordedScalars + kNumWishes}, rate.options());
 }
 
 StepRecord Step::run(const Source& next, double wish) {
@@ -57,18 +59,19 @@ data::Batch Step::fetch(const Source& next) {
 StepRecord Step::run_as_it_is(data::Batch batch, const Source& next, double wish) {
   StepRecord record;
   add_micro_steps(std::move(batch), next, record);
-  finish(record, wish);
+  tell(wish);
+  finish(record);
   gradients_.clear();
   parts_.data_parallel->clear_gradients();
   return record;
 }
 
 // From the step's loss and gradients to its update.
-void Step::finish(StepRecord& record, double wish) {
+void Step::finish(StepRecord& record) {
   {
     const observe::Span span(options_.tracer, "reduce");
     reduce_leftovers();
-    exchange(record, wish);
+    exchange(record);
   }
   const observe::Span span(options_.tracer, "optimizer");
   collect_gradients();
@@ -117,14 +120,19 @@ GradientScope Step::gradient_scope() const {
   return scope;
 }
 
+// Where the exchange reads it, which may be in a recording that knows no numbers of the host.
+void Step::tell(double wish) {
+  if (options_.everyone.size() == 1) return;
+  told_.select(0, 0).fill_(wish);
+  told_.select(0, 1).fill_(options_.waiting ? options_.waiting() : 0);
+}
+
 // One message per step and rank: the loss, whether somebody wishes to stop, and how much waits to be told. The gradients are
 // equal on all ranks by now, so that with an equal loss every rank comes to the same verdict.
-void Step::exchange(StepRecord& record, double wish) {
+void Step::exchange(StepRecord& record) {
   const parallel::Group& everyone = options_.everyone;
   if (everyone.size() == 1) return;
-  const auto number = [&](double value) { return at::full({}, value, record.loss.options().dtype(at::kDouble)); };
-  const double waiting = options_.waiting ? options_.waiting() : 0;
-  const at::Tensor packed = at::stack({record.loss.to(at::kDouble), number(wish), number(waiting)});
+  const at::Tensor packed = at::cat({record.loss.to(at::kDouble).view({1}), told_});
   const at::Tensor sums = parallel::all_reduce(everyone, packed);
   if (!parts_.unit_sum)
     record.loss = (sums[0] / (everyone.size() / parts_.replicas.size())).to(at::kFloat);  // ranks of a model have the same
@@ -153,11 +161,12 @@ void Step::add_micro_steps(data::Batch batch, const Source& next, StepRecord& re
 StepRecord Step::run_recorded(const Source& next, double wish) {
   data::Batch batch = fetch(next);
   const int64_t samples = samples_of_step(config_, parts_.replicas.size(), options_.dataset_size, batch.step);
-  const StepPhase phase = graph_->begin(batch, samples, options_.watches && options_.watches(batch));
+  const StepPhase phase = graph_->begin(batch, samples, !may_be_recorded(batch, samples));
   if (phase == StepPhase::WarmUp || phase == StepPhase::Eager) return run_as_it_is(std::move(batch), next, wish);
   std::vector<int64_t> indices;
   for (;;) {
     indices.insert(indices.end(), batch.indices.begin(), batch.indices.end());
+    if (batch.micro + 1 == batch.num_micro) tell(wish);
     {
       const observe::Span span(options_.tracer, "graph");
       graph_->run_micro(batch, [this](const data::Batch& placed) { record_micro_step(placed); });
@@ -165,10 +174,17 @@ StepRecord Step::run_recorded(const Source& next, double wish) {
     if (batch.micro + 1 == batch.num_micro) break;
     batch = fetch(next);
   }
+  if (options_.everyone.size() > 1) parallel::wait_for_recorded(options_.everyone, [this] { graph_->wait(); });
   StepRecord record = recorded_numbers();
   record.samples = std::move(indices);
   record.num_samples = samples;
   return record;
+}
+
+// All ranks come to the same answer. In a short step some may have nothing, and so other work than the rest.
+bool Step::may_be_recorded(const data::Batch& first, int64_t samples) const {
+  if (options_.watches && options_.watches(first)) return false;
+  return options_.everyone.size() == 1 || samples == config_.loop.global_batch_size;
 }
 
 // Everything is on the device or the same in every step. The first backward pass finds no gradients and makes them in the
@@ -182,11 +198,12 @@ void Step::record_micro_step(const data::Batch& batch) {
   parts_.counter += 1;
   StepRecord record;
   record.loss = loss_;
-  finish(record, /*wish=*/0);
+  finish(record);
   const GradientVerdict& gradient = record.gradient;
   const std::vector<at::Tensor> numbers{record.loss,       gradient.norm,      gradient.found_inf,
                                         gradient.overflow, gradient.nonfinite, record.rate};
   for (size_t i = 0; i < numbers.size(); ++i) numbers_.select(0, static_cast<int64_t>(i)).copy_(numbers[i]);
+  if (record.wishes.defined()) numbers_.narrow(0, kNumRecordedScalars, kNumWishes).copy_(record.wishes);
   recorded_gradients_ = std::exchange(gradients_, {});
   parts_.data_parallel->clear_gradients();
 }
@@ -202,6 +219,7 @@ StepRecord Step::recorded_numbers() const {
   record.gradient.overflow = single(3);
   record.gradient.nonfinite = single(4);
   record.rate = numbers.select(0, 5);
+  if (options_.everyone.size() > 1) record.wishes = numbers.narrow(0, kNumRecordedScalars, kNumWishes).to(at::kDouble);
   return record;
 }
 

@@ -57,16 +57,18 @@ class Step {
   StepRecord run_as_it_is(data::Batch batch, const Source& next, double wish);
   StepRecord run_recorded(const Source& next, double wish);
   void record_micro_step(const data::Batch& batch);
+  bool may_be_recorded(const data::Batch& first, int64_t samples) const;
   StepRecord recorded_numbers() const;
   data::Batch fetch(const Source& next);
   void add_micro_steps(data::Batch batch, const Source& next, StepRecord& record);
   at::Tensor run_micro_step(const data::Batch& batch);
-  void finish(StepRecord& record, double wish);
+  void finish(StepRecord& record);
   at::Tensor micro_loss(const data::Batch& batch);
   bool lies_channels_last() const { return options_.device.is_cuda() && config_.backend.channels_last; }
   void add_unit(at::Tensor& loss);
   void sum_units(at::Tensor& loss);
-  void exchange(StepRecord& record, double wish);
+  void tell(double wish);
+  void exchange(StepRecord& record);
   void reduce_leftovers();
   void collect_gradients();
   void update(const StepRecord& record);
@@ -76,6 +78,7 @@ class Step {
   const config::RunConfig& config_;
   StepOptions options_;
   GradientScope scope_;
+  at::Tensor told_;                    // (2) float64, what this rank tells the others: see StepRecord::wishes
   std::vector<at::Tensor> gradients_;  // of this step; kept for its memory
 
   // Where steps are recorded.

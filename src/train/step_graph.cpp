@@ -18,7 +18,7 @@ namespace {
 
 }  // namespace
 
-void check_cuda_graph(const config::RunConfig& config, c10::Device device, int64_t num_ranks) {
+void check_cuda_graph(const config::RunConfig& config, c10::Device device) {
   if (!config.backend.cuda_graph) return;
   if (!device.is_cuda()) {
     cannot_record(cat("device=", device.str()),
@@ -27,18 +27,14 @@ void check_cuda_graph(const config::RunConfig& config, c10::Device device, int64
   if (ops::make_graph_recorder() == nullptr) {
     cannot_record("libwelkin_cuda.so=absent", "Build it with ./quickstart.sh --cuda --skip-train, or leave --cuda_graph out");
   }
-  if (num_ranks > 1) {
-    cannot_record(cat("ranks=", num_ranks, ", whose collectives pass through the host"),
-                  "Run one rank, or leave --cuda_graph out");
-  }
   if (config.parallel.rank_invariant) {
     cannot_record("rank_invariant=true, which sums the gradients of eighths of the batch on its own", "Leave one of the two out");
   }
 }
 
-ops::GraphRecorderPtr graph_recorder(const config::RunConfig& config, c10::Device device, int64_t num_ranks) {
+ops::GraphRecorderPtr graph_recorder(const config::RunConfig& config, c10::Device device) {
   if (!config.backend.cuda_graph) return nullptr;
-  check_cuda_graph(config, device, num_ranks);
+  check_cuda_graph(config, device);
   return ops::make_graph_recorder()(device);
 }
 

@@ -16,26 +16,30 @@
 
 namespace welkin::train {
 
-// ConfigError where `cuda_graph` is on and steps cannot be recorded: on a CPU, without the CUDA library, with several ranks,
-// whose collectives pass through the host.
-void check_cuda_graph(const config::RunConfig& config, c10::Device device, int64_t num_ranks);
+// ConfigError where `cuda_graph` is on and steps cannot be recorded: on a CPU, without the CUDA library, with rank_invariant.
+void check_cuda_graph(const config::RunConfig& config, c10::Device device);
 
 // The recorder that `cuda_graph` asks for; null where it is off.
-ops::GraphRecorderPtr graph_recorder(const config::RunConfig& config, c10::Device device, int64_t num_ranks);
+ops::GraphRecorderPtr graph_recorder(const config::RunConfig& config, c10::Device device);
 
 class StepGraph {
  public:
-  explicit StepGraph(ops::GraphRecorderPtr recorder) : recorder_(std::move(recorder)) {}
+  explicit StepGraph(ops::GraphRecorderPtr recorder, int64_t warm_ups = RecordingRule::kWarmUps)
+      : recorder_(std::move(recorder)), rule_(warm_ups) {}
 
   // All of a step happens inside, whatever its phase.
   void run(const std::function<void()>& step) { recorder_->run(step); }
 
-  // The phase of the step that begins with this micro-batch; `samples` of all ranks.
+  // The phase of the step that begins with this micro-batch; `samples` of all ranks. Ranks that step together must come to the
+  // same phase: what is recorded of a collective on one is recorded on all.
   StepPhase begin(const data::Batch& first, int64_t samples, bool is_watched);
 
   // In the phases Record and Replay, for each micro-batch of the step in order: copies it to its place and runs `work` on it
   // there, which is called only to be recorded.
   void run_micro(const data::Batch& batch, const std::function<void(const data::Batch&)>& work);
+
+  // Waits for the device.
+  void wait() { recorder_->wait(); }
 
  private:
   // First, middle and last micro-batches are other work, and so are those of other sizes.

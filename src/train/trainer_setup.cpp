@@ -81,7 +81,7 @@ void Trainer::open_datasets() {
   configure_torch(config_);
   device_ = choose_device(config_.loop.device, context_.world.place().local_rank);
   limit_memory(device_, config_.backend.memory_limit_gib);
-  check_cuda_graph(config_, device_, context_.world.size());
+  check_cuda_graph(config_, device_);
   config::check_paths(config_);
   folder_.check(config_, context_.world.size(), [this](const std::string& note) { folder_note_ = note; });
   const DatasetFactory& open = context_.registries.datasets.at(config_.data.dataset);
@@ -176,7 +176,7 @@ void Trainer::build_optimizer() {
                   .waiting = [this] { return static_cast<double>(data_notes_.num_waiting()); },
                   .seen = [this](const data::Batch& batch, const at::Tensor& output) { after_forward(batch, output); },
                   .watches = [this](const data::Batch& /*batch*/) { return draws_this_step() || logs_this_step(); },
-                  .recorder = graph_recorder(config_, device_, context_.world.size())});
+                  .recorder = graph_recorder(config_, device_)});
   meter_ = std::make_unique<EpochMeter>(device_);
   nonfinite_ = std::make_unique<NonFiniteWatch>(
       config_.loop.on_nonfinite, [this](const std::string& event) { context_.log.warning(event); },

@@ -149,7 +149,7 @@ class StepRig {
     tracer_.add_sink(clock_);
     StepOptions options{.device = context_.device, .dataset_size = dataset_size_, .tracer = &tracer_};
     if (!is_silent()) options.everyone = context_.world.everyone();
-    options.recorder = graph_recorder(config_, context_.device, context_.world.size());
+    options.recorder = graph_recorder(config_, context_.device);
     step_ = std::make_unique<Step>(parts_, config_, std::move(options));
     report_.parameters = parts_.table.num_parameters();
     report_.exchanged_bytes = parts_.data_parallel->bytes_per_step();

@@ -3,15 +3,12 @@
 // here runs on a CPU: it keeps the work and calls it again.
 #include "train/step_graph.h"
 
-#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "data/epoch_plan.h"
-#include "tiny_run.h"
-#include "train/step.h"
+#include "tiny_steps.h"
 
 namespace welkin::train {
 namespace {
@@ -56,35 +53,6 @@ TEST(RecordingRule, AFormIsAllThatARecordingFixes) {
   }
 }
 
-// What the recorder was asked for.
-struct RecorderDiary {
-  std::vector<size_t> replayed;
-  size_t recorded = 0, runs = 0;
-  bool is_recording = false;
-};
-
-// As a device does it: nothing of the work happens while it is recorded.
-class CallAgain final : public ops::GraphRecorder {
- public:
-  explicit CallAgain(RecorderDiary& diary) : diary_(diary) {}
-  void run(const std::function<void()>& work) override {
-    ++diary_.runs;
-    work();
-  }
-  size_t record(const std::function<void()>& work) override {
-    works_.push_back(work);
-    return diary_.recorded++;
-  }
-  void replay(size_t recording) override {
-    diary_.replayed.push_back(recording);
-    works_.at(recording)();
-  }
-
- private:
-  RecorderDiary& diary_;
-  std::vector<std::function<void()>> works_;
-};
-
 data::Batch micro_batch(int64_t samples, int64_t micro, int64_t num_micro, double value) {
   data::Batch batch;
   batch.input = at::full({samples, 2}, value, at::kFloat);
@@ -121,56 +89,14 @@ TEST(StepGraph, WorksOnItsOwnTensorsAndHasARecordingPerKindOfMicroBatch) {
 
 TEST(StepGraph, IsRefusedWhereStepsCannotBeRecorded) {
   config::RunConfig config;
-  EXPECT_EQ(graph_recorder(config, at::kCPU, 1), nullptr);
+  EXPECT_EQ(graph_recorder(config, at::kCPU), nullptr);
   config.backend.cuda_graph = true;
-  EXPECT_THAT([&] { graph_recorder(config, at::kCPU, 1); },
+  EXPECT_THAT([&] { graph_recorder(config, at::kCPU); },
               ThrowsMessage<ConfigError>(
                   HasSubstr("[cuda_graph] steps cannot be recorded here: cuda_graph=true, device=cpu. Run on a GPU")));
-  EXPECT_THAT([&] { graph_recorder(config, at::kCUDA, 1); },
+  EXPECT_THAT([&] { graph_recorder(config, at::kCUDA); },
               ThrowsMessage<ConfigError>(HasSubstr("libwelkin_cuda.so=absent. Build it with ./quickstart.sh --cuda")));
 }
-
-// Steps over an epoch whose last is shorter, in micro-batches.
-class TinySteps {
- public:
-  TinySteps(const config::RunConfig& config, RecorderDiary* diary) : config_(config), dataset_(tiny_, /*is_training=*/true) {
-    add_builtins(registries_);
-    const parallel::World world;
-    place_ranks(
-        parts_, config_.parallel,
-        [&](const std::string& name, parallel::GroupMembers members) { return world.group(name, std::move(members)); }, 0, 1);
-    const StepSource source{config_, registries_, dataset_.spec(), at::kCPU};
-    plan_layout(parts_, source);
-    build_model(parts_, source);
-    build_optimizer(parts_, source, {.total_steps = 64, .steps_per_epoch = 3, .samples = dataset_.size()});
-    StepOptions options{.device = at::kCPU, .everyone = world.everyone(), .dataset_size = dataset_.size()};
-    options.seen = [this](const data::Batch& batch, const at::Tensor& /*prediction*/) {
-      seen_ += cat(batch.step, ".", batch.micro, " ");
-    };
-    options.watches = [](const data::Batch& batch) { return batch.epoch == 2 && batch.step == 1; };
-    if (diary != nullptr) options.recorder = std::make_unique<CallAgain>(*diary);
-    step_ = std::make_unique<Step>(parts_, config_, std::move(options));
-    pipeline_ = std::make_unique<data::Pipeline>(
-        dataset_, data::Sampler(dataset_.size(), data::Order::Shuffled, config_.loop.seed),
-        data::PipelineOptions{.global_batch = 4, .micro_batch = config_.loop.micro_batch_size, .drop_last = false});
-  }
-
-  StepRecord next() {
-    return step_->run([this] { return pipeline_->next(); });
-  }
-  StepParts& parts() { return parts_; }
-  std::string seen() { return std::exchange(seen_, {}); }
-
- private:
-  config::RunConfig config_;
-  TinyData tiny_{.samples = 11};
-  TinyFields dataset_;
-  Registries registries_;
-  StepParts parts_;
-  std::unique_ptr<data::Pipeline> pipeline_;
-  std::unique_ptr<Step> step_;
-  std::string seen_;
-};
 
 class RecordedSteps : public ::testing::TestWithParam<std::tuple<const char*, int64_t, config::AmpMode>> {};
 
@@ -183,23 +109,12 @@ TEST_P(RecordedSteps, EqualTheStepsAsTheyAreBitForBit) {
   RecorderDiary diary;
   TinySteps eager(config, nullptr), recorded(config, &diary);
   for (int64_t step = 0; step < 12; ++step) {
-    const StepRecord wanted = eager.next(), got = recorded.next();
-    EXPECT_EQ(got.samples, wanted.samples) << step;
-    EXPECT_EQ(got.num_samples, wanted.num_samples) << step;
-    EXPECT_TRUE(at::equal(got.loss, wanted.loss)) << step << " " << got.loss.item<float>() << " " << wanted.loss.item<float>();
-    EXPECT_TRUE(at::equal(got.rate, wanted.rate)) << step;
-    EXPECT_TRUE(at::equal(got.gradient.norm, wanted.gradient.norm)) << step;
-    EXPECT_TRUE(at::equal(got.gradient.found_inf, wanted.gradient.found_inf)) << step;
-    EXPECT_TRUE(at::equal(got.gradient.nonfinite, wanted.gradient.nonfinite)) << step;
+    expect_equal_steps(recorded.next(), eager.next(), step);
   }
   EXPECT_EQ(diary.runs, 12U);
   EXPECT_EQ(diary.recorded, config.loop.micro_batch_size == 4 ? 1U : config.loop.micro_batch_size == 2 ? 2U : 3U);
   EXPECT_FALSE(diary.replayed.empty());
-  const auto& wanted = eager.parts().table.rows();
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    EXPECT_TRUE(at::equal(recorded.parts().table.rows()[i].local, wanted[i].local)) << wanted[i].name;
-  }
-  EXPECT_TRUE(at::equal(recorded.parts().counter, eager.parts().counter)) << "which draws the masks";
+  expect_equal_runs(recorded, eager);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RecordedSteps,

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recorded steps of two ranks equal their steps as they are, bit for bit. The recorder runs on a CPU: it keeps the work, calls to
+// other ranks included, and calls it again.
+#include <ATen/ops/tensor.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "parallel/collectives.h"
+#include "rank_processes.h"
+#include "tiny_steps.h"
+
+namespace welkin::train {
+namespace {
+
+constexpr int64_t kSteps = 26;  // two full ones and a short one an epoch, eleven full ones to warm up
+
+TinyRanks ranks_of(parallel::Connection& connection) {
+  const auto make = [&](const std::string& name, parallel::GroupMembers members) {
+    return connection.make_group(name, std::move(members));
+  };
+  return {make, connection.rank(), connection.world_size(), make("everyone", {.ranks = {0, 1}, .place = connection.rank()})};
+}
+
+void expect_recorded_steps_equal(parallel::Connection& connection, const config::RunConfig& config) {
+  RecorderDiary diary;
+  TinySteps eager(config, nullptr, ranks_of(connection)), recorded(config, &diary, ranks_of(connection));
+  for (int64_t step = 0; step < kSteps; ++step) {
+    const double wish = connection.rank() == 1 && step % 5 == 4 ? 1 : 0;
+    const auto waiting = static_cast<double>(3 * step + connection.rank());
+    const StepRecord got = recorded.next(wish, waiting);
+    expect_equal_steps(got, eager.next(wish, waiting), step);
+    EXPECT_TRUE(at::equal(got.wishes, at::tensor({step % 5 == 4 ? 1.0 : 0.0, 6.0 * static_cast<double>(step) + 1}))) << step;
+  }
+  expect_equal_runs(recorded, eager);
+  // Full steps are 0, 1, 3, 4, ...; the eleventh is step 15, and all from step 16 on are recorded: 16, 18, 19, 21, 22, 24, 25.
+  EXPECT_EQ(diary.waits, 7U);
+  EXPECT_EQ(diary.recorded, config.loop.micro_batch_size == 1 && config.parallel.tensor_parallel == 1 ? 2U : 1U);
+}
+
+config::RunConfig config_for(const ScratchFolder& root, int64_t micro_batch) {
+  config::RunConfig config = tiny_config(root.path());
+  config.optimizer.optimizer = "AdamW";
+  config.optimizer.clip_norm = 0.5;
+  config.loop.micro_batch_size = micro_batch;
+  return config;
+}
+
+const parallel::RankTest kDataParallel("recorded_data_parallel", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  config::RunConfig config = config_for(root, /*micro_batch=*/2);
+  expect_recorded_steps_equal(connection, config);
+  config.parallel.disable_broadcast_buffers = true;  // gradients live in the buckets
+  expect_recorded_steps_equal(connection, config);
+});
+
+const parallel::RankTest kMicroBatches("recorded_micro_batches", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  config::RunConfig config = config_for(root, /*micro_batch=*/1);
+  config.precision.amp_mode = config::AmpMode::Fp16;
+  config.precision.loss_scale_window = 5;
+  expect_recorded_steps_equal(connection, config);
+});
+
+const parallel::RankTest kTensorParallel("recorded_tensor_parallel", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  config::RunConfig config = config_for(root, /*micro_batch=*/4);
+  config.parallel.tensor_parallel = 2;
+  config.parallel.sequence_parallel = true;
+  expect_recorded_steps_equal(connection, config);
+});
+
+// A device that fails, or hangs until its end, is a failed call of the group: named, with what the others do.
+const parallel::RankTest kFailedReplay("failed_replay", [](parallel::Connection& connection) {
+  const parallel::Group everyone = ranks_of(connection).everyone;
+  bool has_waited = false;
+  parallel::wait_for_recorded(everyone, [&] {
+    has_waited = true;
+    EXPECT_EQ(connection.recorder().oldest_open()->name, "recorded_calls") << "which the watch looks at";
+  });
+  EXPECT_TRUE(has_waited);
+  EXPECT_FALSE(connection.recorder().oldest_open().has_value());
+  EXPECT_THAT([&] { parallel::wait_for_recorded(everyone, [] { throw std::runtime_error("the device is gone"); }); },
+              ::testing::ThrowsMessage<CommError>(
+                  ::testing::AllOf(::testing::HasSubstr("a collective failed: call=recorded_calls #2 of group everyone [0, 1]"),
+                                   ::testing::HasSubstr("all ranks made this call, reason=the device is gone"))));
+});
+
+TEST(RecordedStepsOfRanks, EqualStepsAsTheyAreWithDataParallelism) { parallel::run_on_ranks("recorded_data_parallel", 2); }
+TEST(RecordedStepsOfRanks, EqualStepsAsTheyAreInMicroBatches) { parallel::run_on_ranks("recorded_micro_batches", 2); }
+TEST(RecordedStepsOfRanks, EqualStepsAsTheyAreWithTensorParallelism) { parallel::run_on_ranks("recorded_tensor_parallel", 2); }
+TEST(RecordedStepsOfRanks, ADeviceThatFailsIsAFailedCall) { parallel::run_on_ranks("failed_replay", 2); }
+
+}  // namespace
+}  // namespace welkin::train
