@@ -17,6 +17,7 @@
 #include "parallel/collectives.h"
 #include "train/bench/without_files.h"
 #include "train/memory_limit.h"
+#include "train/memory_report.h"
 #include "train/step_parts.h"
 
 namespace welkin::train::bench {
@@ -53,9 +54,14 @@ class MemoryRig {
 
   HeldMemory measure() {
     if (config_.backend.memory_limit_gib == 0) limit_cpu_memory(kCountOnly);  // from here on tensors are counted
-    build();
-    count_placements();
-    own_.activations = count_activations();
+    try {
+      build();
+      count_placements();
+      own_.activations = count_activations();
+    } catch (const std::exception&) {
+      const KnownMemory known = known_memory(parts_.table, parts_.optimizer.get(), /*buffers=*/0);
+      throw explained(memory_error_in_flight(c10::kCPU, config_), known, config_);
+    }
     gather();
     return std::move(report_);
   }
