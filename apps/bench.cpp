@@ -70,10 +70,11 @@ constexpr std::array kStudies{
                bench_collectives},
     BenchStudy{"scaling", "weak|strong",
                "one number of ranks after the other: a table and four plots (welkin bench --scaling weak --help)", bench_scaling},
-    BenchStudy{"parallel_figure", "overlap|sections|adapter",
-               "how much of the gradients' exchange, or of what tensor parallelism sends, is hidden over an emulated link; what the "
-               "collectives cost over c10d (welkin bench --parallel_figure overlap --help)",
-               bench_figures},
+    BenchStudy{
+        "parallel_figure", "overlap|sections|adapter",
+        "how much of the gradients' exchange, or of what tensor parallelism sends, is hidden over an emulated link; what the "
+        "collectives cost over c10d (welkin bench --parallel_figure overlap --help)",
+        bench_figures},
 };
 
 bool is_asked_for(const BenchStudy& study, int argc, char** argv) {

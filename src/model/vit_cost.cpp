@@ -67,9 +67,10 @@ MemoryCost vit_memory_cost(const VitOptions& options) {
   const auto d = static_cast<double>(options.embed_dim);
   const auto hidden = static_cast<double>(options.mlp_width);
   const auto outputs = static_cast<double>(options.out_channels * options.patch * options.patch);
+  const auto patches = static_cast<double>(options.in_channels * options.patch * options.patch);
   const double block_tokens = static_cast<double>(options.depth) * tokens;
   const int64_t whole_per_block = (2 * 2 + 2) * options.embed_dim;
-  return {.kept = {.ends = tokens * (2 * d + outputs),  // last norm's input and result, and the prediction, which the loss keeps
+  return {.kept = {.ends = tokens * (patches + 2 * d + outputs),  // last norm's input and result; the loss keeps the prediction
                    .stream = block_tokens * 2 * d,
                    .shared = block_tokens * 2 * d,
                    .inner = block_tokens * (2 * d + (options.dropout > 0 ? 2 : 1) * hidden),
