@@ -22,6 +22,8 @@
 #include "ops/instruction_set.h"
 #include "rank_run.h"
 #include "train/device.h"
+#include "train/device_memory.h"
+#include "train/memory_report.h"
 #include "train/registries.h"
 #include "verbs.h"
 
@@ -200,6 +202,15 @@ void hand_out(const BenchRequest& request, const BenchMode& mode, const BenchRes
   if (!file.empty()) write_file_atomically(file, text);
 }
 
+// What holds a model says itself where the memory is.
+BenchResult run_within_memory(const BenchMode& mode, const BenchRequest& request) {
+  try {
+    return mode.run(request);
+  } catch (const std::exception&) {
+    throw train::explained(train::memory_error_in_flight(request.device, request.config), {}, request.config);
+  }
+}
+
 }  // namespace
 
 config::CommandLine parse_bench(int argc, const char* const* argv) {
@@ -237,7 +248,8 @@ int verb_bench(Application& application, int argc, char** argv) {
                                .world = world,
                                .device = train::choose_device(resolved.config.loop.device, place.local_rank),
                                .windows = windows};
-    const BenchResult result = mode.run(request);
+    train::limit_memory(request.device, resolved.config.backend.memory_limit_gib);
+    const BenchResult result = run_within_memory(mode, request);
     if (world.leads()) hand_out(request, mode, result);
   });
   return 0;

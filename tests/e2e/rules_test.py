@@ -68,7 +68,8 @@ class Rules(BadInputCase):
         keys = {**SYNTHETIC, "width": 16}
         self.assertEqual(self.train(keys).returncode, DONE)
         steps = [BINARY, "bench", *self.train_command(keys)[2:], "--windows", "1", "--window_seconds", "0.01", "--warmup_seconds", "0"]
-        verbs = ([BINARY, "evaluate", self.run_folder], [BINARY, "predict", self.run_folder], [*steps, "--mode", "synthetic"], [*steps, "--memory"])
+        verbs = ([BINARY, "evaluate", self.run_folder], [BINARY, "predict", self.run_folder], [*steps, "--mode", "synthetic"],
+                 [*steps, "--mode", "io"], [*steps, "--memory"])
         for command in verbs:
             done = self.run_command([*command, "--memory_limit_gib", "0.00001"])
             self.assert_refused(done, OTHER, "[memory] tensors would take more memory than the limit allows: requested=", "limit=10.5 KiB",
