@@ -196,8 +196,10 @@ void Crew::wait_for_news() {
   std::vector<pollfd> waits{{.fd = signals_.get(), .events = POLLIN, .revents = 0}};
   for (const LinePump& pump : pumps_)
     waits.push_back({.fd = pump.open() ? pump.descriptor() : -1, .events = POLLIN, .revents = 0});
-  constexpr int kTickMs = 100;  // deadlines are looked at this often
-  if (poll(waits.data(), waits.size(), failed_at_ || drained_by_ ? kTickMs : -1) <= 0) return;
+  // Deadlines are looked at this often, and so are the processes: where this one has other threads, one of these may be told of a
+  // process's end in our place.
+  constexpr int kTickMs = 100;
+  if (poll(waits.data(), waits.size(), kTickMs) <= 0) return;
   for (size_t i = 0; i < pumps_.size(); ++i) {
     if (waits[i + 1].revents != 0) pumps_[i].pump();
   }

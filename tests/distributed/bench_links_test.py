@@ -83,7 +83,7 @@ class BenchLinks(RanksCase):
             sections = json.loads(self.bench("--parallel_figure", "sections", "--width", 32, "--depth", 1, "--samples", 1, *flags))
             self.assertEqual(sections["sequence_parallel"], bool(flags))
             self.assertTrue(0 <= sections["hidden_share"] <= 1, sections)
-            self.assertGreater(sections["bytes_per_step"], 4 * 288 * 32 * 4, "two sections, forward and backward, of all tokens")
+            self.assertGreaterEqual(sections["bytes_per_step"], 4 * 288 * 32 * 4, "two sections, forward and backward, of all tokens")
         self.bench("--parallel_figure", "adapter", "--sizes", 4096, "--json", "adapter.json")
         self.assertGreater(json.loads((self.folder / "adapter.json").read_text())["over_c10d"]["4096"], 0.5)
 

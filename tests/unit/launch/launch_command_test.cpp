@@ -7,7 +7,9 @@
 
 #include <chrono>
 #include <csignal>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/error.h"
@@ -110,6 +112,17 @@ TEST(Workers, SignalsArePassedOn) {
       run_shell("trap 'echo caught; exit 0' TERM; if [ $RANK = 0 ]; then sleep 0.5; kill -TERM $PPID; fi; sleep 20 & wait", 2);
   EXPECT_EQ(run.code, 0);
   EXPECT_THAT(run.out, AllOf(HasSubstr("[0] caught"), HasSubstr("[1] caught")));
+}
+
+// Other threads, such as libtorch leaves behind, may be told of the end of a process in our place, and drop it.
+TEST(Workers, TheirEndIsSeenBesideOtherThreads) {
+  std::vector<std::jthread> others;
+  for (int i = 0; i < 3; ++i) {
+    others.emplace_back([](const std::stop_token& stop) {
+      while (!stop.stop_requested()) std::this_thread::yield();
+    });
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(run_shell("exec >&- 2>&-; sleep 0.02", 2).code, 0);
 }
 
 TEST(Workers, AProgramThatIsNotThereIsAnError) {
