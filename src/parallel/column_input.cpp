@@ -63,7 +63,7 @@ struct ColumnInput::Source : torch::CustomClassHolder {
     if (left > 0) {
       left = 0;
       end_product();
-      if (sum.defined()) total = total + sum;
+      if (sum.defined()) total = total.add(sum);
     }
     at::Tensor result;
     if (summing.pending()) result = summing.wait();
