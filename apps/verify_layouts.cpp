@@ -39,6 +39,8 @@ train::LayoutChoice choice_named(const std::string& name) {
   return name == "all" ? train::LayoutChoice::All : train::LayoutChoice::Pairs;
 }
 
+constexpr int kEndedBySignal = 128;  // exit codes above it, as a shell counts
+
 int run_worlds(const LayoutArguments& arguments, const std::vector<std::string>& words, Application& application) {
   int verdict = 0;
   for (const int64_t world : arguments.worlds) {
@@ -47,6 +49,7 @@ int run_worlds(const LayoutArguments& arguments, const std::vector<std::string>&
     application.out << world << " ranks: " << (code == 0 ? "every layout equals one process" : "FAILED") << " ("
                     << std::lround(watch.seconds()) << " s)\n"
                     << std::flush;
+    if (code > kEndedBySignal) return code;  // somebody wants it to end
     if (verdict == 0) verdict = code;
   }
   return verdict;

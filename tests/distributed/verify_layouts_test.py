@@ -3,6 +3,7 @@
 """`welkin verify --layouts` and `--case` start the processes that they need and give one verdict; a user's model is split by its plan."""
 import os
 import pathlib
+import signal
 import subprocess
 import unittest
 
@@ -24,6 +25,14 @@ class VerifyLayouts(unittest.TestCase):
             self.assertIn(f"{world} ranks: every layout equals one process", text)
         self.assertIn("dp 1, tp 2, cp 2", text)
         self.assertNotIn("FAIL", text)
+
+    def test_a_signal_ends_it_and_not_only_the_ranks_that_run(self):
+        with subprocess.Popen([str(BINARY), "verify", "--layouts", "--world", "2,4,8"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            process.stdout.readline()
+            process.send_signal(signal.SIGTERM)
+            text = process.stdout.read()
+            self.assertEqual(process.wait(timeout=60), 128 + signal.SIGTERM, text)
+        self.assertNotIn("4 ranks:", text)
 
     def test_a_model_of_ones_own(self):
         plugin = BINARY.parent / "examples" / "libparallel_model.so"
