@@ -33,8 +33,8 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
     RECORD_FUNCTION("welkin::attention_backward", std::vector<c10::IValue>());
     const auto saved = context->get_saved_variables();
     const WeightMask mask{context->saved_data["rate"].toDouble(),
-                             {static_cast<uint64_t>(context->saved_data["stream"].toInt()), saved[5], saved[6]},
-                             {context->saved_data["global_shape"].toIntVector(), context->saved_data["offset"].toIntVector()}};
+                          {static_cast<uint64_t>(context->saved_data["stream"].toInt()), saved[5], saved[6]},
+                          {context->saved_data["global_shape"].toIntVector(), context->saved_data["offset"].toIntVector()}};
     auto [grad_q, grad_k, grad_v] = attention_cpu_backward(grads[0], saved[0], saved[1], saved[2], saved[3], saved[4], mask);
     return {grad_q, grad_k, grad_v, {}};
   }
