@@ -9,36 +9,19 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "ops/cuda/low_types.h"
 #include "ops/gelu_linear.h"
 
 namespace welkin::ops {
 namespace {
 
-template <typename Body>
-void for_low_type(at::ScalarType type, const Body& body) {
-  switch (type) {
-    case at::kFloat:
-      return body(float{});
-    case at::kHalf:
-      return body(__half{});
-    case at::kBFloat16:
-      return body(__nv_bfloat16{});
-    default:
-      TORCH_CHECK(false, "bias_gelu: float32, float16 or bfloat16, not ", type);
-  }
-}
-
-void check_places(const at::Tensor& first, at::TensorList others) {
-  for (const at::Tensor& other : others) {
-    TORCH_CHECK(other.device() == first.device() && other.is_contiguous(), "bias_gelu: all without gaps on one device");
-  }
-}
+constexpr const char* kName = "bias_gelu";
 
 at::Tensor forward_on_cuda(const at::Tensor& x, const at::Tensor& bias) {
-  check_places(x, {x, bias});
+  check_places(kName, x, {x, bias});
   const c10::cuda::CUDAGuard guard(x.device());
   const at::Tensor out = at::empty_like(x);
-  for_low_type(x.scalar_type(), [&](auto low) {
+  for_low_type(kName, x.scalar_type(), [&](auto low) {
     using Low = decltype(low);
     GeluForward<Low> call;
     call.width = x.size(-1);
@@ -52,13 +35,13 @@ at::Tensor forward_on_cuda(const at::Tensor& x, const at::Tensor& bias) {
 }
 
 GeluGradients backward_on_cuda(const at::Tensor& of_out, const at::Tensor& x, const at::Tensor& bias) {
-  check_places(x, {of_out, x, bias});
+  check_places(kName, x, {of_out, x, bias});
   TORCH_CHECK(of_out.scalar_type() == x.scalar_type() && of_out.numel() == x.numel(), "bias_gelu: a gradient of its result");
   const c10::cuda::CUDAGuard guard(x.device());
   const int64_t width = x.size(-1), rows = x.numel() / width;
   const at::Tensor partials = at::empty({gelu_chunks(rows), width}, bias.options());
   GeluGradients gradients{.out = at::empty_like(x), .of_x = at::empty_like(x), .of_bias = at::empty({width}, bias.options())};
-  for_low_type(x.scalar_type(), [&](auto low) {
+  for_low_type(kName, x.scalar_type(), [&](auto low) {
     using Low = decltype(low);
     GeluBackward<Low> call;
     call.rows = rows;

@@ -9,29 +9,18 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "ops/cuda/low_types.h"
 #include "ops/error_sums.h"
 
 namespace welkin::ops {
 namespace {
 
-template <typename Body>
-void for_low_type(at::ScalarType type, const Body& body) {
-  switch (type) {
-    case at::kFloat:
-      return body(float{});
-    case at::kHalf:
-      return body(__half{});
-    case at::kBFloat16:
-      return body(__nv_bfloat16{});
-    default:
-      TORCH_CHECK(false, "error_sums: float32, float16 or bfloat16, not ", type);
-  }
-}
+constexpr const char* kName = "error_sums";
 
 at::Tensor forward_on_cuda(const at::Tensor& prediction, const at::Tensor& target, ErrorKind kind, double rate) {
   const c10::cuda::CUDAGuard guard(prediction.device());
   const at::Tensor sums = at::empty({prediction.size(0), 2}, target.options());
-  for_low_type(prediction.scalar_type(), [&](auto low) {
+  for_low_type(kName, prediction.scalar_type(), [&](auto low) {
     const auto call = error_call<decltype(low)>(prediction, target, kind, rate);
     const at::Tensor partials = at::empty({prediction.size(0), error_chunks(error_rows(call)), 2}, sums.options());
     static_assert(sizeof(ErrorPair<float>) == 2 * sizeof(float));
@@ -45,7 +34,7 @@ at::Tensor backward_on_cuda(const at::Tensor& of_sums, const at::Tensor& predict
                             double rate) {
   const c10::cuda::CUDAGuard guard(prediction.device());
   const at::Tensor of_prediction = at::empty_like(prediction);
-  for_low_type(prediction.scalar_type(), [&](auto low) {
+  for_low_type(kName, prediction.scalar_type(), [&](auto low) {
     using Low = decltype(low);
     ErrorBackward<Low> backward;
     backward.call = error_call<Low>(prediction, target, kind, rate);

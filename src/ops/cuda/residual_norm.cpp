@@ -9,44 +9,27 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "ops/cuda/low_types.h"
 #include "ops/residual_norm.h"
 
 namespace welkin::ops {
 namespace {
 
-template <typename Body>
-void for_low_type(at::ScalarType type, const Body& body) {
-  switch (type) {
-    case at::kFloat:
-      return body(float{});
-    case at::kHalf:
-      return body(__half{});
-    case at::kBFloat16:
-      return body(__nv_bfloat16{});
-    default:
-      TORCH_CHECK(false, "residual_norm: float32, float16 or bfloat16, not ", type);
-  }
-}
+constexpr const char* kName = "residual_norm";
 
 template <typename Low>
 const Low* read_as(const at::Tensor& tensor) {
   return static_cast<const Low*>(tensor.const_data_ptr());
 }
 
-void check_places(const at::Tensor& first, at::TensorList others) {
-  for (const at::Tensor& other : others) {
-    TORCH_CHECK(other.device() == first.device() && other.is_contiguous(), "residual_norm: all without gaps on one device");
-  }
-}
-
 at::Tensor forward_on_cuda(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& weight, const at::Tensor& bias,
                            double epsilon, NormState& state) {
-  check_places(x, {x, branch, weight, bias});
+  check_places(kName, x, {x, branch, weight, bias});
   const c10::cuda::CUDAGuard guard(x.device());
   const int64_t width = x.size(-1), rows = x.numel() / width;
   const at::Tensor normed = at::empty_like(branch);
   state = {.sum = at::empty_like(x), .mean = at::empty({rows}, x.options()), .rstd = at::empty({rows}, x.options())};
-  for_low_type(branch.scalar_type(), [&](auto low) {
+  for_low_type(kName, branch.scalar_type(), [&](auto low) {
     using Low = decltype(low);
     NormForward<Low> call;
     call.rows = rows;
@@ -67,8 +50,8 @@ at::Tensor forward_on_cuda(const at::Tensor& x, const at::Tensor& branch, const 
 
 NormGradients backward_on_cuda(const at::Tensor& of_normed, const at::Tensor& of_sum, const NormState& state,
                                const at::Tensor& weight) {
-  check_places(state.sum, {of_normed, state.sum, state.mean, state.rstd, weight});
-  if (of_sum.defined()) check_places(state.sum, {of_sum});
+  check_places(kName, state.sum, {of_normed, state.sum, state.mean, state.rstd, weight});
+  if (of_sum.defined()) check_places(kName, state.sum, {of_sum});
   const c10::cuda::CUDAGuard guard(state.sum.device());
   const int64_t width = state.sum.size(-1), rows = state.sum.numel() / width;
   const auto options = state.sum.options();
@@ -76,7 +59,7 @@ NormGradients backward_on_cuda(const at::Tensor& of_normed, const at::Tensor& of
   NormGradients out;
   out.of_x = at::empty_like(state.sum);
   out.of_branch = of_normed.scalar_type() == at::kFloat ? out.of_x : at::empty_like(of_normed);
-  for_low_type(of_normed.scalar_type(), [&](auto low) {
+  for_low_type(kName, of_normed.scalar_type(), [&](auto low) {
     using Low = decltype(low);
     NormBackward<Low> call;
     call.rows = rows;
