@@ -74,20 +74,21 @@ int run_figure_rank(const launch::RankPlace& place, const FigureArguments& argum
 int bench_figures(Application& application, int argc, char** argv) {
   FigureArguments arguments;
   CLI::App app(
-      "overlap: the share of the gradient exchange that is hidden behind the backward pass, over an emulated link; sections: the "
-      "share of what tensor parallelism sends that is hidden behind products; adapter: a sum by our collectives over one by c10d "
+      "overlap: the share of the gradient exchange that is hidden behind the backward pass, over an emulated link; sections: "
+      "what "
+      "a link adds to a step under tensor parallelism; adapter: a sum by our collectives over one by c10d "
       "alone");
   app.add_option("--parallel_figure", arguments.figure, "which")
       ->required()
       ->check(CLI::IsMember({"overlap", "sections", "adapter"}));
   app.add_option("-n,--ranks", arguments.ranks, "ranks that are started here")->check(CLI::Range(2, 64))->capture_default_str();
-  app.add_option("--width", arguments.problem.width, "overlap, sections: of the ViT, a multiple of 8")
+  app.add_option("--width", arguments.problem.vit.width, "overlap, sections: of the ViT, a multiple of 8")
       ->check(CLI::Range(8, 4096))
       ->capture_default_str();
-  app.add_option("--depth", arguments.problem.depth, "overlap, sections: blocks")
+  app.add_option("--depth", arguments.problem.vit.depth, "overlap, sections: blocks")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_option("--samples", arguments.problem.samples, "overlap: of a rank; sections: of all")
+  app.add_option("--samples", arguments.problem.vit.samples, "overlap: of a rank; sections: of all")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   app.add_option("--bucket_cap_mb", arguments.problem.bucket_cap_mb, "overlap")
@@ -104,9 +105,7 @@ int bench_figures(Application& application, int argc, char** argv) {
   app.add_option("--deadline_s", arguments.deadline_s, "of a call")->check(CLI::Range(1, 86400))->capture_default_str();
   app.add_option("--json", arguments.json, "write the figure to this file");
   if (!parse_arguments(application, app, argc, argv)) return 0;
-  arguments.sections.width = arguments.problem.width;
-  arguments.sections.depth = arguments.problem.depth;
-  arguments.sections.samples = arguments.problem.samples;
+  arguments.sections.vit = arguments.problem.vit;
   const launch::RankPlace place = place_of_this_process();
   if (place.world_size > 1) return run_figure_rank(place, arguments, application);
   return run_local_ranks(own_command_with("bench", std::vector<std::string>(argv + 1, argv + argc)), arguments.ranks);

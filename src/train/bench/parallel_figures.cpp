@@ -22,19 +22,6 @@ namespace {
 
 constexpr int64_t kFigureRepeats = 5;
 
-model::ModelShape figure_shape() { return {.in_channels = 8, .out_channels = 8, .grid = {96, 192}}; }
-
-config::ModelConfig figure_config(const OverlapProblem& problem) {
-  config::ModelConfig config;
-  config.embed_dim = problem.width;
-  config.depth = problem.depth;
-  config.num_heads = 8;
-  config.patch_size = 8;
-  config.mlp_ratio = 4;
-  config.dropout = 0;
-  return config;
-}
-
 // What a tenth of the repetitions stay below: others of the machine's processes have not been in their way.
 double undisturbed(std::vector<double> values) {
   const auto tenth = static_cast<std::ptrdiff_t>(values.size() / 10);
@@ -52,15 +39,15 @@ class OverlapRig {
  public:
   OverlapRig(const OverlapProblem& problem, const model::ModelEntry& vit, const parallel::Group& replicas,
              parallel::EmulatedLink& link)
-      : problem_(problem), replicas_(replicas), link_(link), model_(vit.build(figure_config(problem), figure_shape())) {
+      : problem_(problem), replicas_(replicas), link_(link), model_(vit.build(problem.vit.config(), FigureVit::shape())) {
     model_->initialise(1);
     model_->train();
     table_ = parallel::ParamTable::of(*model_);
     for (const parallel::ParamRow& row : table_.rows()) {
       row.local.register_hook([this](const at::Tensor& /*gradient*/) { since_gradient_.restart(); });
     }
-    const model::ModelShape shape = figure_shape();
-    fields_ = at::ones({problem.samples, shape.in_channels, shape.grid[0], shape.grid[1]});
+    const model::ModelShape shape = FigureVit::shape();
+    fields_ = at::ones({problem.vit.samples, shape.in_channels, shape.grid[0], shape.grid[1]});
   }
 
   OverlapFigure measure() {

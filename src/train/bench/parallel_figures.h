@@ -11,6 +11,7 @@
 #include "model/registry.h"
 #include "parallel/group.h"
 #include "parallel/link.h"
+#include "train/bench/figure_vit.h"
 
 namespace welkin::train::bench {
 
@@ -26,8 +27,7 @@ struct OverlapFigure {
 };
 
 struct OverlapProblem {
-  int64_t width = 384, depth = 6;  // of a ViT: 10.7 million parameters
-  int64_t samples = 4;             // of a rank, 288 tokens each
+  FigureVit vit;  // samples: of a rank
   int64_t bucket_cap_mb = 4;
   double slower = 5;  // the link than Gloo
 };

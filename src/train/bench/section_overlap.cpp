@@ -3,9 +3,7 @@
 
 #include <ATen/ops/ones.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
+#include <utility>
 #include <vector>
 
 #include "parallel/mesh_groups.h"
@@ -20,37 +18,21 @@ namespace {
 constexpr int64_t kSectionRepeats = 7;
 constexpr double kUnlimited = 1e15;  // bytes per second
 
-const model::ModelShape& section_shape() {
-  static const model::ModelShape shape{.in_channels = 8, .out_channels = 8, .grid = {96, 192}};
-  return shape;
-}
-
-config::ModelConfig section_config(const SectionProblem& problem) {
-  config::ModelConfig config;
-  config.embed_dim = problem.width;
-  config.depth = problem.depth;
-  config.num_heads = 8;
-  config.patch_size = 8;
-  config.mlp_ratio = 4;
-  config.dropout = 0;
-  return config;
-}
-
 // One ViT split over all ranks, and its steps without an update.
 class SplitVit {
  public:
   SplitVit(const SectionProblem& problem, const model::ModelEntry& vit, const parallel::MakeGroup& make,
            const parallel::World& world)
       : groups_(make, world.rank(), parallel::Mesh("tp-cp-dp", {.dp_replicate = 1, .tp = world.size(), .cp = 1})),
-        model_(vit.build(section_config(problem), section_shape())) {
+        model_(vit.build(problem.vit.config(), FigureVit::shape())) {
     model_->initialise(1);
     model_->train();
     table_ = parallel::ParamTable::of(*model_);
     const parallel::LayoutOptions layout{.sequence_parallel = problem.sequence_parallel};
-    parallel::apply_plan(parallel::vit_plan_of(section_config(problem), section_shape(), groups_.mesh(), layout), *model_, table_,
+    parallel::apply_plan(parallel::vit_plan_of(problem.vit.config(), FigureVit::shape(), groups_.mesh(), layout), *model_, table_,
                          groups_);
-    const model::ModelShape& shape = section_shape();
-    fields_ = at::ones({problem.samples, shape.in_channels, shape.grid[0], shape.grid[1]});
+    const model::ModelShape shape = FigureVit::shape();
+    fields_ = at::ones({problem.vit.samples, shape.in_channels, shape.grid[0], shape.grid[1]});
   }
 
   void step() {
@@ -67,8 +49,6 @@ class SplitVit {
 };
 
 }  // namespace
-
-double SectionFigure::hidden_share() const { return link_s > 0 ? 1 - std::clamp(step_s - compute_s, 0.0, link_s) / link_s : 0; }
 
 SectionFigure measure_sections(const SectionProblem& problem, const model::ModelEntry& vit, parallel::World& world,
                                parallel::EmulatedLink& link) {
@@ -104,7 +84,7 @@ SectionFigure measure_sections(const SectionProblem& problem, const model::Model
 
 nlohmann::ordered_json section_json(const SectionFigure& figure) {
   return {{"bytes_per_step", figure.bytes_per_step}, {"link_s", figure.link_s}, {"compute_s", figure.compute_s},
-          {"gloo_step_s", figure.gloo_step_s},       {"step_s", figure.step_s}, {"hidden_share", figure.hidden_share()}};
+          {"gloo_step_s", figure.gloo_step_s},       {"step_s", figure.step_s}, {"added_share", figure.added_share()}};
 }
 
 }  // namespace welkin::train::bench

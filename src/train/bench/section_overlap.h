@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A figure of docs/results/scaling.md: how much of what tensor parallelism sends within a step is hidden behind matrix products,
-// over an emulated link.
+// A figure of docs/results/scaling.md: what a link adds to a step under tensor parallelism, whose calls are in part hidden behind
+// matrix products.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 #include "model/registry.h"
 #include "parallel/link.h"
 #include "parallel/world.h"
+#include "train/bench/figure_vit.h"
 
 namespace welkin::train::bench {
 
 struct SectionProblem {
-  int64_t width = 384, depth = 6;  // of a ViT
-  int64_t samples = 4;             // 288 tokens each, in the hands of all ranks
+  FigureVit vit;  // samples: in the hands of all ranks
   bool sequence_parallel = false;
   double link_share = 0.5;  // of the time of a step's computation: what the link needs for a step's bytes
 };
@@ -26,7 +26,8 @@ struct SectionFigure {
   double compute_s = 0;        // a step whose calls send nothing
   double gloo_step_s = 0;      // by Gloo alone
   double step_s = 0;           // over the link
-  double hidden_share() const;
+  // What the link adds to Gloo's own time, over its time. Below 1 as far as calls are hidden: behind products, or behind Gloo.
+  double added_share() const { return (step_s - gloo_step_s) / link_s; }
 };
 
 // All ranks of `world` share one ViT. `link` is that of their connection.
