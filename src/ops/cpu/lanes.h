@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 namespace welkin::ops {
 namespace {
@@ -42,7 +43,7 @@ template <int W>
 WELKIN_INLINE Floats<W> exp2_lanes(Floats<W> x) {
   using Int = typename Lanes<W>::Int;
   const Floats<W> least = broadcast<W>(-126.0F);
-  x = x < least ? least : x;
+  x = least > x ? least : x;                          // in this order one instruction of x86
   const Floats<W> shift = broadcast<W>(12582912.0F);  // 1.5 * 2^23: the sum's low bits are the rounded integer
   const Floats<W> shifted = x + shift;
   const Floats<W> f = x - (shifted - shift);
@@ -56,18 +57,31 @@ WELKIN_INLINE Floats<W> exp2_lanes(Floats<W> x) {
   return reinterpret_cast<Floats<W>>(reinterpret_cast<Int>(p) + (reinterpret_cast<Int>(shifted) << 23));
 }
 
+// Lanes [From, From + W / 2).
+template <int W, int From, int... I>
+WELKIN_INLINE Floats<W / 2> half_of(Floats<W> x, std::integer_sequence<int, I...> /*lanes*/) {
+  return __builtin_shufflevector(x, x, (From + I)...);
+}
+
+// combine(lane, lane) of all lanes, by halves: of a chain every link would wait for the one before.
+template <int W, typename Combine>
+WELKIN_INLINE float reduced(Floats<W> x, Combine combine) {
+  if constexpr (W == 2) {
+    return combine(x[0], x[1]);
+  } else {
+    constexpr auto kLanes = std::make_integer_sequence<int, W / 2>();
+    return reduced<W / 2>(combine(half_of<W, 0>(x, kLanes), half_of<W, W / 2>(x, kLanes)), combine);
+  }
+}
+
 template <int W>
 WELKIN_INLINE float sum_of(Floats<W> x) {
-  float sum = 0;
-  for (int i = 0; i < W; ++i) sum += x[i];
-  return sum;
+  return reduced<W>(x, [](auto a, auto b) { return a + b; });
 }
 
 template <int W>
 WELKIN_INLINE float largest_of(Floats<W> x) {
-  float largest = x[0];
-  for (int i = 1; i < W; ++i) largest = x[i] > largest ? x[i] : largest;
-  return largest;
+  return reduced<W>(x, [](auto a, auto b) { return a > b ? a : b; });
 }
 
 // Rows of a tile that V vectors leave registers for: 32 registers at 16 lanes, 16 below.
