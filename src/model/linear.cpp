@@ -3,12 +3,12 @@
 #include "model/linear.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/linear.h>
 
 #include <ostream>
 
 #include "model/initial.h"
 #include "ops/gelu_linear.h"
+#include "ops/low_product.h"
 
 namespace welkin::model {
 namespace {
@@ -24,12 +24,12 @@ Linear::Linear(std::string path, int64_t in_features, int64_t out_features, bool
 }
 
 at::Tensor Linear::product(const at::Tensor& x) const {
-  if (product_.bare()) return at::linear(x, weight);
-  return product_({x, weight}, [](const Tensors& in) { return Tensors{at::linear(in.at(0), in.at(1))}; }).at(0);
+  if (product_.bare()) return ops::linear(x, weight);
+  return product_({x, weight}, [](const Tensors& in) { return Tensors{ops::linear(in.at(0), in.at(1))}; }).at(0);
 }
 
 at::Tensor Linear::forward(const at::Tensor& x) const {
-  return product_.bare() ? at::linear(x, weight, bias) : with_bias(product(x));
+  return product_.bare() ? ops::linear(x, weight, bias) : with_bias(product(x));
 }
 
 // Where one kernel adds the first bias and makes GELU, the first product leaves it out.

@@ -3,12 +3,12 @@
 #include "model/patch_embed.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/linear.h>
 
 #include <cmath>
 #include <ostream>
 
 #include "model/initial.h"
+#include "ops/low_product.h"
 
 namespace welkin::model {
 
@@ -29,7 +29,7 @@ at::Tensor PatchProjection::forward(const at::Tensor& x_BCHW) const {
                                      .unflatten(4, {columns, patch})
                                      .permute({0, 2, 4, 1, 3, 5})
                                      .reshape({x_BCHW.size(0), rows * columns, x_BCHW.size(1) * patch * patch});
-  return at::linear(patches_BNF, weight.flatten(1), bias);
+  return ops::linear(patches_BNF, weight.flatten(1), bias);
 }
 
 void PatchProjection::initialise(uint64_t seed) {

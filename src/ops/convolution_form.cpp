@@ -12,6 +12,7 @@
 #include "ops/convolution_cpu.h"
 #include "ops/convolution_narrow.h"
 #include "ops/cpu/convolution_kernel.h"
+#include "ops/low_product.h"
 
 namespace welkin::ops {
 namespace {
@@ -243,11 +244,21 @@ BoxOperands laid_out(const BoxCall& call, const BoxOperands& operands) {
   return ready;
 }
 
+bool has_kernel(at::ScalarType type) { return type == at::kBFloat16 && convolution_kernel<Bf16>(instruction_set()) != nullptr; }
+
+// The operands for float32's kernels, where products of their type are widened: boxes as they are, weights rounded as the type
+// rounds them.
+BoxOperands widened(const BoxOperands& operands) {
+  BoxOperands wide{{}, operands.weight.to(operands.x.front().scalar_type()).to(at::kFloat)};
+  for (const at::Tensor& part : operands.x) wide.x.push_back(part.to(at::kFloat));
+  return wide;
+}
+
 }  // namespace
 
 bool convolution_cpu_takes(at::TensorList x, const at::Tensor& weight, BoxWay way) {
   const at::ScalarType type = x.front().scalar_type();
-  const bool known = type == at::kFloat || (type == at::kBFloat16 && convolution_kernel<Bf16>(instruction_set()) != nullptr);
+  const bool known = type == at::kFloat || has_kernel(type) || widens_products(x.front().device(), type);
   const int64_t fine_channels = way == BoxWay::Down ? x.front().size(1) : weight.size(1);
   if (!known || weight.dim() != 5 || weight.scalar_type() != at::kFloat || is_narrow(way == BoxWay::Down ? weight.size(0) : 0)) {
     return false;
@@ -261,15 +272,22 @@ bool convolution_cpu_takes(at::TensorList x, const at::Tensor& weight, BoxWay wa
 
 at::Tensor convolution_cpu_forward(const BoxCall& call, const BoxOperands& operands, const at::Tensor& bias) {
   const BoxOperands ready = laid_out(call, operands);
-  if (ready.x.front().scalar_type() == at::kFloat) return BoxForm<float>(call, ready).forward(bias);
-  return BoxForm<Bf16>(call, ready).forward(bias);
+  const at::ScalarType type = ready.x.front().scalar_type();
+  if (type == at::kFloat) return BoxForm<float>(call, ready).forward(bias);
+  if (!widens_products(at::kCPU, type)) return BoxForm<Bf16>(call, ready).forward(bias);
+  return BoxForm<float>(call, widened(ready)).forward(bias).to(type);
 }
 
 BoxGradients convolution_cpu_backward(const BoxCall& call, const BoxOperands& operands, const at::Tensor& out,
                                       const at::Tensor& grad, const BoxWanted& wanted) {
   const BoxOperands ready = laid_out(call, operands);
-  if (ready.x.front().scalar_type() == at::kFloat) return BoxForm<float>(call, ready).backward(out, grad, wanted);
-  return BoxForm<Bf16>(call, ready).backward(out, grad, wanted);
+  const at::ScalarType type = ready.x.front().scalar_type();
+  if (type == at::kFloat) return BoxForm<float>(call, ready).backward(out, grad, wanted);
+  if (!widens_products(at::kCPU, type)) return BoxForm<Bf16>(call, ready).backward(out, grad, wanted);
+  const at::Tensor wide_out = out.defined() ? out.to(at::kFloat) : out;
+  BoxGradients gradients = BoxForm<float>(call, widened(ready)).backward(wide_out, grad.to(at::kFloat), wanted);
+  for (at::Tensor& of_x : gradients.x) of_x = of_x.defined() ? of_x.to(type) : of_x;
+  return gradients;
 }
 
 }  // namespace welkin::ops

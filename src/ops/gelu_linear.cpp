@@ -6,15 +6,37 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <initializer_list>
 #include <optional>
 
 #include "ops/autocast.h"
+#include "ops/gelu_cpu.h"
+#include "ops/low_product.h"
 
 namespace welkin::ops {
 namespace {
+
+// Whose kernels take tensors of this device: what was installed, before what is built in. Null: nobody's.
+const DeviceGelu* gelu_of(c10::DeviceType device) {
+  for (const DeviceGelu* table : std::initializer_list<const DeviceGelu*>{&device_gelu(), &cpu_gelu()}) {
+    if (table->forward != nullptr && table->device == device) return table;
+  }
+  return nullptr;
+}
+
+at::Tensor gelu_product(const at::Tensor& gelu, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
+  return product_linear(product_operand(gelu), product_operand(weight), bias.value_or(at::Tensor()), gelu.scalar_type());
+}
+
+// Its gradients, of `grad` (rows, out) as an operand of products: by the weight, and by gelu in the shape and type of x.
+at::Tensor by_weight(const at::Tensor& grad, const at::Tensor& gelu, const at::Tensor& weight) {
+  return product(grad.t(), product_operand(gelu.reshape({-1, weight.size(1)})), weight.scalar_type());
+}
+at::Tensor by_gelu(const at::Tensor& grad, const at::Tensor& weight, const at::Tensor& x) {
+  return product(grad, product_operand(weight), x.scalar_type()).contiguous().view_as(x);
+}
 
 struct GeluLinear : torch::autograd::Function<GeluLinear> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
@@ -22,7 +44,7 @@ struct GeluLinear : torch::autograd::Function<GeluLinear> {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     context->save_for_backward({x, weight});
     context->saved_data["bias"] = bias.has_value();
-    return at::linear(at::gelu(x), weight, bias);
+    return gelu_product(at::gelu(x), weight, bias);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -30,11 +52,11 @@ struct GeluLinear : torch::autograd::Function<GeluLinear> {
     const auto saved = context->get_saved_variables();
     const at::Tensor& x = saved[0];
     const at::Tensor& weight = saved[1];
-    const at::Tensor grad = grads[0].reshape({-1, weight.size(0)});
+    const at::Tensor grad = product_operand(grads[0].reshape({-1, weight.size(0)}));
     torch::autograd::variable_list gradients(3);
-    if (context->needs_input_grad(1)) gradients[1] = at::mm(grad.t(), at::gelu(x).reshape({-1, weight.size(1)}));
-    if (context->needs_input_grad(0)) gradients[0] = at::gelu_backward(at::mm(grad, weight).view_as(x), x);
-    if (gradients_bias(*context)) gradients[2] = grad.sum(0);
+    if (context->needs_input_grad(1)) gradients[1] = by_weight(grad, at::gelu(x), weight);
+    if (context->needs_input_grad(0)) gradients[0] = at::gelu_backward(by_gelu(grad, weight, x), x);
+    if (gradients_bias(*context)) gradients[2] = grad.sum(0).to(x.scalar_type());
     return gradients;
   }
 
@@ -51,7 +73,7 @@ struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     context->save_for_backward({x, x_bias, weight});
     context->saved_data["bias"] = bias.has_value();
-    return at::linear(device_gelu().forward(x, x_bias), weight, bias);
+    return gelu_product(gelu_of(x.device().type())->forward(x, x_bias), weight, bias);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -59,16 +81,20 @@ struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
     const auto saved = context->get_saved_variables();
     const at::Tensor& x = saved[0];
     const at::Tensor& weight = saved[2];
-    const at::Tensor grad = grads[0].reshape({-1, weight.size(0)});
-    const GeluGradients gelu = device_gelu().backward(at::mm(grad, weight).view_as(x), x, saved[1]);
+    const at::Tensor grad = product_operand(grads[0].reshape({-1, weight.size(0)}));
+    const GeluGradients gelu = gelu_of(x.device().type())->backward(by_gelu(grad, weight, x), x, saved[1]);
     torch::autograd::variable_list gradients{gelu.of_x, gelu.of_bias, at::Tensor(), at::Tensor()};
-    if (context->needs_input_grad(2)) gradients[2] = at::mm(grad.t(), gelu.out.reshape({-1, weight.size(1)}));
-    if (context->saved_data.at("bias").toBool() && context->needs_input_grad(3)) gradients[3] = grad.sum(0);
+    if (context->needs_input_grad(2)) gradients[2] = by_weight(grad, gelu.out, weight);
+    if (context->saved_data.at("bias").toBool() && context->needs_input_grad(3)) gradients[3] = grad.sum(0).to(x.scalar_type());
     return gradients;
   }
 };
 
-bool is_kernel_type(at::ScalarType type) { return type == at::kFloat || type == at::kHalf || type == at::kBFloat16; }
+// The kernels of a CPU leave half to aten.
+bool is_kernel_type(const at::Tensor& x) {
+  const at::ScalarType type = x.scalar_type();
+  return type == at::kFloat || type == at::kBFloat16 || (type == at::kHalf && !x.is_cpu());
+}
 
 }  // namespace
 
@@ -79,15 +105,14 @@ DeviceGelu& device_gelu() {
 }
 
 bool fuses_bias_gelu(const at::Tensor& x_bias) {
-  const DeviceGelu& table = device_gelu();
-  return table.forward != nullptr && x_bias.defined() && x_bias.device().type() == table.device &&
-         x_bias.scalar_type() == at::kFloat && x_bias.is_contiguous();
+  return x_bias.defined() && x_bias.scalar_type() == at::kFloat && x_bias.is_contiguous() &&
+         gelu_of(x_bias.device().type()) != nullptr;
 }
 
 at::Tensor bias_gelu_linear(const at::Tensor& x, const at::Tensor& x_bias, const at::Tensor& weight, const at::Tensor& bias) {
   const auto product = [](const at::Tensor& operand) { return cast_operand(operand, OperatorClass::Product); };
   const at::Tensor low = product(x), low_weight = product(weight);
-  const bool is_one_type = is_kernel_type(low.scalar_type()) && low.scalar_type() == low_weight.scalar_type();
+  const bool is_one_type = is_kernel_type(low) && low.scalar_type() == low_weight.scalar_type();
   if (!fuses_bias_gelu(x_bias) || !is_one_type || low.numel() == 0) {
     return gelu_linear(low.add(x_bias.to(low.scalar_type())), weight, bias);
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The second half of a transformer's MLP: linear(gelu(x), weight, bias), exact GELU. Keeps x for the backward pass and makes
-// gelu(x) again there: of the MLP's activations, the widest of the model, one in two stays. On a GPU the bias of the product that
-// made x joins in: one kernel adds it and makes gelu, one more the gradients of both and gelu again; the kernels are in
-// libwelkin_cuda.so.
+// gelu(x) again there: of the MLP's activations, the widest of the model, one in two stays. The bias of the product that made x
+// joins in: one pass adds it and makes gelu, one more the gradients of both and gelu again. The kernels of a CPU are in
+// gelu_cpu.h, those of a GPU in libwelkin_cuda.so.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,6 +29,7 @@ struct GeluGradients {
 struct DeviceGelu {
   c10::DeviceType device = c10::kCUDA;  // whose tensors the functions take
   at::Tensor (*forward)(const at::Tensor& x, const at::Tensor& bias) = nullptr;
+  // of_out may be written over.
   GeluGradients (*backward)(const at::Tensor& of_out, const at::Tensor& x, const at::Tensor& bias) = nullptr;
 };
 

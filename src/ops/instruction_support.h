@@ -10,5 +10,9 @@ bool cpu_has_amx_bf16();
 bool cpu_is_amd();
 // Dot products of bfloat16 at twice the rate of float32: AMD from Zen 4 on. Intel's without AMX are no faster than float32.
 bool cpu_has_fast_bf16();
+// Whether torch's libraries have products of the type that are not made number by number: oneDNN needs AVX-512 for bfloat16 and
+// its extension for float16. Yes on other families of processors, of which nothing is known here.
+bool cpu_multiplies_bf16();
+bool cpu_multiplies_fp16();
 
 }  // namespace welkin::ops

@@ -2,13 +2,12 @@
 #include "parallel/column_input.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/linear.h>
-#include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <utility>
 
 #include "ops/autocast.h"
+#include "ops/low_product.h"
 #include "parallel/widened.h"
 
 namespace welkin::parallel {
@@ -105,7 +104,7 @@ struct ColumnInput::Product : torch::autograd::Function<Product> {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     context->save_for_backward({weight});
     context->saved_data["source"] = c10::IValue::make_capsule(source);
-    return at::linear(operand, weight);
+    return ops::product_linear(ops::product_operand(operand), ops::product_operand(weight), {}, operand.scalar_type());
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
@@ -113,14 +112,19 @@ struct ColumnInput::Product : torch::autograd::Function<Product> {
     const auto holder = context->saved_data["source"].toCapsule();
     auto& source = static_cast<Source&>(*holder);
     source.begin();
-    const at::Tensor grad = grads[0].reshape({-1, weight.size(0)});
+    const at::Tensor grad = ops::product_operand(grads[0].reshape({-1, weight.size(0)}));
     std::vector<int64_t> sizes = grads[0].sizes().vec();
     sizes.back() = weight.size(1);
     variable_list gradients(4);
     at::Tensor by_input;
-    if (context->needs_input_grad(0)) by_input = at::mm(grad, weight).view(sizes).to(source.type);
+    if (context->needs_input_grad(0)) {
+      by_input = ops::product(grad, ops::product_operand(weight), weight.scalar_type()).view(sizes).to(source.type);
+    }
     gradients[0] = source.add(by_input);
-    if (context->needs_input_grad(1)) gradients[1] = at::mm(grad.t(), source.whole().reshape({-1, weight.size(1)}));
+    if (context->needs_input_grad(1)) {
+      const at::Tensor input = ops::product_operand(source.whole().reshape({-1, weight.size(1)}));
+      gradients[1] = ops::product(grad.t(), input, weight.scalar_type());
+    }
     source.end_product();
     return gradients;
   }

@@ -12,6 +12,7 @@
 #include "ops/convolution.h"
 #include "ops/gemm_provider.h"
 #include "ops/instruction_set.h"
+#include "ops/low_product.h"
 #include "train/precision.h"
 
 namespace welkin::train {
@@ -34,7 +35,7 @@ KernelChoice kernel_choice(const config::RunConfig& config, c10::Device device) 
     choice["kernels.products"] = cat("cublas, tf32 ", config.backend.tf32);
     return choice;
   }
-  choice["kernels.products"] = name_of(ops::gemm_provider());
+  choice["kernels.products"] = cat(name_of(ops::gemm_provider()), ops::widens_products(device, dtype) ? " in float32" : "");
   choice["kernels.instruction_set"] = name_of(ops::instruction_set());
   choice["kernels.threads"] = cat(at::get_num_threads());
   return choice;

@@ -2,22 +2,19 @@
 #include "train/throughput.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 
 #include <algorithm>
 #include <cstdio>
 
 #include "core/stopwatch.h"
+#include "ops/low_product.h"
 
 namespace welkin::train {
 namespace {
 
-// Large enough to reach the peak; fp16 on a CPU has no fast product and must stay short.
-int64_t product_edge(c10::Device device, config::AmpMode mode) {
-  if (device.is_cuda()) return 8192;
-  return mode == config::AmpMode::Fp16 ? 128 : 768;
-}
+// Large enough to reach the peak.
+int64_t product_edge(c10::Device device) { return device.is_cuda() ? 8192 : 768; }
 
 at::ScalarType product_dtype(config::AmpMode mode) {
   if (mode == config::AmpMode::None) return at::kFloat;
@@ -27,7 +24,7 @@ at::ScalarType product_dtype(config::AmpMode mode) {
 // Seconds of one product; reading an element waits for the device.
 double time_product(const at::Tensor& a, const at::Tensor& b) {
   const Stopwatch watch;
-  const at::Tensor c = at::mm(a, b);
+  const at::Tensor c = ops::product(ops::product_operand(a), ops::product_operand(b), a.scalar_type());
   c.select(0, 0).select(0, 0).item<float>();
   return watch.seconds();
 }
@@ -36,7 +33,7 @@ double time_product(const at::Tensor& a, const at::Tensor& b) {
 
 double measure_peak_flops(c10::Device device, config::AmpMode mode, double seconds) {
   const at::NoGradGuard no_grad;
-  const int64_t edge = product_edge(device, mode);
+  const int64_t edge = product_edge(device);
   const at::Tensor a = at::ones({edge, edge}, at::TensorOptions(product_dtype(mode)).device(device));
   double best = time_product(a, a);  // the first pays for set-up
   const Stopwatch watch;

@@ -2,6 +2,7 @@
 // Any processor family but x86-64: the portable kernels.
 #include "ops/cpu/attention_kernel.h"
 #include "ops/cpu/convolution_kernel.h"
+#include "ops/cpu/gelu_kernel.h"
 #include "ops/cpu/mask_kernel.h"
 #include "ops/cpu/normal_kernel.h"
 #include "ops/cpu/update_kernel.h"
@@ -14,6 +15,8 @@ bool cpu_has_avx512() { return false; }
 bool cpu_has_amx_bf16() { return false; }
 bool cpu_is_amd() { return false; }
 bool cpu_has_fast_bf16() { return false; }
+bool cpu_multiplies_bf16() { return true; }
+bool cpu_multiplies_fp16() { return true; }
 
 template <>
 const AttentionKernel<float>* attention_kernel<float>(InstructionSet) {
@@ -24,6 +27,8 @@ template <>
 const AttentionKernel<Bf16>* attention_kernel<Bf16>(InstructionSet) {
   return nullptr;
 }
+
+const GeluKernels& gelu_kernels(InstructionSet) { return gelu_kernels_portable(); }
 
 const NormalKernel& normal_kernel(InstructionSet) { return normal_kernel_portable(); }
 

@@ -4,6 +4,7 @@
 
 #include "ops/cpu/attention_kernel.h"
 #include "ops/cpu/convolution_kernel.h"
+#include "ops/cpu/gelu_kernel.h"
 #include "ops/cpu/mask_kernel.h"
 #include "ops/cpu/normal_kernel.h"
 #include "ops/cpu/update_kernel.h"
@@ -43,6 +44,19 @@ bool cpu_has_fast_bf16() {
   return has;
 }
 
+bool cpu_multiplies_bf16() { return cpu_has_avx512(); }
+
+bool cpu_multiplies_fp16() {
+  static const bool does = [] {
+    unsigned int a = 0;
+    unsigned int b = 0;
+    unsigned int c = 0;
+    unsigned int d = 0;
+    return cpu_has_avx512() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 23 & 1U) != 0;
+  }();
+  return does;
+}
+
 template <>
 const AttentionKernel<float>* attention_kernel<float>(InstructionSet set) {
   switch (set) {
@@ -59,6 +73,18 @@ const AttentionKernel<float>* attention_kernel<float>(InstructionSet set) {
 template <>
 const AttentionKernel<Bf16>* attention_kernel<Bf16>(InstructionSet set) {
   return set == InstructionSet::Avx512 && cpu_has_fast_bf16() ? &attention_kernel_avx512bf16() : nullptr;
+}
+
+const GeluKernels& gelu_kernels(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::Portable:
+      return gelu_kernels_portable();
+    case InstructionSet::Avx2:
+      return gelu_kernels_avx2();
+    case InstructionSet::Avx512:
+      return gelu_kernels_avx512();
+  }
+  return gelu_kernels_portable();
 }
 
 const NormalKernel& normal_kernel(InstructionSet set) {

@@ -3,7 +3,6 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "core/stopwatch.h"
 #include "ops/instruction_set.h"
+#include "ops/low_product.h"
 
 namespace welkin::train::bench {
 namespace {
@@ -27,7 +27,7 @@ double product_flops(int64_t edge, at::ScalarType dtype, c10::Device device, dou
   const Stopwatch budget;
   do {
     const Stopwatch watch;
-    finish_work_on(at::mm(a, a));
+    finish_work_on(ops::product(ops::product_operand(a), ops::product_operand(a), dtype));
     const auto n = static_cast<double>(edge);
     best = std::max(best, 2 * n * n * n / watch.seconds());
   } while (budget.seconds() < seconds);

@@ -16,6 +16,7 @@
 #include "on_instruction_set.h"
 #include "ops/convolution_form.h"
 #include "ops/instruction_set.h"
+#include "ops/low_product.h"
 #include "tolerance.h"
 
 namespace welkin::ops {
@@ -156,6 +157,28 @@ TEST(Convolution, OfBfloat16) {
   for (const ConvolutionCase& c : kNarrowUp) expect_same(c, true, at::kBFloat16);
 }
 
+// By float32's kernels where the processor has no products of the type.
+TEST(Convolution, OfWidenedTypes) {
+  const WideProductsGuard wide(true);
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    for (const ConvolutionCase& c : kConvolutionCases) {
+      expect_same(c, false, type);
+      expect_same(c, true, type);
+    }
+    for (const ConvolutionCase& c : kNarrowDown) expect_same(c, false, type);
+    for (const ConvolutionCase& c : kNarrowUp) expect_same(c, true, type);
+  }
+}
+
+// The weights are float32 parameters: their products are those of what the type makes of them.
+TEST(Convolution, WidenedWeightsAreRounded) {
+  const WideProductsGuard wide(true);
+  const at::Tensor x = tests::test_values({1, 16, 4, 4, 4}, 1).to(at::kBFloat16);
+  const at::Tensor weight = tests::test_values({16, 16, 2, 2, 2}, 2).to(at::kFloat), bias = at::zeros({16});
+  const at::Tensor rounded = weight.to(at::kBFloat16).to(at::kFloat);
+  EXPECT_TRUE(at::equal(convolution3d(x, weight, bias, kHalving), convolution3d(x, rounded, bias, kHalving)));
+}
+
 TEST(Convolution, DoesNotDependOnTheNumberOfThreads) {
   const int before = at::get_num_threads();
   for (const bool up : {false, true}) {
@@ -197,7 +220,10 @@ TEST(Convolution, TakesWhatItsTilesFit) {
   EXPECT_TRUE(convolution_cpu_takes(x(16), weight(16, 5), BoxWay::Up));
   EXPECT_FALSE(convolution_cpu_takes(x(5), weight(5, 16), BoxWay::Up));
   EXPECT_FALSE(convolution_cpu_takes(at::TensorList{x(4), x(4)}, weight(16, 8), BoxWay::Down));
-  EXPECT_FALSE(convolution_cpu_takes(x(16).to(at::kHalf), weight(16, 16), BoxWay::Down));
+  for (const bool widens : {false, true}) {
+    const WideProductsGuard rule(widens);
+    EXPECT_EQ(convolution_cpu_takes(x(16).to(at::kHalf), weight(16, 16), BoxWay::Down), widens);
+  }
   EXPECT_FALSE(convolution_cpu_takes(x(16), weight(16, 16).to(at::kDouble), BoxWay::Down));
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/gelu_linear.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/relu.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include "bias_gelu_on_cpu.h"
 #include "gradient_check.h"
 #include "ops/autocast.h"
+#include "ops/low_product.h"
 
 namespace welkin::ops {
 namespace {
@@ -65,9 +68,61 @@ TEST(BiasGeluLinear, IsTheReferenceByTheWayOfAGpu) {
   }
 }
 
+TEST(BiasGeluLinear, IsTheReferenceOnACpu) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const auto& [rows, in, out] : {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {7, 33, 5}, {70, 48, 13}, {300, 65, 3}}) {
+      std::vector<at::Tensor> inputs = with_hidden_bias(rows, in, out);
+      for (at::Tensor& input : inputs) input = input.to(type).to(at::kFloat);
+      inputs[0] = inputs[0].to(type);
+      inputs[2] = inputs[2].to(type);
+      inputs[3] = inputs[3].to(type);
+      EXPECT_TRUE(fuses_bias_gelu(inputs[1]));
+      const auto wide = [type](const std::vector<at::Tensor>& t) {
+        return in_steps({t[0].to(at::kFloat), t[1], t[2].to(at::kFloat), t[3].to(at::kFloat)}).to(type);
+      };
+      EXPECT_TRUE(tests::same_function(fused, wide, inputs, std::max({2 * rows, in, out}))) << type << " " << rows;
+    }
+  }
+}
+
+// Products of bfloat16 as processors with and without them make them.
+TEST(GeluLinear, IsTheReferenceWhereProductsAreWidened) {
+  for (const bool widens : {false, true}) {
+    const WideProductsGuard rule(widens);
+    for (const auto& [rows, in, out] : {std::tuple<int64_t, int64_t, int64_t>{7, 33, 5}, {40, 48, 13}}) {
+      std::vector<at::Tensor> inputs = with_hidden_bias(rows, in, out);
+      for (at::Tensor& input : inputs) input = input.to(at::kBFloat16);
+      EXPECT_TRUE(tests::same_function(own, reference, {inputs[0], inputs[2], inputs[3]}, std::max({2 * rows, in, out})));
+      inputs[1] = inputs[1].to(at::kFloat);
+      const auto wide = [](const std::vector<at::Tensor>& t) {
+        return in_steps({t[0].to(at::kFloat), t[1], t[2].to(at::kFloat), t[3].to(at::kFloat)}).to(at::kBFloat16);
+      };
+      EXPECT_TRUE(tests::same_function(fused, wide, inputs, std::max({2 * rows, in, out}))) << rows << " " << widens;
+    }
+  }
+}
+
+// Sums of many rows, on as many threads as there may be.
+TEST(BiasGeluLinear, DoesNotDependOnThreads) {
+  auto inputs = with_hidden_bias(500, 70, 9);
+  for (at::Tensor& input : inputs) input = input.to(at::kFloat);
+  std::vector<at::Tensor> first;
+  const int before = at::get_num_threads();
+  for (const int threads : {1, 2, 3}) {
+    at::set_num_threads(threads);
+    const auto gradient = [&] {
+      const at::Tensor bias = inputs[1].detach().clone().requires_grad_();
+      at::relu(bias_gelu_linear(inputs[0], bias, inputs[2], inputs[3])).sum().backward();
+      return bias.grad();
+    }();
+    if (first.empty()) first.push_back(gradient);
+    EXPECT_TRUE(at::equal(gradient, first[0])) << threads;
+  }
+  at::set_num_threads(before);
+}
+
 // The product comes in bfloat16, the bias stays a float32 parameter: its gradient is not rounded either.
-TEST(BiasGeluLinear, UnderAutocastTakesTheBiasAsItIs) {
-  const tests::BiasGeluOnCpu on_cpu;
+void under_autocast_the_bias_is_taken_as_it_is() {
   const auto inputs = with_hidden_bias(150, 40, 7);
   std::vector<at::Tensor> got_in, wanted_in;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -92,8 +147,14 @@ TEST(BiasGeluLinear, UnderAutocastTakesTheBiasAsItIs) {
   }
 }
 
-TEST(BiasGeluLinear, WithoutTheSecondBias) {
+TEST(BiasGeluLinear, UnderAutocastTakesTheBiasAsItIs) {
+  under_autocast_the_bias_is_taken_as_it_is();
   const tests::BiasGeluOnCpu on_cpu;
+  under_autocast_the_bias_is_taken_as_it_is();
+  EXPECT_EQ(on_cpu.calls(), 2);
+}
+
+TEST(BiasGeluLinear, WithoutTheSecondBias) {
   auto inputs = with_hidden_bias(5, 8, 4);
   inputs.pop_back();
   for (at::Tensor& input : inputs) input = input.to(at::kFloat);
@@ -104,16 +165,16 @@ TEST(BiasGeluLinear, WithoutTheSecondBias) {
 
 TEST(BiasGeluLinear, OtherTypesAndDevicesTakeAtensOperators) {
   const auto inputs = with_hidden_bias(3, 5, 4);
-  EXPECT_FALSE(fuses_bias_gelu(inputs[1].to(at::kFloat))) << "without the library";
   EXPECT_TRUE(tests::gradients_are_right(fused, inputs));
-  const tests::BiasGeluOnCpu on_cpu;
   EXPECT_TRUE(fuses_bias_gelu(inputs[1].to(at::kFloat)));
   EXPECT_FALSE(fuses_bias_gelu(inputs[1])) << "float64";
   EXPECT_FALSE(fuses_bias_gelu(at::Tensor()));
   EXPECT_TRUE(at::equal(fused(inputs), in_steps(inputs)));
+  const at::Tensor half = inputs[0].to(at::kHalf), bias = inputs[1].to(at::kFloat), weight = inputs[2].to(at::kHalf);
+  EXPECT_TRUE(at::equal(bias_gelu_linear(half, bias, weight, {}), gelu_linear(half.add(bias.to(at::kHalf)), weight, {})));
+  const tests::BiasGeluOnCpu on_cpu;
+  EXPECT_TRUE(at::equal(fused(inputs), in_steps(inputs)));
   EXPECT_EQ(on_cpu.calls(), 0);
-  device_gelu().device = c10::kCUDA;
-  EXPECT_FALSE(fuses_bias_gelu(inputs[1].to(at::kFloat)));
 }
 
 TEST(GeluChunks, CoverAllRows) {
