@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import types
@@ -180,6 +181,19 @@ class BothSides(unittest.TestCase):
 
 
 class Commands(unittest.TestCase):
+    def test_words_that_are_not_understood_are_refused_before_anything_is_built(self):
+        script = pathlib.Path(__file__).resolve().parents[2] / "bench/compare"
+        for words in (["--nonsense"], ["--only", "no_row"], ["--threads", "0"], ["--tables", "--store_it"]):
+            done = subprocess.run([str(script), *words], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+            self.assertIn("error: ", done.stderr)
+            self.assertNotIn("cmake", done.stderr)
+
+    def test_dry_run_without_cases_verifies_nothing(self):
+        with mock.patch.object(gpu, "say") as said:
+            gpu.main(["--welkin", "welkin", "--peer_python", "python3", "--json", "out.json", "--dry_run"])
+        self.assertNotIn("None", "\n".join(call.args[0] for call in said.call_args_list))
+
     def test_dry_run_of_the_gpu_names_every_part(self):
         with mock.patch.object(gpu, "say") as said:
             self.assertEqual(gpu.main(["--welkin", "welkin", "--peer_python", "python3", "--cases", "cases", "--json", "out.json", "--dry_run"]), 0)
@@ -187,6 +201,10 @@ class Commands(unittest.TestCase):
         for part in ("verify --case cases --device cuda", "compute-sanitizer --tool memcheck", "--mode synthetic", "--mode full", "--config vit_wide_gpu", "--compile",
                      "--precision bf16 --device cuda"):
             self.assertIn(part, text)
+        full = {words[words.index("--config") + 1]: line for line in text.splitlines() if "full" in (words := line.split())}
+        self.assertIn("--resident device", full["unet_gpu"])
+        for preset in ("vit_gpu", "vit_wide_gpu"):
+            self.assertIn("--num_data_workers 8", full[preset])
 
 
 if __name__ == "__main__":
