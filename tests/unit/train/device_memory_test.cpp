@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/device_memory.h"
 
+#include <ATen/Context.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,7 +43,7 @@ TEST(DeviceMemoryLines, OfACpuAreTheProcess) {
 // torch's allocator of a GPU as far as it is asked for its count.
 class CountedDevice final : public c10::DeviceAllocator {
  public:
-  CountedDevice() : former_(c10::GetAllocator(c10::kCUDA)) { c10::SetAllocator(c10::kCUDA, this); }
+  CountedDevice() : former_(at::hasCUDA() ? c10::GetAllocator(c10::kCUDA) : nullptr) { c10::SetAllocator(c10::kCUDA, this); }
   ~CountedDevice() override { c10::SetAllocator(c10::kCUDA, former_); }
   bool initialized() override { return true; }
   void emptyCache(c10::MempoolId_t) override {}
