@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -17,6 +18,8 @@
 #include "config/resolve.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/output_place.h"
+#include "core/signals.h"
 #include "core/text.h"
 #include "ops/gemm_provider.h"
 #include "ops/instruction_set.h"
@@ -30,8 +33,9 @@
 namespace welkin::apps {
 namespace {
 
-enum class Asked { ByName, ByFlag };  // --mode NAME; --NAME
-enum class Picture { None, Svg };     // whether --plot has something to write
+enum class Asked { ByName, ByFlag };           // --mode NAME; --NAME
+enum class Picture { None, Svg };              // whether --plot has something to write
+enum class Steps { OfMode, Synthetic, None };  // what --mode beside the flag may say: any kind of step; synthetic; nothing
 
 struct BenchMode {
   std::string_view name;
@@ -40,6 +44,7 @@ struct BenchMode {
   Picture picture;
   std::string_view help;
   BenchResult (*run)(const BenchRequest& request);
+  Steps steps = Steps::OfMode;
 };
 constexpr std::array kModes{
     BenchMode{"io", Asked::ByName, "", Picture::None, "the data pipeline alone, without a model", bench_io},
@@ -49,10 +54,10 @@ constexpr std::array kModes{
     BenchMode{"nocomm", Asked::ByName, "", Picture::None, "as synthetic, with collectives that send nothing", bench_nocomm},
     BenchMode{"all", Asked::ByName, "", Picture::None, "all of these, and what holds the run back", bench_all},
     BenchMode{"layers", Asked::ByFlag, "", Picture::None,
-              "each layer: FLOPs, bytes, time, and its share of what the machine allows", bench_layers},
+              "each layer: FLOPs, bytes, time, and its share of what the machine allows", bench_layers, Steps::Synthetic},
     BenchMode{"memory", Asked::ByFlag, "", Picture::None,
               "bytes of parameters, gradients, optimizer state and activations: by rank, and split or alike over which axis",
-              bench_memory},
+              bench_memory, Steps::None},
     BenchMode{"ladder", Asked::ByFlag, "", Picture::Svg, "the tutorials' switches one after the other, and what each brings",
               bench_ladder},
     BenchMode{"sweep", Asked::ByFlag, "KEY=V1,V2", Picture::Svg, "one run for each value of any key, side by side", bench_sweep},
@@ -122,12 +127,18 @@ const std::vector<config::ExtraFlag>& bench_flags() {
 template <typename T>
 T number_or(const config::CommandLine& line, const std::string& name, T otherwise, T least) {
   const auto found = line.extra.find(name);
-  if (found == line.extra.end() || found->second.empty()) return otherwise;
+  if (found == line.extra.end()) return otherwise;
   const std::string& text = found->second;
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= T{86400}) return value;
   throw ConfigError("bench", cat("not a usable number: --", name, "=", text), cat("Give a number from ", least, " to 86400"));
+}
+
+void check_steps(const BenchMode& mode, const std::string& name) {
+  if (mode.steps == Steps::OfMode || (mode.steps == Steps::Synthetic && name == "synthetic")) return;
+  const std::string what = mode.steps == Steps::None ? " makes no step" : " times the layers of synthetic steps";
+  throw ConfigError("bench", cat("--", mode.name, what, ": mode=", name), "Leave --mode out");
 }
 
 // Two flags that are modes at once are a mistake. Beside one of them --mode says which steps are measured.
@@ -148,9 +159,12 @@ const BenchMode& mode_of(const config::CommandLine& line) {
   if (given.size() > 1) {
     throw ConfigError("bench", cat("one thing is measured at a time: ", join(given, ", ")), "Give one of them");
   }
-  if (chosen != nullptr) return *chosen;
   const auto named = line.extra.find("mode");
-  const std::string name = named == line.extra.end() || named->second.empty() ? std::string(kDefaultMode) : named->second;
+  if (chosen != nullptr) {
+    if (named != line.extra.end()) check_steps(*chosen, named->second);
+    return *chosen;
+  }
+  const std::string name = named == line.extra.end() ? std::string(kDefaultMode) : named->second;
   for (const BenchMode& mode : kModes) {
     if (mode.asked == Asked::ByName && name == mode.name) return mode;
   }
@@ -161,6 +175,15 @@ void check_picture(const config::CommandLine& line, const BenchMode& mode) {
   if (mode.picture == Picture::Svg || line.extra.find("plot") == line.extra.end()) return;
   throw ConfigError("bench", cat("this mode has no picture: mode=", mode.name),
                     "Leave --plot out, or take --ladder, --sweep or --explore");
+}
+
+// Before anything is measured: the figures of an hour would be lost.
+void check_outputs(const config::CommandLine& line) {
+  const auto json = line.extra.find("json"), plot = line.extra.find("plot");
+  if (json != line.extra.end() && json->second != "-") check_output("bench", "--json", json->second);
+  if (plot == line.extra.end()) return;
+  if (plot->second == "-") throw ConfigError("bench", "a picture is not printed: --plot=-", "Name a file: --plot ladder.svg");
+  check_output("bench", "--plot", plot->second);
 }
 
 train::bench::WindowOptions window_options(const config::CommandLine& line) {
@@ -187,19 +210,20 @@ nlohmann::ordered_json description(const BenchMode& mode, const BenchRequest& re
           {"instruction_set", std::string(ops::name_of(ops::instruction_set()))}};
 }
 
+// What was measured before an interruption is shown, and kept nowhere: half a comparison is none.
 void hand_out(const BenchRequest& request, const BenchMode& mode, const BenchResult& result) {
-  const std::string picture = bench_flag(request, "plot");
-  if (!picture.empty()) write_file_atomically(picture, result.svg);
+  if (request.windows.interrupted && request.windows.interrupted()) {
+    request.application.err << result.text << std::flush;
+    throw Interrupted("bench", "interrupted: what is shown above is all that was measured, and no file was written",
+                      "Run it again");
+  }
   nlohmann::ordered_json whole = description(mode, request);
   whole.update(result.json);
   const std::string text = whole.dump(2) + "\n";
-  const std::string file = bench_flag(request, "json");
-  if (file == "-") {
-    request.application.out << text;
-    return;
-  }
-  request.application.out << result.text;
-  if (!file.empty()) write_file_atomically(file, text);
+  const std::string file = bench_flag(request, "json"), picture = bench_flag(request, "plot");
+  request.application.out << (file == "-" ? text : result.text) << std::flush;
+  if (!file.empty() && file != "-") write_file_atomically(file, text);
+  if (!picture.empty()) write_file_atomically(picture, result.svg);
 }
 
 // What holds a model says itself where the memory is.
@@ -235,12 +259,19 @@ int verb_bench(Application& application, int argc, char** argv) {
   }
   const BenchMode& mode = mode_of(line);
   check_picture(line, mode);
-  const train::bench::WindowOptions windows = window_options(line);
+  train::bench::WindowOptions windows = window_options(line);
   const launch::RankPlace place = place_of_this_process();
+  if (place.rank == 0) check_outputs(line);  // it alone writes
   if (place.world_size > 1) set_process_label(cat("rank ", place.rank));
   const config::Resolved resolved = config::resolve(line, place.world_size, application.registries.known_names());
   train::configure_torch(resolved.config);
   parallel::World world = parallel::World::meet(place, meet_options(resolved.config));
+  // A rank alone gives up in order; of several the launcher ends all, wherever they wait for each other.
+  std::optional<InterruptWatch> interrupt;
+  if (world.size() == 1) {
+    interrupt.emplace();
+    windows.interrupted = [&] { return interrupt->requested(); };
+  }
   run_as_rank(world, [&] {
     const BenchRequest request{.application = application,
                                .line = line,

@@ -12,6 +12,7 @@
 #include "bench_studies.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/output_place.h"
 #include "core/text.h"
 #include "rank_run.h"
 #include "train/bench/parallel_figures.h"
@@ -107,6 +108,7 @@ int bench_figures(Application& application, int argc, char** argv) {
   if (!parse_arguments(application, app, argc, argv)) return 0;
   arguments.sections.vit = arguments.problem.vit;
   const launch::RankPlace place = place_of_this_process();
+  if (place.rank == 0 && !arguments.json.empty()) check_output("bench", "--json", arguments.json);
   if (place.world_size > 1) return run_figure_rank(place, arguments, application);
   return run_local_ranks(own_command_with("bench", std::vector<std::string>(argv + 1, argv + argc)), arguments.ranks);
 }

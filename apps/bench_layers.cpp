@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mode that looks into the step: each layer against the machine's roof.
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
 #include <vector>
 
 #include "bench.h"
@@ -14,6 +17,16 @@
 namespace welkin::apps {
 
 namespace bench = train::bench;
+
+namespace {
+
+std::string milliseconds_text(double seconds) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.4g ms", seconds * 1e3);
+  return text.data();
+}
+
+}  // namespace
 
 BenchResult bench_layers(const BenchRequest& request) {
   if (request.config.parallel.tensor_parallel * request.config.parallel.context_parallel > 1) {
@@ -33,12 +46,12 @@ BenchResult bench_layers(const BenchRequest& request) {
   timed.layers = &timer;
   const bench::StepReport apart = bench::run_step_bench(request.config, bench::StepMode::Synthetic, timed);
   const config::AmpMode mode = request.config.precision.amp_mode;
-  const double peak = peaks.measured(mode);
+  const double peak = peaks.measured(mode), theory = peaks.theoretical(mode);
   const auto rows = bench::layer_rows(apart.cost, apart.layers, apart.batch_samples, mode == config::AmpMode::None ? 4 : 2);
   BenchResult result{.text = bench::peaks_text(peaks), .json = {}};
-  result.text += bench::layers_text(rows, peak, peaks);
-  result.text += cat("a step takes ", apart.step_seconds * 1e3, " ms while its layers are timed, ", plain.step_seconds * 1e3,
-                     " ms otherwise\n");
+  result.text += bench::layers_text(rows, peaks, mode);
+  result.text += cat("a step takes ", milliseconds_text(apart.step_seconds), " while its layers are timed, ",
+                     milliseconds_text(plain.step_seconds), " otherwise\n");
   for (const bench::LayerRow& row : rows) {
     const double roof = bench::attainable_flops(row.intensity(), peak, peaks.bytes);
     result.json["layers"].push_back({{"name", row.name},
@@ -51,7 +64,8 @@ BenchResult bench_layers(const BenchRequest& request) {
                                      {"forward_seconds", row.seconds.forward},
                                      {"backward_seconds", row.seconds.backward},
                                      {"flops_per_s", row.flops_per_second()},
-                                     {"mfu", row.flops_per_second() / peak}});
+                                     {"mfu", row.flops_per_second() / peak},
+                                     {"mfu_theoretical", theory > 0 ? row.flops_per_second() / theory : 0}});
   }
   result.json["step_seconds"] = plain.step_seconds;
   result.json["step_seconds_timed"] = apart.step_seconds;

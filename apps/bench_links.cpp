@@ -11,6 +11,7 @@
 #include "bench_studies.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/output_place.h"
 #include "core/text.h"
 #include "parallel/run_mesh.h"
 #include "rank_run.h"
@@ -66,6 +67,7 @@ int bench_collectives(Application& application, int argc, char** argv) {
   app.add_option("--json", arguments.json, "write times and calibration to this file; - prints them instead of the text");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   const launch::RankPlace place = place_of_this_process();
+  if (place.rank == 0 && !arguments.json.empty() && arguments.json != "-") check_output("bench", "--json", arguments.json);
   if (place.world_size == 1) {
     parallel::mesh_of(arguments.mesh, arguments.ranks);  // refused once, not by every rank
     return run_local_ranks(own_command_with("bench", std::vector<std::string>(argv + 1, argv + argc)), arguments.ranks);

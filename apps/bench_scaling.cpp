@@ -43,7 +43,7 @@ class ScalingRun {
 
   int run() {
     check();
-    std::filesystem::create_directories(arguments_.out);
+    make_folders(arguments_.out);
     if (arguments_.from.empty()) {
       const int code = measure_all();
       if (code != 0) return code;

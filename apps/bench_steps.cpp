@@ -104,9 +104,11 @@ class BenchRun {
   // Of all ranks together, which measure at the same time.
   void measure_machine() {
     peaks_ = bench::measure_peaks(request_.device, std::min(0.4, request_.windows.window_seconds));
-    const std::vector<double> sums =
-        summed_over_ranks(request_.world, {peaks_.fp32_flops, peaks_.bf16_flops, peaks_.bytes, peaks_.theoretical_fp32_flops});
-    peaks_ = {.fp32_flops = sums[0], .bf16_flops = sums[1], .bytes = sums[2], .theoretical_fp32_flops = sums[3]};
+    const std::vector<double> sums = summed_over_ranks(
+        request_.world,
+        {peaks_.fp32_flops, peaks_.bf16_flops, peaks_.bytes, peaks_.theoretical_fp32_flops, peaks_.theoretical_bf16_flops});
+    peaks_.fp32_flops = sums[0], peaks_.bf16_flops = sums[1], peaks_.bytes = sums[2];
+    peaks_.theoretical_fp32_flops = sums[3], peaks_.theoretical_bf16_flops = sums[4];
   }
 
   void advise(std::string& text) {

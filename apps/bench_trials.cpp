@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The modes that put configurations side by side: the ladder of switches, a sweep over a key, and what each switch would gain.
+#include <ATen/Parallel.h>
+
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "bench.h"
 #include "config/key.h"
-#include "config/switches.h"
 #include "core/error.h"
 #include "core/host.h"
 #include "core/text.h"
-#include "observe/plot.h"
+#include "ops/gemm_provider.h"
 #include "ops/instruction_set.h"
+#include "train/bench/choices.h"
 #include "train/bench/trials.h"
 #include "train/device.h"
 #include "train/registries.h"
@@ -25,9 +25,7 @@ namespace welkin::apps {
 namespace {
 
 namespace bench = train::bench;
-using Pairs = std::vector<std::pair<std::string, std::string>>;  // keys and values
-
-config::RunConfig resolved_with(const BenchRequest& request, const Pairs& pairs, const std::string& flag) {
+config::RunConfig resolved_with(const BenchRequest& request, const bench::KeyValues& pairs, const std::string& flag) {
   config::CommandLine line = request.line;
   for (const auto& [key, value] : pairs) line.settings.push_back({key, value, cat(flag, " ", key)});
   return config::resolve(line, request.world.size(), request.application.registries.known_names()).config;
@@ -62,52 +60,6 @@ BenchResult as_result(const std::string& title, const std::vector<bench::TrialRo
   return result;
 }
 
-// A rung turns on what the tutorials turn on next; those below stay. `meaning`: the switch and value whose row of
-// config/switches.h says what it does here.
-struct Rung {
-  const char* name;
-  Pairs settings;
-  std::pair<std::string_view, std::string_view> meaning;
-};
-
-std::vector<Rung> ladder_rungs(const config::RunConfig& config) {
-  const int64_t threads = config.data.num_data_workers > 0 ? config.data.num_data_workers : 4;
-  const bool is_half = config.precision.amp_mode == config::AmpMode::Fp16;
-  return {
-      {"baseline",
-       {{"num_data_workers", "0"},
-        {"prefetch_depth", "1"},
-        {"persistent_workers", "false"},
-        {"pin_memory", "false"},
-        {"non_blocking", "false"},
-        {"amp_mode", "none"},
-        {"enable_apex", "false"},
-        {"enable_fused", "false"},
-        {"enable_jit", "false"}},
-       {}},
-      {"reading threads",
-       {{"num_data_workers", std::to_string(threads)}, {"prefetch_depth", "2"}, {"persistent_workers", "true"}},
-       {}},
-      {"device pipeline", {{"pin_memory", "true"}, {"non_blocking", "true"}}, {"pin_memory", "on"}},
-      {"mixed precision", {{"amp_mode", is_half ? "fp16" : "bf16"}}, {}},
-      {"fused optimizer", {{"enable_apex", "true"}, {"enable_fused", "true"}}, {"enable_fused", "on"}},
-      {"fused operators", {{"enable_jit", "true"}}, {"enable_jit", "on"}},
-  };
-}
-
-std::string meaning_of(const Rung& rung, bool is_gpu) {
-  for (const config::SwitchMeaning& row : config::switch_meanings()) {
-    if (row.name == rung.meaning.first && row.value == rung.meaning.second) return std::string(is_gpu ? row.gpu : row.cpu);
-  }
-  return {};
-}
-
-// Switches that change nothing: their rows say so in these words.
-bool changes_nothing(const std::string& meaning) {
-  return meaning.starts_with("no effect") || meaning.find("in any case") != std::string::npos ||
-         meaning.starts_with("nothing to compile");
-}
-
 struct Sweep {
   std::string key;
   std::vector<std::string> values;
@@ -134,24 +86,22 @@ std::optional<double> number_in(const std::string& text) {
   return {};
 }
 
+// The places of the rows where the key's values are numbers, none the same; else nothing.
+std::vector<double> places_of(const Sweep& sweep) {
+  std::vector<double> places;
+  for (const std::string& value : sweep.values) {
+    const std::optional<double> place = number_in(value);
+    if (!place || std::ranges::find(places, *place) != places.end()) return {};
+    places.push_back(*place);
+  }
+  return places;
+}
+
 // Over numbers a curve; else the bars that every comparison has.
 std::string sweep_svg(const Sweep& sweep, const std::vector<bench::TrialRow>& rows) {
-  observe::LinePlot plot;
-  plot.title = cat("sweep over ", sweep.key);
-  plot.x.title = sweep.key;
-  plot.y = {.title = "samples/s", .low = 0.0};
-  plot.curves.resize(1);
-  observe::Curve& curve = plot.curves.front();
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const std::optional<double> x = number_in(sweep.values[i]);
-    if (!x) return bench::trials_svg(plot.title, rows);
-    if (!rows[i].rates) continue;
-    curve.x.push_back(*x);
-    curve.y.push_back(rows[i].rates->median());
-    curve.low.push_back(rows[i].rates->min());
-    curve.high.push_back(rows[i].rates->max());
-  }
-  return observe::svg(plot);
+  const std::string title = cat("sweep over ", sweep.key);
+  const std::vector<double> places = places_of(sweep);
+  return places.size() < 2 ? bench::trials_svg(title, rows) : bench::trials_svg(title, rows, sweep.key, places);
 }
 
 bool feeds_the_step(const std::string& key) {
@@ -159,74 +109,70 @@ bool feeds_the_step(const std::string& key) {
   return row != nullptr && row->path.starts_with("data.");
 }
 
-// The values that a switch could have besides the present one.
-struct Choice {
-  const char* key;
-  std::vector<std::string> values;
-  std::string present;
-};
-
-std::vector<std::string> fewer_threads() {
-  std::vector<std::string> counts;
-  for (int threads = usable_cores(); threads > 0; threads /= 2) counts.push_back(std::to_string(threads));
-  return counts;
-}
-
-std::vector<std::string> supported_sets() {
-  std::vector<std::string> names;
-  for (const ops::InstructionSet set : {ops::InstructionSet::Portable, ops::InstructionSet::Avx2, ops::InstructionSet::Avx512}) {
-    if (ops::is_supported(set)) names.emplace_back(ops::name_of(set));
+// Where a process computes is chosen once for all; a rank alone may choose again for each row.
+void choose_device_of(bench::Trial& trial, const BenchRequest& request) {
+  if (request.world.size() > 1) {
+    throw ConfigError("bench", "several ranks have met on one kind of device: --sweep device", "Sweep it on one process");
   }
-  return names;
+  try {
+    trial.device = train::choose_device(trial.config->loop.device, request.device.is_cuda() ? request.device.index() : 0);
+  } catch (const ConfigError& error) {
+    trial.config.reset();
+    trial.note = error.what();
+  }
 }
 
-std::vector<std::string> smaller_passes(int64_t local_batch) {
-  std::vector<std::string> sizes;
-  for (int64_t samples = local_batch; samples > 0 && sizes.size() < 4; samples /= 2) sizes.push_back(std::to_string(samples));
-  return sizes;
+config::DeviceKind kind_of(c10::Device device) { return device.is_cpu() ? config::DeviceKind::Cpu : config::DeviceKind::Cuda; }
+
+bench::PresentValues present_values(const BenchRequest& request) {
+  const config::ParallelConfig& parallel = request.config.parallel;
+  const int64_t replicas = std::max<int64_t>(1, request.world.size() / (parallel.tensor_parallel * parallel.context_parallel));
+  bench::PresentValues present{.local_batch = std::max<int64_t>(1, request.config.loop.global_batch_size / replicas),
+                               .cores = usable_cores(),
+                               .threads = at::get_num_threads(),
+                               .gemm = std::string(ops::name_of(ops::gemm_provider())),
+                               .instruction_set = std::string(ops::name_of(ops::instruction_set())),
+                               .instruction_sets = {}};
+  for (const ops::InstructionSet set : {ops::InstructionSet::Portable, ops::InstructionSet::Avx2, ops::InstructionSet::Avx512}) {
+    if (ops::is_supported(set)) present.instruction_sets.emplace_back(ops::name_of(set));
+  }
+  return present;
 }
 
-std::vector<Choice> choices_of(const BenchRequest& request) {
-  const config::RunConfig& config = request.config;
-  const int64_t ranks =
-      std::max<int64_t>(1, request.world.size() / (config.parallel.tensor_parallel * config.parallel.context_parallel));
-  const int64_t local = std::max<int64_t>(1, config.loop.global_batch_size / ranks);
-  const int64_t micro = config.loop.micro_batch_size > 0 ? config.loop.micro_batch_size : local;
-  std::vector<Choice> choices{
-      {"amp_mode", {"none", "bf16"}, config.precision.amp_mode == config::AmpMode::None ? "none" : "bf16"},
-      {"micro_batch_size", smaller_passes(local), std::to_string(micro)}};
-  if (!request.device.is_cpu()) return choices;
-  choices.push_back({"backend.gemm", {"mkl", "onednn"}, config.backend.gemm});
-  choices.push_back({"backend.instruction_set", supported_sets(), config.backend.instruction_set});
-  choices.push_back({"threads", fewer_threads(), std::to_string(config.loop.threads)});
-  return choices;
+// A value that goes with nothing else of the configuration is a row that says so: nobody asked for it by name.
+bench::Trial trial_of_choice(const BenchRequest& request, const std::string& key, const std::string& value) {
+  bench::Trial trial{.name = cat(key, "=", value), .config = {}, .note = {}};
+  try {
+    trial.config = resolved_with(request, {{key, value}}, "--explore");
+  } catch (const ConfigError& error) {
+    trial.note = error.what();
+  }
+  return trial;
 }
 
 }  // namespace
 
 BenchResult bench_ladder(const BenchRequest& request) {
   std::vector<bench::Trial> trials;
-  Pairs settings;
-  for (const Rung& rung : ladder_rungs(request.config)) {
+  bench::KeyValues settings;
+  for (const bench::Rung& rung : bench::ladder_rungs(request.config, kind_of(request.device))) {
     settings.insert(settings.end(), rung.settings.begin(), rung.settings.end());
-    const std::string meaning = meaning_of(rung, !request.device.is_cpu());
-    bench::Trial trial{.name = trials.empty() ? std::string(rung.name) : cat("+ ", rung.name), .config = {}, .note = meaning};
-    if (!changes_nothing(meaning)) trial.config = resolved_with(request, settings, "--ladder");
+    bench::Trial trial{.name = trials.empty() ? rung.name : cat("+ ", rung.name), .config = {}, .note = rung.note};
+    if (rung.is_measured) trial.config = resolved_with(request, settings, "--ladder");
     trials.push_back(std::move(trial));
   }
-  trials.push_back({.name = "+ graphs",
-                    .config = {},
-                    .note = request.device.is_cpu() ? "no effect: a CPU has no launches to save" : "not built in"});
   const bench::StepMode mode = step_mode_of(request, bench::StepMode::Full);
   return as_result("ladder", measure(request, trials, mode), mode);
 }
 
 BenchResult bench_sweep(const BenchRequest& request) {
   const Sweep sweep = parse_sweep(bench_flag(request, "sweep"));
+  const config::Key* key = config::find_key(sweep.key);
   std::vector<bench::Trial> trials;  // all are resolved, and so refused, before the first is measured
   for (const std::string& value : sweep.values) {
     trials.push_back(
         {.name = cat(sweep.key, "=", value), .config = resolved_with(request, {{sweep.key, value}}, "--sweep"), .note = {}});
+    if (key != nullptr && key->path == "loop.device") choose_device_of(trials.back(), request);
   }
   const auto otherwise = feeds_the_step(sweep.key) ? bench::StepMode::Full : bench::StepMode::Synthetic;
   const bench::StepMode mode = step_mode_of(request, otherwise);
@@ -238,21 +184,18 @@ BenchResult bench_sweep(const BenchRequest& request) {
 }
 
 BenchResult bench_explore(const BenchRequest& request) {
-  std::vector<bench::Trial> trials{{.name = "as configured", .config = request.config, .note = {}}};
-  for (const Choice& choice : choices_of(request)) {
-    for (const std::string& value : choice.values) {
-      if (value == choice.present) continue;
-      trials.push_back({.name = cat(choice.key, "=", value),
-                        .config = resolved_with(request, {{choice.key, value}}, "--explore"),
-                        .note = {}});
-    }
-  }
   const bench::StepMode mode = step_mode_of(request, bench::StepMode::Synthetic);
-  std::vector<bench::TrialRow> rows = measure(request, trials, mode);
+  std::vector<bench::Trial> trials{{.name = "as configured", .config = request.config, .note = {}}};
+  const bool reads = mode == bench::StepMode::Full;
+  for (const auto& choice : bench::switch_choices(request.config, kind_of(request.device), present_values(request), reads)) {
+    for (const std::string& value : choice.values) trials.push_back(trial_of_choice(request, choice.key, value));
+  }
+  const std::vector<bench::TrialRow> rows = measure(request, trials, mode);
   BenchResult result = as_result("what a switch would gain", rows, mode);
-  const auto best =
-      std::ranges::max_element(rows, {}, [](const bench::TrialRow& row) { return row.rates ? row.rates->median() : 0; });
-  result.text += cat("fastest: ", best->name, "\n");
+  const bench::TrialRow* best = bench::fastest(rows);
+  if (best == nullptr) return result;
+  const bool is_any = best->name != rows.front().name;
+  result.text += cat("fastest: ", best->name, is_any ? "" : ": no switch gains more than the windows differ", "\n");
   result.json["fastest"] = best->name;
   return result;
 }

@@ -140,8 +140,11 @@ def parse(words):
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--json", type=lambda text: pathlib.Path(text).resolve())
     parser.add_argument("--store", action="store_true", help="keep the ratios of this run as those to be kept; on a quiet machine only")
+    parser.add_argument("--check_words", action="store_true", help="only see whether these words are understood")
     parser.add_argument("--gate", action="store_true", help="exit code 1 when a ratio is 25 %% below what is stored, twice")
     arguments = parser.parse_args(words)
+    if arguments.threads < 1:
+        parser.error(f"at least one thread: --threads {arguments.threads}")
     known = [row.name for row in SIZES[arguments.sizes].rows] + ([] if arguments.sizes == "short" else list(MOMENTS))
     for name in arguments.only:
         if name not in known:
@@ -160,6 +163,8 @@ def write_json(path, result):
 
 def main(words):
     arguments = parse(words)
+    if arguments.check_words:
+        return 0
     sizes, facts, begun = SIZES[arguments.sizes], machine(arguments.threads), time.monotonic()
     rows = [row for row in sizes.rows if row.name in arguments.only]
     say(f"{facts['cpu']}, {facts['threads']} threads, load {facts['load_before']:.2f}")

@@ -123,11 +123,17 @@ def parse(words):
     parser.add_argument("--sizes", choices=MODELS, default="full")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--markdown", type=pathlib.Path)
-    return parser.parse_args(words)
+    parser.add_argument("--check_words", action="store_true", help="only see whether these words are understood")
+    arguments = parser.parse_args(words)
+    if arguments.threads < 1:
+        parser.error(f"at least one thread: --threads {arguments.threads}")
+    return arguments
 
 
 def main(words):
     arguments, begun = parse(words), time.monotonic()
+    if arguments.check_words:
+        return 0
     text = tables(arguments)
     print(text, flush=True)
     if arguments.markdown:

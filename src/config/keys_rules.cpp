@@ -112,7 +112,7 @@ std::vector<Key> backend_keys() {
        .field = kBackend<&B::memory_limit_gib>,
        .summary = "cap of the memory that tensors of this process take, on the CPU or the GPU where it computes; 0 = none",
        .unit = "GiB",
-       .range = at_least(0),
+       .range = between(0, 1 << 20),
        .is_flag = true,
        .free = true},
       {.flat = "cuda_graph",

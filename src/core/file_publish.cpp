@@ -8,6 +8,7 @@
 
 #include "core/file.h"
 #include "core/file_descriptor.h"
+#include "core/output_place.h"
 #include "core/text.h"
 
 namespace welkin {
@@ -52,6 +53,22 @@ class TemporaryFile {
   FileDescriptor descriptor_;
 };
 
+// What a link names, so that the link stays; a link to nothing is replaced.
+fs::path target_of(const fs::path& path) {
+  std::error_code missing;
+  if (!fs::is_symlink(path, missing)) return path;
+  const fs::path target = fs::canonical(path, missing);
+  return missing ? path : target;
+}
+
+// Devices and pipes are written to: a rename would put a file in their place, for everybody (/dev/null).
+bool is_no_file(const fs::path& path) {
+  std::error_code ignored;
+  const fs::file_type type = fs::status(path, ignored).type();
+  return type == fs::file_type::character || type == fs::file_type::fifo || type == fs::file_type::block ||
+         type == fs::file_type::socket;
+}
+
 void sync_tree(const fs::path& folder) {
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.is_symlink()) continue;
@@ -74,19 +91,43 @@ void rename_new(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
+std::string trouble_with_output(const fs::path& path) {
+  std::error_code ignored;
+  if (path.empty()) return "it has no name";
+  if (is_no_file(path)) return ::access(path.c_str(), W_OK) == 0 ? "" : "it may not be written to";
+  if (fs::is_directory(path, ignored)) return "it is a folder";
+  const fs::path folder = folder_of(target_of(path));
+  if (!fs::is_directory(folder, ignored)) return cat("there is no folder ", folder.string());
+  if (::access(folder.c_str(), W_OK) != 0) return cat("nothing may be written to the folder ", folder.string());
+  return {};
+}
+
+void check_output(std::string_view component, std::string_view name, const fs::path& path) {
+  const std::string trouble = trouble_with_output(path);
+  if (trouble.empty()) return;
+  throw ConfigError(component, cat("this file cannot be written: ", name, "=", path.string(), ", because ", trouble),
+                    "Name a file in a folder that is there and may be written to");
+}
+
 void write_file_atomically(const fs::path& path, std::string_view bytes) {
-  TemporaryFile temporary(path);
+  if (is_no_file(path)) return write_fully(open_file(path, O_WRONLY), path, bytes);
+  const fs::path target = target_of(path);
+  TemporaryFile temporary(target);
   write_fully(temporary.descriptor(), path, bytes);
   sync_file(temporary.descriptor(), path);
-  temporary.rename_to(path);
+  temporary.rename_to(target);
 }
 
 void write_path_atomically(const fs::path& path, const std::function<void(const fs::path&)>& write) {
-  TemporaryFile temporary(path);
+  if (is_no_file(path)) {
+    throw DataError("file", cat("a device or pipe cannot hold this file: path=", path.string()), "Name a file");
+  }
+  const fs::path target = target_of(path);
+  TemporaryFile temporary(target);
   write(temporary.path());
   // By its path: the writer may have replaced the file that we made.
   sync_path(temporary.path());
-  temporary.rename_to(path);
+  temporary.rename_to(target);
 }
 
 void publish_folder(const fs::path& from, const fs::path& to) {

@@ -52,4 +52,7 @@ struct BarPlot {
 std::string svg(const LinePlot& plot);
 std::string svg(const BarPlot& plot);
 
+// Pages of one width below one another as one document, under a title.
+std::string stacked(const std::string& title, const std::vector<std::string>& pages);
+
 }  // namespace welkin::observe

@@ -54,7 +54,7 @@ class BarDrawing {
       low = std::min(low, down), high = std::max(high, up);
     }
     if (low == high) high = 1;
-    const double air = 0.08 * (high - low);
+    const double air = std::max(0.08, 36.0 / plot_.height) * (high - low);  // a number stands on the highest bar
     PlotAxis axis = plot_.y;
     axis.scale = PlotScale::Linear;
     axis.low = plot_.y.low.value_or(low < 0 ? low - air : 0);

@@ -45,6 +45,7 @@ class SvgPage {
   void polyline(const std::vector<PlotPoint>& points, std::string_view color, bool dashed);
   void dot(PlotPoint at, std::string_view color);
   void text(PlotPoint at, std::string_view words, const TextStyle& style = {});
+  void inner(std::string_view page) { out_ << page; }  // another page as an element of this one
   std::string finish();
 
  private:

@@ -34,6 +34,13 @@ DeviceMemoryState device_memory_state(c10::DeviceIndex index) {
       .allocated = allocated, .cached = reserved - allocated, .free = static_cast<int64_t>(allocator.getMemoryInfo(index).first)};
 }
 
+int64_t peak_of_tensors(c10::DeviceIndex index) {
+  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return at::getDeviceAllocator(at::kCUDA)->getDeviceStats(index).allocated_bytes.at(kAll).peak;
+}
+
+void forget_peak_of_tensors(c10::DeviceIndex index) { at::getDeviceAllocator(at::kCUDA)->resetPeakStats(index); }
+
 int64_t tensor_memory_in_use(c10::Device device) {
   return device.is_cpu() ? cpu_memory_in_use() : device_memory_state(device.index()).allocated;
 }

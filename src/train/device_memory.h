@@ -32,6 +32,10 @@ struct DeviceMemoryState {
 };
 DeviceMemoryState device_memory_state(c10::DeviceIndex index);
 
+// The most that tensors of this process took on a GPU since forget_peak_of_tensors(), in bytes.
+int64_t peak_of_tensors(c10::DeviceIndex index);
+void forget_peak_of_tensors(c10::DeviceIndex index);
+
 // Bytes of tensors on `device`; on a CPU as cpu_memory_in_use() counts them.
 int64_t tensor_memory_in_use(c10::Device device);
 

@@ -34,7 +34,8 @@ std::string remedy_of(const config::RunConfig& config) {
   const std::string smaller = micro > 1
                                   ? cat("Activations shrink with --micro_batch_size (now ", micro, " samples a forward pass)")
                                   : std::string("One sample a forward pass is the least: take a smaller model");
-  return cat(smaller, " and --amp_mode bf16, buffers with prefetch_depth; or raise --memory_limit_gib");
+  return cat(smaller, " and --amp_mode bf16, buffers with prefetch_depth",
+             config.backend.memory_limit_gib > 0 ? "; or raise --memory_limit_gib" : "");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/output_place.h"
 #include "core/text.h"
 #include "ops/device_memory.h"
 
@@ -18,12 +19,7 @@ constexpr size_t kSnapshotEvents = 100'000;
 }  // namespace
 
 MemorySnapshot::MemorySnapshot(std::filesystem::path path, c10::Device device, int64_t limit_bytes) : path_(std::move(path)) {
-  const std::filesystem::path folder = std::filesystem::absolute(path_).parent_path();
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored)) {
-    throw ConfigError("memory", cat("the snapshot's folder is not there: memory_snapshot=", path_.string()),
-                      cat("Create ", folder.string()));
-  }
+  check_output("memory", "memory_snapshot", path_);
   if (device.is_cpu()) {
     trace_.emplace(MemoryTraceOptions{.max_events = kSnapshotEvents, .limit_bytes = limit_bytes});
     return;

@@ -11,7 +11,8 @@
 
 namespace welkin::train {
 
-// FLOP/s of square products in the precision of the run, best of those that fit into `seconds`, and of two at least.
+// FLOP/s of square products in the precision of the run (on a CPU of float32 where those are faster), best of those that fit into
+// `seconds`, and of two at least.
 double measure_peak_flops(c10::Device device, config::AmpMode mode, double seconds);
 
 // "Model: 0.123 TFLOP/s, MFU 45.6 % (peak 0.270 TFLOP/s, measured)"; empty when the model's cost is not known.

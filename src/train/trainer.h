@@ -120,7 +120,7 @@ class Trainer {
   // benchy (trainer_benchy.cpp).
   void prepare_benchy();
   double benchy_now() const;
-  void run_trial(const bench::BenchyTrial& trial, const std::function<void()>& batch);
+  void run_trial(const bench::BenchyTrial& trial, const Step::Source& next, const std::function<void(const Step::Source&)>& work);
   void run_benchy_io();
   void step_from(const Step::Source& next);
   void run_benchy_epoch(const bench::BenchyTrial& trial);

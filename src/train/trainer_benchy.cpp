@@ -4,30 +4,33 @@
 #include <ATen/Context.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <vector>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/output_place.h"
 #include "core/text.h"
 #include "parallel/collectives.h"
 #include "train/bench/benchy.h"
 #include "train/bench/fixed_batches.h"
+#include "train/profile/nvtx.h"
 #include "train/trainer.h"
 
 namespace welkin::train {
 
 void Trainer::prepare_benchy() {
   if (!config_.switches.enable_benchy) return;
-  bench::BenchyConfig config = bench::read_benchy_config(context_.benchy_file);
-  if (!std::filesystem::is_directory(config.output_dir)) {
-    throw ConfigError("benchy", cat("the folder for the results is not there: output_dir=", config.output_dir),
-                      "Make it, or name another in the file of BENCHY_CONFIG_FILE");
+  const ProfileOptions& profile = context_.profile;
+  if (!profile.profile.empty() || profile.timeline || profile.epoch || !profile.steps.empty()) {
+    throw ConfigError("benchy", "its epochs are trials: --profile, --timeline and their window exclude --enable_benchy",
+                      "Measure first, then profile");
   }
+  bench::BenchyConfig config = bench::read_benchy_config(context_.benchy_file);
   const auto say = [this](const std::string& line) {
     if (context_.world.leads() && context_.say) context_.say(line);
   };
   benchy_ = std::make_unique<bench::Benchy>(std::move(config), context_.world.size(), config_.loop.global_batch_size, say);
+  if (context_.world.leads()) check_output("benchy", "output_dir/output_filename", benchy_->output_path());
 }
 
 // The device has done all that it was given, and with the barrier every rank is here.
@@ -37,21 +40,36 @@ double Trainer::benchy_now() const {
   return benchy_watch_.seconds();
 }
 
-void Trainer::run_trial(const bench::BenchyTrial& trial, const std::function<void()>& batch) {
+// With benchy's ranges, which NVIDIA's tools show: of the trial, its steps, and the fetching of their data.
+void Trainer::run_trial(const bench::BenchyTrial& trial, const Step::Source& next,
+                        const std::function<void(const Step::Source&)>& work) {
   benchy_->start(trial);
-  while (!interrupted() && !benchy_->tick(benchy_now())) batch();
+  const observe::Tracer* tracer = &profile_->tracer();
+  const std::string range = cat("BENCHY::BenchmarkIterator::", trial.label());
+  const observe::Span whole(tracer, range);
+  for (int64_t step = 0; !interrupted() && !benchy_->tick(benchy_now()); ++step) {
+    const observe::Span span(tracer, cat(range, "::STEP_", step));
+    work([&] {
+      const observe::Span data(tracer, cat(range, "::DATA_", step));
+      return next();
+    });
+  }
 }
 
 void Trainer::run_benchy_io() {
   if (!benchy_) return;
   benchy_->introduce();
-  const auto read_step = [this] {
+  if (device_.is_cuda() && benchy_->profiles(context_.world.leads())) start_cuda_profiler();  // never stopped, as benchy's
+  const auto read_step = [](const Step::Source& next) {
     data::Batch batch;
     do {
-      batch = pipeline_->next();
+      batch = next();
     } while (batch.micro + 1 < batch.num_micro);
   };
-  for (const bench::BenchyTrial& trial : benchy_->trials(bench::BenchyKind::Io)) run_trial(trial, read_step);
+  for (const bench::BenchyTrial& trial : benchy_->trials(bench::BenchyKind::Io)) {
+    run_trial(
+        trial, [this] { return pipeline_->next(); }, read_step);
+  }
   pipeline_->resume({.epoch = 0, .step = 0});
 }
 
@@ -62,14 +80,14 @@ void Trainer::step_from(const Step::Source& next) {
 
 void Trainer::run_benchy_epoch(const bench::BenchyTrial& trial) {
   pipeline_->resume({.epoch = 0, .step = 0});
-  if (trial.kind == bench::BenchyKind::Full) {
-    run_trial(trial, [this] { step_from([this] { return pipeline_->next(); }); });
-    return;
-  }
+  const auto step = [this](const Step::Source& next) { step_from(next); };
+  if (trial.kind == bench::BenchyKind::Full)
+    return run_trial(
+        trial, [this] { return pipeline_->next(); }, step);
   bench::FixedBatches fixed(*pipeline_);
   const Step::Source next = [&fixed] { return fixed.next(); };
   step_from(next);  // the batch that is fetched once is stepped over before the clock starts
-  run_trial(trial, [&] { step_from(next); });
+  run_trial(trial, next, step);
 }
 
 // Every epoch of the configuration holds one trial, and the start of the next one ends the tests.
@@ -85,7 +103,10 @@ RunOutcome Trainer::run_benchy() {
   for (int64_t epoch = 0; epoch < std::min(epochs, needed - 1) && !interrupted(); ++epoch) {
     run_benchy_epoch(trials[static_cast<size_t>(epoch)]);
   }
-  if (epochs < needed || interrupted()) return {.completed = !interrupted(), .iterations = 0, .folder = folder_.path()};
+  if (interrupted()) {
+    throw Interrupted("benchy", "interrupted before its tests were done: there is no summary and no JSON", "Start the run again");
+  }
+  if (epochs < needed) return {.completed = true, .iterations = 0, .folder = folder_.path()};
   finish_benchy();
   if (!benchy_->config().exit_after_tests) {
     pipeline_->resume({.epoch = 0, .step = 0});

@@ -4,8 +4,10 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 BINARY = os.environ["WELKIN_BINARY"]
@@ -101,7 +103,7 @@ class BenchSteps(unittest.TestCase):
             result = self.bench(text, "--layers")
             row = next(row for row in result["layers"] if row["name"] == name)
             self.assertEqual(row["count"], count)
-            for key in ("flops", "bytes", "intensity", "forward_seconds", "backward_seconds", "mfu"):
+            for key in ("flops", "bytes", "intensity", "forward_seconds", "backward_seconds", "mfu", "mfu_theoretical"):
                 self.assertGreater(row[key], 0, key)
             self.assertIn(row["bound"], ("memory", "products"))
             apart = sum(row["forward_seconds"] + row["backward_seconds"] for row in result["layers"])
@@ -134,9 +136,58 @@ class BenchSteps(unittest.TestCase):
         result = self.bench(UNET, "--explore")
         names = [row["name"] for row in result["rows"]]
         self.assertEqual(names[0], "as configured")
-        for name in ("amp_mode=bf16", "backend.gemm=mkl", "micro_batch_size=1"):
+        for name in ("amp_mode=bf16", "micro_batch_size=1"):
             self.assertIn(name, names)
         self.assertIn(result["fastest"], names)
+        # What the run has already, by name or as "auto", gains nothing.
+        for key in ("gemm", "instruction_set"):
+            self.assertNotIn(f"backend.{key}={result[key]}", names)
+        self.assertEqual(len([name for name in names if name.startswith("backend.gemm=")]), 1)
+        self.assertNotIn("threads=1", names)
+        self.assertIn("num_data_workers=1", [row["name"] for row in self.bench(UNET, "--explore", "--synthetic", "--mode", "full")["rows"]])
+
+    def test_a_row_without_enough_memory_says_so_and_the_others_are_measured(self):
+        rows = self.bench(UNET, "--sweep", "memory_limit_gib=0.0001,1")["rows"]
+        self.assertNotIn("samples_per_s", rows[0])
+        self.assertRegex(rows[0]["note"], r"^out of memory: requested=.*, limit=105 KiB$")
+        self.assertGreater(rows[1]["samples_per_s"], 0)
+
+    @unittest.skipIf(any(pathlib.Path("/dev").glob("nvidia[0-9]*")), "on a GPU both rows have figures")
+    def test_a_device_that_is_not_there_is_no_row_with_figures(self):
+        rows = self.bench(UNET, "--sweep", "device=cpu,cuda")["rows"]
+        self.assertGreater(rows[0]["samples_per_s"], 0)
+        self.assertNotIn("samples_per_s", rows[1])
+        self.assertIn("there is no GPU that torch can use: device=cuda", rows[1]["note"])
+
+    def test_pictures_show_rate_ratio_and_memory(self):
+        self.welkin("bench", UNET, *SHORT, "--sweep", "global_batch_size=1,2,4", "--plot", "curves.svg")
+        self.welkin("bench", UNET, *SHORT, "--sweep", "amp_mode=none,bf16", "--plot", "bars.svg")
+        for name, drawn in (("curves.svg", "<polyline"), ("bars.svg", "<rect")):
+            text = (self.folder / name).read_text()
+            self.assertIn(drawn, text)
+            for axis in (">samples/s<", ">ratio to the first<", ">peak memory, MiB<"):
+                self.assertIn(axis, text, name)
+
+    def test_no_mode_is_faster_than_the_peak(self):
+        for mode in ("bf16", "fp16"):
+            result = self.bench(UNET, "--mode", "synthetic", "--amp_mode", mode)
+            peak = max(result["peak_fp32_flops_per_s"], result["peak_bf16_flops_per_s"])
+            self.assertEqual(result["synthetic_mfu"], result["synthetic_flops_per_s"] / peak)
+
+    def test_an_interruption_ends_in_order(self):
+        long = ["--windows", "1000", "--threads", "1", "--device", "cpu", "--warmup_seconds", "0"]
+        command = [BINARY, "bench", "--yaml_config", self.write(UNET), "--config", "run", *long]
+        for flags, text in ((["--mode", "synthetic"], "[bench] interrupted before all was measured: no file was written"),
+                            (["--mode", "io", "--synthetic"], "[bench] interrupted before all was measured: no file was written")):
+            process = subprocess.Popen([*map(str, command), *flags, "--json", "out.json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       cwd=self.folder)
+            time.sleep(3)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 130, err)
+            self.assertIn(text, err)
+            self.assertEqual(out, "")
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["run.yaml"])
 
     def test_errors(self):
         for flags, text in ((["--mode", "fast"], "[bench] unknown mode: mode=fast. Choose one of: io, synthetic, full, nocomm, all"),
@@ -145,9 +196,34 @@ class BenchSteps(unittest.TestCase):
                             (["--sweep", "threads=1,,2"], "[bench] no sweep"),
                             (["--sweep", "threds=1"], "threds"),
                             (["--mode", "io", "--ladder"], "steps are measured one kind at a time: mode=io"),
-                            (["--mode", "synthetic", "--plot", "x.svg"], "[bench] this mode has no picture: mode=synthetic")):
+                            (["--mode", "synthetic", "--plot", "x.svg"], "[bench] this mode has no picture: mode=synthetic"),
+                            (["--mode="], "[bench] unknown mode: mode=."),
+                            (["--layers", "--mode", "io"], "[bench] --layers times the layers of synthetic steps: mode=io. Leave --mode out"),
+                            (["--memory", "--mode", "synthetic"], "[bench] --memory makes no step: mode=synthetic. Leave --mode out"),
+                            (["--mode", "synthetic", "--windows="], "[bench] not a usable number: --windows=. Give a number from 1")):
             done = self.welkin("bench", UNET, *SHORT, *flags, code=2)
             self.assertIn(text, done.stderr)
+
+    def test_outputs_that_cannot_be_written_are_known_before_anything_is_measured(self):
+        for flags, text in ((["--json", "no/out.json"], "--json=no/out.json, because there is no folder no"), (["--json", "."], "--json=., because it is a folder"),
+                            (["--json="], "--json=, because it has no name"), (["--ladder", "--plot", "no/x.svg"], "--plot=no/x.svg, because there is no"),
+                            (["--ladder", "--plot", "-"], "--plot=-")):
+            mode = [] if "--ladder" in flags else ["--mode", "synthetic"]
+            done = self.welkin("bench", UNET, *SHORT, *mode, *flags, code=2)
+            self.assertIn("[bench] a picture is not printed: --plot=-" if text == "--plot=-" else f"[bench] this file cannot be written: {text}", done.stderr)
+            self.assertEqual(done.stdout, "")
+        for study in (["--collectives", "-n", "2"], ["--parallel_figure", "adapter"]):
+            done = subprocess.run([BINARY, "bench", *study, "--json", "no/out.json"], capture_output=True, text=True, timeout=60, cwd=self.folder)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("[bench] this file cannot be written: --json=no/out.json, because there is no folder no", done.stderr)
+
+    def test_a_device_is_written_to_and_stays(self):
+        os.mkfifo(self.folder / "pipe")
+        reader = subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE, text=True, cwd=self.folder)
+        self.addCleanup(reader.kill)
+        self.welkin("bench", UNET, *SHORT, "--mode", "synthetic", "--json", "pipe")
+        self.assertIn("synthetic_samples_per_s", json.loads(reader.communicate(timeout=60)[0]))
+        self.assertTrue((self.folder / "pipe").is_fifo())
         self.assertEqual(list(self.folder.glob("*.svg")), [])
         self.welkin("bench", UNET, *SHORT, "--mode", "full", code=3)  # the data are not there
 
@@ -189,7 +265,27 @@ class BenchSteps(unittest.TestCase):
         self.assertIn("this one leaves out run_benchmark", done.stderr)
         done = self.welkin("train", UNET, *flags, "--enable_manual_profiling", code=2)
         self.assertIn("exclude each other", done.stderr)
+        for name, value, text in (("output_dir", "'./'", "because there is no folder"), ("output_filename", "benchy_output.json", "because it is a folder")):
+            bad = "'no/'" if name == "output_dir" else "''"
+            (self.folder / "benchy.yaml").write_text(BENCHY.replace(f"{name}: {value}", f"{name}: {bad}"))
+            done = self.welkin("train", UNET, *flags, code=2, BENCHY_CONFIG_FILE="benchy.yaml")
+            self.assertIn("[benchy] this file cannot be written: output_dir/output_filename=", done.stderr)
+            self.assertIn(text, done.stderr)
         self.assertFalse((self.folder / "logs").exists())
+
+    def test_an_interrupted_benchy_says_that_there_is_no_result(self):
+        (self.folder / "benchy.yaml").write_text(BENCHY.replace("nbatches: 3", "nbatches: 1000000"))
+        command = [BINARY, "train", "--yaml_config", self.write(UNET), "--config", "run", "--enable_benchy", "--set", "data_loader_config=synthetic",
+                   "--log_root", "logs", "--device", "cpu", "--threads", "1"]
+        process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
+                                   env={**os.environ, "BENCHY_CONFIG_FILE": "benchy.yaml"})
+        while not process.stdout.readline().startswith("BENCHY::SYNTHETIC_WARMUP_0::Iteration"):
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        err = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 130, err)
+        self.assertIn("[benchy] interrupted before its tests were done: there is no summary and no JSON. Start the run again", err)
+        self.assertFalse((self.folder / "benchy_output.json").exists())
 
 
 if __name__ == "__main__":

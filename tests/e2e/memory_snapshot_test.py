@@ -68,9 +68,11 @@ class MemorySnapshot(unittest.TestCase):
         self.assertGreaterEqual(refused[0]["device_free"], 0)
         self.assertIn("OutOfMemoryError", _memory_viz.trace(self.snapshot()))
 
-    def test_a_folder_that_is_not_there(self):
+    def test_a_place_where_it_cannot_be_written(self):
         self.file = self.folder / "nowhere" / "memory.pickle"
-        self.assertIn("[memory] the snapshot's folder is not there", self.train(code=2))
+        for file in (self.file, self.folder, ""):
+            self.file = file
+            self.assertIn("[memory] this file cannot be written: memory_snapshot=", self.train(code=2))
 
 
 if __name__ == "__main__":

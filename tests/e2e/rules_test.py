@@ -64,6 +64,9 @@ class Rules(BadInputCase):
                             "activations=", "--memory_limit_gib")
         self.assertIn("activations", self.log())
 
+    def test_a_memory_limit_that_no_number_of_bytes_holds_is_refused(self):
+        self.assert_refused(self.train(SYNTHETIC, "--memory_limit_gib", "1e300"), USAGE, "memory_limit_gib must be at most 1048576")
+
     def test_a_memory_limit_holds_for_other_verbs_too(self):
         keys = {**SYNTHETIC, "width": 16}
         self.assertEqual(self.train(keys).returncode, DONE)

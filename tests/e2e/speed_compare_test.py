@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import types
@@ -164,9 +165,9 @@ class BothSides(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(compare, "say") as said:
             file = pathlib.Path(folder) / "speed.json"
             words = ["--welkin", os.environ["WELKIN_BINARY"], "--peer_python", sys.executable, "--sizes", "quick", "--threads", "1", "--json", str(file)]
-            self.assertEqual(compare.main([*words, "--only", "unet_batch4_fp32", "--only", "vit_batch1_bf16"]), 0)
+            self.assertEqual(compare.main([*words, "--only", "unet_batch4_fp32", "--only", "vit_batch1_fp32", "--only", "vit_batch1_bf16"]), 0)
             result = json.loads(file.read_text())
-        for name, peers in (("unet_batch4_fp32", {"eager", "channels_last"}), ("vit_batch1_bf16", {"eager"})):
+        for name, peers in (("unet_batch4_fp32", {"eager", "channels_last"}), ("vit_batch1_fp32", {"eager", "medium"}), ("vit_batch1_bf16", {"eager"})):
             row = result["rows"][name]
             self.assertEqual(set(row["ratios"]), peers)
             for found in (row["ours"], *row["peers"].values()):
@@ -174,12 +175,25 @@ class BothSides(unittest.TestCase):
                 self.assertEqual(found["parameters"], row["ours"]["parameters"])
                 self.assertGreater(found["resident_peak_bytes"], found["resident_before_model_bytes"])
             self.assertEqual(row["ratios"]["eager"]["median"], row["ours"][RATE] / row["peers"]["eager"][RATE])
-        self.assertEqual(len(result["goals"]), 4)
+        self.assertEqual(len(result["goals"]), 7)  # where bf16 does not pay, its own is a ratio to the row in fp32
         self.assertTrue(all(goal["met"] is not None for goal in result["goals"]), result["goals"])
         self.assertIn("ours over it", " ".join(str(call.args[0]) for call in said.call_args_list if call.args))
 
 
 class Commands(unittest.TestCase):
+    def test_words_that_are_not_understood_are_refused_before_anything_is_built(self):
+        script = pathlib.Path(__file__).resolve().parents[2] / "bench/compare"
+        for words in (["--nonsense"], ["--only", "no_row"], ["--threads", "0"], ["--tables", "--store_it"]):
+            done = subprocess.run([str(script), *words], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+            self.assertIn("error: ", done.stderr)
+            self.assertNotIn("cmake", done.stderr)
+
+    def test_dry_run_without_cases_verifies_nothing(self):
+        with mock.patch.object(gpu, "say") as said:
+            gpu.main(["--welkin", "welkin", "--peer_python", "python3", "--json", "out.json", "--dry_run"])
+        self.assertNotIn("None", "\n".join(call.args[0] for call in said.call_args_list))
+
     def test_dry_run_of_the_gpu_names_every_part(self):
         with mock.patch.object(gpu, "say") as said:
             self.assertEqual(gpu.main(["--welkin", "welkin", "--peer_python", "python3", "--cases", "cases", "--json", "out.json", "--dry_run"]), 0)
@@ -187,6 +201,10 @@ class Commands(unittest.TestCase):
         for part in ("verify --case cases --device cuda", "compute-sanitizer --tool memcheck", "--mode synthetic", "--mode full", "--config vit_wide_gpu", "--compile",
                      "--precision bf16 --device cuda"):
             self.assertIn(part, text)
+        full = {words[words.index("--config") + 1]: line for line in text.splitlines() if "full" in (words := line.split())}
+        self.assertIn("--resident device", full["unet_gpu"])
+        for preset in ("vit_gpu", "vit_wide_gpu"):
+            self.assertIn("--num_data_workers 8", full[preset])
 
 
 if __name__ == "__main__":

@@ -80,9 +80,10 @@ std::string precision_line(const config::RunConfig& config, const AdviceFacts& f
   return cat(measured, ": the present mode fits");
 }
 
-std::string format_line(const AdviceFacts& facts) {
-  return facts.is_gpu ? "memory format: convolutions on tensor cores want channels last, which is how they run here"
-                      : "memory format: our convolutions read channels-last boxes; there is no other to choose";
+std::string format_line(const config::RunConfig& config, const AdviceFacts& facts) {
+  if (!facts.is_gpu) return "memory format: our convolutions read channels-last boxes; there is no other to choose";
+  if (config.backend.channels_last) return "memory format: channels last, which convolutions on tensor cores want";
+  return "memory format: channels first; convolutions on tensor cores want channels last: --channels_last is worth trying";
 }
 
 }  // namespace
@@ -98,7 +99,7 @@ std::vector<std::string> advice(const config::RunConfig& config, const AdviceFac
     lines.push_back(cat("tiles of ", kGpuColumns, " columns are filled to ",
                         percent(tile_share(config.model.embed_dim, kGpuColumns)), " by embed_dim"));
   }
-  if (config.model.model == "unet3d") lines.push_back(format_line(facts));
+  if (config.model.model == "unet3d") lines.push_back(format_line(config, facts));
   if (facts.fp32_flops > 0 && facts.bf16_flops > 0) lines.push_back(precision_line(config, facts));
   if (!facts.is_gpu && facts.threads != facts.cores) {
     lines.push_back(cat("threads in use: ", facts.threads, " of ", facts.cores, " cores (--threads)"));

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
+#include <cstdio>
 #include <memory>
 
 #include "core/host.h"
@@ -25,7 +27,11 @@ void wait_for(const at::Tensor& values) {
   if (values.defined() && values.is_cuda()) values.flatten().select(0, 0).item<float>();
 }
 
-double to_mib(uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+std::string io_number(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.4g", value);
+  return text.data();
+}
 
 double per_delivered(const IoReport& report) {
   if (report.delivered_bytes == 0) return 0;
@@ -65,13 +71,13 @@ IoReport run_io_bench(const config::RunConfig& config, const std::function<std::
 
 std::string io_text(const IoReport& report) {
   const double bytes_per_second = report.rates.median() * static_cast<double>(report.sample_bytes);
-  return cat("IO: ", rates_text(report.rates), ", ", bytes_per_second * 1e-9, " GB/s, ", report.num_workers,
-             " reading threads\n    a sample has ", to_mib(static_cast<uint64_t>(report.sample_bytes)), " MiB, a batch ",
+  return cat("IO: ", rates_text(report.rates), ", ", io_number(bytes_per_second * 1e-9), " GB/s, ", report.num_workers,
+             " reading threads\n    a sample has ", format_bytes(static_cast<uint64_t>(report.sample_bytes)), ", a batch ",
              report.batch_samples, " samples; ",
-             report.held_bytes > 0 ? cat("the device holds ", to_mib(report.held_bytes), " MiB of values")
-                                   : cat("the ring holds ", to_mib(report.buffer_bytes), " MiB"),
-             "\n    opened after ", report.open_ms, " ms, first batch after ", report.first_batch_ms,
-             " ms; bytes asked of files per byte delivered: ", per_delivered(report), "\n");
+             report.held_bytes > 0 ? cat("the device holds ", format_bytes(report.held_bytes), " of values")
+                                   : cat("the ring holds ", format_bytes(report.buffer_bytes)),
+             "\n    opened after ", io_number(report.open_ms), " ms, first batch after ", io_number(report.first_batch_ms),
+             " ms; bytes asked of files per byte delivered: ", io_number(per_delivered(report)), "\n");
 }
 
 void add_io_json(nlohmann::ordered_json& json, const IoReport& report) {

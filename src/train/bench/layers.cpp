@@ -158,7 +158,8 @@ std::vector<LayerRow> layer_rows(const model::ModelCost& cost, const std::vector
   return rows;
 }
 
-std::string layers_text(const std::vector<LayerRow>& rows, double peak_flops, const Peaks& peaks) {
+std::string layers_text(const std::vector<LayerRow>& rows, const Peaks& peaks, config::AmpMode mode) {
+  const double peak_flops = peaks.measured(mode);
   using observe::Align;
   observe::Table table({{"layer", Align::Left},
                         {"GFLOP", Align::Right},
@@ -179,7 +180,7 @@ std::string layers_text(const std::vector<LayerRow>& rows, double peak_flops, co
                    layer_number("%.3g", row.flops * 1e-9), layer_number("%.3g", row.bytes * 1e-6),
                    layer_number("%.3g", row.intensity()), roof < peak_flops ? "memory" : "products",
                    layer_number("%.3g", row.seconds.forward * 1e3), layer_number("%.3g", row.seconds.backward * 1e3),
-                   layer_number("%.3g", rate * 1e-9), share_of(rate, peak_flops), share_of(rate, peaks.theoretical_fp32_flops),
+                   layer_number("%.3g", rate * 1e-9), share_of(rate, peak_flops), share_of(rate, peaks.theoretical(mode)),
                    share_of(rate, roof)});
   };
   for (const LayerRow& row : rows) {

@@ -55,7 +55,7 @@ double attainable_flops(double intensity, double peak_flops, double bytes_per_se
 std::vector<LayerRow> layer_rows(const model::ModelCost& cost, const std::vector<LayerSeconds>& seconds, int64_t batch,
                                  double element_bytes);
 
-// A table: FLOPs, bytes, intensity, the bound, times, and shares of the measured and the theoretical peak and of the roof.
-std::string layers_text(const std::vector<LayerRow>& rows, double peak_flops, const Peaks& peaks);
+// A table: FLOPs, bytes, intensity, the bound, times, and shares of the mode's measured and theoretical peak and of the roof.
+std::string layers_text(const std::vector<LayerRow>& rows, const Peaks& peaks, config::AmpMode mode);
 
 }  // namespace welkin::train::bench

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/bench/peaks.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/ones.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <string>
 #include <vector>
 
 #include "core/stopwatch.h"
 #include "ops/instruction_set.h"
 #include "ops/low_product.h"
+#include "train/bench/theory.h"
 
 namespace welkin::train::bench {
 namespace {
@@ -76,29 +77,22 @@ int64_t lanes_of(ops::InstructionSet set) {
   }
 }
 
-double processor_flops() {
+void add_theory_of_processor(Peaks& peaks) {
   std::ifstream file("/proc/cpuinfo");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return theoretical_flops(at::get_num_threads(), clock_hertz(text), lanes_of(ops::best_instruction_set()));
+  peaks.theoretical_fp32_flops =
+      theoretical_flops(at::get_num_threads(), clock_hertz(text), lanes_of(ops::best_instruction_set()));
+  peaks.theoretical_bf16_flops = peaks.theoretical_fp32_flops * bf16_width(text);
+}
+
+void add_theory_of_gpu(Peaks& peaks, c10::Device device) {
+  const GpuFacts facts = gpu_facts(device.index());
+  const bool uses_tf32 = at::globalContext().allowTF32CuBLAS();
+  peaks.theoretical_fp32_flops = theoretical_gpu_flops(facts, uses_tf32 ? GpuUnits::Tf32 : GpuUnits::Vector);
+  peaks.theoretical_bf16_flops = theoretical_gpu_flops(facts, GpuUnits::Half);
 }
 
 }  // namespace
-
-double theoretical_flops(int64_t cores, double hertz, int64_t lanes) {
-  constexpr double kPerLaneAndCycle = 4;  // two units, a multiply and an add each
-  return static_cast<double>(cores) * hertz * static_cast<double>(lanes) * kPerLaneAndCycle;
-}
-
-double clock_hertz(std::string_view cpuinfo) {
-  double fastest = 0;
-  constexpr std::string_view kName = "cpu MHz";
-  for (size_t at = cpuinfo.find(kName); at != std::string_view::npos; at = cpuinfo.find(kName, at + 1)) {
-    const size_t colon = cpuinfo.find(':', at);
-    if (colon == std::string_view::npos) break;
-    fastest = std::max(fastest, std::strtod(std::string(cpuinfo.substr(colon + 1, 32)).c_str(), nullptr));
-  }
-  return fastest * 1e6;
-}
 
 Peaks measure_peaks(c10::Device device, double seconds) {
   const at::NoGradGuard no_grad;
@@ -106,7 +100,7 @@ Peaks measure_peaks(c10::Device device, double seconds) {
   peaks.fp32_flops = best_product(at::kFloat, device, seconds);
   peaks.bf16_flops = best_product(at::kBFloat16, device, seconds);
   peaks.bytes = copy_bytes_per_second(device, seconds);
-  if (device.is_cpu()) peaks.theoretical_fp32_flops = processor_flops();
+  device.is_cpu() ? add_theory_of_processor(peaks) : add_theory_of_gpu(peaks, device);
   return peaks;
 }
 

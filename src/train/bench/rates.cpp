@@ -32,11 +32,18 @@ int64_t agreed_batches(const Work& work, double seconds, double per_batch, int64
   return work.agree(static_cast<int64_t>(wanted));
 }
 
+int64_t do_batch(const WindowOptions& options, const Work& work) {
+  const int64_t samples = work.batch();
+  if (!options.interrupted || !options.interrupted()) return samples;
+  throw Interrupted("bench", "interrupted before all was measured: no file was written",
+                    "Run it again; --windows and --window_seconds make it shorter");
+}
+
 void warm_up(const WindowOptions& options, const Work& work, int64_t& per_window) {
   const Stopwatch watch;
-  for (int64_t i = 0; i < options.warmup_batches; ++i) work.batch();
+  for (int64_t i = 0; i < options.warmup_batches; ++i) do_batch(options, work);
   if (!work.agree) {
-    while (watch.seconds() < options.warmup_seconds) work.batch();
+    while (watch.seconds() < options.warmup_seconds) do_batch(options, work);
     work.settle();
     return;
   }
@@ -62,7 +69,7 @@ Rates measure_rates(const WindowOptions& options, const Work& work) {
     const Stopwatch watch;
     int64_t samples = 0, batches = 0;
     do {
-      samples += work.batch();
+      samples += do_batch(options, work);
       ++batches;
     } while (per_window > 0 ? batches < per_window : watch.seconds() < options.window_seconds);
     work.settle();

@@ -14,6 +14,7 @@ struct WindowOptions {
   double warmup_seconds = 0.5;
   int64_t windows = 5;  // at least 1
   double window_seconds = 1.0;
+  std::function<bool()> interrupted{};  // asked after every batch: whether to give up, by throwing Interrupted; may be empty
 };
 
 // Samples per second, one value per window.

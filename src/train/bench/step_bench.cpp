@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/bench/step_bench.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
@@ -29,6 +30,7 @@
 #include "train/bench/without_files.h"
 #include "train/data_notes.h"
 #include "train/device.h"
+#include "train/device_memory.h"
 #include "train/memory_limit.h"
 #include "train/memory_report.h"
 #include "train/model_setup.h"
@@ -140,6 +142,11 @@ class StepRig {
     ops::trim_large_blocks();
     forget_peak_resident_bytes();
     report_.memory.resident_before_model = static_cast<int64_t>(resident_bytes());
+    if (context_.device.is_cuda()) {
+      at::globalContext().lazyInitDevice(at::kCUDA);  // there is no allocator before
+      forget_peak_of_tensors(context_.device.index());
+      report_.memory.device_before_model = peak_of_tensors(context_.device.index());
+    }
     since_build_.emplace();
     build_model(parts_, source());
     choose_attention(config_, shape_of(spec_).grid, config_.parallel.tensor_parallel, context_.device, context_.world.everyone());
@@ -220,14 +227,13 @@ class StepRig {
   void count_memory() {
     MemoryByKind& memory = report_.memory;
     memory.resident_peak = static_cast<int64_t>(peak_resident_bytes());
+    if (context_.device.is_cuda()) memory.device_peak = peak_of_tensors(context_.device.index());
     for (const parallel::ParamRow& row : parts_.table.rows()) {
       memory.weights += bytes_of(row.local);
       if (row.local.requires_grad()) memory.gradients += bytes_of(row.local);
     }
     for (const NamedState& state : parts_.optimizer->states()) memory.optimizer += bytes_of(state.value);
-    const int64_t rest =
-        memory.resident_peak - memory.resident_before_model - memory.weights - memory.gradients - memory.optimizer;
-    memory.activations = std::max<int64_t>(0, rest);
+    memory.find_activations();
   }
 
   StepMode mode_;

@@ -5,6 +5,7 @@
 
 #include <c10/core/Device.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,9 +26,15 @@ const char* step_mode_name(StepMode mode);  // "synthetic", "full", "nocomm"
 // Bytes of this process.
 struct MemoryByKind {
   int64_t weights = 0, gradients = 0, optimizer = 0;
-  int64_t activations = 0;  // what the peak holds besides: activations, workspaces, the libraries' code
+  int64_t activations = 0;  // what the peak holds besides: activations, workspaces; on a CPU the libraries' code too
   int64_t buffers = 0;      // batches in the loader, already there before the model
-  int64_t resident_before_model = 0, resident_peak = 0;
+  int64_t resident_before_model = 0, resident_peak = 0;  // on the host
+  int64_t device_before_model = 0, device_peak = 0;      // of tensors on a GPU; 0 on a CPU
+
+  // Above what was there before the model, where the model is.
+  int64_t peak() const { return device_peak > 0 ? device_peak - device_before_model : resident_peak - resident_before_model; }
+  // Takes what is named off the peak: the rest lives inside autograd's graph and the libraries, where nobody holds a list of it.
+  void find_activations() { activations = std::max<int64_t>(0, peak() - weights - gradients - optimizer); }
 };
 
 struct StepReport {

@@ -43,11 +43,16 @@ std::string phases_text(const std::vector<Phase>& phases) {
   return join(parts, ", ");
 }
 
+std::string device_text(const MemoryByKind& memory) {
+  if (memory.device_peak == 0) return {};
+  return cat("; on the GPU ", bytes_text(memory.device_before_model), " and ", bytes_text(memory.device_peak));
+}
+
 std::string memory_text(const MemoryByKind& memory) {
   return cat("weights ", bytes_text(memory.weights), ", gradients ", bytes_text(memory.gradients), ", optimizer ",
              bytes_text(memory.optimizer), ", activations and workspaces ", bytes_text(memory.activations), ", buffers ",
              bytes_text(memory.buffers), "; resident ", bytes_text(memory.resident_before_model), " before the model, ",
-             bytes_text(memory.resident_peak), " at the peak");
+             bytes_text(memory.resident_peak), " at the peak", device_text(memory));
 }
 
 // Operands of the layers once each, of a step on this rank; the backward pass touches about twice as much as the forward pass.
@@ -131,6 +136,10 @@ void add_step_json(nlohmann::ordered_json& json, const StepReport& report, const
                           {"resident_peak", memory.resident_peak}};
   json["resident_before_model_bytes"] = memory.resident_before_model;
   json["resident_peak_bytes"] = memory.resident_peak;
+  if (memory.device_peak > 0) {
+    json["memory_bytes"]["device_before_model"] = memory.device_before_model;
+    json["peak_device_bytes"] = memory.device_peak;
+  }
   // The goal's quantity: what is neither there before nor weights, gradients and two states of 4 bytes each.
   json["resident_peak_less_before_and_16_bytes_per_parameter"] =
       memory.resident_peak - memory.resident_before_model - 16 * report.parameters;
@@ -140,7 +149,8 @@ std::string peaks_text(const Peaks& peaks) {
   std::string text = cat("machine: products reach ", format_flops(peaks.fp32_flops), " in fp32 and ",
                          format_flops(peaks.bf16_flops), " in bf16, copies ", bench_number("%.3g", peaks.bytes * 1e-9), " GB/s");
   if (peaks.theoretical_fp32_flops > 0) {
-    text += cat("; by clock and width ", format_flops(peaks.theoretical_fp32_flops), " in fp32");
+    text += cat("; by clock and width ", format_flops(peaks.theoretical_fp32_flops), " and ",
+                format_flops(peaks.theoretical_bf16_flops));
   }
   return text + "\n";
 }
@@ -150,6 +160,7 @@ void add_peaks_json(nlohmann::ordered_json& json, const Peaks& peaks) {
   json["peak_bf16_flops_per_s"] = peaks.bf16_flops;
   json["peak_bytes_per_s"] = peaks.bytes;
   json["theoretical_fp32_flops_per_s"] = peaks.theoretical_fp32_flops;
+  json["theoretical_bf16_flops_per_s"] = peaks.theoretical_bf16_flops;
 }
 
 }  // namespace welkin::train::bench

@@ -30,6 +30,12 @@ std::vector<int64_t> window_steps(const ProfileOptions& options, const config::R
   return {0, kTutorialSteps};
 }
 
+// A window without anything that looks into it is for NVIDIA's tools; without a GPU the timeline stands in for them.
+bool asks_for_window_alone(const ProfileOptions& options, const config::RunConfig& config) {
+  if (config.switches.enable_manual_profiling) return true;
+  return options.profile.empty() && (options.epoch || !options.steps.empty());
+}
+
 int64_t wall_milliseconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
@@ -58,8 +64,8 @@ ProfileSession::ProfileSession(const ProfileOptions& options, const config::RunC
                                observe::SpanSink* recorder)
     : place_(std::move(place)),
       is_profiled_(!options.profile.empty() && place_.leads),
-      is_timed_(options.timeline || (config.switches.enable_manual_profiling && !place_.with_gpu)),
-      is_manual_(config.switches.enable_manual_profiling),
+      is_manual_(config.switches.enable_manual_profiling || options.epoch || !options.steps.empty()),
+      is_timed_(options.timeline || (asks_for_window_alone(options, config) && !place_.with_gpu)),
       epoch_(window_epoch(options, config)),
       steps_(window_steps(options, config)) {
   if (is_profiled_) schedule_ = parse_profile_schedule(options.profile);

@@ -59,7 +59,7 @@ class ProfileSession {
   void write_timeline();
 
   Place place_;
-  bool is_profiled_, is_timed_, is_manual_;
+  bool is_profiled_, is_manual_, is_timed_;  // is_manual_: with a window for NVIDIA's tools
   std::optional<int64_t> epoch_;
   std::vector<int64_t> steps_;
   ProfileSchedule schedule_;

@@ -86,8 +86,9 @@ StepWindow step_window(const std::optional<int64_t>& epoch, const std::vector<in
   const int64_t wanted_epoch = epoch.value_or(run.first / per_epoch);
   const int64_t in_run = std::clamp(wanted_epoch, run.first / per_epoch, run.last / per_epoch);
   const int64_t low = std::max(run.first, in_run * per_epoch), high = std::min(run.last, (in_run + 1) * per_epoch - 1);
-  const int64_t first = in_run * per_epoch + (steps.empty() ? 0 : steps.front());
-  const int64_t last = in_run * per_epoch + (steps.empty() ? per_epoch - 1 : steps.back());
+  const auto place = [&](int64_t step) { return in_run * per_epoch + std::min(step, per_epoch); };  // per_epoch: beyond it
+  const int64_t first = place(steps.empty() ? 0 : steps.front());
+  const int64_t last = place(steps.empty() ? per_epoch - 1 : steps.back());
   StepWindow window{.begin = std::clamp(first, low, high), .end = 0, .note = {}};
   window.end = std::clamp(last, window.begin, high) + 1;
   const bool is_moved = wanted_epoch != in_run || (!steps.empty() && (window.begin != first || window.end != last + 1));

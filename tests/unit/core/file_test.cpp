@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include "core/error.h"
 #include "core/file_descriptor.h"
 #include "core/hash.h"
+#include "core/output_place.h"
 
 namespace welkin {
 namespace {
@@ -102,6 +104,44 @@ TEST_F(FileTest, WriterMayReplaceTheTemporaryFile) {
     std::ofstream(path) << "new";
   });
   EXPECT_EQ(read_file(folder_ / "a", 100), "new");
+}
+
+TEST_F(FileTest, DevicesAndPipesAreWrittenToAndStay) {
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const FileDescriptor reader = open_file(pipe, O_RDONLY | O_NONBLOCK);
+  write_file_atomically(pipe, "figures");
+  EXPECT_TRUE(fs::is_fifo(pipe)) << "a file has taken its place";
+  std::string said(7, ' ');
+  EXPECT_EQ(::read(reader.get(), said.data(), said.size()), 7);
+  EXPECT_EQ(said, "figures");
+  EXPECT_THAT([&] { write_path_atomically(pipe, [](const fs::path&) {}); }, ThrowsMessage<DataError>(HasSubstr("Name a file")));
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(FileTest, ALinkStaysAndWhatItNamesIsReplaced) {
+  write_file_atomically(folder_ / "a", "old");
+  fs::create_symlink("a", folder_ / "link");
+  write_file_atomically(folder_ / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(read_file(folder_ / "a", 100), "new");
+  fs::create_symlink("nothing", folder_ / "dangling");
+  write_file_atomically(folder_ / "dangling", "new");
+  EXPECT_EQ(read_file(folder_ / "dangling", 100), "new");
+}
+
+TEST_F(FileTest, TroubleWithAnOutputIsKnownBefore) {
+  EXPECT_EQ(trouble_with_output(folder_ / "new.json"), "");
+  EXPECT_EQ(trouble_with_output("/dev/null"), "");
+  EXPECT_EQ(trouble_with_output(""), "it has no name");
+  EXPECT_EQ(trouble_with_output(folder_), "it is a folder");
+  EXPECT_EQ(trouble_with_output(folder_ / "no/new.json"), "there is no folder " + (folder_ / "no").string());
+  EXPECT_NO_THROW(check_output("test", "--json", folder_ / "new.json"));
+  EXPECT_THAT(
+      [&] { check_output("test", "--json", folder_); },
+      ThrowsMessage<ConfigError>("[test] this file cannot be written: --json=" + folder_.string() +
+                                 ", because it is a folder. Name a file in a folder that is there and may be written to."));
+  EXPECT_EQ(entries(), 0u);
 }
 
 TEST_F(FileTest, NewFilesFollowTheUmask) {

@@ -57,6 +57,17 @@ TEST(SvgPlot, LogAxesPutEqualRatiosAtEqualDistances) {
   EXPECT_LT(places[3].second, places[0].second);  // up is less
 }
 
+TEST(SvgPlot, PagesStandBelowOneAnother) {
+  const std::string page = svg(scaling_plot());
+  const std::string whole = stacked("both & more", {page, page});
+  EXPECT_THAT(whole, HasSubstr("height=\"996\""));
+  EXPECT_THAT(whole, HasSubstr("both &amp; more"));
+  EXPECT_THAT(whole, HasSubstr("<svg y=\"36\" "));
+  EXPECT_THAT(whole, HasSubstr("<svg y=\"516\" "));
+  EXPECT_EQ(count_of(whole, "<svg "), 3U);
+  EXPECT_EQ(count_of(whole, "</svg>"), 3U);
+}
+
 TEST(SvgPlot, NamesWhatItShowsAndEscapesIt) {
   const std::string page = svg(scaling_plot());
   EXPECT_THAT(page, HasSubstr("strong &amp; weak"));

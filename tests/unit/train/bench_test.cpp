@@ -5,12 +5,17 @@
 
 #include <thread>
 
+#include "core/error.h"
+#include "number_close.h"
 #include "train/bench/advice.h"
+#include "train/bench/choices.h"
 #include "train/bench/layers.h"
 #include "train/bench/peaks.h"
 #include "train/bench/phases.h"
 #include "train/bench/rates.h"
+#include "train/bench/step_bench.h"
 #include "train/bench/step_report.h"
+#include "train/bench/theory.h"
 #include "train/bench/trials.h"
 
 namespace welkin::train::bench {
@@ -87,6 +92,27 @@ TEST(BenchPeaks, TheoryIsCoresTimesClockTimesWidth) {
   EXPECT_DOUBLE_EQ(theoretical_flops(2, 3e9, 16), 2 * 3e9 * 64);
   EXPECT_DOUBLE_EQ(clock_hertz("processor : 0\ncpu MHz\t\t: 2100.5\nx\ncpu MHz\t\t: 2600.000\n"), 2.6e9);
   EXPECT_DOUBLE_EQ(clock_hertz("BogoMIPS : 48.00\n"), 0);
+  EXPECT_DOUBLE_EQ(bf16_width("processor : 0\nflags : fpu avx2 avx512f\nbugs : x\n"), 1);
+  EXPECT_DOUBLE_EQ(bf16_width("processor : 0\nflags : fpu avx512f avx512_bf16\nbugs : x\n"), 2);
+  EXPECT_DOUBLE_EQ(bf16_width("processor : 0\nflags : amx_bf16 avx512_bf16\n"), 16);
+  EXPECT_DOUBLE_EQ(bf16_width("Features : asimd bf16\n"), 1);
+}
+
+// The lecture's A100: 108 multiprocessors at 1.41 GHz.
+TEST(BenchPeaks, TheoryOfAGpuIsItsDataSheets) {
+  const GpuFacts a100{.multiprocessors = 108, .hertz = 1.41e9, .major = 8, .minor = 0};
+  EXPECT_DOUBLE_EQ(theoretical_gpu_flops(a100, GpuUnits::Tf32), 108 * 512 * 2 * 1.41e9);
+  const auto is_stated = [](double flops, double stated, double digit) {
+    return tests::within(flops * 1e-12, stated, {digit, "a digit of the data sheet"});
+  };
+  EXPECT_TRUE(is_stated(theoretical_gpu_flops(a100, GpuUnits::Half), 312, 1));
+  EXPECT_TRUE(is_stated(theoretical_gpu_flops(a100, GpuUnits::Vector), 19.5, 0.1));
+  const GpuFacts h200{.multiprocessors = 132, .hertz = 1.83e9, .major = 9, .minor = 0};
+  EXPECT_TRUE(is_stated(theoretical_gpu_flops(h200, GpuUnits::Half), 989, 1));
+  const GpuFacts v100{.multiprocessors = 80, .hertz = 1.53e9, .major = 7, .minor = 0};
+  EXPECT_DOUBLE_EQ(theoretical_gpu_flops(v100, GpuUnits::Tf32), theoretical_gpu_flops(v100, GpuUnits::Vector));
+  EXPECT_EQ(theoretical_gpu_flops({.multiprocessors = 10, .hertz = 1e9, .major = 99, .minor = 0}, GpuUnits::Half), 0);
+  EXPECT_NO_THROW(gpu_facts(0)) << "without a GPU it says nothing";
 }
 
 TEST(BenchPeaks, AreMeasured) {
@@ -94,7 +120,28 @@ TEST(BenchPeaks, AreMeasured) {
   EXPECT_GT(peaks.fp32_flops, 1e8);
   EXPECT_GT(peaks.bf16_flops, 1e6);
   EXPECT_GT(peaks.bytes, 1e7);
-  EXPECT_DOUBLE_EQ(peaks.measured(config::AmpMode::Bf16), peaks.bf16_flops);
+  EXPECT_GT(peaks.theoretical(config::AmpMode::Bf16), 0);
+}
+
+// fp16 runs on the units of bf16; a machine without them widens their products.
+TEST(BenchPeaks, NoModeHasALowerPeakThanFp32) {
+  const Peaks fast{.fp32_flops = 4e11, .bf16_flops = 8e11, .theoretical_fp32_flops = 5e11, .theoretical_bf16_flops = 1e12};
+  EXPECT_DOUBLE_EQ(fast.measured(config::AmpMode::None), 4e11);
+  EXPECT_DOUBLE_EQ(fast.measured(config::AmpMode::Bf16), 8e11);
+  EXPECT_DOUBLE_EQ(fast.measured(config::AmpMode::Fp16), 8e11);
+  EXPECT_DOUBLE_EQ(fast.theoretical(config::AmpMode::Bf16), 1e12);
+  const Peaks slow{.fp32_flops = 8e10, .bf16_flops = 1e9};
+  EXPECT_DOUBLE_EQ(slow.measured(config::AmpMode::Bf16), 8e10);
+}
+
+TEST(BenchMemory, ActivationsAreWhatThePeakHoldsBesidesWhereTheModelIs) {
+  MemoryByKind memory{.weights = 10, .gradients = 10, .optimizer = 20, .resident_before_model = 1000, .resident_peak = 1100};
+  memory.find_activations();
+  EXPECT_EQ(memory.activations, 60);
+  memory.device_before_model = 5, memory.device_peak = 545;  // what the host holds says nothing then
+  memory.find_activations();
+  EXPECT_EQ(memory.peak(), 540);
+  EXPECT_EQ(memory.activations, 500);
 }
 
 TEST(BenchLayers, RowsJoinRepeatedBlocksAndMeetTheRoof) {
@@ -112,7 +159,7 @@ TEST(BenchLayers, RowsJoinRepeatedBlocksAndMeetTheRoof) {
   EXPECT_DOUBLE_EQ(rows[1].flops_per_second(), 1200 / 0.6);
   EXPECT_DOUBLE_EQ(attainable_flops(rows[0].intensity(), 1e3, 50), 50);
   EXPECT_DOUBLE_EQ(attainable_flops(rows[1].intensity(), 1e3, 50), 1e3);
-  const std::string text = layers_text(rows, 1e3, {.fp32_flops = 1e3, .bf16_flops = 1e3, .bytes = 50});
+  const std::string text = layers_text(rows, {.fp32_flops = 1e3, .bf16_flops = 1e3, .bytes = 50}, config::AmpMode::None);
   EXPECT_THAT(text, HasSubstr("blocks.*.q (2)"));
   EXPECT_THAT(text, HasSubstr("memory"));
   EXPECT_THAT(text, HasSubstr("all layers"));
@@ -147,6 +194,66 @@ TEST(BenchAdvice, SpeaksOfWidthsRowsPrecisionAndThreads) {
   EXPECT_THAT(lines, testing::Contains(HasSubstr("threads in use: 1 of 2 cores")));
 }
 
+TEST(BenchAdvice, SpeaksOfTheMemoryFormatThatTheRunHas) {
+  config::RunConfig config;
+  config.model.model = "unet3d";
+  EXPECT_THAT(advice(config, {.is_gpu = false}), testing::Contains(HasSubstr("there is no other to choose")));
+  EXPECT_THAT(advice(config, {.is_gpu = true}),
+              testing::Contains(HasSubstr("channels first; convolutions on tensor cores want")));
+  config.backend.channels_last = true;
+  EXPECT_THAT(advice(config, {.is_gpu = true}), testing::Contains(HasSubstr("memory format: channels last, which")));
+}
+
+std::vector<std::string> values_of(const std::vector<Choice>& choices, const std::string& key) {
+  const auto found = std::ranges::find(choices, key, &Choice::key);
+  return found == choices.end() ? std::vector<std::string>{} : found->values;
+}
+
+TEST(BenchChoices, AreThoseThatTheRunDoesNotHave) {
+  config::RunConfig config;
+  config.model.model = "unet3d";
+  const PresentValues present{.local_batch = 4,
+                              .cores = 4,
+                              .threads = 4,
+                              .gemm = "onednn",
+                              .instruction_set = "avx2",
+                              .instruction_sets = {"portable", "avx2"}};
+  const auto cpu = switch_choices(config, config::DeviceKind::Cpu, present, /*reads=*/false);
+  using testing::ElementsAre;
+  EXPECT_THAT(values_of(cpu, "amp_mode"), ElementsAre("bf16"));
+  EXPECT_THAT(values_of(cpu, "micro_batch_size"), ElementsAre("2", "1"));
+  EXPECT_THAT(values_of(cpu, "backend.gemm"), ElementsAre("mkl")) << "auto is onednn here";
+  EXPECT_THAT(values_of(cpu, "backend.instruction_set"), ElementsAre("portable"));
+  EXPECT_THAT(values_of(cpu, "threads"), ElementsAre("2", "1"));
+  EXPECT_THAT(values_of(cpu, "num_data_workers"), ElementsAre());
+  const auto reading = switch_choices(config, config::DeviceKind::Cpu, present, /*reads=*/true);
+  EXPECT_THAT(values_of(reading, "num_data_workers"), ElementsAre("4", "2", "1"));
+  EXPECT_THAT(values_of(reading, "resident"), ElementsAre("host"));
+
+  const auto gpu = switch_choices(config, config::DeviceKind::Cuda, present, /*reads=*/false);
+  EXPECT_THAT(values_of(gpu, "backend.cuda_graph"), ElementsAre("true"));
+  EXPECT_THAT(values_of(gpu, "backend.tf32"), ElementsAre("off"));
+  EXPECT_THAT(values_of(gpu, "backend.channels_last"), ElementsAre("true"));
+  EXPECT_THAT(values_of(gpu, "backend.cudnn_benchmark"), ElementsAre("false"));
+  EXPECT_THAT(values_of(gpu, "threads"), ElementsAre());
+  config.precision.amp_mode = config::AmpMode::Fp16;
+  EXPECT_THAT(values_of(switch_choices(config, config::DeviceKind::Cuda, present, false), "amp_mode"),
+              ElementsAre("none", "bf16"));
+}
+
+// The tutorials end with the graph programs.
+TEST(BenchChoices, TheLadderEndsWithGraphsWhereThereAreSome) {
+  const auto cpu = ladder_rungs({}, config::DeviceKind::Cpu), gpu = ladder_rungs({}, config::DeviceKind::Cuda);
+  EXPECT_FALSE(cpu.back().is_measured);
+  EXPECT_THAT(cpu.back().note, HasSubstr("no effect"));
+  EXPECT_TRUE(gpu.back().is_measured);
+  EXPECT_EQ(gpu.back().settings, (KeyValues{{"cuda_graph", "true"}}));
+  EXPECT_THAT(gpu.front().settings, testing::Contains(testing::Pair("cuda_graph", "false")));
+  for (size_t i = 0; i < cpu.size(); ++i) EXPECT_EQ(cpu[i].name, gpu[i].name);
+  EXPECT_TRUE(gpu[2].is_measured) << "page-locked buffers";
+  EXPECT_FALSE(cpu[2].is_measured);
+}
+
 TEST(BenchTrials, RatiosAreToTheFirstRowThatHasAFigure) {
   const std::vector<TrialRow> rows{{.name = "skipped", .note = "no effect: here", .rates = {}},
                                    {.name = "one", .note = "", .rates = Rates{{10}, 1}, .peak_bytes = 1 << 20},
@@ -158,7 +265,27 @@ TEST(BenchTrials, RatiosAreToTheFirstRowThatHasAFigure) {
   const auto json = trials_json(rows);
   EXPECT_FALSE(json[0].contains("ratio"));
   EXPECT_DOUBLE_EQ(json[2]["ratio"], 2.5);
+  for (const std::string& page : {trials_svg("ladder", rows), trials_svg("sweep", rows, "batch", {1, 2, 4})}) {
+    for (const char* axis : {">samples/s<", ">ratio to the first<", ">peak memory, MiB<"}) EXPECT_THAT(page, HasSubstr(axis));
+  }
   EXPECT_THAT(trials_svg("ladder", rows), HasSubstr(">two</text>"));
+}
+
+TEST(BenchTrials, FastestIsWhatIsBeyondTheSpreadOfTheFirst) {
+  std::vector<TrialRow> rows{{.name = "skipped", .note = "", .rates = {}}};
+  EXPECT_EQ(fastest(rows), nullptr);
+  rows.push_back({.name = "first", .note = "", .rates = Rates{{9, 10, 12}, 1}});
+  rows.push_back({.name = "as good", .note = "", .rates = Rates{{11, 13, 14}, 1}});
+  EXPECT_EQ(fastest(rows)->name, "first");
+  rows.push_back({.name = "faster", .note = "", .rates = Rates{{13, 15, 16}, 1}});
+  EXPECT_EQ(fastest(rows)->name, "faster");
+}
+
+TEST(BenchRates, AnInterruptionEndsThem) {
+  int64_t batches = 0;
+  const WindowOptions options{.windows = 1000, .window_seconds = 10, .interrupted = [&] { return batches == 5; }};
+  EXPECT_THROW(measure_rates(options, {.batch = [&] { return ++batches; }, .settle = [] {}}), Interrupted);
+  EXPECT_EQ(batches, 5);
 }
 
 }  // namespace

@@ -58,6 +58,18 @@ TEST(Benchy, PrintsItsLinesAndKeepsTheTrialsAlone) {
   EXPECT_EQ(parsed.size(), 4U);
 }
 
+TEST(Benchy, StartsTheProfilerWhereItsModeSays) {
+  const auto profiles = [](const std::string& mode, bool leads) {
+    BenchyConfig config;
+    config.profiler_mode = mode;
+    return Benchy(config, 2, 1, [](const std::string&) {}).profiles(leads);
+  };
+  EXPECT_TRUE(profiles("single", true));
+  EXPECT_FALSE(profiles("single", false));
+  EXPECT_TRUE(profiles("all", false));
+  EXPECT_FALSE(profiles("none", true));
+}
+
 TEST(Benchy, SectionsThatAreOffHaveNoTrials) {
   BenchyConfig config = short_config();
   config.sections[0].run_benchmark = false;

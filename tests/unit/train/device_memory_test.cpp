@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/device_memory.h"
 
+#include <ATen/Context.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,6 +38,40 @@ TEST(DeviceMemoryLines, OfACpuAreTheProcess) {
   EXPECT_LE(now, 2 * before);
   EXPECT_THAT(scaffolding_memory_line(at::kCPU), ::testing::MatchesRegex("Scaffolding memory high watermark: [0-9.]+ GB\\."));
   EXPECT_THAT(forward_pass_memory_line(at::kCPU), ::testing::MatchesRegex(" Memory usage after forward pass: [0-9.]+ GB\\."));
+}
+
+// torch's allocator of a GPU as far as it is asked for its count.
+class CountedDevice final : public c10::DeviceAllocator {
+ public:
+  CountedDevice() : former_(at::hasCUDA() ? c10::GetAllocator(c10::kCUDA) : nullptr) { c10::SetAllocator(c10::kCUDA, this); }
+  ~CountedDevice() override { c10::SetAllocator(c10::kCUDA, former_); }
+  bool initialized() override { return true; }
+  void emptyCache(c10::MempoolId_t) override {}
+  void recordStream(const c10::DataPtr&, c10::Stream) override {}
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex index) override {
+    c10::CachingDeviceAllocator::DeviceStats stats;
+    stats.allocated_bytes[0].current = now + index;
+    stats.allocated_bytes[0].peak = peak + index;
+    return stats;
+  }
+  void resetAccumulatedStats(c10::DeviceIndex) override {}
+  void resetPeakStats(c10::DeviceIndex) override { peak = now; }
+  c10::DataPtr allocate(size_t) override { return {}; }
+  void copy_data(void*, const void*, std::size_t) const override {}
+
+  int64_t now = 0, peak = 0;
+
+ private:
+  c10::Allocator* former_;
+};
+
+TEST(DeviceMemoryPeak, IsOfTensorsOnThatGpuSinceItWasForgotten) {
+  CountedDevice device;
+  device.now = 100, device.peak = 900;
+  EXPECT_EQ(peak_of_tensors(0), 900);
+  EXPECT_EQ(peak_of_tensors(2), 902);
+  forget_peak_of_tensors(0);
+  EXPECT_EQ(peak_of_tensors(0), 100);
 }
 
 constexpr const char* kTorchsMessage =

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tiny_run.h"
+#include "train/memory_report.h"
 
 namespace welkin::train {
 namespace {
@@ -88,6 +89,15 @@ TEST_F(MemoryLimit, ARunThatDoesNotFitSaysWhereTheMemoryIs) {
   EXPECT_THAT(log, ::testing::ContainsRegex("Out of memory at step [1-9]"));
   EXPECT_THAT(log, ::testing::ContainsRegex("weights +[0-9.]+ KiB"));
   EXPECT_EQ(run_with_limit(cpu_memory_in_use() + (int64_t{1} << 28), &log), "no MemoryError");
+}
+
+// A GPU that is full has no limit that could be raised.
+TEST_F(MemoryLimit, OnlyALimitThatIsSetCanBeRaised) {
+  config::RunConfig config;
+  const MemoryError full({.requested = 2, .used = 1, .limit = 2}, {}, "Take smaller batches");
+  EXPECT_THAT(explained(full, {}, config).what(), ::testing::Not(HasSubstr("--memory_limit_gib")));
+  config.backend.memory_limit_gib = 1;
+  EXPECT_THAT(explained(full, {}, config).what(), HasSubstr("or raise --memory_limit_gib"));
 }
 
 }  // namespace

@@ -65,6 +65,27 @@ TEST(ProfiledRun, HasTheTutorialsRanges) {
   EXPECT_FALSE(std::filesystem::exists(run.outcome.run.folder / "profile"));
 }
 
+// benchy's own ranges: a trial, its steps, and in each the fetching of its data before the work.
+TEST(ProfiledRun, HasBenchysRanges) {
+  NameRecorder recorder;
+  const ScratchFolder folder;
+  config::RunConfig config = tiny_config(folder.path());
+  config.loop.num_iters = 8;
+  config.loop.num_epochs = 0;
+  config.switches.enable_benchy = true;
+  const TinyData data{.samples = 16};
+  run_tiny(config, data, {.profile = {}, .span_recorder = &recorder});  // two epochs: a trial of SYNTHETIC each
+  const std::vector<std::string> first(recorder.names.begin(), recorder.names.begin() + 4);
+  EXPECT_THAT(first,
+              ElementsAre("BENCHY::BenchmarkIterator::IO_WARMUP_0", "BENCHY::BenchmarkIterator::IO_WARMUP_0::STEP_0",
+                          "BENCHY::BenchmarkIterator::IO_WARMUP_0::DATA_0", "BENCHY::BenchmarkIterator::IO_WARMUP_0::STEP_1"));
+  const auto step = std::ranges::find(recorder.names, "BENCHY::BenchmarkIterator::SYNTHETIC_0::STEP_49");
+  ASSERT_GE(recorder.names.end() - step, 6);
+  EXPECT_THAT(std::vector<std::string>(step + 1, step + 6),
+              ElementsAre("fetch", "BENCHY::BenchmarkIterator::SYNTHETIC_0::DATA_49", "forward", "backward", "reduce"));
+  EXPECT_EQ(std::ranges::count(recorder.names, "BENCHY::BenchmarkIterator::SYNTHETIC_0::STEP_50"), 0);
+}
+
 TEST(ProfiledRun, WritesATraceForTensorBoardAndATable) {
   const RecordedRun run({.profile = "wait=1,warmup=1,active=2,repeat=1", .epoch = {}, .steps = {}});
   const auto path = run.file(".pt.trace.json");
@@ -120,6 +141,15 @@ TEST(ProfiledRun, ManualProfilingTakesTheTutorialsWindowAndATimelineOnACpu) {
   const RecordedRun run({}, nullptr, /*manual=*/true);
   EXPECT_THAT(run.outcome.log, HasSubstr("Profiling epoch 1, steps 0 to 3: the window that was asked for is not in this run"));
   EXPECT_FALSE(run.file("timeline.svg").empty());
+}
+
+// With a GPU it would be NVIDIA's window.
+TEST(ProfiledRun, AWindowAloneIsSeenAsATimeline) {
+  const RecordedRun run({.profile = {}, .timeline = false, .epoch = 1, .steps = {1, 2}});
+  EXPECT_THAT(run.outcome.log, HasSubstr("Profiling epoch 1, steps 1 to 2"));
+  EXPECT_FALSE(run.file("timeline.svg").empty());
+  const RecordedRun traced({.profile = "on", .timeline = false, .epoch = 1, .steps = {}});
+  EXPECT_TRUE(traced.file("timeline.svg").empty()) << "the trace looks into it";
 }
 
 // The same bits with and without.

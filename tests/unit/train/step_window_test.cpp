@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "core/error.h"
 #include "number_close.h"
 #include "train/profile/operator_table.h"
@@ -43,6 +45,9 @@ TEST(StepWindow, IsNeverEmpty) {
   }
   EXPECT_EQ(step_window(3, {0, 59}, run).note, "the window that was asked for is not in this run (epochs 0 to 1 of 10 steps)");
   EXPECT_EQ(window_in(3, {0, 59}, run), std::pair(10L, 13L));
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(window_in(1, {0, kMost}, run), std::pair(10L, 13L));
+  EXPECT_EQ(window_in(kMost, {1, kMost}, run), std::pair(11L, 13L));
 }
 
 TEST(ProfileSchedule, HasThePhasesOfTorchs) {
