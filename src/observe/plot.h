@@ -51,5 +51,7 @@ struct BarPlot {
 // there are series.
 std::string svg(const LinePlot& plot);
 std::string svg(const BarPlot& plot);
+// Several in one document, from left to right.
+std::string svg_row(const std::vector<LinePlot>& plots);
 
 }  // namespace welkin::observe
