@@ -12,6 +12,7 @@ docs/tutorials that walks through that text; rows say how it is checked here:
 
 The texts are no part of this repository: where ../shared/seeds is absent, the forms are checked and the texts are not."""
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -121,6 +122,24 @@ class TutorialCommands(unittest.TestCase):
             done = run([str(SOURCE / script), "--help"])
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stdout + done.stderr, "(?i)usage")
+
+    def test_benchy_output_names_the_json_of_a_batch_job(self):
+        row = next(row for row in self.table if row["page"] == "sc21" and row["command"].startswith("BENCHY_OUTPUT=weak_scale "))
+        form = Form(row["welkin"])
+        job = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+        srun = job / "srun"  # one task, without its own flags
+        srun.write_text('#!/bin/bash\nwhile [[ $1 == --* ]]; do shift; done\nexec "$@"\n')
+        srun.chmod(0o755)
+        words = form.small(self.data, job / "logs")[1:]
+        words[words.index("--num_epochs") + 1] = "10"
+        line = "global: {report_freq: 5, exit_after_tests: True, profiler_mode: none, output_filename: x.json, output_dir: './', use_distributed_barrier: False}"
+        (job / "benchy.yaml").write_text(line + "\nsynthetic: {run_benchmark: False, nbatches: 1, ntrials: 1, nwarmup: 0}\n")
+        for name, variables, modes in (("weak_scale", {}, ["IO", "SYNTHETIC", "FULL"]), ("named", {"BENCHY_CONFIG_FILE": "benchy.yaml"}, ["IO", "FULL"])):
+            done = run(["bash", str(SOURCE / "scripts/slurm/submit_train.sh"), *words, "--run_num", name], folder=job, BENCHY_OUTPUT=name, WELKIN=BINARY,
+                       WELKIN_BIND="off", PATH=f"{job}:{os.environ['PATH']}", **variables)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(list(json.loads((job / f"{name}.json").read_text()))[1:], modes, done.stdout[-500:])
+        self.assertFalse((job / "x.json").exists())
 
     @unittest.skipIf(any(shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is None for name in ("slurmctld", "slurmd", "munged", "sbatch")),
                      "Slurm is not installed")
