@@ -127,6 +127,7 @@ class TutorialCommands(unittest.TestCase):
         row = next(row for row in self.table if row["page"] == "sc21" and row["command"].startswith("BENCHY_OUTPUT=weak_scale "))
         form = Form(row["welkin"])
         job = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+        (job / "config").symlink_to(SOURCE / "config")
         srun = job / "srun"  # one task, without its own flags
         srun.write_text('#!/bin/bash\nwhile [[ $1 == --* ]]; do shift; done\nexec "$@"\n')
         srun.chmod(0o755)
@@ -138,7 +139,8 @@ class TutorialCommands(unittest.TestCase):
             done = run(["bash", str(SOURCE / "scripts/slurm/submit_train.sh"), *words, "--run_num", name], folder=job, BENCHY_OUTPUT=name, WELKIN=BINARY,
                        WELKIN_BIND="off", PATH=f"{job}:{os.environ['PATH']}", **variables)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(list(json.loads((job / f"{name}.json").read_text()))[1:], modes, done.stdout[-500:])
+            found = json.loads((job / f"{name}.json").read_text())
+            self.assertEqual([mode for mode in ("IO", "SYNTHETIC", "FULL") if found[mode].get("rates")], modes)
         self.assertFalse((job / "x.json").exists())
 
     @unittest.skipIf(any(shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is None for name in ("slurmctld", "slurmd", "munged", "sbatch")),
