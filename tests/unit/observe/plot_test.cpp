@@ -57,16 +57,6 @@ TEST(SvgPlot, LogAxesPutEqualRatiosAtEqualDistances) {
   EXPECT_LT(places[3].second, places[0].second);  // up is less
 }
 
-TEST(SvgPlot, SeveralStandSideBySide) {
-  LinePlot wide = scaling_plot();
-  wide.width = 500, wide.height = 600;
-  const std::string page = svg_row({scaling_plot(), wide});
-  EXPECT_EQ(count_of(page, "<svg "), 3U);
-  EXPECT_EQ(count_of(page, "</svg>"), 3U);
-  EXPECT_THAT(page, HasSubstr("width=\"1300\" height=\"600\""));
-  EXPECT_THAT(page, HasSubstr("<svg x=\"800\""));
-}
-
 TEST(SvgPlot, NamesWhatItShowsAndEscapesIt) {
   const std::string page = svg(scaling_plot());
   EXPECT_THAT(page, HasSubstr("strong &amp; weak"));
@@ -140,6 +130,16 @@ TEST(SvgPlot, UnequalNumbersAreABug) {
   bars.series = {"one", "two"};
   bars.groups = {{"g", {1}}};
   EXPECT_THROW(svg(bars), InternalError);
+}
+
+TEST(SvgPlot, SeveralStandSideBySide) {
+  LinePlot wide = scaling_plot();
+  wide.width = 500, wide.height = 600;
+  const std::string page = svg_row({scaling_plot(), wide});
+  EXPECT_EQ(count_of(page, "<svg "), 3U);
+  EXPECT_EQ(count_of(page, "</svg>"), 3U);
+  EXPECT_THAT(page, HasSubstr("width=\"1300\" height=\"600\""));
+  EXPECT_THAT(page, HasSubstr("<svg x=\"800\""));
 }
 
 }  // namespace
