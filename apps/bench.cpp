@@ -66,7 +66,7 @@ constexpr std::array kModes{
 };
 constexpr std::string_view kDefaultMode = "all";
 
-// A study starts its ranks itself and has flags of its own; its flag is written in full.
+// A study needs no configuration or starts its ranks itself, and has flags of its own; its flag is written in full.
 struct BenchStudy {
   std::string_view name, metavar, help;
   int (*run)(Application& application, int argc, char** argv);
@@ -82,6 +82,8 @@ constexpr std::array kStudies{
         "how much of the gradients' exchange, or of what tensor parallelism sends, is hidden over an emulated link; what the "
         "collectives cost over c10d (welkin bench --parallel_figure overlap --help)",
         bench_figures},
+    BenchStudy{"tiles", "", "products of matrices with one size varied: rate, time and tiles (welkin bench --tiles --help)",
+               bench_tiles},
 };
 
 bool is_asked_for(const BenchStudy& study, int argc, char** argv) {

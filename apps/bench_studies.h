@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Studies of welkin bench: flags with a command line of their own, which start the ranks that they measure. A study is a function
-// here and a row of the table in apps/bench.cpp.
+// Studies of welkin bench: flags with a command line of their own, which start the ranks that they measure (--tiles needs none).
+// A study is a function here and a row of the table in apps/bench.cpp.
 #pragma once
 
 #include "application.h"
@@ -10,5 +10,6 @@ namespace welkin::apps {
 int bench_collectives(Application& application, int argc, char** argv);  // apps/bench_links.cpp
 int bench_scaling(Application& application, int argc, char** argv);      // apps/bench_scaling.cpp
 int bench_figures(Application& application, int argc, char** argv);      // apps/bench_figures.cpp
+int bench_tiles(Application& application, int argc, char** argv);        // apps/bench_tiles.cpp
 
 }  // namespace welkin::apps

@@ -4,7 +4,8 @@
 # lines below:
 #   sbatch --nodes=2 --account=ACCOUNT --reservation=NAME scripts/slurm/submit_train.sh --yaml_config config/ViT.yaml --config mp
 # Environment: WELKIN (the program; default `welkin`), IMAGE (a container for shifter), DATA_DIR and LOGS_DIR (what /data and /logs stand
-# for), ENABLE_PROFILING=1 with PROFILE_OUTPUT (nsys), BENCHY_OUTPUT, NVIDIA_TF32_OVERRIDE (0: no TF32), MASTER_PORT.
+# for), ENABLE_PROFILING=1 with PROFILE_OUTPUT (nsys), BENCHY_OUTPUT (with --enable_benchy: name of its JSON; benchy_output),
+# NVIDIA_TF32_OVERRIDE (0: no TF32), MASTER_PORT.
 #SBATCH --job-name=welkin
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=4
@@ -16,8 +17,20 @@ welkin=${WELKIN:-welkin}
 export MASTER_ADDR=${MASTER_ADDR:-$(hostname)}
 export MASTER_PORT=${MASTER_PORT:-29500}
 export HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-FALSE}
-export BENCHY_OUTPUT=${BENCHY_OUTPUT:-benchy_output}
 [ -z "${NVIDIA_TF32_OVERRIDE:-}" ] || export NVIDIA_TF32_OVERRIDE
+
+# As in the tutorials, a file of this job's own tells benchy the name; in this folder, which all nodes see.
+if [[ " $* " == *" --enable_benchy "* ]]; then
+  benchy_file=benchy-run-${SLURM_JOB_ID:-0}.yaml
+  benchy_json=${BENCHY_OUTPUT:-benchy_output}.json
+  if [ -n "${BENCHY_CONFIG_FILE:-}" ]; then
+    sed "s|\(output_filename:\)[^,}]*|\1 '$benchy_json'|" "$BENCHY_CONFIG_FILE" > "$benchy_file"
+  else
+    echo "global: {report_freq: 10, exit_after_tests: True, profiler_mode: single, output_filename: '$benchy_json'," \
+      "output_dir: './', use_distributed_barrier: False}" > "$benchy_file"
+  fi
+  export BENCHY_CONFIG_FILE=$benchy_file
+fi
 
 container=()
 [ -z "${IMAGE:-}" ] || container=(shifter "--image=$IMAGE")

@@ -51,6 +51,8 @@ struct BarPlot {
 // there are series.
 std::string svg(const LinePlot& plot);
 std::string svg(const BarPlot& plot);
+// Several in one document, from left to right.
+std::string svg_row(const std::vector<LinePlot>& plots);
 
 // Pages of one width below one another as one document, under a title.
 std::string stacked(const std::string& title, const std::vector<std::string>& pages);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -101,5 +102,18 @@ class LineDrawing {
 }  // namespace
 
 std::string svg(const LinePlot& plot) { return LineDrawing(plot).draw(); }
+
+std::string svg_row(const std::vector<LinePlot>& plots) {
+  constexpr std::string_view kRoot = "<svg ";  // with which each document begins
+  int width = 0, height = 0;
+  std::string drawings;
+  for (const LinePlot& plot : plots) {
+    drawings += cat(kRoot, "x=\"", width, "\" ", svg(plot).substr(kRoot.size()));
+    width += plot.width;
+    height = std::max(height, plot.height);
+  }
+  return cat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", width, "\" height=\"", height, "\" viewBox=\"0 0 ", width, ' ',
+             height, "\">\n", drawings, "</svg>\n");
+}
 
 }  // namespace welkin::observe

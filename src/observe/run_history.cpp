@@ -170,7 +170,10 @@ std::optional<double> common_target(const std::vector<RunHistory>& runs, const s
   std::optional<double> target;
   for (const RunHistory& run : runs) {
     const auto best = run_figures(run, score, std::nullopt).best;
-    if (best && (!target || best->value > *target)) target = best->value;
+    if (!best) continue;
+    const std::vector<ScalarPoint>& points = run.scalars.by_tag.at(score);
+    const bool only_got_worse = points.size() > 1 && best->step == points.front().step;
+    if (!only_got_worse && (!target || best->value > *target)) target = best->value;
   }
   return target;
 }

@@ -40,7 +40,8 @@ struct RunFigures {
 // `score` is a tag of which less is better.
 RunFigures run_figures(const RunHistory& run, const std::string& score, std::optional<double> target);
 
-// The best score of the run that comes least far: all runs reach it. Nothing where no run has the score.
+// The best score of the run that comes least far: all runs reach it, but for those that never got better than they began. Nothing
+// where there is no other.
 std::optional<double> common_target(const std::vector<RunHistory>& runs, const std::string& score);
 
 }  // namespace welkin::observe

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/text.h"
+#include "observe/image/plot_area.h"
 #include "observe/markup.h"
 #include "observe/plot.h"
 #include "observe/run_report.h"
@@ -86,13 +87,16 @@ std::string plot_html(const std::vector<RunHistory>& runs, const std::string& ta
   constexpr int kWidth = 640, kHeight = 400;
   LinePlot plot{.title = tag, .width = kWidth, .height = kHeight};
   plot.x.title = along == Along::Step ? "steps" : along == Along::Samples ? "samples" : cat("relative wall time, ", unit.name);
-  for (const RunHistory& run : runs) {
-    const auto found = run.scalars.by_tag.find(tag);
-    if (found == run.scalars.by_tag.end() || found->second.empty()) continue;
-    if (along == Along::Samples && !run.global_batch) continue;
-    plot.curves.push_back(curve_of(run, found->second, along, unit));
+  bool is_empty = true;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const auto found = runs[i].scalars.by_tag.find(tag);
+    const bool has_points = found != runs[i].scalars.by_tag.end() && !found->second.empty();
+    const bool is_shown = has_points && (along != Along::Samples || runs[i].global_batch);
+    plot.curves.push_back(is_shown ? curve_of(runs[i], found->second, along, unit) : Curve{});  // its place keeps its colour free
+    plot.curves.back().dashed = i / image::kPalette.size() % 2 == 1;                            // colours come again
+    is_empty = is_empty && !is_shown;
   }
-  if (plot.curves.empty()) return {};
+  if (is_empty) return {};
   if (is_score(tag)) plot.y.scale = scale_of(plot.curves);
   return cat(svg(plot), "\n");
 }

@@ -12,7 +12,7 @@ namespace welkin::observe {
 
 struct ReportOptions {
   std::string score = "Loss/valid";  // less is better
-  std::optional<double> target{};    // of the score; empty: the best that all runs reach
+  std::optional<double> target{};    // of the score; empty: the best that all runs reach (common_target)
 };
 
 // Figures of all runs, with the target that holds.

@@ -15,6 +15,11 @@ std::optional<double> divided(std::optional<double> value, double by) {
   return value;
 }
 
+std::string devices_at_rate(const GptTraining& training) {
+  return cat(training.devices, training.devices == 1 ? " device at " : " devices at ", training.flops_per_second / kTera,
+             " TFLOP/s");
+}
+
 // The slide prints 1.3, 2.7, 13 and 175 beside these: its list of labels is shifted, the days are those of the sizes here.
 Section lecture_days() {
   struct Row {
@@ -88,8 +93,8 @@ std::vector<Section> language_model_sheet(const LanguageModelQuestion& question)
     const double step = gpt_step_flops(*question.shape, question.batch);
     figures.push_back({"FLOPs of a step", step / kPeta, "PFLOP", 3, "96 B s l h^2 (1 + s/(6 h) + V/(16 l h))"});
     if (training.flops_per_second > 0) {
-      figures.push_back({"time of a step", step / (training.devices * training.flops_per_second), "s", 2,
-                         cat(training.devices, " devices at ", training.flops_per_second / kTera, " TFLOP/s")});
+      figures.push_back(
+          {"time of a step", step / (training.devices * training.flops_per_second), "s", 2, devices_at_rate(training)});
     }
   }
   if (training.tokens > 0) {
@@ -97,8 +102,7 @@ std::vector<Section> language_model_sheet(const LanguageModelQuestion& question)
     figures.push_back({"FLOPs of the training", flops / kPeta / 86400, "PFLOP/s-days", 1,
                        cat(training.flops_per_parameter, " per token and parameter")});
     if (training.flops_per_second > 0) {
-      figures.push_back({"days to train", training_days(training), "days", 1,
-                         cat(training.devices, " devices at ", training.flops_per_second / kTera, " TFLOP/s")});
+      figures.push_back({"days to train", training_days(training), "days", 1, devices_at_rate(training)});
     }
   }
   std::vector<Section> sheet{section, state_bytes_section("weights, gradients, optimizer", training.parameters)};

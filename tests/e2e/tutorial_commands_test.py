@@ -7,10 +7,12 @@ docs/tutorials that walks through that text; rows say how it is checked here:
   dry   `welkin train` is resolved with --dry_run, for as many ranks as the form asks for
   real  it runs: small model, simulated data, at most four ranks
   help  the script's --help
+  page  tutorial_pages_test.py runs it as it stands on the page
   none  there is no counterpart; the row and the page say why
 
 The texts are no part of this repository: where ../shared/seeds is absent, the forms are checked and the texts are not."""
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -21,8 +23,9 @@ import unittest
 
 from tutorial_forms import BINARY, PAGES, SOURCE, TEXTS, Form, read_table, run
 
-PROGRAMS = r"sbatch|salloc|srun|python|python3|Python|nsys|git|cd|mkdir|cp|torchrun|mpirun|jsrun|bsub|deepspeed|ssh|export|pytest|\./\w+\.sh"
+PROGRAMS = r"sbatch|salloc|srun|python|python3|Python|nsys|git|cd|mkdir|cp|torchrun|mpirun|jsrun|bsub|deepspeed|ssh|export|pytest|docker|shifter|pip|tensorboard|\./\w+\.sh"
 COMMAND = re.compile(rf"^(?:\$ )?((?:[A-Z_0-9]+=\S+ )*(?:{PROGRAMS}) .+)$")
+BESIDE_THE_TEXTS = ("utils/convert_to_npy.py", "test_data_loader.py", "test_model_dims.py", "./run_tests.sh")  # the repositories have them, no text calls them
 RANKS_AT_ONCE = 4  # of a form that asks for more
 
 
@@ -57,7 +60,9 @@ class TutorialCommands(unittest.TestCase):
 
     @unittest.skipUnless(TEXTS.is_dir(), "the tutorials' texts are not beside this repository (../shared/seeds)")
     def test_every_command_of_the_texts_is_in_the_table(self):
-        known = {(row["page"], row["command"]) for row in self.table}
+        beside = {name: [row for row in self.table if name in row["command"].split()] for name in BESIDE_THE_TEXTS}
+        self.assertEqual([name for name, rows in beside.items() if len(rows) != 1], [])
+        known = {(row["page"], row["command"]) for row in self.table if row not in sum(beside.values(), [])}
         found = {(page, command) for page, name in PAGES.items() for command in commands_in((TEXTS / name).read_text(encoding="utf-8"))}
         self.assertGreater(len(found), 100)
         self.assertEqual(sorted(found - known), [], "commands without a counterpart")
@@ -65,7 +70,7 @@ class TutorialCommands(unittest.TestCase):
 
     def test_every_row_has_a_form_or_a_reason(self):
         for row in self.table:
-            self.assertIn(row["check"], ("dry", "real", "help", "none"), row)
+            self.assertIn(row["check"], ("dry", "real", "help", "page", "none"), row)
             self.assertNotEqual(bool(row["welkin"]), bool(row["why"]), row)
             self.assertEqual(row["check"] == "none", bool(row["why"]), row)
         counterparts = [row for row in self.table if row["welkin"]]
@@ -97,7 +102,7 @@ class TutorialCommands(unittest.TestCase):
             form = Form(row["welkin"])
             root = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
             if form.arguments[0] != "train":
-                command = [str(root / word) if word == "report.html" else word for word in form.arguments]
+                command = [str(root / word) if re.fullmatch(r"\w+\.(html|svg|json)", word) else word for word in form.arguments]
                 done = run([BINARY, *command], **form.variables)
                 return None if done.returncode == 0 else done.stderr
             ranks = min(form.ranks, RANKS_AT_ONCE)
@@ -117,6 +122,26 @@ class TutorialCommands(unittest.TestCase):
             done = run([str(SOURCE / script), "--help"])
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stdout + done.stderr, "(?i)usage")
+
+    def test_benchy_output_names_the_json_of_a_batch_job(self):
+        row = next(row for row in self.table if row["page"] == "sc21" and row["command"].startswith("BENCHY_OUTPUT=weak_scale "))
+        form = Form(row["welkin"])
+        job = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+        (job / "config").symlink_to(SOURCE / "config")
+        srun = job / "srun"  # one task, without its own flags
+        srun.write_text('#!/bin/bash\nwhile [[ $1 == --* ]]; do shift; done\nexec "$@"\n')
+        srun.chmod(0o755)
+        words = form.small(self.data, job / "logs")[1:]
+        words[words.index("--num_epochs") + 1] = "10"
+        line = "global: {report_freq: 5, exit_after_tests: True, profiler_mode: none, output_filename: x.json, output_dir: './', use_distributed_barrier: False}"
+        (job / "benchy.yaml").write_text(line + "\nsynthetic: {run_benchmark: False, nbatches: 1, ntrials: 1, nwarmup: 0}\n")
+        for name, variables, modes in (("weak_scale", {}, ["IO", "SYNTHETIC", "FULL"]), ("named", {"BENCHY_CONFIG_FILE": "benchy.yaml"}, ["IO", "FULL"])):
+            done = run(["bash", str(SOURCE / "scripts/slurm/submit_train.sh"), *words, "--run_num", name], folder=job, BENCHY_OUTPUT=name, WELKIN=BINARY,
+                       WELKIN_BIND="off", PATH=f"{job}:{os.environ['PATH']}", **variables)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = json.loads((job / f"{name}.json").read_text())
+            self.assertEqual([mode for mode in ("IO", "SYNTHETIC", "FULL") if found[mode].get("rates")], modes)
+        self.assertFalse((job / "x.json").exists())
 
     @unittest.skipIf(any(shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is None for name in ("slurmctld", "slurmd", "munged", "sbatch")),
                      "Slurm is not installed")

@@ -4,14 +4,16 @@
 flags, is run here as it stands, as far as a small machine can:
 
   train      --dry_run, for as many ranks as the line asks for
-  bench      of a small model, on samples that need no file, in windows of a hundredth of a second
+  bench      of a small model, on samples that need no file, in windows of a hundredth of a second, on as many ranks as the line says
   report     over example_logs, which stands for the reader's logs
   simulate   fewer and smaller steps
   predict    there is no trained run here: anything but an error of usage is right
   others     as they are
 
 What tutorial_commands.csv has is run by tutorial_commands_test.py.
-A page has one heading for each heading of its text, where the texts are beside this repository."""
+What `plan estimate` and `train --dry_run` print is arithmetic, so the pages' copies of it are compared with what they print today.
+A page has one heading for each heading of its text, and the lecture's page a row for each slide, where the texts are beside this
+repository."""
 import concurrent.futures
 import pathlib
 import re
@@ -26,6 +28,7 @@ BACKTICKS = re.compile(r"`([^`\n]+)`")
 STARTS = re.compile(r"^(?:[A-Z_0-9]+=\S+ )*(welkin|sbatch|srun|mpirun|torchrun|nsys) ")
 SCRIPTS = ("./quickstart.sh", "tools/", "build/")  # tests of their own
 PLACEHOLDER = re.compile(r"\.\.\.|\*|\b(?:FILE|NAME|PATH|RUN)\b")
+ARITHMETIC = re.compile(r"^\S.*  value +unit|^mesh +\d+ ranks|^groups along | +GiB +\S", re.MULTILINE)
 USAGE = 2  # ExitCode of src/core/error.h
 LANGUAGE = re.compile(r"^(?P<name>[A-Z]+)=\"(?P<value>.*)\"$|^for (?P<each>\w+) in (?P<values>[^;]+); do$|^done$")
 
@@ -83,6 +86,8 @@ def training(form):
 def bench(words):
     if "--collectives" in words:
         return [*words, "--sizes", "1024", "--seconds", "0.01"]
+    if "--tiles" in words:
+        return [*words, "-n", "8,16", "--seconds", "0"]
     if "--parallel_figure" in words:
         return [*words, "--help"]  # minutes
     words = [*without(words, "--windows", "--window_seconds"), "--windows", "1", "--window_seconds", "0.01", "--warmup_seconds", "0"]
@@ -127,11 +132,12 @@ class TutorialPages(unittest.TestCase):
             words = simulation(words)
         if words[:2] == ["data", "inspect"] or words == ["verify", "--layouts"]:  # no file here; two minutes
             words = [*words, "--help"]
-        done = run([BINARY, *words], folder=self.folder)
+        launcher = ["launch", "-n", str(form.ranks), "--bind", "off", "--"] if verb == "bench" and form.ranks > 1 else []
+        done = run([BINARY, *launcher, *words], folder=self.folder)
         return None if done.returncode == 0 else f"exit code {done.returncode}: {done.stderr}"
 
     def test_every_command_works(self):
-        elsewhere = {row["welkin"] for row in read_table() if row["check"] in ("dry", "real")}
+        elsewhere = {row["welkin"] for row in read_table() if row["check"] in ("dry", "real")}  # by tutorial_commands_test.py
         seen = {}
         for page, text in self.pages.items():
             found = list(commands_of(text))
@@ -157,16 +163,53 @@ class TutorialPages(unittest.TestCase):
         self.assertEqual(list(lines_of(block, {})), ["welkin launch -n 1 -- train --device cpu --threads 1 --run_num r1",
                                                      "welkin launch -n 2 -- train --device cpu --threads 1 --run_num r2", "welkin train $OTHER"])
 
+    def printed(self, page):
+        """Everything that the arithmetic commands of a page print."""
+        forms = [Form(command) for command in dict.fromkeys(commands_of(self.pages[page]))]
+        forms = [form for form in forms if form.arguments[:2] == ["plan", "estimate"] or "--dry_run" in form.arguments]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            done = pool.map(lambda form: run([BINARY, *form.arguments], folder=self.folder, **form.variables), forms)
+            return "\n".join(one.stdout for one in done)
+
+    def stale_lines(self, page, printed):
+        """Lines of the page's tables and meshes that are printed no more. Columns get wider with other rows: blanks count as one."""
+        now = {" ".join(line.split()) for line in printed.splitlines()}
+        blocks = [block for block in FENCE.findall(self.pages[page]) if ARITHMETIC.search(block)]
+        return len(blocks), [line for block in blocks for line in block.splitlines()
+                             if line.strip() not in ("", "...") and set(line) - set("- ") and " ".join(line.split()) not in now]
+
+    def test_the_arithmetic_on_the_pages_is_todays(self):
+        for page in PAGES:
+            count, stale = self.stale_lines(page, self.printed(page))
+            self.assertEqual(stale, [], f"{page}.md: no command of the page prints these lines")
+            self.assertGreaterEqual(count, {"sc21": 0}.get(page, 1), page)
+        self.assertIn("local batch 32 of 64 samples per step", self.stale_lines("sc23", "mesh 8 ranks")[1])
+
     @unittest.skipUnless(TEXTS.is_dir(), "the tutorials' texts are not beside this repository (../shared/seeds)")
     def test_a_heading_for_each_heading_of_the_text(self):
         for page in ("sc22", "sc23", "dl4sci25"):
             self.assertEqual(headings(self.pages[page]), headings((TEXTS / PAGES[page]).read_text(encoding="utf-8")), page)
-        lines = (TEXTS / PAGES["sc21"]).read_text(encoding="utf-8").splitlines()  # whose headings are bare lines
+        lines = (TEXTS / PAGES["sc21"]).read_text(encoding="utf-8").splitlines()  # whose headings are bare lines, and words of SC22's
         begin = max(place for place, line in enumerate(lines) if line.strip() == "Links")
-        for _, words in headings(self.pages["sc21"]):
-            place = next((place for place in range(begin, len(lines)) if lines[place].strip() == words), None)
-            self.assertIsNotNone(place, f"no line of the text from line {begin}: {words}")
-            begin = place + 1
+        wanted = headings((TEXTS / PAGES["sc22"]).read_text(encoding="utf-8"))
+        found = []
+        for line in lines[begin:]:
+            found += [heading for heading in wanted if heading[1] == line.strip()][:1]
+        self.assertGreater(len(found), 20)
+        self.assertEqual([words for _, words in headings(self.pages["sc21"])], [words for _, words in found])
+
+    @unittest.skipUnless(TEXTS.is_dir(), "the tutorials' texts are not beside this repository (../shared/seeds)")
+    def test_a_row_for_each_slide_of_the_lecture(self):
+        text = FENCE.sub("", (TEXTS / PAGES["lecture"]).read_text(encoding="utf-8"))
+        slides = [slide.strip() for slide in re.findall(r"^# (.+)$", text, re.MULTILINE)][1:]  # behind the title
+        self.assertGreater(len(slides), 80)
+        table = self.pages["lecture"].split("## Slides and sections")[1]
+        rows = [(slide.strip(), section) for first, section in re.findall(r"^\| (.+?) \| (.+) \|$", table, re.MULTILINE)
+                for slide in first.split(";")][2:]
+        self.assertEqual(sorted(set(slides)), sorted(slide for slide, _ in rows))
+        known = {re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-") for _, words in headings(self.pages["lecture"])}
+        anchors = re.findall(r"\(#([^)]+)\)", self.pages["lecture"])
+        self.assertEqual([anchor for anchor in anchors if anchor not in known], [], "links to no heading")
 
 
 if __name__ == "__main__":

@@ -143,5 +143,15 @@ TEST(SvgPlot, UnequalNumbersAreABug) {
   EXPECT_THROW(svg(bars), InternalError);
 }
 
+TEST(SvgPlot, SeveralStandSideBySide) {
+  LinePlot wide = scaling_plot();
+  wide.width = 500, wide.height = 600;
+  const std::string page = svg_row({scaling_plot(), wide});
+  EXPECT_EQ(count_of(page, "<svg "), 3U);
+  EXPECT_EQ(count_of(page, "</svg>"), 3U);
+  EXPECT_THAT(page, HasSubstr("width=\"1300\" height=\"600\""));
+  EXPECT_THAT(page, HasSubstr("<svg x=\"800\""));
+}
+
 }  // namespace
 }  // namespace welkin::observe

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -87,6 +90,14 @@ TEST_F(RunHistories, TimeAndCostToTheScoreThatAllReach) {
               ContainsRegex("bs512/8GPU/00 +8 +512 +20 +512.0 +0.22 +20 +20.0 +20 +0.04444 +fastest"));
 }
 
+TEST_F(RunHistories, ARunThatOnlyGotWorseSetsNoTarget) {
+  write_run(folder_ / "diverges/1GPU/00", {0.9f, 20.0f, 1.2f}, 10, "");
+  const RunComparison comparison = compare_runs(all(), {});
+  EXPECT_FLOAT_EQ(static_cast<float>(comparison.target.value_or(0)), 0.22f);
+  EXPECT_EQ(comparison.runs[2].seconds_to_target, std::nullopt);
+  EXPECT_EQ(common_target(read_runs((folder_ / "diverges").string()), "Loss/valid"), std::nullopt);
+}
+
 TEST_F(RunHistories, ATargetThatNobodyReachesIsAnEmptyCell) {
   const RunComparison comparison = compare_runs(all(), {.target = 0.1});
   EXPECT_EQ(comparison.fastest, std::nullopt);
@@ -95,6 +106,34 @@ TEST_F(RunHistories, ATargetThatNobodyReachesIsAnEmptyCell) {
   EXPECT_TRUE(json["fastest"].is_null());
   EXPECT_EQ(json["runs"][0]["best"]["step"], 30);
   EXPECT_THAT(comparison_text(compare_runs(all(), {.score = "absent"})), HasSubstr("No run has the score absent"));
+}
+
+// The colour of a run's line in the legend of each picture, and whether that line is dashed.
+std::vector<std::pair<std::string, bool>> lines_of_run(const std::string& page, const std::string& label) {
+  std::vector<std::pair<std::string, bool>> found;
+  const std::regex entry("<polyline[^>]*stroke=\"(#[0-9a-f]+)\"([^>]*)/>\\s*<text[^>]*>" + label + "</text>");
+  for (std::sregex_iterator it(page.begin(), page.end(), entry), end; it != end; ++it) {
+    found.emplace_back((*it)[1], (*it)[2].str().find("dasharray") != std::string::npos);
+  }
+  return found;
+}
+
+TEST_F(RunHistories, ARunLooksTheSameInEveryPictureAndLikeNoOther) {
+  std::vector<RunHistory> runs;
+  for (int i = 0; i < 8; ++i) {
+    runs.push_back(all()[0]);
+    runs.back().label = cat("run", i);
+    if (i > 0) runs.back().scalars.by_tag["RMSE"] = {{0, 1000, 1.0}, {10, 1010, 2.0}};  // the first has none
+  }
+  const std::string page = comparison_html(compare_runs(runs, {}), runs);
+  std::set<std::pair<std::string, bool>> looks;
+  for (const RunHistory& run : runs) {
+    const auto lines = lines_of_run(page, run.label);
+    ASSERT_FALSE(lines.empty()) << run.label;
+    EXPECT_THAT(lines, ::testing::Each(lines.front())) << run.label;
+    looks.insert(lines.front());
+  }
+  EXPECT_EQ(looks.size(), runs.size());
 }
 
 TEST_F(RunHistories, ThePageHoldsItsCurvesAndAsksForNothing) {

@@ -24,6 +24,17 @@ TEST(LectureSheet, HoldsTheWorkedNumbers) {
   }
 }
 
+// GPT-3 on one A100 at its peak: the slide's 31 years.
+TEST(LanguageModelSheet, CountsItsDevices) {
+  LanguageModelQuestion question{
+      .training = {.tokens = 300e9, .parameters = 175e9, .devices = 1, .flops_per_second = 312e12, .flops_per_parameter = 6}};
+  EXPECT_THAT(figures_text(language_model_sheet(question)),
+              ContainsRegex("days to train +11685\\.4 +days +1 device at 312 TFLOP/s"));
+  question.training.devices = 480;
+  EXPECT_THAT(figures_text(language_model_sheet(question)),
+              ContainsRegex("days to train +24\\.3 +days +480 devices at 312 TFLOP/s"));
+}
+
 TEST(Zero, SharesOutWhatItsStageSays) {
   EXPECT_DOUBLE_EQ(zero_bytes_per_parameter(0, 64), 16);
   EXPECT_DOUBLE_EQ(zero_bytes_per_parameter(1, 64), 4 + 12.0 / 64);
