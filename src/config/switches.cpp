@@ -27,9 +27,12 @@ std::vector<SwitchMeaning> precision_rows() {
       {"enable_amp", "off", "fp32", "fp32"},
       {"amp_mode", "none", "fp32, whatever the file says", "fp32, whatever the file says"},
       {"amp_mode", "fp16",
-       "fp16 autocast with a loss scaler; it works, but CPUs have no fast fp16 products: bf16 is the mode for a CPU",
+       "fp16 autocast with a loss scaler; few CPUs have products of fp16, the others make them in fp32: bf16 is the mode for a "
+       "CPU",
        "fp16 autocast with a loss scaler"},
-      {"amp_mode", "bf16", "bf16 autocast, fp32 master weights, no scaler; fast where the CPU has AVX512-BF16 or AMX",
+      {"amp_mode", "bf16",
+       "bf16 autocast, fp32 master weights, no scaler; fast where the CPU has AVX512-BF16 or AMX; without AVX-512 products are "
+       "made in fp32",
        "bf16 autocast, fp32 master weights, no scaler"},
   };
 }

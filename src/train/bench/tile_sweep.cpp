@@ -2,7 +2,6 @@
 #include "train/bench/tile_sweep.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "core/text.h"
 #include "observe/plot.h"
 #include "observe/table.h"
+#include "ops/low_product.h"
 #include "train/bench/step_report.h"
 
 namespace welkin::train::bench {
@@ -29,7 +29,7 @@ double fastest_product(const at::Tensor& a, const at::Tensor& b, double seconds)
   const int calls = a.is_cuda() ? 10 : 1;
   const auto multiply = [&](int times) {
     at::Tensor result;
-    for (int i = 0; i < times; ++i) result = at::mm(a, b);
+    for (int i = 0; i < times; ++i) result = ops::product(ops::product_operand(a), ops::product_operand(b), a.scalar_type());
     result.flatten().select(0, 0).item<float>();
   };
   multiply(calls);  // pays for set-up

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "ops/instruction_set.h"
+#include "ops/low_product.h"
 #include "tiny_run.h"
 #include "train/checkpoint.h"
 #include "train/device.h"
@@ -53,7 +54,11 @@ TEST_F(KernelChoices, AreThoseThatRun) {
   EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.convolutions"), "welkin for multiples of 16");
   EXPECT_FALSE(kernel_choice(config, at::kCPU).contains("kernels.attention"));
   config.precision.amp_mode = config::AmpMode::Bf16;
-  EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.convolutions"), "aten");
+  for (const bool widens : {false, true}) {
+    const ops::WideProductsGuard rule(widens);
+    EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.convolutions"), widens ? "welkin for multiples of 16" : "aten");
+    EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.products"), widens ? "mkl in float32" : "mkl");
+  }
   EXPECT_EQ(kernel_choice(config, at::kCUDA).at("kernels.products"), "cublas, tf32 on");
 }
 
