@@ -18,6 +18,7 @@
 #include "ops/autocast.h"
 #include "ops/convolution_form.h"
 #include "ops/cpu/convolution_kernel.h"
+#include "ops/low_product.h"
 
 namespace welkin::ops {
 namespace {
@@ -72,6 +73,21 @@ at::Tensor bent(at::Tensor x, const BoxKink& kink) {
   return kink.slope == 0.0 ? at::relu_(x) : at::leaky_relu_(x, kink.slope);
 }
 
+at::Tensor reference_product(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
+  return call.way == BoxWay::Down ? convolution3d_reference(x, weight, bias, call.rule, call.kink)
+                                  : transposed_convolution3d_reference(x, weight, bias, call.rule, call.kink);
+}
+
+// Of operands in a type that the processor does not multiply: in float32, rounded once.
+at::Tensor widened_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
+  const AutocastGuard as_they_are(at::kCPU, std::nullopt);
+  const at::ScalarType type = x.front().scalar_type();
+  std::vector<at::Tensor> wide;
+  for (const at::Tensor& part : x) wide.push_back(part.to(at::kFloat));
+  const at::Tensor wide_bias = bias.defined() ? bias.to(at::kFloat) : bias;
+  return reference_product(wide, weight.to(type).to(at::kFloat), wide_bias, call).to(type);
+}
+
 at::Tensor box_product(at::TensorList x_in, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
   std::vector<at::Tensor> x;
   for (const at::Tensor& part : x_in) x.push_back(cast_operand(part, OperatorClass::Product));
@@ -79,8 +95,8 @@ at::Tensor box_product(at::TensorList x_in, const at::Tensor& weight, const at::
   if (convolution_cpu_takes(x, weight, call.way)) {
     return BoxProduct::apply(x.front(), x.size() == 2 ? std::optional(x.back()) : std::nullopt, weight, bias, call);
   }
-  return call.way == BoxWay::Down ? convolution3d_reference(x_in, weight, bias, call.rule, call.kink)
-                                  : transposed_convolution3d_reference(x_in, weight, bias, call.rule, call.kink);
+  if (widens_products(x.front().device(), x.front().scalar_type())) return widened_reference(x, weight, bias, call);
+  return reference_product(x_in, weight, bias, call);
 }
 
 }  // namespace
