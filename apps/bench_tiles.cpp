@@ -9,6 +9,7 @@
 #include "config/run_config.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/output_place.h"
 #include "core/text.h"
 #include "train/bench/tile_sweep.h"
 #include "train/device.h"
@@ -46,7 +47,7 @@ int bench_tiles(Application& application, int argc, char** argv) {
   bool asked = false;
   CLI::App app("Times products (m, k) times (k, n) for one n after the other: rate, time, and tiles that the result touches");
   app.add_flag("--tiles", asked, "this");
-  const auto size = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  const auto size = CLI::Range(int64_t{1}, int64_t{1} << 16);  // a matrix of 16 GiB
   app.add_option("-m", arguments.problem.m, "rows of the result")->check(size)->capture_default_str();
   app.add_option("-k", arguments.problem.k, "what is summed over")->check(size)->capture_default_str();
   app.add_option("-n", arguments.problem.n, "columns of the result, one product each; without it half a tile to twelve")
@@ -66,6 +67,8 @@ int bench_tiles(Application& application, int argc, char** argv) {
   app.add_option("--json", arguments.json, "write the figures to this file; - prints them instead of the text");
   app.add_option("--plot", arguments.plot, "write the picture to this file, as SVG");
   if (!parse_arguments(application, app, argc, argv)) return 0;
+  if (arguments.json != "-" && !arguments.json.empty()) check_output("bench", "--json", arguments.json);
+  if (!arguments.plot.empty()) check_output("bench", "--plot", arguments.plot);
   config::RunConfig config;
   config.loop.threads = arguments.threads;
   train::configure_torch(config);

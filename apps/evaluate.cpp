@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "core/file.h"
+#include "core/output_place.h"
 #include "core/text.h"
 #include "observe/console.h"
 #include "observe/progress.h"
@@ -52,6 +53,7 @@ int verb_evaluate(Application& application, int argc, char** argv) {
        {"rollout_steps", "N", "scores of leads 1 to N, each prediction being the next input; 1 when not given"}});
   if (!run) return 0;
   const int64_t rollout_steps = count_or(*run, "rollout_steps", 1);
+  if (const std::string file = extra_or(*run, "json", ""); !file.empty()) check_output("evaluate", "--json", file);
   with_trained_model(application, *run,
                      [&](const train::TrainedModel& model) { evaluate(application, *run, rollout_steps, model); });
   return 0;

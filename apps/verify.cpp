@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/host.h"
+#include "core/output_place.h"
 #include "core/text.h"
 #include "ops/gemm_provider.h"
 #include "rank_run.h"
@@ -96,6 +97,7 @@ int verb_verify(Application& application, int argc, char** argv) {
       ->check(CLI::Range(0, 4096));
   app.add_flag("--brief", brief, "print only the tensors that fail");
   if (!parse_arguments(application, app, argc, argv)) return 0;
+  if (!json.empty() && json != "-") check_output("verify", "--json", json);
   at::set_num_threads(threads > 0 ? threads : usable_cores());
   ops::use_gemm_provider(ops::shipped_gemm_provider());  // as in training
   const train::reference::VerifyOptions options{train::choose_device(device), amp_mode_named(amp_mode)};

@@ -18,7 +18,7 @@ sys.path.insert(0, str(HERE))
 
 import moments  # noqa: E402
 import stored  # noqa: E402
-from rows import SHAPES, SIZES, USED, best_of  # noqa: E402
+from rows import SHAPES, SIZES, USED, best_of, comparable  # noqa: E402
 from sides import RATE, NotMeasured, Peer, Welkin, race, ratios  # noqa: E402
 
 MOMENTS = ("optimizer", "start")
@@ -166,7 +166,7 @@ def main(words):
     if arguments.check_words:
         return 0
     sizes, facts, begun = SIZES[arguments.sizes], machine(arguments.threads), time.monotonic()
-    rows = [row for row in sizes.rows if row.name in arguments.only]
+    rows = [comparable(row, facts["vectors"]) for row in sizes.rows if row.name in arguments.only]
     say(f"{facts['cpu']}, {facts['threads']} threads, load {facts['load_before']:.2f}")
     every = {}
     run_rows(rows, sizes, arguments, every)

@@ -114,6 +114,13 @@ def memory(bound, less_parameters):
     return check
 
 
+def comparable(row, vectors):
+    """The row without peers where PyTorch multiplies bfloat16 number by number, a hundred times slower than float32: on x86-64 without AVX-512. Minutes per step would
+    say nothing; the goal there is a ratio to our own fp32."""
+    is_slow = row.precision == "bf16" and "avx2" in vectors and "avx512f" not in vectors
+    return dataclasses.replace(row, peers={}) if is_slow else row
+
+
 UNET = {USED: [], "channels_last": CHANNELS_LAST, "compile": COMPILE}
 VIT = {USED: [], "medium": MEDIUM, "medium_compile": MEDIUM + COMPILE}
 FULL = [

@@ -18,7 +18,7 @@ sys.path.insert(0, str(HERE))
 from compare import machine  # noqa: E402
 from rows import SHAPES  # noqa: E402
 
-# preset, batch, seconds of a window: three of whole steps, after a warm-up of half of that; under ten minutes in all.
+# preset, batch, seconds of a window: three of whole steps, after a warm-up of half of that.
 MODELS = {"full": [("unet", 4, 1.0), ("vit", 1, 1.0)], "quick": [("unet_quick", 4, 0.05), ("vit_quick", 1, 0.05)]}
 MIB = 2**20
 

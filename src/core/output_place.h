@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a file can be written at a place, asked before hours of work whose result goes there. The places are those of file.h:
-// what a symbolic link names is replaced and the link stays; a device or pipe is written to, since a rename would put a file there.
+// what a symbolic link names is replaced and the link stays; a device or pipe is written to, since a rename would put a file
+// there.
 #pragma once
 
 #include <filesystem>

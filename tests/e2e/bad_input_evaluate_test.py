@@ -36,6 +36,8 @@ class BadRuns(BadInputCase):
         self.refuse("evaluate", DATA, "cannot create: path=/proc/scores.json", arguments=("--json", "/proc/scores.json"))
         truncate(self.data / "valid/2001.h5")
         self.refuse("evaluate", DATA, f"{self.data}/valid/2001.h5", "truncated")
+        # Before the data are looked at: scores of an hour would be lost.
+        self.refuse("evaluate", USAGE, "this file cannot be written: --json=/nowhere/scores.json", arguments=("--json", "/nowhere/scores.json"))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,10 @@ class BenchTiles(unittest.TestCase):
 
     def test_errors(self):
         self.assertIn("[bench] not a tile: --tile=256. Give rows and columns, such as 256x128", self.tiles("--tile", "256", code=2).stderr)
-        self.assertIn("-n", self.tiles("-n", "0", code=2).stderr)
+        for size in ("0", "-1", "65537"):
+            self.assertIn("-n", self.tiles("-n", size, code=2).stderr)
+        for flag in ("--json", "--plot"):
+            self.assertIn(f"[bench] this file cannot be written: {flag}=nowhere/file", self.tiles(flag, "nowhere/file", code=2).stderr)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import compare  # noqa: E402
 import gpu  # noqa: E402
 import stored  # noqa: E402
 import tables  # noqa: E402
-from rows import ADAM_BYTES, FULL, SIZES  # noqa: E402
+from rows import ADAM_BYTES, FULL, SIZES, comparable  # noqa: E402
 from sides import RATE, Side, ratios  # noqa: E402
 
 GIB = 2**30
@@ -89,6 +89,13 @@ class Goals(unittest.TestCase):
             found = figures(ours, {"eager": 1.0, "compile": 1.0}, peak_fp32_flops_per_s=1e9, peak_bf16_flops_per_s=gain * 1e9)
             check = checks_of("vit_batch1_bf16", found, every)[0]
             self.assertEqual(check.met, met, (gain, ours))
+
+    def test_without_avx512_no_peer_multiplies_bf16(self):
+        row = next(row for row in FULL if row.name == "vit_batch1_bf16")
+        fp32 = next(row for row in FULL if row.name == "vit_batch1_fp32")
+        for vectors, is_compared in (["avx2"], False), (["avx2", "avx512f"], True), (["avx2", "avx512f", "avx512_bf16"], True), ([], True):
+            self.assertEqual(comparable(row, vectors).peers, row.peers if is_compared else {}, vectors)
+            self.assertIs(comparable(fp32, vectors), fp32)
 
     def test_memory_of_the_unet_leaves_out_what_must_be(self):
         parameters = 100_000_000
@@ -167,14 +174,17 @@ class BothSides(unittest.TestCase):
             words = ["--welkin", os.environ["WELKIN_BINARY"], "--peer_python", sys.executable, "--sizes", "quick", "--threads", "1", "--json", str(file)]
             self.assertEqual(compare.main([*words, "--only", "unet_batch4_fp32", "--only", "vit_batch1_fp32", "--only", "vit_batch1_bf16"]), 0)
             result = json.loads(file.read_text())
-        for name, peers in (("unet_batch4_fp32", {"eager", "channels_last"}), ("vit_batch1_fp32", {"eager", "medium"}), ("vit_batch1_bf16", {"eager"})):
+        vectors = result["machine"]["vectors"]
+        in_bf16 = set() if "avx2" in vectors and "avx512f" not in vectors else {"eager"}
+        for name, peers in (("unet_batch4_fp32", {"eager", "channels_last"}), ("vit_batch1_fp32", {"eager", "medium"}), ("vit_batch1_bf16", in_bf16)):
             row = result["rows"][name]
             self.assertEqual(set(row["ratios"]), peers)
             for found in (row["ours"], *row["peers"].values()):
                 self.assertNotIn("not_measured", found, name)
                 self.assertEqual(found["parameters"], row["ours"]["parameters"])
                 self.assertGreater(found["resident_peak_bytes"], found["resident_before_model_bytes"])
-            self.assertEqual(row["ratios"]["eager"]["median"], row["ours"][RATE] / row["peers"]["eager"][RATE])
+            for peer in peers & {"eager"}:
+                self.assertEqual(row["ratios"][peer]["median"], row["ours"][RATE] / row["peers"][peer][RATE])
         self.assertEqual(len(result["goals"]), 7)  # where bf16 does not pay, its own is a ratio to the row in fp32
         self.assertTrue(all(goal["met"] is not None for goal in result["goals"]), result["goals"])
         self.assertIn("ours over it", " ".join(str(call.args[0]) for call in said.call_args_list if call.args))

@@ -82,6 +82,12 @@ class RefusedCases(unittest.TestCase):
         for word in words:
             self.assertIn(word, case["error"])
 
+    def test_a_report_that_cannot_be_written_is_refused_first(self):
+        done = subprocess.run([BINARY, "verify", "--case", str(self.stored), "--json", "/nowhere/report.json"], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("[verify] this file cannot be written: --json=/nowhere/report.json", done.stderr)
+        self.assertEqual(done.stdout, "")
+
     def test_a_weight_is_perturbed(self):
         folder = self.copy(self.stored)
         change(folder / "weights.safetensors", lambda t: t["blocks.1.mlp.fc1.weight"].__setitem__((0, 0), t["blocks.1.mlp.fc1.weight"][0, 0] + 0.01))

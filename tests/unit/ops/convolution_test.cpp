@@ -176,7 +176,8 @@ TEST(Convolution, AtensFormIsWidenedToo) {
   for (const bool up : {false, true}) {
     const ConvolutionCase c{2, 5, 3, {4, 4, 4}, kFour, kHalving, 0.5};
     const ConvolutionRun run(c, up, at::kBFloat16);
-    ASSERT_FALSE(convolution_cpu_takes(run.x.front().to(at::kBFloat16), run.weight.to(at::kFloat), up ? BoxWay::Up : BoxWay::Down));
+    ASSERT_FALSE(
+        convolution_cpu_takes(run.x.front().to(at::kBFloat16), run.weight.to(at::kFloat), up ? BoxWay::Up : BoxWay::Down));
     const auto got = run(own_form(up), at::kBFloat16, at::kFloat, c, at::kBFloat16);
     const auto wanted = run(reference_form(up), at::kDouble, at::kDouble, c, at::kBFloat16);
     for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(tests::close(got[i], wanted[i], at::kBFloat16, 1)) << up << " " << i;
