@@ -8,7 +8,6 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
-#include <type_traits>
 #include <vector>
 
 #include "ops/cpu/gelu_kernel.h"

@@ -30,14 +30,6 @@ at::Tensor gelu_product(const at::Tensor& gelu, const at::Tensor& weight, const 
   return product_linear(product_operand(gelu), product_operand(weight), bias.value_or(at::Tensor()), gelu.scalar_type());
 }
 
-// Its gradients, of `grad` (rows, out) as an operand of products: by the weight, and by gelu in the shape and type of x.
-at::Tensor by_weight(const at::Tensor& grad, const at::Tensor& gelu, const at::Tensor& weight) {
-  return product(grad.t(), product_operand(gelu.reshape({-1, weight.size(1)})), weight.scalar_type());
-}
-at::Tensor by_gelu(const at::Tensor& grad, const at::Tensor& weight, const at::Tensor& x) {
-  return product(grad, product_operand(weight), x.scalar_type()).contiguous().view_as(x);
-}
-
 struct GeluLinear : torch::autograd::Function<GeluLinear> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias) {
@@ -54,8 +46,8 @@ struct GeluLinear : torch::autograd::Function<GeluLinear> {
     const at::Tensor& weight = saved[1];
     const at::Tensor grad = product_operand(grads[0].reshape({-1, weight.size(0)}));
     torch::autograd::variable_list gradients(3);
-    if (context->needs_input_grad(1)) gradients[1] = by_weight(grad, at::gelu(x), weight);
-    if (context->needs_input_grad(0)) gradients[0] = at::gelu_backward(by_gelu(grad, weight, x), x);
+    if (context->needs_input_grad(1)) gradients[1] = linear_by_weight(grad, at::gelu(x), weight);
+    if (context->needs_input_grad(0)) gradients[0] = at::gelu_backward(linear_by_input(grad, weight, x.sizes()), x);
     if (gradients_bias(*context)) gradients[2] = grad.sum(0).to(x.scalar_type());
     return gradients;
   }
@@ -82,9 +74,9 @@ struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
     const at::Tensor& x = saved[0];
     const at::Tensor& weight = saved[2];
     const at::Tensor grad = product_operand(grads[0].reshape({-1, weight.size(0)}));
-    const GeluGradients gelu = gelu_of(x.device().type())->backward(by_gelu(grad, weight, x), x, saved[1]);
+    const GeluGradients gelu = gelu_of(x.device().type())->backward(linear_by_input(grad, weight, x.sizes()), x, saved[1]);
     torch::autograd::variable_list gradients{gelu.of_x, gelu.of_bias, at::Tensor(), at::Tensor()};
-    if (context->needs_input_grad(2)) gradients[2] = by_weight(grad, gelu.out, weight);
+    if (context->needs_input_grad(2)) gradients[2] = linear_by_weight(grad, gelu.out, weight);
     if (context->saved_data.at("bias").toBool() && context->needs_input_grad(3)) gradients[3] = grad.sum(0).to(x.scalar_type());
     return gradients;
   }

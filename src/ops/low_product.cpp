@@ -41,10 +41,8 @@ struct WideLinear : torch::autograd::Function<WideLinear> {
     const at::Tensor& weight = saved[1];
     const at::Tensor grad = product_operand(grads[0].reshape({-1, weight.size(0)}));
     torch::autograd::variable_list gradients(3);
-    if (context->needs_input_grad(0)) gradients[0] = product(grad, product_operand(weight), x.scalar_type()).view_as(x);
-    if (context->needs_input_grad(1)) {
-      gradients[1] = product(grad.t(), product_operand(x.reshape({-1, weight.size(1)})), weight.scalar_type());
-    }
+    if (context->needs_input_grad(0)) gradients[0] = linear_by_input(grad, weight, x.sizes());
+    if (context->needs_input_grad(1)) gradients[1] = linear_by_weight(grad, x, weight);
     // The bias is an input only where there is one.
     if (context->saved_data["bias"].toBool() && context->needs_input_grad(2)) gradients[2] = grad.sum(0).to(x.scalar_type());
     return gradients;
@@ -66,7 +64,7 @@ WideProductsGuard::~WideProductsGuard() { widening = Widening::AsTheProcessorIs;
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const auto low = [](const at::Tensor& operand) { return cast_operand(operand, OperatorClass::Product); };
   const at::Tensor operand = low(x);
-  if (!widens_products(operand.device(), operand.scalar_type())) return at::linear(x, weight, bias);
+  if (!widens_products(operand.device(), operand.scalar_type())) return at::linear(operand, weight, bias);
   return WideLinear::apply(operand, low(weight), bias.defined() ? std::optional(low(bias)) : std::nullopt);
 }
 
@@ -80,6 +78,14 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType type
 at::Tensor product_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type) {
   const WithoutAutocast as_they_are;
   return at::linear(x, weight, bias.defined() ? bias.to(x.scalar_type()) : bias).to(type);
+}
+
+at::Tensor linear_by_input(const at::Tensor& grad, const at::Tensor& weight, at::IntArrayRef sizes) {
+  return product(grad, product_operand(weight), weight.scalar_type()).view(sizes);
+}
+
+at::Tensor linear_by_weight(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& weight) {
+  return product(grad.t(), product_operand(x.reshape({-1, weight.size(1)})), weight.scalar_type());
 }
 
 }  // namespace welkin::ops

@@ -30,4 +30,9 @@ at::Tensor product_operand(const at::Tensor& x);
 at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType type);
 at::Tensor product_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type);
 
+// The gradients of a linear layer, in the type of its weight (out, in). grad (rows, out) is an operand already, since both take
+// it.
+at::Tensor linear_by_input(const at::Tensor& grad, const at::Tensor& weight, at::IntArrayRef sizes);  // of the input
+at::Tensor linear_by_weight(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& weight);   // x (..., in)
+
 }  // namespace welkin::ops

@@ -117,14 +117,9 @@ struct ColumnInput::Product : torch::autograd::Function<Product> {
     sizes.back() = weight.size(1);
     variable_list gradients(4);
     at::Tensor by_input;
-    if (context->needs_input_grad(0)) {
-      by_input = ops::product(grad, ops::product_operand(weight), weight.scalar_type()).view(sizes).to(source.type);
-    }
+    if (context->needs_input_grad(0)) by_input = ops::linear_by_input(grad, weight, sizes).to(source.type);
     gradients[0] = source.add(by_input);
-    if (context->needs_input_grad(1)) {
-      const at::Tensor input = ops::product_operand(source.whole().reshape({-1, weight.size(1)}));
-      gradients[1] = ops::product(grad.t(), input, weight.scalar_type());
-    }
+    if (context->needs_input_grad(1)) gradients[1] = ops::linear_by_weight(grad, source.whole(), weight);
     source.end_product();
     return gradients;
   }

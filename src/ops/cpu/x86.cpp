@@ -11,6 +11,32 @@
 #include "ops/instruction_support.h"
 
 namespace welkin::ops {
+namespace {
+
+// A bit of EDX of leaf 7.
+bool has_extended_feature(unsigned int bit) {
+  unsigned int a = 0;
+  unsigned int b = 0;
+  unsigned int c = 0;
+  unsigned int d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> bit & 1U) != 0;
+}
+
+// The set's own of three tables, each from a source of its own.
+template <typename Table>
+const Table& table_of(InstructionSet set, const Table& (*portable)(), const Table& (*avx2)(), const Table& (*avx512)()) {
+  switch (set) {
+    case InstructionSet::Portable:
+      return portable();
+    case InstructionSet::Avx2:
+      return avx2();
+    case InstructionSet::Avx512:
+      return avx512();
+  }
+  return portable();
+}
+
+}  // namespace
 
 bool cpu_has_avx2() {
   static const bool has = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
@@ -24,13 +50,7 @@ bool cpu_has_avx512() {
 }
 
 bool cpu_has_amx_bf16() {
-  static const bool has = [] {
-    unsigned int a = 0;
-    unsigned int b = 0;
-    unsigned int c = 0;
-    unsigned int d = 0;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1U) != 0;
-  }();
+  static const bool has = has_extended_feature(22);
   return has;
 }
 
@@ -47,27 +67,13 @@ bool cpu_has_fast_bf16() {
 bool cpu_multiplies_bf16() { return cpu_has_avx512(); }
 
 bool cpu_multiplies_fp16() {
-  static const bool does = [] {
-    unsigned int a = 0;
-    unsigned int b = 0;
-    unsigned int c = 0;
-    unsigned int d = 0;
-    return cpu_has_avx512() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 23 & 1U) != 0;
-  }();
+  static const bool does = cpu_has_avx512() && has_extended_feature(23);  // AVX512-FP16
   return does;
 }
 
 template <>
 const AttentionKernel<float>* attention_kernel<float>(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::Portable:
-      return &attention_kernel_portable();
-    case InstructionSet::Avx2:
-      return &attention_kernel_avx2();
-    case InstructionSet::Avx512:
-      return &attention_kernel_avx512();
-  }
-  return &attention_kernel_portable();
+  return &table_of(set, attention_kernel_portable, attention_kernel_avx2, attention_kernel_avx512);
 }
 
 template <>
@@ -76,64 +82,24 @@ const AttentionKernel<Bf16>* attention_kernel<Bf16>(InstructionSet set) {
 }
 
 const GeluKernels& gelu_kernels(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::Portable:
-      return gelu_kernels_portable();
-    case InstructionSet::Avx2:
-      return gelu_kernels_avx2();
-    case InstructionSet::Avx512:
-      return gelu_kernels_avx512();
-  }
-  return gelu_kernels_portable();
+  return table_of(set, gelu_kernels_portable, gelu_kernels_avx2, gelu_kernels_avx512);
 }
 
 const NormalKernel& normal_kernel(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::Portable:
-      return normal_kernel_portable();
-    case InstructionSet::Avx2:
-      return normal_kernel_avx2();
-    case InstructionSet::Avx512:
-      return normal_kernel_avx512();
-  }
-  return normal_kernel_portable();
+  return table_of(set, normal_kernel_portable, normal_kernel_avx2, normal_kernel_avx512);
 }
 
 const MaskKernel& mask_kernel(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::Portable:
-      return mask_kernel_portable();
-    case InstructionSet::Avx2:
-      return mask_kernel_avx2();
-    case InstructionSet::Avx512:
-      return mask_kernel_avx512();
-  }
-  return mask_kernel_portable();
+  return table_of(set, mask_kernel_portable, mask_kernel_avx2, mask_kernel_avx512);
 }
 
 const UpdateKernel& update_kernel(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::Portable:
-      return update_kernel_portable();
-    case InstructionSet::Avx2:
-      return update_kernel_avx2();
-    case InstructionSet::Avx512:
-      return update_kernel_avx512();
-  }
-  return update_kernel_portable();
+  return table_of(set, update_kernel_portable, update_kernel_avx2, update_kernel_avx512);
 }
 
 template <>
 const ConvolutionKernel<float>* convolution_kernel<float>(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::Portable:
-      return &convolution_kernel_portable();
-    case InstructionSet::Avx2:
-      return &convolution_kernel_avx2();
-    case InstructionSet::Avx512:
-      return &convolution_kernel_avx512();
-  }
-  return &convolution_kernel_portable();
+  return &table_of(set, convolution_kernel_portable, convolution_kernel_avx2, convolution_kernel_avx512);
 }
 
 template <>

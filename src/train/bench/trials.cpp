@@ -123,6 +123,7 @@ constexpr int kPanelHeight = 320;
 struct TrialPanel {
   std::string axis;
   std::function<double(const TrialRow&)> value;
+  bool has_spread = false;  // of the rates' windows
 };
 
 std::vector<TrialPanel> panels_of(const std::vector<TrialRow>& rows) {
@@ -131,7 +132,7 @@ std::vector<TrialPanel> panels_of(const std::vector<TrialRow>& rows) {
   for (const TrialRow& row : rows) most = std::max(most, static_cast<double>(row.peak_bytes));
   const bool is_large = most >= kGib;
   const double base = first_rate(rows).value_or(1);
-  return {{"samples/s", [](const TrialRow& row) { return row.rates->median(); }},
+  return {{"samples/s", [](const TrialRow& row) { return row.rates->median(); }, /*has_spread=*/true},
           {"ratio to the first", [base](const TrialRow& row) { return row.rates->median() / base; }},
           {is_large ? "peak memory, GiB" : "peak memory, MiB",
            [unit = is_large ? kGib : kMib](const TrialRow& row) { return static_cast<double>(row.peak_bytes) / unit; }}};
@@ -162,9 +163,8 @@ std::string curve(const TrialPanel& panel, const std::vector<TrialRow>& rows, co
     const double value = panel.value(rows[i]);
     line.x.push_back(places[i]);
     line.y.push_back(value);
-    const bool is_rate = value == rows[i].rates->median();
-    line.low.push_back(is_rate ? rows[i].rates->min() : value);
-    line.high.push_back(is_rate ? rows[i].rates->max() : value);
+    line.low.push_back(panel.has_spread ? rows[i].rates->min() : value);
+    line.high.push_back(panel.has_spread ? rows[i].rates->max() : value);
   }
   return observe::svg(plot);
 }

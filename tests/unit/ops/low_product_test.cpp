@@ -5,9 +5,13 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string_view>
 #include <tuple>
 
 #include "gradient_check.h"
@@ -61,6 +65,30 @@ TEST(LowProduct, UnderAutocastOperandsAreRoundedAndGradientsComeBackWide) {
   EXPECT_TRUE(tests::close(got, in_double(rounded), at::kBFloat16, 1));
   got.sum().backward();
   for (const at::Tensor& leaf : leaves) EXPECT_EQ(leaf.grad().scalar_type(), at::kFloat);
+}
+
+// Copies into another type while `work` runs.
+template <typename Work>
+int64_t casts_in(const Work& work) {
+  static std::atomic<int64_t> casts;
+  casts = 0;
+  const auto count = [](const at::RecordFunction& function) -> std::unique_ptr<at::ObserverContext> {
+    if (std::string_view(function.name()) == "aten::_to_copy") ++casts;
+    return nullptr;
+  };
+  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(count));
+  work();
+  at::removeCallback(handle);
+  return casts;
+}
+
+TEST(LowProduct, WhereNothingIsWidenedOperandsAreCastOnce) {
+  const WideProductsGuard rule(false);
+  const auto operands = linear_operands({9, 20}, 6, at::kFloat);
+  const AutocastGuard autocast(at::kCPU, at::kBFloat16);
+  const int64_t wanted = casts_in([&] { at::linear(operands[0], operands[1], operands[2]); });
+  EXPECT_EQ(wanted, 3);
+  EXPECT_EQ(casts_in([&] { linear(operands[0], operands[1], operands[2]); }), wanted);
 }
 
 TEST(LowProduct, OperandsAndResultsAreOfTheTypesAskedFor) {
