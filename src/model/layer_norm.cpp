@@ -3,11 +3,11 @@
 #include "model/layer_norm.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/layer_norm.h>
 
 #include <ostream>
 
 #include "model/initial.h"
+#include "ops/layer_norm.h"
 
 namespace welkin::model {
 
@@ -18,8 +18,7 @@ LayerNorm::LayerNorm(std::string path, int64_t width, double epsilon)
 }
 
 at::Tensor LayerNorm::forward(const at::Tensor& x) const {
-  return whole_({x}, [this](Tensors in) { return Tensors{at::layer_norm(in.at(0), weight.sizes(), weight, bias, epsilon_)}; })
-      .at(0);
+  return whole_({x}, [this](Tensors in) { return Tensors{ops::layer_norm(in.at(0), weight, bias, epsilon_)}; }).at(0);
 }
 
 ops::ResidualNorm LayerNorm::of_sum(const at::Tensor& x, const at::Tensor& branch) const {

@@ -12,6 +12,7 @@ struct KeptValues {
   double ends = 0;    // before and behind the blocks: every rank of tp and cp holds them whole
   double stream = 0;  // inputs of norms, float32 under mixed precision too; split by cp, and by tp with sequence_parallel
   double shared = 0;  // inputs of products, in their type; split by cp, and by tp with sequence_parallel
+  double normed = 0;  // results of norms that enter products, as `shared`; a CPU without tensor parallelism makes them again
   double inner = 0;   // in the type of products, split by tp and by cp
   double joined = 0;  // copies of two inputs as one, where a device's convolution takes one (GPUs); in the type of products
   double keys = 0;    // keys and values of attention: as inner, but whole in cp where context_mode is all_gather

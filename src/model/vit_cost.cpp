@@ -70,9 +70,9 @@ MemoryCost vit_memory_cost(const VitOptions& options) {
   const auto patches = static_cast<double>(options.in_channels * options.patch * options.patch);
   const double block_tokens = static_cast<double>(options.depth) * tokens;
   const int64_t whole_per_block = (2 * 2 + 2) * options.embed_dim;
-  return {.kept = {.ends = tokens * (patches + 2 * d + outputs),  // last norm's input and result; the loss keeps the prediction
+  return {.kept = {.ends = tokens * (patches + d + outputs),  // the last norm's input; the loss keeps the prediction
                    .stream = block_tokens * 2 * d,
-                   .shared = block_tokens * 2 * d,
+                   .normed = (block_tokens * 2 + tokens) * d,
                    .inner = block_tokens * (2 * d + (options.dropout > 0 ? 2 : 1) * hidden),
                    .keys = block_tokens * 2 * d},
           .split_parameters = options.depth * (block_parameters(options) - whole_per_block)};

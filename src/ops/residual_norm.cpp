@@ -2,9 +2,10 @@
 #include "ops/residual_norm.h"
 
 #include <ATen/autocast_mode.h>
-#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
+
+#include "ops/layer_norm.h"
 
 namespace welkin::ops {
 namespace {
@@ -59,7 +60,7 @@ ResidualNorm residual_norm_reference(const at::Tensor& x, const at::Tensor& bran
                                      const at::Tensor& bias, double epsilon) {
   ResidualNorm out;
   out.sum = x.add(branch);
-  out.normed = at::layer_norm(out.sum, weight.sizes(), weight, bias, epsilon);
+  out.normed = layer_norm(out.sum, weight, bias, epsilon);
   return out;
 }
 

@@ -29,7 +29,8 @@ double activation_bytes(const config::RunConfig& config, const model::KeptValues
   const double token_parts = cp * (config.parallel.sequence_parallel ? tp : 1);
   const double keys = kept.keys * narrow / (tp * (config.parallel.context_mode == "all_gather" ? 1 : cp));
   const double joined = config.loop.device == "cpu" ? 0 : kept.joined * narrow;
-  const double tokens = (kept.stream * kWideBytes + kept.shared * narrow) / token_parts;
+  const double normed = config.loop.device == "cpu" && config.parallel.tensor_parallel == 1 ? 0 : kept.normed;
+  const double tokens = (kept.stream * kWideBytes + (kept.shared + normed) * narrow) / token_parts;
   return joined + kept.ends * narrow + tokens + kept.inner * narrow / (tp * cp) + keys;
 }
 

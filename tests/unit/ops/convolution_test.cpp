@@ -159,7 +159,7 @@ TEST(Convolution, OfBfloat16) {
 
 // By float32's kernels where the processor has no products of the type.
 TEST(Convolution, OfWidenedTypes) {
-  const WideProductsGuard wide(true);
+  const LowFormGuard wide(LowForm::Widened);
   for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
     for (const ConvolutionCase& c : kConvolutionCases) {
       expect_same(c, false, type);
@@ -172,7 +172,7 @@ TEST(Convolution, OfWidenedTypes) {
 
 // Shapes that only aten takes, such as channels that fill no tile.
 TEST(Convolution, AtensFormIsWidenedToo) {
-  const WideProductsGuard wide(true);
+  const LowFormGuard wide(LowForm::Widened);
   for (const bool up : {false, true}) {
     const ConvolutionCase c{2, 5, 3, {4, 4, 4}, kFour, kHalving, 0.5};
     const ConvolutionRun run(c, up, at::kBFloat16);
@@ -186,7 +186,7 @@ TEST(Convolution, AtensFormIsWidenedToo) {
 
 // The weights are float32 parameters: their products are those of what the type makes of them.
 TEST(Convolution, WidenedWeightsAreRounded) {
-  const WideProductsGuard wide(true);
+  const LowFormGuard wide(LowForm::Widened);
   const at::Tensor x = tests::test_values({1, 16, 4, 4, 4}, 1).to(at::kBFloat16);
   const at::Tensor weight = tests::test_values({16, 16, 2, 2, 2}, 2).to(at::kFloat), bias = at::zeros({16});
   const at::Tensor rounded = weight.to(at::kBFloat16).to(at::kFloat);
@@ -235,7 +235,7 @@ TEST(Convolution, TakesWhatItsTilesFit) {
   EXPECT_FALSE(convolution_cpu_takes(x(5), weight(5, 16), BoxWay::Up));
   EXPECT_FALSE(convolution_cpu_takes(at::TensorList{x(4), x(4)}, weight(16, 8), BoxWay::Down));
   for (const bool widens : {false, true}) {
-    const WideProductsGuard rule(widens);
+    const LowFormGuard rule(widens ? LowForm::Widened : LowForm::Direct);
     EXPECT_EQ(convolution_cpu_takes(x(16).to(at::kHalf), weight(16, 16), BoxWay::Down), widens);
   }
   EXPECT_FALSE(convolution_cpu_takes(x(16), weight(16, 16).to(at::kDouble), BoxWay::Down));
