@@ -45,15 +45,15 @@ ConvolutionScratch<T>& convolution_scratch() {
 }
 
 // One product of boxes: what its tasks share.
-template <typename T>
+template <typename T, typename S>
 struct TapProduct {
   const BoxConvolution& convolution;
   const TapPairs& pairs;
   const std::vector<ConvolutionPart<T>>& parts;
   const ConvolutionEnd& end;
   int64_t width;
-  T* result;
-  const ConvolutionKernel<T>& kernel = *convolution_kernel<T>(instruction_set());
+  S* result;
+  const ConvolutionKernel<T, S>& kernel = *convolution_kernel<T, S>(instruction_set());
   int64_t depth = 0;          // of all parts
   AlignedBuffer<T> packed{};  // all panels, where many tasks read each; else empty
 
@@ -130,7 +130,7 @@ struct TapProduct {
       for (size_t i = 0; i < static_cast<size_t>(count); ++i) scratch.to[i] = sums + (scratch.results[i] - first_voxel) * columns;
       add_tap(tap, panel, count, scratch);
     }
-    T* to = result + first_voxel * width + panel * kChannelPanel;
+    S* to = result + first_voxel * width + panel * kChannelPanel;
     for (int64_t v = 0; v < voxels; ++v) kernel.activate(sums + v * columns, end.slope, columns, to + v * width);
   }
 };
@@ -174,11 +174,11 @@ void sum_outer_block(const BoxConvolution& convolution, const TapPairs& pairs, i
 
 using namespace tap_detail;
 
-template <typename T>
+template <typename T, typename S>
 void tap_products(const BoxConvolution& convolution, Grid of, const std::vector<ConvolutionPart<T>>& parts,
-                  const ConvolutionEnd& end, int64_t width, T* result) {
+                  const ConvolutionEnd& end, int64_t width, S* result) {
   const TapPairs pairs(convolution, of);
-  TapProduct<T> product{convolution, pairs, parts, end, width, result};
+  TapProduct<T, S> product{convolution, pairs, parts, end, width, result};
   for (const ConvolutionPart<T>& part : parts) product.depth += part.box.channels;
   // A voxel of the fine grid has a partner for one tap in stride^3; half of that is asked for, or a task would leave the cache.
   const int64_t taps_apart =
@@ -210,9 +210,9 @@ void sum_tap_outers(const BoxConvolution& convolution, Grid left_grid, const Box
   });
 }
 
-template <typename T>
-void gate_gradient(const T* grad, const T* out, float slope, int64_t voxels, int64_t channels, T* gated, float* sums) {
-  const ConvolutionKernel<T>& kernel = *convolution_kernel<T>(instruction_set());
+template <typename T, typename S>
+void gate_gradient(const S* grad, const S* out, float slope, int64_t voxels, int64_t channels, T* gated, float* sums) {
+  const ConvolutionKernel<T, S>& kernel = *convolution_kernel<T, S>(instruction_set());
   const int64_t tasks = ceil_div(voxels, kVoxelsPerGate);
   const AlignedBuffer<float> partial(tasks * channels);
   at::parallel_for(0, tasks, 1, [&](int64_t first, int64_t last) {
@@ -228,13 +228,15 @@ void gate_gradient(const T* grad, const T* out, float slope, int64_t voxels, int
   }
 }
 
-template void tap_products<float>(const BoxConvolution&, Grid, const std::vector<ConvolutionPart<float>>&, const ConvolutionEnd&,
-                                  int64_t, float*);
-template void tap_products<Bf16>(const BoxConvolution&, Grid, const std::vector<ConvolutionPart<Bf16>>&, const ConvolutionEnd&,
-                                 int64_t, Bf16*);
+using FloatBoxParts = std::vector<ConvolutionPart<float>>;
+template void tap_products(const BoxConvolution&, Grid, const FloatBoxParts&, const ConvolutionEnd&, int64_t, float*);
+template void tap_products(const BoxConvolution&, Grid, const FloatBoxParts&, const ConvolutionEnd&, int64_t, Bf16*);
+template void tap_products(const BoxConvolution&, Grid, const std::vector<ConvolutionPart<Bf16>>&, const ConvolutionEnd&, int64_t,
+                           Bf16*);
 template void sum_tap_outers<float>(const BoxConvolution&, Grid, const BoxView<float>&, const BoxView<float>&, const TapSums&);
 template void sum_tap_outers<Bf16>(const BoxConvolution&, Grid, const BoxView<Bf16>&, const BoxView<Bf16>&, const TapSums&);
-template void gate_gradient<float>(const float*, const float*, float, int64_t, int64_t, float*, float*);
-template void gate_gradient<Bf16>(const Bf16*, const Bf16*, float, int64_t, int64_t, Bf16*, float*);
+template void gate_gradient(const float*, const float*, float, int64_t, int64_t, float*, float*);
+template void gate_gradient(const Bf16*, const Bf16*, float, int64_t, int64_t, float*, float*);
+template void gate_gradient(const Bf16*, const Bf16*, float, int64_t, int64_t, Bf16*, float*);
 
 }  // namespace welkin::ops

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strided 3-D convolutions on a CPU by our own kernels (ops/cpu/). Aten's reach 5 to 20 % of the machine's rate where boxes are
 // small and channels many, since they lay the weights out anew in every call; ours reads them tap by tap as they are stored, and
-// skips taps on the padding. Boxes are channels-last, (B, D, H, W, C) in memory, of float or bfloat16; weights, biases and sums
-// are float; results do not depend on the number of threads. Torch-free but for its threads.
+// skips taps on the padding. Boxes are channels-last, (B, D, H, W, C) in memory: operands of products of type T, what comes out
+// of type S (ConvolutionKernel's); weights, biases and sums are float; results do not depend on the number of threads. Torch-free
+// but for its threads.
 #pragma once
 
 #include <cstdint>
@@ -41,9 +42,9 @@ struct ConvolutionEnd {
 
 // result (voxels of `of`, width) = the end of the sum, over parts and taps, of the partner voxels' channels times the weights.
 // Channels and width are multiples of kChannelMultiple.
-template <typename T>
+template <typename T, typename S>
 void tap_products(const BoxConvolution& convolution, Grid of, const std::vector<ConvolutionPart<T>>& parts,
-                  const ConvolutionEnd& end, int64_t width, T* result);
+                  const ConvolutionEnd& end, int64_t width, S* result);
 
 struct TapSums {
   float* data = nullptr;
@@ -58,7 +59,7 @@ void sum_tap_outers(const BoxConvolution& convolution, Grid left_grid, const Box
 
 // gated (voxels, channels) = the gradient before the end's kink, from that after it and the result; sums (channels) = its sum
 // over the voxels.
-template <typename T>
-void gate_gradient(const T* grad, const T* out, float slope, int64_t voxels, int64_t channels, T* gated, float* sums);
+template <typename T, typename S>
+void gate_gradient(const S* grad, const S* out, float slope, int64_t voxels, int64_t channels, T* gated, float* sums);
 
 }  // namespace welkin::ops

@@ -8,6 +8,8 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
+#include <type_traits>
+
 #include "core/error.h"
 #include "ops/convolution_cpu.h"
 #include "ops/convolution_narrow.h"
@@ -44,8 +46,12 @@ at::Tensor padded_matrix(const at::Tensor& matrix, int64_t rows, int64_t columns
 
 const float* floats(const at::Tensor& x) { return x.defined() ? x.const_data_ptr<float>() : nullptr; }
 
-// One call on elements of type T.
 template <typename T>
+constexpr at::ScalarType kTypeOf = std::is_same_v<T, float> ? at::kFloat : at::kBFloat16;
+
+// One call. Its input is of type T, in which products are made; its results, their gradients and those of the input are of type
+// S.
+template <typename T, typename S = T>
 class BoxForm {
  public:
   BoxForm(const BoxCall& call, const BoxOperands& operands)
@@ -95,15 +101,16 @@ class BoxForm {
 
   const BoxShape& out_box() const { return down() ? convolution_.coarse : convolution_.fine; }
 
-  at::Tensor empty_box(int64_t channels, const BoxShape& box, at::MemoryFormat format) const {
-    return at::empty({convolution_.batch, channels, box[0], box[1], box[2]}, x().options().memory_format(format));
+  at::Tensor empty_box(int64_t channels, const BoxShape& box, at::MemoryFormat format, at::ScalarType type = kTypeOf<S>) const {
+    return at::empty({convolution_.batch, channels, box[0], box[1], box[2]}, x().options().dtype(type).memory_format(format));
   }
   at::Tensor last_box(int64_t channels, const BoxShape& box) const {
     return empty_box(channels, box, at::MemoryFormat::ChannelsLast3d);
   }
   at::Tensor empty_taps() const { return at::empty(taps_.sizes(), taps_.options()); }
 
-  static T* data(const at::Tensor& tensor) { return static_cast<T*>(tensor.mutable_data_ptr()); }
+  static S* data(const at::Tensor& tensor) { return static_cast<S*>(tensor.mutable_data_ptr()); }
+  static const S* values(const at::Tensor& tensor) { return static_cast<const S*>(tensor.const_data_ptr()); }
   static BoxView<T> view(const at::Tensor& last) { return {static_cast<const T*>(last.const_data_ptr()), last.size(1)}; }
   static PaddedBox<T> padded_box(const BoxConvolution& convolution, const at::Tensor& fine) {
     NarrowBox<T> box{static_cast<const T*>(fine.const_data_ptr()), fine.size(1), {}};
@@ -127,7 +134,7 @@ class BoxForm {
       parts.push_back({view(part), {floats(taps_) + first * out(), in() * out(), out(), 1}});
     });
     at::Tensor result = last_box(out(), out_box());
-    tap_products<T>(convolution_, down() ? Grid::Coarse : Grid::Fine, parts, end, out(), data(result));
+    tap_products(convolution_, down() ? Grid::Coarse : Grid::Fine, parts, end, out(), data(result));
     return result;
   }
 
@@ -137,8 +144,8 @@ class BoxForm {
     for_parts([&](const at::Tensor& part, int64_t first) {
       if (wanted.x) {
         gradients.x.push_back(last_box(part.size(1), box_of(part)));
-        tap_products<T>(convolution_, in_grid, {{view(grad), {floats(taps_) + first * out(), in() * out(), 1, out()}}}, {},
-                        part.size(1), data(gradients.x.back()));
+        const std::vector<ConvolutionPart<T>> parts{{view(grad), {floats(taps_) + first * out(), in() * out(), 1, out()}}};
+        tap_products(convolution_, in_grid, parts, {}, part.size(1), data(gradients.x.back()));
       }
       if (wanted.weight) {
         sum_tap_outers<T>(convolution_, in_grid, view(part), view(grad),
@@ -170,7 +177,7 @@ class BoxForm {
       first += part.size(1);
     }
     at::Tensor result = empty_box(fine_channels(), convolution_.fine, at::MemoryFormat::Contiguous);
-    narrow_results<T>(convolution_, parts, end, fine_channels(), data(result));
+    narrow_results(convolution_, parts, end, fine_channels(), data(result));
     return result;
   }
 
@@ -178,7 +185,7 @@ class BoxForm {
     const PaddedBox<T> fine = padded_box(convolution_, x());
     const at::Tensor weights = column_weights(fine.depth());
     at::Tensor result = last_box(out(), convolution_.coarse);
-    narrow_products<T>(convolution_, fine, floats(weights), weights.stride(0), end, out(), data(result));
+    narrow_products(convolution_, fine, floats(weights), weights.stride(0), end, out(), data(result));
     return result;
   }
 
@@ -201,8 +208,8 @@ class BoxForm {
     for_parts([&](const at::Tensor& part, int64_t first) {
       if (wanted.x) {
         gradients.x.push_back(last_box(part.size(1), box_of(part)));
-        narrow_products<T>(convolution_, fine, floats(weights) + first, weights.stride(0), {}, part.size(1),
-                           data(gradients.x.back()));
+        narrow_products(convolution_, fine, floats(weights) + first, weights.stride(0), {}, part.size(1),
+                        data(gradients.x.back()));
       }
       if (wanted.weight) narrow_outers<T>(convolution_, fine, view(part), sums.mutable_data_ptr<float>() + first, in());
     });
@@ -212,21 +219,21 @@ class BoxForm {
     gradients.weight = from_taps(by_role.transpose(3, 4).contiguous(), call_.way);
   }
 
-  // The gradient before the kink, and its sum over voxels.
+  // The gradient before the kink, as products take it, and its sum over voxels.
   at::Tensor gated(const at::Tensor& result, const at::Tensor& grad, at::Tensor* bias) const {
     const bool wide = !is_narrow(out());
     if (call_.kink.slope != 1.0 && wide) {
       const at::Tensor last = channels_last(grad);
-      at::Tensor gated = last_box(out(), out_box());
+      const at::Tensor gated = empty_box(out(), out_box(), at::MemoryFormat::ChannelsLast3d, kTypeOf<T>);
       const at::Tensor sums = at::empty({out()}, taps_.options());
-      gate_gradient<T>(view(last).data, view(result).data, static_cast<float>(call_.kink.slope), last.numel() / out(), out(),
-                       data(gated), sums.mutable_data_ptr<float>());
+      gate_gradient(values(last), values(result), static_cast<float>(call_.kink.slope), last.numel() / out(), out(),
+                    static_cast<T*>(gated.mutable_data_ptr()), sums.mutable_data_ptr<float>());
       if (bias != nullptr) *bias = sums;
       return gated;
     }
     const at::Tensor passed = call_.kink.slope == 1.0 ? grad : at::where(result.gt(0), grad, grad.mul(call_.kink.slope));
     if (bias != nullptr) *bias = passed.sum({0, 2, 3, 4}, /*keepdim=*/false, at::kFloat);
-    return wide ? channels_last(passed) : passed;
+    return (wide ? channels_last(passed) : passed).to(kTypeOf<T>);
   }
 
   const BoxCall& call_;
@@ -246,10 +253,11 @@ BoxOperands laid_out(const BoxCall& call, const BoxOperands& operands) {
 
 bool has_kernel(at::ScalarType type) { return type == at::kBFloat16 && convolution_kernel<Bf16>(instruction_set()) != nullptr; }
 
-// The operands for float32's kernels, where products of their type are widened: boxes as they are, weights rounded as the type
-// rounds them.
+// The operands for float32's kernels, where products of their type are widened. Weights are rounded as the type rounds them:
+// bfloat16's kernels do so themselves.
 BoxOperands widened(const BoxOperands& operands) {
-  BoxOperands wide{{}, operands.weight.to(operands.x.front().scalar_type()).to(at::kFloat)};
+  const at::ScalarType type = operands.x.front().scalar_type();
+  BoxOperands wide{{}, type == at::kBFloat16 ? operands.weight : operands.weight.to(type).to(at::kFloat)};
   for (const at::Tensor& part : operands.x) wide.x.push_back(part.to(at::kFloat));
   return wide;
 }
@@ -275,7 +283,9 @@ at::Tensor convolution_cpu_forward(const BoxCall& call, const BoxOperands& opera
   const at::ScalarType type = ready.x.front().scalar_type();
   if (type == at::kFloat) return BoxForm<float>(call, ready).forward(bias);
   if (!widens_products(at::kCPU, type)) return BoxForm<Bf16>(call, ready).forward(bias);
-  return BoxForm<float>(call, widened(ready)).forward(bias).to(type);
+  const BoxOperands wide = widened(ready);
+  if (type == at::kBFloat16) return BoxForm<float, Bf16>(call, wide).forward(bias);
+  return BoxForm<float>(call, wide).forward(bias).to(type);
 }
 
 BoxGradients convolution_cpu_backward(const BoxCall& call, const BoxOperands& operands, const at::Tensor& out,
@@ -284,8 +294,10 @@ BoxGradients convolution_cpu_backward(const BoxCall& call, const BoxOperands& op
   const at::ScalarType type = ready.x.front().scalar_type();
   if (type == at::kFloat) return BoxForm<float>(call, ready).backward(out, grad, wanted);
   if (!widens_products(at::kCPU, type)) return BoxForm<Bf16>(call, ready).backward(out, grad, wanted);
+  const BoxOperands wide = widened(ready);
+  if (type == at::kBFloat16) return BoxForm<float, Bf16>(call, wide).backward(out, grad, wanted);
   const at::Tensor wide_out = out.defined() ? out.to(at::kFloat) : out;
-  BoxGradients gradients = BoxForm<float>(call, widened(ready)).backward(wide_out, grad.to(at::kFloat), wanted);
+  BoxGradients gradients = BoxForm<float>(call, wide).backward(wide_out, grad.to(at::kFloat), wanted);
   for (at::Tensor& of_x : gradients.x) of_x = of_x.defined() ? of_x.to(type) : of_x;
   return gradients;
 }

@@ -66,7 +66,8 @@ NarrowScratch<T>& narrow_scratch() {
 template <typename T>
 class PackedPanels {
  public:
-  PackedPanels(const ConvolutionKernel<T>& kernel, const float* weights, int64_t row_stride, int64_t depth, int64_t width)
+  template <typename S>
+  PackedPanels(const ConvolutionKernel<T, S>& kernel, const float* weights, int64_t row_stride, int64_t depth, int64_t width)
       : depth_(depth), width_(width), data_(depth * padded(width, kChannelPanel)) {
     for (int64_t column = 0; column < width; column += kChannelPanel) {
       for (int64_t begin = 0; begin < depth; begin += kDepthBlock) {
@@ -80,7 +81,8 @@ class PackedPanels {
   }
 
   // result[i] + column += left[i] times the panels.
-  void add_rows(const ConvolutionKernel<T>& kernel, std::vector<const T*>& left, std::vector<float*>& result,
+  template <typename S>
+  void add_rows(const ConvolutionKernel<T, S>& kernel, std::vector<const T*>& left, std::vector<float*>& result,
                 int64_t count) const {
     const auto rows = static_cast<size_t>(count);
     for (int64_t begin = 0; begin < depth_; begin += kDepthBlock) {
@@ -175,14 +177,14 @@ void PaddedBox<T>::columns(int64_t first, int64_t count, T* to) const {
 namespace narrow_detail {
 
 // Columns that are short enough are read where they lie, and the results are finished in registers.
-template <typename T>
-void segment_products(const ConvolutionKernel<T>& kernel, const PaddedBox<T>& fine, const PackedPanels<T>& panels,
-                      const ConvolutionEnd& end, int64_t voxels, int64_t width, T* result) {
+template <typename T, typename S>
+void segment_products(const ConvolutionKernel<T, S>& kernel, const PaddedBox<T>& fine, const PackedPanels<T>& panels,
+                      const ConvolutionEnd& end, int64_t voxels, int64_t width, S* result) {
   const std::vector<int64_t> offsets = fine.offsets();
   const Segments segments{offsets.data(), static_cast<int64_t>(offsets.size()), fine.segment()};
   at::parallel_for(0, ceil_div(voxels, kColumnsPerTask), 1, [&](int64_t first, int64_t last) {
     std::array<const T*, kColumnsPerTask> left{};
-    std::array<T*, kColumnsPerTask> to{};
+    std::array<S*, kColumnsPerTask> to{};
     for (int64_t begin = first * kColumnsPerTask; begin < std::min(last * kColumnsPerTask, voxels); begin += kColumnsPerTask) {
       const int64_t count = std::min(kColumnsPerTask, voxels - begin);
       for (int64_t column = 0; column < width; column += kChannelPanel) {
@@ -199,10 +201,10 @@ void segment_products(const ConvolutionKernel<T>& kernel, const PaddedBox<T>& fi
 
 }  // namespace narrow_detail
 
-template <typename T>
+template <typename T, typename S>
 void narrow_products(const BoxConvolution& convolution, const PaddedBox<T>& fine, const float* weights, int64_t row_stride,
-                     const ConvolutionEnd& end, int64_t width, T* result) {
-  const ConvolutionKernel<T>& kernel = *convolution_kernel<T>(instruction_set());
+                     const ConvolutionEnd& end, int64_t width, S* result) {
+  const ConvolutionKernel<T, S>& kernel = *convolution_kernel<T, S>(instruction_set());
   const PackedPanels<T> panels(kernel, weights, row_stride, fine.depth(), width);
   const int64_t voxels = voxels_of(convolution, convolution.coarse);
   if (fine.depth() <= kLongestColumn && fine.segment() % 2 == 0) {
@@ -243,13 +245,13 @@ namespace narrow_detail {
 
 // One plane of the fine grid: the products of the coarse planes that reach it, scattered into a plane that is as long as the taps
 // reach.
-template <typename T>
+template <typename T, typename S>
 struct PlaneScatter {
   const BoxConvolution& convolution;
   const std::vector<ScatterPart<T>>& parts;
   const std::vector<std::vector<PackedPanels<T>>>& panels;  // by part and k0
   int64_t channels;
-  const ConvolutionKernel<T>& kernel = *convolution_kernel<T>(instruction_set());
+  const ConvolutionKernel<T, S>& kernel = *convolution_kernel<T, S>(instruction_set());
 
   int64_t width() const { return scatter_width(convolution, channels); }
   int64_t line() const { return ((convolution.coarse[2] - 1) * convolution.stride[2] + convolution.kernel[2]) * channels; }
@@ -290,23 +292,23 @@ struct PlaneScatter {
     }
   }
 
-  void finish(const float* plane, const ConvolutionEnd& end, int64_t sample, int64_t d, T* result) const {
+  void finish(const float* plane, const ConvolutionEnd& end, int64_t sample, int64_t d, S* result) const {
     const BoxShape& fine = convolution.fine;
     const int64_t reached = std::min(fine[2], line() / channels - convolution.padding[2]);
     for (int64_t c = 0; c < channels; ++c) {
       const float bias = end.bias == nullptr ? 0.0F : end.bias[c];
-      T* to = result + ((sample * channels + c) * fine[0] + d) * fine[1] * fine[2];
+      S* to = result + ((sample * channels + c) * fine[0] + d) * fine[1] * fine[2];
       for (int64_t h = 0; h < fine[1]; ++h, to += fine[2]) {
         const float* from = plane + h * line() + convolution.padding[2] * channels + c;
         for (int64_t w = 0; w < fine[2]; ++w) {
           const float x = (w < reached ? from[w * channels] : 0.0F) + bias;
-          to[w] = rounded_to<T>(x > 0 ? x : x * end.slope);
+          to[w] = rounded_to<S>(x > 0 ? x : x * end.slope);
         }
       }
     }
   }
 
-  void run(int64_t sample, int64_t d, const ConvolutionEnd& end, T* result) const {
+  void run(int64_t sample, int64_t d, const ConvolutionEnd& end, S* result) const {
     const int64_t size = convolution.fine[1] * line();
     float* plane = narrow_scratch<T>().plane.room(size);
     std::fill_n(plane, size, 0.0F);
@@ -322,10 +324,10 @@ struct PlaneScatter {
 
 }  // namespace narrow_detail
 
-template <typename T>
+template <typename T, typename S>
 void narrow_results(const BoxConvolution& convolution, const std::vector<ScatterPart<T>>& parts, const ConvolutionEnd& end,
-                    int64_t channels, T* result) {
-  const ConvolutionKernel<T>& kernel = *convolution_kernel<T>(instruction_set());
+                    int64_t channels, S* result) {
+  const ConvolutionKernel<T, S>& kernel = *convolution_kernel<T, S>(instruction_set());
   const int64_t width = scatter_width(convolution, channels);
   std::vector<std::vector<PackedPanels<T>>> panels(parts.size());
   for (size_t p = 0; p < parts.size(); ++p) {
@@ -333,7 +335,7 @@ void narrow_results(const BoxConvolution& convolution, const std::vector<Scatter
       panels[p].emplace_back(kernel, parts[p].weights + k0 * parts[p].plane_stride, width, parts[p].box.channels, width);
     }
   }
-  const PlaneScatter<T> scatter{convolution, parts, panels, channels};
+  const PlaneScatter<T, S> scatter{convolution, parts, panels, channels};
   at::parallel_for(0, convolution.batch * convolution.fine[0], 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       scatter.run(task / convolution.fine[0], task % convolution.fine[0], end, result);
@@ -390,14 +392,16 @@ template class PaddedBox<float>;
 template class PaddedBox<Bf16>;
 template PaddedBox<float>::PaddedBox(const BoxConvolution&, const NarrowBox<float>&);
 template PaddedBox<Bf16>::PaddedBox(const BoxConvolution&, const NarrowBox<Bf16>&);
-template void narrow_products<float>(const BoxConvolution&, const PaddedBox<float>&, const float*, int64_t, const ConvolutionEnd&,
-                                     int64_t, float*);
-template void narrow_products<Bf16>(const BoxConvolution&, const PaddedBox<Bf16>&, const float*, int64_t, const ConvolutionEnd&,
-                                    int64_t, Bf16*);
-template void narrow_results<float>(const BoxConvolution&, const std::vector<ScatterPart<float>>&, const ConvolutionEnd&, int64_t,
-                                    float*);
-template void narrow_results<Bf16>(const BoxConvolution&, const std::vector<ScatterPart<Bf16>>&, const ConvolutionEnd&, int64_t,
-                                   Bf16*);
+template void narrow_products(const BoxConvolution&, const PaddedBox<float>&, const float*, int64_t, const ConvolutionEnd&,
+                              int64_t, float*);
+template void narrow_products(const BoxConvolution&, const PaddedBox<float>&, const float*, int64_t, const ConvolutionEnd&,
+                              int64_t, Bf16*);
+template void narrow_products(const BoxConvolution&, const PaddedBox<Bf16>&, const float*, int64_t, const ConvolutionEnd&,
+                              int64_t, Bf16*);
+using FloatScatterParts = std::vector<ScatterPart<float>>;
+template void narrow_results(const BoxConvolution&, const FloatScatterParts&, const ConvolutionEnd&, int64_t, float*);
+template void narrow_results(const BoxConvolution&, const FloatScatterParts&, const ConvolutionEnd&, int64_t, Bf16*);
+template void narrow_results(const BoxConvolution&, const std::vector<ScatterPart<Bf16>>&, const ConvolutionEnd&, int64_t, Bf16*);
 template void narrow_outers<float>(const BoxConvolution&, const PaddedBox<float>&, const BoxView<float>&, float*, int64_t);
 template void narrow_outers<Bf16>(const BoxConvolution&, const PaddedBox<Bf16>&, const BoxView<Bf16>&, float*, int64_t);
 

@@ -49,9 +49,9 @@ class PaddedBox {
 };
 
 // result (coarse voxels, width) = the end of columns times weights (depth(), width) at `row_stride`.
-template <typename T>
+template <typename T, typename S>
 void narrow_products(const BoxConvolution& convolution, const PaddedBox<T>& fine, const float* weights, int64_t row_stride,
-                     const ConvolutionEnd& end, int64_t width, T* result);
+                     const ConvolutionEnd& end, int64_t width, S* result);
 
 // Channels of the coarse voxels, and their weights (kernel[0], channels, scatter_width(...)) at `plane_stride`.
 template <typename T>
@@ -64,9 +64,9 @@ struct ScatterPart {
 int64_t scatter_width(const BoxConvolution& convolution, int64_t fine_channels);
 
 // result (B, channels, D, H, W) of the fine grid = the end of all products, scattered.
-template <typename T>
+template <typename T, typename S>
 void narrow_results(const BoxConvolution& convolution, const std::vector<ScatterPart<T>>& parts, const ConvolutionEnd& end,
-                    int64_t channels, T* result);
+                    int64_t channels, S* result);
 
 // sum (fine.depth(), coarse channels) at `row_stride` = the sum over coarse voxels of column times channels.
 template <typename T>

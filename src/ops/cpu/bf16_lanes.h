@@ -32,5 +32,14 @@ WELKIN_INLINE void store(Bf16* to, Floats<W> x) {
   *reinterpret_cast<typename Bf16Lanes<W>::Unaligned*>(to) = __builtin_convertvector(kept, typename Bf16Lanes<W>::Half);
 }
 
+// What `store` and `load` make of it.
+template <int W>
+WELKIN_INLINE Floats<W> rounded_to_bf16(Floats<W> x) {
+  using Word = typename Bf16Lanes<W>::Word;
+  const Word bits = reinterpret_cast<Word>(x);
+  const Word rounded = bits + 0x7FFFU + ((bits >> 16U) & 1U);
+  return reinterpret_cast<Floats<W>>((x == x ? rounded : bits | 0x400000U) & 0xFFFF0000U);
+}
+
 }  // namespace
 }  // namespace welkin::ops

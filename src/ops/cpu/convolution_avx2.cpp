@@ -3,6 +3,7 @@
 
 namespace welkin::ops {
 
-const ConvolutionKernel<float>& convolution_kernel_avx2() { return kFloatConvolution<8>; }
+const ConvolutionKernel<float>& convolution_kernel_avx2() { return kFloatConvolution<8, float>; }
+const ConvolutionKernel<float, Bf16>& widened_convolution_kernel_avx2() { return kFloatConvolution<8, Bf16>; }
 
 }  // namespace welkin::ops

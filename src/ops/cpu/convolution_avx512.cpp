@@ -3,6 +3,7 @@
 
 namespace welkin::ops {
 
-const ConvolutionKernel<float>& convolution_kernel_avx512() { return kFloatConvolution<16>; }
+const ConvolutionKernel<float>& convolution_kernel_avx512() { return kFloatConvolution<16, float>; }
+const ConvolutionKernel<float, Bf16>& widened_convolution_kernel_avx512() { return kFloatConvolution<16, Bf16>; }
 
 }  // namespace welkin::ops

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The products that a convolution over channels-last boxes consists of, tap by tap, as plain pointers, and their table per
 // instruction set; torch-free. A tap joins voxels of one grid to voxels of another; each voxel is a vector of channels. Only
-// pairs that exist are listed, so taps on the padding cost nothing, and nothing is copied into columns. Operands are float or
-// bfloat16, sums are float.
+// pairs that exist are listed, so taps on the padding cost nothing, and nothing is copied into columns. Sums are float.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +30,9 @@ struct Segments {
   int64_t length = 0;
 };
 
-template <typename T>
+// Operands of products are of type T, what is kept in memory of type S: float for both, bfloat16 for both, or bfloat16 in memory
+// that is multiplied as float, where weights are rounded as it would round them.
+template <typename T, typename S = T>
 struct ConvolutionKernel {
   // `to` = (depth, width) of `from` as add_rows reads it; depth is even for bfloat16. Elements: depth * width.
   void (*pack)(const WeightMatrix& from, int64_t depth, int64_t width, T* to);
@@ -39,27 +40,32 @@ struct ConvolutionKernel {
   void (*add_rows)(const T* const* left, float* const* result, int64_t count, const T* panel, int64_t depth, int64_t width);
   // to[i][0, width) = the kink of bias (width; null: 0) plus left[i] times a packed panel (segments' depth, width).
   void (*segment_rows)(const T* const* left, const Segments& segments, int64_t count, const T* panel, const float* bias,
-                       float slope, T* const* to, int64_t width);
+                       float slope, S* const* to, int64_t width);
   // sum (rows, width) at `stride` = or += the sum over i of left[i][0, rows) times right[i][0, width). rows is even.
   void (*sum_outer)(const T* const* left, const T* const* right, int64_t count, float* sum, int64_t stride, int64_t rows,
                     int64_t width, bool add);
   // to = x where x > 0, slope x elsewhere.
-  void (*activate)(const float* x, float slope, int64_t count, T* to);
+  void (*activate)(const float* x, float slope, int64_t count, S* to);
   // For `rows` rows of `width` channels: gated = grad where out > 0, slope grad elsewhere; sums (width) = the sum of gated rows.
-  void (*gate)(const T* grad, const T* out, float slope, int64_t rows, int64_t width, T* gated, float* sums);
+  void (*gate)(const S* grad, const S* out, float slope, int64_t rows, int64_t width, T* gated, float* sums);
 };
 
 const ConvolutionKernel<float>& convolution_kernel_portable();
 const ConvolutionKernel<float>& convolution_kernel_avx2();       // x86-64 only
 const ConvolutionKernel<float>& convolution_kernel_avx512();     // x86-64 only
 const ConvolutionKernel<Bf16>& convolution_kernel_avx512bf16();  // x86-64 only
+const ConvolutionKernel<float, Bf16>& widened_convolution_kernel_portable();
+const ConvolutionKernel<float, Bf16>& widened_convolution_kernel_avx2();    // x86-64 only
+const ConvolutionKernel<float, Bf16>& widened_convolution_kernel_avx512();  // x86-64 only
 
-// The table of a set; none (null) for bfloat16 without fast dot products of it.
-template <typename T>
-const ConvolutionKernel<T>* convolution_kernel(InstructionSet set);
+// The table of a set; none (null) for products of bfloat16 without fast dot products of it.
+template <typename T, typename S = T>
+const ConvolutionKernel<T, S>* convolution_kernel(InstructionSet set);
 template <>
 const ConvolutionKernel<float>* convolution_kernel<float>(InstructionSet set);
 template <>
 const ConvolutionKernel<Bf16>* convolution_kernel<Bf16>(InstructionSet set);
+template <>
+const ConvolutionKernel<float, Bf16>* convolution_kernel<float, Bf16>(InstructionSet set);
 
 }  // namespace welkin::ops

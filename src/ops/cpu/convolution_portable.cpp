@@ -3,6 +3,7 @@
 
 namespace welkin::ops {
 
-const ConvolutionKernel<float>& convolution_kernel_portable() { return kFloatConvolution<4>; }
+const ConvolutionKernel<float>& convolution_kernel_portable() { return kFloatConvolution<4, float>; }
+const ConvolutionKernel<float, Bf16>& widened_convolution_kernel_portable() { return kFloatConvolution<4, Bf16>; }
 
 }  // namespace welkin::ops

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
+#include "ops/cpu/bf16_lanes.h"
 #include "ops/cpu/convolution_kernel.h"
 #include "ops/cpu/dot.h"
 
@@ -83,9 +85,9 @@ void add_rows(const T* const* left, float* const* result, int64_t count, const T
   }
 }
 
-template <int W, typename T, int R, int V>
+template <int W, typename T, typename S, int R, int V>
 WELKIN_INLINE void segment_tile(const T* const* left, const Segments& segments, const T* panel, int64_t stride, const float* bias,
-                                float slope, T* const* to, int64_t offset) {
+                                float slope, S* const* to, int64_t offset) {
   using Step = Dot<W, T>;
   Floats<W> sums[R][V];
   for (int v = 0; v < V; ++v) {
@@ -106,50 +108,55 @@ WELKIN_INLINE void segment_tile(const T* const* left, const Segments& segments, 
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
       const Floats<W> x = sums[r][v];
-      Step::write(to[r] + offset + v * W, x > Floats<W>{} ? x : x * slope);
+      const Floats<W> bent = x > Floats<W>{} ? x : x * slope;
+      if constexpr (std::is_same_v<T, S>) {
+        Step::write(to[r] + offset + v * W, bent);
+      } else {
+        store<W>(to[r] + offset + v * W, bent);
+      }
     }
   }
 }
 
 // As add_rows_strip: the last tile is filled up with rows that go nowhere.
-template <int W, typename T, int V>
+template <int W, typename T, typename S, int V>
 __attribute__((noinline)) void segment_strip(const T* const* left, const Segments& segments, int64_t count, const T* panel,
-                                             int64_t stride, const float* bias, float slope, T* const* to, int64_t offset) {
+                                             int64_t stride, const float* bias, float slope, S* const* to, int64_t offset) {
   constexpr int kRows = tile_rows(W, V);
   int64_t row = 0;
   for (; row + kRows <= count; row += kRows) {
-    segment_tile<W, T, kRows, V>(left + row, segments, panel, stride, bias, slope, to + row, offset);
+    segment_tile<W, T, S, kRows, V>(left + row, segments, panel, stride, bias, slope, to + row, offset);
   }
   if (row == count) return;
-  T nowhere[kChannelPanel];
+  S nowhere[kChannelPanel];
   const T* last_left[kRows];
-  T* last_to[kRows];
+  S* last_to[kRows];
   for (int r = 0; r < kRows; ++r) {
     const bool real = row + r < count;
     last_left[r] = left[real ? row + r : count - 1];
     last_to[r] = real ? to[row + r] : nowhere;
   }
-  segment_tile<W, T, kRows, V>(last_left, segments, panel, stride, bias, slope, last_to, offset);
+  segment_tile<W, T, S, kRows, V>(last_left, segments, panel, stride, bias, slope, last_to, offset);
 }
 
-template <int W, typename T>
+template <int W, typename T, typename S = T>
 void segment_rows(const T* const* left, const Segments& segments, int64_t count, const T* panel, const float* bias, float slope,
-                  T* const* to, int64_t width) {
+                  S* const* to, int64_t width) {
   for (int64_t done = 0; done < width / W;) {
     const int vectors = next_vectors<W>(width / W - done);
     const T* strip = panel + done * W * Dot<W, T>::kDepth;
     switch (vectors) {
       case 1:
-        segment_strip<W, T, 1>(left, segments, count, strip, width, bias, slope, to, done * W);
+        segment_strip<W, T, S, 1>(left, segments, count, strip, width, bias, slope, to, done * W);
         break;
       case 2:
-        segment_strip<W, T, 2>(left, segments, count, strip, width, bias, slope, to, done * W);
+        segment_strip<W, T, S, 2>(left, segments, count, strip, width, bias, slope, to, done * W);
         break;
       case 3:
-        segment_strip<W, T, 3>(left, segments, count, strip, width, bias, slope, to, done * W);
+        segment_strip<W, T, S, 3>(left, segments, count, strip, width, bias, slope, to, done * W);
         break;
       default:
-        segment_strip<W, T, 4>(left, segments, count, strip, width, bias, slope, to, done * W);
+        segment_strip<W, T, S, 4>(left, segments, count, strip, width, bias, slope, to, done * W);
         break;
     }
     done += vectors;
@@ -287,14 +294,24 @@ WELKIN_INLINE void ask_for_row(const float* row, int64_t width) {
   for (int64_t n = 0; n < width; n += kLineFloats) __builtin_prefetch(row + n);
 }
 
+// As memory of type S would hold it.
+template <int W, typename S>
+WELKIN_INLINE Floats<W> as_stored(Floats<W> x) {
+  if constexpr (std::is_same_v<S, float>) {
+    return x;
+  } else {
+    return rounded_to_bf16<W>(x);
+  }
+}
+
 // Depth and width are multiples of W where depth lies side by side.
-template <int W>
+template <int W, typename S>
 void pack_floats(const WeightMatrix& from, int64_t depth, int64_t width, float* to) {
   if (from.width_stride == 1) {
     for (int64_t k = 0; k < depth; ++k, to += width) {
       const float* row = from.data + k * from.depth_stride;
       ask_for_row(row + kRowsAhead * from.depth_stride, width);
-      for (int64_t n = 0; n < width; n += W) store<W>(to + n, load<W>(row + n));
+      for (int64_t n = 0; n < width; n += W) store<W>(to + n, as_stored<W, S>(load<W>(row + n)));
     }
     return;
   }
@@ -303,21 +320,21 @@ void pack_floats(const WeightMatrix& from, int64_t depth, int64_t width, float* 
       Floats<W> rows[W];
       for (int i = 0; i < W; ++i) rows[i] = load<W>(from.data + (n + i) * from.width_stride + k);
       transpose<W>(rows);
-      for (int i = 0; i < W; ++i) store<W>(to + (k + i) * width + n, rows[i]);
+      for (int i = 0; i < W; ++i) store<W>(to + (k + i) * width + n, as_stored<W, S>(rows[i]));
     }
   }
 }
 
-template <int W>
-void activate_floats(const float* x, float slope, int64_t count, float* to) {
+template <int W, typename S>
+void activate_floats(const float* x, float slope, int64_t count, S* to) {
   for (int64_t i = 0; i < count; i += W) {
     const Floats<W> value = load<W>(x + i);
     store<W>(to + i, value > Floats<W>{} ? value : value * slope);
   }
 }
 
-template <int W>
-void gate_floats(const float* grad, const float* out, float slope, int64_t rows, int64_t width, float* gated, float* sums) {
+template <int W, typename S>
+void gate_floats(const S* grad, const S* out, float slope, int64_t rows, int64_t width, float* gated, float* sums) {
   for (int64_t n = 0; n < width; ++n) sums[n] = 0;
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t i = r * width; i < (r + 1) * width; i += W) {
@@ -330,9 +347,9 @@ void gate_floats(const float* grad, const float* out, float slope, int64_t rows,
   }
 }
 
-template <int W>
-constexpr ConvolutionKernel<float> kFloatConvolution{pack_floats<W>,        add_rows<W, float>, segment_rows<W, float>,
-                                                     sum_outer_gathered<W>, activate_floats<W>, gate_floats<W>};
+template <int W, typename S>
+constexpr ConvolutionKernel<float, S> kFloatConvolution{pack_floats<W, S>,     add_rows<W, float>,    segment_rows<W, float, S>,
+                                                        sum_outer_gathered<W>, activate_floats<W, S>, gate_floats<W, S>};
 
 }  // namespace
 }  // namespace welkin::ops

@@ -42,6 +42,11 @@ const ConvolutionKernel<float>* convolution_kernel<float>(InstructionSet) {
 }
 
 template <>
+const ConvolutionKernel<float, Bf16>* convolution_kernel<float, Bf16>(InstructionSet) {
+  return &widened_convolution_kernel_portable();
+}
+
+template <>
 const ConvolutionKernel<Bf16>* convolution_kernel<Bf16>(InstructionSet) {
   return nullptr;
 }

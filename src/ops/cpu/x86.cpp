@@ -103,6 +103,11 @@ const ConvolutionKernel<float>* convolution_kernel<float>(InstructionSet set) {
 }
 
 template <>
+const ConvolutionKernel<float, Bf16>* convolution_kernel<float, Bf16>(InstructionSet set) {
+  return &table_of(set, widened_convolution_kernel_portable, widened_convolution_kernel_avx2, widened_convolution_kernel_avx512);
+}
+
+template <>
 const ConvolutionKernel<Bf16>* convolution_kernel<Bf16>(InstructionSet set) {
   return set == InstructionSet::Avx512 && cpu_has_fast_bf16() ? &convolution_kernel_avx512bf16() : nullptr;
 }

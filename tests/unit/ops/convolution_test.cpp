@@ -140,6 +140,15 @@ TEST_P(ConvolutionOnSet, FewChannelsOfTheFineGrid) {
   for (const ConvolutionCase& c : kNarrowUp) expect_same(c, true);
 }
 
+// In memory bfloat16, multiplied as float32.
+TEST_P(ConvolutionOnSet, OfWidenedBfloat16) {
+  const LowFormGuard wide(LowForm::Widened);
+  for (const bool up : {false, true}) {
+    for (const ConvolutionCase& c : kConvolutionCases) expect_same(c, up, at::kBFloat16);
+    for (const ConvolutionCase& c : up ? kNarrowUp : kNarrowDown) expect_same(c, up, at::kBFloat16);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sets, ConvolutionOnSet,
                          ::testing::Values(InstructionSet::Portable, InstructionSet::Avx2, InstructionSet::Avx512),
                          [](const auto& set) { return std::string(name_of(set.param)); });
@@ -158,15 +167,11 @@ TEST(Convolution, OfBfloat16) {
 }
 
 // By float32's kernels where the processor has no products of the type.
-TEST(Convolution, OfWidenedTypes) {
+TEST(Convolution, OfWidenedHalf) {
   const LowFormGuard wide(LowForm::Widened);
-  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
-    for (const ConvolutionCase& c : kConvolutionCases) {
-      expect_same(c, false, type);
-      expect_same(c, true, type);
-    }
-    for (const ConvolutionCase& c : kNarrowDown) expect_same(c, false, type);
-    for (const ConvolutionCase& c : kNarrowUp) expect_same(c, true, type);
+  for (const bool up : {false, true}) {
+    for (const ConvolutionCase& c : kConvolutionCases) expect_same(c, up, at::kHalf);
+    for (const ConvolutionCase& c : up ? kNarrowUp : kNarrowDown) expect_same(c, up, at::kHalf);
   }
 }
 
@@ -184,13 +189,18 @@ TEST(Convolution, AtensFormIsWidenedToo) {
   }
 }
 
-// The weights are float32 parameters: their products are those of what the type makes of them.
-TEST(Convolution, WidenedWeightsAreRounded) {
+// The weights are float32 parameters: their products are those of what the type makes of them, ties included.
+TEST_P(ConvolutionOnSet, WidenedWeightsAreRounded) {
   const LowFormGuard wide(LowForm::Widened);
-  const at::Tensor x = tests::test_values({1, 16, 4, 4, 4}, 1).to(at::kBFloat16);
-  const at::Tensor weight = tests::test_values({16, 16, 2, 2, 2}, 2).to(at::kFloat), bias = at::zeros({16});
-  const at::Tensor rounded = weight.to(at::kBFloat16).to(at::kFloat);
-  EXPECT_TRUE(at::equal(convolution3d(x, weight, bias, kHalving), convolution3d(x, rounded, bias, kHalving)));
+  const at::Tensor weight = tests::test_values({16, 16, 2, 2, 2}, 2).mul(512).round_().div_(256).to(at::kFloat);
+  const at::Tensor bias = at::zeros({16});
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    const at::Tensor x = tests::test_values({1, 16, 4, 4, 4}, 1).to(type);
+    const at::Tensor rounded = weight.to(type).to(at::kFloat);
+    EXPECT_TRUE(at::equal(convolution3d(x, weight, bias, kHalving), convolution3d(x, rounded, bias, kHalving)));
+    EXPECT_TRUE(
+        at::equal(transposed_convolution3d(x, weight, bias, kHalving), transposed_convolution3d(x, rounded, bias, kHalving)));
+  }
 }
 
 TEST(Convolution, DoesNotDependOnTheNumberOfThreads) {
