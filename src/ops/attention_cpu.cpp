@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing of heads for the tiles, and how their work is shared out: by heads and query blocks forward, by heads and ranges of
-// keys backward. Both divisions follow from the shapes alone.
+// How the tiles' work is shared out: by heads and query blocks forward, by heads and ranges of keys backward. Both divisions
+// follow from the shapes alone.
 #include "ops/attention_cpu.h"
 
-#include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -15,6 +14,7 @@
 
 #include "core/error.h"
 #include "ops/aligned_buffer.h"
+#include "ops/attention_packing.h"
 #include "ops/cpu/attention_kernel.h"
 
 namespace welkin::ops {
@@ -23,8 +23,6 @@ namespace attention_detail {
 constexpr int64_t kBackwardTasks = 64;           // enough for many cores, if the sequence is long enough
 constexpr int64_t kKeysPerTask = 5 * kKeyBlock;  // at least
 constexpr double kLn2 = 0.693147180559945309417;
-
-int64_t padded_to(int64_t length, int64_t multiple) { return (length + multiple - 1) / multiple * multiple; }
 
 struct AttentionSizes {
   int64_t batch, heads, queries, keys, head_dim;
@@ -74,100 +72,7 @@ const T* packed_data(const at::Tensor& buffer) {
   return static_cast<const T*>(buffer.const_data_ptr());
 }
 
-// A head of (B, H, rows, head_dim) with any strides but a dense last dim.
-struct HeadView {
-  const at::Tensor& tensor;
-  int64_t offset;  // elements
-  int64_t row_stride;
-
-  HeadView(const at::Tensor& x, int64_t head)
-      : tensor(x), offset(head / x.size(1) * x.stride(0) + head % x.size(1) * x.stride(1)), row_stride(x.stride(2)) {}
-};
-
 at::Tensor with_dense_rows(const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); }
-
-// Rows [begin, begin + count) of a head as packed rows times `factor`; zero from the last row on.
-void pack_rows(const HeadView& head, int64_t begin, int64_t count, int64_t padded_dim, float factor, float* to) {
-  const int64_t rows = head.tensor.size(2);
-  const int64_t dim = head.tensor.size(3);
-  AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, head.tensor.scalar_type(), "pack_rows", [&] {
-    const scalar_t* from = head.tensor.const_data_ptr<scalar_t>() + head.offset;
-    for (int64_t r = begin; r < begin + count; ++r, to += padded_dim) {
-      const int64_t filled = r < rows ? dim : 0;
-      for (int64_t d = 0; d < filled; ++d) to[d] = static_cast<float>(from[r * head.row_stride + d]) * factor;
-      std::fill(to + filled, to + padded_dim, 0.0F);
-    }
-  });
-}
-
-// All rows of a head as panels (row / panel, head_dim, row % panel).
-void pack_panels(const HeadView& head, int64_t padded_rows, int64_t panel, float* to) {
-  const int64_t rows = head.tensor.size(2);
-  const int64_t dim = head.tensor.size(3);
-  AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, head.tensor.scalar_type(), "pack_panels", [&] {
-    const scalar_t* from = head.tensor.const_data_ptr<scalar_t>() + head.offset;
-    for (int64_t begin = 0; begin < padded_rows; begin += panel, to += panel * dim) {
-      const int64_t filled = std::clamp<int64_t>(rows - begin, 0, panel);
-      for (int64_t d = 0; d < dim; ++d) {
-        for (int64_t r = 0; r < filled; ++r) to[d * panel + r] = static_cast<float>(from[(begin + r) * head.row_stride + d]);
-        std::fill(to + d * panel + filled, to + (d + 1) * panel, 0.0F);
-      }
-    }
-  });
-}
-
-const Bf16* bf16_rows(const HeadView& head) { return static_cast<const Bf16*>(head.tensor.const_data_ptr()) + head.offset; }
-
-void pack_rows(const HeadView& head, int64_t begin, int64_t count, int64_t padded_dim, float /*factor*/, Bf16* to) {
-  const int64_t dim = head.tensor.size(3);
-  for (int64_t r = begin; r < begin + count; ++r, to += padded_dim) {
-    const int64_t filled = r < head.tensor.size(2) ? dim : 0;
-    std::copy_n(bf16_rows(head) + r * head.row_stride, filled, to);
-    std::fill(to + filled, to + padded_dim, Bf16{});
-  }
-}
-
-// Rows 2 i and 2 i + 1 interleaved.
-void pack_steps(const HeadView& head, int64_t padded_rows, int64_t padded_dim, Bf16* to) {
-  const int64_t rows = head.tensor.size(2);
-  const int64_t dim = head.tensor.size(3);
-  for (int64_t r = 0; r < padded_rows; r += 2, to += 2 * padded_dim) {
-    const Bf16* from = bf16_rows(head) + r * head.row_stride;
-    for (int64_t d = 0; d < padded_dim; ++d) {
-      to[2 * d] = r < rows && d < dim ? from[d] : Bf16{};
-      to[2 * d + 1] = r + 1 < rows && d < dim ? from[head.row_stride + d] : Bf16{};
-    }
-  }
-}
-
-// All rows as panels (row / panel, head_dim / 2, row % panel, 2).
-void pack_panels(const HeadView& head, int64_t padded_rows, int64_t panel, Bf16* to) {
-  const int64_t rows = head.tensor.size(2);
-  const int64_t dim = head.tensor.size(3);
-  const int64_t panel_dim = padded_to(dim, 2);
-  for (int64_t begin = 0; begin < padded_rows; begin += panel, to += panel * panel_dim) {
-    for (int64_t r = 0; r < panel; ++r) {
-      const Bf16* from = bf16_rows(head) + (begin + r) * head.row_stride;
-      for (int64_t d = 0; d < panel_dim; ++d) {
-        to[d / 2 * 2 * panel + 2 * r + d % 2] = begin + r < rows && d < dim ? from[d] : Bf16{};
-      }
-    }
-  }
-}
-
-// Packed rows times `factor` into rows [begin, begin + count) of a head of a (B, rows, H, head_dim) tensor.
-void unpack_rows(const float* from, int64_t padded_dim, float factor, int64_t begin, int64_t count, at::Tensor& to_BNHD,
-                 int64_t head) {
-  const int64_t heads = to_BNHD.size(2);
-  const int64_t dim = to_BNHD.size(3);
-  const int64_t end = std::min(begin + count, to_BNHD.size(1));
-  AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, to_BNHD.scalar_type(), "unpack_rows", [&] {
-    scalar_t* to = to_BNHD.mutable_data_ptr<scalar_t>() + head / heads * to_BNHD.stride(0) + head % heads * dim;
-    for (int64_t r = begin; r < end; ++r, from += padded_dim) {
-      for (int64_t d = 0; d < dim; ++d) to[r * heads * dim + d] = static_cast<scalar_t>(from[d] * factor);
-    }
-  });
-}
 
 at::Tensor empty_heads(const at::Tensor& like_BHND) {
   return at::empty({like_BHND.size(0), like_BHND.size(2), like_BHND.size(1), like_BHND.size(3)}, like_BHND.options());
@@ -238,6 +143,18 @@ template <typename T>
 at::Tensor panels_of(const at::Tensor& x, const AttentionSizes& sizes, int64_t panel) {
   return packed_heads<T>(x, sizes.num_heads(), sizes.padded_keys * PackedHeads<T>::panel_dim_of(sizes),
                          [&](const HeadView& head, T* to) { pack_panels(head, sizes.padded_keys, panel, to); });
+}
+
+// (heads, padded_queries): per query the sum over the head dim of a times b, zero behind the last.
+at::Tensor row_products(const at::Tensor& a, const at::Tensor& b, const AttentionSizes& sizes) {
+  const at::Tensor products = at::zeros({sizes.num_heads(), sizes.padded_queries}, at::kFloat);
+  float* to = products.mutable_data_ptr<float>();
+  at::parallel_for(0, sizes.num_heads(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t head = begin; head < end; ++head) {
+      dot_rows(HeadView(a, head), HeadView(b, head), to + head * sizes.padded_queries);
+    }
+  });
+  return products;
 }
 
 // (heads, padded_queries): the value of `x_BHN`, zero behind the last query.
@@ -320,12 +237,13 @@ std::tuple<at::Tensor, at::Tensor> forward_of(const AttentionKernel<T>& kernel, 
 template <typename T>
 std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const AttentionKernel<T>& kernel, const at::Tensor& grad_in,
                                                            const at::Tensor& q_in, const at::Tensor& k_in, const at::Tensor& v_in,
-                                                           const at::Tensor& out, const at::Tensor& log2_sum,
+                                                           const at::Tensor& out_in, const at::Tensor& log2_sum,
                                                            const WeightMask& mask) {
   const at::Tensor q = with_dense_rows(q_in);
   const at::Tensor k = with_dense_rows(k_in);
   const at::Tensor v = with_dense_rows(v_in);
   const at::Tensor grad = with_dense_rows(grad_in);
+  const at::Tensor out = with_dense_rows(out_in);
   const AttentionSizes sizes = sizes_of(q, k, kernel.panel_keys);
   const int64_t heads = sizes.num_heads();
   const PackedHeads<T> packed{sizes,
@@ -341,7 +259,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const AttentionKernel
   const at::Tensor query_steps = pairs ? steps_of<T>(q, heads, sizes.padded_queries, sizes.padded_dim) : queries;
   const at::Tensor grad_steps = pairs ? steps_of<T>(grad, heads, sizes.padded_queries, sizes.padded_dim) : grads;
   const at::Tensor sums = padded_per_query(log2_sum, sizes);
-  const at::Tensor means = padded_per_query(out.to(at::kFloat).mul(grad.to(at::kFloat)).sum(-1), sizes);
+  const at::Tensor means = row_products(out, grad, sizes);
 
   // Ranges of keys, each with a sum of its own for the gradient by the queries, added in order afterwards.
   const int64_t wanted = std::min((kBackwardTasks + heads - 1) / heads, (sizes.keys + kKeysPerTask - 1) / kKeysPerTask);

@@ -27,7 +27,7 @@ const DeviceGelu* gelu_of(c10::DeviceType device) {
 }
 
 at::Tensor gelu_product(const at::Tensor& gelu, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
-  return product_linear(gelu, weight, bias.value_or(at::Tensor()));
+  return product_linear(product_operand(gelu), product_operand(weight), bias.value_or(at::Tensor()), gelu.scalar_type());
 }
 
 struct GeluLinear : torch::autograd::Function<GeluLinear> {
@@ -44,11 +44,11 @@ struct GeluLinear : torch::autograd::Function<GeluLinear> {
     const auto saved = context->get_saved_variables();
     const at::Tensor& x = saved[0];
     const at::Tensor& weight = saved[1];
-    const at::Tensor grad = grads[0].reshape({-1, weight.size(0)});
+    const at::Tensor grad = product_operand(grads[0].reshape({-1, weight.size(0)}));
     torch::autograd::variable_list gradients(3);
-    if (context->needs_input_grad(1)) gradients[1] = linear_by_weight(grad, at::gelu(x));
+    if (context->needs_input_grad(1)) gradients[1] = linear_by_weight(grad, at::gelu(x), weight);
     if (context->needs_input_grad(0)) gradients[0] = at::gelu_backward(linear_by_input(grad, weight, x.sizes()), x);
-    if (gradients_bias(*context)) gradients[2] = grad.sum(0);
+    if (gradients_bias(*context)) gradients[2] = grad.sum(0).to(x.scalar_type());
     return gradients;
   }
 
@@ -73,11 +73,11 @@ struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
     const auto saved = context->get_saved_variables();
     const at::Tensor& x = saved[0];
     const at::Tensor& weight = saved[2];
-    const at::Tensor grad = grads[0].reshape({-1, weight.size(0)});
+    const at::Tensor grad = product_operand(grads[0].reshape({-1, weight.size(0)}));
     const GeluGradients gelu = gelu_of(x.device().type())->backward(linear_by_input(grad, weight, x.sizes()), x, saved[1]);
     torch::autograd::variable_list gradients{gelu.of_x, gelu.of_bias, at::Tensor(), at::Tensor()};
-    if (context->needs_input_grad(2)) gradients[2] = linear_by_weight(grad, gelu.out);
-    if (context->saved_data.at("bias").toBool() && context->needs_input_grad(3)) gradients[3] = grad.sum(0);
+    if (context->needs_input_grad(2)) gradients[2] = linear_by_weight(grad, gelu.out, weight);
+    if (context->saved_data.at("bias").toBool() && context->needs_input_grad(3)) gradients[3] = grad.sum(0).to(x.scalar_type());
     return gradients;
   }
 };

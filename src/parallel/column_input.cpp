@@ -104,7 +104,7 @@ struct ColumnInput::Product : torch::autograd::Function<Product> {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     context->save_for_backward({weight});
     context->saved_data["source"] = c10::IValue::make_capsule(source);
-    return ops::product_linear(operand, weight, {});
+    return ops::product_linear(ops::product_operand(operand), ops::product_operand(weight), {}, operand.scalar_type());
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
@@ -112,14 +112,14 @@ struct ColumnInput::Product : torch::autograd::Function<Product> {
     const auto holder = context->saved_data["source"].toCapsule();
     auto& source = static_cast<Source&>(*holder);
     source.begin();
-    const at::Tensor grad = grads[0].reshape({-1, weight.size(0)});
+    const at::Tensor grad = ops::product_operand(grads[0].reshape({-1, weight.size(0)}));
     std::vector<int64_t> sizes = grads[0].sizes().vec();
     sizes.back() = weight.size(1);
     variable_list gradients(4);
     at::Tensor by_input;
     if (context->needs_input_grad(0)) by_input = ops::linear_by_input(grad, weight, sizes).to(source.type);
     gradients[0] = source.add(by_input);
-    if (context->needs_input_grad(1)) gradients[1] = ops::linear_by_weight(grad, source.whole());
+    if (context->needs_input_grad(1)) gradients[1] = ops::linear_by_weight(grad, source.whole(), weight);
     source.end_product();
     return gradients;
   }

@@ -35,9 +35,7 @@ KernelChoice kernel_choice(const config::RunConfig& config, c10::Device device) 
     choice["kernels.products"] = cat("cublas, tf32 ", config.backend.tf32);
     return choice;
   }
-  const ops::LowForm form = ops::low_form(device, dtype);
-  const auto provider = form == ops::LowForm::Mixed ? ops::GemmProvider::Mkl : ops::gemm_provider();
-  choice["kernels.products"] = cat(name_of(provider), form == ops::LowForm::Direct ? "" : " in float32");
+  choice["kernels.products"] = cat(name_of(ops::gemm_provider()), ops::widens_products(device, dtype) ? " in float32" : "");
   choice["kernels.instruction_set"] = name_of(ops::instruction_set());
   choice["kernels.threads"] = cat(at::get_num_threads());
   return choice;

@@ -28,7 +28,7 @@ double product_flops(int64_t edge, at::ScalarType dtype, c10::Device device, dou
   const Stopwatch budget;
   do {
     const Stopwatch watch;
-    finish_work_on(ops::product(a, a));
+    finish_work_on(ops::product(ops::product_operand(a), ops::product_operand(a), dtype));
     const auto n = static_cast<double>(edge);
     best = std::max(best, 2 * n * n * n / watch.seconds());
   } while (budget.seconds() < seconds);

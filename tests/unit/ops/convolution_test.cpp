@@ -142,7 +142,7 @@ TEST_P(ConvolutionOnSet, FewChannelsOfTheFineGrid) {
 
 // In memory bfloat16, multiplied as float32.
 TEST_P(ConvolutionOnSet, OfWidenedBfloat16) {
-  const LowFormGuard wide(LowForm::Widened);
+  const WideProductsGuard wide(true);
   for (const bool up : {false, true}) {
     for (const ConvolutionCase& c : kConvolutionCases) expect_same(c, up, at::kBFloat16);
     for (const ConvolutionCase& c : up ? kNarrowUp : kNarrowDown) expect_same(c, up, at::kBFloat16);
@@ -168,7 +168,7 @@ TEST(Convolution, OfBfloat16) {
 
 // By float32's kernels where the processor has no products of the type.
 TEST(Convolution, OfWidenedHalf) {
-  const LowFormGuard wide(LowForm::Widened);
+  const WideProductsGuard wide(true);
   for (const bool up : {false, true}) {
     for (const ConvolutionCase& c : kConvolutionCases) expect_same(c, up, at::kHalf);
     for (const ConvolutionCase& c : up ? kNarrowUp : kNarrowDown) expect_same(c, up, at::kHalf);
@@ -177,7 +177,7 @@ TEST(Convolution, OfWidenedHalf) {
 
 // Shapes that only aten takes, such as channels that fill no tile.
 TEST(Convolution, AtensFormIsWidenedToo) {
-  const LowFormGuard wide(LowForm::Widened);
+  const WideProductsGuard wide(true);
   for (const bool up : {false, true}) {
     const ConvolutionCase c{2, 5, 3, {4, 4, 4}, kFour, kHalving, 0.5};
     const ConvolutionRun run(c, up, at::kBFloat16);
@@ -191,7 +191,7 @@ TEST(Convolution, AtensFormIsWidenedToo) {
 
 // The weights are float32 parameters: their products are those of what the type makes of them, ties included.
 TEST_P(ConvolutionOnSet, WidenedWeightsAreRounded) {
-  const LowFormGuard wide(LowForm::Widened);
+  const WideProductsGuard wide(true);
   const at::Tensor weight = tests::test_values({16, 16, 2, 2, 2}, 2).mul(512).round_().div_(256).to(at::kFloat);
   const at::Tensor bias = at::zeros({16});
   for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
@@ -245,7 +245,7 @@ TEST(Convolution, TakesWhatItsTilesFit) {
   EXPECT_FALSE(convolution_cpu_takes(x(5), weight(5, 16), BoxWay::Up));
   EXPECT_FALSE(convolution_cpu_takes(at::TensorList{x(4), x(4)}, weight(16, 8), BoxWay::Down));
   for (const bool widens : {false, true}) {
-    const LowFormGuard rule(widens ? LowForm::Widened : LowForm::Direct);
+    const WideProductsGuard rule(widens);
     EXPECT_EQ(convolution_cpu_takes(x(16).to(at::kHalf), weight(16, 16), BoxWay::Down), widens);
   }
   EXPECT_FALSE(convolution_cpu_takes(x(16), weight(16, 16).to(at::kDouble), BoxWay::Down));

@@ -87,8 +87,8 @@ TEST(BiasGeluLinear, IsTheReferenceOnACpu) {
 
 // Products of bfloat16 as processors with and without them make them.
 TEST(GeluLinear, IsTheReferenceWhereProductsAreWidened) {
-  for (const LowForm form : {LowForm::Direct, LowForm::Mixed, LowForm::Widened}) {
-    const LowFormGuard guard(form);
+  for (const bool widens : {false, true}) {
+    const WideProductsGuard rule(widens);
     for (const auto& [rows, in, out] : {std::tuple<int64_t, int64_t, int64_t>{7, 33, 5}, {40, 48, 13}}) {
       std::vector<at::Tensor> inputs = with_hidden_bias(rows, in, out);
       for (at::Tensor& input : inputs) input = input.to(at::kBFloat16);
@@ -97,7 +97,7 @@ TEST(GeluLinear, IsTheReferenceWhereProductsAreWidened) {
       const auto wide = [](const std::vector<at::Tensor>& t) {
         return in_steps({t[0].to(at::kFloat), t[1], t[2].to(at::kFloat), t[3].to(at::kFloat)}).to(at::kBFloat16);
       };
-      EXPECT_TRUE(tests::same_function(fused, wide, inputs, std::max({2 * rows, in, out}))) << rows << " " << static_cast<int>(form);
+      EXPECT_TRUE(tests::same_function(fused, wide, inputs, std::max({2 * rows, in, out}))) << rows << " " << widens;
     }
   }
 }

@@ -82,8 +82,8 @@ TEST(LayerNorm, AndItsProductsAreThoseOfAten) {
 }
 
 TEST(LayerNorm, UnderAutocastProductsAreLowAndGradientsWide) {
-  for (const LowForm form : {LowForm::Direct, LowForm::Mixed, LowForm::Widened}) {
-    const LowFormGuard guard(form);
+  for (const bool widens : {false, true}) {
+    const WideProductsGuard rule(widens);
     const auto leaves = leaves_of(at::kFloat);
     const auto got = results_of(own_products, leaves, at::kBFloat16);
     EXPECT_EQ(got[0].scalar_type(), at::kBFloat16);

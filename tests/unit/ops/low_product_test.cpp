@@ -5,18 +5,14 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/slice.h>
-#include <ATen/ops/zeros.h>
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <memory>
 #include <string_view>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "gradient_check.h"
@@ -39,26 +35,24 @@ at::Tensor in_double(const std::vector<at::Tensor>& in) {
   return at::linear(in[0].to(at::kDouble), in[1].to(at::kDouble), bias).to(in[0].scalar_type());
 }
 
-constexpr std::array kForms{LowForm::Direct, LowForm::Mixed, LowForm::Widened};
-
-TEST(LowProduct, LinearIsTheSameFunctionInAllForms) {
-  for (const LowForm form : kForms) {
-    const LowFormGuard guard(form);
+TEST(LowProduct, LinearIsTheSameFunctionBothWays) {
+  for (const bool widens : {false, true}) {
+    const WideProductsGuard rule(widens);
     for (const at::ScalarType type : {at::kBFloat16, at::kHalf, at::kFloat}) {
       for (const auto& [rows, in, out] : {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {7, 33, 5}, {40, 48, 130}}) {
         auto inputs = linear_operands({2, rows, in}, out, type);
         const int64_t length = std::max({2 * rows, in, out});
-        EXPECT_TRUE(tests::same_function(own_linear, in_double, inputs, length)) << type << " " << rows << " " << static_cast<int>(form);
+        EXPECT_TRUE(tests::same_function(own_linear, in_double, inputs, length)) << type << " " << rows << " " << widens;
         inputs.pop_back();
         inputs[0] = inputs[0].transpose(0, 1);  // other strides
-        EXPECT_TRUE(tests::same_function(own_linear, in_double, inputs, length)) << type << " " << rows << " " << static_cast<int>(form);
+        EXPECT_TRUE(tests::same_function(own_linear, in_double, inputs, length)) << type << " " << rows << " " << widens;
       }
     }
   }
 }
 
 TEST(LowProduct, UnderAutocastOperandsAreRoundedAndGradientsComeBackWide) {
-  const LowFormGuard mixed(LowForm::Mixed);
+  const WideProductsGuard wide(true);
   auto leaves = linear_operands({9, 20}, 6, at::kFloat);
   for (at::Tensor& leaf : leaves) leaf.requires_grad_();
   at::Tensor got;
@@ -90,7 +84,7 @@ int64_t casts_in(const Work& work) {
 }
 
 TEST(LowProduct, WhereNothingIsWidenedOperandsAreCastOnce) {
-  const LowFormGuard direct(LowForm::Direct);
+  const WideProductsGuard rule(false);
   const auto operands = linear_operands({9, 20}, 6, at::kFloat);
   const AutocastGuard autocast(at::kCPU, at::kBFloat16);
   const int64_t wanted = casts_in([&] { at::linear(operands[0], operands[1], operands[2]); });
@@ -98,41 +92,17 @@ TEST(LowProduct, WhereNothingIsWidenedOperandsAreCastOnce) {
   EXPECT_EQ(casts_in([&] { linear(operands[0], operands[1], operands[2]); }), wanted);
 }
 
-// Matrices with dense rows, dense columns, neither, and of one row or column, between others in memory.
-TEST(LowProduct, TakesMatricesOfAnyStrides) {
-  const at::Tensor a = tests::test_values({12, 20}, 1), b = tests::test_values({20, 18}, 2);
-  const std::vector<std::pair<at::Tensor, at::Tensor>> operands{
-      {a, b},
-      {a.t().contiguous().t(), b.t().contiguous().t()},
-      {a.narrow(1, 3, 9), b.narrow(0, 2, 9).narrow(1, 1, 5)},
-      {a.t().narrow(1, 2, 7), b.t().narrow(1, 4, 7).t()},
-      {at::slice(a, 1, 0, 20, 2), at::slice(b, 1, 0, 18, 3).narrow(0, 0, 10)},
-      {a.narrow(0, 5, 1), b.narrow(1, 7, 1)},
-      {a.narrow(1, 5, 1), b.narrow(0, 7, 1)},
-      {a.select(0, 3).unsqueeze(0).expand({4, 20}), b},
-  };
-  for (const LowForm form : kForms) {
-    const LowFormGuard guard(form);
-    const AutocastGuard autocast(at::kCPU, at::kHalf);  // left aside
-    for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
-      for (size_t i = 0; i < operands.size(); ++i) {
-        // Casts keep strides, but for those of an expanded row.
-        const at::Tensor left = operands[i].first.to(type), right = operands[i].second.to(type);
-        const at::Tensor got = product(left, right);
-        EXPECT_EQ(got.scalar_type(), type);
-        EXPECT_TRUE(tests::close(got, at::mm(left.to(at::kDouble), right.to(at::kDouble)), type, 1))
-            << type << " " << i << " " << static_cast<int>(form);
-      }
-    }
-  }
-}
-
-TEST(LowProduct, OfNothingIsNothing) {
-  for (const LowForm form : kForms) {
-    const LowFormGuard guard(form);
-    const auto zeros = [](int64_t rows, int64_t columns) { return at::zeros({rows, columns}, at::kBFloat16); };
-    EXPECT_EQ(product(zeros(0, 3), zeros(3, 2)).numel(), 0);
-    EXPECT_TRUE(at::equal(product(zeros(2, 0), zeros(0, 3)), zeros(2, 3)));
+TEST(LowProduct, OperandsAndResultsAreOfTheTypesAskedFor) {
+  const at::Tensor a = tests::test_values({3, 4}, 1).to(at::kBFloat16), b = tests::test_values({4, 2}, 2).to(at::kBFloat16);
+  const at::Tensor wanted = at::mm(a.to(at::kDouble), b.to(at::kDouble));
+  for (const bool widens : {false, true}) {
+    const WideProductsGuard rule(widens);
+    EXPECT_EQ(product_operand(a).scalar_type(), widens ? at::kFloat : at::kBFloat16);
+    const AutocastGuard autocast(at::kCPU, at::kBFloat16);
+    const at::Tensor wide = product(product_operand(a), product_operand(b), at::kFloat);
+    EXPECT_EQ(wide.scalar_type(), at::kFloat);
+    EXPECT_TRUE(tests::close(wide, wanted, widens ? at::kFloat : at::kBFloat16, 4)) << "autocast is left aside";
+    EXPECT_EQ(product(product_operand(a), product_operand(b), at::kBFloat16).scalar_type(), at::kBFloat16);
   }
 }
 
@@ -141,7 +111,7 @@ TEST(LowProduct, IsWidenedWhereTheProcessorHasNoInstructions) {
   EXPECT_EQ(widens_products(at::kCPU, at::kHalf), !cpu_multiplies_fp16());
   EXPECT_FALSE(widens_products(at::kCPU, at::kFloat));
   EXPECT_FALSE(widens_products(at::kCPU, at::kDouble));
-  const LowFormGuard wide(LowForm::Widened);
+  const WideProductsGuard wide(true);
   EXPECT_FALSE(widens_products(at::kCUDA, at::kBFloat16));
   EXPECT_FALSE(widens_products(at::kCPU, at::kFloat));
 }

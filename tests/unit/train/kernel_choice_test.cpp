@@ -54,11 +54,10 @@ TEST_F(KernelChoices, AreThoseThatRun) {
   EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.convolutions"), "welkin for multiples of 16");
   EXPECT_FALSE(kernel_choice(config, at::kCPU).contains("kernels.attention"));
   config.precision.amp_mode = config::AmpMode::Bf16;
-  for (const auto form : {ops::LowForm::Direct, ops::LowForm::Mixed, ops::LowForm::Widened}) {
-    const ops::LowFormGuard guard(form);
-    const bool is_direct = form == ops::LowForm::Direct;
-    EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.convolutions"), is_direct ? "aten" : "welkin for multiples of 16");
-    EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.products"), is_direct ? "mkl" : "mkl in float32");
+  for (const bool widens : {false, true}) {
+    const ops::WideProductsGuard rule(widens);
+    EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.convolutions"), widens ? "welkin for multiples of 16" : "aten");
+    EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.products"), widens ? "mkl in float32" : "mkl");
   }
   EXPECT_EQ(kernel_choice(config, at::kCUDA).at("kernels.products"), "cublas, tf32 on");
 }
