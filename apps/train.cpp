@@ -125,7 +125,7 @@ int verb_train(Application& application, int argc, char** argv) {
     return 0;
   }
   const train::ProfileOptions profile = train::parse_profile_options(line.extra);
-  const auto snapshot = begin_snapshot(line, resolved, place);
+  auto snapshot = begin_snapshot(line, resolved, place);
   parallel::World world = parallel::World::meet(place, meet_options(resolved.config));
   const InterruptWatch interrupt;
   observe::Console console({.fd = world.leads() ? STDERR_FILENO : -1});  // the first rank speaks for all
@@ -154,6 +154,7 @@ int verb_train(Application& application, int argc, char** argv) {
       [&](const char* what) {
         log.error(what);
         if (!log.enabled()) std::cerr << "welkin: " << what << std::endl;
+        snapshot.reset();  // written here: a rank that stops runs no destructors
       });
   return 0;
 }

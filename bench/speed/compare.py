@@ -34,7 +34,10 @@ def machine(threads):
         name, _, value = line.partition(":")
         fields.setdefault(name.strip(), value.strip())
     flags = fields.get("flags", "").split()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False).stdout.strip()
+    try:
+        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:  # no git here
+        commit = ""
     memory = int(pathlib.Path("/proc/meminfo").read_text().split()[1]) * 1024
     name = " ".join([fields.get("model name", platform.machine()), "family", fields.get("cpu family", "?"), "model", fields.get("model", "?")])
     return {"cpu": name, "cores": len(os.sched_getaffinity(0)), "threads": threads, "memory_bytes": memory, "kernel": platform.release(),
@@ -153,12 +156,13 @@ def parse(words):
     return arguments
 
 
-def write_json(path, result):
+def write_json(path, result, announce=True):
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
     partial.write_text(json.dumps(result, indent=1) + "\n")
     partial.rename(path)
-    say(f"\n{path}")
+    if announce:
+        say(f"\n{path}")
 
 
 def main(words):

@@ -2,12 +2,15 @@
 """All figures of a GPU in one JSON: reference cases, recorded steps against steps as they are, training steps under compute-sanitizer, and both
 models against PyTorch there.
 
-usage: gpu.py --welkin PROGRAM --peer_python PROGRAM [--cases FOLDER] [--json FILE] [--minutes M] [--dry_run]
-Parts that would begin after their share of the time are left out and named.
+usage: gpu.py --welkin PROGRAM --peer_python PROGRAM [--cases FOLDER] [--json FILE] [--minutes M] [--only PART]... [--dry_run]
+Every part stands alone: what fails is named, the rest goes on, and the JSON is written after each. Parts that would begin after their share of the time
+are left out and named; --only measures them later, into the same JSON.
 """
 import argparse
 import dataclasses
+import json
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -23,6 +26,8 @@ from sides import RATE, Peer, Welkin, race, ratios  # noqa: E402
 
 DEVICE = ["--device", "cuda"]
 ROUNDS, SECONDS, WARMUP_STEPS, WARMUP_SECONDS = 3, 2.0, 10, 2.0
+WELKIN_LIMIT_S, PEER_LIMIT_S = 90, 150  # of one process of ours, and until a peer is compiled
+LEAST_S = 75  # of a row
 SHAPES_ON_GPU = {"unet": SHAPES["unet"], "vit": SHAPES["vit"], "vit_wide": [*SHAPES["vit"], "--embed_dim", "1536"]}
 
 
@@ -43,6 +48,8 @@ ROWS = [
 ]
 
 
+PARTS = ["verify", "graph", *(row.name for row in ROWS), "sanitizer"]
+
 # Boxes are cut on the GPU; fields, which only the host can hold here, are read ahead by threads: without them the step would wait for every copy.
 READING = {"unet": ["--resident", "device"], "vit": ["--resident", "host", "--num_data_workers", "8"]}
 
@@ -51,7 +58,8 @@ class Full(Welkin):
     """`welkin bench --mode full`: with the loader, the samples resident."""
 
     def __init__(self, binary, preset, *arguments):
-        super().__init__(binary, preset, *arguments, extra=[*DEVICE, *READING[preset.split("_")[0]]], warmup_seconds=WARMUP_SECONDS)
+        super().__init__(binary, preset, *arguments, extra=[*DEVICE, *READING[preset.split("_")[0]]], warmup_seconds=WARMUP_SECONDS,
+                         limit_s=WELKIN_LIMIT_S)
         self.name = "welkin_full"
         self.command[self.command.index("synthetic")] = "full"
 
@@ -64,23 +72,23 @@ class Graph(Welkin):
     """The same steps, recorded and replayed."""
 
     def __init__(self, *arguments):
-        super().__init__(*arguments, extra=[*DEVICE, "--cuda_graph"], warmup_seconds=WARMUP_SECONDS)
+        super().__init__(*arguments, extra=[*DEVICE, "--cuda_graph"], warmup_seconds=WARMUP_SECONDS, limit_s=WELKIN_LIMIT_S)
         self.name = "welkin_graph"
 
 
 def sides_of(row, arguments):
     preset = row.model + "_gpu"
     flags = [*SHAPES_ON_GPU[row.model], "--batch", str(row.batch), "--precision", row.precision, *DEVICE]
-    ours = Welkin(arguments.welkin, preset, row.batch, row.precision, 0, extra=DEVICE, warmup_seconds=WARMUP_SECONDS)
+    ours = Welkin(arguments.welkin, preset, row.batch, row.precision, 0, extra=DEVICE, warmup_seconds=WARMUP_SECONDS, limit_s=WELKIN_LIMIT_S)
     full = Full(arguments.welkin, preset, row.batch, row.precision, 0)
     graph = Graph(arguments.welkin, preset, row.batch, row.precision, 0)
     cache = {"TORCHINDUCTOR_CACHE_DIR": str(arguments.json.parent / "inductor")}
-    return ours, full, graph, [Peer(name, arguments.peer_python, flags + extra, 1, WARMUP_STEPS, cache) for name, extra in row.peers.items()]
+    return ours, full, graph, [Peer(name, arguments.peer_python, flags + extra, 1, WARMUP_STEPS, cache, PEER_LIMIT_S) for name, extra in row.peers.items()]
 
 
-def run_row(row, arguments):
+def run_row(row, arguments, until):
     ours, full, graph, peers = sides_of(row, arguments)
-    race([ours, full, graph, *peers], ROUNDS, SECONDS)
+    race([ours, full, graph, *peers], ROUNDS, SECONDS, until)
     figures = {"batch": row.batch, "precision": row.precision, "ours": ours.report(), "full": full.report(), "graph": graph.report(),
                "peers": {peer.name: peer.report() for peer in peers}, "ratios": {peer.name: ratios(ours, peer) for peer in peers}}
     found = ratios(full, ours)
@@ -101,13 +109,23 @@ def verify_command(arguments):
     return [arguments.welkin, "verify", "--case", arguments.cases, *DEVICE, "--json", arguments.json.parent / "gpu-verify.json", "--brief"]
 
 
-def sanitizer_commands(arguments):
+def only_our_kernels(help_text):
+    """The sanitizer's option to look at our kernels alone, by the name that this one knows it under: cuBLAS and cuDNN would take minutes each."""
+    return next(([flag, "kns=welkin"] for flag in ("--kernel-name", "--kernel-regex") if re.search(rf"{flag}\b(?!-)", help_text)), [])
+
+
+def sanitizer_commands(arguments, help_text=""):
     """Training steps of both models at small sizes with everything on that has a kernel of ours."""
-    tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    tool = sanitizer()
     runs = [Welkin(arguments.welkin, "vit_quick", 1, "bf16", 0, extra=[*DEVICE, "--set", "dropout=0.1"]),
             Welkin(arguments.welkin, "unet_quick", 1, "fp32", 0, extra=DEVICE)]
     runs.append(Welkin(arguments.welkin, "vit_quick", 1, "fp16", 0, extra=[*DEVICE, "--cuda_graph"]))
-    return [[tool, "--tool", kind, "--error-exitcode", "9", *run.command, "--window_seconds", "0.01"] for kind in ("memcheck", "racecheck") for run in runs]
+    return [[tool, "--tool", kind, *only_our_kernels(help_text), "--error-exitcode", "9", *run.command, "--window_seconds", "0.01"]
+            for kind in ("memcheck", "racecheck") for run in runs]
+
+
+def sanitizer():
+    return shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
 
 
 def graph_commands(arguments):
@@ -123,22 +141,33 @@ def graph_commands(arguments):
     return commands
 
 
-def run_command(command, limit_s):
-    """Exit code, seconds and the last words; a tool that is not there is named."""
+def run_command(command, limit_s, last=600):
+    """Exit code, seconds and the last characters of what it says; a tool that is not there is named."""
     begun = time.monotonic()
     try:
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=limit_s, check=False)
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace", timeout=limit_s, check=False)
         said, code = done.stdout + done.stderr, done.returncode
-    except FileNotFoundError as missing:
+    except OSError as missing:
         said, code = str(missing), 127
     except subprocess.TimeoutExpired:
-        said, code = f"ended after {limit_s} s", 124
-    return {"command": shlex.join(map(str, command)), "exit_code": code, "seconds": time.monotonic() - begun, "tail": said[-600:]}
+        said, code = f"ended after {limit_s:.0f} s", 124
+    return {"command": shlex.join(map(str, command)), "exit_code": code, "seconds": time.monotonic() - begun, "tail": said[-last:]}
 
 
 def device_facts():
     query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version,clocks.max.sm,power.limit", "--format=csv,noheader"]
     return run_command(query, 20)["tail"].strip()
+
+
+def machine_facts():
+    try:
+        return {**machine(0), "gpu": device_facts()}
+    except Exception as error:  # facts that are missing are no reason to measure nothing
+        return {"not_known": reason_of(error), "gpu": device_facts()}
+
+
+def reason_of(error):
+    return f"{type(error).__name__}: {error}"
 
 
 def dry_run(arguments):
@@ -153,31 +182,88 @@ def dry_run(arguments):
             say(shlex.join(peer.command))
 
 
+class Report:
+    """What is measured so far: a file after every part."""
+
+    def __init__(self, arguments):
+        self.arguments, self.begun, self.checks, self.bad = arguments, time.monotonic(), [], []
+        self.result = {"rows": {}, "goals": []}
+        if arguments.only and arguments.json.exists():
+            self.result = json.loads(arguments.json.read_text())
+        self.result.update(machine=machine_facts(), left_out=[])
+
+    def left(self):
+        return self.arguments.minutes * 60 - (time.monotonic() - self.begun)
+
+    def keep(self):
+        self.result["minutes"] = (time.monotonic() - self.begun) / 60
+        write_json(self.arguments.json, self.result, announce=False)
+
+    def part(self, name, measure, least_s=10):
+        """Runs measure(), whatever becomes of it, if it is asked for and there is time."""
+        if self.arguments.only and name not in self.arguments.only:
+            return
+        if self.left() < least_s:
+            self.result["left_out"].append(name)
+            return self.keep()
+        say(f"\n[{self.arguments.minutes * 60 - self.left():.0f} s] {name}")
+        try:
+            measure()
+        except Exception as error:
+            self.bad.append(f"{name}: {reason_of(error)}")
+            self.result.setdefault("failed", {})[name] = reason_of(error)
+        self.keep()
+
+    def commands(self, name, commands, limit_s, most_s):
+        """Each command's outcome, as soon as it is known; none for longer than `limit_s`, all together for no longer than `most_s`."""
+        done, until = self.result.setdefault(name, []), time.monotonic() + most_s
+        done.clear()
+        for command in commands:
+            done.append(run_command(command, max(10, min(limit_s, until - time.monotonic(), self.left()))))
+            if done[-1]["exit_code"] != 0:
+                self.bad.append(done[-1]["command"])
+            self.keep()
+
+
 def run(arguments):
-    begun, result, checks = time.monotonic(), {"machine": {**machine(0), "gpu": device_facts()}, "rows": {}, "left_out": []}, []
+    report = Report(arguments)
+    result = report.result
 
-    def left():
-        return arguments.minutes * 60 - (time.monotonic() - begun)
+    def verify():
+        result["verify"] = run_command(verify_command(arguments), min(120, report.left()))
+        if result["verify"]["exit_code"] != 0:
+            report.bad.append(result["verify"]["command"])
 
-    result["verify"] = run_command(verify_command(arguments), min(120, left())) if arguments.cases else {"not_measured": "no --cases"}
-    shutil.rmtree(arguments.json.parent / "gpu-graph", ignore_errors=True)
-    result["graph_equals_eager"] = [run_command(command, max(10, min(30, left()))) for command in graph_commands(arguments)]
-    for row in ROWS:
-        if left() < 75:
-            result["left_out"].append(row.name)
-            continue
-        result["rows"][row.name] = run_row(row, arguments)
+    def graph():
+        shutil.rmtree(arguments.json.parent / "gpu-graph", ignore_errors=True)
+        report.commands("graph_equals_eager", graph_commands(arguments), 40, 150)
+
+    def row_of(row):
+        until = time.monotonic() + report.left() - 20
+        result["rows"][row.name] = run_row(row, arguments, until)
         say_row(row.name, result["rows"][row.name])
-        checks += [(row.name, check) for check in checks_of(row, result["rows"][row.name])]
-    result["sanitizer"] = [run_command(command, max(10, min(45, left()))) for command in sanitizer_commands(arguments)]
-    say_checks(checks)
-    result["goals"] = [{"row": name, **dataclasses.asdict(check)} for name, check in checks]
-    result["minutes"] = (time.monotonic() - begun) / 60
+        checks = checks_of(row, result["rows"][row.name])
+        report.checks += [(row.name, check) for check in checks]
+        result["goals"] = [goal for goal in result["goals"] if goal["row"] != row.name]
+        result["goals"] += [{"row": row.name, **dataclasses.asdict(check)} for check in checks]
+
+    def sanitize():
+        known = run_command([sanitizer(), "--help"], 20, last=100_000)["tail"]
+        report.commands("sanitizer", sanitizer_commands(arguments, known), 90, 240)
+
+    if arguments.cases:
+        report.part("verify", verify)
+    elif not arguments.only:
+        result["verify"] = {"not_measured": "no --cases"}
+    report.part("graph", graph)
+    for row in ROWS:
+        report.part(row.name, lambda row=row: row_of(row), LEAST_S)
+    report.part("sanitizer", sanitize)
+    say_checks(report.checks)
     write_json(arguments.json, result)
-    bad = [part["command"] for part in [result["verify"], *result["graph_equals_eager"], *result["sanitizer"]] if part.get("exit_code", 0) != 0]
-    for command in bad + result["left_out"]:
-        say(f"not passed: {command}")
-    return 1 if bad or result["left_out"] else 0
+    for what in report.bad + result["left_out"]:
+        say(f"not passed: {what}")
+    return 1 if report.bad or result["left_out"] else 0
 
 
 def main(words):
@@ -187,6 +273,7 @@ def main(words):
     parser.add_argument("--cases", help="folder of reference cases")
     parser.add_argument("--json", type=lambda text: pathlib.Path(text).resolve(), required=True)
     parser.add_argument("--minutes", type=float, default=8)
+    parser.add_argument("--only", action="append", default=[], choices=PARTS, help="measure this part alone, into the JSON that is there; may be given again")
     parser.add_argument("--dry_run", action="store_true", help="print the commands")
     arguments = parser.parse_args(words)
     if arguments.dry_run:

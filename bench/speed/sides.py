@@ -30,6 +30,8 @@ class Side:
             self.windows.append(self.window(seconds))
         except NotMeasured as reason:
             self.failure = str(reason)
+        except (OSError, ValueError, KeyError) as error:  # no such program, a process that went away, no JSON or another one
+            self.failure = f"{type(error).__name__}: {error}"
 
     def stop(self):
         pass
@@ -49,15 +51,19 @@ class Welkin(Side):
     """`welkin bench --mode synthetic`, a fresh process for every window: its start costs less than a second. The first step, and those of the warm-up, are not
     counted: memory is touched for the first time in them, for which a virtual machine may wait for its host (docs/results/speed.md)."""
 
-    def __init__(self, binary, preset, batch, precision, threads, extra=(), warmup_seconds=0.5):
+    def __init__(self, binary, preset, batch, precision, threads, extra=(), warmup_seconds=0.5, limit_s=None):
         super().__init__("welkin")
+        self.limit_s = limit_s
         self.command = [binary, "bench", "--mode", "synthetic", "--yaml_config", HERE / "speed.yaml", "--config", preset, "--json", "-", "--windows", "1",
                         "--warmup_seconds", warmup_seconds, "--threads", threads, "--set", f"global_batch_size={batch}", "--amp_mode",
                         "none" if precision == "fp32" else precision, *extra]
 
     def window(self, seconds):
         words = [*map(str, self.command), "--window_seconds", str(max(seconds, 0.001))]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=self.limit_s)
+        except subprocess.TimeoutExpired:
+            raise NotMeasured(f"no answer within {self.limit_s} s") from None
         if done.returncode != 0:
             raise NotMeasured(f"exit code {done.returncode}: {done.stderr.strip()[-300:]}")
         return json.loads(done.stdout)
@@ -66,8 +72,9 @@ class Welkin(Side):
 class Peer(Side):
     """bench/peer/measure.py --serve: one process that stays, since torch.compile takes a minute and `import torch` seconds."""
 
-    def __init__(self, name, python, flags, threads, warmup_steps, environment=()):
+    def __init__(self, name, python, flags, threads, warmup_steps, environment=(), limit_s=600):
         super().__init__(name)
+        self.limit_s = limit_s
         command = [python, HERE.parent / "peer/measure.py", "--serve", "--threads", threads, "--warmup_steps", warmup_steps, *flags]
         self.command = [str(word) for word in command]
         self.environment = {**os.environ, **dict(environment)}
@@ -77,12 +84,13 @@ class Peer(Side):
         begun = time.monotonic()
         self.errors = open(f"/tmp/welkin_peer_{os.getpid()}_{self.name}.err", "w+")
         os.unlink(self.errors.name)
-        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, env=self.environment)
         try:
-            self.facts = self.answer(limit_s=600)
+            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, env=self.environment)
+            self.facts = self.answer(self.limit_s)
             self.facts["start_to_ready_s"] = time.monotonic() - begun
-        except NotMeasured as reason:
+        except (NotMeasured, OSError, ValueError) as reason:
             self.failure = str(reason)
+            self.stop()  # or it would compile on beside the others
 
     def answer(self, limit_s):
         ready, _, _ = select.select([self.process.stdout], [], [], limit_s)
@@ -102,26 +110,29 @@ class Peer(Side):
                 raise NotMeasured(self.failure)
         self.process.stdin.write(f"{seconds}\n")
         self.process.stdin.flush()
-        return {**self.facts, **self.answer(limit_s=300)}
+        return {**self.facts, **self.answer(min(300, self.limit_s))}
 
     def stop(self):
         if self.process is None:
             return
-        self.process.stdin.close()
         try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
+            self.process.stdin.close()
+            self.process.wait(0 if self.failure else 10)
+        except (OSError, subprocess.TimeoutExpired):
             self.process.kill()
             self.process.wait()
 
 
-def race(sides, rounds, seconds):
-    """Everyone in turns, `rounds` times; the first window of the first round follows each one's own warm-up."""
+def race(sides, rounds, seconds, until=None):
+    """Everyone in turns, `rounds` times, or as often as a round begins before `until` (time.monotonic()), once at least; the first window of the first round follows
+    each one's own warm-up."""
     try:
         for side in sides:
             if isinstance(side, Peer):
                 side.start()
-        for _ in range(rounds):
+        for round_ in range(rounds):
+            if round_ > 0 and until is not None and time.monotonic() > until:
+                break
             for side in sides:
                 side.measure(seconds)
     finally:

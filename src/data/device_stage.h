@@ -17,8 +17,8 @@
 
 namespace welkin::data {
 
-// The places of a batch's samples in the epoch, (B) int64.
-at::Tensor sample_positions(const MicroBatch& place);
+// The places of a batch's samples in the epoch, (B) int64 on the device; the host waits for nothing.
+at::Tensor sample_positions(const MicroBatch& place, c10::Device device);
 
 struct DeviceBatch {
   at::Tensor input, target, sample;

@@ -83,7 +83,7 @@ struct Pipeline::Impl {
       DeviceResident::Arrays arrays = values.cut(plans);
       batch.input = std::move(arrays.input);
       batch.target = std::move(arrays.target);
-      batch.sample = sample_positions(place).to(device);
+      batch.sample = sample_positions(place, device);
       samples_cut += place.count;
       return batch;
     }

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -30,7 +31,12 @@ void set_loading_environment() {
   setenv("KINETO_LOG_LEVEL", "5", 0);  // "gpuGetDeviceCount failed" on a machine without GPU is no news
 }
 
+bool hides_every_gpu(const char* visible) {
+  return visible != nullptr && (*visible == '\0' || std::string_view(visible).starts_with("-1"));
+}
+
 bool has_cuda_device() {
+  if (hides_every_gpu(std::getenv("CUDA_VISIBLE_DEVICES"))) return false;
   std::error_code ignored;
   return fs::exists("/dev/nvidiactl", ignored) || fs::exists("/dev/dxg", ignored);  // dxg: WSL
 }
@@ -38,7 +44,9 @@ bool has_cuda_device() {
 void load_torch(const fs::path& package, bool with_cuda) {
   constexpr const char* kRemedy =
       "Install torch with what it needs: `python3 -m pip install torch==2.11.0`; for a machine without GPU "
-      "`python3 -m pip install --no-deps torch==2.11.0 nvidia-cuda-cupti==13.0.85 nvidia-cuda-runtime==13.0.96`";
+      "`python3 -m pip install --no-deps torch==2.11.0 nvidia-cuda-cupti==13.0.85 nvidia-cuda-runtime==13.0.96`; where that "
+      "torch is to serve on a machine with one, hide it: "
+      "CUDA_VISIBLE_DEVICES= welkin ...";
   open_library(package / "lib" / "libc10.so", kRemedy);
   open_library(package / "lib" / "libtorch_cpu.so", kRemedy);
   if (with_cuda) open_library(package / "lib" / "libtorch_cuda.so", kRemedy);

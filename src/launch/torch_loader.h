@@ -10,7 +10,10 @@ namespace welkin::launch {
 // load_torch.
 void set_loading_environment();
 
-// Whether this machine shows a device of NVIDIA's.
+// Whether CUDA would show no device for this value of CUDA_VISIBLE_DEVICES; null: it is not set.
+bool hides_every_gpu(const char* visible);
+
+// Whether this machine shows a device of NVIDIA's, and the environment does not hide it: then torch's CUDA libraries are needed.
 bool has_cuda_device();
 
 // libc10 and libtorch_cpu of the package, with their symbols visible to what is loaded later, and libtorch_cuda where asked:

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <iomanip>
-#include <iterator>
 #include <sstream>
 
 namespace welkin::ops {
@@ -39,9 +38,9 @@ class BackendScope {
     context.setSDPUseCuDNN(cudnn);
     context.setSDPUseMath(math);
   }
-  static void only(AttentionBackend backend, bool math_too) {
+  static void only(AttentionBackend backend) {
     set(backend == AttentionBackend::Flash, backend == AttentionBackend::MemoryEfficient, backend == AttentionBackend::CuDnn,
-        math_too || backend == AttentionBackend::Math);
+        backend == AttentionBackend::Math);
   }
 
  private:
@@ -57,7 +56,7 @@ class Silence : public c10::WarningHandler {
 std::optional<double> time_one(AttentionBackend backend, const std::vector<at::Tensor>& qkv, const TimeOf& seconds_of,
                                int repeats) {
   const BackendScope scope;
-  BackendScope::only(backend, /*math_too=*/false);
+  BackendScope::only(backend);
   Silence silence;
   const c10::WarningUtils::WarningHandlerGuard quiet(&silence);
   try {
@@ -97,14 +96,29 @@ std::optional<AttentionBackend> attention_backend_named(std::string_view name) {
 
 std::string attention_backend_in_use() {
   const at::Context& context = at::globalContext();
-  const bool fused[] = {context.userEnabledFlashSDP(), context.userEnabledMemEfficientSDP(), context.userEnabledCuDNNSDP()};
-  const auto count = std::count(std::begin(fused), std::end(fused), true);
-  if (count > 1) return "aten's choice";
-  const auto on = std::find(std::begin(fused), std::end(fused), true);
-  return std::string(name_of(kAttentionBackends[on - std::begin(fused)]));  // behind the last fused one stands Math
+  const bool flash = context.userEnabledFlashSDP(), cudnn = context.userEnabledCuDNNSDP();
+  if (flash && cudnn) return "aten's choice";
+  if (flash || cudnn) return std::string(name_of(flash ? AttentionBackend::Flash : AttentionBackend::CuDnn));
+  const bool memory_efficient = context.userEnabledMemEfficientSDP();
+  return std::string(name_of(memory_efficient ? AttentionBackend::MemoryEfficient : AttentionBackend::Math));
 }
 
-void use_attention_backend(AttentionBackend backend) { BackendScope::only(backend, /*math_too=*/true); }
+// Flash and cuDNN take no float32, in which the losses before the first step are computed: the memory-efficient form stands in,
+// since the weights of the plain one are tokens x tokens (134 GB for 16 fields of 720 x 1440 in patches of 8). Torch's order of
+// preference has cuDNN last, and takes the first that can. What must repeat bit for bit falls back to the plain form: the
+// memory-efficient one has a backward pass that does not.
+void use_attention_backend(AttentionBackend backend) {
+  BackendScope::only(backend);
+  at::Context& context = at::globalContext();
+  context.setSDPUseMath(true);
+  if (backend != AttentionBackend::Math && !context.deterministicAlgorithms()) context.setSDPUseMemEfficient(true);
+  std::vector<int64_t> order;
+  for (const at::SDPBackend form : {at::SDPBackend::cudnn_attention, at::SDPBackend::flash_attention,
+                                    at::SDPBackend::efficient_attention, at::SDPBackend::math, at::SDPBackend::overrideable}) {
+    order.push_back(static_cast<int64_t>(form));
+  }
+  context.setSDPPriorityOrder(order);
+}
 
 std::vector<AttentionTiming> time_attention(const AttentionShape& shape, c10::Device device, const TimeOf& seconds_of,
                                             int repeats) {

@@ -24,7 +24,8 @@ std::optional<AttentionBackend> attention_backend_named(std::string_view name);
 // "flash"; "aten's choice" before use_attention_backend().
 std::string attention_backend_in_use();
 
-// From now on torch takes this form where it can, else its plain one (Math). Process-wide.
+// From now on torch takes this form where it can; else the memory-efficient one, unless algorithms are to be deterministic; else
+// the plain one (Math). Process-wide.
 void use_attention_backend(AttentionBackend backend);
 
 struct AttentionTiming {

@@ -6,6 +6,7 @@
 #endif
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <map>
 #include <thread>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
@@ -101,7 +102,8 @@ class C10dConnection : public Connection {
   StorePtr store_;
   std::shared_ptr<const CallServices> services_;
   std::map<std::string, int64_t> times_made_;  // by members: a second group of the same has another key
-  std::unique_ptr<CallWatch> watch_;           // last: it uses the others
+  std::vector<std::weak_ptr<C10dCommunicator>> communicators_;
+  std::unique_ptr<CallWatch> watch_;  // last: it uses the others
 };
 
 // It asks seldom where many ranks share the store, or where the store is a file.
@@ -114,8 +116,8 @@ void C10dConnection::start_watch() {
                                   services_->recorder, std::move(watch));
 }
 
-c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(const ConnectOptions& options, const StorePtr& store,
-                                                          const std::string& key, const GroupMembers& members) {
+std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& options, const StorePtr& store, const std::string& key,
+                                                    const GroupMembers& members) {
   const auto prefixed = c10::make_intrusive<c10d::PrefixStore>(key, store);
   const int place = static_cast<int>(members.place);
   const int size = static_cast<int>(members.size());
@@ -126,22 +128,24 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(const ConnectOptions& 
   if (options.link) backend = c10::make_intrusive<LinkBackend>(std::move(backend), options.link);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(prefixed, place, size);
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, backend);
+  c10::intrusive_ptr<c10d::Backend> on_gpu;
   if (options.with_gpu) {
-    const auto on_gpu = device_backend()(prefixed, place, size, options.deadline);
+    on_gpu = device_backend()(prefixed, place, size, options.deadline);
     group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, on_gpu);
   }
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
   group->setGroupName(key);
-  return group;
+  return std::make_shared<C10dCommunicator>(std::move(group), std::move(on_gpu));
 }
 
 Group C10dConnection::make_group(const std::string& name, GroupMembers members) {
   if (members.size() == 1) return Group(name, std::move(members), nullptr, nullptr);
   const std::string text = cat(name, " [", join(members.ranks, ", "), "]");
   try {
-    auto group = make_process_group(options_, store_, cat(text, " ", times_made_[text]++), members);
+    auto communicator = make_communicator(options_, store_, cat(text, " ", times_made_[text]++), members);
+    communicators_.push_back(communicator);
     auto desk = std::make_shared<CallDesk>(services_, text, members.ranks);
-    return Group(name, std::move(members), std::make_shared<C10dCommunicator>(std::move(group)), std::move(desk));
+    return Group(name, std::move(members), std::move(communicator), std::move(desk));
   } catch (const std::exception& error) {
     const std::string reason = error.what();
     throw CommError("parallel",
@@ -152,9 +156,13 @@ Group C10dConnection::make_group(const std::string& name, GroupMembers members) 
   }
 }
 
-// Every rank says that it is done, and rank 0, which hosts the store, waits for all.
+// Every rank says that it is done, and rank 0, which hosts the store, waits for all. NCCL's threads ask the store too, so they
+// end before.
 void C10dConnection::close() {
   watch_.reset();
+  for (const auto& communicator : communicators_) {
+    if (const auto alive = communicator.lock()) alive->end_on_gpu();
+  }
   store_->add("closed", 1);
   if (options_.rank != 0) return;
   const auto until = std::chrono::steady_clock::now() + options_.deadline;
@@ -178,6 +186,23 @@ StorePtr open_store(const ConnectOptions& options) {
 }
 
 }  // namespace
+
+// Of a group that is dropped before the connection's end. NCCL's end waits for the other members, who drop theirs at the same
+// place; on the way out of an error they may never come there.
+C10dCommunicator::~C10dCommunicator() {
+  try {
+    if (on_gpu_ && std::uncaught_exceptions() > 0) {
+      on_gpu_->abort();
+    } else {
+      end_on_gpu();
+    }
+  } catch (const std::exception&) {  // the process goes on without the group
+  }
+}
+
+void C10dCommunicator::end_on_gpu() {
+  if (const auto ending = std::exchange(on_gpu_, nullptr)) ending->shutdown();
+}
 
 BackendWorkPtr C10dCommunicator::all_reduce(const at::Tensor& in_place, Reduction reduction) {
   std::vector<at::Tensor> buffers{in_place.detach()};

@@ -13,7 +13,13 @@ namespace welkin::parallel {
 
 class C10dCommunicator : public Communicator {
  public:
-  explicit C10dCommunicator(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {}
+  // `on_gpu`: the group's back end for tensors of a GPU, null where it has none.
+  C10dCommunicator(c10::intrusive_ptr<c10d::ProcessGroup> group, c10::intrusive_ptr<c10d::Backend> on_gpu)
+      : group_(std::move(group)), on_gpu_(std::move(on_gpu)) {}
+  ~C10dCommunicator() override;
+  C10dCommunicator(const C10dCommunicator&) = delete;
+  C10dCommunicator& operator=(const C10dCommunicator&) = delete;
+
   const c10::intrusive_ptr<c10d::ProcessGroup>& process_group() const { return group_; }
 
   BackendWorkPtr all_reduce(const at::Tensor& in_place, Reduction reduction) override;
@@ -27,8 +33,12 @@ class C10dCommunicator : public Communicator {
   BackendWorkPtr send_receive(const at::Tensor& leaving, int64_t to, const at::Tensor& arriving, int64_t from) override;
   BackendWorkPtr barrier() override;
 
+  // The orderly end of what carries tensors of a GPU, once its calls are done. Every member calls it; no call follows.
+  void end_on_gpu();
+
  private:
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
+  c10::intrusive_ptr<c10d::Backend> on_gpu_;  // null once it has ended
 };
 
 // Of a group of more than one.

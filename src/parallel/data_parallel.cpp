@@ -118,6 +118,8 @@ void DataParallel::Impl::spread_weights() const {
   }
 }
 
+// In the first step, whose forward pass has made the nodes that add up the gradients: a node belongs for ever to the stream on
+// which it was made, the Reducer keeps it, and a recording of steps (ops/device_graph.h) may not leave its own stream.
 void DataParallel::Impl::make_reducer() {
   const auto process_group = process_group_of(group);
   const std::vector<at::Tensor> parameters = parameters_of(table);
@@ -145,6 +147,7 @@ void DataParallel::Impl::make_reducer() {
 }
 
 void DataParallel::Impl::run_backward(const at::Tensor& loss) {
+  if (!reducer) make_reducer();
   reducer->prepare_for_forward();
   reducer->prepare_for_backward({});
   if (options.static_graph && is_first_pass) {
@@ -160,9 +163,7 @@ void DataParallel::Impl::run_backward(const at::Tensor& loss) {
 
 DataParallel::DataParallel(const ParamTable& table, const Group& group, const DataParallelOptions& options)
     : impl_(std::make_unique<Impl>(table, group, options)) {
-  if (!impl_->active()) return;
-  impl_->spread_weights();
-  impl_->make_reducer();
+  if (impl_->active()) impl_->spread_weights();
 }
 
 DataParallel::~DataParallel() = default;

@@ -3,6 +3,8 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -28,6 +30,15 @@ config::RunConfig for_device(config::RunConfig config, c10::Device device) {
   return config;
 }
 
+c10::DeviceIndex gpu_of_rank(int64_t local_rank, int64_t local_size, int64_t num_gpus) {
+  const bool sees_one = num_gpus == 1;  // a launcher that binds shows each rank its own
+  if (local_size > num_gpus && !sees_one) {
+    throw ConfigError("device", cat("more ranks than GPUs on this node: ranks=", local_size, ", GPUs=", num_gpus),
+                      "Start as many ranks per node as it has GPUs, or take --device cpu");
+  }
+  return static_cast<c10::DeviceIndex>(local_rank % num_gpus);
+}
+
 c10::Device choose_device(const std::string& name, int64_t local_rank, int64_t local_size) {
   if (name == "cpu" || (name == "auto" && !has_gpu())) return at::kCPU;
   if (!has_gpu()) {
@@ -35,13 +46,27 @@ c10::Device choose_device(const std::string& name, int64_t local_rank, int64_t l
         "device", cat("there is no GPU that torch can use: device=", name),
         "Take --device cpu or auto; nvidia-smi shows whether the driver sees one, and a torch with CUDA must be installed");
   }
-  const int64_t num_gpus = std::max<int>(at::detail::getCUDAHooks().deviceCount(), 1);
-  const bool sees_one = num_gpus == 1;  // a launcher that binds shows each rank its own
-  if (local_size > num_gpus && !sees_one) {
-    throw ConfigError("device", cat("more ranks than GPUs on this node: ranks=", local_size, ", GPUs=", num_gpus),
-                      "Start as many ranks per node as it has GPUs, or take --device cpu");
+  const c10::Device device(at::kCUDA, gpu_of_rank(local_rank, local_size, at::detail::getCUDAHooks().deviceCount()));
+  make_current(device);
+  return device;
+}
+
+// Without it everything that names no GPU goes to the first one: calls of the runtime, page-locked memory, a capture's generator.
+// Ranks would each take half a gigabyte there for a context that they do not use.
+void make_current(c10::Device device) {
+  if (device.is_cpu()) return;
+  try {
+    c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+  } catch (const c10::Error& error) {
+    throw ConfigError("device", cat("the GPU cannot be used: device=", device.str(), ", reason=", error.what_without_backtrace()),
+                      "nvidia-smi shows who has it (an exclusive compute mode lets in one process), or take --device cpu");
   }
-  return {at::kCUDA, static_cast<c10::DeviceIndex>(local_rank % num_gpus)};
+}
+
+void wait_for_stream(c10::Device device) {
+  if (device.is_cpu()) return;
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  guard.synchronizeStream(guard.getStream(device));
 }
 
 void configure_torch(const config::RunConfig& config) {

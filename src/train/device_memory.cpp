@@ -48,15 +48,17 @@ int64_t tensor_memory_in_use(c10::Device device) {
 void limit_memory(c10::Device device, double limit_gib) {
   const auto limit_bytes = static_cast<int64_t>(limit_gib * kGib);
   limit_cpu_memory(device.is_cpu() ? limit_bytes : 0);
-  if (device.is_cpu() || limit_bytes == 0) return;
+  if (device.is_cpu()) return;
   if (ops::limit_device_memory() == nullptr) {
+    if (limit_bytes == 0) return;
     throw ConfigError("memory",
                       cat("the memory of a GPU cannot be capped without libwelkin_cuda.so: memory_limit_gib=", limit_gib),
                       "Build it with ./quickstart.sh --cuda --skip-train, or leave --memory_limit_gib out");
   }
   at::globalContext().lazyInitDevice(at::kCUDA);  // there is no allocator before
   const auto total = static_cast<double>(at::getDeviceAllocator(at::kCUDA)->getMemoryInfo(device.index()).second);
-  ops::limit_device_memory()(std::min(1.0, static_cast<double>(limit_bytes) / total), device.index());
+  const double share = limit_bytes == 0 ? 1.0 : std::min(1.0, static_cast<double>(limit_bytes) / total);
+  ops::limit_device_memory()(share, device.index());
 }
 
 int64_t requested_bytes(std::string_view message) {

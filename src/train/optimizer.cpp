@@ -14,13 +14,26 @@
 
 namespace welkin::train {
 
+namespace {
+
+// Element for element in the same order; the stride of a dim of one element is nobody's. cuDNN gives the gradient of a 1 x 1
+// kernel that lies channels-last other ones than the kernel has, and autograd takes it as it is.
+bool share_memory_order(const at::Tensor& a, const at::Tensor& b) {
+  for (int64_t dim = 0; dim < a.dim(); ++dim) {
+    if (a.size(dim) != 1 && a.stride(dim) != b.stride(dim)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 StepLists with_gradients(const std::vector<OptimizerParameter>& parameters, bool decays) {
   StepLists lists;
   for (size_t row = 0; row < parameters.size(); ++row) {
     const OptimizerParameter& parameter = parameters[row];
     const at::Tensor& gradient = parameter.value.grad();
     if (parameter.decays != decays || !gradient.defined()) continue;
-    WELKIN_CHECK(gradient.strides() == parameter.value.strides(),
+    WELKIN_CHECK(share_memory_order(gradient, parameter.value),
                  cat("gradient and parameter differ in strides: ", parameter.name));
     lists.values.push_back(in_memory_order(parameter.value));
     lists.gradients.push_back(in_memory_order(gradient));

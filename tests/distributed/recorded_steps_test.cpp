@@ -4,6 +4,9 @@
 #include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
 
 #include "core/error.h"
 #include "parallel/collectives.h"
@@ -70,6 +73,20 @@ const parallel::RankTest kTensorParallel("recorded_tensor_parallel", [](parallel
   expect_recorded_steps_equal(connection, config);
 });
 
+// A node that adds up gradients belongs to the stream on which it was made, and the Reducer keeps it: the steps' own stream,
+// which a recording may not leave.
+const parallel::RankTest kNodes("nodes_of_gradients", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  TinySteps steps(config_for(root, /*micro_batch=*/2), nullptr, ranks_of(connection));
+  const auto has_node = [](const parallel::ParamRow& row) {
+    return torch::autograd::impl::try_get_grad_accumulator(row.local) != nullptr;
+  };
+  const auto& rows = steps.parts().table.rows();
+  EXPECT_TRUE(std::ranges::none_of(rows, has_node)) << "before the first step";
+  steps.next();
+  EXPECT_TRUE(std::ranges::all_of(rows, has_node)) << "kept from then on";
+});
+
 // A device that fails, or hangs until its end, is a failed call of the group: named, with what the others do.
 const parallel::RankTest kFailedReplay("failed_replay", [](parallel::Connection& connection) {
   const parallel::Group everyone = ranks_of(connection).everyone;
@@ -89,6 +106,7 @@ const parallel::RankTest kFailedReplay("failed_replay", [](parallel::Connection&
 TEST(RecordedStepsOfRanks, EqualStepsAsTheyAreWithDataParallelism) { parallel::run_on_ranks("recorded_data_parallel", 2); }
 TEST(RecordedStepsOfRanks, EqualStepsAsTheyAreInMicroBatches) { parallel::run_on_ranks("recorded_micro_batches", 2); }
 TEST(RecordedStepsOfRanks, EqualStepsAsTheyAreWithTensorParallelism) { parallel::run_on_ranks("recorded_tensor_parallel", 2); }
+TEST(RecordedStepsOfRanks, MakeTheNodesOfGradientsThemselves) { parallel::run_on_ranks("nodes_of_gradients", 2); }
 TEST(RecordedStepsOfRanks, ADeviceThatFailsIsAFailedCall) { parallel::run_on_ranks("failed_replay", 2); }
 
 }  // namespace

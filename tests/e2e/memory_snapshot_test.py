@@ -24,11 +24,11 @@ class MemorySnapshot(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.file = self.folder / "memory.pickle"
 
-    def train(self, *flags, code=0):
+    def train(self, *flags, code=0, launch=()):
         (self.folder / "run.yaml").write_text(VIT)
         words = ["train", "--yaml_config", self.folder / "run.yaml", "--config", "run", "--log_root", self.folder / "logs", "--threads", "1", "--device", "cpu",
                  "--memory_snapshot", self.file, *flags]
-        done = subprocess.run([BINARY, *map(str, words)], capture_output=True, text=True, timeout=300)
+        done = subprocess.run([BINARY, *map(str, [*launch, *words])], capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stderr
 
@@ -67,6 +67,14 @@ class MemorySnapshot(unittest.TestCase):
         self.assertLess(refused[0]["device_free"], refused[0]["size"])
         self.assertGreaterEqual(refused[0]["device_free"], 0)
         self.assertIn("OutOfMemoryError", _memory_viz.trace(self.snapshot()))
+
+    def test_ranks_without_enough_memory_have_one_too(self):
+        """One of them at least: the launcher stops the others."""
+        self.train("--memory_limit_gib", "0.002", code=1, launch=("launch", "-n", "2", "--bind", "off", "--"))
+        found = [path for path in (self.file, self.folder / "memory.pickle.1") if path.exists()]
+        self.assertTrue(found)
+        for path in found:
+            self.assertTrue(pickle.loads(path.read_bytes())["device_traces"][0])
 
     def test_a_place_where_it_cannot_be_written(self):
         self.file = self.folder / "nowhere" / "memory.pickle"

@@ -217,5 +217,89 @@ class Commands(unittest.TestCase):
             self.assertIn("--num_data_workers 8", full[preset])
 
 
+class Gpu(unittest.TestCase):
+    """bench/gpu.sh on a machine where this and that is missing: every part is tried, and the file is there after each."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.json = self.folder / "gpu.json"
+        for patch in (mock.patch.object(gpu, "say"), mock.patch.object(compare, "say")):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def run_gpu(self, *words, welkin="/no/welkin"):
+        code = gpu.main(["--welkin", welkin, "--peer_python", "/no/python3", "--cases", "cases", "--json", str(self.json), *words])
+        return code, json.loads(self.json.read_text())
+
+    def test_where_nothing_runs_everything_is_named(self):
+        code, result = self.run_gpu()
+        self.assertEqual(code, 1)
+        self.assertEqual(result["verify"]["exit_code"], 127)
+        self.assertEqual([done["exit_code"] for done in result["graph_equals_eager"]], [127] * 6)
+        self.assertEqual([done["exit_code"] for done in result["sanitizer"]], [127] * 6)
+        self.assertEqual(set(result["rows"]), {"unet", "vit", "vit_wide"})
+        for row in result["rows"].values():
+            for found in (row["ours"], row["full"], row["graph"], *row["peers"].values()):
+                self.assertIn("No such file", found["not_measured"])
+        self.assertEqual(len(result["goals"]), 15)
+        self.assertTrue(all(goal["met"] is None for goal in result["goals"]))
+
+    def test_a_part_that_breaks_is_kept_with_its_reason_and_the_rest_goes_on(self):
+        seen = []
+
+        def race(sides, *_):
+            seen.append(json.loads(self.json.read_text()) if self.json.exists() else {})
+            if len(seen) == 1:
+                raise RuntimeError("surprise")
+        with mock.patch.object(gpu, "race", race):
+            code, result = self.run_gpu()
+        self.assertEqual((code, result["failed"]), (1, {"unet": "RuntimeError: surprise"}))
+        self.assertEqual(set(result["rows"]), {"vit", "vit_wide"})
+        self.assertIn("verify", seen[0])
+        self.assertIn("surprise", seen[1]["failed"]["unet"])
+        self.assertIn("vit", seen[2]["rows"])
+
+    def test_a_part_alone_is_added_to_what_is_there(self):
+        self.run_gpu("--only", "vit")
+        first = json.loads(self.json.read_text())
+        self.assertEqual((set(first["rows"]), "sanitizer" in first), ({"vit"}, False))
+        _, result = self.run_gpu("--only", "unet", "--only", "vit", "--only", "sanitizer")
+        self.assertEqual((set(result["rows"]), len(result["sanitizer"]), len(result["goals"])), ({"vit", "unet"}, 6, 10))
+
+    def test_what_does_not_fit_the_time_is_left_out(self):
+        code, result = self.run_gpu("--minutes", "0")
+        self.assertEqual((code, result["left_out"]), (1, gpu.PARTS))
+
+    def test_a_process_that_hangs_is_ended(self):
+        program = self.folder / "welkin"
+        program.write_text("#!/bin/sh\nexec sleep 60\n")
+        program.chmod(0o755)
+        side = gpu.Welkin(str(program), "unet_quick", 1, "fp32", 0, limit_s=0.2)
+        side.measure(0.1)
+        self.assertEqual(side.report(), {"not_measured": "no answer within 0.2 s"})
+        peer = gpu.Peer("eager", str(program), [], 1, 1, limit_s=0.2)
+        peer.start()
+        self.assertEqual(peer.failure, "no answer within 0.2 s")
+        self.assertIsNotNone(peer.process.poll())
+
+    def test_no_round_begins_after_the_time(self):
+        class Clocked(Side):
+            def window(self, seconds):
+                return {RATE: 1.0}
+        side = Clocked("ours")
+        gpu.race([side], 3, 0.1, until=0)
+        self.assertEqual(len(side.windows), 1)
+        gpu.race([side], 3, 0.1)
+        self.assertEqual(len(side.windows), 4)
+
+    def test_the_sanitizer_looks_at_our_kernels_where_it_knows_how(self):
+        self.assertEqual(gpu.only_our_kernels("  --kernel-name arg  which kernels\n  --kernel-name-exclude arg"), ["--kernel-name", "kns=welkin"])
+        self.assertEqual(gpu.only_our_kernels("  --kernel-regex-exclude arg\n  --kernel-regex arg"), ["--kernel-regex", "kns=welkin"])
+        self.assertEqual(gpu.only_our_kernels("  --kernel-regex-exclude arg"), [])
+        self.assertEqual(gpu.only_our_kernels("No such file"), [])
+
+
 if __name__ == "__main__":
     unittest.main()

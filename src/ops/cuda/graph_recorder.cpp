@@ -44,16 +44,16 @@ class CudaGraphRecorder final : public GraphRecorder {
     // What is cached for eager work is of no use to the recordings, which have a pool of their own.
     c10::cuda::device_synchronize();
     c10::cuda::CUDACachingAllocator::emptyCache();
-    auto graph = std::make_unique<at::cuda::CUDAGraph>();
-    graph->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+    // Kept before it is made: where a capture fails, torch's allocator asks the graph on.
+    at::cuda::CUDAGraph& graph = *graphs_.emplace_back(std::make_unique<at::cuda::CUDAGraph>());
+    graph.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     try {
       work();
     } catch (...) {
-      abandon(*graph);
+      abandon(graph);
       throw;
     }
-    graph->capture_end();
-    graphs_.push_back(std::move(graph));
+    graph.capture_end();
     return graphs_.size() - 1;
   }
 

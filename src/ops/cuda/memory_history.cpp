@@ -12,7 +12,11 @@ void begin_history(size_t max_events) {
   torch::cuda::_record_memory_history(std::string("all"), std::string("all"), "all", max_events);
 }
 
-void limit_share(double share, c10::DeviceIndex index) { c10::cuda::CUDACachingAllocator::setMemoryFraction(share, index); }
+// A share of 1 lifts a cap that was set before, and sets none.
+void limit_share(double share, c10::DeviceIndex index) {
+  if (share == c10::cuda::CUDACachingAllocator::getMemoryFraction(index)) return;
+  c10::cuda::CUDACachingAllocator::setMemoryFraction(share, index);
+}
 
 const bool kRegistered = [] {
   limit_device_memory() = &limit_share;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "observe/table.h"
+#include "train/device.h"
 
 namespace welkin::train::bench {
 
@@ -44,17 +45,12 @@ LayerTimer::~LayerTimer() = default;
 
 namespace {
 
-// Reading an element waits for the device's stream.
-void settle_layer(const at::Tensor& value) {
-  if (value.is_cuda()) value.flatten().select(0, 0).item<float>();
-}
-
 // A node of its own in the graph, whose gradient is this layer's alone.
 at::Tensor marked_input(const at::Tensor& value, std::function<void()> done) {
   if (!value.requires_grad()) return value;
   at::Tensor own = at::alias(value);
   own.register_hook([done = std::move(done)](const at::Tensor& gradient) {
-    settle_layer(gradient);
+    wait_for_stream(gradient.device());
     done();
   });
   return own;
@@ -72,12 +68,12 @@ void LayerTimer::install(model::Model& model, const std::vector<std::string>& na
       for (at::Tensor& value : in) value = marked_input(value, [state, layer] { state->end_backward(layer); });
       const auto began = LayerClock::now();
       model::Tensors out = body(std::move(in));
-      settle_layer(out.front());
+      wait_for_stream(out.front().device());
       state->seconds[layer].forward += std::chrono::duration<double>(LayerClock::now() - began).count();
       for (at::Tensor& value : out) {
         if (value.requires_grad()) {
           value.register_hook([state, layer](const at::Tensor& gradient) {
-            settle_layer(gradient);
+            wait_for_stream(gradient.device());
             state->begin_backward(layer);
           });
         }

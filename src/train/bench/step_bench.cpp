@@ -156,7 +156,8 @@ class StepRig {
     tracer_.add_sink(clock_);
     StepOptions options{.device = context_.device, .dataset_size = dataset_size_, .tracer = &tracer_};
     if (!is_silent()) options.everyone = context_.world.everyone();
-    options.recorder = graph_recorder(config_, context_.device);
+    const bool waits_for_layers = context_.layers != nullptr;  // which a recorded step may not do
+    if (!waits_for_layers) options.recorder = graph_recorder(config_, context_.device);
     step_ = std::make_unique<Step>(parts_, config_, std::move(options));
     report_.parameters = parts_.table.num_parameters();
     report_.exchanged_bytes = parts_.data_parallel->bytes_per_step();
@@ -220,8 +221,8 @@ class StepRig {
   void time_exchange() {
     if (report_.exchanged_bytes == 0) return;
     const bool travels_narrow = !config_.parallel.compress_gradients.empty() && config_.parallel.compress_gradients != "none";
-    report_.traffic.exchange_alone_s =
-        seconds_of_exchange_alone(*parts_.data_parallel, parts_.exchange, travels_narrow ? at::kBFloat16 : at::kFloat);
+    const auto travels = at::TensorOptions(travels_narrow ? at::kBFloat16 : at::kFloat).device(context_.device);
+    report_.traffic.exchange_alone_s = seconds_of_exchange_alone(*parts_.data_parallel, parts_.exchange, travels);
   }
 
   void count_memory() {

@@ -12,6 +12,7 @@
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "parallel/collectives.h"
+#include "train/device.h"
 
 namespace welkin::train::bench {
 namespace {
@@ -54,7 +55,8 @@ std::vector<CallTotal> calls_since(const std::vector<CallTotal>& before, const s
   return calls;
 }
 
-double seconds_of_exchange_alone(const parallel::DataParallel& exchange, const parallel::Group& group, at::ScalarType travels) {
+double seconds_of_exchange_alone(const parallel::DataParallel& exchange, const parallel::Group& group,
+                                 const at::TensorOptions& travels) {
   std::vector<at::Tensor> messages;
   for (const parallel::Bucket& bucket : exchange.buckets()) messages.push_back(at::zeros({bucket.bytes / 4}, travels));
   std::vector<double> seconds;
@@ -62,6 +64,7 @@ double seconds_of_exchange_alone(const parallel::DataParallel& exchange, const p
     parallel::barrier(group);
     const Stopwatch watch;
     for (const at::Tensor& message : messages) all_reduce_in_place(group, message);
+    wait_for_stream(travels.device());
     seconds.push_back(
         parallel::all_reduce(group, at::full({1}, watch.seconds(), at::kDouble), parallel::Reduction::Max).item<double>());
   }

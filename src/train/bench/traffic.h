@@ -2,7 +2,7 @@
 // What the steps of a measurement have sent, what that takes alone, and how much of it the computation hides.
 #pragma once
 
-#include <ATen/core/ScalarType.h>
+#include <c10/core/TensorOptions.h>
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -26,8 +26,9 @@ std::vector<parallel::CallTotal> calls_since(const std::vector<parallel::CallTot
                                              const std::vector<parallel::CallTotal>& now);
 
 // Seconds of the messages of one exchange, in the buckets in which it sends them; the median over repetitions of the slowest
-// rank. Every rank of the group calls it.
-double seconds_of_exchange_alone(const parallel::DataParallel& exchange, const parallel::Group& group, at::ScalarType travels);
+// rank. `travels`: their type, and the device on which they lie. Every rank of the group calls it.
+double seconds_of_exchange_alone(const parallel::DataParallel& exchange, const parallel::Group& group,
+                                 const at::TensorOptions& travels);
 
 // What a step waits for, and what runs beside its computation. `step_s`, `silent_s`: a step with communication and without.
 struct Communication {

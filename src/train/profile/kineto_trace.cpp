@@ -9,6 +9,7 @@
 
 #include "core/file.h"
 #include "core/text.h"
+#include "train/profile/nvtx.h"
 
 namespace welkin::train {
 namespace {
@@ -53,8 +54,11 @@ std::vector<OperatorCall> calls_of(const kineto::ProfilerResult& result) {
 
 }  // namespace
 
-KinetoTrace::KinetoTrace(bool with_gpu) {
+KinetoTrace::KinetoTrace(bool with_gpu) : with_gpu_(with_gpu) {
   setenv("KINETO_LOG_LEVEL", "5", /*overwrite=*/0);  // or it complains of the driver that a CPU has not
+  // CUPTI that is taken down between two traces crashes where CUDA graphs are replayed; torch.profiler sets both, too.
+  setenv("TEARDOWN_CUPTI", "0", /*overwrite=*/0);
+  setenv("DISABLE_CUPTI_LAZY_REINIT", "1", /*overwrite=*/0);
   const profiler::ProfilerConfig config = all_threads();
   kineto::prepareProfiler(config, activities(with_gpu));
   kineto::enableProfiler(config, activities(with_gpu),
@@ -67,6 +71,7 @@ KinetoTrace::~KinetoTrace() {
 
 std::vector<OperatorCall> KinetoTrace::save(const std::filesystem::path& path) {
   is_recording_ = false;
+  if (with_gpu_) wait_for_gpu();  // kernels that have not ended are missing in the trace
   const auto result = kineto::disableProfiler();
   make_folders(path.parent_path());
   write_path_atomically(path, [&](const std::filesystem::path& aside) { result->save(aside.string()); });

@@ -26,6 +26,7 @@ class KinetoTrace {
   std::vector<OperatorCall> save(const std::filesystem::path& path);
 
  private:
+  bool with_gpu_;
   bool is_recording_ = true;
 };
 

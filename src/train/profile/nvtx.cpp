@@ -15,7 +15,7 @@ const torch::profiler::impl::ProfilerStubs& nvtx() { return *torch::profiler::im
 // libtorch_cpu needs the runtime library, so it is loaded; it counts no devices.
 void call_runtime(const char* name) {
   if (!has_nvtx()) return;
-  nvtx().synchronize();
+  wait_for_gpu();
   using Function = int (*)();
   if (const auto function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name))) function();
 }
@@ -23,6 +23,10 @@ void call_runtime(const char* name) {
 }  // namespace
 
 bool has_nvtx() { return nvtx().enabled(); }
+
+void wait_for_gpu() {
+  if (has_nvtx()) nvtx().synchronize();
+}
 
 void NvtxSink::begin(std::string_view name) noexcept {
   try {

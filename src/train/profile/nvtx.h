@@ -9,6 +9,9 @@ namespace welkin::train {
 
 bool has_nvtx();  // libtorch_cuda is loaded
 
+// Until the current GPU has done all that it has got.
+void wait_for_gpu();
+
 // Spans as NVTX ranges, under the same names.
 class NvtxSink : public observe::SpanSink {
  public:

@@ -45,14 +45,32 @@ TEST(AttentionBackends, EachIsTimedAloneAndTheSwitchesAreAsBefore) {
   EXPECT_TRUE(at::globalContext().userEnabledFlashSDP() && at::globalContext().userEnabledMathSDP());
 }
 
-TEST(AttentionBackends, WhatIsTakenKeepsThePlainFormBesideIt) {
-  const at::Context& context = at::globalContext();
-  use_attention_backend(Backend::CuDnn);
-  EXPECT_TRUE(context.userEnabledCuDNNSDP() && context.userEnabledMathSDP());
-  EXPECT_EQ(attention_backend_in_use(), "cudnn");
-  EXPECT_FALSE(context.userEnabledFlashSDP() || context.userEnabledMemEfficientSDP());
-  use_attention_backend(Backend::Math);
-  EXPECT_EQ(attention_backend_in_use(), "math");
+// The forms that torch may take now, in its order of preference: f(lash), e(fficient), c(uDNN), m(ath).
+std::string torchs_order() {
+  at::Context& context = at::globalContext();
+  std::string order;
+  for (const at::SDPBackend form : context.sDPPriorityOrder()) {
+    if (form == at::SDPBackend::flash_attention && context.userEnabledFlashSDP()) order += 'f';
+    if (form == at::SDPBackend::efficient_attention && context.userEnabledMemEfficientSDP()) order += 'e';
+    if (form == at::SDPBackend::cudnn_attention && context.userEnabledCuDNNSDP()) order += 'c';
+    if (form == at::SDPBackend::math && context.userEnabledMathSDP()) order += 'm';
+  }
+  return order;
+}
+
+// The losses before the first step are in float32, which flash and cuDNN do not take: the plain form's memory would not do.
+TEST(AttentionBackends, WhatIsTakenHasAFormForFloat32BesideItThatNeedsLittleMemory) {
+  for (const auto& [backend, order] : {std::pair(Backend::CuDnn, "cem"), std::pair(Backend::Flash, "fem"),
+                                       std::pair(Backend::MemoryEfficient, "em"), std::pair(Backend::Math, "m")}) {
+    use_attention_backend(backend);
+    EXPECT_EQ(torchs_order(), order);
+    EXPECT_EQ(attention_backend_in_use(), name_of(backend));
+  }
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  use_attention_backend(Backend::Flash);
+  EXPECT_EQ(torchs_order(), "fm") << "the memory-efficient form's gradients do not repeat";
+  EXPECT_EQ(attention_backend_in_use(), "flash");
+  at::globalContext().setDeterministicAlgorithms(false, /*warn_only=*/false);
   at::globalContext().setSDPUseFlash(true);
   at::globalContext().setSDPUseMemEfficient(true);
   at::globalContext().setSDPUseCuDNN(true);

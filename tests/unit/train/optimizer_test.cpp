@@ -57,6 +57,19 @@ TEST(Adam, FollowsItsRuleOverManySteps) {
   }
 }
 
+// As cuDNN gives it for a 1 x 1 kernel that lies channels-last; autograd takes it as it is.
+TEST(Adam, StridesOfSingleElementsDoNotMatter) {
+  const auto stepped = [](at::IntArrayRef strides) {
+    const at::Tensor parameter = at::full({2, 3, 1, 1}, 0.5, at::kFloat);
+    const OptimizerPtr optimizer = adam(adam_config(0.95), {{"p", parameter, true}});
+    parameter.mutable_grad() = at::linspace(-1, 1, 6, at::kFloat).as_strided({2, 3, 1, 1}, strides);
+    optimizer->step({.rate = number(0.01), .found_inf = verdict(false)});
+    return parameter;
+  };
+  EXPECT_TRUE(at::equal(stepped({3, 1, 3, 3}), stepped({3, 1, 1, 1})));
+  EXPECT_THROW(stepped({1, 2, 1, 1}), InternalError) << "another order";
+}
+
 TEST(Adam, EntriesWithoutGradientStayBitEqual) {
   const at::Tensor parameter = at::linspace(-1, 1, 7);
   const at::Tensor before = parameter.clone();
