@@ -16,6 +16,7 @@
 #include "parallel/run_mesh.h"
 #include "rank_run.h"
 #include "train/bench/collectives_bench.h"
+#include "train/device.h"
 
 namespace welkin::apps {
 namespace {
@@ -25,6 +26,7 @@ struct LinkArguments {
   config::ParallelConfig mesh;
   train::bench::CollectivesOptions options;
   int64_t deadline_s = 60;
+  std::string device = "auto";
   std::string json;
 };
 
@@ -63,6 +65,9 @@ int bench_collectives(Application& application, int argc, char** argv) {
   app.add_option("--seconds", arguments.options.seconds, "per collective, axis and size, at least three calls")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
+  app.add_option("--device", arguments.device, "where the tensors lie: a GPU's travel by NCCL, a CPU's by Gloo")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
   app.add_option("--deadline_s", arguments.deadline_s, "of a call")->check(CLI::Range(1, 86400))->capture_default_str();
   app.add_option("--json", arguments.json, "write times and calibration to this file; - prints them instead of the text");
   if (!parse_arguments(application, app, argc, argv)) return 0;
@@ -74,7 +79,10 @@ int bench_collectives(Application& application, int argc, char** argv) {
   }
   set_process_label(cat("rank ", place.rank));
   at::set_num_threads(1);
-  parallel::World world = parallel::World::meet(place, meet_options(std::chrono::seconds(arguments.deadline_s)));
+  arguments.options.device = train::choose_device(arguments.device, place.local_rank, place.local_size);
+  parallel::MeetOptions options = meet_options(std::chrono::seconds(arguments.deadline_s));
+  options.with_gpu = arguments.options.device.is_cuda();
+  parallel::World world = parallel::World::meet(place, options);
   run_as_rank(world, [&] { time_links(world, arguments, application); });
   return 0;
 }

@@ -33,6 +33,7 @@ class BenchLinks(RanksCase):
         text = self.bench("--collectives", "-n", 4, "--tp", 2, "--sizes", "1024,65536", "--seconds", 0.002, "--json", path)
         self.assertIn("dp of 2, all_reduce: latency", text)
         report = json.loads(path.read_text())
+        self.assertIn(f"tensors on: {report['device']}\n", text)
         rows = {(row["axis"], row["collective"], row["bytes"]) for row in report["collectives"]}
         self.assertEqual(rows, {(axis, name, size) for axis in ("dp", "tp") for name in COLLECTIVES for size in (1024, 65536)})
         self.assertEqual([row["collective"] for row in report["calibration"] if row["axis"] == "tp"], COLLECTIVES)
@@ -97,6 +98,7 @@ class BenchLinks(RanksCase):
         self.assertIn("the study sets this itself: --mode", self.bench("--scaling", "weak", "--mode", "io", code=USAGE))
         self.assertIn("a study has a command line of its own: --scaling", self.bench("--scal", "weak", code=USAGE))
         self.assertIn("tp times cp does not divide the number of ranks", self.bench("--collectives", "-n", 3, "--tp", 2, code=USAGE))
+        self.assertIn("--device: gpu not in {auto,cpu,cuda}", self.bench("--collectives", "--device", "gpu", code=USAGE))
 
 
 if __name__ == "__main__":

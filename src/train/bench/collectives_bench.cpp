@@ -14,6 +14,7 @@
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "parallel/collectives.h"
+#include "train/device.h"
 
 namespace welkin::train::bench {
 namespace {
@@ -24,16 +25,23 @@ using parallel::Lengths;
 // One call with a whole of `values` elements, a multiple of the group's size.
 class CollectiveCall {
  public:
-  CollectiveCall(const Group& group, CollectiveKind kind, int64_t values)
+  CollectiveCall(const Group& group, CollectiveKind kind, int64_t values, c10::Device device)
       : group_(group),
         kind_(kind),
-        whole_(at::ones({values})),
-        part_(at::ones({values / group.size()})),
-        rows_(at::ones({group.size(), values / group.size()})),
+        whole_(at::ones({values}, device)),
+        part_(at::ones({values / group.size()}, device)),
+        rows_(at::ones({group.size(), values / group.size()}, device)),
         lengths_(static_cast<size_t>(group.size()), values / group.size()),
         ones_(static_cast<size_t>(group.size()), 1) {}
 
+  // Until the device is done with it.
   void operator()() {
+    send();
+    wait_for_stream(whole_.device());
+  }
+
+ private:
+  void send() {
     switch (kind_) {
       case CollectiveKind::AllReduce:
         return all_reduce_in_place(group_, whole_, parallel::Reduction::Max);  // the values stay what they are
@@ -53,11 +61,10 @@ class CollectiveCall {
     }
   }
 
- private:
   // To the next and from the one before, as in a ring.
   void turn() {
     const int64_t size = group_.size();
-    if (!arriving_.defined()) arriving_ = at::ones({whole_.numel()});
+    if (!arriving_.defined()) arriving_ = at::ones({whole_.numel()}, whole_.options());
     parallel::Transfer receive = start_receive(group_, arriving_, (group_.place() + size - 1) % size);
     parallel::Transfer send = start_send(group_, whole_, (group_.place() + 1) % size);
     receive.wait();
@@ -114,13 +121,14 @@ CollectivesReport run_collectives_bench(const parallel::MeshGroups& groups, cons
       {{"dp", parallel::kDp}, {"tp", parallel::Axis::Tp}, {"cp", parallel::Axis::Cp}}};
   const Group& everyone = groups.along(parallel::kDp | parallel::Axis::Tp | parallel::Axis::Cp);
   CollectivesReport report;
+  report.device = c10::DeviceTypeName(options.device.type(), /*lower_case=*/true);
   for (const auto& [name, axes] : kAxes) {
     const Group& group = groups.along(axes);
     if (group.size() == 1) continue;
     for (const CollectiveKind kind : kCollectiveKinds) {
       for (const int64_t bytes : options.sizes) {
         const int64_t values = std::max<int64_t>(1, bytes / 4 / group.size()) * group.size();
-        CollectiveCall call(group, kind, values);
+        CollectiveCall call(group, kind, values, options.device);
         report.times.push_back({.axis = name,
                                 .kind = kind,
                                 .ranks = group.size(),
@@ -136,7 +144,7 @@ CollectivesReport run_collectives_bench(const parallel::MeshGroups& groups, cons
 std::string collectives_text(const CollectivesReport& report) {
   if (report.times.empty())
     return "There is one rank: nothing is sent. Start several with welkin launch -n N -- bench --collectives\n";
-  std::string text;
+  std::string text = cat("tensors on: ", report.device, "\n");
   for (const LinkFit& fit : report.fits) {
     text += cat(fit.axis, " of ", fit.ranks, ", ", collective_name(fit.kind), ": latency ", rounded(fit.latency_s * 1e6, 3),
                 " us, ", rounded(fit.bytes_per_second * 1e-9, 3), " GB/s by the ring formula\n");
@@ -151,6 +159,7 @@ std::string collectives_text(const CollectivesReport& report) {
 }
 
 void add_collectives_json(nlohmann::ordered_json& json, const CollectivesReport& report) {
+  json["device"] = report.device;
   json["collectives"] = nlohmann::ordered_json::array();
   for (const TimedCollective& time : report.times) {
     json["collectives"].push_back({{"axis", time.axis},

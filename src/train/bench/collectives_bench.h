@@ -3,6 +3,8 @@
 // bandwidth; fitted with their ring formulas (link_model.h).
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,9 +18,11 @@ namespace welkin::train::bench {
 struct CollectivesOptions {
   std::vector<int64_t> sizes{1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 22};  // bytes of the whole, float32
   double seconds = 0.05;                                                    // per collective, axis and size; at least three calls
+  c10::Device device = c10::kCPU;                                           // where the tensors lie: which links carry them
 };
 
 struct CollectivesReport {
+  std::string device;  // "cpu", "cuda"
   std::vector<TimedCollective> times;
   std::vector<LinkFit> fits;
 };
