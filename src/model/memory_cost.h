@@ -9,13 +9,14 @@ namespace welkin::model {
 // What the forward pass of one sample keeps for the backward pass, in values and not in bytes. The batch itself is not counted:
 // it lies in the loader's buffers.
 struct KeptValues {
-  double ends = 0;    // before and behind the blocks: every rank of tp and cp holds them whole
-  double stream = 0;  // inputs of norms, float32 under mixed precision too; split by cp, and by tp with sequence_parallel
-  double shared = 0;  // inputs of products, in their type; split by cp, and by tp with sequence_parallel
-  double normed = 0;  // results of norms that enter products, as `shared`; a CPU without tensor parallelism makes them again
-  double inner = 0;   // in the type of products, split by tp and by cp
-  double joined = 0;  // copies of two inputs as one, where a device's convolution takes one (GPUs); in the type of products
-  double keys = 0;    // keys and values of attention: as inner, but whole in cp where context_mode is all_gather
+  double ends = 0;        // before and behind the blocks: every rank of tp and cp holds them whole
+  double stream = 0;      // inputs of norms, float32 under mixed precision too; split by cp, and by tp with sequence_parallel
+  double shared = 0;      // inputs of products, in their type; split by cp, and by tp with sequence_parallel
+  double normed = 0;      // results of norms that enter products, as `shared`; a CPU makes them again
+  double normed_end = 0;  // the same behind the blocks, as `ends`
+  double inner = 0;       // in the type of products, split by tp and by cp
+  double joined = 0;      // copies of two inputs as one, where a device's convolution takes one (GPUs); in the type of products
+  double keys = 0;        // keys and values of attention: as inner, but whole in cp where context_mode is all_gather
 
   // Of one process on a CPU.
   double sum_on_cpu() const { return ends + stream + shared + inner + keys; }

@@ -72,7 +72,8 @@ MemoryCost vit_memory_cost(const VitOptions& options) {
   const int64_t whole_per_block = (2 * 2 + 2) * options.embed_dim;
   return {.kept = {.ends = tokens * (patches + d + outputs),  // the last norm's input; the loss keeps the prediction
                    .stream = block_tokens * 2 * d,
-                   .normed = (block_tokens * 2 + tokens) * d,
+                   .normed = block_tokens * 2 * d,
+                   .normed_end = tokens * d,
                    .inner = block_tokens * (2 * d + (options.dropout > 0 ? 2 : 1) * hidden),
                    .keys = block_tokens * 2 * d},
           .split_parameters = options.depth * (block_parameters(options) - whole_per_block)};

@@ -11,8 +11,6 @@
 #include <tuple>
 #include <utility>
 
-#include "ops/low_product.h"
-
 namespace welkin::ops {
 namespace {
 
@@ -23,8 +21,7 @@ using torch::autograd::variable_list;
 struct SharedResult : torch::CustomClassHolder {
   int64_t takers = 0;  // of the forward pass
   int64_t left = 0;    // that have not asked yet
-  at::ScalarType type = at::kFloat;
-  at::Tensor operand;
+  at::Tensor values;
 };
 
 struct RebuiltNorm : torch::autograd::Function<RebuiltNorm> {
@@ -39,7 +36,7 @@ struct RebuiltNorm : torch::autograd::Function<RebuiltNorm> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    shared_of(*context).operand.reset();  // not all may have asked
+    shared_of(*context).values.reset();  // not all may have asked
     shared_of(*context).left = 0;
     const auto saved = context->get_saved_variables();
     const std::array<bool, 3> wanted{context->needs_input_grad(0), context->needs_input_grad(1), context->needs_input_grad(2)};
@@ -67,19 +64,18 @@ at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::T
                                      : at::layer_norm(x, weight.sizes(), weight, bias, epsilon);
 }
 
-at::Tensor NormResult::operand_again(at::ScalarType type) const {
+at::Tensor NormResult::again(at::ScalarType type) const {
   const AutogradContext& context = static_cast<const NormNode&>(*norm_).ctx_;
   SharedResult& shared = RebuiltNorm::shared_of(context);
   if (shared.left == 0) shared.left = shared.takers;
-  if (!shared.operand.defined() || shared.type != type) {
+  if (!shared.values.defined() || shared.values.scalar_type() != type) {
     const at::NoGradGuard no_grad;
     const auto saved = context.get_saved_variables();
     const double epsilon = context.saved_data.at("epsilon").toDouble();
     const auto norm = at::native_layer_norm(saved[0], saved[3].sizes(), saved[3], saved[4], epsilon);
-    shared.operand = product_operand(std::get<0>(norm).to(type));
-    shared.type = type;
+    shared.values = std::get<0>(norm).to(type);
   }
-  return --shared.left == 0 ? std::exchange(shared.operand, at::Tensor()) : shared.operand;
+  return --shared.left == 0 ? std::exchange(shared.values, at::Tensor()) : shared.values;
 }
 
 c10::intrusive_ptr<NormResult> norm_result(const at::Tensor& y) {

@@ -24,9 +24,9 @@ class NormResult : public torch::CustomClassHolder {
  public:
   explicit NormResult(std::shared_ptr<torch::autograd::Node> norm) : norm_(std::move(norm)) {}
 
-  // As an operand of products of this type (product_operand() of ops/low_product.h); made once for all of a backward pass that
-  // ask one after the other for the same. Only while the pass has not come to the norm itself.
-  at::Tensor operand_again(at::ScalarType type) const;
+  // In this type; made once for all of a backward pass that ask one after the other for the same. Only while the pass has not
+  // come to the norm itself.
+  at::Tensor again(at::ScalarType type) const;
 
  private:
   std::shared_ptr<torch::autograd::Node> norm_;

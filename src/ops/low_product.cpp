@@ -52,7 +52,7 @@ struct OwnLinear : torch::autograd::Function<OwnLinear> {
       gradients[0] = linear_by_input(grad, weight, context->saved_data["sizes"].toIntVector()).to(type);
     }
     if (context->needs_input_grad(1)) {
-      gradients[1] = linear_by_weight(grad, saved[0].defined() ? saved[0] : operand_again(*context, weight), weight);
+      gradients[1] = linear_by_weight(grad, saved[0].defined() ? saved[0] : result_again(*context, weight.scalar_type()), weight);
     }
     // The bias is an input only where there is one.
     if (context->saved_data["bias"].toBool() && context->needs_input_grad(2)) {
@@ -61,9 +61,9 @@ struct OwnLinear : torch::autograd::Function<OwnLinear> {
     return gradients;
   }
 
-  static at::Tensor operand_again(torch::autograd::AutogradContext& context, const at::Tensor& weight) {
+  static at::Tensor result_again(torch::autograd::AutogradContext& context, at::ScalarType type) {
     const auto holder = context.saved_data["result"].toCapsule();
-    return static_cast<NormResult&>(*holder).operand_again(weight.scalar_type());
+    return static_cast<NormResult&>(*holder).again(type);
   }
 };
 

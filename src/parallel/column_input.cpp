@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ops/autocast.h"
+#include "ops/layer_norm.h"
 #include "ops/low_product.h"
 #include "parallel/widened.h"
 
@@ -24,12 +25,18 @@ constexpr int64_t kColumnTokens = 1;
 // What one forward pass leaves, and what its backward pass sends.
 struct ColumnInput::Source : torch::CustomClassHolder {
   Source(Group of, std::optional<Lengths> parts, const at::Tensor& values)
-      : group(std::move(of)), lengths(std::move(parts)), own(values.detach()), type(values.scalar_type()) {}
+      : group(std::move(of)),
+        lengths(std::move(parts)),
+        norm(ops::norm_result(values)),
+        own(norm ? at::Tensor() : values.detach()),
+        type(values.scalar_type()),
+        product_type(type) {}
 
   // A product of the backward pass begins.
   void begin() {
     if (left > 0) return;
     left = products;
+    if (norm) own = norm->again(product_type);
     if (lengths) gathering = start_all_gather(group, own, kColumnTokens, *lengths);
   }
 
@@ -53,6 +60,7 @@ struct ColumnInput::Source : torch::CustomClassHolder {
     if (left > 0) return;
     if (gathering.pending()) gathering.wait();  // no weight's gradient was asked for
     gathered.reset();
+    if (norm) own.reset();
   }
 
   // The gradient by the own part, from that by the whole as it comes out of the graph. It is the very sum that was sent unless
@@ -73,11 +81,21 @@ struct ColumnInput::Source : torch::CustomClassHolder {
     return result.to(gradient.scalar_type());
   }
 
+  // The layer's weak pointer keeps the object: what it held goes with the graph.
+  void release_resources() override {
+    norm.reset();
+    for (at::Tensor* values : {&own, &gathered, &sum}) values->reset();
+    gathering = {};
+    summing = {};
+  }
+
   Group group;
   std::optional<Lengths> lengths;
-  at::Tensor own;       // in the type of the products
-  at::ScalarType type;  // of what entered
-  int products = 0;     // that ask in a backward pass
+  c10::intrusive_ptr<ops::NormResult> norm;  // where the own part is its result: made again for a backward pass
+  at::Tensor own;                            // in the type of the products
+  at::ScalarType type;                       // of what entered
+  at::ScalarType product_type;
+  int products = 0;  // that ask in a backward pass
   int left = 0;
   PendingTensor gathering, summing;
   at::Tensor gathered;
@@ -153,10 +171,13 @@ std::optional<at::Tensor> ColumnInput::product(const at::Tensor& x, const at::Te
   const c10::intrusive_ptr<Source> source = state_->source.lock();
   if (!source || state_->entered.lock() != x.getIntrusivePtr()) return std::nullopt;
   at::Tensor operand = ops::cast_operand(x.detach(), ops::OperatorClass::Product);
-  if (source->own.scalar_type() != operand.scalar_type()) {
-    source->own = source->lengths ? source->own.to(operand.scalar_type()) : operand;
+  source->product_type = operand.scalar_type();
+  if (source->own.defined()) {
+    if (source->own.scalar_type() != operand.scalar_type()) {
+      source->own = source->lengths ? source->own.to(operand.scalar_type()) : operand;
+    }
+    if (!source->lengths) operand = source->own;  // cast once for all products
   }
-  if (!source->lengths) operand = source->own;  // cast once for all products
   ++source->products;
   return Product::apply(x, ops::cast_operand(weight, ops::OperatorClass::Product), operand, source);
 }

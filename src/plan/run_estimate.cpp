@@ -25,13 +25,13 @@ double local_parameters(const RunFacts& facts, int64_t tensor_parallel) {
 double activation_bytes(const config::RunConfig& config, const model::KeptValues& kept) {
   const auto tp = static_cast<double>(config.parallel.tensor_parallel);
   const auto cp = static_cast<double>(config.parallel.context_parallel);
+  const bool on_cpu = config.loop.device == "cpu";
   const double narrow = narrow_bytes(config);
   const double token_parts = cp * (config.parallel.sequence_parallel ? tp : 1);
   const double keys = kept.keys * narrow / (tp * (config.parallel.context_mode == "all_gather" ? 1 : cp));
-  const double joined = config.loop.device == "cpu" ? 0 : kept.joined * narrow;
-  const double normed = config.loop.device == "cpu" && config.parallel.tensor_parallel == 1 ? 0 : kept.normed;
-  const double tokens = (kept.stream * kWideBytes + (kept.shared + normed) * narrow) / token_parts;
-  return joined + kept.ends * narrow + tokens + kept.inner * narrow / (tp * cp) + keys;
+  const double whole = kept.ends + (on_cpu ? 0 : kept.joined + kept.normed_end);
+  const double tokens = (kept.stream * kWideBytes + (kept.shared + (on_cpu ? 0 : kept.normed)) * narrow) / token_parts;
+  return whole * narrow + tokens + kept.inner * narrow / (tp * cp) + keys;
 }
 
 std::optional<int64_t> samples_of_run(const config::RunConfig& config) {
