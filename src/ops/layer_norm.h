@@ -5,10 +5,11 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/custom_class.h>
+#include <ATen/core/ivalue.h>
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 namespace torch::autograd {
 struct Node;
