@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer normalisation over the last dim, y = (x - mean) / sqrt(variance + epsilon) * weight + bias, as aten makes it, whose
 // result need not be kept on a CPU: a product that takes it (linear() of ops/low_product.h) asks for it again in the backward
-// pass. That is a pass over memory, some thousandths of a step, for a sixth of a transformer's activations.
+// pass. That is a pass over memory for a sixth of what a transformer keeps.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -32,13 +32,13 @@ struct OwnLinear : torch::autograd::Function<OwnLinear> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, const c10::intrusive_ptr<NormResult>& result) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    const at::ScalarType low = weight.scalar_type();
+    const at::Tensor operand = cast_operand(x, OperatorClass::Product);
     context->save_for_backward({result ? at::Tensor() : x, weight});
     context->saved_data["bias"] = bias.has_value();
     context->saved_data["sizes"] = x.sizes();
     context->saved_data["type"] = static_cast<int64_t>(x.scalar_type());
     if (result) context->saved_data["result"] = c10::IValue::make_capsule(result);
-    return product_linear(product_operand(x.to(low)), product_operand(weight), bias.value_or(at::Tensor()), low);
+    return product_linear(product_operand(operand), product_operand(weight), bias.value_or(at::Tensor()), operand.scalar_type());
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,

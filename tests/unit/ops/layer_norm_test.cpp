@@ -109,6 +109,12 @@ TEST(LayerNorm, AGraphMayBeWalkedTwice) {
   EXPECT_TRUE(at::equal(leaves[3].grad(), once + once));
 }
 
+TEST(LayerNorm, AWeightOfAnotherTypeIsRefusedAsByAten) {
+  const auto leaves = leaves_of(at::kFloat);
+  const at::Tensor y = layer_norm(leaves[0], leaves[1], leaves[2], kEpsilon);
+  EXPECT_THROW(biased_linear(y, leaves[3].to(at::kDouble)), c10::Error);
+}
+
 // A product of something made from the result keeps that; so does one behind a change in place.
 TEST(LayerNorm, OnlyTheVeryResultIsMadeAgain) {
   const auto leaves = leaves_of(at::kFloat);
