@@ -207,6 +207,7 @@ class Report:
             self.result["left_out"].append(name)
             return self.keep()
         say(f"\n[{self.arguments.minutes * 60 - self.left():.0f} s] {name}")
+        self.result.get("failed", {}).pop(name, None)  # of an earlier run
         try:
             measure()
         except Exception as error:

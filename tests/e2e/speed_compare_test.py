@@ -260,6 +260,8 @@ class Gpu(unittest.TestCase):
         self.assertIn("verify", seen[0])
         self.assertIn("surprise", seen[1]["failed"]["unet"])
         self.assertIn("vit", seen[2]["rows"])
+        _, result = self.run_gpu("--only", "unet")
+        self.assertEqual((result["failed"], "unet" in result["rows"]), ({}, True))
 
     def test_a_part_alone_is_added_to_what_is_there(self):
         self.run_gpu("--only", "vit")
