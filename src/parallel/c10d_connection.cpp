@@ -116,6 +116,13 @@ void C10dConnection::start_watch() {
                                   services_->recorder, std::move(watch));
 }
 
+// Gloo returns on a member as soon as its own sockets are connected. Were it to drop the group then, those who still connect
+// would find a closed socket: nobody leaves before all have arrived.
+void wait_for_members(c10d::Store& store, int size, std::chrono::milliseconds deadline) {
+  if (store.add("arrived", 1) == size) store.set("complete", std::vector<uint8_t>{1});
+  store.wait({"complete"}, deadline);
+}
+
 std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& options, const StorePtr& store, const std::string& key,
                                                     const GroupMembers& members) {
   const auto prefixed = c10::make_intrusive<c10d::PrefixStore>(key, store);
@@ -125,6 +132,7 @@ std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& option
   gloo->threads = 2;
   gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.own_address));
   c10::intrusive_ptr<c10d::Backend> backend = c10::make_intrusive<c10d::ProcessGroupGloo>(prefixed, place, size, gloo);
+  wait_for_members(*prefixed, size, options.deadline);
   if (options.link) backend = c10::make_intrusive<LinkBackend>(std::move(backend), options.link);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(prefixed, place, size);
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, backend);

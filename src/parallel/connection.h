@@ -43,7 +43,7 @@ class Connection {
   virtual ~Connection() = default;
 
   // The group `members`, of which this rank is one; its members make their groups in the same order. A group of one needs no
-  // communication. CommError when a member does not arrive within the deadline.
+  // communication. Returns when every member has it; CommError when one does not arrive within the deadline.
   virtual Group make_group(const std::string& name, GroupMembers members) = 0;
 
   virtual int64_t rank() const = 0;

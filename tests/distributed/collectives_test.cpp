@@ -10,6 +10,10 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <stop_token>
+#include <thread>
+#include <vector>
+
 #include "core/error.h"
 #include "core/text.h"
 #include "parallel/split.h"
@@ -114,9 +118,25 @@ const RankTest kMeshGroups("mesh_groups", [](Connection& connection) {
   }
 });
 
+// A member that has made a group may drop it before the others' call has returned. Busy cores make their calls late.
+const RankTest kShortGroups("short_groups", [](Connection& connection) {
+  std::vector<std::jthread> busy(2);
+  for (std::jthread& thread : busy) {
+    thread = std::jthread([](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+      }
+    });
+  }
+  for (int i = 0; i < 20; ++i) {
+    const Group group = connection.make_group("short", everybody(connection));
+    EXPECT_EQ(group.size(), connection.world_size());
+  }
+});
+
 TEST(Collectives, OnTwoRanks) { run_on_ranks("every_collective", 2); }
 TEST(Collectives, OnThreeRanks) { run_on_ranks("every_collective", 3); }
 TEST(Collectives, GroupsOfAMesh) { run_on_ranks("mesh_groups", 8); }
+TEST(Collectives, GroupsMayBeDroppedAtOnce) { run_on_ranks("short_groups", 3); }
 
 TEST(Collectives, AreTheIdentityAlone) {
   const Group alone;
