@@ -147,7 +147,7 @@ at::Tensor panels_of(const at::Tensor& x, const AttentionSizes& sizes, int64_t p
 
 // (heads, padded_queries): per query the sum over the head dim of a times b, zero behind the last.
 at::Tensor row_products(const at::Tensor& a, const at::Tensor& b, const AttentionSizes& sizes) {
-  const at::Tensor products = at::zeros({sizes.num_heads(), sizes.padded_queries}, at::kFloat);
+  at::Tensor products = at::zeros({sizes.num_heads(), sizes.padded_queries}, at::kFloat);
   float* to = products.mutable_data_ptr<float>();
   at::parallel_for(0, sizes.num_heads(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t head = begin; head < end; ++head) {

@@ -224,7 +224,7 @@ class BoxForm {
     const bool wide = !is_narrow(out());
     if (call_.kink.slope != 1.0 && wide) {
       const at::Tensor last = channels_last(grad);
-      const at::Tensor gated = empty_box(out(), out_box(), at::MemoryFormat::ChannelsLast3d, kTypeOf<T>);
+      at::Tensor gated = empty_box(out(), out_box(), at::MemoryFormat::ChannelsLast3d, kTypeOf<T>);
       const at::Tensor sums = at::empty({out()}, taps_.options());
       gate_gradient(values(last), values(result), static_cast<float>(call_.kink.slope), last.numel() / out(), out(),
                     static_cast<T*>(gated.mutable_data_ptr()), sums.mutable_data_ptr<float>());

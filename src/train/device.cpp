@@ -85,8 +85,8 @@ void configure_torch(const config::RunConfig& config) {
   ops::use_gemm_provider(ops::gemm_provider_named(backend.gemm).value_or(ops::shipped_gemm_provider()));
   ops::use_instruction_set(ops::instruction_set_named(backend.instruction_set).value_or(ops::best_instruction_set()));
   ops::keep_large_blocks();  // before the count of memory, which is around it
-  constexpr double kGib = 1 << 30;
-  limit_cpu_memory(static_cast<int64_t>(backend.memory_limit_gib * kGib));
+  constexpr double kBytesOfGib = 1 << 30;
+  limit_cpu_memory(static_cast<int64_t>(backend.memory_limit_gib * kBytesOfGib));
 }
 
 }  // namespace welkin::train
