@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic and the walk of gelu(x + bias) on a GPU, forward and backward, shared by the CUDA kernels and their tests on the
-// CPU; torch-free. GELU is the exact one, in float32. Matrices are (rows, width), without gaps. The backward pass makes
-// gelu(x + bias) again, for the weight's gradient of the product after it, while it has x in hand; the gradient of the bias is
-// summed by blocks of rows, then the blocks are, so that its bits are the same every time.
+// The arithmetic and the walk of gelu(x + bias) on a GPU, forward and backward; torch-free. GELU is the exact one, in float32.
+// Matrices are (rows, width), without gaps. The backward pass makes gelu(x + bias) again, for the weight's gradient of the
+// product after it, while it has x in hand; the gradient of the bias is summed by blocks of rows, then the blocks are, so that
+// its bits are the same every time.
 #pragma once
 
 #include <cmath>

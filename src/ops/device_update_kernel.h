@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic and the walk of the optimizer updates on a GPU, shared by the CUDA kernels and their tests on the CPU;
-// torch-free. constexpr, so that nvcc takes the functions for the device too. A launch has a block per piece of a tensor; a
-// block's threads share the piece in an order that depends on nothing but its length, so every sum is the same in every run.
+// The arithmetic and the walk of the optimizer updates on a GPU; torch-free. constexpr, so that nvcc takes the functions for the
+// device too. A launch has a block per piece of a tensor; a block's threads share the piece in an order that depends on nothing
+// but its length, so every sum is the same in every run.
 #pragma once
 
 #include <cmath>

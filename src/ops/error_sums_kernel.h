@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic and the walk of sums of errors over each sample and of their gradient on a GPU, shared by the CUDA kernels and
-// their tests on the CPU; torch-free. A row is a run along the last axis, a warp has one at a time, each lane every 32nd element.
-// A block sums a chunk of a sample's rows; a second kernel sums the chunks in double: the same bits every time.
+// The arithmetic and the walk of sums of errors over each sample and of their gradient on a GPU; torch-free. A row is a run along
+// the last axis, a warp has one at a time, each lane every 32nd element. A block sums a chunk of a sample's rows; a second kernel
+// sums the chunks in double: the same bits every time.
 #pragma once
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic and the walk of a residual sum with its layer norm on a GPU, forward and backward, shared by the CUDA kernels
-// and their tests on the CPU; torch-free. A warp has a row: each of its lanes every 32nd column, the same in every pass, so that
-// a lane reads again only what it has written itself. Sums of lanes are made between the passes.
+// The arithmetic and the walk of a residual sum with its layer norm on a GPU, forward and backward; torch-free. A warp has a row:
+// each of its lanes every 32nd column, the same in every pass, so that a lane reads again only what it has written itself. Sums
+// of lanes are made between the passes.
 #pragma once
 
 #include <cmath>

@@ -6,7 +6,7 @@
 namespace welkin::ops {
 namespace {
 
-constexpr int64_t kMostErrorSamples = 65535;  // of a grid's second axis; more take turns
+constexpr int64_t kMostErrorSamples = 256;  // side by side; more take turns
 
 // The same bits in every lane: a sum of two does not depend on their order.
 template <typename Real>

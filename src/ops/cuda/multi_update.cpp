@@ -24,7 +24,7 @@ const float* scalar_on(const at::Tensor& scalar, c10::Device device, const char*
 template <typename Rule, typename Settings>
 void update_all(const std::vector<UpdateRun>& runs, const Settings& settings, const UpdateScalars& scalars, bool counts_steps) {
   const c10::Device device = scalars.rate.device();
-  TORCH_CHECK(device.is_cuda(), "device_update: the rate must stand on the GPU of the weights");
+  TORCH_CHECK(device.type() == device_update().device, "device_update: the rate must stand on the GPU of the weights");
   const c10::cuda::CUDAGuard guard(device);
   const ScalarPointers pointers{.rate = scalar_on(scalars.rate, device, "rate"),
                                 .gradient_scale = scalar_on(scalars.gradient_scale, device, "gradient_scale"),

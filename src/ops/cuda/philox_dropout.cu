@@ -19,7 +19,7 @@ __device__ T kept(T value, const MaskRule& rule) {
 }
 template <>
 __device__ double kept(double value, const MaskRule& rule) {
-  return value / (1.0 - rule.threshold * 0x1.0p-32);
+  return value * (1.0 / (1.0 - rule.threshold * 0x1.0p-32));
 }
 
 // blocks_per_row covers a row that begins inside a Philox block.

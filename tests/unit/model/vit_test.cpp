@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-#include "bias_gelu_on_cpu.h"
+#include "device_on_cpu.h"
 #include "model/initial.h"
 #include "tolerance.h"
 

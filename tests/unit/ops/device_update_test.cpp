@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPU's optimizer updates: the code of its kernels, run block by block and thread by thread on the CPU, against the CPU's
-// form.
+// The GPU's optimizer updates: its kernels, run on the CPU, against the CPU's form.
 #include "ops/device_update.h"
 
+#include <ATen/ops/scalar_tensor.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,14 +10,15 @@
 #include <limits>
 #include <vector>
 
-#include "device_update_on_cpu.h"
+#include "device_on_cpu.h"
 #include "number_close.h"
 
 namespace welkin::ops {
 namespace {
 
-using tests::run_launches;
-using tests::square_sum_of;
+at::Tensor number(double value) { return at::scalar_tensor(value, at::kFloat); }
+
+double device_norm_of(const std::vector<FloatRun>& runs) { return device_update().norm(runs, c10::kCPU).item<float>(); }
 
 // Many small ones for several launches, more than a piece, the ends of pieces, nothing at all. `shift`: elements by which every
 // other tensor begins off 16 bytes.
@@ -63,7 +64,10 @@ void expect_equal_arrays(const DeviceArrays& got, const DeviceArrays& wanted) {
   }
 }
 
-class DeviceUpdateTest : public ::testing::TestWithParam<size_t> {};
+class DeviceUpdateTest : public ::testing::TestWithParam<size_t> {
+ protected:
+  tests::DeviceUpdateOnCpu on_cpu_;
+};
 
 TEST_P(DeviceUpdateTest, AdamIsThatOfTheCpu) {
   for (const bool decoupled : {false, true}) {
@@ -79,7 +83,8 @@ TEST_P(DeviceUpdateTest, AdamIsThatOfTheCpu) {
                         .step = static_cast<float>(rate / (1 - std::pow(0.8, steps))),
                         .root_factor = static_cast<float>(1 / std::sqrt(1 - std::pow(0.95, steps))),
                         .epsilon = 1e-3F};
-    run_launches(update_tables(there.runs), prepared_rule(settings, static_cast<float>(rate), 3.0F, 0.25F, 0.0F));
+    device_update().adam(there.runs, settings,
+                         {.rate = number(rate), .gradient_scale = number(0.25), .found_inf = number(0), .steps = number(steps)});
     fused_adam(here.runs, rule);
     expect_equal_arrays(there, here);
   }
@@ -92,7 +97,7 @@ TEST_P(DeviceUpdateTest, SgdIsThatOfTheCpu) {
     for (UpdateRun& run : arrays->runs) run.second = nullptr;  // as the optimizer has it
   }
   const std::vector<UpdateRun> runs = there.runs;
-  run_launches(update_tables(runs), prepared_rule(settings, 0.1F, 2.0F, 0.0F));
+  device_update().sgd(runs, settings, {.rate = number(0.1), .gradient_scale = number(2), .found_inf = number(0), .steps = {}});
   fused_sgd(here.runs, {.gradient_scale = 2.0F, .decay = 0.5F, .momentum = 0.9F, .rate = 0.1F});
   for (size_t t = 0; t < runs.size(); ++t) {
     for (int64_t i = 0; i < runs[t].count; ++i) {
@@ -105,7 +110,8 @@ TEST_P(DeviceUpdateTest, SgdIsThatOfTheCpu) {
 TEST_P(DeviceUpdateTest, NothingChangesWhereAGradientIsNotFinite) {
   const DeviceArrays before(GetParam());
   DeviceArrays after(GetParam());
-  run_launches(update_tables(after.runs), prepared_rule(AdamSettings{.decay = 0.1, .decoupled = true}, 0.1F, 1.0F, 1.0F, 1.0F));
+  device_update().adam(after.runs, {.decay = 0.1, .decoupled = true},
+                       {.rate = number(0.1), .gradient_scale = number(1), .found_inf = number(1), .steps = number(1)});
   for (size_t t = 0; t < before.runs.size(); ++t) {
     for (int64_t i = 0; i < before.runs[t].count; ++i) {
       ASSERT_EQ(after.runs[t].value[i], before.runs[t].value[i]);
@@ -119,7 +125,7 @@ TEST_P(DeviceUpdateTest, TheNormIsThatOfTheCpu) {
   const DeviceArrays arrays(GetParam());
   std::vector<FloatRun> runs;
   for (const UpdateRun& run : arrays.runs) runs.push_back({run.gradient, run.count});
-  EXPECT_TRUE(tests::close(square_sum_of(norm_tables(runs)), sum_of_squares(runs), kFp32, 72));
+  EXPECT_TRUE(tests::close(device_norm_of(runs), std::sqrt(sum_of_squares(runs)), kFp32, 72));
 }
 
 INSTANTIATE_TEST_SUITE_P(Shifts, DeviceUpdateTest, ::testing::Values(0, 1, 2));
@@ -156,11 +162,12 @@ TEST(DeviceUpdateTables, WideAccessNeedsEveryArray) {
 }
 
 TEST(DeviceUpdateTables, NotFiniteStaysNotFinite) {
+  const tests::DeviceUpdateOnCpu on_cpu;
   float values[5] = {1, 2, std::numeric_limits<float>::quiet_NaN(), 3, 4};
-  EXPECT_TRUE(std::isnan(square_sum_of(norm_tables({{values, 5}}))));
+  EXPECT_TRUE(std::isnan(device_norm_of({{values, 5}})));
   values[2] = std::numeric_limits<float>::infinity();
-  EXPECT_TRUE(std::isinf(square_sum_of(norm_tables({{values, 5}}))));
-  EXPECT_EQ(square_sum_of(norm_tables({})), 0.0);
+  EXPECT_TRUE(std::isinf(device_norm_of({{values, 5}})));
+  EXPECT_EQ(device_norm_of({}), 0.0);
 }
 
 }  // namespace

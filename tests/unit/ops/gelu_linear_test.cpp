@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "bias_gelu_on_cpu.h"
+#include "device_on_cpu.h"
 #include "gradient_check.h"
 #include "ops/autocast.h"
 #include "ops/low_product.h"

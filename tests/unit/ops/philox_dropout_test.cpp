@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "core/philox.h"
+#include "device_on_cpu.h"
 #include "gradient_check.h"
 #include "number_close.h"
 
@@ -100,6 +101,26 @@ TEST(PhiloxDropout, FusedFormEqualsTheReferenceWithGradientsOverTails) {
       };
       const at::Tensor x = tests::test_values({2, length, 3}, 5).to(dtype).transpose(1, 2);
       EXPECT_TRUE(tests::same_function(fused, reference, {x}, 1)) << dtype << " " << length;
+    }
+  }
+}
+
+// Its kernel, run on the CPU.
+TEST(PhiloxDropout, OfAGpuHasTheBitsOfTheCpus) {
+  using Signature =
+      at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, int64_t, double, at::IntArrayRef, at::IntArrayRef);
+  const MaskKey key = key_of({3, 8});
+  const MaskWindow window{{90, 200}, {7, 5}};
+  for (const at::ScalarType dtype : {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf}) {
+    for (const int64_t length : {1, 2, 5, 64, 193}) {
+      const at::Tensor x = tests::test_values({2, length, 70}, 1).to(dtype).transpose(1, 2);
+      const auto of_gpu = [&](const MaskWindow& part) {
+        return tests::call_device_kernel<Signature>("welkin::philox_dropout", x, key.step, key.sample,
+                                                    static_cast<int64_t>(key.stream), 0.25, at::IntArrayRef(part.global_shape),
+                                                    at::IntArrayRef(part.offset));
+      };
+      EXPECT_TRUE(at::equal(of_gpu({}), philox_dropout(x, 0.25, key))) << dtype << " " << length;
+      EXPECT_TRUE(at::equal(of_gpu(window), philox_dropout(x, 0.25, key, window))) << dtype << " " << length;
     }
   }
 }

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The residual sum with its layer norm by the way of a GPU: the code of its kernels, warp by warp on the CPU, under autograd,
-// against aten's operators in double.
+// The residual sum with its layer norm by the way of a GPU: its kernels, run on the CPU, under autograd, against aten's operators
+// in double.
 #include "ops/residual_norm.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/sin.h>
 #include <gtest/gtest.h>
 
-#include <array>
-
+#include "device_on_cpu.h"
 #include "ops/autocast.h"
 #include "ops/residual_norm_kernel.h"
 #include "tolerance.h"
@@ -20,102 +17,9 @@
 namespace welkin::ops {
 namespace {
 
-// As the butterfly of a warp adds: every lane its neighbour's, at half the distance each time.
-float lane_sum(std::array<float, kNormLanes> values) {
-  for (size_t distance = kNormLanes / 2; distance > 0; distance /= 2) {
-    const auto before = values;
-    for (size_t lane = 0; lane < kNormLanes; ++lane) values[lane] = before[lane] + before[lane ^ distance];
-  }
-  return values[0];
-}
-
-template <typename Share>
-float over_lanes(const Share& share) {
-  std::array<float, kNormLanes> values{};
-  for (int lane = 0; lane < kNormLanes; ++lane) values[static_cast<size_t>(lane)] = share(lane);
-  return lane_sum(values);
-}
-
-template <typename Low>
-void run_forward(const NormForward<Low>& call) {
-  for (int64_t row = 0; row < call.rows; ++row) {
-    const float mean = over_lanes([&](int lane) { return add_share(call, row, lane); }) / static_cast<float>(call.width);
-    const float squares = over_lanes([&](int lane) { return deviation_share(call, row, mean, lane); });
-    for (int lane = 0; lane < kNormLanes; ++lane) norm_share(call, row, mean, rstd_of(squares, call.width, call.epsilon), lane);
-  }
-}
-
-template <typename Low>
-void run_backward(const NormBackward<Low>& call, float* of_parameters) {
-  for (int64_t row = 0; row < call.rows; ++row) {
-    const NormSums sums{.plain = over_lanes([&](int lane) { return gradient_share(call, row, lane).plain; }),
-                        .scaled = over_lanes([&](int lane) { return gradient_share(call, row, lane).scaled; })};
-    for (int lane = 0; lane < kNormLanes; ++lane) backward_share(call, row, sums, lane);
-  }
-  std::vector<float> partials(static_cast<size_t>(norm_chunks(call.rows) * 2 * call.width));
-  for (int64_t chunk = 0; chunk < norm_chunks(call.rows); ++chunk) {
-    for (int64_t column = 0; column < call.width; ++column) {
-      ColumnSums total;
-      for (int first = 0; first < kNormRows; ++first) {
-        const ColumnSums share = column_share(call, chunk, column, first);
-        total.weight += share.weight;
-        total.bias += share.bias;
-      }
-      partials[static_cast<size_t>(chunk * 2 * call.width + column)] = total.weight;
-      partials[static_cast<size_t>((chunk * 2 + 1) * call.width + column)] = total.bias;
-    }
-  }
-  for (int which = 0; which < 2; ++which) {
-    for (int64_t column = 0; column < call.width; ++column) {
-      of_parameters[which * call.width + column] =
-          chunk_total(partials.data(), norm_chunks(call.rows), call.width, which, column);
-    }
-  }
-}
-
-template <typename Body>
-void with_low_type(at::ScalarType type, const Body& body) {
-  if (type == at::kFloat) return body(float{});
-  body(c10::BFloat16{});
-}
-
-at::Tensor forward_here(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& weight, const at::Tensor& bias,
-                        double epsilon, NormState& state) {
-  const int64_t width = x.size(-1), rows = x.numel() / width;
-  const at::Tensor normed = at::empty_like(branch);
-  state = {.sum = at::empty_like(x), .mean = at::empty({rows}, x.options()), .rstd = at::empty({rows}, x.options())};
-  with_low_type(branch.scalar_type(), [&](auto low) {
-    using Low = decltype(low);
-    run_forward(NormForward<Low>{rows, width, static_cast<float>(epsilon), x.const_data_ptr<float>(),
-                                 branch.const_data_ptr<Low>(), weight.const_data_ptr<float>(), bias.const_data_ptr<float>(),
-                                 state.sum.mutable_data_ptr<float>(), normed.mutable_data_ptr<Low>(),
-                                 state.mean.mutable_data_ptr<float>(), state.rstd.mutable_data_ptr<float>()});
-  });
-  return normed;
-}
-
-NormGradients backward_here(const at::Tensor& of_normed, const at::Tensor& of_sum, const NormState& state,
-                            const at::Tensor& weight) {
-  const int64_t width = state.sum.size(-1), rows = state.sum.numel() / width;
-  const bool is_single = of_normed.scalar_type() == at::kFloat;
-  const at::Tensor of_x = at::empty_like(state.sum), of_parameters = at::empty({2, width}, state.sum.options());
-  const at::Tensor of_branch = is_single ? of_x : at::empty_like(of_normed);
-  with_low_type(of_normed.scalar_type(), [&](auto low) {
-    using Low = decltype(low);
-    run_backward(
-        NormBackward<Low>{rows, width, of_normed.const_data_ptr<Low>(),
-                          of_sum.defined() ? of_sum.const_data_ptr<float>() : nullptr, state.sum.const_data_ptr<float>(),
-                          state.mean.const_data_ptr<float>(), state.rstd.const_data_ptr<float>(), weight.const_data_ptr<float>(),
-                          of_x.mutable_data_ptr<float>(), is_single ? nullptr : of_branch.mutable_data_ptr<Low>()},
-        of_parameters.mutable_data_ptr<float>());
-  });
-  return {of_x, of_branch, of_parameters.select(0, 0), of_parameters.select(0, 1)};
-}
-
 class ResidualNormParts : public ::testing::Test {
  protected:
-  ResidualNormParts() { device_norm() = {.device = c10::kCPU, .forward = &forward_here, .backward = &backward_here}; }
-  ~ResidualNormParts() override { device_norm() = {}; }
+  tests::ResidualNormOnCpu on_cpu_;
 };
 
 class ResidualNormOnCpu : public ResidualNormParts,
@@ -168,10 +72,11 @@ TEST_P(ResidualNormOnCpu, EqualsAtenForwardAndBackward) {
 INSTANTIATE_TEST_SUITE_P(Shapes, ResidualNormOnCpu,
                          ::testing::Values(std::tuple(1, 2, at::kFloat), std::tuple(3, 31, at::kFloat),
                                            std::tuple(5, 33, at::kBFloat16), std::tuple(7, 384, at::kFloat),
-                                           std::tuple(260, 40, at::kFloat), std::tuple(300, 64, at::kBFloat16)),
+                                           std::tuple(260, 40, at::kFloat), std::tuple(300, 64, at::kBFloat16),
+                                           std::tuple(11, 50, at::kHalf)),
                          [](const auto& shape) {
                            return std::to_string(std::get<0>(shape.param)) + "x" + std::to_string(std::get<1>(shape.param)) +
-                                  (std::get<2>(shape.param) == at::kFloat ? "float" : "bfloat16");
+                                  c10::toString(std::get<2>(shape.param));
                          });
 
 TEST_F(ResidualNormParts, OneOfTheResultsMayBeUnused) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers and norms by the way of a GPU, with the code of its kernels run on the CPU, against the CPU's own way.
+// Optimizers and norms by the way of a GPU, with its kernels run on the CPU, against the CPU's own way.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
@@ -7,7 +7,7 @@
 #include <ATen/ops/sin.h>
 #include <gtest/gtest.h>
 
-#include "device_update_on_cpu.h"
+#include "device_on_cpu.h"
 #include "tolerance.h"
 #include "train/gradients.h"
 #include "train/optimizer.h"

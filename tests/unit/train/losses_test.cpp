@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-#include "error_sums_on_cpu.h"
+#include "device_on_cpu.h"
 #include "gradient_check.h"
 #include "number_close.h"
 #include "train/loss.h"
