@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/bench/collectives_bench.h"
 
-#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "parallel/collectives.h"
+#include "train/bench/figure_times.h"
 #include "train/device.h"
 
 namespace welkin::train::bench {
@@ -77,16 +77,12 @@ class CollectiveCall {
   Lengths lengths_, ones_;
 };
 
-double slowest(const Group& everyone, double seconds) {
-  return parallel::all_reduce(everyone, at::full({1}, seconds, at::kDouble), parallel::Reduction::Max).item<double>();
-}
-
 // The median over repetitions, as many on every rank.
 double median_seconds(CollectiveCall& call, const Group& everyone, double budget) {
   call();
   Stopwatch first;
   call();
-  const double once = slowest(everyone, first.seconds());
+  const double once = of_slowest(everyone, first.seconds());
   const auto repeats = static_cast<size_t>(std::clamp(budget / std::max(once, 1e-7), 3.0, 200.0));
   std::vector<double> seconds;
   parallel::barrier(everyone);
@@ -95,8 +91,7 @@ double median_seconds(CollectiveCall& call, const Group& everyone, double budget
     call();
     seconds.push_back(watch.seconds());
   }
-  std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(repeats / 2), seconds.end());
-  return slowest(everyone, seconds[repeats / 2]);
+  return of_slowest(everyone, median_of(std::move(seconds)));
 }
 
 std::string size_text(int64_t bytes) { return bytes < 1 << 20 ? cat(bytes >> 10, " KiB") : cat(bytes >> 20, " MiB"); }
