@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic and the walk of a residual sum with its layer norm on a GPU, forward and backward; torch-free. A warp has a row:
-// each of its lanes every 32nd column, the same in every pass, so that a lane reads again only what it has written itself. Sums
-// of lanes are made between the passes.
+// The arithmetic and the walk of a residual sum with its layer norm on a GPU, forward and backward; torch-free. A warp has a row.
+// Here each of its lanes has every 32nd column, the same in every pass, so that a lane reads again only what it has written
+// itself, and sums of lanes are made between the passes; rows of packs stay in registers (ops/cuda/residual_norm.cu).
 #pragma once
 
 #include <cmath>
@@ -11,8 +11,8 @@ namespace welkin::ops {
 
 inline constexpr int kNormLanes = 32;
 inline constexpr int kNormRows = 8;          // warps of a block
-inline constexpr int64_t kNormChunk = 256;   // rows of which a block sums the gradients of weight and bias
-inline constexpr int64_t kNormChunks = 256;  // at most; longer ones beyond
+inline constexpr int64_t kNormChunk = 64;    // rows of which a block sums the gradients of weight and bias
+inline constexpr int64_t kNormChunks = 512;  // at most; longer ones beyond
 
 // Low is the type of the branch and of what is normalised for the next product: float, half or bfloat16. All matrices are (rows,
 // width), without gaps.
@@ -138,13 +138,6 @@ constexpr ColumnSums column_share(const NormBackward<Low>& call, int64_t chunk, 
     sums.bias += gradient;
   }
   return sums;
-}
-
-// partials (chunks, 2, width): the sum of column `column`, of `which` 0 for the weight and 1 for the bias.
-constexpr float chunk_total(const float* partials, int64_t chunks, int64_t width, int which, int64_t column) {
-  float sum = 0;
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) sum += partials[(chunk * 2 + which) * width + column];
-  return sum;
 }
 
 }  // namespace welkin::ops

@@ -16,6 +16,12 @@ struct CUstream_st;
 using cudaStream_t = CUstream_st*;
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidConfiguration = 9 };
 
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
   constexpr dim3(unsigned x_size = 1, unsigned y_size = 1, unsigned z_size = 1)  // NOLINT(google-explicit-constructor): as CUDA's
@@ -24,6 +30,7 @@ struct dim3 {
 
 #define __global__
 #define __device__
+#define __forceinline__ inline
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __shared__ static  // one block runs at a time
@@ -60,6 +67,11 @@ auto cuda_launch(const Kernel& kernel, dim3 grid, dim3 block, int /*shared_bytes
 cudaError_t cudaGetLastError();
 
 inline void __syncthreads() { welkin::tests::cuda_block_barrier(); }  // NOLINT(bugprone-reserved-identifier)
+
+template <typename T>
+void __stcg(T* to, T value) {  // NOLINT(bugprone-reserved-identifier)
+  *to = value;
+}
 
 template <typename T>
 T __shfl_xor_sync(unsigned mask, T value, int distance) {  // NOLINT(bugprone-reserved-identifier)

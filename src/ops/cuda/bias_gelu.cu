@@ -1,57 +1,117 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernels of ops/bias_gelu_kernel.h: a block per row forward; backward a block per 32 columns of a chunk of rows.
+// The CUDA kernels of ops/bias_gelu_kernel.h: a block per row forward; backward a block per 32 packs of columns of a chunk of
+// rows.
 #include "ops/cuda/bias_gelu.h"
+#include "ops/cuda/chunk_sums.cuh"
+#include "ops/cuda/pack.cuh"
 
 namespace welkin::ops {
 namespace {
 
-constexpr int kGeluThreads = 256;
+constexpr int kMostGeluThreads = 256;
 constexpr int64_t kMostGeluBlocks = 65536;
+constexpr int kGeluLanes = 32;  // of a block of the backward pass
+constexpr int kGeluRows = 8;    // that it has under way
 
-template <typename Low>
+// The standard normal distribution.
+__device__ __forceinline__ float normal_below(float x) { return 0.5F * (1 + erff(x * 0.70710678F)); }
+__device__ __forceinline__ float normal_density(float x) { return 0.39894228F * expf(-0.5F * x * x); }
+
+template <int N, typename Low>
 __global__ void gelu_forward_kernel(GeluForward<Low> call) {
   for (int64_t row = blockIdx.x; row < call.rows; row += gridDim.x) {
-    gelu_share(call, row, static_cast<int>(threadIdx.x), kGeluThreads);
+    for (int64_t column = int64_t{threadIdx.x} * N; column < call.width; column += int64_t{blockDim.x} * N) {
+      const auto x = load_pack<N>(call.x + row * call.width + column);
+      const auto bias = load_pack<N>(call.bias + column);
+      Pack<Low, N> out;
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        const float in = static_cast<float>(x.lane[k]) + bias.lane[k];
+        out.lane[k] = static_cast<Low>(in * normal_below(in));
+      }
+      store_pack(out, call.out + row * call.width + column);
+    }
   }
 }
 
-template <typename Low>
-__global__ void gelu_backward_kernel(GeluBackward<Low> call, float* partials) {
-  __shared__ float shares[kGeluRows][kGeluLanes];
-  const int lane = static_cast<int>(threadIdx.x), first = static_cast<int>(threadIdx.y);
-  const int64_t column = blockIdx.x * int64_t{kGeluLanes} + lane, chunk = blockIdx.y;
-  if (column < call.width) shares[first][lane] = gelu_backward_share(call, chunk, column, first);
-  __syncthreads();
-  if (first != 0 || column >= call.width) return;
-  float total = 0;
-  for (const auto& row : shares) total += row[lane];
-  partials[chunk * call.width + column] = total;
+// A lane's N columns in every kGeluRows-th row of the chunk, from its row `first` on; their gradients' sums, before they are
+// rounded.
+template <int N, typename Low>
+__device__ __forceinline__ void gelu_backward_share(const GeluBackward<Low>& call, int64_t chunk, int64_t column, int first,
+                                                    float (&sums)[N]) {
+  const int64_t length = gelu_chunk(call.rows), begin = chunk * length;
+  const int64_t end = begin + length < call.rows ? begin + length : call.rows;
+  const auto bias = load_pack<N>(call.bias + column);
+  for (int64_t row = begin + first; row < end; row += kGeluRows) {
+    const int64_t i = row * call.width + column;
+    const auto x = load_pack<N>(call.x + i);
+    const auto of_out = load_pack<N>(call.of_out + i);
+    Pack<Low, N> out, of_x;
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      const float in = static_cast<float>(x.lane[k]) + bias.lane[k], below = normal_below(in);
+      const float gradient = static_cast<float>(of_out.lane[k]) * (below + in * normal_density(in));
+      out.lane[k] = static_cast<Low>(in * below);
+      of_x.lane[k] = static_cast<Low>(gradient);
+      sums[k] += gradient;
+    }
+    store_pack(out, call.out + i);
+    store_pack(of_x, call.of_x + i);
+  }
 }
 
-__global__ void gelu_bias_kernel(const float* partials, int64_t chunks, int64_t width, float* of_bias) {
-  const int64_t column = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
-  if (column < width) of_bias[column] = gelu_bias_total(partials, chunks, width, column);
+template <int N, typename Low>
+__global__ void gelu_backward_kernel(GeluBackward<Low> call, float* partials) {
+  __shared__ float shares[kGeluRows][N][kGeluLanes];
+  const int lane = static_cast<int>(threadIdx.x), first = static_cast<int>(threadIdx.y);
+  const int64_t column = (blockIdx.x * int64_t{kGeluLanes} + lane) * N, chunk = blockIdx.y;
+  float sums[N] = {};
+  if (column < call.width) gelu_backward_share(call, chunk, column, first, sums);
+#pragma unroll
+  for (int k = 0; k < N; ++k) shares[first][k][lane] = sums[k];
+  __syncthreads();
+  if (first != 0 || column >= call.width) return;
+  for (int k = 0; k < N; ++k) {
+    float total = 0;
+    for (const auto& row : shares) total += row[k][lane];
+    partials[chunk * call.width + column + k] = total;
+  }
+}
+
+// As many warps as a row of packs needs.
+template <int N, typename Low>
+cudaError_t launch_forward(const GeluForward<Low>& call, cudaStream_t stream) {
+  const int64_t threads = ((call.width + N - 1) / N + 31) / 32 * 32;
+  const auto block = static_cast<unsigned>(threads < kMostGeluThreads ? threads : kMostGeluThreads);
+  const auto grid = static_cast<unsigned>(call.rows < kMostGeluBlocks ? call.rows : kMostGeluBlocks);
+  gelu_forward_kernel<N><<<grid, block, 0, stream>>>(call);
+  return cudaGetLastError();
+}
+
+template <int N, typename Low>
+cudaError_t launch_backward(const GeluBackward<Low>& call, float* partials, cudaStream_t stream) {
+  constexpr int64_t kColumns = int64_t{kGeluLanes} * N;
+  const dim3 grid(static_cast<unsigned>((call.width + kColumns - 1) / kColumns), static_cast<unsigned>(gelu_chunks(call.rows)));
+  gelu_backward_kernel<N><<<grid, dim3(kGeluLanes, kGeluRows), 0, stream>>>(call, partials);
+  return cudaGetLastError();
 }
 
 }  // namespace
 
 template <typename Low>
 cudaError_t launch_gelu_forward(const GeluForward<Low>& call, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(call.rows < kMostGeluBlocks ? call.rows : kMostGeluBlocks);
-  gelu_forward_kernel<<<blocks, kGeluThreads, 0, stream>>>(call);
-  return cudaGetLastError();
+  constexpr int kPack = 16 / sizeof(Low);
+  return are_of_packs<kPack>(call.width, call.x, call.bias, call.out) ? launch_forward<kPack>(call, stream)
+                                                                      : launch_forward<1>(call, stream);
 }
 
 template <typename Low>
 cudaError_t launch_gelu_backward(const GeluBackward<Low>& call, float* partials, float* of_bias, cudaStream_t stream) {
-  constexpr unsigned kThreads = 128;
-  const int64_t chunks = gelu_chunks(call.rows);
-  const auto columns = static_cast<unsigned>((call.width + kGeluLanes - 1) / kGeluLanes);
-  gelu_backward_kernel<<<dim3(columns, static_cast<unsigned>(chunks)), dim3(kGeluLanes, kGeluRows), 0, stream>>>(call, partials);
-  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
-  const auto blocks = static_cast<unsigned>((call.width + kThreads - 1) / kThreads);
-  gelu_bias_kernel<<<blocks, kThreads, 0, stream>>>(partials, chunks, call.width, of_bias);
-  return cudaGetLastError();
+  constexpr int kPack = 4;  // more columns of a block would leave too few blocks
+  const cudaError_t error = are_of_packs<kPack>(call.width, call.of_out, call.x, call.bias, call.out, call.of_x)
+                                ? launch_backward<kPack>(call, partials, stream)
+                                : launch_backward<1>(call, partials, stream);
+  return error == cudaSuccess ? launch_chunk_sums(partials, gelu_chunks(call.rows), call.width, of_bias, stream) : error;
 }
 
 template cudaError_t launch_gelu_forward(const GeluForward<float>&, cudaStream_t);

@@ -72,10 +72,8 @@ NormGradients backward_on_cuda(const at::Tensor& of_normed, const at::Tensor& of
     call.weight = weight.const_data_ptr<float>();
     call.of_x = out.of_x.mutable_data_ptr<float>();
     call.of_branch = of_normed.scalar_type() == at::kFloat ? nullptr : static_cast<Low*>(out.of_branch.mutable_data_ptr());
-    const cudaStream_t stream = c10::cuda::getCurrentCUDAStream();
-    C10_CUDA_CHECK(launch_norm_backward(call, stream));
-    C10_CUDA_CHECK(
-        launch_norm_parameters(call, partials.mutable_data_ptr<float>(), of_parameters.mutable_data_ptr<float>(), stream));
+    C10_CUDA_CHECK(launch_norm_backward(call, partials.mutable_data_ptr<float>(), of_parameters.mutable_data_ptr<float>(),
+                                        c10::cuda::getCurrentCUDAStream()));
   });
   out.of_weight = of_parameters.select(0, 0);
   out.of_bias = of_parameters.select(0, 1);

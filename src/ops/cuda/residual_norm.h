@@ -13,10 +13,8 @@ namespace welkin::ops {
 
 template <typename Low>
 cudaError_t launch_norm_forward(const NormForward<Low>& call, cudaStream_t stream);
-template <typename Low>
-cudaError_t launch_norm_backward(const NormBackward<Low>& call, cudaStream_t stream);
 // partials (norm_chunks(rows), 2, width), of_parameters (2, width): gradients of weight and bias.
 template <typename Low>
-cudaError_t launch_norm_parameters(const NormBackward<Low>& call, float* partials, float* of_parameters, cudaStream_t stream);
+cudaError_t launch_norm_backward(const NormBackward<Low>& call, float* partials, float* of_parameters, cudaStream_t stream);
 
 }  // namespace welkin::ops

@@ -3,9 +3,11 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,7 +61,8 @@ at::Tensor in_steps(const std::vector<at::Tensor>& in) { return gelu_linear_refe
 
 TEST(BiasGeluLinear, IsTheReferenceByTheWayOfAGpu) {
   const tests::BiasGeluOnCpu on_cpu;
-  for (const auto& [rows, in, out] : {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {7, 33, 5}, {70, 48, 13}, {300, 65, 3}}) {
+  for (const auto& [rows, in, out] :
+       {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {7, 33, 5}, {70, 48, 13}, {300, 65, 3}, {9, 1100, 3}}) {
     std::vector<at::Tensor> inputs = with_hidden_bias(rows, in, out);
     for (at::Tensor& input : inputs) input = input.to(at::kFloat);
     const int64_t before = on_cpu.calls();
@@ -152,6 +155,17 @@ TEST(BiasGeluLinear, UnderAutocastTakesTheBiasAsItIs) {
   const tests::BiasGeluOnCpu on_cpu;
   under_autocast_the_bias_is_taken_as_it_is();
   EXPECT_EQ(on_cpu.calls(), 2);
+}
+
+// It is read number by number then.
+TEST(BiasGeluLinear, OnAGpuABiasMayBeginAnywhere) {
+  const tests::BiasGeluOnCpu on_cpu;
+  std::vector<at::Tensor> inputs = with_hidden_bias(5, 16, 3);
+  for (at::Tensor& input : inputs) input = input.to(at::kFloat);
+  const std::vector<at::Tensor> aligned = inputs;
+  inputs[1] = at::cat({at::zeros({1}), inputs[1]}).narrow(0, 1, 16);
+  EXPECT_TRUE(at::equal(fused(inputs), fused(aligned)));
+  EXPECT_TRUE(tests::same_function(fused, in_steps, inputs, 16));
 }
 
 TEST(BiasGeluLinear, WithoutTheSecondBias) {

@@ -5,8 +5,10 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/sin.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include "device_on_cpu.h"
@@ -73,7 +75,9 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ResidualNormOnCpu,
                          ::testing::Values(std::tuple(1, 2, at::kFloat), std::tuple(3, 31, at::kFloat),
                                            std::tuple(5, 33, at::kBFloat16), std::tuple(7, 384, at::kFloat),
                                            std::tuple(260, 40, at::kFloat), std::tuple(300, 64, at::kBFloat16),
-                                           std::tuple(11, 50, at::kHalf)),
+                                           std::tuple(11, 50, at::kHalf), std::tuple(70, 768, at::kBFloat16),
+                                           std::tuple(9, 1028, at::kHalf), std::tuple(3, 2048, at::kFloat),
+                                           std::tuple(3, 2052, at::kBFloat16)),
                          [](const auto& shape) {
                            return std::to_string(std::get<0>(shape.param)) + "x" + std::to_string(std::get<1>(shape.param)) +
                                   c10::toString(std::get<2>(shape.param));
@@ -89,6 +93,19 @@ TEST_F(ResidualNormParts, OneOfTheResultsMayBeUnused) {
     score(residual_norm(got_in[0], got_in[1], got_in[2], got_in[3], 1e-6)).backward();
     for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(tests::close(got_in[i].grad(), wanted_in[i].grad(), at::kFloat, 48)) << uses_sum;
   }
+}
+
+// It is read number by number then.
+TEST_F(ResidualNormParts, AWeightMayBeginAnywhere) {
+  const NormCase inputs(4, 48);
+  std::vector<at::Tensor> in = inputs.leaves(at::kFloat, at::kFloat);
+  const at::Tensor wanted = residual_norm_reference(in[0], in[1], in[2], in[3], 1e-6).normed;
+  const at::Tensor shifted = at::cat({at::zeros({1}), in[2].detach()}).narrow(0, 1, 48).requires_grad_();
+  const at::Tensor got = residual_norm(in[0], in[1], shifted, in[3], 1e-6).normed;
+  EXPECT_TRUE(tests::close(got, wanted, at::kFloat, 48));
+  wanted.square().sum().backward();
+  got.square().sum().backward();
+  EXPECT_TRUE(tests::close(shifted.grad(), in[2].grad(), at::kFloat, 48));
 }
 
 TEST_F(ResidualNormParts, OtherTypesAndDevicesTakeAtensOperators) {
