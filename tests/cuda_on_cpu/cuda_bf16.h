@@ -4,7 +4,7 @@
 
 #include <c10/util/BFloat16.h>
 
-using __nv_bfloat16 = c10::BFloat16;  // NOLINT(bugprone-reserved-identifier)
+using __nv_bfloat16 = c10::BFloat16;
 
-inline float __bfloat162float(__nv_bfloat16 value) { return value; }       // NOLINT(bugprone-reserved-identifier)
-inline __nv_bfloat16 __float2bfloat16_rn(float value) { return {value}; }  // NOLINT(bugprone-reserved-identifier)
+inline float __bfloat162float(__nv_bfloat16 value) { return value; }
+inline __nv_bfloat16 __float2bfloat16_rn(float value) { return {value}; }

@@ -4,7 +4,7 @@
 
 #include <c10/util/Half.h>
 
-using __half = c10::Half;  // NOLINT(bugprone-reserved-identifier)
+using __half = c10::Half;
 
-inline float __half2float(__half value) { return value; }       // NOLINT(bugprone-reserved-identifier)
-inline __half __float2half_rn(float value) { return {value}; }  // NOLINT(bugprone-reserved-identifier)
+inline float __half2float(__half value) { return value; }
+inline __half __float2half_rn(float value) { return {value}; }

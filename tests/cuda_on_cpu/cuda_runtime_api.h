@@ -2,8 +2,7 @@
 // What the kernels of src/ops/cuda use of CUDA, for the host's compiler: here the shipped sources themselves run on a CPU, a
 // fiber per thread of a block, blocks one after the other. Between two barriers each warp runs as far as it goes, warps and lanes
 // in an order drawn anew, so what needs a barrier that is not there gives wrong numbers; ASan sees accesses out of bounds. The
-// launches
-// <<<...>>> become cuda_launch(...) when the build copies a source (sources.cmake).
+// launches <<<...>>> become cuda_launch(...) when the build copies a source (sources.cmake).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,6 @@
 #include <functional>
 #include <type_traits>
 
-// NOLINTBEGIN(readability-identifier-naming): CUDA's names
 struct CUstream_st;
 using cudaStream_t = CUstream_st*;
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidConfiguration = 9 };
@@ -24,8 +22,7 @@ struct alignas(16) uint4 {
 };
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
-  constexpr dim3(unsigned x_size = 1, unsigned y_size = 1, unsigned z_size = 1)  // NOLINT(google-explicit-constructor): as CUDA's
-      : x(x_size), y(y_size), z(z_size) {}
+  constexpr dim3(unsigned x_size = 1, unsigned y_size = 1, unsigned z_size = 1) : x(x_size), y(y_size), z(z_size) {}
 };
 
 #define __global__
@@ -66,15 +63,15 @@ auto cuda_launch(const Kernel& kernel, dim3 grid, dim3 block, int /*shared_bytes
 
 cudaError_t cudaGetLastError();
 
-inline void __syncthreads() { welkin::tests::cuda_block_barrier(); }  // NOLINT(bugprone-reserved-identifier)
+inline void __syncthreads() { welkin::tests::cuda_block_barrier(); }
 
 template <typename T>
-void __stcg(T* to, T value) {  // NOLINT(bugprone-reserved-identifier)
+void __stcg(T* to, T value) {
   *to = value;
 }
 
 template <typename T>
-T __shfl_xor_sync(unsigned mask, T value, int distance) {  // NOLINT(bugprone-reserved-identifier)
+T __shfl_xor_sync(unsigned mask, T value, int distance) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(uint64_t));
   uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));
@@ -82,4 +79,3 @@ T __shfl_xor_sync(unsigned mask, T value, int distance) {  // NOLINT(bugprone-re
   std::memcpy(&value, &bits, sizeof(T));
   return value;
 }
-// NOLINTEND(readability-identifier-naming)

@@ -6,6 +6,6 @@
 
 namespace c10::cuda {
 
-inline cudaStream_t getCurrentCUDAStream() { return nullptr; }  // NOLINT(readability-identifier-naming)
+inline cudaStream_t getCurrentCUDAStream() { return nullptr; }
 
 }  // namespace c10::cuda
