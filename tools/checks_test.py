@@ -3,13 +3,19 @@
 
 usage: python3 tools/checks_test.py
 """
+import contextlib
+import io
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import unittest.mock
+
+import tidy_changed
 
 TOOLS = pathlib.Path(__file__).resolve().parent
 SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
@@ -195,6 +201,35 @@ class TestSummary(unittest.TestCase):
     def test_label_without_tests_fails(self):
         done = subprocess.run([sys.executable, TOOLS / "test_summary.py", tempfile.gettempdir(), "nolabel"], capture_output=True, text=True)
         self.assertEqual((done.returncode, "no test ran, it has none" in done.stdout), (1, True), done.stdout)
+
+
+@unittest.skipUnless(shutil.which("clang-tidy-14") or shutil.which("clang-tidy"), "clang-tidy is not installed")
+class TidyBatches(TreeTest):
+    """Of files that are looked at together."""
+
+    def look_at(self, *texts):
+        names = [f"file_{number}.cpp" for number in range(len(texts))]
+        for name, text in zip(names, texts):
+            self.write(name, SPDX + text)
+        self.write(".clang-tidy", "Checks: '-*,readability-container-size-empty'\nWarningsAsErrors: '*'\nHeaderFilterRegex: '.*'\n")
+        program = shutil.which("clang-tidy-14") or shutil.which("clang-tidy")
+        with unittest.mock.patch.multiple(tidy_changed, ROOT=self.root, BUILD=self.root), contextlib.redirect_stdout(io.StringIO()) as output:
+            results = tidy_changed.tidy(program, 0, names, {name: ["-std=c++20"] for name in names}, time.monotonic() + 100)
+        return results, output.getvalue()
+
+    def test_a_name_of_two_files_is_no_finding(self):
+        results, output = self.look_at("namespace {\nconstexpr int kRows = 1;\n}\n", "namespace {\nconstexpr long kRows = 2;\n}\n")
+        self.assertEqual((results, output), ([(["file_0.cpp"], 0), (["file_1.cpp"], 0)], ""))
+
+    def test_a_file_with_a_finding_is_named_among_those(self):
+        results, output = self.look_at("constexpr int kRows = 1;\n", "constexpr long kRows = 2;\n", "constexpr int kColumns = kRow;\n")
+        self.assertEqual([code for _, code in results], [0, 0, 1])
+        self.assertIn("file_2.cpp:2:26: error: use of undeclared identifier 'kRow'", output)
+
+    def test_files_without_a_common_name_are_looked_at_once(self):
+        results, output = self.look_at("#include <string>\nbool bad(const std::string& s) { return s.size() == 0; }\n", "int good();\n")
+        self.assertEqual([(len(files), code) for files, code in results], [(2, 1)])
+        self.assertIn("file_0.cpp:3", output)
 
 
 class NamingRule(unittest.TestCase):

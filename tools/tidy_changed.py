@@ -74,18 +74,24 @@ def compile_flags():
     return flags
 
 
-def tidy(program, number, batch, flags, deadline):
+def tidy(program, label, batch, flags, deadline):
+    """[(files, clang-tidy's exit code, or None where the time did not suffice)], findings printed. Files of a batch may share a name that none
+    of them sees alone, so a batch that does not compile is looked at file by file."""
     left = deadline - time.monotonic()
     if left <= 1:
-        return batch, None, ""
-    source = BUILD / f"batch_{number}.cpp"
+        return [(batch, None)]
+    source = BUILD / f"batch_{label}.cpp"
     source.write_text("".join(f'#include "{ROOT / name}"\n' for name in batch))
     command = [program, "--quiet", f"--config-file={ROOT / '.clang-tidy'}", source, "--", *max((flags[name] for name in batch), key=len), "-Wno-unknown-warning-option"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=left)
     except subprocess.TimeoutExpired:
-        return batch, None, ""
-    return batch, done.returncode, done.stdout
+        return [(batch, None)]
+    if len(batch) > 1 and "[clang-diagnostic-error]" in done.stdout:
+        return sum((tidy(program, f"{label}_{number}", [name], flags, deadline) for number, name in enumerate(batch)), [])
+    if done.returncode:
+        print(done.stdout, flush=True)
+    return [(batch, done.returncode)]
 
 
 def main():
@@ -102,11 +108,10 @@ def main():
     names = [name for name in changed_sources(arguments.base or find_base()) if name in flags]
     batches = batches_of(names)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(lambda item: tidy(program, item[0], item[1], flags, deadline), enumerate(batches)))
-    bad = [output for _, code, output in results if code]
-    late = [name for batch, code, _ in results if code is None for name in batch]
-    print("\n".join(bad))
-    print(f"clang-tidy: {len(names) - len(late)} of {len(names)} changed files looked at, {len(bad)} of {len(batches)} batches with findings")
+        results = sum(pool.map(lambda item: tidy(program, item[0], item[1], flags, deadline), enumerate(batches)), [])
+    bad = sum(1 for _, code in results if code)
+    late = [name for batch, code in results if code is None for name in batch]
+    print(f"clang-tidy: {len(names) - len(late)} of {len(names)} changed files looked at, {bad} of {len(results)} batches with findings")
     if late:
         print(f"no time left for: {' '.join(late)}")
     return 1 if bad or (names and len(late) == len(names)) else 0

@@ -16,7 +16,7 @@ struct GpuRow {
   int64_t major, minor;
   double vector, tf32, half;
 };
-constexpr std::array kGpuRows{
+constexpr std::array kGpus{
     GpuRow{7, 0, 64, 0, 512},    GpuRow{7, 5, 64, 0, 512},      GpuRow{8, 0, 64, 512, 1024},    GpuRow{8, 6, 128, 256, 512},
     GpuRow{8, 9, 128, 256, 512}, GpuRow{9, 0, 128, 1024, 2048}, GpuRow{10, 0, 128, 2048, 4096}, GpuRow{12, 0, 128, 256, 512},
 };
@@ -54,9 +54,9 @@ double bf16_width(std::string_view cpuinfo) {
 }
 
 double theoretical_gpu_flops(const GpuFacts& facts, GpuUnits units) {
-  const auto row = std::ranges::find_if(
-      kGpuRows, [&](const GpuRow& known) { return known.major == facts.major && known.minor == facts.minor; });
-  if (row == kGpuRows.end()) return 0;
+  const auto row =
+      std::ranges::find_if(kGpus, [&](const GpuRow& known) { return known.major == facts.major && known.minor == facts.minor; });
+  if (row == kGpus.end()) return 0;
   const double tf32 = row->tf32 > 0 ? row->tf32 : row->vector;  // before Ampere there is none
   const double per_clock = units == GpuUnits::Half ? row->half : units == GpuUnits::Tf32 ? tf32 : row->vector;
   return static_cast<double>(facts.multiprocessors) * facts.hertz * per_clock * 2;
