@@ -233,7 +233,7 @@ BenchResult run_within_memory(const BenchMode& mode, const BenchRequest& request
   try {
     return mode.run(request);
   } catch (const std::exception&) {
-    throw train::explained(train::memory_error_in_flight(request.device, request.config), {}, request.config);
+    throw train::explained(train::memory_error_in_flight(request.config), {}, request.config);
   }
 }
 

@@ -11,7 +11,6 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "train/device.h"
 #include "train/memory_report.h"
 #include "train/registries.h"
 
@@ -69,14 +68,13 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
 
 void with_trained_model(Application& application, const TrainedRun& run,
                         const std::function<void(const train::TrainedModel&)>& work) {
-  const c10::Device device = train::choose_device(run.config.loop.device);
   std::unique_ptr<train::TrainedModel> model;
   try {
     model = std::make_unique<train::TrainedModel>(application.registries, run.config, run.choice);
     work(*model);
   } catch (const std::exception&) {
-    const train::KnownMemory known{.weights = model ? model->weight_bytes() : 0};
-    throw train::explained(train::memory_error_in_flight(device, run.config), known, run.config);
+    const train::KnownMemory known{.weights = model ? model->weight_bytes() : 0, .rest = model ? "activations" : "weights"};
+    throw train::explained(train::memory_error_in_flight(run.config), known, run.config);
   }
 }
 

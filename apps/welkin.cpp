@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "launch/plugin.h"
+#include "train/memory_report.h"
 #include "train/registries.h"
 #include "verbs.h"
 #include "version.h"
@@ -142,6 +143,14 @@ int dispatch(std::span<char*> arguments) {
   return match.verb->run(application, num_words, words.data());
 }
 
+// Inside a catch block: an error that is none of ours. Where a verb does not know what its memory is for, this is who says that
+// there is no more.
+int report_other(const char* text) {
+  const auto memory = train::memory_error_if_any(/*limit_bytes=*/0);
+  std::cerr << "welkin: " << (memory ? memory->what() : text) << std::endl;
+  return static_cast<int>(ExitCode::Other);
+}
+
 }  // namespace
 }  // namespace welkin::apps
 
@@ -154,14 +163,12 @@ extern "C" __attribute__((visibility("default"))) int welkin_main(int argc, char
     std::cerr << "welkin: " << error.what() << std::endl;
     return static_cast<int>(error.exit_code());
   } catch (const c10::Error& error) {  // torch's own text without its stack of addresses
-    std::cerr << "welkin: " << error.what_without_backtrace() << std::endl;
-    return static_cast<int>(welkin::ExitCode::Other);
+    return welkin::apps::report_other(error.what_without_backtrace());
   } catch (
       const std::filesystem::filesystem_error& error) {  // a path that cannot even be looked at: a loop of links, a closed folder
     std::cerr << "welkin: [files] " << error.what() << ". Look at the path named." << std::endl;
     return static_cast<int>(welkin::ExitCode::Data);
   } catch (const std::exception& error) {
-    std::cerr << "welkin: " << error.what() << std::endl;
-    return static_cast<int>(welkin::ExitCode::Other);
+    return welkin::apps::report_other(error.what());
   }
 }

@@ -39,6 +39,19 @@ int quota_cores() {
   return static_cast<int>(std::min(std::ceil(quota / period), 1e6));
 }
 
+// Of /proc/self/status: "VmPeak:   123 kB".
+uint64_t peak_address_bytes() {
+  std::ifstream file("/proc/self/status");
+  std::string word;
+  uint64_t kilobytes = 0;
+  while (file >> word && word != "VmPeak:") {
+  }
+  file >> kilobytes;
+  return kilobytes * 1024;
+}
+
+uint64_t page_bytes() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
+
 }  // namespace
 
 int usable_cores() { return std::max(1, std::min(affinity_cores(), quota_cores())); }
@@ -53,13 +66,21 @@ uint64_t resident_bytes() {
   uint64_t total_pages = 0;
   uint64_t resident_pages = 0;
   std::ifstream("/proc/self/statm") >> total_pages >> resident_pages;
-  return resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return resident_pages * page_bytes();
 }
 
 uint64_t peak_resident_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+ProcessMemory process_memory() {
+  rlimit addresses{};
+  if (getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY) {
+    return {.peak = peak_address_bytes(), .limit = addresses.rlim_cur};
+  }
+  return {.peak = peak_resident_bytes(), .limit = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * page_bytes()};
 }
 
 std::string format_bytes(uint64_t bytes) {

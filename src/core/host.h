@@ -16,6 +16,14 @@ std::string host_name();
 uint64_t resident_bytes();
 uint64_t peak_resident_bytes();
 
+// Bytes that this process had at most, and that it may have: of addresses where they are limited (ulimit -v), else of resident
+// memory and of the machine's.
+struct ProcessMemory {
+  uint64_t peak = 0;
+  uint64_t limit = 0;
+};
+ProcessMemory process_memory();
+
 // "12.3 GiB", "640 KiB", "17 B".
 std::string format_bytes(uint64_t bytes);
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -78,14 +79,21 @@ sigset_t watched_signals() {
 struct Ending {
   int code = 0;  // as a shell counts: 128 + number for a signal
   std::string words;
+  std::string note;  // what may have been the reason
 };
 
-Ending ending_of(int status) {
-  if (WIFSIGNALED(status)) {
-    const int number = WTERMSIG(status);
-    return {128 + number, cat("was ended by signal ", number, " (", sigdescr_np(number) ? sigdescr_np(number) : "unknown", ")")};
+Ending ending_of(int status, const rusage& usage) {
+  if (!WIFSIGNALED(status)) return {WEXITSTATUS(status), cat("ended with exit code ", WEXITSTATUS(status)), ""};
+  const int number = WTERMSIG(status);
+  Ending ending{128 + number,
+                cat("was ended by signal ", number, " (", sigdescr_np(number) ? sigdescr_np(number) : "unknown", ")"), ""};
+  if (number == SIGKILL) {
+    ending.note =
+        cat(". It held ", format_bytes(static_cast<uint64_t>(usage.ru_maxrss) * 1024),
+            " of memory at most: unless somebody ended it, the kernel did for want of memory. Lower --micro_batch_size, "
+            "or ask for more memory for the job");
   }
-  return {WEXITSTATUS(status), cat("ended with exit code ", WEXITSTATUS(status))};
+  return ending;
 }
 
 struct Worker {
@@ -215,9 +223,10 @@ void Crew::read_signals() {
 void Crew::reap() {
   for (Worker& worker : workers_) {
     int status = 0;
-    if (!worker.running || waitpid(worker.pid, &status, WNOHANG) != worker.pid) continue;
+    rusage usage{};
+    if (!worker.running || wait4(worker.pid, &status, WNOHANG, &usage) != worker.pid) continue;
     worker.running = false;
-    worker.ending = ending_of(status);
+    worker.ending = ending_of(status, usage);
     if (worker.ending.code == 0) continue;
     // A rank whose partners went away ends with the code of communication: whoever ended otherwise is the reason.
     const bool explains = !culprit_ || (culprit_->ending.code == kCommExit && worker.ending.code != kCommExit && !sent_term_);
@@ -244,7 +253,7 @@ void Crew::press_on() {
 void Crew::report() const {
   if (!culprit_) return;
   std::cerr << "welkin: [launch] rank " << culprit_->rank << " (process " << culprit_->pid << " on " << host_name() << ") "
-            << culprit_->ending.words << "; all ranks have been stopped" << std::endl;
+            << culprit_->ending.words << "; all ranks have been stopped" << culprit_->ending.note << std::endl;
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ void limit_memory(c10::Device device, double limit_gib) {
 }
 
 int64_t requested_bytes(std::string_view message) {
-  constexpr std::string_view kBefore = "Tried to allocate ";
+  constexpr std::string_view kBefore = "ried to allocate ";
   const size_t begin = message.find(kBefore);
   if (begin == std::string_view::npos) return 0;
   std::istringstream words{std::string(message.substr(begin + kBefore.size()))};

@@ -43,7 +43,8 @@ int64_t tensor_memory_in_use(c10::Device device);
 // libwelkin_cuda.so. Process-wide. Before the first tensor there.
 void limit_memory(c10::Device device, double limit_gib);
 
-// What torch's message says of the request that failed ("Tried to allocate 20.00 MiB"); 0 where it says nothing.
+// What torch's message says of the request that failed ("Tried to allocate 20.00 MiB", "you tried to allocate 64 bytes"); 0 where
+// it says nothing.
 int64_t requested_bytes(std::string_view message);
 
 // The error of torch's allocator as ours. The limit is `limit_bytes`, or what this process could have where that is less (0: no

@@ -93,8 +93,10 @@ void begin_counting() {
 
 std::string described(const MemoryUse& use, const std::vector<MemoryItem>& items) {
   const auto text = [](int64_t bytes) { return format_bytes(static_cast<uint64_t>(std::max<int64_t>(0, bytes))); };
-  std::string what = cat("tensors would take more memory than the limit allows: requested=", text(use.requested),
-                         ", free=", text(use.limit - use.used), ", limit=", text(use.limit));
+  std::string what = cat(
+      use.of_process ? "the system gives this process no more memory" : "tensors would take more memory than the limit allows",
+      ": requested=", use.requested > 0 ? text(use.requested) : "unknown", ", free=", text(use.limit - use.used),
+      ", limit=", text(use.limit));
   for (const MemoryItem& item : items) what += cat(", ", item.name, "=", text(item.bytes));
   return what;
 }

@@ -13,9 +13,10 @@ namespace welkin::train {
 
 // Bytes.
 struct MemoryUse {
-  int64_t requested = 0;
-  int64_t used = 0;  // by tensors of this process, without the request
+  int64_t requested = 0;  // 0: nobody said
+  int64_t used = 0;       // by tensors of this process, without the request
   int64_t limit = 0;
+  bool of_process = false;  // the limit is that of the whole process, its code with it, and used what it had at most
 };
 
 // What takes the memory: "weights", bytes.
@@ -24,7 +25,7 @@ struct MemoryItem {
   int64_t bytes = 0;
 };
 
-// A tensor that the limit does not allow. Exit code 1.
+// A tensor that the limit does not allow, or memory that the system does not give. Exit code 1.
 class MemoryError : public Error {
  public:
   // `items`: where the memory is, as far as it is known.

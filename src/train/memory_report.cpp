@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/memory_report.h"
 
+#include <ATen/DeviceAccelerator.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <new>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
+#include "core/host.h"
 #include "core/text.h"
 #include "train/device_memory.h"
 
@@ -16,32 +19,50 @@ namespace {
 
 int64_t bytes_taken_by(const at::Tensor& tensor) { return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0; }
 
-// Activations are what is left: they live inside autograd's graph, where nobody holds a list of them. Before there is a model
-// there are batches only.
-std::vector<MemoryItem> items_of(const MemoryUse& use, KnownMemory known) {
+// What is left is for something of which nobody holds a list: activations, for one, live inside autograd's graph.
+std::vector<MemoryItem> items_of(const MemoryUse& use, const KnownMemory& known) {
   const int64_t named = known.weights + known.gradients + known.optimizer + known.buffers;
-  int64_t rest = std::max<int64_t>(0, use.used - named);
-  if (known.weights == 0) known.buffers += std::exchange(rest, 0);
-  return {{"weights", known.weights},
-          {"gradients", known.gradients},
-          {"optimizer", known.optimizer},
-          {"buffers", known.buffers},
-          {"activations", rest}};
+  std::vector<MemoryItem> items{{"weights", known.weights},
+                                {"gradients", known.gradients},
+                                {"optimizer", known.optimizer},
+                                {"buffers", known.buffers},
+                                {"activations", 0}};
+  for (MemoryItem& item : items) {
+    if (item.name != known.rest) continue;
+    item.bytes += std::max<int64_t>(0, use.used - named);
+    if (use.of_process) item.name += " and the program";
+  }
+  return items;
 }
 
-std::string remedy_of(const config::RunConfig& config) {
+// torch's allocator of a CPU says it with an error of no type of its own.
+constexpr std::string_view kRefusedByTheSystem = "DefaultCPUAllocator: can't allocate memory";
+
+MemoryError refused_by_the_system(int64_t requested) {
+  const ProcessMemory memory = process_memory();
+  return {{.requested = requested,
+           .used = static_cast<int64_t>(memory.peak),
+           .limit = static_cast<int64_t>(memory.limit),
+           .of_process = true},
+          {},
+          "Take something smaller, or give the process more (ulimit -v, the memory of its job)"};
+}
+
+std::string remedy_of(const MemoryUse& use, const config::RunConfig& config) {
   const int64_t micro = config.loop.micro_batch_size > 0 ? config.loop.micro_batch_size : config.loop.global_batch_size;
   const std::string smaller = micro > 1
                                   ? cat("Activations shrink with --micro_batch_size (now ", micro, " samples a forward pass)")
                                   : std::string("One sample a forward pass is the least: take a smaller model");
   return cat(smaller, " and --amp_mode bf16, buffers with prefetch_depth",
-             config.backend.memory_limit_gib > 0 ? "; or raise --memory_limit_gib" : "");
+             use.of_process                        ? "; or give the process more (ulimit -v, the memory of its job)"
+             : config.backend.memory_limit_gib > 0 ? "; or raise --memory_limit_gib"
+                                                   : "");
 }
 
 }  // namespace
 
-KnownMemory known_memory(const parallel::ParamTable& table, Optimizer* optimizer, int64_t buffers) {
-  KnownMemory known{.buffers = buffers};
+KnownMemory known_memory(const parallel::ParamTable& table, Optimizer* optimizer, int64_t buffers, bool has_buffers) {
+  KnownMemory known{.buffers = buffers, .rest = !table.rows().empty() ? "activations" : has_buffers ? "weights" : "buffers"};
   for (const parallel::ParamRow& row : table.rows()) {
     known.weights += bytes_taken_by(row.local);
     known.gradients += bytes_taken_by(row.gradient());
@@ -51,20 +72,34 @@ KnownMemory known_memory(const parallel::ParamTable& table, Optimizer* optimizer
   return known;
 }
 
-MemoryError memory_error_in_flight(c10::Device device, const config::RunConfig& config) {
+std::optional<MemoryError> memory_error_if_any(int64_t limit_bytes) {
   try {
     throw;
   } catch (const MemoryError& error) {
     return error;
   } catch (const c10::OutOfMemoryError& error) {
-    const auto limit_bytes = static_cast<int64_t>(config.backend.memory_limit_gib * (int64_t{1} << 30));
-    return device_memory_error(error.what_without_backtrace(), device_memory_state(device.index()), limit_bytes);
+    const c10::DeviceIndex index = at::accelerator::getDeviceIndex();
+    return device_memory_error(error.what_without_backtrace(), device_memory_state(index), limit_bytes);
+  } catch (const c10::Error& error) {
+    const std::string_view message = error.what_without_backtrace();
+    if (message.find(kRefusedByTheSystem) == std::string_view::npos) return std::nullopt;
+    return refused_by_the_system(requested_bytes(message));
+  } catch (const std::bad_alloc&) {
+    return refused_by_the_system(0);
+  } catch (...) {
+    return std::nullopt;
   }
+}
+
+MemoryError memory_error_in_flight(const config::RunConfig& config) {
+  const auto error = memory_error_if_any(static_cast<int64_t>(config.backend.memory_limit_gib * (int64_t{1} << 30)));
+  if (!error) throw;
+  return *error;
 }
 
 MemoryError explained(const MemoryError& error, const KnownMemory& known, const config::RunConfig& config) {
   if (!error.items().empty()) return error;
-  return {error.use(), items_of(error.use(), known), remedy_of(config)};
+  return {error.use(), items_of(error.use(), known), remedy_of(error.use(), config)};
 }
 
 }  // namespace welkin::train

@@ -3,9 +3,9 @@
 // it smaller. The same words from train, bench, evaluate and predict.
 #pragma once
 
-#include <c10/core/Device.h>
-
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "config/run_config.h"
 #include "parallel/param_table.h"
@@ -17,15 +17,20 @@ namespace welkin::train {
 // Bytes of which it is known what they are for.
 struct KnownMemory {
   int64_t weights = 0, gradients = 0, optimizer = 0;
-  int64_t buffers = 0;  // of batches, as far as they lie where the run computes
+  int64_t buffers = 0;           // of batches, as far as they lie where the run computes
+  std::string rest = "buffers";  // what memory beyond all that is for: "weights" while a model is made, then "activations"
 };
 
-// `optimizer` may be null.
-KnownMemory known_memory(const parallel::ParamTable& table, Optimizer* optimizer, int64_t buffers);
+// `optimizer` may be null. The table has no rows before the model is made; `has_buffers`: those of batches are.
+KnownMemory known_memory(const parallel::ParamTable& table, Optimizer* optimizer, int64_t buffers, bool has_buffers);
 
-// Inside a catch block. The error that is being handled, where it says that there is no more memory; throws it on where it says
+// Inside a catch block. The error that is being handled as one of memory, where it says that there is no more: by our limit, by
+// the allocator of this thread's GPU, whose limit is `limit_bytes` (0: none is set), or by the system. None where it says
 // anything else.
-MemoryError memory_error_in_flight(c10::Device device, const config::RunConfig& config);
+std::optional<MemoryError> memory_error_if_any(int64_t limit_bytes);
+
+// The same; throws the error on where it says anything else.
+MemoryError memory_error_in_flight(const config::RunConfig& config);
 
 // The same with where the memory is; an error that says it already stays as it is.
 MemoryError explained(const MemoryError& error, const KnownMemory& known, const config::RunConfig& config);

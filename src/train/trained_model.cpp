@@ -77,7 +77,7 @@ TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig
 }
 
 int64_t TrainedModel::weight_bytes() const {
-  return known_memory(parallel::ParamTable::of(*model_), nullptr, /*buffers=*/0).weights;
+  return known_memory(parallel::ParamTable::of(*model_), nullptr, /*buffers=*/0, /*has_buffers=*/true).weights;
 }
 
 int64_t TrainedModel::batch_size() const {

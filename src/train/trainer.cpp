@@ -28,7 +28,7 @@ RunOutcome Trainer::run() {
   try {
     return run_to_the_end();
   } catch (const std::exception&) {
-    throw out_of_memory(memory_error_in_flight(device_, config_));
+    throw out_of_memory(memory_error_in_flight(config_));
   }
 }
 

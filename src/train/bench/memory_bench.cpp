@@ -59,8 +59,8 @@ class MemoryRig {
       count_placements();
       own_.activations = count_activations();
     } catch (const std::exception&) {
-      const KnownMemory known = known_memory(parts_.table, parts_.optimizer.get(), /*buffers=*/0);
-      throw explained(memory_error_in_flight(c10::kCPU, config_), known, config_);
+      const KnownMemory known = known_memory(parts_.table, parts_.optimizer.get(), /*buffers=*/0, /*has_buffers=*/true);
+      throw explained(memory_error_in_flight(config_), known, config_);
     }
     gather();
     return std::move(report_);

@@ -82,8 +82,8 @@ class StepRig {
     try {
       run();
     } catch (const std::exception&) {
-      throw explained(memory_error_in_flight(context_.device, config_),
-                      known_memory(parts_.table, parts_.optimizer.get(), own_buffers_), config_);
+      throw explained(memory_error_in_flight(config_),
+                      known_memory(parts_.table, parts_.optimizer.get(), own_buffers_, fixed_ || pipeline_), config_);
     }
     return std::move(report_);
   }

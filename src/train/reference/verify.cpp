@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "train/memory_report.h"
 #include "train/reference/formula.h"
 #include "train/reference/many_process_engine.h"
 #include "train/reference/model_comparison.h"
@@ -129,6 +130,16 @@ const ComparisonRow* CaseReport::first_deviation() const {
   return nullptr;
 }
 
+namespace {
+
+// What to say of the error that is being handled: this, or where it is one of memory, what those say.
+std::string unless_of_memory(const std::string& text) {
+  const auto error = memory_error_if_any(/*limit_bytes=*/0);
+  return error ? error->what() : text;
+}
+
+}  // namespace
+
 CaseReport verify_case(const std::filesystem::path& folder, const VerifyOptions& options) {
   const ExactFloat32 exact;
   const auto start = std::chrono::steady_clock::now();
@@ -141,12 +152,10 @@ CaseReport verify_case(const std::filesystem::path& folder, const VerifyOptions&
     report.error =
         cat("[reference] the case's JSON is not as its kind demands: folder=", folder.string(), ", error=", error.what());
   } catch (const c10::Error& error) {
-    report.error = cat("[reference] torch refuses what the case asks for: folder=", folder.string(),
-                       ", error=", error.what_without_backtrace());
-  } catch (const std::bad_alloc&) {
-    report.error = cat("[reference] the case asks for more memory than there is: folder=", folder.string());
+    report.error = unless_of_memory(cat("[reference] torch refuses what the case asks for: folder=", folder.string(),
+                                        ", error=", error.what_without_backtrace()));
   } catch (const std::exception& error) {
-    report.error = error.what();
+    report.error = unless_of_memory(error.what());
   }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <vector>
 
@@ -29,6 +30,21 @@ TEST(Host, MemoryIsCounted) {
   const std::vector<char> touched(size_t{64} << 20, 'x');
   EXPECT_GE(resident_bytes(), before + touched.size() / 2);
   EXPECT_GE(peak_resident_bytes(), touched.size());
+}
+
+TEST(Host, AProcessIsBoundByItsLimitOrTheMachine) {
+  const ProcessMemory machine = process_memory();
+  EXPECT_EQ(machine.peak, peak_resident_bytes());
+  EXPECT_GT(machine.limit, machine.peak);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  if (before.rlim_cur != RLIM_INFINITY) GTEST_SKIP() << "addresses are limited already";
+  const rlimit bound{rlim_t{1} << 46, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &bound), 0);
+  const ProcessMemory limited = process_memory();
+  setrlimit(RLIMIT_AS, &before);
+  EXPECT_EQ(limited.limit, uint64_t{1} << 46);
+  EXPECT_GT(limited.peak, resident_bytes());
 }
 
 TEST(Host, HasAName) { EXPECT_FALSE(host_name().empty()); }

@@ -83,6 +83,7 @@ TEST(DeviceMemoryError, SaysWhatTorchsErrorSays) {
   EXPECT_EQ(requested_bytes("Tried to allocate 2.00 GiB. GPU"), int64_t{2} << 30);
   EXPECT_EQ(requested_bytes("Tried to allocate 1.00 KiB. GPU"), 1024);
   EXPECT_EQ(requested_bytes("Tried to allocate 512 bytes. GPU"), 512);
+  EXPECT_EQ(requested_bytes("DefaultCPUAllocator: can't allocate memory: you tried to allocate 64 bytes. Error code 12"), 64);
   for (const char* other :
        {"", "Tried to allocate ", "Tried to allocate many bytes", "out of memory", "Tried to allocate 3 cows"}) {
     EXPECT_EQ(requested_bytes(other), 0) << other;

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "tiny_run.h"
 #include "train/memory_report.h"
 
@@ -98,6 +100,49 @@ TEST_F(MemoryLimit, OnlyALimitThatIsSetCanBeRaised) {
   EXPECT_THAT(explained(full, {}, config).what(), ::testing::Not(HasSubstr("--memory_limit_gib")));
   config.backend.memory_limit_gib = 1;
   EXPECT_THAT(explained(full, {}, config).what(), HasSubstr("or raise --memory_limit_gib"));
+}
+
+template <typename Throw>
+std::string said_of(const Throw& raise) {
+  try {
+    raise();
+  } catch (...) {
+    const auto error = memory_error_if_any(0);
+    return error ? error->what() : "none of memory";
+  }
+  return "nothing";
+}
+
+TEST(MemoryError, TheSystemsRefusalIsOneToo) {
+  EXPECT_THAT(said_of([] { at::empty({int64_t{1} << 46}, at::kByte); }),
+              HasSubstr("[memory] the system gives this process no more memory: requested=64.0 TiB, free="));
+  EXPECT_THAT(said_of([] { throw std::bad_alloc(); }), HasSubstr("requested=unknown, free="));
+  EXPECT_EQ(said_of([] { TORCH_CHECK(false, "you tried to allocate 3 bytes"); }), "none of memory");
+  EXPECT_EQ(said_of([] { throw DataError("data", "memory", "Look"); }), "none of memory");
+  EXPECT_EQ(said_of([] { throw 3; }), "none of memory");
+}
+
+TEST(MemoryError, WhatIsLeftIsForWhatWasBeingMade) {
+  const MemoryError full({.requested = 2, .used = 100, .limit = 101}, {}, "");
+  const auto said = [&](const KnownMemory& known) { return std::string(explained(full, known, {}).what()); };
+  const parallel::ParamTable no_model;
+  EXPECT_THAT(said(known_memory(no_model, nullptr, 0, false)),
+              HasSubstr("weights=0 B, gradients=0 B, optimizer=0 B, buffers=100 B"));
+  EXPECT_THAT(said(known_memory(no_model, nullptr, 30, true)),
+              HasSubstr("weights=70 B, gradients=0 B, optimizer=0 B, buffers=30 B"));
+  EXPECT_THAT(said({.weights = 60, .rest = "activations"}),
+              HasSubstr("weights=60 B, gradients=0 B, optimizer=0 B, buffers=0 B, activations=40 B"));
+}
+
+TEST(MemoryError, OfAProcessCountsTheProgramAndAsksForMore) {
+  const MemoryError full({.requested = 2 << 20, .used = 3 << 20, .limit = 4 << 20, .of_process = true}, {}, "");
+  config::RunConfig config;
+  config.backend.memory_limit_gib = 1;  // not what has been met
+  const std::string text = explained(full, {.weights = 1 << 20, .rest = "activations"}, config).what();
+  EXPECT_THAT(text, HasSubstr("requested=2.0 MiB, free=1.0 MiB, limit=4.0 MiB, weights=1.0 MiB"));
+  EXPECT_THAT(text, HasSubstr("activations and the program=2.0 MiB"));
+  EXPECT_THAT(text, HasSubstr("ulimit -v"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("--memory_limit_gib")));
 }
 
 }  // namespace
