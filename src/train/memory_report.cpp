@@ -50,10 +50,11 @@ MemoryError refused_by_the_system(int64_t requested) {
 
 std::string remedy_of(const MemoryUse& use, const config::RunConfig& config) {
   const int64_t micro = config.loop.micro_batch_size > 0 ? config.loop.micro_batch_size : config.loop.global_batch_size;
-  const std::string smaller = micro > 1
-                                  ? cat("Activations shrink with --micro_batch_size (now ", micro, " samples a forward pass)")
-                                  : std::string("One sample a forward pass is the least: take a smaller model");
-  return cat(smaller, " and --amp_mode bf16, buffers with prefetch_depth",
+  const std::string smaller =
+      micro > 1
+          ? cat("Activations shrink with --micro_batch_size (now ", micro, " samples a forward pass) and --amp_mode bf16")
+          : std::string("Activations shrink with --amp_mode bf16 or a smaller model: one sample a forward pass is the least");
+  return cat(smaller, ", buffers with prefetch_depth",
              use.of_process                        ? "; or give the process more (ulimit -v, the memory of its job)"
              : config.backend.memory_limit_gib > 0 ? "; or raise --memory_limit_gib"
                                                    : "");
