@@ -34,16 +34,17 @@ TEST(Host, MemoryIsCounted) {
 
 TEST(Host, AProcessIsBoundByItsLimitOrTheMachine) {
   const ProcessMemory machine = process_memory();
-  EXPECT_EQ(machine.peak, peak_resident_bytes());
+  EXPECT_GT(machine.peak, 0U);
+  EXPECT_LE(machine.peak, peak_resident_bytes());
   EXPECT_GT(machine.limit, machine.peak);
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
   if (before.rlim_cur != RLIM_INFINITY) GTEST_SKIP() << "addresses are limited already";
-  const rlimit bound{rlim_t{1} << 46, before.rlim_max};
+  const rlimit bound{rlim_t{1} << 60, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_AS, &bound), 0);
   const ProcessMemory limited = process_memory();
   setrlimit(RLIMIT_AS, &before);
-  EXPECT_EQ(limited.limit, uint64_t{1} << 46);
+  EXPECT_EQ(limited.limit, uint64_t{1} << 60);
   EXPECT_GT(limited.peak, resident_bytes());
 }
 
