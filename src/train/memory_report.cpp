@@ -37,6 +37,7 @@ std::vector<MemoryItem> items_of(const MemoryUse& use, const KnownMemory& known)
 
 // torch's allocator of a CPU says it with an error of no type of its own.
 constexpr std::string_view kRefusedByTheSystem = "DefaultCPUAllocator: can't allocate memory";
+constexpr std::string_view kGiveMore = "or give the process more (ulimit -v, the memory of its job)";
 
 MemoryError refused_by_the_system(int64_t requested) {
   const ProcessMemory memory = process_memory();
@@ -45,7 +46,7 @@ MemoryError refused_by_the_system(int64_t requested) {
            .limit = static_cast<int64_t>(memory.limit),
            .of_process = true},
           {},
-          "Take something smaller, or give the process more (ulimit -v, the memory of its job)"};
+          cat("Take something smaller, ", kGiveMore)};
 }
 
 std::string remedy_of(const MemoryUse& use, const config::RunConfig& config) {
@@ -54,10 +55,10 @@ std::string remedy_of(const MemoryUse& use, const config::RunConfig& config) {
       micro > 1
           ? cat("Activations shrink with --micro_batch_size (now ", micro, " samples a forward pass) and --amp_mode bf16")
           : std::string("Activations shrink with --amp_mode bf16 or a smaller model: one sample a forward pass is the least");
-  return cat(smaller, ", buffers with prefetch_depth",
-             use.of_process                        ? "; or give the process more (ulimit -v, the memory of its job)"
-             : config.backend.memory_limit_gib > 0 ? "; or raise --memory_limit_gib"
-                                                   : "");
+  const std::string_view larger = use.of_process                        ? kGiveMore
+                                  : config.backend.memory_limit_gib > 0 ? "or raise --memory_limit_gib"
+                                                                        : "";
+  return cat(smaller, ", buffers with prefetch_depth", larger.empty() ? "" : "; ", larger);
 }
 
 }  // namespace
