@@ -21,7 +21,7 @@ namespace {
 constexpr double kShortStep = 1;  // seconds
 
 std::string out_of_memory_note(const MemoryError& error) {
-  const auto text = [](int64_t bytes) { return format_bytes(static_cast<uint64_t>(std::max<int64_t>(0, bytes))); };
+  const auto text = [](int64_t bytes) { return bytes > 0 ? format_bytes(static_cast<uint64_t>(bytes)) : "unknown"; };
   return cat("out of memory: requested=", text(error.use().requested), ", limit=", text(error.use().limit));
 }
 
