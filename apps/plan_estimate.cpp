@@ -105,7 +105,7 @@ std::vector<plan::Section> run_of_ours(Application& application, const config::C
   int64_t points = shape.in_channels + shape.out_channels;
   for (const int64_t extent : shape.grid) points *= extent;
   plan::RunFacts facts{.cost = cost(config.model, shape),
-                       .memory = model::builtin_memory_cost(config.model, shape),
+                       .memory = model::builtin_memory_cost(config, shape),
                        .sample_values = points,
                        .world_size = world};
   if (const double rate = number_given(line, "rate"); rate > 0) facts.flops_per_second = rate * 1e12;

@@ -205,13 +205,16 @@ struct LoopConfig {
   int64_t base_batch_size = 64;             // batch at which start_lr holds
   std::optional<int64_t> local_batch_size;  // per rank; sets global_batch_size = dp size * this
   int64_t micro_batch_size = 0;             // (ours) samples per forward; 0 = the whole local batch
-  int64_t num_epochs = 0;                   // U-Net; 0 = not given
-  int64_t num_iters = 0;                    // ViT: optimizer steps; 0 = not given
-  uint64_t seed = 0;                        // (ours) of weights, order, augmentation and dropout
-  bool deterministic = false;               // (ours) same bits run to run
-  int64_t checkpoint_interval = 0;          // (ours) steps; 0 = only at the end and on a signal
-  int64_t keep_checkpoints = 2;             // (ours) newest that stay on disk; the best one is kept besides
-  bool resume = false;                      // (ours) continue from the newest good checkpoint of the run folder
+  std::string activation_checkpointing =
+      "none";  // (ours) none, mlp, attention, blocks: of what the backward pass runs the forward pass again
+  int64_t activation_checkpointing_blocks = 0;  // (ours) in how many blocks, from the first on; 0 = in all
+  int64_t num_epochs = 0;                       // U-Net; 0 = not given
+  int64_t num_iters = 0;                        // ViT: optimizer steps; 0 = not given
+  uint64_t seed = 0;                            // (ours) of weights, order, augmentation and dropout
+  bool deterministic = false;                   // (ours) same bits run to run
+  int64_t checkpoint_interval = 0;              // (ours) steps; 0 = only at the end and on a signal
+  int64_t keep_checkpoints = 2;                 // (ours) newest that stay on disk; the best one is kept besides
+  bool resume = false;                          // (ours) continue from the newest good checkpoint of the run folder
   NonFiniteAction on_nonfinite =
       NonFiniteAction::Stop;  // (ours) what a NaN or Inf in loss or gradient does (fp16 overflow is not one)
   std::string compat;  // (ours) sc21, sc22, sc23, dl4sci25: that tutorial's old schedule, augmentation and rules (RuleConfig)

@@ -12,6 +12,23 @@
 namespace welkin::config {
 namespace {
 
+constexpr const char* kCheckpointing = "loop.activation_checkpointing";
+constexpr const char* kCheckpointedBlocks = "loop.activation_checkpointing_blocks";
+
+void validate_checkpointed_blocks(Draft& draft) {
+  const LoopConfig& loop = draft.config.loop;
+  if (loop.activation_checkpointing == "none" && loop.activation_checkpointing_blocks > 0) {
+    draft.problems.add(
+        draft.place(kCheckpointedBlocks),
+        cat("blocks to checkpoint without what of them: ", draft.show(kCheckpointedBlocks), ", ", draft.show(kCheckpointing)),
+        "Say activation_checkpointing: mlp, attention or blocks, too");
+  }
+  if (draft.config.model.model != "vit" || loop.activation_checkpointing_blocks <= draft.config.model.depth) return;
+  draft.problems.add(draft.place(kCheckpointedBlocks),
+                     cat("more blocks than the model has: ", draft.show(kCheckpointedBlocks), ", ", draft.show("model.depth")),
+                     "Give as many as there are, or 0 for all");
+}
+
 void validate_vit(Draft& draft) {
   const ModelConfig& model = draft.config.model;
   if (model.embed_dim % model.num_heads != 0) {
@@ -38,6 +55,11 @@ void validate_vit(Draft& draft) {
 
 void validate_unet(Draft& draft) {
   const ModelConfig& model = draft.config.model;
+  if (draft.config.loop.activation_checkpointing != "none") {
+    draft.problems.add(draft.place(kCheckpointing),
+                       cat("the U-Net has no blocks to run again: ", draft.show(kCheckpointing), ", ", draft.show("model.model")),
+                       "Its backward pass asks for the inputs of its convolutions alone; micro_batch_size makes them fewer");
+  }
   if (model.scales == 1) {
     draft.problems.add(draft.place("model.scales"), "scales must be 0 or at least 2: scales=1",
                        "0 chooses six or five by full_scale");
@@ -171,6 +193,7 @@ void validate_schedule(Draft& draft) {
 
 void validate_model(Draft& draft) {
   if (draft.config.model.model == "vit") validate_vit(draft);
+  validate_checkpointed_blocks(draft);
   if (draft.config.model.model == "unet3d") validate_unet(draft);
 }
 

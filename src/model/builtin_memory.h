@@ -11,6 +11,6 @@
 namespace welkin::model {
 
 // Nothing for a name that is not built in. Throws ConfigError where the model could not be built.
-std::optional<MemoryCost> builtin_memory_cost(const config::ModelConfig& config, const ModelShape& shape);
+std::optional<MemoryCost> builtin_memory_cost(const config::RunConfig& config, const ModelShape& shape);
 
 }  // namespace welkin::model

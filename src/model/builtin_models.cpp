@@ -123,9 +123,13 @@ std::array<int64_t, 3> edges_of(const ModelShape& shape) { return {shape.grid.at
 
 }  // namespace
 
-std::optional<MemoryCost> builtin_memory_cost(const config::ModelConfig& config, const ModelShape& shape) {
-  if (config.model == "vit") return vit_memory_cost(vit_options(config, shape));
-  if (config.model == "unet3d") return unet3d_memory_cost(unet3d_options(config, shape), edges_of(shape));
+std::optional<MemoryCost> builtin_memory_cost(const config::RunConfig& config, const ModelShape& shape) {
+  const config::ModelConfig& model = config.model;
+  const config::LoopConfig& loop = config.loop;
+  if (model.model == "vit") {
+    return vit_memory_cost(vit_options(model, shape), {loop.activation_checkpointing, loop.activation_checkpointing_blocks});
+  }
+  if (model.model == "unet3d") return unet3d_memory_cost(unet3d_options(model, shape), edges_of(shape));
   return std::nullopt;
 }
 

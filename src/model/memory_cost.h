@@ -2,7 +2,9 @@
 // What a training step of a model holds besides weights; torch-free.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string>
 
 namespace welkin::model {
 
@@ -22,9 +24,31 @@ struct KeptValues {
   double sum_on_cpu() const { return ends + stream + shared + inner + keys; }
 };
 
+inline constexpr std::array kKeptMembers{&KeptValues::ends,       &KeptValues::stream, &KeptValues::shared, &KeptValues::normed,
+                                         &KeptValues::normed_end, &KeptValues::inner,  &KeptValues::joined, &KeptValues::keys};
+
+inline KeptValues operator+(KeptValues a, const KeptValues& b) {
+  for (const auto member : kKeptMembers) a.*member += b.*member;
+  return a;
+}
+inline KeptValues operator*(double factor, KeptValues values) {
+  for (const auto member : kKeptMembers) values.*member *= factor;
+  return values;
+}
+
+// Activation checkpointing as config::LoopConfig says it.
+struct CheckpointedBlocks {
+  std::string part = "none";
+  int64_t blocks = 0;  // the first so many; 0: all
+};
+
 struct MemoryCost {
   KeptValues kept{};             // per sample
   int64_t split_parameters = 0;  // those that tensor parallelism divides
+  // Per sample, under activation checkpointing: what one part keeps besides while it is run again, and the FLOPs of running all
+  // of them again.
+  KeptValues again{};
+  double flops_again = 0;
 };
 
 }  // namespace welkin::model

@@ -2,6 +2,7 @@
 // Sums over the layers of model/vit.cpp.
 #include "model/vit_cost.h"
 
+#include <algorithm>
 #include <string>
 
 #include "ops/attention_cost.h"
@@ -43,6 +44,50 @@ int64_t block_parameters(const VitOptions& options) {
   return norms + attention + 2 * d * options.mlp_width + options.mlp_width + d;
 }
 
+// What the backward pass of a block asks for: the inputs of its two norms; what the norms give to the products; q, k, v, the
+// result of attention, and the hidden features before GELU (and behind it, where dropout follows). Dropout keeps masks as keys,
+// not as values.
+KeptValues kept_of_block(const VitOptions& options) {
+  const auto values = static_cast<double>(options.num_tokens() * options.embed_dim);
+  const auto hidden = static_cast<double>(options.num_tokens() * options.mlp_width);
+  return {.stream = 2 * values,
+          .normed = 2 * values,
+          .inner = 2 * values + (options.dropout > 0 ? 2 : 1) * hidden,
+          .keys = 2 * values};
+}
+
+// Of one whose part keeps its input alone: the block's is that of the first norm, which the stream has anyway; the others' is
+// what a norm made, in float32.
+KeptValues kept_of_checkpointed_block(const VitOptions& options, const std::string& part) {
+  const auto values = static_cast<double>(options.num_tokens() * options.embed_dim);
+  if (part == "blocks") return {.stream = values};
+  KeptValues kept = kept_of_block(options);
+  kept.stream += values;
+  kept.normed -= values;
+  if (part == "mlp") {
+    kept.inner = 2 * values;
+  } else {
+    kept.inner -= 2 * values;
+    kept.keys = 0;
+  }
+  return kept;
+}
+
+// What running a part again brings back, besides its input.
+KeptValues difference(const KeptValues& whole, const KeptValues& checkpointed) {
+  KeptValues more = whole + -1.0 * checkpointed;
+  for (const auto member : kKeptMembers) more.*member = std::max(0.0, more.*member);
+  return more;
+}
+
+double forward_flops_of(const ModelCost& cost, const std::string& site) {
+  double flops = 0;
+  for (const LayerCost& layer : cost.layers) {
+    if (layer.name.starts_with(site + ".")) flops += layer.forward_flops;
+  }
+  return flops;
+}
+
 }  // namespace
 
 ModelCost vit_cost(const VitOptions& options) {
@@ -59,24 +104,28 @@ ModelCost vit_cost(const VitOptions& options) {
   return cost;
 }
 
-// What the backward pass of a block asks for: the inputs of its two norms; what the norms give to the products; q, k, v, the
-// result of attention, and the hidden features before GELU (and behind it, where dropout follows). Dropout keeps masks as keys,
-// not as values. Norms and the biases behind the two reductions over tp are not divided.
-MemoryCost vit_memory_cost(const VitOptions& options) {
+// Norms and the biases behind the two reductions over tp are not divided.
+MemoryCost vit_memory_cost(const VitOptions& options, const CheckpointedBlocks& checkpointed) {
   const auto tokens = static_cast<double>(options.num_tokens());
   const auto d = static_cast<double>(options.embed_dim);
-  const auto hidden = static_cast<double>(options.mlp_width);
   const auto outputs = static_cast<double>(options.out_channels * options.patch * options.patch);
   const auto patches = static_cast<double>(options.in_channels * options.patch * options.patch);
-  const double block_tokens = static_cast<double>(options.depth) * tokens;
   const int64_t whole_per_block = (2 * 2 + 2) * options.embed_dim;
-  return {.kept = {.ends = tokens * (patches + d + outputs),  // the last norm's input; the loss keeps the prediction
-                   .stream = block_tokens * 2 * d,
-                   .normed = block_tokens * 2 * d,
-                   .normed_end = tokens * d,
-                   .inner = block_tokens * (2 * d + (options.dropout > 0 ? 2 : 1) * hidden),
-                   .keys = block_tokens * 2 * d},
-          .split_parameters = options.depth * (block_parameters(options) - whole_per_block)};
+  const KeptValues block = kept_of_block(options);
+  MemoryCost cost{.kept = {.ends = tokens * (patches + d + outputs),  // the last norm's input; the loss keeps the prediction
+                           .normed_end = tokens * d},
+                  .split_parameters = options.depth * (block_parameters(options) - whole_per_block)};
+  int64_t num_checkpointed = 0;
+  if (checkpointed.part != "none") {
+    num_checkpointed = checkpointed.blocks > 0 ? std::min(checkpointed.blocks, options.depth) : options.depth;
+    const KeptValues less = kept_of_checkpointed_block(options, checkpointed.part);
+    cost.kept = cost.kept + static_cast<double>(num_checkpointed) * less;
+    cost.again = difference(block, less);
+    const std::string inside = checkpointed.part == "blocks" ? "" : checkpointed.part == "mlp" ? ".mlp" : ".attn";
+    cost.flops_again = static_cast<double>(num_checkpointed) * forward_flops_of(vit_cost(options), "blocks.0" + inside);
+  }
+  cost.kept = cost.kept + static_cast<double>(options.depth - num_checkpointed) * block;
+  return cost;
 }
 
 }  // namespace welkin::model

@@ -9,6 +9,6 @@
 namespace welkin::model {
 
 ModelCost vit_cost(const VitOptions& options);
-MemoryCost vit_memory_cost(const VitOptions& options);
+MemoryCost vit_memory_cost(const VitOptions& options, const CheckpointedBlocks& checkpointed = {});
 
 }  // namespace welkin::model

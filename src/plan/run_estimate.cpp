@@ -54,7 +54,8 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   };
   if (facts.memory) {
     const double samples = static_cast<double>(estimate.forward_batch);
-    parts.insert(parts.begin() + 3, {"activations", samples * activation_bytes(config, facts.memory->kept)});
+    const model::KeptValues most = facts.memory->kept + facts.memory->again;
+    parts.insert(parts.begin() + 3, {"activations", samples * activation_bytes(config, most)});
   }
   if (is_mixed(config)) parts.insert(parts.begin() + 1, {"weights in 16 bits", 2 * parameters});
   if (replicas > 1 && !config.parallel.noddp && !config.parallel.disable_broadcast_buffers) {
@@ -91,6 +92,7 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts)
   const int64_t local = config.loop.local_batch_size.value_or(config.loop.global_batch_size);
   estimate.forward_batch = config.loop.micro_batch_size > 0 ? std::min(config.loop.micro_batch_size, local) : local;
   estimate.step_flops = facts.cost.train_flops * static_cast<double>(estimate.global_batch);
+  if (facts.memory) estimate.flops_again = facts.memory->flops_again * static_cast<double>(estimate.global_batch);
   const double replicas = static_cast<double>(facts.world_size / (estimate.tensor_parallel * estimate.context_parallel));
   if (!config.parallel.noddp) {
     estimate.reduced_bytes = 2 * (replicas - 1) / replicas * kWideBytes * local_parameters(facts, estimate.tensor_parallel);
@@ -98,8 +100,9 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts)
   estimate.memory = memory_parts(config, facts, estimate);
   if (facts.flops_per_second) {
     const double all = *facts.flops_per_second * static_cast<double>(facts.world_size);
-    estimate.step_seconds = estimate.step_flops / all;
-    if (const auto flops = estimate.run_flops()) estimate.run_seconds = *flops / all;
+    const double flops_of_sample = facts.cost.train_flops + (facts.memory ? facts.memory->flops_again : 0);
+    estimate.step_seconds = (estimate.step_flops + estimate.flops_again) / all;
+    if (estimate.samples) estimate.run_seconds = static_cast<double>(*estimate.samples) * flops_of_sample / all;
   }
   return estimate;
 }

@@ -49,16 +49,27 @@ MemoryError refused_by_the_system(int64_t requested) {
           cat("Take something smaller, ", kGiveMore)};
 }
 
-std::string remedy_of(const MemoryUse& use, const config::RunConfig& config) {
+// What would make activations fewer, of what is not used yet. `trains`: a backward pass follows.
+std::string remedy_for_activations(const config::RunConfig& config, bool trains) {
   const int64_t micro = config.loop.micro_batch_size > 0 ? config.loop.micro_batch_size : config.loop.global_batch_size;
-  const std::string smaller =
-      micro > 1
-          ? cat("Activations shrink with --micro_batch_size (now ", micro, " samples a forward pass) and --amp_mode bf16")
-          : std::string("Activations shrink with --amp_mode bf16 or a smaller model: one sample a forward pass is the least");
+  std::vector<std::string> ways;
+  if (micro > 1) ways.push_back(cat("--micro_batch_size (now ", micro, " samples a forward pass)"));
+  if (trains && config.model.model == "vit" && config.loop.activation_checkpointing != "blocks") {
+    ways.emplace_back("--activation_checkpointing blocks");
+  }
+  if (config.precision.amp_mode == config::AmpMode::None) ways.emplace_back("--amp_mode bf16");
+  if (ways.empty()) ways.emplace_back("a smaller model: nothing else is left");
+  const std::string last = ways.back();
+  ways.pop_back();
+  return cat("Activations shrink with ", join(ways, ", "), ways.empty() ? "" : " and ", last);
+}
+
+std::string remedy_of(const MemoryUse& use, const KnownMemory& known, const config::RunConfig& config) {
   const std::string_view larger = use.of_process                        ? kGiveMore
                                   : config.backend.memory_limit_gib > 0 ? "or raise --memory_limit_gib"
                                                                         : "";
-  return cat(smaller, ", buffers with prefetch_depth", larger.empty() ? "" : "; ", larger);
+  return cat(remedy_for_activations(config, known.optimizer + known.gradients > 0), ", buffers with prefetch_depth",
+             larger.empty() ? "" : "; ", larger);
 }
 
 }  // namespace
@@ -101,7 +112,7 @@ MemoryError memory_error_in_flight(const config::RunConfig& config) {
 
 MemoryError explained(const MemoryError& error, const KnownMemory& known, const config::RunConfig& config) {
   if (!error.items().empty()) return error;
-  return {error.use(), items_of(error.use(), known), remedy_of(error.use(), config)};
+  return {error.use(), items_of(error.use(), known), remedy_of(error.use(), known, config)};
 }
 
 }  // namespace welkin::train

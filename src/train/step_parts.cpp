@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "parallel/context_choice.h"
 #include "parallel/run_mesh.h"
+#include "train/activation_checkpointing.h"
 #include "train/model_setup.h"
 
 namespace welkin::train {
@@ -75,6 +76,7 @@ void build_model(StepParts& parts, const StepSource& source) {
   parts.model->train();
   parts.table = parallel::ParamTable::of(*parts.model);
   if (parts.plan) parallel::apply_plan(*parts.plan, *parts.model, parts.table, parts.groups);
+  checkpoint_activations(*parts.model, parts.table, config);
   parts.table.check_strides();
   parts.loss = source.registries.losses.at(config.loss.loss)(config);
   parts.data_parallel =

@@ -82,7 +82,7 @@ class Resume(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr
 
-    def expect_equal(self, text, *flags):
+    def expect_equal(self, text, *flags, resumed_with=()):
         yaml = self.write(text)
         self.run_to_end(yaml, self.folder / "whole", *flags)
         for attempt in range(5):
@@ -94,7 +94,7 @@ class Resume(unittest.TestCase):
             self.fail("the run was always done before the signal came")
         self.assertIn("Interrupted by SIGTERM at step", log)
         self.assertRegex(log, r"Continue with: .*train .*--resume")
-        self.assertIn("Resumed at step", self.run_to_end(yaml, cut, *flags, "--resume"))
+        self.assertIn("Resumed at step", self.run_to_end(yaml, cut, *flags, *resumed_with, "--resume"))
         self.assertEqual(tensor_files(cut), tensor_files(self.folder / "whole"))
         self.assertEqual(logged(cut), logged(self.folder / "whole"))
 
@@ -103,6 +103,9 @@ class Resume(unittest.TestCase):
 
     def test_vit_bf16_accumulating_with_reading_threads(self):
         self.expect_equal(VIT, "--amp_mode", "bf16", "--micro_batch_size", "3", "--num_data_workers", "2")
+
+    def test_vit_whose_resumed_part_makes_its_activations_again(self):
+        self.expect_equal(VIT, "--amp_mode", "bf16", resumed_with=("--activation_checkpointing", "blocks"))
 
     def test_unet(self):
         self.expect_equal(UNET)

@@ -128,6 +128,22 @@ TEST(Validate, Mesh) {
               HasSubstr("parallel_order leaves out an axis that is larger than 1: parallel_order=cp-dp"));
 }
 
+TEST(Validate, ActivationCheckpointingNeedsBlocks) {
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing=block"}), HasSubstr("Nearest: blocks"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing_blocks=2"}),
+              HasSubstr("blocks to checkpoint without what of them: activation_checkpointing_blocks=2 "
+                        "(--activation_checkpointing_blocks), activation_checkpointing=none (default). Say"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing=mlp", "--activation_checkpointing_blocks=13"}),
+              HasSubstr("more blocks than the model has: activation_checkpointing_blocks=13 "
+                        "(--activation_checkpointing_blocks), depth=12"));
+  EXPECT_THAT(resolve_error(test::kUnetFile, {"--activation_checkpointing=blocks"}),
+              HasSubstr("the U-Net has no blocks to run again: activation_checkpointing=blocks (--activation_checkpointing), "
+                        "model=unet3d"));
+  EXPECT_EQ(test::resolve_text(test::kVitFile, {"--activation_checkpointing=blocks", "--activation_checkpointing_blocks=12"})
+                .config.loop.activation_checkpointing_blocks,
+            12);
+}
+
 TEST(Validate, LengthAndBatchAreRequired) {
   EXPECT_THAT(resolve_error("base: {model: vit}\n"),
               AllOf(HasSubstr("the length of the run is not given: num_epochs and num_iters are both absent. Give one of them"),

@@ -133,6 +133,21 @@ TEST(RunEstimate, AGpuCopiesWhatItJoins) {
   EXPECT_EQ(part(estimate_run(config, facts), "activations"), before);
 }
 
+TEST(RunEstimate, ActivationCheckpointingHoldsOnePartAndRunsAllAgain) {
+  RunFacts facts = small_facts();
+  const double before = part(estimate_run(small_config(), facts), "activations");
+  facts.flops_per_second = 1e12;
+  const RunEstimate plain = estimate_run(small_config(), facts);
+  facts.memory->again = {.stream = 5, .inner = 20};
+  facts.memory->flops_again = 1e9;
+  const RunEstimate run = estimate_run(small_config(), facts);
+  EXPECT_EQ(part(run, "activations"), before + 4 * 4 * 25);
+  EXPECT_EQ(run.step_flops, plain.step_flops) << "of the model";
+  EXPECT_EQ(run.flops_again, 8 * 1e9);
+  EXPECT_DOUBLE_EQ(run.step_seconds.value_or(0), plain.step_seconds.value_or(0) * 4 / 3);
+  EXPECT_DOUBLE_EQ(run.run_seconds.value_or(0), plain.run_seconds.value_or(0) * 4 / 3);
+}
+
 TEST(RunEstimate, OptimizersKeepTheirStates) {
   config::RunConfig config = small_config();
   config.optimizer.optimizer = "SGD";

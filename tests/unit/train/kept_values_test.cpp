@@ -8,6 +8,7 @@
 #include "model/model_cost.h"
 #include "model/registry.h"
 #include "number_close.h"
+#include "train/activation_checkpointing.h"
 #include "train/memory_limit.h"
 
 namespace welkin::train {
@@ -20,6 +21,8 @@ struct KeptCase {
   const char* model;
   config::ModelConfig config;
   model::ModelShape shape;
+  const char* checkpointing = "none";
+  int64_t checkpointed_blocks = 0;
 };
 
 config::ModelConfig kept_vit(const char* qkv) {
@@ -54,13 +57,18 @@ TEST_P(KeptValuesCount, EqualsWhatTensorsTakeBetweenForwardAndBackward) {
   const model::ModelEntry& entry = registry.at(c.model);
   const model::ModelPtr model = entry.build(c.config, c.shape);
   model->initialise(7);
+  config::RunConfig config;
+  config.model = c.config;
+  config.loop.activation_checkpointing = c.checkpointing;
+  config.loop.activation_checkpointing_blocks = c.checkpointed_blocks;
+  checkpoint_activations(*model, parallel::ParamTable::of(*model), config);
   std::vector<int64_t> sizes{2, c.shape.in_channels};
   sizes.insert(sizes.end(), c.shape.grid.begin(), c.shape.grid.end());
   const at::Tensor input = at::randn(sizes);
   const int64_t before = cpu_memory_in_use();
   const at::Tensor output = model->forward(input, {});
   const auto kept = static_cast<double>(cpu_memory_in_use() - before);
-  const auto cost = model::builtin_memory_cost(c.config, c.shape);
+  const auto cost = model::builtin_memory_cost(config, c.shape);
   ASSERT_TRUE(cost.has_value());
   const double counted = 2 * model::kFloatBytes * cost->kept.sum_on_cpu();
   EXPECT_TRUE(tests::within(kept / counted, 1.0,
@@ -73,6 +81,11 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         KeptCase{"VitSeparate", "vit", kept_vit("separate"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
         KeptCase{"VitJoint", "vit", kept_vit("joint"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
+        KeptCase{"VitMlp", "vit", kept_vit("separate"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}, "mlp"},
+        KeptCase{"VitAttention", "vit", kept_vit("joint"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}, "attention"},
+        KeptCase{"VitBlocks", "vit", kept_vit("separate"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}, "blocks"},
+        KeptCase{
+            "VitThreeBlocks", "vit", kept_vit("joint"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}, "blocks", 3},
         KeptCase{"Unet", "unet3d", kept_unet(), {.in_channels = 4, .out_channels = 5, .grid = {64, 64, 64}}}),
     [](const auto& tested) { return std::string(tested.param.name); });
 

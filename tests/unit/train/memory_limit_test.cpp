@@ -102,6 +102,25 @@ TEST_F(MemoryLimit, OnlyALimitThatIsSetCanBeRaised) {
   EXPECT_THAT(explained(full, {}, config).what(), HasSubstr("or raise --memory_limit_gib"));
 }
 
+// What is used already, or of no use here, is no remedy.
+TEST_F(MemoryLimit, RemediesAreThoseThatAreLeft) {
+  const MemoryError full({.requested = 2, .used = 1, .limit = 2}, {}, "");
+  config::RunConfig config;
+  config.loop.global_batch_size = 8;
+  config.model.model = "vit";
+  const KnownMemory in_training{.optimizer = 1};
+  const auto said = [&](const KnownMemory& known) { return std::string(explained(full, known, config).what()); };
+  EXPECT_THAT(said(in_training),
+              HasSubstr("Activations shrink with --micro_batch_size (now 8 samples a forward pass), "
+                        "--activation_checkpointing blocks and --amp_mode bf16, buffers with prefetch_depth."));
+  EXPECT_THAT(said({}), HasSubstr("with --micro_batch_size (now 8 samples a forward pass) and --amp_mode bf16, buffers"));
+  config.loop.micro_batch_size = 1;
+  config.loop.activation_checkpointing = "blocks";
+  EXPECT_THAT(said(in_training), HasSubstr("Activations shrink with --amp_mode bf16, buffers"));
+  config.precision.amp_mode = config::AmpMode::Bf16;
+  EXPECT_THAT(said(in_training), HasSubstr("Activations shrink with a smaller model: nothing else is left, buffers"));
+}
+
 template <typename Throw>
 std::string said_of(const Throw& raise) {
   try {
