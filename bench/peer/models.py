@@ -6,6 +6,7 @@ Shapes: B samples, C channels, N tokens, E width of a token. Nothing here is tun
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 
 class Attention(nn.Module):
@@ -72,9 +73,9 @@ class Vit(nn.Module):
     """(B, in_channels, H, W) -> (B, out_channels, H, W); H and W divisible by the patch."""
 
     def __init__(self, img_size=(360, 720), patch=8, in_channels=20, out_channels=20, embed_dim=384, depth=12, num_heads=8, mlp_ratio=4,
-                 joint_qkv=False, fused_attention=True):
+                 joint_qkv=False, fused_attention=True, checkpoint_blocks=False):
         super().__init__()
-        self.patch, self.out_channels = patch, out_channels
+        self.patch, self.out_channels, self.checkpoint_blocks = patch, out_channels, checkpoint_blocks
         self.grid = (img_size[0] // patch, img_size[1] // patch)
         self.pos_embed = nn.Parameter(torch.empty(1, self.grid[0] * self.grid[1], embed_dim))
         self.patch_embed = PatchEmbed(in_channels, embed_dim, patch)
@@ -96,7 +97,7 @@ class Vit(nn.Module):
     def forward(self, x):
         x = self.patch_embed(x) + self.pos_embed
         for block in self.blocks:
-            x = block(x)
+            x = checkpoint(block, x, use_reentrant=False) if self.checkpoint_blocks else block(x)
         return self.unpatchify(self.head(self.norm(x)))
 
 

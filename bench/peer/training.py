@@ -20,6 +20,7 @@ class Switches:
     attention: str = "sdpa"            # sdpa: scaled_dot_product_attention; math: its formula
     matmul_precision: str = "highest"  # torch.set_float32_matmul_precision
     optimizer: str = "fused"           # fused, foreach, single
+    checkpoint_blocks: bool = False    # torch.utils.checkpoint around each block of the ViT
     device: str = "cpu"
 
 
@@ -51,7 +52,7 @@ def build_model(shapes, switches):
     channels = dict(zip(("in_channels", "out_channels"), shapes.channels()))
     if shapes.model == "vit":
         return Vit(img_size=shapes.img_size, patch=shapes.patch, embed_dim=shapes.embed_dim, depth=shapes.depth, num_heads=shapes.num_heads,
-                   fused_attention=switches.attention == "sdpa", **channels)
+                   fused_attention=switches.attention == "sdpa", checkpoint_blocks=switches.checkpoint_blocks, **channels)
     return Unet3d(width=shapes.width, scales=shapes.scales, **channels)
 
 

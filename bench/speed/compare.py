@@ -56,7 +56,7 @@ def measure(row, sizes, arguments):
     preset = row.model + sizes.suffix
     flags = [*SHAPES[preset], "--batch", str(row.batch), "--precision", row.precision]
     cache = {"TORCHINDUCTOR_CACHE_DIR": str(arguments.json.parent / "inductor")} if arguments.json else {}
-    ours = Welkin(arguments.welkin, preset, row.batch, row.precision, arguments.threads)
+    ours = Welkin(arguments.welkin, preset, row.batch, row.precision, arguments.threads, row.flags)
     peers = [Peer(name, arguments.peer_python, flags + extra, arguments.threads, sizes.warmup_steps[row.model], cache) for name, extra in row.peers.items()]
     race([ours, *peers], arguments.rounds or sizes.rounds, sizes.seconds if arguments.seconds is None else arguments.seconds)
     check_parameters(row, [ours, *peers])

@@ -27,6 +27,7 @@ class Row:
     precision: str
     peers: dict  # name -> flags; the first one is USED
     checks: list = dataclasses.field(default_factory=list)  # functions of (row's figures, all rows' figures) -> Check
+    flags: tuple = ()  # of our side, beside the preset's
 
 
 @dataclasses.dataclass
@@ -133,6 +134,7 @@ FULL = [
          memory(0.6, less_parameters=False)]),
     Row("vit_batch1_bf16", "vit", 1, "bf16", {USED: [], "compile": COMPILE},
         [in_bf16(against(2.2, "samples/s over eager bf16", USED), "vit_batch1_fp32")]),
+    Row("vit_batch1_checkpointed", "vit", 1, "fp32", {USED: ["--checkpoint_blocks"]}, flags=("--activation_checkpointing", "blocks")),
 ]
 # Small enough for CI: without torch.compile, which alone would take the time of all.
 SHORT = [
