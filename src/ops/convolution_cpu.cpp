@@ -14,6 +14,7 @@ namespace welkin::ops {
 namespace tap_detail {
 
 constexpr int64_t kPairsPerTask = 512;    // of one tap: enough to pay for its weights; the sums stay in the second-level cache
+constexpr int64_t kSumsTogether = 32768;  // floats of the panels of a task
 constexpr int64_t kOuterRows = 64;        // channels of the left operand per task
 constexpr int64_t kVoxelsPerGate = 1024;  // the gated gradient's sums over so many are added afterwards
 
@@ -43,6 +44,10 @@ ConvolutionScratch<T>& convolution_scratch() {
   static thread_local ConvolutionScratch<T> scratch;
   return scratch;
 }
+
+struct PanelRange {
+  int64_t begin = 0, end = 0;
+};
 
 // One product of boxes: what its tasks share.
 template <typename T, typename S>
@@ -89,51 +94,78 @@ struct TapProduct {
     });
   }
 
-  // Adds the products of one tap to the sums that scratch.to names.
-  void add_tap(int64_t tap, int64_t panel, int64_t count, ConvolutionScratch<T>& scratch) const {
-    int64_t depth_begin = 0;
-    for (const ConvolutionPart<T>& part : parts) {
-      const int64_t channels = part.box.channels;
-      for (int64_t begin = 0; begin < channels; begin += kDepthBlock) {
-        const T* weights = scratch.panel.data();
-        if (packed.data() != nullptr) {
-          weights = packed_at(panel, tap, depth_begin + begin);
-        } else {
-          pack(part, tap, begin, panel, scratch.panel.data());
-        }
-        for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-          scratch.left[i] = part.box.data + scratch.partners[i] * channels + begin;
-        }
-        kernel.add_rows(scratch.left.data(), scratch.to.data(), count, weights, std::min(kDepthBlock, channels - begin),
-                        panel_width(panel));
+  // Where a panel's sums of a task's voxels begin, of the panels from the task's first on.
+  int64_t sums_at(int64_t panel, int64_t voxels) const { return panel * voxels * kChannelPanel; }
+
+  // Adds the products of `count` pairs of one tap for a block of channels, panel by panel: weights that are not packed are read
+  // as they lie side by side.
+  void add_block(const ConvolutionPart<T>& part, int64_t tap, int64_t begin, int64_t depth_begin, PanelRange panels_of_task,
+                 int64_t count, int64_t voxels, ConvolutionScratch<T>& scratch) const {
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+      scratch.left[i] = part.box.data + scratch.partners[i] * part.box.channels + begin;
+    }
+    for (int64_t panel = panels_of_task.begin; panel < panels_of_task.end; ++panel) {
+      const T* weights = scratch.panel.data();
+      if (packed.data() != nullptr) {
+        weights = packed_at(panel, tap, depth_begin + begin);
+      } else {
+        pack(part, tap, begin, panel, scratch.panel.data());
       }
-      depth_begin += channels;
+      const int64_t columns = panel_width(panel);
+      float* sums = scratch.sums.data() + sums_at(panel - panels_of_task.begin, voxels);
+      for (size_t i = 0; i < static_cast<size_t>(count); ++i) scratch.to[i] = sums + scratch.results[i] * columns;
+      kernel.add_rows(scratch.left.data(), scratch.to.data(), count, weights, std::min(kDepthBlock, part.box.channels - begin),
+                      columns);
     }
   }
 
-  void run_lines(int64_t first_line, int64_t last_line, int64_t panel) const {
+  void begin_sums(PanelRange panels_of_task, int64_t voxels, float* sums) const {
+    for (int64_t panel = panels_of_task.begin; panel < panels_of_task.end; ++panel) {
+      const int64_t columns = panel_width(panel);
+      float* of_panel = sums + sums_at(panel - panels_of_task.begin, voxels);
+      if (end.bias == nullptr) {
+        std::fill_n(of_panel, voxels * columns, 0.0F);
+      } else {
+        for (int64_t v = 0; v < voxels; ++v) std::copy_n(end.bias + panel * kChannelPanel, columns, of_panel + v * columns);
+      }
+    }
+  }
+
+  void run_lines(int64_t first_line, int64_t last_line, PanelRange panels_of_task) const {
     ConvolutionScratch<T>& scratch = convolution_scratch<T>();
-    const int64_t columns = panel_width(panel);
     const int64_t first_voxel = first_line * pairs.line_length();
     const int64_t voxels = (last_line - first_line) * pairs.line_length();
     scratch.panel.room(kDepthBlock * kChannelPanel);
     scratch.reserve(voxels);
-    float* sums = scratch.sums.room(voxels * columns);
-    if (end.bias == nullptr) {
-      std::fill_n(sums, voxels * columns, 0.0F);
-    } else {
-      for (int64_t v = 0; v < voxels; ++v) std::copy_n(end.bias + panel * kChannelPanel, columns, sums + v * columns);
-    }
+    float* sums = scratch.sums.room(sums_at(panels_of_task.end - panels_of_task.begin, voxels));
+    begin_sums(panels_of_task, voxels, sums);
     for (int64_t tap = 0; tap < convolution.num_taps(); ++tap) {
       const int64_t count = pairs.list(tap, first_line, last_line, scratch.results.data(), scratch.partners.data());
       if (count == 0) continue;
-      for (size_t i = 0; i < static_cast<size_t>(count); ++i) scratch.to[i] = sums + (scratch.results[i] - first_voxel) * columns;
-      add_tap(tap, panel, count, scratch);
+      for (size_t i = 0; i < static_cast<size_t>(count); ++i) scratch.results[i] -= first_voxel;
+      int64_t depth_begin = 0;
+      for (const ConvolutionPart<T>& part : parts) {
+        for (int64_t begin = 0; begin < part.box.channels; begin += kDepthBlock) {
+          add_block(part, tap, begin, depth_begin, panels_of_task, count, voxels, scratch);
+        }
+        depth_begin += part.box.channels;
+      }
     }
-    S* to = result + first_voxel * width + panel * kChannelPanel;
-    for (int64_t v = 0; v < voxels; ++v) kernel.activate(sums + v * columns, end.slope, columns, to + v * width);
+    for (int64_t panel = panels_of_task.begin; panel < panels_of_task.end; ++panel) {
+      const int64_t columns = panel_width(panel);
+      const float* from = sums + sums_at(panel - panels_of_task.begin, voxels);
+      S* to = result + first_voxel * width + panel * kChannelPanel;
+      for (int64_t v = 0; v < voxels; ++v) kernel.activate(from + v * columns, end.slope, columns, to + v * width);
+    }
   }
 };
+
+// Where each weight is read once, panels that lie side by side are read by one task, as long as their sums stay in the cache and
+// every thread has work.
+int64_t panels_together(int64_t panels, int64_t voxels) {
+  const int64_t in_cache = std::max<int64_t>(1, kSumsTogether / (voxels * kChannelPanel));
+  return std::clamp<int64_t>(panels / at::get_num_threads(), 1, in_cache);
+}
 
 // One plane of taps along the last axis, a block of left channels, a panel of right channels.
 template <typename T>
@@ -187,10 +219,13 @@ void tap_products(const BoxConvolution& convolution, Grid of, const std::vector<
   const int64_t ranges = ceil_div(pairs.num_lines(), lines_per_task);
   const int64_t panels = product.num_panels();
   if (ranges > 1) product.pack_all();
-  at::parallel_for(0, ranges * panels, 1, [&](int64_t first, int64_t last) {
+  const int64_t together = ranges > 1 ? 1 : panels_together(panels, pairs.num_lines() * pairs.line_length());
+  const int64_t groups = ceil_div(panels, together);
+  at::parallel_for(0, ranges * groups, 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
-      const int64_t line = task / panels * lines_per_task;
-      product.run_lines(line, std::min(line + lines_per_task, pairs.num_lines()), task % panels);
+      const int64_t line = task / groups * lines_per_task;
+      const int64_t panel = task % groups * together;
+      product.run_lines(line, std::min(line + lines_per_task, pairs.num_lines()), {panel, std::min(panel + together, panels)});
     }
   });
 }

@@ -209,18 +209,11 @@ __attribute__((noinline)) void outer_strip(const T* const* left, const T* const*
   }
 }
 
-// At 8 and 4 lanes two vectors: with three, too few rows stay for the latency of a multiply-add.
-template <int W>
-constexpr int next_outer_vectors(int64_t left) {
-  if (W == 16) return next_vectors<W>(left);
-  return left >= 2 ? 2 : 1;
-}
-
 template <int W, typename T, bool Add>
 void sum_outer_as(const T* const* left, const T* const* right, int64_t count, float* sum, int64_t stride, int64_t rows,
                   int64_t width) {
   for (int64_t done = 0; done < width / W;) {
-    const int vectors = next_outer_vectors<W>(width / W - done);
+    const int vectors = next_vectors<W>(width / W - done);
     switch (vectors) {
       case 1:
         outer_strip<W, T, 1, Add>(left, right, count, done * W, sum, stride, rows);
