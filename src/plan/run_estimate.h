@@ -36,8 +36,8 @@ struct RunEstimate {
   double step_flops = 0;             // of all ranks together
   double flops_again = 0;            // of forward passes that activation checkpointing makes again, of a step likewise
   double reduced_bytes = 0;          // that each rank sends per step for its gradients: a ring's 2 (n - 1)/n
-  std::vector<MemoryPart>
-      memory{};  // of one rank, at its highest: before the backward pass; without activations where they are not known
+  std::vector<MemoryPart> memory{};  // of one rank, as the backward pass begins, with a part that it runs again; without
+                                     // activations where they are not known
   std::optional<double> step_seconds{}, run_seconds{};
 
   double memory_bytes() const;

@@ -3,24 +3,13 @@
 // those without, bit for bit.
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "rank_processes.h"
-#include "tiny_steps.h"
+#include "tiny_ranks.h"
 
 namespace welkin::train {
 namespace {
 
 constexpr int64_t kSteps = 5;
-
-TinyRanks ranks_of(parallel::Connection& connection) {
-  const auto make = [&](const std::string& name, parallel::GroupMembers members) {
-    return connection.make_group(name, std::move(members));
-  };
-  std::vector<int64_t> all(static_cast<size_t>(connection.world_size()));
-  std::iota(all.begin(), all.end(), 0);
-  return {make, connection.rank(), connection.world_size(), make("everyone", {.ranks = all, .place = connection.rank()})};
-}
 
 void expect_checkpointed_steps_equal(parallel::Connection& connection, config::RunConfig config) {
   const TinyRanks ranks = ranks_of(connection);

@@ -11,19 +11,12 @@
 #include "core/error.h"
 #include "parallel/collectives.h"
 #include "rank_processes.h"
-#include "tiny_steps.h"
+#include "tiny_ranks.h"
 
 namespace welkin::train {
 namespace {
 
 constexpr int64_t kSteps = 26;  // two full ones and a short one an epoch, eleven full ones to warm up
-
-TinyRanks ranks_of(parallel::Connection& connection) {
-  const auto make = [&](const std::string& name, parallel::GroupMembers members) {
-    return connection.make_group(name, std::move(members));
-  };
-  return {make, connection.rank(), connection.world_size(), make("everyone", {.ranks = {0, 1}, .place = connection.rank()})};
-}
 
 void expect_recorded_steps_equal(parallel::Connection& connection, const config::RunConfig& config) {
   RecorderDiary diary;

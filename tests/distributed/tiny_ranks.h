@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks of a distributed test as those who step together in a tiny run.
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rank_processes.h"
+#include "tiny_steps.h"
+
+namespace welkin::train {
+
+// Every rank calls it. `connection` outlives what comes back.
+inline TinyRanks ranks_of(parallel::Connection& connection) {
+  const auto make = [&connection](const std::string& name, parallel::GroupMembers members) {
+    return connection.make_group(name, std::move(members));
+  };
+  std::vector<int64_t> all(static_cast<size_t>(connection.world_size()));
+  std::iota(all.begin(), all.end(), 0);
+  return {make, connection.rank(), connection.world_size(), make("everyone", {.ranks = all, .place = connection.rank()})};
+}
+
+}  // namespace welkin::train
