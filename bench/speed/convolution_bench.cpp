@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The U-Net's convolutions, layer by layer, ours beside aten's on the same operands: CPU time of one thread, the two in turns,
 // best of several. Where aten multiplies bfloat16 number by number, ours in float32 stand in its place.
-// usage: bench_convolutions [batch] [fp32|bf16] [repeats]
+// usage: bench_convolutions [batch] [fp32|bf16] [repeats] [layer]
 #include <ATen/Parallel.h>
 #include <ATen/ops/conv3d.h>
 #include <ATen/ops/randn.h>
@@ -11,22 +11,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <vector>
 
+#include "cpu_seconds.h"
 #include "ops/convolution.h"
 #include "ops/instruction_support.h"
 
 namespace {
 
+using welkin::bench::cpu_seconds;
+using welkin::bench::PassTimes;
 using welkin::ops::BoxKink;
 using welkin::ops::BoxStride;
-
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 struct BenchLayer {
   const char* name;
@@ -47,11 +43,7 @@ constexpr BenchLayer kBenchLayers[] = {
 
 using Form = at::Tensor (*)(at::TensorList, const at::Tensor&, const at::Tensor&, const BoxStride&, const BoxKink&);
 
-struct Times {
-  double forward = 1e9, backward = 1e9;
-};
-
-void measure(Form form, const std::vector<at::Tensor>& leaves, const BenchLayer& layer, Times& best) {
+void measure(Form form, const std::vector<at::Tensor>& leaves, const BenchLayer& layer, PassTimes& best) {
   const BoxStride halving{{2, 2, 2}, {1, 1, 1}};
   const double start = cpu_seconds();
   const at::Tensor out = form(leaves[0], leaves[1], leaves[2], halving, {layer.slope});
@@ -71,11 +63,13 @@ int main(int argc, char** argv) {
   const int64_t batch = argc > 1 ? std::atoll(argv[1]) : 4;
   const auto type = argc > 2 && std::strcmp(argv[2], "bf16") == 0 ? at::kBFloat16 : at::kFloat;
   const int repeats = argc > 3 ? std::atoi(argv[3]) : 4;
+  const char* const only = argc > 4 ? argv[4] : nullptr;
   const bool beside_float = type == at::kBFloat16 && !welkin::ops::cpu_multiplies_bf16();
   const char* other_name = beside_float ? "fp32" : "aten";
-  Times own_sum{0, 0}, other_sum{0, 0};
+  PassTimes own_sum{0, 0}, other_sum{0, 0};
   std::printf("%-6s %21s %14s fwd | bwd  (ms and GF/s of CPU time, nominal FLOPs)\n", "layer", "ours fwd | bwd", other_name);
   for (const BenchLayer& layer : kBenchLayers) {
+    if (only != nullptr && std::strcmp(only, layer.name) != 0) continue;
     const auto last = [](const at::Tensor& x) { return x.contiguous(at::MemoryFormat::ChannelsLast3d); };
     const at::Tensor x = at::randn({batch, layer.in, layer.edge, layer.edge, layer.edge}).to(type);
     const at::Tensor taps = at::randn({4, 4, 4, layer.in, layer.out}).mul_(0.02);
@@ -88,7 +82,7 @@ int main(int argc, char** argv) {
     const std::vector<at::Tensor> others =
         beside_float ? std::vector<at::Tensor>{leaf(ours[0].to(at::kFloat)), ours[1], ours[2]}
                      : std::vector<at::Tensor>{leaf(last(x)), leaf(last(weight.to(type))), leaf(bias.to(type))};
-    Times own, other;
+    PassTimes own, other;
     for (int i = 0; i < repeats; ++i) {
       measure(own_form, ours, layer, own);
       measure(beside_float ? own_form : aten_form, others, layer, other);

@@ -8,15 +8,19 @@
 #include <algorithm>
 
 #include "ops/aligned_buffer.h"
+#include "ops/convolution_gathered.h"
+#include "ops/convolution_panels.h"
+#include "ops/convolution_turned.h"
 #include "ops/cpu/convolution_kernel.h"
 
 namespace welkin::ops {
 namespace tap_detail {
 
-constexpr int64_t kPairsPerTask = 512;    // of one tap: enough to pay for its weights; the sums stay in the second-level cache
-constexpr int64_t kSumsTogether = 32768;  // floats of the panels of a task
-constexpr int64_t kOuterRows = 64;        // channels of the left operand per task
-constexpr int64_t kVoxelsPerGate = 1024;  // the gated gradient's sums over so many are added afterwards
+constexpr int64_t kPairsPerTask = 512;       // of one tap: enough to pay for its weights; the sums stay in the second-level cache
+constexpr int64_t kSumsTogether = 32768;     // floats of the panels of a task
+constexpr int64_t kSumsOfGathered = 131072;  // the same where rows are brought together for them
+constexpr int64_t kOuterRows = 64;           // channels of the left operand per task
+constexpr int64_t kVoxelsPerGate = 1024;     // the gated gradient's sums over so many are added afterwards
 
 // What a thread needs while it works; kept between calls.
 template <typename T>
@@ -45,57 +49,13 @@ ConvolutionScratch<T>& convolution_scratch() {
   return scratch;
 }
 
-struct PanelRange {
-  int64_t begin = 0, end = 0;
-};
-
 // One product of boxes: what its tasks share.
 template <typename T, typename S>
 struct TapProduct {
   const BoxConvolution& convolution;
   const TapPairs& pairs;
-  const std::vector<ConvolutionPart<T>>& parts;
-  const ConvolutionEnd& end;
-  int64_t width;
+  const TapPanels<T, S>& panels;
   S* result;
-  const ConvolutionKernel<T, S>& kernel = *convolution_kernel<T, S>(instruction_set());
-  int64_t depth = 0;          // of all parts
-  AlignedBuffer<T> packed{};  // all panels, where many tasks read each; else empty
-
-  int64_t num_panels() const { return ceil_div(width, kChannelPanel); }
-  int64_t panel_width(int64_t panel) const { return std::min(kChannelPanel, width - panel * kChannelPanel); }
-
-  void pack(const ConvolutionPart<T>& part, int64_t tap, int64_t begin, int64_t panel, T* to) const {
-    const TapWeights& weights = part.weights;
-    const float* from =
-        weights.data + tap * weights.tap_stride + begin * weights.depth_stride + panel * kChannelPanel * weights.width_stride;
-    kernel.pack({from, weights.depth_stride, weights.width_stride}, std::min(kDepthBlock, part.box.channels - begin),
-                panel_width(panel), to);
-  }
-
-  T* packed_at(int64_t panel, int64_t tap, int64_t depth_begin) const {
-    return packed.data() + ((panel * convolution.num_taps() + tap) * depth + depth_begin) * kChannelPanel;
-  }
-
-  void pack_all() {
-    packed.room(num_panels() * convolution.num_taps() * depth * kChannelPanel);
-    at::parallel_for(0, num_panels() * convolution.num_taps(), 1, [&](int64_t first, int64_t last) {
-      for (int64_t task = first; task < last; ++task) {
-        const int64_t panel = task / convolution.num_taps();
-        const int64_t tap = task % convolution.num_taps();
-        int64_t depth_begin = 0;
-        for (const ConvolutionPart<T>& part : parts) {
-          for (int64_t begin = 0; begin < part.box.channels; begin += kDepthBlock) {
-            pack(part, tap, begin, panel, packed_at(panel, tap, depth_begin + begin));
-          }
-          depth_begin += part.box.channels;
-        }
-      }
-    });
-  }
-
-  // Where a panel's sums of a task's voxels begin, of the panels from the task's first on.
-  int64_t sums_at(int64_t panel, int64_t voxels) const { return panel * voxels * kChannelPanel; }
 
   // Adds the products of `count` pairs of one tap for a block of channels, panel by panel: weights that are not packed are read
   // as they lie side by side.
@@ -106,28 +66,16 @@ struct TapProduct {
     }
     for (int64_t panel = panels_of_task.begin; panel < panels_of_task.end; ++panel) {
       const T* weights = scratch.panel.data();
-      if (packed.data() != nullptr) {
-        weights = packed_at(panel, tap, depth_begin + begin);
+      if (panels.packed.data() != nullptr) {
+        weights = panels.packed_at(panel, tap, depth_begin + begin);
       } else {
-        pack(part, tap, begin, panel, scratch.panel.data());
+        panels.pack(part, tap, begin, panel, scratch.panel.data());
       }
-      const int64_t columns = panel_width(panel);
-      float* sums = scratch.sums.data() + sums_at(panel - panels_of_task.begin, voxels);
+      const int64_t columns = panels.panel_width(panel);
+      float* sums = scratch.sums.data() + panels.sums_at(panel - panels_of_task.begin, voxels);
       for (size_t i = 0; i < static_cast<size_t>(count); ++i) scratch.to[i] = sums + scratch.results[i] * columns;
-      kernel.add_rows(scratch.left.data(), scratch.to.data(), count, weights, std::min(kDepthBlock, part.box.channels - begin),
-                      columns);
-    }
-  }
-
-  void begin_sums(PanelRange panels_of_task, int64_t voxels, float* sums) const {
-    for (int64_t panel = panels_of_task.begin; panel < panels_of_task.end; ++panel) {
-      const int64_t columns = panel_width(panel);
-      float* of_panel = sums + sums_at(panel - panels_of_task.begin, voxels);
-      if (end.bias == nullptr) {
-        std::fill_n(of_panel, voxels * columns, 0.0F);
-      } else {
-        for (int64_t v = 0; v < voxels; ++v) std::copy_n(end.bias + panel * kChannelPanel, columns, of_panel + v * columns);
-      }
+      panels.kernel.add_rows(scratch.left.data(), scratch.to.data(), count, weights,
+                             std::min(kDepthBlock, part.box.channels - begin), columns);
     }
   }
 
@@ -137,14 +85,14 @@ struct TapProduct {
     const int64_t voxels = (last_line - first_line) * pairs.line_length();
     scratch.panel.room(kDepthBlock * kChannelPanel);
     scratch.reserve(voxels);
-    float* sums = scratch.sums.room(sums_at(panels_of_task.end - panels_of_task.begin, voxels));
-    begin_sums(panels_of_task, voxels, sums);
+    float* sums = scratch.sums.room(panels.sums_at(panels_of_task.size(), voxels));
+    panels.begin_sums(panels_of_task, voxels, sums);
     for (int64_t tap = 0; tap < convolution.num_taps(); ++tap) {
       const int64_t count = pairs.list(tap, first_line, last_line, scratch.results.data(), scratch.partners.data());
       if (count == 0) continue;
       for (size_t i = 0; i < static_cast<size_t>(count); ++i) scratch.results[i] -= first_voxel;
       int64_t depth_begin = 0;
-      for (const ConvolutionPart<T>& part : parts) {
+      for (const ConvolutionPart<T>& part : panels.parts) {
         for (int64_t begin = 0; begin < part.box.channels; begin += kDepthBlock) {
           add_block(part, tap, begin, depth_begin, panels_of_task, count, voxels, scratch);
         }
@@ -152,19 +100,23 @@ struct TapProduct {
       }
     }
     for (int64_t panel = panels_of_task.begin; panel < panels_of_task.end; ++panel) {
-      const int64_t columns = panel_width(panel);
-      const float* from = sums + sums_at(panel - panels_of_task.begin, voxels);
-      S* to = result + first_voxel * width + panel * kChannelPanel;
-      for (int64_t v = 0; v < voxels; ++v) kernel.activate(from + v * columns, end.slope, columns, to + v * width);
+      const int64_t columns = panels.panel_width(panel);
+      const float* from = sums + panels.sums_at(panel - panels_of_task.begin, voxels);
+      S* to = result + first_voxel * panels.width + panel * kChannelPanel;
+      for (int64_t v = 0; v < voxels; ++v)
+        panels.kernel.activate(from + v * columns, panels.end.slope, columns, to + v * panels.width);
     }
   }
 };
 
-// Where each weight is read once, panels that lie side by side are read by one task, as long as their sums stay in the cache and
-// every thread has work.
-int64_t panels_together(int64_t panels, int64_t voxels) {
-  const int64_t in_cache = std::max<int64_t>(1, kSumsTogether / (voxels * kChannelPanel));
-  return std::clamp<int64_t>(panels / at::get_num_threads(), 1, in_cache);
+// Panels of a task. Where each weight is read once, or rows are brought together for all of them, those that lie side by side are
+// taken by one task, as long as their sums stay in the cache and every thread has work.
+template <typename T, typename S>
+int64_t panels_together(const TapPanels<T, S>& panels, int64_t ranges, int64_t voxels, bool pays) {
+  if (!pays) return 1;
+  const int64_t most = ranges == 1 ? kSumsTogether : kSumsOfGathered;
+  const int64_t in_cache = std::max<int64_t>(1, most / (voxels * kChannelPanel));
+  return std::clamp<int64_t>(panels.num_panels() * ranges / at::get_num_threads(), 1, std::min(in_cache, panels.num_panels()));
 }
 
 // One plane of taps along the last axis, a block of left channels, a panel of right channels.
@@ -210,22 +162,30 @@ template <typename T, typename S>
 void tap_products(const BoxConvolution& convolution, Grid of, const std::vector<ConvolutionPart<T>>& parts,
                   const ConvolutionEnd& end, int64_t width, S* result) {
   const TapPairs pairs(convolution, of);
-  TapProduct<T, S> product{convolution, pairs, parts, end, width, result};
-  for (const ConvolutionPart<T>& part : parts) product.depth += part.box.channels;
+  TapPanels<T, S> panels{convolution, parts, end, width};
+  for (const ConvolutionPart<T>& part : parts) panels.depth += part.box.channels;
   // A voxel of the fine grid has a partner for one tap in stride^3; half of that is asked for, or a task would leave the cache.
   const int64_t taps_apart =
       of == Grid::Fine ? std::max<int64_t>(1, convolution.stride[0] * convolution.stride[1] * convolution.stride[2] / 2) : 1;
   const int64_t lines_per_task = std::max<int64_t>(1, kPairsPerTask * taps_apart / pairs.line_length());
   const int64_t ranges = ceil_div(pairs.num_lines(), lines_per_task);
-  const int64_t panels = product.num_panels();
-  if (ranges > 1) product.pack_all();
-  const int64_t together = ranges > 1 ? 1 : panels_together(panels, pairs.num_lines() * pairs.line_length());
-  const int64_t groups = ceil_div(panels, together);
+  if (ranges > 1) panels.pack_all();
+  const bool gathers = panels.kernel.gathered != nullptr;
+  const int64_t voxels = std::min(lines_per_task, pairs.num_lines()) * pairs.line_length();
+  const int64_t together = panels_together(panels, ranges, voxels, gathers || ranges == 1);
+  const int64_t groups = ceil_div(panels.num_panels(), together);
+  const TapGroups tap_groups(convolution, of);
   at::parallel_for(0, ranges * groups, 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       const int64_t line = task / groups * lines_per_task;
+      const int64_t last_line = std::min(line + lines_per_task, pairs.num_lines());
       const int64_t panel = task % groups * together;
-      product.run_lines(line, std::min(line + lines_per_task, pairs.num_lines()), {panel, std::min(panel + together, panels)});
+      const PanelRange range{panel, std::min(panel + together, panels.num_panels())};
+      if (gathers) {
+        gathered_products(panels, tap_groups, line, last_line, range, result);
+      } else {
+        TapProduct<T, S>{convolution, pairs, panels, result}.run_lines(line, last_line, range);
+      }
     }
   });
 }
@@ -234,6 +194,9 @@ template <typename T>
 void sum_tap_outers(const BoxConvolution& convolution, Grid left_grid, const BoxView<T>& left, const BoxView<T>& right,
                     const TapSums& sum) {
   const TapPairs pairs(convolution, Grid::Coarse);
+  if (const TurnedOuter<T>* turned = convolution_kernel<T>(instruction_set())->turned) {
+    return sum_turned_outers(*turned, convolution, pairs, left_grid, left, right, sum);
+  }
   const int64_t planes = convolution.kernel[0] * convolution.kernel[1];
   const int64_t blocks = ceil_div(left.channels, kOuterRows);
   const int64_t panels = ceil_div(right.channels, kChannelPanel);

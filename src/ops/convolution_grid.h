@@ -26,6 +26,7 @@ using AxisPartners = std::vector<std::vector<int64_t>>;  // [k][v]
 enum class Grid { Fine, Coarse };
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t padded(int64_t x, int64_t multiple) { return ceil_div(x, multiple) * multiple; }
 
 // Partners of the voxels of `of` along one axis.
 AxisPartners axis_partners(const BoxConvolution& convolution, int axis, Grid of);
@@ -35,6 +36,29 @@ struct AxisRun {
   int64_t count = 0;
   int64_t first = 0, step = 0;                  // of the result's grid
   int64_t partner_first = 0, partner_step = 0;  // of the other
+};
+
+// Voxels of a grid by the taps that they have: all voxels of the coarse grid have all taps, those of the fine one only the taps
+// that reach them over whole strides. Partners beyond an edge are -1.
+class TapGroups {
+ public:
+  TapGroups(const BoxConvolution& convolution, Grid result);
+
+  int64_t num_groups() const { return period_[0] * period_[1] * period_[2]; }
+  std::vector<int64_t> taps(int64_t group) const;
+  // Flat numbers of the group's voxels in a range of lines, in order.
+  void voxels(int64_t group, int64_t first_line, int64_t last_line, std::vector<int64_t>& to) const;
+  // The partner of each by a tap of the group.
+  void partners(int64_t group, int64_t tap, int64_t first_line, int64_t last_line, std::vector<int64_t>& to) const;
+
+ private:
+  // Calls body(line, axis 0, axis 1, first voxel of axis 2) for the group's lines.
+  template <typename Body>
+  void for_lines(int64_t group, int64_t first_line, int64_t last_line, Body&& body) const;
+
+  const BoxConvolution& convolution_;
+  BoxShape result_, partner_, period_, shift_{};
+  std::array<AxisPartners, 3> axes_;
 };
 
 // Pairs (result, partner) of one tap for a range of lines of the result's grid; a line is a run of voxels along the last axis,

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "ops/cpu/convolution_kernel.h"
 
@@ -16,36 +15,8 @@ namespace narrow_detail {
 constexpr int64_t kColumnsPerTask = 128;  // their columns and results stay in the second-level cache
 constexpr int64_t kColumnsPerSum = 2048;  // at least, of a partial sum of weight gradients
 constexpr int64_t kMostPartialSums = 16;
-constexpr int64_t kGatherBytes = 16;
-constexpr int64_t kLongestColumn = 512;  // that is summed at once; of longer ones the sum is made of short ones
-
-int64_t padded(int64_t x, int64_t multiple) { return ceil_div(x, multiple) * multiple; }
 
 int64_t voxels_of(const BoxConvolution& convolution, const BoxShape& box) { return convolution.batch * box[0] * box[1] * box[2]; }
-
-// `bytes` and up to kGatherBytes - 1 more: short copies of unknown length are slow as calls.
-void copy_over(char* to, const char* from, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += kGatherBytes) std::memcpy(to + i, from + i, kGatherBytes);
-}
-
-// `count` voxels of channels that lie `channel_stride` apart, side by side; a fixed number of channels in rows is vector code.
-template <int C, typename From, typename T>
-void weave_rows(const From* from, int64_t channel_stride, int64_t count, T* to) {
-  for (int64_t w = 0; w < count; ++w) {
-    for (int c = 0; c < C; ++c) to[w * C + c] = rounded_to<T>(to_float(from[c * channel_stride + w]));
-  }
-}
-
-template <typename From, typename T>
-void weave(const From* from, int64_t channel_stride, int64_t voxel_stride, int64_t count, int64_t channels, T* to) {
-  if (voxel_stride == 1 && channels == 4) return weave_rows<4>(from, channel_stride, count, to);
-  if (voxel_stride == 1 && channels == 5) return weave_rows<5>(from, channel_stride, count, to);
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t w = 0; w < count; ++w) {
-      to[w * channels + c] = rounded_to<T>(to_float(from[c * channel_stride + w * voxel_stride]));
-    }
-  }
-}
 
 // Memory of a thread, kept between calls.
 template <typename T>
@@ -106,73 +77,6 @@ class PackedPanels {
 }  // namespace narrow_detail
 
 using namespace narrow_detail;
-
-template <typename T>
-template <typename From>
-PaddedBox<T>::PaddedBox(const BoxConvolution& convolution, const NarrowBox<From>& from)
-    : convolution_(convolution),
-      channels_(from.channels),
-      depth_(padded(convolution.num_taps() * from.channels, kChannelMultiple)) {
-  for (size_t a = 0; a < kBoxAxes; ++a) edges_[a] = (convolution.coarse[a] - 1) * convolution.stride[a] + convolution.kernel[a];
-  const int64_t line = edges_[2] * channels_;
-  const int64_t lines = convolution.batch * edges_[0] * edges_[1];
-  T* data = data_.room(lines * line + kGatherBytes);
-  std::memset(static_cast<void*>(data + lines * line), 0, kGatherBytes * sizeof(T));
-  at::parallel_for(0, lines, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t l = begin; l < end; ++l) {
-      T* to = data + l * line;
-      std::memset(static_cast<void*>(to), 0, static_cast<size_t>(line) * sizeof(T));
-      const int64_t h = l % edges_[1] - convolution.padding[1];
-      const int64_t d = l / edges_[1] % edges_[0] - convolution.padding[0];
-      if (d < 0 || d >= convolution.fine[0] || h < 0 || h >= convolution.fine[1]) continue;
-      const From* row = from.data + l / edges_[1] / edges_[0] * from.strides[0] + d * from.strides[2] + h * from.strides[3];
-      const int64_t last = std::min(edges_[2] - convolution.padding[2], convolution.fine[2]);
-      weave(row, from.strides[1], from.strides[4], last, channels_, to + convolution.padding[2] * channels_);
-    }
-  });
-}
-
-template <typename T>
-const T* PaddedBox<T>::row(int64_t voxel) const {
-  const BoxShape& coarse = convolution_.coarse;
-  const int64_t o2 = voxel % coarse[2] * convolution_.stride[2];
-  const int64_t o1 = voxel / coarse[2] % coarse[1] * convolution_.stride[1];
-  const int64_t o0 = voxel / coarse[2] / coarse[1] % coarse[0] * convolution_.stride[0];
-  const int64_t sample = voxel / coarse[2] / coarse[1] / coarse[0];
-  return data_.data() + (((sample * edges_[0] + o0) * edges_[1] + o1) * edges_[2] + o2) * channels_;
-}
-
-template <typename T>
-std::vector<int64_t> PaddedBox<T>::offsets() const {
-  std::vector<int64_t> all;
-  for (int64_t k0 = 0; k0 < convolution_.kernel[0]; ++k0) {
-    for (int64_t k1 = 0; k1 < convolution_.kernel[1]; ++k1) all.push_back((k0 * edges_[1] + k1) * edges_[2] * channels_);
-  }
-  return all;
-}
-
-template <typename T>
-void PaddedBox<T>::columns(int64_t first, int64_t count, T* to) const {
-  const BoxShape& coarse = convolution_.coarse;
-  const int64_t segment = convolution_.kernel[2] * channels_;
-  const int64_t filled = convolution_.num_taps() * channels_;
-  for (int64_t v = first; v < first + count; ++v, to += depth_) {
-    const int64_t o2 = v % coarse[2];
-    const int64_t o1 = v / coarse[2] % coarse[1];
-    const int64_t o0 = v / coarse[2] / coarse[1] % coarse[0];
-    const int64_t sample = v / coarse[2] / coarse[1] / coarse[0];
-    T* at = to;
-    for (int64_t k0 = 0; k0 < convolution_.kernel[0]; ++k0) {
-      const int64_t plane = sample * edges_[0] + o0 * convolution_.stride[0] + k0;
-      for (int64_t k1 = 0; k1 < convolution_.kernel[1]; ++k1, at += segment) {
-        const int64_t line = plane * edges_[1] + o1 * convolution_.stride[1] + k1;
-        const T* from = data_.data() + (line * edges_[2] + o2 * convolution_.stride[2]) * channels_;
-        copy_over(reinterpret_cast<char*>(at), reinterpret_cast<const char*>(from), segment * static_cast<int64_t>(sizeof(T)));
-      }
-    }
-    for (int64_t i = filled; i < depth_; ++i) to[i] = T{};
-  }
-}
 
 namespace narrow_detail {
 
@@ -261,12 +165,8 @@ struct PlaneScatter {
     for (int64_t k1 = 0; k1 < convolution.kernel[1]; ++k1) {
       const int64_t h = o1 * convolution.stride[1] - convolution.padding[1] + k1;
       if (h < 0 || h >= convolution.fine[1]) continue;
-      float* to = plane + h * line();
-      for (int64_t o2 = 0; o2 < convolution.coarse[2]; ++o2) {
-        const float* from = products + o2 * width() + k1 * segment;
-        float* at = to + o2 * convolution.stride[2] * channels;
-        for (int64_t i = 0; i < segment; ++i) at[i] += from[i];
-      }
+      kernel.scatter(products + k1 * segment, {convolution.coarse[2], width(), segment, convolution.stride[2] * channels},
+                     plane + h * line());
     }
   }
 
@@ -294,16 +194,19 @@ struct PlaneScatter {
 
   void finish(const float* plane, const ConvolutionEnd& end, int64_t sample, int64_t d, S* result) const {
     const BoxShape& fine = convolution.fine;
-    const int64_t reached = std::min(fine[2], line() / channels - convolution.padding[2]);
+    const auto reached = static_cast<size_t>(std::min(fine[2], line() / channels - convolution.padding[2]));
+    const int64_t vectors = padded(fine[2], kChannelMultiple);
+    std::vector<float> row(static_cast<size_t>(vectors));
+    std::vector<S> bent(static_cast<size_t>(vectors));
     for (int64_t c = 0; c < channels; ++c) {
       const float bias = end.bias == nullptr ? 0.0F : end.bias[c];
       S* to = result + ((sample * channels + c) * fine[0] + d) * fine[1] * fine[2];
       for (int64_t h = 0; h < fine[1]; ++h, to += fine[2]) {
         const float* from = plane + h * line() + convolution.padding[2] * channels + c;
-        for (int64_t w = 0; w < fine[2]; ++w) {
-          const float x = (w < reached ? from[w * channels] : 0.0F) + bias;
-          to[w] = rounded_to<S>(x > 0 ? x : x * end.slope);
-        }
+        for (size_t w = 0; w < reached; ++w) row[w] = from[static_cast<int64_t>(w) * channels] + bias;
+        std::fill(row.begin() + static_cast<std::ptrdiff_t>(reached), row.end(), bias);
+        kernel.activate(row.data(), end.slope, vectors, bent.data());
+        std::copy_n(bent.data(), fine[2], to);
       }
     }
   }
@@ -343,55 +246,94 @@ void narrow_results(const BoxConvolution& convolution, const std::vector<Scatter
   });
 }
 
+namespace narrow_detail {
+
+// Partial sums (depth, coarse channels) of one range of coarse voxels, which are added to `to`.
+template <typename T>
+void sum_columns(const ConvolutionKernel<T>& kernel, const PaddedBox<T>& fine, const BoxView<T>& coarse, int64_t first,
+                 int64_t end, float* to) {
+  NarrowScratch<T>& scratch = narrow_scratch<T>();
+  T* columns = scratch.columns.room(kPairBlock * fine.depth() + kGatherBytes);
+  scratch.left.resize(kPairBlock);
+  scratch.right.resize(kPairBlock);
+  std::fill_n(to, fine.depth() * coarse.channels, 0.0F);
+  for (int64_t begin = first; begin < end; begin += kPairBlock) {
+    const int64_t count = std::min(kPairBlock, end - begin);
+    fine.columns(begin, count, columns);
+    for (int64_t row = 0; row < fine.depth(); row += kChannelPanel) {
+      for (int64_t column = 0; column < coarse.channels; column += kChannelPanel) {
+        for (int64_t i = 0; i < count; ++i) {
+          scratch.left[static_cast<size_t>(i)] = columns + i * fine.depth() + row;
+          scratch.right[static_cast<size_t>(i)] = coarse.data + (begin + i) * coarse.channels + column;
+        }
+        kernel.sum_outer(scratch.left.data(), scratch.right.data(), count, to + row * coarse.channels + column, coarse.channels,
+                         std::min(kChannelPanel, fine.depth() - row), std::min(kChannelPanel, coarse.channels - column), true);
+      }
+    }
+  }
+}
+
+// The same by a kernel that turns the coarse side; sums are made the other way round, panel by panel of the depth.
+template <typename T>
+void sum_turned_columns(const TurnedOuter<T>& kernel, const PaddedBox<T>& fine, const BoxView<T>& coarse, int64_t first,
+                        int64_t end, float* to) {
+  NarrowScratch<T>& scratch = narrow_scratch<T>();
+  T* columns = scratch.columns.room(kTurnedVoxels * fine.depth() + kGatherBytes);
+  T* turned = scratch.panel.room(coarse.channels * kTurnedRow + kTurnedVoxels * kChannelPanel);
+  T* interleaved = turned + coarse.channels * kTurnedRow;
+  float* sums = scratch.sums.room(fine.depth() * coarse.channels);
+  scratch.left.resize(kTurnedVoxels);
+  for (int64_t begin = first; begin < end; begin += kTurnedVoxels) {
+    const int64_t count = std::min(kTurnedVoxels, end - begin);
+    fine.columns(begin, count, columns);
+    for (int64_t i = 0; i < count; ++i) scratch.left[static_cast<size_t>(i)] = coarse.data + (begin + i) * coarse.channels;
+    kernel.turn(scratch.left.data(), count, coarse.channels, turned);
+    for (int64_t row = 0; row < fine.depth(); row += kChannelPanel) {
+      const int64_t width = std::min(kChannelPanel, fine.depth() - row);
+      for (int64_t i = 0; i < count; ++i) scratch.left[static_cast<size_t>(i)] = columns + i * fine.depth() + row;
+      kernel.interleave(scratch.left.data(), count, width, interleaved);
+      kernel.multiply(turned, interleaved, count, sums + row * coarse.channels, coarse.channels, width, begin > first);
+    }
+  }
+  for (int64_t row = 0; row < fine.depth(); row += kChannelPanel) {
+    kernel.turn_back(sums + row * coarse.channels, coarse.channels, std::min(kChannelPanel, fine.depth() - row),
+                     to + row * coarse.channels, coarse.channels);
+  }
+}
+
+}  // namespace narrow_detail
+
 template <typename T>
 void narrow_outers(const BoxConvolution& convolution, const PaddedBox<T>& fine, const BoxView<T>& coarse, float* sum,
                    int64_t row_stride) {
   const ConvolutionKernel<T>& kernel = *convolution_kernel<T>(instruction_set());
   const int64_t voxels = voxels_of(convolution, convolution.coarse);
   const int64_t ranges = std::clamp<int64_t>(ceil_div(voxels, kColumnsPerSum), 1, kMostPartialSums);
-  const int64_t range = padded(ceil_div(voxels, ranges), kPairBlock);
+  const int64_t range = padded(ceil_div(voxels, ranges), kernel.turned != nullptr ? kTurnedVoxels : kPairBlock);
+  const int64_t used = ceil_div(voxels, range);
   const int64_t size = fine.depth() * coarse.channels;
-  const AlignedBuffer<float> partial(ranges * size);
-  at::parallel_for(0, ranges, 1, [&](int64_t first, int64_t last) {
-    NarrowScratch<T>& scratch = narrow_scratch<T>();
-    T* columns = scratch.columns.room(kPairBlock * fine.depth() + kGatherBytes);
-    scratch.left.resize(kPairBlock);
-    scratch.right.resize(kPairBlock);
+  const AlignedBuffer<float> partial(used * size);
+  at::parallel_for(0, used, 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       float* to = partial.data() + task * size;
-      std::fill_n(to, size, 0.0F);
       const int64_t end = std::min((task + 1) * range, voxels);
-      for (int64_t begin = task * range; begin < end; begin += kPairBlock) {
-        const int64_t count = std::min(kPairBlock, end - begin);
-        fine.columns(begin, count, columns);
-        for (int64_t row = 0; row < fine.depth(); row += kChannelPanel) {
-          for (int64_t column = 0; column < coarse.channels; column += kChannelPanel) {
-            for (int64_t i = 0; i < count; ++i) {
-              scratch.left[static_cast<size_t>(i)] = columns + i * fine.depth() + row;
-              scratch.right[static_cast<size_t>(i)] = coarse.data + (begin + i) * coarse.channels + column;
-            }
-            kernel.sum_outer(scratch.left.data(), scratch.right.data(), count, to + row * coarse.channels + column,
-                             coarse.channels, std::min(kChannelPanel, fine.depth() - row),
-                             std::min(kChannelPanel, coarse.channels - column), true);
-          }
-        }
+      if (kernel.turned != nullptr) {
+        sum_turned_columns(*kernel.turned, fine, coarse, task * range, end, to);
+      } else {
+        sum_columns(kernel, fine, coarse, task * range, end, to);
       }
     }
   });
   for (int64_t row = 0; row < fine.depth(); ++row) {
     float* to = sum + row * row_stride;
     std::fill_n(to, coarse.channels, 0.0F);
-    for (int64_t r = 0; r < ranges; ++r) {
+    for (int64_t r = 0; r < used; ++r) {
       const float* from = partial.data() + r * size + row * coarse.channels;
       for (int64_t c = 0; c < coarse.channels; ++c) to[c] += from[c];
     }
   }
 }
 
-template class PaddedBox<float>;
-template class PaddedBox<Bf16>;
-template PaddedBox<float>::PaddedBox(const BoxConvolution&, const NarrowBox<float>&);
-template PaddedBox<Bf16>::PaddedBox(const BoxConvolution&, const NarrowBox<Bf16>&);
 template void narrow_products(const BoxConvolution&, const PaddedBox<float>&, const float*, int64_t, const ConvolutionEnd&,
                               int64_t, float*);
 template void narrow_products(const BoxConvolution&, const PaddedBox<float>&, const float*, int64_t, const ConvolutionEnd&,

@@ -5,48 +5,13 @@
 // (taps, fine channels, coarse channels), float.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
-#include "ops/aligned_buffer.h"
 #include "ops/convolution_cpu.h"
+#include "ops/padded_box.h"
 
 namespace welkin::ops {
-
-// A fine box with any strides: batch, channel, three axes; elements.
-template <typename From>
-struct NarrowBox {
-  const From* data = nullptr;
-  int64_t channels = 0;
-  std::array<int64_t, 5> strides{};
-};
-
-// The fine box as kernels read it: channels-last, with zero voxels where taps reach over its edges, so that what the taps of one
-// plane along the last axis read is contiguous.
-template <typename T>
-class PaddedBox {
- public:
-  template <typename From>
-  PaddedBox(const BoxConvolution& convolution, const NarrowBox<From>& from);
-
-  int64_t channels() const { return channels_; }
-  // The column of coarse voxels [first, first + count), numbered through batch and axes: for each `depth()` elements, zero behind
-  // taps * channels; writes up to 16 bytes more.
-  void columns(int64_t first, int64_t count, T* to) const;
-  int64_t depth() const { return depth_; }
-
-  // The same column where it lies: pieces of segment() elements at row(voxel) plus each of offsets().
-  const T* row(int64_t voxel) const;
-  std::vector<int64_t> offsets() const;
-  int64_t segment() const { return convolution_.kernel[2] * channels_; }
-
- private:
-  const BoxConvolution& convolution_;
-  int64_t channels_, depth_;
-  BoxShape edges_;
-  AlignedBuffer<T> data_;
-};
 
 // result (coarse voxels, width) = the end of columns times weights (depth(), width) at `row_stride`.
 template <typename T, typename S>

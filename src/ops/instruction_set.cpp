@@ -13,7 +13,7 @@
 namespace welkin::ops {
 namespace {
 
-constexpr std::array<std::string_view, 3> kSetNames{"portable", "avx2", "avx512"};
+constexpr std::array<std::string_view, 4> kSetNames{"portable", "avx2", "avx512", "amx"};
 
 std::atomic<InstructionSet>& set_in_use() {
   static std::atomic<InstructionSet> set{best_instruction_set()};
@@ -39,13 +39,17 @@ bool is_supported(InstructionSet set) {
       return cpu_has_avx2();
     case InstructionSet::Avx512:
       return cpu_has_avx512();
+    case InstructionSet::Amx:
+      return cpu_has_amx_bf16();
   }
   return false;
 }
 
 InstructionSet best_instruction_set() {
-  if (is_supported(InstructionSet::Avx512)) return InstructionSet::Avx512;
-  return is_supported(InstructionSet::Avx2) ? InstructionSet::Avx2 : InstructionSet::Portable;
+  for (const auto set : {InstructionSet::Amx, InstructionSet::Avx512, InstructionSet::Avx2}) {
+    if (is_supported(set)) return set;
+  }
+  return InstructionSet::Portable;
 }
 
 InstructionSet instruction_set() { return set_in_use().load(std::memory_order_relaxed); }
@@ -53,7 +57,7 @@ InstructionSet instruction_set() { return set_in_use().load(std::memory_order_re
 void use_instruction_set(InstructionSet set) {
   if (!is_supported(set)) {
     throw ConfigError("ops", cat("this CPU does not have the instruction set: instruction_set=", name_of(set)),
-                      "Name one that it has (avx512, avx2, portable), or none for the best");
+                      "Name one that it has (amx, avx512, avx2, portable), or none for the best");
   }
   set_in_use().store(set, std::memory_order_relaxed);
 }

@@ -12,10 +12,11 @@ enum class InstructionSet {
   Portable,  // what the compiler makes of four lanes: SSE2, NEON
   Avx2,      // with FMA
   Avx512,    // F, BW, DQ, VL
+  Amx,       // products of bfloat16 by tiles, all else as Avx512
 };
 
 std::string_view name_of(InstructionSet set);
-std::optional<InstructionSet> instruction_set_named(std::string_view name);  // portable, avx2, avx512
+std::optional<InstructionSet> instruction_set_named(std::string_view name);  // portable, avx2, avx512, amx
 
 bool is_supported(InstructionSet set);  // by this CPU and its operating system
 

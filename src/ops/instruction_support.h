@@ -6,6 +6,7 @@ namespace welkin::ops {
 
 bool cpu_has_avx2();  // and FMA
 bool cpu_has_avx512();
+// Tiles of bfloat16 beside AVX-512, and leave of the operating system to use them: asked for once, for the whole process.
 bool cpu_has_amx_bf16();
 bool cpu_is_amd();
 // Dot products of bfloat16 at twice the rate of float32: AMD from Zen 4 on. Intel's without AMX are no faster than float32.

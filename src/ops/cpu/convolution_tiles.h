@@ -340,9 +340,38 @@ void gate_floats(const S* grad, const S* out, float slope, int64_t rows, int64_t
   }
 }
 
+// Vectors of N lanes, then of fewer: `count` is short, and no vector may touch what the next voxel writes.
+template <int N>
+WELKIN_INLINE void add_numbers(const float* from, int64_t count, float* to) {
+  int64_t i = 0;
+  for (; i + N <= count; i += N) store<N>(to + i, load<N>(to + i) + load<N>(from + i));
+  if constexpr (N > 2) {
+    if (i < count) add_numbers<N / 2>(from + i, count - i, to + i);
+  } else {
+    if (i < count) to[i] += from[i];
+  }
+}
+
+// Step by step of the line, from the voxel that reaches it last to the one that begins there: voxel after voxel, each would wait
+// for the memory that the one before has just written.
+template <int W>
+void scatter_line(const float* from, const LineScatter& rule, float* line) {
+  constexpr int kLanes = W < 8 ? W : 8;
+  const int64_t reach = (rule.segment + rule.step - 1) / rule.step;
+  for (int64_t at = 0; at < rule.voxels + reach - 1; ++at) {
+    for (int64_t j = reach - 1; j >= 0; --j) {
+      if (at < j || at - j >= rule.voxels) continue;
+      const int64_t left = rule.segment - j * rule.step;
+      add_numbers<kLanes>(from + (at - j) * rule.from_stride + j * rule.step, left < rule.step ? left : rule.step,
+                          line + at * rule.step);
+    }
+  }
+}
+
 template <int W, typename S>
 constexpr ConvolutionKernel<float, S> kFloatConvolution{pack_floats<W, S>,     add_rows<W, float>,    segment_rows<W, float, S>,
-                                                        sum_outer_gathered<W>, activate_floats<W, S>, gate_floats<W, S>};
+                                                        sum_outer_gathered<W>, activate_floats<W, S>, gate_floats<W, S>,
+                                                        scatter_line<W>};
 
 }  // namespace
 }  // namespace welkin::ops

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an x86-64 CPU has, and its kernels.
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "ops/cpu/attention_kernel.h"
 #include "ops/cpu/convolution_kernel.h"
@@ -13,6 +15,10 @@
 namespace welkin::ops {
 namespace {
 
+constexpr unsigned int kAmxBf16 = 22;
+constexpr unsigned int kAvx512Fp16 = 23;
+constexpr unsigned int kAmxTile = 24;
+
 // A bit of EDX of leaf 7.
 bool has_extended_feature(unsigned int bit) {
   unsigned int a = 0;
@@ -20,6 +26,13 @@ bool has_extended_feature(unsigned int bit) {
   unsigned int c = 0;
   unsigned int d = 0;
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> bit & 1U) != 0;
+}
+
+// Linux keeps the registers of tiles (8 KiB a thread) only for processes that ask, from 5.16 on; asked again, it says the same.
+bool may_use_tiles() {
+  constexpr long kRequestComponent = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;              // XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestComponent, kTileData) == 0;
 }
 
 // The set's own of three tables, each from a source of its own.
@@ -31,6 +44,7 @@ const Table& table_of(InstructionSet set, const Table& (*portable)(), const Tabl
     case InstructionSet::Avx2:
       return avx2();
     case InstructionSet::Avx512:
+    case InstructionSet::Amx:
       return avx512();
   }
   return portable();
@@ -50,7 +64,8 @@ bool cpu_has_avx512() {
 }
 
 bool cpu_has_amx_bf16() {
-  static const bool has = has_extended_feature(22);
+  static const bool has = cpu_has_avx512() && __builtin_cpu_supports("avx512bf16") != 0 && has_extended_feature(kAmxBf16) &&
+                          has_extended_feature(kAmxTile) && may_use_tiles();
   return has;
 }
 
@@ -67,7 +82,7 @@ bool cpu_has_fast_bf16() {
 bool cpu_multiplies_bf16() { return cpu_has_avx512(); }
 
 bool cpu_multiplies_fp16() {
-  static const bool does = cpu_has_avx512() && has_extended_feature(23);  // AVX512-FP16
+  static const bool does = cpu_has_avx512() && has_extended_feature(kAvx512Fp16);
   return does;
 }
 
@@ -109,6 +124,7 @@ const ConvolutionKernel<float, Bf16>* convolution_kernel<float, Bf16>(Instructio
 
 template <>
 const ConvolutionKernel<Bf16>* convolution_kernel<Bf16>(InstructionSet set) {
+  if (set == InstructionSet::Amx) return &convolution_kernel_amx();
   return set == InstructionSet::Avx512 && cpu_has_fast_bf16() ? &convolution_kernel_avx512bf16() : nullptr;
 }
 

@@ -78,6 +78,7 @@ double copy_bytes_per_second(c10::Device device, double seconds) {
 int64_t lanes_of(ops::InstructionSet set) {
   switch (set) {
     case ops::InstructionSet::Avx512:
+    case ops::InstructionSet::Amx:
       return 16;
     case ops::InstructionSet::Avx2:
       return 8;

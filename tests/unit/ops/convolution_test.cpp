@@ -8,8 +8,13 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
+#include <map>
+#include <numeric>
 #include <optional>
 #include <ostream>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "gradient_check.h"
@@ -50,6 +55,7 @@ const std::vector<ConvolutionCase> kConvolutionCases{
     {2, 32, 16, {4, 4, 4}, kFour, kHalving, 0.0, 48},
     {1, 272, 80, {2, 4, 2}, kFour, kHalving, 0.01, 16},
     {1, 16, 16, {1, 1, 150}, {1, 1, 3}, {{1, 1, 1}, {0, 0, 1}}},
+    {1, 32, 16, {1, 2, 600}, {1, 2, 3}, {{1, 1, 1}, {0, 0, 1}}},
 };
 
 // Few channels on the fine grid: of the input downwards, of the result upwards.
@@ -150,7 +156,8 @@ TEST_P(ConvolutionOnSet, OfWidenedBfloat16) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sets, ConvolutionOnSet,
-                         ::testing::Values(InstructionSet::Portable, InstructionSet::Avx2, InstructionSet::Avx512),
+                         ::testing::Values(InstructionSet::Portable, InstructionSet::Avx2, InstructionSet::Avx512,
+                                           InstructionSet::Amx),
                          [](const auto& set) { return std::string(name_of(set.param)); });
 
 TEST(Convolution, OfBfloat16) {
@@ -205,14 +212,19 @@ TEST_P(ConvolutionOnSet, WidenedWeightsAreRounded) {
 
 TEST(Convolution, DoesNotDependOnTheNumberOfThreads) {
   const int before = at::get_num_threads();
-  for (const bool up : {false, true}) {
-    const ConvolutionCase c = up ? kNarrowUp.back() : kNarrowDown.back();
-    const ConvolutionRun run(c, up, at::kFloat);
-    at::set_num_threads(1);
-    const auto one = run(own_form(up), at::kFloat, at::kFloat, c, at::kFloat);
-    at::set_num_threads(3);
-    const auto three = run(own_form(up), at::kFloat, at::kFloat, c, at::kFloat);
-    for (size_t i = 0; i + 1 < one.size(); ++i) EXPECT_TRUE(at::equal(one[i], three[i])) << i;  // the last is aten's
+  const ConvolutionCase wide{2, 48, 272, {8, 8, 8}, kFour, kHalving, 0.01};
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    for (const bool up : {false, true}) {
+      for (const ConvolutionCase& c : {wide, up ? kNarrowUp.back() : kNarrowDown.back()}) {
+        SCOPED_TRACE(::testing::PrintToString(c));
+        const ConvolutionRun run(c, up, type);
+        at::set_num_threads(1);
+        const auto one = run(own_form(up), type, at::kFloat, c, type);
+        at::set_num_threads(3);
+        const auto three = run(own_form(up), type, at::kFloat, c, type);
+        for (size_t i = 0; i + 1 < one.size(); ++i) EXPECT_TRUE(at::equal(one[i], three[i])) << i;  // the last is aten's
+      }
+    }
   }
   at::set_num_threads(before);
 }
@@ -260,6 +272,49 @@ TEST(ConvolutionGrid, PartnersOfBothGridsAreInverse) {
       for (size_t o = 0; o < down[k].size(); ++o) {
         if (down[k][o] < 0) continue;
         EXPECT_EQ(up[k][static_cast<size_t>(down[k][o])], static_cast<int64_t>(o));
+      }
+    }
+  }
+}
+
+// Each voxel is in one group, and its group's taps are those that give it a partner anywhere.
+TEST(ConvolutionGrid, GroupsHaveThePairsOfTheirTaps) {
+  const std::vector<BoxConvolution> convolutions{{1, {7, 8, 9}, {3, 4, 4}, {4, 4, 4}, {2, 2, 2}, {1, 1, 1}},
+                                                 {2, {5, 6, 7}, {5, 6, 7}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}},
+                                                 {1, {7, 5, 4}, {2, 3, 8}, {2, 3, 1}, {3, 2, 1}, {0, 2, 2}}};
+  for (const BoxConvolution& c : convolutions) {
+    for (const Grid grid : {Grid::Coarse, Grid::Fine}) {
+      const TapPairs pairs(c, grid);
+      const TapGroups groups(c, grid);
+      const int64_t first = 1;
+      const int64_t last = pairs.num_lines() - 1;
+      const int64_t voxels = (last - first) * pairs.line_length();
+      std::vector<int64_t> members;
+      std::vector<int64_t> partners;
+      std::vector<int64_t> seen;
+      std::map<int64_t, std::set<std::pair<int64_t, int64_t>>> found;
+      for (int64_t group = 0; group < groups.num_groups(); ++group) {
+        groups.voxels(group, first, last, members);
+        seen.insert(seen.end(), members.begin(), members.end());
+        for (const int64_t tap : groups.taps(group)) {
+          groups.partners(group, tap, first, last, partners);
+          ASSERT_EQ(partners.size(), members.size());
+          for (size_t i = 0; i < members.size(); ++i) {
+            if (partners[i] >= 0) found[tap].insert({members[i], partners[i]});
+          }
+        }
+      }
+      std::sort(seen.begin(), seen.end());
+      std::vector<int64_t> all(static_cast<size_t>(voxels));
+      std::iota(all.begin(), all.end(), first * pairs.line_length());
+      EXPECT_EQ(seen, all);
+      std::vector<int64_t> results(static_cast<size_t>(voxels));
+      partners.resize(static_cast<size_t>(voxels));
+      for (int64_t tap = 0; tap < c.num_taps(); ++tap) {
+        const auto count = static_cast<size_t>(pairs.list(tap, first, last, results.data(), partners.data()));
+        std::set<std::pair<int64_t, int64_t>> wanted;
+        for (size_t i = 0; i < count; ++i) wanted.insert({results[i], partners[i]});
+        EXPECT_EQ(found[tap], wanted) << "tap " << tap;
       }
     }
   }
