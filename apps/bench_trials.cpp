@@ -133,7 +133,8 @@ bench::PresentValues present_values(const BenchRequest& request) {
                                .gemm = std::string(ops::name_of(ops::gemm_provider())),
                                .instruction_set = std::string(ops::name_of(ops::instruction_set())),
                                .instruction_sets = {}};
-  for (const ops::InstructionSet set : {ops::InstructionSet::Portable, ops::InstructionSet::Avx2, ops::InstructionSet::Avx512}) {
+  using Set = ops::InstructionSet;
+  for (const Set set : {Set::Portable, Set::Avx2, Set::Avx512, Set::Amx}) {
     if (ops::is_supported(set)) present.instruction_sets.emplace_back(ops::name_of(set));
   }
   return present;

@@ -35,7 +35,10 @@ KernelChoice kernel_choice(const config::RunConfig& config, c10::Device device) 
     choice["kernels.products"] = cat("cublas, tf32 ", config.backend.tf32);
     return choice;
   }
-  choice["kernels.products"] = cat(name_of(ops::gemm_provider()), ops::widens_products(device, dtype) ? " in float32" : "");
+  const bool rounds = dtype == at::kFloat && ops::rounds_float32_products();
+  choice["kernels.products"] = cat(name_of(ops::gemm_provider()), rounds ? " of operands rounded to bfloat16"
+                                                                  : ops::widens_products(device, dtype) ? " in float32"
+                                                                                                        : "");
   choice["kernels.instruction_set"] = name_of(ops::instruction_set());
   choice["kernels.threads"] = cat(at::get_num_threads());
   return choice;

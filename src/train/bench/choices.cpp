@@ -70,9 +70,13 @@ void add_choices_of_gpu(ChoiceList& list, const config::RunConfig& config) {
   list.add_switch("backend.cudnn_benchmark", backend.cudnn_benchmark);
 }
 
-void add_choices_of_cpu(ChoiceList& list, const PresentValues& present) {
+void add_choices_of_cpu(ChoiceList& list, const config::RunConfig& config, const PresentValues& present) {
   list.add("backend.gemm", {"mkl", "onednn"}, present.gemm);
   list.add("backend.instruction_set", present.instruction_sets, present.instruction_set);
+  const bool has_tiles = std::ranges::find(present.instruction_sets, "amx") != present.instruction_sets.end();
+  if (config.precision.amp_mode == AmpMode::None && has_tiles) {
+    list.add("backend.float32_matmul_precision", {"highest", "medium"}, config.backend.float32_matmul_precision);
+  }
   list.add("threads", halves(present.cores, 16), std::to_string(present.threads));
 }
 
@@ -110,7 +114,7 @@ std::vector<Choice> switch_choices(const config::RunConfig& config, DeviceKind d
            name_of(config.precision.amp_mode));
   const int64_t micro = config.loop.micro_batch_size > 0 ? config.loop.micro_batch_size : present.local_batch;
   list.add("micro_batch_size", halves(present.local_batch, 4), std::to_string(micro));
-  is_cpu ? add_choices_of_cpu(list, present) : add_choices_of_gpu(list, config);
+  is_cpu ? add_choices_of_cpu(list, config, present) : add_choices_of_gpu(list, config);
   if (!reads) return list.take();
   std::vector<std::string> readers = halves(present.cores, 4);
   readers.insert(readers.begin(), "0");

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/error.h"
 #include "gradient_check.h"
 #include "ops/instruction_support.h"
 #include "tolerance.h"
@@ -60,6 +61,28 @@ TEST_F(GemmProviderTest, EveryProviderComputesInFloat32) {
       }
     }
   }
+}
+
+// Exact products of rounded operands, summed in float32; without tiles all stays float32.
+TEST_F(GemmProviderTest, OperandsAreRoundedOnRequest) {
+  use_float32_products({}, /*may_round=*/true);
+  EXPECT_EQ(rounds_float32_products(), cpu_has_amx_bf16());
+  const at::Tensor x = tests::test_values({256, 384}, 1).to(at::kFloat);
+  const at::Tensor w = tests::test_values({384, 384}, 2).to(at::kFloat);
+  const auto operand = [](const at::Tensor& t) { return (rounds_float32_products() ? t.to(at::kBFloat16) : t).to(at::kDouble); };
+  const at::Tensor wanted = at::linear(operand(x), operand(w));
+  const at::Tensor got = at::linear(x, w);
+  EXPECT_EQ(got.scalar_type(), at::kFloat);
+  const double error = got.to(at::kDouble).sub(wanted).abs().max().item<double>() / wanted.abs().max().item<double>();
+  EXPECT_LE(error, 2.0 * tests::sum_tolerance(at::kFloat, 384));
+  use_float32_products({}, /*may_round=*/false);
+  EXPECT_FALSE(rounds_float32_products());
+  EXPECT_EQ(gemm_provider(), shipped_gemm_provider());
+}
+
+TEST_F(GemmProviderTest, MklRoundsNothing) {
+  if (!cpu_has_amx_bf16()) GTEST_SKIP() << "this CPU has no AMX: medium changes nothing";
+  EXPECT_THROW(use_float32_products(GemmProvider::Mkl, /*may_round=*/true), ConfigError);
 }
 
 }  // namespace

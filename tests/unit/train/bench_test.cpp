@@ -230,6 +230,12 @@ TEST(BenchChoices, AreThoseThatTheRunDoesNotHave) {
   EXPECT_THAT(values_of(reading, "num_data_workers"), ElementsAre("4", "2", "1"));
   EXPECT_THAT(values_of(reading, "resident"), ElementsAre("host"));
 
+  EXPECT_THAT(values_of(cpu, "backend.float32_matmul_precision"), ElementsAre()) << "nothing rounds without AMX";
+  PresentValues with_tiles = present;
+  with_tiles.instruction_sets.emplace_back("amx");
+  EXPECT_THAT(values_of(switch_choices(config, config::DeviceKind::Cpu, with_tiles, false), "backend.float32_matmul_precision"),
+              ElementsAre("medium"));
+
   const auto gpu = switch_choices(config, config::DeviceKind::Cuda, present, /*reads=*/false);
   EXPECT_THAT(values_of(gpu, "backend.cuda_graph"), ElementsAre("true"));
   EXPECT_THAT(values_of(gpu, "backend.tf32"), ElementsAre("off"));

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "ops/instruction_set.h"
+#include "ops/instruction_support.h"
 #include "ops/low_product.h"
 #include "tiny_run.h"
 #include "train/checkpoint.h"
@@ -60,6 +61,23 @@ TEST_F(KernelChoices, AreThoseThatRun) {
     EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.products"), widens ? "mkl in float32" : "mkl");
   }
   EXPECT_EQ(kernel_choice(config, at::kCUDA).at("kernels.products"), "cublas, tf32 on");
+}
+
+TEST_F(KernelChoices, SayWhetherOperandsOfFloat32AreRounded) {
+  config::RunConfig config = named("", "auto", "auto");
+  const auto products = [&] {
+    configure_torch(config);
+    return kernel_choice(config, at::kCPU).at("kernels.products");
+  };
+  EXPECT_THAT(products(), Not(HasSubstr("rounded")));
+  config.backend.float32_matmul_precision = "medium";
+  EXPECT_EQ(products() == "onednn of operands rounded to bfloat16", ops::cpu_has_amx_bf16()) << products();
+  config.precision.amp_mode = config::AmpMode::Bf16;
+  EXPECT_THAT(products(), Not(HasSubstr("rounded"))) << "they are of bfloat16 as they come";
+  config.backend.gemm = "mkl";
+  if (ops::cpu_has_amx_bf16()) {
+    EXPECT_THROW(configure_torch(config), ConfigError) << "mkl rounds nothing";
+  }
 }
 
 TEST_F(KernelChoices, StandInTheCheckpointAndInItsListing) {
