@@ -16,36 +16,39 @@
 #include "ops/aligned_buffer.h"
 #include "ops/attention_packing.h"
 #include "ops/cpu/attention_kernel.h"
+#include "ops/gemm_provider.h"
 
 namespace welkin::ops {
 namespace attention_detail {
 
-constexpr int64_t kBackwardTasks = 64;           // enough for many cores, if the sequence is long enough
-constexpr int64_t kKeysPerTask = 5 * kKeyBlock;  // at least
+constexpr int64_t kBackwardTasks = 64;  // enough for many cores, if the sequence is long enough
+constexpr int64_t kKeysPerTask = 960;   // at least
 constexpr double kLn2 = 0.693147180559945309417;
 
 struct AttentionSizes {
   int64_t batch, heads, queries, keys, head_dim;
   int64_t padded_queries, padded_keys, padded_dim;
-  int64_t panel_dim;     // of panels: pairs for bfloat16
-  int64_t key_multiple;  // of padded_keys
+  int64_t panel_dim, row_dim;  // summed by the products of rows and panels
+  int64_t key_multiple;        // of padded_keys
 
   int64_t num_heads() const { return batch * heads; }
   double scale() const { return 1.0 / std::sqrt(static_cast<double>(head_dim)); }
 };
 
-AttentionSizes sizes_of(const at::Tensor& q, const at::Tensor& k, int64_t panel_keys) {
+template <typename T>
+AttentionSizes sizes_of(const at::Tensor& q, const at::Tensor& k, const AttentionKernel<T>& kernel) {
   const int64_t padded_dim = padded_to(q.size(3), kDimMultiple);
-  const int64_t multiple = key_multiple(panel_keys, padded_dim);
+  const int64_t multiple = key_multiple(kernel, padded_dim);
   return {q.size(0),
           q.size(1),
           q.size(2),
           k.size(2),
           q.size(3),
-          padded_to(q.size(2), kQueryBlock),
+          padded_to(q.size(2), kernel.query_block),
           padded_to(k.size(2), multiple),
           padded_dim,
-          padded_to(q.size(3), 2),
+          padded_to(q.size(3), kernel.depth_multiple),
+          padded_to(padded_dim, kernel.depth_multiple),
           multiple};
 }
 
@@ -74,18 +77,20 @@ const T* packed_data(const at::Tensor& buffer) {
 
 at::Tensor with_dense_rows(const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); }
 
+// What products take: bfloat16 also of float32 operands, where those may be rounded.
+template <typename T>
+at::Tensor operand_of(const at::Tensor& x) {
+  return with_dense_rows(std::is_same_v<T, float> ? x : x.to(at::kBFloat16));
+}
+
 at::Tensor empty_heads(const at::Tensor& like_BHND) {
   return at::empty({like_BHND.size(0), like_BHND.size(2), like_BHND.size(1), like_BHND.size(3)}, like_BHND.options());
 }
 
-struct alignas(64) AttentionScratch {
-  std::array<float, kAttentionScratch> floats;
-};
-
-// Each thread keeps one: 129 kB.
-float* scratch() {
-  static thread_local AttentionScratch buffer;
-  return buffer.floats.data();
+// Each thread keeps one.
+float* scratch(int64_t floats) {
+  static thread_local AlignedBuffer<float> buffer;
+  return buffer.room(floats);
 }
 
 template <typename T>
@@ -94,21 +99,19 @@ struct PackedHeads {
   at::Tensor key_steps, key_panels, value_steps, value_panels;  // (heads, padded_keys, ...)
 
   PackedKeys<T> of(int64_t head) const {
-    const int64_t panel_dim = panel_dim_of(sizes);
     const auto at_head = [&](const at::Tensor& x, int64_t row) {
       return x.defined() ? packed_data<T>(x) + head * sizes.padded_keys * row : nullptr;
     };
     return {at_head(key_steps, sizes.padded_dim),
-            at_head(key_panels, panel_dim),
+            at_head(key_panels, sizes.panel_dim),
             at_head(value_steps, sizes.padded_dim),
-            at_head(value_panels, panel_dim),
+            at_head(value_panels, sizes.panel_dim),
             sizes.keys,
-            panel_dim,
+            sizes.panel_dim,
+            sizes.row_dim,
             sizes.padded_dim,
             sizes.key_multiple};
   }
-
-  static int64_t panel_dim_of(const AttentionSizes& sizes) { return std::is_same_v<T, float> ? sizes.head_dim : sizes.panel_dim; }
 };
 
 // pack(view, head's memory) for all heads of (heads, floats per head).
@@ -130,19 +133,19 @@ at::Tensor rows_of(const at::Tensor& x, int64_t num_heads, int64_t padded_rows, 
 
 // As the right side of a product reads rows.
 template <typename T>
-at::Tensor steps_of(const at::Tensor& x, int64_t num_heads, int64_t padded_rows, int64_t padded_dim) {
+at::Tensor steps_of(const at::Tensor& x, int64_t num_heads, int64_t padded_rows, int64_t padded_dim, int64_t pair_distance) {
   if constexpr (std::is_same_v<T, float>) {
     return rows_of<T>(x, num_heads, padded_rows, padded_dim, 1.0F);
   } else {
     return packed_heads<T>(x, num_heads, padded_rows * padded_dim,
-                           [&](const HeadView& head, T* to) { pack_steps(head, padded_rows, padded_dim, to); });
+                           [&](const HeadView& head, T* to) { pack_steps(head, padded_rows, padded_dim, pair_distance, to); });
   }
 }
 
 template <typename T>
-at::Tensor panels_of(const at::Tensor& x, const AttentionSizes& sizes, int64_t panel) {
-  return packed_heads<T>(x, sizes.num_heads(), sizes.padded_keys * PackedHeads<T>::panel_dim_of(sizes),
-                         [&](const HeadView& head, T* to) { pack_panels(head, sizes.padded_keys, panel, to); });
+at::Tensor panels_of(const at::Tensor& x, int64_t num_heads, int64_t padded_rows, int64_t panel_dim, int64_t panel) {
+  return packed_heads<T>(x, num_heads, padded_rows * panel_dim,
+                         [&](const HeadView& head, T* to) { pack_panels(head, padded_rows, panel_dim, panel, to); });
 }
 
 // (heads, padded_queries): per query the sum over the head dim of a times b, zero behind the last.
@@ -155,6 +158,10 @@ at::Tensor row_products(const at::Tensor& a, const at::Tensor& b, const Attentio
     }
   });
   return products;
+}
+
+void add_numbers(const float* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] += from[i];
 }
 
 // (heads, padded_queries): the value of `x_BHN`, zero behind the last query.
@@ -202,33 +209,34 @@ class HeadMasks {
 template <typename T>
 std::tuple<at::Tensor, at::Tensor> forward_of(const AttentionKernel<T>& kernel, const at::Tensor& q_in, const at::Tensor& k_in,
                                               const at::Tensor& v_in, const WeightMask& mask) {
-  const at::Tensor q = with_dense_rows(q_in);
-  const at::Tensor k = with_dense_rows(k_in);
-  const at::Tensor v = with_dense_rows(v_in);
-  const AttentionSizes sizes = sizes_of(q, k, kernel.panel_keys);
+  const at::Tensor q = operand_of<T>(q_in);
+  const at::Tensor k = operand_of<T>(k_in);
+  const at::Tensor v = operand_of<T>(v_in);
+  const AttentionSizes sizes = sizes_of(q, k, kernel);
   const PackedHeads<T> packed{sizes,
                               {},
-                              panels_of<T>(k, sizes, kernel.panel_keys),
-                              steps_of<T>(v, sizes.num_heads(), sizes.padded_keys, sizes.padded_dim),
+                              panels_of<T>(k, sizes.num_heads(), sizes.padded_keys, sizes.panel_dim, kernel.panel_rows),
+                              steps_of<T>(v, sizes.num_heads(), sizes.padded_keys, sizes.padded_dim, kernel.pair_distance),
                               {}};
-  at::Tensor out = empty_heads(q);
+  at::Tensor out = empty_heads(q_in);
   at::Tensor log2_sum = float_buffer({sizes.batch, sizes.heads, sizes.queries});
   float* sums = log2_sum.mutable_data_ptr<float>();
   const LogitScale<T> scale{sizes.scale()};
   const HeadMasks masks(mask, sizes);
-  const int64_t blocks = sizes.padded_queries / kQueryBlock;
+  const int64_t block = kernel.query_block;
+  const int64_t blocks = sizes.padded_queries / block;
   at::parallel_for(0, sizes.num_heads() * blocks, 1, [&](int64_t first, int64_t last) {
-    const AlignedBuffer<T> query(kQueryBlock * sizes.padded_dim);
-    const AlignedBuffer<float> mixed(kQueryBlock * sizes.padded_dim);
-    std::array<float, kQueryBlock> block_sums{};
+    const AlignedBuffer<T> query(block * sizes.row_dim);
+    const AlignedBuffer<float> mixed(block * sizes.padded_dim);
+    const AlignedBuffer<float> block_sums(block);
     for (int64_t task = first; task < last; ++task) {
       const int64_t head = task / blocks;
-      const int64_t begin = task % blocks * kQueryBlock;
-      pack_rows(HeadView(q, head), begin, kQueryBlock, sizes.padded_dim, scale.of_query(), query.data());
+      const int64_t begin = task % blocks * block;
+      pack_rows(HeadView(q, head), begin, block, sizes.row_dim, scale.of_query(), query.data());
       kernel.forward({packed.of(head), scale.of_product(), query.data(), mixed.data(), block_sums.data(), masks.of(head, begin)},
-                     scratch());
-      unpack_rows(mixed.data(), sizes.padded_dim, 1.0F, begin, kQueryBlock, out, head);
-      std::copy_n(block_sums.data(), std::min(kQueryBlock, sizes.queries - begin), sums + head * sizes.queries + begin);
+                     scratch(kernel.scratch(sizes.padded_dim)));
+      unpack_rows(mixed.data(), sizes.padded_dim, 1.0F, begin, block, out, head);
+      std::copy_n(block_sums.data(), std::min(block, sizes.queries - begin), sums + head * sizes.queries + begin);
     }
   });
   return {out.transpose(1, 2), log2_sum};
@@ -239,67 +247,81 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const AttentionKernel
                                                            const at::Tensor& q_in, const at::Tensor& k_in, const at::Tensor& v_in,
                                                            const at::Tensor& out_in, const at::Tensor& log2_sum,
                                                            const WeightMask& mask) {
-  const at::Tensor q = with_dense_rows(q_in);
-  const at::Tensor k = with_dense_rows(k_in);
-  const at::Tensor v = with_dense_rows(v_in);
-  const at::Tensor grad = with_dense_rows(grad_in);
-  const at::Tensor out = with_dense_rows(out_in);
-  const AttentionSizes sizes = sizes_of(q, k, kernel.panel_keys);
+  const at::Tensor q = operand_of<T>(q_in);
+  const at::Tensor k = operand_of<T>(k_in);
+  const at::Tensor v = operand_of<T>(v_in);
+  const at::Tensor grad = operand_of<T>(grad_in);
+  const AttentionSizes sizes = sizes_of(q, k, kernel);
   const int64_t heads = sizes.num_heads();
-  const PackedHeads<T> packed{sizes,
-                              steps_of<T>(k, heads, sizes.padded_keys, sizes.padded_dim),
-                              panels_of<T>(k, sizes, kernel.panel_keys),
-                              {},
-                              panels_of<T>(v, sizes, kernel.panel_keys)};
+  const auto side = [&](const at::Tensor& x, int64_t padded_rows, bool left, float factor) {
+    return left ? rows_of<T>(x, heads, padded_rows, sizes.row_dim, factor)
+                : panels_of<T>(x, heads, padded_rows, sizes.panel_dim, kernel.panel_rows);
+  };
+  const auto key_side = [&](const at::Tensor& x) { return side(x, sizes.padded_keys, kernel.keys_on_the_left, 1.0F); };
+  const auto query_side = [&](const at::Tensor& x, float factor) {
+    return side(x, sizes.padded_queries, !kernel.keys_on_the_left, factor);
+  };
+  const PackedHeads<T> packed{
+      sizes, steps_of<T>(k, heads, sizes.padded_keys, sizes.padded_dim, kernel.pair_distance), key_side(k), {}, key_side(v)};
   const LogitScale<T> scale{sizes.scale()};
   const HeadMasks masks(mask, sizes);
-  const at::Tensor queries = rows_of<T>(q, heads, sizes.padded_queries, sizes.padded_dim, scale.of_query());
-  const at::Tensor grads = rows_of<T>(grad, heads, sizes.padded_queries, sizes.padded_dim, 1.0F);
+  const at::Tensor queries = query_side(q, scale.of_query());
+  const at::Tensor grads = query_side(grad, 1.0F);
   const bool pairs = !std::is_same_v<T, float>;
-  const at::Tensor query_steps = pairs ? steps_of<T>(q, heads, sizes.padded_queries, sizes.padded_dim) : queries;
-  const at::Tensor grad_steps = pairs ? steps_of<T>(grad, heads, sizes.padded_queries, sizes.padded_dim) : grads;
+  const auto query_steps_of = [&](const at::Tensor& x) {
+    return steps_of<T>(x, heads, sizes.padded_queries, sizes.padded_dim, kernel.pair_distance);
+  };
+  const at::Tensor query_steps = pairs ? query_steps_of(q) : queries;
+  const at::Tensor grad_steps = pairs ? query_steps_of(grad) : grads;
   const at::Tensor sums = padded_per_query(log2_sum, sizes);
-  const at::Tensor means = row_products(out, grad, sizes);
+  const at::Tensor means = row_products(with_dense_rows(out_in), with_dense_rows(grad_in), sizes);
 
   // Ranges of keys, each with a sum of its own for the gradient by the queries, added in order afterwards.
   const int64_t wanted = std::min((kBackwardTasks + heads - 1) / heads, (sizes.keys + kKeysPerTask - 1) / kKeysPerTask);
-  const int64_t range = padded_to((sizes.keys + wanted - 1) / wanted, kKeyBlock);
+  const int64_t range = padded_to((sizes.keys + wanted - 1) / wanted, kernel.key_block);
   const int64_t ranges = (sizes.keys + range - 1) / range;
-  const at::Tensor grad_queries = at::zeros({ranges, heads, sizes.padded_queries, sizes.padded_dim}, at::kFloat);
+  const at::Tensor grad_queries = float_buffer({ranges, heads, sizes.padded_queries, sizes.padded_dim});
   const at::Tensor grad_keys = float_buffer({heads, sizes.padded_keys, sizes.padded_dim});
   const at::Tensor grad_values = float_buffer({heads, sizes.padded_keys, sizes.padded_dim});
   const int64_t query_floats = sizes.padded_queries * sizes.padded_dim;
+  const int64_t left_numbers = sizes.padded_queries * sizes.row_dim;
   const int64_t key_floats = sizes.padded_keys * sizes.padded_dim;
   at::parallel_for(0, heads * ranges, 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       const int64_t head = task / ranges;
       const int64_t begin = task % ranges * range;
       kernel.backward({packed.of(head), scale.of_product(), begin, std::min(begin + range, sizes.keys), sizes.padded_queries,
-                       packed_data<T>(queries) + head * query_floats, packed_data<T>(query_steps) + head * query_floats,
-                       packed_data<T>(grads) + head * query_floats, packed_data<T>(grad_steps) + head * query_floats,
+                       packed_data<T>(queries) + head * left_numbers, packed_data<T>(query_steps) + head * query_floats,
+                       packed_data<T>(grads) + head * left_numbers, packed_data<T>(grad_steps) + head * query_floats,
                        sums.const_data_ptr<float>() + head * sizes.padded_queries,
                        means.const_data_ptr<float>() + head * sizes.padded_queries,
                        grad_queries.mutable_data_ptr<float>() + (task % ranges * heads + head) * query_floats,
                        grad_keys.mutable_data_ptr<float>() + head * key_floats,
                        grad_values.mutable_data_ptr<float>() + head * key_floats, masks.of(head, 0)},
-                      scratch());
+                      scratch(kernel.scratch(sizes.padded_dim)));
     }
   });
 
-  at::Tensor grad_q = empty_heads(q);
-  at::Tensor grad_k = empty_heads(k);
-  at::Tensor grad_v = empty_heads(v);
-  const at::Tensor grad_query = ranges == 1 ? grad_queries.select(0, 0) : grad_queries.sum(0);
+  at::Tensor grad_q = empty_heads(q_in);
+  at::Tensor grad_k = empty_heads(k_in);
+  at::Tensor grad_v = empty_heads(v_in);
   at::parallel_for(0, heads, 1, [&](int64_t first, int64_t last) {
     for (int64_t head = first; head < last; ++head) {
-      unpack_rows(grad_query.const_data_ptr<float>() + head * query_floats, sizes.padded_dim, static_cast<float>(sizes.scale()),
-                  0, sizes.queries, grad_q, head);
+      float* sum = grad_queries.mutable_data_ptr<float>() + head * query_floats;
+      for (int64_t r = 1; r < ranges; ++r) add_numbers(sum + r * heads * query_floats, query_floats, sum);
+      unpack_rows(sum, sizes.padded_dim, static_cast<float>(sizes.scale()), 0, sizes.queries, grad_q, head);
       unpack_rows(grad_keys.const_data_ptr<float>() + head * key_floats, sizes.padded_dim, scale.of_key_gradient(), 0, sizes.keys,
                   grad_k, head);
       unpack_rows(grad_values.const_data_ptr<float>() + head * key_floats, sizes.padded_dim, 1.0F, 0, sizes.keys, grad_v, head);
     }
   });
   return {grad_q.transpose(1, 2), grad_k.transpose(1, 2), grad_v.transpose(1, 2)};
+}
+
+// Kernels of bfloat16 for operands that are of it or may be rounded to it; else null.
+const AttentionKernel<Bf16>* narrow_kernel(const at::Tensor& q) {
+  const bool may_round = q.scalar_type() == at::kFloat && rounds_float32_products();
+  return q.scalar_type() == at::kBFloat16 || may_round ? attention_kernel<Bf16>(instruction_set()) : nullptr;
 }
 
 }  // namespace attention_detail
@@ -317,8 +339,7 @@ bool attention_cpu_takes(const at::Tensor& q, const at::Tensor& k, const at::Ten
 
 std::tuple<at::Tensor, at::Tensor> attention_cpu_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                                          const WeightMask& mask) {
-  const AttentionKernel<Bf16>* narrow = attention_kernel<Bf16>(instruction_set());
-  if (q.scalar_type() == at::kBFloat16 && narrow != nullptr) return forward_of<Bf16>(*narrow, q, k, v, mask);
+  if (const AttentionKernel<Bf16>* narrow = narrow_kernel(q)) return forward_of<Bf16>(*narrow, q, k, v, mask);
   return forward_of<float>(*attention_kernel<float>(instruction_set()), q, k, v, mask);
 }
 
@@ -326,8 +347,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_cpu_backward(const at::
                                                                       const at::Tensor& k, const at::Tensor& v,
                                                                       const at::Tensor& out, const at::Tensor& log2_sum,
                                                                       const WeightMask& mask) {
-  const AttentionKernel<Bf16>* narrow = attention_kernel<Bf16>(instruction_set());
-  if (q.scalar_type() == at::kBFloat16 && narrow != nullptr) {
+  if (const AttentionKernel<Bf16>* narrow = narrow_kernel(q)) {
     return backward_of<Bf16>(*narrow, grad, q, k, v, out, log2_sum, mask);
   }
   return backward_of<float>(*attention_kernel<float>(instruction_set()), grad, q, k, v, out, log2_sum, mask);

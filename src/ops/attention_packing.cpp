@@ -5,11 +5,27 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace welkin::ops::attention_detail {
 namespace {
 
 const Bf16* bf16_rows(const HeadView& head) { return static_cast<const Bf16*>(head.tensor.const_data_ptr()) + head.offset; }
+
+// One 32-bit number: two of 16 the compiler would not turn into vectors.
+void write_pair(Bf16 low, Bf16 high, Bf16* to) {
+  const uint32_t pair = uint32_t{low.bits} | uint32_t{high.bits} << 16U;
+  std::memcpy(to, &pair, sizeof(pair));
+}
+
+void write_pairs(const Bf16* low, const Bf16* high, int64_t count, Bf16* to) {
+  for (int64_t i = 0; i < count; ++i) write_pair(low[i], high[i], to + 2 * i);
+}
+
+// In whole numbers, which the compiler turns into vectors.
+void round_row(const float* __restrict from, float factor, int64_t count, Bf16* __restrict to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = rounded_to<Bf16>(from[i] * factor);
+}
 
 }  // namespace
 
@@ -26,7 +42,7 @@ void pack_rows(const HeadView& head, int64_t begin, int64_t count, int64_t padde
   });
 }
 
-void pack_panels(const HeadView& head, int64_t padded_rows, int64_t panel, float* to) {
+void pack_panels(const HeadView& head, int64_t padded_rows, int64_t /*panel_dim*/, int64_t panel, float* to) {
   const int64_t rows = head.tensor.size(2);
   const int64_t dim = head.tensor.size(3);
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, head.tensor.scalar_type(), "pack_panels", [&] {
@@ -50,29 +66,36 @@ void pack_rows(const HeadView& head, int64_t begin, int64_t count, int64_t padde
   }
 }
 
-void pack_steps(const HeadView& head, int64_t padded_rows, int64_t padded_dim, Bf16* to) {
+void pack_steps(const HeadView& head, int64_t padded_rows, int64_t padded_dim, int64_t distance, Bf16* to) {
   const int64_t rows = head.tensor.size(2);
   const int64_t dim = head.tensor.size(3);
-  for (int64_t r = 0; r < padded_rows; r += 2, to += 2 * padded_dim) {
+  for (int64_t pair = 0; pair < padded_rows / 2; ++pair, to += 2 * padded_dim) {
+    const int64_t r = pair / distance * 2 * distance + pair % distance;
     const Bf16* from = bf16_rows(head) + r * head.row_stride;
-    for (int64_t d = 0; d < padded_dim; ++d) {
-      to[2 * d] = r < rows && d < dim ? from[d] : Bf16{};
-      to[2 * d + 1] = r + 1 < rows && d < dim ? from[head.row_stride + d] : Bf16{};
+    int64_t filled = 0;
+    if (r + distance < rows) {
+      write_pairs(from, from + distance * head.row_stride, dim, to);
+      filled = dim;
+    } else if (r < rows) {
+      for (; filled < dim; ++filled) write_pair(from[filled], Bf16{}, to + 2 * filled);
     }
+    std::fill(to + 2 * filled, to + 2 * padded_dim, Bf16{});
   }
 }
 
-void pack_panels(const HeadView& head, int64_t padded_rows, int64_t panel, Bf16* to) {
+void pack_panels(const HeadView& head, int64_t padded_rows, int64_t panel_dim, int64_t panel, Bf16* to) {
   const int64_t rows = head.tensor.size(2);
   const int64_t dim = head.tensor.size(3);
-  const int64_t panel_dim = padded_to(dim, 2);
   for (int64_t begin = 0; begin < padded_rows; begin += panel, to += panel * panel_dim) {
-    for (int64_t r = 0; r < panel; ++r) {
+    const int64_t filled = std::clamp<int64_t>(rows - begin, 0, panel);
+    if (filled < panel) std::fill(to, to + panel * panel_dim, Bf16{});
+    for (int64_t r = 0; r < filled; ++r) {
       const Bf16* from = bf16_rows(head) + (begin + r) * head.row_stride;
-      for (int64_t d = 0; d < panel_dim; ++d) {
-        to[d / 2 * 2 * panel + 2 * r + d % 2] = begin + r < rows && d < dim ? from[d] : Bf16{};
-      }
+      Bf16* column = to + 2 * r;
+      for (int64_t d = 0; d + 1 < dim; d += 2) std::memcpy(column + d * panel, from + d, 2 * sizeof(Bf16));
+      if (dim % 2 != 0) write_pair(from[dim - 1], Bf16{}, column + (dim - 1) * panel);
     }
+    std::fill(to + padded_to(dim, 2) * panel, to + panel_dim * panel, Bf16{});
   }
 }
 
@@ -81,6 +104,11 @@ void unpack_rows(const float* from, int64_t padded_dim, float factor, int64_t be
   const int64_t heads = to_BNHD.size(2);
   const int64_t dim = to_BNHD.size(3);
   const int64_t end = std::min(begin + count, to_BNHD.size(1));
+  if (to_BNHD.scalar_type() == at::kBFloat16) {
+    Bf16* to = static_cast<Bf16*>(to_BNHD.mutable_data_ptr()) + head / heads * to_BNHD.stride(0) + head % heads * dim;
+    for (int64_t r = begin; r < end; ++r, from += padded_dim) round_row(from, factor, dim, to + r * heads * dim);
+    return;
+  }
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, to_BNHD.scalar_type(), "unpack_rows", [&] {
     scalar_t* to = to_BNHD.mutable_data_ptr<scalar_t>() + head / heads * to_BNHD.stride(0) + head % heads * dim;
     for (int64_t r = begin; r < end; ++r, from += padded_dim) {

@@ -25,12 +25,12 @@ struct HeadView {
 void pack_rows(const HeadView& head, int64_t begin, int64_t count, int64_t padded_dim, float factor, float* to);
 void pack_rows(const HeadView& head, int64_t begin, int64_t count, int64_t padded_dim, float factor, Bf16* to);
 
-// Rows 2 i and 2 i + 1 interleaved.
-void pack_steps(const HeadView& head, int64_t padded_rows, int64_t padded_dim, Bf16* to);
+// Pairs of rows interleaved: in every 2 * distance rows those at this distance.
+void pack_steps(const HeadView& head, int64_t padded_rows, int64_t padded_dim, int64_t distance, Bf16* to);
 
-// All rows of a head as panels (row / panel, head_dim, row % panel), of bfloat16 (row / panel, head_dim / 2, row % panel, 2).
-void pack_panels(const HeadView& head, int64_t padded_rows, int64_t panel, float* to);
-void pack_panels(const HeadView& head, int64_t padded_rows, int64_t panel, Bf16* to);
+// All rows of a head as panels (row / panel, panel_dim, row % panel), of bfloat16 (row / panel, panel_dim / 2, row % panel, 2).
+void pack_panels(const HeadView& head, int64_t padded_rows, int64_t panel_dim, int64_t panel, float* to);
+void pack_panels(const HeadView& head, int64_t padded_rows, int64_t panel_dim, int64_t panel, Bf16* to);
 
 // Packed rows times `factor` into rows [begin, begin + count) of a head of a (B, rows, H, head_dim) tensor.
 void unpack_rows(const float* from, int64_t padded_dim, float factor, int64_t begin, int64_t count, at::Tensor& to_BNHD,

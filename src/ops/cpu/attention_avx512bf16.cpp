@@ -51,7 +51,18 @@ struct TileWork<16, Bf16> {
 }  // namespace
 
 const AttentionKernel<Bf16>& attention_kernel_avx512bf16() {
-  static constexpr AttentionKernel<Bf16> kKernel{32, attention_forward<16, Bf16>, attention_backward<16, Bf16>};
+  static constexpr AttentionKernel<Bf16> kKernel{
+      .panel_rows = 32,
+      .tile_multiple = kTileMultiple,
+      .query_block = kQueryBlock,
+      .key_block = kKeyBlock,
+      .depth_multiple = 2,
+      .pair_distance = 1,
+      .keys_on_the_left = false,
+      .scratch = [](int64_t) { return kScoreScratch + 3 * kTile / 2; },  // three tiles of bfloat16 besides
+      .forward = attention_forward<16, Bf16>,
+      .backward = attention_backward<16, Bf16>,
+  };
   return kKernel;
 }
 

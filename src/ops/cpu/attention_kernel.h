@@ -13,30 +13,21 @@
 
 namespace welkin::ops {
 
-inline constexpr int64_t kQueryBlock = 48;   // queries of one tile: a multiple of every kernel's rows
-inline constexpr int64_t kKeyBlock = 192;    // keys of one tile
 inline constexpr int64_t kDimMultiple = 16;  // packed head dims are padded to this
 
-// Packed keys are padded to a multiple of this: of a panel, and of the rows of every tile that the head dim leads to (lanes.h:
-// tile_rows; three vectors have rows that divide a panel).
-constexpr int64_t key_multiple(int64_t panel_keys, int64_t padded_dim) {
-  return padded_dim % (3 * panel_keys / 2) == 0 ? panel_keys : 96;
-}
-
-// Floats of scratch that a call needs, aligned to 64 bytes: two tiles, and three of bfloat16.
-inline constexpr int64_t kAttentionScratch = 2 * kQueryBlock * kKeyBlock + 3 * kQueryBlock * kKeyBlock / 2;
-
-// One head. Rows are packed: `padded_dim` numbers each, zero behind head_dim and behind the last. "Steps" are rows as the right
-// side of a product reads them: the rows themselves, or pairs of rows of bfloat16 interleaved. Panels hold `panel_keys` keys each
-// as [head_dim][panel_keys], of bfloat16 as [head_dim / 2][panel_keys][2].
+// One head. Rows are packed, zero behind head_dim and behind the last: `padded_dim` numbers each, and `row_dim` on the left side
+// of a product that sums over the head dim. "Steps" are rows as the right side of a product reads them: the rows themselves, or
+// pairs of rows of bfloat16 interleaved. Panels hold `panel_rows` rows each as [panel_dim][panel_rows], of bfloat16 as [panel_dim
+// / 2][panel_rows][2].
 template <typename T>
 struct PackedKeys {
-  const T* key_steps = nullptr;  // backward only
-  const T* key_panels = nullptr;
+  const T* key_steps = nullptr;     // backward only
+  const T* key_panels = nullptr;    // rows where AttentionKernel::keys_on_the_left says so
   const T* value_steps = nullptr;   // forward only
-  const T* value_panels = nullptr;  // backward only
+  const T* value_panels = nullptr;  // backward only; rows as those of keys
   int64_t num_keys = 0;
-  int64_t panel_dim = 0;  // head_dim, made even for bfloat16
+  int64_t panel_dim = 0;
+  int64_t row_dim = 0;
   int64_t padded_dim = 0;
   int64_t multiple = 0;  // key_multiple()
 };
@@ -50,33 +41,33 @@ struct WeightDropout {
   uint64_t row_stride = 0;
 };
 
-// kQueryBlock queries of a head against all its keys.
+// AttentionKernel::query_block queries of a head against all its keys.
 template <typename T>
 struct AttentionForward {
   PackedKeys<T> keys;
   float scale = 1;
   const T* query = nullptr;   // packed rows
   float* out = nullptr;       // packed rows, written
-  float* log2_sum = nullptr;  // kQueryBlock: log2 of the sum of 2^logit, written
+  float* log2_sum = nullptr;  // per query: log2 of the sum of 2^logit, written
   WeightDropout dropout;
 };
 
-// Keys [key_begin, key_end) of a head against all its queries; key_begin is a multiple of kKeyBlock.
+// Keys [key_begin, key_end) of a head against all its queries; key_begin is a multiple of AttentionKernel::key_block.
 template <typename T>
 struct AttentionBackward {
   PackedKeys<T> keys;
   float scale = 1;
   int64_t key_begin = 0;
   int64_t key_end = 0;
-  int64_t padded_queries = 0;      // a multiple of kQueryBlock
-  const T* query = nullptr;        // packed rows
+  int64_t padded_queries = 0;      // a multiple of AttentionKernel::query_block
+  const T* query = nullptr;        // packed rows; panels where AttentionKernel::keys_on_the_left says so
   const T* query_steps = nullptr;  // the same as steps
-  const T* grad_out = nullptr;     // packed rows
+  const T* grad_out = nullptr;     // as `query`
   const T* grad_out_steps = nullptr;
   const float* log2_sum = nullptr;      // per query
   const float* out_dot_grad = nullptr;  // per query: sum over the head dim of out * grad_out (with dropout, too, it is the sum
                                         // over the keys of weight times its gradient)
-  float* grad_query = nullptr;          // packed rows, added to: the logits' gradient times the keys
+  float* grad_query = nullptr;          // packed rows, written: the logits' gradient times the keys
   float* grad_key = nullptr;            // packed rows from key 0 on, this range written: the logits' gradient times `query`
   float* grad_value = nullptr;          // packed rows from key 0 on, this range written
   WeightDropout dropout;
@@ -84,15 +75,30 @@ struct AttentionBackward {
 
 template <typename T>
 struct AttentionKernel {
-  int64_t panel_keys;
+  int64_t panel_rows;
+  int64_t tile_multiple;   // of packed keys: of the rows of every tile that the head dim leads to
+  int64_t query_block;     // packed queries are padded to this
+  int64_t key_block;       // of tiles, backward
+  int64_t depth_multiple;  // panel_dim and row_dim are padded to this
+  int64_t pair_distance;   // of the rows of a pair in steps: rows i and i + distance of every 2 * distance rows
+  bool keys_on_the_left;   // backward: rows of keys and values are multiplied by panels of queries and gradients, not the reverse
+  int64_t (*scratch)(int64_t padded_dim);  // floats that a call needs, aligned to 64 bytes
   void (*forward)(const AttentionForward<T>& work, float* scratch);
   void (*backward)(const AttentionBackward<T>& work, float* scratch);
 };
+
+// Packed keys are padded to a multiple of this: of a panel, whose rows tiles of three vectors divide (lanes.h: tile_rows), and of
+// the rows of other tiles.
+template <typename T>
+constexpr int64_t key_multiple(const AttentionKernel<T>& kernel, int64_t padded_dim) {
+  return padded_dim % (3 * kernel.panel_rows / 2) == 0 ? kernel.panel_rows : kernel.tile_multiple;
+}
 
 const AttentionKernel<float>& attention_kernel_portable();
 const AttentionKernel<float>& attention_kernel_avx2();       // x86-64 only
 const AttentionKernel<float>& attention_kernel_avx512();     // x86-64 only
 const AttentionKernel<Bf16>& attention_kernel_avx512bf16();  // x86-64 only
+const AttentionKernel<Bf16>& attention_kernel_amx();         // x86-64 only
 
 // The table of a set; none (null) for bfloat16 without fast dot products of it.
 template <typename T>

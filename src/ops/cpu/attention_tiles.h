@@ -12,6 +12,11 @@
 namespace welkin::ops {
 namespace {
 
+constexpr int64_t kQueryBlock = 48;  // queries of one tile: a multiple of every tile's rows
+constexpr int64_t kKeyBlock = 192;   // keys of one tile
+constexpr int64_t kTileMultiple = 96;
+constexpr int64_t kScoreScratch = 2 * kQueryBlock * kKeyBlock;  // floats: scores, and their gradients
+
 constexpr float kMinusInfinity = -__builtin_inff();
 
 // Keys of the tile that begins at `begin`, padded.
@@ -26,8 +31,7 @@ void score_tile(const T* rows, const T* panels, const PackedKeys<T>& keys, int64
   constexpr int64_t kPanel = 2 * W;
   for (int64_t k = 0; k < count; k += kPanel) {
     const T* panel = panels + (begin + k) * keys.panel_dim;
-    product_rows<W, T, 2, false>({rows, keys.padded_dim, 1}, {panel, kPanel}, {scores + k, kKeyBlock}, keys.panel_dim,
-                                 kQueryBlock);
+    product_rows<W, T, 2, false>({rows, keys.row_dim, 1}, {panel, kPanel}, {scores + k, kKeyBlock}, keys.panel_dim, kQueryBlock);
   }
 }
 
@@ -155,6 +159,7 @@ template <int W, typename T>
 void attention_backward(const AttentionBackward<T>& work, float* scratch) {
   const PackedKeys<T>& keys = work.keys;
   const int64_t width = keys.padded_dim;
+  std::memset(work.grad_query, 0, static_cast<size_t>(work.padded_queries * width) * sizeof(float));
   for (int64_t begin = work.key_begin; begin < work.key_end; begin += kKeyBlock) {
     const int64_t count = tile_keys(begin, work.key_end, keys.multiple);
     float* grad_key = work.grad_key + begin * width;
@@ -162,8 +167,9 @@ void attention_backward(const AttentionBackward<T>& work, float* scratch) {
     std::memset(grad_key, 0, static_cast<size_t>(count * width) * sizeof(float));
     std::memset(grad_value, 0, static_cast<size_t>(count * width) * sizeof(float));
     for (int64_t query = 0; query < work.padded_queries; query += kQueryBlock) {
-      score_tile<W, T>(work.query + query * width, keys.key_panels, keys, begin, count, scratch);
-      score_tile<W, T>(work.grad_out + query * width, keys.value_panels, keys, begin, count, scratch + kQueryBlock * kKeyBlock);
+      score_tile<W, T>(work.query + query * keys.row_dim, keys.key_panels, keys, begin, count, scratch);
+      score_tile<W, T>(work.grad_out + query * keys.row_dim, keys.value_panels, keys, begin, count,
+                       scratch + kQueryBlock * kKeyBlock);
       const GradientTiles<T> tiles = TileWork<W, T>::gradients(work, query, begin, count, work.key_end - begin, scratch);
       add_product<W, T>(tiles.weights_turned, {work.grad_out_steps + query * width, width}, {grad_value, width}, kQueryBlock,
                         count, width);
@@ -176,7 +182,18 @@ void attention_backward(const AttentionBackward<T>& work, float* scratch) {
 }
 
 template <int W>
-constexpr AttentionKernel<float> kFloatAttention{2 * W, attention_forward<W, float>, attention_backward<W, float>};
+constexpr AttentionKernel<float> kFloatAttention{
+    .panel_rows = 2 * W,
+    .tile_multiple = kTileMultiple,
+    .query_block = kQueryBlock,
+    .key_block = kKeyBlock,
+    .depth_multiple = 1,
+    .pair_distance = 0,
+    .keys_on_the_left = false,
+    .scratch = [](int64_t) { return kScoreScratch; },
+    .forward = attention_forward<W, float>,
+    .backward = attention_backward<W, float>,
+};
 
 }  // namespace
 }  // namespace welkin::ops

@@ -25,8 +25,9 @@ inline float rounded_to<float>(float x) {
 template <>
 inline Bf16 rounded_to<Bf16>(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
-  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return {static_cast<uint16_t>((bits >> 16U) | 0x40U)};
-  return {static_cast<uint16_t>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U)};
+  const uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U;
+  const uint32_t kept = bits >> 16U | 0x40U;
+  return {static_cast<uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? kept : rounded)};
 }
 
 }  // namespace welkin::ops

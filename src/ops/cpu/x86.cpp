@@ -93,6 +93,7 @@ const AttentionKernel<float>* attention_kernel<float>(InstructionSet set) {
 
 template <>
 const AttentionKernel<Bf16>* attention_kernel<Bf16>(InstructionSet set) {
+  if (set == InstructionSet::Amx) return &attention_kernel_amx();
   return set == InstructionSet::Avx512 && cpu_has_fast_bf16() ? &attention_kernel_avx512bf16() : nullptr;
 }
 

@@ -3,6 +3,7 @@
 #include "ops/attention_cpu.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -19,6 +20,7 @@
 #include "core/error.h"
 #include "gradient_check.h"
 #include "ops/attention.h"
+#include "ops/gemm_provider.h"
 #include "ops/instruction_set.h"
 #include "tolerance.h"
 
@@ -43,9 +45,10 @@ struct AttentionCase {
 
 // Blocks and their neighbours, tails of every kind, all the vector counts of a row (head dims 1 to 192), several ranges of keys.
 const std::vector<AttentionCase> kAttentionCases{
-    {1, 1, 1, 1, 1},     {2, 3, 5, 7, 4},     {1, 2, 47, 95, 16},  {1, 2, 48, 96, 24},  {1, 1, 49, 97, 32},
-    {2, 1, 50, 191, 48}, {1, 2, 97, 193, 64}, {1, 1, 33, 385, 72}, {1, 1, 20, 30, 80},  {1, 1, 144, 192, 96},
-    {1, 1, 60, 50, 112}, {1, 1, 51, 64, 128}, {1, 1, 17, 70, 192}, {1, 1, 70, 2000, 48}};
+    {1, 1, 1, 1, 1},      {2, 3, 5, 7, 4},      {1, 2, 47, 95, 16},    {1, 2, 48, 96, 24},   {1, 1, 49, 97, 32},
+    {2, 1, 50, 191, 48},  {1, 2, 97, 193, 64},  {1, 1, 33, 385, 72},   {1, 1, 20, 30, 80},   {1, 1, 144, 192, 96},
+    {1, 1, 60, 50, 112},  {1, 1, 51, 64, 128},  {1, 1, 17, 70, 192},   {1, 1, 70, 2000, 48}, {1, 1, 260, 300, 17},
+    {1, 2, 131, 257, 33}, {1, 1, 65, 1100, 64}, {1, 1, 129, 1030, 96}, {1, 1, 40, 600, 192}, {1, 1, 40, 80, 320}};
 
 struct Inputs {
   at::Tensor q, k, v, grad;  // double
@@ -170,18 +173,60 @@ TEST_P(AttentionCpu, LargeLogitsNeitherOverflowNorVanish) {
   expect_close({got[0]}, {run(attention_reference, in, at::kDouble)[0]}, logits.item<double>() * bound(c, at::kFloat));
 }
 
+// Logits that grow from key to key, by far more than a power of two may: each block of keys finds a greater one.
+TEST_P(AttentionCpu, LaterKeysMayOutweighAllBefore) {
+  const AttentionCase c{1, 1, 70, 900, 32};
+  Inputs in(c);
+  in.q = in.q.abs();
+  in.k = in.k.abs().mul(at::arange(c.keys, at::kDouble).reshape({1, 1, -1, 1}).mul(0.5));
+  for (at::Tensor* x : {&in.q, &in.k, &in.v, &in.grad}) *x = x->to(at::kBFloat16).to(at::kDouble);
+  const auto got = run(attention, in, at::kBFloat16);
+  for (const at::Tensor& x : got) EXPECT_TRUE(x.isfinite().all().item<bool>());
+  // As for large logits, in float32 besides the rounding of weights.
+  const at::Tensor logits = in.q.matmul(in.k.transpose(2, 3)).abs().max().div(std::sqrt(32.0));
+  expect_close({got[0]}, {run(attention_reference, in, at::kDouble)[0]},
+               logits.item<double>() * bound(c, at::kFloat) + 2.0 * tests::sum_tolerance(at::kBFloat16, 1));
+}
+
 TEST_P(AttentionCpu, NanStaysInItsHead) {
   const AttentionCase c{1, 2, 50, 200, 16};
   Inputs in(c);
   in.k[0][1][150][3] = std::numeric_limits<double>::quiet_NaN();
-  const auto got = run(attention, in, at::kFloat);
-  EXPECT_TRUE(got[0].select(1, 1).isnan().all().item<bool>());
-  EXPECT_TRUE(got[0].select(1, 0).isfinite().all().item<bool>());
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    const auto got = run(attention, in, dtype);
+    EXPECT_TRUE(got[0].select(1, 1).isnan().all().item<bool>());
+    EXPECT_TRUE(got[1].select(1, 1).isnan().any().item<bool>());
+    for (const at::Tensor& x : got) EXPECT_TRUE(x.select(1, 0).isfinite().all().item<bool>());
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Sets, AttentionCpu,
-                         ::testing::Values(InstructionSet::Portable, InstructionSet::Avx2, InstructionSet::Avx512),
+                         ::testing::Values(InstructionSet::Portable, InstructionSet::Avx2, InstructionSet::Avx512,
+                                           InstructionSet::Amx),
                          [](const auto& set) { return std::string(name_of(set.param)); });
+
+class AttentionCpuRounded : public ::testing::Test {
+ protected:
+  ~AttentionCpuRounded() override { use_gemm_provider(before_); }
+  GemmProvider before_ = gemm_provider();
+};
+
+// As of bfloat16 operands, but what goes in and out is float32.
+TEST_F(AttentionCpuRounded, TakesRoundedOperandsOfFloat32) {
+  use_float32_products({}, /*may_round=*/true);
+  if (!rounds_float32_products()) GTEST_SKIP() << "this CPU has no AMX";
+  const AttentionCase c{2, 2, 131, 257, 48};
+  const Inputs in(c);
+  Inputs rounded(c);
+  for (at::Tensor* x : {&rounded.q, &rounded.k, &rounded.v}) *x = x->to(at::kBFloat16).to(at::kDouble);
+  const auto got = run(attention, in, at::kFloat);
+  const auto exact = run(attention, in, at::kDouble);
+  use_float32_products({}, /*may_round=*/false);
+  expect_close(got, run(attention_reference, rounded, at::kDouble), 2.0 * tests::sum_tolerance(at::kBFloat16, 1));
+  // Double goes to aten's form and float32 without leave is not rounded.
+  expect_close(exact, run(attention_reference, in, at::kDouble), bound(c, at::kDouble));
+  expect_close(run(attention, in, at::kFloat), run(attention_reference, in, at::kDouble), bound(c, at::kFloat));
+}
 
 TEST(AttentionCpuLayout, HeadsLieBesideEachOther) {
   const Inputs in({2, 3, 5, 7, 4});
@@ -201,7 +246,8 @@ TEST(InstructionSets, AreNamedAndTheBestIsInUse) {
   EXPECT_EQ(instruction_set_named("avx2"), InstructionSet::Avx2);
   EXPECT_FALSE(instruction_set_named("sse9").has_value());
   EXPECT_TRUE(is_supported(InstructionSet::Portable));
-  EXPECT_EQ(instruction_set() == InstructionSet::Avx512, is_supported(InstructionSet::Avx512));
+  EXPECT_EQ(instruction_set(), best_instruction_set());
+  EXPECT_EQ(instruction_set() >= InstructionSet::Avx512, is_supported(InstructionSet::Avx512));
 }
 
 }  // namespace
