@@ -6,6 +6,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "ops/aligned_buffer.h"
 #include "ops/convolution_gathered.h"
@@ -174,15 +175,15 @@ void tap_products(const BoxConvolution& convolution, Grid of, const std::vector<
   const int64_t voxels = std::min(lines_per_task, pairs.num_lines()) * pairs.line_length();
   const int64_t together = panels_together(panels, ranges, voxels, gathers || ranges == 1);
   const int64_t groups = ceil_div(panels.num_panels(), together);
-  const TapGroups tap_groups(convolution, of);
+  const auto tap_groups = gathers ? std::optional<TapGroups>(std::in_place, convolution, of) : std::nullopt;
   at::parallel_for(0, ranges * groups, 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       const int64_t line = task / groups * lines_per_task;
       const int64_t last_line = std::min(line + lines_per_task, pairs.num_lines());
       const int64_t panel = task % groups * together;
       const PanelRange range{panel, std::min(panel + together, panels.num_panels())};
-      if (gathers) {
-        gathered_products(panels, tap_groups, line, last_line, range, result);
+      if (tap_groups) {
+        gathered_products(panels, *tap_groups, line, last_line, range, result);
       } else {
         TapProduct<T, S>{convolution, pairs, panels, result}.run_lines(line, last_line, range);
       }
@@ -193,10 +194,10 @@ void tap_products(const BoxConvolution& convolution, Grid of, const std::vector<
 template <typename T>
 void sum_tap_outers(const BoxConvolution& convolution, Grid left_grid, const BoxView<T>& left, const BoxView<T>& right,
                     const TapSums& sum) {
-  const TapPairs pairs(convolution, Grid::Coarse);
   if (const TurnedOuter<T>* turned = convolution_kernel<T>(instruction_set())->turned) {
-    return sum_turned_outers(*turned, convolution, pairs, left_grid, left, right, sum);
+    return sum_turned_outers(*turned, convolution, left_grid, left, right, sum);
   }
+  const TapPairs pairs(convolution, Grid::Coarse);
   const int64_t planes = convolution.kernel[0] * convolution.kernel[1];
   const int64_t blocks = ceil_div(left.channels, kOuterRows);
   const int64_t panels = ceil_div(right.channels, kChannelPanel);

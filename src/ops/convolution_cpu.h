@@ -21,6 +21,18 @@ struct BoxView {
   int64_t channels = 0;
 };
 
+// Rows of these voxels from a channel on; null for what is beyond an edge (-1). Returns whether there is any.
+template <typename T>
+bool find_partner_rows(const BoxView<T>& box, int64_t channel, const std::vector<int64_t>& voxels, std::vector<const T*>& rows) {
+  rows.resize(voxels.size());
+  bool any = false;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i] = voxels[i] < 0 ? nullptr : box.data + voxels[i] * box.channels + channel;
+    any = any || voxels[i] >= 0;
+  }
+  return any;
+}
+
 // Element (tap, k, n) of a weight; one of the last two strides is 1.
 struct TapWeights {
   const float* data = nullptr;

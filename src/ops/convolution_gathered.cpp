@@ -50,7 +50,7 @@ class GroupProduct {
       for (int64_t begin = 0; begin < box.channels; begin += kDepthBlock) {
         const int64_t depth = std::min(kDepthBlock, box.channels - begin);
         if (depth_ + depth > kGatheredDepth) multiply();
-        add_piece({part, tap, begin, depth_begin + begin}, depth, box.data + begin);
+        add_piece({part, tap, begin, depth_begin + begin}, depth);
       }
       depth_begin += box.channels;
     }
@@ -86,16 +86,11 @@ class GroupProduct {
   bool is_packed() const { return panels_.packed.data() != nullptr; }
   int64_t num_pieces() const { return static_cast<int64_t>(sources_.size()); }
 
-  void add_piece(const PieceSource& source, int64_t depth, const T* data) {
+  void add_piece(const PieceSource& source, int64_t depth) {
     const size_t piece = sources_.size();
     if (scratch_.rows.size() == piece) scratch_.rows.emplace_back();
     std::vector<const T*>& rows = scratch_.rows[piece];
-    const int64_t channels = panels_.parts[source.part].box.channels;
-    rows.resize(scratch_.partners.size());
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const int64_t partner = scratch_.partners[i];
-      rows[i] = partner < 0 ? nullptr : data + partner * channels;
-    }
+    find_partner_rows(panels_.parts[source.part].box, source.begin, scratch_.partners, rows);
     sources_.push_back(source);
     scratch_.pieces.push_back({rows.data(), depth, nullptr});
     depth_ += depth;

@@ -44,6 +44,9 @@ class TapGroups {
  public:
   TapGroups(const BoxConvolution& convolution, Grid result);
 
+  int64_t num_lines() const { return convolution_.batch * result_[0] * result_[1]; }
+  int64_t line_length() const { return result_[2]; }
+
   int64_t num_groups() const { return period_[0] * period_[1] * period_[2]; }
   std::vector<int64_t> taps(int64_t group) const;
   // Flat numbers of the group's voxels in a range of lines, in order.

@@ -16,11 +16,12 @@ namespace turned_detail {
 constexpr int64_t kMostCoarse =
     512;  // channels of a task: the turned rows and the sums of four taps stay in the second-level cache
 constexpr int64_t kLeastCoarse = 64;
+constexpr int64_t kAllVoxels = 0;       // the one group of a coarse grid
 constexpr int64_t kTasksPerThread = 4;  // at least, if blocks of kLeastCoarse give them
 
 template <typename T>
 struct TurnedScratch {
-  std::vector<int64_t> coarse_voxels, fine_voxels;
+  std::vector<int64_t> voxels;
   std::vector<const T*> coarse;             // rows of the voxels of a step
   std::vector<std::vector<const T*>> fine;  // by tap: their partners, or null
   AlignedBuffer<T> turned, interleaved;
@@ -37,7 +38,7 @@ template <typename T>
 struct TurnedSums {
   const TurnedOuter<T>& kernel;
   const BoxConvolution& convolution;
-  const TapPairs& pairs;
+  const TapGroups& groups;
   BoxView<T> coarse, fine;
   bool coarse_rows;  // of the result; else its columns
   TapSums sum;
@@ -47,26 +48,13 @@ struct TurnedSums {
   // Rows of the voxels of some lines. True for each tap that any of them has.
   std::vector<bool> find_rows(int64_t first_tap, int64_t first_line, int64_t last_line, int64_t channel, int64_t column,
                               TurnedScratch<T>& scratch) const {
-    const int64_t first_voxel = first_line * pairs.line_length();
-    const auto voxels = static_cast<size_t>((last_line - first_line) * pairs.line_length());
-    scratch.coarse.resize(voxels);
-    scratch.coarse_voxels.resize(voxels);
-    scratch.fine_voxels.resize(voxels);
+    groups.voxels(kAllVoxels, first_line, last_line, scratch.voxels);
+    find_partner_rows(coarse, channel, scratch.voxels, scratch.coarse);
     scratch.fine.resize(taps());
-    for (size_t i = 0; i < voxels; ++i) {
-      scratch.coarse[i] = coarse.data + (first_voxel + static_cast<int64_t>(i)) * coarse.channels + channel;
-    }
     std::vector<bool> has(taps());
     for (size_t k = 0; k < taps(); ++k) {
-      std::vector<const T*>& rows = scratch.fine[k];
-      rows.assign(voxels, nullptr);
-      const auto count = static_cast<size_t>(pairs.list(first_tap + static_cast<int64_t>(k), first_line, last_line,
-                                                        scratch.coarse_voxels.data(), scratch.fine_voxels.data()));
-      for (size_t i = 0; i < count; ++i) {
-        rows[static_cast<size_t>(scratch.coarse_voxels[i] - first_voxel)] =
-            fine.data + scratch.fine_voxels[i] * fine.channels + column;
-      }
-      has[k] = count > 0;
+      groups.partners(kAllVoxels, first_tap + static_cast<int64_t>(k), first_line, last_line, scratch.voxels);
+      has[k] = find_partner_rows(fine, column, scratch.voxels, scratch.fine[k]);
     }
     return has;
   }
@@ -77,13 +65,13 @@ struct TurnedSums {
     T* turned = scratch.turned.room(channels * kTurnedRow);
     T* interleaved = scratch.interleaved.room(kTurnedVoxels * width);
     float* sums = scratch.sums.room(convolution.kernel[2] * channels * width);
-    const int64_t lines = std::max<int64_t>(1, kTurnedVoxels / pairs.line_length());
+    const int64_t lines = std::max<int64_t>(1, kTurnedVoxels / groups.line_length());
     std::vector<bool> begun(taps());
-    for (int64_t line = 0; line < pairs.num_lines(); line += lines) {
-      const int64_t last_line = std::min(line + lines, pairs.num_lines());
+    for (int64_t line = 0; line < groups.num_lines(); line += lines) {
+      const int64_t last_line = std::min(line + lines, groups.num_lines());
       const std::vector<bool> has = find_rows(first_tap, line, last_line, channel, column, scratch);
       if (std::find(has.begin(), has.end(), true) == has.end()) continue;
-      const int64_t voxels = (last_line - line) * pairs.line_length();
+      const int64_t voxels = (last_line - line) * groups.line_length();
       for (int64_t begin = 0; begin < voxels; begin += kTurnedVoxels) {  // a line may be longer
         const int64_t count = std::min(kTurnedVoxels, voxels - begin);
         kernel.turn(scratch.coarse.data() + begin, count, channels, turned);
@@ -119,10 +107,11 @@ struct TurnedSums {
 using namespace turned_detail;
 
 template <typename T>
-void sum_turned_outers(const TurnedOuter<T>& kernel, const BoxConvolution& convolution, const TapPairs& pairs, Grid left_grid,
-                       const BoxView<T>& left, const BoxView<T>& right, const TapSums& sum) {
+void sum_turned_outers(const TurnedOuter<T>& kernel, const BoxConvolution& convolution, Grid left_grid, const BoxView<T>& left,
+                       const BoxView<T>& right, const TapSums& sum) {
+  const TapGroups groups(convolution, Grid::Coarse);
   const bool coarse_rows = left_grid == Grid::Coarse;
-  const TurnedSums<T> sums{kernel, convolution, pairs, coarse_rows ? left : right, coarse_rows ? right : left, coarse_rows, sum};
+  const TurnedSums<T> sums{kernel, convolution, groups, coarse_rows ? left : right, coarse_rows ? right : left, coarse_rows, sum};
   const int64_t planes = convolution.kernel[0] * convolution.kernel[1];
   const int64_t panels = ceil_div(sums.fine.channels, kChannelPanel);
   int64_t block = kMostCoarse;
@@ -140,9 +129,9 @@ void sum_turned_outers(const TurnedOuter<T>& kernel, const BoxConvolution& convo
   });
 }
 
-template void sum_turned_outers<float>(const TurnedOuter<float>&, const BoxConvolution&, const TapPairs&, Grid,
-                                       const BoxView<float>&, const BoxView<float>&, const TapSums&);
-template void sum_turned_outers<Bf16>(const TurnedOuter<Bf16>&, const BoxConvolution&, const TapPairs&, Grid,
-                                      const BoxView<Bf16>&, const BoxView<Bf16>&, const TapSums&);
+template void sum_turned_outers<float>(const TurnedOuter<float>&, const BoxConvolution&, Grid, const BoxView<float>&,
+                                       const BoxView<float>&, const TapSums&);
+template void sum_turned_outers<Bf16>(const TurnedOuter<Bf16>&, const BoxConvolution&, Grid, const BoxView<Bf16>&,
+                                      const BoxView<Bf16>&, const TapSums&);
 
 }  // namespace welkin::ops

@@ -8,9 +8,9 @@
 
 namespace welkin::ops {
 
-// As sum_tap_outers; `pairs` are those of the coarse grid.
+// As sum_tap_outers.
 template <typename T>
-void sum_turned_outers(const TurnedOuter<T>& kernel, const BoxConvolution& convolution, const TapPairs& pairs, Grid left_grid,
-                       const BoxView<T>& left, const BoxView<T>& right, const TapSums& sum);
+void sum_turned_outers(const TurnedOuter<T>& kernel, const BoxConvolution& convolution, Grid left_grid, const BoxView<T>& left,
+                       const BoxView<T>& right, const TapSums& sum);
 
 }  // namespace welkin::ops
