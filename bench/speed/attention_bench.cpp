@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention as the ViT has it (rows of a linear layer, heads turned to the front), ours beside aten's on the same operands: CPU
-// time of one thread, in turns, best of several. In bf16 also ours without the tiles of AMX, which may be its float32 kernel.
-// usage: bench_attention [fp32|bf16] [repeats] [alone]
+// time of one thread, in turns, best of several. Also ours without the tiles of AMX where these come in, which may be the float32
+// kernel. High and medium are of float32 (ops/gemm_provider.h).
+// usage: bench_attention [fp32|bf16|high|medium] [repeats] [alone]
 #include <ATen/Parallel.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
@@ -10,12 +11,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "cpu_seconds.h"
 #include "ops/attention.h"
+#include "ops/gemm_provider.h"
 #include "ops/instruction_set.h"
 #include "ops/large_blocks.h"
 
@@ -55,11 +57,14 @@ at::Tensor atens(const std::vector<at::Tensor>& x) { return at::scaled_dot_produ
 int main(int argc, char** argv) {
   at::set_num_threads(1);
   welkin::ops::keep_large_blocks();  // as a run of ours has it, with THP_MEM_ALLOC_ENABLE=1
-  const auto type = argc > 1 && std::strcmp(argv[1], "fp32") == 0 ? at::kFloat : at::kBFloat16;
+  const std::string form = argc > 1 ? argv[1] : "bf16";
+  const auto precision = welkin::ops::float32_precision_named(form);
+  if (precision) welkin::ops::use_float32_products({}, *precision);
+  const auto type = form == "fp32" || precision ? at::kFloat : at::kBFloat16;
   const int repeats = argc > 2 ? std::atoi(argv[2]) : 4;
   const bool alone = argc > 3;
   const InstructionSet best_set = welkin::ops::instruction_set();
-  const bool has_tiles = best_set == InstructionSet::Amx;
+  const bool has_tiles = best_set == InstructionSet::Amx && form != "fp32";
   std::printf("heads x tokens x head dim: forward | backward in ms of CPU time\n");
   for (const BenchShape& shape : kBenchShapes) {
     const auto values = [&] {
@@ -73,7 +78,7 @@ int main(int argc, char** argv) {
       measure(own, leaves, grad, tiles);
       if (alone) continue;
       measure(atens, leaves, grad, aten);
-      if (!has_tiles || type == at::kFloat) continue;
+      if (!has_tiles) continue;
       welkin::ops::use_instruction_set(InstructionSet::Avx512);
       measure(own, leaves, grad, vectors);
       welkin::ops::use_instruction_set(best_set);

@@ -103,9 +103,11 @@ std::vector<Key> backend_keys() {
       {.flat = "float32_matmul_precision",
        .path = "backend.float32_matmul_precision",
        .field = kBackend<&B::float32_matmul_precision>,
-       .summary = "PyTorch's torch.set_float32_matmul_precision on a CPU: with medium, float32 products take operands rounded to "
-                  "bfloat16 where the processor has AMX, in linear layers and attention; sums stay float32",
-       .choices = "highest|medium",
+       .summary =
+           "PyTorch's torch.set_float32_matmul_precision on a CPU: where the processor has AMX, float32 products of linear "
+           "layers and attention take operands as sums of two bfloat16 (high, 16 bits) or rounded to one (medium, 8 bits); "
+           "sums stay float32",
+       .choices = "highest|high|medium",
        .is_flag = true},
       {.flat = "instruction_set",
        .path = "backend.instruction_set",

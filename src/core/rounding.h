@@ -13,6 +13,7 @@ struct NumberFormat {
   double roundoff;
 };
 inline constexpr NumberFormat kFp64{0x1p-53}, kFp32{0x1p-24}, kFp16{0x1p-11}, kBf16{0x1p-8};
+inline constexpr NumberFormat kTwoBf16{0x1p-16};  // the sum of two bfloat16, the smaller one what rounding leaves
 
 // Independent roundings add up like a random walk: sqrt(K) u, relative to the root of the sum of squares. Four deviations.
 inline double sum_bound(const NumberFormat& format, int64_t reduction_length) {

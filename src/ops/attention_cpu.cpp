@@ -4,6 +4,8 @@
 #include "ops/attention_cpu.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -35,8 +37,9 @@ struct AttentionSizes {
   double scale() const { return 1.0 / std::sqrt(static_cast<double>(head_dim)); }
 };
 
+// `summed`: numbers that the products of rows and panels sum over.
 template <typename T>
-AttentionSizes sizes_of(const at::Tensor& q, const at::Tensor& k, const AttentionKernel<T>& kernel) {
+AttentionSizes sizes_of(const at::Tensor& q, const at::Tensor& k, int64_t summed, const AttentionKernel<T>& kernel) {
   const int64_t padded_dim = padded_to(q.size(3), kDimMultiple);
   const int64_t multiple = key_multiple(kernel, padded_dim);
   return {q.size(0),
@@ -47,8 +50,8 @@ AttentionSizes sizes_of(const at::Tensor& q, const at::Tensor& k, const Attentio
           padded_to(q.size(2), kernel.query_block),
           padded_to(k.size(2), multiple),
           padded_dim,
-          padded_to(q.size(3), kernel.depth_multiple),
-          padded_to(padded_dim, kernel.depth_multiple),
+          padded_to(summed, kernel.depth_multiple),
+          padded_to(padded_to(summed, kDimMultiple), kernel.depth_multiple),
           multiple};
 }
 
@@ -77,10 +80,22 @@ const T* packed_data(const at::Tensor& buffer) {
 
 at::Tensor with_dense_rows(const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); }
 
-// What products take: bfloat16 also of float32 operands, where those may be rounded.
+// What products take: bfloat16 also of float32 operands, where those may be rounded; in two parts with what that leaves.
+struct Operand {
+  at::Tensor large;
+  at::Tensor small{};  // of two parts
+
+  // As rows and panels have it (ops/cpu/attention_kernel.h).
+  at::Tensor left() const { return small.defined() ? at::cat({large, large, small}, 3) : large; }
+  at::Tensor right() const { return small.defined() ? at::cat({large, small, large}, 3) : large; }
+};
+
 template <typename T>
-at::Tensor operand_of(const at::Tensor& x) {
-  return with_dense_rows(std::is_same_v<T, float> ? x : x.to(at::kBFloat16));
+Operand operand_of(const at::Tensor& x) {
+  if constexpr (std::is_same_v<T, float>) return {with_dense_rows(x)};
+  const at::Tensor large = with_dense_rows(x.to(at::kBFloat16));
+  if (x.scalar_type() != at::kFloat || float32_parts() != 2) return {large};
+  return {large, with_dense_rows((x - large).to(at::kBFloat16))};
 }
 
 at::Tensor empty_heads(const at::Tensor& like_BHND) {
@@ -96,15 +111,20 @@ float* scratch(int64_t floats) {
 template <typename T>
 struct PackedHeads {
   const AttentionSizes& sizes;
-  at::Tensor key_steps, key_panels, value_steps, value_panels;  // (heads, padded_keys, ...)
+  at::Tensor key_panels;  // (heads, padded_keys, ...), as all of them
+  at::Tensor key_steps{}, small_key_steps{};
+  at::Tensor value_steps{}, small_value_steps{};
+  at::Tensor value_panels{};
 
   PackedKeys<T> of(int64_t head) const {
     const auto at_head = [&](const at::Tensor& x, int64_t row) {
       return x.defined() ? packed_data<T>(x) + head * sizes.padded_keys * row : nullptr;
     };
     return {at_head(key_steps, sizes.padded_dim),
+            at_head(small_key_steps, sizes.padded_dim),
             at_head(key_panels, sizes.panel_dim),
             at_head(value_steps, sizes.padded_dim),
+            at_head(small_value_steps, sizes.padded_dim),
             at_head(value_panels, sizes.panel_dim),
             sizes.keys,
             sizes.panel_dim,
@@ -131,9 +151,10 @@ at::Tensor rows_of(const at::Tensor& x, int64_t num_heads, int64_t padded_rows, 
                          [&](const HeadView& head, T* to) { pack_rows(head, 0, padded_rows, padded_dim, factor, to); });
 }
 
-// As the right side of a product reads rows.
+// As the right side of a product reads rows; undefined of what is.
 template <typename T>
 at::Tensor steps_of(const at::Tensor& x, int64_t num_heads, int64_t padded_rows, int64_t padded_dim, int64_t pair_distance) {
+  if (!x.defined()) return {};
   if constexpr (std::is_same_v<T, float>) {
     return rows_of<T>(x, num_heads, padded_rows, padded_dim, 1.0F);
   } else {
@@ -209,15 +230,18 @@ class HeadMasks {
 template <typename T>
 std::tuple<at::Tensor, at::Tensor> forward_of(const AttentionKernel<T>& kernel, const at::Tensor& q_in, const at::Tensor& k_in,
                                               const at::Tensor& v_in, const WeightMask& mask) {
-  const at::Tensor q = operand_of<T>(q_in);
-  const at::Tensor k = operand_of<T>(k_in);
-  const at::Tensor v = operand_of<T>(v_in);
-  const AttentionSizes sizes = sizes_of(q, k, kernel);
-  const PackedHeads<T> packed{sizes,
-                              {},
-                              panels_of<T>(k, sizes.num_heads(), sizes.padded_keys, sizes.panel_dim, kernel.panel_rows),
-                              steps_of<T>(v, sizes.num_heads(), sizes.padded_keys, sizes.padded_dim, kernel.pair_distance),
-                              {}};
+  const Operand v = operand_of<T>(v_in);
+  const at::Tensor q = operand_of<T>(q_in).left();
+  const at::Tensor k = operand_of<T>(k_in).right();
+  const AttentionSizes sizes = sizes_of(q_in, k_in, q.size(3), kernel);
+  const auto value_steps_of = [&](const at::Tensor& x) {
+    return steps_of<T>(x, sizes.num_heads(), sizes.padded_keys, sizes.padded_dim, kernel.pair_distance);
+  };
+  const PackedHeads<T> packed{
+      .sizes = sizes,
+      .key_panels = panels_of<T>(k, sizes.num_heads(), sizes.padded_keys, sizes.panel_dim, kernel.panel_rows),
+      .value_steps = value_steps_of(v.large),
+      .small_value_steps = value_steps_of(v.small)};
   at::Tensor out = empty_heads(q_in);
   at::Tensor log2_sum = float_buffer({sizes.batch, sizes.heads, sizes.queries});
   float* sums = log2_sum.mutable_data_ptr<float>();
@@ -247,32 +271,38 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const AttentionKernel
                                                            const at::Tensor& q_in, const at::Tensor& k_in, const at::Tensor& v_in,
                                                            const at::Tensor& out_in, const at::Tensor& log2_sum,
                                                            const WeightMask& mask) {
-  const at::Tensor q = operand_of<T>(q_in);
-  const at::Tensor k = operand_of<T>(k_in);
-  const at::Tensor v = operand_of<T>(v_in);
-  const at::Tensor grad = operand_of<T>(grad_in);
-  const AttentionSizes sizes = sizes_of(q, k, kernel);
+  const Operand q = operand_of<T>(q_in);
+  const Operand k = operand_of<T>(k_in);
+  const Operand v = operand_of<T>(v_in);
+  const Operand grad = operand_of<T>(grad_in);
+  const bool two_parts = q.small.defined();
+  const AttentionSizes sizes = sizes_of(q_in, k_in, (two_parts ? 3 : 1) * q_in.size(3), kernel);
   const int64_t heads = sizes.num_heads();
-  const auto side = [&](const at::Tensor& x, int64_t padded_rows, bool left, float factor) {
-    return left ? rows_of<T>(x, heads, padded_rows, sizes.row_dim, factor)
-                : panels_of<T>(x, heads, padded_rows, sizes.panel_dim, kernel.panel_rows);
+  const auto side = [&](const Operand& x, int64_t padded_rows, bool left, float factor) {
+    return left ? rows_of<T>(x.left(), heads, padded_rows, sizes.row_dim, factor)
+                : panels_of<T>(x.right(), heads, padded_rows, sizes.panel_dim, kernel.panel_rows);
   };
-  const auto key_side = [&](const at::Tensor& x) { return side(x, sizes.padded_keys, kernel.keys_on_the_left, 1.0F); };
-  const auto query_side = [&](const at::Tensor& x, float factor) {
+  const auto key_side = [&](const Operand& x) { return side(x, sizes.padded_keys, kernel.keys_on_the_left, 1.0F); };
+  const auto query_side = [&](const Operand& x, float factor) {
     return side(x, sizes.padded_queries, !kernel.keys_on_the_left, factor);
   };
-  const PackedHeads<T> packed{
-      sizes, steps_of<T>(k, heads, sizes.padded_keys, sizes.padded_dim, kernel.pair_distance), key_side(k), {}, key_side(v)};
+  const auto steps = [&](const at::Tensor& x, int64_t padded_rows) {
+    return steps_of<T>(x, heads, padded_rows, sizes.padded_dim, kernel.pair_distance);
+  };
+  const PackedHeads<T> packed{.sizes = sizes,
+                              .key_panels = key_side(k),
+                              .key_steps = steps(k.large, sizes.padded_keys),
+                              .small_key_steps = steps(k.small, sizes.padded_keys),
+                              .value_panels = key_side(v)};
   const LogitScale<T> scale{sizes.scale()};
   const HeadMasks masks(mask, sizes);
   const at::Tensor queries = query_side(q, scale.of_query());
   const at::Tensor grads = query_side(grad, 1.0F);
   const bool pairs = !std::is_same_v<T, float>;
-  const auto query_steps_of = [&](const at::Tensor& x) {
-    return steps_of<T>(x, heads, sizes.padded_queries, sizes.padded_dim, kernel.pair_distance);
-  };
-  const at::Tensor query_steps = pairs ? query_steps_of(q) : queries;
-  const at::Tensor grad_steps = pairs ? query_steps_of(grad) : grads;
+  const at::Tensor query_steps = pairs ? steps(q.large, sizes.padded_queries) : queries;
+  const at::Tensor grad_steps = pairs ? steps(grad.large, sizes.padded_queries) : grads;
+  const at::Tensor small_query_steps = steps(q.small, sizes.padded_queries);
+  const at::Tensor small_grad_steps = steps(grad.small, sizes.padded_queries);
   const at::Tensor sums = padded_per_query(log2_sum, sizes);
   const at::Tensor means = row_products(with_dense_rows(out_in), with_dense_rows(grad_in), sizes);
 
@@ -290,9 +320,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const AttentionKernel
     for (int64_t task = first; task < last; ++task) {
       const int64_t head = task / ranges;
       const int64_t begin = task % ranges * range;
+      const auto steps_at = [&](const at::Tensor& x) { return x.defined() ? packed_data<T>(x) + head * query_floats : nullptr; };
       kernel.backward({packed.of(head), scale.of_product(), begin, std::min(begin + range, sizes.keys), sizes.padded_queries,
-                       packed_data<T>(queries) + head * left_numbers, packed_data<T>(query_steps) + head * query_floats,
-                       packed_data<T>(grads) + head * left_numbers, packed_data<T>(grad_steps) + head * query_floats,
+                       packed_data<T>(queries) + head * left_numbers, steps_at(query_steps), steps_at(small_query_steps),
+                       packed_data<T>(grads) + head * left_numbers, steps_at(grad_steps), steps_at(small_grad_steps),
                        sums.const_data_ptr<float>() + head * sizes.padded_queries,
                        means.const_data_ptr<float>() + head * sizes.padded_queries,
                        grad_queries.mutable_data_ptr<float>() + (task % ranges * heads + head) * query_floats,
@@ -318,10 +349,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const AttentionKernel
   return {grad_q.transpose(1, 2), grad_k.transpose(1, 2), grad_v.transpose(1, 2)};
 }
 
-// Kernels of bfloat16 for operands that are of it or may be rounded to it; else null.
+// Kernels of bfloat16 for operands that are of it, or are rounded to it, or to two parts of it; else null.
 const AttentionKernel<Bf16>* narrow_kernel(const at::Tensor& q) {
-  const bool may_round = q.scalar_type() == at::kFloat && rounds_float32_products();
-  return q.scalar_type() == at::kBFloat16 || may_round ? attention_kernel<Bf16>(instruction_set()) : nullptr;
+  if (q.scalar_type() == at::kBFloat16) return attention_kernel<Bf16>(instruction_set());
+  const int64_t parts = q.scalar_type() == at::kFloat ? float32_parts() : 0;
+  const AttentionKernel<Bf16>* kernel = parts > 0 ? attention_kernel<Bf16>(instruction_set()) : nullptr;
+  return kernel != nullptr && (parts == 1 || kernel->takes_two_parts) ? kernel : nullptr;
 }
 
 }  // namespace attention_detail

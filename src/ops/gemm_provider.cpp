@@ -5,12 +5,17 @@
 
 #include <ATen/Context.h>
 
+#include <atomic>
+
 #include "core/error.h"
+#include "ops/instruction_set.h"
 #include "ops/instruction_support.h"
 
 namespace welkin::ops {
-
 namespace {
+
+// Read by every thread that multiplies; set before a run.
+std::atomic<Float32Precision> float32_precision{Float32Precision::Highest};
 
 void let_onednn_multiply(bool multiplies) {
   at::globalContext().setFloat32Precision(at::Float32Backend::MKLDNN, at::Float32Op::MATMUL,
@@ -37,16 +42,35 @@ void use_gemm_provider(GemmProvider provider) {
   let_onednn_multiply(provider == GemmProvider::OneDnn);
 }
 
-void use_float32_products(std::optional<GemmProvider> named, bool may_round) {
-  if (!may_round || !cpu_has_amx_bf16()) return use_gemm_provider(named.value_or(shipped_gemm_provider()));
-  if (named == GemmProvider::Mkl) {
-    throw ConfigError("ops", "MKL has no products of rounded operands: gemm=mkl beside float32_matmul_precision=medium",
-                      "Leave gemm away, or take float32_matmul_precision highest");
-  }
-  let_onednn_multiply(true);
+std::optional<Float32Precision> float32_precision_named(std::string_view name) {
+  if (name == "highest") return Float32Precision::Highest;
+  if (name == "high") return Float32Precision::High;
+  if (name == "medium") return Float32Precision::Medium;
+  return std::nullopt;
 }
 
-bool rounds_float32_products() { return cpu_has_amx_bf16() && gemm_provider() == GemmProvider::OneDnn; }
+void use_float32_products(std::optional<GemmProvider> named, Float32Precision precision) {
+  const bool rounds = precision == Float32Precision::Medium && cpu_has_amx_bf16();
+  if (rounds && named == GemmProvider::Mkl) {
+    throw ConfigError("ops", "MKL has no products of rounded operands: gemm=mkl beside float32_matmul_precision=medium",
+                      "Leave gemm away, or take float32_matmul_precision highest or high");
+  }
+  rounds ? let_onednn_multiply(true) : use_gemm_provider(named.value_or(shipped_gemm_provider()));
+  float32_precision = precision;
+}
+
+int64_t float32_parts() {
+  if (instruction_set() != InstructionSet::Amx) return 0;
+  switch (float32_precision) {
+    case Float32Precision::Highest:
+      return 0;
+    case Float32Precision::High:
+      return 2;
+    case Float32Precision::Medium:
+      return 1;
+  }
+  return 0;
+}
 
 GemmProvider gemm_provider() {
   const auto precision = at::globalContext().float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::MATMUL);

@@ -21,10 +21,21 @@ GemmProvider shipped_gemm_provider();
 void use_gemm_provider(GemmProvider provider);
 GemmProvider gemm_provider();
 
-// As use_gemm_provider for the named provider or the shipped one. Where operands may be rounded to bfloat16 and the CPU
-// multiplies those by tiles (AMX), oneDNN does so; mkl, which cannot, is a ConfigError beside it.
-void use_float32_products(std::optional<GemmProvider> named, bool may_round);
-// Whether operands of float32 products are rounded: those of linear layers and of our attention.
-bool rounds_float32_products();
+// How exact products of float32 operands are, by the names of torch.set_float32_matmul_precision. Less than Highest comes in
+// where the CPU multiplies bfloat16 by tiles (AMX): in linear layers and in our attention.
+enum class Float32Precision {
+  Highest,  // float32
+  High,     // operands as sums of two bfloat16, three products: 16 bits of significand
+  Medium,   // operands rounded to bfloat16
+};
+
+std::optional<Float32Precision> float32_precision_named(std::string_view name);  // highest, high, medium
+
+// As use_gemm_provider for the named provider or the shipped one. Beside Medium on a CPU with tiles it is oneDNN, which rounds
+// what our kernels do not take; mkl, which cannot, is a ConfigError there.
+void use_float32_products(std::optional<GemmProvider> named, Float32Precision precision);
+
+// Of how many bfloat16 the sum stands for a float32 operand, with the instruction set in use: 0 where it is none.
+int64_t float32_parts();
 
 }  // namespace welkin::ops

@@ -8,10 +8,12 @@
 
 #include <atomic>
 #include <optional>
+#include <vector>
 
 #include "ops/autocast.h"
 #include "ops/instruction_support.h"
 #include "ops/layer_norm.h"
+#include "ops/matrix_product.h"
 
 namespace welkin::ops {
 namespace {
@@ -26,7 +28,12 @@ class WithoutAutocast {
   c10::impl::ExcludeDispatchKeyGuard guard_{c10::autocast_dispatch_keyset};
 };
 
-// What at::linear has no form for: widened products, and an input that is a norm's result, which is not kept.
+// Whether the product of this layer is one that tiles take.
+bool is_linear_of_tiles(const at::Tensor& x, const at::Tensor& weight) {
+  return x.is_contiguous() && x.numel() > 0 && matrix_product_takes(x.detach().view({-1, x.size(-1)}), weight.detach().t());
+}
+
+// What at::linear has no form for: widened products, those of tiles, and an input that is a norm's result, which is not kept.
 struct OwnLinear : torch::autograd::Function<OwnLinear> {
   // `result` is x's, or null.
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
@@ -84,18 +91,26 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
   const auto low_bias = [&] { return bias.defined() ? std::optional(low(bias)) : std::nullopt; };
   if (const auto result = norm_result(x)) return OwnLinear::apply(x, low(weight), low_bias(), result);
   const at::Tensor operand = low(x);
-  if (!widens_products(operand.device(), operand.scalar_type())) return at::linear(operand, weight, bias);
+  if (!widens_products(operand.device(), operand.scalar_type()) && !is_linear_of_tiles(operand, weight)) {
+    return at::linear(operand, weight, bias);
+  }
   return OwnLinear::apply(operand, low(weight), low_bias(), c10::intrusive_ptr<NormResult>());
 }
 
 at::Tensor product_operand(const at::Tensor& x) { return widens_products(x.device(), x.scalar_type()) ? x.to(at::kFloat) : x; }
 
 at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType type) {
+  if (matrix_product_takes(a, b)) return matrix_product(a, b).to(type);
   const WithoutAutocast as_they_are;
   return at::mm(a, b).to(type);
 }
 
 at::Tensor product_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type) {
+  if (is_linear_of_tiles(x, weight)) {
+    std::vector<int64_t> sizes = x.sizes().vec();
+    sizes.back() = weight.size(0);
+    return matrix_product(x.view({-1, x.size(-1)}), weight.t(), bias).view(sizes).to(type);
+  }
   const WithoutAutocast as_they_are;
   return at::linear(x, weight, bias.defined() ? bias.to(x.scalar_type()) : bias).to(type);
 }

@@ -82,7 +82,9 @@ void configure_torch(const config::RunConfig& config) {
   context.setDeterministicCuDNN(backend.cudnn_deterministic);
   context.setAllowTF32CuDNN(backend.tf32 == "on");
   context.setAllowTF32CuBLAS(backend.tf32 == "on");
-  ops::use_float32_products(ops::gemm_provider_named(backend.gemm), backend.float32_matmul_precision == "medium");
+  ops::use_float32_products(
+      ops::gemm_provider_named(backend.gemm),
+      ops::float32_precision_named(backend.float32_matmul_precision).value_or(ops::Float32Precision::Highest));
   ops::use_instruction_set(ops::instruction_set_named(backend.instruction_set).value_or(ops::best_instruction_set()));
   ops::keep_large_blocks();  // before the count of memory, which is around it
   constexpr double kBytesOfGib = 1 << 30;

@@ -20,6 +20,13 @@ namespace {
 
 constexpr std::string_view kKernelPrefix = "kernels.";
 
+// What comes in beside the provider of float32 products.
+std::string_view form_of_products(c10::Device device, at::ScalarType dtype) {
+  if (dtype != at::kFloat) return ops::widens_products(device, dtype) ? " in float32" : "";
+  constexpr std::string_view kForms[] = {"", " of operands rounded to bfloat16", " and welkin of operands in two bfloat16"};
+  return kForms[ops::float32_parts()];
+}
+
 std::string short_name(const std::string& key) { return key.substr(kKernelPrefix.size()); }
 
 }  // namespace
@@ -35,10 +42,7 @@ KernelChoice kernel_choice(const config::RunConfig& config, c10::Device device) 
     choice["kernels.products"] = cat("cublas, tf32 ", config.backend.tf32);
     return choice;
   }
-  const bool rounds = dtype == at::kFloat && ops::rounds_float32_products();
-  choice["kernels.products"] = cat(name_of(ops::gemm_provider()), rounds ? " of operands rounded to bfloat16"
-                                                                  : ops::widens_products(device, dtype) ? " in float32"
-                                                                                                        : "");
+  choice["kernels.products"] = cat(name_of(ops::gemm_provider()), form_of_products(device, dtype));
   choice["kernels.instruction_set"] = name_of(ops::instruction_set());
   choice["kernels.threads"] = cat(at::get_num_threads());
   return choice;

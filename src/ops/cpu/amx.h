@@ -118,14 +118,6 @@ WELKIN_INLINE void store_tiles(float* sums, int64_t stride) {
   if constexpr (R == 2 && V == 2) _tile_stored(3, sums + kTileRows * stride + kTileRows, row);
 }
 
-// sums (16 R, 16 V) at `stride` += the product.
-template <int R, int V>
-WELKIN_INLINE void add_tile_product(const TileOperands& o, float* sums, int64_t stride) {
-  load_tiles<R, V>(sums, stride);
-  add_tiles<R, V>(o);
-  store_tiles<R, V>(sums, stride);
-}
-
 // sums (rows, columns), up to two tiles each way, at `stride` = the sum of the products of operands(0) to operands(count - 1).
 template <typename Operands>
 WELKIN_INLINE void tile_products(int64_t count, Operands&& operands, int64_t rows, int64_t columns, float* sums, int64_t stride) {

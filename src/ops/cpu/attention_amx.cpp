@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of bfloat16 by AMX: products by tiles, softmax and sums in float32. Weights are rounded for the second product only.
+// Attention of bfloat16 by AMX, or of float32 in two parts of it: products by tiles, softmax and sums in float32. Weights are
+// rounded for the second product only.
 // This is the forward pass, and the table.
 #include "ops/cpu/attention_amx.h"
 
@@ -21,11 +22,13 @@ struct ForwardScratch {
   alignas(64) float bases[kForwardQueries];     // a logit of the row, to base two
   alignas(64) Bf16 weights[kBand * kWeightRow];
   alignas(64) float factors[kBand][kForwardKeys];
+  alignas(64) Bf16 small_weights[kBand * kWeightRow];
 };
 
 // A sum of powers beyond this asks for a greater base.
 constexpr float kLargeSum = 1073741824.0F;
 
+template <bool TwoParts>
 class Forward {
  public:
   Forward(const AttentionForward<Bf16>& work, float* scratch)
@@ -111,7 +114,12 @@ class Forward {
         low = _mm512_mul_ps(low, _mm512_load_ps(s_.factors[r] + column));
         high = _mm512_mul_ps(high, _mm512_load_ps(s_.factors[r] + column + 16));
       }
-      _mm512_store_si512(s_.weights + r * kWeightRow + column, cut_pairs(to_cut(low), to_cut(high)));
+      const __m512i cut_low = to_cut(low);
+      const __m512i cut_high = to_cut(high);
+      _mm512_store_si512(s_.weights + r * kWeightRow + column, cut_pairs(cut_low, cut_high));
+      if constexpr (TwoParts) {
+        _mm512_store_si512(s_.small_weights + r * kWeightRow + column, rest_pairs(low, cut_low, high, cut_high));
+      }
     }
   }
 
@@ -169,9 +177,10 @@ class Forward {
       store<16>(s_.sums[band + r], load<16>(s_.sums[band + r]) + load<16>(s_.block_sums[r]));
     }
     const int64_t width = keys_.padded_dim;
-    add_rows({s_.weights, kWeightRow * kBf16, keys_.value_steps + begin * width, width * 2 * kBf16, count / kTileDepth,
-              kTileDepth * kBf16, kTileDepth * width * kBf16},
-             work_.out + band * width, width, width);
+    const TileOperands large{s_.weights,         kWeightRow * kBf16, keys_.value_steps + begin * width, width * 2 * kBf16,
+                             count / kTileDepth, kTileDepth * kBf16, kTileDepth * width * kBf16};
+    const Bf16* small_values = TwoParts ? keys_.value_steps_small + begin * width : nullptr;
+    add_rows(products_of<TwoParts>(large, s_.small_weights, small_values), work_.out + band * width, width, width);
   }
 
   const AttentionForward<Bf16>& work_;
@@ -180,7 +189,9 @@ class Forward {
   ForwardScratch& s_;
 };
 
-void attention_forward_amx(const AttentionForward<Bf16>& work, float* scratch) { Forward(work, scratch).run(); }
+void attention_forward_amx(const AttentionForward<Bf16>& work, float* scratch) {
+  work.keys.value_steps_small != nullptr ? Forward<true>(work, scratch).run() : Forward<false>(work, scratch).run();
+}
 
 int64_t scratch_floats(int64_t padded_dim) {
   constexpr int64_t kForward = sizeof(ForwardScratch) / sizeof(float);
@@ -199,6 +210,7 @@ const AttentionKernel<Bf16>& attention_kernel_amx() {
       .depth_multiple = kTileDepth,
       .pair_distance = kTileRows,
       .keys_on_the_left = true,
+      .takes_two_parts = true,
       .scratch = scratch_floats,
       .forward = attention_forward_amx,
       .backward = attention_backward_amx,

@@ -3,7 +3,9 @@
 // why all of it is unnamed.
 #pragma once
 
+#include <array>
 #include <cmath>
+#include <cstddef>
 
 #include "ops/cpu/amx.h"
 #include "ops/cpu/attention_kernel.h"
@@ -39,6 +41,14 @@ WELKIN_INLINE __m512i to_cut(__m512 x) { return _mm512_add_epi32(_mm512_castps_s
 // Words of two bfloat16, from what to_cut() gave.
 WELKIN_INLINE __m512i cut_pairs(__m512i low, __m512i high) {
   return _mm512_mask_blend_epi16(0xAAAAAAAA, reinterpret_cast<__m512i>(reinterpret_cast<Words>(low) >> 16U), high);
+}
+
+// Words of two bfloat16, of what cutting to those of `cut` (see to_cut) leaves of these.
+WELKIN_INLINE __m512 rest_of(__m512 x, __m512i cut) {
+  return _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_and_si512(cut, _mm512_set1_epi32(-0x10000))));
+}
+WELKIN_INLINE __m512i rest_pairs(__m512 low, __m512i cut_low, __m512 high, __m512i cut_high) {
+  return cut_pairs(to_cut(rest_of(low, cut_low)), to_cut(rest_of(high, cut_high)));
 }
 
 // A piece of scores: 32 rows of packed rows times a panel.
@@ -98,10 +108,25 @@ WELKIN_INLINE void score_piece(const ScorePiece& p) {
   score_quarter<3>(p);
 }
 
-// sums (32, 48) += the product.
-WELKIN_INLINE void add_two_by_three(const TileOperands& o, float* sums, int64_t stride) {
-  const auto* left = reinterpret_cast<const char*>(o.left);
-  const auto* right = reinterpret_cast<const char*>(o.right);
+// One product, or the three of operands in two parts, of one shape and summed alike.
+template <bool TwoParts>
+using Products = std::array<TileOperands, TwoParts ? 3 : 1>;
+
+// Left times right, where each is a large part and, in two parts, a small one of the same layout.
+template <bool TwoParts>
+WELKIN_INLINE Products<TwoParts> products_of(const TileOperands& large, const Bf16* small_left, const Bf16* small_right) {
+  Products<TwoParts> products;
+  products.fill(large);
+  if constexpr (TwoParts) {
+    products[1].left = small_left;
+    products[2].right = small_right;
+  }
+  return products;
+}
+
+// sums (32, 48) += the products.
+template <size_t N>
+WELKIN_INLINE void add_two_by_three(const std::array<TileOperands, N>& products, float* sums, int64_t stride) {
   const int64_t row = stride * static_cast<int64_t>(sizeof(float));
   float* lower = sums + kTileRows * stride;
   tiles_see_memory();
@@ -111,22 +136,26 @@ WELKIN_INLINE void add_two_by_three(const TileOperands& o, float* sums, int64_t 
   _tile_loadd(3, lower, row);
   _tile_loadd(4, lower + 16, row);
   _tile_loadd(5, lower + 32, row);
-  for (int64_t s = 0; s < o.steps; ++s) {
-    _tile_loadd(6, left, o.left_row);
-    _tile_loadd(7, right, o.right_row);
-    _tile_dpbf16ps(0, 6, 7);
-    _tile_loadd(7, right + 64, o.right_row);
-    _tile_dpbf16ps(1, 6, 7);
-    _tile_loadd(7, right + 128, o.right_row);
-    _tile_dpbf16ps(2, 6, 7);
-    _tile_loadd(6, left + kTileRows * o.left_row, o.left_row);
-    _tile_dpbf16ps(5, 6, 7);
-    _tile_loadd(7, right + 64, o.right_row);
-    _tile_dpbf16ps(4, 6, 7);
-    _tile_loadd(7, right, o.right_row);
-    _tile_dpbf16ps(3, 6, 7);
-    left += o.left_step;
-    right += o.right_step;
+  for (const TileOperands& o : products) {
+    const auto* left = reinterpret_cast<const char*>(o.left);
+    const auto* right = reinterpret_cast<const char*>(o.right);
+    for (int64_t s = 0; s < o.steps; ++s) {
+      _tile_loadd(6, left, o.left_row);
+      _tile_loadd(7, right, o.right_row);
+      _tile_dpbf16ps(0, 6, 7);
+      _tile_loadd(7, right + 64, o.right_row);
+      _tile_dpbf16ps(1, 6, 7);
+      _tile_loadd(7, right + 128, o.right_row);
+      _tile_dpbf16ps(2, 6, 7);
+      _tile_loadd(6, left + kTileRows * o.left_row, o.left_row);
+      _tile_dpbf16ps(5, 6, 7);
+      _tile_loadd(7, right + 64, o.right_row);
+      _tile_dpbf16ps(4, 6, 7);
+      _tile_loadd(7, right, o.right_row);
+      _tile_dpbf16ps(3, 6, 7);
+      left += o.left_step;
+      right += o.right_step;
+    }
   }
   _tile_stored(0, sums, row);
   _tile_stored(1, sums + 16, row);
@@ -136,10 +165,9 @@ WELKIN_INLINE void add_two_by_three(const TileOperands& o, float* sums, int64_t 
   _tile_stored(5, lower + 32, row);
 }
 
-// sums (48, 32) += the product.
-WELKIN_INLINE void add_three_by_two(const TileOperands& o, float* sums, int64_t stride) {
-  const auto* left = reinterpret_cast<const char*>(o.left);
-  const auto* right = reinterpret_cast<const char*>(o.right);
+// sums (48, 32) += the products.
+template <size_t N>
+WELKIN_INLINE void add_three_by_two(const std::array<TileOperands, N>& products, float* sums, int64_t stride) {
   const int64_t row = stride * static_cast<int64_t>(sizeof(float));
   const int64_t down = kTileRows * stride;
   tiles_see_memory();
@@ -149,22 +177,26 @@ WELKIN_INLINE void add_three_by_two(const TileOperands& o, float* sums, int64_t 
   _tile_loadd(3, sums + 16, row);
   _tile_loadd(4, sums + down + 16, row);
   _tile_loadd(5, sums + 2 * down + 16, row);
-  for (int64_t s = 0; s < o.steps; ++s) {
-    _tile_loadd(7, right, o.right_row);
-    _tile_loadd(6, left, o.left_row);
-    _tile_dpbf16ps(0, 6, 7);
-    _tile_loadd(6, left + kTileRows * o.left_row, o.left_row);
-    _tile_dpbf16ps(1, 6, 7);
-    _tile_loadd(6, left + 2 * kTileRows * o.left_row, o.left_row);
-    _tile_dpbf16ps(2, 6, 7);
-    _tile_loadd(7, right + 64, o.right_row);
-    _tile_dpbf16ps(5, 6, 7);
-    _tile_loadd(6, left + kTileRows * o.left_row, o.left_row);
-    _tile_dpbf16ps(4, 6, 7);
-    _tile_loadd(6, left, o.left_row);
-    _tile_dpbf16ps(3, 6, 7);
-    left += o.left_step;
-    right += o.right_step;
+  for (const TileOperands& o : products) {
+    const auto* left = reinterpret_cast<const char*>(o.left);
+    const auto* right = reinterpret_cast<const char*>(o.right);
+    for (int64_t s = 0; s < o.steps; ++s) {
+      _tile_loadd(7, right, o.right_row);
+      _tile_loadd(6, left, o.left_row);
+      _tile_dpbf16ps(0, 6, 7);
+      _tile_loadd(6, left + kTileRows * o.left_row, o.left_row);
+      _tile_dpbf16ps(1, 6, 7);
+      _tile_loadd(6, left + 2 * kTileRows * o.left_row, o.left_row);
+      _tile_dpbf16ps(2, 6, 7);
+      _tile_loadd(7, right + 64, o.right_row);
+      _tile_dpbf16ps(5, 6, 7);
+      _tile_loadd(6, left + kTileRows * o.left_row, o.left_row);
+      _tile_dpbf16ps(4, 6, 7);
+      _tile_loadd(6, left, o.left_row);
+      _tile_dpbf16ps(3, 6, 7);
+      left += o.left_step;
+      right += o.right_step;
+    }
   }
   _tile_stored(0, sums, row);
   _tile_stored(1, sums + down, row);
@@ -174,35 +206,45 @@ WELKIN_INLINE void add_three_by_two(const TileOperands& o, float* sums, int64_t 
   _tile_stored(5, sums + 2 * down + 16, row);
 }
 
+// sums (16 R, 16 V) += the products.
+template <int R, int V, size_t N>
+WELKIN_INLINE void add_tile_products(const std::array<TileOperands, N>& products, float* sums, int64_t stride) {
+  load_tiles<R, V>(sums, stride);
+  for (const TileOperands& o : products) add_tiles<R, V>(o);
+  store_tiles<R, V>(sums, stride);
+}
+
 // How many of so many tiles to take next.
 constexpr int64_t next_tiles(int64_t tiles) { return tiles % 3 == 0 || tiles > 4 ? 3 : tiles == 1 ? 1 : 2; }
 
 // sums (32, width) += left times right.
-WELKIN_INLINE void add_rows(TileOperands o, float* sums, int64_t stride, int64_t width) {
+template <size_t N>
+WELKIN_INLINE void add_rows(std::array<TileOperands, N> products, float* sums, int64_t stride, int64_t width) {
   for (int64_t tiles = width / kTileRows; tiles > 0;) {
     const int64_t now = next_tiles(tiles);
     if (now == 3) {
-      add_two_by_three(o, sums, stride);
+      add_two_by_three(products, sums, stride);
     } else {
-      now == 2 ? add_tile_product<2, 2>(o, sums, stride) : add_tile_product<2, 1>(o, sums, stride);
+      now == 2 ? add_tile_products<2, 2>(products, sums, stride) : add_tile_products<2, 1>(products, sums, stride);
     }
     tiles -= now;
-    o.right += now * 32;
+    for (TileOperands& o : products) o.right += now * 32;
     sums += now * kTileRows;
   }
 }
 
 // sums (width, 32) += left times right.
-WELKIN_INLINE void add_columns(TileOperands o, float* sums, int64_t stride, int64_t width) {
+template <size_t N>
+WELKIN_INLINE void add_columns(std::array<TileOperands, N> products, float* sums, int64_t stride, int64_t width) {
   for (int64_t tiles = width / kTileRows; tiles > 0;) {
     const int64_t now = next_tiles(tiles);
     if (now == 3) {
-      add_three_by_two(o, sums, stride);
+      add_three_by_two(products, sums, stride);
     } else {
-      now == 2 ? add_tile_product<2, 2>(o, sums, stride) : add_tile_product<1, 2>(o, sums, stride);
+      now == 2 ? add_tile_products<2, 2>(products, sums, stride) : add_tile_products<1, 2>(products, sums, stride);
     }
     tiles -= now;
-    o.left += now * kTileRows * o.left_row / kBf16;
+    for (TileOperands& o : products) o.left += now * kTileRows * o.left_row / kBf16;
     sums += now * kTileRows * stride;
   }
 }

@@ -59,6 +59,7 @@ const AttentionKernel<Bf16>& attention_kernel_avx512bf16() {
       .depth_multiple = 2,
       .pair_distance = 1,
       .keys_on_the_left = false,
+      .takes_two_parts = false,
       .scratch = [](int64_t) { return kScoreScratch + 3 * kTile / 2; },  // three tiles of bfloat16 besides
       .forward = attention_forward<16, Bf16>,
       .backward = attention_backward<16, Bf16>,

@@ -26,10 +26,16 @@ struct BackwardScratch {
   alignas(64) Bf16 grad_pairs[kBackwardKeys * kRow];            // [pair of keys][query][2]
   alignas(64) float factors[kBackwardKeys * kBackwardQueries];  // [key][query]
 
-  // Behind the rest, for so many dims: keys as [dim][key], and the queries' gradient as [dim][query].
-  static constexpr int64_t kFloatsPerDim = kKeyRow / 2 + kQueryRow;
+  // Of two parts: what the three above leave.
+  alignas(64) Bf16 small_weights[kBackwardKeys * kRow];
+  alignas(64) Bf16 small_grads[kBackwardKeys * kRow];
+  alignas(64) Bf16 small_grad_pairs[kBackwardKeys * kRow];
+
+  // Behind the rest, for so many dims: keys as [dim][key], both parts of them, and the queries' gradient as [dim][query].
+  static constexpr int64_t kFloatsPerDim = kKeyRow + kQueryRow;
 };
 
+template <bool TwoParts>
 class Backward {
  public:
   Backward(const AttentionBackward<Bf16>& work, float* scratch)
@@ -41,7 +47,7 @@ class Backward {
 
   void run() {
     const Tiles tiles(kTileDepth);
-    const int64_t per_key = 10 * width_ + 4 * keys_.row_dim;
+    const int64_t per_key = (TwoParts ? 12 : 10) * width_ + 4 * keys_.row_dim;
     const int64_t most = kKeyBytes / per_key / kBackwardKeys * kBackwardKeys;
     const int64_t block = most > kTurnedKeys ? kTurnedKeys : most < kBackwardKeys ? kBackwardKeys : most;
     for (int64_t begin = work_.key_begin; begin < work_.key_end; begin += block) {
@@ -49,7 +55,8 @@ class Backward {
       const int64_t count = (end - begin + kBand - 1) / kBand * kBand;
       std::memset(work_.grad_key + begin * width_, 0, static_cast<size_t>(count * width_) * sizeof(float));
       std::memset(work_.grad_value + begin * width_, 0, static_cast<size_t>(count * width_) * sizeof(float));
-      turn_keys(begin, count);
+      turn_keys(keys_.key_steps, begin, count, keys_turned_);
+      if constexpr (TwoParts) turn_keys(keys_.key_steps_small, begin, count, small_keys_turned_);
       for (int64_t query = 0; query < work_.padded_queries; query += kBackwardQueries) {
         std::memset(query_grad_, 0, static_cast<size_t>(width_ * BackwardScratch::kQueryRow) * sizeof(float));
         for (int64_t key = 0; key < count; key += kBackwardKeys) {
@@ -67,16 +74,16 @@ class Backward {
   }
 
   // As rows of dims: 16 pairs of keys are words of 16 columns.
-  void turn_keys(int64_t begin, int64_t count) {
+  void turn_keys(const Bf16* steps, int64_t begin, int64_t count, Bf16* turned) {
     for (int64_t key = 0; key < count; key += kBand) {
       for (int64_t d = 0; d < width_; d += 16) {
         Floats<16> words[16];
         for (int64_t p = 0; p < 16; ++p) {
-          words[p] = reinterpret_cast<Floats<16>>(_mm512_loadu_si512(keys_.key_steps + (begin + key + 2 * p) * width_ + 2 * d));
+          words[p] = reinterpret_cast<Floats<16>>(_mm512_loadu_si512(steps + (begin + key + 2 * p) * width_ + 2 * d));
         }
         transpose<16>(words);
         for (int64_t i = 0; i < 16; ++i) {
-          _mm512_store_si512(keys_turned_ + (d + i) * BackwardScratch::kKeyRow + key, reinterpret_cast<__m512i>(words[i]));
+          _mm512_store_si512(turned + (d + i) * BackwardScratch::kKeyRow + key, reinterpret_cast<__m512i>(words[i]));
         }
       }
     }
@@ -135,9 +142,11 @@ class Backward {
     }
     for (int64_t r = Quarter * 4; r < Quarter * 4 + 4; ++r) {
       __m512i grads[2][2];
+      __m512i small_grads[2][2];
       for (int64_t i = 0; i < 2; ++i) {
         const int64_t key = r + 16 * i;
         __m512i weights[2];
+        __m512i small_weights[2];
         for (int v = 0; v < 2; ++v) {
           const int64_t at = key * kBand + 16 * v;
           __m512 weight = power_of_two(_mm512_fmsub_ps(_mm512_load_ps(s_.scores[now] + at), scale, sums[v]));
@@ -151,14 +160,26 @@ class Backward {
           }
           weights[v] = to_cut(weight);
           grads[i][v] = to_cut(grad);
+          if constexpr (TwoParts) {
+            small_weights[v] = to_cut(rest_of(weight, weights[v]));
+            small_grads[i][v] = to_cut(rest_of(grad, grads[i][v]));
+          }
         }
         const int64_t to = (row + key) * BackwardScratch::kRow + column;
         _mm512_store_si512(s_.weights + to, cut_pairs(weights[0], weights[1]));
         _mm512_store_si512(s_.grads + to, cut_pairs(grads[i][0], grads[i][1]));
+        if constexpr (TwoParts) {
+          _mm512_store_si512(s_.small_weights + to, cut_pairs(small_weights[0], small_weights[1]));
+          _mm512_store_si512(s_.small_grads + to, cut_pairs(small_grads[i][0], small_grads[i][1]));
+        }
       }
-      Bf16* pairs = s_.grad_pairs + (row / 2 + r) * 2 * BackwardScratch::kRow + 2 * column;
-      _mm512_store_si512(pairs, cut_pairs(grads[0][0], grads[1][0]));
-      _mm512_store_si512(pairs + 32, cut_pairs(grads[0][1], grads[1][1]));
+      const int64_t pair = (row / 2 + r) * 2 * BackwardScratch::kRow + 2 * column;
+      _mm512_store_si512(s_.grad_pairs + pair, cut_pairs(grads[0][0], grads[1][0]));
+      _mm512_store_si512(s_.grad_pairs + pair + 32, cut_pairs(grads[0][1], grads[1][1]));
+      if constexpr (TwoParts) {
+        _mm512_store_si512(s_.small_grad_pairs + pair, cut_pairs(small_grads[0][0], small_grads[1][0]));
+        _mm512_store_si512(s_.small_grad_pairs + pair + 32, cut_pairs(small_grads[0][1], small_grads[1][1]));
+      }
     }
   }
 
@@ -205,11 +226,15 @@ class Backward {
   // Rows of keys behind the last are zero: what they would be may be infinite.
   void end_keys(int64_t valid, int64_t count) {
     for (int64_t key = valid; key < count; ++key) {
-      std::memset(s_.weights + key * BackwardScratch::kRow, 0, kBackwardQueries * sizeof(Bf16));
-      std::memset(s_.grads + key * BackwardScratch::kRow, 0, kBackwardQueries * sizeof(Bf16));
-      Bf16* pairs = s_.grad_pairs + (key / kBand * 16 + key % 16) * 2 * BackwardScratch::kRow + key / 16 % 2;
-      for (int64_t q = 0; q < kBackwardQueries; ++q) pairs[2 * q] = {};
+      end_key(key, s_.weights, s_.grads, s_.grad_pairs);
+      if constexpr (TwoParts) end_key(key, s_.small_weights, s_.small_grads, s_.small_grad_pairs);
     }
+  }
+  static void end_key(int64_t key, Bf16* weights, Bf16* grads, Bf16* grad_pairs) {
+    std::memset(weights + key * BackwardScratch::kRow, 0, kBackwardQueries * sizeof(Bf16));
+    std::memset(grads + key * BackwardScratch::kRow, 0, kBackwardQueries * sizeof(Bf16));
+    Bf16* pairs = grad_pairs + (key / kBand * 16 + key % 16) * 2 * BackwardScratch::kRow + key / 16 % 2;
+    for (int64_t q = 0; q < kBackwardQueries; ++q) pairs[2 * q] = {};
   }
 
   // Keys [key, key + count) of those from `block` on.
@@ -220,34 +245,35 @@ class Backward {
     drops_ ? differentiate_block<true>(begin, count, query, queries) : differentiate_block<false>(begin, count, query, queries);
     end_keys(work_.key_end - begin, count);
     const int64_t step_row = width_ * 2 * kBf16;
+    const auto small = [&](const Bf16* steps) { return TwoParts ? steps + query * width_ : nullptr; };
     for (int64_t row = 0; row < count; row += kBand) {
-      const TileOperands values{s_.weights + row * BackwardScratch::kRow,
+      const int64_t place = row * BackwardScratch::kRow;
+      const TileOperands values{s_.weights + place,
                                 BackwardScratch::kRow * kBf16,
                                 work_.grad_out_steps + query * width_,
                                 step_row,
                                 queries / kTileDepth,
                                 kTileDepth * kBf16,
                                 kTileDepth / 2 * step_row};
-      add_rows(values, work_.grad_value + (begin + row) * width_, width_, width_);
+      add_rows(products_of<TwoParts>(values, s_.small_weights + place, small(work_.grad_out_steps_small)),
+               work_.grad_value + (begin + row) * width_, width_, width_);
       TileOperands keys = values;
-      keys.left = s_.grads + row * BackwardScratch::kRow;
+      keys.left = s_.grads + place;
       keys.right = work_.query_steps + query * width_;
-      add_rows(keys, work_.grad_key + (begin + row) * width_, width_, width_);
+      add_rows(products_of<TwoParts>(keys, s_.small_grads + place, small(work_.query_steps_small)),
+               work_.grad_key + (begin + row) * width_, width_, width_);
     }
     for (int64_t q = 0; q < queries; q += kBand) {
-      add_columns({keys_turned_ + key, BackwardScratch::kKeyRow * kBf16, s_.grad_pairs + 2 * q, 2 * BackwardScratch::kRow * kBf16,
-                   count / kTileDepth, kTileDepth * kBf16, kTileDepth / 2 * 2 * BackwardScratch::kRow * kBf16},
-                  query_grad_ + q, BackwardScratch::kQueryRow, width_);
+      const TileOperands large{keys_turned_ + key,
+                               BackwardScratch::kKeyRow * kBf16,
+                               s_.grad_pairs + 2 * q,
+                               2 * BackwardScratch::kRow * kBf16,
+                               count / kTileDepth,
+                               kTileDepth * kBf16,
+                               kTileDepth / 2 * 2 * BackwardScratch::kRow * kBf16};
+      add_columns(products_of<TwoParts>(large, small_keys_turned_ + key, s_.small_grad_pairs + 2 * q), query_grad_ + q,
+                  BackwardScratch::kQueryRow, width_);
     }
-  }
-
-  static __m512i pair_order(int first) {
-    alignas(64) int16_t order[32];
-    for (int i = 0; i < 16; ++i) {
-      order[2 * i] = static_cast<int16_t>(first + i);
-      order[2 * i + 1] = static_cast<int16_t>(32 + first + i);
-    }
-    return _mm512_load_si512(order);
   }
 
   const AttentionBackward<Bf16>& work_;
@@ -256,14 +282,15 @@ class Backward {
   bool drops_;
   BackwardScratch& s_;
   Bf16* keys_turned_ = reinterpret_cast<Bf16*>(&s_ + 1);
-  float* query_grad_ = reinterpret_cast<float*>(keys_turned_ + width_ * BackwardScratch::kKeyRow);
-  __m512i low_pairs_ = pair_order(0);
-  __m512i high_pairs_ = pair_order(16);
+  Bf16* small_keys_turned_ = keys_turned_ + width_ * BackwardScratch::kKeyRow;
+  float* query_grad_ = reinterpret_cast<float*>(small_keys_turned_ + width_ * BackwardScratch::kKeyRow);
 };
 
 }  // namespace
 
-void attention_backward_amx(const AttentionBackward<Bf16>& work, float* scratch) { Backward(work, scratch).run(); }
+void attention_backward_amx(const AttentionBackward<Bf16>& work, float* scratch) {
+  work.keys.key_steps_small != nullptr ? Backward<true>(work, scratch).run() : Backward<false>(work, scratch).run();
+}
 
 int64_t attention_backward_amx_scratch(int64_t padded_dim) {
   return static_cast<int64_t>(sizeof(BackwardScratch) / sizeof(float)) + padded_dim * BackwardScratch::kFloatsPerDim;

@@ -19,12 +19,17 @@ inline constexpr int64_t kDimMultiple = 16;  // packed head dims are padded to t
 // of a product that sums over the head dim. "Steps" are rows as the right side of a product reads them: the rows themselves, or
 // pairs of rows of bfloat16 interleaved. Panels hold `panel_rows` rows each as [panel_dim][panel_rows], of bfloat16 as [panel_dim
 // / 2][panel_rows][2].
+// Operands in two parts of bfloat16 (a large one, and a small one: what rounding leaves; see ops/gemm_provider.h): steps come
+// twice, and rows and panels have three times the head dim, large, large, small in rows and large, small, large in panels, so
+// that one long product is the sum of three. Only a kernel with `takes_two_parts` has them.
 template <typename T>
 struct PackedKeys {
-  const T* key_steps = nullptr;     // backward only
-  const T* key_panels = nullptr;    // rows where AttentionKernel::keys_on_the_left says so
-  const T* value_steps = nullptr;   // forward only
-  const T* value_panels = nullptr;  // backward only; rows as those of keys
+  const T* key_steps = nullptr;          // backward only
+  const T* key_steps_small = nullptr;    // of two parts
+  const T* key_panels = nullptr;         // rows where AttentionKernel::keys_on_the_left says so
+  const T* value_steps = nullptr;        // forward only
+  const T* value_steps_small = nullptr;  // of two parts
+  const T* value_panels = nullptr;       // backward only; rows as those of keys
   int64_t num_keys = 0;
   int64_t panel_dim = 0;
   int64_t row_dim = 0;
@@ -62,8 +67,10 @@ struct AttentionBackward {
   int64_t padded_queries = 0;      // a multiple of AttentionKernel::query_block
   const T* query = nullptr;        // packed rows; panels where AttentionKernel::keys_on_the_left says so
   const T* query_steps = nullptr;  // the same as steps
-  const T* grad_out = nullptr;     // as `query`
+  const T* query_steps_small = nullptr;
+  const T* grad_out = nullptr;  // as `query`
   const T* grad_out_steps = nullptr;
+  const T* grad_out_steps_small = nullptr;
   const float* log2_sum = nullptr;      // per query
   const float* out_dot_grad = nullptr;  // per query: sum over the head dim of out * grad_out (with dropout, too, it is the sum
                                         // over the keys of weight times its gradient)
@@ -82,6 +89,7 @@ struct AttentionKernel {
   int64_t depth_multiple;  // panel_dim and row_dim are padded to this
   int64_t pair_distance;   // of the rows of a pair in steps: rows i and i + distance of every 2 * distance rows
   bool keys_on_the_left;   // backward: rows of keys and values are multiplied by panels of queries and gradients, not the reverse
+  bool takes_two_parts;
   int64_t (*scratch)(int64_t padded_dim);  // floats that a call needs, aligned to 64 bytes
   void (*forward)(const AttentionForward<T>& work, float* scratch);
   void (*backward)(const AttentionBackward<T>& work, float* scratch);

@@ -190,6 +190,7 @@ constexpr AttentionKernel<float> kFloatAttention{
     .depth_multiple = 1,
     .pair_distance = 0,
     .keys_on_the_left = false,
+    .takes_two_parts = false,
     .scratch = [](int64_t) { return kScoreScratch; },
     .forward = attention_forward<W, float>,
     .backward = attention_backward<W, float>,

@@ -4,6 +4,7 @@
 #include "ops/cpu/convolution_kernel.h"
 #include "ops/cpu/gelu_kernel.h"
 #include "ops/cpu/mask_kernel.h"
+#include "ops/cpu/matrix_kernel.h"
 #include "ops/cpu/normal_kernel.h"
 #include "ops/cpu/update_kernel.h"
 #include "ops/instruction_support.h"
@@ -31,6 +32,8 @@ const AttentionKernel<Bf16>* attention_kernel<Bf16>(InstructionSet) {
 const GeluKernels& gelu_kernels(InstructionSet) { return gelu_kernels_portable(); }
 
 const NormalKernel& normal_kernel(InstructionSet) { return normal_kernel_portable(); }
+
+const MatrixKernel* matrix_kernel(InstructionSet) { return nullptr; }
 
 const MaskKernel& mask_kernel(InstructionSet) { return mask_kernel_portable(); }
 

@@ -8,6 +8,7 @@
 #include "ops/cpu/convolution_kernel.h"
 #include "ops/cpu/gelu_kernel.h"
 #include "ops/cpu/mask_kernel.h"
+#include "ops/cpu/matrix_kernel.h"
 #include "ops/cpu/normal_kernel.h"
 #include "ops/cpu/update_kernel.h"
 #include "ops/instruction_support.h"
@@ -104,6 +105,8 @@ const GeluKernels& gelu_kernels(InstructionSet set) {
 const NormalKernel& normal_kernel(InstructionSet set) {
   return table_of(set, normal_kernel_portable, normal_kernel_avx2, normal_kernel_avx512);
 }
+
+const MatrixKernel* matrix_kernel(InstructionSet set) { return set == InstructionSet::Amx ? &matrix_kernel_amx() : nullptr; }
 
 const MaskKernel& mask_kernel(InstructionSet set) {
   return table_of(set, mask_kernel_portable, mask_kernel_avx2, mask_kernel_avx512);

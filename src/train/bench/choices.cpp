@@ -75,7 +75,7 @@ void add_choices_of_cpu(ChoiceList& list, const config::RunConfig& config, const
   list.add("backend.instruction_set", present.instruction_sets, present.instruction_set);
   const bool has_tiles = std::ranges::find(present.instruction_sets, "amx") != present.instruction_sets.end();
   if (config.precision.amp_mode == AmpMode::None && has_tiles) {
-    list.add("backend.float32_matmul_precision", {"highest", "medium"}, config.backend.float32_matmul_precision);
+    list.add("backend.float32_matmul_precision", {"highest", "high", "medium"}, config.backend.float32_matmul_precision);
   }
   list.add("threads", halves(present.cores, 16), std::to_string(present.threads));
 }

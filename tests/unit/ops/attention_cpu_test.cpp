@@ -207,25 +207,37 @@ INSTANTIATE_TEST_SUITE_P(Sets, AttentionCpu,
 
 class AttentionCpuRounded : public ::testing::Test {
  protected:
-  ~AttentionCpuRounded() override { use_gemm_provider(before_); }
-  GemmProvider before_ = gemm_provider();
+  void SetUp() override {
+    if (instruction_set() != InstructionSet::Amx) GTEST_SKIP() << "this CPU has no AMX";
+  }
+  ~AttentionCpuRounded() override { use_float32_products({}, Float32Precision::Highest); }
 };
 
 // As of bfloat16 operands, but what goes in and out is float32.
 TEST_F(AttentionCpuRounded, TakesRoundedOperandsOfFloat32) {
-  use_float32_products({}, /*may_round=*/true);
-  if (!rounds_float32_products()) GTEST_SKIP() << "this CPU has no AMX";
+  use_float32_products({}, Float32Precision::Medium);
   const AttentionCase c{2, 2, 131, 257, 48};
   const Inputs in(c);
   Inputs rounded(c);
   for (at::Tensor* x : {&rounded.q, &rounded.k, &rounded.v}) *x = x->to(at::kBFloat16).to(at::kDouble);
   const auto got = run(attention, in, at::kFloat);
   const auto exact = run(attention, in, at::kDouble);
-  use_float32_products({}, /*may_round=*/false);
+  use_float32_products({}, Float32Precision::Highest);
   expect_close(got, run(attention_reference, rounded, at::kDouble), 2.0 * tests::sum_tolerance(at::kBFloat16, 1));
   // Double goes to aten's form and float32 without leave is not rounded.
   expect_close(exact, run(attention_reference, in, at::kDouble), bound(c, at::kDouble));
   expect_close(run(attention, in, at::kFloat), run(attention_reference, in, at::kDouble), bound(c, at::kFloat));
+}
+
+TEST_F(AttentionCpuRounded, OfTwoPartsKeepsSixteenBits) {
+  use_float32_products({}, Float32Precision::High);
+  for (const AttentionCase& c : kAttentionCases) {
+    if (c.keys == 1) continue;  // its gradients by q and k are differences of equal numbers
+    SCOPED_TRACE(::testing::PrintToString(c));
+    const Inputs in(c);
+    expect_close(run(attention, in, at::kFloat), run(attention_reference, in, at::kDouble),
+                 2.0 * sum_bound(kTwoBf16, 1) + bound(c, at::kFloat));
+  }
 }
 
 TEST(AttentionCpuLayout, HeadsLieBesideEachOther) {

@@ -12,7 +12,9 @@
 
 #include "core/error.h"
 #include "gradient_check.h"
+#include "ops/instruction_set.h"
 #include "ops/instruction_support.h"
+#include "ops/low_product.h"
 #include "tolerance.h"
 
 namespace welkin::ops {
@@ -20,8 +22,7 @@ namespace {
 
 class GemmProviderTest : public ::testing::Test {
  protected:
-  ~GemmProviderTest() override { use_gemm_provider(before_); }
-  GemmProvider before_ = gemm_provider();
+  ~GemmProviderTest() override { use_float32_products({}, Float32Precision::Highest); }
 };
 
 TEST_F(GemmProviderTest, NamesAndTheSwitch) {
@@ -63,26 +64,50 @@ TEST_F(GemmProviderTest, EveryProviderComputesInFloat32) {
   }
 }
 
-// Exact products of rounded operands, summed in float32; without tiles all stays float32.
+// Exact products of rounded operands, summed in float32, also those that are left to torch; without tiles all stays float32.
 TEST_F(GemmProviderTest, OperandsAreRoundedOnRequest) {
-  use_float32_products({}, /*may_round=*/true);
-  EXPECT_EQ(rounds_float32_products(), cpu_has_amx_bf16());
+  use_float32_products({}, Float32Precision::Medium);
+  const bool rounds = instruction_set() == InstructionSet::Amx;
+  EXPECT_EQ(float32_parts(), rounds ? 1 : 0);
   const at::Tensor x = tests::test_values({256, 384}, 1).to(at::kFloat);
   const at::Tensor w = tests::test_values({384, 384}, 2).to(at::kFloat);
-  const auto operand = [](const at::Tensor& t) { return (rounds_float32_products() ? t.to(at::kBFloat16) : t).to(at::kDouble); };
+  const auto operand = [&](const at::Tensor& t) { return (rounds ? t.to(at::kBFloat16) : t).to(at::kDouble); };
   const at::Tensor wanted = at::linear(operand(x), operand(w));
-  const at::Tensor got = at::linear(x, w);
-  EXPECT_EQ(got.scalar_type(), at::kFloat);
-  const double error = got.to(at::kDouble).sub(wanted).abs().max().item<double>() / wanted.abs().max().item<double>();
-  EXPECT_LE(error, 2.0 * tests::sum_tolerance(at::kFloat, 384));
-  use_float32_products({}, /*may_round=*/false);
-  EXPECT_FALSE(rounds_float32_products());
+  for (const at::Tensor& got : {at::linear(x, w), ops::linear(x, w)}) {
+    EXPECT_EQ(got.scalar_type(), at::kFloat);
+    EXPECT_TRUE(tests::close(got, wanted, at::kFloat, 384));
+  }
+  use_float32_products({}, Float32Precision::Highest);
+  EXPECT_EQ(float32_parts(), 0);
   EXPECT_EQ(gemm_provider(), shipped_gemm_provider());
+}
+
+// What torch multiplies stays float32 then.
+TEST_F(GemmProviderTest, HighKeepsSixteenBits) {
+  use_float32_products({}, Float32Precision::High);
+  EXPECT_EQ(gemm_provider(), shipped_gemm_provider());
+  const bool has_tiles = instruction_set() == InstructionSet::Amx;
+  EXPECT_EQ(float32_parts(), has_tiles ? 2 : 0);
+  const at::Tensor x = tests::test_values({256, 384}, 1).to(at::kFloat);
+  const at::Tensor w = tests::test_values({384, 384}, 2).to(at::kFloat);
+  const at::Tensor wanted = at::linear(x.to(at::kDouble), w.to(at::kDouble));
+  EXPECT_TRUE(tests::close(at::linear(x, w), wanted, at::kFloat, 384));
+  const double error = tests::relative_l2(ops::linear(x, w), wanted);
+  EXPECT_LE(error, 2 * sum_bound(has_tiles ? kTwoBf16 : kFp32, 384));
+}
+
+TEST_F(GemmProviderTest, PrecisionsAreNamed) {
+  EXPECT_EQ(float32_precision_named("highest"), Float32Precision::Highest);
+  EXPECT_EQ(float32_precision_named("high"), Float32Precision::High);
+  EXPECT_EQ(float32_precision_named("medium"), Float32Precision::Medium);
+  EXPECT_FALSE(float32_precision_named("low").has_value());
 }
 
 TEST_F(GemmProviderTest, MklRoundsNothing) {
   if (!cpu_has_amx_bf16()) GTEST_SKIP() << "this CPU has no AMX: medium changes nothing";
-  EXPECT_THROW(use_float32_products(GemmProvider::Mkl, /*may_round=*/true), ConfigError);
+  EXPECT_THROW(use_float32_products(GemmProvider::Mkl, Float32Precision::Medium), ConfigError);
+  use_float32_products(GemmProvider::Mkl, Float32Precision::High);
+  EXPECT_EQ(gemm_provider(), GemmProvider::Mkl);
 }
 
 }  // namespace

@@ -234,7 +234,7 @@ TEST(BenchChoices, AreThoseThatTheRunDoesNotHave) {
   PresentValues with_tiles = present;
   with_tiles.instruction_sets.emplace_back("amx");
   EXPECT_THAT(values_of(switch_choices(config, config::DeviceKind::Cpu, with_tiles, false), "backend.float32_matmul_precision"),
-              ElementsAre("medium"));
+              ElementsAre("high", "medium"));
 
   const auto gpu = switch_choices(config, config::DeviceKind::Cuda, present, /*reads=*/false);
   EXPECT_THAT(values_of(gpu, "backend.cuda_graph"), ElementsAre("true"));

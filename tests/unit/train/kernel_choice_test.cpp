@@ -72,6 +72,9 @@ TEST_F(KernelChoices, SayWhetherOperandsOfFloat32AreRounded) {
   EXPECT_THAT(products(), Not(HasSubstr("rounded")));
   config.backend.float32_matmul_precision = "medium";
   EXPECT_EQ(products() == "onednn of operands rounded to bfloat16", ops::cpu_has_amx_bf16()) << products();
+  config.backend.float32_matmul_precision = "high";
+  EXPECT_EQ(products() == "mkl and welkin of operands in two bfloat16", ops::cpu_has_amx_bf16()) << products();
+  config.backend.float32_matmul_precision = "medium";
   config.precision.amp_mode = config::AmpMode::Bf16;
   EXPECT_THAT(products(), Not(HasSubstr("rounded"))) << "they are of bfloat16 as they come";
   config.backend.gemm = "mkl";
