@@ -4,8 +4,6 @@
 #include "ops/attention_cpu.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -82,20 +80,21 @@ at::Tensor with_dense_rows(const at::Tensor& x) { return x.stride(3) == 1 ? x : 
 
 // What products take: bfloat16 also of float32 operands, where those may be rounded; in two parts with what that leaves.
 struct Operand {
-  at::Tensor large;
+  at::Tensor side;     // of a product of rows and panels: three head dims in two parts
+  at::Tensor large{};  // of steps
   at::Tensor small{};  // of two parts
-
-  // As rows and panels have it (ops/cpu/attention_kernel.h).
-  at::Tensor left() const { return small.defined() ? at::cat({large, large, small}, 3) : large; }
-  at::Tensor right() const { return small.defined() ? at::cat({large, small, large}, 3) : large; }
 };
 
 template <typename T>
-Operand operand_of(const at::Tensor& x) {
-  if constexpr (std::is_same_v<T, float>) return {with_dense_rows(x)};
-  const at::Tensor large = with_dense_rows(x.to(at::kBFloat16));
-  if (x.scalar_type() != at::kFloat || float32_parts() != 2) return {large};
-  return {large, with_dense_rows((x - large).to(at::kBFloat16))};
+Operand operand_of(const at::Tensor& x, bool left) {
+  const bool is_narrow = !std::is_same_v<T, float>;
+  if (!is_narrow || x.scalar_type() != at::kFloat || float32_parts() != 2) {
+    const at::Tensor whole = with_dense_rows(is_narrow ? x.to(at::kBFloat16) : x);
+    return {whole, whole};
+  }
+  const at::Tensor joined = joined_parts(x, left);
+  const int64_t dim = x.size(3);
+  return {joined, joined.narrow(3, 0, dim), joined.narrow(3, (left ? 2 : 1) * dim, dim)};
 }
 
 at::Tensor empty_heads(const at::Tensor& like_BHND) {
@@ -230,9 +229,9 @@ class HeadMasks {
 template <typename T>
 std::tuple<at::Tensor, at::Tensor> forward_of(const AttentionKernel<T>& kernel, const at::Tensor& q_in, const at::Tensor& k_in,
                                               const at::Tensor& v_in, const WeightMask& mask) {
-  const Operand v = operand_of<T>(v_in);
-  const at::Tensor q = operand_of<T>(q_in).left();
-  const at::Tensor k = operand_of<T>(k_in).right();
+  const at::Tensor q = operand_of<T>(q_in, /*left=*/true).side;
+  const at::Tensor k = operand_of<T>(k_in, /*left=*/false).side;
+  const Operand v = operand_of<T>(v_in, /*left=*/false);
   const AttentionSizes sizes = sizes_of(q_in, k_in, q.size(3), kernel);
   const auto value_steps_of = [&](const at::Tensor& x) {
     return steps_of<T>(x, sizes.num_heads(), sizes.padded_keys, sizes.padded_dim, kernel.pair_distance);
@@ -271,21 +270,19 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const AttentionKernel
                                                            const at::Tensor& q_in, const at::Tensor& k_in, const at::Tensor& v_in,
                                                            const at::Tensor& out_in, const at::Tensor& log2_sum,
                                                            const WeightMask& mask) {
-  const Operand q = operand_of<T>(q_in);
-  const Operand k = operand_of<T>(k_in);
-  const Operand v = operand_of<T>(v_in);
-  const Operand grad = operand_of<T>(grad_in);
-  const bool two_parts = q.small.defined();
-  const AttentionSizes sizes = sizes_of(q_in, k_in, (two_parts ? 3 : 1) * q_in.size(3), kernel);
+  const bool keys_left = kernel.keys_on_the_left;
+  const Operand q = operand_of<T>(q_in, !keys_left);
+  const Operand k = operand_of<T>(k_in, keys_left);
+  const Operand v = operand_of<T>(v_in, keys_left);
+  const Operand grad = operand_of<T>(grad_in, !keys_left);
+  const AttentionSizes sizes = sizes_of(q_in, k_in, q.side.size(3), kernel);
   const int64_t heads = sizes.num_heads();
-  const auto side = [&](const Operand& x, int64_t padded_rows, bool left, float factor) {
-    return left ? rows_of<T>(x.left(), heads, padded_rows, sizes.row_dim, factor)
-                : panels_of<T>(x.right(), heads, padded_rows, sizes.panel_dim, kernel.panel_rows);
+  const auto side_of = [&](const Operand& x, int64_t padded_rows, bool left, float factor) {
+    return left ? rows_of<T>(x.side, heads, padded_rows, sizes.row_dim, factor)
+                : panels_of<T>(x.side, heads, padded_rows, sizes.panel_dim, kernel.panel_rows);
   };
-  const auto key_side = [&](const Operand& x) { return side(x, sizes.padded_keys, kernel.keys_on_the_left, 1.0F); };
-  const auto query_side = [&](const Operand& x, float factor) {
-    return side(x, sizes.padded_queries, !kernel.keys_on_the_left, factor);
-  };
+  const auto key_side = [&](const Operand& x) { return side_of(x, sizes.padded_keys, keys_left, 1.0F); };
+  const auto query_side = [&](const Operand& x, float factor) { return side_of(x, sizes.padded_queries, !keys_left, factor); };
   const auto steps = [&](const at::Tensor& x, int64_t padded_rows) {
     return steps_of<T>(x, heads, padded_rows, sizes.padded_dim, kernel.pair_distance);
   };

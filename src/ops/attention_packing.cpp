@@ -2,6 +2,8 @@
 #include "ops/attention_packing.h"
 
 #include <ATen/Dispatch.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <array>
@@ -26,6 +28,15 @@ void write_pairs(const Bf16* low, const Bf16* high, int64_t count, Bf16* to) {
 void round_row(const float* __restrict from, float factor, int64_t count, Bf16* __restrict to) {
   for (int64_t i = 0; i < count; ++i) to[i] = rounded_to<Bf16>(from[i] * factor);
 }
+
+void split_row(const float* __restrict from, int64_t count, Bf16* __restrict large, Bf16* __restrict small) {
+  for (int64_t i = 0; i < count; ++i) {
+    large[i] = rounded_to<Bf16>(from[i]);
+    small[i] = rounded_to<Bf16>(from[i] - to_float(large[i]));
+  }
+}
+
+constexpr int64_t kRowsPerTask = 1024;  // at least
 
 }  // namespace
 
@@ -115,6 +126,23 @@ void unpack_rows(const float* from, int64_t padded_dim, float factor, int64_t be
       for (int64_t d = 0; d < dim; ++d) to[r * heads * dim + d] = static_cast<scalar_t>(from[d] * factor);
     }
   });
+}
+
+at::Tensor joined_parts(const at::Tensor& x_BHND, bool left) {
+  const at::Tensor rows_BNHD = x_BHND.transpose(1, 2).contiguous();
+  const int64_t dim = rows_BNHD.size(3);
+  const at::Tensor joined = at::empty({rows_BNHD.size(0), rows_BNHD.size(1), rows_BNHD.size(2), 3 * dim}, at::kBFloat16);
+  const float* from = rows_BNHD.const_data_ptr<float>();
+  auto* to = static_cast<Bf16*>(joined.mutable_data_ptr());
+  const int64_t rows = rows_BNHD.numel() / dim;
+  at::parallel_for(0, rows, kRowsPerTask, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      Bf16* large = to + r * 3 * dim;
+      split_row(from + r * dim, dim, large, large + (left ? 2 : 1) * dim);
+      std::copy_n(large, dim, large + (left ? 1 : 2) * dim);
+    }
+  });
+  return joined.transpose(1, 2);
 }
 
 // In eight sums, which are one vector or two: of one sum every addition would wait for the one before.

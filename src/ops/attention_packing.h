@@ -36,6 +36,11 @@ void pack_panels(const HeadView& head, int64_t padded_rows, int64_t panel_dim, i
 void unpack_rows(const float* from, int64_t padded_dim, float factor, int64_t begin, int64_t count, at::Tensor& to_BNHD,
                  int64_t head);
 
+// Float32 in two parts of bfloat16, the second what rounding to the first leaves, as (B, H, rows, 3 head_dim): large, large,
+// small on the left side of a product, large, small, large on the right one (ops/cpu/attention_kernel.h). Rows of a head lie as
+// x's.
+at::Tensor joined_parts(const at::Tensor& x_BHND, bool left);
+
 // to[row] = the sum over the head dim of a times b, both of one type.
 void dot_rows(const HeadView& a, const HeadView& b, float* to);
 

@@ -69,8 +69,11 @@ class DepthsOfProduct {
     });
     const int64_t blocks = blocks_of(p_.rows, division_.rows), groups = division_.groups;
     at::parallel_for(0, blocks * groups, 1, [&](int64_t first, int64_t last) {
-      const AlignedBuffer<Bf16> left(up_to(division_.rows, kMatrixBlock) / kMatrixTile * tile_);
-      const AlignedBuffer<float> sums(division_.rows * kMatrixBlock);
+      // Each thread keeps its own: memory of this size comes from the kernel, cleared, every time.
+      static thread_local AlignedBuffer<Bf16> left;
+      static thread_local AlignedBuffer<float> sums;
+      left.room(division_.rows / kMatrixTile * tile_);
+      sums.room(division_.rows * kMatrixBlock);
       for (int64_t task = first, packed = -1; task < last; ++task) {
         const int64_t row = task / groups * division_.rows;
         if (row != packed) kernel_.pack_left(p_.left.from(row, begin_), rows_from(row), depth_, left.data());
