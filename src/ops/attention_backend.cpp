@@ -128,7 +128,9 @@ std::vector<AttentionTiming> time_attention(const AttentionShape& shape, c10::De
   for (int i = 0; i < 3; ++i) {
     const int64_t count = shape.batch * shape.heads * shape.tokens * shape.head_dim;
     const at::Tensor waves = at::arange(count, options.dtype(at::kFloat)).mul(0.37 + 0.11 * i).sin().to(shape.dtype);
-    qkv.push_back(waves.view({shape.batch, shape.heads, shape.tokens, shape.head_dim}).requires_grad_());
+    // The heads of a token side by side, as products leave them.
+    const at::Tensor heads_BNHD = waves.view({shape.batch, shape.tokens, shape.heads, shape.head_dim});
+    qkv.push_back(heads_BNHD.transpose(1, 2).requires_grad_());
   }
   std::vector<AttentionTiming> timings;
   for (const AttentionBackend backend : kAttentionBackends) {
