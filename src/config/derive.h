@@ -16,7 +16,7 @@ void derive(Draft& draft, int64_t world_size);
 void derive_defaults(Draft& draft);
 // --compat: that tutorial's schedule, augmentation and rules, except for those that are given. Without it: schedule cosine.
 void derive_rules(Draft& draft);
-// What `deterministic` asks of cuDNN; a problem where a given key contradicts it.
+// The layout of a U-Net's boxes, and what `deterministic` asks of cuDNN; a problem where a given key contradicts it.
 void derive_backend(Draft& draft);
 // lr and start_lr, tensor_parallel and row_parallel_size, amp_mode and enable_amp, num_epochs and num_iters: the one given later
 // holds for both.

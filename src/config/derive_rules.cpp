@@ -71,6 +71,14 @@ void contradicts_deterministic(Draft& draft, std::string_view path) {
                      "Give only one of them");
 }
 
+// cuDNN's kernels for tensor cores take boxes channels-last alone: others it turns over before each convolution and back behind
+// it. Images are read by a product of patches, for which the order is no matter.
+void derive_layout(Draft& draft) {
+  if (draft.has("backend.channels_last") || draft.config.model.model != "unet3d") return;
+  draft.config.backend.channels_last = true;
+  draft.derived("backend.channels_last", "model unet3d");
+}
+
 }  // namespace
 
 void derive_rules(Draft& draft) {
@@ -93,6 +101,7 @@ void derive_rules(Draft& draft) {
 }
 
 void derive_backend(Draft& draft) {
+  derive_layout(draft);
   if (!draft.config.loop.deterministic) return;
   BackendConfig& backend = draft.config.backend;
   if (draft.has("backend.cudnn_benchmark") && backend.cudnn_benchmark)

@@ -134,7 +134,8 @@ std::vector<Key> backend_keys() {
       {.flat = "channels_last",
        .path = "backend.channels_last",
        .field = kBackend<&B::channels_last>,
-       .summary = "images, boxes and the weights of convolutions lie channels-last on a GPU; a CPU has its own layout",
+       .summary = "images, boxes and the weights of convolutions lie channels-last on a GPU; on for unet3d; a CPU has its own "
+                  "layout",
        .is_flag = true,
        .free = true},
       {.flat = "attention",

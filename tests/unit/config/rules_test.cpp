@@ -122,6 +122,15 @@ TEST(Deterministic, TurnsCudnnsMeasuringOff) {
                         "cudnn_benchmark=true (--cudnn_benchmark). Give only one"));
 }
 
+TEST(ChannelsLast, IsTheLayoutOfAUnetsBoxes) {
+  const Resolved resolved = resolve_shipped("UNet.yaml", {});
+  EXPECT_TRUE(resolved.config.backend.channels_last);
+  EXPECT_EQ(resolved.origins.at("backend.channels_last").text, "from model unet3d");
+  EXPECT_FALSE(unet({"--no-channels_last"}).backend.channels_last);
+  EXPECT_FALSE(vit({}).backend.channels_last);
+  EXPECT_TRUE(vit({"--channels_last"}).backend.channels_last);
+}
+
 std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
