@@ -3,6 +3,7 @@
 #include "ops/convolution.h"
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/conv3d.h>
 #include <ATen/ops/conv_transpose3d.h>
 #include <ATen/ops/leaky_relu.h>
@@ -11,7 +12,9 @@
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -65,7 +68,18 @@ struct BoxProduct : torch::autograd::Function<BoxProduct> {
   }
 };
 
-at::Tensor joined(at::TensorList x) { return x.size() == 1 ? x.front() : at::cat(x, 1); }
+bool lies_last(const at::Tensor& x) { return x.is_contiguous(at::MemoryFormat::ChannelsLast3d); }
+
+// Boxes that lie channels-last are rows of channels. Of rows torch's kernel for a GPU copies 16 bytes at once; of tensors with
+// five dims it has none, and copies them number by number.
+at::Tensor joined(at::TensorList x) {
+  if (x.size() == 1) return x.front();
+  if (!std::ranges::all_of(x, lies_last)) return at::cat(x, 1);
+  std::vector<at::Tensor> rows;
+  for (const at::Tensor& part : x) rows.push_back(part.permute({0, 2, 3, 4, 1}).flatten(0, 3));
+  const at::Tensor& box = x.front();
+  return at::cat(rows, 1).view({box.size(0), box.size(2), box.size(3), box.size(4), -1}).permute({0, 4, 1, 2, 3});
+}
 
 // In place, as x is nobody else's.
 at::Tensor bent(at::Tensor x, const BoxKink& kink) {
@@ -76,6 +90,47 @@ at::Tensor bent(at::Tensor x, const BoxKink& kink) {
 at::Tensor reference_product(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
   return call.way == BoxWay::Down ? convolution3d_reference(x, weight, bias, call.rule, call.kink)
                                   : transposed_convolution3d_reference(x, weight, bias, call.rule, call.kink);
+}
+
+constexpr int64_t kEight = 8, kLeastChannels = 4;  // that tensor cores take at once, and at least
+
+// With zeros behind the channels, which are `dim`, up to a multiple of eight.
+at::Tensor in_eights(const at::Tensor& x, int64_t dim) {
+  const int64_t missing = (kEight - x.size(dim) % kEight) % kEight;
+  if (missing == 0) return x;
+  std::vector<int64_t> behind(static_cast<size_t>(2 * (x.dim() - dim)), 0);  // before and behind, from the last dim on
+  behind.back() = missing;
+  return at::constant_pad_nd(x, behind);
+}
+
+// Of x, which has more. The gradient is filled up where it lies, which that of at::narrow is not: it would come channels-first.
+struct FirstChannels : torch::autograd::Function<FirstChannels> {
+  static at::Tensor forward(torch::autograd::AutogradContext* /*context*/, const at::Tensor& x, int64_t channels) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    return x.narrow(1, 0, channels);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* /*context*/,
+                                                 const torch::autograd::variable_list& grads) {
+    return {in_eights(grads[0], 1), at::Tensor()};
+  }
+};
+
+at::Tensor product_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
+  const int64_t out = bias.size(0);
+  const at::Tensor whole = in_eights(in_eights(weight, 0), 1);
+  const at::Tensor product = reference_product({in_eights(joined(x), 1)}, whole, in_eights(bias, 0), call);
+  return out == product.size(1) ? product : FirstChannels::apply(product, out);
+}
+
+// The order in which cuDNN computes is that of one of the two.
+bool wants_eights(at::TensorList x, const at::Tensor& weight) {
+  const at::Tensor& first = x.front();
+  const bool is_low = first.scalar_type() == at::kBFloat16 || first.scalar_type() == at::kHalf;
+  const auto is_for_tensor_cores = [](const at::Tensor& y) {
+    return y.suggest_memory_format() == at::MemoryFormat::ChannelsLast3d;
+  };
+  if (!first.is_cuda() || !is_low || !(is_for_tensor_cores(first) || is_for_tensor_cores(weight))) return false;
+  return weight.size(0) % kLeastChannels != 0 || weight.size(1) % kLeastChannels != 0;
 }
 
 // Of operands in a type that the processor does not multiply: in float32, rounded once.
@@ -96,6 +151,7 @@ at::Tensor box_product(at::TensorList x_in, const at::Tensor& weight, const at::
     return BoxProduct::apply(x.front(), x.size() == 2 ? std::optional(x.back()) : std::nullopt, weight, bias, call);
   }
   if (widens_products(x.front().device(), x.front().scalar_type())) return widened_reference(x, weight, bias, call);
+  if (wants_eights(x, weight)) return product_in_eights(x, weight, bias, call);
   return reference_product(x_in, weight, bias, call);
 }
 
@@ -127,6 +183,16 @@ at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, 
 at::Tensor transposed_convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                               const BoxStride& rule, const BoxKink& kink) {
   return bent(at::conv_transpose3d(joined(x), weight, bias, rule.stride, rule.padding), kink);
+}
+
+at::Tensor convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
+                                   const BoxKink& kink) {
+  return product_in_eights(x, weight, bias, {rule, kink, BoxWay::Down});
+}
+
+at::Tensor transposed_convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                              const BoxStride& rule, const BoxKink& kink) {
+  return product_in_eights(x, weight, bias, {rule, kink, BoxWay::Up});
 }
 
 }  // namespace welkin::ops

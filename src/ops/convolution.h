@@ -2,7 +2,8 @@
 // Strided 3-D convolution and its transpose with bias, as the U-Net uses them: any kernel, stride and padding, no dilation, one
 // group; optionally of channels that lie in several tensors, and with a leaky ReLU at its end. Our own form where
 // ops/convolution_cpu.h takes the operands, aten's elsewhere. Results of our own form are channels-last, those of few channels
-// contiguous.
+// contiguous. A GPU's tensor cores read channels that lie last by fours and eights of 16 bits, and cuDNN fills up others only
+// where it turns boxes over itself: there an odd number of them is filled up with zeros here.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -37,6 +38,12 @@ at::Tensor convolution3d_reference(at::TensorList x, const at::Tensor& weight, c
 at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
                                     const BoxKink& kink = {});
 at::Tensor transposed_convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                              const BoxStride& rule, const BoxKink& kink = {});
+
+// The same as products of whole eights of channels, in and out, with zeros in those that are missing: a view without them.
+at::Tensor convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
+                                   const BoxKink& kink = {});
+at::Tensor transposed_convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                               const BoxStride& rule, const BoxKink& kink = {});
 
 }  // namespace welkin::ops

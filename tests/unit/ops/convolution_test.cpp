@@ -5,15 +5,18 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <ostream>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -227,6 +230,50 @@ TEST(Convolution, DoesNotDependOnTheNumberOfThreads) {
     }
   }
   at::set_num_threads(before);
+}
+
+// As a GPU's tensor cores want an odd number of channels.
+TEST(Convolution, InEightsIsTheSame) {
+  const std::vector<ConvolutionCase> cases{{2, 3, 5, {4, 6, 4}, kFour, kHalving, 0.01},
+                                           {1, 8, 5, {4, 4, 2}, kFour, kHalving, 1.0, 8},
+                                           {1, 5, 16, {4, 4, 4}, {3, 3, 3}, {{1, 1, 1}, {1, 1, 1}}, 0.0, 6}};
+  for (const bool up : {false, true}) {
+    for (const ConvolutionCase& c : cases) {
+      SCOPED_TRACE(::testing::PrintToString(c));
+      const ConvolutionRun run(c, up, at::kDouble);
+      const auto got =
+          run(up ? transposed_convolution3d_in_eights : convolution3d_in_eights, at::kDouble, at::kDouble, c, at::kDouble);
+      const auto wanted = run(reference_form(up), at::kDouble, at::kDouble, c, at::kDouble);
+      for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(tests::close(got[i], wanted[i], at::kDouble, 1000)) << up << " " << i;
+    }
+  }
+  const at::Tensor out = transposed_convolution3d_in_eights(
+      {tests::test_values({1, 3, 4, 4, 4}, 1)}, tests::test_values({3, 5, 4, 4, 4}, 2), tests::test_values({5}, 3), kHalving);
+  EXPECT_EQ(out.size(1), 5);
+  EXPECT_EQ(out.storage().nbytes(), sizeof(double) * 8 * 8 * 8 * 8) << "eight channels were made";
+}
+
+TEST(Convolution, BoxesThatLieChannelsLastAreJoinedAsRows) {
+  static std::vector<int64_t> dims;
+  dims.clear();
+  const auto note = [](const at::RecordFunction& function) -> std::unique_ptr<at::ObserverContext> {
+    if (std::string_view(function.name()) == "aten::cat") dims.push_back(function.inputs()[0].toTensorVector().at(0).dim());
+    return nullptr;
+  };
+  const ConvolutionCase c{2, 3, 6, {4, 6, 2}, kFour, kHalving, 0.01, 5};
+  const ConvolutionRun run(c, false, at::kDouble);
+  const ConvolutionForm channels_last = [](at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                           const BoxStride& rule, const BoxKink& kink) {
+    std::vector<at::Tensor> laid;
+    for (const at::Tensor& part : x) laid.push_back(part.contiguous(at::MemoryFormat::ChannelsLast3d));
+    return convolution3d_reference(laid, weight, bias, rule, kink);
+  };
+  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(note).needsInputs(true));
+  const auto got = run(channels_last, at::kDouble, at::kDouble, c, at::kDouble);
+  const auto wanted = run(convolution3d_reference, at::kDouble, at::kDouble, c, at::kDouble);
+  at::removeCallback(handle);
+  EXPECT_EQ(dims, (std::vector<int64_t>{2, 5}));
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(tests::close(got[i], wanted[i], at::kDouble, 1000)) << i;
 }
 
 TEST(Convolution, ReferenceGradients) {
