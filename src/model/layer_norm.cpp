@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer normalisation through aten, which accumulates in float32 for low-precision inputs.
+// Layer normalisation, whose sums are float32 for low-precision inputs too.
 #include "model/layer_norm.h"
 
 #include <ATen/ops/empty.h>
@@ -7,7 +7,7 @@
 #include <ostream>
 
 #include "model/initial.h"
-#include "ops/layer_norm.h"
+#include "ops/residual_norm.h"
 
 namespace welkin::model {
 
@@ -18,7 +18,7 @@ LayerNorm::LayerNorm(std::string path, int64_t width, double epsilon)
 }
 
 at::Tensor LayerNorm::forward(const at::Tensor& x) const {
-  return whole_({x}, [this](Tensors in) { return Tensors{ops::layer_norm(in.at(0), weight, bias, epsilon_)}; }).at(0);
+  return whole_({x}, [this](Tensors in) { return Tensors{ops::norm_for_products(in.at(0), weight, bias, epsilon_)}; }).at(0);
 }
 
 ops::ResidualNorm LayerNorm::of_sum(const at::Tensor& x, const at::Tensor& branch) const {

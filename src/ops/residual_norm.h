@@ -18,6 +18,10 @@ ResidualNorm residual_norm(const at::Tensor& x, const at::Tensor& branch, const 
 ResidualNorm residual_norm_reference(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& weight,
                                      const at::Tensor& bias, double epsilon);
 
+// The layer norm of x alone, for products: on a GPU it, too, comes in their type, so that none of them casts it, nor its gradient
+// back. Everywhere else it is layer_norm().
+at::Tensor norm_for_products(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon);
+
 // What the backward pass needs of the forward one.
 struct NormState {
   at::Tensor sum;         // float32
@@ -27,14 +31,14 @@ struct NormGradients {
   at::Tensor of_x, of_branch, of_weight, of_bias;
 };
 
-// All without gaps: x float32, branch float32, float16 or bfloat16; `normed` in the type of the branch. `of_sum` may be
-// undefined.
+// All without gaps: x float32, branch and `normed` of one type, float32, float16 or bfloat16. `branch` may be undefined: the sum
+// is x itself then, and there is no gradient of a branch. `of_sum` may be undefined.
 struct DeviceNorm {
   c10::DeviceType device = c10::kCUDA;  // whose tensors the functions take
   at::Tensor (*forward)(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& weight, const at::Tensor& bias,
-                        double epsilon, NormState& state) = nullptr;
+                        double epsilon, at::ScalarType type, NormState& state) = nullptr;
   NormGradients (*backward)(const at::Tensor& of_normed, const at::Tensor& of_sum, const NormState& state,
-                            const at::Tensor& weight) = nullptr;
+                            const at::Tensor& weight, bool has_branch) = nullptr;
 };
 
 // libwelkin_cuda.so registers its functions while it is loaded; null before.

@@ -21,10 +21,10 @@ struct NormForward {
   int64_t rows = 0, width = 0;
   float epsilon = 0;
   const float* x = nullptr;
-  const Low* branch = nullptr;
+  const Low* branch = nullptr;  // null: the norm of x alone
   const float* weight = nullptr;
   const float* bias = nullptr;
-  float* sum = nullptr;   // x + branch
+  float* sum = nullptr;   // x + branch; null without a branch
   Low* normed = nullptr;  // its layer norm
   float* mean = nullptr;  // (rows)
   float* rstd = nullptr;  // (rows), 1 / sqrt(variance + epsilon)
@@ -40,7 +40,7 @@ struct NormBackward {
   const float* rstd = nullptr;
   const float* weight = nullptr;
   float* of_x = nullptr;
-  Low* of_branch = nullptr;  // null where it is of_x itself
+  Low* of_branch = nullptr;  // null where it is of_x itself, and without a branch
 };
 
 // First pass: writes the lane's part of the sum, returns the total of its values.
@@ -48,18 +48,25 @@ template <typename Low>
 constexpr float add_share(const NormForward<Low>& call, int64_t row, int lane) {
   float total = 0;
   for (int64_t i = row * call.width + lane; i < (row + 1) * call.width; i += kNormLanes) {
-    const float value = call.x[i] + static_cast<float>(call.branch[i]);
-    call.sum[i] = value;
+    float value = call.x[i];
+    if (call.branch != nullptr) call.sum[i] = value += static_cast<float>(call.branch[i]);
     total += value;
   }
   return total;
 }
 
+// What is normalised.
+template <typename Low>
+constexpr const float* values_of(const NormForward<Low>& call) {
+  return call.branch == nullptr ? call.x : call.sum;
+}
+
 template <typename Low>
 constexpr float deviation_share(const NormForward<Low>& call, int64_t row, float mean, int lane) {
+  const float* const values = values_of(call);
   float total = 0;
   for (int64_t i = row * call.width + lane; i < (row + 1) * call.width; i += kNormLanes) {
-    total += (call.sum[i] - mean) * (call.sum[i] - mean);
+    total += (values[i] - mean) * (values[i] - mean);
   }
   return total;
 }
@@ -72,9 +79,10 @@ constexpr Real rstd_of(Real squares, int64_t width, Real epsilon) {
 
 template <typename Low>
 constexpr void norm_share(const NormForward<Low>& call, int64_t row, float mean, float rstd, int lane) {
+  const float* const values = values_of(call);
   for (int64_t column = lane; column < call.width; column += kNormLanes) {
     const int64_t i = row * call.width + column;
-    call.normed[i] = static_cast<Low>((call.sum[i] - mean) * rstd * call.weight[column] + call.bias[column]);
+    call.normed[i] = static_cast<Low>((values[i] - mean) * rstd * call.weight[column] + call.bias[column]);
   }
   if (lane == 0) {
     call.mean[row] = mean;

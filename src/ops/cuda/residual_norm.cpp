@@ -23,23 +23,26 @@ const Low* read_as(const at::Tensor& tensor) {
 }
 
 at::Tensor forward_on_cuda(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& weight, const at::Tensor& bias,
-                           double epsilon, NormState& state) {
-  check_places(kName, x, {x, branch, weight, bias});
+                           double epsilon, at::ScalarType type, NormState& state) {
+  const bool has_branch = branch.defined();
+  check_places(kName, x, {x, has_branch ? branch : x, weight, bias});
+  TORCH_CHECK(!has_branch || branch.scalar_type() == type, kName, ": a branch in the type of what is normalised");
   const c10::cuda::CUDAGuard guard(x.device());
   const int64_t width = x.size(-1), rows = x.numel() / width;
-  const at::Tensor normed = at::empty_like(branch);
-  state = {.sum = at::empty_like(x), .mean = at::empty({rows}, x.options()), .rstd = at::empty({rows}, x.options())};
-  for_low_type(kName, branch.scalar_type(), [&](auto low) {
+  const at::Tensor normed = at::empty(x.sizes(), x.options().dtype(type));
+  state = {
+      .sum = has_branch ? at::empty_like(x) : x, .mean = at::empty({rows}, x.options()), .rstd = at::empty({rows}, x.options())};
+  for_low_type(kName, type, [&](auto low) {
     using Low = decltype(low);
     NormForward<Low> call;
     call.rows = rows;
     call.width = width;
     call.epsilon = static_cast<float>(epsilon);
     call.x = x.const_data_ptr<float>();
-    call.branch = read_as<Low>(branch);
+    call.branch = has_branch ? read_as<Low>(branch) : nullptr;
     call.weight = weight.const_data_ptr<float>();
     call.bias = bias.const_data_ptr<float>();
-    call.sum = state.sum.mutable_data_ptr<float>();
+    call.sum = has_branch ? state.sum.mutable_data_ptr<float>() : nullptr;
     call.normed = static_cast<Low*>(normed.mutable_data_ptr());
     call.mean = state.mean.mutable_data_ptr<float>();
     call.rstd = state.rstd.mutable_data_ptr<float>();
@@ -49,7 +52,7 @@ at::Tensor forward_on_cuda(const at::Tensor& x, const at::Tensor& branch, const 
 }
 
 NormGradients backward_on_cuda(const at::Tensor& of_normed, const at::Tensor& of_sum, const NormState& state,
-                               const at::Tensor& weight) {
+                               const at::Tensor& weight, bool has_branch) {
   check_places(kName, state.sum, {of_normed, state.sum, state.mean, state.rstd, weight});
   if (of_sum.defined()) check_places(kName, state.sum, {of_sum});
   const c10::cuda::CUDAGuard guard(state.sum.device());
@@ -58,7 +61,8 @@ NormGradients backward_on_cuda(const at::Tensor& of_normed, const at::Tensor& of
   const at::Tensor partials = at::empty({norm_chunks(rows), 2, width}, options), of_parameters = at::empty({2, width}, options);
   NormGradients out;
   out.of_x = at::empty_like(state.sum);
-  out.of_branch = of_normed.scalar_type() == at::kFloat ? out.of_x : at::empty_like(of_normed);
+  const bool writes_branch = has_branch && of_normed.scalar_type() != at::kFloat;
+  if (has_branch) out.of_branch = writes_branch ? at::empty_like(of_normed) : out.of_x;
   for_low_type(kName, of_normed.scalar_type(), [&](auto low) {
     using Low = decltype(low);
     NormBackward<Low> call;
@@ -71,7 +75,7 @@ NormGradients backward_on_cuda(const at::Tensor& of_normed, const at::Tensor& of
     call.rstd = state.rstd.const_data_ptr<float>();
     call.weight = weight.const_data_ptr<float>();
     call.of_x = out.of_x.mutable_data_ptr<float>();
-    call.of_branch = of_normed.scalar_type() == at::kFloat ? nullptr : static_cast<Low*>(out.of_branch.mutable_data_ptr());
+    call.of_branch = writes_branch ? static_cast<Low*>(out.of_branch.mutable_data_ptr()) : nullptr;
     C10_CUDA_CHECK(launch_norm_backward(call, partials.mutable_data_ptr<float>(), of_parameters.mutable_data_ptr<float>(),
                                         c10::cuda::getCurrentCUDAStream()));
   });

@@ -41,14 +41,15 @@ __global__ void packed_forward_kernel(NormForward<Low> call) {
     for (int p = 0; p < Packs; ++p) {
       const int64_t column = p * kPackedColumns + lane * kNormPack;
       if (column >= call.width) continue;
-      const auto x = load_pack<kNormPack>(call.x + begin + column);
-      const auto branch = load_pack<kNormPack>(call.branch + begin + column);
+      sum[p] = load_pack<kNormPack>(call.x + begin + column);
+      if (call.branch != nullptr) {
+        const auto branch = load_pack<kNormPack>(call.branch + begin + column);
 #pragma unroll
-      for (int k = 0; k < kNormPack; ++k) {
-        sum[p].lane[k] = x.lane[k] + static_cast<float>(branch.lane[k]);
-        total += sum[p].lane[k];
+        for (int k = 0; k < kNormPack; ++k) sum[p].lane[k] += static_cast<float>(branch.lane[k]);
+        store_pack(sum[p], call.sum + begin + column);
       }
-      store_pack(sum[p], call.sum + begin + column);
+#pragma unroll
+      for (int k = 0; k < kNormPack; ++k) total += sum[p].lane[k];
     }
     const float mean = lane_sum(total) / static_cast<float>(call.width);
     float squares = 0;

@@ -223,6 +223,22 @@ TEST(Vit, ByTheWayOfAGpuIsTheSameFunction) {
   }
 }
 
+// Every norm is a kernel of ours there, with the residual sum before it or alone, and makes what the products take.
+TEST(Vit, NormsByTheWayOfAGpuAreTheSameFunction) {
+  const at::Tensor x = random_field({2, 3, 8, 12}, 3);
+  Vit wanted(tiny_vit()), got(tiny_vit());
+  for (Vit* vit : {&wanted, &got}) spread_weights(*vit);
+  wanted.forward(x, {}).square().sum().backward();
+  const tests::ResidualNormOnCpu on_cpu;
+  got.forward(x, {}).square().sum().backward();
+  EXPECT_EQ(on_cpu.calls(), 10) << "two norms of two blocks and the last, forward and backward";
+  for (const auto& parameter : wanted.named_parameters()) {
+    if (parameter.key().ends_with("attn.k.bias")) continue;
+    EXPECT_TRUE(tests::close(got.named_parameters()[parameter.key()].grad(), parameter->grad(), at::kFloat, 384))
+        << parameter.key();
+  }
+}
+
 TEST(VitDropout, IsOffInEvaluationEvenInAttention) {
   VitOptions options = tiny_vit();
   options.dropout = 0.5;
