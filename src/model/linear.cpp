@@ -4,6 +4,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <ostream>
 
 #include "model/initial.h"
@@ -42,6 +43,16 @@ at::Tensor Linear::forward_gelu_of(const Linear& first, const at::Tensor& x) con
   if (product_.bare()) return second(hidden, weight, bias);
   return with_bias(
       product_({hidden, weight}, [second](const Tensors& in) { return Tensors{second(in.at(0), in.at(1), {})}; }).at(0));
+}
+
+std::vector<at::Tensor> Linear::forward_together(const std::vector<const Linear*>& layers, const at::Tensor& x) {
+  std::vector<at::Tensor> weights, biases, out;
+  if (std::ranges::all_of(layers, [](const Linear* layer) { return layer->product_.bare(); })) {
+    for (const Linear* layer : layers) weights.push_back(layer->weight), biases.push_back(layer->bias);
+    return ops::linears(x, weights, biases);
+  }
+  for (const Linear* layer : layers) out.push_back(layer->forward(x));
+  return out;
 }
 
 at::Tensor Linear::with_bias(const at::Tensor& product) const {

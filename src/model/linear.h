@@ -17,6 +17,9 @@ class Linear : public Layer {
   at::Tensor forward(const at::Tensor& x) const;
   // forward(gelu(first.forward(x))), keeping what `first` makes alone (ops/gelu_linear.h).
   at::Tensor forward_gelu_of(const Linear& first, const at::Tensor& x) const;
+  // What layers with bias make of the same x, in one product where ops::linears() has one and nothing is installed at their
+  // sites.
+  static std::vector<at::Tensor> forward_together(const std::vector<const Linear*>& layers, const at::Tensor& x);
   std::vector<Site*> own_sites() override { return {&product_}; }
   void initialise(uint64_t seed) override;
   void pretty_print(std::ostream& stream) const override;

@@ -53,7 +53,7 @@ at::Tensor Attention::attend(const at::Tensor& x_BND, const ForwardContext& cont
 
 Tensors Attention::project(const at::Tensor& x_BND) const {
   if (qkv_) return qkv_->forward(x_BND).chunk(3, -1);
-  return {q_->forward(x_BND), k_->forward(x_BND), v_->forward(x_BND)};
+  return Linear::forward_together({q_.get(), k_.get(), v_.get()}, x_BND);
 }
 
 at::Tensor Attention::split_heads(const at::Tensor& x_BND) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/low_product.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -95,6 +96,20 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
     return at::linear(operand, weight, bias);
   }
   return OwnLinear::apply(operand, low(weight), low_bias(), c10::intrusive_ptr<NormResult>());
+}
+
+std::vector<at::Tensor> linears(const at::Tensor& x, at::TensorList weights, at::TensorList biases) {
+  if (x.is_cuda()) return joint_linears(x, weights, biases);
+  std::vector<at::Tensor> products;
+  for (size_t i = 0; i < weights.size(); ++i) products.push_back(linear(x, weights[i], biases[i]));
+  return products;
+}
+
+// The weights are small beside x.
+std::vector<at::Tensor> joint_linears(const at::Tensor& x, at::TensorList weights, at::TensorList biases) {
+  std::vector<int64_t> widths;
+  for (const at::Tensor& weight : weights) widths.push_back(weight.size(0));
+  return linear(x, at::cat(weights), at::cat(biases)).split_with_sizes(widths, -1);
 }
 
 at::Tensor product_operand(const at::Tensor& x) { return widens_products(x.device(), x.scalar_type()) ? x.to(at::kFloat) : x; }

@@ -7,6 +7,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 namespace welkin::ops {
 
 // Whether products of this type are made in float32 on this device.
@@ -23,6 +25,11 @@ class WideProductsGuard {
 
 // As at::linear, differentiable, under autocast in its type. x (..., in), weight (out, in), bias (out) or undefined.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {});
+
+// linear() of one x by several weights (out, in) and their biases. On a GPU it is one product: under autocast x is cast once and
+// the gradients by x are summed within the product, where each weight alone makes a cast of x and one of its gradient.
+std::vector<at::Tensor> linears(const at::Tensor& x, at::TensorList weights, at::TensorList biases);
+std::vector<at::Tensor> joint_linears(const at::Tensor& x, at::TensorList weights, at::TensorList biases);  // as one, anywhere
 
 // Inside of own gradients: x in the type in which products of it are made (x itself, mostly), and products of such operands,
 // rounded to the type that is asked for. Autocast is left aside.

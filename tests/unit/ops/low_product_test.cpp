@@ -2,6 +2,7 @@
 #include "ops/low_product.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
@@ -51,6 +52,23 @@ TEST(LowProduct, LinearIsTheSameFunctionBothWays) {
   }
 }
 
+TEST(LowProduct, ProductsOfOneXAreTheSameTogether) {
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    std::vector<at::Tensor> inputs = linear_operands({2, 7, 20}, 6, type);
+    inputs.push_back(tests::test_values({11, 20}, 4).to(type));
+    inputs.push_back(tests::test_values({11}, 5).to(type));
+    const auto by = [](auto products) {
+      return [products](const std::vector<at::Tensor>& in) {
+        return at::cat(products(in[0], {in[1], in[3]}, {in[2], in[4]}), -1);
+      };
+    };
+    EXPECT_TRUE(tests::same_function(by(joint_linears), by(linears), inputs, 20)) << type;
+    const auto products = joint_linears(inputs[0], {inputs[1], inputs[3]}, {inputs[2], inputs[4]});
+    EXPECT_EQ(products[0].sizes(), (std::vector<int64_t>{2, 7, 6}));
+    EXPECT_EQ(products[1].sizes(), (std::vector<int64_t>{2, 7, 11}));
+  }
+}
+
 TEST(LowProduct, UnderAutocastOperandsAreRoundedAndGradientsComeBackWide) {
   const WideProductsGuard wide(true);
   auto leaves = linear_operands({9, 20}, 6, at::kFloat);
@@ -90,6 +108,14 @@ TEST(LowProduct, WhereNothingIsWidenedOperandsAreCastOnce) {
   const int64_t wanted = casts_in([&] { at::linear(operands[0], operands[1], operands[2]); });
   EXPECT_EQ(wanted, 3);
   EXPECT_EQ(casts_in([&] { linear(operands[0], operands[1], operands[2]); }), wanted);
+}
+
+TEST(LowProduct, TogetherXIsCastOnce) {
+  const WideProductsGuard rule(false);
+  const auto in = linear_operands({9, 20}, 6, at::kFloat);
+  const AutocastGuard autocast(at::kCPU, at::kBFloat16);
+  EXPECT_EQ(casts_in([&] { linears(in[0], {in[1], in[1], in[1]}, {in[2], in[2], in[2]}); }), 9);
+  EXPECT_EQ(casts_in([&] { joint_linears(in[0], {in[1], in[1], in[1]}, {in[2], in[2], in[2]}); }), 3);
 }
 
 TEST(LowProduct, OperandsAndResultsAreOfTheTypesAskedFor) {
