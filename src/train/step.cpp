@@ -37,8 +37,8 @@ Step::Step(StepParts& parts, const config::RunConfig& config, StepOptions option
   if (!options_.recorder) return;
   WELKIN_CHECK(!parts_.unit_sum, "the units of rank_invariant cannot be recorded");
   const bool has_others = options_.everyone.size() > 1;
-  graph_ = std::make_unique<StepGraph>(std::move(options_.recorder),
-                                       has_others ? RecordingRule::kWarmUpsOfRanks : RecordingRule::kWarmUps);
+  graph_ = std::make_unique<StepGraph>(
+      std::move(options_.recorder), has_others ? RecordingRule::kWarmUpsOfRanks : RecordingRule::kWarmUps, lies_channels_last());
   const at::Tensor rate = parts_.rates->current();
   loss_ = at::zeros({}, at::TensorOptions(at::kFloat).device(options_.device));
   numbers_ = at::zeros({kNumRecordedScalars + kNumWishes}, rate.options());

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "train/model_setup.h"
 
 namespace welkin::train {
 namespace {
@@ -68,7 +69,7 @@ size_t StepGraph::place_of(const data::Batch& batch) {
   const auto found = std::find_if(places_.begin(), places_.end(), fits);
   if (found != places_.end()) return static_cast<size_t>(found - places_.begin());
   data::Batch place;
-  place.input = at::empty_like(batch.input);
+  place.input = at::empty_like(batch.input, batch.input.options(), memory_format(batch.input.dim(), channels_last_));
   place.target = at::empty_like(batch.target);
   place.sample = at::empty_like(batch.sample);
   places_.push_back(std::move(place));

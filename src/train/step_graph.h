@@ -24,8 +24,9 @@ ops::GraphRecorderPtr graph_recorder(const config::RunConfig& config, c10::Devic
 
 class StepGraph {
  public:
-  explicit StepGraph(ops::GraphRecorderPtr recorder, int64_t warm_ups = RecordingRule::kWarmUps)
-      : recorder_(std::move(recorder)), rule_(warm_ups) {}
+  // `channels_last`: as the model wants its input, which is laid out so on the way to its place instead of in each replay.
+  explicit StepGraph(ops::GraphRecorderPtr recorder, int64_t warm_ups = RecordingRule::kWarmUps, bool channels_last = false)
+      : recorder_(std::move(recorder)), rule_(warm_ups), channels_last_(channels_last) {}
 
   // All of a step happens inside, whatever its phase.
   void run(const std::function<void()>& step) { recorder_->run(step); }
@@ -54,6 +55,7 @@ class StepGraph {
 
   ops::GraphRecorderPtr recorder_;
   RecordingRule rule_;
+  bool channels_last_;
   StepPhase phase_ = StepPhase::Eager;
   std::vector<data::Batch> places_;  // of them the tensors, which recordings point to
   std::vector<Recording> recordings_;
