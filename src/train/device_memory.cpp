@@ -75,6 +75,17 @@ int64_t requested_bytes(std::string_view message) {
   return unit.starts_with("bytes") ? static_cast<int64_t>(number) : 0;
 }
 
+bool says_device_is_full(const c10::Error& error) {
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
+  constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation
+  const auto* const of_runtime = dynamic_cast<const c10::AcceleratorError*>(&error);
+  if (of_runtime != nullptr && of_runtime->get_error_code() == kMemoryAllocation) return true;
+  const std::string_view message = error.what_without_backtrace();
+  constexpr std::string_view kOfLibraries[] = {"CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
+                                               "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"};
+  return std::ranges::any_of(kOfLibraries, [&](std::string_view name) { return message.find(name) != std::string_view::npos; });
+}
+
 MemoryError device_memory_error(std::string_view message, const DeviceMemoryState& state, int64_t limit_bytes) {
   const int64_t possible = state.allocated + state.cached + state.free;
   const int64_t limit = limit_bytes > 0 ? std::min(limit_bytes, possible) : possible;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <c10/core/Device.h>
+#include <c10/util/Exception.h>
 
 #include <cstdint>
 #include <functional>
@@ -46,6 +47,10 @@ void limit_memory(c10::Device device, double limit_gib);
 // What torch's message says of the request that failed ("Tried to allocate 20.00 MiB", "you tried to allocate 64 bytes"); 0 where
 // it says nothing.
 int64_t requested_bytes(std::string_view message);
+
+// Whether an error of torch says that a GPU has no more memory: that of its allocator, the runtime's, which comes where something
+// beside tensors was to be had (a stream's stack, a recording), or a library's, whose handles and workspaces are its own.
+bool says_device_is_full(const c10::Error& error);
 
 // The error of torch's allocator as ours. The limit is `limit_bytes`, or what this process could have where that is less (0: no
 // limit is set).

@@ -90,11 +90,11 @@ std::optional<MemoryError> memory_error_if_any(int64_t limit_bytes) {
     throw;
   } catch (const MemoryError& error) {
     return error;
-  } catch (const c10::OutOfMemoryError& error) {
-    const c10::DeviceIndex index = at::accelerator::getDeviceIndex();
-    return device_memory_error(error.what_without_backtrace(), device_memory_state(index), limit_bytes);
   } catch (const c10::Error& error) {
     const std::string_view message = error.what_without_backtrace();
+    if (says_device_is_full(error)) {
+      return device_memory_error(message, device_memory_state(at::accelerator::getDeviceIndex()), limit_bytes);
+    }
     if (message.find(kRefusedByTheSystem) == std::string_view::npos) return std::nullopt;
     return refused_by_the_system(requested_bytes(message));
   } catch (const std::bad_alloc&) {

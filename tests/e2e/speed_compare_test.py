@@ -98,10 +98,11 @@ class Goals(unittest.TestCase):
             self.assertIs(comparable(fp32, vectors), fp32)
 
     def test_rounding_is_compared_where_tiles_gain_from_it(self):
-        row = next(row for row in FULL if row.name == "vit_batch1_medium")
+        row, high = (next(row for row in FULL if row.name == name) for name in ("vit_batch1_medium", "vit_batch1_high"))
         self.assertNotIn("eager", row.peers, "both sides may round")
         for vectors, is_compared in (["avx2"], False), (["avx2", "avx512f"], False), (["avx2", "avx512f", "amx_bf16"], True):
             self.assertEqual(comparable(row, vectors).peers, row.peers if is_compared else {}, vectors)
+            self.assertEqual(comparable(high, vectors).peers, high.peers if is_compared else {}, vectors)
         for ours, met in (1.4, True), (1.3, False):
             check = checks_of(row.name, figures(ours, {"medium": 1.0, "medium_compile": 0.9}), {})[0]
             self.assertEqual(check.met, met)

@@ -99,6 +99,17 @@ TEST(DeviceMemoryError, LimitIsTheSmallerOfWhatIsSetAndWhatThereIs) {
   EXPECT_EQ(device_memory_error(kTorchsMessage, state, int64_t{1} << 40).use().limit, int64_t{100} << 20);
 }
 
+TEST(DeviceMemoryError, TheRuntimeAndTheLibrariesSayItTheirOwnWay) {
+  const c10::SourceLocation here{__func__, __FILE__, __LINE__};
+  EXPECT_TRUE(says_device_is_full(c10::OutOfMemoryError(here, "CUDA out of memory. Tried to allocate 20.00 MiB.")));
+  EXPECT_TRUE(says_device_is_full(c10::AcceleratorError(here, 2, "CUDA error: out of memory")));
+  EXPECT_FALSE(says_device_is_full(c10::AcceleratorError(here, 700, "CUDA error: an illegal memory access was encountered")));
+  EXPECT_TRUE(
+      says_device_is_full(c10::Error(here, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")));
+  EXPECT_TRUE(says_device_is_full(c10::Error(here, "cuDNN error: CUDNN_STATUS_ALLOC_FAILED")));
+  EXPECT_FALSE(says_device_is_full(c10::Error(here, "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED")));
+}
+
 TEST(DeviceMemoryLimit, OfAGpuNeedsTheCudaLibrary) {
   limit_memory({at::kCUDA, 0}, 0);
   EXPECT_THAT(
