@@ -34,6 +34,7 @@
 #include "train/memory_limit.h"
 #include "train/memory_report.h"
 #include "train/model_setup.h"
+#include "train/nonfinite_watch.h"
 #include "train/step.h"
 #include "train/validation.h"
 
@@ -180,7 +181,16 @@ class StepRig {
   int64_t step_once() {
     const StepRecord record = step_->run([this] { return pipeline_ ? pipeline_->next() : fixed_->next(); });
     last_loss_ = record.loss;
+    stay_near();
     return static_cast<int64_t>(record.samples.size());
+  }
+
+  // The host runs ahead of a GPU as far as in training, and no further: recorded steps are sent in no time, and each that waits
+  // holds the memory of its batch.
+  void stay_near() {
+    if (!context_.device.is_cuda() || ++steps_ahead_ < NonFiniteWatch::kReadInterval) return;
+    last_loss_.item<float>();
+    steps_ahead_ = 0;
   }
 
   // The loss is a number that the whole step waits for, but for the update: that one is waited for by its weights.
@@ -253,6 +263,7 @@ class StepRig {
   std::vector<parallel::CallTotal> before_windows_;
   observe::Tracer tracer_;
   std::unique_ptr<Step> step_;
+  size_t steps_ahead_ = 0;  // of the device, at most
   std::optional<Stopwatch> since_build_;
   at::Tensor last_loss_;
 };
