@@ -130,7 +130,7 @@ bool matrix_product_takes(const at::Tensor& a, const at::Tensor& b) {
 at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
   WELKIN_CHECK(matrix_product_takes(a, b) && a.size(1) == b.size(0), "matrices that tiles take, of one depth");
   const at::Tensor added = bias.defined() ? bias.to(at::kFloat).contiguous() : bias;
-  const at::Tensor result = at::empty({a.size(0), b.size(1)}, a.options());
+  at::Tensor result = at::empty({a.size(0), b.size(1)}, a.options());
   const Product product{.left = operand(a, 0),
                         .right = operand(b, 1),
                         .rows = a.size(0),

@@ -41,7 +41,7 @@ struct FusedNorm : torch::autograd::Function<FusedNorm> {
                             const at::Tensor& bias, double epsilon, int64_t type) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     NormState state;
-    const at::Tensor normed = device_norm().forward(x, {}, weight, bias, epsilon, static_cast<at::ScalarType>(type), state);
+    at::Tensor normed = device_norm().forward(x, {}, weight, bias, epsilon, static_cast<at::ScalarType>(type), state);
     context->save_for_backward({x, state.mean, state.rstd, weight});
     return normed;
   }
