@@ -76,9 +76,10 @@ class DepthsOfProduct {
       sums.room(division_.rows * kMatrixBlock);
       for (int64_t task = first, packed = -1; task < last; ++task) {
         const int64_t row = task / groups * division_.rows;
+        const int64_t share = blocks_of(panels_, groups), begin = task % groups * share;
+        if (begin >= panels_) continue;
         if (row != packed) kernel_.pack_left(p_.left.from(row, begin_), rows_from(row), depth_, left.data());
         packed = row;
-        const int64_t share = blocks_of(panels_, groups), begin = task % groups * share;
         for (int64_t panel = begin; panel < std::min(panels_, begin + share); ++panel) {
           multiply(left.data(), right.data() + panel * 2 * tile_, row, sums.data());
           write(sums.data(), row, panel);

@@ -26,10 +26,13 @@ void cut_on_cpu(const CutSource& source, const CutTarget& target, const CutTable
     for (int64_t item = begin; item < end; ++item) {
       const int64_t i = item % D, c = item / D % C, b = item / D / C;
       const int64_t channel = channels[b * C + c];
+      const CutAxis along_rows = cut_axis(source, places[b], 1), along_columns = cut_axis(source, places[b], 2);
+      const int64_t plane = cut_begin(source, places[b], channel) + cut_axis(source, places[b], 0).element(i);
       for (int64_t j = 0; j < H; ++j) {
+        const int64_t line = plane + along_rows.element(j);
         To* row = to + b * target.stride[0] + c * target.stride[1] + i * target.stride[2] + j * target.stride[3];
         for (int64_t k = 0; k < W; ++k) {
-          const int64_t element = cut_element(source, places[b], channel, i, j, k);
+          const int64_t element = line + along_columns.element(k);
           WELKIN_CHECK(element >= 0 && element < source_size, "a cut outside of what is held");
           row[k * target.stride[4]] = static_cast<To>(cut_value(static_cast<float>(from[element]), (channel & 1) != 0, ops[c]));
         }

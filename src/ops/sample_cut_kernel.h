@@ -44,17 +44,24 @@ static_assert(sizeof(CutOp) == kCutOpWords * sizeof(double));
 // What an output channel is made of: the source's channel, and whether its sign changes (a component of a turned vector).
 constexpr int64_t cut_channel(int64_t from, bool negated) { return 2 * from + (negated ? 1 : 0); }
 
-// The source's element for output cell (i, j, k) of a channel; a cut is no longer than an edge, so it wraps once at most.
-constexpr int64_t cut_element(const CutSource& source, const CutPlace& place, int64_t channel, int64_t i, int64_t j, int64_t k) {
-  const int64_t cell[3] = {i, j, k};
-  int64_t element = place.offset + (channel >> 1) * source.stride[0];
-  for (int a = 0; a < 3; ++a) {
-    const int64_t axis = place.axis[a], edge = source.edge[axis];
-    int64_t at = place.first[axis] + place.step[a] * cell[a];
-    at = at < 0 ? at + edge : at >= edge ? at - edge : at;
-    element += at * source.stride[1 + axis];
+// Where the cells along an axis of the output are in the source; a cut is no longer than an edge, so it wraps once at most.
+struct CutAxis {
+  int64_t first = 0, step = 1, edge = 0, stride = 0;
+
+  constexpr int64_t element(int64_t cell) const {
+    const int64_t at = first + step * cell;
+    return (at < 0 ? at + edge : at >= edge ? at - edge : at) * stride;
   }
-  return element;
+};
+
+constexpr CutAxis cut_axis(const CutSource& source, const CutPlace& place, int axis) {
+  const int64_t along = place.axis[axis];
+  return {place.first[along], place.step[axis], source.edge[along], source.stride[1 + along]};
+}
+
+// The source's element of a channel, less what its cell along each axis adds.
+constexpr int64_t cut_begin(const CutSource& source, const CutPlace& place, int64_t channel) {
+  return place.offset + (channel >> 1) * source.stride[0];
 }
 
 constexpr float cut_value(float value, bool negated, const CutOp& op) {

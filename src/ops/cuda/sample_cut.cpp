@@ -31,6 +31,7 @@ void cut_samples_cuda(const at::Tensor& out, const at::Tensor& source, const at:
   TORCH_CHECK(source.device() == out.device() && place.device() == out.device() && channel.device() == out.device() &&
                   op.device() == out.device(),
               "cut_samples: all on one device");
+  TORCH_CHECK(out.numel() <= kMostCutRows * out.size(4), "cut_samples: at most 2^31 rows at once");
   const c10::cuda::CUDAGuard guard(out.device());
   CutLaunch launch;
   std::copy(stride.begin(), stride.end(), launch.source.stride);

@@ -21,6 +21,8 @@ struct CutLaunch {
   CutType from_type = CutType::Float32, to_type = CutType::Float32;
 };
 
+inline constexpr int64_t kMostCutRows = int64_t{1} << 31;  // of the output, all samples and channels together
+
 // On the stream; all pointers are of its device. What cudaGetLastError says of the launch.
 cudaError_t launch_cut(const CutLaunch& launch, cudaStream_t stream);
 

@@ -38,22 +38,32 @@ CutTables turned_tables() {
   return tables;
 }
 
+void expect_equal_bits(const CutSource& layout, int64_t elements, const std::vector<int64_t>& cut, at::ScalarType from,
+                       at::ScalarType to, at::MemoryFormat format) {
+  const CutTables tables = turned_tables();
+  const at::Tensor source = tests::test_values({elements}, 1).to(at::kFloat).to(from);
+  const at::Tensor wanted = at::empty({3, 2, cut[0], cut[1], cut[2]}, at::TensorOptions(to).memory_format(format));
+  const at::Tensor got = wanted.clone().fill_(-9);
+  cut_samples(wanted, source, layout, tables);
+  tests::call_device_kernel<CutSignature>("welkin::cut_samples", got, source, tables.place, tables.channel, tables.op,
+                                          at::IntArrayRef(layout.stride), at::IntArrayRef(layout.edge));
+  EXPECT_TRUE(at::equal(got, wanted)) << from << " to " << to;
+}
+
 TEST(SampleCutOfAGpu, HasTheBitsOfTheCpus) {
   const CutSource layout{.stride = {120, 24, 6, 1}, .edge = {5, 4, 6}};
-  const CutTables tables = turned_tables();
-  const at::Tensor source = tests::test_values({240}, 1).to(at::kFloat);
   for (const at::ScalarType from : {at::kFloat, at::kHalf, at::kBFloat16}) {
     for (const at::ScalarType to : {at::kFloat, at::kHalf, at::kBFloat16}) {
       for (const at::MemoryFormat format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast3d}) {
-        const at::Tensor wanted = at::empty({3, 2, 4, 4, 4}, at::TensorOptions(to).memory_format(format));
-        const at::Tensor got = wanted.clone().fill_(-9);
-        cut_samples(wanted, source.to(from), layout, tables);
-        tests::call_device_kernel<CutSignature>("welkin::cut_samples", got, source.to(from), tables.place, tables.channel,
-                                                tables.op, at::IntArrayRef(layout.stride), at::IntArrayRef(layout.edge));
-        EXPECT_TRUE(at::equal(got, wanted)) << from << " to " << to;
+        expect_equal_bits(layout, 240, {4, 4, 4}, from, to, format);
       }
     }
   }
+}
+
+TEST(SampleCutOfAGpu, WhoseRowsAreSeveralSlabsAndLongerThanAWarp) {
+  const CutSource layout{.stride = {int64_t{36} * 41 * 44, int64_t{41} * 44, 44, 1}, .edge = {36, 41, 44}};
+  expect_equal_bits(layout, int64_t{2} * 36 * 41 * 44, {2, 36, 35}, at::kFloat, at::kBFloat16, at::MemoryFormat::ChannelsLast3d);
 }
 
 }  // namespace
