@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "ops/bias_kink.h"
 #include "ops/device_update.h"
 #include "ops/error_sums.h"
 #include "ops/gelu_linear.h"
@@ -31,6 +32,7 @@ class OnCpu {
 };
 
 using BiasGeluOnCpu = OnCpu<ops::device_gelu>;
+using BiasKinkOnCpu = OnCpu<ops::device_kink>;
 using DeviceUpdateOnCpu = OnCpu<ops::device_update>;
 using ErrorSumsOnCpu = OnCpu<ops::device_errors>;
 using ResidualNormOnCpu = OnCpu<ops::device_norm>;

@@ -19,6 +19,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "ops/autocast.h"
+#include "ops/bias_kink.h"
 #include "ops/convolution_form.h"
 #include "ops/cpu/convolution_kernel.h"
 #include "ops/low_product.h"
@@ -92,6 +93,12 @@ at::Tensor reference_product(at::TensorList x, const at::Tensor& weight, const a
                                   : transposed_convolution3d_reference(x, weight, bias, call.rule, call.kink);
 }
 
+// Where bias and kink have a kernel, the product leaves them out.
+at::Tensor device_product(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
+  if (!fuses_bias_kink(x.front().device().type(), bias, call.kink.slope)) return reference_product(x, weight, bias, call);
+  return bias_kink(reference_product(x, weight, {}, {call.rule, {.slope = 1.0}, call.way}), bias, call.kink.slope);
+}
+
 constexpr int64_t kEight = 8, kLeastChannels = 4;  // that tensor cores take at once, and at least
 
 // With zeros behind the channels, which are `dim`, up to a multiple of eight.
@@ -118,7 +125,7 @@ struct FirstChannels : torch::autograd::Function<FirstChannels> {
 at::Tensor product_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
   const int64_t out = bias.size(0);
   const at::Tensor whole = in_eights(in_eights(weight, 0), 1);
-  const at::Tensor product = reference_product({in_eights(joined(x), 1)}, whole, in_eights(bias, 0), call);
+  const at::Tensor product = device_product({in_eights(joined(x), 1)}, whole, in_eights(bias, 0), call);
   return out == product.size(1) ? product : FirstChannels::apply(product, out);
 }
 
@@ -152,7 +159,7 @@ at::Tensor box_product(at::TensorList x_in, const at::Tensor& weight, const at::
   }
   if (widens_products(x.front().device(), x.front().scalar_type())) return widened_reference(x, weight, bias, call);
   if (wants_eights(x, weight)) return product_in_eights(x, weight, bias, call);
-  return reference_product(x_in, weight, bias, call);
+  return device_product(x_in, weight, bias, call);
 }
 
 }  // namespace

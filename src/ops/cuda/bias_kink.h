@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The launches of ops/bias_kink_kernel.h, on raw pointers: no torch, so that nvcc parses little. What cudaGetLastError says of
+// the launch comes back.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
+
+#include "ops/bias_kink_kernel.h"
+
+namespace welkin::ops {
+
+template <typename Low>
+cudaError_t launch_kink_forward(const KinkForward<Low>& call, cudaStream_t stream);
+// partials (kink_chunks(rows), width), of_bias (width): the gradient of the bias.
+template <typename Low>
+cudaError_t launch_kink_backward(const KinkBackward<Low>& call, float* partials, float* of_bias, cudaStream_t stream);
+
+}  // namespace welkin::ops
