@@ -15,7 +15,7 @@ constexpr int64_t kTileLine = 64;  // bytes
 constexpr int64_t kWords = 16;     // vectors of a tile, and words of a vector: two numbers each
 
 WELKIN_INLINE __mmask16 first_lanes(int64_t count) {
-  return count >= 16 ? 0xFFFF : count <= 0 ? 0 : static_cast<__mmask16>((1U << static_cast<uint32_t>(count)) - 1U);
+  return static_cast<__mmask16>(count >= 16 ? 0xFFFFU : count <= 0 ? 0U : (1U << static_cast<uint32_t>(count)) - 1U);
 }
 
 // 16 numbers: rounded, and what that loses, rounded.
