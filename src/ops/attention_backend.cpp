@@ -120,18 +120,22 @@ void use_attention_backend(AttentionBackend backend) {
   context.setSDPPriorityOrder(order);
 }
 
-std::vector<AttentionTiming> time_attention(const AttentionShape& shape, c10::Device device, const TimeOf& seconds_of,
-                                            int repeats) {
-  const at::AutoGradMode with_gradients(true);
+std::vector<at::Tensor> attention_operands(const AttentionShape& shape, c10::Device device) {
   const auto options = at::TensorOptions(shape.dtype).device(device);
   std::vector<at::Tensor> qkv;
   for (int i = 0; i < 3; ++i) {
     const int64_t count = shape.batch * shape.heads * shape.tokens * shape.head_dim;
     const at::Tensor waves = at::arange(count, options.dtype(at::kFloat)).mul(0.37 + 0.11 * i).sin().to(shape.dtype);
-    // The heads of a token side by side, as products leave them.
     const at::Tensor heads_BNHD = waves.view({shape.batch, shape.tokens, shape.heads, shape.head_dim});
     qkv.push_back(heads_BNHD.transpose(1, 2).requires_grad_());
   }
+  return qkv;
+}
+
+std::vector<AttentionTiming> time_attention(const AttentionShape& shape, c10::Device device, const TimeOf& seconds_of,
+                                            int repeats) {
+  const at::AutoGradMode with_gradients(true);
+  const std::vector<at::Tensor> qkv = attention_operands(shape, device);
   std::vector<AttentionTiming> timings;
   for (const AttentionBackend backend : kAttentionBackends) {
     timings.push_back({backend, time_one(backend, qkv, seconds_of, repeats)});

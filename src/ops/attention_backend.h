@@ -38,9 +38,12 @@ struct AttentionShape {
   at::ScalarType dtype = at::kFloat;
 };
 
-// Each form alone on the same q, k and v, which lie in memory as the model's do: a form may be made for that or copy them. It
-// runs `repeats` times after two to warm up; the settings are as before then. `seconds_of` runs a piece of work so often and says
-// how long one took on the device.
+// q, k and v (batch, heads, tokens, head_dim), the heads of a token side by side, as products leave them: a form may be made for
+// that or copy them.
+std::vector<at::Tensor> attention_operands(const AttentionShape& shape, c10::Device device);
+
+// Each form alone on the same q, k and v, attention_operands(). It runs `repeats` times after two to warm up; the settings are as
+// before then. `seconds_of` runs a piece of work so often and says how long one took on the device.
 using TimeOf = std::function<double(const std::function<void()>& work, int repeats)>;
 std::vector<AttentionTiming> time_attention(const AttentionShape& shape, c10::Device device, const TimeOf& seconds_of,
                                             int repeats = 5);

@@ -3,12 +3,8 @@
 #include "ops/attention_backend.h"
 
 #include <ATen/Context.h>
-#include <ATen/record_function.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <memory>
-#include <string_view>
 
 namespace welkin::ops {
 namespace {
@@ -51,20 +47,12 @@ TEST(AttentionBackends, EachIsTimedAloneAndTheSwitchesAreAsBefore) {
 
 // Strides decide whether a form takes q, k and v as they are.
 TEST(AttentionBackends, AreTimedWithTheHeadsOfATokenSideBySide) {
-  static std::vector<int64_t> strides;
-  const auto note = [](const at::RecordFunction& function) -> std::unique_ptr<at::ObserverContext> {
-    const bool is_attention = std::string_view(function.name()) == "aten::scaled_dot_product_attention";
-    if (is_attention) strides = function.inputs()[0].toTensor().strides().vec();
-    return nullptr;
-  };
-  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(note).needsInputs(true));
-  const TimeOf clock = [](const std::function<void()>& work, int /*repeats*/) {
-    work();
-    return 1.0;
-  };
-  time_attention({.batch = 1, .heads = 2, .tokens = 16, .head_dim = 8, .dtype = at::kFloat}, at::kCPU, clock);
-  at::removeCallback(handle);
-  EXPECT_THAT(strides, ::testing::ElementsAre(16 * 2 * 8, 8, 2 * 8, 1));
+  for (const at::Tensor& x :
+       attention_operands({.batch = 1, .heads = 2, .tokens = 16, .head_dim = 8, .dtype = at::kFloat}, at::kCPU)) {
+    EXPECT_THAT(x.sizes().vec(), ::testing::ElementsAre(1, 2, 16, 8));
+    EXPECT_THAT(x.strides().vec(), ::testing::ElementsAre(16 * 2 * 8, 8, 2 * 8, 1));
+    EXPECT_TRUE(x.requires_grad());
+  }
 }
 
 // The forms that torch may take now, in its order of preference: f(lash), e(fficient), c(uDNN), m(ath).
