@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "ops/row_chunks.h"
+
 namespace welkin::ops {
 
 inline constexpr int64_t kGeluChunk = 128;   // rows of which a block sums the gradient of the bias
@@ -31,10 +33,7 @@ struct GeluBackward {
 };
 
 // Rows of a chunk, and how many there are.
-constexpr int64_t gelu_chunk(int64_t rows) {
-  const int64_t enough = (rows + kGeluChunks - 1) / kGeluChunks;
-  return enough > kGeluChunk ? enough : kGeluChunk;
-}
-constexpr int64_t gelu_chunks(int64_t rows) { return (rows + gelu_chunk(rows) - 1) / gelu_chunk(rows); }
+constexpr int64_t gelu_chunk(int64_t rows) { return chunk_length(rows, kGeluChunk, kGeluChunks); }
+constexpr int64_t gelu_chunks(int64_t rows) { return chunk_count(rows, gelu_chunk(rows)); }
 
 }  // namespace welkin::ops

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/bias_kink.h"
 
-#include <ATen/ops/leaky_relu.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 namespace welkin::ops {
@@ -42,11 +41,10 @@ bool fuses_bias_kink(c10::DeviceType device, const at::Tensor& bias, double slop
          bias.scalar_type() == at::kFloat && bias.is_contiguous() && slope >= 0 && slope != 1;
 }
 
-at::Tensor bias_kink(const at::Tensor& x, const at::Tensor& bias, double slope) {
-  if (x.dim() == 5 && x.numel() > 0 && x.is_contiguous(kLast)) return BiasKink::apply(x, bias, slope);
-  at::Tensor out = x;
-  out.add_(bias.to(x.scalar_type()).view({-1, 1, 1, 1}));
-  return at::leaky_relu_(out, slope);
+bool bias_kink_takes(const at::Tensor& x, const at::Tensor& bias, double slope) {
+  return fuses_bias_kink(x.device().type(), bias, slope) && x.dim() == 5 && x.numel() > 0 && x.is_contiguous(kLast);
 }
+
+at::Tensor bias_kink(const at::Tensor& x, const at::Tensor& bias, double slope) { return BiasKink::apply(x, bias, slope); }
 
 }  // namespace welkin::ops

@@ -8,8 +8,9 @@
 
 namespace welkin::ops {
 
-// Whether bias_kink() has a kernel for products of this device with this bias and slope.
+// Whether there is a kernel for products of this device with this bias and slope, and whether it takes this one.
 bool fuses_bias_kink(c10::DeviceType device, const at::Tensor& bias, double slope);
+bool bias_kink_takes(const at::Tensor& x, const at::Tensor& bias, double slope);
 
 // The leaky ReLU of x + bias, whose memory is that of x: x (N, C, ...) is nobody else's, bias (C) float32. Differentiable once.
 at::Tensor bias_kink(const at::Tensor& x, const at::Tensor& bias, double slope);

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "ops/row_chunks.h"
+
 namespace welkin::ops {
 
 inline constexpr int64_t kKinkChunk = 32;     // rows of which a block sums the gradient of the bias, at least
@@ -29,11 +31,13 @@ struct KinkBackward {
   Low* of_x = nullptr;
 };
 
+// What the kink makes of a number that is not above zero: of a ReLU zero, an infinite one too; NaN stays.
+constexpr float below_kink(float x, float slope) { return slope == 0 && x <= 0 ? 0 : x * slope; }
+// And of the gradient there.
+constexpr float gradient_below_kink(float gradient, float slope) { return slope == 0 ? 0 : gradient * slope; }
+
 // Rows of a chunk, and how many there are.
-constexpr int64_t kink_chunk(int64_t rows) {
-  const int64_t enough = (rows + kKinkChunks - 1) / kKinkChunks;
-  return enough > kKinkChunk ? enough : kKinkChunk;
-}
-constexpr int64_t kink_chunks(int64_t rows) { return (rows + kink_chunk(rows) - 1) / kink_chunk(rows); }
+constexpr int64_t kink_chunk(int64_t rows) { return chunk_length(rows, kKinkChunk, kKinkChunks); }
+constexpr int64_t kink_chunks(int64_t rows) { return chunk_count(rows, kink_chunk(rows)); }
 
 }  // namespace welkin::ops

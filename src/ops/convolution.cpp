@@ -2,6 +2,7 @@
 // Which form runs, and the gradient of our own.
 #include "ops/convolution.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/conv3d.h>
@@ -96,7 +97,9 @@ at::Tensor reference_product(at::TensorList x, const at::Tensor& weight, const a
 // Where bias and kink have a kernel, the product leaves them out.
 at::Tensor device_product(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
   if (!fuses_bias_kink(x.front().device().type(), bias, call.kink.slope)) return reference_product(x, weight, bias, call);
-  return bias_kink(reference_product(x, weight, {}, {call.rule, {.slope = 1.0}, call.way}), bias, call.kink.slope);
+  const at::Tensor product = reference_product(x, weight, {}, {call.rule, {.slope = 1.0}, call.way});
+  if (bias_kink_takes(product, bias, call.kink.slope)) return bias_kink(product, bias, call.kink.slope);
+  return bent(product.add(bias.to(product.scalar_type()).view({-1, 1, 1, 1})), call.kink);
 }
 
 constexpr int64_t kEight = 8, kLeastChannels = 4;  // that tensor cores take at once, and at least

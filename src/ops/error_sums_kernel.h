@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "ops/row_chunks.h"
+
 namespace welkin::ops {
 
 inline constexpr int kErrorLanes = 32;
@@ -50,11 +52,8 @@ template <typename Low>
 constexpr int64_t error_rows(const ErrorCall<Low>& call) {
   return call.size[1] * call.size[2] * call.size[3];
 }
-constexpr int64_t error_chunk(int64_t rows) {
-  const int64_t enough = (rows + kErrorChunks - 1) / kErrorChunks;
-  return enough > kErrorRows ? enough : kErrorRows;
-}
-constexpr int64_t error_chunks(int64_t rows) { return (rows + error_chunk(rows) - 1) / error_chunk(rows); }
+constexpr int64_t error_chunk(int64_t rows) { return chunk_length(rows, kErrorRows, kErrorChunks); }
+constexpr int64_t error_chunks(int64_t rows) { return chunk_count(rows, error_chunk(rows)); }
 
 // Where a row is. The channel changes fastest: in channels-last memory the rows of a place share their cache lines.
 struct ErrorRow {

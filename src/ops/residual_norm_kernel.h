@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "ops/row_chunks.h"
+
 namespace welkin::ops {
 
 inline constexpr int kNormLanes = 32;
@@ -123,11 +125,8 @@ constexpr void backward_share(const NormBackward<Low>& call, int64_t row, const 
 }
 
 // Gradients of weight and bias: blocks sum chunks of rows, then the chunks are summed. Rows of a chunk, and how many there are.
-constexpr int64_t norm_chunk(int64_t rows) {
-  const int64_t enough = (rows + kNormChunks - 1) / kNormChunks;
-  return enough > kNormChunk ? enough : kNormChunk;
-}
-constexpr int64_t norm_chunks(int64_t rows) { return (rows + norm_chunk(rows) - 1) / norm_chunk(rows); }
+constexpr int64_t norm_chunk(int64_t rows) { return chunk_length(rows, kNormChunk, kNormChunks); }
+constexpr int64_t norm_chunks(int64_t rows) { return chunk_count(rows, norm_chunk(rows)); }
 
 struct ColumnSums {
   float weight = 0, bias = 0;

@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kKinkThreads) kink_forward_kernel(KinkForward<
 #pragma unroll
       for (int k = 0; k < N; ++k) {
         const float sum = static_cast<float>(x.lane[k]) + bias.lane[k];
-        x.lane[k] = static_cast<Low>(sum > 0 ? sum : sum * call.slope);
+        x.lane[k] = static_cast<Low>(sum > 0 ? sum : below_kink(sum, call.slope));
       }
       store_pack(x, call.x + row * call.width + column);
     }
@@ -57,7 +57,7 @@ __device__ __forceinline__ void kink_backward_share(const KinkBackward<Low>& cal
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       const auto given = static_cast<float>(of_out.lane[k]);
-      const float gradient = static_cast<float>(out.lane[k]) > 0 ? given : given * call.slope;
+      const float gradient = static_cast<float>(out.lane[k]) > 0 ? given : gradient_below_kink(given, call.slope);
       of_x.lane[k] = static_cast<Low>(gradient);
       sums[k] += gradient;
     }

@@ -89,12 +89,28 @@ TEST(BiasKink, TakesWhatItHasAKernelFor) {
   EXPECT_FALSE(fuses_bias_kink(c10::kCPU, {}, kSlope));
 }
 
-TEST(BiasKink, ABoxThatLiesOtherwiseGoesToAten) {
+TEST(BiasKink, AConvolutionWhoseResultLiesOtherwiseHasAtensEnd) {
   const tests::BiasKinkOnCpu on_cpu;
-  const at::Tensor x = tests::test_values({2, 4, 3, 3, 3}, 1).to(at::kFloat), bias = tests::test_values({4}, 2).to(at::kFloat);
-  const at::Tensor wanted = at::leaky_relu(x.add(bias.view({-1, 1, 1, 1})), kSlope);
-  EXPECT_TRUE(at::equal(bias_kink(x.clone(), bias, kSlope), wanted));
+  const BoxStride rule{.stride = {2, 2, 2}, .padding = {1, 1, 1}};
+  const at::Tensor x = tests::test_values({2, 6, 8, 8, 8}, 1), weight = tests::test_values({12, 6, 4, 4, 4}, 2);
+  const at::Tensor bias = tests::test_values({12}, 3).to(at::kFloat);
+  for (const double slope : {0.0, kSlope}) {
+    const at::Tensor got = convolution3d({x}, weight, bias, rule, {slope});
+    EXPECT_TRUE(
+        tests::close(got, convolution3d_reference({x}, weight, bias.to(at::kDouble), rule, {slope}), at::kDouble, 6 * 64));
+  }
   EXPECT_EQ(tests::BiasKinkOnCpu::calls(), 0);
+}
+
+// What float16 overflows to must not become NaN where a ReLU makes it zero: the loss scaler would refuse the step.
+TEST(BiasKink, AReluMakesInfinitiesZero) {
+  const tests::BiasKinkOnCpu on_cpu;
+  const at::Tensor bias = tests::test_values({8}, 2).to(at::kFloat).requires_grad_();
+  const at::Tensor x = box_of(1, 8, 1, at::kHalf).fill_(-std::numeric_limits<double>::infinity()).requires_grad_();
+  const at::Tensor got = bias_kink(x.mul(1), bias, 0);
+  EXPECT_EQ(got.abs().max().item<float>(), 0);
+  const at::Tensor grad = got.detach().clone().fill_(std::numeric_limits<double>::infinity());
+  for (const at::Tensor& of : torch::autograd::grad({got}, {x, bias}, {grad})) EXPECT_EQ(of.abs().max().item<float>(), 0);
 }
 
 TEST(BiasKink, NaNStaysAndHasAGradient) {
