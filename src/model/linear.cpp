@@ -48,7 +48,10 @@ at::Tensor Linear::forward_gelu_of(const Linear& first, const at::Tensor& x) con
 std::vector<at::Tensor> Linear::forward_together(const std::vector<const Linear*>& layers, const at::Tensor& x) {
   std::vector<at::Tensor> weights, biases, out;
   if (std::ranges::all_of(layers, [](const Linear* layer) { return layer->product_.bare(); })) {
-    for (const Linear* layer : layers) weights.push_back(layer->weight), biases.push_back(layer->bias);
+    for (const Linear* layer : layers) {
+      weights.push_back(layer->weight);
+      biases.push_back(layer->bias);
+    }
     return ops::linears(x, weights, biases);
   }
   for (const Linear* layer : layers) out.push_back(layer->forward(x));

@@ -60,14 +60,13 @@ void use_float32_products(std::optional<GemmProvider> named, Float32Precision pr
 }
 
 int64_t float32_parts() {
-  if (instruction_set() != InstructionSet::Amx) return 0;
   switch (float32_precision) {
     case Float32Precision::Highest:
       return 0;
     case Float32Precision::High:
-      return 2;
+      return instruction_set() == InstructionSet::Amx ? 2 : 0;
     case Float32Precision::Medium:
-      return 1;
+      return cpu_has_amx_bf16() ? 1 : 0;
   }
   return 0;
 }

@@ -35,7 +35,8 @@ std::optional<Float32Precision> float32_precision_named(std::string_view name); 
 // what our kernels do not take; mkl, which cannot, is a ConfigError there.
 void use_float32_products(std::optional<GemmProvider> named, Float32Precision precision);
 
-// Of how many bfloat16 the sum stands for a float32 operand, with the instruction set in use: 0 where it is none.
+// Of how many bfloat16 the sum stands for a float32 operand: 0 where it is none. Two parts are of our kernels alone, and of the
+// instruction set in use; whether operands are rounded is torch's libraries', too.
 int64_t float32_parts();
 
 }  // namespace welkin::ops

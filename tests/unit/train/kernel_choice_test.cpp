@@ -72,6 +72,11 @@ TEST_F(KernelChoices, SayWhetherOperandsOfFloat32AreRounded) {
   EXPECT_THAT(products(), Not(HasSubstr("rounded")));
   config.backend.float32_matmul_precision = "medium";
   EXPECT_EQ(products() == "onednn of operands rounded to bfloat16", ops::cpu_has_amx_bf16()) << products();
+  config.backend.instruction_set = "avx512";
+  if (ops::cpu_has_amx_bf16()) {
+    EXPECT_EQ(products(), "onednn of operands rounded to bfloat16") << "torch's products know of no set";
+  }
+  config.backend.instruction_set = "auto";
   config.backend.float32_matmul_precision = "high";
   EXPECT_EQ(products() == "mkl and welkin of operands in two bfloat16", ops::cpu_has_amx_bf16()) << products();
   config.backend.float32_matmul_precision = "medium";
