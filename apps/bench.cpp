@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bench_studies.h"
+#include "bench_windows.h"
 #include "config/resolve.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -116,6 +117,7 @@ const std::vector<config::ExtraFlag>& bench_flags() {
         {"json", "FILE", "write the figures as JSON to this file; - prints them instead of the text"},
         {"plot", "FILE", "write the picture of a mode that has one to this file, as SVG"},
         {"synthetic", "", "standard-normal samples of the configuration's shapes instead of files, in every mode"},
+        {"serve", "", "windows in turns with another program, which asks for each by a line on standard input (docs/bench.md)"},
         {"windows", "N", "windows of time that are measured; the median is reported (5)"},
         {"window_seconds", "S", "length of a window (1)"},
         {"warmup_seconds", "S", "before the first window (0.5)"},
@@ -196,6 +198,25 @@ train::bench::WindowOptions window_options(const config::CommandLine& line) {
   return windows;
 }
 
+bool is_served(const config::CommandLine& line) {
+  const auto found = line.extra.find("serve");
+  return found != line.extra.end() && found->second != "false";
+}
+
+void check_serving(const config::CommandLine& line, const BenchMode& mode, int64_t ranks) {
+  if (!is_served(line)) return;
+  if (mode.asked == Asked::ByFlag || mode.name == "all") {
+    throw ConfigError("bench", cat("windows that are asked for are of one kind: --serve beside ", mode.name),
+                      "Give --mode io, synthetic or full");
+  }
+  if (ranks > 1)
+    throw ConfigError("bench", cat("--serve is for one process: ranks=", ranks), "Leave --serve or the launcher out");
+  for (const char* flag : {"windows", "window_seconds"}) {
+    if (line.extra.contains(flag))
+      throw ConfigError("bench", cat("with --serve every line on standard input is a window: --", flag), "Leave it out");
+  }
+}
+
 // What was measured, on what.
 nlohmann::ordered_json description(const BenchMode& mode, const BenchRequest& request) {
   const config::RunConfig& config = request.config;
@@ -263,6 +284,7 @@ int verb_bench(Application& application, int argc, char** argv) {
   check_picture(line, mode);
   train::bench::WindowOptions windows = window_options(line);
   const launch::RankPlace place = place_of_this_process();
+  check_serving(line, mode, place.world_size);
   if (place.rank == 0) check_outputs(line);  // it alone writes
   if (place.world_size > 1) set_process_label(cat("rank ", place.rank));
   const config::Resolved resolved = config::resolve(line, place.world_size, application.registries.known_names());
@@ -274,6 +296,8 @@ int verb_bench(Application& application, int argc, char** argv) {
     interrupt.emplace();
     windows.interrupted = [&] { return interrupt->requested(); };
   }
+  WindowDesk desk(cat(mode.name, "_samples_per_s"), application.out, windows.interrupted);
+  if (is_served(line)) windows.next_window = [&](std::optional<double> rate) { return desk.next(rate); };
   run_as_rank(world, [&] {
     const BenchRequest request{.application = application,
                                .line = line,

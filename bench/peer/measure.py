@@ -71,10 +71,17 @@ def rates(windows):
 
 def serve(training, shapes, said):
     print(json.dumps({"ready": True, **said}), flush=True)
+    device = training.switches.device
     for line in sys.stdin:
-        training.step()  # what was free while the other side worked may have to be brought back from the host: not counted, as on the other side
+        # What was free while the other side worked may have to be brought back from the host, or from the GPU: not counted, as on the other side.
+        for _ in range(2 if device == "cuda" else 1):
+            training.step()
+        wait(device)
         rate = window(training, shapes, float(line))
-        print(json.dumps({**rates([rate]), **memory(training.switches.device)}), flush=True)
+        figures = {**rates([rate]), **memory(device)}
+        if device == "cuda":
+            torch.cuda.empty_cache()
+        print(json.dumps(figures), flush=True)
 
 
 def run(arguments, training, shapes, said):

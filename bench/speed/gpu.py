@@ -22,12 +22,13 @@ sys.path.insert(0, str(HERE))
 
 from compare import machine, say, say_checks, say_row, write_json  # noqa: E402
 from rows import COMPILE, SHAPES, Row, against, at_least  # noqa: E402
-from sides import RATE, Peer, Welkin, race, ratios  # noqa: E402
+from sides import RATE, Peer, Served, Welkin, race, ratios, welkin_command  # noqa: E402
 
 DEVICE = ["--device", "cuda"]
 ROUNDS, SECONDS, WARMUP_STEPS, WARMUP_SECONDS = 3, 2.0, 10, 2.0
 WELKIN_LIMIT_S, PEER_LIMIT_S = 90, 150  # of one process of ours, and until a peer is compiled
 LEAST_S = 75  # of a row
+PRESET = "{}_gpu"
 SHAPES_ON_GPU = {"unet": SHAPES["unet"], "vit": SHAPES["vit"], "vit_wide": [*SHAPES["vit"], "--embed_dim", "1536"]}
 
 
@@ -54,36 +55,42 @@ PARTS = ["verify", "graph", *(row.name for row in ROWS), "sanitizer"]
 READING = {"unet": ["--resident", "device"], "vit": ["--resident", "host", "--num_data_workers", "8"]}
 
 
-class Full(Welkin):
-    """`welkin bench --mode full`: with the loader, the samples resident."""
-
-    def __init__(self, binary, preset, *arguments):
-        super().__init__(binary, preset, *arguments, extra=[*DEVICE, *READING[preset.split("_")[0]]], warmup_seconds=WARMUP_SECONDS,
-                         limit_s=WELKIN_LIMIT_S)
-        self.name = "welkin_full"
-        self.command[self.command.index("synthetic")] = "full"
-
-    def window(self, seconds):
-        figures = super().window(seconds)
-        return {**figures, **{key.replace("full_", "synthetic_", 1): value for key, value in figures.items() if key.startswith("full_samples_per_s")}}
-
-
-class Graph(Welkin):
-    """The same steps, recorded and replayed."""
-
-    def __init__(self, *arguments):
-        super().__init__(*arguments, extra=[*DEVICE, "--cuda_graph"], warmup_seconds=WARMUP_SECONDS, limit_s=WELKIN_LIMIT_S)
-        self.name = "welkin_graph"
+def ours_of(row, arguments):
+    """Our side's processes: steps over one batch, with the loader and the samples resident, and recorded and replayed."""
+    kinds = (("welkin", "synthetic", []), ("welkin_full", "full", READING[row.model.split("_")[0]]), ("welkin_graph", "synthetic", ["--cuda_graph"]))
+    return [Served(name, welkin_command(arguments.welkin, PRESET.format(row.model), row.batch, row.precision, 0, [*DEVICE, *extra], WARMUP_SECONDS, mode),
+                   f"{mode}_samples_per_s", WELKIN_LIMIT_S) for name, mode, extra in kinds]
 
 
 def sides_of(row, arguments):
-    preset = row.model + "_gpu"
     flags = [*SHAPES_ON_GPU[row.model], "--batch", str(row.batch), "--precision", row.precision, *DEVICE]
-    ours = Welkin(arguments.welkin, preset, row.batch, row.precision, 0, extra=DEVICE, warmup_seconds=WARMUP_SECONDS, limit_s=WELKIN_LIMIT_S)
-    full = Full(arguments.welkin, preset, row.batch, row.precision, 0)
-    graph = Graph(arguments.welkin, preset, row.batch, row.precision, 0)
     cache = {"TORCHINDUCTOR_CACHE_DIR": str(arguments.json.parent / "inductor")}
-    return ours, full, graph, [Peer(name, arguments.peer_python, flags + extra, 1, WARMUP_STEPS, cache, PEER_LIMIT_S) for name, extra in row.peers.items()]
+    peers = [Peer(name, arguments.peer_python, flags + extra, 1, WARMUP_STEPS, cache, PEER_LIMIT_S) for name, extra in row.peers.items()]
+    return *ours_of(row, arguments), peers
+
+
+class Compilers:
+    """torch.compile of the peers of these rows, all at once and beside parts that measure no time: a minute each. The row's own process then finds the kernels
+    in Inductor's cache. One that fails is told by its row."""
+
+    def __init__(self, rows, arguments):
+        self.processes = []
+        for peer in (peer for row in rows for peer in sides_of(row, arguments)[-1] if COMPILE[0] in peer.command):
+            try:
+                quiet = subprocess.DEVNULL  # without windows to measure it ends
+                self.processes.append(subprocess.Popen(peer.command, stdin=quiet, stdout=quiet, stderr=quiet, env=peer.environment))
+            except OSError:
+                pass
+
+    def wait(self, until):
+        """Nothing of them runs on."""
+        for process in self.processes:
+            try:
+                process.wait(max(0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.processes.clear()
 
 
 def run_row(row, arguments, until):
@@ -177,7 +184,7 @@ def dry_run(arguments):
     for row in ROWS:
         ours, full, graph, peers = sides_of(row, arguments)
         for side in (ours, full, graph):
-            say(shlex.join([*map(str, side.command), "--window_seconds", str(SECONDS)]))
+            say(shlex.join(side.command))
         for peer in peers:
             say(shlex.join(peer.command))
 
@@ -240,6 +247,7 @@ def run(arguments):
         report.commands("graph_equals_eager", graph_commands(arguments), 40, 150)
 
     def row_of(row):
+        compilers.wait(compile_until)
         until = time.monotonic() + report.left() - 20
         result["rows"][row.name] = run_row(row, arguments, until)
         say_row(row.name, result["rows"][row.name])
@@ -252,6 +260,8 @@ def run(arguments):
         known = run_command([sanitizer(), "--help"], 20, last=100_000)["tail"]
         report.commands("sanitizer", sanitizer_commands(arguments, known), 90, 240)
 
+    compilers = Compilers([row for row in ROWS if not arguments.only or row.name in arguments.only], arguments)
+    compile_until = time.monotonic() + PEER_LIMIT_S
     if arguments.cases:
         report.part("verify", verify)
     elif not arguments.only:
@@ -259,6 +269,7 @@ def run(arguments):
     report.part("graph", graph)
     for row in ROWS:
         report.part(row.name, lambda row=row: row_of(row), LEAST_S)
+    compilers.wait(0)  # where no row had the time
     report.part("sanitizer", sanitize)
     say_checks(report.checks)
     write_json(arguments.json, result)

@@ -41,6 +41,10 @@ int64_t peak_of_tensors(c10::DeviceIndex index) {
 
 void forget_peak_of_tensors(c10::DeviceIndex index) { at::getDeviceAllocator(at::kCUDA)->resetPeakStats(index); }
 
+void give_back_cached_memory(c10::Device device) {
+  if (device.is_cuda()) at::getDeviceAllocator(at::kCUDA)->emptyCache();
+}
+
 int64_t tensor_memory_in_use(c10::Device device) {
   return device.is_cpu() ? cpu_memory_in_use() : device_memory_state(device.index()).allocated;
 }

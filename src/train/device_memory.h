@@ -37,6 +37,9 @@ DeviceMemoryState device_memory_state(c10::DeviceIndex index);
 int64_t peak_of_tensors(c10::DeviceIndex index);
 void forget_peak_of_tensors(c10::DeviceIndex index);
 
+// Gives memory that this process keeps for later tensors back to a GPU, for another process; nothing on a CPU.
+void give_back_cached_memory(c10::Device device);
+
 // Bytes of tensors on `device`; on a CPU as cpu_memory_in_use() counts them.
 int64_t tensor_memory_in_use(c10::Device device);
 

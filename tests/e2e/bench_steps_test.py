@@ -189,6 +189,51 @@ class BenchSteps(unittest.TestCase):
             self.assertEqual(out, "")
         self.assertEqual([path.name for path in self.folder.iterdir()], ["run.yaml"])
 
+    def serve(self, *flags):
+        command = [BINARY, "bench", "--yaml_config", self.write(UNET), "--config", "run", "--warmup_seconds", "0", "--threads", "1", "--device", "cpu", "--serve"]
+        process = subprocess.Popen([*map(str, command), *flags], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_windows_in_turns_with_another_program(self):
+        for mode in ("io", "synthetic", "full"):
+            process = self.serve("--mode", mode, "--synthetic", "--json", "-")
+            self.assertEqual(json.loads(process.stdout.readline()), {"ready": True})
+            rates = []
+            for _ in range(3):
+                process.stdin.write("0.02\n")
+                process.stdin.flush()
+                answer = json.loads(process.stdout.readline())
+                self.assertEqual(list(answer), [f"{mode}_samples_per_s"])
+                rates += answer.values()
+            out, err = process.communicate("0.02", timeout=60)  # an unfinished line at the end counts, too
+            self.assertEqual(process.returncode, 0, err)
+            last, _, closing = out.partition("\n")
+            rates += json.loads(last).values()
+            self.assertEqual(json.loads(closing)[f"{mode}_samples_per_s_windows"], rates)
+
+    def test_windows_that_nobody_can_measure(self):
+        for text in ("", "fast\n", "-1\n", "0\n", "nan\n", "inf\n", "1e9\n", "1 2\n", "\n", "9" * 100_000):
+            process = self.serve("--mode", "synthetic")
+            out, err = process.communicate(text, timeout=60)
+            self.assertEqual(process.returncode, 2, text[:20] + err)
+            self.assertIn("[bench] --serve was asked for a window of no usable length: " if text else "[bench] no window was asked for", err)
+            self.assertLess(len(err), 1000)
+            self.assertEqual(out, '{"ready":true}\n')
+        for flags, text in (([], "windows that are asked for are of one kind: --serve beside all"), (["--layers"], "--serve beside layers"),
+                            (["--mode", "io", "--windows", "2"], "with --serve every line on standard input is a window: --windows")):
+            out, err = self.serve(*flags).communicate(timeout=60)
+            self.assertIn(text, err)
+            self.assertEqual(out, "")
+
+    def test_an_interruption_between_windows_ends_in_order(self):
+        process = self.serve("--mode", "synthetic", "--json", "out.json")
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=20), 130)
+        self.assertIn("[bench] interrupted before all was measured", process.stderr.read())
+        self.assertFalse((self.folder / "out.json").exists())
+
     def test_errors(self):
         for flags, text in ((["--mode", "fast"], "[bench] unknown mode: mode=fast. Choose one of: io, synthetic, full, nocomm, all"),
                             (["--ladder", "--explore"], "[bench] one thing is measured at a time: --ladder, --explore"),

@@ -18,7 +18,7 @@ import gpu  # noqa: E402
 import stored  # noqa: E402
 import tables  # noqa: E402
 from rows import ADAM_BYTES, FULL, SIZES, comparable  # noqa: E402
-from sides import RATE, Side, ratios  # noqa: E402
+from sides import RATE, Served, Side, ratios  # noqa: E402
 
 GIB = 2**30
 
@@ -295,6 +295,46 @@ class Gpu(unittest.TestCase):
         peer.start()
         self.assertEqual(peer.failure, "no answer within 0.2 s")
         self.assertIsNotNone(peer.process.poll())
+
+    def test_processes_that_stay_measure_in_turns(self):
+        """A row as on a GPU, of small models on a CPU: one start of each process, whatever the number of rounds."""
+        row = gpu.Row("unet", "unet", 2, "fp32", {"eager": []}, gpu.goals(1, 2))
+        arguments = types.SimpleNamespace(welkin=os.environ["WELKIN_BINARY"], peer_python=sys.executable, json=self.json)
+        for patch in (mock.patch.object(gpu, "DEVICE", ["--device", "cpu"]), mock.patch.object(gpu, "WARMUP_SECONDS", 0.01), mock.patch.object(gpu, "SECONDS", 0.05),
+                      mock.patch.object(gpu, "WARMUP_STEPS", 1), mock.patch.dict(gpu.READING, {"unet": ["--num_data_workers", "1"]}),
+                      mock.patch.dict(gpu.SHAPES_ON_GPU, {"unet": gpu.SHAPES["unet_quick"]}), mock.patch.object(gpu, "PRESET", "{}_quick")):
+            patch.start()
+            self.addCleanup(patch.stop)
+        found = gpu.run_row(row, arguments, None)
+        for figures in (found["ours"], found["full"], found["peers"]["eager"]):
+            self.assertNotIn("not_measured", figures)
+            self.assertEqual(len(figures[f"{RATE}_windows"]), gpu.ROUNDS)
+            self.assertGreater(figures["start_to_ready_s"], 0)
+            self.assertEqual(figures["parameters"], found["ours"]["parameters"])
+            self.assertGreater(figures["resident_peak_bytes"], 0)
+        self.assertIn("--cuda_graph", found["graph"]["not_measured"])
+        self.assertGreater(found["full_over_synthetic"], 0)
+        self.assertGreater(found["ratios"]["eager"]["median"], 0)
+        self.assertIsNone(found["graph_over_synthetic"])
+
+    def test_peers_compile_beside_the_parts_that_measure_no_time(self):
+        program, seen = self.folder / "python3", self.folder / "seen"
+        program.write_text(f'#!/bin/sh\necho "$*" >> {seen}\ncase "$*" in *wide*) exec sleep 60 ;; esac\n')
+        program.chmod(0o755)
+        wide = [row for row in gpu.ROWS if row.name == "vit_wide"][0]
+        arguments = types.SimpleNamespace(welkin="/no/welkin", peer_python=str(program), json=self.json)
+        rows = [gpu.ROWS[0], gpu.dataclasses.replace(wide, peers={"compile": ["--compile", "wide"]})]
+        compilers = gpu.Compilers(rows, arguments)
+        self.assertEqual(len(compilers.processes), 2, "of the peers that compile alone")
+        processes = list(compilers.processes)
+        compilers.wait(gpu.time.monotonic() + 1)
+        self.assertEqual([process.poll() for process in processes], [0, -9])
+        self.assertEqual(seen.read_text().count("--compile"), 2)
+
+    def test_a_served_process_that_breaks_off_says_why(self):
+        side = Served("welkin", [os.environ["WELKIN_BINARY"], "bench", "--yaml_config", "/no/file.yaml", "--mode", "synthetic"])
+        gpu.race([side], 2, 0.1)
+        self.assertIn("/no/file.yaml", side.report()["not_measured"])
 
     def test_no_round_begins_after_the_time(self):
         class Clocked(Side):

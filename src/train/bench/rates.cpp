@@ -32,11 +32,16 @@ int64_t agreed_batches(const Work& work, double seconds, double per_batch, int64
   return work.agree(static_cast<int64_t>(wanted));
 }
 
-int64_t do_batch(const WindowOptions& options, const Work& work) {
-  const int64_t samples = work.batch();
-  if (!options.interrupted || !options.interrupted()) return samples;
+void give_up_if_interrupted(const WindowOptions& options) {
+  if (!options.interrupted || !options.interrupted()) return;
   throw Interrupted("bench", "interrupted before all was measured: no file was written",
                     "Run it again; --windows and --window_seconds make it shorter");
+}
+
+int64_t do_batch(const WindowOptions& options, const Work& work) {
+  const int64_t samples = work.batch();
+  give_up_if_interrupted(options);
+  return samples;
 }
 
 void warm_up(const WindowOptions& options, const Work& work, int64_t& per_window) {
@@ -58,6 +63,45 @@ void warm_up(const WindowOptions& options, const Work& work, int64_t& per_window
   per_window = agreed_batches(work, options.window_seconds, pace, 1);
 }
 
+void measure_window(const WindowOptions& options, const Work& work, double seconds, int64_t per_window, Rates& rates) {
+  const Stopwatch watch;
+  int64_t samples = 0, batches = 0;
+  do {
+    samples += do_batch(options, work);
+    ++batches;
+  } while (per_window > 0 ? batches < per_window : watch.seconds() < seconds);
+  work.settle();
+  rates.windows.push_back(static_cast<double>(samples) / watch.seconds());
+  rates.batches += batches;
+}
+
+constexpr double kShareToComeBack = 0.25;  // of a window's length
+
+void come_back(const WindowOptions& options, const Work& work, double seconds, Rates& rates) {
+  const Stopwatch watch;
+  for (int64_t i = 0; i < options.warmup_batches || watch.seconds() < kShareToComeBack * seconds; ++i) {
+    do_batch(options, work);
+    ++rates.batches;
+  }
+  work.settle();
+}
+
+void measure_windows_asked_for(const WindowOptions& options, const Work& work, Rates& rates) {
+  std::optional<double> last;
+  for (;;) {
+    if (work.rest) work.rest();
+    const std::optional<double> seconds = options.next_window(last);
+    give_up_if_interrupted(options);
+    if (!seconds) break;
+    come_back(options, work, *seconds, rates);
+    measure_window(options, work, *seconds, /*per_window=*/0, rates);
+    last = rates.windows.back();
+  }
+  if (!rates.windows.empty()) return;
+  throw ConfigError("bench", "no window was asked for: standard input ended before its first line",
+                    "Write the seconds of a window as a line, or leave --serve out");
+}
+
 }  // namespace
 
 Rates measure_rates(const WindowOptions& options, const Work& work) {
@@ -65,16 +109,10 @@ Rates measure_rates(const WindowOptions& options, const Work& work) {
   warm_up(options, work, per_window);
   if (work.warmed_up) work.warmed_up();
   Rates rates;
-  for (int64_t window = 0; window < options.windows; ++window) {
-    const Stopwatch watch;
-    int64_t samples = 0, batches = 0;
-    do {
-      samples += do_batch(options, work);
-      ++batches;
-    } while (per_window > 0 ? batches < per_window : watch.seconds() < options.window_seconds);
-    work.settle();
-    rates.windows.push_back(static_cast<double>(samples) / watch.seconds());
-    rates.batches += batches;
+  if (options.next_window) {
+    measure_windows_asked_for(options, work, rates);
+  } else {
+    for (int64_t i = 0; i < options.windows; ++i) measure_window(options, work, options.window_seconds, per_window, rates);
   }
   return rates;
 }

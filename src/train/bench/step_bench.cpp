@@ -209,7 +209,10 @@ class StepRig {
 
   // This rank's samples per second, then those of all: ranks that share a sample count it once.
   void run_windows() {
-    Work work{.batch = [this] { return step_once(); }, .settle = [this] { settle(); }, .warmed_up = [this] { forget_warm_up(); }};
+    Work work{.batch = [this] { return step_once(); },
+              .settle = [this] { settle(); },
+              .warmed_up = [this] { forget_warm_up(); },
+              .rest = [this] { give_back_cached_memory(context_.device); }};
     const parallel::Group& everyone = context_.world.everyone();
     if (everyone.size() > 1) {
       work.agree = [&](int64_t wanted) {

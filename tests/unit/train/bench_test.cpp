@@ -294,5 +294,34 @@ TEST(BenchRates, AnInterruptionEndsThem) {
   EXPECT_EQ(batches, 5);
 }
 
+TEST(BenchRates, WindowsAreAskedForOneByOne) {
+  std::vector<std::string> events;
+  std::vector<std::optional<double>> last_rates;
+  const WindowOptions options{.warmup_batches = 2, .warmup_seconds = 0, .next_window = [&](std::optional<double> last) {
+                                events.emplace_back("ask");
+                                last_rates.push_back(last);
+                                return last_rates.size() <= 2 ? std::optional<double>(1e-6) : std::nullopt;
+                              }};
+  const Rates rates = measure_rates(options, {.batch =
+                                                  [&] {
+                                                    events.emplace_back("batch");
+                                                    std::this_thread::sleep_for(std::chrono::microseconds(10));
+                                                    return int64_t{4};
+                                                  },
+                                              .settle = [] {},
+                                              .warmed_up = [&] { events.emplace_back("warm"); },
+                                              .rest = [&] { events.emplace_back("rest"); }});
+  EXPECT_THAT(events, testing::ElementsAre("batch", "batch", "warm", "rest", "ask", "batch", "batch", "batch", "rest", "ask",
+                                           "batch", "batch", "batch", "rest", "ask"));
+  ASSERT_EQ(rates.windows.size(), 2U);
+  EXPECT_EQ(rates.batches, 6) << "those that bring back what was free count as steps made, not as rate";
+  EXPECT_THAT(last_rates, testing::ElementsAre(std::nullopt, rates.windows[0], rates.windows[1]));
+}
+
+TEST(BenchRates, SomebodyHasToAskForAWindow) {
+  const WindowOptions options{.warmup_seconds = 0, .next_window = [](std::optional<double>) { return std::optional<double>(); }};
+  EXPECT_THROW(measure_rates(options, {.batch = [] { return int64_t{1}; }, .settle = [] {}}), ConfigError);
+}
+
 }  // namespace
 }  // namespace welkin::train::bench

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// welkin bench --serve: windows in turns with another program, which asks for each.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <string>
+
+namespace welkin::apps {
+
+// One line per window on standard input, its seconds; one line of JSON on `out` when the process is ready and after each window:
+//   {"ready":true}
+//   {"synthetic_samples_per_s":12.5}
+class WindowDesk {
+ public:
+  // `key` names the rate. `interrupted` is asked while no line comes, and outlives the desk; it may be empty.
+  WindowDesk(std::string key, std::ostream& out, std::function<bool()> interrupted);
+
+  // For WindowOptions::next_window. Nothing: the input has ended, or the run is interrupted. ConfigError for a line that is no
+  // length of a window.
+  std::optional<double> next(std::optional<double> rate);
+
+ private:
+  std::optional<std::string> read_line();
+
+  std::string key_;
+  std::ostream& out_;
+  std::function<bool()> interrupted_;
+  std::string unread_;  // of standard input, behind the last line
+};
+
+}  // namespace welkin::apps
