@@ -90,14 +90,18 @@ class ScalingRun {
     return run_local_ranks(own_command_with("bench", words), ranks);
   }
 
-  // Weak: the configured batch is that of each rank.
-  std::vector<std::string> batch_flags() const {
-    if (arguments_.kind == "strong") return {};
+  // As given, for one rank.
+  config::RunConfig own_config() const {
     std::vector<const char*> words{"welkin bench"};
     for (const std::string& word : arguments_.config) words.push_back(word.c_str());
     const config::CommandLine line = parse_bench(static_cast<int>(words.size()), words.data());
-    const config::Resolved resolved = config::resolve(line, /*world_size=*/1, application_.registries.known_names());
-    return {"--local_batch_size", cat(resolved.config.loop.global_batch_size)};
+    return config::resolve(line, /*world_size=*/1, application_.registries.known_names()).config;
+  }
+
+  // Weak: the configured batch is that of each rank.
+  std::vector<std::string> batch_flags() const {
+    if (arguments_.kind == "strong") return {};
+    return {"--local_batch_size", cat(own_config().loop.global_batch_size)};
   }
 
   int measure_all() {
@@ -112,8 +116,9 @@ class ScalingRun {
     }
     if (arguments_.predict.empty() || !arguments_.calibration.empty()) return 0;
     arguments_.calibration = named("_calibration.json").string();
-    return run_local_ranks(own_command_with("bench", {"--collectives", "--json", arguments_.calibration}),
-                           std::max<int64_t>(2, std::ranges::max(arguments_.ranks)));
+    return run_local_ranks(
+        own_command_with("bench", {"--collectives", "--device", own_config().loop.device, "--json", arguments_.calibration}),
+        std::max<int64_t>(2, std::ranges::max(arguments_.ranks)));
   }
 
   bench::LinkFit exchange() const {
