@@ -51,7 +51,8 @@ MemoryError refused_by_the_system(int64_t requested) {
 
 // What would make activations fewer, of what is not used yet. `trains`: a backward pass follows.
 std::string remedy_for_activations(const config::RunConfig& config, bool trains) {
-  const int64_t micro = config.loop.micro_batch_size > 0 ? config.loop.micro_batch_size : config.loop.global_batch_size;
+  const int64_t of_rank = config.loop.local_batch_size.value_or(config.loop.global_batch_size);
+  const int64_t micro = config.loop.micro_batch_size > 0 ? std::min(config.loop.micro_batch_size, of_rank) : of_rank;
   std::vector<std::string> ways;
   if (micro > 1) ways.push_back(cat("--micro_batch_size (now ", micro, " samples a forward pass)"));
   if (trains && config.model.model == "vit" && config.loop.activation_checkpointing != "blocks") {

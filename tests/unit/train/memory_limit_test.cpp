@@ -114,6 +114,8 @@ TEST_F(MemoryLimit, RemediesAreThoseThatAreLeft) {
               HasSubstr("Activations shrink with --micro_batch_size (now 8 samples a forward pass), "
                         "--activation_checkpointing blocks and --amp_mode bf16, buffers with prefetch_depth."));
   EXPECT_THAT(said({}), HasSubstr("with --micro_batch_size (now 8 samples a forward pass) and --amp_mode bf16, buffers"));
+  config.loop.local_batch_size = 2;  // of four ranks
+  EXPECT_THAT(said({}), HasSubstr("(now 2 samples a forward pass)"));
   config.loop.micro_batch_size = 1;
   config.loop.activation_checkpointing = "blocks";
   EXPECT_THAT(said(in_training), HasSubstr("Activations shrink with --amp_mode bf16, buffers"));
