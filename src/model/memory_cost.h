@@ -49,6 +49,9 @@ struct MemoryCost {
   // of them again.
   KeptValues again{};
   double flops_again = 0;
+  // Weights of products in all parts that are run again, and in one of them: copies in 16 bits go with each run. All of them are
+  // split_parameters.
+  int64_t checkpointed_weights = 0, again_weights = 0;
 };
 
 }  // namespace welkin::model

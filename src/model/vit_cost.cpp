@@ -80,6 +80,11 @@ KeptValues difference(const KeptValues& whole, const KeptValues& checkpointed) {
   return more;
 }
 
+int64_t product_weights_of(const VitOptions& options, const std::string& part) {
+  const int64_t attention = 4 * options.embed_dim * options.embed_dim, mlp = 2 * options.embed_dim * options.mlp_width;
+  return part == "blocks" ? attention + mlp : part == "mlp" ? mlp : attention;
+}
+
 double forward_flops_of(const ModelCost& cost, const std::string& site) {
   double flops = 0;
   for (const LayerCost& layer : cost.layers) {
@@ -121,6 +126,8 @@ MemoryCost vit_memory_cost(const VitOptions& options, const CheckpointedBlocks& 
     const KeptValues less = kept_of_checkpointed_block(options, checkpointed.part);
     cost.kept = cost.kept + static_cast<double>(num_checkpointed) * less;
     cost.again = difference(block, less);
+    cost.again_weights = product_weights_of(options, checkpointed.part);
+    cost.checkpointed_weights = num_checkpointed * cost.again_weights;
     const std::string inside = checkpointed.part == "blocks" ? "" : checkpointed.part == "mlp" ? ".mlp" : ".attn";
     cost.flops_again = static_cast<double>(num_checkpointed) * forward_flops_of(vit_cost(options), "blocks.0" + inside);
   }

@@ -22,6 +22,12 @@ double local_parameters(const RunFacts& facts, int64_t tensor_parallel) {
   return static_cast<double>(facts.cost.parameters) - split + split / static_cast<double>(tensor_parallel);
 }
 
+// Those of parts that run again are made for each run, one part after the other.
+double weights_in_16_bits(const RunFacts& facts, int64_t tensor_parallel) {
+  const int64_t gone = facts.memory ? facts.memory->checkpointed_weights - facts.memory->again_weights : 0;
+  return local_parameters(facts, tensor_parallel) - static_cast<double>(gone) / static_cast<double>(tensor_parallel);
+}
+
 double activation_bytes(const config::RunConfig& config, const model::KeptValues& kept) {
   const auto tp = static_cast<double>(config.parallel.tensor_parallel);
   const auto cp = static_cast<double>(config.parallel.context_parallel);
@@ -57,7 +63,8 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
     const model::KeptValues most = facts.memory->kept + facts.memory->again;
     parts.insert(parts.begin() + 3, {"activations", samples * activation_bytes(config, most)});
   }
-  if (is_mixed(config)) parts.insert(parts.begin() + 1, {"weights in 16 bits", 2 * parameters});
+  if (is_mixed(config))
+    parts.insert(parts.begin() + 1, {"weights in 16 bits", 2 * weights_in_16_bits(facts, estimate.tensor_parallel)});
   if (replicas > 1 && !config.parallel.noddp && !config.parallel.disable_broadcast_buffers) {
     parts.push_back({"buckets of gradients", kWideBytes * parameters});
   }

@@ -107,6 +107,17 @@ TEST(RunEstimate, MixedPrecisionAndLayoutsTakeTheirShare) {
   EXPECT_EQ(part(run, "activations"), 2 * 10 + 4 * 25 + 2 * 50 + 2 * 100 + 2 * 20);
 }
 
+TEST(RunEstimate, WeightsOfPartsThatRunAgainAreCastOnePartAtATime) {
+  config::RunConfig config = small_config();
+  config.precision.amp_mode = config::AmpMode::Bf16;
+  config.parallel.tensor_parallel = 2;
+  RunFacts facts = small_facts();
+  facts.world_size = 2;
+  facts.memory->checkpointed_weights = 480;
+  facts.memory->again_weights = 120;
+  EXPECT_EQ(part(estimate_run(config, facts), "weights in 16 bits"), 2 * (600 - (480 - 120) / 2));
+}
+
 TEST(RunEstimate, LengthThatOnlyTheFilesKnowIsNotInvented) {
   config::RunConfig config = small_config();
   config.loop.num_iters = 0;

@@ -8,6 +8,7 @@
 #include "model/model_cost.h"
 #include "model/registry.h"
 #include "number_close.h"
+#include "ops/autocast.h"
 #include "train/activation_checkpointing.h"
 #include "train/memory_limit.h"
 
@@ -49,6 +50,11 @@ class KeptValuesCount : public ::testing::TestWithParam<KeptCase> {
   void TearDown() override { limit_cpu_memory(0); }
 };
 
+class KeptCasts : public ::testing::Test {
+ protected:
+  void TearDown() override { limit_cpu_memory(0); }
+};
+
 TEST_P(KeptValuesCount, EqualsWhatTensorsTakeBetweenForwardAndBackward) {
   const KeptCase& c = GetParam();
   limit_cpu_memory(kNoLimit);
@@ -74,6 +80,44 @@ TEST_P(KeptValuesCount, EqualsWhatTensorsTakeBetweenForwardAndBackward) {
   EXPECT_TRUE(tests::within(kept / counted, 1.0,
                             {0.05, "statistics of norms and attention, and the allocator's odds and ends, are not counted"}))
       << kept << " bytes are kept, " << counted << " counted";
+}
+
+// A model of which next to nothing but the copies of its weights is kept: four tokens.
+TEST_F(KeptCasts, AreOfWhatDoesNotRunAgain) {
+  model::Registry registry;
+  model::add_builtin_models(registry);
+  config::RunConfig config;
+  config.model = kept_vit("separate");
+  config.model.embed_dim = 384;
+  const model::ModelShape shape{.in_channels = 3, .out_channels = 3, .grid = {8, 8}};
+  for (const char* part : {"none", "mlp", "attention", "blocks"}) {
+    limit_cpu_memory(kNoLimit);
+    const model::ModelPtr model = registry.at("vit").build(config.model, shape);
+    model->initialise(7);
+    config.loop.activation_checkpointing = part;
+    const parallel::ParamTable table = parallel::ParamTable::of(*model);
+    checkpoint_activations(*model, table, config);
+    const at::Tensor input = at::randn({1, 3, 8, 8});
+    int64_t in_blocks = 0, elsewhere = 0;
+    for (const parallel::ParamRow& row : table.rows()) {
+      if (row.local.dim() < 2) continue;
+      (row.name.find("blocks.") == 0 ? in_blocks : elsewhere) += row.local.numel();
+    }
+    const int64_t before = cpu_memory_in_use();
+    at::Tensor output;
+    {
+      const ops::AutocastGuard autocast(at::kCPU, at::kBFloat16);
+      output = model->forward(input, {});
+    }
+    const auto kept = static_cast<double>(cpu_memory_in_use() - before);
+    const auto cost = model::builtin_memory_cost(config, shape);
+    ASSERT_TRUE(cost.has_value());
+    const double counted = 2.0 * static_cast<double>(in_blocks - cost->checkpointed_weights);
+    const double rest = 2.0 * static_cast<double>(elsewhere) + 4 * cost->kept.sum_on_cpu() + 64.0 * 1024;
+    EXPECT_GE(kept, counted) << part;
+    EXPECT_LE(kept, counted + rest) << part;
+    EXPECT_LT(rest, 0.1 * 2.0 * static_cast<double>(in_blocks)) << "the bound has to tell the parts apart";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
