@@ -4,12 +4,14 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "core/error.h"
@@ -113,6 +115,18 @@ void load_plugins(const std::vector<std::filesystem::path>& paths, train::Regist
   for (const auto& path : paths) reinterpret_cast<Register>(launch::load_plugin(path, "welkin_register"))(registries);
 }
 
+// What a verb found out is lost where standard output takes no more: a full disk. Who reads no further, as `head`, has what it
+// wants.
+void check_said(std::ostream& out) {
+  errno = 0;
+  out.flush();
+  if (out.good() || errno == EPIPE) return;
+  throw DataError("output",
+                  cat("standard output could not be written to its end",
+                      errno == 0 ? "" : ", reason=", errno == 0 ? "" : std::generic_category().message(errno)),
+                  "Look for space where it goes, and run the command again");
+}
+
 int dispatch(std::span<char*> arguments) {
   GlobalOptions options = parse_global_options(arguments);
   if (options.version) {
@@ -140,7 +154,9 @@ int dispatch(std::span<char*> arguments) {
   words.insert(words.end(), options.rest.begin() + static_cast<std::ptrdiff_t>(match.num_words), options.rest.end());
   const int num_words = static_cast<int>(words.size());
   words.push_back(nullptr);
-  return match.verb->run(application, num_words, words.data());
+  const int code = match.verb->run(application, num_words, words.data());
+  check_said(application.out);
+  return code;
 }
 
 // Inside a catch block: an error that is none of ours. Where a verb does not know what its memory is for, this is who says that
