@@ -88,7 +88,7 @@ std::string help_text(std::string_view program, const std::vector<ExtraFlag>& ex
   return text +
          "\nAll keys that --set takes stand in docs/keys.md. Exit codes: 0 done, 2 usage or configuration, 3 data, 4 "
          "communication,\n"
-         "5 checkpoint, 1 anything else, 130 interrupted.\n";
+         "5 checkpoint, 1 anything else, 130 interrupted with nothing to show for it.\n";
 }
 
 }  // namespace welkin::config

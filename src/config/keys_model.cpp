@@ -29,7 +29,7 @@ std::vector<Key> model_keys() {
        .path = "model.depth",
        .field = kModel<&M::depth>,
        .summary = "number of transformer blocks",
-       .range = at_least(1),
+       .range = between(1, 100'000),
        .tutorials = kVitTutorials,
        .scope = Scope::Vit},
       {.flat = "dropout",

@@ -153,8 +153,11 @@ void validate_length(Draft& draft) {
     draft.problems.add("", "the length of the run is not given: num_epochs and num_iters are both absent",
                        "Give one of them, for instance --num_epochs 10");
   }
-  if (loop.global_batch_size == 0 && !draft.has("loop.global_batch_size")) {
-    draft.problems.add("", "the batch size is not given: global_batch_size is absent",
+  if (loop.global_batch_size == 0) {
+    const bool is_given = draft.has("loop.global_batch_size");
+    draft.problems.add(is_given ? draft.place("loop.global_batch_size") : "",
+                       is_given ? "global_batch_size must be at least 1: global_batch_size=0"
+                                : "the batch size is not given: global_batch_size is absent",
                        "Give --set global_batch_size=16 or --local_batch_size 16");
   }
   const auto [path, samples] = known_samples(draft.config);
