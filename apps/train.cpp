@@ -10,18 +10,15 @@
 #include <vector>
 
 #include "config/command_line.h"
-#include "config/paths.h"
-#include "config/print.h"
 #include "config/resolve.h"
 #include "core/error.h"
 #include "core/signals.h"
 #include "core/text.h"
+#include "dry_run.h"
 #include "launch/ranks.h"
 #include "launch/worker_start.h"
 #include "observe/console.h"
 #include "observe/run_log.h"
-#include "parallel/mesh_picture.h"
-#include "parallel/run_mesh.h"
 #include "parallel/world.h"
 #include "rank_run.h"
 #include "train/device.h"
@@ -55,27 +52,6 @@ int64_t count_flag(const config::CommandLine& line, const std::string& name, int
   if (value >= 1 && value <= 1 << 20) return value;
   throw ConfigError("train", cat("not a number of the right size: --", name, "=", given->second),
                     "Give a whole number from 1 on");
-}
-
-std::string ranks_text(const config::RunConfig& config, int64_t world_size, int64_t num_nodes) {
-  const parallel::Mesh mesh = parallel::mesh_of(config.parallel, world_size);
-  return cat("\n", parallel::mesh_picture(mesh, num_nodes), "local batch ", config.loop.local_batch_size.value_or(0), " of ",
-             config.loop.global_batch_size, " samples per step\n");
-}
-
-// --dry_run: the resolved configuration, opening no data. Absent paths are warnings, errors with --check_data.
-void print_configuration(Application& application, const config::CommandLine& line, const config::Resolved& resolved,
-                         int64_t world_size) {
-  if (line.dry_run == config::DryRun::Yaml) {
-    application.out << config::yaml(resolved.config);
-  } else {
-    application.out << config::table(resolved, world_size);
-    if (world_size > 1) application.out << ranks_text(resolved.config, world_size, count_flag(line, "nodes", 1));
-  }
-  if (line.check_data) return config::check_paths(resolved.config);
-  if (const std::string missing = config::describe_missing(resolved.config); !missing.empty()) {
-    application.err << "warning: " << missing << "\n";
-  }
 }
 
 std::string initial_weights(const config::CommandLine& line) {
@@ -116,12 +92,11 @@ int verb_train(Application& application, int argc, char** argv) {
     return 0;
   }
   const launch::RankPlace place = launch::find_ranks(read_environment);
-  const bool is_dry = line.dry_run != config::DryRun::Off;
-  const int64_t world_size = is_dry ? count_flag(line, "world", place.world_size) : place.world_size;
+  const int64_t world_size = is_dry_run(line) ? count_flag(line, "world", place.world_size) : place.world_size;
   if (place.world_size > 1) set_process_label(cat("rank ", place.rank));
   const config::Resolved resolved = config::resolve(line, world_size, application.registries.known_names());
-  if (is_dry) {
-    if (place.rank == 0) print_configuration(application, line, resolved, world_size);
+  if (is_dry_run(line)) {
+    if (place.rank == 0) print_configuration(application, line, resolved, world_size, count_flag(line, "nodes", 1));
     return 0;
   }
   const train::ProfileOptions profile = train::parse_profile_options(line.extra);

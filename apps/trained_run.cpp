@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "dry_run.h"
 #include "train/memory_report.h"
 #include "train/registries.h"
 
@@ -58,7 +59,12 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
                     << config::help_text(argv[0], extra);
     return {};
   }
-  run.config = config::resolve(run.line, kWorldSize, application.registries.known_names()).config;
+  const config::Resolved resolved = config::resolve(run.line, kWorldSize, application.registries.known_names());
+  if (is_dry_run(run.line)) {
+    print_configuration(application, run.line, resolved, kWorldSize);
+    return {};
+  }
+  run.config = resolved.config;
   run.choice.run_folder = arguments.run_folder.value_or(config::run_folder(run.config, kWorldSize));
   run.choice.checkpoint = extra_or(run, "checkpoint", "best");
   run.choice.report = [&application](const std::string& note) { application.err << cat("warning: ", note, "\n") << std::flush; };
