@@ -71,7 +71,8 @@ void wait_for_stream(c10::Device device) {
 
 void configure_torch(const config::RunConfig& config) {
   const config::BackendConfig& backend = config.backend;
-  const int most = std::min(at::get_num_threads(), usable_cores());  // the first is OMP_NUM_THREADS where that is set
+  static const int at_start = at::get_num_threads();  // OMP_NUM_THREADS where that is set; later what a configuration asked for
+  const int most = std::min(at_start, usable_cores());
   at::set_num_threads(config.loop.threads > 0 ? static_cast<int>(config.loop.threads) : most);
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(config.loop.deterministic, /*warn_only=*/false);
@@ -87,8 +88,7 @@ void configure_torch(const config::RunConfig& config) {
       ops::float32_precision_named(backend.float32_matmul_precision).value_or(ops::Float32Precision::Highest));
   ops::use_instruction_set(ops::instruction_set_named(backend.instruction_set).value_or(ops::best_instruction_set()));
   ops::keep_large_blocks();  // before the count of memory, which is around it
-  constexpr double kBytesOfGib = 1 << 30;
-  limit_cpu_memory(static_cast<int64_t>(backend.memory_limit_gib * kBytesOfGib));
+  limit_cpu_memory(bytes_of_limit(backend.memory_limit_gib));
 }
 
 }  // namespace welkin::train

@@ -50,7 +50,7 @@ int64_t tensor_memory_in_use(c10::Device device) {
 }
 
 void limit_memory(c10::Device device, double limit_gib) {
-  const auto limit_bytes = static_cast<int64_t>(limit_gib * kGib);
+  const int64_t limit_bytes = bytes_of_limit(limit_gib);
   limit_cpu_memory(device.is_cpu() ? limit_bytes : 0);
   if (device.is_cpu()) return;
   if (ops::limit_device_memory() == nullptr) {

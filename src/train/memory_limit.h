@@ -2,6 +2,7 @@
 // A cap on what tensors take on the CPU, so that running out of memory can be lived through, and answered, on any machine.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -37,6 +38,11 @@ class MemoryError : public Error {
   MemoryUse use_;
   std::vector<MemoryItem> items_;
 };
+
+// A limit above 0 has at least a byte: 0 is none.
+inline int64_t bytes_of_limit(double gib) {
+  return gib > 0 ? std::max<int64_t>(1, static_cast<int64_t>(gib * (int64_t{1} << 30))) : 0;
+}
 
 // From now on a tensor on the CPU beyond `limit_bytes` in all is a MemoryError; 0 lifts the limit. Process-wide by nature. What
 // exists when this is called for the first time is not counted. Call it before other threads make tensors.
