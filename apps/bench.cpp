@@ -22,6 +22,7 @@
 #include "core/output_place.h"
 #include "core/signals.h"
 #include "core/text.h"
+#include "dry_run.h"
 #include "ops/gemm_provider.h"
 #include "ops/instruction_set.h"
 #include "rank_run.h"
@@ -246,6 +247,10 @@ void hand_out(const BenchRequest& request, const BenchMode& mode, const BenchRes
   const std::string file = bench_flag(request, "json"), picture = bench_flag(request, "plot");
   request.application.out << (file == "-" ? text : result.text) << std::flush;
   if (!file.empty() && file != "-") write_file_atomically(file, text);
+  if (!result.has_figures) {
+    throw DataError("bench", cat("nothing could be measured", picture.empty() ? "" : ", so there is no picture"),
+                    "Each row says why");
+  }
   if (!picture.empty()) write_file_atomically(picture, result.svg);
 }
 
@@ -259,6 +264,17 @@ BenchResult run_within_memory(const BenchMode& mode, const BenchRequest& request
 }
 
 }  // namespace
+
+train::bench::Peaks peaks_of_machine(const BenchRequest& request) {
+  constexpr double kLeastSeconds = 0.05, kMostSeconds = 0.4;
+  struct NoLimit {
+    explicit NoLimit(const BenchRequest& of) : request(of) { train::limit_memory(request.device, 0); }
+    ~NoLimit() { train::limit_memory(request.device, request.config.backend.memory_limit_gib); }
+    const BenchRequest& request;
+  };
+  const NoLimit no_limit(request);
+  return train::bench::measure_peaks(request.device, std::clamp(request.windows.window_seconds, kLeastSeconds, kMostSeconds));
+}
 
 config::CommandLine parse_bench(int argc, const char* const* argv) {
   config::CommandLine line = config::parse(argc, argv, bench_flags());
@@ -288,6 +304,10 @@ int verb_bench(Application& application, int argc, char** argv) {
   if (place.rank == 0) check_outputs(line);  // it alone writes
   if (place.world_size > 1) set_process_label(cat("rank ", place.rank));
   const config::Resolved resolved = config::resolve(line, place.world_size, application.registries.known_names());
+  if (is_dry_run(line)) {
+    if (place.rank == 0) print_configuration(application, line, resolved, place.world_size);
+    return 0;
+  }
   train::configure_torch(resolved.config);
   parallel::World world = parallel::World::meet(place, meet_options(resolved.config));
   // A rank alone gives up in order; of several the launcher ends all, wherever they wait for each other.

@@ -12,6 +12,7 @@
 #include "config/command_line.h"
 #include "config/resolve.h"
 #include "parallel/world.h"
+#include "train/bench/peaks.h"
 #include "train/bench/rates.h"
 
 namespace welkin::apps {
@@ -31,7 +32,12 @@ struct BenchResult {
   std::string text;
   nlohmann::ordered_json json{};
   std::string svg{};
+  bool has_figures = true;  // false: every row says why it has none
 };
+
+// What the machine can do, for as long as a window takes but not too short: without the run's limit of memory, which is the
+// model's.
+train::bench::Peaks peaks_of_machine(const BenchRequest& request);
 
 // apps/bench_steps.cpp
 BenchResult bench_io(const BenchRequest& request);

@@ -33,7 +33,7 @@ BenchResult bench_layers(const BenchRequest& request) {
     throw ConfigError("bench", "the costs of layers are those of whole layers: tensor_parallel or context_parallel > 1",
                       "Take --layers without them");
   }
-  const bench::Peaks peaks = bench::measure_peaks(request.device, std::min(0.4, request.windows.window_seconds));
+  const bench::Peaks peaks = peaks_of_machine(request);
   const bench::StepBenchContext context{
       .registries = request.application.registries, .world = request.world, .device = request.device, .windows = request.windows};
   const bench::StepReport plain = bench::run_step_bench(request.config, bench::StepMode::Synthetic, context);

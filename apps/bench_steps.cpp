@@ -103,7 +103,7 @@ class BenchRun {
 
   // Of all ranks together, which measure at the same time.
   void measure_machine() {
-    peaks_ = bench::measure_peaks(request_.device, std::min(0.4, request_.windows.window_seconds));
+    peaks_ = peaks_of_machine(request_);
     const std::vector<double> sums = summed_over_ranks(
         request_.world,
         {peaks_.fp32_flops, peaks_.bf16_flops, peaks_.bytes, peaks_.theoretical_fp32_flops, peaks_.theoretical_bf16_flops});

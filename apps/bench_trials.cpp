@@ -55,6 +55,7 @@ BenchResult as_result(const std::string& title, const std::vector<bench::TrialRo
   BenchResult result{.text = bench::trials_text(cat(title, " (", bench::step_mode_name(mode), ")"), rows),
                      .json = {},
                      .svg = bench::trials_svg(title, rows)};
+  result.has_figures = std::ranges::any_of(rows, [](const bench::TrialRow& row) { return row.rates.has_value(); });
   result.json["steps"] = bench::step_mode_name(mode);
   result.json["rows"] = bench::trials_json(rows);
   return result;
@@ -65,14 +66,34 @@ struct Sweep {
   std::vector<std::string> values;
 };
 
+// At the commas between values: not within a list, a mapping or quotes, which a value may have.
+std::vector<std::string> values_in(std::string_view text) {
+  std::vector<std::string> values(1);
+  int depth = 0;
+  char quote = 0;
+  for (const char c : text) {
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+    if (c == ',' && depth <= 0 && quote == 0) {
+      values.emplace_back();
+    } else {
+      values.back() += c;
+    }
+  }
+  return values;
+}
+
 Sweep parse_sweep(const std::string& text) {
   const size_t equals = text.find('=');
   Sweep sweep{.key = text.substr(0, equals), .values = {}};
-  for (size_t at = equals; at != std::string::npos;) {
-    const size_t comma = text.find(',', at + 1);
-    sweep.values.push_back(text.substr(at + 1, comma == std::string::npos ? comma : comma - at - 1));
-    at = comma;
-  }
+  if (equals != std::string::npos) sweep.values = values_in(std::string_view(text).substr(equals + 1));
   const bool is_whole = !sweep.key.empty() && !sweep.values.empty() && std::ranges::find(sweep.values, "") == sweep.values.end();
   if (is_whole) return sweep;
   throw ConfigError("bench", cat("no sweep: --sweep ", text),

@@ -234,6 +234,48 @@ class BenchSteps(unittest.TestCase):
         self.assertIn("[bench] interrupted before all was measured", process.stderr.read())
         self.assertFalse((self.folder / "out.json").exists())
 
+    def test_every_row_has_the_threads_that_it_asks_for(self):
+        usable = self.bench(UNET, "--mode", "synthetic", "--threads", "0")["threads"]
+        result = self.bench(UNET, "--threads", "0", "--sweep", "threads=1,0")
+        self.assertEqual(result["threads"], usable, "0: those at the start, not those of the last row")
+
+    def test_lists_are_swept(self):
+        rows = self.bench(VIT, "--sweep", "img_size=[16,32],[32,32]")["rows"]
+        self.assertEqual([row["name"] for row in rows], ["img_size=[16,32]", "img_size=[32,32]"])
+        self.assertTrue(all(row["samples_per_s"] > 0 for row in rows))
+
+    def test_the_machine_is_measured_without_the_limit_of_the_model(self):
+        for flags in (["--mode", "synthetic"], ["--layers"]):
+            self.assertGreater(self.bench(UNET, *flags, "--memory_limit_gib", "0.02")["peak_bytes_per_s"], 0)
+
+    def test_a_machine_has_peaks_however_short_a_window(self):
+        result = self.bench(UNET, "--mode", "synthetic", "--window_seconds", "0")
+        self.assertGreater(result["peak_fp32_flops_per_s"], 0)
+        self.assertLess(result["synthetic_mfu"], 1)
+
+    def test_a_row_without_data_says_so_and_the_others_are_measured(self):
+        done = self.welkin("bench", UNET, *SHORT, "--mode", "full", "--sweep", "data_loader_config=inmem,synthetic", "--json", "rows.json")
+        self.assertIn("/nowhere/box.h5", done.stdout)
+        self.assertEqual(["samples_per_s" in row for row in json.loads((self.folder / "rows.json").read_text())["rows"]], [False, True])
+        done = self.welkin("bench", UNET, *SHORT, "--sweep", "memory_limit_gib=1e-12,1e-6", "--plot", "rows.svg", code=3)
+        self.assertEqual(done.stdout.count("out of memory"), 2)
+        self.assertIn("[bench] nothing could be measured, so there is no picture. Each row says why", done.stderr)
+        self.assertFalse((self.folder / "rows.svg").exists())
+
+    def test_a_dry_run_measures_nothing(self):
+        for dry in ("--dry_run", "--dry_run=yaml"):
+            done = self.welkin("bench", UNET, "--mode", "io", dry)  # there are no data to read
+            self.assertIn("global_batch_size", done.stdout)
+            self.assertNotIn("samples/s", done.stdout)
+
+    def test_results_that_cannot_be_printed_are_an_error(self):
+        with open("/dev/full", "w") as full:
+            for flags in (["--mode", "io", "--synthetic"], ["--mode", "io", "--synthetic", "--json", "-"]):
+                command = [BINARY, "bench", "--yaml_config", self.write(UNET), "--config", "run", *SHORT, *flags]
+                done = subprocess.run([*map(str, command)], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, cwd=self.folder)
+                self.assertEqual(done.returncode, 3, done.stderr)
+                self.assertIn("[output] standard output could not be written to its end", done.stderr)
+
     def test_errors(self):
         for flags, text in ((["--mode", "fast"], "[bench] unknown mode: mode=fast. Choose one of: io, synthetic, full, nocomm, all"),
                             (["--ladder", "--explore"], "[bench] one thing is measured at a time: --ladder, --explore"),
@@ -243,6 +285,8 @@ class BenchSteps(unittest.TestCase):
                             (["--mode", "io", "--ladder"], "steps are measured one kind at a time: mode=io"),
                             (["--mode", "synthetic", "--plot", "x.svg"], "[bench] this mode has no picture: mode=synthetic"),
                             (["--mode="], "[bench] unknown mode: mode=."),
+                            (["--mode", "io", "--set", "global_batch_size=0"], "[config] --set global_batch_size: global_batch_size must be at least 1"),
+                            (["--sweep", "global_batch_size=0,1"], "global_batch_size must be at least 1"),
                             (["--layers", "--mode", "io"], "[bench] --layers times the layers of synthetic steps: mode=io. Leave --mode out"),
                             (["--memory", "--mode", "synthetic"], "[bench] --memory makes no step: mode=synthetic. Leave --mode out"),
                             (["--mode", "synthetic", "--windows="], "[bench] not a usable number: --windows=. Give a number from 1")):

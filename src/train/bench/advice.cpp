@@ -19,6 +19,7 @@ constexpr double kWorthwhile = 1.2;
 struct Width {
   std::string name;
   int64_t size = 0;
+  std::string better{};  // the next that fills vectors, where the model and not the data says how wide it is
 };
 
 std::string percent(double share) {
@@ -29,17 +30,25 @@ std::string percent(double share) {
 
 int64_t next_multiple(int64_t size, int64_t of) { return (size + of - 1) / of * of; }
 
+// All heads are equally wide, so the next width fills the vectors of each.
+std::string better_embed_dim(const config::ModelConfig& model) {
+  const int64_t heads = std::max<int64_t>(1, model.num_heads);
+  return cat("embed_dim=", heads * next_multiple(model.embed_dim / heads, kAligned), " fills them");
+}
+
 std::vector<Width> widths_of(const config::RunConfig& config) {
   const config::ModelConfig& model = config.model;
   if (model.model == "vit") {
     const auto hidden = std::llround(static_cast<double>(model.embed_dim) * model.mlp_ratio);
-    return {{"embed_dim", model.embed_dim},
-            {"embed_dim / num_heads", model.embed_dim / std::max<int64_t>(1, model.num_heads)},
+    return {{"embed_dim", model.embed_dim, better_embed_dim(model)},
+            {"embed_dim / num_heads", model.embed_dim / std::max<int64_t>(1, model.num_heads), better_embed_dim(model)},
             {"mlp width", hidden},
             {"patch inputs", model.n_in_channels * model.patch_size * model.patch_size}};
   }
   if (model.model == "unet3d") {
-    return {{"N_in_channels", model.N_in_channels}, {"N_out_channels", model.N_out_channels}, {"width", model.width}};
+    return {{"N_in_channels", model.N_in_channels},
+            {"N_out_channels", model.N_out_channels},
+            {"width", model.width, cat("width=", next_multiple(model.width, kAligned), " fills them")}};
   }
   return {};
 }
@@ -48,7 +57,7 @@ std::string width_line(const Width& width) {
   if (width.size % kTiled == 0) return cat(width.name, "=", width.size, " is a multiple of 64");
   if (width.size % kAligned != 0) {
     return cat(width.name, "=", width.size, " is no multiple of 8: vectors are filled to ",
-               percent(tile_share(width.size, kAligned)), "; ", next_multiple(width.size, kAligned), " costs the same");
+               percent(tile_share(width.size, kAligned)), width.better.empty() ? "" : "; ", width.better);
   }
   return cat(width.name, "=", width.size, " is a multiple of 8, not of 64: tiles of 64 columns are filled to ",
              percent(tile_share(width.size, kTiled)));

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/stopwatch.h"
+#include "ops/gemm_provider.h"
 #include "ops/instruction_set.h"
 #include "ops/low_product.h"
 #include "train/bench/theory.h"
@@ -90,9 +91,10 @@ int64_t lanes_of(ops::InstructionSet set) {
 void add_theory_of_processor(Peaks& peaks) {
   std::ifstream file("/proc/cpuinfo");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  peaks.theoretical_fp32_flops =
-      theoretical_flops(at::get_num_threads(), clock_hertz(text), lanes_of(ops::best_instruction_set()));
-  peaks.theoretical_bf16_flops = peaks.theoretical_fp32_flops * bf16_width(text);
+  const double vectors = theoretical_flops(at::get_num_threads(), clock_hertz(text), lanes_of(ops::best_instruction_set()));
+  const double narrow = bf16_width(text);
+  peaks.theoretical_fp32_flops = vectors * float32_width(narrow, ops::float32_parts());
+  peaks.theoretical_bf16_flops = vectors * narrow;
 }
 
 void add_theory_of_gpu(Peaks& peaks, c10::Device device) {

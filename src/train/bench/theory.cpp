@@ -53,6 +53,11 @@ double bf16_width(std::string_view cpuinfo) {
   return lists(cpuinfo, "avx512_bf16") ? 2 : 1;
 }
 
+double float32_width(double bf16_width, int64_t parts) {
+  if (parts == 0) return 1;
+  return parts == 1 ? bf16_width : std::max(1.0, bf16_width / 3);
+}
+
 double theoretical_gpu_flops(const GpuFacts& facts, GpuUnits units) {
   const auto row =
       std::ranges::find_if(kGpus, [&](const GpuRow& known) { return known.major == facts.major && known.minor == facts.minor; });

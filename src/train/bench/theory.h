@@ -18,6 +18,10 @@ double clock_hertz(std::string_view cpuinfo);
 // /proc/cpuinfo lists. 1 where it has none: they are widened then.
 double bf16_width(std::string_view cpuinfo);
 
+// The same for products of float32 whose operands are taken as sums of so many bfloat16 (0: as they are). Of two parts the
+// smallest products are left out: three of four are made.
+double float32_width(double bf16_width, int64_t parts);
+
 struct GpuFacts {
   int64_t multiprocessors = 0;
   double hertz = 0;

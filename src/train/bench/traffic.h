@@ -34,6 +34,7 @@ double seconds_of_exchange_alone(const parallel::DataParallel& exchange, const p
 struct Communication {
   double alone_s = 0;    // the exchange of gradients alone, and the calls that the step itself makes and waits for
   double exposed_s = 0;  // what the step is longer for
+  bool is_told = true;   // false: the step without communication was no faster, as on cores that the ranks share
   double hidden_share() const { return alone_s > 0 ? 1 - exposed_s / alone_s : 0; }
 };
 Communication communication_of(const Traffic& traffic, double step_s, double silent_s);

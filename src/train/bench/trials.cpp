@@ -37,6 +37,9 @@ class TrialRun {
       take(row, report_of(trial));
     } catch (const ConfigError& error) {
       row.note = error.what();
+    } catch (const DataError& error) {
+      if (context_.world.size() > 1) throw;  // the others wait in a collective
+      row.note = error.what();
     } catch (const MemoryError& error) {
       if (context_.world.size() > 1) throw;  // the others wait in a collective
       row.note = out_of_memory_note(error);
