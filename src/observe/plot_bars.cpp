@@ -11,17 +11,35 @@ namespace {
 
 constexpr double kGroupShare = 0.8;  // of a group's room that its bars take
 constexpr double kTurn = 30;         // degrees, of labels that are wider than their room
+constexpr double kLabelShare = 0.5;  // of the page's height that turned labels take at the most
+
+bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }  // of UTF-8
+
+// Its beginning and its end, so wide at the most.
+std::string shortened(const std::string& label, double width) {
+  if (text_width(label, 12) <= width) return label;
+  for (size_t kept = label.size() / 2; kept > 0; --kept) {
+    if (!begins_character(label[kept]) || !begins_character(label[label.size() - kept])) continue;
+    std::string shorter = cat(label.substr(0, kept), "…", label.substr(label.size() - kept));
+    if (text_width(shorter, 12) <= width) return shorter;
+  }
+  return "…";
+}
 
 class BarDrawing {
  public:
   explicit BarDrawing(const BarPlot& plot) : plot_(plot), page_(plot.width, plot.height) {}
 
   std::string draw() {
-    find_range();
+    find_range(plot_.height);
     text_ = {plot_.title, "", plot_.y.title, legend(), 20};
     box_ = frame_box(plot_.width, plot_.height, text_, y_);
     is_turned_ = widest_label() > room() - 4;
-    if (is_turned_) text_.label_room = 16 + widest_label() * std::sin(kTurn * M_PI / 180);
+    const double rise = std::sin(kTurn * M_PI / 180);
+    label_width_ = is_turned_ ? std::min(widest_label(), kLabelShare * plot_.height / rise) : widest_label();
+    if (is_turned_) text_.label_room = 16 + label_width_ * rise;
+    box_ = frame_box(plot_.width, plot_.height, text_, y_);
+    find_range(box_.height);  // turned labels may have left the bars half of the height
     box_ = frame_box(plot_.width, plot_.height, text_, y_);
     draw_frame(page_, box_, text_, y_, plot_.width);
     for (size_t i = 0; i < plot_.groups.size(); ++i) draw_group(plot_.groups[i], box_.left + static_cast<double>(i) * room());
@@ -40,7 +58,8 @@ class BarDrawing {
     return widest;
   }
 
-  void find_range() {
+  // `height` of the box in which the bars stand.
+  void find_range(double height) {
     double low = 0, high = 0;
     for (const BarGroup& group : plot_.groups) {
       WELKIN_CHECK(group.values.size() == plot_.series.size(),
@@ -54,7 +73,8 @@ class BarDrawing {
       low = std::min(low, down), high = std::max(high, up);
     }
     if (low == high) high = 1;
-    const double air = std::max(0.08, 36.0 / plot_.height) * (high - low);  // a number stands on the highest bar
+    constexpr double kNumber = 18;  // its height: one stands on the highest bar
+    const double air = std::max(0.08, kNumber / std::max(height - 2 * kNumber, kNumber)) * (high - low);
     PlotAxis axis = plot_.y;
     axis.scale = PlotScale::Linear;
     axis.low = plot_.y.low.value_or(low < 0 ? low - air : 0);
@@ -79,7 +99,8 @@ class BarDrawing {
     const double first = left + room() * (1 - kGroupShare) / 2, width = room() * kGroupShare;
     plot_.stacked ? draw_stack(group, first, width) : draw_side_by_side(group, first, width);
     const PlotPoint label{left + room() / 2, box_.bottom() + 16};
-    page_.text(label, group.label,
+    const double to_the_edge = is_turned_ ? label.x / std::cos(kTurn * M_PI / 180) : label_width_;
+    page_.text(label, shortened(group.label, std::min(label_width_, to_the_edge)),
                {.anchor = is_turned_ ? Anchor::End : Anchor::Middle, .size = 12, .turn = is_turned_ ? -kTurn : 0});
   }
 
@@ -114,6 +135,7 @@ class BarDrawing {
   AxisRange y_;
   PlotBox box_;
   bool is_turned_ = false;
+  double label_width_ = 0;  // at most
 };
 
 }  // namespace

@@ -133,6 +133,25 @@ TEST(SvgPlot, StacksAddUpAndLongLabelsTurn) {
   EXPECT_EQ(count_of(page, "fill=\"#d55e00\""), 2U);
 }
 
+TEST(SvgPlot, TheHighestNumberStandsWithinTheFrame) {
+  for (const int height : {200, 320, 600}) {
+    BarPlot plot;
+    plot.series = {"samples/s"};
+    plot.height = height;
+    plot.groups = {{"train_path=/a/path/that/is/longer/than/its/bar/by/far/and/more", {99.5}}, {std::string(60, 'b'), {141.9}}};
+    const std::string page = svg(plot);
+    std::smatch frame, number;
+    ASSERT_TRUE(std::regex_search(page, frame, std::regex("<rect x=\"[0-9.]+\" y=\"([0-9.]+)\"[^>]*fill=\"none\"")));
+    ASSERT_TRUE(std::regex_search(page, number, std::regex("<text x=\"[0-9.]+\" y=\"([0-9.]+)\"[^>]*>141.9<")));
+    constexpr double kHeightOfDigits = 9;
+    EXPECT_GT(std::stod(number[1]) - kHeightOfDigits, std::stod(frame[1])) << height;
+    EXPECT_THAT(page, HasSubstr("train_path=/"));
+    EXPECT_THAT(page, HasSubstr("/more</text>"));
+    EXPECT_EQ(count_of(page, std::string(60, 'b')) == 1, height == 600) << "what has room is whole";
+    EXPECT_EQ(count_of(page, "…"), height == 600 ? 1U : 2U) << "the first would leave the page at its left";
+  }
+}
+
 TEST(SvgPlot, UnequalNumbersAreABug) {
   LinePlot plot;
   plot.curves = {{.label = "c", .x = {1, 2}, .y = {1}}};
