@@ -10,6 +10,7 @@
 #include "ops/attention_cpu.h"
 #include "ops/attention_tiles_aten.h"
 #include "ops/autocast.h"
+#include "ops/differentiable_once.h"
 
 namespace welkin::ops {
 namespace {
@@ -30,6 +31,7 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
+    differentiable_once("attention");
     RECORD_FUNCTION("welkin::attention_backward", std::vector<c10::IValue>());
     const auto saved = context->get_saved_variables();
     const WeightMask mask{context->saved_data["rate"].toDouble(),

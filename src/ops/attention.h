@@ -11,7 +11,8 @@
 
 namespace welkin::ops {
 
-// Our own tiled form on a CPU (ops/attention_cpu.h), aten's flash forms on a GPU, aten's plain form in double.
+// Our own tiled form on a CPU (ops/attention_cpu.h), aten's flash forms on a GPU, aten's plain form in double. Our own is
+// differentiable once.
 at::Tensor attention(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD);
 
 // Who runs it for this device and dtype, for people: welkin (ops/attention_cpu.h), aten, or tiles of aten; with dropout on the

@@ -3,6 +3,8 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "ops/differentiable_once.h"
+
 namespace welkin::ops {
 namespace {
 
@@ -21,6 +23,7 @@ struct BiasKink : torch::autograd::Function<BiasKink> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
+    differentiable_once("bias and kink of a convolution");
     const at::Tensor out = context->get_saved_variables()[0];
     const KinkGradients gradients =
         device_kink().backward(grads[0].contiguous(kLast), out, context->saved_data["slope"].toDouble());

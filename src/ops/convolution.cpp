@@ -23,6 +23,7 @@
 #include "ops/bias_kink.h"
 #include "ops/convolution_form.h"
 #include "ops/cpu/convolution_kernel.h"
+#include "ops/differentiable_once.h"
 #include "ops/low_product.h"
 
 namespace welkin::ops {
@@ -47,6 +48,7 @@ struct BoxProduct : torch::autograd::Function<BoxProduct> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
+    differentiable_once("convolution");
     RECORD_FUNCTION("welkin::convolution_backward", std::vector<c10::IValue>());
     const auto saved = context->get_saved_variables();
     BoxCall call{.rule = {},

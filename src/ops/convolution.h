@@ -2,8 +2,8 @@
 // Strided 3-D convolution and its transpose with bias, as the U-Net uses them: any kernel, stride and padding, no dilation, one
 // group; optionally of channels that lie in several tensors, and with a leaky ReLU at its end. Our own form where
 // ops/convolution_cpu.h takes the operands, aten's elsewhere. Results of our own form are channels-last, those of few channels
-// contiguous. A GPU's tensor cores read channels that lie last by fours and eights of 16 bits, and cuDNN fills up others only
-// where it turns boxes over itself: there an odd number of them is filled up with zeros here.
+// contiguous; it is differentiable once. A GPU's tensor cores read channels that lie last by fours and eights of 16 bits, and
+// cuDNN fills up others only where it turns boxes over itself: there an odd number of them is filled up with zeros here.
 #pragma once
 
 #include <ATen/core/Tensor.h>

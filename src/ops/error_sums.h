@@ -10,8 +10,8 @@
 
 namespace welkin::ops {
 
-// prediction (B, C, spatial...) -> (B, 2) float32, see ErrorKind. `rate` is that of ErrorKind::Absolute. Differentiable by the
-// prediction; its gradient comes in the prediction's type and strides. Only where fuses_error_sums() says so.
+// prediction (B, C, spatial...) -> (B, 2) float32, see ErrorKind. `rate` is that of ErrorKind::Absolute. Differentiable once,
+// by the prediction; its gradient comes in the prediction's type and strides. Only where fuses_error_sums() says so.
 at::Tensor error_sums(const at::Tensor& prediction, const at::Tensor& target, ErrorKind kind, double rate = 0);
 
 // Whether there is a kernel: fields and boxes on a GPU, a prediction in float32, float16 or bfloat16, a target in float32 of

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "ops/autocast.h"
+#include "ops/differentiable_once.h"
 #include "ops/gelu_cpu.h"
 #include "ops/low_product.h"
 
@@ -70,6 +71,7 @@ struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
+    differentiable_once("linear of GELU with a bias");  // of which the kernel writes over a product
     const auto saved = context->get_saved_variables();
     const at::Tensor& x = saved[0];
     const at::Tensor& weight = saved[2];

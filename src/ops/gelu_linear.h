@@ -14,7 +14,7 @@ namespace welkin::ops {
 at::Tensor gelu_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 at::Tensor gelu_linear_reference(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
-// gelu_linear(x + x_bias, weight, bias), x_bias (in).
+// gelu_linear(x + x_bias, weight, bias), x_bias (in). Differentiable once.
 at::Tensor bias_gelu_linear(const at::Tensor& x, const at::Tensor& x_bias, const at::Tensor& weight, const at::Tensor& bias);
 // Whether bias_gelu_linear adds this bias on its way. Elsewhere a bias is better left to the product that makes x.
 bool fuses_bias_gelu(const at::Tensor& x_bias);

@@ -17,7 +17,7 @@ struct Node;
 
 namespace welkin::ops {
 
-// x (..., width), weight and bias (width). Differentiable.
+// x (..., width), weight and bias (width). Differentiable; once only behind products that ask again.
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon);
 
 // The result of a norm, to be made again in the backward pass of those that took it without keeping it.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ops/autocast.h"
+#include "ops/differentiable_once.h"
 #include "ops/instruction_support.h"
 #include "ops/layer_norm.h"
 #include "ops/matrix_product.h"
@@ -52,6 +53,7 @@ struct OwnLinear : torch::autograd::Function<OwnLinear> {
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
     const auto saved = context->get_saved_variables();
+    if (!saved[0].defined()) differentiable_once("linear of a layer norm's result");  // which comes back without its graph
     const at::Tensor& weight = saved[1];
     const at::Tensor grad = product_operand(grads[0].reshape({-1, weight.size(0)}));
     torch::autograd::variable_list gradients(4);

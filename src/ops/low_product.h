@@ -23,7 +23,8 @@ class WideProductsGuard {
   WideProductsGuard& operator=(const WideProductsGuard&) = delete;
 };
 
-// As at::linear, differentiable, under autocast in its type. x (..., in), weight (out, in), bias (out) or undefined.
+// As at::linear, under autocast in its type. x (..., in), weight (out, in), bias (out) or undefined. Differentiable; once only
+// where tiles make the products (ops/matrix_product.h) or x is the result of layer_norm().
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {});
 
 // linear() of one x by several weights (out, in) and their biases. On a GPU it is one product: under autocast x is cast once and

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "ops/aligned_buffer.h"
 #include "ops/cpu/matrix_kernel.h"
+#include "ops/differentiable_once.h"
 #include "ops/gemm_provider.h"
 
 namespace welkin::ops {
@@ -130,6 +131,7 @@ bool matrix_product_takes(const at::Tensor& a, const at::Tensor& b) {
 
 at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
   WELKIN_CHECK(matrix_product_takes(a, b) && a.size(1) == b.size(0), "matrices that tiles take, of one depth");
+  if (a.requires_grad() || b.requires_grad()) differentiable_once("product by tiles");
   const at::Tensor added = bias.defined() ? bias.to(at::kFloat).contiguous() : bias;
   at::Tensor result = at::empty({a.size(0), b.size(1)}, a.options());
   const Product product{.left = operand(a, 0),

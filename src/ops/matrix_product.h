@@ -10,7 +10,7 @@ namespace welkin::ops {
 // Where it is to be so: two matrices, each with rows or columns without gaps, whose product is worth the packing.
 bool matrix_product_takes(const at::Tensor& a_MK, const at::Tensor& b_KN);
 
-// a b + bias; bias (N) or undefined.
+// a b + bias; bias (N) or undefined. Not differentiable: part of own gradients, which refuse to be differentiated once more.
 at::Tensor matrix_product(const at::Tensor& a_MK, const at::Tensor& b_KN, const at::Tensor& bias_N = {});
 
 }  // namespace welkin::ops

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "ops/autocast.h"
+#include "ops/differentiable_once.h"
 
 namespace welkin::ops {
 namespace {
@@ -71,6 +72,7 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    differentiable_once("a part that is run again (activation checkpointing)");
     const auto& part = static_cast<const KeptPart&>(*context->saved_data.at("part").toCapsule());
     variable_list leaves = context->get_saved_variables();
     const variable_list in = cut_off(at::TensorList(leaves).slice(0, part.num_inputs));

@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "ops/differentiable_once.h"
 #include "ops/layer_norm.h"
 
 namespace welkin::ops {
@@ -25,6 +26,7 @@ struct FusedResidualNorm : torch::autograd::Function<FusedResidualNorm> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
+    differentiable_once("layer norm of a GPU");
     const auto saved = context->get_saved_variables();
     const auto low = static_cast<at::ScalarType>(context->saved_data["low"].toInt());
     const NormState state{.sum = saved[0], .mean = saved[1], .rstd = saved[2]};
@@ -48,6 +50,7 @@ struct FusedNorm : torch::autograd::Function<FusedNorm> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
+    differentiable_once("layer norm of a GPU");
     const auto saved = context->get_saved_variables();
     const NormState state{.sum = saved[0], .mean = saved[1], .rstd = saved[2]};
     const NormGradients gradients = device_norm().backward(grads[0].contiguous(), {}, state, saved[3], /*has_branch=*/false);

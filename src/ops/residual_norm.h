@@ -12,7 +12,7 @@ struct ResidualNorm {
   at::Tensor sum, normed;
 };
 
-// x and branch (..., width), weight and bias (width). Differentiable.
+// x and branch (..., width), weight and bias (width). Differentiable; once only on a GPU.
 ResidualNorm residual_norm(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& weight, const at::Tensor& bias,
                            double epsilon);
 ResidualNorm residual_norm_reference(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& weight,

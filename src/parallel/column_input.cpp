@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ops/autocast.h"
+#include "ops/differentiable_once.h"
 #include "ops/layer_norm.h"
 #include "ops/low_product.h"
 #include "parallel/widened.h"
@@ -110,6 +111,7 @@ struct ColumnInput::Entrance : torch::autograd::Function<Entrance> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    ops::differentiable_once("input of column-split products");
     const auto holder = context->saved_data["source"].toCapsule();
     return {static_cast<Source&>(*holder).leave(grads[0]), {}};
   }
@@ -126,6 +128,7 @@ struct ColumnInput::Product : torch::autograd::Function<Product> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    ops::differentiable_once("column-split product");
     const at::Tensor weight = context->get_saved_variables()[0];
     const auto holder = context->saved_data["source"].toCapsule();
     auto& source = static_cast<Source&>(*holder);

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ops/differentiable_once.h"
 #include "parallel/widened.h"
 
 namespace welkin::parallel {
@@ -42,6 +43,7 @@ struct LinearCollective : torch::autograd::Function<LinearCollective> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    ops::differentiable_once("collective");
     const auto holder = context->saved_data["pair"].toCapsule();
     return {static_cast<Holder&>(*holder).pair->backward(grads[0]), {}};
   }

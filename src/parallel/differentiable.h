@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives with gradients, in pairs: what goes forward determines what the gradient does. They are public: a model's own layer
-// may use them. The loss is one number that every member computes (or whose parts all members add up): its gradient is what each
-// member's backward pass starts from.
+// may use them. Differentiable once. The loss is one number that every member computes (or whose parts all members add up): its
+// gradient is what each member's backward pass starts from.
 //
 // | function            | forward                          | backward                         |
 // | ------------------- | -------------------------------- | -------------------------------- |

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "ops/attention_block.h"
+#include "ops/differentiable_once.h"
 #include "parallel/context_attention.h"
 #include "parallel/split.h"
 
@@ -123,6 +124,7 @@ struct RingFunction : torch::autograd::Function<RingFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    ops::differentiable_once("ring attention");
     const auto saved = context->get_saved_variables();
     const auto capsule = context->saved_data["place"].toCapsule();
     const auto& place = static_cast<Place&>(*capsule);
