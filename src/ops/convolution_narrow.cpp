@@ -194,7 +194,9 @@ struct PlaneScatter {
 
   void finish(const float* plane, const ConvolutionEnd& end, int64_t sample, int64_t d, S* result) const {
     const BoxShape& fine = convolution.fine;
-    const auto reached = static_cast<size_t>(std::min(fine[2], line() / channels - convolution.padding[2]));
+    // None, where the padding is longer than the line.
+    const int64_t line_end = std::max<int64_t>(0, line() / channels - convolution.padding[2]);
+    const auto reached = static_cast<size_t>(std::min(fine[2], line_end));
     const int64_t vectors = padded(fine[2], kChannelMultiple);
     std::vector<float> row(static_cast<size_t>(vectors));
     std::vector<S> bent(static_cast<size_t>(vectors));

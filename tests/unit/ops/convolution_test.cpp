@@ -158,6 +158,18 @@ TEST_P(ConvolutionOnSet, OfWidenedBfloat16) {
   }
 }
 
+// The padding is longer than the taps reach: the voxels of the box meet none of them, or few.
+TEST_P(ConvolutionOnSet, PaddingBeyondTheTaps) {
+  const BoxStride rule{{7, 7, 7}, {3, 3, 3}};
+  for (const int64_t last : {1, 2, 9}) {
+    const ConvolutionCase c{1, 3, 16, {1, 2, last}, {1, 1, 1}, rule};
+    const ConvolutionRun run(c, false, at::kFloat);
+    const auto got = run(convolution3d, at::kFloat, at::kFloat, c, at::kFloat);
+    const auto wanted = run(convolution3d_reference, at::kDouble, at::kDouble, c, at::kFloat);
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(tests::close(got[i], wanted[i], at::kFloat, 3)) << last << " " << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sets, ConvolutionOnSet,
                          ::testing::Values(InstructionSet::Portable, InstructionSet::Avx2, InstructionSet::Avx512,
                                            InstructionSet::Amx),
