@@ -262,9 +262,21 @@ BoxOperands widened(const BoxOperands& operands) {
   return wide;
 }
 
+// Of five dims each: the parts' boxes, the channels that the weight takes, and a bias for each that it gives.
+bool shapes_fit(at::TensorList x, const at::Tensor& weight, BoxWay way, const at::Tensor& bias) {
+  const bool down = way == BoxWay::Down;
+  int64_t channels = 0;
+  for (const at::Tensor& part : x) {
+    if (part.size(0) != x.front().size(0) || box_of(part) != box_of(x.front())) return false;
+    channels += part.size(1);
+  }
+  const bool bias_fits = !bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(down ? 0 : 1));
+  return bias_fits && channels == weight.size(down ? 1 : 0);
+}
+
 }  // namespace
 
-bool convolution_cpu_takes(at::TensorList x, const at::Tensor& weight, BoxWay way) {
+bool convolution_cpu_takes(at::TensorList x, const at::Tensor& weight, BoxWay way, const at::Tensor& bias) {
   const at::ScalarType type = x.front().scalar_type();
   const bool known = type == at::kFloat || has_kernel(type) || widens_products(x.front().device(), type);
   const int64_t fine_channels = way == BoxWay::Down ? x.front().size(1) : weight.size(1);
@@ -275,7 +287,7 @@ bool convolution_cpu_takes(at::TensorList x, const at::Tensor& weight, BoxWay wa
     const bool fits = way == BoxWay::Down && is_narrow(fine_channels) ? x.size() == 1 : !is_narrow(part.size(1));
     if (!part.device().is_cpu() || part.dim() != 5 || part.scalar_type() != type || part.numel() == 0 || !fits) return false;
   }
-  return true;
+  return shapes_fit(x, weight, way, bias);
 }
 
 at::Tensor convolution_cpu_forward(const BoxCall& call, const BoxOperands& operands, const at::Tensor& bias) {

@@ -107,7 +107,8 @@ at::Tensor bias_gelu_linear(const at::Tensor& x, const at::Tensor& x_bias, const
   const auto product = [](const at::Tensor& operand) { return cast_operand(operand, OperatorClass::Product); };
   const at::Tensor low = product(x), low_weight = product(weight);
   const bool is_one_type = is_kernel_type(low) && low.scalar_type() == low_weight.scalar_type();
-  if (!fuses_bias_gelu(x_bias) || !is_one_type || low.numel() == 0) {
+  const bool bias_fits = x_bias.dim() == 1 && x_bias.size(0) == low.size(-1);
+  if (!fuses_bias_gelu(x_bias) || !bias_fits || !is_one_type || low.numel() == 0) {
     return gelu_linear(low.add(x_bias.to(low.scalar_type())), weight, bias);
   }
   return BiasGeluLinear::apply(low.contiguous(), x_bias, low_weight,

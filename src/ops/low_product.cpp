@@ -30,9 +30,11 @@ class WithoutAutocast {
   c10::impl::ExcludeDispatchKeyGuard guard_{c10::autocast_dispatch_keyset};
 };
 
-// Whether the product of this layer is one that tiles take.
-bool is_linear_of_tiles(const at::Tensor& x, const at::Tensor& weight) {
-  return x.is_contiguous() && x.numel() > 0 && matrix_product_takes(x.detach().view({-1, x.size(-1)}), weight.detach().t());
+// Whether the product of this layer is one that tiles take. A bias of another shape is broadcast, or refused, by aten.
+bool is_linear_of_tiles(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  const bool bias_fits = !bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(0));
+  return bias_fits && x.is_contiguous() && x.numel() > 0 &&
+         matrix_product_takes(x.detach().view({-1, x.size(-1)}), weight.detach().t());
 }
 
 // What at::linear has no form for: widened products, those of tiles, and an input that is a norm's result, which is not kept.
@@ -94,7 +96,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
   const auto low_bias = [&] { return bias.defined() ? std::optional(low(bias)) : std::nullopt; };
   if (const auto result = norm_result(x)) return OwnLinear::apply(x, low(weight), low_bias(), result);
   const at::Tensor operand = low(x);
-  if (!widens_products(operand.device(), operand.scalar_type()) && !is_linear_of_tiles(operand, weight)) {
+  if (!widens_products(operand.device(), operand.scalar_type()) && !is_linear_of_tiles(operand, weight, bias)) {
     return at::linear(operand, weight, bias);
   }
   return OwnLinear::apply(operand, low(weight), low_bias(), c10::intrusive_ptr<NormResult>());
@@ -123,7 +125,7 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType type
 }
 
 at::Tensor product_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type) {
-  if (is_linear_of_tiles(x, weight)) {
+  if (is_linear_of_tiles(x, weight, bias)) {
     std::vector<int64_t> sizes = x.sizes().vec();
     sizes.back() = weight.size(0);
     return matrix_product(x.view({-1, x.size(-1)}), weight.t(), bias).view(sizes).to(type);

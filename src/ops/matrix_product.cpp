@@ -125,12 +125,13 @@ bool is_matrix(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at
 }  // namespace
 
 bool matrix_product_takes(const at::Tensor& a, const at::Tensor& b) {
-  return float32_parts() == kMatrixParts && is_matrix(a) && is_matrix(b) && has_dense_dim(a) && has_dense_dim(b) &&
-         a.size(0) * a.size(1) * b.size(1) >= kLeastWork && matrix_kernel(instruction_set()) != nullptr;
+  return float32_parts() == kMatrixParts && is_matrix(a) && is_matrix(b) && a.size(1) == b.size(0) && has_dense_dim(a) &&
+         has_dense_dim(b) && a.size(0) * a.size(1) * b.size(1) >= kLeastWork && matrix_kernel(instruction_set()) != nullptr;
 }
 
 at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
-  WELKIN_CHECK(matrix_product_takes(a, b) && a.size(1) == b.size(0), "matrices that tiles take, of one depth");
+  WELKIN_CHECK(matrix_product_takes(a, b), "matrices that tiles take, of one depth");
+  WELKIN_CHECK(!bias.defined() || (bias.dim() == 1 && bias.size(0) == b.size(1)), "a bias for each column");
   if (a.requires_grad() || b.requires_grad()) differentiable_once("product by tiles");
   const at::Tensor added = bias.defined() ? bias.to(at::kFloat).contiguous() : bias;
   at::Tensor result = at::empty({a.size(0), b.size(1)}, a.options());

@@ -7,7 +7,7 @@
 
 namespace welkin::ops {
 
-// Where it is to be so: two matrices, each with rows or columns without gaps, whose product is worth the packing.
+// Where it is to be so: two matrices of one depth, each with rows or columns without gaps, whose product is worth the packing.
 bool matrix_product_takes(const at::Tensor& a_MK, const at::Tensor& b_KN);
 
 // a b + bias; bias (N) or undefined. Not differentiable: part of own gradients, which refuse to be differentiated once more.

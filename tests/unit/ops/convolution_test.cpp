@@ -121,7 +121,8 @@ ConvolutionForm reference_form(bool up) { return up ? transposed_convolution3d_r
 void expect_same(const ConvolutionCase& c, bool up, at::ScalarType dtype = at::kFloat) {
   SCOPED_TRACE(::testing::PrintToString(c));
   const ConvolutionRun run(c, up, dtype);
-  const auto taken = run.x.front().to(dtype);
+  std::vector<at::Tensor> taken;
+  for (const at::Tensor& part : run.x) taken.push_back(part.to(dtype));
   ASSERT_TRUE(convolution_cpu_takes(taken, run.weight.to(at::kFloat), up ? BoxWay::Up : BoxWay::Down));
   const auto got = run(own_form(up), dtype, at::kFloat, c, dtype);
   const auto wanted = run(reference_form(up), at::kDouble, at::kDouble, c, dtype);
@@ -323,6 +324,28 @@ TEST(Convolution, TakesWhatItsTilesFit) {
     EXPECT_EQ(convolution_cpu_takes(x(16).to(at::kHalf), weight(16, 16), BoxWay::Down), widens);
   }
   EXPECT_FALSE(convolution_cpu_takes(x(16), weight(16, 16).to(at::kDouble), BoxWay::Down));
+}
+
+// Aten refuses them; read as they are they would be read past their end.
+TEST(Convolution, ShapesThatDoNotFitAreErrors) {
+  const auto box = [](at::IntArrayRef shape, at::ScalarType type) { return tests::test_values(shape, 1).to(type); };
+  const auto weight = [&](int64_t a, int64_t b) { return box({a, b, 1, 1, 1}, at::kFloat); };
+  const at::Tensor bias = box({16}, at::kFloat);
+  for (const bool widens : {false, true}) {
+    const WideProductsGuard rule(widens);
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf}) {
+      const at::Tensor x = box({2, 32, 3, 3, 3}, type);
+      EXPECT_THROW(convolution3d(x, weight(16, 16), bias, {}), c10::Error);
+      EXPECT_THROW(convolution3d(x, weight(16, 48), bias, {}), c10::Error);
+      EXPECT_THROW(convolution3d(x.narrow(1, 0, 3), weight(16, 4), bias, {}), c10::Error);
+      EXPECT_THROW(transposed_convolution3d(x, weight(16, 16), bias, {}), c10::Error);
+      EXPECT_THROW(convolution3d({x, x.narrow(0, 0, 1)}, weight(16, 64), bias, {}), c10::Error);
+      EXPECT_THROW(convolution3d({x, x.narrow(4, 0, 2)}, weight(16, 64), bias, {}), c10::Error);
+      EXPECT_THROW(transposed_convolution3d({x, x.narrow(2, 0, 2)}, weight(64, 16), bias, {}), c10::Error);
+      EXPECT_THROW(convolution3d(x, weight(64, 32), bias, {}), c10::Error);
+      EXPECT_THROW(transposed_convolution3d(x, weight(32, 5), bias, {}), c10::Error);
+    }
+  }
 }
 
 TEST(ConvolutionGrid, PartnersOfBothGridsAreInverse) {

@@ -168,6 +168,18 @@ TEST(BiasGeluLinear, OnAGpuABiasMayBeginAnywhere) {
   EXPECT_TRUE(tests::same_function(fused, in_steps, inputs, 16));
 }
 
+TEST(BiasGeluLinear, ABiasOfAnotherShapeIsAtens) {
+  const at::Tensor x = tests::test_values({4, 512}, 1).to(at::kFloat), weight = tests::test_values({3, 512}, 2).to(at::kFloat);
+  const at::Tensor one = tests::test_values({1}, 3).to(at::kFloat).requires_grad_();
+  EXPECT_THROW(bias_gelu_linear(x, tests::test_values({256}, 3).to(at::kFloat), weight, {}), c10::Error);
+  const at::Tensor got = bias_gelu_linear(x, one, weight, {});
+  EXPECT_TRUE(tests::close(got, gelu_linear_reference(x + one, weight, {}), at::kFloat, 512));
+  got.sum().backward();
+  EXPECT_EQ(one.grad().sizes(), one.sizes());
+  const at::Tensor row = tests::test_values({1, 512}, 4).to(at::kFloat);
+  EXPECT_TRUE(tests::close(bias_gelu_linear(x, row, weight, {}), gelu_linear_reference(x + row, weight, {}), at::kFloat, 512));
+}
+
 TEST(BiasGeluLinear, WithoutTheSecondBias) {
   auto inputs = with_hidden_bias(5, 8, 4);
   inputs.pop_back();

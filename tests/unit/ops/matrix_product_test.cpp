@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <gtest/gtest.h>
 
@@ -11,9 +12,12 @@
 #include <tuple>
 #include <vector>
 
+#include "core/error.h"
 #include "gradient_check.h"
+#include "ops/gelu_linear.h"
 #include "ops/gemm_provider.h"
 #include "ops/instruction_set.h"
+#include "ops/low_product.h"
 #include "tolerance.h"
 
 namespace welkin::ops {
@@ -87,6 +91,18 @@ TEST_F(MatrixProduct, PartsOfMatricesAndWhatItLeaves) {
   EXPECT_FALSE(matrix_product_takes(whole.as_strided({300, 450}, {1800, 2}), whole.narrow(0, 0, 450))) << "gaps both ways";
   use_float32_products({}, Float32Precision::Highest);
   EXPECT_FALSE(matrix_product_takes(whole, whole.t())) << "not without leave";
+}
+
+// A bias is broadcast or refused as at::linear does it.
+TEST_F(MatrixProduct, ABiasOfAnotherShapeIsAtens) {
+  const at::Tensor x = tests::test_values({300, 256}, 1).to(at::kFloat),
+                   weight = tests::test_values({256, 256}, 2).to(at::kFloat);
+  const at::Tensor one = tests::test_values({1}, 3).to(at::kFloat), some = tests::test_values({100}, 3).to(at::kFloat);
+  EXPECT_TRUE(tests::close(ops::linear(x, weight, one), at::linear(x, weight, one), at::kFloat, 256));
+  EXPECT_THROW(ops::linear(x, weight, some), c10::Error);
+  EXPECT_THROW(gelu_linear(x, weight, some), c10::Error);
+  EXPECT_THROW(ops::linear(x.narrow(1, 0, 250), weight), c10::Error);
+  EXPECT_THROW(matrix_product(x, weight.t(), some), InternalError);
 }
 
 TEST_F(MatrixProduct, WhatIsNotFiniteStaysInItsRow) {
