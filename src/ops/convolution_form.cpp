@@ -219,6 +219,11 @@ class BoxForm {
     gradients.weight = from_taps(by_role.transpose(3, 4).contiguous(), call_.way);
   }
 
+  // Of a ReLU zero, where the gradient is infinite too.
+  at::Tensor below_kink(const at::Tensor& grad) const {
+    return call_.kink.slope == 0.0 ? at::zeros({}, grad.options()) : grad.mul(call_.kink.slope);
+  }
+
   // The gradient before the kink, as products take it, and its sum over voxels.
   at::Tensor gated(const at::Tensor& result, const at::Tensor& grad, at::Tensor* bias) const {
     const bool wide = !is_narrow(out());
@@ -231,7 +236,7 @@ class BoxForm {
       if (bias != nullptr) *bias = sums;
       return gated;
     }
-    const at::Tensor passed = call_.kink.slope == 1.0 ? grad : at::where(result.gt(0), grad, grad.mul(call_.kink.slope));
+    const at::Tensor passed = call_.kink.slope == 1.0 ? grad : at::where(result.gt(0), grad, below_kink(grad));
     if (bias != nullptr) *bias = passed.sum({0, 2, 3, 4}, /*keepdim=*/false, at::kFloat);
     return (wide ? channels_last(passed) : passed).to(kTypeOf<T>);
   }

@@ -75,6 +75,7 @@ void segment_rows_amx(const Bf16* const* left, const Segments& segments, int64_t
                       float slope, Bf16* const* to, int64_t width) {
   RowBlock<kLongestColumn> rows;
   alignas(64) float sums[kSumBlock * kSumStride];
+  const KinkLanes<16> kink(slope);
   const int64_t filled = segments.count * segments.length;
   const int64_t depth = (filled + kChannelMultiple - 1) / kChannelMultiple * kChannelMultiple;
   const Tiles tiles(tile_depth(depth));
@@ -95,7 +96,7 @@ void segment_rows_amx(const Bf16* const* left, const Segments& segments, int64_t
         for (int64_t n = 0; n < columns; n += 16) {
           Floats<16> x = load<16>(sums + i * kSumStride + n);
           if (bias != nullptr) x += load<16>(bias + column + n);
-          store_bf16(to[begin + i] + column + n, x > Floats<16>{} ? x : x * slope);
+          store_bf16(to[begin + i] + column + n, kink.of(x));
         }
       }
     }

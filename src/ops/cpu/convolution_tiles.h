@@ -15,6 +15,31 @@
 namespace welkin::ops {
 namespace {
 
+// The leaky ReLU as lanes, 0 or more below zero. A ReLU makes zero of what is infinite too, and of any gradient: by its slope it
+// would make NaN of them (ops/bias_kink_kernel.h).
+template <int W>
+class KinkLanes {
+ public:
+  WELKIN_INLINE explicit KinkLanes(float slope)
+      : slope_(slope), floor_(broadcast<W>(slope == 0 ? 0.0F : -kInfinity)), kept_(Int{} - (slope == 0 ? 0 : 1)) {}
+
+  WELKIN_INLINE Floats<W> of(Floats<W> x) const {
+    const Floats<W> below = floor_ > x ? floor_ : x;  // in this order one instruction of x86, and NaN stays
+    return x > Floats<W>{} ? x : below * slope_;
+  }
+  WELKIN_INLINE Floats<W> of_gradient(Floats<W> gradient, Floats<W> out) const {
+    const Floats<W> below = reinterpret_cast<Floats<W>>(reinterpret_cast<Int>(gradient * slope_) & kept_);
+    return out > Floats<W>{} ? gradient : below;
+  }
+
+ private:
+  using Int = typename Lanes<W>::Int;
+  static constexpr float kInfinity = __builtin_inff();
+  float slope_;
+  Floats<W> floor_;  // below which a sum does not matter
+  Int kept_;         // bits of a gradient below the kink
+};
+
 template <int W, typename T, int R, int V>
 WELKIN_INLINE void add_rows_tile(const T* const* left, float* const* result, int64_t offset, const T* panel, int64_t stride,
                                  int64_t depth) {
@@ -105,10 +130,10 @@ WELKIN_INLINE void segment_tile(const T* const* left, const Segments& segments, 
       }
     }
   }
+  const KinkLanes<W> kink(slope);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
-      const Floats<W> x = sums[r][v];
-      const Floats<W> bent = x > Floats<W>{} ? x : x * slope;
+      const Floats<W> bent = kink.of(sums[r][v]);
       if constexpr (std::is_same_v<T, S>) {
         Step::write(to[r] + offset + v * W, bent);
       } else {
@@ -320,19 +345,17 @@ void pack_floats(const WeightMatrix& from, int64_t depth, int64_t width, float* 
 
 template <int W, typename S>
 void activate_floats(const float* x, float slope, int64_t count, S* to) {
-  for (int64_t i = 0; i < count; i += W) {
-    const Floats<W> value = load<W>(x + i);
-    store<W>(to + i, value > Floats<W>{} ? value : value * slope);
-  }
+  const KinkLanes<W> kink(slope);
+  for (int64_t i = 0; i < count; i += W) store<W>(to + i, kink.of(load<W>(x + i)));
 }
 
 template <int W, typename S>
 void gate_floats(const S* grad, const S* out, float slope, int64_t rows, int64_t width, float* gated, float* sums) {
+  const KinkLanes<W> kink(slope);
   for (int64_t n = 0; n < width; ++n) sums[n] = 0;
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t i = r * width; i < (r + 1) * width; i += W) {
-      const Floats<W> value = load<W>(grad + i);
-      const Floats<W> passed = load<W>(out + i) > Floats<W>{} ? value : value * slope;
+      const Floats<W> passed = kink.of_gradient(load<W>(grad + i), load<W>(out + i));
       store<W>(gated + i, passed);
       float* sum = sums + (i - r * width);
       store<W>(sum, load<W>(sum) + passed);

@@ -5,11 +5,16 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/where.h>
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -137,6 +142,32 @@ void expect_same(const ConvolutionCase& c, bool up, at::ScalarType dtype = at::k
   }
 }
 
+// Result and gradients of a ReLU whose first channel is closed by `bias`, where a gradient is `closed`.
+std::vector<at::Tensor> with_closed_channel(const ConvolutionRun& run, const ConvolutionCase& c, bool up, at::ScalarType type,
+                                            double bias, double closed) {
+  const at::Tensor x = run.x[0].to(type, false, true).requires_grad_();
+  const at::Tensor weight = run.weight.to(at::kFloat, false, true).requires_grad_();
+  const at::Tensor biases = run.bias.to(at::kFloat, false, true);
+  biases.select(0, 0).fill_(bias);
+  biases.requires_grad_();
+  const at::Tensor out = own_form(up)({x}, weight, biases, c.rule, {c.slope});
+  const at::Tensor grad = at::where(out.gt(0), at::ones({}, out.options()), at::full({}, closed, out.options()));
+  std::vector<at::Tensor> results = torch::autograd::grad({out}, {x, weight, biases}, {grad});
+  results.push_back(out.detach());
+  return results;
+}
+
+void expect_closed(const ConvolutionRun& run, const ConvolutionCase& c, bool up, at::ScalarType type) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto got = with_closed_channel(run, c, up, type, -kInfinity, kInfinity);
+  const auto wanted = with_closed_channel(run, c, up, type, -1000, 0);
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(at::equal(got[i], wanted[i])) << "by x, by weight, by bias, result: " << i;
+  EXPECT_TRUE(with_closed_channel(run, c, up, type, std::nan(""), 0)[3].select(1, 0).isnan().all().item<bool>());
+  ConvolutionCase leaky = c;
+  leaky.slope = 0.25;
+  EXPECT_TRUE(with_closed_channel(run, leaky, up, type, -kInfinity, 0)[3].select(1, 0).eq(-kInfinity).all().item<bool>());
+}
+
 TEST_P(ConvolutionOnSet, EqualsTheReference) {
   for (const ConvolutionCase& c : kConvolutionCases) expect_same(c, false);
 }
@@ -168,6 +199,30 @@ TEST_P(ConvolutionOnSet, PaddingBeyondTheTaps) {
     const auto got = run(convolution3d, at::kFloat, at::kFloat, c, at::kFloat);
     const auto wanted = run(convolution3d_reference, at::kDouble, at::kDouble, c, at::kFloat);
     for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(tests::close(got[i], wanted[i], at::kFloat, 3)) << last << " " << i;
+  }
+}
+
+// What becomes of voxels where a ReLU is closed does not depend on how far below zero they are, nor on their gradients, as long
+// as these are numbers or infinite: the loss scaler would refuse the step of a NaN.
+TEST_P(ConvolutionOnSet, AReluMakesInfinitiesZero) {
+  const std::vector<ConvolutionCase> ways{
+      {1, 16, 32, {2, 3, 4}, {1, 1, 1}, {}, 0.0},  // channels-last both ways
+      {1, 4, 32, {2, 3, 4}, {1, 1, 1}, {}, 0.0},   // downwards from few channels, in registers
+      {1, 3, 32, {2, 3, 4}, {1, 1, 3}, {}, 0.0},   // and from columns
+      {1, 16, 5, {2, 3, 4}, {1, 1, 1}, {}, 0.0},   // upwards to few
+  };
+  for (const bool widens : {false, true}) {
+    const WideProductsGuard rule(widens);
+    for (const ConvolutionCase& c : ways) {
+      for (const bool up : {false, true}) {
+        for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf}) {
+          const ConvolutionRun run(c, up, type);
+          if (!convolution_cpu_takes({run.x[0].to(type)}, run.weight.to(at::kFloat), up ? BoxWay::Up : BoxWay::Down)) continue;
+          SCOPED_TRACE(::testing::Message() << c << ", up " << up << ", " << type << ", widens " << widens);
+          expect_closed(run, c, up, type);
+        }
+      }
+    }
   }
 }
 
