@@ -159,7 +159,8 @@ at::Tensor box_product(at::TensorList x_in, const at::Tensor& weight, const at::
   std::vector<at::Tensor> x;
   for (const at::Tensor& part : x_in) x.push_back(cast_operand(part, OperatorClass::Product));
   WELKIN_CHECK(x.size() == 1 || x.size() == 2, "a convolution takes one or two tensors");
-  if (convolution_cpu_takes(x, weight, call.way, bias)) {
+  // Below a negative slope the result does not tell on which side of the kink it was: aten refuses the gradient.
+  if (call.kink.slope >= 0 && convolution_cpu_takes(x, weight, call.way, bias)) {
     return BoxProduct::apply(x.front(), x.size() == 2 ? std::optional(x.back()) : std::nullopt, weight, bias, call);
   }
   if (widens_products(x.front().device(), x.front().scalar_type())) return widened_reference(x, weight, bias, call);

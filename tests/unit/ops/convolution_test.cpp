@@ -403,6 +403,15 @@ TEST(Convolution, ShapesThatDoNotFitAreErrors) {
   }
 }
 
+TEST(Convolution, ANegativeSlopeIsAtens) {
+  const at::Tensor x = tests::test_values({1, 16, 3, 3, 3}, 1).to(at::kFloat).requires_grad_();
+  const at::Tensor weight = tests::test_values({16, 16, 1, 1, 1}, 2).to(at::kFloat);
+  const at::Tensor bias = tests::test_values({16}, 3).to(at::kFloat);
+  const at::Tensor got = convolution3d(x, weight, bias, {}, {-0.5});
+  EXPECT_TRUE(tests::close(got, convolution3d_reference(x, weight, bias, {}, {-0.5}), at::kFloat, 16));
+  EXPECT_THROW(got.sum().backward(), c10::Error) << "of the result alone nobody knows which side of the kink it was on";
+}
+
 TEST(ConvolutionGrid, PartnersOfBothGridsAreInverse) {
   const BoxConvolution c{1, {7, 8, 9}, {3, 4, 4}, {4, 4, 4}, {2, 2, 2}, {1, 1, 1}};
   for (int axis = 0; axis < kBoxAxes; ++axis) {
