@@ -81,7 +81,7 @@ at::Tensor NormResult::again(at::ScalarType type) const {
 c10::intrusive_ptr<NormResult> norm_result(const at::Tensor& y) {
   if (!at::GradMode::is_enabled()) return {};
   const auto node = std::dynamic_pointer_cast<NormNode>(y.grad_fn());
-  if (node == nullptr) return {};
+  if (node == nullptr || y._version() != 0) return {};  // changed in place without a graph it would come back as it was
   ++RebuiltNorm::shared_of(node->ctx_).takers;
   return c10::make_intrusive<NormResult>(node);
 }

@@ -33,7 +33,8 @@ class NormResult : public torch::CustomClassHolder {
   std::shared_ptr<torch::autograd::Node> norm_;
 };
 
-// For one who takes `y` and will ask for it again once; null for a tensor that is not the very result of a norm which can.
+// For one who takes `y` and will ask for it again once; null for a tensor that is not the very result of a norm which can,
+// as the norm gave it.
 c10::intrusive_ptr<NormResult> norm_result(const at::Tensor& y);
 
 }  // namespace welkin::ops

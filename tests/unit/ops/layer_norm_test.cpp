@@ -129,5 +129,28 @@ TEST(LayerNorm, OnlyTheVeryResultIsMadeAgain) {
   EXPECT_FALSE(norm_result(layer_norm(leaves[0], leaves[1], leaves[2], kEpsilon)));
 }
 
+// Made again it would be what it was before.
+TEST(LayerNorm, AResultChangedWithoutAGraphIsKept) {
+  const auto products_of = [](auto norm, auto product) {
+    return [norm, product](const std::vector<at::Tensor>& in) {
+      const at::Tensor y = norm(in[0], in[1], in[2]);
+      {
+        const at::NoGradGuard no_grad;
+        y.mul_(2);
+      }
+      return product(y, in[3]);
+    };
+  };
+  const auto own = [](const at::Tensor& x, const at::Tensor& w, const at::Tensor& b) { return layer_norm(x, w, b, kEpsilon); };
+  const auto atens = [](const at::Tensor& x, const at::Tensor& w, const at::Tensor& b) {
+    return at::layer_norm(x, {kWidth}, w, b, kEpsilon);
+  };
+  const auto own_product = [](const at::Tensor& y, const at::Tensor& w) { return biased_linear(y, w); };
+  const auto atens_product = [](const at::Tensor& y, const at::Tensor& w) { return at::linear(y, w); };
+  std::vector<at::Tensor> leaves = leaves_of(at::kFloat);
+  leaves.resize(4);
+  EXPECT_TRUE(tests::same_function(products_of(own, own_product), products_of(atens, atens_product), leaves, kWidth));
+}
+
 }  // namespace
 }  // namespace welkin::ops
