@@ -65,6 +65,7 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
     kept.insert(kept.end(), weights.begin(), weights.end());
     context->save_for_backward(std::move(kept));
     context->saved_data["part"] = c10::IValue::make_capsule(part);
+    context->set_materialize_grads(false);  // what nobody used has no gradient, nor have the weights behind it
     const NoCachedCasts no_cached_casts;
     variable_list own;
     for (const at::Tensor& tensor : in) own.push_back(tensor.detach());
@@ -81,17 +82,18 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
 
     variable_list ends, of_ends;
     for (size_t i = 0; i < out.size(); ++i) {
-      if (!out[i].requires_grad()) continue;
+      if (!out[i].requires_grad() || !grads[i].defined()) continue;
       ends.push_back(out[i]);
       of_ends.push_back(grads[i]);
     }
+    variable_list result(leaves.size() + 1);  // the last stands for the part
+    if (ends.empty()) return result;
     variable_list wanted;
     for (size_t i = 0; i < leaves.size(); ++i) {
       if (context->needs_input_grad(i)) wanted.push_back(leaves[i]);
     }
     const variable_list found = torch::autograd::grad(ends, wanted, of_ends, /*retain_graph=*/false, /*create_graph=*/false,
                                                       /*allow_unused=*/true);
-    variable_list result(leaves.size() + 1);  // the last stands for the part
     for (size_t i = 0, next = 0; i < leaves.size(); ++i) {
       if (context->needs_input_grad(i)) result[i] = found[next++];
     }

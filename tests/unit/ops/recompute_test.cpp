@@ -142,6 +142,20 @@ TEST(Recomputed, GivesGradientsToThoseThatAskOnly) {
   EXPECT_TRUE(layers.weights[4].grad().defined());
 }
 
+TEST(Recomputed, WhatNobodyUsedHasNoGradient) {
+  const at::Tensor x = tests::test_values({3, kWidth}, 1).requires_grad_(), other = tests::test_values({4}, 8);
+  const at::Tensor scale = at::full({}, 1.25).requires_grad_();
+  const auto part = [&](const Tensors& in) { return Tensors{in[0] * 2, in[0] * scale, in[1] * 3}; };
+  const Tensors out = recomputed(part, {x, other}, {scale});
+  out[0].sum().backward({}, /*retain_graph=*/true);
+  EXPECT_TRUE(x.grad().defined());
+  EXPECT_FALSE(scale.grad().defined());
+  x.mutable_grad().reset();
+  out[2].sum().backward();  // of which the second run says that nothing needs a gradient
+  EXPECT_FALSE(x.grad().defined());
+  EXPECT_FALSE(scale.grad().defined());
+}
+
 // Two parts one behind the other, the second within the first as well: nested runs.
 TEST(Recomputed, PartsMayHoldParts) {
   const Layers inner;
