@@ -18,7 +18,8 @@ class AlignedBuffer {
   // At least `size` elements.
   T* room(int64_t size) {
     if (size > size_) {
-      data_.reset();  // before the new one is taken
+      data_.reset();  // before the new one is taken, which may throw
+      size_ = 0;
       data_.reset(static_cast<T*>(take_cpu_block(static_cast<size_t>(size) * sizeof(T))));
       size_ = size;
     }

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <new>
 
 #include "ops/aligned_buffer.h"
 
@@ -66,6 +67,15 @@ TEST_F(LargeBlocks, BuffersOfKernelsComeFromTheSameHeap) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(small.data()) % 64, 0U);
   }
   EXPECT_EQ(large_block_use().live, before.live);
+}
+
+TEST(AlignedBuffer, AfterMemoryThatWasNotThereHasNone) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the address sanitizer ends the process instead";
+#endif
+  AlignedBuffer<float> buffer(100);
+  EXPECT_THROW(buffer.room(int64_t{1} << 60), std::bad_alloc);
+  EXPECT_NE(buffer.room(50), nullptr);
 }
 
 }  // namespace
