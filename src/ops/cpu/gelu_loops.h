@@ -38,6 +38,18 @@ WELKIN_INLINE Normal<W> standard_normal(Floats<W> x) {
   return {x < 0.0F ? beyond : 1.0F - beyond, power * kDensityAtZero};
 }
 
+// From here on the density times x is nothing beside 1. exp2_lanes() leaves 2^-126 of it, which a large x would make something
+// of.
+constexpr float kDensityEnds = 14.0F;
+
+// x, or the end of [-most, most] that it is beyond; NaN stays.
+template <int W>
+WELKIN_INLINE Floats<W> within(Floats<W> x, float most) {
+  const Floats<W> highest = broadcast<W>(most), least = broadcast<W>(-most);
+  x = highest < x ? highest : x;
+  return least > x ? least : x;
+}
+
 // W columns of a row, or the first `count` of them where the row ends.
 template <int W, typename T>
 WELKIN_INLINE Floats<W> columns_from(const T* from, int64_t count) {
@@ -77,7 +89,8 @@ void gelu_backward_rows(const GeluBackward<T>& call, int64_t begin, int64_t end,
       const int64_t left = call.width - column;
       const Floats<W> in = columns_from<W>(call.x + first + column, left) + columns_from<W>(call.bias + column, left);
       const Normal<W> normal = standard_normal<W>(in);
-      const Floats<W> of_x = columns_from<W>(call.of_out + first + column, left) * (normal.below + in * normal.density);
+      const Floats<W> slope = normal.below + within<W>(in, kDensityEnds) * normal.density;
+      const Floats<W> of_x = columns_from<W>(call.of_out + first + column, left) * slope;
       put_columns<W>(call.out + first + column, in * normal.below, left);
       put_columns<W>(call.of_x + first + column, of_x, left);
       put_columns<W>(of_bias + column, columns_from<W>(of_bias + column, left) + of_x, left);

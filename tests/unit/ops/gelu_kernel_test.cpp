@@ -142,6 +142,20 @@ TEST_P(GeluKernelOf, AtTheEndsOfTheNumbers) {
   EXPECT_TRUE(tests::rounds_to(of_x[5], 0.5, 1.0, kFp32, kRoundings));
 }
 
+// Where its square is beyond the largest number, too.
+TEST_P(GeluKernelOf, TheSlopeFarOutIsOneOrNothing) {
+  const std::vector<float> x{1.0e19F, 1.0e35F, 1.0e36F, 1.0e38F, 3.4e38F, kInfinity};
+  const auto width = static_cast<int64_t>(x.size());
+  const std::vector<float> bias(x.size(), 0.0F), ones(x.size(), 1.0F);
+  for (const float side : {1.0F, -1.0F}) {
+    std::vector<float> there(x), out(x.size()), of_x(x.size()), of_bias(x.size());
+    for (float& value : there) value *= side;
+    gelu_kernels(GetParam())
+        .of_float.backward({1, width, ones.data(), there.data(), bias.data(), out.data(), of_x.data()}, 0, 1, of_bias.data());
+    for (size_t i = 0; i < x.size(); ++i) EXPECT_TRUE(tests::rounds_to(of_x[i], side > 0 ? 1 : 0, 1, kFp32, 1)) << there[i];
+  }
+}
+
 // NaN stays NaN, and what is beyond the largest bfloat16 rounds to infinity.
 TEST_P(GeluKernelOf, Bf16KeepsWhatIsNoNumber) {
   const std::vector<Bf16> x{rounded_to<Bf16>(kNan), Bf16{0x7F81}, rounded_to<Bf16>(kInfinity), Bf16{0x7F7F}};
