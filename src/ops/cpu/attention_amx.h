@@ -43,7 +43,7 @@ WELKIN_INLINE __m512i cut_pairs(__m512i low, __m512i high) {
   return _mm512_mask_blend_epi16(0xAAAAAAAA, reinterpret_cast<__m512i>(reinterpret_cast<Words>(low) >> 16U), high);
 }
 
-// Words of two bfloat16, of what cutting to those of `cut` (see to_cut) leaves of these.
+// What cutting to the bits of `cut` (see to_cut) leaves of these; and of two of them as words of two bfloat16.
 WELKIN_INLINE __m512 rest_of(__m512 x, __m512i cut) {
   return _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_and_si512(cut, _mm512_set1_epi32(-0x10000))));
 }
