@@ -42,7 +42,7 @@ class Forward {
     const int64_t width = keys_.padded_dim;
     std::memset(work_.out, 0, static_cast<size_t>(kForwardQueries * width) * sizeof(float));
     std::memset(s_.sums, 0, sizeof(s_.sums));
-    for (float& base : s_.bases) base = -__builtin_inff();
+    for (float& base : s_.bases) base = kNoLogit;
     for (int64_t band = 0; band < kForwardQueries; band += kBand) raise_bases(band, 0, kBand);
     for (int64_t begin = 0; begin < keys_.num_keys; begin += kForwardKeys) {
       const int64_t left = (keys_.num_keys - begin + kBand - 1) / kBand * kBand;
@@ -51,9 +51,9 @@ class Forward {
     }
     for (int64_t r = 0; r < kForwardQueries; ++r) {
       const float sum = sum_of<16>(load<16>(s_.sums[r]));
-      const float inverse = 1.0F / sum;
+      const float inverse = sum == 0 ? 0.0F : 1.0F / sum;  // all logits may be minus infinity: no weights then, as aten has it
       for (int64_t d = 0; d < width; ++d) work_.out[r * width + d] *= inverse;
-      work_.log2_sum[r] = s_.bases[r] + std::log2(sum);
+      work_.log2_sum[r] = sum == 0 ? kNoLogit : s_.bases[r] + std::log2(sum);
     }
   }
 

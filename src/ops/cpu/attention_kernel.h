@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "ops/cpu/bf16.h"
 #include "ops/instruction_set.h"
@@ -14,6 +15,9 @@
 namespace welkin::ops {
 
 inline constexpr int64_t kDimMultiple = 16;  // packed head dims are padded to this
+
+// What logits are compared with before there is one. Not minus infinity, which a product may overflow to: less itself it is NaN.
+inline constexpr float kNoLogit = std::numeric_limits<float>::lowest();
 
 // One head. Rows are packed, zero behind head_dim and behind the last: `padded_dim` numbers each, and `row_dim` on the left side
 // of a product that sums over the head dim. "Steps" are rows as the right side of a product reads them: the rows themselves, or

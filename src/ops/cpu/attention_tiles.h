@@ -57,7 +57,7 @@ struct TileWork;
 
 // Softmax of one row so far: the largest logit, and the sum of powers relative to it.
 struct RunningRow {
-  float largest = kMinusInfinity;
+  float largest = kNoLogit;
   float sum = 0;
 };
 
@@ -110,7 +110,8 @@ void attention_forward(const AttentionForward<T>& work, float* scratch) {
                       width);
   }
   for (int64_t r = 0; r < kQueryBlock; ++r) {
-    const float inverse = 1.0F / rows[r].sum;
+    // All logits may be minus infinity: no weights then, as aten has it.
+    const float inverse = rows[r].largest == kNoLogit ? 0.0F : 1.0F / rows[r].sum;
     for (int64_t d = 0; d < width; ++d) work.out[r * width + d] *= inverse;
     work.log2_sum[r] = rows[r].largest + std::log2(rows[r].sum);
   }

@@ -188,6 +188,23 @@ TEST_P(AttentionCpu, LaterKeysMayOutweighAllBefore) {
                logits.item<double>() * bound(c, at::kFloat) + 2.0 * tests::sum_tolerance(at::kBFloat16, 1));
 }
 
+// Products of finite operands that overflow: keys without weight, more of them than a block has, and queries without any key.
+TEST_P(AttentionCpu, KeysOutOfReachHaveNoWeight) {
+  const AttentionCase c{1, 1, 40, 600, 16};
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    for (const int64_t beyond : {40, 300, 600}) {
+      SCOPED_TRACE(::testing::Message() << dtype << ", keys out of reach: " << beyond);
+      Inputs in(c);
+      in.q.fill_(0x1p66);
+      in.k.zero_().narrow(2, 0, beyond).fill_(-0x1p66);
+      for (at::Tensor* x : {&in.v, &in.grad}) *x = x->to(dtype).to(at::kDouble);
+      // What is beyond float32's numbers is not beyond those of double.
+      const auto wanted = run(attention_reference, in, beyond == c.keys ? dtype : at::kDouble);
+      expect_close(run(attention, in, dtype), wanted, std::max(bound(c, at::kFloat), 2.0 * tests::sum_tolerance(dtype, 1)));
+    }
+  }
+}
+
 TEST_P(AttentionCpu, NanStaysInItsHead) {
   const AttentionCase c{1, 2, 50, 200, 16};
   Inputs in(c);
