@@ -29,9 +29,15 @@ void round_row(const float* __restrict from, float factor, int64_t count, Bf16* 
   for (int64_t i = 0; i < count; ++i) to[i] = rounded_to<Bf16>(from[i] * factor);
 }
 
+// The number below infinity in place of it: an infinite large part would leave nothing for the small one.
+Bf16 finite(Bf16 x) {
+  constexpr uint16_t kSize = 0x7FFF, kInfinity = 0x7F80;
+  return {static_cast<uint16_t>(x.bits - ((x.bits & kSize) == kInfinity ? 1 : 0))};
+}
+
 void split_row(const float* __restrict from, int64_t count, Bf16* __restrict large, Bf16* __restrict small) {
   for (int64_t i = 0; i < count; ++i) {
-    large[i] = rounded_to<Bf16>(from[i]);
+    large[i] = finite(rounded_to<Bf16>(from[i]));
     small[i] = rounded_to<Bf16>(from[i] - to_float(large[i]));
   }
 }

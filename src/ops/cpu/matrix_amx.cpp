@@ -26,10 +26,18 @@ struct Parts {
 
 WELKIN_INLINE Floats<16> widened(Halves x) { return reinterpret_cast<Floats<16>>(__builtin_convertvector(x, Words) << 16U); }
 
+// What would round to infinity becomes the greatest bfloat16 of its sign. (One instruction: the less in size, with x's sign.)
+WELKIN_INLINE Floats<16> finite_as_bf16(Floats<16> x) {
+  constexpr int kLessInSize = 0x2;
+  constexpr float kGreatestBf16 = 0x1.FEp127F;
+  const __m512 most = _mm512_set1_ps(kGreatestBf16);
+  return reinterpret_cast<Floats<16>>(_mm512_maskz_range_ps(0xFFFF, reinterpret_cast<__m512>(x), most, kLessInSize));
+}
+
 // The first `count` are read, zero stands behind them.
 WELKIN_INLINE Parts read_parts(const float* from, int64_t count) {
   const auto x = reinterpret_cast<Floats<16>>(_mm512_maskz_loadu_ps(first_lanes(count), from));
-  const Halves large = to_bf16(x);
+  const Halves large = to_bf16(finite_as_bf16(x));
   return {large, to_bf16(x - widened(large))};
 }
 

@@ -257,6 +257,14 @@ TEST_F(AttentionCpuRounded, OfTwoPartsKeepsSixteenBits) {
   }
 }
 
+TEST_F(AttentionCpuRounded, OfTwoPartsTakesTheGreatestNumbers) {
+  use_float32_products({}, Float32Precision::High);
+  Inputs in({1, 2, 40, 300, 16});
+  in.q.fill_(0x1.FFFFFEp127);
+  in.k = in.k.mul(0x1p-127);
+  for (const at::Tensor& x : run(attention, in, at::kFloat)) EXPECT_TRUE(x.isfinite().all().item<bool>());
+}
+
 TEST(AttentionCpuLayout, HeadsLieBesideEachOther) {
   const Inputs in({2, 3, 5, 7, 4});
   const at::Tensor out = attention(in.q.to(at::kFloat), in.k.to(at::kFloat), in.v.to(at::kFloat));

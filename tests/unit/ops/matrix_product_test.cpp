@@ -113,5 +113,24 @@ TEST_F(MatrixProduct, WhatIsNotFiniteStaysInItsRow) {
   EXPECT_TRUE(got.narrow(0, 8, 200).isfinite().all().item<bool>());
 }
 
+// Of numbers that round to an infinite bfloat16 the small part has what the large one cannot.
+TEST_F(MatrixProduct, TheGreatestNumbersAreFinite) {
+  const at::Tensor a = tests::test_values({300, 200}, 1).mul(0x1.FFFFFEp127).to(at::kFloat);
+  const at::Tensor b = tests::test_values({200, 100}, 2).mul(0x1p-60).to(at::kFloat);
+  a.select(1, 5).fill_(0x1.FFFFFEp127);
+  a.select(1, 7).fill_(-0x1.FF9p127);
+  with_every_layout(a, b, [&](const at::Tensor& left, const at::Tensor& right) {
+    const double error = tests::relative_l2(matrix_product(left, right), a.to(at::kDouble).mm(b.to(at::kDouble)));
+    EXPECT_LE(error, 2 * (sum_bound(kTwoBf16, 1) + sum_bound(kFp32, 200)));
+  });
+}
+
+TEST_F(MatrixProduct, InfinitiesAreThoseOfFloat32) {
+  const at::Tensor a = tests::test_values({300, 200}, 1).to(at::kFloat), b = tests::test_values({200, 100}, 2).to(at::kFloat);
+  a.select(0, 7).select(0, 11).fill_(-std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(at::equal(matrix_product(a, b).select(0, 7), at::mm(a, b).select(0, 7)));
+  EXPECT_TRUE(at::equal(matrix_product(b.t(), a.t()).select(1, 7), at::mm(a, b).select(0, 7)));
+}
+
 }  // namespace
 }  // namespace welkin::ops
