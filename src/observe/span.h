@@ -19,6 +19,9 @@ class SpanSink {
   virtual ~SpanSink() = default;
   virtual void begin(std::string_view name) noexcept = 0;
   virtual void end(std::string_view name, SpanClock::time_point began) noexcept = 0;
+  // A span that is over, as Tracer::record. For sinks that can show what lies in the past.
+  virtual void record(std::string_view /*lane*/, std::string_view /*name*/, SpanClock::time_point /*began*/,
+                      SpanClock::time_point /*ended*/) noexcept {}
 };
 
 // The listeners of a run. Sinks are added before threads start and outlive the tracer's use.
@@ -33,6 +36,11 @@ class Tracer {
   void end(std::string_view name, SpanClock::time_point began) const noexcept {
     for (SpanSink* sink : sinks_) sink->end(name, began);
   }
+  // A span that is over. `lane`: of what runs beside the threads, where spans may overlap; empty: the calling thread's.
+  void record(std::string_view lane, std::string_view name, SpanClock::time_point began,
+              SpanClock::time_point ended) const noexcept {
+    for (SpanSink* sink : sinks_) sink->record(lane, name, began, ended);
+  }
 
  private:
   std::vector<SpanSink*> sinks_;
@@ -43,9 +51,12 @@ class Span {
   Span(const Tracer* tracer, std::string_view name) {
     if (tracer != nullptr && tracer->active()) open(*tracer, std::string(name));
   }
-  // The name is "<name> <index>"; no text is made while nobody listens.
+  // The name is "<name> <index>" or "<name> <detail>"; no text is made while nobody listens.
   Span(const Tracer* tracer, std::string_view name, int64_t index) {
     if (tracer != nullptr && tracer->active()) open(*tracer, std::string(name) + " " + std::to_string(index));
+  }
+  Span(const Tracer* tracer, std::string_view name, std::string_view detail) {
+    if (tracer != nullptr && tracer->active()) open(*tracer, std::string(name) + " " + std::string(detail));
   }
   ~Span() { end(); }
   Span(const Span&) = delete;

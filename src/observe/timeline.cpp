@@ -37,16 +37,27 @@ std::string thread_name() {
 }  // namespace
 
 int Timeline::thread_number() {
-  const auto [row, is_new] = threads_.try_emplace(std::this_thread::get_id(), static_cast<int>(threads_.size()));
-  if (is_new) thread_names_.push_back(thread_name());
+  const auto [row, is_new] = threads_.try_emplace(std::this_thread::get_id(), static_cast<int>(lanes_.size()));
+  if (is_new) lanes_.push_back({thread_name(), true});
+  return row->second;
+}
+
+int Timeline::lane_number(std::string_view name) {
+  const auto [row, is_new] = others_.try_emplace(std::string(name), static_cast<int>(lanes_.size()));
+  if (is_new) lanes_.push_back({std::string(name), false});
   return row->second;
 }
 
 TimelineSpans Timeline::spans() const {
   const std::lock_guard lock(mutex_);
-  TimelineSpans all{.lanes = thread_names_, .spans = {}};
-  for (const Event& event : events_) all.spans.push_back({event.name, event.thread, event.begin_us, event.length_us});
+  TimelineSpans all;
+  for (const Lane& lane : lanes_) all.lanes.push_back(lane.name);
+  for (const Event& event : events_) all.spans.push_back({event.name, event.lane, event.begin_us, event.length_us});
   return all;
+}
+
+void Timeline::add(std::string_view name, int lane, SpanClock::time_point began, SpanClock::time_point ended) {
+  events_.push_back({std::string(name), lane, microseconds(began - start_), microseconds(ended - began)});
 }
 
 void Timeline::end(std::string_view name, SpanClock::time_point began) noexcept {
@@ -56,7 +67,17 @@ void Timeline::end(std::string_view name, SpanClock::time_point began) noexcept 
     ++dropped_;
     return;
   }
-  events_.push_back({std::string(name), thread_number(), microseconds(began - start_), microseconds(ended - began)});
+  add(name, thread_number(), began, ended);
+}
+
+void Timeline::record(std::string_view lane, std::string_view name, SpanClock::time_point began,
+                      SpanClock::time_point ended) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (events_.size() >= options_.max_events) {
+    ++dropped_;
+    return;
+  }
+  add(name, lane.empty() ? thread_number() : lane_number(lane), began, ended);
 }
 
 size_t Timeline::num_events() const {
@@ -74,13 +95,23 @@ void Timeline::write(const std::filesystem::path& path) const {
   std::string json = cat("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_spans\":", dropped_, "},\"traceEvents\":[\n");
   json += cat("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":", options_.rank, ",\"args\":{\"name\":\"rank ", options_.rank,
               "\"}}");
-  for (size_t i = 0; i < thread_names_.size(); ++i) {
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    if (!lanes_[i].is_thread) continue;
     json += cat(",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":", options_.rank, ",\"tid\":", i,
-                ",\"args\":{\"name\":", json_text(thread_names_[i]), "}}");
+                ",\"args\":{\"name\":", json_text(lanes_[i].name), "}}");
   }
-  for (const Event& event : events_) {
-    json += cat(",\n{\"name\":", json_text(event.name), ",\"ph\":\"X\",\"pid\":", options_.rank, ",\"tid\":", event.thread,
-                ",\"ts\":", fixed(event.begin_us), ",\"dur\":", fixed(event.length_us), "}");
+  for (size_t i = 0; i < events_.size(); ++i) {
+    const Event& event = events_[i];
+    const Lane& lane = lanes_[static_cast<size_t>(event.lane)];
+    const std::string name = cat(",\n{\"name\":", json_text(event.name), ",\"pid\":", options_.rank, ",\"tid\":", event.lane);
+    if (lane.is_thread) {
+      json += cat(name, ",\"ph\":\"X\",\"ts\":", fixed(event.begin_us), ",\"dur\":", fixed(event.length_us), "}");
+      continue;
+    }
+    // Complete events of one thread must nest; asynchronous ones, each with a number of its own, may overlap.
+    const std::string async = cat(name, ",\"cat\":", json_text(lane.name), ",\"id\":", i);
+    json += cat(async, ",\"ph\":\"b\",\"ts\":", fixed(event.begin_us), "}");
+    json += cat(async, ",\"ph\":\"e\",\"ts\":", fixed(event.begin_us + event.length_us), "}");
   }
   json += "\n]}\n";
   write_file_atomically(path, json);

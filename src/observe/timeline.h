@@ -27,11 +27,13 @@ class Timeline : public SpanSink {
 
   void begin(std::string_view) noexcept override {}
   void end(std::string_view name, SpanClock::time_point began) noexcept override;
+  void record(std::string_view lane, std::string_view name, SpanClock::time_point began,
+              SpanClock::time_point ended) noexcept override;
 
   size_t num_events() const;
   size_t num_dropped() const;
 
-  // Spans that ended so far, with the names of their threads.
+  // Spans that ended so far, with the names of their lanes: threads, and what runs beside them.
   TimelineSpans spans() const;
 
   // The same as a Chrome trace, atomically written. Throws DataError.
@@ -40,18 +42,25 @@ class Timeline : public SpanSink {
  private:
   struct Event {
     std::string name;
-    int thread;  // in the order in which threads first ended a span
+    int lane;  // in the order in which lanes first had a span
     double begin_us;
     double length_us;
   };
-  int thread_number();  // needs the mutex
+  struct Lane {
+    std::string name;
+    bool is_thread;  // its spans nest; those of other lanes may overlap
+  };
+  void add(std::string_view name, int lane, SpanClock::time_point began, SpanClock::time_point ended);  // needs the mutex
+  int thread_number();                                                                                  // needs the mutex
+  int lane_number(std::string_view name);                                                               // needs the mutex
 
   TimelineOptions options_;
   SpanClock::time_point start_;
   mutable std::mutex mutex_;
   std::vector<Event> events_;
   std::map<std::thread::id, int> threads_;
-  std::vector<std::string> thread_names_;  // by number
+  std::map<std::string, int, std::less<>> others_;
+  std::vector<Lane> lanes_;  // by number
   size_t dropped_ = 0;
 };
 

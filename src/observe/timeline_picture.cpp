@@ -14,7 +14,7 @@ namespace {
 
 using Pieces = std::vector<std::pair<double, double>>;  // [begin, end), sorted and apart
 
-constexpr double kWidth = 1200, kLeft = 130, kRow = 26, kTop = 46;
+constexpr double kWidth = 1200, kLeft = 160, kRow = 26, kTop = 46;
 
 Pieces merged(Pieces pieces) {
   std::ranges::sort(pieces);
@@ -33,6 +33,22 @@ double length(const Pieces& pieces) {
   double sum = 0;
   for (const auto& [begin, end] : pieces) sum += end - begin;
   return sum;
+}
+
+// What of `pieces` lies in no piece of `holes`.
+Pieces without(const Pieces& pieces, const Pieces& holes) {
+  Pieces rest;
+  size_t first = 0;
+  for (const auto& [begin, end] : pieces) {
+    while (first < holes.size() && holes[first].second <= begin) ++first;
+    double from = begin;
+    for (size_t i = first; i < holes.size() && holes[i].first < end; ++i) {
+      if (holes[i].first > from) rest.emplace_back(from, holes[i].first);
+      from = holes[i].second;
+    }
+    if (from < end) rest.emplace_back(from, end);
+  }
+  return rest;
 }
 
 double common_length(const Pieces& a, const Pieces& b) {
@@ -140,10 +156,11 @@ SpanKind kind_of_span(std::string_view name) {
   if (begins("step ")) return SpanKind::Step;
   if (begins("read")) return SpanKind::Read;
   if (begins("data copy in") || begins("fetch")) return SpanKind::Copy;
+  // "reduce" holds sums over ranks, and what they need besides; on one rank there are none.
   for (const char* word : {"forward", "backward", "optimizer", "validation"}) {
-    if (begins(word)) return SpanKind::Compute;
+    if (begins(word) || name == "reduce") return SpanKind::Compute;
   }
-  for (const char* word : {"all_", "reduce", "broadcast", "send", "receive", "barrier", "gradient exchange"}) {
+  for (const char* word : {"all_", "reduce_scatter", "broadcast", "send", "receive", "barrier", "gradient exchange"}) {
     if (begins(word)) return SpanKind::Communication;
   }
   return SpanKind::Other;
@@ -158,19 +175,19 @@ TimelineShares timeline_shares(const TimelineSpans& timeline) {
       return kind_of_span(span.name) == kind && (anywhere || span.lane == frame.lane);
     });
   };
-  const Pieces computing = of_kind(SpanKind::Compute, false), reading = of_kind(SpanKind::Read, true);
-  const Pieces talking = of_kind(SpanKind::Communication, true);
-  Pieces busy = computing;
-  for (const auto& piece : of_kind(SpanKind::Communication, false)) busy.push_back(piece);
-  const auto hidden = [&](const Pieces& pieces) {
-    return pieces.empty() ? 0.0 : common_length(pieces, computing) / length(pieces);
+  const Pieces working = of_kind(SpanKind::Compute, false), reading = of_kind(SpanKind::Read, true);
+  const Pieces talking = of_kind(SpanKind::Communication, true), waiting = of_kind(SpanKind::Communication, false);
+  Pieces busy = working;
+  busy.insert(busy.end(), waiting.begin(), waiting.end());
+  const auto hidden = [](const Pieces& pieces, const Pieces& behind) {
+    return pieces.empty() ? 0.0 : common_length(pieces, behind) / length(pieces);
   };
   return {.seconds = time * 1e-6,
           .idle = 1 - length(merged(std::move(busy))) / time,
           .reading = length(reading) / time,
-          .reading_hidden = hidden(reading),
+          .reading_hidden = hidden(reading, working),
           .communicating = length(talking) / time,
-          .communication_hidden = hidden(talking)};
+          .communication_hidden = hidden(talking, without(working, waiting))};
 }
 
 std::string shares_line(const TimelineShares& shares) {

@@ -17,7 +17,7 @@ struct TimelineSpan {
 };
 
 struct TimelineSpans {
-  std::vector<std::string> lanes;  // names of the threads, by lane
+  std::vector<std::string> lanes;  // names of the threads, and of what runs beside them, by lane
   std::vector<TimelineSpan> spans;
 };
 
@@ -27,15 +27,16 @@ SpanKind kind_of_span(std::string_view name);  // "forward", "step 3", "read", "
 // Shares of [0, 1]; the time is that from the first step's begin to the last one's end.
 struct TimelineShares {
   double seconds = 0;
-  double idle = 0;            // of the steps' thread: neither computing nor communicating
-  double reading = 0;         // of the time in which some thread reads
-  double reading_hidden = 0;  // of the reading: while the steps' thread computes
-  double communicating = 0;   // as reading
-  double communication_hidden = 0;
+  double idle = 0;                  // of the steps' thread: neither computing nor communicating
+  double reading = 0;               // of the time in which some thread reads
+  double reading_hidden = 0;        // of the reading: while the steps' thread computes
+  double communicating = 0;         // of the time in which anything is sent or waited for
+  double communication_hidden = 0;  // of that: while the steps' thread computes and does not wait for what is sent
 };
 TimelineShares timeline_shares(const TimelineSpans& timeline);
 
-// "idle 12.3 % of 1.234 s; reading 80.0 %, of which 95.0 % behind computing; ...".
+// "idle 12.3 % of 1.234 s; reading 80.0 %, of which 95.0 % behind computing; ...". Communication is left out where there was
+// none.
 std::string shares_line(const TimelineShares& shares);
 
 // One row per thread, time from left to right, colours by kind, the shares as title. SVG; spans narrower than a pixel are merged.

@@ -35,6 +35,14 @@ class C10dWork : public BackendWork {
   C10dWork(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> buffers)
       : work_(std::move(work)), buffers_(std::move(buffers)) {}
   void wait() override { work_->wait(); }
+  bool when_done(std::function<void()> tell) override {
+    try {  // Gloo's messages from one rank to another, and its reduce-scatter, have no future
+      work_->getFuture()->addCallback([tell = std::move(tell)](c10::ivalue::Future&) { tell(); });
+      return true;
+    } catch (const c10::Error&) {
+      return false;
+    }
+  }
 
  private:
   c10::intrusive_ptr<c10d::Work> work_;
@@ -78,13 +86,10 @@ class StoreBoard : public NoticeBoard {
 class C10dConnection : public Connection {
  public:
   C10dConnection(const ConnectOptions& options, StorePtr store) : options_(options), store_(std::move(store)) {
-    auto services = std::make_shared<CallServices>();
-    services->rank = options.rank;
-    services->deadline = options.deadline;
-    services->board = std::make_shared<StoreBoard>(c10::make_intrusive<c10d::PrefixStore>("notice", store_->clone()));
-    services->recorder = std::make_shared<FlightRecorder>();
-    services->tracer = options.tracer;
-    services_ = std::move(services);
+    services_->rank = options.rank;
+    services_->deadline = options.deadline;
+    services_->board = std::make_shared<StoreBoard>(c10::make_intrusive<c10d::PrefixStore>("notice", store_->clone()));
+    services_->recorder = std::make_shared<FlightRecorder>();
     start_watch();
   }
 
@@ -93,6 +98,7 @@ class C10dConnection : public Connection {
   int64_t world_size() const override { return options_.world_size; }
   NoticeBoard& board() override { return *services_->board; }
   FlightRecorder& recorder() override { return *services_->recorder; }
+  void trace(const observe::Tracer* tracer) override { services_->tracer = tracer; }
   void close() override;
 
  private:
@@ -100,7 +106,7 @@ class C10dConnection : public Connection {
 
   ConnectOptions options_;
   StorePtr store_;
-  std::shared_ptr<const CallServices> services_;
+  std::shared_ptr<CallServices> services_ = std::make_shared<CallServices>();
   std::map<std::string, int64_t> times_made_;  // by members: a second group of the same has another key
   std::vector<std::weak_ptr<C10dCommunicator>> communicators_;
   std::unique_ptr<CallWatch> watch_;  // last: it uses the others

@@ -21,12 +21,13 @@ namespace {
 struct Payload {
   std::string shape;
   int64_t bytes = 0;
+  bool on_gpu = false;
 };
 
 Payload payload_of(const at::Tensor& values) {
   std::ostringstream out;
   out << values.scalar_type() << " (" << join(values.sizes(), ", ") << ")";
-  return {out.str(), static_cast<int64_t>(values.nbytes())};
+  return {out.str(), static_cast<int64_t>(values.nbytes()), values.is_cuda()};
 }
 
 // A gather is known by its part and moves the whole.
@@ -38,7 +39,7 @@ Payload gathered_payload(const at::Tensor& part, const at::Tensor& all) {
 
 // One call: `dispatch` hands the buffers to the back end.
 template <typename Dispatch>
-Transfer start_call(const Group& group, const char* name, const Payload& payload, Dispatch dispatch) {
+Transfer send_call(const Group& group, const char* name, const Payload& payload, Dispatch dispatch) {
   CallDesk& desk = group.desk();
   const int64_t ticket = desk.begin(name, payload.shape, payload.bytes);
   try {
@@ -50,10 +51,21 @@ Transfer start_call(const Group& group, const char* name, const Payload& payload
   }
 }
 
+enum class Caller { Waits, GoesOn };  // until the call is done
+
+// The host does not see when a GPU's transfer ends.
+template <typename Dispatch>
+Transfer start_call(const Group& group, const char* name, const Payload& payload, Dispatch dispatch,
+                    Caller caller = Caller::GoesOn) {
+  Transfer transfer = send_call(group, name, payload, dispatch);
+  transfer.show(name, group, caller == Caller::GoesOn && !payload.on_gpu);
+  return transfer;
+}
+
 template <typename Dispatch>
 void run_call(const Group& group, const char* name, const Payload& payload, Dispatch dispatch) {
-  const observe::Span span(group.desk().services().tracer, name);
-  start_call(group, name, payload, dispatch).wait();
+  const observe::Span span(group.desk().services().tracer, name, group.name());
+  send_call(group, name, payload, dispatch).wait();
 }
 
 void check_lengths(const Group& group, const char* name, const Lengths& lengths, int64_t extent) {
@@ -97,6 +109,55 @@ class RecordedWork : public BackendWork {
 
 int64_t wrapped(int64_t dim, const at::Tensor& values) { return dim < 0 ? dim + values.dim() : dim; }
 
+PendingTensor sum_members(const Group& group, const at::Tensor& values, Reduction reduction, Caller caller) {
+  if (group.size() == 1) return PendingTensor(values);
+  at::Tensor copy = values.detach().clone(at::MemoryFormat::Contiguous);
+  Transfer transfer = start_call(
+      group, "all_reduce", payload_of(copy), [&](Communicator& c) { return c.all_reduce(copy, reduction); }, caller);
+  return {std::move(transfer), [copy = std::move(copy)] { return copy; }};
+}
+
+PendingTensor gather_members(const Group& group, const at::Tensor& part, int64_t dim, const Lengths& lengths, Caller caller) {
+  dim = wrapped(dim, part);
+  if (group.size() == 1) return PendingTensor(part);
+  WELKIN_CHECK(part.size(dim) == mine(group, lengths), "a part of an all-gather has the length that is announced for it");
+  check_lengths(group, "all_gather", lengths, std::accumulate(lengths.begin(), lengths.end(), int64_t{0}));
+  const at::Tensor padded_part = padded(part.detach(), dim, longest(lengths));
+  std::vector<int64_t> stacked = padded_part.sizes().vec();
+  stacked.insert(stacked.begin(), group.size());
+  const at::Tensor all = at::empty(stacked, padded_part.options());
+  Transfer transfer = start_call(
+      group, "all_gather", gathered_payload(padded_part, all),
+      [&](Communicator& c) { return c.all_gather(all.view({-1}), padded_part.view({-1})); }, caller);
+  return {std::move(transfer), [all, dim, lengths] {
+            std::vector<at::Tensor> parts;
+            for (size_t i = 0; i < lengths.size(); ++i) {
+              parts.push_back(all[static_cast<int64_t>(i)].narrow(dim, 0, lengths[i]));
+            }
+            return at::cat(parts, dim);
+          }};
+}
+
+PendingTensor scatter_sum(const Group& group, const at::Tensor& whole, int64_t dim, const Lengths& lengths, Caller caller) {
+  dim = wrapped(dim, whole);
+  if (group.size() == 1) return PendingTensor(whole);
+  check_lengths(group, "reduce_scatter", lengths, whole.size(dim));
+  std::vector<int64_t> stacked = with_extent(whole, dim, longest(lengths));
+  const at::Tensor part = at::empty(stacked, whole.options().requires_grad(false));
+  stacked.insert(stacked.begin(), group.size());
+  const at::Tensor parts = at::zeros(stacked, part.options());
+  int64_t offset = 0;
+  for (int64_t i = 0; i < group.size(); ++i) {
+    const int64_t length = lengths[static_cast<size_t>(i)];
+    parts[i].narrow(dim, 0, length).copy_(whole.detach().narrow(dim, offset, length));
+    offset += length;
+  }
+  Transfer transfer = start_call(
+      group, "reduce_scatter", payload_of(parts),
+      [&](Communicator& c) { return c.reduce_scatter(part.view({-1}), parts.view({-1})); }, caller);
+  return {std::move(transfer), [part, dim, own = mine(group, lengths)] { return part.narrow(dim, 0, own).contiguous(); }};
+}
+
 }  // namespace
 
 Transfer::Transfer(BackendWorkPtr work, std::shared_ptr<CallDesk> desk, int64_t ticket)
@@ -105,26 +166,34 @@ Transfer::Transfer(BackendWorkPtr work, std::shared_ptr<CallDesk> desk, int64_t 
 void Transfer::wait() {
   if (!work_) return;
   const BackendWorkPtr work = std::move(work_);
+  const observe::Tracer* tracer = span_ ? desk_->services().tracer : nullptr;
   try {
+    const observe::Span waiting(tracer, span_ ? std::string_view(span_->name()) : "");
     work->wait();
   } catch (const std::exception& error) {
     desk_->fail(ticket_, error.what());
   }
   desk_->end(ticket_);
+  if (tracer != nullptr && is_beside_) span_->show(*tracer);
 }
 
-PendingTensor::PendingTensor(const Group& group, const char* name, Transfer transfer, std::function<at::Tensor()> result)
-    : name_(name), tracer_(group.desk().services().tracer), transfer_(std::move(transfer)), result_(std::move(result)) {}
+void Transfer::show(const char* name, const Group& group, bool beside) {
+  const observe::Tracer* tracer = desk_->services().tracer;
+  if (tracer == nullptr || !tracer->active()) return;
+  is_beside_ = beside;
+  span_ = std::make_unique<BackgroundSpan>(group.name(), cat(name, " ", group.name()));
+  if (is_beside_) work_->when_done([end = span_->end()] { end->tell(); });
+}
+
+PendingTensor::PendingTensor(Transfer transfer, std::function<at::Tensor()> result)
+    : transfer_(std::move(transfer)), result_(std::move(result)) {}
 
 PendingTensor::PendingTensor(at::Tensor ready) : result_([ready = std::move(ready)] { return ready; }) {}
 
 at::Tensor PendingTensor::wait() {
   WELKIN_CHECK(pending(), "the result of a call is fetched once");
   const std::function<at::Tensor()> result = std::exchange(result_, nullptr);
-  if (name_ != nullptr) {
-    const observe::Span span(tracer_, name_);
-    transfer_.wait();
-  }
+  transfer_.wait();
   return result();
 }
 
@@ -141,62 +210,27 @@ void all_reduce_in_place(const Group& group, const at::Tensor& values, Reduction
 }
 
 at::Tensor all_reduce(const Group& group, const at::Tensor& values, Reduction reduction) {
-  return start_all_reduce(group, values, reduction).wait();
+  return sum_members(group, values, reduction, Caller::Waits).wait();
 }
 
 PendingTensor start_all_reduce(const Group& group, const at::Tensor& values, Reduction reduction) {
-  if (group.size() == 1) return PendingTensor(values);
-  at::Tensor copy = values.detach().clone(at::MemoryFormat::Contiguous);
-  Transfer transfer = start_all_reduce_in_place(group, copy, reduction);
-  return {group, "all_reduce", std::move(transfer), [copy = std::move(copy)] { return copy; }};
+  return sum_members(group, values, reduction, Caller::GoesOn);
 }
 
 at::Tensor all_gather(const Group& group, const at::Tensor& part, int64_t dim, const Lengths& lengths) {
-  return start_all_gather(group, part, dim, lengths).wait();
+  return gather_members(group, part, dim, lengths, Caller::Waits).wait();
 }
 
 PendingTensor start_all_gather(const Group& group, const at::Tensor& part, int64_t dim, const Lengths& lengths) {
-  dim = wrapped(dim, part);
-  if (group.size() == 1) return PendingTensor(part);
-  WELKIN_CHECK(part.size(dim) == mine(group, lengths), "a part of an all-gather has the length that is announced for it");
-  check_lengths(group, "all_gather", lengths, std::accumulate(lengths.begin(), lengths.end(), int64_t{0}));
-  const at::Tensor padded_part = padded(part.detach(), dim, longest(lengths));
-  std::vector<int64_t> stacked = padded_part.sizes().vec();
-  stacked.insert(stacked.begin(), group.size());
-  const at::Tensor all = at::empty(stacked, padded_part.options());
-  Transfer transfer = start_call(group, "all_gather", gathered_payload(padded_part, all),
-                                 [&](Communicator& c) { return c.all_gather(all.view({-1}), padded_part.view({-1})); });
-  return {group, "all_gather", std::move(transfer), [all, dim, lengths] {
-            std::vector<at::Tensor> parts;
-            for (size_t i = 0; i < lengths.size(); ++i) {
-              parts.push_back(all[static_cast<int64_t>(i)].narrow(dim, 0, lengths[i]));
-            }
-            return at::cat(parts, dim);
-          }};
+  return gather_members(group, part, dim, lengths, Caller::GoesOn);
 }
 
 at::Tensor reduce_scatter(const Group& group, const at::Tensor& whole, int64_t dim, const Lengths& lengths) {
-  return start_reduce_scatter(group, whole, dim, lengths).wait();
+  return scatter_sum(group, whole, dim, lengths, Caller::Waits).wait();
 }
 
 PendingTensor start_reduce_scatter(const Group& group, const at::Tensor& whole, int64_t dim, const Lengths& lengths) {
-  dim = wrapped(dim, whole);
-  if (group.size() == 1) return PendingTensor(whole);
-  check_lengths(group, "reduce_scatter", lengths, whole.size(dim));
-  std::vector<int64_t> stacked = with_extent(whole, dim, longest(lengths));
-  const at::Tensor part = at::empty(stacked, whole.options().requires_grad(false));
-  stacked.insert(stacked.begin(), group.size());
-  const at::Tensor parts = at::zeros(stacked, part.options());
-  int64_t offset = 0;
-  for (int64_t i = 0; i < group.size(); ++i) {
-    const int64_t length = lengths[static_cast<size_t>(i)];
-    parts[i].narrow(dim, 0, length).copy_(whole.detach().narrow(dim, offset, length));
-    offset += length;
-  }
-  Transfer transfer = start_call(group, "reduce_scatter", payload_of(parts),
-                                 [&](Communicator& c) { return c.reduce_scatter(part.view({-1}), parts.view({-1})); });
-  return {group, "reduce_scatter", std::move(transfer),
-          [part, dim, own = mine(group, lengths)] { return part.narrow(dim, 0, own).contiguous(); }};
+  return scatter_sum(group, whole, dim, lengths, Caller::GoesOn);
 }
 
 at::Tensor all_to_all(const Group& group, const at::Tensor& values, const AllToAll& layout) {

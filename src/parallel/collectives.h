@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "observe/span.h"
+#include "parallel/background_span.h"
 #include "parallel/communicator.h"
 #include "parallel/group.h"
 
@@ -27,24 +27,27 @@ class Transfer {
   Transfer(BackendWorkPtr work, std::shared_ptr<CallDesk> desk, int64_t ticket);
   void wait();
 
+  // As a span of the thread that waits, and where it runs `beside` the threads as one of its group's lane.
+  void show(const char* name, const Group& group, bool beside);
+
  private:
   BackendWorkPtr work_;
   std::shared_ptr<CallDesk> desk_;
   int64_t ticket_ = 0;
+  std::unique_ptr<BackgroundSpan> span_;  // null where nobody listens
+  bool is_beside_ = false;
 };
 
 // The result of a call under way, which is to be fetched once; what went in must not be written to before.
 class PendingTensor {
  public:
   PendingTensor() = default;  // none
-  PendingTensor(const Group& group, const char* name, Transfer transfer, std::function<at::Tensor()> result);
+  PendingTensor(Transfer transfer, std::function<at::Tensor()> result);
   explicit PendingTensor(at::Tensor ready);
   bool pending() const { return result_ != nullptr; }
   at::Tensor wait();
 
  private:
-  const char* name_ = nullptr;
-  const observe::Tracer* tracer_ = nullptr;
   Transfer transfer_;
   std::function<at::Tensor()> result_;
 };

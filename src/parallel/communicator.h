@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -18,6 +19,8 @@ class BackendWork {
  public:
   virtual ~BackendWork() = default;
   virtual void wait() = 0;  // any exception means: failed, and the communicator is of no more use
+  // Has `tell` called once the transfer is over, on any thread. False: this one does not say.
+  virtual bool when_done(std::function<void()> /*tell*/) { return false; }
 };
 using BackendWorkPtr = std::unique_ptr<BackendWork>;
 

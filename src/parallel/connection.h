@@ -27,7 +27,6 @@ struct ConnectOptions {
   int64_t attempt = 0;                          // restarts so far: the keys of two attempts are apart
   std::string own_address = "127.0.0.1";        // on which this rank's collectives listen
   std::chrono::milliseconds deadline{600'000};  // of the rendezvous and of each collective
-  const observe::Tracer* tracer = nullptr;
   // Called by this rank's watch, once, when a call has been under way for far longer than the deadline, which the back end has
   // not kept: what hangs and what the other ranks do. It is to end the process. Empty: nobody watches for that.
   std::function<void(const std::string&)> on_hang = {};
@@ -49,6 +48,7 @@ class Connection {
   virtual int64_t rank() const = 0;
   virtual int64_t world_size() const = 0;
   virtual NoticeBoard& board() = 0;
+  virtual void trace(const observe::Tracer* tracer) = 0;  // as World::trace
   virtual FlightRecorder& recorder() = 0;
 
   // Before a rank stops because of an error of its own: the others' failures will name it. Never throws.

@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "parallel/c10d_group.h"
+#include "parallel/c10d_watched_group.h"
 #include "parallel/call_desk.h"
 #include "parallel/collectives.h"
 
@@ -104,6 +105,7 @@ struct DataParallel::Impl {
   Group group;
   DataParallelOptions options;
   std::vector<Bucket> planned;
+  c10::intrusive_ptr<WatchedGroup> watched;  // null where nobody listens
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;  // the Reducer keeps a weak pointer to it
   bool is_first_pass = true;
@@ -121,7 +123,12 @@ void DataParallel::Impl::spread_weights() const {
 // In the first step, whose forward pass has made the nodes that add up the gradients: a node belongs for ever to the stream on
 // which it was made, the Reducer keeps it, and a recording of steps (ops/device_graph.h) may not leave its own stream.
 void DataParallel::Impl::make_reducer() {
-  const auto process_group = process_group_of(group);
+  ProcessGroupPtr process_group = process_group_of(group);
+  const observe::Tracer* tracer = group.desk().services().tracer;
+  if (tracer != nullptr && tracer->active() && !table.rows().front().local.is_cuda()) {
+    watched = c10::make_intrusive<WatchedGroup>(process_group, group.name());
+    process_group = watched;
+  }
   const std::vector<at::Tensor> parameters = parameters_of(table);
   const std::vector<bool> sparse(parameters.size(), false);
   std::unordered_map<size_t, std::string> names;
@@ -158,7 +165,9 @@ void DataParallel::Impl::run_backward(const at::Tensor& loss) {
     });
   }
   is_first_pass = false;
+  if (watched) watched->forget();
   loss.backward();
+  if (const observe::Tracer* tracer = group.desk().services().tracer; watched && tracer != nullptr) watched->show(*tracer);
 }
 
 DataParallel::DataParallel(const ParamTable& table, const Group& group, const DataParallelOptions& options)

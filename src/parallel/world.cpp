@@ -20,7 +20,6 @@ ConnectOptions connect_options(const launch::RankPlace& place, const MeetOptions
   connect.rank = place.rank;
   connect.world_size = place.world_size;
   connect.deadline = options.patience;
-  connect.tracer = options.tracer;
   connect.on_hang = options.on_hang;
   connect.link = options.link;
   connect.with_gpu = options.with_gpu;
@@ -91,6 +90,10 @@ std::vector<CallTotal> World::traffic() const {
 }
 
 std::string World::traffic_text() const { return connection_ ? connection_->recorder().totals_text() : std::string(); }
+
+void World::trace(const observe::Tracer* tracer) const {
+  if (connection_) connection_->trace(tracer);
+}
 
 void World::announce_stop(const std::string& why) const noexcept {
   if (connection_) connection_->announce_stop(why);

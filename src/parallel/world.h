@@ -22,9 +22,8 @@ struct MeetOptions {
   std::string store = "tcp";                    // "file": launch::RankPlace::store_file, which all ranks share
   std::string interface;                        // of the collectives; empty: the one on which rank 0 is reached
   // What must be equal on all ranks.
-  std::string configuration;  // as text; the first line that differs is named
-  std::string program;        // hash of the program
-  const observe::Tracer* tracer = nullptr;
+  std::string configuration;                             // as text; the first line that differs is named
+  std::string program;                                   // hash of the program
   std::function<void(const std::string&)> on_hang = {};  // ConnectOptions::on_hang
   std::shared_ptr<EmulatedLink> link = {};               // ConnectOptions::link
   bool with_gpu = false;                                 // ConnectOptions::with_gpu
@@ -51,6 +50,9 @@ class World {
   std::vector<CallTotal> traffic() const;
   // The same, a line per group and collective; empty where there is one rank.
   std::string traffic_text() const;
+
+  // From now on the calls of this rank's groups are spans of this tracer, which lives until another is given; null: of none.
+  void trace(const observe::Tracer* tracer) const;
 
   // Before this rank stops because of an error: the others will name it.
   void announce_stop(const std::string& why) const noexcept;

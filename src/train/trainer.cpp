@@ -22,7 +22,7 @@ Trainer::Trainer(TrainerContext context)
       store_(folder_.checkpoint_folder()),
       data_notes_(context_.world, context_.log) {}
 
-Trainer::~Trainer() = default;
+Trainer::~Trainer() { context_.world.trace(nullptr); }
 
 RunOutcome Trainer::run() {
   try {

@@ -119,6 +119,7 @@ void Trainer::start_profile() {
                                                              .with_gpu = device_.is_cuda(),
                                                              .log = [this](const std::string& text) { context_.log.info(text); }},
                                        context_.span_recorder);
+  context_.world.trace(&profile_->tracer());
 }
 
 ReadingEvents Trainer::reading_events() {

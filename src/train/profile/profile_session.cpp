@@ -54,6 +54,10 @@ class ProfileSession::Gate : public observe::SpanSink {
   void end(std::string_view name, observe::SpanClock::time_point began) noexcept override {
     if (is_open_.load(std::memory_order_relaxed)) behind_.end(name, began);
   }
+  void record(std::string_view lane, std::string_view name, observe::SpanClock::time_point began,
+              observe::SpanClock::time_point ended) noexcept override {
+    if (is_open_.load(std::memory_order_relaxed)) behind_.record(lane, name, began, ended);
+  }
 
  private:
   observe::SpanSink& behind_;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -82,6 +83,41 @@ TEST(Timeline, WritesAChromeTrace) {
   EXPECT_EQ(trace.at("otherData").at("dropped_spans"), 1);
 }
 
+// What runs beside the threads may overlap, which complete events of one thread must not.
+TEST(Timeline, HasLanesBesideTheThreads) {
+  const TemporaryFolder folder;
+  Timeline timeline({.rank = 1, .max_events = 3});
+  Tracer tracer;
+  tracer.add_sink(timeline);
+  const auto start = SpanClock::now();
+  const auto at = [&](int64_t us) { return start + std::chrono::microseconds(us); };
+  tracer.record("gradient exchange dp", "gradient exchange 0", at(1), at(4));
+  tracer.record("gradient exchange dp", "gradient exchange 1", at(2), at(6));
+  tracer.record("", "gradient exchange, waiting", at(3), at(6));
+  tracer.record("", "too many", at(3), at(6));
+  EXPECT_EQ(timeline.num_dropped(), 1u);
+  const TimelineSpans spans = timeline.spans();
+  ASSERT_EQ(spans.lanes.size(), 2u);
+  EXPECT_EQ(spans.lanes[0], "gradient exchange dp");
+  EXPECT_EQ(spans.spans[1].lane, 0);
+  EXPECT_EQ(spans.spans[2].lane, 1);
+  timeline.write(folder / "trace.json");
+  std::map<std::string, std::vector<nlohmann::json>> by_phase;
+  const auto trace = nlohmann::json::parse(read_file(folder / "trace.json", 1 << 20));
+  for (const auto& event : trace.at("traceEvents")) by_phase[event.at("ph")].push_back(event);
+  ASSERT_EQ(by_phase["b"].size(), 2u);
+  ASSERT_EQ(by_phase["e"].size(), 2u);
+  ASSERT_EQ(by_phase["X"].size(), 1u);
+  ASSERT_EQ(by_phase["M"].size(), 2u) << "the process and one thread";
+  for (size_t i = 0; i < 2; ++i) {
+    const auto &begin = by_phase["b"][i], &end = by_phase["e"][i];
+    for (const char* key : {"name", "cat", "id", "pid", "tid"}) EXPECT_EQ(begin.at(key), end.at(key)) << key;
+    EXPECT_EQ(begin.at("cat"), "gradient exchange dp");
+    EXPECT_LT(begin.at("ts"), end.at("ts"));
+  }
+  EXPECT_NE(by_phase["b"][0].at("id"), by_phase["b"][1].at("id"));
+}
+
 // Two steps of 10: lane 0 steps, lanes 1 and 2 read.
 TimelineSpans two_steps() {
   return {.lanes = {"welkin", "read", "read"},
@@ -93,7 +129,7 @@ TimelineSpans two_steps() {
                     {"step 1", 0, 110, 10},
                     {"data copy in 1", 0, 110, 4},
                     {"forward", 0, 114, 5},
-                    {"reduce", 0, 119, 1},
+                    {"all_reduce world", 0, 119, 1},
                     {"read", 1, 90, 14},    // before the first step, while it waits, and 2 behind computing
                     {"read", 2, 103, 5},    // behind computing, one of it at once with the other thread
                     {"read", 1, 111, 1}}};  // while the second step waits
@@ -111,6 +147,27 @@ TEST(TimelineShares, AreThoseOfTheStepsTime) {
             "idle 30.0 % of 0.000 s; reading 45.0 %, of which 66.7 % behind computing; communication 5.0 %, of which "
             "0.0 % behind computing");
   EXPECT_EQ(timeline_shares({}).seconds, 0);
+}
+
+// A step of 20 in which two buckets travel while the backward pass runs, and the step's thread waits for the second's end.
+TEST(TimelineShares, WhatIsWaitedForIsNotHidden) {
+  TimelineSpans timeline{.lanes = {"welkin", "gradient exchange dp"},
+                         .spans = {{"step 0", 0, 100, 20},
+                                   {"forward", 0, 100, 5},
+                                   {"all_reduce tp", 0, 102, 1},  // inside the forward pass, which waits for it
+                                   {"backward", 0, 105, 11},
+                                   {"gradient exchange 0", 1, 108, 4},
+                                   {"gradient exchange 1", 1, 110, 6},
+                                   {"gradient exchange, waiting", 0, 112, 4},
+                                   {"reduce", 0, 116, 1},
+                                   {"optimizer", 0, 117, 3}}};
+  const TimelineShares shares = timeline_shares(timeline);
+  EXPECT_TRUE(tests::rounds_to(shares.idle, 0, 1, kFp64, 64));
+  EXPECT_TRUE(tests::close(shares.communicating, 9.0 / 20, kFp64, 64)) << "102 to 103, and 108 to 116";
+  EXPECT_TRUE(tests::close(shares.communication_hidden, 4.0 / 9, kFp64, 64)) << "108 to 112";
+  std::erase_if(timeline.spans, [](const TimelineSpan& span) { return kind_of_span(span.name) == SpanKind::Communication; });
+  EXPECT_EQ(shares_line(timeline_shares(timeline)), "idle 0.0 % of 0.000 s; reading 0.0 %, of which 0.0 % behind computing")
+      << "nothing about communication where there is none";
 }
 
 TEST(TimelineSvg, HasARowPerThreadAndMergesWhatIsThin) {
