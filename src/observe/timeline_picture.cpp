@@ -99,7 +99,8 @@ std::string fixed_text(double value, const char* format) {
 std::string percent(double share) { return fixed_text(100 * share, "%.1f %%"); }
 
 std::string_view color_of(SpanKind kind) {
-  static constexpr std::array<std::string_view, 6> kColors{"#eeeeee", "#0072b2", "#e69f00", "#f0e442", "#cc79a7", "#999999"};
+  static constexpr std::array<std::string_view, 7> kColors{"#eeeeee", "#0072b2", "#e69f00", "#f0e442",
+                                                           "#cc79a7", "#d0d0d0", "#999999"};
   return kColors.at(static_cast<size_t>(kind));
 }
 
@@ -134,10 +135,11 @@ std::string rectangles(const TimelineSpans& timeline, const Frame& frame) {
 }
 
 std::string legend(double y) {
-  static constexpr std::array<std::pair<SpanKind, std::string_view>, 5> kRows{{{SpanKind::Compute, "computing"},
+  static constexpr std::array<std::pair<SpanKind, std::string_view>, 6> kRows{{{SpanKind::Compute, "computing"},
                                                                                {SpanKind::Read, "reading"},
                                                                                {SpanKind::Copy, "waiting for data, copying"},
                                                                                {SpanKind::Communication, "communication"},
+                                                                               {SpanKind::Profiler, "the profiler's own time"},
                                                                                {SpanKind::Other, "other"}}};
   std::string svg;
   double x = kLeft;
@@ -163,17 +165,20 @@ SpanKind kind_of_span(std::string_view name) {
   for (const char* word : {"all_", "reduce_scatter", "broadcast", "send", "receive", "barrier", "gradient exchange"}) {
     if (begins(word)) return SpanKind::Communication;
   }
-  return SpanKind::Other;
+  return name == "profiler" ? SpanKind::Profiler : SpanKind::Other;
 }
 
 TimelineShares timeline_shares(const TimelineSpans& timeline) {
   const Frame frame = frame_of(timeline);
-  const double time = frame.end - frame.begin;
+  const Pieces recording =
+      pieces_where(timeline, frame, [](const TimelineSpan& span) { return kind_of_span(span.name) == SpanKind::Profiler; });
+  const double time = frame.end - frame.begin - length(recording);
   if (frame.lane < 0 || time <= 0) return {};
   const auto of_kind = [&](SpanKind kind, bool anywhere) {
-    return pieces_where(timeline, frame, [&](const TimelineSpan& span) {
+    const auto is_meant = [&](const TimelineSpan& span) {
       return kind_of_span(span.name) == kind && (anywhere || span.lane == frame.lane);
-    });
+    };
+    return without(pieces_where(timeline, frame, is_meant), recording);
   };
   const Pieces working = of_kind(SpanKind::Compute, false), reading = of_kind(SpanKind::Read, true);
   const Pieces talking = of_kind(SpanKind::Communication, true), waiting = of_kind(SpanKind::Communication, false);
@@ -183,6 +188,7 @@ TimelineShares timeline_shares(const TimelineSpans& timeline) {
     return pieces.empty() ? 0.0 : common_length(pieces, behind) / length(pieces);
   };
   return {.seconds = time * 1e-6,
+          .profiler_seconds = length(recording) * 1e-6,
           .idle = 1 - length(merged(std::move(busy))) / time,
           .reading = length(reading) / time,
           .reading_hidden = hidden(reading, working),
@@ -196,6 +202,9 @@ std::string shares_line(const TimelineShares& shares) {
   if (shares.communicating > 0) {
     line += cat("; communication ", percent(shares.communicating), ", of which ", percent(shares.communication_hidden),
                 " behind computing");
+  }
+  if (shares.profiler_seconds > 0) {
+    line += cat("; the profiler's own ", fixed_text(shares.profiler_seconds, "%.3f"), " s are not counted");
   }
   return line;
 }

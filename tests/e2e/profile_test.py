@@ -30,10 +30,11 @@ class Profile(BadInputCase):
         self.assertEqual(steps, [["ProfilerStep#2", "ProfilerStep#3"], ["ProfilerStep#6", "ProfilerStep#7"]])
         log = (self.run_folder / "out.log").read_text()
         self.assertEqual(len(re.findall(r"^contraction ", log, re.MULTILINE)), 2)
-        self.assertRegex(log, r"Timeline: idle [\d.]+ % of [\d.]+ s; reading")
+        self.assertRegex(log, r"Timeline: idle [\d.]+ % of [\d.]+ s; reading [^\n]*; the profiler's own [\d.]+ s are not counted")
         self.assertEqual(ElementTree.parse(folder / "timeline.svg").getroot().tag, "{http://www.w3.org/2000/svg}svg")
         spans = json.loads((folder / "timeline.json").read_text())["traceEvents"]
         self.assertEqual(sum(event["name"] == "step 7" for event in spans), 1)
+        self.assertGreaterEqual(sum(event["name"] == "profiler" for event in spans), 4, "begun and written, twice")
 
     def test_bare_profile_and_bad_values(self):
         done = self.train(SYNTHETIC, "--profile", "--profile_steps", "2-6")

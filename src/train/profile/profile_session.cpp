@@ -20,6 +20,10 @@ namespace {
 // own.
 constexpr int64_t kTutorialSteps = 59;
 
+// Beginning and writing a trace takes as long as many steps; a timeline leaves it out of the run's time. It is told afterwards:
+// an open span would end in a profiler that is gone.
+constexpr const char* kProfilerSpan = "profiler";
+
 std::optional<int64_t> window_epoch(const ProfileOptions& options, const config::RunConfig& config) {
   if (options.epoch || !config.switches.enable_manual_profiling) return options.epoch;
   return config.tutorial == config::Tutorial::Sc21 ? 1 : 3;
@@ -133,6 +137,7 @@ void ProfileSession::write_timeline() {
 }
 
 void ProfileSession::save_trace() {
+  const auto began = observe::SpanClock::now();
   const auto path = place_.folder / trace_file_name(host_name(), getpid(), wall_milliseconds());
   try {
     const auto calls = trace_->save(path);
@@ -141,16 +146,21 @@ void ProfileSession::save_trace() {
     place_.log(error.what());
   }
   trace_.reset();
+  tracer_.record("", kProfilerSpan, began, observe::SpanClock::now());
+}
+
+void ProfileSession::start_trace() {
+  const auto began = observe::SpanClock::now();
+  trace_.reset();
+  trace_ = std::make_unique<KinetoTrace>(place_.with_gpu);
+  tracer_.record("", kProfilerSpan, began, observe::SpanClock::now());
 }
 
 // Warming up fills the profiler's own buffers and is thrown away with it.
 void ProfileSession::move_profiler(ProfilePhase phase) {
   const bool is_recording = phase == ProfilePhase::Record || phase == ProfilePhase::RecordAndSave;
-  if (phase == ProfilePhase::Warmup && !trace_) trace_ = std::make_unique<KinetoTrace>(place_.with_gpu);
-  if (is_recording && (!trace_ || was_warming_up_)) {
-    trace_.reset();
-    trace_ = std::make_unique<KinetoTrace>(place_.with_gpu);
-  }
+  if (phase == ProfilePhase::Warmup && !trace_) start_trace();
+  if (is_recording && (!trace_ || was_warming_up_)) start_trace();
   was_warming_up_ = phase == ProfilePhase::Warmup;
 }
 

@@ -55,6 +55,7 @@ class ProfileSession {
   void open();
   void close();
   void move_profiler(ProfilePhase phase);
+  void start_trace();
   void save_trace();
   void write_timeline();
 

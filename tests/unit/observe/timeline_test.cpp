@@ -170,6 +170,23 @@ TEST(TimelineShares, WhatIsWaitedForIsNotHidden) {
       << "nothing about communication where there is none";
 }
 
+// Between two steps torch's profiler writes its trace: for a hundred times as long as a step takes.
+TEST(TimelineShares, TheProfilersOwnTimeIsNoPart) {
+  TimelineSpans timeline = two_steps();
+  const TimelineShares alone = timeline_shares(timeline);
+  for (TimelineSpan& span : timeline.spans) {
+    if (span.begin_us >= 110) span.begin_us += 1000;
+  }
+  timeline.spans.push_back({"profiler", 0, 110, 1000});
+  timeline.spans.push_back({"read", 1, 500, 100});  // meanwhile
+  const TimelineShares shares = timeline_shares(timeline);
+  EXPECT_TRUE(tests::close(shares.profiler_seconds, 1e-3, kFp64, 8));
+  EXPECT_TRUE(tests::close(shares.seconds, alone.seconds, kFp64, 64));
+  EXPECT_TRUE(tests::rounds_to(shares.idle, alone.idle, 1, kFp64, 1000));
+  EXPECT_TRUE(tests::rounds_to(shares.reading, alone.reading, 1, kFp64, 1000));
+  EXPECT_THAT(shares_line(shares), testing::EndsWith("; the profiler's own 0.001 s are not counted"));
+}
+
 TEST(TimelineSvg, HasARowPerThreadAndMergesWhatIsThin) {
   TimelineSpans timeline = two_steps();
   const std::string svg = timeline_svg(timeline);
