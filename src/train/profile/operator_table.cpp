@@ -19,24 +19,45 @@ struct KindWords {
   std::vector<std::string_view> words;
 };
 
-// The first row with a word that occurs in the name decides: communication before all, since its names hold others' words.
+// The first row with a word that occurs in the name decides: communication before all, since its names hold others' words. A word
+// is the beginning of one of the name's ("add": aten::addcmul_, and not what is padded); with "*" it may stand anywhere, with "="
+// it is the whole name.
 const std::vector<KindWords>& kind_words() {
   static const std::vector<KindWords> rows = {
-      {OperatorKind::Communication, {"nccl", "gloo", "c10d", "allreduce", "all_reduce", "broadcast_"}},
-      {OperatorKind::Normalisation, {"layer_norm", "layernorm", "LayerNorm", "group_norm", "batch_norm", "rms_norm", "softmax"}},
+      {OperatorKind::Communication, {"*nccl", "*gloo", "c10d", "allreduce", "all_reduce", "broadcast_"}},
+      {OperatorKind::Normalisation,
+       {"*layer_norm", "*layernorm", "*LayerNorm", "group_norm", "*batch_norm", "rms_norm", "*softmax"}},
       {OperatorKind::Contraction,
-       {"addmm", "::mm", "bmm", "matmul", "linear", "conv", "attention", "einsum", "gemm", "sdpa", "flash", "fmha", "cutlass",
-        "dot", "xmma"}},
+       {"addmm", "mm", "bmm", "baddbmm", "*matmul", "linear", "*conv", "*attention", "einsum", "*gemm", "*sdpa", "*flash",
+        "*fmha", "*cutlass", "dot", "*xmma", "nvjet"}},
       {OperatorKind::Movement,
-       {"copy",   "clone", "contiguous", "cat",       "to_copy", "::to",  "Memcpy",  "memcpy", "Memset", "fill",
-        "zero",   "empty", "resize",     "transpose", "permute", "view",  "reshape", "slice",  "select", "narrow",
-        "expand", "::t",   "as_strided", "unsqueeze", "split",   "chunk", "alias",   "detach", "stack",  "index"}},
+       {"copy",   "clone",  "contiguous", "cat",      "to_copy",       "=aten::to", "*Memcpy", "*memcpy",   "*Memset",
+        "fill",   "zero",   "empty",      "resize",   "transpose",     "permute",   "view",    "reshape",   "slice",
+        "select", "narrow", "expand",     "=aten::t", "as_strided",    "unsqueeze", "squeeze", "split",     "chunk",
+        "alias",  "detach", "stack",      "index",    "gather",        "scatter",   "flatten", "unflatten", "unbind",
+        "roll",   "pad",    "ones",       "full",     "scalar_tensor", "*CatArray"}},
       {OperatorKind::ElementWise,
-       {"add", "mul",   "div",     "sub",     "gelu", "relu",     "tanh",        "exp",      "sqrt",       "pow",
-        "abs", "where", "dropout", "sum",     "mean", "norm",     "elementwise", "_foreach", "fused_adam", "fused_sgd",
-        "neg", "clamp", "maximum", "minimum", "eq",   "isfinite", "reduce",      "rsub",     "reciprocal", "unscale"}},
+       {"add",       "mul",        "div",      "sub",       "gelu",       "relu",       "threshold",
+        "tanh",      "cumsum",     "exp",      "sqrt",      "pow",        "abs",        "sgn",
+        "sign",      "where",      "*dropout", "sum",       "mean",       "norm",       "linalg_vector_norm",
+        "neg",       "clamp",      "maximum",  "minimum",   "eq",         "isfinite",   "*elementwise",
+        "rsub",      "reciprocal", "*unscale", "=aten::ne", "=aten::gt",  "=aten::lt",  "=aten::ge",
+        "=aten::le", "max",        "min",      "square",    "nan_to_num", "mse_loss",   "log",
+        "sin",       "cos",        "bitwise",  "logical",   "foreach",    "fused_adam", "fused_sgd",
+        "*reduce",   "upsample",   "amax",     "amin"}},
   };
   return rows;
+}
+
+bool is_letter(char letter) { return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z'); }
+
+bool holds_word(std::string_view name, std::string_view word) {
+  if (word.front() == '=') return name == word.substr(1);
+  if (word.front() == '*') return name.find(word.substr(1)) != std::string_view::npos;
+  for (size_t at = name.find(word); at != std::string_view::npos; at = name.find(word, at + 1)) {
+    if (at == 0 || !is_letter(name[at - 1])) return true;
+  }
+  return false;
 }
 
 double milliseconds(uint64_t ns) { return static_cast<double>(ns) * 1e-6; }
@@ -69,7 +90,7 @@ std::vector<uint64_t> own_times(const std::vector<OperatorCall>& calls) {
 OperatorKind kind_of_operator(std::string_view name) {
   for (const KindWords& row : kind_words()) {
     for (const std::string_view word : row.words) {
-      if (name.find(word) != std::string_view::npos) return row.kind;
+      if (holds_word(name, word)) return row.kind;
     }
   }
   return OperatorKind::Other;
