@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `welkin train`: resolves the configuration, meets the other processes of the run, and runs the trainer.
+#include <ATen/ops/full.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <ostream>
@@ -19,6 +21,7 @@
 #include "launch/worker_start.h"
 #include "observe/console.h"
 #include "observe/run_log.h"
+#include "parallel/collectives.h"
 #include "parallel/world.h"
 #include "rank_run.h"
 #include "train/device.h"
@@ -68,6 +71,23 @@ std::unique_ptr<train::MemorySnapshot> begin_snapshot(const config::CommandLine&
   const auto limit_bytes = static_cast<int64_t>(resolved.config.backend.memory_limit_gib * (int64_t{1} << 30));
   const c10::Device device = train::choose_device(resolved.config.loop.device, place.local_rank);
   return std::make_unique<train::MemorySnapshot>(path, device, limit_bytes);
+}
+
+// A file that was asked for and could not be written is no reason to lose the run that it is about.
+bool is_written(train::MemorySnapshot& snapshot, const std::function<void(const std::string&)>& warn) {
+  try {
+    snapshot.write();
+    return true;
+  } catch (const Error& error) {
+    warn(error.what());
+    return false;
+  }
+}
+
+// On every rank the same: all have done everything by then, so that a launcher that stops the others stops nothing.
+bool is_so_anywhere(const parallel::World& world, bool is_so_here) {
+  const at::Tensor count = at::full({1}, int64_t{is_so_here}, at::kLong);
+  return parallel::all_reduce(world.everyone(), count, parallel::Reduction::Max).item<int64_t>() != 0;
 }
 
 // What was typed, with --resume.
@@ -124,14 +144,20 @@ int verb_train(Application& application, int argc, char** argv) {
                                             if (world.leads()) return log.warning(note);
                                             std::cerr << cat("rank ", place.rank, ": ", note, "\n") << std::flush;
                                           }};
+  bool has_lost = false;
   run_as_rank(
-      world, [&] { train::Trainer(context).run(); },
+      world,
+      [&] {
+        has_lost = train::Trainer(context).run().has_lost_records;
+        if (snapshot && !is_written(*snapshot, context.say_now)) has_lost = true;
+        has_lost = is_so_anywhere(world, has_lost);
+      },
       [&](const char* what) {
         log.error(what);
         if (!log.enabled()) std::cerr << "welkin: " << what << std::endl;
         snapshot.reset();  // written here: a rank that stops runs no destructors
       });
-  return 0;
+  return static_cast<int>(has_lost ? ExitCode::Data : ExitCode::Done);
 }
 
 }  // namespace welkin::apps

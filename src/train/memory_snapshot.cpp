@@ -33,6 +33,7 @@ MemorySnapshot::MemorySnapshot(std::filesystem::path path, c10::Device device, i
 }
 
 MemorySnapshot::~MemorySnapshot() {
+  if (is_written_) return;
   try {
     write();
   } catch (const std::exception& error) {
@@ -40,7 +41,8 @@ MemorySnapshot::~MemorySnapshot() {
   }
 }
 
-void MemorySnapshot::write() const {
+void MemorySnapshot::write() {
+  is_written_ = true;
   if (trace_) return trace_->write(path_);
   write_file_atomically(path_, ops::device_memory_history().snapshot());
 }

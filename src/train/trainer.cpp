@@ -162,7 +162,8 @@ RunOutcome Trainer::finish() {
     context_.log.info(cat("Communication of rank 0:\n", traffic));
   }
   context_.log.info("DONE ---- rank 0");
-  return {.completed = true, .iterations = position_.iteration, .folder = folder_.path()};
+  return {
+      .completed = true, .iterations = position_.iteration, .folder = folder_.path(), .has_lost_records = profile_->has_lost()};
 }
 
 }  // namespace welkin::train

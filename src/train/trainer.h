@@ -57,6 +57,7 @@ struct RunOutcome {
   bool completed = false;  // false: interrupted, and saved
   int64_t iterations = 0;
   std::filesystem::path folder;
+  bool has_lost_records = false;  // a trace or a timeline could not be written; the log says why
 };
 
 class Trainer {
@@ -80,6 +81,7 @@ class Trainer {
   StepSource step_source() const;
   void start_profile();
   int64_t place_in_run() const { return position_.epoch * length_.steps_per_epoch + position_.step_in_epoch; }
+  std::function<void(const std::string&)> spoken();  // TrainerContext::say_now, or warnings of the log
   ReadingEvents reading_events();
   void start_loader();
   void build_model();

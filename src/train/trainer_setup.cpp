@@ -117,14 +117,20 @@ void Trainer::start_profile() {
                                                              .rank = static_cast<int>(context_.world.rank()),
                                                              .leads = context_.world.leads(),
                                                              .with_gpu = device_.is_cuda(),
-                                                             .log = [this](const std::string& text) { context_.log.info(text); }},
+                                                             .log = [this](const std::string& text) { context_.log.info(text); },
+                                                             .warn = spoken()},
                                        context_.span_recorder);
   context_.world.trace(&profile_->tracer());
 }
 
+std::function<void(const std::string&)> Trainer::spoken() {
+  if (context_.say_now) return context_.say_now;
+  return [this](const std::string& note) { context_.log.warning(note); };
+}
+
 ReadingEvents Trainer::reading_events() {
   return {.report = [this](const std::string& note) { data_notes_.add(note); },
-          .stalled = context_.say_now ? context_.say_now : [this](const std::string& note) { context_.log.warning(note); },
+          .stalled = spoken(),
           .agree = agreement_of(config_, parts_.groups)};
 }
 

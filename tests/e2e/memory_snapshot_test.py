@@ -82,6 +82,13 @@ class MemorySnapshot(unittest.TestCase):
             self.file = file
             self.assertIn("[memory] this file cannot be written: memory_snapshot=", self.train(code=2))
 
+    def test_a_disk_that_is_full_costs_the_snapshot_and_not_the_run(self):
+        self.file = pathlib.Path("/dev/full")
+        self.train(code=3)
+        log = next((self.folder / "logs").rglob("out.log")).read_text()
+        self.assertRegex(log, r"DONE ---- rank 0\n(.*\n)*.* WARNING .*/dev/full")
+        self.assertTrue(list((self.folder / "logs").rglob("step_2/model.safetensors")))
+
 
 if __name__ == "__main__":
     unittest.main()

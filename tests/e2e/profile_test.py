@@ -5,7 +5,7 @@ import re
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from bad_input_case import BOXES, DONE, USAGE, BadInputCase
+from bad_input_case import BOXES, DATA, DONE, USAGE, BadInputCase
 
 SYNTHETIC = {**BOXES, "data_loader_config": "synthetic", "Nsamples": 8, "Nsamples_val": 2, "global_batch_size": 1, "num_epochs": 1}
 
@@ -35,6 +35,17 @@ class Profile(BadInputCase):
         spans = json.loads((folder / "timeline.json").read_text())["traceEvents"]
         self.assertEqual(sum(event["name"] == "step 7" for event in spans), 1)
         self.assertGreaterEqual(sum(event["name"] == "profiler" for event in spans), 4, "begun and written, twice")
+
+    def test_what_cannot_be_written_is_a_warning_and_an_exit_code(self):
+        for flag in ("--timeline", "--profile"):
+            with self.subTest(flag=flag):
+                self.run_folder.mkdir(parents=True, exist_ok=True)
+                (self.run_folder / "profile").write_text("in the way of the folder")
+                done = self.train(SYNTHETIC, flag)
+                self.assertEqual(done.returncode, DATA, done.stderr)
+                self.assertRegex((self.run_folder / "out.log").read_text(), r"WARNING - .*/profile")
+                self.assertIn("DONE ---- rank 0", (self.run_folder / "out.log").read_text())
+                self.assertTrue(list(self.run_folder.glob("checkpoints/step_*/model.safetensors")), "what was trained is kept")
 
     def test_bare_profile_and_bad_values(self):
         done = self.train(SYNTHETIC, "--profile", "--profile_steps", "2-6")

@@ -111,7 +111,12 @@ void ProfileSession::open() {
   if (gate_) gate_->set(true);
 }
 
-// What is written is written for people to look at: a disk that refuses it does not end the run.
+// What is written is written for people to look at: a disk that refuses it does not end the run, which keeps what it trained.
+void ProfileSession::lose(const std::string& why) {
+  has_lost_ = true;
+  place_.warn(why);
+}
+
 void ProfileSession::close() {
   is_open_ = false;
   if (is_manual_ && place_.with_gpu) stop_cuda_profiler();
@@ -132,7 +137,7 @@ void ProfileSession::write_timeline() {
     place_.log(cat("Timeline: ", observe::shares_line(observe::timeline_shares(spans)), "; ", (place_.folder / stem).string(),
                    ".svg and .json (ui.perfetto.dev)"));
   } catch (const Error& error) {
-    place_.log(error.what());
+    lose(error.what());
   }
 }
 
@@ -143,7 +148,7 @@ void ProfileSession::save_trace() {
     const auto calls = trace_->save(path);
     place_.log(cat("Profile: ", path.string(), "\n", operator_table(summarise(calls))));
   } catch (const Error& error) {
-    place_.log(error.what());
+    lose(error.what());
   }
   trace_.reset();
   tracer_.record("", kProfilerSpan, began, observe::SpanClock::now());

@@ -24,9 +24,10 @@ class ProfileSession {
   struct Place {
     std::filesystem::path folder;  // traces and timelines go there; made when the first is written
     int rank = 0;
-    bool leads = true;                            // the first rank: only it writes traces
-    bool with_gpu = false;                        // the run computes on one
-    std::function<void(const std::string&)> log;  // one line, or several
+    bool leads = true;                             // the first rank: only it writes traces
+    bool with_gpu = false;                         // the run computes on one
+    std::function<void(const std::string&)> log;   // one line, or several
+    std::function<void(const std::string&)> warn;  // what could not be written, of any rank
   };
 
   // `recorder`, where there is one, hears every span of the run; it outlives the session.
@@ -48,6 +49,9 @@ class ProfileSession {
   void end_step(int64_t place);
   void finish();  // the run ends: what is still open is written
 
+  // Whether a trace or a timeline could not be written so far.
+  bool has_lost() const { return has_lost_; }
+
  private:
   // Passes spans on while the window is open.
   class Gate;
@@ -58,6 +62,7 @@ class ProfileSession {
   void start_trace();
   void save_trace();
   void write_timeline();
+  void lose(const std::string& why);
 
   Place place_;
   bool is_profiled_, is_manual_, is_timed_;  // is_manual_: with a window for NVIDIA's tools
@@ -67,6 +72,7 @@ class ProfileSession {
   StepWindow window_;
   int64_t steps_per_epoch_ = 1;
   bool is_open_ = false;
+  bool has_lost_ = false;
   int64_t next_index_ = 0;  // of the profiler's schedule
   ProfilePhase phase_ = ProfilePhase::Off;
   bool was_warming_up_ = false;
