@@ -17,11 +17,14 @@ namespace welkin::train {
 // Bytes of which it is known what they are for.
 struct KnownMemory {
   int64_t weights = 0, gradients = 0, optimizer = 0;
-  int64_t buffers = 0;           // of batches, as far as they lie where the run computes
-  std::string rest = "buffers";  // what memory beyond all that is for: "weights" while a model is made, then "activations"
+  int64_t buffers = 0;  // of batches, as far as they lie where the run computes
+  // What memory beyond all that is for: "weights" while a model is made, "optimizer" while its state is, then "activations".
+  std::string rest = "buffers";
+  bool trains = false;  // a backward pass and an optimizer follow
 };
 
-// `optimizer` may be null. The table has no rows before the model is made; `has_buffers`: those of batches are.
+// Of a training run. The table has no rows before the model is made, `optimizer` is null before it has its state; `has_buffers`:
+// those of batches are made.
 KnownMemory known_memory(const parallel::ParamTable& table, Optimizer* optimizer, int64_t buffers, bool has_buffers);
 
 // Inside a catch block. The error that is being handled as one of memory, where it says that there is no more: by our limit, by

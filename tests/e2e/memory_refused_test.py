@@ -19,6 +19,8 @@ def limit_addresses():
 
 
 class MemoryRefused(unittest.TestCase):
+    ROOM_FOR_WEIGHTS = ("--set", "img_size=[16, 32]", "--memory_limit_gib", "0.12")  # 82 MiB of them, and as much twice for Adam
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -40,10 +42,21 @@ class MemoryRefused(unittest.TestCase):
 
     def test_a_run_says_where_its_memory_is(self):
         line = self.preset("train")
-        for part in (", weights and the program=", ", gradients=", ", optimizer=", ", buffers=", ", activations=0 B", "--micro_batch_size (now 4 samples"):
+        for part in (", weights and the program=", ", gradients=", ", optimizer=", ", buffers=", ", activations=0 B", ". Weights shrink with a smaller model; "):
             self.assertIn(part, line)
         log = next(pathlib.Path(self.folder).rglob("out.log")).read_text()
         self.assertIn("Out of memory at step 1", log)
+
+    def test_what_is_being_made_is_named(self):
+        """Weights fit, and then Adam wants twice as much."""
+        preset = ("--yaml_config", PRESETS, "--config", "vit", "--set", "expdir=logs", "--device", "cpu", "--threads", "1")
+        for verb in (("train",), ("bench", "--mode", "synthetic")):
+            with self.subTest(verb=verb):
+                done = subprocess.run([BINARY, *map(str, [*verb, *preset, *self.ROOM_FOR_WEIGHTS])], cwd=self.folder, capture_output=True, text=True, timeout=120)
+                self.assertEqual(done.returncode, OUT_OF_MEMORY, done.stdout + done.stderr)
+                line = done.stderr.splitlines()[-1]
+                self.assertRegex(line, r"optimizer=[1-9.]+ [KM]iB, buffers=.*, activations=0 B\. Weights, gradients and the optimizer's state shrink with")
+                self.assertNotIn("prefetch_depth", line)
 
     def test_a_measurement_of_steps(self):
         self.assertIn(", weights and the program=", self.preset("bench", "--mode", "synthetic"))

@@ -108,19 +108,47 @@ TEST_F(MemoryLimit, RemediesAreThoseThatAreLeft) {
   config::RunConfig config;
   config.loop.global_batch_size = 8;
   config.model.model = "vit";
-  const KnownMemory in_training{.optimizer = 1};
+  const KnownMemory in_training{.rest = "activations", .trains = true}, in_use{.rest = "activations"};
   const auto said = [&](const KnownMemory& known) { return std::string(explained(full, known, config).what()); };
-  EXPECT_THAT(said(in_training),
-              HasSubstr("Activations shrink with --micro_batch_size (now 8 samples a forward pass), "
-                        "--activation_checkpointing blocks and --amp_mode bf16, buffers with prefetch_depth."));
-  EXPECT_THAT(said({}), HasSubstr("with --micro_batch_size (now 8 samples a forward pass) and --amp_mode bf16, buffers"));
+  EXPECT_THAT(said(in_training), HasSubstr("Activations shrink with --micro_batch_size (now 8 samples a forward pass), "
+                                           "--activation_checkpointing blocks and --amp_mode bf16."));
+  EXPECT_THAT(said(in_use), HasSubstr("with --micro_batch_size (now 8 samples a forward pass) and --amp_mode bf16."));
   config.loop.local_batch_size = 2;  // of four ranks
-  EXPECT_THAT(said({}), HasSubstr("(now 2 samples a forward pass)"));
+  EXPECT_THAT(said(in_use), HasSubstr("(now 2 samples a forward pass)"));
   config.loop.micro_batch_size = 1;
   config.loop.activation_checkpointing = "blocks";
-  EXPECT_THAT(said(in_training), HasSubstr("Activations shrink with --amp_mode bf16, buffers"));
+  EXPECT_THAT(said(in_training), HasSubstr("Activations shrink with --amp_mode bf16."));
   config.precision.amp_mode = config::AmpMode::Bf16;
-  EXPECT_THAT(said(in_training), HasSubstr("Activations shrink with a smaller model: nothing else is left, buffers"));
+  EXPECT_THAT(said(in_training), HasSubstr("Activations shrink with a smaller model: nothing else is left."));
+}
+
+// Smaller batches are of no use to a model whose weights alone are too large.
+TEST_F(MemoryLimit, RemediesAreForWhatTakesMost) {
+  config::RunConfig config;
+  config.model.model = "vit";
+  const auto said = [&](const KnownMemory& known, int64_t requested) {
+    const int64_t named = known.weights + known.gradients + known.optimizer + known.buffers;
+    const MemoryError full({.requested = requested, .used = named, .limit = named}, {}, "");
+    return std::string(explained(full, known, config).what());
+  };
+  const std::string of_state =
+      "Weights, gradients and the optimizer's state shrink with --set optimizer=SGD, --tensor_parallel over more processes and a "
+      "smaller model";
+  EXPECT_THAT(said({.weights = 60, .buffers = 5, .rest = "optimizer", .trains = true}, 10), HasSubstr(of_state + "."));
+  EXPECT_THAT(said({.weights = 10, .buffers = 50, .rest = "optimizer", .trains = true}, 60), HasSubstr(of_state + "; buffers"));
+  EXPECT_THAT(said({.weights = 60, .rest = "activations", .trains = true}, 70), HasSubstr("Activations shrink with"));
+  EXPECT_THAT(said({.weights = 60, .rest = "weights"}, 10), HasSubstr(" Weights shrink with a smaller model."));
+  EXPECT_THAT(said({.weights = 60, .rest = "weights", .trains = true}, 10),
+              HasSubstr(" Weights shrink with --tensor_parallel over more processes and a smaller model."));
+  config.model.model = "unet3d";  // has no tensor parallelism
+  config.optimizer.optimizer = "SGD";
+  EXPECT_THAT(said({.weights = 60, .rest = "optimizer", .trains = true}, 10),
+              HasSubstr(" Weights, gradients and the optimizer's state shrink with a smaller model."));
+  const KnownMemory much_data{.weights = 5, .buffers = 50, .rest = "activations", .trains = true};
+  EXPECT_THAT(said(much_data, 10), HasSubstr(" Buffers shrink with --set prefetch_depth=1 (now 2) and smaller batches; "
+                                             "activations shrink with "));
+  config.data.prefetch_depth = 1;
+  EXPECT_THAT(said(much_data, 10), HasSubstr(" Buffers shrink with smaller batches; activations"));
 }
 
 template <typename Throw>
@@ -153,6 +181,10 @@ TEST(MemoryError, WhatIsLeftIsForWhatWasBeingMade) {
               HasSubstr("weights=0 B, gradients=0 B, optimizer=0 B, buffers=100 B"));
   EXPECT_THAT(said(known_memory(no_model, nullptr, 30, true)),
               HasSubstr("weights=70 B, gradients=0 B, optimizer=0 B, buffers=30 B"));
+  parallel::ParamTable model;
+  model.rows().emplace_back().local = at::zeros({10}, at::kFloat);
+  EXPECT_THAT(said(known_memory(model, nullptr, 30, true)),
+              HasSubstr("weights=40 B, gradients=0 B, optimizer=30 B, buffers=30 B, activations=0 B"));
   EXPECT_THAT(said({.weights = 60, .rest = "activations"}),
               HasSubstr("weights=60 B, gradients=0 B, optimizer=0 B, buffers=0 B, activations=40 B"));
 }
