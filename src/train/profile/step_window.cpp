@@ -91,10 +91,13 @@ StepWindow step_window(const std::optional<int64_t>& epoch, const std::vector<in
   const int64_t last = place(steps.empty() ? per_epoch - 1 : steps.back());
   StepWindow window{.begin = std::clamp(first, low, high), .end = 0, .note = {}};
   window.end = std::clamp(last, window.begin, high) + 1;
-  const bool is_moved = wanted_epoch != in_run || (!steps.empty() && (window.begin != first || window.end != last + 1));
-  if (is_moved) {
-    window.note = cat("the window that was asked for is not in this run (epochs ", run.first / per_epoch, " to ",
-                      run.last / per_epoch, " of ", per_epoch, " steps)");
+  const std::string run_text =
+      cat("epochs ", run.first / per_epoch, " to ", run.last / per_epoch, " of ", per_epoch, per_epoch == 1 ? " step" : " steps");
+  if (wanted_epoch != in_run || first > high || last < low) {
+    window.note = cat("the window that was asked for is not in this run (", run_text, ")");
+  } else if (!steps.empty() && (window.begin != first || window.end != last + 1)) {
+    window.note = cat("of the steps ", steps.front(), " to ", steps.back(), " that were asked for, what this run has of them (",
+                      run_text, ")");
   }
   return window;
 }

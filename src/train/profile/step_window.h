@@ -20,7 +20,7 @@ struct RunPlaces {
 
 struct StepWindow {
   int64_t begin = 0, end = 0;  // places [begin, end)
-  std::string note;            // where the request was moved: why
+  std::string note;            // where the request was moved or cut: why
 
   bool contains(int64_t place) const { return begin <= place && place < end; }
 };

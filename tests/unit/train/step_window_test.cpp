@@ -45,6 +45,12 @@ TEST(StepWindow, IsNeverEmpty) {
   }
   EXPECT_EQ(step_window(3, {0, 59}, run).note, "the window that was asked for is not in this run (epochs 0 to 1 of 10 steps)");
   EXPECT_EQ(window_in(3, {0, 59}, run), std::pair(10L, 13L));
+  EXPECT_EQ(step_window(1, {1, 59}, run).note,
+            "of the steps 1 to 59 that were asked for, what this run has of them (epochs 0 to 1 of 10 steps)");
+  EXPECT_EQ(step_window(0, {2, 6}, run).note,
+            "of the steps 2 to 6 that were asked for, what this run has of them (epochs 0 to 1 of 10 steps)");
+  EXPECT_EQ(step_window(0, {0, 2}, run).note, "the window that was asked for is not in this run (epochs 0 to 1 of 10 steps)");
+  EXPECT_EQ(step_window(1, {7, 9}, run).note, step_window(0, {0, 2}, run).note) << "the last epoch ends before";
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   EXPECT_EQ(window_in(1, {0, kMost}, run), std::pair(10L, 13L));
   EXPECT_EQ(window_in(kMost, {1, kMost}, run), std::pair(11L, 13L));
