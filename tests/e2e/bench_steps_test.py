@@ -352,6 +352,10 @@ class BenchSteps(unittest.TestCase):
         (self.folder / "benchy.yaml").write_text("full: {nbatches: 3}\n")
         done = self.welkin("train", UNET, *flags, code=2, BENCHY_CONFIG_FILE="benchy.yaml")
         self.assertIn("this one leaves out run_benchmark", done.stderr)
+        for text, found in (("", "nothing"), ("# sections\n", "nothing"), ("[full]\n", "a list")):
+            (self.folder / "benchy.yaml").write_text(text)
+            done = self.welkin("train", UNET, *flags, code=2, BENCHY_CONFIG_FILE="benchy.yaml")
+            self.assertIn(f"[benchy] this file holds no sections: BENCHY_CONFIG_FILE=benchy.yaml, found={found}. Give at least one of global, IO", done.stderr)
         done = self.welkin("train", UNET, *flags, "--enable_manual_profiling", code=2)
         self.assertIn("exclude each other", done.stderr)
         for name, value, text in (("output_dir", "'./'", "because there is no folder"), ("output_filename", "benchy_output.json", "because it is a folder")):
