@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <string_view>
 
 #include "core/error.h"
@@ -106,9 +107,14 @@ ProfileSchedule parse_profile_schedule(const std::string& text) {
   ProfileSchedule schedule;
   if (text == "on") return schedule;
   std::string_view rest = text;
+  std::set<std::string_view> given;
   while (true) {
     const size_t comma = rest.find(',');
-    set_part(schedule, text, rest.substr(0, comma));
+    const std::string_view part = rest.substr(0, comma);
+    if (const auto name = part.substr(0, part.find('=')); !given.insert(name).second) {
+      refuse_schedule(text, cat("given twice: ", name));
+    }
+    set_part(schedule, text, part);
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
   }

@@ -91,7 +91,12 @@ TEST(ProfileOptions, AreReadAndRefused) {
         parse_profile_options({{"profile", "active=0"}});
       },
       ThrowsMessage<ConfigError>(HasSubstr("active must be at least 1")));
-  for (const char* bad : {"wait", "wait=", "wait=-1", "wait=1,", "wait=x"})
+  EXPECT_THAT(
+      [] {
+        parse_profile_options({{"profile", "wait=1,wait=2"}});
+      },
+      ThrowsMessage<ConfigError>(HasSubstr("profile=wait=1,wait=2, given twice: wait.")));
+  for (const char* bad : {"wait", "wait=", "wait=-1", "wait=1,", "wait=x", "wait=1,active=2,wait=2", "repeat=1,repeat=1"})
     EXPECT_THROW(parse_profile_options({{"profile", bad}}), ConfigError) << bad;
 }
 
