@@ -68,7 +68,7 @@ std::unique_ptr<train::MemorySnapshot> begin_snapshot(const config::CommandLine&
   const auto found = line.extra.find("memory_snapshot");
   if (found == line.extra.end()) return nullptr;
   const std::string path = place.rank == 0 ? found->second : cat(found->second, ".", place.rank);
-  const auto limit_bytes = static_cast<int64_t>(resolved.config.backend.memory_limit_gib * (int64_t{1} << 30));
+  const int64_t limit_bytes = train::bytes_of_limit(resolved.config.backend.memory_limit_gib);
   const c10::Device device = train::choose_device(resolved.config.loop.device, place.local_rank);
   return std::make_unique<train::MemorySnapshot>(path, device, limit_bytes);
 }

@@ -164,7 +164,7 @@ std::optional<MemoryError> memory_error_if_any(int64_t limit_bytes) {
 }
 
 MemoryError memory_error_in_flight(const config::RunConfig& config) {
-  const auto error = memory_error_if_any(static_cast<int64_t>(config.backend.memory_limit_gib * (int64_t{1} << 30)));
+  const auto error = memory_error_if_any(bytes_of_limit(config.backend.memory_limit_gib));
   if (!error) throw;
   return *error;
 }
