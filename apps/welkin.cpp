@@ -2,16 +2,16 @@
 // The entry of libwelkin.so: reads the options that stand before the verb, finds the verb, runs it, and turns what it throws into
 // an exit code.
 #include <c10/util/Exception.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "core/error.h"
@@ -115,15 +115,17 @@ void load_plugins(const std::vector<std::filesystem::path>& paths, train::Regist
   for (const auto& path : paths) reinterpret_cast<Register>(launch::load_plugin(path, "welkin_register"))(registries);
 }
 
-// What a verb found out is lost where standard output takes no more: a full disk. Who reads no further, as `head`, has what it
-// wants.
+// A pipe that nobody reads any more, as behind `head`, or an output that was closed from the start.
+bool nobody_reads() {
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+}
+
+// What a verb found out is lost where standard output takes no more: a full disk. Who reads no further has what it wants.
 void check_said(std::ostream& out) {
-  errno = 0;
   out.flush();
-  if (out.good() || errno == EPIPE) return;
-  throw DataError("output",
-                  cat("standard output could not be written to its end",
-                      errno == 0 ? "" : ", reason=", errno == 0 ? "" : std::generic_category().message(errno)),
+  if (out.good() || nobody_reads()) return;
+  throw DataError("output", "standard output could not be written to its end",
                   "Look for space where it goes, and run the command again");
 }
 
