@@ -28,6 +28,7 @@
 #include "train/profile/profile_session.h"
 #include "train/registries.h"
 #include "train/run_folder.h"
+#include "train/run_lock.h"
 #include "train/step.h"
 #include "train/step_parts.h"
 #include "train/step_record.h"
@@ -146,7 +147,8 @@ class Trainer {
   TrainerContext context_;
   const config::RunConfig& config_;
   RunFolder folder_;
-  std::string folder_note_;  // what a resumed run has changed; for the log, which opens later
+  std::optional<RunLock> lock_;  // of the first rank
+  std::string folder_note_;      // what a resumed run has changed; for the log, which opens later
   CheckpointStore store_;
   c10::Device device_ = c10::kCPU;
   StepParts parts_;

@@ -100,7 +100,10 @@ void Trainer::open_datasets() {
 }
 
 void Trainer::open_folder() {
-  if (context_.world.leads()) folder_.make();
+  if (context_.world.leads()) {
+    folder_.make();
+    lock_.emplace(folder_.path());
+  }
   context_.log.open_file(folder_.log_file());
   log_configuration(context_.log, context_.resolved);
   for (const std::string& note : context_.resolved.notes) context_.log.info(note);

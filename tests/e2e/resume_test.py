@@ -82,6 +82,24 @@ class Resume(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr
 
+    def test_two_runs_in_one_folder_are_noticed(self):
+        yaml, root = self.write(VIT), self.folder / "twice"
+        first = subprocess.Popen(command(yaml, root, "--set", "num_iters=100000"), stderr=subprocess.PIPE, text=True)
+        try:
+            deadline = time.monotonic() + 60
+            while not list((run_folder(root) / "checkpoints").glob("step_*")) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            for flags in ([], ["--resume"]):
+                second = subprocess.run(command(yaml, root, "--set", "num_iters=100000", *flags), capture_output=True, text=True, timeout=60)
+                self.assertEqual(second.returncode, 2, second.stderr)
+                self.assertIn(f"another run works in the run folder: path={run_folder(root)}, by=process {first.pid} on ", second.stderr)
+            self.assertEqual(list(run_folder(root).glob("checkpoints.old*")), [])
+        finally:
+            first.kill()
+            first.communicate()
+        self.assertEqual(first.returncode, -signal.SIGKILL)
+        self.run_to_end(yaml, root, "--resume", "--set", "num_iters=8")  # the kernel has given the lock back
+
     def expect_equal(self, text, *flags, resumed_with=()):
         yaml = self.write(text)
         self.run_to_end(yaml, self.folder / "whole", *flags)
