@@ -45,7 +45,8 @@ int verb_ckpt_verify(Application& application, int argc, char** argv) {
   int damaged = 0;
   for (const fs::path& checkpoint : checkpoints_at(path)) {
     try {
-      application.out << checkpoint.string() << ": whole, " << verified_bytes(checkpoint) << " bytes of tensors\n";
+      const uint64_t bytes = verified_bytes(checkpoint);
+      application.out << checkpoint.string() << ": whole, " << bytes << " bytes of tensors\n";
     } catch (const Error& error) {
       application.out << checkpoint.string() << ": DAMAGED: " << error.what() << "\n";
       ++damaged;

@@ -161,7 +161,9 @@ class Weights(InterchangeCase):
         data = bytearray((copy / "model.safetensors").read_bytes())
         data[-1] ^= 1
         (copy / "model.safetensors").write_bytes(data)
-        self.assertIn("DAMAGED: [checkpoint] a file is damaged", welkin("ckpt", "verify", copy, code=5))
+        said = welkin("ckpt", "verify", copy, code=5)
+        self.assertIn("DAMAGED: [checkpoint] a file is damaged", said)
+        self.assertEqual(said.count(": whole"), 0, "a damaged one is not called whole, too")
 
 
 if __name__ == "__main__":
