@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/host.h"
+#include "core/printable.h"
 #include "core/safetensors.h"
 #include "core/text.h"
 #include "data/array_file.h"
@@ -109,14 +110,6 @@ FileFormat format_of(const std::filesystem::path& path) {
 }
 
 }  // namespace
-
-std::string printable(std::string_view text) {
-  std::string result(text.substr(0, 200));
-  for (char& c : result) {
-    if (c < 32 || c > 126) c = c == '\n' ? ' ' : '?';
-  }
-  return text.size() > result.size() ? result + "..." : result;
-}
 
 std::string moments_text(const RunningMoments& moments) {
   if (moments.count() == 0 && moments.num_nonfinite() == 0) return "none";

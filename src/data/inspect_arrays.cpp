@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/host.h"
+#include "core/printable.h"
 #include "core/text.h"
 #include "data/array_file.h"
 #include "data/inspect_hdf5.h"

@@ -6,6 +6,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/host.h"
+#include "core/printable.h"
 #include "core/text.h"
 #include "data/calendar.h"
 #include "data/hdf5_file.h"

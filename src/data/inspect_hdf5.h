@@ -16,8 +16,6 @@ std::string inspect_hdf5(const std::filesystem::path& path, const InspectOptions
 // Formats that array_file.h opens and that have no part of their own here.
 std::string inspect_arrays(const std::filesystem::path& path, const InspectOptions& options);
 
-// At most 200 printable ASCII characters.
-std::string printable(std::string_view text);
 // "min ..., max ..., mean ..., std ..."
 std::string moments_text(const RunningMoments& moments);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/printable.h"
 #include "core/text.h"
 #include "observe/table.h"
 #include "train/stored_tensor.h"
@@ -100,7 +101,7 @@ std::string difference_table(const std::vector<TensorDifference>& rows, bool all
     equal += same ? 1 : 0;
     if (same && !all) continue;
     const bool numbers = row.verdict == Verdict::Differs;
-    table.add_row({row.name, numbers ? cat(row.largest) : "", numbers ? cat(row.relative) : "", verdict_text(row)});
+    table.add_row({printable(row.name), numbers ? cat(row.largest) : "", numbers ? cat(row.relative) : "", verdict_text(row)});
   }
   const auto different = static_cast<int64_t>(rows.size()) - equal;
   const bool shown = all ? !rows.empty() : different > 0;
@@ -112,16 +113,16 @@ std::string listing(const State& state) {
   observe::Table table({{"tensor"}, {"group"}, {"dtype"}, {"shape", Align::Right}, {"bytes", Align::Right}});
   uint64_t bytes = 0;
   for (const StateTensor& tensor : state.tensors) {
-    table.add_row(
-        {tensor.name, tensor.group, std::string(dtype_name(tensor.dtype)), extents(tensor.shape), cat(tensor.num_bytes())});
+    table.add_row({printable(tensor.name), printable(tensor.group), std::string(dtype_name(tensor.dtype)), extents(tensor.shape),
+                   cat(tensor.num_bytes())});
     bytes += tensor.num_bytes();
   }
   std::string text = cat("path    ", state.path.string(), "\nformat  ", state.format, "\n");
-  for (const auto& [name, value] : state.facts) text += cat(name, ": ", value, "\n");
-  if (!state.optimizer.kind.empty()) text += cat("optimizer: ", state.optimizer.kind, "\n");
+  for (const auto& [name, value] : state.facts) text += cat(printable(name), ": ", printable(value), "\n");
+  if (!state.optimizer.kind.empty()) text += cat("optimizer: ", printable(state.optimizer.kind), "\n");
   text += cat("\n", table.text(), state.tensors.size(), " tensors, ", in_units(bytes), "\n");
-  for (const std::string& note : state.notes) text += cat("note: ", note, "\n");
-  if (!state.config.empty()) text += cat("\nconfiguration:\n", state.config);
+  for (const std::string& note : state.notes) text += cat("note: ", printable_lines(note), "\n");
+  if (!state.config.empty()) text += cat("\nconfiguration:\n", printable_lines(state.config));
   return text;
 }
 
