@@ -161,12 +161,11 @@ Group C10dConnection::make_group(const std::string& name, GroupMembers members) 
     auto desk = std::make_shared<CallDesk>(services_, text, members.ranks);
     return Group(name, std::move(members), std::move(communicator), std::move(desk));
   } catch (const std::exception& error) {
-    const std::string reason = error.what();
-    throw CommError("parallel",
-                    cat("the members of a group do not find each other: group=", text, ", own address=", options_.own_address,
-                        ", deadline_s=", std::chrono::duration<double>(options_.deadline).count(),
-                        ", reason=", reason.substr(0, reason.find('\n'))),
-                    "Check that every rank runs, and that the address is reachable from the others");
+    throw CommError(
+        "parallel",
+        cat("the members of a group do not find each other: group=", text, ", own address=", options_.own_address,
+            ", deadline_s=", std::chrono::duration<double>(options_.deadline).count(), ", reason=", reason_of(error.what())),
+        "Check that every rank runs, and that the address is reachable from the others");
   }
 }
 
@@ -305,11 +304,10 @@ std::unique_ptr<Connection> Connection::open(const ConnectOptions& options) {
   try {
     return std::make_unique<C10dConnection>(options, open_store(options));
   } catch (const std::exception& error) {
-    const std::string reason = error.what();
     throw CommError("parallel",
                     cat("the rendezvous failed: rank=", options.rank, ", world size=", options.world_size, ", ",
                         options.file.empty() ? cat("host=", options.host, ", port=", options.port) : cat("file=", options.file),
-                        ", reason=", reason.substr(0, reason.find('\n'))),
+                        ", reason=", reason_of(error.what())),
                     "Check that rank 0 runs there, that the address is reachable, and that the port is free");
   }
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -18,10 +19,15 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The first line of what the back end says: its stack traces help no user.
-std::string first_line(const std::string& text) { return text.substr(0, std::min(text.find('\n'), size_t{200})); }
-
 }  // namespace
+
+std::string reason_of(const std::string& said) {
+  std::string_view reason = said;
+  // "[/pytorch/third_party/gloo/pair.cc:547] Connection closed"
+  if (const size_t end = reason.find("] "); reason.starts_with("[/") && end != std::string_view::npos)
+    reason.remove_prefix(end + 2);
+  return std::string(reason.substr(0, std::min(reason.find('\n'), size_t{200})));
+}
 
 std::string left_notice(int64_t rank) { return cat("left/", rank); }
 
@@ -130,7 +136,7 @@ void CallDesk::fail(int64_t ticket, const std::string& reason) {
   }
   throw CommError("parallel",
                   cat("a collective failed: call=", call.text(), ", after_s=", seconds_since(call.started), ", ", found,
-                      ", reason=", first_line(reason)),
+                      ", reason=", reason_of(reason)),
                   "Look at the log of the rank named; a rank that is only slow needs a longer --comm_timeout_s");
 }
 

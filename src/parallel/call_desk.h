@@ -36,6 +36,9 @@ struct CallServices {
   const observe::Tracer* tracer = nullptr;
 };
 
+// What a back end says, for people: its first line, without the place in its sources and without its stack.
+std::string reason_of(const std::string& said);
+
 // What a rank that stops for a reason of its own posts, so that the others' failures can name it: the first of all, and each.
 inline constexpr const char* kStoppedNotice = "stopped";
 std::string left_notice(int64_t rank);

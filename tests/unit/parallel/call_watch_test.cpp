@@ -28,6 +28,13 @@ CallEntry a_call(const char* name) {
   return {.sequence = 7, .name = name, .shape = "Float (3)", .group = "dp [0, 2]", .started = {}};
 }
 
+TEST(CallWatch, ReasonsAreForPeople) {
+  EXPECT_EQ(reason_of("[/pytorch/third_party/gloo/pair.cc:547] Connection closed by peer\nframe #0"),
+            "Connection closed by peer");
+  EXPECT_EQ(reason_of("[host]:29500 refused"), "[host]:29500 refused");
+  EXPECT_EQ(reason_of("[/unfinished"), "[/unfinished");
+}
+
 TEST(CallWatch, TellsWaitingFromComputingWhenThereIsAnAlarm) {
   const auto board = std::make_shared<MemoryBoard>();
   const auto recorder = std::make_shared<FlightRecorder>();
