@@ -159,6 +159,10 @@ BoxPair open_boxes(const config::RunConfig& config, bool train, BoxOptions& opti
 
 std::unique_ptr<Dataset> open_nbody(const config::RunConfig& config, Split split) {
   const config::DataConfig& data = config.data;
+  if (split == Split::Test) {
+    throw ConfigError("data", "no key names a box for the test: split=test, dataset=nbody",
+                      "Score another box as the validation's: --split valid --set val_path=PATH");
+  }
   const bool train = split == Split::Train;
   BoxOptions options;
   options.crop = data.data_size;
