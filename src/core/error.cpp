@@ -15,6 +15,7 @@ std::string& process_label() {
 }
 
 std::string compose(std::string_view component, std::string_view what, std::string_view remedy) {
+  if (what.ends_with('.')) what.remove_suffix(1);  // of an error that it quotes
   std::string text = cat("[", component, "] ", what, ".");
   if (!remedy.empty()) text += cat(" ", remedy, ".");
   if (!process_label().empty()) text += cat(" (", process_label(), ")");

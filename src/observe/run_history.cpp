@@ -28,7 +28,7 @@ std::map<fs::path, std::vector<fs::path>> event_files(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::not_found) error.clear();
-  if (fs::is_regular_file(status)) found[path.parent_path()].push_back(path);
+  if (fs::is_regular_file(status)) found[path.has_parent_path() ? path.parent_path() : fs::path(".")].push_back(path);
   if (fs::is_directory(status)) {
     fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, error), end;
     for (; !error && at != end; at.increment(error)) {
@@ -84,7 +84,7 @@ std::string label_of(const fs::path& folder) {
   fs::path run = fs::absolute(folder).lexically_normal();
   while (!run.has_filename() || run.filename() == "logs") run = run.parent_path();
   std::vector<std::string> parts;
-  for (const fs::path& part : run) parts.push_back(part.string());
+  for (const fs::path& part : run.relative_path()) parts.push_back(part.string());
   constexpr size_t kShown = 3;  // preset, <W>GPU, run_num
   if (parts.size() > kShown) parts.erase(parts.begin(), parts.end() - kShown);
   return join(parts, "/");

@@ -37,12 +37,20 @@ void NonFiniteWatch::flush() {
   }
 }
 
+namespace {
+
+// The sign of a NaN says nothing.
+std::string event_number(double value) { return std::isnan(value) ? "nan" : cat(value); }
+
+}  // namespace
+
 std::string NonFiniteWatch::describe(const StepRecord& record) const {
   const double loss = record.loss.item<double>();
   const std::string checkpoint = last_checkpoint_();
   return cat("event ", std::isfinite(loss) ? "nonfinite_gradient" : "nonfinite_loss", ": step=", record.iteration,
-             ", loss=", loss, ", gradient_norm=", record.gradient.norm.item<double>(), ", rate=", record.rate.item<double>(),
-             ", samples=", samples_text(record.samples), ", last_checkpoint=", checkpoint.empty() ? "none" : checkpoint);
+             ", loss=", event_number(loss), ", gradient_norm=", event_number(record.gradient.norm.item<double>()),
+             ", rate=", record.rate.item<double>(), ", samples=", samples_text(record.samples),
+             ", last_checkpoint=", checkpoint.empty() ? "none" : checkpoint);
 }
 
 }  // namespace welkin::train
