@@ -20,6 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A checkpoint holds whole tensors: one process reads it, however many trained. Flags that the user gives come later and win.
+const std::vector<std::string> kOneProcess = {"--set", "tensor_parallel=1",       "--set", "context_parallel=1",
+                                              "--set", "sequence_parallel=false", "--set", "local_batch_size=null"};
+
 // Arguments with `RUN_FOLDER` replaced by the flags that name its configuration.
 struct Arguments {
   std::vector<std::string> words;
@@ -35,9 +39,10 @@ Arguments expand(int argc, char** argv) {
     throw ConfigError(argv[0], cat("this is no run folder, it holds no config.yaml: path=", folder.string()),
                       "Give <expdir>/<config>/<W>GPU/<run_num>, or the flags that the run was trained with");
   }
-  const std::string preset = config::from_yaml(read_file(file, 1 << 24), file.string(), kWorldSize).config;
+  const std::string preset = config::saved_values(read_file(file, 1 << 24), file.string()).config;
   arguments.words.erase(arguments.words.begin() + 1);
   arguments.words.insert(arguments.words.begin() + 1, {"--yaml_config", file.string(), "--config", preset});
+  arguments.words.insert(arguments.words.begin() + 5, kOneProcess.begin(), kOneProcess.end());
   arguments.run_folder = folder;
   return arguments;
 }

@@ -132,7 +132,8 @@ RunConfig from_yaml(std::string_view text, const std::string& name, int64_t worl
 RunConfig saved_values(std::string_view text, const std::string& name) {
   const YamlDocument document = parse_yaml(text, name);
   Draft draft;
-  apply_file(draft, document, only_preset(document));
+  draft.config.config = only_preset(document);
+  apply_file(draft, document, draft.config.config);
   draft.problems.throw_if_any();
   return draft.config;
 }

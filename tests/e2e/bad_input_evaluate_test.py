@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`welkin evaluate` and `welkin predict` on runs, checkpoints and outputs that are bad."""
+import json
 import unittest
 
 from bad_input_case import BINARY, CHECKPOINT, DATA, DONE, FIELDS, USAGE, BadInputCase, tree, truncate
@@ -30,6 +31,23 @@ class BadRuns(BadInputCase):
         for verb in "evaluate", "predict":
             self.refuse(verb, CHECKPOINT, "a file has the wrong size", "step_4/model.safetensors", "Use another checkpoint",
                         arguments=("--checkpoint", "newest"))
+
+    def scores(self, *arguments):
+        done = self.run_command([BINARY, "evaluate", *arguments, "--json", self.root / "scores.json"])
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        scores = json.loads((self.root / "scores.json").read_text())
+        return scores["channels"]
+
+    def test_runs_of_several_processes(self):
+        for folder, flags in ("2MP", ("--tp", "2", "--set", "sequence_parallel=true")), ("2MP", ("--cp", "2", "--run_num", "cp")), ("2GPU", ()):
+            train = self.train_command({**FIELDS, "local_batch_size": 2} if folder == "2GPU" else FIELDS, *flags)
+            done = self.run_command([BINARY, "launch", "-n", "2", "--bind", "off", "--", *train[1:]])
+            self.assertEqual(done.returncode, DONE, done.stderr)
+            run = self.logs / "base" / folder / ("cp" if "cp" in flags else "00")
+            alone = self.train_command(FIELDS)[2:]
+            self.assertEqual(self.scores(run), self.scores(*alone, "--checkpoint", run / "checkpoints/step_4"))
+            done = self.run_command([BINARY, "predict", run, "--output", self.root / run.name / folder, "--samples", "2"])
+            self.assertEqual(done.returncode, DONE, done.stderr)
 
     def test_data_and_output_that_are_bad(self):
         self.train_once()
