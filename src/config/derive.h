@@ -23,7 +23,7 @@ void derive_backend(Draft& draft);
 void settle_synonyms(Draft& draft);
 // global_batch_size from local_batch_size or the reverse.
 void settle_batch(Draft& draft, int64_t world_size);
-// data_root and log_root for the prefixes /data and /logs; use_cache. Doing it twice changes nothing.
+// data_root and log_root for the prefixes /data and /logs, and for the roots that the file names; use_cache.
 void rebind_paths(Draft& draft);
 
 }  // namespace welkin::config

@@ -23,13 +23,15 @@ struct Draft {
   };
 
   RunConfig config;
+  // What the file says these are: a saved run's paths lie below them.
+  std::string file_data_root, file_log_root;
   std::map<std::string, Given, std::less<>> given;  // by path; keys at their default are absent
   std::vector<std::string> names;  // flat names as the file's preset writes them, in the order of iteration; leaves only
   std::vector<std::string> notes;
   Problems problems;
 
   bool has(std::string_view path) const { return given.find(path) != given.end(); }
-  int64_t rank(std::string_view path) const;  // 0 for a default
+  int64_t rank(std::string_view path) const;                           // 0 for a default
   Origin origin(std::string_view path) const;
   std::string place(std::string_view path) const;  // the origin's text; empty for a default
   std::string show(std::string_view path) const;   // "num_heads=7 (config/ViT.yaml:12)"

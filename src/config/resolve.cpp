@@ -48,6 +48,8 @@ Resolved resolve_document(const std::optional<YamlDocument>& document, const Req
     presets = preset_names(*document);
     draft.config.config = request.preset.value_or("base");
     apply_file(draft, *document, request.preset);
+    if (draft.has("data.data_root")) draft.file_data_root = draft.config.data.data_root;
+    if (draft.has("output.log_root")) draft.file_log_root = draft.config.output.log_root;
   }
   apply_settings(draft, request.settings);
   settle_tutorial(draft, request.tutorial);

@@ -38,6 +38,14 @@ class BadRuns(BadInputCase):
         scores = json.loads((self.root / "scores.json").read_text())
         return scores["channels"]
 
+    def test_data_that_have_moved(self):
+        self.train_once()
+        before = self.scores(self.run_folder)
+        self.refuse("evaluate", DATA, "path=/nonexistent/valid", "--data_root", arguments=("--data_root", "/nonexistent"))
+        self.data.rename(self.root / "moved")
+        self.refuse("evaluate", DATA, f"path={self.data}/valid", "--data_root")
+        self.assertEqual(self.scores(self.run_folder, "--data_root", self.root / "moved"), before)
+
     def test_runs_of_several_processes(self):
         for folder, flags in ("2MP", ("--tp", "2", "--set", "sequence_parallel=true")), ("2MP", ("--cp", "2", "--run_num", "cp")), ("2GPU", ()):
             train = self.train_command({**FIELDS, "local_batch_size": 2} if folder == "2GPU" else FIELDS, *flags)

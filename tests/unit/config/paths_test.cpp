@@ -22,6 +22,23 @@ TEST(Paths, RootsRebindThePrefixes) {
   EXPECT_EQ(same.data.valid_data_path, "/data/era5");
 }
 
+TEST(Paths, ASavedRunsPathsFollowItsRoots) {
+  const std::string saved = std::string(test::kVitFile) +
+                            "  data: {data_root: /old/data, train_data_path: /old/data/train, valid_data_path: /older/valid}\n"
+                            "  output: {log_root: old, expdir: old/x}\n";
+  const auto kept = resolve_text(saved).config;
+  EXPECT_EQ(kept.data.train_data_path, "/old/data/train");
+  EXPECT_EQ(kept.output.expdir, "old/x");
+  const auto moved = resolve_text(saved, {"--data_root=/new/", "--log_root=/logs2"}).config;
+  EXPECT_EQ(moved.data.train_data_path, "/new/train");
+  EXPECT_EQ(moved.data.valid_data_path, "/older/valid");
+  EXPECT_EQ(moved.output.expdir, "/logs2/x");
+  EXPECT_EQ(resolve_text(saved, {"--data_root=/old"}).config.data.train_data_path, "/old/train") << "to a folder above";
+  EXPECT_EQ(resolve_text(saved, {"--data_root=/old/data/x"}).config.data.train_data_path, "/old/data/x/train") << "below";
+  const auto flag = resolve_text(saved, {"--data_root=/new", "--set=train_data_path=/old/data/train"}).config;
+  EXPECT_EQ(flag.data.train_data_path, "/old/data/train") << "a flag names the folder as it is";
+}
+
 TEST(Paths, TheCacheReplacesTheFolderOfTheHdf5FilesOnly) {
   const auto data = resolve_shipped("UNet.yaml", {"--set=use_cache=/local/ssd"}).config.data;
   EXPECT_EQ(data.train_path, "/local/ssd/downsamp_2048crop_train.h5");
