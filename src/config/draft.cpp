@@ -44,6 +44,9 @@ void apply_value(Draft& draft, const Key& key, const std::string& name, const Ya
   }
   if (const auto problem = assign(draft.config, key, document, value)) {
     draft.problems.add(source.place, cat(name, " ", *problem), cat("Meaning: ", key.summary));
+    draft.rejected.emplace(key.path);
+  } else {
+    draft.rejected.erase(std::string(key.path));
   }
   const bool was_integer = document.at(value).kind == YamlKind::Int;
   draft.given[std::string(key.path)] = {.origin = {source.layer, was_integer, source.place}, .rank = source.rank};
@@ -91,6 +94,10 @@ bool is_verbatim(const Setting& setting) {
 
 }  // namespace
 
+bool Draft::is_sound(std::initializer_list<std::string_view> paths) const {
+  return std::none_of(paths.begin(), paths.end(), [&](std::string_view path) { return rejected.contains(path); });
+}
+
 int64_t Draft::rank(std::string_view path) const {
   const auto found = given.find(path);
   return found == given.end() ? 0 : found->second.rank;
@@ -132,6 +139,7 @@ void apply_settings(Draft& draft, const std::vector<Setting>& settings) {
     } catch (const ConfigError&) {
       draft.problems.add(setting.flag, cat("the value is not valid: ", setting.text),
                          "Write a word, a number or a list: --set img_size=[32,64]");
+      if (const Key* key = find_key(setting.key)) draft.rejected.emplace(key->path);
       continue;
     }
     apply_entry(draft, setting.key, *document, document->root, source);

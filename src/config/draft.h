@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +31,12 @@ struct Draft {
   std::vector<std::string> names;  // flat names as the file's preset writes them, in the order of iteration; leaves only
   std::vector<std::string> notes;
   Problems problems;
+  // Paths of the values that are wrong by themselves: what stands in `config` is not what was given, so no further rule is
+  // worth a word about it.
+  std::set<std::string, std::less<>> rejected;
 
   bool has(std::string_view path) const { return given.find(path) != given.end(); }
+  bool is_sound(std::initializer_list<std::string_view> paths) const;  // none of them is rejected
   int64_t rank(std::string_view path) const;                           // 0 for a default
   Origin origin(std::string_view path) const;
   std::string place(std::string_view path) const;  // the origin's text; empty for a default

@@ -98,7 +98,9 @@ void settle_batch(Draft& draft, int64_t world_size) {
   constexpr std::string_view kLocal = "loop.local_batch_size";
   LoopConfig& loop = draft.config.loop;
   const auto replicas = data_parallel_size(draft.config, world_size);
-  if (!replicas) return;
+  const bool is_sound =
+      draft.is_sound({kGlobal, kLocal, "parallel.tensor_parallel", "parallel.row_parallel_size", "parallel.context_parallel"});
+  if (!replicas || !is_sound) return;
   const Winner which = winner(draft, kGlobal, kLocal);
   if (which == Winner::Second && loop.local_batch_size) {
     loop.global_batch_size = *loop.local_batch_size * *replicas;

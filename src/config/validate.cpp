@@ -15,8 +15,13 @@ namespace {
 constexpr const char* kCheckpointing = "loop.activation_checkpointing";
 constexpr const char* kCheckpointedBlocks = "loop.activation_checkpointing_blocks";
 
+bool is_mesh_sound(const Draft& draft) {
+  return draft.is_sound({"parallel.tensor_parallel", "parallel.row_parallel_size", "parallel.context_parallel"});
+}
+
 void validate_checkpointed_blocks(Draft& draft) {
   const LoopConfig& loop = draft.config.loop;
+  if (!draft.is_sound({kCheckpointing, kCheckpointedBlocks, "model.depth"})) return;
   if (loop.activation_checkpointing == "none" && loop.activation_checkpointing_blocks > 0) {
     draft.problems.add(
         draft.place(kCheckpointedBlocks),
@@ -31,21 +36,23 @@ void validate_checkpointed_blocks(Draft& draft) {
 
 void validate_vit(Draft& draft) {
   const ModelConfig& model = draft.config.model;
-  if (model.embed_dim % model.num_heads != 0) {
+  const bool has_heads = draft.is_sound({"model.num_heads"});
+  if (has_heads && draft.is_sound({"model.embed_dim"}) && model.embed_dim % model.num_heads != 0) {
     draft.problems.add(
         draft.place("model.num_heads"),
         cat("num_heads does not divide embed_dim: ", draft.show("model.num_heads"), ", ", draft.show("model.embed_dim")),
         "Each head needs an equal share of the width");
   }
   const auto indivisible = [&](int64_t edge) { return edge % model.patch_size != 0; };
-  if (std::any_of(model.img_size.begin(), model.img_size.end(), indivisible)) {
+  if (draft.is_sound({"model.patch_size", "model.img_size"}) &&
+      std::any_of(model.img_size.begin(), model.img_size.end(), indivisible)) {
     draft.problems.add(
         draft.place("model.patch_size"),
         cat("patch_size does not divide img_size: ", draft.show("model.patch_size"), ", ", draft.show("model.img_size")),
         "Choose a patch_size that divides both edges");
   }
   const int64_t tp = draft.config.parallel.tensor_parallel;
-  if (model.num_heads % tp != 0) {
+  if (has_heads && is_mesh_sound(draft) && model.num_heads % tp != 0) {
     draft.problems.add(draft.place("parallel.tensor_parallel"),
                        cat("tensor_parallel does not divide num_heads: ", draft.show("parallel.tensor_parallel"), ", ",
                            draft.show("model.num_heads")),
@@ -65,6 +72,7 @@ void validate_unet(Draft& draft) {
                        "0 chooses six or five by full_scale");
   }
   const int64_t scales = model.scales != 0 ? model.scales : (model.full_scale ? 6 : 5);
+  if (!draft.is_sound({"data.data_size", "model.scales"})) return;
   if (draft.config.data.data_size % (int64_t{1} << scales) == 0) return;
   draft.problems.add(draft.place("data.data_size"),
                      cat("data_size is not divisible by 2^scales: ", draft.show("data.data_size"), ", scales=", scales),
@@ -74,7 +82,7 @@ void validate_unet(Draft& draft) {
 void validate_boxes(Draft& draft) {
   const DataConfig& data = draft.config.data;
   for (const int64_t edge : data.box_size) {
-    if (data.data_size <= edge) continue;
+    if (data.data_size <= edge || !draft.is_sound({"data.data_size", "data.box_size"})) continue;
     draft.problems.add(draft.place("data.data_size"),
                        cat("the crop is larger than the box: ", draft.show("data.data_size"), ", ", draft.show("data.box_size")),
                        "Choose a smaller crop, or give the box's real edge");
@@ -132,7 +140,7 @@ void validate_order(Draft& draft) {
 void validate_mesh(Draft& draft, int64_t world_size) {
   const ParallelConfig& parallel = draft.config.parallel;
   const int64_t model_size = parallel.tensor_parallel * parallel.context_parallel;
-  if (world_size % model_size == 0) return;
+  if (world_size % model_size == 0 || !is_mesh_sound(draft)) return;
   draft.problems.add(
       draft.place(parallel.tensor_parallel > 1 ? "parallel.tensor_parallel" : "parallel.context_parallel"),
       cat("tensor_parallel times context_parallel does not divide the number of processes: ",
@@ -148,11 +156,18 @@ std::pair<std::string_view, int64_t> known_samples(const RunConfig& config) {
 }
 
 void validate_length(Draft& draft) {
+  constexpr std::string_view kEpochs = "loop.num_epochs";
+  constexpr std::string_view kIters = "loop.num_iters";
   const LoopConfig& loop = draft.config.loop;
-  if (loop.num_epochs == 0 && loop.num_iters == 0) {
-    draft.problems.add("", "the length of the run is not given: num_epochs and num_iters are both absent",
+  if (loop.num_epochs == 0 && loop.num_iters == 0 && draft.is_sound({kEpochs, kIters})) {
+    const bool is_given = draft.has(kEpochs) || draft.has(kIters);
+    const std::string_view path = draft.rank(kIters) >= draft.rank(kEpochs) ? kIters : kEpochs;
+    draft.problems.add(is_given ? draft.place(path) : "",
+                       is_given ? cat("a run has at least one step: ", draft.show(path))
+                                : "the length of the run is not given: num_epochs and num_iters are both absent",
                        "Give one of them, for instance --num_epochs 10");
   }
+  if (!draft.is_sound({"loop.global_batch_size", "loop.local_batch_size"})) return;
   if (loop.global_batch_size == 0) {
     const bool is_given = draft.has("loop.global_batch_size");
     draft.problems.add(is_given ? draft.place("loop.global_batch_size") : "",
@@ -161,7 +176,7 @@ void validate_length(Draft& draft) {
                        "Give --set global_batch_size=16 or --local_batch_size 16");
   }
   const auto [path, samples] = known_samples(draft.config);
-  if (samples == 0 || loop.global_batch_size <= samples) return;
+  if (samples == 0 || loop.global_batch_size <= samples || !draft.is_sound({path})) return;
   draft.problems.add(
       draft.place("loop.global_batch_size"),
       cat("the batch is larger than the data of an epoch: ", draft.show("loop.global_batch_size"), ", ", draft.show(path)),

@@ -42,6 +42,7 @@ void validate_rows(Draft& draft) {
     draft.problems.add(draft.place(key.path), cat(key.flat, " ", *problem, ": ", key.flat, "=", value_text(draft.config, key)),
                        remedy_for(key, draft.config));
     put_back(draft.config, defaults, key);
+    draft.rejected.emplace(key.path);
   }
 }
 

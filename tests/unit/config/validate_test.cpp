@@ -13,6 +13,7 @@ namespace {
 using test::resolve_error;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Complaint {
   std::vector<std::string> settings;
@@ -148,6 +149,25 @@ TEST(Validate, LengthAndBatchAreRequired) {
   EXPECT_THAT(resolve_error("base: {model: vit}\n"),
               AllOf(HasSubstr("the length of the run is not given: num_epochs and num_iters are both absent. Give one of them"),
                     HasSubstr("the batch size is not given: global_batch_size is absent")));
+}
+
+TEST(Validate, ALengthThatIsWrongIsNotCalledAbsent) {
+  EXPECT_EQ(resolve_error(test::kVitFile, {"--num_iters=0"}),
+            "[config] --num_iters: a run has at least one step: num_iters=0 (--num_iters). Give one of them, for instance "
+            "--num_epochs 10.");
+  for (const char* wrong : {"--num_iters=-3", "--num_iters=x"}) {
+    EXPECT_THAT(resolve_error(test::kVitFile, {wrong}), AllOf(HasSubstr("--num_iters: "), Not(HasSubstr("problems"))));
+  }
+}
+
+TEST(Validate, NothingFollowsFromAValueThatIsRejected) {
+  for (const char* wrong : {"patch_size=0", "patch_size=x", "num_heads=0", "embed_dim=0", "tensor_parallel=0",
+                            "global_batch_size=-2", "local_batch_size=0", "depth=0", "img_size=[0, 7]", "img_size=[7"}) {
+    EXPECT_THAT(resolve_error("base: {model: vit, global_batch_size: 4, num_iters: 1, img_size: [12, 20], patch_size: 4, "
+                              "embed_dim: 40, num_heads: 5}\n",
+                              {cat("--set=", wrong)}),
+                Not(HasSubstr("problems")));
+  }
 }
 
 TEST(Validate, NamesOfTheRegistries) {
