@@ -3,6 +3,7 @@
 #include "config/validate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,13 @@ void validate_vit(Draft& draft) {
         draft.place("model.num_heads"),
         cat("num_heads does not divide embed_dim: ", draft.show("model.num_heads"), ", ", draft.show("model.embed_dim")),
         "Each head needs an equal share of the width");
+  }
+  const double mlp_width = static_cast<double>(model.embed_dim) * model.mlp_ratio;
+  if (draft.is_sound({"model.embed_dim", "model.mlp_ratio"}) && std::llround(mlp_width) < 1) {
+    draft.problems.add(draft.place("model.mlp_ratio"),
+                       cat("the MLP has no width, embed_dim times mlp_ratio rounds to 0: ", draft.show("model.embed_dim"), ", ",
+                           draft.show("model.mlp_ratio")),
+                       "Choose a larger mlp_ratio: the product is the hidden width");
   }
   const auto indivisible = [&](int64_t edge) { return edge % model.patch_size != 0; };
   if (draft.is_sound({"model.patch_size", "model.img_size"}) &&

@@ -48,6 +48,9 @@ VitOptions vit_options(const config::ModelConfig& config, const ModelShape& shap
       cat("sizes must be positive: patch_size=", config.patch_size, ", embed_dim=", config.embed_dim,
           ", num_heads=", config.num_heads, ", depth=", config.depth, ", mlp_ratio=", config.mlp_ratio));
   problems.finish();
+  const int64_t mlp_width = std::llround(static_cast<double>(config.embed_dim) * config.mlp_ratio);
+  problems.require(mlp_width >= 1, cat("the MLP's width, embed_dim times mlp_ratio, must round to at least 1: embed_dim=",
+                                       config.embed_dim, ", mlp_ratio=", config.mlp_ratio));
   for (const int64_t extent : shape.grid) {
     problems.require(
         extent > 0 && extent % config.patch_size == 0,
@@ -70,7 +73,7 @@ VitOptions vit_options(const config::ModelConfig& config, const ModelShape& shap
           .embed_dim = config.embed_dim,
           .depth = config.depth,
           .num_heads = config.num_heads,
-          .mlp_width = std::llround(static_cast<double>(config.embed_dim) * config.mlp_ratio),
+          .mlp_width = mlp_width,
           .joint_qkv = config.qkv == "joint",
           .dropout = config.dropout,
           .residual = config.residual,

@@ -82,6 +82,9 @@ TEST(Validate, TransformerShapes) {
            "--set num_heads: num_heads does not divide embed_dim: num_heads=7 (--set num_heads), embed_dim=384 (default)"},
           {{"patch_size=7"},
            "patch_size does not divide img_size: patch_size=7 (--set patch_size), img_size=[360, 720] (default)"},
+          {{"mlp_ratio=0.001"},
+           "--set mlp_ratio: the MLP has no width, embed_dim times mlp_ratio rounds to 0: embed_dim=384 (default), "
+           "mlp_ratio=0.001 (--set mlp_ratio). Choose a larger mlp_ratio"},
           {{"dataset=nbody"}, "the model does not take this data set: model=vit (run.yaml:2), dataset=nbody (--set dataset)"},
           {{"data_loader_config=lowmem"},
            "this data set has no such loader: data_loader_config=lowmem (--set data_loader_config), dataset=era5. "

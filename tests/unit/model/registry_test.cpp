@@ -123,6 +123,9 @@ TEST(Registry, AllProblemsOfAVitTogether) {
   EXPECT_THAT(text, testing::HasSubstr("heads must divide the width: embed_dim=384, num_heads=7"));
   EXPECT_THAT(text, testing::HasSubstr("a rate lies in [0, 1): dropout=1"));
   EXPECT_THAT(text, testing::HasSubstr("residual prediction needs every predicted channel"));
+  config.mlp_ratio = 0.001;
+  EXPECT_THAT(build_error("vit", config, {.in_channels = 20, .out_channels = 20, .grid = {360, 720}}),
+              testing::HasSubstr("must round to at least 1: embed_dim=384, mlp_ratio=0.001"));
   EXPECT_THAT(build_error("vit", vit_config(), kBox),
               testing::HasSubstr("the grid must be (latitude, longitude): grid=[64, 64, 64]"));
 }
