@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -19,9 +21,10 @@ namespace welkin::apps {
 inline constexpr int64_t kWorldSize = 1;
 
 struct Application {
-  std::ostream& out;              // results: tables, resolved configurations
-  std::ostream& err;              // notes and warnings
-  train::Registries& registries;  // built-in rows, then those of the plug-ins
+  std::ostream& out;                      // results: tables, resolved configurations
+  std::ostream& err;                      // notes and warnings
+  train::Registries& registries;          // built-in rows, then those of the plug-ins
+  std::vector<std::string> options = {};  // as typed before the verb: --plugin, --torch, --bind and their values
 };
 
 // Parses argv with `app`. True: go on. False: help was asked for and stands on application.out; the verb returns 0.

@@ -18,6 +18,7 @@
 #include "core/text.h"
 #include "dry_run.h"
 #include "launch/ranks.h"
+#include "launch/shell_word.h"
 #include "launch/worker_start.h"
 #include "observe/console.h"
 #include "observe/run_log.h"
@@ -90,13 +91,25 @@ bool is_so_anywhere(const parallel::World& world, bool is_so_here) {
   return parallel::all_reduce(world.everyone(), count, parallel::Reduction::Max).item<int64_t>() != 0;
 }
 
-// What was typed, with --resume.
-std::string resume_command(int argc, char** argv, bool resumes) {
-  std::string command = join(std::vector<std::string>(argv, argv + argc), " ");
-  return resumes ? command : command + " --resume";
+const char* read_environment(const char* name) { return std::getenv(name); }
+
+// What was typed before srun, mpirun and the like is not known to a rank: then nothing.
+std::string typed_command(const Application& application, int argc, char** argv, const launch::RankPlace& place) {
+  if (place.launcher == "welkin launch") {
+    const char* typed = read_environment("WELKIN_COMMAND");
+    return typed == nullptr ? std::string() : std::string(typed);
+  }
+  if (place.world_size > 1) return {};
+  std::vector<std::string> words = application.options;
+  words.insert(words.end(), argv + 1, argv + argc);
+  words.insert(words.begin() + static_cast<std::ptrdiff_t>(application.options.size()), "train");
+  return cat("welkin ", launch::shell_line(words));
 }
 
-const char* read_environment(const char* name) { return std::getenv(name); }
+// What was typed, with --resume.
+std::string resume_command(std::string command, bool resumes) {
+  return resumes || command.empty() ? command : command + " --resume";
+}
 
 std::string benchy_file() {
   const char* path = read_environment("BENCHY_CONFIG_FILE");
@@ -128,22 +141,23 @@ int verb_train(Application& application, int argc, char** argv) {
   if (const std::string binding = launch::binding_text(read_environment); world.size() > 1 && !binding.empty()) {
     std::cerr << cat("rank ", place.rank, ": ", binding, "\n") << std::flush;
   }
-  const train::TrainerContext context{.resolved = resolved,
-                                      .registries = application.registries,
-                                      .console = console,
-                                      .log = log,
-                                      .interrupt = interrupt,
-                                      .world = world,
-                                      .resume_command = resume_command(argc, argv, resolved.config.loop.resume),
-                                      .init_from = initial_weights(line),
-                                      .profile = profile,
-                                      .benchy_file = benchy_file(),
-                                      .say = [&](const std::string& text) { application.out << text << std::endl; },
-                                      .say_now =
-                                          [&](const std::string& note) {
-                                            if (world.leads()) return log.warning(note);
-                                            std::cerr << cat("rank ", place.rank, ": ", note, "\n") << std::flush;
-                                          }};
+  const train::TrainerContext context{
+      .resolved = resolved,
+      .registries = application.registries,
+      .console = console,
+      .log = log,
+      .interrupt = interrupt,
+      .world = world,
+      .resume_command = resume_command(typed_command(application, argc, argv, place), resolved.config.loop.resume),
+      .init_from = initial_weights(line),
+      .profile = profile,
+      .benchy_file = benchy_file(),
+      .say = [&](const std::string& text) { application.out << text << std::endl; },
+      .say_now =
+          [&](const std::string& note) {
+            if (world.leads()) return log.warning(note);
+            std::cerr << cat("rank ", place.rank, ": ", note, "\n") << std::flush;
+          }};
   bool has_lost = false;
   run_as_rank(
       world,

@@ -51,7 +51,8 @@ struct GlobalOptions {
   std::vector<std::filesystem::path> plugins;
   bool help = false;
   bool version = false;
-  std::vector<char*> rest;  // the verb and its arguments
+  std::vector<std::string> typed;  // those before the verb, as they are
+  std::vector<char*> rest;         // the verb and its arguments
 };
 
 GlobalOptions parse_global_options(std::span<char*> arguments) {
@@ -73,6 +74,7 @@ GlobalOptions parse_global_options(std::span<char*> arguments) {
       throw ConfigError("welkin", cat("unknown option: option=", argument),
                         "Options of a verb stand after it. Run welkin --help");
     } else {
+      options.typed.assign(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(i));
       options.rest.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
       break;
     }
@@ -150,7 +152,7 @@ int dispatch(std::span<char*> arguments) {
   train::Registries registries;
   train::add_builtins(registries);
   load_plugins(options.plugins, registries);
-  Application application{std::cout, std::cerr, registries};
+  Application application{std::cout, std::cerr, registries, options.typed};
   std::string path = cat("welkin ", match.verb->name);
   std::vector<char*> words{path.data()};
   words.insert(words.end(), options.rest.begin() + static_cast<std::ptrdiff_t>(match.num_words), options.rest.end());

@@ -6,20 +6,10 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "launch/shell_word.h"
 
 namespace welkin::launch {
 namespace {
-
-// For bash, in single quotes where it holds more than plain characters.
-std::string quoted(const std::string& word) {
-  const auto is_plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::string_view("_-./=:,+@%").find(static_cast<char>(c)) != std::string_view::npos;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
-  std::string result = "'";
-  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
 
 bool is_given(const BatchJob& job, const std::string& key) {
   return std::any_of(job.directives.begin(), job.directives.end(), [&](const auto& directive) { return directive.first == key; });
@@ -56,11 +46,9 @@ std::string batch_script(const BatchJob& job) {
       "export MASTER_ADDR=${MASTER_ADDR:-$(hostname)}\n"
       "export MASTER_PORT=${MASTER_PORT:-$((29500 + SLURM_JOB_ID % 8000))}\n"
       "export HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-FALSE}\n";
-  text += cat("export WELKIN_BIND=", quoted(job.bind), "\n");
-  std::vector<std::string> words;
-  for (const std::string& word : job.command) words.push_back(quoted(word));
-  text += cat("exec srun --kill-on-bad-exit=1 --cpu-bind=none ", is_given(job, "image") ? "shifter " : "", join(words, " "),
-              " \"$@\"\n");
+  text += cat("export WELKIN_BIND=", shell_word(job.bind), "\n");
+  text += cat("exec srun --kill-on-bad-exit=1 --cpu-bind=none ", is_given(job, "image") ? "shifter " : "",
+              shell_line(job.command), " \"$@\"\n");
   return text;
 }
 

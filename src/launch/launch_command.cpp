@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "launch/affinity.h"
 #include "launch/batch_script.h"
+#include "launch/shell_word.h"
 #include "launch/sockets.h"
 
 namespace welkin::launch {
@@ -190,11 +191,22 @@ LaunchArguments parse_launch(const std::vector<std::string>& given) {
                                       : cat("Did you mean: ", join(close, ", "), "? Options of the verb stand after --"));
     }
   }
+  arguments.own.assign(given.begin(), given.end() - static_cast<std::ptrdiff_t>(arguments.verb.size()));
   check(arguments);
   return arguments;
 }
 
 std::string launch_help() { return kHelp; }
+
+std::string typed_command(const LaunchArguments& arguments, const std::vector<std::string>& options) {
+  if (arguments.num_nodes > 1) return {};
+  std::vector<std::string> words = {"welkin"};
+  words.insert(words.end(), options.begin(), options.end());
+  words.emplace_back("launch");
+  words.insert(words.end(), arguments.own.begin(), arguments.own.end());
+  words.insert(words.end(), arguments.verb.begin(), arguments.verb.end());
+  return shell_line(words);
+}
 
 int run_launch(const LaunchArguments& arguments, const std::string& program, const std::vector<std::string>& options) {
   std::vector<std::string> command = {program};
@@ -218,7 +230,7 @@ int run_launch(const LaunchArguments& arguments, const std::string& program, con
   plan.listener = listener.socket.get();
   plan.prefix = arguments.prefix;
   plan.grace = std::chrono::milliseconds(static_cast<int64_t>(arguments.grace_s * 1000));
-  plan.environment = {{"WELKIN_BIND", arguments.bind}};
+  plan.environment = {{"WELKIN_BIND", arguments.bind}, {"WELKIN_COMMAND", typed_command(arguments, options)}};
   return run_workers(plan);
 }
 

@@ -22,6 +22,7 @@ struct LaunchArguments {
   bool help = false;
   bool sbatch = false;             // print a job script instead of starting anything
   std::vector<std::string> batch;  // KEY=VALUE: lines of the job script
+  std::vector<std::string> own;    // what stands before the verb, -- included
   std::vector<std::string> verb;   // what stands after --
 };
 
@@ -29,6 +30,10 @@ struct LaunchArguments {
 LaunchArguments parse_launch(const std::vector<std::string>& words);
 
 std::string launch_help();
+
+// What the user typed, for a shell: how to start the same run again. Empty where it takes more than one command: several nodes.
+// The processes find it in WELKIN_COMMAND.
+std::string typed_command(const LaunchArguments& arguments, const std::vector<std::string>& options);
 
 // Starts the processes and waits for them, or prints the job script. `program` is the absolute path of `welkin`, `options` what
 // stood before the verb `launch` and is handed on. Returns the exit code of the run.

@@ -44,7 +44,7 @@ struct TrainerContext {
   observe::RunLog& log;
   const InterruptWatch& interrupt;
   const parallel::World& world;
-  std::string resume_command;  // what the user types to go on, for the line after an interrupt
+  std::string resume_command;  // what the user types to go on, for the line after an interrupt; empty: not known
   std::string init_from = {};  // a checkpoint of any format whose weights a run begins with; empty: from the seed
   ProfileOptions profile = {};
   observe::SpanSink* span_recorder = nullptr;        // hears every span of the run

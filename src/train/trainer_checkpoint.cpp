@@ -183,7 +183,8 @@ RunOutcome Trainer::stop_early() {
   }
   if (context_.world.leads()) store_.prune(config_.loop.keep_checkpoints);
   context_.log.info(cat("Interrupted by ", signal, " at step ", position_.iteration, ": saved ", last_checkpoint()));
-  context_.log.info(cat("Continue with: ", context_.resume_command));
+  const std::string& command = context_.resume_command;
+  context_.log.info(command.empty() ? "Start it as before with --resume to continue" : cat("Continue with: ", command));
   return {
       .completed = false, .iterations = position_.iteration, .folder = folder_.path(), .has_lost_records = profile_->has_lost()};
 }

@@ -5,7 +5,10 @@ loss scale, loader position, running means and every logged value but times. The
 import json
 import os
 import pathlib
+import shlex
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -115,6 +118,44 @@ class Resume(unittest.TestCase):
         self.assertIn("Resumed at step", self.run_to_end(yaml, cut, *flags, *resumed_with, "--resume"))
         self.assertEqual(tensor_files(cut), tensor_files(self.folder / "whole"))
         self.assertEqual(logged(cut), logged(self.folder / "whole"))
+
+    def continued(self, prefix):
+        """The line of an interrupted run that says how to go on, as words of a shell."""
+        yaml, root = self.write(VIT), self.folder / "my logs"
+        process = subprocess.Popen([BINARY, *prefix, *command(yaml, root)[1:], "--num_iters", "1000000"], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        while process.poll() is None and not list(root.glob("**/checkpoints/step_*")):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        log = process.communicate(timeout=120)[1]
+        self.assertIn("Continue with: ", log)
+        words = shlex.split(log.partition("Continue with: ")[2].splitlines()[0])
+        self.assertEqual(words[0], "welkin")
+        return words[1:]
+
+    def test_the_line_to_continue_with_is_what_was_typed(self):
+        verb = [*command(self.folder / "run.yaml", self.folder / "my logs")[1:], "--num_iters", "1000000", "--resume"]
+        for prefix in ["--bind", "off"], ["--bind", "off", "launch", "-n", "2", "--"]:
+            self.assertEqual(self.continued(prefix), [*prefix, *verb])
+            shutil.rmtree(self.folder / "my logs")
+
+    def test_ranks_of_another_launcher_do_not_know_its_words(self):
+        yaml, root = self.write(VIT), self.folder / "logs"
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        ranks = [subprocess.Popen(command(yaml, root, "--num_iters", "1000000"), stderr=subprocess.PIPE, text=True,
+                                  env={**os.environ, **place, "RANK": rank, "LOCAL_RANK": rank}) for rank in "01"]
+        for process in ranks:
+            self.addCleanup(process.kill)
+        while ranks[0].poll() is None and not list(root.glob("**/checkpoints/step_*")):
+            time.sleep(0.01)
+        for process in ranks:
+            process.send_signal(signal.SIGTERM)
+        log = ranks[0].communicate(timeout=120)[1] + ranks[1].communicate(timeout=120)[1]
+        self.assertIn("Start it as before with --resume", log)
+        self.assertNotIn("Continue with", log)
 
     def test_vit(self):
         self.expect_equal(VIT)

@@ -44,6 +44,14 @@ TEST(LaunchCommand, ReadsItsOptionsAndLeavesTheVerbAlone) {
   EXPECT_THAT(arguments.verb, ElementsAre("train", "--config", "short"));
 }
 
+TEST(LaunchCommand, TellsItsProcessesWhatWasTyped) {
+  const auto typed = [](const Lines& words) { return typed_command(parse_launch(words), {"--plugin", "my lib.so"}); };
+  EXPECT_EQ(typed({"-n", "2", "--", "train", "--data_root", "it's here"}),
+            "welkin --plugin 'my lib.so' launch -n 2 -- train --data_root 'it'\\''s here'");
+  EXPECT_EQ(typed({"-n", "2", "train"}), "welkin --plugin 'my lib.so' launch -n 2 train");
+  EXPECT_EQ(typed({"-n", "2", "--nnodes", "2", "--rdzv", "a:1", "train"}), "") << "one of two commands";
+}
+
 TEST(LaunchCommand, SaysWhatIsWrong) {
   EXPECT_THAT(error_of({"--", "train"}), HasSubstr("the number of processes is not given"));
   EXPECT_THAT(error_of({"-n", "two", "--", "train"}), HasSubstr("-n=two"));

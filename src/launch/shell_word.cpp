@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/shell_word.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include "core/text.h"
+
+namespace welkin::launch {
+
+std::string shell_word(const std::string& word) {
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("_-./=:,+@%").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string result = "'";
+  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back(shell_word(word));
+  return join(quoted, " ");
+}
+
+}  // namespace welkin::launch

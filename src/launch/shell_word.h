@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words of a command line as a shell reads them back.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace welkin::launch {
+
+// For bash, in single quotes where it holds more than plain characters.
+std::string shell_word(const std::string& word);
+
+// The words, quoted where they need it, with a blank between.
+std::string shell_line(const std::vector<std::string>& words);
+
+}  // namespace welkin::launch
