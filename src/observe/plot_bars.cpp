@@ -20,10 +20,10 @@ std::string shortened(const std::string& label, double width) {
   if (text_width(label, 12) <= width) return label;
   for (size_t kept = label.size() / 2; kept > 0; --kept) {
     if (!begins_character(label[kept]) || !begins_character(label[label.size() - kept])) continue;
-    std::string shorter = cat(label.substr(0, kept), "…", label.substr(label.size() - kept));
+    std::string shorter = cat(label.substr(0, kept), "...", label.substr(label.size() - kept));
     if (text_width(shorter, 12) <= width) return shorter;
   }
-  return "…";
+  return "...";
 }
 
 class BarDrawing {

@@ -148,7 +148,7 @@ TEST(SvgPlot, TheHighestNumberStandsWithinTheFrame) {
     EXPECT_THAT(page, HasSubstr("train_path=/"));
     EXPECT_THAT(page, HasSubstr("/more</text>"));
     EXPECT_EQ(count_of(page, std::string(60, 'b')) == 1, height == 600) << "what has room is whole";
-    EXPECT_EQ(count_of(page, "…"), height == 600 ? 1U : 2U) << "the first would leave the page at its left";
+    EXPECT_EQ(count_of(page, "..."), height == 600 ? 1U : 2U) << "the first would leave the page at its left";
   }
 }
 
