@@ -115,7 +115,13 @@ void BatchRing::skip_more(const std::vector<int64_t>& skips) {
   for (size_t i = 0; i < skips.size(); ++i) {
     if (skips[i] <= taken.batch.skips[i]) continue;
     say({cat("a sample was skipped: index=", taken.batch.indices[i], ", reason=another rank could not read it")});
-    const SampleOutcome outcome = read_sample(taken, static_cast<int64_t>(i), skips[i]);
+    SampleOutcome outcome;
+    try {
+      read_sample(taken, static_cast<int64_t>(i), skips[i], outcome);
+    } catch (...) {
+      say(outcome.notes);  // what was skipped before it gave up
+      throw;
+    }
     taken.batch.indices[i] = outcome.index;
     taken.batch.skips[i] = outcome.skips;
     taken.batch.orientations[i] = outcome.orientation;
@@ -224,7 +230,7 @@ bool BatchRing::try_work(std::unique_lock<std::mutex>& lock) {
   std::exception_ptr error;
   SampleOutcome outcome;
   try {
-    outcome = read_sample(target, sample, 0);
+    read_sample(target, sample, 0, outcome);
     samples_read_.fetch_add(1, std::memory_order_relaxed);
   } catch (...) {
     error = std::current_exception();
@@ -245,18 +251,17 @@ bool BatchRing::try_work(std::unique_lock<std::mutex>& lock) {
   return true;
 }
 
-SampleOutcome BatchRing::read_sample(const Slot& target, int64_t sample, int64_t passed) const {
+void BatchRing::read_sample(const Slot& target, int64_t sample, int64_t passed, SampleOutcome& outcome) const {
   const MicroBatch& place = target.batch.place;
   const SampleKey key = sampler_.at(place.epoch, place.first_position + sample);
   const observe::Span span(options_.tracer, "read");
   const bool fused = options_.normalise && dataset_.transforms();
   const SampleView view{sample_of(target.batch.input, sample), sample_of(target.batch.target, sample), fused,
                         options_.turn || !dataset_.turns()};
-  SampleOutcome outcome = read_checked(dataset_, key, options_.region, options_.rules, view, passed);
-  if (!options_.normalise || fused) return outcome;
+  read_checked(dataset_, key, options_.region, options_.rules, view, outcome, passed);
+  if (!options_.normalise || fused) return;
   transform_values(input_ops_, view.input);
   transform_values(target_ops_, view.target);
-  return outcome;
 }
 
 }  // namespace welkin::data

@@ -96,7 +96,7 @@ class BatchRing {
   bool try_work(std::unique_lock<std::mutex>& lock);
   bool find_work();
   void plan_slot();
-  SampleOutcome read_sample(const Slot& target, int64_t sample, int64_t passed) const;
+  void read_sample(const Slot& target, int64_t sample, int64_t passed, SampleOutcome& outcome) const;
   void say(const std::vector<std::string>& notes) const;
 
   const Dataset& dataset_;

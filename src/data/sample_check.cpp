@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/philox.h"
 #include "core/text.h"
 
 namespace welkin::data {
@@ -77,22 +78,29 @@ void read_once(const Dataset& dataset, const SampleKey& key, const Region& regio
   check_side({"target", out.target, spec.target, spec.target_mean, out.transformed}, policy, where, outcome);
 }
 
+// A crop is a function of the draw alone: with the old one every substitute would be the same bad crop.
+SampleKey after_skips(const Dataset& dataset, const SampleKey& key, int64_t skips) {
+  if (skips == 0) return key;
+  const PhiloxBlock draw = philox(key.draw, static_cast<uint64_t>(skips), 0);
+  return {(key.index + skips) % dataset.size(), (uint64_t{draw[1]} << 32) | draw[0]};
+}
+
 }  // namespace
 
-SampleOutcome read_checked(const Dataset& dataset, const SampleKey& key, const Region& region, const SampleRules& rules,
-                           SampleView out, int64_t passed) {
-  SampleOutcome outcome;
-  SampleKey wanted = key;
-  wanted.index = (key.index + passed) % dataset.size();
+void read_checked(const Dataset& dataset, const SampleKey& key, const Region& region, const SampleRules& rules, SampleView out,
+                  SampleOutcome& outcome, int64_t passed) {
   for (int64_t skips = passed;; ++skips) {
+    const SampleKey wanted = after_skips(dataset, key, skips);
     try {
       outcome.skips = skips;
-      read_once(dataset, wanted, region, rules.nan, out, outcome);
-      return outcome;
+      return read_once(dataset, wanted, region, rules.nan, out, outcome);
     } catch (const DataError& error) {
-      if (rules.bad_sample == BadSample::Error || skips == kMostSkips) throw;
+      if (rules.bad_sample == BadSample::Error) throw;
+      if (skips >= kMostSkips) {
+        throw DataError("data", cat(kMostSkips, " bad samples in a row, and the next one is bad too: index=", wanted.index),
+                        cat("Mend the data, of which little can be used. The last one's error: ", error.what()));
+      }
       outcome.notes.push_back(cat("a sample was skipped: index=", wanted.index, ", reason=", error.what()));
-      wanted.index = (wanted.index + 1) % dataset.size();
     }
   }
 }

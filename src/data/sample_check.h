@@ -27,11 +27,11 @@ struct SampleOutcome {
   std::vector<std::string> notes;
 };
 
-// Reads the sample of `key` into `out`. Under Skip one that throws DataError is replaced by the next index with the same draw, at
-// most 16 times in a row; the last error is then rethrown. `passed` ones are not even tried: another rank could not read them.
-// Under Mask a value that is not finite becomes its channel's mean (0 where the fields have none), so that it is 0 once
-// normalised.
-SampleOutcome read_checked(const Dataset& dataset, const SampleKey& key, const Region& region, const SampleRules& rules,
-                           SampleView out, int64_t passed = 0);
+// Reads the sample of `key` into `out`. Under Skip one that throws DataError is replaced by the next index with a draw of its own
+// (a function of the key and of the number of skips, so that a drawn crop moves too), at most 16 times in a row. `passed` ones
+// are not even tried: another rank could not read them. Under Mask a value that is not finite becomes its channel's mean (0 where
+// the fields have none), so that it is 0 once normalised. Where it throws, the notes of `outcome` say what was skipped before.
+void read_checked(const Dataset& dataset, const SampleKey& key, const Region& region, const SampleRules& rules, SampleView out,
+                  SampleOutcome& outcome, int64_t passed = 0);
 
 }  // namespace welkin::data

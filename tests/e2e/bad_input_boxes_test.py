@@ -5,7 +5,7 @@ import unittest
 
 import h5py
 import numpy as np
-from bad_input_case import BOXES, DATA, EDGE, USAGE, BadInputCase, truncate, write_box
+from bad_input_case import BOXES, DATA, DONE, EDGE, USAGE, BadInputCase, truncate, write_box
 
 INPUT, TARGET = (4, EDGE, EDGE, EDGE), (5, EDGE, EDGE, EDGE)
 
@@ -32,6 +32,17 @@ class BadBoxes(BadInputCase):
         with h5py.File(self.box, "a") as file:
             file.move("Hydro", "hydro")
         self.refuse(f"no such data set: path={self.box}, dataset=Hydro", "The file holds: Nbody, hydro")
+
+    def test_a_crop_that_is_bad_is_replaced_by_another_crop(self):
+        values = np.random.default_rng(3).normal(size=INPUT).astype(np.float32)
+        values[2, 8, 8, 8] = np.nan
+        write_box(self.box, nbody=values)
+        done = self.train({**BOXES, "Nsamples": 16, "nan_policy": "error", "bad_samples": "skip"})
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertIn("a sample was skipped: index=", (self.run_folder / "out.log").read_text())
+        write_box(self.box, nbody=np.full(INPUT, np.nan, np.float32))
+        done = self.train({**BOXES, "nan_policy": "error", "bad_samples": "skip"}, "--run_num", "01")
+        self.assert_refused(done, DATA, "16 bad samples in a row")
 
     def test_wrong_rank(self):
         write_box(self.box, nbody=np.zeros(INPUT[1:], np.float32))

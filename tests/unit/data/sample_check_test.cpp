@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/box_dataset.h"
 #include "data/fingerprint.h"
 #include "data/pipeline.h"
 #include "data/read_watch.h"
@@ -22,10 +23,13 @@
 namespace welkin::data::tests {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Lt;
 using ::testing::ThrowsMessage;
 
 // Sample i holds i everywhere; samples in `bad` cannot be read, sample `nan` has NaN in the second channel of its target.
@@ -66,8 +70,29 @@ struct Read {
 
 Read read_one(const Dataset& dataset, int64_t index, const SampleRules& rules) {
   Read read;
-  read.outcome = read_checked(dataset, {.index = index}, whole(dataset.spec()), rules, {read.input, read.target});
+  read_checked(dataset, {.index = index}, whole(dataset.spec()), rules, {read.input, read.target}, read.outcome);
   return read;
+}
+
+struct CropsTaken {
+  std::vector<int64_t> indices;
+  std::vector<float> first_values;
+  std::vector<std::string> notes;
+};
+
+CropsTaken take_crops(const Dataset& dataset, const SampleRules& rules, int64_t workers) {
+  CropsTaken taken;
+  Pipeline pipeline(
+      dataset, Sampler(dataset.size(), Order::Shuffled, 0),
+      {.global_batch = 4, .micro_batch = 4, .num_workers = workers, .rules = rules, .report = [&](const std::string& note) {
+         taken.notes.push_back(note);
+       }});
+  for (int64_t step = 0; step < pipeline.steps_per_epoch(); ++step) {
+    const Batch batch = pipeline.next();
+    taken.indices.insert(taken.indices.end(), batch.indices.begin(), batch.indices.end());
+    for (int64_t i = 0; i < batch.input.size(0); ++i) taken.first_values.push_back(batch.input[i].flatten()[0].item<float>());
+  }
+  return taken;
 }
 
 TEST(SampleCheck, ABadSampleIsAnErrorOrReplacedByTheNext) {
@@ -85,7 +110,54 @@ TEST(SampleCheck, DataOfWhichNothingCanBeReadIsAnErrorEvenWhereSamplesMayBeSkipp
   std::vector<int64_t> all(20);
   std::iota(all.begin(), all.end(), 0);
   const FaultySamples dataset(20, all);
-  EXPECT_THAT([&] { read_one(dataset, 1, {.bad_sample = BadSample::Skip}); }, ThrowsMessage<DataError>(HasSubstr("index=17")));
+  std::vector<std::string> notes;
+  Pipeline pipeline(
+      dataset, Sampler(20, Order::Sequential, 0),
+      {.global_batch = 1, .micro_batch = 1, .rules = {.bad_sample = BadSample::Skip}, .report = [&](const std::string& note) {
+         notes.push_back(note);
+       }});
+  EXPECT_THAT([&] { pipeline.next(); },
+              ThrowsMessage<DataError>(AllOf(HasSubstr("[data] 16 bad samples in a row, and the next one is bad too: index=16"),
+                                             HasSubstr("[data] a damaged sample: index=16"))));
+  EXPECT_EQ(notes.size(), 16u) << "what was skipped before it gave up is said too";
+}
+
+// Many of the crops of 8 hold the NaN, all those of 13. A crop is a function of the draw, not of the index.
+TEST(SampleCheck, ADrawnCropThatIsBadIsReplacedByAnotherCrop) {
+  std::vector<float> values(16 * 16 * 16);
+  values[(8 * 16 + 8) * 16 + 8] = std::nanf("");
+  const auto box = make_box({1, {16, 16, 16}}, values);
+  const BoxDataset dataset(box, box, {.source = "box", .crop = 13, .num_samples = 24});
+  const SampleRules rules{.bad_sample = BadSample::Skip, .nan = NanPolicy::Error};
+  const BoxDataset smaller(box, box, {.source = "box", .crop = 8, .num_samples = 24});
+  EXPECT_THAT([&] { take_crops(dataset, rules, 0); }, ThrowsMessage<DataError>(HasSubstr("16 bad samples in a row")))
+      << "every crop of 13 holds it";
+  const CropsTaken alone = take_crops(smaller, rules, 0), threads = take_crops(smaller, rules, 3);
+  EXPECT_THAT(alone.notes, Contains(HasSubstr("a sample was skipped: index=")));
+  EXPECT_EQ(threads.indices, alone.indices);
+  EXPECT_EQ(threads.notes.size(), alone.notes.size());
+}
+
+// The crops that are good from the start are those of a run that skips nothing.
+TEST(SampleCheck, OnlyTheCropsThatAreBadAreOthers) {
+  std::vector<float> values = counting(16 * 16 * 16);
+  const auto whole_box = make_box({1, {16, 16, 16}}, values);
+  values[(8 * 16 + 8) * 16 + 8] = std::nanf("");
+  const auto box = make_box({1, {16, 16, 16}}, values);
+  const BoxDataset good(whole_box, whole_box, {.source = "box", .crop = 8, .num_samples = 24});
+  const BoxDataset bad(box, box, {.source = "box", .crop = 8, .num_samples = 24});
+  const SampleRules rules{.bad_sample = BadSample::Skip, .nan = NanPolicy::Error};
+  const CropsTaken expected = take_crops(good, rules, 0), found = take_crops(bad, rules, 0);
+  size_t others = 0;
+  for (size_t i = 0; i < found.indices.size(); ++i) {
+    if (found.indices[i] == expected.indices[i]) {
+      EXPECT_EQ(found.first_values[i], expected.first_values[i]);
+    } else {
+      ++others;
+      EXPECT_NE(found.first_values[i], expected.first_values[i]);
+    }
+  }
+  EXPECT_THAT(others, AllOf(Gt(0u), Lt(found.indices.size())));
 }
 
 TEST(SampleCheck, NanIsAnErrorMaskedOrReported) {
