@@ -28,4 +28,8 @@ void check_paths(const RunConfig& config);
 // <expdir>/<config>/<W>GPU/<run_num> or <expdir>/<config>/<M>MP/<run_num> with M = tp * cp, by output.folder_rule.
 std::string run_folder(const RunConfig& config, int64_t world_size);
 
+// A data_root that is relative to the current folder, and what lies below it, as seen from anywhere: for a file that is read
+// later.
+RunConfig with_absolute_data(RunConfig config);
+
 }  // namespace welkin::config

@@ -9,6 +9,7 @@
 
 #include "config/derive.h"
 #include "config/key.h"
+#include "config/paths.h"
 
 namespace welkin::config {
 namespace {
@@ -58,7 +59,30 @@ void apply_cache(DataConfig& data) {
   }
 }
 
+// Every path of the data below `former` moves below `root`.
+void move_data(RunConfig& config, const std::string& former, const std::string& root) {
+  const auto moved = [&](std::string& path) {
+    if (lies_under(path, former)) path = root + path.substr(former.size());
+  };
+  for (const Key& key : schema()) {
+    if (key.root != "data") continue;
+    if (const auto* text = std::get_if<Accessor<std::string>>(&key.field)) {
+      moved((*text)(config));
+    } else if (const auto* optional = std::get_if<Accessor<std::optional<std::string>>>(&key.field)) {
+      if (auto& path = (*optional)(config)) moved(*path);
+    }
+  }
+}
+
 }  // namespace
+
+RunConfig with_absolute_data(RunConfig config) {
+  const std::string former = without_slash(config.data.data_root);
+  if (former.empty() || former[0] == '/') return config;
+  config.data.data_root = without_slash(std::filesystem::absolute(former).lexically_normal().string());
+  move_data(config, former, config.data.data_root);
+  return config;
+}
 
 void rebind_paths(Draft& draft) {
   for (const Key& key : schema()) {

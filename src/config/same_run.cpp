@@ -14,7 +14,8 @@ namespace {
 std::string comparable(const RunConfig& config, const Key& key) {
   std::string text = value_text(config, key);
   if (key.root != "data") return text;
-  const std::string& root = config.data.data_root;
+  std::string root = config.data.data_root;
+  while (root.size() > 1 && root.back() == '/') root.pop_back();  // as rebinding leaves it
   const size_t at = text.find(root);
   return at == std::string::npos || at > 1 ? text : text.replace(at, root.size(), "/data");
 }

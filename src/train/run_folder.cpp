@@ -64,6 +64,8 @@ void RunFolder::make() const {
   }
 }
 
-void RunFolder::claim(const config::RunConfig& config) const { write_file_atomically(config_file(), config::yaml(config)); }
+void RunFolder::claim(const config::RunConfig& config) const {
+  write_file_atomically(config_file(), config::yaml(config::with_absolute_data(config)));
+}
 
 }  // namespace welkin::train

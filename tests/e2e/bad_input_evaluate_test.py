@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`welkin evaluate` and `welkin predict` on runs, checkpoints and outputs that are bad."""
 import json
+import subprocess
 import unittest
 
 from bad_input_case import BINARY, CHECKPOINT, DATA, DONE, FIELDS, USAGE, BadInputCase, tree, truncate
@@ -45,6 +46,15 @@ class BadRuns(BadInputCase):
         self.data.rename(self.root / "moved")
         self.refuse("evaluate", DATA, f"path={self.data}/valid", "--data_root")
         self.assertEqual(self.scores(self.run_folder, "--data_root", self.root / "moved"), before)
+
+    def test_a_relative_root_holds_in_another_folder(self):
+        done = self.train(FIELDS, "--data_root", "data")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        done = self.train(FIELDS, "--data_root", "data", "--resume", "--num_iters", "6")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertNotIn("path", done.stdout.partition("had another configuration")[2].partition("\n")[0])
+        done = subprocess.run([BINARY, "evaluate", self.run_folder], capture_output=True, text=True, timeout=60, cwd="/")
+        self.assertEqual(done.returncode, DONE, done.stderr)
 
     def test_runs_of_several_processes(self):
         for folder, flags in ("2MP", ("--tp", "2", "--set", "sequence_parallel=true")), ("2MP", ("--cp", "2", "--run_num", "cp")), ("2GPU", ()):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/paths.h"
 
+#include "config/same_run.h"
 #include "harness.h"
 
 namespace welkin::config {
@@ -37,6 +38,21 @@ TEST(Paths, ASavedRunsPathsFollowItsRoots) {
   EXPECT_EQ(resolve_text(saved, {"--data_root=/old/data/x"}).config.data.train_data_path, "/old/data/x/train") << "below";
   const auto flag = resolve_text(saved, {"--data_root=/new", "--set=train_data_path=/old/data/train"}).config;
   EXPECT_EQ(flag.data.train_data_path, "/old/data/train") << "a flag names the folder as it is";
+}
+
+TEST(Paths, ARelativeRootIsFoundFromAnotherFolder) {
+  const auto here = std::filesystem::current_path().string();
+  auto config = resolve_shipped("ViT.yaml", {"--data_root=sub/d/", "--set=inf_data_path=other/test"}).config;
+  const auto saved = with_absolute_data(config);
+  EXPECT_EQ(saved.data.data_root, here + "/sub/d");
+  EXPECT_EQ(saved.data.train_data_path, here + "/sub/d/train");
+  EXPECT_EQ(saved.data.global_means_path, here + "/sub/d/stats/global_means.npy");
+  EXPECT_EQ(saved.data.inf_data_path, "other/test");
+  EXPECT_EQ(with_absolute_data(resolve_shipped("ViT.yaml", {"--data_root=."}).config).data.train_data_path, here + "/train");
+  std::string difference;
+  EXPECT_TRUE(same_run(saved, config, &difference)) << difference;
+  config = resolve_shipped("ViT.yaml", {"--data_root=/mnt"}).config;
+  EXPECT_EQ(with_absolute_data(config).data.train_data_path, "/mnt/train");
 }
 
 TEST(Paths, TheCacheReplacesTheFolderOfTheHdf5FilesOnly) {
