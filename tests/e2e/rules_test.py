@@ -76,7 +76,7 @@ class Rules(BadInputCase):
         for command in verbs:
             done = self.run_command([*command, "--memory_limit_gib", "0.00001"])
             self.assert_refused(done, OTHER, "[memory] tensors would take more memory than the limit allows: requested=", "limit=10.5 KiB",
-                                "weights=", "activations=", "--micro_batch_size", "--memory_limit_gib")
+                                "weights=", "activations=", " shrink with ", "--memory_limit_gib")
 
 
 if __name__ == "__main__":
