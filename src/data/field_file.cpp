@@ -210,7 +210,7 @@ std::vector<std::filesystem::path> list_field_files(const std::filesystem::path&
   std::filesystem::directory_iterator entries(folder, error);
   if (error) {
     throw DataError("data", cat("cannot list the folder: path=", folder.string(), ", reason=", error.message()),
-                    "Check the path, or rebind the prefix /data with --data_root");
+                    "Check the path; train rebinds the prefix /data with --data_root");
   }
   for (const auto& entry : entries) {
     const FileKind kind = kind_of(entry);

@@ -304,7 +304,8 @@ TEST_F(Era5FilesTest, MisfitsAreNamed) {
 TEST_F(Era5FilesTest, FoldersAndFilesThatAreNoneAreNamed) {
   Era5Options wrong = options();
   wrong.folder = folder_ / "absent";
-  EXPECT_THAT([&] { Era5Dataset{wrong}; }, ThrowsMessage<DataError>(HasSubstr("rebind the prefix /data with --data_root")));
+  EXPECT_THAT([&] { Era5Dataset{wrong}; },
+              ThrowsMessage<DataError>(HasSubstr("train rebinds the prefix /data with --data_root")));
   std::filesystem::create_directory(folder_ / "empty");
   wrong.folder = folder_ / "empty";
   EXPECT_THAT([&] { Era5Dataset{wrong}; }, ThrowsMessage<DataError>(HasSubstr("no training files: path=")));
