@@ -33,11 +33,20 @@ herr_t take_innermost(unsigned n, const H5E_error2_t* entry, void* text) {
   return 0;
 }
 
+// Failed calls of the system come with the time, a line break, the descriptor and addresses; what the system said is of use.
+std::string without_internals(const std::string& reason) {
+  constexpr std::string_view kSaid = "error message = '";
+  const size_t begin = reason.find(kSaid);
+  if (begin == std::string::npos) return reason;
+  const size_t end = reason.find('\'', begin + kSaid.size());
+  return cat(reason.substr(0, reason.find(": ")), ": ", reason.substr(begin + kSaid.size(), end - begin - kSaid.size()));
+}
+
 std::string hdf5_reason() {
   std::string reason;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_innermost, &reason);
   H5Eclear2(H5E_DEFAULT);
-  return reason.empty() ? "unknown" : reason.substr(0, 400);
+  return reason.empty() ? "unknown" : without_internals(reason).substr(0, 400);
 }
 
 Hdf5Handle hdf5_access_list() {
@@ -105,6 +114,13 @@ Hdf5File Hdf5File::open(const std::filesystem::path& path) {
   if (::access(path.c_str(), R_OK) != 0) {
     throw DataError("hdf5", cat("cannot open: path=", path.string(), ", reason=", std::system_category().message(errno)),
                     "Check the path and its permissions");
+  }
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) {
+    const bool is_folder = std::filesystem::is_directory(path, ignored);
+    throw DataError("hdf5",
+                    cat("cannot open: path=", path.string(), ", reason=this is ", is_folder ? "a folder" : "no regular file"),
+                    "Put an HDF5 file there, or move it out of the way");
   }
   const Hdf5Lock lock;
   auto impl = std::make_unique<Impl>();

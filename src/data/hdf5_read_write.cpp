@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hyperslabs in and out, and the making of data sets.
+#include <array>
+
 #include "core/checked.h"
 #include "core/text.h"
 #include "data/hdf5_filters.h"
@@ -73,6 +75,26 @@ void check_is_number(const Hdf5File& file, hid_t dataset, std::string_view name)
       "Convert it to float32");
 }
 
+// HDF5 itself would speak of a folder of plug-ins.
+void check_filters(const Hdf5File& file, hid_t dataset, std::string_view name) {
+  const Hdf5Handle list(H5Dget_create_plist(dataset), H5Pclose);
+  const int num_filters = H5Pget_nfilters(list.get());
+  for (int i = 0; i < num_filters; ++i) {
+    unsigned flags = 0, configuration = 0;
+    size_t num_values = 0;
+    std::array<char, 64> stored_name{};
+    const H5Z_filter_t filter = H5Pget_filter2(list.get(), static_cast<unsigned>(i), &flags, &num_values, nullptr,
+                                               stored_name.size() - 1, stored_name.data(), &configuration);
+    if (H5Zfilter_avail(filter) > 0) continue;
+    std::string known(stored_name.data());
+    std::erase_if(known, [](char c) { return c <= ' ' || c > '~'; });  // it comes from the file
+    throw DataError("hdf5",
+                    cat("a filter that cannot be undone: path=", file.path().string(), ", dataset=", name, ", filter=", filter,
+                        known.empty() ? "" : cat(" (", known, ")")),
+                    "Write the data set again with gzip, in h5py or, where that filter is installed, with h5repack -f GZIP=4");
+  }
+}
+
 template <typename T>
 void read_slab(const Hdf5File& file, hid_t dataset, std::string_view name, const Extents& begin, const Extents& extent,
                std::span<T> out) {
@@ -81,7 +103,9 @@ void read_slab(const Hdf5File& file, hid_t dataset, std::string_view name, const
   if (out.empty()) return;
   const hid_t type = hdf5_memory_type(kTypeOf<T>);
   if (H5Dread(dataset, type, slab.memory_space.get(), slab.file_space.get(), H5P_DEFAULT, out.data()) < 0) {
-    throw hdf5_error(cat("read from ", text_of(begin), " on"), file, name);
+    const DataError error = hdf5_error(cat("read from ", text_of(begin), " on"), file, name);
+    check_filters(file, dataset, name);
+    throw error;
   }
 }
 

@@ -55,6 +55,19 @@ class BadFields(BadInputCase):
         self.year.write_text("temperature,wind\n" * 100)
         self.refuse(str(self.year), "cannot open as HDF5")
 
+    def test_folder_with_the_name_of_a_year(self):
+        (self.data / "train/2002.h5").mkdir()
+        message = self.refuse(f"cannot open: path={self.data}/train/2002.h5, reason=this is a folder")
+        self.assertNotIn("\n", message)
+
+    def test_filter_that_is_not_built_in(self):
+        values = np.zeros(SHAPE, np.float32)
+        self.replace(values, chunks=(1, CHANNELS, HEIGHT, WIDTH), compression="lzf")
+        done = self.train(FIELDS)
+        message = self.assert_refused(done, DATA, f"a filter that cannot be undone: path={self.year}, dataset=fields, filter=32000 (lzf)",
+                                      "h5repack -f GZIP=4")
+        self.assertNotIn("plugin", message)
+
     def test_wrong_dataset_name(self):
         self.replace(name="temperature")
         self.refuse(f"no such data set: path={self.year}, dataset=fields", "The file holds: temperature")
