@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <system_error>
 
 #include "core/text.h"
@@ -70,6 +71,46 @@ herr_t add_dataset_name(hid_t, const char* name, const H5O_info_t* info, void* o
   if (names.size() >= Hdf5Names::kMost) return 1;
   names.emplace_back(path);
   return 0;
+}
+
+struct Hdf5Links {
+  std::vector<std::string> soft;
+  std::map<std::string, std::string> external;  // to "file.h5:/object"
+};
+
+std::string external_target(hid_t group, const char* name, const H5L_info_t& info) {
+  std::vector<char> value(info.u.val_size);
+  const char *file = nullptr, *object = nullptr;
+  unsigned flags = 0;
+  const bool is_known = H5Lget_val(group, name, value.data(), value.size(), H5P_DEFAULT) >= 0 &&
+                        H5Lunpack_elink_val(value.data(), value.size(), &flags, &file, &object) >= 0;
+  return is_known ? cat(file, ":", object) : "unknown";
+}
+
+herr_t add_link(hid_t group, const char* name, const H5L_info_t* info, void* out) {
+  const std::string_view path(name);
+  if (std::ranges::count(path, '/') > kDeepestGroup) return 0;
+  auto& links = *static_cast<Hdf5Links*>(out);
+  if (links.soft.size() + links.external.size() >= Hdf5Names::kMost) return 1;
+  if (info->type == H5L_TYPE_SOFT) links.soft.emplace_back(path);
+  if (info->type == H5L_TYPE_EXTERNAL) links.external.emplace(path, external_target(group, name, *info));
+  return 0;
+}
+
+Hdf5Links links_of(hid_t file, const std::filesystem::path& path) {
+  Hdf5Links links;
+  if (H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, add_link, &links) < 0) throw hdf5_error("list the links", path, "");
+  return links;
+}
+
+herr_t refuse_other_file(const char*, const char*, const char*, const char*, unsigned*, hid_t, void*) { return -1; }
+
+// For opening by name. Soft links are followed. Links into other files are not: a file is not to choose which others are read,
+// and the places of bytes that readers go by (Hdf5Dataset::offset) would be those of another file.
+Hdf5Handle within_this_file() {
+  Hdf5Handle list(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
+  H5Pset_elink_cb(list.get(), refuse_other_file, nullptr);
+  return list;
 }
 
 }  // namespace
@@ -157,13 +198,22 @@ std::vector<std::string> Hdf5File::dataset_names() const {
   if (H5Ovisit2(impl_->file.get(), H5_INDEX_NAME, H5_ITER_INC, add_dataset_name, &found, H5O_INFO_BASIC) < 0) {
     throw hdf5_error("list the data sets", impl_->path, "");
   }
+  for (const std::string& name : links_of(impl_->file.get(), impl_->path).soft) {
+    if (has_dataset(name)) found.names.push_back(name);
+  }
   std::ranges::sort(found.names);
   return std::move(found.names);
 }
 
+std::map<std::string, std::string> Hdf5File::external_links() const {
+  const Hdf5Lock lock;
+  return links_of(impl_->file.get(), impl_->path).external;
+}
+
 bool Hdf5File::has_dataset(std::string_view name) const {
   const Hdf5Lock lock;
-  const bool found = static_cast<bool>(Hdf5Handle(H5Dopen2(impl_->file.get(), std::string(name).c_str(), H5P_DEFAULT), H5Dclose));
+  const Hdf5Handle list = within_this_file();
+  const bool found = static_cast<bool>(Hdf5Handle(H5Dopen2(impl_->file.get(), std::string(name).c_str(), list.get()), H5Dclose));
   H5Eclear2(H5E_DEFAULT);
   return found;
 }
@@ -171,13 +221,15 @@ bool Hdf5File::has_dataset(std::string_view name) const {
 hid_t Hdf5File::Impl::dataset(std::string_view name) const {
   const auto known = datasets.find(name);
   if (known != datasets.end()) return known->second.get();
-  Hdf5Handle handle(H5Dopen2(file.get(), std::string(name).c_str(), H5P_DEFAULT), H5Dclose);
+  const Hdf5Handle list = within_this_file();
+  Hdf5Handle handle(H5Dopen2(file.get(), std::string(name).c_str(), list.get()), H5Dclose);
   if (!handle) throw hdf5_error("open the data set", path, name);
   return datasets.emplace(std::string(name), std::move(handle)).first->second.get();
 }
 
 Hdf5Handle Hdf5File::Impl::object(std::string_view name) const {
-  Hdf5Handle handle(H5Oopen(file.get(), std::string(name).c_str(), H5P_DEFAULT), H5Oclose);
+  const Hdf5Handle list = within_this_file();
+  Hdf5Handle handle(H5Oopen(file.get(), std::string(name).c_str(), list.get()), H5Oclose);
   if (!handle) throw hdf5_error("open the object", path, name);
   return handle;
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -72,8 +73,10 @@ class Hdf5File {
   const std::filesystem::path& path() const;
   void close();  // throws DataError when what was written did not reach the file
 
-  // Facts. Names are sorted; groups are searched to a depth of 16.
+  // Facts. Names are sorted; groups are searched to a depth of 16. Soft links to data sets are names of their own; links into
+  // other files are never followed.
   std::vector<std::string> dataset_names() const;
+  std::map<std::string, std::string> external_links() const;  // name -> "other.h5:/object"
   bool has_dataset(std::string_view name) const;
   Hdf5Dataset dataset(std::string_view name) const;  // DataError with the names that there are
 

@@ -135,6 +135,11 @@ std::string inspect_hdf5(const std::filesystem::path& path, const InspectOptions
   const auto most = static_cast<size_t>(options.most_datasets);
   for (size_t i = 0; i < std::min(names.size(), most); ++i) add_dataset(file, names[i], options, text);
   if (names.size() > most) text += cat("  ... and ", names.size() - most, " more\n");
+  size_t num_links = 0;
+  for (const auto& [name, target] : file.external_links()) {
+    if (++num_links > most) break;
+    text += cat("  ", printable(name), "  not read: a link into another file, ", printable(target), "\n");
+  }
   return text;
 }
 

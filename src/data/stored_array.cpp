@@ -200,6 +200,13 @@ StoredArrayPtr ArrayFile::array(std::string_view name) const {
                     cat("the data set holds no numbers: path=", path.string(), ", dataset=", name, ", dtype=", refused->second),
                     "Store it as float32");
   }
+  const auto link = elsewhere.find(name);
+  if (link != elsewhere.end()) {
+    throw DataError("data",
+                    cat("links into other files are not followed: path=", path.string(), ", dataset=", name,
+                        ", target=", link->second.substr(0, 400)),
+                    "Copy the data into this file, as h5copy and h5py's copy do");
+  }
   std::vector<std::string> names;
   for (const auto& [other, array] : arrays) names.push_back(other);
   throw DataError("data", cat("no such data set: path=", path.string(), ", dataset=", name),

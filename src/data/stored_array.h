@@ -119,6 +119,7 @@ struct ArrayFile {
   std::string format;                                           // for people: "HDF5", "npy", "Zarr 3", ...
   std::map<std::string, StoredArrayPtr, std::less<>> arrays;    // by path in the file; "" for the one array without a name
   std::map<std::string, std::string, std::less<>> not_numbers;  // arrays that cannot be read, and why
+  std::map<std::string, std::string, std::less<>> elsewhere{};  // names that are links into other files, and where those point
   std::map<std::string, Attributes, std::less<>> attributes;    // of arrays and groups; "" is the file
 
   bool has(std::string_view name) const { return arrays.contains(name); }

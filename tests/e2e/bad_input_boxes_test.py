@@ -33,6 +33,23 @@ class BadBoxes(BadInputCase):
             file.move("Hydro", "hydro")
         self.refuse(f"no such data set: path={self.box}, dataset=Hydro", "The file holds: Nbody, hydro")
 
+    def test_soft_links_are_followed(self):
+        with h5py.File(self.box, "a") as file:
+            file.move("Nbody", "deep/down")
+            file["Nbody"] = h5py.SoftLink("/deep/down")
+        done = self.train(BOXES)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+
+    def test_links_into_other_files_are_not_followed(self):
+        with h5py.File(self.box, "a") as file:
+            del file["Nbody"]
+            file["Nbody"] = h5py.ExternalLink("valid.h5", "/Nbody")
+        self.refuse(f"links into other files are not followed: path={self.box}, dataset=Nbody, target=valid.h5:/Nbody", "Copy the data")
+        with h5py.File(self.box, "a") as file:
+            file.move("Nbody", "other")
+            file["Nbody"] = h5py.SoftLink("/other")
+        self.refuse(f"no such data set: path={self.box}, dataset=Nbody", "The file holds: Hydro")
+
     def test_a_crop_that_is_bad_is_replaced_by_another_crop(self):
         values = np.random.default_rng(3).normal(size=INPUT).astype(np.float32)
         values[2, 8, 8, 8] = np.nan

@@ -134,6 +134,7 @@ ArrayFile open_hdf5_arrays(const std::filesystem::path& path, std::shared_ptr<Ch
   const auto hdf5 = std::make_shared<const Hdf5File>(Hdf5File::open(path));
   ArrayFile file{.path = path, .format = "HDF5", .arrays = {}, .not_numbers = {}, .attributes = {}};
   file.attributes[""] = attributes_of(*hdf5, "/");
+  for (auto& [name, target] : hdf5->external_links()) file.elsewhere[name] = target;
   const auto bytes = std::make_shared<const WatchedFile>(path);
   for (const std::string& name : hdf5->dataset_names()) add_hdf5_array(file, hdf5, bytes, cache, name);
   return file;
