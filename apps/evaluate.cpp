@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `welkin evaluate`: scores of a checkpoint beside persistence and the time-mean map, as a table and as JSON; with
 // --rollout_steps for each lead of a forecast that feeds on itself.
+#include <algorithm>
 #include <ostream>
 
 #include "core/file.h"
@@ -19,6 +20,7 @@ namespace {
 
 struct ScoresText {
   int64_t samples = 0;
+  std::vector<int64_t> nonfinite;  // samples, or starts
   std::string table, json;
 };
 
@@ -27,13 +29,23 @@ ScoresText score(const train::TrainedModel& model, const at::Tensor& time_mean, 
   if (rollout_steps == 1) {
     observe::Progress progress(console, {.title = "evaluate", .total = model.dataset().size(), .now_s = {}});
     const train::Scores scores = model.score(time_mean, [&](int64_t done) { progress.update(done); });
-    return {scores.samples, train::scores_table(scores), train::scores_json(scores)};
+    return {scores.samples, scores.nonfinite, train::scores_table(scores), train::scores_json(scores)};
   }
   const train::Rollout rollout(model, rollout_steps);
   const auto starts = static_cast<int64_t>(rollout.starts().size());
   observe::Progress progress(console, {.title = "evaluate", .total = starts, .unit = "starts", .now_s = {}});
   const auto leads = train::score_rollout(model, rollout, time_mean, [&](int64_t done) { progress.update(done); });
-  return {starts, train::rollout_table(leads), train::rollout_json(leads)};
+  return {starts, leads.front().nonfinite, train::rollout_table(leads), train::rollout_json(leads)};
+}
+
+// Of many samples the first ones: they lead to the file.
+void warn_of_nonfinite(Application& application, const TrainedRun& run, const std::vector<int64_t>& samples) {
+  if (samples.empty()) return;
+  constexpr size_t kMost = 5;
+  const std::vector<int64_t> first(samples.begin(), samples.begin() + static_cast<ptrdiff_t>(std::min(kMost, samples.size())));
+  application.err << "warning: the loss is not finite: samples=" << samples.size() << ", first=[" << join(first, ", ")
+                  << "], nan_policy=" << run.config.data.nan_policy << ". Look for NaN in the data with nan_policy report.\n"
+                  << std::flush;
 }
 
 void evaluate(Application& application, const TrainedRun& run, int64_t rollout_steps, const train::TrainedModel& model) {
@@ -41,6 +53,7 @@ void evaluate(Application& application, const TrainedRun& run, int64_t rollout_s
   const ScoresText scores = score(model, time_mean, rollout_steps);
   application.out << "checkpoint " << model.checkpoint().string() << ", step " << model.step() << ", " << scores.samples
                   << (rollout_steps == 1 ? " samples\n" : " starts\n") << scores.table;
+  warn_of_nonfinite(application, run, scores.nonfinite);
   if (const std::string file = extra_or(run, "json", ""); !file.empty()) write_file_atomically(file, scores.json);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/journal.h"
 
+#include <cmath>
 #include <cstdio>
 
 #include "config/print.h"
@@ -14,7 +15,13 @@ namespace {
 
 constexpr int64_t kPictureChannel = 2;  // t2m in the tutorials' 20-channel layout
 
+// As Python prints them, whose lines these are: YAML has ".nan", and C may print "-nan".
+std::string nonfinite_text(double value) { return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf"; }
+
+std::string shortest(double value) { return std::isfinite(value) ? config::float_text(value) : nonfinite_text(value); }
+
 std::string fixed6(double value) {
+  if (!std::isfinite(value)) return nonfinite_text(value);
   char text[64];
   std::snprintf(text, sizeof text, "%f", value);
   return text;
@@ -34,7 +41,11 @@ void log_configuration(observe::RunLog& log, const config::Resolved& resolved) {
 
 Journal::Journal(observe::RunLog& log, const config::RunConfig& config, const data::SampleSpec& spec,
                  const std::optional<std::filesystem::path>& event_folder, std::optional<int64_t> resume_from)
-    : log_(log), spec_(spec), is_unet_(config.model.model == "unet3d"), is_field_(spec.target.shape.size() == 3) {
+    : log_(log),
+      spec_(spec),
+      is_unet_(config.model.model == "unet3d"),
+      is_field_(spec.target.shape.size() == 3),
+      nan_policy_(config.data.nan_policy) {
   if (event_folder) events_.emplace(*event_folder, observe::EventWriterOptions{.purge_from_step = resume_from, .wall_time = {}});
 }
 
@@ -59,7 +70,7 @@ void Journal::initial(const EpochReport& train, const ValidationReport& valid) {
 
 void Journal::epoch(const EpochReport& report) {
   const double rate = per_second(report.samples, report.seconds);
-  const auto number = [this](double value) { return is_unet_ ? config::float_text(value) : fixed6(value); };
+  const auto number = [this](double value) { return is_unet_ ? shortest(value) : fixed6(value); };
   log_.info(
       cat("Time taken for epoch ", report.epoch, " is ", number(report.seconds), " sec, avg ", number(rate), " samples/sec"));
   log_.info(cat("  Avg train loss=", fixed6(report.loss)));
@@ -80,6 +91,7 @@ void Journal::picture(const FieldPair& pair, int64_t step) {
 
 void Journal::validation(const ValidationReport& report, int64_t step) {
   if (step > 0) log_validation(report);
+  warn_of_nonfinite(report, step);
   scalar("Loss/valid", report.loss, step);
   if (report.first_channel_rmse) {
     scalar(cat("RMSE(", channel_name(0, "u10m"), ")/valid"), *report.first_channel_rmse, step);
@@ -97,8 +109,17 @@ void Journal::flush() {
 }
 
 void Journal::log_validation(const ValidationReport& report) {
-  log_.info(cat("  Avg val loss=", is_unet_ ? fixed6(report.loss) : config::float_text(report.loss)));
-  log_.info(cat("  Total validation time: ", config::float_text(report.seconds), " sec"));
+  log_.info(cat("  Avg val loss=", is_unet_ ? fixed6(report.loss) : shortest(report.loss)));
+  log_.info(cat("  Total validation time: ", shortest(report.seconds), " sec"));
+}
+
+// Once: every later epoch would say the same.
+void Journal::warn_of_nonfinite(const ValidationReport& report, int64_t step) {
+  if (std::isfinite(report.loss) || warned_of_nonfinite_) return;
+  warned_of_nonfinite_ = true;
+  log_.warning(cat("[train] the validation loss is not finite: iteration=", step, ", samples=", report.nonfinite,
+                   ", nan_policy=", nan_policy_,
+                   ". No best checkpoint can be chosen from it. Look for NaN in the validation data with nan_policy report."));
 }
 
 }  // namespace welkin::train

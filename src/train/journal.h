@@ -33,6 +33,7 @@ struct ValidationReport {
   double loss = 0;
   std::optional<double> first_channel_rmse;  // latitude-weighted, fields only
   double seconds = 0;
+  int64_t nonfinite = 0;  // samples whose loss is not finite
 };
 
 class Journal {
@@ -56,12 +57,15 @@ class Journal {
  private:
   void scalar(const std::string& tag, double value, int64_t step);
   void log_validation(const ValidationReport& report);
+  void warn_of_nonfinite(const ValidationReport& report, int64_t step);
   std::string channel_name(int64_t channel, const char* unnamed) const;
 
   observe::RunLog& log_;
   const data::SampleSpec& spec_;
   bool is_unet_;  // the U-Net tutorials' line formats and tags
   bool is_field_;
+  std::string nan_policy_;
+  bool warned_of_nonfinite_ = false;
   std::optional<observe::EventWriter> events_;
 };
 

@@ -85,6 +85,10 @@ void ScoreSums::add(const at::Tensor& input, const at::Tensor& target, const at:
     if (forecast.name == "time mean") add_forecast(forecast, time_mean_.unsqueeze(0).expand_as(target), target);
   }
   accumulate(target_spectrum_, spectrum_of(target));
+  const std::vector<double> each = to_vector(losses.to(at::kCPU, at::kDouble));
+  for (size_t i = 0; i < each.size(); ++i) {
+    if (!std::isfinite(each[i])) nonfinite_.push_back(samples_ + static_cast<int64_t>(i));
+  }
   samples_ += target.size(0);
   loss_ += losses.to(at::kCPU, at::kDouble).sum().item<double>();
 }
@@ -116,6 +120,7 @@ void ScoreSums::add_forecast(Forecast& forecast, const at::Tensor& values, const
 Scores ScoreSums::finish() const {
   Scores scores;
   scores.samples = samples_;
+  scores.nonfinite = nonfinite_;
   scores.channels = spec_.target.channels;
   scores.units = spec_.target.units;
   const double n = static_cast<double>(std::max<int64_t>(samples_, 1));

@@ -33,7 +33,8 @@ struct ForecastScores {
 
 struct Scores {
   int64_t samples = 0;
-  double loss = 0;  // mean over the samples
+  double loss = 0;                   // mean over the samples
+  std::vector<int64_t> nonfinite{};  // samples whose loss is not finite, counted from 0 in the order in which they were added
   std::vector<std::string> channels, units;
   std::string wavenumber;                             // of the spectra: "zonal" for fields, "radial" for boxes
   std::vector<std::vector<double>> target_spectra{};  // one per target channel
@@ -65,6 +66,7 @@ class ScoreSums {
   bool is_field_;
   int64_t samples_ = 0;
   double loss_ = 0;
+  std::vector<int64_t> nonfinite_;
   std::vector<Forecast> forecasts_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 
 #include <utility>
@@ -17,9 +18,10 @@
 
 namespace welkin::train {
 
-// (3) float64 on the device, which is read only once, at the end: sums over samples of loss and RMSE, and their number.
+// (4) float64 on the device, which is read only once, at the end: sums over samples of loss and RMSE, their number, and how many
+// have a loss that is not finite.
 struct Validator::Sums {
-  explicit Sums(c10::Device device) : own(at::zeros({3}, at::TensorOptions(at::kDouble).device(device))) {}
+  explicit Sums(c10::Device device) : own(at::zeros({4}, at::TensorOptions(at::kDouble).device(device))) {}
   at::Tensor own;
 };
 
@@ -90,14 +92,16 @@ Validator::Validator(const data::Dataset& dataset, model::Model& model, const Lo
 
 at::Tensor Validator::batch_sums(const data::Batch& batch, config::AmpMode mode) const {
   const at::NoGradGuard no_grad;
-  at::Tensor sums = at::zeros({3}, at::TensorOptions(at::kDouble).device(device_));
+  at::Tensor sums = at::zeros({4}, at::TensorOptions(at::kDouble).device(device_));
   if (batch.input.size(0) == 0) return sums;  // a short last step may leave a rank without samples
   const ops::AutocastGuard autocast(device_.type(), autocast_dtype(mode));
   const at::Tensor prediction = model_.forward(
       batch.input, {.seed = config_.loop.seed, .step = at::zeros({}, batch.sample.options()), .sample = batch.sample});
   // Sums over samples, or over the means of batches.
   const double share = validation_averages_batches(config_) ? static_cast<double>(batch.step_samples) : 1.0;
-  sums[0].copy_(share_.losses(loss_, prediction, batch.target).sum().to(at::kDouble) / share);
+  const at::Tensor losses = share_.losses(loss_, prediction, batch.target);
+  sums[0].copy_(losses.sum().to(at::kDouble) / share);
+  sums[3].copy_(at::isfinite(losses).logical_not().sum());
   sums[2].fill_(static_cast<double>(batch.input.size(0)) / share);
   if (!weights_.defined()) return sums;
   const auto first = [](const at::Tensor& values) { return values.narrow(1, 0, 1); };
@@ -110,7 +114,10 @@ ValidationReport Validator::report(Sums& sums, double seconds) const {
   const bool is_shared = config_.parallel.rank_invariant;  // each step's sum is everybody's already
   const at::Tensor total = (is_shared ? sums.own : parallel::all_reduce(replicas_, sums.own)).cpu();
   const double weight = total[2].item<double>();
-  ValidationReport report{.loss = total[0].item<double>() / weight, .first_channel_rmse = {}, .seconds = seconds};
+  ValidationReport report{.loss = total[0].item<double>() / weight,
+                          .first_channel_rmse = {},
+                          .seconds = seconds,
+                          .nonfinite = total[3].item<int64_t>()};
   if (weights_.defined()) report.first_channel_rmse = total[1].item<double>() / weight;
   return report;
 }

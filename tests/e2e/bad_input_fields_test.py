@@ -6,7 +6,7 @@ import unittest
 
 import h5py
 import numpy as np
-from bad_input_case import CHANNELS, DATA, FIELDS, HEIGHT, USAGE, WIDTH, YEAR_STEPS, BadInputCase, truncate, write_fields, write_statistics
+from bad_input_case import BINARY, CHANNELS, DATA, DONE, FIELDS, HEIGHT, USAGE, WIDTH, YEAR_STEPS, BadInputCase, truncate, write_fields, write_statistics
 
 SHAPE = (YEAR_STEPS, CHANNELS, HEIGHT, WIDTH)
 
@@ -67,6 +67,20 @@ class BadFields(BadInputCase):
         message = self.assert_refused(done, DATA, f"a filter that cannot be undone: path={self.year}, dataset=fields, filter=32000 (lzf)",
                                       "h5repack -f GZIP=4")
         self.assertNotIn("plugin", message)
+
+    def test_values_of_validation_that_are_not_finite(self):
+        values = np.random.default_rng(1).normal(size=SHAPE).astype(np.float32)
+        values[3, 1, 2, 2] = np.nan
+        write_fields(self.data / "valid/2001.h5", values)
+        done = self.train({**FIELDS, "num_iters": 12})
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        text = (self.run_folder / "out.log").read_text()
+        self.assertIn("Avg val loss=nan\n", text)
+        self.assertEqual(text.count("the validation loss is not finite"), 1, text)
+        self.assertRegex(text, r"the validation loss is not finite: iteration=\d+, samples=2, nan_policy=off\. No best checkpoint can be chosen")
+        evaluated = self.run_command([BINARY, "evaluate", self.run_folder, "--checkpoint", "newest"])
+        self.assertEqual(evaluated.returncode, DONE, evaluated.stderr)
+        self.assertIn("the loss is not finite: ", evaluated.stdout + evaluated.stderr)
 
     def test_wrong_dataset_name(self):
         self.replace(name="temperature")
