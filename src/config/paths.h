@@ -11,6 +11,9 @@
 
 namespace welkin::config {
 
+// A root as rebinding compares it: "/data/" is "/data".
+std::string without_trailing_slash(std::string root);
+
 struct MissingPath {
   std::string key;   // flat name of the key: train_path
   std::string path;  // its value; empty when the key is needed and not given

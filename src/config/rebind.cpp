@@ -18,11 +18,6 @@ bool lies_under(std::string_view path, std::string_view root) {
   return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/' || root.ends_with('/'));
 }
 
-std::string without_slash(std::string root) {
-  while (root.size() > 1 && root.back() == '/') root.pop_back();
-  return root;
-}
-
 // A path that lies under the new root already has been rebound before.
 std::string rebound(const std::string& path, std::string_view prefix, const std::string& root) {
   if (root == prefix || lies_under(path, root) || !lies_under(path, prefix)) return path;
@@ -32,8 +27,8 @@ std::string rebound(const std::string& path, std::string_view prefix, const std:
 // The file's own root first, and only for the file's own paths: a flag names what is there now.
 std::string rebound(const Draft& draft, const Key& key, const std::string& path) {
   const bool is_data = key.root == "data";
-  const std::string root = without_slash(is_data ? draft.config.data.data_root : draft.config.output.log_root);
-  const std::string former = without_slash(is_data ? draft.file_data_root : draft.file_log_root);
+  const std::string root = without_trailing_slash(is_data ? draft.config.data.data_root : draft.config.output.log_root);
+  const std::string former = without_trailing_slash(is_data ? draft.file_data_root : draft.file_log_root);
   const std::string_view prefix = is_data ? "/data" : "/logs";
   const bool is_of_file = draft.has(key.path) && draft.origin(key.path).layer != Layer::Flag;
   if (is_of_file && !former.empty() && former != "/" && former != prefix && former != root && lies_under(path, former)) {
@@ -76,10 +71,15 @@ void move_data(RunConfig& config, const std::string& former, const std::string& 
 
 }  // namespace
 
+std::string without_trailing_slash(std::string root) {
+  while (root.size() > 1 && root.back() == '/') root.pop_back();
+  return root;
+}
+
 RunConfig with_absolute_data(RunConfig config) {
-  const std::string former = without_slash(config.data.data_root);
+  const std::string former = without_trailing_slash(config.data.data_root);
   if (former.empty() || former[0] == '/') return config;
-  config.data.data_root = without_slash(std::filesystem::absolute(former).lexically_normal().string());
+  config.data.data_root = without_trailing_slash(std::filesystem::absolute(former).lexically_normal().string());
   move_data(config, former, config.data.data_root);
   return config;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "config/key.h"
+#include "config/paths.h"
 #include "config/value.h"
 #include "core/text.h"
 
@@ -14,8 +15,7 @@ namespace {
 std::string comparable(const RunConfig& config, const Key& key) {
   std::string text = value_text(config, key);
   if (key.root != "data") return text;
-  std::string root = config.data.data_root;
-  while (root.size() > 1 && root.back() == '/') root.pop_back();  // as rebinding leaves it
+  const std::string root = without_trailing_slash(config.data.data_root);
   const size_t at = text.find(root);
   return at == std::string::npos || at > 1 ? text : text.replace(at, root.size(), "/data");
 }

@@ -158,9 +158,9 @@ SpanKind kind_of_span(std::string_view name) {
   if (begins("step ")) return SpanKind::Step;
   if (begins("read")) return SpanKind::Read;
   if (begins("data copy in") || begins("fetch")) return SpanKind::Copy;
-  // "reduce" holds sums over ranks, and what they need besides; on one rank there are none.
+  if (name == "reduce") return SpanKind::Compute;  // what sums over ranks need besides: these have spans of their own
   for (const char* word : {"forward", "backward", "optimizer", "validation"}) {
-    if (begins(word) || name == "reduce") return SpanKind::Compute;
+    if (begins(word)) return SpanKind::Compute;
   }
   for (const char* word : {"all_", "reduce_scatter", "broadcast", "send", "receive", "barrier", "gradient exchange"}) {
     if (begins(word)) return SpanKind::Communication;

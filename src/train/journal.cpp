@@ -9,14 +9,12 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "observe/image/png.h"
+#include "train/nonfinite_text.h"
 
 namespace welkin::train {
 namespace {
 
 constexpr int64_t kPictureChannel = 2;  // t2m in the tutorials' 20-channel layout
-
-// As Python prints them, whose lines these are: YAML has ".nan", and C may print "-nan".
-std::string nonfinite_text(double value) { return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf"; }
 
 std::string shortest(double value) { return std::isfinite(value) ? config::float_text(value) : nonfinite_text(value); }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/text.h"
+#include "train/nonfinite_text.h"
 
 namespace welkin::train {
 namespace {
@@ -21,6 +22,8 @@ std::string samples_text(const std::vector<int64_t>& samples) {
   return cat("[", join(first, " "), samples.size() > kShown ? " ..." : "", "]");
 }
 
+std::string event_number(double value) { return std::isfinite(value) ? cat(value) : nonfinite_text(value); }
+
 }  // namespace
 
 void NonFiniteWatch::add(const StepRecord& record) {
@@ -36,13 +39,6 @@ void NonFiniteWatch::flush() {
     report_(cat(describe(record), ", action=skip"));
   }
 }
-
-namespace {
-
-// The sign of a NaN says nothing.
-std::string event_number(double value) { return std::isnan(value) ? "nan" : cat(value); }
-
-}  // namespace
 
 std::string NonFiniteWatch::describe(const StepRecord& record) const {
   const double loss = record.loss.item<double>();

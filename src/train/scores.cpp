@@ -85,12 +85,13 @@ void ScoreSums::add(const at::Tensor& input, const at::Tensor& target, const at:
     if (forecast.name == "time mean") add_forecast(forecast, time_mean_.unsqueeze(0).expand_as(target), target);
   }
   accumulate(target_spectrum_, spectrum_of(target));
-  const std::vector<double> each = to_vector(losses.to(at::kCPU, at::kDouble));
+  const at::Tensor on_host = losses.to(at::kCPU, at::kDouble);
+  const std::vector<double> each = to_vector(on_host);
   for (size_t i = 0; i < each.size(); ++i) {
     if (!std::isfinite(each[i])) nonfinite_.push_back(samples_ + static_cast<int64_t>(i));
   }
   samples_ += target.size(0);
-  loss_ += losses.to(at::kCPU, at::kDouble).sum().item<double>();
+  loss_ += on_host.sum().item<double>();
 }
 
 at::Tensor ScoreSums::spectrum_of(const at::Tensor& values) const {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "config/yaml_document.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/output_place.h"
@@ -18,22 +17,6 @@
 #include "train/trainer.h"
 
 namespace welkin::train {
-namespace {
-
-// What the reader of YAML would say of it is about presets.
-void check_sections(const std::string& path) {
-  if (path.empty()) return;
-  constexpr uint64_t kLargestFile = uint64_t{1} << 16;
-  const config::YamlDocument document = config::parse_yaml_value(read_file(path, kLargestFile), path);
-  if (document.top().kind == config::YamlKind::Mapping) return;
-  const bool is_empty = document.top().kind == config::YamlKind::String && document.top().text.empty();
-  throw ConfigError("benchy",
-                    cat("this file holds no sections: BENCHY_CONFIG_FILE=", path,
-                        ", found=", is_empty ? "nothing" : config::kind_name(document.top().kind)),
-                    "Give at least one of global, IO, synthetic and full with all its keys, or unset BENCHY_CONFIG_FILE");
-}
-
-}  // namespace
 
 void Trainer::prepare_benchy() {
   if (!config_.switches.enable_benchy) return;
@@ -42,7 +25,6 @@ void Trainer::prepare_benchy() {
     throw ConfigError("benchy", "its epochs are trials: --profile, --timeline and their window exclude --enable_benchy",
                       "Measure first, then profile");
   }
-  check_sections(context_.benchy_file);
   bench::BenchyConfig config = bench::read_benchy_config(context_.benchy_file);
   const auto say = [this](const std::string& line) {
     if (context_.world.leads() && context_.say) context_.say(line);

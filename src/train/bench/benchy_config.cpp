@@ -90,12 +90,24 @@ void read_section(SectionReader section, BenchySection& target) {
   section.finish();
 }
 
+// What parse_yaml() would say of a file without them is about presets.
+YamlDocument sections_of(const std::string& path) {
+  YamlDocument document = config::parse_yaml_value(read_file(path, kLargestFile), path);
+  const YamlNode& top = document.top();
+  if (top.kind == YamlKind::Mapping) return document;
+  const bool is_empty = top.kind == YamlKind::String && top.text.empty();
+  throw ConfigError("benchy",
+                    cat("this file holds no sections: BENCHY_CONFIG_FILE=", path,
+                        ", found=", is_empty ? "nothing" : config::kind_name(top.kind)),
+                    "Give at least one of global, IO, synthetic and full with all its keys, or unset BENCHY_CONFIG_FILE");
+}
+
 }  // namespace
 
 BenchyConfig read_benchy_config(const std::string& path) {
   BenchyConfig config;
   if (path.empty()) return config;
-  const YamlDocument document = config::parse_yaml(read_file(path, kLargestFile), path);
+  const YamlDocument document = sections_of(path);
   config.file = path;
   for (const YamlEntry& entry : document.top().entries) {
     SectionReader section(document, entry);

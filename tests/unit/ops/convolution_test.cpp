@@ -13,14 +13,9 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <map>
 #include <memory>
-#include <numeric>
-#include <optional>
 #include <ostream>
-#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -365,44 +360,6 @@ TEST(Convolution, OnlyTheGradientsThatAreWanted) {
   EXPECT_TRUE(out.is_contiguous(at::MemoryFormat::ChannelsLast3d));
 }
 
-TEST(Convolution, TakesWhatItsTilesFit) {
-  const auto x = [](int64_t channels) { return tests::test_values({1, channels, 4, 4, 4}, 1).to(at::kFloat); };
-  const auto weight = [](int64_t a, int64_t b) { return tests::test_values({a, b, 2, 2, 2}, 1).to(at::kFloat); };
-  EXPECT_TRUE(convolution_cpu_takes(x(16), weight(64, 16), BoxWay::Down));
-  EXPECT_TRUE(convolution_cpu_takes(x(4), weight(64, 4), BoxWay::Down));
-  EXPECT_FALSE(convolution_cpu_takes(x(16), weight(5, 16), BoxWay::Down));
-  EXPECT_TRUE(convolution_cpu_takes(x(16), weight(16, 5), BoxWay::Up));
-  EXPECT_FALSE(convolution_cpu_takes(x(5), weight(5, 16), BoxWay::Up));
-  EXPECT_FALSE(convolution_cpu_takes(at::TensorList{x(4), x(4)}, weight(16, 8), BoxWay::Down));
-  for (const bool widens : {false, true}) {
-    const WideProductsGuard rule(widens);
-    EXPECT_EQ(convolution_cpu_takes(x(16).to(at::kHalf), weight(16, 16), BoxWay::Down), widens);
-  }
-  EXPECT_FALSE(convolution_cpu_takes(x(16), weight(16, 16).to(at::kDouble), BoxWay::Down));
-}
-
-// Aten refuses them; read as they are they would be read past their end.
-TEST(Convolution, ShapesThatDoNotFitAreErrors) {
-  const auto box = [](at::IntArrayRef shape, at::ScalarType type) { return tests::test_values(shape, 1).to(type); };
-  const auto weight = [&](int64_t a, int64_t b) { return box({a, b, 1, 1, 1}, at::kFloat); };
-  const at::Tensor bias = box({16}, at::kFloat);
-  for (const bool widens : {false, true}) {
-    const WideProductsGuard rule(widens);
-    for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf}) {
-      const at::Tensor x = box({2, 32, 3, 3, 3}, type);
-      EXPECT_THROW(convolution3d(x, weight(16, 16), bias, {}), c10::Error);
-      EXPECT_THROW(convolution3d(x, weight(16, 48), bias, {}), c10::Error);
-      EXPECT_THROW(convolution3d(x.narrow(1, 0, 3), weight(16, 4), bias, {}), c10::Error);
-      EXPECT_THROW(transposed_convolution3d(x, weight(16, 16), bias, {}), c10::Error);
-      EXPECT_THROW(convolution3d({x, x.narrow(0, 0, 1)}, weight(16, 64), bias, {}), c10::Error);
-      EXPECT_THROW(convolution3d({x, x.narrow(4, 0, 2)}, weight(16, 64), bias, {}), c10::Error);
-      EXPECT_THROW(transposed_convolution3d({x, x.narrow(2, 0, 2)}, weight(64, 16), bias, {}), c10::Error);
-      EXPECT_THROW(convolution3d(x, weight(64, 32), bias, {}), c10::Error);
-      EXPECT_THROW(transposed_convolution3d(x, weight(32, 5), bias, {}), c10::Error);
-    }
-  }
-}
-
 TEST(Convolution, ANegativeSlopeIsAtens) {
   const at::Tensor x = tests::test_values({1, 16, 3, 3, 3}, 1).to(at::kFloat).requires_grad_();
   const at::Tensor weight = tests::test_values({16, 16, 1, 1, 1}, 2).to(at::kFloat);
@@ -410,63 +367,6 @@ TEST(Convolution, ANegativeSlopeIsAtens) {
   const at::Tensor got = convolution3d(x, weight, bias, {}, {-0.5});
   EXPECT_TRUE(tests::close(got, convolution3d_reference(x, weight, bias, {}, {-0.5}), at::kFloat, 16));
   EXPECT_THROW(got.sum().backward(), c10::Error) << "of the result alone nobody knows which side of the kink it was on";
-}
-
-TEST(ConvolutionGrid, PartnersOfBothGridsAreInverse) {
-  const BoxConvolution c{1, {7, 8, 9}, {3, 4, 4}, {4, 4, 4}, {2, 2, 2}, {1, 1, 1}};
-  for (int axis = 0; axis < kBoxAxes; ++axis) {
-    const AxisPartners up = axis_partners(c, axis, Grid::Fine);
-    const AxisPartners down = axis_partners(c, axis, Grid::Coarse);
-    for (size_t k = 0; k < down.size(); ++k) {
-      for (size_t o = 0; o < down[k].size(); ++o) {
-        if (down[k][o] < 0) continue;
-        EXPECT_EQ(up[k][static_cast<size_t>(down[k][o])], static_cast<int64_t>(o));
-      }
-    }
-  }
-}
-
-// Each voxel is in one group, and its group's taps are those that give it a partner anywhere.
-TEST(ConvolutionGrid, GroupsHaveThePairsOfTheirTaps) {
-  const std::vector<BoxConvolution> convolutions{{1, {7, 8, 9}, {3, 4, 4}, {4, 4, 4}, {2, 2, 2}, {1, 1, 1}},
-                                                 {2, {5, 6, 7}, {5, 6, 7}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}},
-                                                 {1, {7, 5, 4}, {2, 3, 8}, {2, 3, 1}, {3, 2, 1}, {0, 2, 2}}};
-  for (const BoxConvolution& c : convolutions) {
-    for (const Grid grid : {Grid::Coarse, Grid::Fine}) {
-      const TapPairs pairs(c, grid);
-      const TapGroups groups(c, grid);
-      const int64_t first = 1;
-      const int64_t last = pairs.num_lines() - 1;
-      const int64_t voxels = (last - first) * pairs.line_length();
-      std::vector<int64_t> members;
-      std::vector<int64_t> partners;
-      std::vector<int64_t> seen;
-      std::map<int64_t, std::set<std::pair<int64_t, int64_t>>> found;
-      for (int64_t group = 0; group < groups.num_groups(); ++group) {
-        groups.voxels(group, first, last, members);
-        seen.insert(seen.end(), members.begin(), members.end());
-        for (const int64_t tap : groups.taps(group)) {
-          groups.partners(group, tap, first, last, partners);
-          ASSERT_EQ(partners.size(), members.size());
-          for (size_t i = 0; i < members.size(); ++i) {
-            if (partners[i] >= 0) found[tap].insert({members[i], partners[i]});
-          }
-        }
-      }
-      std::sort(seen.begin(), seen.end());
-      std::vector<int64_t> all(static_cast<size_t>(voxels));
-      std::iota(all.begin(), all.end(), first * pairs.line_length());
-      EXPECT_EQ(seen, all);
-      std::vector<int64_t> results(static_cast<size_t>(voxels));
-      partners.resize(static_cast<size_t>(voxels));
-      for (int64_t tap = 0; tap < c.num_taps(); ++tap) {
-        const auto count = static_cast<size_t>(pairs.list(tap, first, last, results.data(), partners.data()));
-        std::set<std::pair<int64_t, int64_t>> wanted;
-        for (size_t i = 0; i < count; ++i) wanted.insert({results[i], partners[i]});
-        EXPECT_EQ(found[tap], wanted) << "tap " << tap;
-      }
-    }
-  }
 }
 
 }  // namespace
