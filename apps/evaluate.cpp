@@ -4,16 +4,16 @@
 #include <algorithm>
 #include <ostream>
 
+#include "apps/front/trained_run.h"
+#include "apps/front/verbs.h"
 #include "core/file.h"
 #include "core/output_place.h"
 #include "core/text.h"
-#include "observe/console.h"
-#include "observe/progress.h"
-#include "train/rollout.h"
-#include "train/scores_report.h"
-#include "train/time_mean.h"
-#include "trained_run.h"
-#include "verbs.h"
+#include "observe/log/console.h"
+#include "observe/log/progress.h"
+#include "train/evaluate/rollout.h"
+#include "train/evaluate/scores_report.h"
+#include "train/evaluate/time_mean.h"
 
 namespace welkin::apps {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/front/verbs.h"
 #include "launch/launch_command.h"
-#include "verbs.h"
 
 namespace welkin::apps {
 

@@ -3,9 +3,9 @@
 #include <ostream>
 #include <sstream>
 
-#include "train/forecast_files.h"
-#include "trained_run.h"
-#include "verbs.h"
+#include "apps/front/trained_run.h"
+#include "apps/front/verbs.h"
+#include "train/evaluate/forecast_files.h"
 
 namespace welkin::apps {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "apps/front/verbs.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "observe/run_report.h"
-#include "verbs.h"
+#include "observe/report/run_report.h"
 
 namespace welkin::apps {
 

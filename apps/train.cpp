@@ -11,25 +11,25 @@
 #include <string>
 #include <vector>
 
-#include "config/command_line.h"
-#include "config/resolve.h"
+#include "apps/front/dry_run.h"
+#include "apps/front/rank_run.h"
+#include "apps/front/verbs.h"
+#include "config/resolve/command_line.h"
+#include "config/resolve/resolve.h"
 #include "core/error.h"
 #include "core/signals.h"
 #include "core/text.h"
-#include "dry_run.h"
 #include "launch/ranks.h"
 #include "launch/shell_word.h"
 #include "launch/worker_start.h"
-#include "observe/console.h"
-#include "observe/run_log.h"
-#include "parallel/collectives.h"
-#include "parallel/world.h"
-#include "rank_run.h"
-#include "train/device.h"
-#include "train/memory_snapshot.h"
-#include "train/registries.h"
-#include "train/trainer.h"
-#include "verbs.h"
+#include "observe/log/console.h"
+#include "observe/log/run_log.h"
+#include "parallel/comm/collectives.h"
+#include "parallel/comm/world.h"
+#include "train/device/device.h"
+#include "train/device/memory_snapshot.h"
+#include "train/learn/registries.h"
+#include "train/run/trainer.h"
 
 namespace welkin::apps {
 namespace {

@@ -14,12 +14,12 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/front/verbs.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "launch/plugin.h"
-#include "train/memory_report.h"
-#include "train/registries.h"
-#include "verbs.h"
+#include "train/device/memory_report.h"
+#include "train/learn/registries.h"
 #include "version.h"
 
 namespace welkin::apps {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/file.h"
-#include "data/hdf5_file.h"
-#include "data/npy_file.h"
+#include "data/formats/hdf5/hdf5_file.h"
+#include "data/formats/npy_file.h"
 
 namespace welkin::bench {
 namespace {

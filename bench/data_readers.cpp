@@ -7,12 +7,12 @@
 
 #include "core/file.h"
 #include "core/stopwatch.h"
-#include "data/array_file.h"
-#include "data/box_dataset.h"
-#include "data/chunk_cache.h"
-#include "data/era5_dataset.h"
-#include "data/hdf5_file.h"
-#include "data/pipeline.h"
+#include "data/formats/array_file.h"
+#include "data/formats/hdf5/hdf5_file.h"
+#include "data/pipeline/pipeline.h"
+#include "data/sets/box_dataset.h"
+#include "data/sets/era5_dataset.h"
+#include "data/storage/chunk_cache.h"
 
 namespace welkin::bench {
 namespace {

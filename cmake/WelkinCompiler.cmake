@@ -2,7 +2,8 @@
 # Warnings, sanitizers and ccache for every target of ours.
 find_program(WELKIN_CCACHE ccache)
 if(WELKIN_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${WELKIN_CCACHE}")
+  # As ccache needs it for precompiled headers, of which it hashes what they were made of.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${WELKIN_CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER "${WELKIN_CCACHE}")
 endif()
 

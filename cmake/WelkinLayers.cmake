@@ -1,6 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 # One static library per folder of src/, all of which become libwelkin.so; and one test executable per folder of tests/unit/.
 
+# LibTorch's headers take 6 to 13 s of every unit that includes them, our files a second each. So the headers are precompiled once for the
+# library and once for the tests, whose flags differ, and a room (a folder) is one unit: what changes in it compiles nothing else.
+function(welkin_torch_headers target owner)
+  if(NOT WELKIN_PRECOMPILE)
+    return()
+  endif()
+  if(target STREQUAL owner)
+    target_precompile_headers(${target} PRIVATE "${CMAKE_SOURCE_DIR}/cmake/torch_headers.h")
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  endif()
+endfunction()
+
+# Files of one folder share a unit, and with it the scope of unnamed namespaces.
+function(welkin_batch_by_room target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${WELKIN_UNITY} UNITY_BUILD_MODE GROUP)
+  foreach(_source ${ARGN})
+    file(RELATIVE_PATH _room "${CMAKE_SOURCE_DIR}" "${_source}")
+    get_filename_component(_room "${_room}" DIRECTORY)
+    string(REPLACE "/" "_" _room "${_room}")
+    set_source_files_properties("${_source}" PROPERTIES UNITY_GROUP "${_room}")
+  endforeach()
+endfunction()
+
 # welkin_layer(name [TORCH] [LAYERS ...] [LIBRARIES ...]): src/<name>/**.cpp
 function(welkin_layer name)
   cmake_parse_arguments(ARG "TORCH" "" "LAYERS;LIBRARIES" ${ARGN})
@@ -13,8 +37,8 @@ function(welkin_layer name)
     add_library(welkin_${name} STATIC ${_sources})
     set(_scope PUBLIC)
     if(ARG_TORCH)
-      # LibTorch's headers dominate: they take 11 to 14 s of every unit, and the files of ours a second each.
-      set_target_properties(welkin_${name} PROPERTIES UNITY_BUILD ${WELKIN_UNITY} UNITY_BUILD_BATCH_SIZE 16)
+      welkin_batch_by_room(welkin_${name} ${_sources})
+      welkin_torch_headers(welkin_${name} welkin_ops)
     endif()
     set_property(GLOBAL APPEND PROPERTY WELKIN_LAYERS welkin_${name})
   endif()
@@ -33,15 +57,20 @@ function(welkin_test_properties test label timeout)
     "GOMP_SPINCOUNT=0;WELKIN_BINARY=${CMAKE_BINARY_DIR}/welkin;WELKIN_SOURCE_DIR=${CMAKE_SOURCE_DIR};WELKIN_TEST_PYTHON=${WELKIN_TEST_PYTHON}")
 endfunction()
 
-# welkin_test_program(name label timeout LAYERS... SOURCES...): one GoogleTest executable, one CTest test, a report in test-reports/.
+# welkin_test_program(name label timeout LAYERS... SOURCES... FOLDERS...): one GoogleTest executable, one CTest test, a report in test-reports/.
 function(welkin_test_program name label timeout)
-  cmake_parse_arguments(ARG "" "" "LAYERS;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LAYERS;SOURCES;FOLDERS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LAYERS} GTest::gtest_main GTest::gmock)
-  target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests")  # what every label shares: tolerance.h, gradient_check.h
+  # What every label shares (tolerance.h, gradient_check.h), and what the tests of a layer share.
+  target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests" ${ARG_FOLDERS})
   # Compiling them is a third of a whole build, and their own code is no work: -O3 of it took twice as long.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   set_target_properties(${name} PROPERTIES BUILD_RPATH "${TORCH_LIB}" UNITY_BUILD ${WELKIN_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  get_target_property(_libraries ${name} LINK_LIBRARIES)
+  if("${_libraries}" MATCHES "welkin_(ops|data|model|parallel|train|bench|verify)")
+    welkin_torch_headers(${name} unit_ops)
+  endif()
   add_test(NAME ${name} COMMAND ${name} --gtest_output=xml:${CMAKE_BINARY_DIR}/test-reports/${name}.xml)
   welkin_test_properties(${name} ${label} ${timeout})
   add_dependencies(tests_${label} ${name})
@@ -51,7 +80,7 @@ endfunction()
 function(welkin_unit_tests name)
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/unit/${name}/*.cpp")
   if(_sources)
-    welkin_test_program(unit_${name} unit 300 LAYERS welkin_${name} SOURCES ${_sources})
+    welkin_test_program(unit_${name} unit 300 LAYERS welkin_${name} SOURCES ${_sources} FOLDERS "${CMAKE_SOURCE_DIR}/tests/unit/${name}")
   endif()
 endfunction()
 
@@ -61,7 +90,7 @@ function(welkin_label_tests label)
   set(_folder "${CMAKE_SOURCE_DIR}/tests/${label}")
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${_folder}/*.cpp")
   if(_sources)
-    welkin_test_program(${label}_tests ${label} ${ARG_TIMEOUT} LAYERS welkin_train welkin_plan SOURCES ${_sources})
+    welkin_test_program(${label}_tests ${label} ${ARG_TIMEOUT} LAYERS welkin_bench welkin_verify SOURCES ${_sources})
   endif()
   file(GLOB _scripts CONFIGURE_DEPENDS "${_folder}/*_test.sh" "${_folder}/*_test.py")
   foreach(_script ${_scripts})

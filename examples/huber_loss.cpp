@@ -9,7 +9,7 @@
 #include <ATen/ops/huber_loss.h>
 #include <ATen/ops/stack.h>
 
-#include "train/registries.h"
+#include "train/learn/registries.h"
 
 namespace {
 

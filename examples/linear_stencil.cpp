@@ -7,8 +7,8 @@
 #include <ATen/ops/pad.h>
 #include <ATen/ops/zeros.h>
 
-#include "model/initial.h"
-#include "train/registries.h"
+#include "model/base/initial.h"
+#include "train/learn/registries.h"
 
 namespace {
 

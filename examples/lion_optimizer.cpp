@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "train/registries.h"
+#include "train/learn/registries.h"
 
 namespace {
 

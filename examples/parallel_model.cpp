@@ -5,10 +5,10 @@
 // compares every layout with one process; expected: each line ends in "ok". Training takes --tensor_parallel as the ViT does.
 #include <ATen/ops/gelu.h>
 
-#include "model/layer_norm.h"
-#include "model/linear.h"
-#include "model/patch_embed.h"
-#include "train/registries.h"
+#include "model/layers/layer_norm.h"
+#include "model/layers/linear.h"
+#include "model/layers/patch_embed.h"
+#include "train/learn/registries.h"
 
 namespace {
 

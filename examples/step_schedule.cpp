@@ -2,7 +2,7 @@
 // A schedule of one's own: the rate falls to a tenth at half of the run and again at three quarters.
 //   welkin --plugin build/release/examples/libstep_schedule.so train ... --set lr_schedule=step
 // A schedule is a pure function of the steps done: nothing to save, nothing to restore.
-#include "train/registries.h"
+#include "train/learn/registries.h"
 
 namespace {
 

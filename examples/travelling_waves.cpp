@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "core/philox.h"
-#include "train/registries.h"
+#include "train/learn/registries.h"
 
 namespace {
 

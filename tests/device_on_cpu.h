@@ -7,11 +7,11 @@
 
 #include <cstdint>
 
-#include "ops/bias_kink.h"
-#include "ops/device_update.h"
-#include "ops/error_sums.h"
-#include "ops/gelu_linear.h"
-#include "ops/residual_norm.h"
+#include "ops/convolution/bias_kink.h"
+#include "ops/loss/error_sums.h"
+#include "ops/norm/residual_norm.h"
+#include "ops/products/gelu_linear.h"
+#include "ops/update/device_update.h"
 
 namespace welkin::tests {
 

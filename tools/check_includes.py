@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The include rule: which layer may include which, where torch may be included at all, and which torch headers are too heavy.
+"""The include rule: which layer may include which, which room of a layer which other room of it, where torch may be included at all, and
+which torch headers are too heavy.
 
 usage: check_includes.py [ROOT]
-The table is that of docs/design.md section 2; CMakeLists.txt links the layers by the same one.
+LAYERS is the table of docs/design.md section 2; CMakeLists.txt links the layers by the same one. A room is a folder of a layer. A room
+includes only the rooms that its row in ROOMS names, so that neither layers nor rooms form circles.
 """
 import fnmatch
 import pathlib
@@ -21,12 +23,69 @@ LAYERS = {
     "plan": {"core", "observe", "config"},  # and the *_cost.h of ops and model
     "train": {"core", "observe", "config", "data", "ops", "model", "parallel", "plan"},
 }
+LAYERS["bench"] = LAYERS["verify"] = LAYERS["train"] | {"train"}
+# Rooms of one layer: what each may include of the others. Layers that are not here have one room, or rooms that do not include each other.
+ROOMS = {
+    "core/archive": {"core"},
+    "observe/events": {"observe/image"},
+    "observe/plot": {"observe/image"},
+    "observe/timeline": {"observe/plot"},
+    "observe/report": {"observe/events", "observe/image", "observe/log", "observe/plot"},
+    "config/schema": {"config/yaml"},
+    "config/resolve": {"config/schema", "config/yaml"},
+    "config/print": {"config/resolve", "config/schema", "config/yaml"},
+    "ops/arithmetic": {"ops/base"},
+    "ops/cpu/elementwise": {"ops/arithmetic", "ops/base", "ops/cpu/lanes"},
+    "ops/cpu/convolution": {"ops/base", "ops/cpu/lanes"},
+    "ops/cpu/matrix": {"ops/base", "ops/cpu/convolution", "ops/cpu/lanes"},
+    "ops/cpu/attention": {"ops/arithmetic", "ops/base", "ops/cpu/convolution", "ops/cpu/elementwise", "ops/cpu/lanes"},
+    "ops/cpu": {"ops/arithmetic", "ops/base", "ops/cpu/attention", "ops/cpu/convolution", "ops/cpu/elementwise", "ops/cpu/matrix"},
+    "ops/loss": {"ops/arithmetic", "ops/base"},
+    "ops/norm": {"ops/base"},
+    "ops/random": {"ops/arithmetic", "ops/cpu/elementwise"},
+    "ops/sample": {"ops/arithmetic"},
+    "ops/update": {"ops/arithmetic"},
+    "ops/products": {"ops/base", "ops/cpu/elementwise", "ops/cpu/matrix", "ops/norm"},
+    "ops/convolution": {"ops/base", "ops/cpu/convolution", "ops/cpu/lanes", "ops/products"},
+    "ops/attention": {"ops/base", "ops/cpu/attention", "ops/cpu/lanes", "ops/products", "ops/random"},
+    "ops/cuda": {"ops/arithmetic", "ops/base", "ops/convolution", "ops/loss", "ops/norm", "ops/products", "ops/update"},
+    "data/formats": {"data/storage"},
+    "data/formats/hdf5": {"data/formats", "data/storage"},
+    "data/formats/zarr": {"data/formats", "data/storage"},
+    "data/sample": {"data/storage"},
+    "data/sets": {"data/formats", "data/sample", "data/storage"},
+    "data/pipeline": {"data/sample", "data/storage"},
+    "data/tools": {"data/formats", "data/formats/hdf5", "data/sample", "data/sets", "data/storage"},
+    "data/ingest/source": {"data/sample"},
+    "data/ingest/component": {"data/ingest/source"},
+    "data/ingest": {"data/formats", "data/formats/hdf5", "data/ingest/source", "data/sample"},
+    "data/simulate": {"data/formats/hdf5"},
+    "data/simulate/globe": {"data/formats", "data/formats/hdf5", "data/sample", "data/simulate"},
+    "data/simulate/universe": {"data/formats", "data/formats/hdf5", "data/simulate"},
+    "model/layers": {"model/base"},
+    "model/unet": {"model/base", "model/layers"},
+    "model/vit": {"model/base", "model/layers"},
+    "model": {"model/base", "model/unet", "model/vit"},
+    "parallel/comm": {"parallel/mesh"},
+    "parallel/c10d": {"parallel/comm"},
+    "parallel/cuda": {"parallel/c10d"},
+    "parallel/shard": {"parallel/c10d", "parallel/comm", "parallel/mesh"},
+    "parallel/tokens": {"parallel/comm", "parallel/mesh", "parallel/shard"},
+    "parallel/plans": {"parallel/comm", "parallel/mesh", "parallel/shard", "parallel/tokens"},
+    "train/device": {"train/learn"},
+    "train/step": {"train/checkpoint", "train/learn"},
+    "train/interchange": {"train/checkpoint"},
+    "train/run": {"train/benchy", "train/checkpoint", "train/device", "train/interchange", "train/learn", "train/profile", "train/step"},
+    "train/evaluate": {"train/checkpoint", "train/device", "train/interchange", "train/learn", "train/run", "train/step"},
+    "verify/engine": {"verify/cases"},
+    "verify": {"verify/cases", "verify/engine"},
+}
 NO_TORCH = {"core", "observe", "config", "launch", "plan"}
 # Parsers of foreign bytes outside these layers, and costs, which the planner includes.
-NO_TORCH_FILES = ["src/data/hdf5*", "src/data/npy*", "src/data/array_*", "src/data/stored_*", "src/data/formats/*", "src/data/ingest/*", "src/*_cost.h", "apps/launcher.cpp"]
+NO_TORCH_FILES = ["src/data/storage/*", "src/data/formats/*", "src/data/ingest/*", "src/data/simulate/*", "src/*_cost.h", "apps/launcher.cpp"]
 HEAVY = {"torch/torch.h", "torch/nn.h", "torch/all.h", "ATen/ATen.h"}
 MODULE_HEADER = "torch/nn/module.h"  # 8 s to compile
-MODULE_HEADER_FILES = ["src/model/*", "src/train/*", "src/parallel/*", "tests/*", "examples/*", "apps/*"]
+MODULE_HEADER_FILES = ["src/model/*", "src/train/*", "src/bench/*", "src/verify/*", "src/parallel/*", "cmake/*", "tests/*", "examples/*", "apps/*"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
@@ -46,6 +105,26 @@ def layer_problem(path, layer, header):
     if layer == "plan" and target in ("ops", "model") and header.endswith("_cost.h"):
         return None
     return f"layer {layer} may not include layer {target}: {header}"
+
+
+def room_problem(room, header):
+    """What is wrong with a header of the same layer in a file of that room, or None."""
+    target = header.rpartition("/")[0]
+    if target == room or target.split("/")[0] != room.split("/")[0] or target in ROOMS.get(room, set()):
+        return None
+    return f"room {room} may not include room {target}: {header}"
+
+
+def circles(table):
+    """Rows of a table that lead back to themselves."""
+    for start in table:
+        seen, ahead = set(), set(table[start])
+        while ahead:
+            room = ahead.pop()
+            seen.add(room)
+            ahead |= table.get(room, set()) - seen
+        if start in seen:
+            yield f"tools/check_includes.py: the table leads from {start} back to it"
 
 
 def torch_problem(path, layer, header):
@@ -72,7 +151,7 @@ def check_file(root, path):
         elif layer is not None and header.startswith("apps/"):
             problem = f"nothing includes apps/: {header}"
         elif layer is not None:
-            problem = layer_problem(name, layer, header)
+            problem = layer_problem(name, layer, header) or room_problem("/".join(parts[1:-1]), header)
         if problem is not None:
             yield f"{name}: {problem}"
 
@@ -82,7 +161,7 @@ def main(arguments):
     files = [path for folder in ("src", "apps", "tests", "examples", "bench") for path in sorted((root / folder).rglob("*"))
              if path.suffix in (".h", ".cpp", ".cu", ".cuh")]
     unknown = sorted({path.relative_to(root).parts[1] for path in files if path.relative_to(root).parts[0] == "src"} - set(LAYERS))
-    problems = [f"src/{name}: no such layer" for name in unknown]
+    problems = [f"src/{name}: no such layer" for name in unknown] + [*circles(LAYERS), *circles(ROOMS)]
     for path in files:
         if path.relative_to(root).parts[0] == "src" and path.relative_to(root).parts[1] in unknown:
             continue

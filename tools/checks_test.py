@@ -64,31 +64,36 @@ class IncludeRule(TreeTest):
         self.assertIn(f"{name}: {text}", output)
 
     def test_upward_include(self):
-        self.expect("src/model/vit.cpp", '"parallel/mesh.h"', "layer model may not include layer parallel")
+        self.expect("src/model/vit/vit.cpp", '"parallel/mesh/mesh.h"', "layer model may not include layer parallel")
 
     def test_torch_in_a_layer_without_it(self):
         self.expect("src/config/load.cpp", "<ATen/core/Tensor.h>", "no torch in this file")
 
     def test_torch_in_a_parser(self):
-        self.expect("src/data/npy_reader.cpp", "<c10/core/Device.h>", "no torch in this file")
+        self.expect("src/data/formats/npy_reader.cpp", "<c10/core/Device.h>", "no torch in this file")
 
     def test_heavy_header(self):
-        self.expect("src/train/step.cpp", "<torch/torch.h>", "too heavy a header")
+        self.expect("src/train/step/step.cpp", "<torch/torch.h>", "too heavy a header")
 
     def test_module_header_outside_models(self):
         self.expect("src/data/batch.h", "<torch/nn/module.h>", "only models and what trains them")
 
     def test_planner_includes_costs_only(self):
-        self.write("src/plan/flops.cpp", SPDX + '#include "model/vit_cost.h"\n')
+        self.write("src/plan/flops.cpp", SPDX + '#include "model/vit/vit_cost.h"\n')
         self.assertEqual(self.run_check("check_includes.py")[0], 0)
-        self.expect("src/plan/flops.cpp", '"model/vit.h"', "layer plan may not include layer model")
+        self.expect("src/plan/flops.cpp", '"model/vit/vit.h"', "layer plan may not include layer model")
 
     def test_unknown_layer(self):
         self.write("src/extras/a.h", SPDX)
         self.assertIn("src/extras: no such layer", self.run_check("check_includes.py")[1])
 
+    def test_upward_include_between_rooms(self):
+        self.expect("src/data/storage/array.h", '"data/sets/open.h"', "room data/storage may not include room data/sets")
+        self.write("src/data/sets/box.h", SPDX + '#include "data/storage/array.h"\n')
+        self.assertNotIn("data/sets/box.h", self.run_check("check_includes.py")[1])
+
     def test_good_tree(self):
-        self.write("src/train/step.cpp", SPDX + '#include "parallel/mesh.h"\n#include <ATen/ops/add.h>\n')
+        self.write("src/train/step/step.cpp", SPDX + '#include "parallel/mesh/mesh.h"\n#include <ATen/ops/add.h>\n')
         self.assertEqual(self.run_check("check_includes.py")[0], 0)
 
 

@@ -19,7 +19,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "tidy"
-BATCHED = {"src/ops", "src/data", "src/model", "src/parallel", "src/train", "apps"}
+BATCHED = {"src/ops", "src/data", "src/model", "src/parallel", "src/train", "src/bench", "src/verify", "apps"}
 
 
 def git(*arguments):

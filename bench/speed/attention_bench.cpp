@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention as the ViT has it (rows of a linear layer, heads turned to the front), ours beside aten's on the same operands: CPU
 // time of one thread, in turns, best of several. Also ours without the tiles of AMX where these come in, which may be the float32
-// kernel. High and medium are of float32 (ops/gemm_provider.h).
+// kernel. High and medium are of float32 (ops/products/gemm_provider.h).
 // usage: bench_attention [fp32|bf16|high|medium] [repeats] [alone]
 #include <ATen/Parallel.h>
 #include <ATen/ops/randn.h>
@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "cpu_seconds.h"
-#include "ops/attention.h"
-#include "ops/gemm_provider.h"
-#include "ops/instruction_set.h"
-#include "ops/large_blocks.h"
+#include "ops/attention/attention.h"
+#include "ops/base/instruction_set.h"
+#include "ops/base/large_blocks.h"
+#include "ops/products/gemm_provider.h"
 
 namespace {
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "cpu_seconds.h"
-#include "ops/convolution.h"
-#include "ops/instruction_support.h"
+#include "ops/base/instruction_support.h"
+#include "ops/convolution/convolution.h"
 
 namespace {
 

@@ -20,9 +20,9 @@
 #include "core/error.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
-#include "model/unet3d.h"
-#include "parallel/param_table.h"
-#include "train/model_setup.h"
+#include "model/unet/unet3d.h"
+#include "parallel/shard/param_table.h"
+#include "train/step/model_setup.h"
 
 namespace welkin::bench {
 namespace {

@@ -14,9 +14,9 @@
 #include <string>
 
 #include "cpu_seconds.h"
-#include "ops/gemm_provider.h"
-#include "ops/large_blocks.h"
-#include "ops/low_product.h"
+#include "ops/base/large_blocks.h"
+#include "ops/products/gemm_provider.h"
+#include "ops/products/low_product.h"
 
 namespace {
 

@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "config/run_config.h"
-#include "model/memory_cost.h"
+#include "config/schema/run_config.h"
+#include "model/base/memory_cost.h"
 #include "model/registry.h"
 
 namespace welkin::model {

@@ -7,10 +7,10 @@
 #include "core/text.h"
 #include "model/builtin_memory.h"
 #include "model/registry.h"
-#include "model/unet3d.h"
-#include "model/unet3d_cost.h"
-#include "model/vit.h"
-#include "model/vit_cost.h"
+#include "model/unet/unet3d.h"
+#include "model/unet/unet3d_cost.h"
+#include "model/vit/vit.h"
+#include "model/vit/vit_cost.h"
 
 namespace welkin::model {
 namespace {

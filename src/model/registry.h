@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "config/run_config.h"
-#include "model/model.h"
-#include "model/model_cost.h"
+#include "config/schema/run_config.h"
+#include "model/base/model.h"
+#include "model/base/model_cost.h"
 
 namespace welkin::model {
 

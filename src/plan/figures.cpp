@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/text.h"
-#include "observe/table.h"
+#include "observe/log/table.h"
 
 namespace welkin::plan {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "config/run_config.h"
-#include "model/memory_cost.h"
-#include "model/model_cost.h"
+#include "config/schema/run_config.h"
+#include "model/base/memory_cost.h"
+#include "model/base/model_cost.h"
 
 namespace welkin::plan {
 

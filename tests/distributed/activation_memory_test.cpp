@@ -7,7 +7,7 @@
 #include "model/registry.h"
 #include "parallel/plans/plans.h"
 #include "rank_processes.h"
-#include "train/memory_limit.h"
+#include "train/device/memory_limit.h"
 
 namespace welkin::train {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every collective in real processes: values, uneven parts, strided tensors, groups of a mesh.
-#include "parallel/collectives.h"
+#include "parallel/comm/collectives.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
@@ -16,7 +16,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "parallel/split.h"
+#include "parallel/shard/split.h"
 #include "rank_processes.h"
 
 namespace welkin::parallel {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The back end for tensors of a GPU in a connection: made with each group, ended in order with it or with the connection, given
 // up with a group that an error drops. Here it counts and carries nothing.
-#include "parallel/device_backend.h"
+#include "parallel/c10d/device_backend.h"
 
 #include <gtest/gtest.h>
 

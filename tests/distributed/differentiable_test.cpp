@@ -2,7 +2,7 @@
 // Gradients of the differentiable collectives against central differences in float64. The function differentiated is one number
 // of all ranks: the sum over the ranks of what each makes of its output. A rank's gradient is the derivative of that number by
 // the rank's own input, so perturbing one element on one rank, with all ranks evaluating, must show it.
-#include "parallel/differentiable.h"
+#include "parallel/comm/differentiable.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "gradient_check.h"
-#include "parallel/column_input.h"
-#include "parallel/context_attention.h"
-#include "parallel/split.h"
+#include "parallel/shard/split.h"
+#include "parallel/tokens/column_input.h"
+#include "parallel/tokens/context_attention.h"
 #include "rank_processes.h"
 
 namespace welkin::parallel {

@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <chrono>
 
+#include "bench/scaling/collectives_bench.h"
 #include "core/stopwatch.h"
-#include "parallel/c10d_group.h"
-#include "parallel/c10d_link_backend.h"
+#include "parallel/c10d/c10d_group.h"
+#include "parallel/c10d/c10d_link_backend.h"
 #include "rank_processes.h"
-#include "train/bench/collectives_bench.h"
 
 namespace welkin::parallel {
 namespace {
@@ -53,7 +53,7 @@ const RankTest kSweep("collectives_sweep", [](Connection& connection) {
     return connection.make_group(name, std::move(members));
   };
   const MeshGroups groups(make, connection.rank(), Mesh("tp-dp", {.dp_replicate = 2, .tp = 2}));
-  const auto report = train::bench::run_collectives_bench(groups, {.sizes = {1024, 65536}, .seconds = 0.002});
+  const auto report = bench::run_collectives_bench(groups, {.sizes = {1024, 65536}, .seconds = 0.002});
   EXPECT_EQ(report.times.size(), 2U * 6 * 2);
   EXPECT_EQ(report.fits.size(), 2U * 6);
   const Group all = everyone_of(connection);

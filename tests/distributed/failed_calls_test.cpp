@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "core/error.h"
-#include "parallel/collectives.h"
+#include "parallel/comm/collectives.h"
 #include "rank_processes.h"
 
 namespace welkin::parallel {

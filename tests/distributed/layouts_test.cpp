@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "parallel/shared_gradients.h"
+#include "parallel/shard/shared_gradients.h"
 #include "rank_processes.h"
-#include "train/layouts/layout_check.h"
+#include "verify/layouts/layout_check.h"
 
 namespace welkin::train {
 namespace {

@@ -8,11 +8,11 @@
 #include "core/text.h"
 #include "goldens.h"
 #include "rank_processes.h"
-#include "train/reference/case_folder.h"
-#include "train/reference/many_process_engine.h"
-#include "train/reference/verify.h"
+#include "verify/cases/case_folder.h"
+#include "verify/engine/many_process_engine.h"
+#include "verify/verify.h"
 
-namespace welkin::train::reference {
+namespace welkin::verify {
 namespace {
 
 const parallel::RankTest kParallelCase("parallel_case", [](parallel::Connection& connection) {
@@ -46,4 +46,4 @@ TEST(ParallelCases, EqualTheSerialNumbersOnTheirRanks) {
 }
 
 }  // namespace
-}  // namespace welkin::train::reference
+}  // namespace welkin::verify

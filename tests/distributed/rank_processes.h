@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-#include "parallel/connection.h"
+#include "parallel/comm/connection.h"
 
 namespace welkin::parallel {
 

@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "parallel/collectives.h"
+#include "parallel/comm/collectives.h"
 #include "rank_processes.h"
 #include "tiny_ranks.h"
 

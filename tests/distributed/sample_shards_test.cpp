@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/text.h"
-#include "data/pipeline.h"
+#include "data/pipeline/pipeline.h"
 
 namespace welkin::data {
 namespace {

@@ -13,11 +13,11 @@
 #include <limits>
 
 #include "core/text.h"
-#include "parallel/collectives.h"
-#include "parallel/data_parallel.h"
-#include "parallel/mesh.h"
+#include "parallel/comm/collectives.h"
+#include "parallel/mesh/mesh.h"
+#include "parallel/shard/data_parallel.h"
 #include "rank_processes.h"
-#include "train/gradients.h"
+#include "train/learn/gradients.h"
 
 namespace welkin::parallel {
 namespace {

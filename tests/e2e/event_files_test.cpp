@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/file.h"
-#include "observe/event_writer.h"
+#include "observe/events/event_writer.h"
 #include "observe/image/panels.h"
 
 namespace welkin::observe {

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <span>
 
-#include "data/formats/codec.h"
-#include "data/formats/zarr_array.h"
+#include "data/formats/zarr/zarr_array.h"
+#include "data/storage/codec.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace welkin::data;

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "data/ingest/netcdf3_header.h"
+#include "data/ingest/source/netcdf3_header.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto file = std::as_bytes(std::span(data, size));

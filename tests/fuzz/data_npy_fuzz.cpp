@@ -7,7 +7,7 @@
 #include <span>
 
 #include "core/error.h"
-#include "data/npy_file.h"
+#include "data/formats/npy_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto file = std::as_bytes(std::span(data, size));

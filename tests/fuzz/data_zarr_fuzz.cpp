@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "data/formats/zarr_metadata.h"
+#include "data/formats/zarr/zarr_metadata.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace welkin::data;

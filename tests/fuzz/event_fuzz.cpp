@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "observe/event_reader.h"
-#include "observe/event_writer.h"
+#include "observe/events/event_reader.h"
+#include "observe/events/event_writer.h"
 
 namespace {
 

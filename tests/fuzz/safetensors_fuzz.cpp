@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <span>
 
+#include "core/archive/safetensors.h"
 #include "core/error.h"
-#include "core/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto file = std::as_bytes(std::span(data, size));

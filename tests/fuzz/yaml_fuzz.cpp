@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "config/print.h"
-#include "config/resolve.h"
-#include "config/yaml_document.h"
+#include "config/print/print.h"
+#include "config/resolve/resolve.h"
+#include "config/yaml/yaml_document.h"
 #include "core/error.h"
 
 namespace {

@@ -10,14 +10,12 @@
 
 #include "core/text.h"
 #include "goldens.h"
-#include "train/reference/verify.h"
+#include "verify/verify.h"
 
 namespace welkin::parity {
 namespace {
 
-namespace reference = train::reference;
-
-std::string failure_text(const reference::ComparisonRow& row) {
+std::string failure_text(const verify::ComparisonRow& row) {
   return cat(row.tensor, " (", row.part, "): max/max ", row.max_over_max, " (bound ", row.tolerance_max_over_max, "), rel l2 ",
              row.rel_l2, " (bound ", row.tolerance_rel_l2, "), max abs ", row.max_abs, " ", row.reason);
 }
@@ -25,14 +23,14 @@ std::string failure_text(const reference::ComparisonRow& row) {
 class CaseTest : public testing::TestWithParam<std::filesystem::path> {};
 
 TEST_P(CaseTest, EveryTensorAgrees) {
-  const reference::CaseReport report = reference::verify_case(GetParam(), {});
+  const verify::CaseReport report = verify::verify_case(GetParam(), {});
   EXPECT_EQ(report.error, "");
-  for (const reference::ComparisonRow& row : report.rows) {
-    EXPECT_NE(row.verdict, reference::Verdict::Fail) << failure_text(row);
+  for (const verify::ComparisonRow& row : report.rows) {
+    EXPECT_NE(row.verdict, verify::Verdict::Fail) << failure_text(row);
   }
   EXPECT_TRUE(report.passed());
-  RecordProperty("compared", static_cast<int>(report.count(reference::Verdict::Pass)));
-  RecordProperty("skipped", static_cast<int>(report.count(reference::Verdict::Skipped)));
+  RecordProperty("compared", static_cast<int>(report.count(verify::Verdict::Pass)));
+  RecordProperty("skipped", static_cast<int>(report.count(verify::Verdict::Skipped)));
   RecordProperty("seconds", cat(report.seconds));
 }
 
@@ -50,12 +48,12 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CaseTest);
 TEST(Cases, OfEveryKindArePresent) {
   if (golden_cases().empty()) GTEST_SKIP() << "no reference cases at " << goldens_folder() << ": set WELKIN_GOLDENS";
   std::set<std::string> kinds;
-  for (const auto& folder : golden_cases()) kinds.insert(reference::CaseFolder(folder).kind());
+  for (const auto& folder : golden_cases()) kinds.insert(verify::CaseFolder(folder).kind());
   if (std::getenv("WELKIN_GOLDENS") != nullptr) {
     EXPECT_FALSE(kinds.empty());
     return;
   }
-  for (const std::string& kind : reference::case_kinds()) EXPECT_TRUE(kinds.contains(kind)) << kind;
+  for (const std::string& kind : verify::case_kinds()) EXPECT_TRUE(kinds.contains(kind)) << kind;
 }
 
 }  // namespace

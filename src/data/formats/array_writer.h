@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "data/formats/codec.h"
 #include "data/formats/side_document.h"
-#include "data/stored_array.h"
+#include "data/storage/codec.h"
+#include "data/storage/stored_array.h"
 
 namespace welkin::data {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "data/stored_array.h"
-#include "data/stored_values.h"
-#include "data/watched_file.h"
+#include "data/storage/stored_array.h"
+#include "data/storage/stored_values.h"
+#include "data/storage/watched_file.h"
 
 namespace welkin::data {
 

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "data/chunk_cache.h"
-#include "data/stored_array.h"
+#include "data/storage/chunk_cache.h"
+#include "data/storage/stored_array.h"
 
 namespace welkin::data {
 

@@ -15,7 +15,7 @@
 #include "core/text.h"
 #include "data/formats/array_writer.h"
 #include "data/formats/lmdb_layout.h"
-#include "data/npy_file.h"
+#include "data/formats/npy_file.h"
 
 namespace welkin::data {
 namespace {

@@ -2,7 +2,7 @@
 #include "data/formats/memory_array.h"
 
 #include "core/error.h"
-#include "data/stored_values.h"
+#include "data/storage/stored_values.h"
 
 namespace welkin::data {
 namespace {

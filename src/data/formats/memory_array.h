@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "data/stored_array.h"
+#include "data/storage/stored_array.h"
 
 namespace welkin::data {
 

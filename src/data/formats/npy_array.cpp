@@ -2,8 +2,8 @@
 // An npy file as one array without a name, mapped, in either order of memory.
 #include "data/formats/file_values.h"
 #include "data/formats/formats.h"
+#include "data/formats/npy_file.h"
 #include "data/formats/side_document.h"
-#include "data/npy_file.h"
 
 namespace welkin::data {
 namespace {

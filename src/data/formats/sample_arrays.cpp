@@ -6,8 +6,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/formats/file_values.h"
+#include "data/formats/npy_file.h"
 #include "data/formats/side_document.h"
-#include "data/npy_file.h"
 
 namespace welkin::data {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "data/stored_array.h"
+#include "data/storage/stored_array.h"
 
 namespace welkin::data {
 

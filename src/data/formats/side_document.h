@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/stored_array.h"
+#include "data/storage/stored_array.h"
 
 namespace welkin::data {
 

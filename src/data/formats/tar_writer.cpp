@@ -9,7 +9,7 @@
 #include "core/file_descriptor.h"
 #include "core/text.h"
 #include "data/formats/array_writer.h"
-#include "data/npy_file.h"
+#include "data/formats/npy_file.h"
 
 namespace welkin::data {
 namespace {

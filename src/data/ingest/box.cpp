@@ -9,10 +9,10 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/hdf5_file.h"
-#include "data/ingest/inventory.h"
+#include "data/formats/hdf5/hdf5_file.h"
 #include "data/ingest/part_statistics.h"
 #include "data/ingest/provenance.h"
+#include "data/ingest/source/inventory.h"
 #include "data/ingest/staging.h"
 #include "data/ingest/volume.h"
 

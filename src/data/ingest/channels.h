@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "data/ingest/inventory.h"
 #include "data/ingest/options.h"
+#include "data/ingest/source/inventory.h"
 
 namespace welkin::data::ingest {
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "data/ingest/channels.h"
-#include "data/ingest/component.h"
-#include "data/ingest/inventory.h"
 #include "data/ingest/options.h"
 #include "data/ingest/sequences.h"
+#include "data/ingest/source/component.h"
+#include "data/ingest/source/inventory.h"
 
 namespace welkin::data::ingest {
 

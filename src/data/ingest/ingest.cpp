@@ -8,16 +8,16 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/formats/npy_file.h"
 #include "data/ingest/channels.h"
 #include "data/ingest/feed_reader.h"
-#include "data/ingest/inventory.h"
 #include "data/ingest/output.h"
 #include "data/ingest/part_statistics.h"
 #include "data/ingest/provenance.h"
 #include "data/ingest/sequences.h"
+#include "data/ingest/source/inventory.h"
 #include "data/ingest/split.h"
 #include "data/ingest/staging.h"
-#include "data/npy_file.h"
 
 namespace welkin::data::ingest {
 namespace {

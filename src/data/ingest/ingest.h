@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "data/ingest/component.h"
 #include "data/ingest/options.h"
+#include "data/ingest/source/component.h"
 
 namespace welkin::data::ingest {
 

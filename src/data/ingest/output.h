@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "data/calendar.h"
-#include "data/hdf5_file.h"
+#include "data/formats/hdf5/hdf5_file.h"
+#include "data/sample/calendar.h"
 
 namespace welkin::data::ingest {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "data/ingest/channels.h"
-#include "data/ingest/inventory.h"
 #include "data/ingest/options.h"
+#include "data/ingest/source/inventory.h"
 
 namespace welkin::data::ingest {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/calendar.h"
+#include "data/sample/calendar.h"
 
 namespace welkin::data::ingest {
 

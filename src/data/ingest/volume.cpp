@@ -9,7 +9,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "data/hdf5_file.h"
+#include "data/formats/hdf5/hdf5_file.h"
 
 namespace welkin::data::ingest {
 namespace {

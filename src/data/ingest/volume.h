@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "data/ingest/component.h"
-#include "data/ingest/inventory.h"
+#include "data/ingest/source/component.h"
+#include "data/ingest/source/inventory.h"
 
 namespace welkin::data::ingest {
 

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "data/hdf5_file.h"
+#include "data/formats/hdf5/hdf5_file.h"
 
 namespace welkin::data::simulate {
 

@@ -4,14 +4,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ops/cpu/attention_kernel.h"
-#include "ops/cpu/convolution_kernel.h"
-#include "ops/cpu/gelu_kernel.h"
-#include "ops/cpu/mask_kernel.h"
-#include "ops/cpu/matrix_kernel.h"
-#include "ops/cpu/normal_kernel.h"
-#include "ops/cpu/update_kernel.h"
-#include "ops/instruction_support.h"
+#include "ops/arithmetic/update_kernel.h"
+#include "ops/base/instruction_support.h"
+#include "ops/cpu/attention/attention_kernel.h"
+#include "ops/cpu/convolution/convolution_kernel.h"
+#include "ops/cpu/elementwise/gelu_kernel.h"
+#include "ops/cpu/elementwise/mask_kernel.h"
+#include "ops/cpu/elementwise/normal_kernel.h"
+#include "ops/cpu/matrix/matrix_kernel.h"
 
 namespace welkin::ops {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of ops/gelu_linear.h on CUDA tensors.
+// The functions of ops/products/gelu_linear.h on CUDA tensors.
 #include "ops/cuda/bias_gelu.h"
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include "ops/cuda/low_types.h"
-#include "ops/gelu_linear.h"
+#include "ops/products/gelu_linear.h"
 
 namespace welkin::ops {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernels of ops/bias_gelu_kernel.h: a block per row forward; backward a block per 32 packs of columns of a chunk of
-// rows.
+// The CUDA kernels of ops/arithmetic/bias_gelu_kernel.h: a block per row forward; backward a block per 32 packs of columns of a
+// chunk of rows.
 #include "ops/cuda/bias_gelu.h"
 #include "ops/cuda/chunk_sums.cuh"
 #include "ops/cuda/pack.cuh"

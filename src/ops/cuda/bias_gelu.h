@@ -7,7 +7,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
-#include "ops/bias_gelu_kernel.h"
+#include "ops/arithmetic/bias_gelu_kernel.h"
 
 namespace welkin::ops {
 

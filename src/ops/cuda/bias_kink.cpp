@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of ops/bias_kink.h on CUDA tensors.
+// The functions of ops/convolution/bias_kink.h on CUDA tensors.
 #include "ops/cuda/bias_kink.h"
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include "ops/bias_kink.h"
+#include "ops/convolution/bias_kink.h"
 #include "ops/cuda/low_types.h"
 
 namespace welkin::ops {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernels of ops/bias_kink_kernel.h. A block has as many rows under way as its threads make of them, a pack of columns
-// each: boxes have 64 channels where they are large and 512 where they are small.
+// The CUDA kernels of ops/arithmetic/bias_kink_kernel.h. A block has as many rows under way as its threads make of them, a pack
+// of columns each: boxes have 64 channels where they are large and 512 where they are small.
 #include "ops/cuda/bias_kink.h"
 #include "ops/cuda/chunk_sums.cuh"
 #include "ops/cuda/pack.cuh"

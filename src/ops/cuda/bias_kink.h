@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launches of ops/bias_kink_kernel.h, on raw pointers: no torch, so that nvcc parses little. What cudaGetLastError says of
-// the launch comes back.
+// The launches of ops/arithmetic/bias_kink_kernel.h, on raw pointers: no torch, so that nvcc parses little. What cudaGetLastError
+// says of the launch comes back.
 #pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
-#include "ops/bias_kink_kernel.h"
+#include "ops/arithmetic/bias_kink_kernel.h"
 
 namespace welkin::ops {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of ops/error_sums.h on CUDA tensors.
+// The functions of ops/loss/error_sums.h on CUDA tensors.
 #include "ops/cuda/error_sums.h"
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include "ops/cuda/low_types.h"
-#include "ops/error_sums.h"
+#include "ops/loss/error_sums.h"
 
 namespace welkin::ops {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernels of ops/error_sums_kernel.h: a block per chunk of a sample's rows, its warps a row each; then a warp per
-// sample.
+// The CUDA kernels of ops/arithmetic/error_sums_kernel.h: a block per chunk of a sample's rows, its warps a row each; then a warp
+// per sample.
 #include "ops/cuda/error_sums.h"
 
 namespace welkin::ops {

@@ -7,7 +7,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
-#include "ops/error_sums_kernel.h"
+#include "ops/arithmetic/error_sums_kernel.h"
 
 namespace welkin::ops {
 

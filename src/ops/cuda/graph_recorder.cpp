@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recordings as CUDA graphs, for ops/device_graph.h. Capture is per thread: reading threads may copy and allocate meanwhile, and
-// the watchdog of c10d's NCCL may ask for the events of earlier calls. Kernels of the backward pass are captured too, although
-// autograd's threads launch them: a capture follows its stream, and from there to the streams of NCCL, which wait for it and
-// which it waits for. c10d does not show its watchdog what it captures.
+// Recordings as CUDA graphs, for ops/base/device_graph.h. Capture is per thread: reading threads may copy and allocate meanwhile,
+// and the watchdog of c10d's NCCL may ask for the events of earlier calls. Kernels of the backward pass are captured too,
+// although autograd's threads launch them: a capture follows its stream, and from there to the streams of NCCL, which wait for it
+// and which it waits for. c10d does not show its watchdog what it captures.
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/core/Event.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -13,7 +13,7 @@
 #include <exception>
 #include <vector>
 
-#include "ops/device_graph.h"
+#include "ops/base/device_graph.h"
 
 namespace welkin::ops {
 namespace {

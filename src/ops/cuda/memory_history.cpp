@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's own record of a GPU's memory and its cap, for ops/device_memory.h.
+// torch's own record of a GPU's memory and its cap, for ops/base/device_memory.h.
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <torch/csrc/cuda/memory_snapshot.h>
 
-#include "ops/device_memory.h"
+#include "ops/base/device_memory.h"
 
 namespace welkin::ops {
 namespace {

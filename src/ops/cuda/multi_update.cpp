@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of ops/device_update.h on CUDA tensors. Workspaces come from torch's allocator on the current stream, which gives
-// them to nobody else before this stream has done with them.
+// The functions of ops/update/device_update.h on CUDA tensors. Workspaces come from torch's allocator on the current stream,
+// which gives them to nobody else before this stream has done with them.
 #include "ops/cuda/multi_update.h"
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include "ops/device_update.h"
+#include "ops/update/device_update.h"
 
 namespace welkin::ops {
 namespace {

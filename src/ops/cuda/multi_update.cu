@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernels of ops/device_update.h: a block per piece of a tensor, all tensors of a table in one launch.
+// The CUDA kernels of ops/update/device_update.h: a block per piece of a tensor, all tensors of a table in one launch.
 #include "ops/cuda/multi_update.h"
 
 namespace welkin::ops {

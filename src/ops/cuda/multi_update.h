@@ -5,7 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "ops/device_update_kernel.h"
+#include "ops/arithmetic/device_update_kernel.h"
 
 namespace welkin::ops {
 

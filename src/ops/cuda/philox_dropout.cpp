@@ -9,7 +9,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
 
-#include "ops/philox_dropout_kernel.h"
+#include "ops/arithmetic/philox_dropout_kernel.h"
 
 namespace welkin::ops {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "ops/philox_mask.h"
+#include "ops/arithmetic/philox_mask.h"
 
 namespace welkin::ops {
 

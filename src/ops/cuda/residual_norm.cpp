@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of ops/residual_norm.h on CUDA tensors.
+// The functions of ops/norm/residual_norm.h on CUDA tensors.
 #include "ops/cuda/residual_norm.h"
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include "ops/cuda/low_types.h"
-#include "ops/residual_norm.h"
+#include "ops/norm/residual_norm.h"
 
 namespace welkin::ops {
 namespace {

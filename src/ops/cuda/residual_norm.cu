@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernels of ops/residual_norm.h: a warp per row. Rows of up to 2048 columns, in packs of four, stay in registers, so
-// each matrix is read once; up to 1024 the gradients of weight and bias are summed in the same pass. Other rows are read again
+// The CUDA kernels of ops/norm/residual_norm.h: a warp per row. Rows of up to 2048 columns, in packs of four, stay in registers,
+// so each matrix is read once; up to 1024 the gradients of weight and bias are summed in the same pass. Other rows are read again
 // from the caches.
 #include "ops/cuda/chunk_sums.cuh"
 #include "ops/cuda/pack.cuh"

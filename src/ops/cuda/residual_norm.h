@@ -7,7 +7,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
-#include "ops/residual_norm_kernel.h"
+#include "ops/arithmetic/residual_norm_kernel.h"
 
 namespace welkin::ops {
 

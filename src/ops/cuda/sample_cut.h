@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "ops/sample_cut_kernel.h"
+#include "ops/arithmetic/sample_cut_kernel.h"
 
 namespace welkin::ops {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL by c10d, for parallel/device_backend.h.
+// NCCL by c10d, for parallel/c10d/device_backend.h.
 #define USE_C10D_NCCL
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#include "parallel/device_backend.h"
+#include "parallel/c10d/device_backend.h"
 
 namespace welkin::parallel {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <functional>
 
-#include "config/run_config.h"
+#include "config/schema/run_config.h"
 #include "model/registry.h"
-#include "parallel/mesh.h"
-#include "parallel/plan.h"
+#include "parallel/mesh/mesh.h"
+#include "parallel/plans/plan.h"
 #include "parallel/plans/vit.h"
 
 namespace welkin::parallel {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "parallel/plan.h"
+#include "parallel/plans/plan.h"
 
 namespace welkin::parallel {
 

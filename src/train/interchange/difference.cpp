@@ -9,8 +9,8 @@
 
 #include "core/printable.h"
 #include "core/text.h"
-#include "observe/table.h"
-#include "train/stored_tensor.h"
+#include "observe/log/table.h"
+#include "train/checkpoint/stored_tensor.h"
 
 namespace welkin::train::interchange {
 namespace {

@@ -6,12 +6,12 @@
 
 #include <algorithm>
 
+#include "core/archive/safetensors.h"
 #include "core/archive/torch_writer.h"
 #include "core/error.h"
-#include "core/safetensors.h"
 #include "core/text.h"
-#include "parallel/param_table.h"
-#include "train/stored_tensor.h"
+#include "parallel/shard/param_table.h"
+#include "train/checkpoint/stored_tensor.h"
 
 namespace welkin::train::interchange {
 namespace {

@@ -7,14 +7,14 @@
 #include <memory>
 #include <set>
 
-#include "config/resolve.h"
+#include "config/resolve/resolve.h"
+#include "core/archive/safetensors.h"
 #include "core/error.h"
 #include "core/hash.h"
-#include "core/safetensors.h"
 #include "core/text.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/stored_tensor.h"
 #include "train/interchange/state.h"
-#include "train/stored_tensor.h"
 
 namespace welkin::train::interchange {
 namespace {

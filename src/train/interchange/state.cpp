@@ -10,7 +10,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "train/trained_model.h"
+#include "train/checkpoint/checkpoint_store.h"
 
 namespace welkin::train::interchange {
 namespace {

@@ -41,7 +41,7 @@ struct State {
   std::vector<std::string> parameters;  // the model's parameters in the order of registration; empty: not known
   std::optional<int64_t> iteration, epoch;
   OptimizerSettings optimizer;
-  std::string config;                                      // YAML of a run (config/print.h)
+  std::string config;                                      // YAML of a run (config/print/print.h)
   std::vector<std::pair<std::string, std::string>> facts;  // what else there is, for people
   std::vector<std::string> notes;                          // what was left out or guessed, one line each
 

@@ -12,8 +12,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "parallel/param_table.h"
-#include "train/stored_tensor.h"
+#include "parallel/shard/param_table.h"
+#include "train/checkpoint/stored_tensor.h"
 
 namespace welkin::train::interchange {
 namespace {

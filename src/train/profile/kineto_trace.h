@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "observe/span.h"
+#include "observe/timeline/span.h"
 #include "train/profile/operator_table.h"
 
 namespace welkin::train {

@@ -3,7 +3,7 @@
 // CUDA runtime. On a machine without a GPU both do nothing.
 #pragma once
 
-#include "observe/span.h"
+#include "observe/timeline/span.h"
 
 namespace welkin::train {
 

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "core/text.h"
-#include "observe/table.h"
+#include "observe/log/table.h"
 
 namespace welkin::train {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/file.h"
 #include "core/host.h"
 #include "core/text.h"
-#include "observe/timeline_picture.h"
+#include "observe/timeline/timeline_picture.h"
 #include "train/profile/operator_table.h"
 
 namespace welkin::train {

@@ -10,9 +10,9 @@
 #include <optional>
 #include <string>
 
-#include "config/run_config.h"
-#include "observe/span.h"
-#include "observe/timeline.h"
+#include "config/schema/run_config.h"
+#include "observe/timeline/span.h"
+#include "observe/timeline/timeline.h"
 #include "train/profile/kineto_trace.h"
 #include "train/profile/nvtx.h"
 #include "train/profile/step_window.h"

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "config/command_line.h"
-#include "config/resolve.h"
+#include "config/resolve/command_line.h"
+#include "config/resolve/resolve.h"
 #include "core/error.h"
 
 namespace welkin::config::test {

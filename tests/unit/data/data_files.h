@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "core/safetensors.h"
-#include "data/hdf5_file.h"
+#include "core/archive/safetensors.h"
+#include "data/formats/hdf5/hdf5_file.h"
 
 namespace welkin::data::tests {
 

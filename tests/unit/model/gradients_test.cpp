@@ -7,14 +7,14 @@
 #include <gtest/gtest.h>
 
 #include "gradient_check.h"
-#include "model/conv3d.h"
-#include "model/dropout.h"
-#include "model/layer_norm.h"
-#include "model/linear.h"
-#include "model/patch_embed.h"
-#include "model/unet3d.h"
-#include "model/vit.h"
-#include "model/vit_block.h"
+#include "model/layers/conv3d.h"
+#include "model/layers/dropout.h"
+#include "model/layers/layer_norm.h"
+#include "model/layers/linear.h"
+#include "model/layers/patch_embed.h"
+#include "model/unet/unet3d.h"
+#include "model/vit/vit.h"
+#include "model/vit/vit_block.h"
 
 namespace welkin::model {
 namespace {

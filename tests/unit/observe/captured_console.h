@@ -8,7 +8,7 @@
 
 #include "core/file.h"
 #include "core/file_descriptor.h"
-#include "observe/console.h"
+#include "observe/log/console.h"
 #include "temporary_folder.h"
 
 namespace welkin::observe {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/instruction_set.h"
+#include "ops/base/instruction_set.h"
 
 namespace welkin::ops {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "parallel/call_desk.h"
+#include "parallel/comm/call_desk.h"
 
 namespace welkin::parallel {
 

@@ -12,11 +12,11 @@
 #include <memory>
 #include <string>
 
-#include "config/resolve.h"
+#include "config/resolve/resolve.h"
 #include "core/file.h"
-#include "parallel/world.h"
+#include "parallel/comm/world.h"
 #include "scratch_folder.h"
-#include "train/trainer.h"
+#include "train/run/trainer.h"
 
 namespace welkin::train {
 

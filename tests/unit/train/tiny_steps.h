@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "core/text.h"
-#include "data/epoch_plan.h"
-#include "parallel/mesh_groups.h"
+#include "data/sample/epoch_plan.h"
+#include "parallel/comm/mesh_groups.h"
 #include "tiny_run.h"
-#include "train/step.h"
+#include "train/step/step.h"
 
 namespace welkin::train {
 

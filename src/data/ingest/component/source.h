@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/ingest/component_abi.h"
+#include "data/ingest/source/component_abi.h"
 
 namespace welkin::ingest_component {
 

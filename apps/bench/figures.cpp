@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// welkin bench --parallel_figure: figures of docs/results/scaling.md that need a measurement of their own. It starts its ranks
+// itself; in a process of such a run it is one of them.
+#include <ATen/Parallel.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "apps/bench/studies.h"
+#include "apps/front/rank_run.h"
+#include "bench/scaling/parallel_figures.h"
+#include "bench/scaling/section_overlap.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/output_place.h"
+#include "core/text.h"
+#include "train/learn/registries.h"
+
+namespace welkin::apps {
+namespace {
+
+struct FigureArguments {
+  std::string figure;
+  int64_t ranks = 2;
+  bench::OverlapProblem problem;
+  bench::SectionProblem sections;
+  std::vector<int64_t> sizes{4096, 65536, int64_t{1} << 20};
+  int64_t deadline_s = 120;
+  std::string json;
+};
+
+nlohmann::ordered_json measured_figure(const FigureArguments& arguments, parallel::World& world, parallel::EmulatedLink* link,
+                                       const train::Registries& registries) {
+  nlohmann::ordered_json found{{"figure", arguments.figure}, {"ranks", world.size()}};
+  if (arguments.figure == "sections") {
+    found["sequence_parallel"] = arguments.sections.sequence_parallel;
+    found.update(bench::section_json(bench::measure_sections(arguments.sections, registries.models.at("vit"), world, *link)));
+    return found;
+  }
+  if (link != nullptr) {
+    found.update(
+        bench::overlap_json(bench::measure_overlap(arguments.problem, registries.models.at("vit"), world.everyone(), *link)));
+    return found;
+  }
+  for (const int64_t bytes : arguments.sizes) {
+    found["over_c10d"][cat(bytes)] = bench::measure_adapter(world.everyone(), bytes);
+  }
+  return found;
+}
+
+int run_figure_rank(const launch::RankPlace& place, const FigureArguments& arguments, Application& application) {
+  set_process_label(cat("rank ", place.rank));
+  at::set_num_threads(1);
+  parallel::MeetOptions options = meet_options(std::chrono::seconds(arguments.deadline_s));
+  if (arguments.figure != "adapter") options.link = std::make_shared<parallel::EmulatedLink>();
+  if (options.link) options.link->bytes_per_second = 1e15;  // until it is set
+  parallel::World world = parallel::World::meet(place, options);
+  run_as_rank(world, [&] {
+    const auto found = measured_figure(arguments, world, options.link.get(), application.registries);
+    if (!world.leads()) return;
+    const std::string text = found.dump(2) + "\n";
+    application.out << text << std::flush;
+    if (!arguments.json.empty()) write_file_atomically(arguments.json, text);
+  });
+  return 0;
+}
+
+}  // namespace
+
+int bench_figures(Application& application, int argc, char** argv) {
+  FigureArguments arguments;
+  CLI::App app(
+      "overlap: the share of the gradient exchange that is hidden behind the backward pass, over an emulated link; sections: "
+      "what "
+      "a link adds to a step under tensor parallelism; adapter: a sum by our collectives over one by c10d "
+      "alone");
+  app.add_option("--parallel_figure", arguments.figure, "which")
+      ->required()
+      ->check(CLI::IsMember({"overlap", "sections", "adapter"}));
+  app.add_option("-n,--ranks", arguments.ranks, "ranks that are started here")->check(CLI::Range(2, 64))->capture_default_str();
+  app.add_option("--width", arguments.problem.vit.width, "overlap, sections: of the ViT, a multiple of 8")
+      ->check(CLI::Range(8, 4096))
+      ->capture_default_str();
+  app.add_option("--depth", arguments.problem.vit.depth, "overlap, sections: blocks")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--samples", arguments.problem.vit.samples, "overlap: of a rank; sections: of all")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--bucket_cap_mb", arguments.problem.bucket_cap_mb, "overlap")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--slower", arguments.problem.slower, "overlap: how many times as long as Gloo the link takes")
+      ->check(CLI::Range(1.0, 1000.0))
+      ->capture_default_str();
+  app.add_option("--link_share", arguments.sections.link_share, "sections: time of the link over time of the computation")
+      ->check(CLI::Range(0.01, 100.0))
+      ->capture_default_str();
+  app.add_flag("--sequence_parallel", arguments.sections.sequence_parallel, "sections: tokens are split outside of them");
+  app.add_option("--sizes", arguments.sizes, "adapter: bytes")->delimiter(',')->check(CLI::Range(4, 1 << 30));
+  app.add_option("--deadline_s", arguments.deadline_s, "of a call")->check(CLI::Range(1, 86400))->capture_default_str();
+  app.add_option("--json", arguments.json, "write the figure to this file");
+  if (!parse_arguments(application, app, argc, argv)) return 0;
+  arguments.sections.vit = arguments.problem.vit;
+  const launch::RankPlace place = place_of_this_process();
+  if (place.rank == 0 && !arguments.json.empty()) check_output("bench", "--json", arguments.json);
+  if (place.world_size > 1) return run_figure_rank(place, arguments, application);
+  return run_local_ranks(own_command_with("bench", std::vector<std::string>(argv + 1, argv + argc)), arguments.ranks);
+}
+
+}  // namespace welkin::apps

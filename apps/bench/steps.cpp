@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The modes that measure what one configuration does: IO, SYNTHETIC, FULL, NOCOMM, and all of them.
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <ostream>
+#include <vector>
+
+#include "apps/bench/bench.h"
+#include "bench/step/advice.h"
+#include "bench/step/io_bench.h"
+#include "bench/step/peaks.h"
+#include "bench/step/step_bench.h"
+#include "bench/step/step_report.h"
+#include "core/host.h"
+#include "core/text.h"
+#include "data/sets/stage.h"
+#include "parallel/comm/collectives.h"
+#include "train/device/device.h"
+#include "train/learn/registries.h"
+#include "train/step/step_parts.h"
+
+namespace welkin::apps {
+namespace {
+
+std::vector<double> summed_over_ranks(const parallel::World& world, const std::vector<double>& values) {
+  const at::Tensor sums = parallel::all_reduce(world.everyone(), at::tensor(values, at::kDouble));
+  return {sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel()};
+}
+
+// One run of bench: the modes that it is asked for add to it.
+class BenchRun {
+ public:
+  explicit BenchRun(const BenchRequest& request) : request_(request) {}
+
+  void io() {
+    const auto& registries = request_.application.registries;
+    const auto say = [&](const std::string& line) { request_.application.err << line << "\n"; };
+    const config::RunConfig config = train::for_device(data::staged(request_.config, say), request_.device);
+    const auto make = [this](const std::string& name, parallel::GroupMembers members) {
+      return request_.world.group(name, std::move(members));
+    };
+    train::StepParts parts;
+    train::place_ranks(parts, config.parallel, make, request_.world.rank(), request_.world.size());
+    const auto& open = registries.datasets.at(config.data.dataset);
+    bench::IoReport report = bench::run_io_bench(
+        config, [&] { return open(config, data::Split::Train); }, parts.replicas, request_.device, request_.windows);
+    report.rates.windows = summed_over_ranks(request_.world, report.rates.windows);
+    figures_.io = report.rates.median();
+    text_ += bench::io_text(report);
+    bench::add_io_json(json_, report);
+  }
+
+  void step(bench::StepMode mode) {
+    const bench::StepReport report = bench::run_step_bench(request_.config, mode,
+                                                           {.registries = request_.application.registries,
+                                                            .world = request_.world,
+                                                            .device = request_.device,
+                                                            .windows = request_.windows});
+    const double rate = report.rates.median();
+    if (mode == bench::StepMode::Synthetic) figures_.synthetic = rate;
+    if (mode == bench::StepMode::Full) figures_.full = rate;
+    if (mode == bench::StepMode::NoComm) figures_.nocomm = rate;
+    reports_.push_back(report);
+  }
+
+  BenchResult result() {
+    // Last, so that it delays nothing that is measured from the start of the process.
+    if (!reports_.empty()) measure_machine();
+    std::string text = reports_.empty() ? std::string() : bench::peaks_text(peaks_);
+    text += text_;
+    for (const bench::StepReport& report : reports_) text += bench::step_text(report, request_.config, peaks_);
+    text += compare_communication();
+    const bool is_first = !figures_.io && reports_.size() == 1;
+    // Keys without a mode are those of SYNTHETIC where it was measured.
+    std::stable_partition(reports_.begin(), reports_.end(),
+                          [](const auto& report) { return report.mode != bench::StepMode::Synthetic; });
+    for (const bench::StepReport& report : reports_) bench::add_step_json(json_, report, request_.config, peaks_);
+    if (!reports_.empty()) bench::add_peaks_json(json_, peaks_);
+    if (is_first) json_["process_start_to_first_step_s"] = reports_.front().start_seconds;
+    const std::string found =
+        bench::bottleneck(figures_, reports_.empty() ? std::vector<bench::Phase>() : reports_.back().phases);
+    json_["bottleneck"] = found;
+    text += cat("bottleneck: ", found, "\n");
+    if (!reports_.empty()) advise(text);
+    return {text, std::move(json_)};
+  }
+
+ private:
+  // Where steps were measured with and without it.
+  std::string compare_communication() {
+    const auto with = std::ranges::find(reports_, bench::StepMode::Synthetic, &bench::StepReport::mode);
+    const auto without = std::ranges::find(reports_, bench::StepMode::NoComm, &bench::StepReport::mode);
+    if (with == reports_.end() || without == reports_.end()) return {};
+    const auto found = bench::communication_of(with->traffic, with->step_seconds, without->step_seconds);
+    bench::add_communication_json(json_, with->traffic, found);
+    return bench::communication_text(with->traffic, found);
+  }
+
+  // Of all ranks together, which measure at the same time.
+  void measure_machine() {
+    peaks_ = peaks_of_machine(request_);
+    const std::vector<double> sums = summed_over_ranks(
+        request_.world,
+        {peaks_.fp32_flops, peaks_.bf16_flops, peaks_.bytes, peaks_.theoretical_fp32_flops, peaks_.theoretical_bf16_flops});
+    peaks_.fp32_flops = sums[0], peaks_.bf16_flops = sums[1], peaks_.bytes = sums[2];
+    peaks_.theoretical_fp32_flops = sums[3], peaks_.theoretical_bf16_flops = sums[4];
+  }
+
+  void advise(std::string& text) {
+    const config::LoopConfig& loop = request_.config.loop;
+    const int64_t batch = reports_.back().batch_samples;
+    const std::vector<std::string> lines =
+        bench::advice(request_.config, {.is_gpu = request_.device.is_cuda(),
+                                        .batch = loop.micro_batch_size > 0 ? std::min(loop.micro_batch_size, batch) : batch,
+                                        .threads = at::get_num_threads(),
+                                        .cores = usable_cores(),
+                                        .fp32_flops = peaks_.fp32_flops,
+                                        .bf16_flops = peaks_.bf16_flops});
+    for (const std::string& line : lines) text += cat("advice: ", line, "\n");
+    json_["advice"] = lines;
+  }
+
+  const BenchRequest& request_;
+  bench::Peaks peaks_;
+  bench::Figures figures_;
+  std::vector<bench::StepReport> reports_;
+  std::string text_;
+  nlohmann::ordered_json json_;
+};
+
+BenchResult bench_one(const BenchRequest& request, bench::StepMode mode) {
+  BenchRun run(request);
+  run.step(mode);
+  return run.result();
+}
+
+}  // namespace
+
+BenchResult bench_io(const BenchRequest& request) {
+  BenchRun run(request);
+  run.io();
+  return run.result();
+}
+
+BenchResult bench_synthetic(const BenchRequest& request) { return bench_one(request, bench::StepMode::Synthetic); }
+BenchResult bench_full(const BenchRequest& request) { return bench_one(request, bench::StepMode::Full); }
+BenchResult bench_nocomm(const BenchRequest& request) { return bench_one(request, bench::StepMode::NoComm); }
+
+BenchResult bench_all(const BenchRequest& request) {
+  BenchRun run(request);
+  run.io();
+  run.step(bench::StepMode::Synthetic);
+  run.step(bench::StepMode::Full);
+  if (request.world.size() > 1) run.step(bench::StepMode::NoComm);
+  return run.result();
+}
+
+}  // namespace welkin::apps

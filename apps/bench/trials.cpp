@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// The modes that put configurations side by side: the ladder of switches, a sweep over a key, and what each switch would gain.
+#include "bench/step/trials.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/bench/bench.h"
+#include "bench/step/choices.h"
+#include "config/schema/key.h"
+#include "core/error.h"
+#include "core/host.h"
+#include "core/text.h"
+#include "ops/base/instruction_set.h"
+#include "ops/products/gemm_provider.h"
+#include "train/device/device.h"
+#include "train/learn/registries.h"
+
+namespace welkin::apps {
+namespace {
+
+config::RunConfig resolved_with(const BenchRequest& request, const bench::KeyValues& pairs, const std::string& flag) {
+  config::CommandLine line = request.line;
+  for (const auto& [key, value] : pairs) line.settings.push_back({key, value, cat(flag, " ", key)});
+  return config::resolve(line, request.world.size(), request.application.registries.known_names()).config;
+}
+
+// --mode beside one of these flags says which steps are measured.
+bench::StepMode step_mode_of(const BenchRequest& request, bench::StepMode otherwise) {
+  const std::string name = bench_flag(request, "mode");
+  if (name.empty()) return otherwise;
+  for (const bench::StepMode mode : {bench::StepMode::Synthetic, bench::StepMode::Full, bench::StepMode::NoComm}) {
+    if (name == bench::step_mode_name(mode)) return mode;
+  }
+  throw ConfigError("bench", cat("steps are measured one kind at a time: mode=", name), "Choose synthetic, full or nocomm");
+}
+
+std::vector<bench::TrialRow> measure(const BenchRequest& request, const std::vector<bench::Trial>& trials, bench::StepMode mode) {
+  std::vector<bench::TrialRow> rows = bench::run_trials(trials, mode,
+                                                        {.registries = request.application.registries,
+                                                         .world = request.world,
+                                                         .device = request.device,
+                                                         .windows = request.windows});
+  train::configure_torch(request.config);
+  return rows;
+}
+
+BenchResult as_result(const std::string& title, const std::vector<bench::TrialRow>& rows, bench::StepMode mode) {
+  BenchResult result{.text = bench::trials_text(cat(title, " (", bench::step_mode_name(mode), ")"), rows),
+                     .json = {},
+                     .svg = bench::trials_svg(title, rows)};
+  result.has_figures = std::ranges::any_of(rows, [](const bench::TrialRow& row) { return row.rates.has_value(); });
+  result.json["steps"] = bench::step_mode_name(mode);
+  result.json["rows"] = bench::trials_json(rows);
+  return result;
+}
+
+struct Sweep {
+  std::string key;
+  std::vector<std::string> values;
+};
+
+// At the commas between values: not within a list, a mapping or quotes, which a value may have.
+std::vector<std::string> values_in(std::string_view text) {
+  std::vector<std::string> values(1);
+  int depth = 0;
+  char quote = 0;
+  for (const char c : text) {
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+    if (c == ',' && depth <= 0 && quote == 0) {
+      values.emplace_back();
+    } else {
+      values.back() += c;
+    }
+  }
+  return values;
+}
+
+Sweep parse_sweep(const std::string& text) {
+  const size_t equals = text.find('=');
+  Sweep sweep{.key = text.substr(0, equals), .values = {}};
+  if (equals != std::string::npos) sweep.values = values_in(std::string_view(text).substr(equals + 1));
+  const bool is_whole = !sweep.key.empty() && !sweep.values.empty() && std::ranges::find(sweep.values, "") == sweep.values.end();
+  if (is_whole) return sweep;
+  throw ConfigError("bench", cat("no sweep: --sweep ", text),
+                    "Write --sweep key=value,value, for instance --sweep threads=1,2,4");
+}
+
+std::optional<double> number_in(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size()) return value;
+  return {};
+}
+
+// The places of the rows where the key's values are numbers, none the same; else nothing.
+std::vector<double> places_of(const Sweep& sweep) {
+  std::vector<double> places;
+  for (const std::string& value : sweep.values) {
+    const std::optional<double> place = number_in(value);
+    if (!place || std::ranges::find(places, *place) != places.end()) return {};
+    places.push_back(*place);
+  }
+  return places;
+}
+
+// Over numbers a curve; else the bars that every comparison has.
+std::string sweep_svg(const Sweep& sweep, const std::vector<bench::TrialRow>& rows) {
+  const std::string title = cat("sweep over ", sweep.key);
+  const std::vector<double> places = places_of(sweep);
+  return places.size() < 2 ? bench::trials_svg(title, rows) : bench::trials_svg(title, rows, sweep.key, places);
+}
+
+bool feeds_the_step(const std::string& key) {
+  const config::Key* row = config::find_key(key);
+  return row != nullptr && row->path.starts_with("data.");
+}
+
+// Where a process computes is chosen once for all; a rank alone may choose again for each row.
+void choose_device_of(bench::Trial& trial, const BenchRequest& request) {
+  if (request.world.size() > 1) {
+    throw ConfigError("bench", "several ranks have met on one kind of device: --sweep device", "Sweep it on one process");
+  }
+  try {
+    trial.device = train::choose_device(trial.config->loop.device, request.device.is_cuda() ? request.device.index() : 0);
+  } catch (const ConfigError& error) {
+    trial.config.reset();
+    trial.note = error.what();
+  }
+}
+
+config::DeviceKind kind_of(c10::Device device) { return device.is_cpu() ? config::DeviceKind::Cpu : config::DeviceKind::Cuda; }
+
+bench::PresentValues present_values(const BenchRequest& request) {
+  const config::ParallelConfig& parallel = request.config.parallel;
+  const int64_t replicas = std::max<int64_t>(1, request.world.size() / (parallel.tensor_parallel * parallel.context_parallel));
+  bench::PresentValues present{.local_batch = std::max<int64_t>(1, request.config.loop.global_batch_size / replicas),
+                               .cores = usable_cores(),
+                               .threads = at::get_num_threads(),
+                               .gemm = std::string(ops::name_of(ops::gemm_provider())),
+                               .instruction_set = std::string(ops::name_of(ops::instruction_set())),
+                               .instruction_sets = {}};
+  using Set = ops::InstructionSet;
+  for (const Set set : {Set::Portable, Set::Avx2, Set::Avx512, Set::Amx}) {
+    if (ops::is_supported(set)) present.instruction_sets.emplace_back(ops::name_of(set));
+  }
+  return present;
+}
+
+// A value that goes with nothing else of the configuration is a row that says so: nobody asked for it by name.
+bench::Trial trial_of_choice(const BenchRequest& request, const std::string& key, const std::string& value) {
+  bench::Trial trial{.name = cat(key, "=", value), .config = {}, .note = {}};
+  try {
+    trial.config = resolved_with(request, {{key, value}}, "--explore");
+  } catch (const ConfigError& error) {
+    trial.note = error.what();
+  }
+  return trial;
+}
+
+}  // namespace
+
+BenchResult bench_ladder(const BenchRequest& request) {
+  std::vector<bench::Trial> trials;
+  bench::KeyValues settings;
+  for (const bench::Rung& rung : bench::ladder_rungs(request.config, kind_of(request.device))) {
+    settings.insert(settings.end(), rung.settings.begin(), rung.settings.end());
+    bench::Trial trial{.name = trials.empty() ? rung.name : cat("+ ", rung.name), .config = {}, .note = rung.note};
+    if (rung.is_measured) trial.config = resolved_with(request, settings, "--ladder");
+    trials.push_back(std::move(trial));
+  }
+  const bench::StepMode mode = step_mode_of(request, bench::StepMode::Full);
+  return as_result("ladder", measure(request, trials, mode), mode);
+}
+
+BenchResult bench_sweep(const BenchRequest& request) {
+  const Sweep sweep = parse_sweep(bench_flag(request, "sweep"));
+  const config::Key* key = config::find_key(sweep.key);
+  std::vector<bench::Trial> trials;  // all are resolved, and so refused, before the first is measured
+  for (const std::string& value : sweep.values) {
+    trials.push_back(
+        {.name = cat(sweep.key, "=", value), .config = resolved_with(request, {{sweep.key, value}}, "--sweep"), .note = {}});
+    if (key != nullptr && key->path == "loop.device") choose_device_of(trials.back(), request);
+  }
+  const auto otherwise = feeds_the_step(sweep.key) ? bench::StepMode::Full : bench::StepMode::Synthetic;
+  const bench::StepMode mode = step_mode_of(request, otherwise);
+  const std::vector<bench::TrialRow> rows = measure(request, trials, mode);
+  BenchResult result = as_result(cat("sweep over ", sweep.key), rows, mode);
+  result.svg = sweep_svg(sweep, rows);
+  result.json["key"] = sweep.key;
+  return result;
+}
+
+BenchResult bench_explore(const BenchRequest& request) {
+  const bench::StepMode mode = step_mode_of(request, bench::StepMode::Synthetic);
+  std::vector<bench::Trial> trials{{.name = "as configured", .config = request.config, .note = {}}};
+  const bool reads = mode == bench::StepMode::Full;
+  for (const auto& choice : bench::switch_choices(request.config, kind_of(request.device), present_values(request), reads)) {
+    for (const std::string& value : choice.values) trials.push_back(trial_of_choice(request, choice.key, value));
+  }
+  const std::vector<bench::TrialRow> rows = measure(request, trials, mode);
+  BenchResult result = as_result("what a switch would gain", rows, mode);
+  const bench::TrialRow* best = bench::fastest(rows);
+  if (best == nullptr) return result;
+  const bool is_any = best->name != rows.front().name;
+  result.text += cat("fastest: ", best->name, is_any ? "" : ": no switch gains more than the windows differ", "\n");
+  result.json["fastest"] = best->name;
+  return result;
+}
+
+}  // namespace welkin::apps

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// welkin ckpt export CKPT OUT: a checkpoint for Python.
+#include <ATen/core/Tensor.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <map>
+#include <ostream>
+#include <string>
+
+#include "apps/front/verbs.h"
+#include "train/interchange/export_state.h"
+
+namespace welkin::apps {
+
+int verb_ckpt_export(Application& application, int argc, char** argv) {
+  namespace interchange = train::interchange;
+  CLI::App app("Writes weights under their PyTorch names: torch.load(OUT, weights_only=True), or safetensors");
+  const std::map<std::string, interchange::FileFormat> formats = {{"pt", interchange::FileFormat::Torch},
+                                                                  {"safetensors", interchange::FileFormat::Safetensors}};
+  const std::map<std::string, at::ScalarType> dtypes = {{"fp32", at::kFloat}, {"bf16", at::kBFloat16}, {"fp16", at::kHalf}};
+  std::string path, out, dtype;
+  interchange::StateChoice choice;
+  interchange::ExportOptions options;
+  app.add_option("CKPT", path, "checkpoint of any format")->required();
+  app.add_option("OUT", out, "file to write; one that is there is replaced")->required();
+  app.add_option("--format", options.format, "pt or safetensors")->required()->transform(CLI::CheckedTransformer(formats));
+  app.add_option("--dtype", dtype, "fp32, bf16 or fp16 for the weights; as stored when not given")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+  app.add_flag("--optimizer", options.optimizer,
+               "also the optimizer's state, as torch.optim has it: {model_state, optimizer_state_dict, epoch, iters}");
+  app.add_option("--checkpoint", choice.checkpoint, "of a run folder: best (default), newest, or a step");
+  app.add_option("--key", choice.key, "of a .pt file: which of its values is the model's state dict");
+  if (!parse_arguments(application, app, argc, argv)) return 0;
+  if (!dtype.empty()) options.dtype = dtypes.at(dtype);
+  const interchange::State state = interchange::open_state(path, choice);
+  interchange::export_state(state, options, out);
+  application.out << state.path.string() << " -> " << out << ", " << std::filesystem::file_size(out) << " bytes\n";
+  return 0;
+}
+
+}  // namespace welkin::apps

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// welkin data inspect FILE...: what is in a file.
+#include "data/tools/inspect.h"
+
+#include <CLI/CLI.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "apps/front/verbs.h"
+#include "data/tools/inspect_bench.h"
+
+namespace welkin::apps {
+
+int verb_data_inspect(Application& application, int argc, char** argv) {
+  CLI::App app(
+      "Describes HDF5, npy, Zarr, WebDataset tar, LMDB, raw and safetensors files: shapes, types, layout, attributes, "
+      "coordinates and ranges of values");
+  std::vector<std::string> files;
+  data::InspectOptions options;
+  data::FileBenchOptions bench;
+  bool benches = false;
+  app.add_option("FILE", files, "files to describe")->required();
+  app.add_option("--sample", options.most_sampled_values, "values read of each data set for its range")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--bench", benches, "measure what the file delivers to training, and say why");
+  app.add_option("--crop", bench.crop, "edge of the crops that --bench reads of a box")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--threads", bench.num_threads, "threads of --bench; 0 = the cores of this process")->check(CLI::Range(0, 4096));
+  if (!parse_arguments(application, app, argc, argv)) return 0;
+  for (const std::string& file : files) {
+    application.out << (benches ? data::bench_file(file, bench) : data::inspect_file(file, options));
+  }
+  return 0;
+}
+
+}  // namespace welkin::apps

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// welkin data stats DIR --out DIR: means and deviations of training files.
+#include <CLI/CLI.hpp>
+#include <ostream>
+#include <string>
+
+#include "apps/front/verbs.h"
+#include "core/text.h"
+#include "data/tools/statistics.h"
+#include "observe/log/table.h"
+
+namespace welkin::apps {
+namespace {
+
+std::string statistics_table(const data::FolderStatistics& statistics) {
+  using observe::Align;
+  observe::Table table(
+      {{"channel"}, {"mean", Align::Right}, {"std", Align::Right}, {"min", Align::Right}, {"max", Align::Right}});
+  for (size_t c = 0; c < statistics.channels.size(); ++c) {
+    const auto& moments = statistics.moments[c];
+    table.add_row({statistics.channels[c], cat(moments.mean()), cat(moments.std()), cat(moments.min()), cat(moments.max())});
+  }
+  return table.text();
+}
+
+}  // namespace
+
+int verb_data_stats(Application& application, int argc, char** argv) {
+  CLI::App app(
+      "Computes global_means.npy, global_stds.npy, global_mins.npy, global_maxs.npy and time_means.npy over all *.h5 files of a "
+      "folder");
+  std::string folder, out;
+  bool allow_constant = false;
+  data::StatisticsOptions options;
+  app.add_option("DIR", folder, "folder of training files (dataset fields)")->required();
+  app.add_option("--out", out, "folder that gets the statistics")->required();
+  app.add_flag("--allow-constant", allow_constant, "write 1 as the standard deviation of a channel that never changes");
+  app.add_flag("--climatology", options.climatology, "also write climatology.npy, the mean map of each calendar month");
+  app.add_option("--threads", options.num_threads, "threads; 0 = the cores of this process")->check(CLI::Range(0, 4096));
+  if (!parse_arguments(application, app, argc, argv)) return 0;
+  const data::FolderStatistics statistics = data::compute_statistics(folder, options);
+  data::write_statistics(statistics, out, allow_constant);
+  application.out << statistics_table(statistics) << statistics.steps << " steps of " << statistics.num_files << " files -> "
+                  << out << "\n";
+  return 0;
+}
+
+}  // namespace welkin::apps

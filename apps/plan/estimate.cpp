@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// welkin plan estimate: FLOPs, memory and time before a job is queued.
+#include <charconv>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "apps/front/verbs.h"
+#include "config/resolve/command_line.h"
+#include "config/resolve/resolve.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "data/sample/forcing.h"
+#include "model/builtin_memory.h"
+#include "parallel/mesh/run_mesh.h"
+#include "parallel/tokens/context_choice.h"
+#include "plan/sheets.h"
+#include "train/learn/registries.h"
+
+namespace welkin::apps {
+namespace {
+
+const std::vector<config::ExtraFlag> kPlanFlags = {
+    {"devices", "N", "devices that work together (1)"},
+    {"rate", "TFLOPS", "TFLOP/s that each device achieves, as measured; without it no times are given"},
+    {"json", "FILE", "write the figures as JSON to this file; - prints them instead of the table"},
+    {"lecture", "", "no run of ours: the worked examples of the ELLIS lecture"},
+    {"parameters", "P", "no run of ours: a language model with P parameters"},
+    {"layers", "L", "no run of ours: a GPT of L layers"},
+    {"hidden", "H", "with --layers: its width"},
+    {"sequence", "S", "with --layers: tokens of a sequence (2048)"},
+    {"vocabulary", "V", "with --layers: size of the vocabulary (51200)"},
+    {"batch", "B", "with --layers: sequences of a step"},
+    {"tokens", "T", "with --parameters or --layers: tokens of the training"},
+    {"flops_per_parameter", "F", "with --tokens: per token; 8 where activations are computed again (default), else 6"}};
+
+// 0 where the flag is absent.
+double number_given(const config::CommandLine& line, const std::string& name) {
+  const auto found = line.extra.find(name);
+  if (found == line.extra.end() || found->second.empty()) return 0;
+  const std::string& text = found->second;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value > 0 && value < 1e30) return value;
+  throw ConfigError("plan", cat("not a usable number: --", name, "=", text), "Give a positive number, such as 175e9");
+}
+
+double number_or_one(const config::CommandLine& line, const std::string& name) {
+  const double value = number_given(line, name);
+  return value > 0 ? value : 1;
+}
+
+int64_t whole_devices(const config::CommandLine& line) {
+  const double devices = number_or_one(line, "devices");
+  if (devices <= 1e6 && devices == static_cast<double>(static_cast<int64_t>(devices))) return static_cast<int64_t>(devices);
+  throw ConfigError("plan", cat("not a number of devices: --devices=", devices), "Give a whole number from 1 to 1000000");
+}
+
+std::vector<plan::Section> language_model(const config::CommandLine& line) {
+  plan::LanguageModelQuestion question{.training = {.tokens = number_given(line, "tokens"),
+                                                    .parameters = number_given(line, "parameters"),
+                                                    .devices = static_cast<double>(whole_devices(line)),
+                                                    .flops_per_second = number_given(line, "rate") * 1e12},
+                                       .batch = number_given(line, "batch")};
+  if (const double flops = number_given(line, "flops_per_parameter"); flops > 0) question.training.flops_per_parameter = flops;
+  const double layers = number_given(line, "layers"), hidden = number_given(line, "hidden");
+  if ((layers > 0) != (hidden > 0)) {
+    throw ConfigError("plan", cat("a GPT needs both: layers=", layers, ", hidden=", hidden), "Give --layers and --hidden");
+  }
+  if (layers > 0) {
+    question.shape = plan::GptShape{.layers = layers, .hidden = hidden};
+    if (const double sequence = number_given(line, "sequence"); sequence > 0) question.shape->sequence = sequence;
+    if (const double vocabulary = number_given(line, "vocabulary"); vocabulary > 0) question.shape->vocabulary = vocabulary;
+  }
+  return plan::language_model_sheet(question);
+}
+
+// What opening the data would say, without files.
+model::ModelShape shape_by_keys(const config::RunConfig& config) {
+  const config::ModelConfig& model = config.model;
+  if (model.model == "unet3d") {
+    return {.in_channels = model.N_in_channels,
+            .out_channels = model.N_out_channels,
+            .grid = {config.data.data_size, config.data.data_size, config.data.data_size}};
+  }
+  int64_t forcing = 0;
+  for (const std::string& name : config.data.forcing)
+    forcing += static_cast<int64_t>(data::channel_names(data::parse_forcing(name)).size());
+  return {.in_channels = config.data.history * model.n_in_channels + forcing,
+          .out_channels = model.n_out_channels,
+          .grid = model.img_size,
+          .newest_input_channel = (config.data.history - 1) * model.n_in_channels};
+}
+
+std::vector<plan::Section> run_of_ours(Application& application, const config::CommandLine& line) {
+  const int64_t world = whole_devices(line);
+  config::RunConfig config = config::resolve(line, world, application.registries.known_names()).config;
+  const auto& cost = application.registries.models.at(config.model.model).cost;
+  if (!cost) throw ConfigError("plan", cat("the model has no cost: model=", config.model.model), "Give its ModelEntry a cost");
+  const model::ModelShape shape = shape_by_keys(config);
+  const parallel::ContextMode mode =
+      parallel::context_mode_of(config, shape, parallel::mesh_of(config.parallel, world), config.loop.device != "cpu");
+  config.parallel.context_mode = parallel::context_mode_name(mode);
+  int64_t points = shape.in_channels + shape.out_channels;
+  for (const int64_t extent : shape.grid) points *= extent;
+  plan::RunFacts facts{.cost = cost(config.model, shape),
+                       .memory = model::builtin_memory_cost(config, shape),
+                       .sample_values = points,
+                       .world_size = world};
+  if (const double rate = number_given(line, "rate"); rate > 0) facts.flops_per_second = rate * 1e12;
+  return plan::run_sheet(plan::estimate_run(config, facts));
+}
+
+}  // namespace
+
+int verb_plan_estimate(Application& application, int argc, char** argv) {
+  config::CommandLine line = config::parse(argc, argv, kPlanFlags);
+  if (line.help) {
+    application.out << config::help_text(argv[0], kPlanFlags);
+    return 0;
+  }
+  const bool is_language_model = line.extra.contains("parameters") || line.extra.contains("layers");
+  const auto sheet = line.extra["lecture"] == "true" ? plan::lecture_sheet()
+                     : is_language_model             ? language_model(line)
+                                                     : run_of_ours(application, line);
+  const std::string json = line.extra["json"];
+  application.out << (json == "-" ? plan::figures_json(sheet) : plan::figures_text(sheet));
+  if (!json.empty() && json != "-") write_file_atomically(json, plan::figures_json(sheet));
+  return 0;
+}
+
+}  // namespace welkin::apps

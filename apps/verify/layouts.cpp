@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// welkin verify --layouts: every layout that fits a number of ranks, against one process. It starts the processes itself, once
+// per number of ranks, and gives one verdict for all of them; in a process of such a run (or of `welkin launch`) it is one of
+// them.
+#include "apps/verify/layouts.h"
+
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <csignal>
+#include <iomanip>
+#include <ostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "apps/front/rank_run.h"
+#include "apps/front/verbs.h"
+#include "core/error.h"
+#include "core/stopwatch.h"
+#include "train/learn/registries.h"
+#include "verify/layouts/layout_check.h"
+
+namespace welkin::apps {
+namespace {
+
+struct LayoutArguments {
+  std::string choice = "pairs";
+  std::vector<int64_t> worlds{2, 4, 8};
+  std::string model = "vit";
+  int64_t deadline_s = 60;
+  int64_t hang_rank = -1;
+};
+
+verify::LayoutChoice choice_named(const std::string& name) {
+  if (name == "some") return verify::LayoutChoice::Some;
+  return name == "all" ? verify::LayoutChoice::All : verify::LayoutChoice::Pairs;
+}
+
+constexpr int kEndedBySignal = 128;  // exit codes above it, as a shell counts
+
+int run_worlds(const LayoutArguments& arguments, const std::vector<std::string>& words, Application& application) {
+  int verdict = 0;
+  for (const int64_t world : arguments.worlds) {
+    const Stopwatch watch;
+    const int code = run_local_ranks(own_command_with("verify", words), world);
+    application.out << world << " ranks: " << (code == 0 ? "every layout equals one process" : "FAILED") << " ("
+                    << std::lround(watch.seconds()) << " s)\n"
+                    << std::flush;
+    if (code > kEndedBySignal) return code;  // somebody wants it to end
+    if (verdict == 0) verdict = code;
+  }
+  return verdict;
+}
+
+std::string report_line(const verify::LayoutReport& report) {
+  std::ostringstream line;
+  line << (report.passed() ? "ok    " : "FAIL  ") << std::scientific << std::setprecision(1) << report.worst << "  "
+       << report.layout.text();
+  if (!report.passed()) line << ": " << report.worst_name;
+  return line.str();
+}
+
+int run_rank(const launch::RankPlace& place, const LayoutArguments& arguments, Application& application) {
+  at::set_num_threads(1);
+  const auto connection = connect_rank(place, arguments.deadline_s);
+  if (place.rank == arguments.hang_rank) {
+    application.err << "rank " << place.rank << " waits for a debugger: gdb -p " << getpid() << "\n" << std::flush;
+    raise(SIGSTOP);
+  }
+  const verify::LayoutRanks ranks{place.rank, [&](const std::string& name, parallel::GroupMembers members) {
+                                   return connection->make_group(name, std::move(members));
+                                 }};
+  int64_t failed = 0;
+  try {
+    const auto cases = verify::layout_cases(place.world_size, choice_named(arguments.choice));
+    const verify::LayoutSubject subject{application.registries.models.at(arguments.model).build,
+                                       application.registries.plans.at(arguments.model)};
+    check_layouts(subject, ranks, cases, [&](const verify::LayoutReport& report) {
+      failed += report.passed() ? 0 : 1;
+      if (place.rank == 0) application.out << report_line(report) << "\n" << std::flush;
+    });
+  } catch (const std::exception& error) {
+    connection->announce_stop(error.what());
+    throw;
+  }
+  connection->close();
+  return failed == 0 ? 0 : static_cast<int>(ExitCode::Other);
+}
+
+}  // namespace
+
+int verify_layouts(Application& application, int argc, char** argv) {
+  LayoutArguments arguments;
+  CLI::App app("Trains a small model in float64 under every layout that fits the ranks and compares it with one process");
+  app.add_option("--layouts", arguments.choice, "some: two per mesh; pairs: all pairs of options on every mesh; all: the product")
+      ->expected(0, 1)
+      ->default_str("pairs")
+      ->check(CLI::IsMember({"some", "pairs", "all"}));
+  app.add_option("--world", arguments.worlds, "numbers of ranks, each started here")
+      ->delimiter(',')
+      ->check(CLI::Range(2, 64))
+      ->capture_default_str();
+  app.add_option("--model", arguments.model, "a model that has a plan")->capture_default_str();
+  app.add_option("--deadline_s", arguments.deadline_s, "of a collective; then all ranks stop and name the missing ones")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  app.add_option("--hang-rank", arguments.hang_rank, "this rank stops at its start until a debugger lets it go on");
+  if (!parse_arguments(application, app, argc, argv)) return 0;
+  application.registries.plans.at(arguments.model);
+  const launch::RankPlace place = place_of_this_process();
+  if (place.world_size > 1) return run_rank(place, arguments, application);
+  return run_worlds(arguments, std::vector<std::string>(argv + 1, argv + argc), application);
+}
+
+}  // namespace welkin::apps

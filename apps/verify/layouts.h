@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second form of `welkin verify`.
+#pragma once
+
+#include "apps/front/application.h"
+
+namespace welkin::apps {
+
+// The verb where --layouts is among its arguments.
+int verify_layouts(Application& application, int argc, char** argv);
+
+}  // namespace welkin::apps

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a collective takes by its ring formula: a number of messages one after the other, each with a latency, and the bytes
+// that cross every link. What a sweep is fitted with, and what a scaling table is extended with. Torch-free.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace welkin::bench {
+
+enum class CollectiveKind { AllReduce, AllGather, ReduceScatter, AllToAll, Broadcast, SendReceive };
+inline constexpr CollectiveKind kCollectiveKinds[] = {CollectiveKind::AllReduce,     CollectiveKind::AllGather,
+                                                      CollectiveKind::ReduceScatter, CollectiveKind::AllToAll,
+                                                      CollectiveKind::Broadcast,     CollectiveKind::SendReceive};
+const char* collective_name(CollectiveKind kind);  // "all_reduce"
+
+// Of one collective over `ranks` members.
+double ring_messages(CollectiveKind kind, int64_t ranks);
+// Bytes over a link per byte of the whole: the tensor that is reduced, gathered, scattered, exchanged or sent.
+double ring_share(CollectiveKind kind, int64_t ranks);
+
+struct LinkFit {
+  std::string axis;  // "dp"
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  int64_t ranks = 0;            // at which it was measured
+  double latency_s = 0;         // of a message
+  double bytes_per_second = 0;  // of a link
+
+  double seconds(int64_t bytes) const { return seconds(bytes, ranks); }
+  double seconds(int64_t bytes, int64_t over_ranks) const;  // the same links, other ranks
+};
+
+struct TimedCollective {
+  std::string axis;
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  int64_t ranks = 0;
+  int64_t bytes = 0;   // of the whole
+  double seconds = 0;  // median over repetitions of the slowest rank
+  // What NCCL's tests call bus bandwidth: bytes over a link per second.
+  double bus_bytes_per_second() const { return static_cast<double>(bytes) * ring_share(kind, ranks) / seconds; }
+};
+
+// Latency and bandwidth with the least relative errors, neither negative. One fit per axis and collective, in the order in which
+// they come.
+std::vector<LinkFit> fit_links(const std::vector<TimedCollective>& times);
+
+}  // namespace welkin::bench

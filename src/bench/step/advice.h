@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the shapes of a run mean for the units that multiply: alignment, tiles, precision, threads. Arithmetic on a configuration
+// and on what was measured; torch-free.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/schema/run_config.h"
+
+namespace welkin::bench {
+
+struct AdviceFacts {
+  bool is_gpu = false;
+  int64_t batch = 1;                      // samples of a forward pass
+  int64_t threads = 1, cores = 1;         // in use, and usable by all ranks of this machine
+  double fp32_flops = 0, bf16_flops = 0;  // measured; 0: not
+};
+
+// The share of the work in `size` rows or columns that is not padding, where they are taken in tiles of `tile`.
+double tile_share(int64_t size, int64_t tile);
+
+// One line per finding; what is right is said too, so that a reader sees that it was looked at.
+std::vector<std::string> advice(const config::RunConfig& config, const AdviceFacts& facts);
+
+}  // namespace welkin::bench

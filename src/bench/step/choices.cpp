@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/step/choices.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace welkin::bench {
+namespace {
+
+using config::AmpMode;
+using config::DeviceKind;
+
+// The row of config/resolve/switches.h that says what a switch does here.
+std::string meaning_of(std::string_view name, DeviceKind device) {
+  for (const config::SwitchMeaning& row : config::switch_meanings()) {
+    if (row.name == name && row.value == "on") return std::string(device == DeviceKind::Cpu ? row.cpu : row.gpu);
+  }
+  return {};
+}
+
+// Switches that change nothing: their rows say so in these words.
+bool changes_nothing(std::string_view meaning) {
+  return meaning.starts_with("no effect") || meaning.find("in any case") != std::string_view::npos ||
+         meaning.starts_with("nothing to compile");
+}
+
+Rung switch_rung(std::string name, KeyValues settings, std::string_view of_switch, DeviceKind device) {
+  Rung rung{.name = std::move(name), .settings = std::move(settings), .note = meaning_of(of_switch, device)};
+  rung.is_measured = !changes_nothing(rung.note);
+  return rung;
+}
+
+Rung graph_rung(DeviceKind device) {
+  if (device == DeviceKind::Cuda) return {.name = "graphs", .settings = {{"cuda_graph", "true"}}};
+  return {.name = "graphs", .settings = {}, .note = "no effect: a CPU has no launches to save", .is_measured = false};
+}
+
+std::string_view name_of(AmpMode mode) {
+  if (mode == AmpMode::None) return "none";
+  return mode == AmpMode::Fp16 ? "fp16" : "bf16";
+}
+
+std::string_view name_of(bool value) { return value ? "true" : "false"; }
+
+std::vector<std::string> halves(int64_t most, size_t how_many) {
+  std::vector<std::string> values;
+  for (int64_t value = most; value > 0 && values.size() < how_many; value /= 2) values.push_back(std::to_string(value));
+  return values;
+}
+
+class ChoiceList {
+ public:
+  void add(std::string key, std::vector<std::string> values, std::string_view present) {
+    std::erase(values, present);
+    if (!values.empty()) list_.push_back({std::move(key), std::move(values)});
+  }
+  void add_switch(std::string key, bool present) { add(std::move(key), {"true", "false"}, name_of(present)); }
+  std::vector<Choice> take() { return std::move(list_); }
+
+ private:
+  std::vector<Choice> list_;
+};
+
+void add_choices_of_gpu(ChoiceList& list, const config::RunConfig& config) {
+  const config::BackendConfig& backend = config.backend;
+  list.add_switch("backend.cuda_graph", backend.cuda_graph);
+  if (config.precision.amp_mode == AmpMode::None) list.add("backend.tf32", {"on", "off"}, backend.tf32);
+  if (config.model.model != "unet3d") return;
+  list.add_switch("backend.channels_last", backend.channels_last);
+  list.add_switch("backend.cudnn_benchmark", backend.cudnn_benchmark);
+}
+
+void add_choices_of_cpu(ChoiceList& list, const config::RunConfig& config, const PresentValues& present) {
+  list.add("backend.gemm", {"mkl", "onednn"}, present.gemm);
+  list.add("backend.instruction_set", present.instruction_sets, present.instruction_set);
+  const bool has_tiles = std::ranges::find(present.instruction_sets, "amx") != present.instruction_sets.end();
+  if (config.precision.amp_mode == AmpMode::None && has_tiles) {
+    list.add("backend.float32_matmul_precision", {"highest", "high", "medium"}, config.backend.float32_matmul_precision);
+  }
+  list.add("threads", halves(present.cores, 16), std::to_string(present.threads));
+}
+
+}  // namespace
+
+std::vector<Rung> ladder_rungs(const config::RunConfig& config, DeviceKind device) {
+  const int64_t threads = config.data.num_data_workers > 0 ? config.data.num_data_workers : 4;
+  const bool is_half = config.precision.amp_mode == AmpMode::Fp16;
+  return {
+      {.name = "baseline",
+       .settings = {{"num_data_workers", "0"},
+                    {"prefetch_depth", "1"},
+                    {"persistent_workers", "false"},
+                    {"pin_memory", "false"},
+                    {"non_blocking", "false"},
+                    {"amp_mode", "none"},
+                    {"enable_apex", "false"},
+                    {"enable_fused", "false"},
+                    {"enable_jit", "false"},
+                    {"cuda_graph", "false"}}},
+      {.name = "reading threads",
+       .settings = {{"num_data_workers", std::to_string(threads)}, {"prefetch_depth", "2"}, {"persistent_workers", "true"}}},
+      switch_rung("device pipeline", {{"pin_memory", "true"}, {"non_blocking", "true"}}, "pin_memory", device),
+      {.name = "mixed precision", .settings = {{"amp_mode", is_half ? "fp16" : "bf16"}}},
+      switch_rung("fused optimizer", {{"enable_apex", "true"}, {"enable_fused", "true"}}, "enable_fused", device),
+      switch_rung("fused operators", {{"enable_jit", "true"}}, "enable_jit", device),
+      graph_rung(device),
+  };
+}
+
+std::vector<Choice> switch_choices(const config::RunConfig& config, DeviceKind device, const PresentValues& present, bool reads) {
+  ChoiceList list;
+  const bool is_cpu = device == DeviceKind::Cpu;
+  list.add("amp_mode", is_cpu ? std::vector<std::string>{"none", "bf16"} : std::vector<std::string>{"none", "bf16", "fp16"},
+           name_of(config.precision.amp_mode));
+  const int64_t micro = config.loop.micro_batch_size > 0 ? config.loop.micro_batch_size : present.local_batch;
+  list.add("micro_batch_size", halves(present.local_batch, 4), std::to_string(micro));
+  is_cpu ? add_choices_of_cpu(list, config, present) : add_choices_of_gpu(list, config);
+  if (!reads) return list.take();
+  std::vector<std::string> readers = halves(present.cores, 4);
+  readers.insert(readers.begin(), "0");
+  list.add("num_data_workers", readers, std::to_string(config.data.num_data_workers));
+  list.add("resident", is_cpu ? std::vector<std::string>{"none", "host"} : std::vector<std::string>{"none", "host", "device"},
+           config.data.resident);
+  return list.take();
+}
+
+}  // namespace welkin::bench

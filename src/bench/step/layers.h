@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each layer's share of a step: what it costs by count, how long it takes, and what the machine would allow. Times are taken at
+// the layers' sites, so that layers run one by one, without what is fused across them where nothing is installed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/step/peaks.h"
+#include "bench/step/phases.h"
+#include "model/base/model.h"
+#include "model/base/model_cost.h"
+#include "observe/timeline/span.h"
+
+namespace welkin::bench {
+
+// Installed before the first forward pass; a sink of the step's tracer, whose span "backward" ends what is still open.
+class LayerTimer : public observe::SpanSink {
+ public:
+  LayerTimer();
+  ~LayerTimer() override;
+
+  // At the sites of these names; others are left alone.
+  void install(model::Model& model, const std::vector<std::string>& names);
+  void begin(std::string_view /*name*/) noexcept override {}
+  void end(std::string_view name, observe::SpanClock::time_point began) noexcept override;
+
+  void clear();
+  // In the order of the names, where so many steps were made since clear().
+  std::vector<LayerSeconds> per_step(int64_t steps) const;
+
+ private:
+  struct State;  // wrappers may live longer than the timer
+  std::shared_ptr<State> state_;
+};
+
+// A row of the table, of one step on this rank. Layers that differ by a number in their name alone are one row.
+struct LayerRow {
+  std::string name;  // "blocks.*.attn.q"
+  int64_t count = 1;
+  double flops = 0;  // forward and backward
+  double bytes = 0;  // operands, forward and twice as much backward
+  LayerSeconds seconds;
+
+  double intensity() const { return bytes > 0 ? flops / bytes : 0; }  // FLOP per byte
+  double flops_per_second() const;
+};
+
+// What a roof over an intensity allows: the smaller of the peak and intensity times bandwidth.
+double attainable_flops(double intensity, double peak_flops, double bytes_per_second);
+
+// `seconds` are of one step, as many as the cost has layers. `element_bytes`: of an activation in the precision of the run.
+std::vector<LayerRow> layer_rows(const model::ModelCost& cost, const std::vector<LayerSeconds>& seconds, int64_t batch,
+                                 double element_bytes);
+
+// A table: FLOPs, bytes, intensity, the bound, times, and shares of the mode's measured and theoretical peak and of the roof.
+std::string layers_text(const std::vector<LayerRow>& rows, const Peaks& peaks, config::AmpMode mode);
+
+}  // namespace welkin::bench

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/step/memory_bench.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "bench/step/without_files.h"
+#include "core/host.h"
+#include "core/text.h"
+#include "data/sample/dataset.h"
+#include "observe/log/table.h"
+#include "ops/base/autocast.h"
+#include "parallel/comm/collectives.h"
+#include "train/device/memory_limit.h"
+#include "train/device/memory_report.h"
+#include "train/step/step_parts.h"
+
+namespace welkin::bench {
+namespace {
+
+using parallel::Axis;
+
+constexpr std::array<std::pair<const char*, parallel::AxisSet>, 3> kReportedAxes{
+    {{"dp", parallel::kDp}, {"tp", Axis::Tp}, {"cp", Axis::Cp}}};
+constexpr int64_t kCountOnly = int64_t{1} << 60;
+
+bool is_split_over(const parallel::ParamRow& row, parallel::AxisSet axes) {
+  return std::ranges::any_of(std::array{Axis::DpReplicate, Axis::DpShard, Axis::Tp, Axis::Cp},
+                             [&](Axis axis) { return axes.contains(axis) && row.placements[axis].sharded(); });
+}
+
+std::string placement_text(const parallel::ParamRow& row, const parallel::Mesh& mesh) {
+  std::vector<std::string> split, alike;
+  for (const auto& [name, axes] : kReportedAxes) {
+    if (mesh.size(axes) > 1) (is_split_over(row, axes) ? split : alike).emplace_back(name);
+  }
+  if (split.empty() && alike.empty()) return "whole, on one rank";
+  if (split.empty()) return cat("alike on ", join(alike, " "));
+  return cat("split over ", join(split, " "), alike.empty() ? "" : cat(", alike on ", join(alike, " ")));
+}
+
+int64_t held_by(const at::Tensor& tensor) { return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0; }
+
+// Model, exchange and optimizer of a configuration, and one forward pass.
+class MemoryRig {
+ public:
+  MemoryRig(const config::RunConfig& config, const train::Registries& registries, const parallel::World& world)
+      : config_(without_files(config)), registries_(registries), world_(world) {}
+
+  HeldMemory measure() {
+    if (config_.backend.memory_limit_gib == 0) train::limit_cpu_memory(kCountOnly);  // from here on tensors are counted
+    try {
+      build();
+      count_placements();
+      own_.activations = count_activations();
+    } catch (const std::exception&) {
+      const train::KnownMemory known =
+          train::known_memory(parts_.table, parts_.optimizer.get(), /*buffers=*/0, /*has_buffers=*/true);
+      throw train::explained(train::memory_error_in_flight(config_), known, config_);
+    }
+    gather();
+    return std::move(report_);
+  }
+
+ private:
+  void build() {
+    const auto dataset = registries_.datasets.at(config_.data.dataset)(config_, data::Split::Train);
+    spec_ = dataset->spec();
+    const train::StepSource source{config_, registries_, spec_};
+    const auto make = [this](const std::string& name, parallel::GroupMembers members) {
+      return world_.group(name, std::move(members));
+    };
+    train::place_ranks(parts_, config_.parallel, make, world_.rank(), world_.size());
+    train::plan_layout(parts_, source);
+    train::build_model(parts_, source);
+    build_optimizer(parts_, source, {.total_steps = 16, .steps_per_epoch = 16, .samples = dataset->size()});
+  }
+
+  int64_t optimizer_bytes_of(const std::string& parameter, const std::vector<train::NamedState>& states) const {
+    int64_t bytes = 0;
+    for (const train::NamedState& state : states) {
+      if (state.name.ends_with(cat(".", parameter)) && state.name.find('.') == state.name.size() - parameter.size() - 1) {
+        bytes += held_by(state.value);
+      }
+    }
+    return bytes;
+  }
+
+  void count_placements() {
+    const parallel::Mesh& mesh = parts_.groups.mesh();
+    const std::vector<train::NamedState> states = parts_.optimizer->states();
+    const bool has_buckets =
+        parts_.data_parallel->bytes_per_step() > 0 && !config_.parallel.disable_broadcast_buffers;  // else gradients live there
+    for (const parallel::ParamRow& row : parts_.table.rows()) {
+      const std::string placement = placement_text(row, mesh);
+      auto same = std::ranges::find(report_.placements, placement, &PlacedBytes::placement);
+      if (same == report_.placements.end()) {
+        same = report_.placements.insert(report_.placements.end(), PlacedBytes{.placement = placement, .held = {}});
+      }
+      int64_t elements = 1;
+      for (const int64_t extent : row.global_shape) elements *= extent;
+      same->parameters += elements;
+      const int64_t bytes = held_by(row.local);
+      const HeldBytes held{.weights = bytes,
+                           .gradients = row.local.requires_grad() ? bytes : 0,
+                           .optimizer = optimizer_bytes_of(row.name, states),
+                           .exchange = has_buckets ? bytes : 0};
+      same->held += held;
+      own_ += held;
+    }
+  }
+
+  // Of the part of the samples that this rank reads; the values do not matter.
+  at::Tensor fields(const data::ArraySpec& spec) const {
+    std::vector<int64_t> shape = spec.shape;
+    if (const std::optional<data::Region> region = parts_.share.region()) {
+      for (size_t d = 1; d < shape.size(); ++d) shape[d] = region->extent[d - 1];
+    }
+    shape.insert(shape.begin(), report_.batch_samples);
+    return at::ones(shape, at::kFloat);
+  }
+
+  at::Tensor loss_of(const at::Tensor& input, const at::Tensor& target) const {
+    const at::Tensor samples = at::arange(report_.batch_samples, at::kLong);
+    const ops::AutocastGuard autocast(c10::kCPU, train::autocast_dtype(config_.precision.amp_mode));
+    const at::Tensor prediction =
+        parts_.model->forward(input, {.seed = config_.loop.seed, .step = parts_.counter, .sample = samples});
+    return parts_.share.losses(*parts_.loss, prediction, target).sum();
+  }
+
+  int64_t count_activations() {
+    const int64_t local = config_.loop.global_batch_size / parts_.replicas.size();
+    const int64_t micro = config_.loop.micro_batch_size;
+    report_.batch_samples = micro > 0 ? std::min(micro, local) : local;
+    const at::Tensor input = fields(spec_.input), target = fields(spec_.target);
+    loss_of(input, target);  // what is kept from one step to the next is there from now on
+    // A thread of the back end may let go of a buffer a little later, before or after: the median of several.
+    std::array<int64_t, 5> counts{};
+    for (int64_t& count : counts) {
+      parallel::barrier(world_.everyone());
+      const int64_t before = train::cpu_memory_in_use();
+      const at::Tensor loss = loss_of(input, target);
+      parallel::barrier(world_.everyone());
+      count = train::cpu_memory_in_use() - before;
+    }
+    std::ranges::sort(counts);
+    return counts[counts.size() / 2];
+  }
+
+  void gather() {
+    const parallel::Mesh& mesh = parts_.groups.mesh();
+    std::vector<std::string> sizes;
+    for (const auto& [name, axes] : kReportedAxes) sizes.push_back(cat(name, " ", mesh.size(axes)));
+    report_.layout = join(sizes, ", ");
+    const at::Tensor own = at::tensor({own_.weights, own_.gradients, own_.optimizer, own_.exchange, own_.activations}, at::kLong);
+    const parallel::Group& everyone = world_.everyone();
+    const auto count = static_cast<size_t>(everyone.size());
+    const at::Tensor all = parallel::all_gather(everyone, own, 0, parallel::Lengths(count, own.numel()));
+    const auto* values = all.data_ptr<int64_t>();
+    for (size_t rank = 0; rank < count; ++rank, values += own.numel()) {
+      report_.ranks.push_back({.weights = values[0],
+                               .gradients = values[1],
+                               .optimizer = values[2],
+                               .exchange = values[3],
+                               .activations = values[4]});
+      std::vector<std::string> place;
+      for (const auto& [name, axes] : kReportedAxes) {
+        if (mesh.size(axes) > 1) place.push_back(cat(name, " ", mesh.group_of(static_cast<int64_t>(rank), axes).place));
+      }
+      report_.places.push_back(join(place, ", "));
+    }
+  }
+
+  config::RunConfig config_;
+  const train::Registries& registries_;
+  const parallel::World& world_;
+  data::SampleSpec spec_;
+  train::StepParts parts_;
+  HeldBytes own_;
+  HeldMemory report_;
+};
+
+std::string held_text(int64_t bytes) { return format_bytes(static_cast<uint64_t>(bytes)); }
+
+nlohmann::ordered_json held_json(const HeldBytes& held) {
+  return {{"weights_bytes", held.weights},
+          {"gradients_bytes", held.gradients},
+          {"optimizer_bytes", held.optimizer},
+          {"exchange_bytes", held.exchange}};
+}
+
+}  // namespace
+
+HeldBytes& HeldBytes::operator+=(const HeldBytes& other) {
+  weights += other.weights;
+  gradients += other.gradients;
+  optimizer += other.optimizer;
+  exchange += other.exchange;
+  activations += other.activations;
+  return *this;
+}
+
+HeldMemory run_memory_bench(const config::RunConfig& config, const train::Registries& registries, const parallel::World& world) {
+  return MemoryRig(config, registries, world).measure();
+}
+
+std::string held_memory_text(const HeldMemory& report) {
+  using observe::Align;
+  observe::Table placements({{"parameters of rank 0", Align::Left},
+                             {"of the model", Align::Right},
+                             {"weights", Align::Right},
+                             {"gradients", Align::Right},
+                             {"optimizer", Align::Right}});
+  for (const PlacedBytes& row : report.placements) {
+    placements.add_row({row.placement, cat(row.parameters), held_text(row.held.weights), held_text(row.held.gradients),
+                        held_text(row.held.optimizer)});
+  }
+  observe::Table ranks({{"rank", Align::Right},
+                        {"", Align::Left},
+                        {"weights", Align::Right},
+                        {"gradients", Align::Right},
+                        {"optimizer", Align::Right},
+                        {"exchange", Align::Right},
+                        {"activations", Align::Right}});
+  for (size_t rank = 0; rank < report.ranks.size(); ++rank) {
+    const HeldBytes& held = report.ranks[rank];
+    ranks.add_row({cat(rank), report.places[rank], held_text(held.weights), held_text(held.gradients), held_text(held.optimizer),
+                   held_text(held.exchange), held_text(held.activations)});
+  }
+  return cat(report.layout, "; activations of ", report.batch_samples, " samples after the forward pass\n", placements.text(),
+             "\n", ranks.text());
+}
+
+void add_held_memory_json(nlohmann::ordered_json& json, const HeldMemory& report) {
+  json["layout"] = report.layout;
+  json["activation_samples"] = report.batch_samples;
+  for (const PlacedBytes& row : report.placements) {
+    json["placements"].push_back({{"placement", row.placement}, {"parameters", row.parameters}});
+    json["placements"].back().update(held_json(row.held));
+  }
+  for (size_t rank = 0; rank < report.ranks.size(); ++rank) {
+    json["held"].push_back({{"rank", rank}, {"place", report.places[rank]}});
+    json["held"].back().update(held_json(report.ranks[rank]));
+    json["held"].back()["activations_bytes"] = report.ranks[rank].activations;
+  }
+}
+
+}  // namespace welkin::bench

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/step/step_bench.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "bench/step/layers.h"
+#include "bench/step/without_files.h"
+#include "core/host.h"
+#include "core/stopwatch.h"
+#include "data/pipeline/pipeline.h"
+#include "data/sets/stage.h"
+#include "ops/base/large_blocks.h"
+#include "parallel/comm/collectives.h"
+#include "parallel/comm/silent_group.h"
+#include "train/benchy/fixed_batches.h"
+#include "train/device/attention_choice.h"
+#include "train/device/device.h"
+#include "train/device/device_memory.h"
+#include "train/device/memory_limit.h"
+#include "train/device/memory_report.h"
+#include "train/run/data_notes.h"
+#include "train/run/nonfinite_watch.h"
+#include "train/run/validation.h"
+#include "train/step/model_setup.h"
+#include "train/step/step.h"
+
+namespace welkin::bench {
+namespace {
+
+config::RunConfig configuration_for(const config::RunConfig& config, StepMode mode) {
+  config::RunConfig own = mode == StepMode::Full ? config : without_files(config);
+  if (mode == StepMode::NoComm) own.parallel.noddp = true;
+  return own;
+}
+
+int64_t values_in(const data::ArraySpec& spec) {
+  int64_t count = 1;
+  for (const int64_t size : spec.shape) count *= size;
+  return count;
+}
+
+int64_t bytes_of(const at::Tensor& tensor) { return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0; }
+
+// From here on peak_resident_bytes() is of what follows, where the kernel lets a process forget (proc(5), clear_refs).
+void forget_peak_resident_bytes() { std::ofstream("/proc/self/clear_refs") << "5" << std::flush; }
+
+// By the kernel's clock (proc(5), stat, field 22), so that what happens before main counts too.
+double seconds_since_process_start() {
+  std::ifstream file("/proc/self/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) fields >> skipped;
+  double ticks = 0;
+  fields >> ticks;
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
+         ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+// Data, model and step of one measurement.
+class StepRig {
+ public:
+  StepRig(const config::RunConfig& config, StepMode mode, const StepBenchContext& context)
+      : mode_(mode), config_(configuration_for(config, mode)), context_(context) {}
+
+  StepReport measure() {
+    try {
+      run();
+    } catch (const std::exception&) {
+      throw train::explained(train::memory_error_in_flight(config_),
+                             train::known_memory(parts_.table, parts_.optimizer.get(), own_buffers_, fixed_ || pipeline_),
+                             config_);
+    }
+    return std::move(report_);
+  }
+
+ private:
+  bool is_silent() const { return mode_ == StepMode::NoComm; }
+
+  void run() {
+    report_.mode = mode_;
+    place();
+    const int64_t before = train::cpu_memory_in_use();
+    open();
+    own_buffers_ = context_.device.is_cpu() ? train::cpu_memory_in_use() - before : 0;
+    build();
+    first_step();
+    run_windows();
+    count_memory();
+    time_exchange();
+  }
+
+  void place() {
+    const parallel::World& world = context_.world;
+    const auto make = [&](const std::string& name, parallel::GroupMembers members) {
+      return is_silent() ? parallel::silent_group(name, std::move(members)) : world.group(name, std::move(members));
+    };
+    train::place_ranks(parts_, config_.parallel, make, world.rank(), world.size());
+  }
+
+  void open() {
+    const auto& open_dataset = context_.registries.datasets.at(config_.data.dataset);
+    if (mode_ == StepMode::Full)
+      config_ = train::for_device(data::staged(config_, [](const std::string& /*line*/) {}), context_.device);
+    dataset_ = open_dataset(config_, data::Split::Train);
+    spec_ = dataset_->spec();
+    dataset_size_ = dataset_->size();
+    report_.sample_bytes = (values_in(spec_.input) + values_in(spec_.target)) * static_cast<int64_t>(sizeof(float));
+    train::plan_layout(parts_, source());
+    data::PipelineOptions options =
+        train::pipeline_options(config_, parts_.replicas, context_.device, /*drop_last=*/true, parts_.share.region());
+    options.agree = train::agreement_of(config_, parts_.groups);
+    pipeline_ = std::make_unique<data::Pipeline>(
+        *dataset_, data::Sampler(dataset_size_, data::Order::Shuffled, config_.loop.seed), std::move(options));
+    // The rate does not matter, and schedules are clamped at their end.
+    length_ = {.total_steps = 1024, .steps_per_epoch = pipeline_->steps_per_epoch(), .samples = dataset_size_};
+    report_.memory.buffers = static_cast<int64_t>(pipeline_->buffer_bytes());
+    if (mode_ == StepMode::Full) return;
+    fixed_ = std::make_unique<train::FixedBatches>(*pipeline_);
+    pipeline_.reset();
+    dataset_.reset();
+    report_.memory.buffers = 0;
+  }
+
+  train::StepSource source() const { return {config_, context_.registries, spec_, context_.device}; }
+
+  void build() {
+    malloc_trim(0);  // what an earlier measurement has freed is not there before this one
+    ops::trim_large_blocks();
+    forget_peak_resident_bytes();
+    report_.memory.resident_before_model = static_cast<int64_t>(resident_bytes());
+    if (context_.device.is_cuda()) {
+      at::globalContext().lazyInitDevice(at::kCUDA);  // there is no allocator before
+      train::forget_peak_of_tensors(context_.device.index());
+      report_.memory.device_before_model = train::peak_of_tensors(context_.device.index());
+    }
+    since_build_.emplace();
+    train::build_model(parts_, source());
+    train::choose_attention(config_, train::shape_of(spec_).grid, config_.parallel.tensor_parallel, context_.device,
+                            context_.world.everyone());
+    report_.cost = train::cost_of(context_.registries, config_, spec_);
+    time_layers();
+    build_optimizer(parts_, source(), length_);
+    tracer_.add_sink(clock_);
+    train::StepOptions options{.device = context_.device, .dataset_size = dataset_size_, .tracer = &tracer_};
+    if (!is_silent()) options.everyone = context_.world.everyone();
+    const bool waits_for_layers = context_.layers != nullptr;  // which a recorded step may not do
+    if (!waits_for_layers) options.recorder = train::graph_recorder(config_, context_.device);
+    step_ = std::make_unique<train::Step>(parts_, config_, std::move(options));
+    report_.parameters = parts_.table.num_parameters();
+    report_.exchanged_bytes = parts_.data_parallel->bytes_per_step();
+  }
+
+  void time_layers() {
+    if (context_.layers == nullptr) return;
+    std::vector<std::string> names;
+    for (const model::LayerCost& layer : report_.cost.layers) names.push_back(layer.name);
+    context_.layers->install(*parts_.model, names);
+    tracer_.add_sink(*context_.layers);
+  }
+
+  void forget_warm_up() {
+    clock_.clear();
+    before_windows_ = context_.world.traffic();
+    if (context_.layers != nullptr) context_.layers->clear();
+  }
+
+  int64_t step_once() {
+    const train::StepRecord record = step_->run([this] { return pipeline_ ? pipeline_->next() : fixed_->next(); });
+    last_loss_ = record.loss;
+    stay_near();
+    return static_cast<int64_t>(record.samples.size());
+  }
+
+  // The host runs ahead of a GPU as far as in training, and no further: recorded steps are sent in no time, and each that waits
+  // holds the memory of its batch.
+  void stay_near() {
+    if (!context_.device.is_cuda() || ++steps_ahead_ < train::NonFiniteWatch::kReadInterval) return;
+    last_loss_.item<float>();
+    steps_ahead_ = 0;
+  }
+
+  // The loss is a number that the whole step waits for, but for the update: that one is waited for by its weights.
+  void settle() const {
+    if (!context_.device.is_cuda()) return;
+    last_loss_.item<float>();
+    parts_.table.rows().front().local.flatten().select(0, 0).item<float>();
+  }
+
+  void first_step() {
+    report_.batch_samples = step_once();
+    settle();
+    report_.first_step_seconds = since_build_->seconds();
+    report_.start_seconds = seconds_since_process_start();
+  }
+
+  // This rank's samples per second, then those of all: ranks that share a sample count it once.
+  void run_windows() {
+    Work work{.batch = [this] { return step_once(); },
+              .settle = [this] { settle(); },
+              .warmed_up = [this] { forget_warm_up(); },
+              .rest = [this] { train::give_back_cached_memory(context_.device); }};
+    const parallel::Group& everyone = context_.world.everyone();
+    if (everyone.size() > 1) {
+      work.agree = [&](int64_t wanted) {
+        const at::Tensor most = parallel::all_reduce(everyone, at::full({1}, wanted, at::kLong), parallel::Reduction::Max);
+        return most.item<int64_t>();
+      };
+    }
+    report_.rates = measure_rates(context_.windows, work);
+    report_.phases = clock_.per_step(report_.rates.batches);
+    report_.step_seconds = static_cast<double>(report_.batch_samples) / report_.rates.median();
+    report_.traffic = {.calls = calls_since(before_windows_, context_.world.traffic()), .steps = report_.rates.batches};
+    if (context_.layers != nullptr) report_.layers = context_.layers->per_step(report_.rates.batches);
+    const auto sharers = static_cast<double>(everyone.size() / parts_.replicas.size());
+    const at::Tensor own = at::tensor(report_.rates.windows, at::kDouble).div(sharers);
+    const at::Tensor sums = parallel::all_reduce(everyone, own);
+    report_.rates.windows.assign(sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel());
+  }
+
+  void time_exchange() {
+    if (report_.exchanged_bytes == 0) return;
+    const bool travels_narrow = !config_.parallel.compress_gradients.empty() && config_.parallel.compress_gradients != "none";
+    const auto travels = at::TensorOptions(travels_narrow ? at::kBFloat16 : at::kFloat).device(context_.device);
+    report_.traffic.exchange_alone_s = seconds_of_exchange_alone(*parts_.data_parallel, parts_.exchange, travels);
+  }
+
+  void count_memory() {
+    MemoryByKind& memory = report_.memory;
+    memory.resident_peak = static_cast<int64_t>(peak_resident_bytes());
+    if (context_.device.is_cuda()) memory.device_peak = train::peak_of_tensors(context_.device.index());
+    for (const parallel::ParamRow& row : parts_.table.rows()) {
+      memory.weights += bytes_of(row.local);
+      if (row.local.requires_grad()) memory.gradients += bytes_of(row.local);
+    }
+    for (const train::NamedState& state : parts_.optimizer->states()) memory.optimizer += bytes_of(state.value);
+    memory.find_activations();
+  }
+
+  StepMode mode_;
+  config::RunConfig config_;
+  const StepBenchContext& context_;
+  StepReport report_;
+  train::StepParts parts_;
+  data::SampleSpec spec_;
+  train::RunLength length_;
+  int64_t dataset_size_ = 0;
+  int64_t own_buffers_ = 0;  // of batches, where memory is counted
+  std::unique_ptr<data::Dataset> dataset_;
+  std::unique_ptr<data::Pipeline> pipeline_;
+  std::unique_ptr<train::FixedBatches> fixed_;
+  PhaseClock clock_;
+  std::vector<parallel::CallTotal> before_windows_;
+  observe::Tracer tracer_;
+  std::unique_ptr<train::Step> step_;
+  size_t steps_ahead_ = 0;  // of the device, at most
+  std::optional<Stopwatch> since_build_;
+  at::Tensor last_loss_;
+};
+
+}  // namespace
+
+const char* step_mode_name(StepMode mode) {
+  switch (mode) {
+    case StepMode::Synthetic:
+      return "synthetic";
+    case StepMode::Full:
+      return "full";
+    default:
+      return "nocomm";
+  }
+}
+
+StepReport run_step_bench(const config::RunConfig& config, StepMode mode, const StepBenchContext& context) {
+  return StepRig(config, mode, context).measure();
+}
+
+}  // namespace welkin::bench

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/step/traffic.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "core/host.h"
+#include "core/stopwatch.h"
+#include "core/text.h"
+#include "parallel/comm/collectives.h"
+#include "train/device/device.h"
+
+namespace welkin::bench {
+namespace {
+
+using parallel::CallTotal;
+
+constexpr size_t kExchangeRepeats = 5;
+// The record of an exchange lasts as long as the backward pass (data_parallel.cpp): it says nothing about the messages.
+constexpr const char* kExchangeName = "gradient exchange";
+
+std::string traffic_number(double value, const char* format) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+double call_seconds(const CallTotal& call, const Traffic& traffic) {
+  return call.name == kExchangeName ? traffic.exchange_alone_s : call.seconds / static_cast<double>(traffic.steps);
+}
+
+double bytes_per_second(const CallTotal& call, const Traffic& traffic) {
+  const double seconds = call_seconds(call, traffic);
+  return seconds > 0 ? static_cast<double>(call.bytes) / static_cast<double>(traffic.steps) / seconds : 0;
+}
+
+}  // namespace
+
+std::vector<CallTotal> calls_since(const std::vector<CallTotal>& before, const std::vector<CallTotal>& now) {
+  std::vector<CallTotal> calls;
+  for (CallTotal total : now) {
+    const auto same = std::find_if(before.begin(), before.end(),
+                                   [&](const CallTotal& old) { return old.name == total.name && old.group == total.group; });
+    if (same != before.end()) {
+      total.calls -= same->calls;
+      total.bytes -= same->bytes;
+      total.seconds -= same->seconds;
+    }
+    if (total.calls > 0) calls.push_back(std::move(total));
+  }
+  return calls;
+}
+
+double seconds_of_exchange_alone(const parallel::DataParallel& exchange, const parallel::Group& group,
+                                 const at::TensorOptions& travels) {
+  std::vector<at::Tensor> messages;
+  for (const parallel::Bucket& bucket : exchange.buckets()) messages.push_back(at::zeros({bucket.bytes / 4}, travels));
+  std::vector<double> seconds;
+  for (size_t i = 0; i < kExchangeRepeats; ++i) {
+    parallel::barrier(group);
+    const Stopwatch watch;
+    for (const at::Tensor& message : messages) all_reduce_in_place(group, message);
+    train::wait_for_stream(travels.device());
+    seconds.push_back(
+        parallel::all_reduce(group, at::full({1}, watch.seconds(), at::kDouble), parallel::Reduction::Max).item<double>());
+  }
+  std::ranges::sort(seconds);
+  return seconds[kExchangeRepeats / 2];
+}
+
+Communication communication_of(const Traffic& traffic, double step_s, double silent_s) {
+  Communication found;
+  for (const CallTotal& call : traffic.calls) found.alone_s += call_seconds(call, traffic);
+  found.is_told = step_s >= silent_s;
+  found.exposed_s = std::clamp(step_s - silent_s, 0.0, std::max(found.alone_s, 0.0));
+  return found;
+}
+
+std::string communication_text(const Traffic& traffic, const Communication& communication) {
+  std::string text = cat("communication of a step: alone ", traffic_number(1e3 * communication.alone_s, "%.3g"), " ms, ");
+  text += communication.is_told ? cat("exposed ", traffic_number(1e3 * communication.exposed_s, "%.3g"), " ms, hidden ",
+                                      traffic_number(100 * communication.hidden_share(), "%.0f"), " %\n")
+                                : std::string("of which nothing can be told: a step without it was no faster\n");
+  for (const CallTotal& call : traffic.calls) {
+    const auto steps = static_cast<double>(traffic.steps);
+    text +=
+        cat("    ", call.name, " of group ", call.group, ": ", traffic_number(static_cast<double>(call.calls) / steps, "%.3g"),
+            " calls, ", format_bytes(static_cast<uint64_t>(static_cast<double>(call.bytes) / steps)), ", ",
+            traffic_number(bytes_per_second(call, traffic) * 1e-9, "%.3g"), " GB/s\n");
+  }
+  return text;
+}
+
+void add_communication_json(nlohmann::ordered_json& json, const Traffic& traffic, const Communication& communication) {
+  nlohmann::ordered_json& found = json["communication"];
+  found = {{"alone_s", communication.alone_s},
+           {"exposed_s", communication.exposed_s},
+           {"hidden_share", communication.hidden_share()},
+           {"is_told", communication.is_told},
+           {"calls", nlohmann::ordered_json::array()}};
+  for (const CallTotal& call : traffic.calls) {
+    const auto steps = static_cast<double>(traffic.steps);
+    found["calls"].push_back({{"group", call.group},
+                              {"collective", call.name},
+                              {"calls_per_step", static_cast<double>(call.calls) / steps},
+                              {"bytes_per_step", static_cast<double>(call.bytes) / steps},
+                              {"bytes_per_s", bytes_per_second(call, traffic)}});
+  }
+}
+
+}  // namespace welkin::bench

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/resolve/derive.h"
+
+#include <string>
+
+#include "config/resolve/flag.h"
+#include "config/resolve/tutorial.h"
+#include "config/schema/key.h"
+#include "core/text.h"
+
+namespace welkin::config {
+namespace {
+
+void derive_model(Draft& draft) {
+  ModelConfig& model = draft.config.model;
+  const Tutorial tutorial = draft.config.tutorial;
+  if (model.model.empty() && tutorial != Tutorial::None) {
+    model.model = is_unet_tutorial(tutorial) ? "unet3d" : "vit";
+    draft.derived("model.model", cat("tutorial ", tutorial_title(tutorial)));
+  }
+  if (tutorial == Tutorial::Sc23 && !draft.has("model.qkv")) {
+    model.qkv = "joint";
+    draft.derived("model.qkv", "tutorial SC23");
+  }
+}
+
+void derive_dataset(Draft& draft) {
+  std::string& dataset = draft.config.data.dataset;
+  if (!dataset.empty()) return;
+  const std::string& model = draft.config.model.model;
+  if (model == "vit" || model == "unet3d") {
+    dataset = model == "vit" ? "era5" : "nbody";
+    draft.derived("data.dataset", cat("model ", model));
+  } else if (draft.has("data.train_data_path") != draft.has("data.train_path")) {
+    dataset = draft.has("data.train_data_path") ? "era5" : "nbody";
+    draft.derived("data.dataset", draft.has("data.train_data_path") ? "train_data_path" : "train_path");
+  }
+}
+
+void derive_loader(Draft& draft) {
+  auto& loader = draft.config.data.data_loader_config;
+  const std::string& dataset = draft.config.data.dataset;
+  if (loader || (dataset != "era5" && dataset != "nbody")) return;
+  loader = dataset == "era5" ? "pytorch" : "lowmem";
+  draft.derived("data.data_loader_config", cat("dataset ", dataset));
+}
+
+void derive_optimization(Draft& draft) {
+  RunConfig& config = draft.config;
+  const bool is_vit = config.model.model == "vit";
+  const bool is_unet = config.model.model == "unet3d";
+  if (config.loss.loss.empty() && (is_vit || is_unet)) {
+    config.loss.loss = is_vit ? "relative_l2" : "l1_rho";
+    draft.derived("loss.loss", cat("model ", config.model.model));
+  }
+  if (config.optimizer.betas.empty()) {
+    config.optimizer.betas = is_vit ? std::vector<double>{0.9, 0.95} : std::vector<double>{0.9, 0.999};
+    draft.derived("optimizer.betas", cat("model ", config.model.model));
+  }
+  if (is_unet && !draft.has("optimizer.lr") && !draft.has("schedule.start_lr")) {
+    config.optimizer.lr = config.schedule.start_lr = 2e-4;
+    draft.derived("optimizer.lr", "model unet3d");
+  }
+}
+
+void derive_folder_rule(Draft& draft) {
+  const ParallelConfig& parallel = draft.config.parallel;
+  if (draft.config.output.folder_rule != "auto") return;
+  bool is_parallel = parallel.tensor_parallel * parallel.context_parallel > 1;
+  for (const char* path : {"tensor_parallel", "context_parallel", "row_parallel_size", "col_parallel_size", "parallel_order"}) {
+    is_parallel = is_parallel || draft.has(cat("parallel.", path));
+  }
+  draft.config.output.folder_rule = is_parallel ? "mp" : "gpu";
+  draft.derived("output.folder_rule", is_parallel ? "the model-parallel keys" : "the absence of model-parallel keys");
+}
+
+}  // namespace
+
+void derive_defaults(Draft& draft) {
+  derive_model(draft);
+  derive_dataset(draft);
+  derive_loader(draft);
+  derive_optimization(draft);
+  derive_rules(draft);
+  derive_backend(draft);
+  derive_folder_rule(draft);
+}
+
+void derive(Draft& draft, int64_t world_size) {
+  derive_defaults(draft);
+  settle_synonyms(draft);
+  settle_batch(draft, world_size);
+  rebind_paths(draft);
+}
+
+}  // namespace welkin::config

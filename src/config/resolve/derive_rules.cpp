@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules that --compat stands for, and what --deterministic asks of cuDNN. A key that is given stays as it is given.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "config/resolve/derive.h"
+#include "core/text.h"
+
+namespace welkin::config {
+namespace {
+
+bool uses_dali(const RunConfig& config) {
+  const std::string loader = config.data.data_loader_config.value_or("");
+  return loader == "dali" || loader == "dali-lowmem";
+}
+
+// `lr_schedule: cosine` of the ViT files is how they spell their own schedule; any other way of writing it asks for ours.
+bool names_a_schedule(const Draft& draft) {
+  if (!draft.has("schedule.schedule")) return false;
+  if (draft.origin("schedule.schedule").layer == Layer::Flag) return true;
+  const bool is_theirs = std::find(draft.names.begin(), draft.names.end(), "lr_schedule") != draft.names.end();
+  return !is_theirs || draft.config.schedule.schedule != "cosine";
+}
+
+struct OldRule {
+  std::string_view path;
+  std::string RuleConfig::*value;
+  std::string_view old;
+};
+
+void take(Draft& draft, const OldRule& rule) {
+  if (draft.has(rule.path)) return;
+  draft.config.rules.*rule.value = rule.old;
+  draft.derived(rule.path, cat("compat ", draft.config.loop.compat));
+}
+
+constexpr OldRule kCrops{"rules.crop_rule", &RuleConfig::crop_rule, "exclusive"};
+constexpr OldRule kDrawn{"rules.validation_rule", &RuleConfig::validation_rule, "drawn"};
+constexpr OldRule kFullBatches{"rules.validation_rule", &RuleConfig::validation_rule, "full_batches"};
+constexpr OldRule kPairs{"rules.pair_rule", &RuleConfig::pair_rule, "first_file"};
+constexpr OldRule kLength{"rules.length_rule", &RuleConfig::length_rule, "whole_epochs"};
+constexpr OldRule kRate{"rules.rate_rule", &RuleConfig::rate_rule, "iterations"};
+constexpr OldRule kPadded{"rules.shard_rule", &RuleConfig::shard_rule, "padded"};
+constexpr OldRule kTruncated{"rules.shard_rule", &RuleConfig::shard_rule, "truncated"};
+constexpr OldRule kConsumed{"rules.first_batch_rule", &RuleConfig::first_batch_rule, "consumed"};
+
+// The HDF5 loaders turn by 24 maps, 8 of them reflections. DALI's: SC21 rotates, then flips; SC22 discards the rotation, and its
+// flip of the depth does nothing.
+std::string_view old_augmentation(const RunConfig& config) {
+  if (!uses_dali(config)) return "tutorial";
+  return config.loop.compat == "sc21" ? "octahedral" : "flips";
+}
+
+void take_unet_rules(Draft& draft) {
+  take(draft, kCrops);
+  take(draft, kDrawn);
+  if (draft.has("data.augment")) return;
+  draft.config.data.augment = old_augmentation(draft.config);
+  draft.derived("data.augment", cat("compat ", draft.config.loop.compat));
+}
+
+void take_vit_rules(Draft& draft) {
+  for (const OldRule& rule : {kPairs, kFullBatches, kLength}) take(draft, rule);
+}
+
+void contradicts_deterministic(Draft& draft, std::string_view path) {
+  draft.problems.add(draft.place(path),
+                     cat("two keys contradict each other: ", draft.show("loop.deterministic"), ", ", draft.show(path)),
+                     "Give only one of them");
+}
+
+// cuDNN's kernels for tensor cores take boxes channels-last alone: others it turns over before each convolution and back behind
+// it. Images are read by a product of patches, for which the order is no matter.
+void derive_layout(Draft& draft) {
+  if (draft.has("backend.channels_last") || draft.config.model.model != "unet3d") return;
+  draft.config.backend.channels_last = true;
+  draft.derived("backend.channels_last", "model unet3d");
+}
+
+}  // namespace
+
+void derive_rules(Draft& draft) {
+  RunConfig& config = draft.config;
+  const std::string& compat = config.loop.compat;
+  std::string& schedule = config.schedule.schedule;
+  if (compat.empty()) {
+    if (schedule.empty()) schedule = "cosine";
+    return;
+  }
+  const bool is_unet = compat == "sc21" || compat == "sc22";
+  if (!names_a_schedule(draft)) {
+    schedule = is_unet ? "unet_tutorial" : "vit_tutorial";
+    draft.derived("schedule.schedule", cat("compat ", compat));
+  }
+  is_unet ? take_unet_rules(draft) : take_vit_rules(draft);
+  take(draft, kRate);
+  take(draft, uses_dali(config) ? kTruncated : kPadded);
+  if (uses_dali(config)) take(draft, kConsumed);
+}
+
+void derive_backend(Draft& draft) {
+  derive_layout(draft);
+  if (!draft.config.loop.deterministic) return;
+  BackendConfig& backend = draft.config.backend;
+  if (draft.has("backend.cudnn_benchmark") && backend.cudnn_benchmark)
+    contradicts_deterministic(draft, "backend.cudnn_benchmark");
+  if (draft.has("backend.cudnn_deterministic") && !backend.cudnn_deterministic) {
+    contradicts_deterministic(draft, "backend.cudnn_deterministic");
+  }
+  backend.cudnn_benchmark = false;
+  backend.cudnn_deterministic = true;
+  for (const char* path : {"backend.cudnn_benchmark", "backend.cudnn_deterministic"}) {
+    if (!draft.has(path)) draft.derived(path, "deterministic");
+  }
+}
+
+}  // namespace welkin::config

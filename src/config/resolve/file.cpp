@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/resolve/file.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "config/resolve/flag.h"
+#include "config/resolve/tutorial.h"
+#include "config/schema/key.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+
+namespace welkin::config {
+namespace {
+
+bool exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+// A component or a map of the tutorials when it holds a mapping, else any key of the schema.
+bool is_setting(const YamlDocument& document, const YamlEntry& entry) {
+  const bool is_mapping = document.at(entry.value).kind == YamlKind::Mapping;
+  return is_mapping ? is_key_prefix(entry.key) || entry.key == "options"
+                    : document.at(entry.value).kind != YamlKind::Null || find_key(entry.key) != nullptr;
+}
+
+// The mapping of the entries for which `keep` holds, as a node of a copy of the document.
+YamlDocument own_settings(const YamlDocument& document) {
+  YamlDocument copy = document;
+  std::erase_if(copy.nodes[copy.root].entries, [&](const YamlEntry& entry) { return !is_setting(document, entry); });
+  return copy;
+}
+
+const YamlEntry& find_preset(const YamlDocument& document, const std::string& name) {
+  const auto names = preset_names(document);
+  const YamlEntry* entry = find_entry(document.top(), name);
+  if (entry != nullptr && !is_setting(document, *entry)) return *entry;
+  const auto near = nearest(name, names);
+  const std::string all = names.empty() ? "The file has no presets" : cat("Presets of the file: ", join(names, ", "));
+  throw ConfigError("config", cat(document.name, ": unknown preset: --config ", name),
+                    near.empty() ? all : cat("Nearest: ", join(near, ", "), ". ", all));
+}
+
+}  // namespace
+
+std::optional<std::string> configuration_file(const CommandLine& command_line) {
+  if (command_line.yaml_config) {
+    if (exists(*command_line.yaml_config)) return command_line.yaml_config;
+    throw ConfigError(
+        "config", cat("the file does not exist: --yaml_config ", *command_line.yaml_config),
+        cat("Looked in ", std::filesystem::current_path().string(), " for a relative path; the shipped files stand in config/"));
+  }
+  if (command_line.tutorial == Tutorial::None) return {};
+  const char* file = is_unet_tutorial(command_line.tutorial) ? "UNet.yaml" : "ViT.yaml";
+  const std::string own = cat("config/", tutorial_name(command_line.tutorial), "/", file);
+  const std::string shared = cat("config/", file);
+  if (exists(own)) return own;
+  if (exists(shared)) return shared;
+  throw ConfigError(
+      "config",
+      cat("the default file of --tutorial ", tutorial_name(command_line.tutorial), " does not exist: ", own, ", ", shared),
+      "Give --yaml_config FILE");
+}
+
+YamlDocument read_configuration(const std::string& path) {
+  std::string text;
+  try {
+    text = read_file(path, YamlLimits{}.bytes);
+  } catch (const Error& error) {
+    throw ConfigError("config", cat("the file cannot be read: ", path, ": ", error.what()), "Give a YAML file of at most 1 MiB");
+  }
+  return parse_yaml(text, path);
+}
+
+std::vector<std::string> preset_names(const YamlDocument& document) {
+  std::vector<std::string> names;
+  for (const YamlEntry& entry : document.top().entries) {
+    if (!is_setting(document, entry)) names.push_back(entry.key);
+  }
+  return names;
+}
+
+void apply_file(Draft& draft, const YamlDocument& document, const std::optional<std::string>& preset) {
+  const YamlDocument settings = own_settings(document);
+  apply_mapping(draft, settings, settings.root, Layer::File);
+  if (!preset && preset_names(document).empty()) return;
+  apply_mapping(draft, document, find_preset(document, preset.value_or("base")).value, Layer::Preset);
+}
+
+}  // namespace welkin::config

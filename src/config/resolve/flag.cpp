@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/resolve/flag.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "config/schema/value.h"
+#include "core/error.h"
+#include "core/text.h"
+
+namespace welkin::config {
+namespace {
+
+// The axes' own names.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kShortNames{
+    {{"tp", "tensor_parallel"}, {"cp", "context_parallel"}, {"sp", "sequence_parallel"}}};
+
+std::vector<Flag> steering_flags() {
+  return {
+      {.name = "yaml_config",
+       .metavar = "FILE",
+       .help = "file with presets; ./config/UNet.yaml or ./config/ViT.yaml with --tutorial",
+       .tutorials = kAllTutorials},
+      {.name = "config",
+       .metavar = "PRESET",
+       .help = "preset: a top-level key of the file, and a folder of the run (default: base)",
+       .tutorials = kAllTutorials},
+      {.name = "tutorial",
+       .metavar = "NAME",
+       .help = "sc21 | sc22 | sc23 | dl4sci25: whose rules hold (default: inferred from the file's keys)"},
+      {.name = "set",
+       .metavar = "KEY=VALUE",
+       .help = "any key of the configuration, flat (lr=1e-3) or dotted (optimizer.lr=1e-3); may be repeated"},
+      {.name = "dry_run",
+       .kind = FlagKind::OptionalValue,
+       .metavar = "table|yaml",
+       .help = "check and print the configuration, open no data, start nothing"},
+      {.name = "check_data", .kind = FlagKind::Switch, .help = "with --dry_run: missing paths are errors"},
+      {.name = "help", .kind = FlagKind::Switch, .help = "this text"},
+  };
+}
+
+std::string metavar_of(const Key& key) {
+  if (!key.choices.empty()) return std::string(key.choices);
+  const std::string type = type_name(key);
+  if (type.starts_with("integer")) return "N";
+  if (type.starts_with("number")) return "X";
+  return key.flat.ends_with("root") ? "DIR" : "NAME";
+}
+
+Flag flag_of(const Key& key) {
+  std::string help(key.summary);
+  if (!is_switch(key)) {
+    const std::string value = value_text(RunConfig{}, key);
+    const bool has_default = value != "null" && !(value == "0" && key.range.min > 0);
+    if (has_default)
+      help += cat(" (default: ", value, key.unit.empty() ? "" : " ", key.unit, ")");
+    else if (!key.unit.empty())
+      help += cat(" [", key.unit, "]");
+  }
+  return {.name = std::string(key.flat),
+          .kind = is_switch(key) ? FlagKind::Switch : FlagKind::Value,
+          .metavar = is_switch(key) ? std::string() : metavar_of(key),
+          .help = std::move(help),
+          .tutorials = key.flag_tutorials,
+          .key = &key};
+}
+
+std::vector<const Flag*> starting_with(const std::vector<Flag>& flags, std::string_view typed, TutorialBits of) {
+  std::vector<const Flag*> found;
+  for (const Flag& flag : flags) {
+    if (flag.name.starts_with(typed) && (of == 0 || (flag.tutorials & of) != 0)) found.push_back(&flag);
+  }
+  return found;
+}
+
+[[noreturn]] void unknown_flag(const std::vector<Flag>& flags, std::string_view typed) {
+  std::vector<std::string> names;
+  for (const Flag& flag : flags) names.push_back(flag.name);
+  std::string remedy = "Run with --help for all flags; other keys are set by --set key=value";
+  if (const auto near = nearest(typed, names); !near.empty()) remedy = cat("Nearest: --", join(near, ", --"));
+  if (find_key(typed) != nullptr) remedy = cat("It is a key without a flag of its own: --set ", typed, "=VALUE");
+  throw ConfigError("command line", cat("unknown flag: --", typed), remedy);
+}
+
+}  // namespace
+
+std::vector<Flag> all_flags(const std::vector<ExtraFlag>& extra) {
+  std::vector<Flag> flags = steering_flags();
+  for (const Key& key : schema()) {
+    if (key.is_flag) flags.push_back(flag_of(key));
+  }
+  for (const ExtraFlag& own : extra) {
+    const bool taken = std::any_of(flags.begin(), flags.end(), [&](const Flag& flag) { return flag.name == own.name; });
+    WELKIN_CHECK(!taken, cat("the verb's flag --", own.name, " exists already"));
+    flags.push_back({.name = own.name,
+                     .kind = own.metavar.empty()            ? FlagKind::Switch
+                             : own.metavar.starts_with("[") ? FlagKind::OptionalValue
+                                                            : FlagKind::Value,
+                     .metavar = own.metavar,
+                     .help = own.help,
+                     .is_extra = true});
+  }
+  return flags;
+}
+
+const Flag& find_flag(const std::vector<Flag>& flags, std::string_view typed, Tutorial tutorial) {
+  for (const auto& [name, stands_for] : kShortNames) {
+    if (typed == name) typed = stands_for;
+  }
+  const auto exact = std::find_if(flags.begin(), flags.end(), [typed](const Flag& flag) { return flag.name == typed; });
+  if (exact != flags.end()) return *exact;
+  // Without a tutorial the first round is that of all tutorials: their prefixes keep their meaning beside flags of ours.
+  const TutorialBits first = tutorial == Tutorial::None ? kAllTutorials : bit_of(tutorial);
+  for (const TutorialBits of : {first, kAllTutorials, TutorialBits{0}}) {
+    const auto found = starting_with(flags, typed, of);
+    if (found.size() == 1) return *found.front();
+    if (found.empty()) continue;
+    std::vector<std::string> names;
+    for (const Flag* flag : found) names.push_back(cat("--", flag->name));
+    throw ConfigError("command line", cat("the flag is ambiguous: --", typed, " may be ", join(names, ", ")), "Write it in full");
+  }
+  unknown_flag(flags, typed);
+}
+
+std::string_view tutorial_name(Tutorial tutorial) {
+  return split(key_at("tutorial").choices, '|').at(static_cast<size_t>(tutorial));
+}
+
+}  // namespace welkin::config

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags of a verb as a table: those of the schema, those that steer the reading of the configuration, and the verb's own.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/resolve/command_line.h"
+#include "config/schema/key.h"
+
+namespace welkin::config {
+
+enum class FlagKind { Value, Switch, OptionalValue };  // OptionalValue: --dry_run or --dry_run=yaml
+
+struct Flag {
+  std::string name;  // without dashes
+  FlagKind kind = FlagKind::Value;
+  std::string metavar = {};
+  std::string help = {};
+  TutorialBits tutorials = 0;  // whose programs take it; 0 = ours
+  const Key* key = nullptr;    // the row of the schema that it sets; null for the others
+  bool is_extra = false;       // the verb's own
+};
+
+std::vector<Flag> all_flags(const std::vector<ExtraFlag>& extra);
+
+// The flag that `typed` (without dashes) names: the exact one, else the only one that begins so among the flags of `tutorial`,
+// then of all tutorials, then of all. Throws ConfigError with the candidates or the nearest names.
+const Flag& find_flag(const std::vector<Flag>& flags, std::string_view typed, Tutorial tutorial);
+
+// "sc21" and so on; "none" for None.
+std::string_view tutorial_name(Tutorial tutorial);
+
+}  // namespace welkin::config

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/resolve/paths.h"
+
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace welkin::config {
+namespace {
+
+struct NeededPath {
+  std::string_view key;
+  const std::string* path;
+};
+
+std::vector<NeededPath> box_paths(const DataConfig& data, const std::string& loader) {
+  if (loader == "synthetic") return {};
+  if (loader == "dali-lowmem") {
+    return {{"train_path_npy_data", &data.train_path_npy_data},
+            {"train_path_npy_label", &data.train_path_npy_label},
+            {"val_path_npy_data", &data.val_path_npy_data},
+            {"val_path_npy_label", &data.val_path_npy_label}};
+  }
+  return {{"train_path", &data.train_path}, {"val_path", &data.val_path}};
+}
+
+std::vector<NeededPath> field_paths(const DataConfig& data, const std::string& loader) {
+  if (loader == "synthetic") return {};
+  return {{"train_data_path", &data.train_data_path},
+          {"valid_data_path", &data.valid_data_path},
+          {"global_means_path", &data.global_means_path},
+          {"global_stds_path", &data.global_stds_path}};
+}
+
+std::vector<NeededPath> needed_paths(const DataConfig& data) {
+  const std::string loader = data.data_loader_config.value_or("");
+  if (data.dataset == "nbody") return box_paths(data, loader);
+  if (data.dataset == "era5") return field_paths(data, loader);
+  return {};  // a plug-in's data set looks after its own
+}
+
+bool exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+}  // namespace
+
+std::vector<MissingPath> missing_paths(const RunConfig& config) {
+  std::vector<MissingPath> missing;
+  for (const NeededPath& needed : needed_paths(config.data)) {
+    if (needed.path->empty() || !exists(*needed.path)) missing.push_back({std::string(needed.key), *needed.path});
+  }
+  return missing;
+}
+
+std::string describe_missing(const RunConfig& config) {
+  const auto missing = missing_paths(config);
+  if (missing.empty()) return {};
+  std::vector<std::string> rows;
+  for (const MissingPath& one : missing) rows.push_back(cat(one.key, "=", one.path.empty() ? "(not given)" : one.path));
+  return cat("paths of the training data do not exist: ", join(rows, ", "));
+}
+
+void check_paths(const RunConfig& config) {
+  const std::string missing = describe_missing(config);
+  if (missing.empty()) return;
+  throw DataError("config", missing,
+                  cat("Give --data_root DIR for what /data stands for (now ", config.data.data_root,
+                      "), or make data with welkin data simulate or welkin data ingest"));
+}
+
+std::string run_folder(const RunConfig& config, int64_t world_size) {
+  const bool is_model_parallel = config.output.folder_rule == "mp";
+  const int64_t size = is_model_parallel ? config.parallel.tensor_parallel * config.parallel.context_parallel : world_size;
+  const std::filesystem::path root = config.output.expdir;
+  return (root / config.config / cat(size, is_model_parallel ? "MP" : "GPU") / config.output.run_num).string();
+}
+
+}  // namespace welkin::config

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The paths of a run: which files it needs, which of them are missing, and the folder that it writes to. Looks at names only,
+// never into files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/schema/run_config.h"
+
+namespace welkin::config {
+
+// A root as rebinding compares it: "/data/" is "/data".
+std::string without_trailing_slash(std::string root);
+
+struct MissingPath {
+  std::string key;   // flat name of the key: train_path
+  std::string path;  // its value; empty when the key is needed and not given
+};
+
+// The paths that training with this model and data_loader_config reads and that do not exist, in the order of the schema.
+std::vector<MissingPath> missing_paths(const RunConfig& config);
+
+// One text for all of them with the remedy (--data_root); empty when none is missing.
+std::string describe_missing(const RunConfig& config);
+
+// Throws DataError with that text unless all are there. Called when a run starts, and by --dry_run --check_data.
+void check_paths(const RunConfig& config);
+
+// <expdir>/<config>/<W>GPU/<run_num> or <expdir>/<config>/<M>MP/<run_num> with M = tp * cp, by output.folder_rule.
+std::string run_folder(const RunConfig& config, int64_t world_size);
+
+// A data_root that is relative to the current folder, and what lies below it, as seen from anywhere: for a file that is read
+// later.
+RunConfig with_absolute_data(RunConfig config);
+
+}  // namespace welkin::config

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tutorials' files name /data and /logs, which exist only through container binds: --data_root and --log_root say what these
+// stand for. A file that names these roots itself, as that of a run folder does, has its paths below them: where a flag gives
+// another root, they move along.
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "config/resolve/derive.h"
+#include "config/resolve/paths.h"
+#include "config/schema/key.h"
+
+namespace welkin::config {
+namespace {
+
+bool lies_under(std::string_view path, std::string_view root) {
+  return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/' || root.ends_with('/'));
+}
+
+// A path that lies under the new root already has been rebound before.
+std::string rebound(const std::string& path, std::string_view prefix, const std::string& root) {
+  if (root == prefix || lies_under(path, root) || !lies_under(path, prefix)) return path;
+  return root + path.substr(prefix.size());
+}
+
+// The file's own root first, and only for the file's own paths: a flag names what is there now.
+std::string rebound(const Draft& draft, const Key& key, const std::string& path) {
+  const bool is_data = key.root == "data";
+  const std::string root = without_trailing_slash(is_data ? draft.config.data.data_root : draft.config.output.log_root);
+  const std::string former = without_trailing_slash(is_data ? draft.file_data_root : draft.file_log_root);
+  const std::string_view prefix = is_data ? "/data" : "/logs";
+  const bool is_of_file = draft.has(key.path) && draft.origin(key.path).layer != Layer::Flag;
+  if (is_of_file && !former.empty() && former != "/" && former != prefix && former != root && lies_under(path, former)) {
+    return root + path.substr(former.size());
+  }
+  return rebound(path, prefix, root);
+}
+
+void rebind(Draft& draft, const Key& key) {
+  if (const auto* text = std::get_if<Accessor<std::string>>(&key.field)) {
+    std::string& path = (*text)(draft.config);
+    path = rebound(draft, key, path);
+  } else if (const auto* optional = std::get_if<Accessor<std::optional<std::string>>>(&key.field)) {
+    auto& path = (*optional)(draft.config);
+    if (path) path = rebound(draft, key, *path);
+  }
+}
+
+void apply_cache(DataConfig& data) {
+  if (!data.use_cache) return;
+  for (std::string* path : {&data.train_path, &data.val_path}) {
+    if (!path->empty()) *path = (std::filesystem::path(*data.use_cache) / std::filesystem::path(*path).filename()).string();
+  }
+}
+
+// Every path of the data below `former` moves below `root`.
+void move_data(RunConfig& config, const std::string& former, const std::string& root) {
+  const auto moved = [&](std::string& path) {
+    if (lies_under(path, former)) path = root + path.substr(former.size());
+  };
+  for (const Key& key : schema()) {
+    if (key.root != "data") continue;
+    if (const auto* text = std::get_if<Accessor<std::string>>(&key.field)) {
+      moved((*text)(config));
+    } else if (const auto* optional = std::get_if<Accessor<std::optional<std::string>>>(&key.field)) {
+      if (auto& path = (*optional)(config)) moved(*path);
+    }
+  }
+}
+
+}  // namespace
+
+std::string without_trailing_slash(std::string root) {
+  while (root.size() > 1 && root.back() == '/') root.pop_back();
+  return root;
+}
+
+RunConfig with_absolute_data(RunConfig config) {
+  const std::string former = without_trailing_slash(config.data.data_root);
+  if (former.empty() || former[0] == '/') return config;
+  config.data.data_root = without_trailing_slash(std::filesystem::absolute(former).lexically_normal().string());
+  move_data(config, former, config.data.data_root);
+  return config;
+}
+
+void rebind_paths(Draft& draft) {
+  for (const Key& key : schema()) {
+    if (!key.root.empty()) rebind(draft, key);
+  }
+  apply_cache(draft.config.data);
+}
+
+}  // namespace welkin::config

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a command line and the file that it names to the configuration of a run: default < file < preset < flag, where a flag
+// counts only when given. Everything that is wrong is reported in one ConfigError, before any data or device is touched.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/resolve/command_line.h"
+#include "config/schema/run_config.h"
+
+namespace welkin::config {
+
+// Where a value came from, in rising precedence.
+enum class Layer { Default, File, Preset, Flag };
+
+struct Origin {
+  Layer layer = Layer::Default;
+  bool was_integer = false;      // a number that was written without a point, as the tutorials' dump shows it
+  std::string text = "default";  // "default", "config/UNet.yaml:12", "--num_epochs", "from global_batch_size"
+};
+
+// Names that the registries hold, for checking `model`, `dataset`, `loss`, `optimizer` and `schedule`; an empty list means: do
+// not check.
+struct KnownNames {
+  std::vector<std::string> models, datasets, losses, optimizers, schedules;
+};
+
+struct Resolved {
+  RunConfig config;
+  std::map<std::string, Origin> origins;  // by dotted name (model.embed_dim); every key of the schema is in it
+  std::vector<std::string> notes;         // one line each: keys without effect, what was inferred
+  std::vector<std::string> file_order;    // the preset's flat keys in the tutorials' order of iteration, for dump_lines()
+  std::vector<std::string> presets;       // of the file, in its order
+};
+
+// What the environment decides, with the name of the variable that says so: NVIDIA_TF32_OVERRIDE=0 turns TF32 off in NVIDIA's
+// libraries whatever the program asks for. `variable` is getenv. Ranks above the command line.
+std::vector<Setting> environment_settings(const std::function<const char*(const char*)>& variable);
+
+// Reads the file of --yaml_config (or the default of --tutorial), applies the preset and the flags, fills in what depends on
+// other values, and validates. `world_size` is the number of ranks of the run. Opens nothing but the YAML file. Throws
+// ConfigError.
+Resolved resolve(const CommandLine& command_line, int64_t world_size, const KnownNames& known = {});
+
+// A configuration that yaml() printed (saved in run folders and checkpoints). `name` stands for the file in messages. Throws
+// ConfigError.
+RunConfig from_yaml(std::string_view text, const std::string& name, int64_t world_size);
+
+// The values alone of such a configuration: nothing is derived or checked, whatever the number of processes.
+RunConfig saved_values(std::string_view text, const std::string& name);
+
+}  // namespace welkin::config

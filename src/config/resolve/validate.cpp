@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of values against each other.
+#include "config/resolve/validate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "config/schema/key.h"
+#include "core/text.h"
+
+namespace welkin::config {
+namespace {
+
+constexpr const char* kCheckpointing = "loop.activation_checkpointing";
+constexpr const char* kCheckpointedBlocks = "loop.activation_checkpointing_blocks";
+
+bool is_mesh_sound(const Draft& draft) {
+  return draft.is_sound({"parallel.tensor_parallel", "parallel.row_parallel_size", "parallel.context_parallel"});
+}
+
+void validate_checkpointed_blocks(Draft& draft) {
+  const LoopConfig& loop = draft.config.loop;
+  if (!draft.is_sound({kCheckpointing, kCheckpointedBlocks, "model.depth"})) return;
+  if (loop.activation_checkpointing == "none" && loop.activation_checkpointing_blocks > 0) {
+    draft.problems.add(
+        draft.place(kCheckpointedBlocks),
+        cat("blocks to checkpoint without what of them: ", draft.show(kCheckpointedBlocks), ", ", draft.show(kCheckpointing)),
+        "Say activation_checkpointing: mlp, attention or blocks, too");
+  }
+  if (draft.config.model.model != "vit" || loop.activation_checkpointing_blocks <= draft.config.model.depth) return;
+  draft.problems.add(draft.place(kCheckpointedBlocks),
+                     cat("more blocks than the model has: ", draft.show(kCheckpointedBlocks), ", ", draft.show("model.depth")),
+                     "Give as many as there are, or 0 for all");
+}
+
+void validate_vit(Draft& draft) {
+  const ModelConfig& model = draft.config.model;
+  const bool has_heads = draft.is_sound({"model.num_heads"});
+  if (has_heads && draft.is_sound({"model.embed_dim"}) && model.embed_dim % model.num_heads != 0) {
+    draft.problems.add(
+        draft.place("model.num_heads"),
+        cat("num_heads does not divide embed_dim: ", draft.show("model.num_heads"), ", ", draft.show("model.embed_dim")),
+        "Each head needs an equal share of the width");
+  }
+  const double mlp_width = static_cast<double>(model.embed_dim) * model.mlp_ratio;
+  if (draft.is_sound({"model.embed_dim", "model.mlp_ratio"}) && std::llround(mlp_width) < 1) {
+    draft.problems.add(draft.place("model.mlp_ratio"),
+                       cat("the MLP has no width, embed_dim times mlp_ratio rounds to 0: ", draft.show("model.embed_dim"), ", ",
+                           draft.show("model.mlp_ratio")),
+                       "Choose a larger mlp_ratio: the product is the hidden width");
+  }
+  const auto indivisible = [&](int64_t edge) { return edge % model.patch_size != 0; };
+  if (draft.is_sound({"model.patch_size", "model.img_size"}) &&
+      std::any_of(model.img_size.begin(), model.img_size.end(), indivisible)) {
+    draft.problems.add(
+        draft.place("model.patch_size"),
+        cat("patch_size does not divide img_size: ", draft.show("model.patch_size"), ", ", draft.show("model.img_size")),
+        "Choose a patch_size that divides both edges");
+  }
+  const int64_t tp = draft.config.parallel.tensor_parallel;
+  if (has_heads && is_mesh_sound(draft) && model.num_heads % tp != 0) {
+    draft.problems.add(draft.place("parallel.tensor_parallel"),
+                       cat("tensor_parallel does not divide num_heads: ", draft.show("parallel.tensor_parallel"), ", ",
+                           draft.show("model.num_heads")),
+                       "Whole heads are dealt out to the ranks");
+  }
+}
+
+void validate_unet(Draft& draft) {
+  const ModelConfig& model = draft.config.model;
+  if (draft.config.loop.activation_checkpointing != "none") {
+    draft.problems.add(draft.place(kCheckpointing),
+                       cat("the U-Net has no blocks to run again: ", draft.show(kCheckpointing), ", ", draft.show("model.model")),
+                       "Its backward pass asks for the inputs of its convolutions alone; micro_batch_size makes them fewer");
+  }
+  if (model.scales == 1) {
+    draft.problems.add(draft.place("model.scales"), "scales must be 0 or at least 2: scales=1",
+                       "0 chooses six or five by full_scale");
+  }
+  const int64_t scales = model.scales != 0 ? model.scales : (model.full_scale ? 6 : 5);
+  if (!draft.is_sound({"data.data_size", "model.scales"})) return;
+  if (draft.config.data.data_size % (int64_t{1} << scales) == 0) return;
+  draft.problems.add(draft.place("data.data_size"),
+                     cat("data_size is not divisible by 2^scales: ", draft.show("data.data_size"), ", scales=", scales),
+                     cat("Use a multiple of ", int64_t{1} << scales, ", or fewer scales"));
+}
+
+void validate_boxes(Draft& draft) {
+  const DataConfig& data = draft.config.data;
+  for (const int64_t edge : data.box_size) {
+    if (data.data_size <= edge || !draft.is_sound({"data.data_size", "data.box_size"})) continue;
+    draft.problems.add(draft.place("data.data_size"),
+                       cat("the crop is larger than the box: ", draft.show("data.data_size"), ", ", draft.show("data.box_size")),
+                       "Choose a smaller crop, or give the box's real edge");
+  }
+  for (const char* path : {"data.vector_channels_in", "data.vector_channels_out"}) {
+    const auto& channels = std::string_view(path).ends_with("_in") ? data.vector_channels_in : data.vector_channels_out;
+    if (channels.size() % 3 != 0) {
+      draft.problems.add(draft.place(path), cat("vectors have three components: ", draft.show(path)), "Give triples of channels");
+    }
+  }
+}
+
+void validate_loader(Draft& draft, std::string_view allowed) {
+  const auto& loader = draft.config.data.data_loader_config;
+  const auto kinds = split(allowed, '|');
+  if (!loader || std::find(kinds.begin(), kinds.end(), *loader) != kinds.end()) return;
+  draft.problems.add(
+      draft.place("data.data_loader_config"),
+      cat("this data set has no such loader: ", draft.show("data.data_loader_config"), ", dataset=", draft.config.data.dataset),
+      cat("Use ", join(kinds, ", ")));
+}
+
+void validate_pairing(Draft& draft) {
+  const std::string& model = draft.config.model.model;
+  const std::string& dataset = draft.config.data.dataset;
+  const bool mismatch = (model == "vit" && dataset == "nbody") || (model == "unet3d" && dataset == "era5");
+  if (!mismatch) return;
+  draft.problems.add(draft.place("data.dataset"),
+                     cat("the model does not take this data set: ", draft.show("model.model"), ", ", draft.show("data.dataset")),
+                     "vit takes fields (era5), unet3d takes boxes (nbody)");
+}
+
+// dp, tp, cp, pp in any order, each once; a name that is left out belongs to an axis of size 1.
+void validate_order(Draft& draft) {
+  constexpr std::string_view kPath = "parallel.parallel_order";
+  const auto axes = split(draft.config.parallel.parallel_order, '-');
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const bool known = axes[i] == "dp" || axes[i] == "tp" || axes[i] == "cp" || axes[i] == "pp";
+    if (known && std::find(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(i), axes[i]) ==
+                     axes.begin() + static_cast<std::ptrdiff_t>(i))
+      continue;
+    return draft.problems.add(
+        draft.place(kPath),
+        cat("parallel_order names an axis ", known ? "twice" : "that does not exist", ": ", draft.show(kPath)),
+        "Join dp, tp, cp and pp by '-', the fastest first: tp-cp-dp");
+  }
+  const auto left_out = [&](std::string_view axis) { return std::find(axes.begin(), axes.end(), axis) == axes.end(); };
+  const ParallelConfig& parallel = draft.config.parallel;
+  if ((left_out("tp") && parallel.tensor_parallel > 1) || (left_out("cp") && parallel.context_parallel > 1)) {
+    draft.problems.add(draft.place(kPath), cat("parallel_order leaves out an axis that is larger than 1: ", draft.show(kPath)),
+                       "Name it: tp-cp-dp");
+  }
+}
+
+void validate_mesh(Draft& draft, int64_t world_size) {
+  const ParallelConfig& parallel = draft.config.parallel;
+  const int64_t model_size = parallel.tensor_parallel * parallel.context_parallel;
+  if (world_size % model_size == 0 || !is_mesh_sound(draft)) return;
+  draft.problems.add(
+      draft.place(parallel.tensor_parallel > 1 ? "parallel.tensor_parallel" : "parallel.context_parallel"),
+      cat("tensor_parallel times context_parallel does not divide the number of processes: ",
+          draft.show("parallel.tensor_parallel"), ", ", draft.show("parallel.context_parallel"), ", processes=", world_size),
+      cat("Start a multiple of ", model_size, " processes, for instance with welkin launch -n ", model_size));
+}
+
+// The samples of an epoch as far as the configuration tells; 0 = it does not.
+std::pair<std::string_view, int64_t> known_samples(const RunConfig& config) {
+  if (config.data.dataset == "nbody") return {"data.Nsamples", config.data.Nsamples};
+  if (config.data.dataset == "era5" && config.data.limit_nsamples) return {"data.limit_nsamples", *config.data.limit_nsamples};
+  return {"", 0};
+}
+
+void validate_length(Draft& draft) {
+  constexpr std::string_view kEpochs = "loop.num_epochs";
+  constexpr std::string_view kIters = "loop.num_iters";
+  const LoopConfig& loop = draft.config.loop;
+  if (loop.num_epochs == 0 && loop.num_iters == 0 && draft.is_sound({kEpochs, kIters})) {
+    const bool is_given = draft.has(kEpochs) || draft.has(kIters);
+    const std::string_view path = draft.rank(kIters) >= draft.rank(kEpochs) ? kIters : kEpochs;
+    draft.problems.add(is_given ? draft.place(path) : "",
+                       is_given ? cat("a run has at least one step: ", draft.show(path))
+                                : "the length of the run is not given: num_epochs and num_iters are both absent",
+                       "Give one of them, for instance --num_epochs 10");
+  }
+  if (!draft.is_sound({"loop.global_batch_size", "loop.local_batch_size"})) return;
+  if (loop.global_batch_size == 0) {
+    const bool is_given = draft.has("loop.global_batch_size");
+    draft.problems.add(is_given ? draft.place("loop.global_batch_size") : "",
+                       is_given ? "global_batch_size must be at least 1: global_batch_size=0"
+                                : "the batch size is not given: global_batch_size is absent",
+                       "Give --set global_batch_size=16 or --local_batch_size 16");
+  }
+  const auto [path, samples] = known_samples(draft.config);
+  if (samples == 0 || loop.global_batch_size <= samples || !draft.is_sound({path})) return;
+  draft.problems.add(
+      draft.place("loop.global_batch_size"),
+      cat("the batch is larger than the data of an epoch: ", draft.show("loop.global_batch_size"), ", ", draft.show(path)),
+      "Use a smaller batch or more samples");
+}
+
+void validate_schedule(Draft& draft) {
+  const ScheduleConfig& schedule = draft.config.schedule;
+  constexpr std::string_view kTable = "schedule.table";
+  const bool is_table = schedule.schedule == "table";
+  const bool is_ascending = [&] {
+    for (size_t i = 2; i + 1 < schedule.table.size(); i += 2) {
+      if (schedule.table[i] <= schedule.table[i - 2]) return false;
+    }
+    return true;
+  }();
+  if (is_table && (schedule.table.empty() || schedule.table.size() % 2 != 0 || !is_ascending)) {
+    draft.problems.add(draft.place(kTable), cat("a table is step, rate, step, rate with rising steps: ", draft.show(kTable)),
+                       "Write for instance --set lr_schedule.table=[0,1e-3,1000,0]");
+  }
+  const auto& compat = draft.config.loop.compat;
+  const bool compat_unet = compat.starts_with("sc21") || compat.starts_with("sc22");
+  const std::string& model = draft.config.model.model;
+  if ((compat_unet && model == "vit") || (!compat.empty() && !compat_unet && model == "unet3d")) {
+    draft.problems.add(draft.place("loop.compat"),
+                       cat("that tutorial has another model: ", draft.show("loop.compat"), ", ", draft.show("model.model")),
+                       "sc21 and sc22 are the U-Net's, sc23 and dl4sci25 the ViT's");
+  }
+}
+
+}  // namespace
+
+void validate_model(Draft& draft) {
+  if (draft.config.model.model == "vit") validate_vit(draft);
+  validate_checkpointed_blocks(draft);
+  if (draft.config.model.model == "unet3d") validate_unet(draft);
+}
+
+void validate_data(Draft& draft) {
+  const std::string& dataset = draft.config.data.dataset;
+  validate_pairing(draft);
+  if (dataset.empty() && !draft.config.model.model.empty()) {
+    draft.problems.add("", cat("the data set is not given: ", draft.show("model.model")),
+                       "Name it by the key `dataset`: era5, nbody or a plug-in's");
+  }
+  if (dataset == "nbody") {
+    validate_boxes(draft);
+    validate_loader(draft, "lowmem|inmem|dali-lowmem|synthetic");
+  }
+  if (dataset == "era5") validate_loader(draft, "pytorch|dali|synthetic");
+}
+
+void validate_loop(Draft& draft, int64_t world_size) {
+  validate_mesh(draft, world_size);
+  validate_order(draft);
+  validate_length(draft);
+  validate_schedule(draft);
+  const SwitchConfig& switches = draft.config.switches;
+  if (switches.enable_benchy && switches.enable_manual_profiling) {
+    draft.problems.add(draft.place("switches.enable_manual_profiling"),
+                       "enable_benchy and enable_manual_profiling exclude each other", "Measure first, then profile");
+  }
+}
+
+}  // namespace welkin::config

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/schema/key.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace welkin::config {
+namespace {
+
+std::vector<Key> all_rows() {
+  std::vector<Key> rows = {{.flat = "tutorial",
+                            .path = "tutorial",
+                            .field = &member<&RunConfig::tutorial>,
+                            .summary = "the tutorial whose rules hold; inferred from the keys of its files",
+                            .choices = "none|sc21|sc22|sc23|dl4sci25"}};
+  for (const auto& more :
+       {model_keys(), data_keys(), optimization_keys(), rule_keys(), backend_keys(), parallel_keys(), loop_keys()}) {
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
+  return rows;
+}
+
+std::map<std::string_view, const Key*> keys_by_name() {
+  std::map<std::string_view, const Key*> index;
+  for (const Key& key : schema()) {
+    index.emplace(key.flat, &key);
+    index.emplace(key.path, &key);
+    for (const std::string_view alias : split(key.aliases, '|')) index.emplace(alias, &key);
+  }
+  return index;
+}
+
+bool goes_on_after(std::string_view name, std::string_view prefix) {
+  return name.size() > prefix.size() + 1 && name.starts_with(prefix) && name[prefix.size()] == '.';
+}
+
+}  // namespace
+
+TutorialBits bit_of(Tutorial tutorial) {
+  switch (tutorial) {
+    case Tutorial::Sc21:
+      return kSc21;
+    case Tutorial::Sc22:
+      return kSc22;
+    case Tutorial::Sc23:
+      return kSc23;
+    case Tutorial::Dl4sci25:
+      return kDl25;
+    case Tutorial::None:
+      break;
+  }
+  return 0;
+}
+
+const std::vector<Key>& schema() {
+  static const std::vector<Key> rows = all_rows();
+  return rows;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+const Key* find_key(std::string_view name) {
+  static const std::map<std::string_view, const Key*> index = keys_by_name();
+  const auto found = index.find(name);
+  return found == index.end() ? nullptr : found->second;
+}
+
+const Key& key_at(std::string_view path) {
+  const auto found = std::find_if(schema().begin(), schema().end(), [path](const Key& key) { return key.path == path; });
+  WELKIN_CHECK(found != schema().end(), cat("no key of the schema has this path: ", path));
+  return *found;
+}
+
+bool is_key_prefix(std::string_view prefix) {
+  return std::any_of(schema().begin(), schema().end(),
+                     [prefix](const Key& key) { return goes_on_after(key.flat, prefix) || goes_on_after(key.path, prefix); });
+}
+
+std::vector<std::string> all_key_names() {
+  std::vector<std::string> names;
+  for (const Key& key : schema()) {
+    names.emplace_back(key.flat);
+    for (const std::string_view alias : split(key.aliases, '|')) names.emplace_back(alias);
+    if (key.path != key.flat) names.emplace_back(key.path);
+  }
+  return names;
+}
+
+std::string_view component_of(const Key& key) {
+  const size_t dot = key.path.find('.');
+  return dot == std::string_view::npos ? std::string_view("run") : key.path.substr(0, dot);
+}
+
+bool has_effect(const Key& key, const RunConfig& config) {
+  const std::string& model = config.model.model;
+  const std::string& dataset = config.data.dataset;
+  switch (key.scope) {
+    case Scope::Any:
+      return !key.inert;
+    case Scope::Vit:
+      return !key.inert && model != "unet3d";
+    case Scope::Unet:
+      return !key.inert && model != "vit";
+    case Scope::Fields:
+      return !key.inert && dataset != "nbody";
+    case Scope::Boxes:
+      return !key.inert && dataset != "era5";
+  }
+  return true;
+}
+
+}  // namespace welkin::config

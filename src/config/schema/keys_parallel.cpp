@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of the components `switches` and `parallel`.
+#include "config/schema/key.h"
+
+namespace welkin::config {
+namespace {
+
+template <auto... Members>
+constexpr auto kSwitches = &member<&RunConfig::switches, Members...>;
+template <auto... Members>
+constexpr auto kParallel = &member<&RunConfig::parallel, Members...>;
+
+using S = SwitchConfig;
+using P = ParallelConfig;
+
+std::vector<Key> switch_keys() {
+  return {
+      {.flat = "enable_jit",
+       .path = "switches.enable_jit",
+       .field = kSwitches<&S::enable_jit>,
+       .summary = "the tutorials' scripting or compiling, a hint (docs/switches.md)",
+       .tutorials = kAllTutorials,
+       .is_flag = true,
+       .flag_tutorials = kAllTutorials},
+      {.flat = "enable_apex",
+       .path = "switches.enable_apex",
+       .field = kSwitches<&S::enable_apex>,
+       .summary = "the tutorials' APEX optimizer, a hint",
+       .tutorials = kUnetTutorials | kSc23,
+       .is_flag = true,
+       .flag_tutorials = kUnetTutorials},
+      {.flat = "enable_fused",
+       .path = "switches.enable_fused",
+       .field = kSwitches<&S::enable_fused>,
+       .summary = "the tutorials' fused Adam, a hint",
+       .tutorials = kSc23,
+       .is_flag = true,
+       .flag_tutorials = kSc23},
+      {.flat = "enable_benchy",
+       .path = "switches.enable_benchy",
+       .field = kSwitches<&S::enable_benchy>,
+       .summary = "measure instead of training, as the tutorials' benchy: IO, SYNTHETIC, FULL",
+       .tutorials = kUnetTutorials,
+       .is_flag = true,
+       .flag_tutorials = kUnetTutorials},
+      {.flat = "enable_manual_profiling",
+       .path = "switches.enable_manual_profiling",
+       .field = kSwitches<&S::enable_manual_profiling>,
+       .summary = "the tutorials' profiler ranges and window (docs/profiling.md); not together with enable_benchy",
+       .is_flag = true,
+       .flag_tutorials = kUnetTutorials,
+       .free = true},
+  };
+}
+
+std::vector<Key> mesh_keys() {
+  return {
+      {.flat = "tensor_parallel",
+       .path = "parallel.tensor_parallel",
+       .field = kParallel<&P::tensor_parallel>,
+       .summary = "ranks that share the weights of a layer (tp)",
+       .unit = "ranks",
+       .range = between(1, 1 << 20),
+       .is_flag = true,
+       .flag_tutorials = kDl25,
+       .free = true},
+      {.flat = "context_parallel",
+       .path = "parallel.context_parallel",
+       .field = kParallel<&P::context_parallel>,
+       .summary = "ranks that share the tokens of a sample (cp)",
+       .unit = "ranks",
+       .range = between(1, 1 << 20),
+       .is_flag = true,
+       .flag_tutorials = kDl25,
+       .free = true},
+      {.flat = "row_parallel_size",
+       .path = "parallel.row_parallel_size",
+       .field = kParallel<&P::row_parallel_size>,
+       .summary = "SC23's name of tensor_parallel",
+       .unit = "ranks",
+       .range = between(1, 1 << 20),
+       .is_flag = true,
+       .flag_tutorials = kSc23,
+       .free = true},
+      {.flat = "col_parallel_size",
+       .path = "parallel.col_parallel_size",
+       .field = kParallel<&P::col_parallel_size>,
+       .summary = "must be 1, as in SC23",
+       .unit = "ranks",
+       .range = between(1, 1),
+       .is_flag = true,
+       .flag_tutorials = kSc23,
+       .free = true},
+      {.flat = "parallel_order",
+       .path = "parallel.parallel_order",
+       .field = kParallel<&P::parallel_order>,
+       .summary = "order of the mesh's axes over the ranks, left = fastest",
+       .is_flag = true,
+       .flag_tutorials = kDl25,
+       .free = true},
+      {.flat = "sequence_parallel",
+       .path = "parallel.sequence_parallel",
+       .field = kParallel<&P::sequence_parallel>,
+       .summary =
+           "norms, dropout and residuals work on tokens that are split over the tensor-parallel ranks too (docs/parallelism.md)",
+       .is_flag = true,
+       .free = true},
+      {.flat = "context_mode",
+       .path = "parallel.context_mode",
+       .field = kParallel<&P::context_mode>,
+       .summary = "how attention reaches the tokens of other context-parallel ranks (docs/parallelism.md)",
+       .choices = "all_gather|ring|all_to_all|auto",
+       .is_flag = true,
+       .free = true},
+      {.flat = "context_io",
+       .path = "parallel.context_io",
+       .field = kParallel<&P::context_io>,
+       .summary = "what context-parallel ranks read, embed and score: sharded: their own tokens; gathered: all, as DL4SCI25",
+       .choices = "sharded|gathered",
+       .is_flag = true,
+       .free = true},
+      {.flat = "replica_check_interval",
+       .path = "parallel.replica_check_interval",
+       .field = kParallel<&P::replica_check_interval>,
+       .summary = "steps between comparisons of what ranks hold alike, by hash; 0: only at the start",
+       .unit = "steps",
+       .range = between(0, int64_t{1} << 40),
+       .is_flag = true,
+       .free = true},
+  };
+}
+
+std::vector<Key> replica_keys() {
+  return {
+      {.flat = "noddp",
+       .path = "parallel.noddp",
+       .field = kParallel<&P::noddp>,
+       .summary = "no gradient exchange between data-parallel ranks: for measuring only",
+       .is_flag = true,
+       .flag_tutorials = kSc21 | kSc22 | kSc23},
+      {.flat = "disable_broadcast_buffers",
+       .path = "parallel.disable_broadcast_buffers",
+       .field = kParallel<&P::disable_broadcast_buffers>,
+       .summary = "gradients are views of the buckets, and buffers (there are none) are not broadcast",
+       .is_flag = true,
+       .flag_tutorials = kSc21 | kSc22 | kSc23,
+       .free = true},
+      {.flat = "bucket_cap_mb",
+       .path = "parallel.bucket_cap_mb",
+       .field = kParallel<&P::bucket_cap_mb>,
+       .summary = "size of a bucket of gradients",
+       .unit = "MB",
+       .range = between(1, 1 << 20),
+       .is_flag = true,
+       .flag_tutorials = kSc21 | kSc22 | kSc23,
+       .free = true},
+      {.flat = "wireup_info",
+       .path = "parallel.wireup_info",
+       .field = kParallel<&P::wireup_info>,
+       .summary = "SC23's source of rank and size; here they are discovered",
+       .choices = "env|mpi",
+       .tutorials = kVitTutorials,
+       .inert = true,
+       .free = true},
+      {.flat = "wireup_store",
+       .path = "parallel.wireup_store",
+       .field = kParallel<&P::wireup_store>,
+       .summary = "how the ranks find each other: tcp at MASTER_ADDR and MASTER_PORT, or the file WIREUP_FILE_PATH; none: as tcp",
+       .choices = "tcp|file|none",
+       .tutorials = kVitTutorials,
+       .free = true},
+      {.flat = "compress_gradients",
+       .path = "parallel.compress_gradients",
+       .field = kParallel<&P::compress_gradients>,
+       .summary = "the type in which gradients travel between replicas; they are computed and kept in fp32",
+       .choices = "none|bf16|fp16",
+       .is_flag = true},
+      {.flat = "static_graph",
+       .path = "parallel.static_graph",
+       .field = kParallel<&P::static_graph>,
+       .summary = "every step uses the same parameters in the same order, which the gradient exchange may rely on",
+       .is_flag = true,
+       .free = true},
+      {.flat = "rank_invariant",
+       .path = "parallel.rank_invariant",
+       .field = kParallel<&P::rank_invariant>,
+       .summary = "the same bits on 1, 2, 4 and 8 data-parallel ranks with equal threads: gradients of eighths of the batch are "
+                  "summed in a "
+                  "fixed tree, without overlap",
+       .is_flag = true},
+      {.flat = "comm_timeout_s",
+       .path = "parallel.comm_timeout_s",
+       .field = kParallel<&P::comm_timeout_s>,
+       .summary = "how long a rank waits for the others, at the start and in a collective, before all stop with an error",
+       .unit = "s",
+       .range = between(1, 1 << 20),
+       .is_flag = true,
+       .free = true},
+  };
+}
+
+}  // namespace
+
+std::vector<Key> parallel_keys() {
+  std::vector<Key> rows = switch_keys();
+  for (const auto& more : {mesh_keys(), replica_keys()}) rows.insert(rows.end(), more.begin(), more.end());
+  return rows;
+}
+
+}  // namespace welkin::config

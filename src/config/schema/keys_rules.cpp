@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of the components `rules` and `backend`.
+#include "config/schema/key.h"
+
+namespace welkin::config {
+namespace {
+
+template <auto... Members>
+constexpr auto kRules = &member<&RunConfig::rules, Members...>;
+template <auto... Members>
+constexpr auto kBackend = &member<&RunConfig::backend, Members...>;
+
+using R = RuleConfig;
+using B = BackendConfig;
+
+}  // namespace
+
+std::vector<Key> rule_keys() {
+  return {
+      {.flat = "crop_rule",
+       .path = "rules.crop_rule",
+       .field = kRules<&R::crop_rule>,
+       .summary = "inclusive: crops start at 0 ... L - data_size, and wrap around a periodic box; exclusive: the last start is "
+                  "never drawn, nothing wraps (SC21, SC22)",
+       .choices = "inclusive|exclusive",
+       .scope = Scope::Boxes,
+       .pinned = true},
+      {.flat = "pair_rule",
+       .path = "rules.pair_rule",
+       .field = kRules<&R::pair_rule>,
+       .summary = "each_file: every pair of every year once; first_file: the first year's length for all, some pairs twice and "
+                  "some never (SC23, DL4SCI25)",
+       .choices = "each_file|first_file",
+       .scope = Scope::Fields,
+       .pinned = true},
+      {.flat = "validation_rule",
+       .path = "rules.validation_rule",
+       .field = kRules<&R::validation_rule>,
+       .summary = "every_sample: each once, unaugmented; drawn: new random crops and turns each time, mean over batches (SC21, "
+                  "SC22); full_batches: the last short batch is dropped, mean over batches (SC23, DL4SCI25)",
+       .choices = "every_sample|drawn|full_batches",
+       .pinned = true},
+      {.flat = "shard_rule",
+       .path = "rules.shard_rule",
+       .field = kRules<&R::shard_rule>,
+       .summary = "samples of an epoch over R data-parallel ranks: exact; padded: repeated up to a multiple of R (the tutorials' "
+                  "PyTorch loaders); truncated: cut down to one (their DALI loaders)",
+       .choices = "exact|padded|truncated",
+       .pinned = true},
+      {.flat = "length_rule",
+       .path = "rules.length_rule",
+       .field = kRules<&R::length_rule>,
+       .summary = "exact: num_iters steps; whole_epochs: as many whole epochs as fit into num_iters (SC23, DL4SCI25)",
+       .choices = "exact|whole_epochs",
+       .pinned = true},
+      {.flat = "rate_rule",
+       .path = "rules.rate_rule",
+       .field = kRules<&R::rate_rule>,
+       .summary = "what the schedule counts: updates that were applied, or iterations, skipped ones too (the tutorials)",
+       .choices = "updates|iterations",
+       .pinned = true},
+      {.flat = "first_batch_rule",
+       .path = "rules.first_batch_rule",
+       .field = kRules<&R::first_batch_rule>,
+       .summary = "kept: the initial losses leave the epoch whole; consumed: the first epoch trains and validates one batch less "
+                  "(the tutorials' DALI loaders)",
+       .choices = "kept|consumed",
+       .pinned = true},
+  };
+}
+
+std::vector<Key> backend_keys() {
+  return {
+      {.flat = "tf32",
+       .path = "backend.tf32",
+       .field = kBackend<&B::tf32>,
+       .summary = "TF32 units for fp32 products in cuBLAS and cuDNN; the environment's NVIDIA_TF32_OVERRIDE=0 turns them off "
+                  "whatever stands here",
+       .choices = "on|off",
+       .is_flag = true},
+      {.flat = "cudnn_enabled",
+       .path = "backend.cudnn_enabled",
+       .field = kBackend<&B::cudnn_enabled>,
+       .summary = "use cuDNN, or torch's own kernels",
+       .is_flag = true},
+      {.flat = "cudnn_benchmark",
+       .path = "backend.cudnn_benchmark",
+       .field = kBackend<&B::cudnn_benchmark>,
+       .summary = "cuDNN measures its algorithms for each shape and takes the fastest; off where deterministic",
+       .is_flag = true},
+      {.flat = "cudnn_deterministic",
+       .path = "backend.cudnn_deterministic",
+       .field = kBackend<&B::cudnn_deterministic>,
+       .summary = "only algorithms of cuDNN that repeat bit for bit; on where deterministic",
+       .is_flag = true},
+      {.flat = "gemm",
+       .path = "backend.gemm",
+       .field = kBackend<&B::gemm>,
+       .summary = "who multiplies float32 matrices on a CPU, both in float32; auto = onednn on AMD processors, mkl elsewhere",
+       .choices = "auto|mkl|onednn",
+       .is_flag = true,
+       .free = true},
+      {.flat = "float32_matmul_precision",
+       .path = "backend.float32_matmul_precision",
+       .field = kBackend<&B::float32_matmul_precision>,
+       .summary =
+           "PyTorch's torch.set_float32_matmul_precision on a CPU: where the processor has AMX, float32 products of linear "
+           "layers and attention take operands as sums of two bfloat16 (high, 16 bits) or rounded to one (medium, 8 bits); "
+           "sums stay float32",
+       .choices = "highest|high|medium",
+       .is_flag = true},
+      {.flat = "instruction_set",
+       .path = "backend.instruction_set",
+       .field = kBackend<&B::instruction_set>,
+       .summary = "vector instructions of our CPU kernels; auto = the best that the processor has",
+       .choices = "auto|portable|avx2|avx512|amx",
+       .is_flag = true,
+       .free = true},
+      {.flat = "memory_limit_gib",
+       .path = "backend.memory_limit_gib",
+       .field = kBackend<&B::memory_limit_gib>,
+       .summary = "cap of the memory that tensors of this process take, on the CPU or the GPU where it computes; 0 = none",
+       .unit = "GiB",
+       .range = between(0, 1 << 20),
+       .is_flag = true,
+       .free = true},
+      {.flat = "cuda_graph",
+       .path = "backend.cuda_graph",
+       .field = kBackend<&B::cuda_graph>,
+       .summary = "record the whole step once and replay it as a CUDA graph, with the same result (the tutorials' train_graph.py "
+                  "programs); an error without a GPU",
+       .is_flag = true,
+       .free = true},
+      {.flat = "channels_last",
+       .path = "backend.channels_last",
+       .field = kBackend<&B::channels_last>,
+       .summary = "images, boxes and the weights of convolutions lie channels-last on a GPU; on for unet3d; a CPU has its own "
+                  "layout",
+       .is_flag = true,
+       .free = true},
+      {.flat = "attention",
+       .path = "backend.attention",
+       .field = kBackend<&B::attention>,
+       .summary = "torch's form of attention on a GPU; auto = the fastest, measured at the start with the model's heads",
+       .choices = "auto|flash|memory_efficient|cudnn|math",
+       .is_flag = true,
+       .free = true},
+  };
+}
+
+}  // namespace welkin::config

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// The resolved configuration of a run: plain structs, one per component. Field names are the tutorials' YAML keys; keys of our
+// own are marked (ours). A field's default is what holds when neither file, preset nor flag gives a value. Built by
+// config/resolve/resolve.h, const afterwards. After resolve(): names that may be empty below are filled in (model, loss, betas,
+// schedule, data_loader_config), exactly one of num_epochs and num_iters is positive, the synonyms (lr and start_lr,
+// tensor_parallel and row_parallel_size, amp_mode and enable_amp) agree, and paths are rebound.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace welkin::config {
+
+enum class Tutorial { None, Sc21, Sc22, Sc23, Dl4sci25 };
+enum class AmpMode { None, Fp16, Bf16 };
+enum class NonFiniteAction { Stop, Skip };
+
+struct WeightInit {
+  std::string conv_init = "normal";       // known key without effect, as in the tutorials: the distribution is always normal
+  double conv_scale = 0.02;               // standard deviation of every convolution's weight
+  std::optional<double> conv_bias = 0.0;  // constant of every bias; null keeps PyTorch's default distribution
+
+  bool operator==(const WeightInit&) const = default;
+};
+
+struct ModelConfig {
+  std::string model;  // (ours) registered name: "vit", "unet3d" or a plug-in's; inferred from the keys when absent
+  // ViT
+  int64_t embed_dim = 384;       // width d of a token
+  int64_t depth = 12;            // number of blocks
+  int64_t patch_size = 8;        // edge of a square patch, grid points
+  int64_t num_heads = 8;         // attention heads; divides embed_dim
+  double mlp_ratio = 4.0;        // (ours) hidden width of the MLP over embed_dim
+  double dropout = 0.0;          // rate in [0, 1) of dropout, attention dropout and, rising over depth, drop-path
+  std::string qkv = "separate";  // (ours) "joint" (SC23: one attn.qkv) or "separate" (DL4SCI25: attn.q, attn.k, attn.v)
+  std::vector<int64_t> img_size = {360, 720};  // latitude, longitude points of the cropped field; divisible by patch_size
+  int64_t n_in_channels = 20;                  // channels per time step in the file that enter the model
+  int64_t n_out_channels = 20;                 // channels predicted
+  bool residual = false;                       // (ours) predict the change from the newest input step instead of the state itself
+  // 3-D U-Net
+  bool full_scale = true;      // six scales, else five
+  int64_t N_in_channels = 4;   // (ours) channels of the input box
+  int64_t N_out_channels = 5;  // channels of the output box
+  int64_t width = 64;          // (ours) channels after the first convolution
+  int64_t scales = 0;          // (ours) number of scales (2..6); 0 = six or five by full_scale
+  WeightInit weight_init;
+
+  bool operator==(const ModelConfig&) const = default;
+};
+
+struct DataConfig {
+  // both
+  std::string dataset;  // (ours) registered name: "era5" (yearly files), "nbody" (boxes) or a plug-in's; by the model when empty
+  std::optional<std::string>
+      data_loader_config;        // loader kind, a hint: lowmem inmem dali-lowmem synthetic (U-Net), pytorch dali synthetic (ViT)
+  int64_t num_data_workers = 0;  // reading threads; 0 reads in the step's own thread
+  int64_t prefetch_depth = 2;    // (ours) batches held ready ahead of the step
+  bool persistent_workers = true;         // (ours) reading threads live on at an epoch's end and read ahead across it
+  bool pin_memory = true;                 // (ours) page-locked host buffers (GPU)
+  bool non_blocking = true;               // (ours) copies to the GPU overlap the step
+  double read_stall_seconds = 30;         // (ours) a read that takes longer is named in the log; 0 = never
+  std::string bad_samples = "error";      // (ours) what a sample that cannot be read does: error, skip
+  std::string nan_policy = "off";         // (ours) what NaN or Inf in a sample does: off (not looked for), error, mask, report
+  bool allow_changed_data = false;        // (ours) resume though the files of the training data have changed
+  std::string resident = "none";          // (ours) where all values are held for the whole run: none, host, device (GPU memory)
+  std::optional<std::string> stage;       // (ours) folder on this node that training files are copied to and read from
+  std::vector<double> clip_in, clip_out;  // (ours) {lowest, highest} value, before log and normalisation
+  std::vector<int64_t> log_channels_in, log_channels_out;  // (ours) channels that become log(1 + x), before normalisation
+  std::string data_root = "/data";  // (ours) what the prefix /data of the paths below stands for; resolve() has rebound them
+  // N-body boxes
+  std::vector<int64_t> box_size = {1024, 512};  // edge of the training and the validation box, cells
+  int64_t data_size = 64;                       // edge of a crop, cells
+  int64_t Nsamples = 65536;                     // training crops per epoch
+  int64_t Nsamples_val = 8192;                  // validation crops
+  std::string train_path, val_path;             // HDF5 with datasets Nbody (C, L, L, L) and Hydro (C', L, L, L)
+  std::string train_path_npy_data, train_path_npy_label, val_path_npy_data, val_path_npy_label;  // npy, (L, L, L, C)
+  std::optional<std::string> use_cache;  // folder that replaces the folder part of train_path and val_path; resolve() has done so
+  std::string augment = "rotations";  // (ours) none, flips (4), rotations (24 proper), octahedral (48 with reflections), tutorial
+                                      // (its 24 with 8 reflections)
+  std::vector<int64_t>
+      vector_channels_in;  // (ours) flat triples of input channels that are vector components along axes 0, 1, 2 of the box
+  std::vector<int64_t> vector_channels_out;  // (ours) the same for the output
+  // ERA5 years
+  int64_t dt = 1;       // lead of the target, steps of the file
+  int64_t history = 1;  // (ours) input steps, newest last; more channels enter the model
+  std::vector<std::string>
+      forcing;  // (ours) extra input channels computed from time and place: solar, solar_daily, calendar, coordinates
+  std::string train_data_path, valid_data_path;  // folders of yearly HDF5 files, dataset fields (time, channel, lat, lon)
+  std::string inf_data_path, time_means_path;
+  std::string global_means_path, global_stds_path;            // npy, (1, C, 1, 1)
+  std::optional<int64_t> limit_nsamples, limit_nsamples_val;  // at most so many samples per epoch
+  std::vector<std::string> channel_names;                     // (ours) for logs and pictures; taken from the file where absent
+
+  bool operator==(const DataConfig&) const = default;
+};
+
+struct LossConfig {
+  std::string loss;         // (ours) "relative_l2", "l1_rho" or a plug-in's; by the model when empty
+  double lambda_rho = 0.0;  // weight of the density term of l1_rho
+
+  bool operator==(const LossConfig&) const = default;
+};
+
+struct OptimizerConfig {
+  std::string optimizer = "Adam";  // Adam, AdamW, SGD or a plug-in's
+  double lr = 5e-4;           // rate before ScheduleConfig::scaling (ViT files' name; always equal to ScheduleConfig::start_lr)
+  std::vector<double> betas;  // (ours) {0.9, 0.95} for the ViT, {0.9, 0.999} for the U-Net when empty
+  double eps = 1e-8;          // (ours)
+  double weight_decay = 0.0;  // (ours) Adam, SGD: added to the gradient; AdamW: decoupled
+  double momentum = 0.9;      // (ours) SGD
+  double clip_norm = 0.0;     // (ours) largest global 2-norm of the gradient, after unscaling; 0 = no clipping
+
+  bool operator==(const OptimizerConfig&) const = default;
+};
+
+struct ScheduleConfig {
+  std::string
+      schedule;  // (ours) constant, linear, cosine, table, unet_tutorial, vit_tutorial or a plug-in's; by the file when empty
+  std::string scaling = "none";  // none, sqrt, linear in global_batch_size / base_batch_size (U-Net)
+  double start_lr = 5e-4;        // rate before scaling (U-Net files' name of lr; default 2e-4 for the U-Net)
+  double end_lr = 0.0;           // rate at the last step
+  int64_t warmup_steps = 0;      // linear ramp, optimizer steps (ViT files: `warmup`; U-Net: only when the batch is stretched)
+  std::vector<double> table;     // (ours) step0, rate0, step1, rate1, ...: linear in between
+
+  bool operator==(const ScheduleConfig&) const = default;
+};
+
+struct PrecisionConfig {
+  AmpMode amp_mode = AmpMode::None;
+  bool enable_amp = false;           // SC21's key: true stands for fp16 where amp_mode is not given; afterwards amp_mode != None
+  double loss_scale = 65536.0;       // (ours) fp16: initial scale
+  int64_t loss_scale_window = 2000;  // (ours) clean steps before the scale grows
+  double loss_scale_factor = 2.0;    // (ours) growth, and the inverse of the back-off
+  double loss_scale_min = 1.0;       // (ours) smallest scale
+
+  bool operator==(const PrecisionConfig&) const = default;
+};
+
+// (ours) How samples are chosen and steps counted: the corrected rules, or a tutorial's old ones, each on its own. --compat sets
+// them together, with schedule and augment; docs/defects.md says what each old one does.
+struct RuleConfig {
+  std::string crop_rule = "inclusive";  // inclusive: starts 0 ... L - s; exclusive: the last start is never drawn
+  std::string pair_rule = "each_file";  // each_file: every pair of every year once; first_file: the first year's length
+  std::string validation_rule =
+      "every_sample";                     // every_sample; drawn: new random crops each time; full_batches: the rest is dropped
+  std::string shard_rule = "exact";       // exact; padded: samples repeat to a multiple of the ranks; truncated: they are cut
+  std::string length_rule = "exact";      // exact: num_iters steps; whole_epochs: num_iters // steps of an epoch epochs
+  std::string rate_rule = "updates";      // the schedule counts updates, or iterations (skipped updates too)
+  std::string first_batch_rule = "kept";  // kept; consumed: the initial loss takes the first batch out of the first epoch
+
+  bool operator==(const RuleConfig&) const = default;
+};
+
+// (ours) Process-wide settings of torch and of the libraries below it.
+struct BackendConfig {
+  std::string tf32 = "on";           // on, off: TF32 in cuBLAS and cuDNN for fp32 products; NVIDIA_TF32_OVERRIDE=0 turns it off
+  bool cudnn_enabled = true;         // cuDNN, or torch's own kernels
+  bool cudnn_benchmark = true;       // cuDNN measures its algorithms for each shape; off where `deterministic`
+  bool cudnn_deterministic = false;  // only algorithms of cuDNN that repeat bit for bit; on where `deterministic`
+  double memory_limit_gib = 0.0;     // cap of the tensors' memory: of the process on a CPU, of the process on its GPU; 0 = none
+  bool cuda_graph = false;           // steps are recorded once and replayed as CUDA graphs (SC21 to SC23: train_graph.py)
+  bool channels_last = false;        // images and boxes lie channels-last on a GPU, and the weights of convolutions with them
+  std::string attention = "auto";    // auto, flash, memory_efficient, cudnn, math: torch's attention on a GPU; auto = measured
+  std::string gemm = "auto";         // auto, mkl, onednn: who multiplies float32 matrices on a CPU; auto = by processor
+  std::string float32_matmul_precision = "highest";  // high, medium: products may take operands of 16 or 8 bits (on a CPU)
+  std::string instruction_set = "auto";  // auto, portable, avx2, avx512, amx: of our CPU kernels; auto = the best there is
+
+  bool operator==(const BackendConfig&) const = default;
+};
+
+// The tutorials' speed switches. Hints: docs/switches.md says what each means on this machine.
+struct SwitchConfig {
+  bool enable_jit = false, enable_apex = false, enable_fused = false, enable_benchy = false, enable_manual_profiling = false;
+
+  bool operator==(const SwitchConfig&) const = default;
+};
+
+struct ParallelConfig {
+  int64_t tensor_parallel = 1;              // tp
+  int64_t context_parallel = 1;             // cp
+  int64_t row_parallel_size = 1;            // SC23's name for tp
+  int64_t col_parallel_size = 1;            // must be 1
+  std::string parallel_order = "tp-cp-dp";  // rank order, left = fastest
+  bool sequence_parallel = false;           // (ours) norms, dropout and residuals on tokens that are split over tp too
+  std::string context_mode = "all_gather";  // (ours) all_gather, ring, all_to_all: attention over tokens that are split over cp
+  std::string context_io = "sharded";       // (ours) sharded, gathered: what context-parallel ranks read, embed and score
+  int64_t replica_check_interval = 1000;    // (ours) steps between comparisons of replicas; 0 = only at the start
+  bool noddp = false;
+  bool disable_broadcast_buffers = false;
+  int64_t bucket_cap_mb = 25;
+  std::string wireup_info = "env";
+  std::string wireup_store = "tcp";
+  std::string compress_gradients = "none";  // (ours) none, bf16, fp16: the type in which gradients travel between replicas
+  bool static_graph = false;                // (ours) every step uses the same parameters in the same order
+  bool rank_invariant = false;              // (ours) the same bits for 1, 2, 4 and 8 data-parallel ranks
+  int64_t comm_timeout_s = 600;             // (ours) how long a rank waits for the others, at the start and in a collective
+
+  bool operator==(const ParallelConfig&) const = default;
+};
+
+struct LoopConfig {
+  int64_t global_batch_size = 0;            // samples per optimizer step, over all data-parallel ranks; required
+  int64_t base_batch_size = 64;             // batch at which start_lr holds
+  std::optional<int64_t> local_batch_size;  // per rank; sets global_batch_size = dp size * this
+  int64_t micro_batch_size = 0;             // (ours) samples per forward; 0 = the whole local batch
+  std::string activation_checkpointing =
+      "none";  // (ours) none, mlp, attention, blocks: of what the backward pass runs the forward pass again
+  int64_t activation_checkpointing_blocks = 0;  // (ours) in how many blocks, from the first on; 0 = in all
+  int64_t num_epochs = 0;                       // U-Net; 0 = not given
+  int64_t num_iters = 0;                        // ViT: optimizer steps; 0 = not given
+  uint64_t seed = 0;                            // (ours) of weights, order, augmentation and dropout
+  bool deterministic = false;                   // (ours) same bits run to run
+  int64_t checkpoint_interval = 0;              // (ours) steps; 0 = only at the end and on a signal
+  int64_t keep_checkpoints = 2;                 // (ours) newest that stay on disk; the best one is kept besides
+  bool resume = false;                          // (ours) continue from the newest good checkpoint of the run folder
+  NonFiniteAction on_nonfinite =
+      NonFiniteAction::Stop;  // (ours) what a NaN or Inf in loss or gradient does (fp16 overflow is not one)
+  std::string compat;  // (ours) sc21, sc22, sc23, dl4sci25: that tutorial's old schedule, augmentation and rules (RuleConfig)
+  std::string device = "auto";  // (ours) auto, cpu, cuda
+  int64_t threads = 0;          // (ours) intra-op threads; 0 = cores of this process
+
+  bool operator==(const LoopConfig&) const = default;
+};
+
+struct OutputConfig {
+  std::string expdir = "/logs";    // root of the run folders
+  std::string log_root = "/logs";  // (ours) what the prefix /logs of expdir stands for
+  std::string run_num = "00";      // last folder of a run
+  std::string folder_rule =
+      "auto";  // (ours) gpu: <world size>GPU, mp: <tp * cp>MP; auto = mp when a model-parallel flag is given
+
+  bool operator==(const OutputConfig&) const = default;
+};
+
+struct RunConfig {
+  // The tutorial whose rules hold; None for a file of our own (key `model`).
+  Tutorial tutorial = Tutorial::None;
+  std::string yaml_config;      // absolute path of the file; empty when none
+  std::string config = "base";  // preset
+  ModelConfig model;
+  DataConfig data;
+  LossConfig loss;
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+  PrecisionConfig precision;
+  RuleConfig rules;
+  BackendConfig backend;
+  SwitchConfig switches;
+  ParallelConfig parallel;
+  LoopConfig loop;
+  OutputConfig output;
+  std::map<std::string, std::string>
+      options;  // (ours) free keys for plug-ins, as text: `options: {alpha: 3}`, `--set options.alpha=3`
+
+  bool operator==(const RunConfig&) const = default;
+};
+
+}  // namespace welkin::config

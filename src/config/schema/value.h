@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// One value of the schema: read from a YAML node, checked against its row, and written as text. Knows types, not meanings.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/schema/key.h"
+#include "config/yaml/yaml_document.h"
+
+namespace welkin::config {
+
+// Puts the node into the key's field. Otherwise what is wrong, for a message: "wants an integer, is a string". Ranges are not
+// looked at.
+std::optional<std::string> assign(RunConfig& config, const Key& key, const YamlDocument& document, YamlId id);
+
+// What is wrong with the value that stands in the field (range, choices, length): "is below 1"; empty when nothing is.
+// Both configurations are only read: an accessor hands out mutable references.
+std::optional<std::string> check(RunConfig& config, RunConfig& defaults, const Key& key);
+
+// The value as YAML in flow style, which assign() reads back to the same value.
+std::string value_text(const RunConfig& config, const Key& key);
+
+// The value as Python's print shows it: True, None, 0.0005, [360, 720], none; `nested` in a list or dict, where strings have
+// quotes.
+std::string python_text(const RunConfig& config, const Key& key, bool nested = false);
+
+// "integer", "list of numbers", "none | fp16 | bf16": for the help, the docs and messages.
+std::string type_name(const Key& key);
+
+// Whether the key's value is a string of its own, so that a flag's text is taken as it stands.
+bool is_text(const Key& key);
+bool is_switch(const Key& key);
+
+}  // namespace welkin::config

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks one value against its row of the schema: choices, range, length.
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "config/schema/value.h"
+#include "config/yaml/yaml_scalar.h"
+#include "core/text.h"
+
+namespace welkin::config {
+namespace {
+
+std::string bound_text(double bound) {
+  return std::floor(bound) == bound && std::abs(bound) < 1e15 ? std::to_string(static_cast<int64_t>(bound)) : float_text(bound);
+}
+
+std::optional<std::string> check_number(double value, const Range& range) {
+  if (!std::isfinite(value)) return "is not finite";
+  if (range.open_min ? value <= range.min : value < range.min) {
+    return cat(range.open_min ? "must be above " : "must be at least ", bound_text(range.min));
+  }
+  if (range.open_max ? value >= range.max : value > range.max) {
+    return cat(range.open_max ? "must be below " : "must be at most ", bound_text(range.max));
+  }
+  return {};
+}
+
+std::optional<std::string> check_choice(const std::string& value, std::string_view choices) {
+  const auto allowed = split(choices, '|');
+  if (allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return {};
+  return cat("is none of ", join(allowed, ", "));
+}
+
+// Checks what stands in a field; a field at its default is never wrong (empty names, 0 for "not given").
+struct Checker {
+  const Key& key;
+
+  std::optional<std::string> operator()(bool) const { return {}; }
+  std::optional<std::string> operator()(int64_t value) const { return check_number(static_cast<double>(value), key.range); }
+  std::optional<std::string> operator()(uint64_t value) const { return check_number(static_cast<double>(value), key.range); }
+  std::optional<std::string> operator()(double value) const { return check_number(value, key.range); }
+  std::optional<std::string> operator()(const std::string& value) const {
+    return value.empty() ? std::optional<std::string>("is empty") : check_choice(value, key.choices);
+  }
+  template <typename T>
+  std::optional<std::string> operator()(const std::optional<T>& value) const {
+    return value ? (*this)(*value) : std::nullopt;
+  }
+  template <typename T>
+  std::optional<std::string> operator()(const std::vector<T>& values) const {
+    if (key.size > 0 && static_cast<int64_t>(values.size()) != key.size) {
+      return cat("must have ", key.size, " elements, has ", values.size());
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (auto problem = (*this)(values[i])) return cat("element ", i, " ", *problem);
+    }
+    return {};
+  }
+  template <typename T>
+  requires std::is_enum_v<T> std::optional<std::string>
+  operator()(T) const { return {}; }
+};
+
+}  // namespace
+
+std::optional<std::string> check(RunConfig& config, RunConfig& defaults, const Key& key) {
+  return std::visit(
+      [&](auto accessor) -> std::optional<std::string> {
+        const auto& value = accessor(config);
+        if (value == accessor(defaults)) return {};
+        return Checker{key}(value);
+      },
+      key.field);
+}
+
+}  // namespace welkin::config

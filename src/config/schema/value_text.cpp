@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes one value: as YAML, as Python prints it, and the name of its type.
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#include "config/schema/value.h"
+#include "config/yaml/yaml_scalar.h"
+#include "core/text.h"
+
+namespace welkin::config {
+namespace {
+
+template <typename T>
+std::string enum_text(T value, const Key& key) {
+  return std::string(split(key.choices, '|').at(static_cast<size_t>(value)));
+}
+
+struct YamlText {
+  const Key& key;
+
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(int64_t value) const { return std::to_string(value); }
+  std::string operator()(uint64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return float_text(value); }
+  std::string operator()(const std::string& value) const { return value.empty() ? "null" : quote_if_needed(value); }
+  template <typename T>
+  std::string operator()(const std::optional<T>& value) const {
+    return value ? (*this)(*value) : "null";
+  }
+  template <typename T>
+  std::string operator()(const std::vector<T>& values) const {
+    std::vector<std::string> texts;
+    for (const T& value : values) texts.push_back((*this)(value));
+    return cat("[", join(texts, ", "), "]");
+  }
+  template <typename T>
+  requires std::is_enum_v<T> std::string operator()(T value) const { return enum_text(value, key); }
+};
+
+std::string python_float(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  return float_text(value);
+}
+
+// `nested`: inside a list or map, where Python shows strings in quotes.
+struct PythonText {
+  const Key& key;
+  bool nested = false;
+
+  std::string operator()(bool value) const { return value ? "True" : "False"; }
+  std::string operator()(int64_t value) const { return std::to_string(value); }
+  std::string operator()(uint64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return python_float(value); }
+  std::string operator()(const std::string& value) const {
+    if (value.empty()) return "None";
+    return nested ? cat("'", value, "'") : value;
+  }
+  template <typename T>
+  std::string operator()(const std::optional<T>& value) const {
+    return value ? (*this)(*value) : "None";
+  }
+  template <typename T>
+  std::string operator()(const std::vector<T>& values) const {
+    std::vector<std::string> texts;
+    for (const T& value : values) texts.push_back(PythonText{key, true}(value));
+    return cat("[", join(texts, ", "), "]");
+  }
+  template <typename T>
+  requires std::is_enum_v<T> std::string operator()(T value) const { return enum_text(value, key); }
+};
+
+struct TypeName {
+  std::string operator()(const bool&) const { return "switch"; }
+  std::string operator()(const int64_t&) const { return "integer"; }
+  std::string operator()(const uint64_t&) const { return "integer"; }
+  std::string operator()(const double&) const { return "number"; }
+  std::string operator()(const std::string&) const { return "string"; }
+  template <typename T>
+  std::string operator()(const std::optional<T>&) const {
+    return cat((*this)(T()), " or null");
+  }
+  template <typename T>
+  std::string operator()(const std::vector<T>&) const {
+    return cat("list of ", (*this)(T()), "s");
+  }
+  template <typename T>
+  requires std::is_enum_v<T> std::string operator()(const T&) const { return "string"; }
+};
+
+template <typename Visitor>
+std::string visit_value(const RunConfig& config, const Key& key, Visitor visitor) {
+  RunConfig copy = config;  // an accessor hands out a mutable reference
+  return std::visit([&](auto accessor) { return visitor(std::as_const(accessor(copy))); }, key.field);
+}
+
+}  // namespace
+
+std::string value_text(const RunConfig& config, const Key& key) { return visit_value(config, key, YamlText{key}); }
+
+std::string python_text(const RunConfig& config, const Key& key, bool nested) {
+  return visit_value(config, key, PythonText{key, nested});
+}
+
+std::string type_name(const Key& key) {
+  if (!key.choices.empty()) return join(split(key.choices, '|'), " | ");
+  return visit_value(RunConfig{}, key, TypeName{});
+}
+
+bool is_text(const Key& key) {
+  return !std::holds_alternative<Accessor<bool>>(key.field) && visit_value(RunConfig{}, key, TypeName{}).starts_with("string");
+}
+
+bool is_switch(const Key& key) { return std::holds_alternative<Accessor<bool>>(key.field); }
+
+}  // namespace welkin::config

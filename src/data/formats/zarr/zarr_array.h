@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading the chunks of a Zarr array. Each read opens, decodes and copies what it needs and keeps nothing: any number of threads
+// may read. Torch-free.
+#pragma once
+
+#include <filesystem>
+
+#include "data/formats/zarr/zarr_metadata.h"
+#include "data/storage/stored_array.h"
+
+namespace welkin::data {
+
+// `folder` holds the array's metadata and chunks; `facts` have source and name. DataError when shape and chunk are unusable.
+StoredArrayPtr make_zarr_array(const std::filesystem::path& folder, ZarrArray array, ArrayFacts facts);
+
+// Where the chunks of a shard lie, from the bytes of its index; checks the checksum and that each lies in the file. A chunk that
+// was not written has size 0. Throws CodecFailure.
+struct ShardPlace {
+  uint64_t offset = 0, size = 0;
+};
+std::vector<ShardPlace> parse_shard_index(std::span<const std::byte> index, bool has_checksum, uint64_t file_bytes);
+
+}  // namespace welkin::data

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// A folder of Zarr arrays, version 2 or 3: one file per chunk, compressed in parallel.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "core/file.h"
+#include "core/file_descriptor.h"
+#include "core/host.h"
+#include "core/text.h"
+#include "core/thread_pool.h"
+#include "data/formats/array_writer.h"
+#include "data/formats/json_values.h"
+#include "data/formats/npy_file.h"
+#include "data/formats/zarr/zarr_metadata.h"
+#include "data/storage/stored_values.h"
+
+namespace welkin::data {
+namespace {
+
+std::string zarr2_type(Dtype dtype) {
+  if (dtype == Dtype::BF16) {
+    throw DataError("data", "Zarr 2 has no name for bfloat16", "Use --format zarr3, or --dtype float16, float32 or int16");
+  }
+  const std::string header = npy_header_of({}, dtype);  // the names are numpy's
+  return header.substr(header.find(": '") + 3, 3);
+}
+
+Json zarr2_codec(const Codec& codec) {
+  switch (codec.kind) {
+    case CodecKind::Zlib:
+      return {{"id", "zlib"}, {"level", codec.level}};
+    case CodecKind::Gzip:
+      return {{"id", "gzip"}, {"level", codec.level}};
+    case CodecKind::Zstd:
+      return {{"id", "zstd"}, {"level", codec.level}, {"checksum", true}};
+    case CodecKind::Lz4:
+      return {{"id", "lz4"}, {"acceleration", 1}};
+    case CodecKind::Shuffle:
+      return {{"id", "shuffle"}, {"elementsize", codec.width}};
+    case CodecKind::Blosc:
+      return {
+          {"id", "blosc"}, {"cname", codec.compressor}, {"clevel", codec.level}, {"shuffle", codec.shuffle}, {"blocksize", 0}};
+    default:
+      throw InternalError("a codec that Zarr 2 has not");
+  }
+}
+
+Json zarr3_codec(const Codec& codec) {
+  const auto named = [](const char* name, Json settings) { return Json{{"name", name}, {"configuration", std::move(settings)}}; };
+  switch (codec.kind) {
+    case CodecKind::Gzip:
+      return named("gzip", {{"level", codec.level}});
+    case CodecKind::Zstd:
+      return named("zstd", {{"level", codec.level}, {"checksum", true}});
+    case CodecKind::Blosc: {
+      constexpr std::array<const char*, 3> kShuffles{"noshuffle", "shuffle", "bitshuffle"};
+      return named("blosc", {{"cname", codec.compressor},
+                             {"clevel", codec.level},
+                             {"shuffle", kShuffles.at(static_cast<size_t>(codec.shuffle))},
+                             {"typesize", codec.width},
+                             {"blocksize", 0}});
+    }
+    case CodecKind::Crc32c:
+      return {{"name", "crc32c"}};
+    case CodecKind::Shuffle:
+      return named("numcodecs.shuffle", {{"elementsize", codec.width}});
+    case CodecKind::Lz4:
+      return named("numcodecs.lz4", {{"acceleration", 1}});
+    default:
+      throw InternalError("a codec that Zarr 3 has not");
+  }
+}
+
+class ZarrWriter : public ArrayWriter {
+ public:
+  ZarrWriter(std::filesystem::path folder, int version, const OutputFile& output)
+      : folder_(std::move(folder)),
+        version_(version),
+        arrays_(output.arrays),
+        pool_({.num_threads = usable_cores(), .name = "zarr"}) {
+    for (const auto& [array, values] : output.small) {
+      arrays_.push_back(array);
+      if (arrays_.back().chunk.empty()) arrays_.back().chunk = arrays_.back().shape;
+    }
+    write_group("", output.attributes);
+    for (const OutputArray& array : arrays_) write_metadata(array);
+    for (size_t i = 0; i < output.small.size(); ++i) {
+      const auto& [array, values] = output.small[i];
+      std::vector<std::byte> bytes(values.size() * dtype_bytes(array.dtype));
+      store_values(values.data(), values.size(), array.dtype, bytes.data());
+      write(output.arrays.size() + i, whole_region(array.shape), bytes);
+    }
+  }
+
+  void write(size_t index, const ArrayRegion& region, StoredBlock values) override {
+    const OutputArray& array = arrays_[index];
+    std::vector<Extents> chunks = chunks_of(array, region);
+    pool_.parallel_for(static_cast<int64_t>(chunks.size()),
+                       [&](int64_t i) { write_chunk(array, chunks[static_cast<size_t>(i)], region, values); });
+  }
+
+  void finish() override {}  // every file is synced when the folder is published
+
+ private:
+  static std::vector<Extents> chunks_of(const OutputArray& array, const ArrayRegion& region) {
+    std::vector<Extents> chunks{{}};
+    for (size_t d = 0; d < array.shape.size(); ++d) {
+      std::vector<Extents> longer;
+      for (const Extents& chunk : chunks) {
+        for (int64_t i = region.begin[d] / array.chunk[d]; i * array.chunk[d] < region.end[d]; ++i) {
+          longer.push_back(chunk);
+          longer.back().push_back(i);
+        }
+      }
+      chunks = std::move(longer);
+    }
+    return chunks;
+  }
+
+  // A chunk at the edge is filled up with zeros.
+  void write_chunk(const OutputArray& array, const Extents& index, const ArrayRegion& region, StoredBlock values) const {
+    const auto width = static_cast<int64_t>(dtype_bytes(array.dtype));
+    std::vector<std::byte> bytes(zarr_chunk_bytes(array.chunk, array.dtype, array.name));
+    const Extents from_stride = c_strides(region.extent()), to_stride = c_strides(array.chunk);
+    const size_t rank = array.shape.size();
+    Extents extent(rank), place(rank, 0);
+    int64_t first = 0, num_rows = 1;
+    for (size_t d = 0; d < rank; ++d) {
+      const int64_t begin = index[d] * array.chunk[d];
+      extent[d] = std::min(begin + array.chunk[d], array.shape[d]) - begin;
+      first += (begin - region.begin[d]) * from_stride[d];
+      if (d + 1 < rank) num_rows *= extent[d];
+    }
+    const int64_t row = rank == 0 ? 1 : extent.back();
+    for (int64_t i = 0; i < num_rows; ++i) {
+      int64_t from = first, to = 0;
+      for (size_t d = 0; d + 1 < rank; ++d) from += place[d] * from_stride[d], to += place[d] * to_stride[d];
+      std::memcpy(bytes.data() + to * width, values.data() + from * width, static_cast<size_t>(row * width));
+      for (size_t d = rank < 1 ? 0 : rank - 1; d > 0 && ++place[d - 1] == extent[d - 1];) place[--d] = 0;
+    }
+    const ByteBuffer stored = encode_chunk(array.codecs, bytes);
+    ZarrArray keys;
+    keys.has_prefix = version_ == 3;
+    keys.separator = version_ == 3 ? '/' : '.';
+    const std::filesystem::path path = folder_ / array.name / keys.chunk_file(index);
+    make_folders(path.parent_path());
+    const FileDescriptor file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
+    write_fully(file, path, {reinterpret_cast<const char*>(stored.data()), stored.size()});
+  }
+
+  void write_json(const std::filesystem::path& path, const Json& json) const {
+    const FileDescriptor file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
+    write_fully(file, path, json.dump(1) + "\n");
+  }
+
+  void write_group(const std::filesystem::path& name, const Attributes& attributes) const {
+    const std::filesystem::path folder = name.empty() ? folder_ : folder_ / name;
+    make_folders(folder);
+    if (version_ == 3) {
+      write_json(folder / "zarr.json", {{"zarr_format", 3}, {"node_type", "group"}, {"attributes", attributes_json(attributes)}});
+      return;
+    }
+    write_json(folder / ".zgroup", {{"zarr_format", 2}});
+    if (!attributes.empty()) write_json(folder / ".zattrs", attributes_json(attributes));
+  }
+
+  void write_metadata(const OutputArray& array) const {
+    std::filesystem::path parent = std::filesystem::path(array.name).parent_path();
+    for (; !parent.empty(); parent = parent.parent_path()) {
+      if (!std::filesystem::exists(folder_ / parent / (version_ == 3 ? "zarr.json" : ".zgroup"))) write_group(parent, {});
+    }
+    const std::filesystem::path folder = folder_ / array.name;
+    make_folders(folder);
+    version_ == 3 ? write_zarr3(folder, array) : write_zarr2(folder, array);
+  }
+
+  static void write_codecs(const OutputArray& array, Json& list, Json (*to_json)(const Codec&)) {
+    for (const Codec& codec : array.codecs) list.push_back(to_json(codec));
+  }
+
+  void write_zarr2(const std::filesystem::path& folder, const OutputArray& array) const {
+    Json filters = Json::array(), compressor;
+    for (const Codec& codec : array.codecs) {
+      if (&codec == &array.codecs.back()) {
+        compressor = zarr2_codec(codec);
+      } else {
+        filters.push_back(zarr2_codec(codec));
+      }
+    }
+    write_json(folder / ".zarray", {{"zarr_format", 2},
+                                    {"shape", array.shape},
+                                    {"chunks", array.chunk},
+                                    {"dtype", zarr2_type(array.dtype)},
+                                    {"order", "C"},
+                                    {"fill_value", array.dtype == Dtype::Bool ? Json(false) : Json(0)},
+                                    {"filters", filters.empty() ? Json() : filters},
+                                    {"compressor", compressor},
+                                    {"dimension_separator", "."}});
+    Json attributes = attributes_json(array.attributes);
+    if (!array.axes.empty()) attributes["_ARRAY_DIMENSIONS"] = array.axes;
+    if (!attributes.empty()) write_json(folder / ".zattrs", attributes);
+  }
+
+  void write_zarr3(const std::filesystem::path& folder, const OutputArray& array) const {
+    Json codecs = Json::array();
+    codecs.push_back({{"name", "bytes"}});
+    if (dtype_bytes(array.dtype) > 1) codecs[0]["configuration"] = {{"endian", "little"}};
+    write_codecs(array, codecs, zarr3_codec);
+    Json json{{"zarr_format", 3},
+              {"node_type", "array"},
+              {"shape", array.shape},
+              {"data_type", type_name_of(array.dtype)},
+              {"chunk_grid", {{"name", "regular"}, {"configuration", {{"chunk_shape", array.chunk}}}}},
+              {"chunk_key_encoding", {{"name", "default"}, {"configuration", {{"separator", "/"}}}}},
+              {"fill_value", array.dtype == Dtype::Bool ? Json(false)
+                             : is_float(array.dtype)    ? Json(0.0)
+                                                        : Json(0)},
+              {"codecs", codecs},
+              {"attributes", attributes_json(array.attributes)}};
+    if (!array.axes.empty()) json["dimension_names"] = array.axes;
+    write_json(folder / "zarr.json", json);
+  }
+
+  static bool is_float(Dtype dtype) {
+    return dtype == Dtype::F64 || dtype == Dtype::F32 || dtype == Dtype::F16 || dtype == Dtype::BF16;
+  }
+
+  std::filesystem::path folder_;
+  int version_;
+  std::vector<OutputArray> arrays_;
+  ThreadPool pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<ArrayWriter> make_zarr_writer(const std::filesystem::path& folder, int version, const OutputFile& output) {
+  return std::make_unique<ZarrWriter>(folder, version, output);
+}
+
+}  // namespace welkin::data

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The transforms of one array of the samples (input or target) where they lie on a device: rotation with its vectors, clip,
+// logarithm, normalisation in one pass of welkin::cut_samples. Gives the bits of channel_op.h, but for log(1 + x) on a GPU, whose
+// last bit may differ.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "data/sample/dataset.h"
+#include "ops/sample/sample_cut.h"
+
+namespace welkin::data {
+
+class DeviceTransform {
+ public:
+  // `vectors`: flat triples of channels that turn with the box. ConfigError as of channel_ops().
+  DeviceTransform(const ArrayTransform& transform, int64_t channels, std::vector<int64_t> vectors, c10::Device device);
+
+  int64_t channels() const { return channels_; }
+  // (C, kCutOpWords) on the device.
+  const at::Tensor& ops() const { return ops_; }
+  // For every channel under an orientation: ops::cut_channel() of the channel that it is made of.
+  std::vector<int64_t> turned_channels(int32_t orientation) const;
+  // raw (B, C, [D,] H, W), contiguous on the device, as it lies in the file -> a new tensor of that shape, turned by the samples'
+  // orientations and transformed; `raw` itself where there is nothing to do. What is turned is a cube.
+  at::Tensor apply(const at::Tensor& raw, const std::vector<int32_t>& orientations) const;
+
+ private:
+  int64_t channels_ = 0;
+  std::vector<int64_t> vectors_;
+  bool is_identity_ = true;
+  at::Tensor ops_;
+};
+
+// How an output of this orientation whose first element is cell `first` runs through an array that begins at `offset`.
+ops::CutPlace cut_place(int64_t offset, const std::array<int64_t, 3>& first, int32_t orientation);
+
+// Tables that a kernel reads, on the device: through page-locked memory where it is a GPU, so that nobody waits.
+at::Tensor place_table(const std::vector<ops::CutPlace>& places, c10::Device device);
+at::Tensor channel_table(const std::vector<int64_t>& rows, int64_t channels, c10::Device device);
+
+}  // namespace welkin::data

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is done about samples that cannot be read and about values that are not finite. Reads one sample; pure but for the data
+// set: the same on every rank that reads the same region of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/sample/dataset.h"
+#include "data/sample/sampler.h"
+
+namespace welkin::data {
+
+enum class BadSample { Error, Skip };               // what an unreadable sample does
+enum class NanPolicy { Off, Error, Mask, Report };  // what NaN and infinity in a sample do; Off does not look
+
+struct SampleRules {
+  BadSample bad_sample = BadSample::Error;
+  NanPolicy nan = NanPolicy::Off;
+};
+
+struct SampleOutcome {
+  int64_t index = 0;        // the sample that was read: another one where the one asked for was skipped
+  int64_t skips = 0;        // how many were
+  int32_t orientation = 0;  // that the sample is still to be given: 0 where the view is turned
+  std::vector<std::string> notes;
+};
+
+// Reads the sample of `key` into `out`. Under Skip one that throws DataError is replaced by the next index with a draw of its own
+// (a function of the key and of the number of skips, so that a drawn crop moves too), at most 16 times in a row. `passed` ones
+// are not even tried: another rank could not read them. Under Mask a value that is not finite becomes its channel's mean (0 where
+// the fields have none), so that it is 0 once normalised. Where it throws, the notes of `outcome` say what was skipped before.
+void read_checked(const Dataset& dataset, const SampleKey& key, const Region& region, const SampleRules& rules, SampleView out,
+                  SampleOutcome& outcome, int64_t passed = 0);
+
+}  // namespace welkin::data

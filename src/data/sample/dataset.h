@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a data set is: a number of samples, each an input and a target array of float32 that is planned (pure) and then read.
+// A data set knows files and geometry; it knows no rank, no device and no batch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/storage/channel_op.h"
+#include "data/storage/fingerprint.h"
+
+namespace welkin::data {
+
+// One sample at one time of the run. `draw` keys every random choice made for it (crop, orientation): f(seed, epoch, position).
+// In validation `draw` does not depend on the epoch.
+struct SampleKey {
+  int64_t index = 0;
+  uint64_t draw = 0;
+};
+
+// A range of the sample's spatial dims (h, w for fields; d, h, w for boxes, unused trailing dims 0..1), in the sample's own
+// orientation.
+struct Region {
+  std::array<int64_t, 3> begin{0, 0, 0};
+  std::array<int64_t, 3> extent{1, 1, 1};
+};
+
+struct ArraySpec {
+  std::vector<std::string> channels;  // names, size C
+  std::vector<std::string> units;     // size C, empty strings where unknown
+  std::vector<int64_t> shape;         // (C, H, W) or (C, D, H, W)
+};
+
+enum class Geometry { Plane, Sphere, PeriodicBox };
+
+struct SampleSpec {
+  ArraySpec input;
+  ArraySpec target;
+  Geometry geometry = Geometry::Plane;
+  std::vector<double> latitude;   // degrees, size H; empty when the file does not say
+  std::vector<double> longitude;  // degrees, size W
+  // Size C each; the device transform applies (x - mean) / std, each of the two steps rounded to float32. Empty = already scaled.
+  std::vector<double> input_mean, input_std;
+  std::vector<double> target_mean, target_std;
+  // {low, high} to which values are clipped before that, and the channels that then become log(1 + x); empty = not.
+  std::vector<double> input_clip, target_clip;
+  std::vector<int64_t> input_log, target_log;
+  // Flat triples of channels that are the components of a vector along axes 0, 1, 2: they turn with a box.
+  std::vector<int64_t> input_vectors, target_vectors;
+  int64_t newest_input_channel = 0;  // first input channel of the newest time step (persistence, residual prediction)
+};
+
+// Which bytes a sample is made of, and how they are turned. Pure data: two equal plans read the same values.
+struct SamplePlan {
+  int64_t index = 0;
+  int32_t file = 0;                        // which of the data set's files
+  int64_t time = 0;                        // newest input step in that file (fields)
+  std::array<int64_t, 3> origin{0, 0, 0};  // first cell of the crop in the file (boxes)
+  int32_t orientation = 0;                 // index into the table of data/sample/orientation.h; 0 is the identity
+  Region region;                           // what is wanted of the sample
+};
+
+// Where a sample is to be written: row-major (C, region extent), owned by the caller.
+struct SampleView {
+  std::span<float> input;
+  std::span<float> target;
+  bool transformed = false;  // clipped, logarithms taken, normalised; only for data sets that transforms() says it of
+  bool turned = true;        // false: as it lies in the file, for a device to turn; only whole samples of data sets that turn()
+};
+
+class HeldArrays;
+
+// Thread-safe after construction. `read` throws DataError naming file, dataset and offset.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual int64_t size() const = 0;
+  virtual const SampleSpec& spec() const = 0;
+  virtual SamplePlan plan(SampleKey key, const Region& wanted) const = 0;
+  virtual void read(const SamplePlan& plan, SampleView out) const = 0;
+  // The sample whose newest input is this sample's target: what the next step of a rollout is compared with and takes its
+  // computed channels from. Nothing where there is none, or where samples have no order in time.
+  virtual std::optional<int64_t> following(int64_t /*index*/) const { return {}; }
+  // What a run's log says about the data when it opens, a line each; a data set logs nothing itself.
+  virtual std::vector<std::string> describe() const { return {}; }
+  // Whether read() can write transformed values, in the pass that reads them. Else the caller transforms.
+  virtual bool transforms() const { return false; }
+  // Whether samples have an orientation, and read() can leave it to the caller to turn them.
+  virtual bool turns() const { return false; }
+  // For data that can be held on a device (held_arrays.h); null for others.
+  virtual const HeldArrays* held() const { return nullptr; }
+  // Which data a plan means, for messages: "path=..., step=...".
+  virtual std::string whereabouts(const SamplePlan& plan) const;
+  // Bytes asked of files by read() so far; against what it delivered they show a layout that does not fit. 0: nothing is counted.
+  virtual uint64_t bytes_requested() const { return 0; }
+  // Of every file, in a fixed order; reads a little of each. Empty: the samples come from no file.
+  virtual std::vector<FileFingerprint> fingerprints() const { return {}; }
+};
+
+// The transforms of a specification, as the data sets and the pipeline apply them.
+ArrayTransform input_transform(const SampleSpec& spec);
+ArrayTransform target_transform(const SampleSpec& spec);
+
+// The whole of a sample of this specification.
+Region whole(const SampleSpec& spec);
+
+}  // namespace welkin::data

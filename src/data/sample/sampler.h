@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which sample stands at which position of an epoch: a pure function of (seed, epoch, position), the same for any number of ranks
+// and threads.
+#pragma once
+
+#include <cstdint>
+
+#include "data/sample/dataset.h"
+
+namespace welkin::data {
+
+enum class Order {
+  Sequential,  // index = position, draw independent of the epoch: validation
+  Shuffled,    // a keyed permutation of the epoch (Feistel network over Philox, no table)
+};
+
+class Sampler {
+ public:
+  Sampler(int64_t size, Order order, uint64_t seed) : size_(size), order_(order), seed_(seed) {}
+  int64_t size() const { return size_; }
+  // position >= 0. Beyond size the order repeats from the start, with draws of its own: what a padded epoch adds.
+  SampleKey at(int64_t epoch, int64_t position) const;
+
+ private:
+  int64_t size_;
+  Order order_;
+  uint64_t seed_;
+};
+
+}  // namespace welkin::data

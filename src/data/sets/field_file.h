@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// One training file of gridded fields, in any format of array_file.h: array `fields` (time, channel, lat, lon), any number type,
+// with optional `channels` and `units` attributes and the arrays `latitude`, `longitude`, `time`. Torch-free.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/storage/channel_op.h"
+#include "data/storage/chunk_cache.h"
+#include "data/storage/stored_array.h"
+
+namespace welkin::data {
+
+struct FieldFacts {
+  std::filesystem::path path;
+  int64_t steps = 0, channels = 0, height = 0, width = 0;
+  std::vector<std::string> channel_names;   // empty when the file does not say
+  std::vector<std::string> units;           // the same
+  std::vector<double> latitude, longitude;  // degrees; empty when the file does not say
+  std::vector<int64_t> time;  // seconds since 1970-01-01 of `calendar`, size steps; empty when the file does not say
+  std::string calendar = "proleptic_gregorian";
+};
+
+// Rows and columns of a field.
+struct FieldWindow {
+  int64_t row = 0, column = 0, height = 0, width = 0;
+};
+
+// Thread-safe after construction.
+class FieldFile {
+ public:
+  // DataError when there is no usable `fields`. `cache`: of decoded chunks, where several files share one.
+  explicit FieldFile(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache = nullptr);
+
+  // Reads all values into memory; later reads come from there. Not while another thread reads. DataError where they do not fit.
+  void hold();
+
+  const FieldFacts& facts() const { return facts_; }
+
+  // Channels [0, num_channels) of one time, (num_channels, window.height, window.width) row-major.
+  // `ops`: one per channel, applied while what was just read is in the cache; null leaves the values as they are.
+  void read(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out,
+            const ChannelOp* ops = nullptr) const;
+  // One channel of one time, row-major.
+  void read_channel(int64_t step, int64_t channel, const FieldWindow& window, std::span<float> out) const;
+  // Asked of the file by reading so far.
+  uint64_t bytes_requested() const { return fields_->bytes_requested(); }
+
+  // The fields themselves, (time, channel, lat, lon).
+  const StoredArray& fields() const { return *fields_; }
+
+ private:
+  void read_transformed(int64_t step, int64_t channel, const FieldWindow& window, std::span<float> out,
+                        const ChannelOp& op) const;
+
+  void copy_mapped(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out,
+                   const ChannelOp* ops) const;
+
+  FieldFacts facts_;
+  StoredArrayPtr fields_;
+  std::optional<MappedFloats> mapped_;  // of fields_
+};
+
+// The training files directly inside `folder`, sorted by name: its HDF5 files (known by their content or by .h5); where there are
+// none, files and folders of the other formats of array_file.h; where there are none either, its npy files but for statistics.
+// DataError when there is none.
+std::vector<std::filesystem::path> list_field_files(const std::filesystem::path& folder);
+
+}  // namespace welkin::data

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples of standard normals of any shape that need no file: for measuring a step without reading.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/sample/dataset.h"
+
+namespace welkin::data {
+
+// Sample i is a window of one pool of normals at a place drawn from (seed, i): as fast as a copy, different from sample to
+// sample.
+class SyntheticFields : public Dataset {
+ public:
+  SyntheticFields(SampleSpec spec, int64_t size, uint64_t seed);
+
+  int64_t size() const override { return size_; }
+  const SampleSpec& spec() const override { return spec_; }
+  SamplePlan plan(SampleKey key, const Region& wanted) const override;
+  void read(const SamplePlan& plan, SampleView out) const override;
+
+ private:
+  void fill(std::span<float> out, uint64_t place) const;
+  void fill_region(const ArraySpec& spec, const Region& region, std::span<float> out, uint64_t place) const;
+
+  SampleSpec spec_;
+  int64_t size_;
+  uint64_t key_;
+  std::vector<float> pool_;
+};
+
+}  // namespace welkin::data

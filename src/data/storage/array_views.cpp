@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/storage/array_views.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "core/error.h"
+#include "data/storage/stored_values.h"
+
+namespace welkin::data {
+namespace {
+
+template <typename T>
+std::vector<T> reordered(const std::vector<T>& values, const std::vector<size_t>& order) {
+  if (values.empty()) return {};
+  std::vector<T> result;
+  for (const size_t axis : order) result.push_back(values[axis]);
+  return result;
+}
+
+ArrayFacts permuted_facts(const ArrayFacts& facts, const std::vector<size_t>& order) {
+  ArrayFacts result = facts;
+  result.shape = reordered(facts.shape, order);
+  result.chunk = reordered(facts.chunk, order);
+  result.axes = reordered(facts.axes, order);
+  result.packing.reset();  // undone by the array itself
+  return result;
+}
+
+class PermutedArray : public StoredArray {
+ public:
+  PermutedArray(StoredArrayPtr array, std::vector<size_t> order)
+      : StoredArray(permuted_facts(array->facts(), order)), array_(std::move(array)), order_(std::move(order)) {}
+
+  std::optional<MappedFloats> mapped() const override {
+    auto floats = array_->mapped();
+    if (floats) floats->stride = reordered(floats->stride, order_);
+    return floats;
+  }
+  uint64_t bytes_requested() const override { return array_->bytes_requested(); }
+
+ protected:
+  void read_stored(const ArrayRegion& region, const ValueTarget& target) const override {
+    ArrayRegion inner = region;
+    Extents stride(order_.size());
+    for (size_t d = 0; d < order_.size(); ++d) {
+      inner.begin[order_[d]] = region.begin[d];
+      inner.end[order_[d]] = region.end[d];
+      stride[order_[d]] = target.stride[d];
+    }
+    if (target.is_double) return array_->read(inner, static_cast<double*>(target.to), stride);
+    array_->read(inner, static_cast<float*>(target.to), stride);
+  }
+
+ private:
+  StoredArrayPtr array_;
+  std::vector<size_t> order_;
+};
+
+ArrayFacts held_facts(ArrayFacts facts) {
+  facts.chunk.clear();
+  facts.codecs.clear();
+  facts.dtype = Dtype::F32;
+  facts.big_endian = facts.fortran_order = false;
+  facts.packing.reset();
+  return facts;
+}
+
+class HeldValues : public StoredArray {
+ public:
+  explicit HeldValues(const StoredArray& array) : StoredArray(held_facts(array.facts())), byte_stride_(c_strides(facts().shape)) {
+    for (int64_t& step : byte_stride_) step *= static_cast<int64_t>(sizeof(float));
+    values_.resize(static_cast<size_t>(facts().num_values()));
+    array.read(whole_region(facts().shape), values_);
+  }
+
+ protected:
+  void read_stored(const ArrayRegion& region, const ValueTarget& target) const override {
+    const Extents extent = region.extent();
+    int64_t first = 0;
+    for (size_t d = 0; d < extent.size(); ++d) first += region.begin[d] * byte_stride_[d];
+    copy_values({.from = reinterpret_cast<const std::byte*>(values_.data()) + first,
+                 .type = {},
+                 .extent = extent,
+                 .from_stride = byte_stride_,
+                 .to = target.to,
+                 .to_double = target.is_double,
+                 .to_stride = {target.stride, extent.size()}});
+  }
+
+ private:
+  Extents byte_stride_;
+  std::vector<float> values_;
+};
+
+bool is_one_of(std::string name, const std::vector<std::string_view>& names) {
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::ranges::find(names, name) != names.end();
+}
+
+}  // namespace
+
+StoredArrayPtr permuted(StoredArrayPtr array, const std::vector<size_t>& order) {
+  WELKIN_CHECK(order.size() == array->facts().shape.size(), "a permutation of the wrong size");
+  return std::is_sorted(order.begin(), order.end()) ? array : std::make_shared<PermutedArray>(std::move(array), order);
+}
+
+StoredArrayPtr held(const StoredArray& array) { return std::make_shared<HeldValues>(array); }
+
+StoredArrayPtr with_axes(StoredArrayPtr array, const std::vector<std::vector<std::string_view>>& wanted) {
+  const auto& axes = array->facts().axes;
+  if (axes.size() != wanted.size()) return array;
+  std::vector<size_t> order;
+  for (const auto& names : wanted) {
+    for (size_t d = 0; d < axes.size(); ++d) {
+      if (is_one_of(axes[d], names) && std::ranges::count(order, d) == 0) {
+        order.push_back(d);
+        break;
+      }
+    }
+  }
+  return order.size() == wanted.size() ? permuted(std::move(array), order) : array;
+}
+
+}  // namespace welkin::data

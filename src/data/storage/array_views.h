@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Other ways to look at a stored array, without copying it. Torch-free.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/storage/stored_array.h"
+
+namespace welkin::data {
+
+// Axis i of the view is axis order[i] of the array.
+StoredArrayPtr permuted(StoredArrayPtr array, const std::vector<size_t>& order);
+
+// A copy of all values in memory, as float32. Who calls has asked whether it fits.
+StoredArrayPtr held(const StoredArray& array);
+
+// The array with its axes in the order of `wanted`, each given by the names that it may have (compared without case). The array
+// itself where the file does not name its axes, or by names unknown here.
+StoredArrayPtr with_axes(StoredArrayPtr array, const std::vector<std::vector<std::string_view>>& wanted);
+
+}  // namespace welkin::data

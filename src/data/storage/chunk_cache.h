@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decoded chunks that were used last, up to a number of bytes, for all reading threads and all files of a data set: a time step
+// that is a target now and an input soon is decoded once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "data/storage/codec.h"
+
+namespace welkin::data {
+
+// Of a data set: the steps of a few batches.
+inline constexpr size_t kChunkCacheBytes = size_t{256} << 20;
+
+class ChunkCache {
+ public:
+  using Chunk = std::shared_ptr<const ByteBuffer>;
+  struct Key {
+    const void* array = nullptr;  // whose chunk
+    int64_t chunk = 0;
+    auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy sees the comparison with 0 inside
+  };
+
+  explicit ChunkCache(size_t most_bytes) : most_bytes_(most_bytes) {}
+
+  Chunk find(const Key& key);  // null where it is not held
+  // A chunk that two threads decoded at once is kept once. One larger than the cache is not kept.
+  void insert(const Key& key, Chunk chunk);
+  size_t held_bytes() const;
+
+ private:
+  struct Entry {
+    Chunk chunk;
+    std::list<Key>::iterator place;
+  };
+
+  const size_t most_bytes_;
+  mutable std::mutex mutex_;
+  std::list<Key> order_;  // the one used last in front
+  std::map<Key, Entry> entries_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace welkin::data

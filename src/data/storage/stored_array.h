@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one way to read arrays from files, whatever the format: a StoredArray hands out any rectangular region of an n-dimensional
+// array as floats or doubles, into strided memory; an ArrayFile names the arrays and attributes of a file and is opened by its
+// content (open_array_file). Torch-free; what is below treats the bytes as hostile.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/dtype.h"
+#include "data/storage/watched_file.h"
+
+namespace welkin::data {
+
+using Extents = std::vector<int64_t>;
+
+// numpy's limit; so that index arithmetic needs no allocation.
+inline constexpr size_t kMostArrayDims = 32;
+
+// Along each axis [begin, end). An empty range is legal.
+struct ArrayRegion {
+  Extents begin, end;
+
+  Extents extent() const;
+  int64_t num_values() const;
+};
+ArrayRegion whole_region(const Extents& shape);
+
+// Small integers that stand for floats: value = stored * scale + offset, computed in double. One scale for all, or one for each
+// index along `axis`. A stored `missing` is NaN.
+struct Packing {
+  std::vector<double> scale, offset;  // both of size 1, or of the extent of `axis`
+  size_t axis = 0;
+  std::optional<double> missing;
+};
+
+struct ArrayFacts {
+  std::string source;        // path, and the array where a file has several: for errors
+  std::string name;          // empty: the file holds one array without a name
+  Extents shape;             // empty: a scalar
+  Extents chunk;             // what is decoded at once; empty: any value is read by itself
+  Dtype dtype = Dtype::F32;  // as stored
+  bool big_endian = false;
+  bool fortran_order = false;
+  std::vector<std::string> codecs;  // from values to bytes: "shuffle", "deflate", "blosc(lz4)", ...
+  uint64_t stored_bytes = 0;        // 0: not known without reading everything
+  std::vector<std::string> axes;    // names, where the file gives them: "time", "channel", ...
+  std::optional<Packing> packing;
+
+  int64_t num_values() const;
+};
+
+// Where read values go: element (i, j, ...) of the region at to[i * stride[0] + j * stride[1] + ...], as float or as double.
+struct ValueTarget {
+  void* to = nullptr;
+  bool is_double = false;
+  const int64_t* stride = nullptr;  // elements; one per axis
+};
+
+// Little-endian float32 that lies at fixed strides in a file: for who copies from the mapping himself.
+struct MappedFloats {
+  std::shared_ptr<const WatchedFile> file;
+  uint64_t offset = 0;  // bytes, a multiple of 4
+  Extents stride;       // floats
+};
+
+// Thread-safe after construction. Reading throws DataError naming file, array and offset or chunk.
+class StoredArray {
+ public:
+  virtual ~StoredArray() = default;
+  StoredArray(const StoredArray&) = delete;
+  StoredArray& operator=(const StoredArray&) = delete;
+
+  const ArrayFacts& facts() const { return facts_; }
+
+  // Reads no more than the region needs. `stride` counts elements of `to`, one per axis.
+  void read(const ArrayRegion& region, float* to, std::span<const int64_t> stride) const;
+  void read(const ArrayRegion& region, double* to, std::span<const int64_t> stride) const;
+  // Row-major into `out`, which has the size of the region.
+  void read(const ArrayRegion& region, std::span<float> out) const;
+  void read(const ArrayRegion& region, std::span<double> out) const;
+  // The whole of a small array, row-major; DataError above `most` values.
+  std::vector<double> read_doubles(int64_t most = int64_t{1} << 26) const;
+
+  // The region cut along the borders of chunks: pieces that several threads may read at once without decoding anything twice.
+  std::vector<ArrayRegion> pieces(const ArrayRegion& region) const;
+
+  virtual std::optional<MappedFloats> mapped() const { return std::nullopt; }
+  // Asked of its file so far, by all arrays that share it; 0 where nobody counts.
+  virtual uint64_t bytes_requested() const { return 0; }
+
+ protected:
+  explicit StoredArray(ArrayFacts facts);
+  // The region lies inside and is not empty. Values as they are stored: packing is undone by read().
+  virtual void read_stored(const ArrayRegion& region, const ValueTarget& target) const = 0;
+
+ private:
+  void read_values(const ArrayRegion& region, const ValueTarget& target) const;
+
+  ArrayFacts facts_;
+};
+
+using StoredArrayPtr = std::shared_ptr<const StoredArray>;
+
+using AttributeValue = std::variant<std::vector<std::string>, std::vector<double>>;  // a scalar has size 1
+using Attributes = std::map<std::string, AttributeValue, std::less<>>;
+
+// An open file or folder. Copies share the arrays.
+struct ArrayFile {
+  std::filesystem::path path;
+  std::string format;                                           // for people: "HDF5", "npy", "Zarr 3", ...
+  std::map<std::string, StoredArrayPtr, std::less<>> arrays;    // by path in the file; "" for the one array without a name
+  std::map<std::string, std::string, std::less<>> not_numbers;  // arrays that cannot be read, and why
+  std::map<std::string, std::string, std::less<>> elsewhere{};  // names that are links into other files, and where those point
+  std::map<std::string, Attributes, std::less<>> attributes;    // of arrays and groups; "" is the file
+
+  bool has(std::string_view name) const { return arrays.contains(name); }
+  // The array of that name; in a file of one array without a name, that one. DataError with the names that there are.
+  StoredArrayPtr array(std::string_view name) const;
+  // Attributes as texts or numbers; empty where there is none, or not of that kind.
+  std::vector<std::string> texts(std::string_view object, std::string_view name) const;
+  std::vector<double> numbers(std::string_view object, std::string_view name) const;
+};
+
+// What scale_factor, add_offset, scale_axis and _FillValue of an array say (the names of the CF conventions, with one scale per
+// index along scale_axis as our extension). Empty when there is no scale. DataError when they do not fit the shape.
+std::optional<Packing> packing_of(const Attributes& attributes, const Extents& shape, std::string_view source);
+
+// "(2, 3)"
+std::string extents_text(const Extents& shape);
+// Row-major strides in elements.
+Extents c_strides(const Extents& shape);
+
+}  // namespace welkin::data

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/tools/convert_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/formats/array_file.h"
+
+namespace welkin::data {
+namespace {
+
+constexpr int64_t kMostSmallValues = 1 << 20;
+constexpr int kPackedLimit = 32767;
+constexpr double kPackedMissing = -32768;
+
+// Attributes that say how the input's values were packed or laid out: the output has its own.
+const std::vector<std::string>& layout_attributes() {
+  static const std::vector<std::string> names{"scale_factor", "add_offset",        "scale_axis",     "_FillValue",
+                                              "axes",         "_ARRAY_DIMENSIONS", "DIMENSION_LIST", "CLASS",
+                                              "NAME",         "REFERENCE_LIST",    "_Netcdf4Dimid"};
+  return names;
+}
+
+Attributes kept_attributes(const ArrayFile& file, const std::string& name) {
+  const auto found = file.attributes.find(name);
+  if (found == file.attributes.end()) return {};
+  Attributes kept = found->second;
+  for (const std::string& layout : layout_attributes()) kept.erase(layout);
+  return kept;
+}
+
+ArrayRegion region_of(const ArrayFacts& facts, const ConvertOptions& options) {
+  ArrayRegion region = whole_region(facts.shape);
+  if (!options.region || options.region->begin.size() != facts.shape.size()) return region;
+  for (size_t d = 0; d < facts.shape.size(); ++d) {
+    region.begin[d] = options.region->begin[d];
+    if (options.region->end[d] >= 0) region.end[d] = options.region->end[d];
+    if (region.begin[d] >= region.end[d] || region.end[d] > facts.shape[d]) {
+      throw DataError("data",
+                      cat("a region outside the array: path=", facts.source, ", shape=", extents_text(facts.shape), ", axis=", d,
+                          ", begin=", region.begin[d], ", end=", region.end[d]),
+                      "Give --region begin:end,... inside the shape");
+    }
+  }
+  return region;
+}
+
+bool is_small(const ArrayFacts& facts) { return facts.shape.size() == 1 && facts.shape[0] <= kMostSmallValues; }
+
+Dtype kept_dtype(const ArrayFacts& facts) { return facts.packing ? Dtype::F32 : facts.dtype; }
+
+std::vector<std::string> wanted_names(const ArrayFile& file, const ConvertOptions& options) {
+  std::vector<std::string> names = options.arrays;
+  if (names.empty()) {
+    for (const auto& [name, array] : file.arrays) names.push_back(name);
+  }
+  if (names.empty())
+    throw DataError("data", cat("a file without arrays: path=", file.path.string()), "Check that the right file is named");
+  return names;
+}
+
+// Smallest and largest value of each channel, in one pass.
+struct Range {
+  double min = std::numeric_limits<double>::infinity(), max = -std::numeric_limits<double>::infinity();
+  int64_t num_missing = 0;
+
+  void add(double value) {
+    if (std::isnan(value)) {
+      ++num_missing;
+      return;
+    }
+    min = std::min(min, value);
+    max = std::max(max, value);
+  }
+};
+
+std::vector<Range> channel_ranges(const Conversion& conversion, std::optional<size_t> axis, uint64_t block_bytes) {
+  const Extents extent = conversion.region.extent();
+  std::vector<Range> ranges(axis ? static_cast<size_t>(extent[*axis]) : 1);
+  for (const ArrayRegion& block : blocks_of(extent, {}, block_bytes / sizeof(double))) {
+    ArrayRegion part = block;
+    for (size_t d = 0; d < part.begin.size(); ++d)
+      part.begin[d] += conversion.region.begin[d], part.end[d] += conversion.region.begin[d];
+    std::vector<double> values(static_cast<size_t>(part.num_values()));
+    conversion.from->read(part, values);
+    if (!axis) {
+      for (const double value : values) ranges[0].add(value);
+      continue;
+    }
+    int64_t run = 1;
+    for (size_t d = *axis + 1; d < extent.size(); ++d) run *= block.end[d] - block.begin[d];
+    const int64_t channels = block.end[*axis] - block.begin[*axis];
+    for (size_t i = 0; i < values.size(); ++i) {
+      const int64_t channel = block.begin[*axis] + static_cast<int64_t>(i) / run % channels;
+      ranges[static_cast<size_t>(channel)].add(values[i]);
+    }
+  }
+  return ranges;
+}
+
+// Values between min and max become -32767 ... 32767: half a step is the most that rounding loses, and one rounding to float32
+// when reading.
+Packing make_packing(const Conversion& conversion, const std::string& name, uint64_t block_bytes, ConvertReport& report) {
+  const ArrayFacts& facts = conversion.from->facts();
+  const auto axis = channel_axis(facts);
+  Packing packing{.scale = {}, .offset = {}, .axis = axis.value_or(0), .missing = kPackedMissing};
+  const auto ranges = channel_ranges(conversion, axis, block_bytes);
+  for (size_t c = 0; c < ranges.size(); ++c) {
+    const Range& range = ranges[c];
+    if (std::isinf(range.min) != std::isinf(range.max) || (std::isinf(range.max) && range.max > 0)) {
+      throw DataError("data", cat("infinite values cannot be packed: path=", facts.source, ", channel=", c),
+                      "Choose --dtype float32");
+    }
+    const bool any = range.min <= range.max;
+    const double middle = any ? range.min + (range.max - range.min) / 2 : 0, width = any ? range.max - range.min : 0;
+    const double scale = width > 0 ? width / (2 * kPackedLimit) : 1;
+    packing.scale.push_back(scale);
+    packing.offset.push_back(middle);
+    const double largest = any ? std::max(std::abs(range.min), std::abs(range.max)) : 0;
+    report.packings.push_back(
+        {name, static_cast<int64_t>(c), scale, middle, (width > 0 ? scale / 2 : 0) + largest * 0x1p-24, range.num_missing});
+  }
+  return packing;
+}
+
+void add_packing_attributes(const Packing& packing, Attributes& attributes) {
+  attributes["scale_factor"] = packing.scale;
+  attributes["add_offset"] = packing.offset;
+  if (packing.scale.size() > 1) attributes["scale_axis"] = std::vector<double>{static_cast<double>(packing.axis)};
+  attributes["_FillValue"] = std::vector<double>{*packing.missing};
+}
+
+void check_fits(const ConvertPlan& plan, const ConvertOptions& options, const ArrayFile& file) {
+  const auto refuse = [&](std::string_view why, std::string_view remedy) {
+    throw DataError("data", cat("the format cannot hold this: path=", file.path.string(), ", reason=", why), remedy);
+  };
+  if (plan.output.arrays.empty()) refuse("it holds coordinates only", "Choose hdf5 or zarr3");
+  if (options.format == OutputFormat::Npy && plan.output.arrays.size() != 1) {
+    refuse(cat("npy holds one array, there are ", plan.output.arrays.size()), "Choose one with --array NAME");
+  }
+  for (const OutputArray& array : plan.output.arrays) {
+    const bool samples = options.format == OutputFormat::Tar || options.format == OutputFormat::Lmdb;
+    if (samples && array.shape.empty()) refuse("a scalar has no samples", "Leave it out with --array");
+    if (std::ranges::count(array.shape, 0) > 0) refuse(cat("the array ", array.name, " is empty"), "Leave it out with --array");
+  }
+}
+
+}  // namespace
+
+std::optional<size_t> channel_axis(const ArrayFacts& facts) {
+  for (size_t d = 0; d < facts.axes.size(); ++d) {
+    if (facts.axes[d] == "channel" || facts.axes[d] == "channels" || facts.axes[d] == "variable") return d;
+  }
+  if (facts.shape.size() != 4 || !facts.axes.empty()) return std::nullopt;
+  const bool is_box = facts.shape[1] == facts.shape[2] && facts.shape[2] == facts.shape[3];
+  const bool is_last = facts.shape[0] == facts.shape[1] && facts.shape[1] == facts.shape[2] && !is_box;
+  return is_box ? 0 : is_last ? 3 : 1;
+}
+
+ConvertPlan plan_conversion(const ArrayFile& file, const ConvertOptions& options, ConvertReport& report) {
+  ConvertPlan plan;
+  plan.output.attributes = kept_attributes(file, "");
+  for (const std::string& name : wanted_names(file, options)) {
+    const StoredArrayPtr from = file.array(name);
+    const ArrayFacts& facts = from->facts();
+    OutputArray array{.name = facts.name, .shape = {}, .chunk = {}, .codecs = {}, .axes = facts.axes, .attributes = {}};
+    array.attributes = kept_attributes(file, facts.name);
+    array.dtype = kept_dtype(facts);
+    Conversion conversion{from, region_of(facts, options), {}};
+    array.shape = conversion.region.extent();
+    if (is_small(facts)) {
+      std::vector<double> values(static_cast<size_t>(conversion.region.num_values()));
+      from->read(conversion.region, values);
+      plan.output.small.emplace_back(std::move(array), std::move(values));
+      continue;
+    }
+    if (array.name.empty() && is_chunked(options.format)) array.name = facts.shape.size() == 4 ? "fields" : "data";
+    if (options.packed) {
+      conversion.packing = make_packing(conversion, array.name, options.block_bytes, report);
+      add_packing_attributes(*conversion.packing, array.attributes);
+      array.dtype = Dtype::I16;
+    } else if (options.dtype) {
+      array.dtype = *options.dtype;
+    }
+    plan.output.arrays.push_back(std::move(array));
+    plan.conversions.push_back(std::move(conversion));
+  }
+  check_fits(plan, options, file);
+  return plan;
+}
+
+bool is_chunked(OutputFormat format) {
+  return format == OutputFormat::Hdf5 || format == OutputFormat::Zarr2 || format == OutputFormat::Zarr3;
+}
+
+}  // namespace welkin::data

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one sample costs; torch-free. 2 FLOPs per multiply-add, products only (norms and pointwise work excluded), no
+// recomputation.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ops/base/operator_cost.h"
+
+namespace welkin::model {
+
+inline constexpr double kFloatBytes = 4;  // of an activation in the byte counts
+
+// One layer, under the name of its site.
+struct LayerCost {
+  std::string name;             // "blocks.3.attn.q"
+  double forward_flops = 0;     // per sample
+  double train_flops = 0;       // forward and backward; without the gradient of the model's input
+  double activation_bytes = 0;  // per sample, forward: inputs read and outputs written once, in float32
+  int64_t parameters = 0;       // read once for a whole batch
+
+  // Forward, of a batch.
+  double bytes(int64_t batch) const {
+    return activation_bytes * static_cast<double>(batch) + kFloatBytes * static_cast<double>(parameters);
+  }
+};
+
+struct ModelCost {
+  double forward_flops = 0;         // per sample
+  double train_flops = 0;           // forward and backward, without the gradient of the model's input
+  int64_t parameters = 0;           // those of the layers, and what belongs to none
+  std::vector<LayerCost> layers{};  // in the order of the forward pass; empty where the model does not say
+
+  void add(LayerCost layer) {
+    forward_flops += layer.forward_flops;
+    train_flops += layer.train_flops;
+    parameters += layer.parameters;
+    layers.push_back(std::move(layer));
+  }
+  // Forward, of a batch.
+  double bytes(int64_t batch) const {
+    double sum = 0;
+    for (const LayerCost& layer : layers) sum += layer.bytes(batch);
+    return sum;
+  }
+};
+
+// A layer from its operator's cost, whose bytes count `weights` numbers. `of_input`: the model's input needs no gradient.
+inline LayerCost layer_cost(std::string name, const ops::OperatorCost& cost, int64_t weights, int64_t biases,
+                            bool of_input = false) {
+  return {.name = std::move(name),
+          .forward_flops = cost.flops,
+          .train_flops = (of_input ? 2 : 3) * cost.flops,
+          .activation_bytes = cost.bytes - kFloatBytes * static_cast<double>(weights),
+          .parameters = weights + biases};
+}
+
+}  // namespace welkin::model

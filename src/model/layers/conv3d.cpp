@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both convolutions. Memory of a weight is (taps, in, out), as the CPU kernels read it; its logical shape is PyTorch's.
+#include "model/layers/conv3d.h"
+
+#include <ATen/ops/empty.h>
+
+#include <cmath>
+#include <ostream>
+
+#include "model/base/initial.h"
+
+namespace welkin::model {
+namespace {
+
+constexpr int64_t kKernel = 4;
+constexpr ops::BoxStride kHalving{{2, 2, 2}, {1, 1, 1}};
+
+void initialise_conv(const Layer& layer, const at::Tensor& weight, const at::Tensor& bias, const ConvInitial& initial,
+                     uint64_t seed) {
+  fill_normal(weight, seed, layer.path_of("weight"), initial.deviation);
+  if (initial.bias) {
+    fill_constant(bias, *initial.bias);
+    return;
+  }
+  // fan_in as PyTorch counts it, which takes dim 1 for the input of a transposed convolution too.
+  const auto fan_in = static_cast<double>(weight[0].numel());
+  fill_uniform(bias, seed, layer.path_of("bias"), 1.0 / std::sqrt(fan_in));
+}
+
+void print_conv(std::ostream& stream, const char* kind, int64_t in_channels, int64_t out_channels) {
+  stream << kind << "(" << in_channels << ", " << out_channels << ", kernel_size=(4, 4, 4), stride=(2, 2, 2), padding=(1, 1, 1))";
+}
+
+}  // namespace
+
+HalvingConv3d::HalvingConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInitial& initial)
+    : Layer(std::move(path)), initial_(initial) {
+  weight =
+      register_parameter("weight", at::empty({kKernel, kKernel, kKernel, in_channels, out_channels}).permute({4, 3, 0, 1, 2}));
+  bias = register_parameter("bias", at::empty({out_channels}));
+}
+
+at::Tensor HalvingConv3d::forward(at::TensorList x_BCDHW, const ops::BoxKink& kink) const {
+  return ops::convolution3d(x_BCDHW, weight, bias, kHalving, kink);
+}
+
+void HalvingConv3d::initialise(uint64_t seed) { initialise_conv(*this, weight, bias, initial_, seed); }
+
+void HalvingConv3d::pretty_print(std::ostream& stream) const { print_conv(stream, "Conv3d", weight.size(1), weight.size(0)); }
+
+DoublingConv3d::DoublingConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInitial& initial)
+    : Layer(std::move(path)), initial_(initial) {
+  weight =
+      register_parameter("weight", at::empty({kKernel, kKernel, kKernel, in_channels, out_channels}).permute({3, 4, 0, 1, 2}));
+  bias = register_parameter("bias", at::empty({out_channels}));
+}
+
+at::Tensor DoublingConv3d::forward(at::TensorList x_BCDHW, const ops::BoxKink& kink) const {
+  return ops::transposed_convolution3d(x_BCDHW, weight, bias, kHalving, kink);
+}
+
+void DoublingConv3d::initialise(uint64_t seed) { initialise_conv(*this, weight, bias, initial_, seed); }
+
+void DoublingConv3d::pretty_print(std::ostream& stream) const {
+  print_conv(stream, "ConvTranspose3d", weight.size(0), weight.size(1));
+}
+
+}  // namespace welkin::model

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The linear layer, fused with its bias where nothing is installed at its site.
+#include "model/layers/linear.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "model/base/initial.h"
+#include "ops/products/gelu_linear.h"
+#include "ops/products/low_product.h"
+
+namespace welkin::model {
+namespace {
+
+constexpr double kLinearDeviation = 0.02;
+
+}  // namespace
+
+Linear::Linear(std::string path, int64_t in_features, int64_t out_features, bool with_bias)
+    : Layer(std::move(path)), product_(this->path()) {
+  weight = register_parameter("weight", at::empty({out_features, in_features}));
+  if (with_bias) bias = register_parameter("bias", at::empty({out_features}));
+}
+
+at::Tensor Linear::product(const at::Tensor& x) const {
+  if (product_.bare()) return ops::linear(x, weight);
+  return product_({x, weight}, [](const Tensors& in) { return Tensors{ops::linear(in.at(0), in.at(1))}; }).at(0);
+}
+
+at::Tensor Linear::forward(const at::Tensor& x) const {
+  return product_.bare() ? ops::linear(x, weight, bias) : with_bias(product(x));
+}
+
+// Where one kernel adds the first bias and makes GELU, the first product leaves it out.
+at::Tensor Linear::forward_gelu_of(const Linear& first, const at::Tensor& x) const {
+  const bool is_fused = ops::fuses_bias_gelu(first.bias);
+  const auto second = [hidden_bias = first.bias, is_fused](const at::Tensor& hidden, const at::Tensor& w, const at::Tensor& b) {
+    return is_fused ? ops::bias_gelu_linear(hidden, hidden_bias, w, b) : ops::gelu_linear(hidden, w, b);
+  };
+  const at::Tensor hidden = is_fused ? first.product(x) : first.forward(x);
+  if (product_.bare()) return second(hidden, weight, bias);
+  return with_bias(
+      product_({hidden, weight}, [second](const Tensors& in) { return Tensors{second(in.at(0), in.at(1), {})}; }).at(0));
+}
+
+std::vector<at::Tensor> Linear::forward_together(const std::vector<const Linear*>& layers, const at::Tensor& x) {
+  std::vector<at::Tensor> weights, biases, out;
+  if (std::ranges::all_of(layers, [](const Linear* layer) { return layer->product_.bare(); })) {
+    for (const Linear* layer : layers) {
+      weights.push_back(layer->weight);
+      biases.push_back(layer->bias);
+    }
+    return ops::linears(x, weights, biases);
+  }
+  for (const Linear* layer : layers) out.push_back(layer->forward(x));
+  return out;
+}
+
+at::Tensor Linear::with_bias(const at::Tensor& product) const {
+  return bias.defined() ? product.add(bias.to(product.scalar_type())) : product;
+}
+
+void Linear::initialise(uint64_t seed) {
+  fill_normal(weight, seed, path_of("weight"), kLinearDeviation);
+  if (bias.defined()) fill_constant(bias, 0.0);
+}
+
+void Linear::pretty_print(std::ostream& stream) const {
+  stream << "Linear(in_features=" << weight.size(1) << ", out_features=" << weight.size(0)
+         << ", bias=" << (bias.defined() ? "True" : "False") << ")";
+}
+
+}  // namespace welkin::model

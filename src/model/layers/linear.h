@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A linear layer whose product of input and weight, before the bias, is a site.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "model/base/layer.h"
+
+namespace welkin::model {
+
+// x (..., in) -> (..., out) = x weight^T + bias. Widths are read from the weight, so a shard of it works as it is.
+// Initial values: weight N(0, 0.02^2), bias 0, as in the tutorials' ViT.
+class Linear : public Layer {
+ public:
+  Linear(std::string path, int64_t in_features, int64_t out_features, bool with_bias = true);
+
+  at::Tensor forward(const at::Tensor& x) const;
+  // forward(gelu(first.forward(x))), keeping what `first` makes alone (ops/products/gelu_linear.h).
+  at::Tensor forward_gelu_of(const Linear& first, const at::Tensor& x) const;
+  // What layers with bias make of the same x, in one product where ops::linears() has one and nothing is installed at their
+  // sites.
+  static std::vector<at::Tensor> forward_together(const std::vector<const Linear*>& layers, const at::Tensor& x);
+  std::vector<Site*> own_sites() override { return {&product_}; }
+  void initialise(uint64_t seed) override;
+  void pretty_print(std::ostream& stream) const override;
+
+  at::Tensor weight;  // (out, in)
+  at::Tensor bias;    // (out), undefined without bias
+
+ private:
+  at::Tensor product(const at::Tensor& x) const;
+  at::Tensor with_bias(const at::Tensor& product) const;
+
+  Site product_;
+};
+
+}  // namespace welkin::model

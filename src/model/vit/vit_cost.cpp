@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over the layers of model/vit/vit.cpp.
+#include "model/vit/vit_cost.h"
+
+#include <algorithm>
+#include <string>
+
+#include "ops/attention/attention_cost.h"
+#include "ops/products/linear_cost.h"
+
+namespace welkin::model {
+namespace {
+
+LayerCost vit_linear(std::string name, int64_t tokens, int64_t in, int64_t out, bool with_bias, bool of_input = false) {
+  return layer_cost(std::move(name), ops::linear_cost(tokens, in, out, kFloatBytes), in * out, with_bias ? out : 0, of_input);
+}
+
+LayerCost vit_norm(std::string name, int64_t tokens, int64_t width) {
+  return {.name = std::move(name),
+          .activation_bytes = 2 * kFloatBytes * static_cast<double>(tokens * width),
+          .parameters = 2 * width};
+}
+
+void add_block(ModelCost& cost, const VitOptions& options, const std::string& path) {
+  const int64_t n = options.num_tokens();
+  const int64_t d = options.embed_dim;
+  cost.add(vit_norm(path + ".norm1", n, d));
+  if (options.joint_qkv) {
+    cost.add(vit_linear(path + ".attn.qkv", n, d, 3 * d, /*with_bias=*/true));
+  } else {
+    for (const char* name : {".attn.q", ".attn.k", ".attn.v"}) cost.add(vit_linear(path + name, n, d, d, /*with_bias=*/true));
+  }
+  cost.add(layer_cost(path + ".attn.core", ops::attention_cost(n, n, d, kFloatBytes), 0, 0));
+  cost.add(vit_linear(path + ".attn.proj", n, d, d, /*with_bias=*/true));
+  cost.add(vit_norm(path + ".norm2", n, d));
+  cost.add(vit_linear(path + ".mlp.fc1", n, d, options.mlp_width, /*with_bias=*/true));
+  cost.add(vit_linear(path + ".mlp.fc2", n, options.mlp_width, d, /*with_bias=*/true));
+}
+
+int64_t block_parameters(const VitOptions& options) {
+  const int64_t d = options.embed_dim;
+  const int64_t norms = 2 * 2 * d;
+  const int64_t attention = 4 * (d * d + d);
+  return norms + attention + 2 * d * options.mlp_width + options.mlp_width + d;
+}
+
+// What the backward pass of a block asks for: the inputs of its two norms; what the norms give to the products; q, k, v, the
+// result of attention, and the hidden features before GELU (and behind it, where dropout follows). Dropout keeps masks as keys,
+// not as values.
+KeptValues kept_of_block(const VitOptions& options) {
+  const auto values = static_cast<double>(options.num_tokens() * options.embed_dim);
+  const auto hidden = static_cast<double>(options.num_tokens() * options.mlp_width);
+  return {.stream = 2 * values,
+          .normed = 2 * values,
+          .inner = 2 * values + (options.dropout > 0 ? 2 : 1) * hidden,
+          .keys = 2 * values};
+}
+
+// Of one whose part keeps its input alone: the block's is that of the first norm, which the stream has anyway; the others' is
+// what a norm made, in float32.
+KeptValues kept_of_checkpointed_block(const VitOptions& options, const std::string& part) {
+  const auto values = static_cast<double>(options.num_tokens() * options.embed_dim);
+  if (part == "blocks") return {.stream = values};
+  KeptValues kept = kept_of_block(options);
+  kept.stream += values;
+  kept.normed -= values;
+  if (part == "mlp") {
+    kept.inner = 2 * values;
+  } else {
+    kept.inner -= 2 * values;
+    kept.keys = 0;
+  }
+  return kept;
+}
+
+// What running a part again brings back, besides its input.
+KeptValues difference(const KeptValues& whole, const KeptValues& checkpointed) {
+  KeptValues more = whole + -1.0 * checkpointed;
+  for (const auto member : kKeptMembers) more.*member = std::max(0.0, more.*member);
+  return more;
+}
+
+int64_t product_weights_of(const VitOptions& options, const std::string& part) {
+  const int64_t attention = 4 * options.embed_dim * options.embed_dim, mlp = 2 * options.embed_dim * options.mlp_width;
+  return part == "blocks" ? attention + mlp : part == "mlp" ? mlp : attention;
+}
+
+double forward_flops_of(const ModelCost& cost, const std::string& site) {
+  double flops = 0;
+  for (const LayerCost& layer : cost.layers) {
+    if (layer.name.starts_with(site + ".")) flops += layer.forward_flops;
+  }
+  return flops;
+}
+
+}  // namespace
+
+ModelCost vit_cost(const VitOptions& options) {
+  const int64_t n = options.num_tokens();
+  const int64_t d = options.embed_dim;
+  const int64_t patch_inputs = options.in_channels * options.patch * options.patch;
+  const int64_t patch_outputs = options.out_channels * options.patch * options.patch;
+  ModelCost cost;
+  cost.parameters = n * d;  // pos_embed, which is no layer
+  cost.add(vit_linear("patch_embed", n, patch_inputs, d, /*with_bias=*/true, /*of_input=*/true));
+  for (int64_t i = 0; i < options.depth; ++i) add_block(cost, options, "blocks." + std::to_string(i));
+  cost.add(vit_norm("norm", n, d));
+  cost.add(vit_linear("head", n, d, patch_outputs, /*with_bias=*/false));
+  return cost;
+}
+
+// Norms and the biases behind the two reductions over tp are not divided.
+MemoryCost vit_memory_cost(const VitOptions& options, const CheckpointedBlocks& checkpointed) {
+  const auto tokens = static_cast<double>(options.num_tokens());
+  const auto d = static_cast<double>(options.embed_dim);
+  const auto outputs = static_cast<double>(options.out_channels * options.patch * options.patch);
+  const auto patches = static_cast<double>(options.in_channels * options.patch * options.patch);
+  const int64_t whole_per_block = (2 * 2 + 2) * options.embed_dim;
+  const KeptValues block = kept_of_block(options);
+  MemoryCost cost{.kept = {.ends = tokens * (patches + d + outputs),  // the last norm's input; the loss keeps the prediction
+                           .normed_end = tokens * d},
+                  .split_parameters = options.depth * (block_parameters(options) - whole_per_block)};
+  int64_t num_checkpointed = 0;
+  if (checkpointed.part != "none") {
+    num_checkpointed = checkpointed.blocks > 0 ? std::min(checkpointed.blocks, options.depth) : options.depth;
+    const KeptValues less = kept_of_checkpointed_block(options, checkpointed.part);
+    cost.kept = cost.kept + static_cast<double>(num_checkpointed) * less;
+    cost.again = difference(block, less);
+    cost.again_weights = product_weights_of(options, checkpointed.part);
+    cost.checkpointed_weights = num_checkpointed * cost.again_weights;
+    const std::string inside = checkpointed.part == "blocks" ? "" : checkpointed.part == "mlp" ? ".mlp" : ".attn";
+    cost.flops_again = static_cast<double>(num_checkpointed) * forward_flops_of(vit_cost(options), "blocks.0" + inside);
+  }
+  cost.kept = cost.kept + static_cast<double>(options.depth - num_checkpointed) * block;
+  return cost;
+}
+
+}  // namespace welkin::model

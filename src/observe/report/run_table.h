@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cells of the table of runs, which the text and the page share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "observe/report/run_report.h"
+
+namespace welkin::observe {
+
+std::vector<std::string> run_columns();
+std::vector<std::vector<std::string>> run_rows(const RunComparison& comparison);
+std::string target_line(const RunComparison& comparison);
+
+}  // namespace welkin::observe

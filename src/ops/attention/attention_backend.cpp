@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/attention/attention_backend.h"
+
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+
+namespace welkin::ops {
+namespace {
+
+// Torch's switches, put back at the end.
+class BackendScope {
+ public:
+  BackendScope() {
+    const at::Context& context = at::globalContext();
+    flash_ = context.userEnabledFlashSDP();
+    memory_efficient_ = context.userEnabledMemEfficientSDP();
+    cudnn_ = context.userEnabledCuDNNSDP();
+    math_ = context.userEnabledMathSDP();
+  }
+  ~BackendScope() { set(flash_, memory_efficient_, cudnn_, math_); }
+  BackendScope(const BackendScope&) = delete;
+  BackendScope& operator=(const BackendScope&) = delete;
+
+  static void set(bool flash, bool memory_efficient, bool cudnn, bool math) {
+    at::Context& context = at::globalContext();
+    context.setSDPUseFlash(flash);
+    context.setSDPUseMemEfficient(memory_efficient);
+    context.setSDPUseCuDNN(cudnn);
+    context.setSDPUseMath(math);
+  }
+  static void only(AttentionBackend backend) {
+    set(backend == AttentionBackend::Flash, backend == AttentionBackend::MemoryEfficient, backend == AttentionBackend::CuDnn,
+        backend == AttentionBackend::Math);
+  }
+
+ private:
+  bool flash_, memory_efficient_, cudnn_, math_;
+};
+
+// Torch says on the standard error why a form cannot run, each time; that it cannot is what we ask.
+class Silence : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& /*warning*/) override {}
+};
+
+std::optional<double> time_one(AttentionBackend backend, const std::vector<at::Tensor>& qkv, const TimeOf& seconds_of,
+                               int repeats) {
+  const BackendScope scope;
+  BackendScope::only(backend);
+  Silence silence;
+  const c10::WarningUtils::WarningHandlerGuard quiet(&silence);
+  try {
+    return seconds_of(
+        [&] {
+          const at::Tensor out = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2]);
+          out.backward(at::ones_like(out), /*retain_graph=*/false, /*create_graph=*/false, at::TensorList(qkv));
+        },
+        repeats);
+  } catch (const c10::Error&) {  // "No available kernel", or too little memory for the plain form
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(AttentionBackend backend) {
+  switch (backend) {
+    case AttentionBackend::Flash:
+      return "flash";
+    case AttentionBackend::MemoryEfficient:
+      return "memory_efficient";
+    case AttentionBackend::CuDnn:
+      return "cudnn";
+    case AttentionBackend::Math:
+      return "math";
+  }
+  return {};
+}
+
+std::optional<AttentionBackend> attention_backend_named(std::string_view name) {
+  for (const AttentionBackend backend : kAttentionBackends) {
+    if (name_of(backend) == name) return backend;
+  }
+  return std::nullopt;
+}
+
+std::string attention_backend_in_use() {
+  const at::Context& context = at::globalContext();
+  const bool flash = context.userEnabledFlashSDP(), cudnn = context.userEnabledCuDNNSDP();
+  if (flash && cudnn) return "aten's choice";
+  if (flash || cudnn) return std::string(name_of(flash ? AttentionBackend::Flash : AttentionBackend::CuDnn));
+  const bool memory_efficient = context.userEnabledMemEfficientSDP();
+  return std::string(name_of(memory_efficient ? AttentionBackend::MemoryEfficient : AttentionBackend::Math));
+}
+
+// Flash and cuDNN take no float32, in which the losses before the first step are computed: the memory-efficient form stands in,
+// since the weights of the plain one are tokens x tokens (134 GB for 16 fields of 720 x 1440 in patches of 8). Torch's order of
+// preference has cuDNN last, and takes the first that can. What must repeat bit for bit falls back to the plain form: the
+// memory-efficient one has a backward pass that does not.
+void use_attention_backend(AttentionBackend backend) {
+  BackendScope::only(backend);
+  at::Context& context = at::globalContext();
+  context.setSDPUseMath(true);
+  if (backend != AttentionBackend::Math && !context.deterministicAlgorithms()) context.setSDPUseMemEfficient(true);
+  std::vector<int64_t> order;
+  for (const at::SDPBackend form : {at::SDPBackend::cudnn_attention, at::SDPBackend::flash_attention,
+                                    at::SDPBackend::efficient_attention, at::SDPBackend::math, at::SDPBackend::overrideable}) {
+    order.push_back(static_cast<int64_t>(form));
+  }
+  context.setSDPPriorityOrder(order);
+}
+
+std::vector<at::Tensor> attention_operands(const AttentionShape& shape, c10::Device device) {
+  const auto options = at::TensorOptions(shape.dtype).device(device);
+  std::vector<at::Tensor> qkv;
+  for (int i = 0; i < 3; ++i) {
+    const int64_t count = shape.batch * shape.heads * shape.tokens * shape.head_dim;
+    const at::Tensor waves = at::arange(count, options.dtype(at::kFloat)).mul(0.37 + 0.11 * i).sin().to(shape.dtype);
+    const at::Tensor heads_BNHD = waves.view({shape.batch, shape.tokens, shape.heads, shape.head_dim});
+    qkv.push_back(heads_BNHD.transpose(1, 2).requires_grad_());
+  }
+  return qkv;
+}
+
+std::vector<AttentionTiming> time_attention(const AttentionShape& shape, c10::Device device, const TimeOf& seconds_of,
+                                            int repeats) {
+  const at::AutoGradMode with_gradients(true);
+  const std::vector<at::Tensor> qkv = attention_operands(shape, device);
+  std::vector<AttentionTiming> timings;
+  for (const AttentionBackend backend : kAttentionBackends) {
+    timings.push_back({backend, time_one(backend, qkv, seconds_of, repeats)});
+  }
+  return timings;
+}
+
+double seconds_on_device(c10::Device device, const std::function<void()>& work, int repeats) {
+  constexpr int kWarmUps = 2;
+  constexpr double kMillisecond = 1e-3;
+  for (int i = 0; i < kWarmUps; ++i) work();
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  c10::Event began(device.type(), c10::EventFlag::BACKEND_DEFAULT), ended(device.type(), c10::EventFlag::BACKEND_DEFAULT);
+  began.record(stream);
+  for (int i = 0; i < repeats; ++i) work();
+  ended.record(stream);
+  ended.synchronize();
+  return kMillisecond * began.elapsedTime(ended) / repeats;
+}
+
+std::optional<AttentionBackend> fastest(const std::vector<AttentionTiming>& timings) {
+  const AttentionTiming* best = nullptr;
+  for (const AttentionTiming& timing : timings) {
+    if (timing.seconds && (best == nullptr || *timing.seconds < *best->seconds)) best = &timing;
+  }
+  return best == nullptr ? std::nullopt : std::optional(best->backend);
+}
+
+std::string text_of(const std::vector<AttentionTiming>& timings) {
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(2);
+  for (const AttentionTiming& timing : timings) {
+    out << (timing.backend == timings.front().backend ? "" : ", ") << name_of(timing.backend);
+    if (timing.seconds) {
+      out << " " << 1e3 * *timing.seconds << " ms";
+    } else {
+      out << " cannot";
+    }
+  }
+  return out.str();
+}
+
+}  // namespace welkin::ops

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cost of scaled dot-product attention, forward; torch-free. The backward pass has four products of the same size (five where the
+// weights are recomputed); a fused form moves q, k, v and the result only.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/base/operator_cost.h"
+
+namespace welkin::ops {
+
+// `width` is heads * head_dim.
+inline OperatorCost attention_cost(int64_t queries, int64_t keys, int64_t width, double element_bytes) {
+  const auto n = static_cast<double>(queries);
+  const auto m = static_cast<double>(keys);
+  const auto d = static_cast<double>(width);
+  return {4.0 * n * m * d, element_bytes * 2.0 * (n + m) * d};
+}
+
+}  // namespace welkin::ops

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory for vectors that begins at a cache line; what it holds is undefined after it has grown. Torch-free.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "ops/base/large_blocks.h"
+
+namespace welkin::ops {
+
+template <typename T>
+class AlignedBuffer {
+ public:
+  AlignedBuffer() = default;
+  explicit AlignedBuffer(int64_t size) { room(size); }
+
+  // At least `size` elements.
+  T* room(int64_t size) {
+    if (size > size_) {
+      data_.reset();  // before the new one is taken, which may throw
+      size_ = 0;
+      data_.reset(static_cast<T*>(take_cpu_block(static_cast<size_t>(size) * sizeof(T))));
+      size_ = size;
+    }
+    return data_.get();
+  }
+  T* data() const { return data_.get(); }
+
+ private:
+  struct Release {
+    void operator()(T* data) const { give_back_cpu_block(data); }
+  };
+  std::unique_ptr<T[], Release> data_;
+  int64_t size_ = 0;
+};
+
+}  // namespace welkin::ops

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The set in use is a fact about the process, like its affinity mask: one atomic.
+#include "ops/base/instruction_set.h"
+
+#include <array>
+#include <atomic>
+#include <string>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "ops/base/instruction_support.h"
+
+namespace welkin::ops {
+namespace {
+
+constexpr std::array<std::string_view, 4> kSetNames{"portable", "avx2", "avx512", "amx"};
+
+std::atomic<InstructionSet>& set_in_use() {
+  static std::atomic<InstructionSet> set{best_instruction_set()};
+  return set;
+}
+
+}  // namespace
+
+std::string_view name_of(InstructionSet set) { return kSetNames.at(static_cast<size_t>(set)); }
+
+std::optional<InstructionSet> instruction_set_named(std::string_view name) {
+  for (size_t i = 0; i < kSetNames.size(); ++i) {
+    if (kSetNames[i] == name) return static_cast<InstructionSet>(i);
+  }
+  return std::nullopt;
+}
+
+bool is_supported(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::Portable:
+      return true;
+    case InstructionSet::Avx2:
+      return cpu_has_avx2();
+    case InstructionSet::Avx512:
+      return cpu_has_avx512();
+    case InstructionSet::Amx:
+      return cpu_has_amx_bf16();
+  }
+  return false;
+}
+
+InstructionSet best_instruction_set() {
+  for (const auto set : {InstructionSet::Amx, InstructionSet::Avx512, InstructionSet::Avx2}) {
+    if (is_supported(set)) return set;
+  }
+  return InstructionSet::Portable;
+}
+
+InstructionSet instruction_set() { return set_in_use().load(std::memory_order_relaxed); }
+
+void use_instruction_set(InstructionSet set) {
+  if (!is_supported(set)) {
+    throw ConfigError("ops", cat("this CPU does not have the instruction set: instruction_set=", name_of(set)),
+                      "Name one that it has (amx, avx512, avx2, portable), or none for the best");
+  }
+  set_in_use().store(set, std::memory_order_relaxed);
+}
+
+}  // namespace welkin::ops

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second run has a graph of its own, differentiated within the node: its gradients by inputs and weights leave the node as
+// those of any other do, so whoever waits at a weight for its gradient (DDP's Reducer) sees one, once.
+#include "ops/base/recompute.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/alias.h>
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "ops/base/autocast.h"
+#include "ops/base/differentiable_once.h"
+
+namespace welkin::ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// What the node needs to run the part again, besides its inputs.
+struct KeptPart : torch::CustomClassHolder {
+  TensorsFunction run;
+  c10::DeviceType device = c10::kCPU;
+  std::optional<at::ScalarType> low;  // autocast's type
+  size_t num_inputs = 0;
+};
+
+// Casts of weights that are made without a graph must not serve those who have one.
+class NoCachedCasts {
+ public:
+  NoCachedCasts() : was_enabled_(at::autocast::is_autocast_cache_enabled()) { at::autocast::set_autocast_cache_enabled(false); }
+  ~NoCachedCasts() { at::autocast::set_autocast_cache_enabled(was_enabled_); }
+  NoCachedCasts(const NoCachedCasts&) = delete;
+  NoCachedCasts& operator=(const NoCachedCasts&) = delete;
+
+ private:
+  bool was_enabled_;
+};
+
+// The same values at the beginning of another graph.
+variable_list cut_off(at::TensorList tensors) {
+  variable_list own;
+  for (const at::Tensor& tensor : tensors) own.push_back(tensor.detach().requires_grad_(tensor.requires_grad()));
+  return own;
+}
+
+// Autocast keeps casts of leaves, whose takers' gradients are then summed in the low type: of weights, not of what comes in.
+variable_list no_leaves(const variable_list& tensors) {
+  variable_list aliases;
+  for (const at::Tensor& tensor : tensors) aliases.push_back(at::alias(tensor));
+  return aliases;
+}
+
+struct Recomputed : torch::autograd::Function<Recomputed> {
+  static variable_list forward(AutogradContext* context, at::TensorList in, at::TensorList weights,
+                               const c10::intrusive_ptr<KeptPart>& part) {
+    variable_list kept = in.vec();
+    kept.insert(kept.end(), weights.begin(), weights.end());
+    context->save_for_backward(std::move(kept));
+    context->saved_data["part"] = c10::IValue::make_capsule(part);
+    context->set_materialize_grads(false);  // what nobody used has no gradient, nor have the weights behind it
+    const NoCachedCasts no_cached_casts;
+    variable_list own;
+    for (const at::Tensor& tensor : in) own.push_back(tensor.detach());
+    return part->run(std::move(own));
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    differentiable_once("a part that is run again (activation checkpointing)");
+    const auto& part = static_cast<const KeptPart&>(*context->saved_data.at("part").toCapsule());
+    variable_list leaves = context->get_saved_variables();
+    const variable_list in = cut_off(at::TensorList(leaves).slice(0, part.num_inputs));
+    std::copy(in.begin(), in.end(), leaves.begin());
+    const variable_list out = run_again(part, in);
+
+    variable_list ends, of_ends;
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (!out[i].requires_grad() || !grads[i].defined()) continue;
+      ends.push_back(out[i]);
+      of_ends.push_back(grads[i]);
+    }
+    variable_list result(leaves.size() + 1);  // the last stands for the part
+    if (ends.empty()) return result;
+    variable_list wanted;
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      if (context->needs_input_grad(i)) wanted.push_back(leaves[i]);
+    }
+    const variable_list found = torch::autograd::grad(ends, wanted, of_ends, /*retain_graph=*/false, /*create_graph=*/false,
+                                                      /*allow_unused=*/true);
+    for (size_t i = 0, next = 0; i < leaves.size(); ++i) {
+      if (context->needs_input_grad(i)) result[i] = found[next++];
+    }
+    return result;
+  }
+
+  static variable_list run_again(const KeptPart& part, const variable_list& in) {
+    RECORD_FUNCTION("welkin::forward_again", std::vector<c10::IValue>());
+    const at::AutoGradMode with_graph(true);
+    const AutocastGuard autocast(part.device, part.low);
+    return part.run(no_leaves(in));
+  }
+};
+
+}  // namespace
+
+std::vector<at::Tensor> recomputed(TensorsFunction part, const std::vector<at::Tensor>& in,
+                                   const std::vector<at::Tensor>& weights) {
+  auto kept = c10::make_intrusive<KeptPart>();
+  kept->run = std::move(part);
+  kept->device = in.at(0).device().type();
+  if (at::autocast::is_autocast_enabled(kept->device)) kept->low = at::autocast::get_autocast_dtype(kept->device);
+  kept->num_inputs = in.size();
+  return Recomputed::apply(at::TensorList(in), at::TensorList(weights), kept);
+}
+
+}  // namespace welkin::ops

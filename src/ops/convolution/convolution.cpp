@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which form runs, and the gradient of our own.
+#include "ops/convolution/convolution.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/conv3d.h>
+#include <ATen/ops/conv_transpose3d.h>
+#include <ATen/ops/leaky_relu.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "ops/base/autocast.h"
+#include "ops/base/differentiable_once.h"
+#include "ops/convolution/bias_kink.h"
+#include "ops/convolution/convolution_form.h"
+#include "ops/cpu/convolution/convolution_kernel.h"
+#include "ops/products/low_product.h"
+
+namespace welkin::ops {
+namespace {
+
+struct BoxProduct : torch::autograd::Function<BoxProduct> {
+  // Without `second` x has one part.
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& first,
+                            const std::optional<at::Tensor>& second, const at::Tensor& weight, const at::Tensor& bias,
+                            const BoxCall& call) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    RECORD_FUNCTION("welkin::convolution", std::vector<c10::IValue>());
+    const at::Tensor other = second.value_or(at::Tensor());
+    at::Tensor out = convolution_cpu_forward(call, {parts_of(first, other), weight}, bias);
+    context->save_for_backward({first, other, weight, call.kink.slope == 1.0 ? at::Tensor() : out});
+    context->saved_data["way"] = call.way == BoxWay::Up;
+    context->saved_data["slope"] = call.kink.slope;
+    context->saved_data["stride"] = std::vector<int64_t>(call.rule.stride.begin(), call.rule.stride.end());
+    context->saved_data["padding"] = std::vector<int64_t>(call.rule.padding.begin(), call.rule.padding.end());
+    return out;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    differentiable_once("convolution");
+    RECORD_FUNCTION("welkin::convolution_backward", std::vector<c10::IValue>());
+    const auto saved = context->get_saved_variables();
+    BoxCall call{.rule = {},
+                 .kink = {context->saved_data["slope"].toDouble()},
+                 .way = context->saved_data["way"].toBool() ? BoxWay::Up : BoxWay::Down};
+    const auto stride = context->saved_data["stride"].toIntVector();
+    const auto padding = context->saved_data["padding"].toIntVector();
+    std::copy_n(stride.begin(), kBoxAxes, call.rule.stride.begin());
+    std::copy_n(padding.begin(), kBoxAxes, call.rule.padding.begin());
+    const size_t two = saved[1].defined() ? 1 : 0;  // an input more
+    const BoxWanted wanted{.x = context->needs_input_grad(0) || (two == 1 && context->needs_input_grad(1)),
+                           .weight = context->needs_input_grad(1 + two),
+                           .bias = context->needs_input_grad(2 + two)};
+    BoxGradients gradients = convolution_cpu_backward(call, {parts_of(saved[0], saved[1]), saved[2]}, saved[3], grads[0], wanted);
+    gradients.x.resize(2);
+    return {gradients.x[0], gradients.x[1], gradients.weight, gradients.bias, at::Tensor()};
+  }
+
+  static std::vector<at::Tensor> parts_of(const at::Tensor& first, const at::Tensor& second) {
+    return second.defined() ? std::vector<at::Tensor>{first, second} : std::vector<at::Tensor>{first};
+  }
+};
+
+bool lies_last(const at::Tensor& x) { return x.is_contiguous(at::MemoryFormat::ChannelsLast3d); }
+
+// Boxes that lie channels-last are rows of channels. Of rows torch's kernel for a GPU copies 16 bytes at once; of tensors with
+// five dims it has none, and copies them number by number.
+at::Tensor joined(at::TensorList x) {
+  if (x.size() == 1) return x.front();
+  if (!std::ranges::all_of(x, lies_last)) return at::cat(x, 1);
+  std::vector<at::Tensor> rows;
+  for (const at::Tensor& part : x) rows.push_back(part.permute({0, 2, 3, 4, 1}).flatten(0, 3));
+  const at::Tensor& box = x.front();
+  return at::cat(rows, 1).view({box.size(0), box.size(2), box.size(3), box.size(4), -1}).permute({0, 4, 1, 2, 3});
+}
+
+// In place, as x is nobody else's.
+at::Tensor bent(at::Tensor x, const BoxKink& kink) {
+  if (kink.slope == 1.0) return x;
+  return kink.slope == 0.0 ? at::relu_(x) : at::leaky_relu_(x, kink.slope);
+}
+
+at::Tensor reference_product(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
+  return call.way == BoxWay::Down ? convolution3d_reference(x, weight, bias, call.rule, call.kink)
+                                  : transposed_convolution3d_reference(x, weight, bias, call.rule, call.kink);
+}
+
+// Where bias and kink have a kernel, the product leaves them out.
+at::Tensor device_product(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
+  if (!fuses_bias_kink(x.front().device().type(), bias, call.kink.slope)) return reference_product(x, weight, bias, call);
+  const at::Tensor product = reference_product(x, weight, {}, {call.rule, {.slope = 1.0}, call.way});
+  if (bias_kink_takes(product, bias, call.kink.slope)) return bias_kink(product, bias, call.kink.slope);
+  return bent(product.add(bias.to(product.scalar_type()).view({-1, 1, 1, 1})), call.kink);
+}
+
+constexpr int64_t kEight = 8, kLeastChannels = 4;  // that tensor cores take at once, and at least
+
+// With zeros behind the channels, which are `dim`, up to a multiple of eight.
+at::Tensor in_eights(const at::Tensor& x, int64_t dim) {
+  const int64_t missing = (kEight - x.size(dim) % kEight) % kEight;
+  if (missing == 0) return x;
+  std::vector<int64_t> behind(static_cast<size_t>(2 * (x.dim() - dim)), 0);  // before and behind, from the last dim on
+  behind.back() = missing;
+  return at::constant_pad_nd(x, behind);
+}
+
+// Of x, which has more. The gradient is filled up where it lies, which that of at::narrow is not: it would come channels-first.
+struct FirstChannels : torch::autograd::Function<FirstChannels> {
+  static at::Tensor forward(torch::autograd::AutogradContext* /*context*/, const at::Tensor& x, int64_t channels) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    return x.narrow(1, 0, channels);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* /*context*/,
+                                                 const torch::autograd::variable_list& grads) {
+    return {in_eights(grads[0], 1), at::Tensor()};
+  }
+};
+
+at::Tensor product_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
+  const int64_t out = bias.size(0);
+  const at::Tensor whole = in_eights(in_eights(weight, 0), 1);
+  const at::Tensor product = device_product({in_eights(joined(x), 1)}, whole, in_eights(bias, 0), call);
+  return out == product.size(1) ? product : FirstChannels::apply(product, out);
+}
+
+// The order in which cuDNN computes is that of one of the two.
+bool wants_eights(at::TensorList x, const at::Tensor& weight) {
+  const at::Tensor& first = x.front();
+  const bool is_low = first.scalar_type() == at::kBFloat16 || first.scalar_type() == at::kHalf;
+  const auto is_for_tensor_cores = [](const at::Tensor& y) {
+    return y.suggest_memory_format() == at::MemoryFormat::ChannelsLast3d;
+  };
+  if (!first.is_cuda() || !is_low || !(is_for_tensor_cores(first) || is_for_tensor_cores(weight))) return false;
+  return weight.size(0) % kLeastChannels != 0 || weight.size(1) % kLeastChannels != 0;
+}
+
+// Of operands in a type that the processor does not multiply: in float32, rounded once.
+at::Tensor widened_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
+  const AutocastGuard as_they_are(at::kCPU, std::nullopt);
+  const at::ScalarType type = x.front().scalar_type();
+  std::vector<at::Tensor> wide;
+  for (const at::Tensor& part : x) wide.push_back(part.to(at::kFloat));
+  const at::Tensor wide_bias = bias.defined() ? bias.to(at::kFloat) : bias;
+  return reference_product(wide, weight.to(type).to(at::kFloat), wide_bias, call).to(type);
+}
+
+at::Tensor box_product(at::TensorList x_in, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
+  std::vector<at::Tensor> x;
+  for (const at::Tensor& part : x_in) x.push_back(cast_operand(part, OperatorClass::Product));
+  WELKIN_CHECK(x.size() == 1 || x.size() == 2, "a convolution takes one or two tensors");
+  // Below a negative slope the result does not tell on which side of the kink it was: aten refuses the gradient.
+  if (call.kink.slope >= 0 && convolution_cpu_takes(x, weight, call.way, bias)) {
+    return BoxProduct::apply(x.front(), x.size() == 2 ? std::optional(x.back()) : std::nullopt, weight, bias, call);
+  }
+  if (widens_products(x.front().device(), x.front().scalar_type())) return widened_reference(x, weight, bias, call);
+  if (wants_eights(x, weight)) return product_in_eights(x, weight, bias, call);
+  return device_product(x_in, weight, bias, call);
+}
+
+}  // namespace
+
+// Asked of the rule itself.
+std::string convolution_form(c10::Device device, at::ScalarType dtype) {
+  if (!device.is_cpu()) return "aten";
+  const at::Tensor box = at::zeros({1, kChannelMultiple, 1, 1, 1}, dtype);
+  const at::Tensor weight = at::zeros({kChannelMultiple, kChannelMultiple, 1, 1, 1});
+  return convolution_cpu_takes(box, weight, BoxWay::Down) ? cat("welkin for multiples of ", kChannelMultiple) : "aten";
+}
+
+at::Tensor convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
+                         const BoxKink& kink) {
+  return box_product(x, weight, bias, {rule, kink, BoxWay::Down});
+}
+
+at::Tensor convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
+                                   const BoxKink& kink) {
+  return bent(at::conv3d(joined(x), weight, bias, rule.stride, rule.padding), kink);
+}
+
+at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
+                                    const BoxKink& kink) {
+  return box_product(x, weight, bias, {rule, kink, BoxWay::Up});
+}
+
+at::Tensor transposed_convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                              const BoxStride& rule, const BoxKink& kink) {
+  return bent(at::conv_transpose3d(joined(x), weight, bias, rule.stride, rule.padding), kink);
+}
+
+at::Tensor convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
+                                   const BoxKink& kink) {
+  return product_in_eights(x, weight, bias, {rule, kink, BoxWay::Down});
+}
+
+at::Tensor transposed_convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                              const BoxStride& rule, const BoxKink& kink) {
+  return product_in_eights(x, weight, bias, {rule, kink, BoxWay::Up});
+}
+
+}  // namespace welkin::ops

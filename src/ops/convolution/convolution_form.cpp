@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both convolutions are one thing seen from either grid: the fine one has the input of a convolution and the result of its
+// transpose. Memory of weights is (taps, in, out), to which a weight that is stored so need not be copied. Where the fine grid
+// has few channels, ops/convolution/convolution_narrow.h does the work.
+#include "ops/convolution/convolution_form.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include <type_traits>
+
+#include "core/error.h"
+#include "ops/convolution/convolution_cpu.h"
+#include "ops/convolution/convolution_narrow.h"
+#include "ops/cpu/convolution/convolution_kernel.h"
+#include "ops/products/low_product.h"
+
+namespace welkin::ops {
+namespace {
+
+at::Tensor channels_last(const at::Tensor& x) { return x.contiguous(at::MemoryFormat::ChannelsLast3d); }
+
+// (kD, kH, kW, in, out)
+at::Tensor by_taps(const at::Tensor& weight, BoxWay way) {
+  return (way == BoxWay::Down ? weight.permute({2, 3, 4, 1, 0}) : weight.permute({2, 3, 4, 0, 1})).contiguous();
+}
+at::Tensor from_taps(const at::Tensor& taps, BoxWay way) {
+  return way == BoxWay::Down ? taps.permute({4, 3, 0, 1, 2}) : taps.permute({3, 4, 0, 1, 2});
+}
+
+BoxShape box_of(const at::Tensor& x) { return {x.size(2), x.size(3), x.size(4)}; }
+
+bool is_narrow(int64_t channels) { return channels % kChannelMultiple != 0; }
+
+// A matrix with zeros behind its rows and columns.
+at::Tensor padded_matrix(const at::Tensor& matrix, int64_t rows, int64_t columns) {
+  if (matrix.size(-2) == rows && matrix.size(-1) == columns) return matrix.contiguous();
+  std::vector<int64_t> shape = matrix.sizes().vec();
+  shape[shape.size() - 2] = rows;
+  shape.back() = columns;
+  at::Tensor padded = at::zeros(shape, matrix.options());
+  padded.narrow(-2, 0, matrix.size(-2)).narrow(-1, 0, matrix.size(-1)).copy_(matrix);
+  return padded;
+}
+
+const float* floats(const at::Tensor& x) { return x.defined() ? x.const_data_ptr<float>() : nullptr; }
+
+template <typename T>
+constexpr at::ScalarType kTypeOf = std::is_same_v<T, float> ? at::kFloat : at::kBFloat16;
+
+// One call. Its input is of type T, in which products are made; its results, their gradients and those of the input are of type
+// S.
+template <typename T, typename S = T>
+class BoxForm {
+ public:
+  BoxForm(const BoxCall& call, const BoxOperands& operands)
+      : call_(call), operands_(operands), taps_(by_taps(operands.weight, call.way)), convolution_(geometry()) {}
+
+  at::Tensor forward(const at::Tensor& bias) const {
+    const at::Tensor dense_bias = bias.defined() ? bias.contiguous() : bias;
+    const ConvolutionEnd end{floats(dense_bias), static_cast<float>(call_.kink.slope)};
+    if (!is_narrow(fine_channels())) return wide_result(end);
+    return down() ? narrow_down(end) : narrow_up(end);
+  }
+
+  BoxGradients backward(const at::Tensor& out, const at::Tensor& grad_out, const BoxWanted& wanted) const {
+    BoxGradients gradients;
+    const at::Tensor grad = gated(out, grad_out, wanted.bias ? &gradients.bias : nullptr);
+    if (is_narrow(fine_channels())) {
+      down() ? narrow_down_backward(grad, wanted, gradients) : narrow_up_backward(grad, wanted, gradients);
+    } else {
+      wide_backward(grad, wanted, gradients);
+    }
+    return gradients;
+  }
+
+ private:
+  bool down() const { return call_.way == BoxWay::Down; }
+  int64_t in() const { return taps_.size(3); }
+  int64_t out() const { return taps_.size(4); }
+  int64_t fine_channels() const { return down() ? in() : out(); }
+  int64_t num_taps() const { return convolution_.num_taps(); }
+  const at::Tensor& x() const { return operands_.x.front(); }
+
+  BoxConvolution geometry() const {
+    const BoxStride& rule = call_.rule;
+    BoxConvolution c{.batch = x().size(0), .kernel = box_of(operands_.weight), .stride = rule.stride, .padding = rule.padding};
+    (down() ? c.fine : c.coarse) = box_of(x());
+    for (size_t a = 0; a < kBoxAxes; ++a) {
+      const int64_t reach = c.kernel[a] - 2 * c.padding[a];
+      if (down()) {
+        c.coarse[a] = (c.fine[a] - reach) / c.stride[a] + 1;
+      } else {
+        c.fine[a] = (c.coarse[a] - 1) * c.stride[a] + reach;
+      }
+      WELKIN_CHECK(c.fine[a] >= reach && c.coarse[a] >= 1 && c.fine[a] >= 1, "the kernel fits into the box");
+    }
+    return c;
+  }
+
+  const BoxShape& out_box() const { return down() ? convolution_.coarse : convolution_.fine; }
+
+  at::Tensor empty_box(int64_t channels, const BoxShape& box, at::MemoryFormat format, at::ScalarType type = kTypeOf<S>) const {
+    return at::empty({convolution_.batch, channels, box[0], box[1], box[2]}, x().options().dtype(type).memory_format(format));
+  }
+  at::Tensor last_box(int64_t channels, const BoxShape& box) const {
+    return empty_box(channels, box, at::MemoryFormat::ChannelsLast3d);
+  }
+  at::Tensor empty_taps() const { return at::empty(taps_.sizes(), taps_.options()); }
+
+  static S* data(const at::Tensor& tensor) { return static_cast<S*>(tensor.mutable_data_ptr()); }
+  static const S* values(const at::Tensor& tensor) { return static_cast<const S*>(tensor.const_data_ptr()); }
+  static BoxView<T> view(const at::Tensor& last) { return {static_cast<const T*>(last.const_data_ptr()), last.size(1)}; }
+  static PaddedBox<T> padded_box(const BoxConvolution& convolution, const at::Tensor& fine) {
+    NarrowBox<T> box{static_cast<const T*>(fine.const_data_ptr()), fine.size(1), {}};
+    std::copy_n(fine.strides().begin(), box.strides.size(), box.strides.begin());
+    return PaddedBox<T>(convolution, box);
+  }
+
+  // Calls body(part, its first channel) for x's parts.
+  template <typename Body>
+  void for_parts(Body&& body) const {
+    int64_t first = 0;
+    for (const at::Tensor& part : operands_.x) {
+      body(part, first);
+      first += part.size(1);
+    }
+  }
+
+  at::Tensor wide_result(const ConvolutionEnd& end) const {
+    std::vector<ConvolutionPart<T>> parts;
+    for_parts([&](const at::Tensor& part, int64_t first) {
+      parts.push_back({view(part), {floats(taps_) + first * out(), in() * out(), out(), 1}});
+    });
+    at::Tensor result = last_box(out(), out_box());
+    tap_products(convolution_, down() ? Grid::Coarse : Grid::Fine, parts, end, out(), data(result));
+    return result;
+  }
+
+  void wide_backward(const at::Tensor& grad, const BoxWanted& wanted, BoxGradients& gradients) const {
+    const at::Tensor grad_taps = wanted.weight ? empty_taps() : at::Tensor();
+    const Grid in_grid = down() ? Grid::Fine : Grid::Coarse;
+    for_parts([&](const at::Tensor& part, int64_t first) {
+      if (wanted.x) {
+        gradients.x.push_back(last_box(part.size(1), box_of(part)));
+        const std::vector<ConvolutionPart<T>> parts{{view(grad), {floats(taps_) + first * out(), in() * out(), 1, out()}}};
+        tap_products(convolution_, in_grid, parts, {}, part.size(1), data(gradients.x.back()));
+      }
+      if (wanted.weight) {
+        sum_tap_outers<T>(convolution_, in_grid, view(part), view(grad),
+                          {grad_taps.mutable_data_ptr<float>() + first * out(), in() * out(), out()});
+      }
+    });
+    if (wanted.weight) gradients.weight = from_taps(grad_taps, call_.way);
+  }
+
+  // (taps, fine, coarse): the matrix of a column.
+  at::Tensor column_weights(int64_t depth) const {
+    const at::Tensor by_role = down() ? taps_ : taps_.transpose(3, 4);
+    return padded_matrix(by_role.reshape({-1, by_role.size(4)}), depth, by_role.size(4));
+  }
+
+  // (k0, coarse, taps of a plane and fine channels).
+  at::Tensor scatter_weights() const {
+    const at::Tensor by_role = down() ? taps_.permute({0, 4, 1, 2, 3}) : taps_.permute({0, 3, 1, 2, 4});
+    return padded_matrix(by_role.reshape({by_role.size(0), by_role.size(1), -1}), by_role.size(1),
+                         scatter_width(convolution_, fine_channels()));
+  }
+
+  at::Tensor scattered(at::TensorList coarse, const ConvolutionEnd& end) const {
+    const at::Tensor weights = scatter_weights();
+    std::vector<ScatterPart<T>> parts;
+    int64_t first = 0;
+    for (const at::Tensor& part : coarse) {
+      parts.push_back({view(part), floats(weights) + first * weights.size(2), weights.stride(0)});
+      first += part.size(1);
+    }
+    at::Tensor result = empty_box(fine_channels(), convolution_.fine, at::MemoryFormat::Contiguous);
+    narrow_results(convolution_, parts, end, fine_channels(), data(result));
+    return result;
+  }
+
+  at::Tensor narrow_down(const ConvolutionEnd& end) const {
+    const PaddedBox<T> fine = padded_box(convolution_, x());
+    const at::Tensor weights = column_weights(fine.depth());
+    at::Tensor result = last_box(out(), convolution_.coarse);
+    narrow_products(convolution_, fine, floats(weights), weights.stride(0), end, out(), data(result));
+    return result;
+  }
+
+  at::Tensor narrow_up(const ConvolutionEnd& end) const { return scattered(operands_.x, end); }
+
+  void narrow_down_backward(const at::Tensor& grad, const BoxWanted& wanted, BoxGradients& gradients) const {
+    if (wanted.x) gradients.x.push_back(scattered(grad, {}));
+    if (!wanted.weight) return;
+    const PaddedBox<T> fine = padded_box(convolution_, x());
+    const at::Tensor sums = at::empty({fine.depth(), out()}, taps_.options());
+    narrow_outers<T>(convolution_, fine, view(grad), sums.mutable_data_ptr<float>(), out());
+    gradients.weight = from_taps(sums.narrow(0, 0, num_taps() * in()).view(taps_.sizes()), call_.way);
+  }
+
+  void narrow_up_backward(const at::Tensor& grad, const BoxWanted& wanted, BoxGradients& gradients) const {
+    if (!wanted.x && !wanted.weight) return;
+    const PaddedBox<T> fine = padded_box(convolution_, grad);
+    const at::Tensor weights = column_weights(fine.depth());
+    const at::Tensor sums = at::empty({fine.depth(), in()}, taps_.options());
+    for_parts([&](const at::Tensor& part, int64_t first) {
+      if (wanted.x) {
+        gradients.x.push_back(last_box(part.size(1), box_of(part)));
+        narrow_products(convolution_, fine, floats(weights) + first, weights.stride(0), {}, part.size(1),
+                        data(gradients.x.back()));
+      }
+      if (wanted.weight) narrow_outers<T>(convolution_, fine, view(part), sums.mutable_data_ptr<float>() + first, in());
+    });
+    if (!wanted.weight) return;
+    const BoxShape& kernel = convolution_.kernel;
+    const at::Tensor by_role = sums.narrow(0, 0, num_taps() * out()).view({kernel[0], kernel[1], kernel[2], out(), in()});
+    gradients.weight = from_taps(by_role.transpose(3, 4).contiguous(), call_.way);
+  }
+
+  // Of a ReLU zero, where the gradient is infinite too.
+  at::Tensor below_kink(const at::Tensor& grad) const {
+    return call_.kink.slope == 0.0 ? at::zeros({}, grad.options()) : grad.mul(call_.kink.slope);
+  }
+
+  // The gradient before the kink, as products take it, and its sum over voxels.
+  at::Tensor gated(const at::Tensor& result, const at::Tensor& grad, at::Tensor* bias) const {
+    const bool wide = !is_narrow(out());
+    if (call_.kink.slope != 1.0 && wide) {
+      const at::Tensor last = channels_last(grad);
+      at::Tensor gated = empty_box(out(), out_box(), at::MemoryFormat::ChannelsLast3d, kTypeOf<T>);
+      const at::Tensor sums = at::empty({out()}, taps_.options());
+      gate_gradient(values(last), values(result), static_cast<float>(call_.kink.slope), last.numel() / out(), out(),
+                    static_cast<T*>(gated.mutable_data_ptr()), sums.mutable_data_ptr<float>());
+      if (bias != nullptr) *bias = sums;
+      return gated;
+    }
+    const at::Tensor passed = call_.kink.slope == 1.0 ? grad : at::where(result.gt(0), grad, below_kink(grad));
+    if (bias != nullptr) *bias = passed.sum({0, 2, 3, 4}, /*keepdim=*/false, at::kFloat);
+    return (wide ? channels_last(passed) : passed).to(kTypeOf<T>);
+  }
+
+  const BoxCall& call_;
+  const BoxOperands& operands_;
+  at::Tensor taps_;
+  BoxConvolution convolution_;
+};
+
+// What the kernels read in place: coarse boxes and wide ones channels-last.
+BoxOperands laid_out(const BoxCall& call, const BoxOperands& operands) {
+  BoxOperands ready{{}, operands.weight};
+  for (const at::Tensor& part : operands.x) {
+    ready.x.push_back(call.way == BoxWay::Down && is_narrow(part.size(1)) ? part : channels_last(part));
+  }
+  return ready;
+}
+
+bool has_kernel(at::ScalarType type) { return type == at::kBFloat16 && convolution_kernel<Bf16>(instruction_set()) != nullptr; }
+
+// The operands for float32's kernels, where products of their type are widened. Weights are rounded as the type rounds them:
+// bfloat16's kernels do so themselves.
+BoxOperands widened(const BoxOperands& operands) {
+  const at::ScalarType type = operands.x.front().scalar_type();
+  BoxOperands wide{{}, type == at::kBFloat16 ? operands.weight : operands.weight.to(type).to(at::kFloat)};
+  for (const at::Tensor& part : operands.x) wide.x.push_back(part.to(at::kFloat));
+  return wide;
+}
+
+// Of five dims each: the parts' boxes, the channels that the weight takes, and a bias for each that it gives.
+bool shapes_fit(at::TensorList x, const at::Tensor& weight, BoxWay way, const at::Tensor& bias) {
+  const bool down = way == BoxWay::Down;
+  int64_t channels = 0;
+  for (const at::Tensor& part : x) {
+    if (part.size(0) != x.front().size(0) || box_of(part) != box_of(x.front())) return false;
+    channels += part.size(1);
+  }
+  const bool bias_fits = !bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(down ? 0 : 1));
+  return bias_fits && channels == weight.size(down ? 1 : 0);
+}
+
+}  // namespace
+
+bool convolution_cpu_takes(at::TensorList x, const at::Tensor& weight, BoxWay way, const at::Tensor& bias) {
+  const at::ScalarType type = x.front().scalar_type();
+  const bool known = type == at::kFloat || has_kernel(type) || widens_products(x.front().device(), type);
+  const int64_t fine_channels = way == BoxWay::Down ? x.front().size(1) : weight.size(1);
+  if (!known || weight.dim() != 5 || weight.scalar_type() != at::kFloat || is_narrow(way == BoxWay::Down ? weight.size(0) : 0)) {
+    return false;
+  }
+  for (const at::Tensor& part : x) {
+    const bool fits = way == BoxWay::Down && is_narrow(fine_channels) ? x.size() == 1 : !is_narrow(part.size(1));
+    if (!part.device().is_cpu() || part.dim() != 5 || part.scalar_type() != type || part.numel() == 0 || !fits) return false;
+  }
+  return shapes_fit(x, weight, way, bias);
+}
+
+at::Tensor convolution_cpu_forward(const BoxCall& call, const BoxOperands& operands, const at::Tensor& bias) {
+  const BoxOperands ready = laid_out(call, operands);
+  const at::ScalarType type = ready.x.front().scalar_type();
+  if (type == at::kFloat) return BoxForm<float>(call, ready).forward(bias);
+  if (!widens_products(at::kCPU, type)) return BoxForm<Bf16>(call, ready).forward(bias);
+  const BoxOperands wide = widened(ready);
+  if (type == at::kBFloat16) return BoxForm<float, Bf16>(call, wide).forward(bias);
+  return BoxForm<float>(call, wide).forward(bias).to(type);
+}
+
+BoxGradients convolution_cpu_backward(const BoxCall& call, const BoxOperands& operands, const at::Tensor& out,
+                                      const at::Tensor& grad, const BoxWanted& wanted) {
+  const BoxOperands ready = laid_out(call, operands);
+  const at::ScalarType type = ready.x.front().scalar_type();
+  if (type == at::kFloat) return BoxForm<float>(call, ready).backward(out, grad, wanted);
+  if (!widens_products(at::kCPU, type)) return BoxForm<Bf16>(call, ready).backward(out, grad, wanted);
+  const BoxOperands wide = widened(ready);
+  if (type == at::kBFloat16) return BoxForm<float, Bf16>(call, wide).backward(out, grad, wanted);
+  const at::Tensor wide_out = out.defined() ? out.to(at::kFloat) : out;
+  BoxGradients gradients = BoxForm<float>(call, wide).backward(wide_out, grad.to(at::kFloat), wanted);
+  for (at::Tensor& of_x : gradients.x) of_x = of_x.defined() ? of_x.to(type) : of_x;
+  return gradients;
+}
+
+}  // namespace welkin::ops

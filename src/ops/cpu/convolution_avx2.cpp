@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "ops/cpu/convolution_tiles.h"
-
-namespace welkin::ops {
-
-const ConvolutionKernel<float>& convolution_kernel_avx2() { return kFloatConvolution<8, float>; }
-const ConvolutionKernel<float, Bf16>& widened_convolution_kernel_avx2() { return kFloatConvolution<8, Bf16>; }
-
-}  // namespace welkin::ops

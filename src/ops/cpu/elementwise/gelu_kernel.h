@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// gelu(x + bias) and its gradients on a CPU, as plain pointers, and their table per instruction set; torch-free. The calls are
+// those of a GPU (ops/arithmetic/bias_gelu_kernel.h).
+#pragma once
+
+#include <cstdint>
+
+#include "ops/arithmetic/bias_gelu_kernel.h"
+#include "ops/base/instruction_set.h"
+#include "ops/cpu/lanes/bf16.h"
+
+namespace welkin::ops {
+
+// Of rows [begin, end). T is float or Bf16; the arithmetic is float32's.
+template <typename T>
+struct GeluKernel {
+  void (*forward)(const GeluForward<T>& call, int64_t begin, int64_t end);
+  // of_bias (width) is written: the sum of these rows' gradients, before they are rounded. of_x may be of_out.
+  void (*backward)(const GeluBackward<T>& call, int64_t begin, int64_t end, float* of_bias);
+};
+
+struct GeluKernels {
+  GeluKernel<float> of_float;
+  GeluKernel<Bf16> of_bf16;
+};
+
+const GeluKernels& gelu_kernels_portable();
+const GeluKernels& gelu_kernels_avx2();    // x86-64 only
+const GeluKernels& gelu_kernels_avx512();  // x86-64 only
+
+const GeluKernels& gelu_kernels(InstructionSet set);
+
+}  // namespace welkin::ops

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/cpu/elementwise/mask_kernel.h"
+#include "ops/cpu/elementwise/mask_loops.h"
+
+namespace welkin::ops {
+
+const MaskKernel& mask_kernel_avx2() {
+  static constexpr MaskKernel kKernel{mask_factors};
+  return kKernel;
+}
+
+}  // namespace welkin::ops

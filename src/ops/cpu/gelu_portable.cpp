@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "ops/cpu/gelu_loops.h"
-
-namespace welkin::ops {
-
-const GeluKernels& gelu_kernels_portable() { return kGelu<4>; }
-
-}  // namespace welkin::ops

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "ops/cpu/normal_loops.h"
-
-namespace welkin::ops {
-
-const NormalKernel& normal_kernel_portable() { return kNormals; }
-
-}  // namespace welkin::ops

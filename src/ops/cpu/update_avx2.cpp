@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "ops/cpu/update_loops.h"
-
-namespace welkin::ops {
-
-const UpdateKernel& update_kernel_avx2() { return kUpdates<8>; }
-
-}  // namespace welkin::ops

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizer updates of many float32 tensors on a CPU in one pass over memory and one parallel region: weight, gradient and states
+// are read and written once, with the gradient's scale folded in. Plain pointers; torch is asked for its threads alone.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ops/arithmetic/update_kernel.h"
+
+namespace welkin::ops {
+
+// One tensor's memory, in the same order in all four.
+struct UpdateRun {
+  int64_t count = 0;
+  float* value = nullptr;
+  const float* gradient = nullptr;
+  float* first = nullptr;   // Adam's average, or SGD's velocity
+  float* second = nullptr;  // Adam's average of squares
+};
+
+void fused_adam(const std::vector<UpdateRun>& runs, const AdamRule& rule);
+void fused_sgd(const std::vector<UpdateRun>& runs, const SgdRule& rule);
+
+struct FloatRun {
+  const float* data = nullptr;
+  int64_t count = 0;
+};
+
+// In an order of its own: the same for any number of threads. Not finite where an element's square is not.
+double sum_of_squares(const std::vector<FloatRun>& runs);
+
+}  // namespace welkin::ops

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one adapter to c10d: its C++ interface drifts between releases, so nothing else names it (the Reducer's adapter takes the
+// process group from c10d_group.h).
+#ifndef USE_C10D_GLOO
+#define USE_C10D_GLOO
+#endif
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <map>
+#include <thread>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "parallel/c10d/c10d_group.h"
+#include "parallel/c10d/c10d_link_backend.h"
+#include "parallel/c10d/device_backend.h"
+#include "parallel/c10d/raw_c10d.h"
+#include "parallel/comm/call_watch.h"
+#include "parallel/comm/connection.h"
+
+namespace welkin::parallel {
+namespace {
+
+using StorePtr = c10::intrusive_ptr<c10d::Store>;
+
+class C10dWork : public BackendWork {
+ public:
+  C10dWork(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> buffers)
+      : work_(std::move(work)), buffers_(std::move(buffers)) {}
+  void wait() override { work_->wait(); }
+  bool when_done(std::function<void()> tell) override {
+    try {  // Gloo's messages from one rank to another, and its reduce-scatter, have no future
+      work_->getFuture()->addCallback([tell = std::move(tell)](c10::ivalue::Future&) { tell(); });
+      return true;
+    } catch (const c10::Error&) {
+      return false;
+    }
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> work_;
+  std::vector<at::Tensor> buffers_;
+};
+
+BackendWorkPtr keep(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> buffers) {
+  return std::make_unique<C10dWork>(std::move(work), std::move(buffers));
+}
+
+class C10dPair : public BackendWork {
+ public:
+  C10dPair(BackendWorkPtr first, BackendWorkPtr second) : first_(std::move(first)), second_(std::move(second)) {}
+  void wait() override {
+    first_->wait();
+    second_->wait();
+  }
+
+ private:
+  BackendWorkPtr first_, second_;
+};
+
+class StoreBoard : public NoticeBoard {
+ public:
+  explicit StoreBoard(StorePtr store) : store_(std::move(store)) {}
+
+  void post(const std::string& key, const std::string& text) override { store_->set(key, text); }
+  void post_first(const std::string& key, const std::string& text) override {
+    store_->compareSet(key, {}, std::vector<uint8_t>(text.begin(), text.end()));
+  }
+  std::optional<std::string> read(const std::string& key) override {
+    if (!store_->check({key})) return std::nullopt;
+    const std::vector<uint8_t> bytes = store_->get(key);
+    return std::string(bytes.begin(), bytes.end());
+  }
+
+ private:
+  StorePtr store_;
+};
+
+class C10dConnection : public Connection {
+ public:
+  C10dConnection(const ConnectOptions& options, StorePtr store) : options_(options), store_(std::move(store)) {
+    services_->rank = options.rank;
+    services_->deadline = options.deadline;
+    services_->board = std::make_shared<StoreBoard>(c10::make_intrusive<c10d::PrefixStore>("notice", store_->clone()));
+    services_->recorder = std::make_shared<FlightRecorder>();
+    start_watch();
+  }
+
+  Group make_group(const std::string& name, GroupMembers members) override;
+  int64_t rank() const override { return options_.rank; }
+  int64_t world_size() const override { return options_.world_size; }
+  NoticeBoard& board() override { return *services_->board; }
+  FlightRecorder& recorder() override { return *services_->recorder; }
+  void trace(const observe::Tracer* tracer) override { services_->tracer = tracer; }
+  void close() override;
+
+ private:
+  void start_watch();
+
+  ConnectOptions options_;
+  StorePtr store_;
+  std::shared_ptr<CallServices> services_ = std::make_shared<CallServices>();
+  std::map<std::string, int64_t> times_made_;  // by members: a second group of the same has another key
+  std::vector<std::weak_ptr<C10dCommunicator>> communicators_;
+  std::unique_ptr<CallWatch> watch_;  // last: it uses the others
+};
+
+// It asks seldom where many ranks share the store, or where the store is a file.
+void C10dConnection::start_watch() {
+  CallWatchOptions watch{.rank = options_.rank, .world_size = options_.world_size, .on_hang = options_.on_hang};
+  watch.interval *= std::max<int64_t>(options_.file.empty() ? 1 : 5, options_.world_size / 64);
+  watch.hang_after = 2 * options_.deadline + std::chrono::seconds(30);
+  watch_ =
+      std::make_unique<CallWatch>(std::make_shared<StoreBoard>(c10::make_intrusive<c10d::PrefixStore>("notice", store_->clone())),
+                                  services_->recorder, std::move(watch));
+}
+
+// Gloo returns on a member as soon as its own sockets are connected. Were it to drop the group then, those who still connect
+// would find a closed socket: nobody leaves before all have arrived.
+void wait_for_members(c10d::Store& store, int size, std::chrono::milliseconds deadline) {
+  if (store.add("arrived", 1) == size) store.set("complete", std::vector<uint8_t>{1});
+  store.wait({"complete"}, deadline);
+}
+
+std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& options, const StorePtr& store, const std::string& key,
+                                                    const GroupMembers& members) {
+  const auto prefixed = c10::make_intrusive<c10d::PrefixStore>(key, store);
+  const int place = static_cast<int>(members.place);
+  const int size = static_cast<int>(members.size());
+  const auto gloo = c10d::ProcessGroupGloo::Options::create(options.deadline);
+  gloo->threads = 2;
+  gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.own_address));
+  c10::intrusive_ptr<c10d::Backend> backend = c10::make_intrusive<c10d::ProcessGroupGloo>(prefixed, place, size, gloo);
+  wait_for_members(*prefixed, size, options.deadline);
+  if (options.link) backend = c10::make_intrusive<LinkBackend>(std::move(backend), options.link);
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(prefixed, place, size);
+  group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, backend);
+  c10::intrusive_ptr<c10d::Backend> on_gpu;
+  if (options.with_gpu) {
+    on_gpu = device_backend()(prefixed, place, size, options.deadline);
+    group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, on_gpu);
+  }
+  group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
+  group->setGroupName(key);
+  return std::make_shared<C10dCommunicator>(std::move(group), std::move(on_gpu));
+}
+
+Group C10dConnection::make_group(const std::string& name, GroupMembers members) {
+  if (members.size() == 1) return Group(name, std::move(members), nullptr, nullptr);
+  const std::string text = cat(name, " [", join(members.ranks, ", "), "]");
+  try {
+    auto communicator = make_communicator(options_, store_, cat(text, " ", times_made_[text]++), members);
+    communicators_.push_back(communicator);
+    auto desk = std::make_shared<CallDesk>(services_, text, members.ranks);
+    return Group(name, std::move(members), std::move(communicator), std::move(desk));
+  } catch (const std::exception& error) {
+    throw CommError(
+        "parallel",
+        cat("the members of a group do not find each other: group=", text, ", own address=", options_.own_address,
+            ", deadline_s=", std::chrono::duration<double>(options_.deadline).count(), ", reason=", reason_of(error.what())),
+        "Check that every rank runs, and that the address is reachable from the others");
+  }
+}
+
+// Every rank says that it is done, and rank 0, which hosts the store, waits for all. NCCL's threads ask the store too, so they
+// end before.
+void C10dConnection::close() {
+  watch_.reset();
+  for (const auto& communicator : communicators_) {
+    if (const auto alive = communicator.lock()) alive->end_on_gpu();
+  }
+  store_->add("closed", 1);
+  if (options_.rank != 0) return;
+  const auto until = std::chrono::steady_clock::now() + options_.deadline;
+  while (store_->add("closed", 0) < options_.world_size && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+StorePtr open_store(const ConnectOptions& options) {
+  const auto world = static_cast<int>(options.world_size);
+  if (!options.file.empty()) return c10::make_intrusive<c10d::FileStore>(options.file, world);
+  c10d::TCPStoreOptions tcp;
+  tcp.port = options.port;
+  tcp.isServer = options.rank == 0 && !options.store_is_served;
+  tcp.numWorkers = static_cast<size_t>(world);
+  tcp.waitWorkers = false;  // the roll call names those that are missing
+  tcp.timeout = options.deadline;
+  if (options.listen_fd >= 0) tcp.masterListenFd = options.listen_fd;
+  auto store = c10::make_intrusive<c10d::TCPStore>(options.host, tcp);
+  return c10::make_intrusive<c10d::PrefixStore>(cat("welkin", options.attempt), std::move(store));
+}
+
+}  // namespace
+
+// Of a group that is dropped before the connection's end. NCCL's end waits for the other members, who drop theirs at the same
+// place; on the way out of an error they may never come there.
+C10dCommunicator::~C10dCommunicator() {
+  try {
+    if (on_gpu_ && std::uncaught_exceptions() > 0) {
+      on_gpu_->abort();
+    } else {
+      end_on_gpu();
+    }
+  } catch (const std::exception&) {  // the process goes on without the group
+  }
+}
+
+void C10dCommunicator::end_on_gpu() {
+  if (const auto ending = std::exchange(on_gpu_, nullptr)) ending->shutdown();
+}
+
+BackendWorkPtr C10dCommunicator::all_reduce(const at::Tensor& in_place, Reduction reduction) {
+  std::vector<at::Tensor> buffers{in_place.detach()};
+  c10d::AllreduceOptions options;
+  options.reduceOp = reduction == Reduction::Sum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
+  return keep(group_->allreduce(buffers, options), buffers);
+}
+
+BackendWorkPtr C10dCommunicator::all_gather(const at::Tensor& out, const at::Tensor& part) {
+  at::Tensor gathered = out;
+  at::Tensor own = part;
+  return keep(group_->_allgather_base(gathered, own), {gathered, own});
+}
+
+BackendWorkPtr C10dCommunicator::reduce_scatter(const at::Tensor& part, const at::Tensor& whole) {
+  at::Tensor own = part;
+  at::Tensor all = whole;
+  c10d::ReduceScatterOptions options;
+  options.reduceOp = c10d::ReduceOp::SUM;
+  return keep(group_->_reduce_scatter_base(own, all, options), {own, all});
+}
+
+BackendWorkPtr C10dCommunicator::all_to_all(const at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>& out_counts,
+                                            const std::vector<int64_t>& in_counts) {
+  at::Tensor arriving = out;
+  at::Tensor leaving = in;
+  std::vector<int64_t> arriving_counts = out_counts;
+  std::vector<int64_t> leaving_counts = in_counts;
+  return keep(group_->alltoall_base(arriving, leaving, arriving_counts, leaving_counts), {arriving, leaving});
+}
+
+BackendWorkPtr C10dCommunicator::broadcast(const at::Tensor& in_place, int64_t root) {
+  std::vector<at::Tensor> buffers{in_place};
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
+  return keep(group_->broadcast(buffers, options), buffers);
+}
+
+BackendWorkPtr C10dCommunicator::send(const at::Tensor& values, int64_t to) {
+  std::vector<at::Tensor> buffers{values.detach()};
+  return keep(group_->send(buffers, static_cast<int>(to), 0), buffers);
+}
+
+BackendWorkPtr C10dCommunicator::receive(const at::Tensor& values, int64_t from) {
+  std::vector<at::Tensor> buffers{values.detach()};
+  return keep(group_->recv(buffers, static_cast<int>(from), 0), buffers);
+}
+
+// NCCL works off a pair's calls one after the other, so a receive that every member queues before its send would wait for ever:
+// on a GPU both are one call.
+BackendWorkPtr C10dCommunicator::send_receive(const at::Tensor& leaving, int64_t to, const at::Tensor& arriving, int64_t from) {
+  std::vector<at::Tensor> out{leaving.detach()};
+  std::vector<at::Tensor> in{arriving.detach()};
+  const bool is_gpu = leaving.is_cuda();
+  if (is_gpu) group_->startCoalescing(c10::DeviceType::CUDA);
+  auto receiving = group_->recv(in, static_cast<int>(from), 0);
+  auto sending = group_->send(out, static_cast<int>(to), 0);
+  if (is_gpu) return keep(group_->endCoalescing(c10::DeviceType::CUDA), {out[0], in[0]});
+  return std::make_unique<C10dPair>(keep(std::move(receiving), in), keep(std::move(sending), out));
+}
+
+BackendWorkPtr C10dCommunicator::barrier() { return keep(group_->barrier(), {}); }
+
+void raw_all_reduce(const Group& group, const at::Tensor& values) {
+  std::vector<at::Tensor> buffers{values};
+  process_group_of(group)->allreduce(buffers, c10d::AllreduceOptions())->wait();
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> process_group_of(const Group& group) {
+  return static_cast<C10dCommunicator&>(group.communicator()).process_group();  // NOLINT: the only back end
+}
+
+// Filled in by the initialisers of a library, before main's context exists.
+MakeDeviceBackend& device_backend() {
+  static MakeDeviceBackend make = nullptr;
+  return make;
+}
+
+std::unique_ptr<Connection> Connection::open(const ConnectOptions& options) {
+  if (options.with_gpu && device_backend() == nullptr) {
+    throw CommError(
+        "parallel",
+        cat("ranks with GPUs need NCCL, which this build lacks: rank=", options.rank, ", world size=", options.world_size),
+        "Build libwelkin_cuda.so where nccl.h is found (./quickstart.sh --cuda), or take --device cpu");
+  }
+  try {
+    return std::make_unique<C10dConnection>(options, open_store(options));
+  } catch (const std::exception& error) {
+    throw CommError("parallel",
+                    cat("the rendezvous failed: rank=", options.rank, ", world size=", options.world_size, ", ",
+                        options.file.empty() ? cat("host=", options.host, ", port=", options.port) : cat("file=", options.file),
+                        ", reason=", reason_of(error.what())),
+                    "Check that rank 0 runs there, that the address is reachable, and that the port is free");
+  }
+}
+
+}  // namespace welkin::parallel

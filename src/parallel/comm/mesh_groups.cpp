@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/comm/mesh_groups.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace welkin::parallel {
+namespace {
+
+struct NamedAxes {
+  const char* name;
+  AxisSet axes;
+};
+
+constexpr std::array<NamedAxes, 7> kGroupedAxes{{{"dp", kDp},
+                                                 {"tp", Axis::Tp},
+                                                 {"cp", Axis::Cp},
+                                                 {"tp-cp", Axis::Tp | Axis::Cp},
+                                                 {"dp-cp", kDp | Axis::Cp},
+                                                 {"dp-tp", kDp | Axis::Tp},
+                                                 {"dp-tp-cp", kDp | Axis::Tp | Axis::Cp}}};
+
+}  // namespace
+
+MeshGroups::MeshGroups() {
+  for (const NamedAxes& named : kGroupedAxes) groups_.emplace_back(named.axes, Group());
+}
+
+MeshGroups::MeshGroups(const MakeGroup& make, int64_t rank, const Mesh& mesh) : mesh_(mesh), rank_(rank) {
+  for (const NamedAxes& named : kGroupedAxes) {
+    GroupMembers members = mesh.group_of(rank_, named.axes);
+    const auto same = std::find_if(groups_.begin(), groups_.end(), [&](const auto& made) {
+      return made.second.ranks() == members.ranks && mesh.size(made.first) == mesh.size(named.axes);
+    });
+    groups_.emplace_back(named.axes, same != groups_.end() ? same->second : make(named.name, std::move(members)));
+  }
+}
+
+const Group& MeshGroups::along(AxisSet axes) const {
+  const auto found = std::find_if(groups_.begin(), groups_.end(), [&](const auto& made) { return made.first == axes; });
+  WELKIN_CHECK(found != groups_.end(), "a group of these axes is not made");
+  return found->second;
+}
+
+std::string MeshGroups::text() const {
+  std::string lines;
+  for (const NamedAxes& named : kGroupedAxes) {
+    if (mesh_.size(named.axes) == 1) continue;
+    lines += cat(named.name, ":");
+    for (const auto& ranks : mesh_.groups(named.axes)) lines += cat(" [", join(ranks, ", "), "]");
+    lines += "\n";
+  }
+  return lines;
+}
+
+}  // namespace welkin::parallel

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The groups of one rank in a mesh: one per set of axes that something reduces or exchanges over.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "parallel/comm/group.h"
+#include "parallel/mesh/mesh.h"
+
+namespace welkin::parallel {
+
+// Connection::make_group, or another maker of groups.
+using MakeGroup = std::function<Group(const std::string&, GroupMembers)>;
+
+class MeshGroups {
+ public:
+  // A process alone: every group has one member.
+  MeshGroups();
+
+  // Every rank of the mesh calls it. Groups are made in one fixed order on every rank; sets of axes with the same members share
+  // one communicator.
+  MeshGroups(const MakeGroup& make, int64_t rank, const Mesh& mesh);
+
+  const Mesh& mesh() const { return mesh_; }
+  int64_t rank() const { return rank_; }
+  // Along these axes through this rank. InternalError for a set that is none of tp, cp, dp and their unions.
+  const Group& along(AxisSet axes) const;
+
+  // One line per group of more than one: "tp: [0, 1] [2, 3]", of the whole mesh.
+  std::string text() const;
+
+ private:
+  Mesh mesh_;
+  int64_t rank_ = 0;
+  std::vector<std::pair<AxisSet, Group>> groups_;
+};
+
+}  // namespace welkin::parallel

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/comm/world.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "core/error.h"
+#include "core/host.h"
+#include "core/text.h"
+#include "launch/sockets.h"
+#include "parallel/comm/roll_call.h"
+
+namespace welkin::parallel {
+namespace {
+
+// Where the store is and who serves it.
+ConnectOptions connect_options(const launch::RankPlace& place, const MeetOptions& options) {
+  ConnectOptions connect;
+  connect.rank = place.rank;
+  connect.world_size = place.world_size;
+  connect.deadline = options.patience;
+  connect.on_hang = options.on_hang;
+  connect.link = options.link;
+  connect.with_gpu = options.with_gpu;
+  connect.attempt = place.attempt;
+  if (!options.interface.empty()) connect.own_address = launch::interface_address(options.interface);
+  if (options.store == "file") {
+    if (place.store_file.empty()) {
+      throw ConfigError(
+          "parallel", "the file of the rendezvous is not named: wireup_store=file, WIREUP_FILE_PATH is not set",
+          "Set WIREUP_FILE_PATH to a new file on a file system that all ranks share, or take --set wireup_store=tcp");
+    }
+    connect.file = place.store_file;
+    return connect;
+  }
+  connect.host = place.master_address;
+  connect.port = static_cast<uint16_t>(place.master_port);
+  connect.store_is_served = place.store_is_served;
+  if (place.rank == 0 && !place.store_is_served) {
+    connect.listen_fd = static_cast<int>(place.listen_descriptor);
+    if (connect.listen_fd < 0) {  // the descriptor stays open for the store
+      connect.listen_fd = dup(launch::listen_at(place.master_address, place.master_port).socket.get());
+    }
+  }
+  const std::string own = launch::reach(place.master_address, place.master_port, options.patience);
+  if (options.interface.empty()) connect.own_address = own;
+  return connect;
+}
+
+// A store that vanishes while it is asked is rank 0's end.
+void roll_call_on(Connection& connection, const launch::RankPlace& place, const MeetOptions& options) {
+  try {
+    call_roll(connection.board(),
+              {.rank = place.rank,
+               .world_size = place.world_size,
+               .host = cat(host_name(), ", process ", getpid()),
+               .program = options.program,
+               .configuration = options.configuration},
+              options.patience);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception&) {
+    throw CommError("parallel", cat("rank 0 went away while the ranks were looking for each other: rank=", place.rank),
+                    "Look at the output of rank 0");
+  }
+}
+
+}  // namespace
+
+World World::meet(const launch::RankPlace& place, const MeetOptions& options) {
+  World world;
+  world.place_ = place;
+  if (place.world_size == 1) return world;
+  world.connection_ = Connection::open(connect_options(place, options));
+  roll_call_on(*world.connection_, place, options);
+  GroupMembers all{{}, place.rank};
+  for (int64_t rank = 0; rank < place.world_size; ++rank) all.ranks.push_back(rank);
+  world.everyone_ = world.connection_->make_group("world", std::move(all));
+  return world;
+}
+
+Group World::group(const std::string& name, GroupMembers members) const {
+  if (!connection_) return Group();
+  return connection_->make_group(name, std::move(members));
+}
+
+std::vector<CallTotal> World::traffic() const {
+  return connection_ ? connection_->recorder().totals() : std::vector<CallTotal>();
+}
+
+std::string World::traffic_text() const { return connection_ ? connection_->recorder().totals_text() : std::string(); }
+
+void World::trace(const observe::Tracer* tracer) const {
+  if (connection_) connection_->trace(tracer);
+}
+
+void World::announce_stop(const std::string& why) const noexcept {
+  if (connection_) connection_->announce_stop(why);
+}
+
+void World::close() {
+  if (connection_) connection_->close();
+}
+
+}  // namespace welkin::parallel

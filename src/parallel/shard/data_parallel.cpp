@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// The adapter to c10d::Reducer, whose interface is no stable one: nothing else names it.
+#include "parallel/shard/data_parallel.h"
+
+#include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/engine.h>
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+#include <torch/csrc/distributed/c10d/logger.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "parallel/c10d/c10d_group.h"
+#include "parallel/c10d/c10d_watched_group.h"
+#include "parallel/comm/call_desk.h"
+#include "parallel/comm/collectives.h"
+
+namespace welkin::parallel {
+namespace {
+
+using ProcessGroupPtr = c10::intrusive_ptr<c10d::ProcessGroup>;
+
+constexpr int64_t kMib = int64_t{1} << 20;
+constexpr int64_t kFirstBucketBytes = kMib;
+
+// Sends a bucket as a narrower type: divided first, so that the sum stays in its range.
+class NarrowHook : public c10d::CppCommHookInterface<ProcessGroupPtr> {
+ public:
+  NarrowHook(ProcessGroupPtr group, at::ScalarType dtype)
+      : c10d::CppCommHookInterface<ProcessGroupPtr>(std::move(group)), dtype_(dtype) {}
+
+  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
+    const at::Tensor& buffer = bucket.getBuffer();
+    std::vector<at::Tensor> narrow{(buffer / state_->getSize()).to(dtype_)};
+    auto future = state_->allreduce(narrow)->getFuture();
+    return future->then(
+        [buffer, narrow](c10::ivalue::Future& done) {
+          if (done.hasError()) std::rethrow_exception(done.exception_ptr());
+          buffer.copy_(narrow[0]);
+          return c10::IValue(buffer);
+        },
+        c10::TensorType::get());
+  }
+
+ private:
+  at::ScalarType dtype_;
+};
+
+std::vector<at::Tensor> parameters_of(const ParamTable& table) {
+  std::vector<at::Tensor> parameters;
+  for (const ParamRow& row : table.rows()) parameters.push_back(row.local);
+  return parameters;
+}
+
+// Is it the network that failed, or the computation? c10d has no type of its own for the first when Gloo throws.
+bool is_failed_exchange(const std::string& what) {
+  for (const char* word : {"gloo", "Gloo", "Connection closed", "Timed out", "timed out", "NCCL", "Socket", "socket"}) {
+    if (what.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<Bucket> plan_buckets(const ParamTable& table, int64_t bucket_cap_mb) {
+  std::vector<Bucket> buckets;
+  int64_t limit = kFirstBucketBytes;
+  const auto& rows = table.rows();
+  Bucket open;
+  for (size_t i = rows.size(); i-- > 0;) {
+    open.parameters.push_back(i);
+    open.bytes += static_cast<int64_t>(rows[i].local.nbytes());
+    if (open.bytes < limit) continue;
+    buckets.push_back(std::exchange(open, {}));
+    limit = bucket_cap_mb * kMib;
+  }
+  if (!open.parameters.empty()) buckets.push_back(std::move(open));
+  return buckets;
+}
+
+std::string describe(const std::vector<Bucket>& buckets) {
+  std::ostringstream out;
+  out << buckets.size() << (buckets.size() == 1 ? " bucket:" : " buckets:") << std::fixed << std::setprecision(1);
+  for (const Bucket& bucket : buckets) out << " " << static_cast<double>(bucket.bytes) / static_cast<double>(kMib);
+  out << " MiB";
+  return out.str();
+}
+
+struct DataParallel::Impl {
+  Impl(const ParamTable& all, const Group& replicas, const DataParallelOptions& how)
+      : table(all), group(replicas), options(how), planned(plan_buckets(all, how.bucket_cap_mb)) {}
+
+  bool active() const { return group.size() > 1 && options.exchange; }
+  void spread_weights() const;
+  void make_reducer();
+  void run_backward(const at::Tensor& loss);
+
+  const ParamTable& table;
+  Group group;
+  DataParallelOptions options;
+  std::vector<Bucket> planned;
+  c10::intrusive_ptr<WatchedGroup> watched;  // null where nobody listens
+  std::shared_ptr<c10d::Reducer> reducer;
+  std::shared_ptr<c10d::Logger> logger;  // the Reducer keeps a weak pointer to it
+  bool is_first_pass = true;
+};
+
+void DataParallel::Impl::spread_weights() const {
+  const at::NoGradGuard no_grad;
+  for (const ParamRow& row : table.rows()) {
+    const at::Tensor packed = row.local.detach().contiguous();
+    broadcast(group, packed, 0);
+    row.local.detach().copy_(packed);
+  }
+}
+
+// In the first step, whose forward pass has made the nodes that add up the gradients: a node belongs for ever to the stream on
+// which it was made, the Reducer keeps it, and a recording of steps (ops/base/device_graph.h) may not leave its own stream.
+void DataParallel::Impl::make_reducer() {
+  ProcessGroupPtr process_group = process_group_of(group);
+  const observe::Tracer* tracer = group.desk().services().tracer;
+  if (tracer != nullptr && tracer->active() && !table.rows().front().local.is_cuda()) {
+    watched = c10::make_intrusive<WatchedGroup>(process_group, group.name());
+    process_group = watched;
+  }
+  const std::vector<at::Tensor> parameters = parameters_of(table);
+  const std::vector<bool> sparse(parameters.size(), false);
+  std::unordered_map<size_t, std::string> names;
+  for (size_t i = 0; i < parameters.size(); ++i) names[i] = table.rows()[i].name;
+  std::vector<std::vector<size_t>> assignment;
+  for (const Bucket& bucket : planned) assignment.push_back(bucket.parameters);
+  const int64_t cap = options.bucket_cap_mb * kMib;
+  reducer = std::make_shared<c10d::Reducer>(parameters, assignment, process_group, sparse, cap, /*find_unused_parameters=*/false,
+                                            options.gradient_as_bucket_view, names, kFirstBucketBytes,
+                                            /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
+                                            std::vector<int64_t>{});
+  logger = std::make_shared<c10d::Logger>(reducer);
+  reducer->set_logger(logger);
+  logger->set_construction_data_and_log("model", {}, -1, /*broadcast_buffers=*/false, /*has_sync_bn=*/false,
+                                        options.static_graph);
+  if (options.static_graph) {
+    reducer->set_static_graph();
+    logger->set_static_graph();
+  }
+  if (options.travel == GradientDtype::Same) return;
+  const auto dtype = options.travel == GradientDtype::Bf16 ? at::kBFloat16 : at::kHalf;
+  reducer->register_comm_hook(std::make_unique<NarrowHook>(process_group, dtype));
+}
+
+void DataParallel::Impl::run_backward(const at::Tensor& loss) {
+  if (!reducer) make_reducer();
+  reducer->prepare_for_forward();
+  reducer->prepare_for_backward({});
+  if (options.static_graph && is_first_pass) {
+    // The first pass only records how often each parameter is used; without this its gradients stay local, silently.
+    loss.register_hook([reducer = reducer](const at::Tensor& gradient) {
+      torch::autograd::Engine::get_default_engine().queue_callback([reducer] { reducer->delay_all_reduce(); });
+      return gradient;
+    });
+  }
+  is_first_pass = false;
+  if (watched) watched->forget();
+  loss.backward();
+  if (const observe::Tracer* tracer = group.desk().services().tracer; watched && tracer != nullptr) watched->show(*tracer);
+}
+
+DataParallel::DataParallel(const ParamTable& table, const Group& group, const DataParallelOptions& options)
+    : impl_(std::make_unique<Impl>(table, group, options)) {
+  if (impl_->active()) impl_->spread_weights();
+}
+
+DataParallel::~DataParallel() = default;
+
+void DataParallel::backward(const at::Tensor& loss, bool is_last) {
+  Impl& self = *impl_;
+  if (!is_last || !self.active()) return loss.backward();
+  CallDesk& desk = self.group.desk();
+  const int64_t ticket = desk.begin("gradient exchange", cat(self.planned.size(), " buckets"), bytes_per_step());
+  try {
+    self.run_backward(loss);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (is_failed_exchange(error.what())) desk.fail(ticket, error.what());
+    throw;
+  }
+  desk.end(ticket);
+}
+
+void DataParallel::clear_gradients() {
+  const bool are_views = impl_->active() && impl_->options.gradient_as_bucket_view;
+  for (const ParamRow& row : impl_->table.rows()) {
+    if (are_views && row.gradient().defined()) {
+      row.local.mutable_grad().zero_();
+    } else {
+      row.local.mutable_grad() = at::Tensor();
+    }
+  }
+  // Once, after the first step: into the order in which the gradients came. Here, where no gradient is under way.
+  if (impl_->reducer && impl_->reducer->should_rebuild_buckets()) impl_->reducer->rebuild_buckets();
+}
+
+std::vector<Bucket> DataParallel::buckets() const {
+  if (!impl_->reducer) return impl_->planned;
+  std::vector<Bucket> now;
+  for (const c10d::GradBucket& bucket : impl_->reducer->get_grad_buckets()) {
+    Bucket one{.parameters = {}, .bytes = static_cast<int64_t>(bucket.getBuffer().nbytes())};
+    for (const at::Tensor& parameter : bucket.getParameters()) {
+      const auto& rows = impl_->table.rows();
+      const auto row = std::find_if(rows.begin(), rows.end(), [&](const ParamRow& r) { return r.local.is_same(parameter); });
+      one.parameters.push_back(static_cast<size_t>(row - rows.begin()));
+    }
+    now.push_back(std::move(one));
+  }
+  return now;
+}
+
+int64_t DataParallel::bytes_per_step() const {
+  if (!impl_->active()) return 0;
+  int64_t bytes = 0;
+  for (const Bucket& bucket : impl_->planned) bytes += bucket.bytes;
+  return impl_->options.travel == GradientDtype::Same ? bytes : bytes / 2;
+}
+
+}  // namespace welkin::parallel

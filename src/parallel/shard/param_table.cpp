@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows from a module, states, and the rule of strides.
+#include "parallel/shard/param_table.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace welkin::parallel {
+namespace {
+
+bool dense(const at::Tensor& tensor) { return tensor.is_non_overlapping_and_dense(); }
+
+void check_same_strides(const ParamRow& row, const at::Tensor& other, const std::string& role) {
+  WELKIN_CHECK(other.sizes() == row.local.sizes() && other.strides() == row.local.strides(),
+               cat("a parameter and what belongs to it share strides: parameter=", row.name, ", strides=[",
+                   join(row.local.strides(), ", "), "], ", role, "=[", join(other.strides(), ", "), "]"));
+}
+
+}  // namespace
+
+DecayGroup decay_group_of(const std::string& name, at::IntArrayRef shape) {
+  const bool weight = name.ends_with(".weight") || name == "weight";
+  return weight && shape.size() >= 2 ? DecayGroup::Decay : DecayGroup::NoDecay;
+}
+
+at::Tensor& ParamRow::add_state(const std::string& role) {
+  WELKIN_CHECK(!states.contains(role), cat("a state of this role exists: parameter=", name, ", role=", role));
+  const at::NoGradGuard no_grad;
+  return states[role] = at::zeros_like(local, local.options().dtype(at::kFloat).requires_grad(false), at::MemoryFormat::Preserve);
+}
+
+ParamTable ParamTable::of(const torch::nn::Module& module) {
+  ParamTable table;
+  for (const auto& parameter : module.named_parameters()) {
+    ParamRow row;
+    row.name = parameter.key();
+    row.global_shape = parameter->sizes().vec();
+    row.local = *parameter;
+    row.decay = decay_group_of(row.name, parameter->sizes());
+    table.rows_.push_back(std::move(row));
+  }
+  return table;
+}
+
+ParamRow& ParamTable::at(const std::string& name) {
+  const auto found = std::find_if(rows_.begin(), rows_.end(), [&](const ParamRow& row) { return row.name == name; });
+  if (found != rows_.end()) return *found;
+  std::vector<std::string> names;
+  for (const ParamRow& row : rows_) names.push_back(row.name);
+  throw ConfigError("parallel", cat("the model has no such parameter: name=", name),
+                    cat("The nearest names are: ", join(nearest(name, names), ", ")));
+}
+
+int64_t ParamTable::num_parameters() const {
+  int64_t total = 0;
+  for (const ParamRow& row : rows_) {
+    int64_t elements = 1;
+    for (const int64_t extent : row.global_shape) elements *= extent;
+    total += elements;
+  }
+  return total;
+}
+
+void ParamTable::check_strides() const {
+  for (const ParamRow& row : rows_) {
+    WELKIN_CHECK(dense(row.local), cat("a parameter is dense: parameter=", row.name));
+    if (row.gradient().defined()) check_same_strides(row, row.gradient(), "gradient");
+    for (const auto& [role, state] : row.states) check_same_strides(row, state, role);
+  }
+}
+
+}  // namespace welkin::parallel

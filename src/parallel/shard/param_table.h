@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of a model's parameters: what optimizer, clipping, checkpoints and replica checks work on, never the modules.
+// A parameter may be any dense permutation of its logical dims; its gradient and states share its strides, since the fused
+// optimizers walk memory and would be silently wrong otherwise.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "parallel/mesh/placement.h"
+
+namespace welkin::parallel {
+
+// Which parameters weight decay acts on.
+enum class DecayGroup {
+  Decay,    // weights of products and convolutions
+  NoDecay,  // biases, norms, position embeddings
+};
+
+// Decay for what is named "*.weight" and has at least two dims.
+DecayGroup decay_group_of(const std::string& name, at::IntArrayRef shape);
+
+struct ParamRow {
+  std::string name;
+  std::vector<int64_t> global_shape;
+  Placements placements;
+  // The axes over which members hold parts of a sum as their gradients, because each sees a part of the tokens. Over the other
+  // axes that do not split the parameter every member has the complete gradient.
+  AxisSet partial_over;
+  at::Tensor local;  // the module's own leaf, not a copy
+  DecayGroup decay = DecayGroup::Decay;
+  std::map<std::string, at::Tensor> states;  // by role ("exp_avg"): shape, strides and device of `local`
+
+  at::Tensor gradient() const { return local.grad(); }  // undefined before the first backward pass
+  // A state of zeros, float32, with the strides of `local`. InternalError when the role is taken.
+  at::Tensor& add_state(const std::string& role);
+};
+
+class ParamTable {
+ public:
+  // Rows in the order of registration, everything replicated, global shape = local shape. Rows refer to the module's tensors.
+  static ParamTable of(const torch::nn::Module& module);
+
+  std::vector<ParamRow>& rows() { return rows_; }
+  const std::vector<ParamRow>& rows() const { return rows_; }
+  ParamRow& at(const std::string& name);  // ConfigError with the nearest names when absent
+  int64_t num_parameters() const;         // elements of the global shapes
+
+  // InternalError when a parameter is not dense and non-overlapping, or a gradient or state has other strides than its parameter.
+  void check_strides() const;
+
+ private:
+  std::vector<ParamRow> rows_;
+};
+
+}  // namespace welkin::parallel

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/tokens/column_input.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <utility>
+
+#include "ops/base/autocast.h"
+#include "ops/base/differentiable_once.h"
+#include "ops/norm/layer_norm.h"
+#include "ops/products/low_product.h"
+#include "parallel/comm/widened.h"
+
+namespace welkin::parallel {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+namespace {
+
+constexpr int64_t kColumnTokens = 1;
+
+}  // namespace
+
+// What one forward pass leaves, and what its backward pass sends.
+struct ColumnInput::Source : torch::CustomClassHolder {
+  Source(Group of, std::optional<Lengths> parts, const at::Tensor& values)
+      : group(std::move(of)),
+        lengths(std::move(parts)),
+        norm(ops::norm_result(values)),
+        own(norm ? at::Tensor() : values.detach()),
+        type(values.scalar_type()),
+        product_type(type) {}
+
+  // A product of the backward pass begins.
+  void begin() {
+    if (left > 0) return;
+    left = products;
+    if (norm) own = norm->again(product_type);
+    if (lengths) gathering = start_all_gather(group, own, kColumnTokens, *lengths);
+  }
+
+  // Its gradient by the input. With the last one the sum of all, which is then on its way to the other members; nothing before.
+  at::Tensor add(const at::Tensor& gradient) {
+    if (gradient.defined()) sum = sum.defined() ? sum.add_(gradient) : gradient;
+    if (--left > 0 || !sum.defined()) return {};
+    summing =
+        lengths ? start_reduce_scatter(group, widened(sum), kColumnTokens, *lengths) : start_all_reduce(group, widened(sum));
+    return sum;
+  }
+
+  // The input of the products, in their type.
+  at::Tensor whole() {
+    if (!lengths) return own;
+    if (gathering.pending()) gathered = gathering.wait();
+    return gathered;
+  }
+
+  void end_product() {
+    if (left > 0) return;
+    if (gathering.pending()) gathering.wait();  // no weight's gradient was asked for
+    gathered.reset();
+    if (norm) own.reset();
+  }
+
+  // The gradient by the own part, from that by the whole as it comes out of the graph. It is the very sum that was sent unless
+  // others than the products used the input too, or some products had no gradient.
+  at::Tensor leave(const at::Tensor& gradient) {
+    at::Tensor total = gradient;
+    if (left > 0) {
+      left = 0;
+      end_product();
+      if (sum.defined()) total = total.add(sum);
+    }
+    at::Tensor result;
+    if (summing.pending()) result = summing.wait();
+    if (!gradient.is_same(sum)) {
+      result = lengths ? reduce_scatter(group, widened(total), kColumnTokens, *lengths) : all_reduce(group, widened(total));
+    }
+    sum.reset();
+    return result.to(gradient.scalar_type());
+  }
+
+  // The layer's weak pointer keeps the object: what it held goes with the graph.
+  void release_resources() override {
+    norm.reset();
+    for (at::Tensor* values : {&own, &gathered, &sum}) values->reset();
+    gathering = {};
+    summing = {};
+  }
+
+  Group group;
+  std::optional<Lengths> lengths;
+  c10::intrusive_ptr<ops::NormResult> norm;  // where the own part is its result: made again for a backward pass
+  at::Tensor own;                            // in the type of the products
+  at::ScalarType type;                       // of what entered
+  at::ScalarType product_type;
+  int products = 0;  // that ask in a backward pass
+  int left = 0;
+  PendingTensor gathering, summing;
+  at::Tensor gathered;
+  at::Tensor sum;  // of the products' gradients by the whole
+};
+
+struct ColumnInput::Entrance : torch::autograd::Function<Entrance> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& own, const c10::intrusive_ptr<Source>& source) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    context->saved_data["source"] = c10::IValue::make_capsule(source);
+    return source->lengths ? all_gather(source->group, own, kColumnTokens, *source->lengths) : own.view_as(own);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    ops::differentiable_once("input of column-split products");
+    const auto holder = context->saved_data["source"].toCapsule();
+    return {static_cast<Source&>(*holder).leave(grads[0]), {}};
+  }
+};
+
+struct ColumnInput::Product : torch::autograd::Function<Product> {
+  // `operand` is x in the type of the product and no part of the graph: gradients are summed in the type of x.
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& /*x*/, const at::Tensor& weight,
+                            const at::Tensor& operand, const c10::intrusive_ptr<Source>& source) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    context->save_for_backward({weight});
+    context->saved_data["source"] = c10::IValue::make_capsule(source);
+    return ops::product_linear(ops::product_operand(operand), ops::product_operand(weight), {}, operand.scalar_type());
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    ops::differentiable_once("column-split product");
+    const at::Tensor weight = context->get_saved_variables()[0];
+    const auto holder = context->saved_data["source"].toCapsule();
+    auto& source = static_cast<Source&>(*holder);
+    source.begin();
+    const at::Tensor grad = ops::product_operand(grads[0].reshape({-1, weight.size(0)}));
+    std::vector<int64_t> sizes = grads[0].sizes().vec();
+    sizes.back() = weight.size(1);
+    variable_list gradients(4);
+    at::Tensor by_input;
+    if (context->needs_input_grad(0)) by_input = ops::linear_by_input(grad, weight, sizes).to(source.type);
+    gradients[0] = source.add(by_input);
+    if (context->needs_input_grad(1)) gradients[1] = ops::linear_by_weight(grad, source.whole(), weight);
+    source.end_product();
+    return gradients;
+  }
+};
+
+struct ColumnInput::State {
+  Group group;
+  std::optional<Lengths> lengths;
+  // Of the last forward pass, where a gradient will be asked for; its graph owns them.
+  c10::weak_intrusive_ptr<Source> source{c10::intrusive_ptr<Source>()};
+  c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> entered{
+      c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>()};
+};
+
+ColumnInput::ColumnInput(Group group, std::optional<Lengths> lengths) : state_(std::make_unique<State>()) {
+  state_->group = std::move(group);
+  state_->lengths = std::move(lengths);
+}
+ColumnInput::~ColumnInput() = default;
+
+at::Tensor ColumnInput::enter(const at::Tensor& own) {
+  const auto source = c10::make_intrusive<Source>(state_->group, state_->lengths, own);
+  at::Tensor entered = Entrance::apply(own, source);
+  const bool differentiated = at::GradMode::is_enabled() && entered.requires_grad();
+  state_->source = differentiated ? source : c10::intrusive_ptr<Source>();
+  state_->entered = entered.getIntrusivePtr();
+  return entered;
+}
+
+std::optional<at::Tensor> ColumnInput::product(const at::Tensor& x, const at::Tensor& weight) {
+  const c10::intrusive_ptr<Source> source = state_->source.lock();
+  if (!source || state_->entered.lock() != x.getIntrusivePtr()) return std::nullopt;
+  at::Tensor operand = ops::cast_operand(x.detach(), ops::OperatorClass::Product);
+  source->product_type = operand.scalar_type();
+  if (source->own.defined()) {
+    if (source->own.scalar_type() != operand.scalar_type()) {
+      source->own = source->lengths ? source->own.to(operand.scalar_type()) : operand;
+    }
+    if (!source->lengths) operand = source->own;  // cast once for all products
+  }
+  ++source->products;
+  return Product::apply(x, ops::cast_operand(weight, ops::OperatorClass::Product), operand, source);
+}
+
+}  // namespace welkin::parallel

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The input of column-split products, which every member of a group multiplies by its own columns: what a backward pass sends for
+// it runs beside the products. Where tokens are split over the same group they are gathered for the products and let go after
+// them: only the own part stays (of a norm's result not even that: it is made again, ops/norm/layer_norm.h), and the backward
+// pass gathers once more for the weights' gradients (Korthikanti et al. 2022, Reducing Activation Recomputation in Large
+// Transformer Models, section 4.2.2). Kept whole, the inputs of q, k, v and of the MLP would be what a rank of many holds most
+// of.
+//
+// A backward pass: the gather starts; the first product's gradient by the input is computed meanwhile. With the last one the sum
+// over the members starts, and the last weight's gradient is computed meanwhile.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+
+#include "parallel/comm/collectives.h"
+
+namespace welkin::parallel {
+
+// Of one layer; its entrance and the products behind it share one. Used by the thread that runs the model.
+class ColumnInput {
+ public:
+  // `lengths`: of the members' tokens where these are split over the group; else every member has all of them.
+  ColumnInput(Group group, std::optional<Lengths> lengths);
+  ~ColumnInput();
+  ColumnInput(const ColumnInput&) = delete;
+  ColumnInput& operator=(const ColumnInput&) = delete;
+
+  // own (B, own tokens, D) -> (B, tokens of the group, D). Its gradient is the sum over the members: of it this member's part
+  // where tokens are split.
+  at::Tensor enter(const at::Tensor& own);
+
+  // x weight^T, weight (out, D), if x is what enter() gave last and a gradient will be asked for; else nothing. Casts as
+  // at::linear does. The backward pass of every member must reach its products in the same order.
+  std::optional<at::Tensor> product(const at::Tensor& x, const at::Tensor& weight);
+
+ private:
+  struct Source;
+  struct Entrance;
+  struct Product;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace welkin::parallel

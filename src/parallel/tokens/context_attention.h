@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of tokens that are split over a group, three ways. q, k, v (B, H, own tokens, D) -> (B, H, own tokens, D), as if the
+// tokens were whole. `lengths`: each member's tokens.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "model/base/site.h"
+#include "parallel/comm/collectives.h"
+
+namespace welkin::parallel {
+
+enum class ContextMode {
+  AllGather,  // every member gets all keys and values (DL4SCI25): one exchange, memory for all keys
+  Ring,       // keys and values go round, the softmax is put together on the way: memory for one block, P - 1 small messages
+  AllToAll,   // heads are dealt out instead of tokens (Ulysses): least traffic, heads must divide
+};
+
+const char* context_mode_name(ContextMode mode);
+
+// `body` is the model's own attention on {q, k, v}; the ring replaces it.
+model::Tensors gathered_attention(const Group& group, const Lengths& lengths, const model::Tensors& qkv, const model::Body& body);
+model::Tensors exchanged_attention(const Group& group, const Lengths& lengths, const model::Tensors& qkv,
+                                   const model::Body& body);
+at::Tensor ring_attention(const Group& group, const Lengths& lengths, const at::Tensor& q_BHND, const at::Tensor& k_BHND,
+                          const at::Tensor& v_BHND);
+
+}  // namespace welkin::parallel

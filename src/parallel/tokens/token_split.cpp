@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/tokens/token_split.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "parallel/shard/split.h"
+
+namespace welkin::parallel {
+
+TokenSplit::TokenSplit(int64_t num_tokens, const std::vector<Axis>& axes, const MeshGroups& groups) : num_tokens_(num_tokens) {
+  int64_t own = num_tokens;
+  for (const Axis axis : axes) {
+    const Group& group = groups.along(axis);
+    if (own < group.size()) {
+      throw ConfigError("parallel",
+                        cat("fewer tokens than ranks to share them: tokens=", own, " of ", num_tokens, ", ", axis_name(axis), "=",
+                            group.size()),
+                        cat("Take ", axis_name(axis), " of at most ", own, ", or smaller patches"));
+    }
+    levels_.push_back({axis, group, balanced_split(own, group.size())});
+    own = levels_.back().lengths[static_cast<size_t>(group.place())];
+  }
+}
+
+const TokenSplit::Level* TokenSplit::level(Axis axis) const {
+  const auto found = std::find_if(levels_.begin(), levels_.end(), [&](const Level& level) { return level.axis == axis; });
+  return found == levels_.end() ? nullptr : &*found;
+}
+
+int64_t TokenSplit::offset() const {
+  int64_t offset = 0;
+  for (const Level& level : levels_) offset += split_offset(level.lengths, level.group.place());
+  return offset;
+}
+
+int64_t TokenSplit::offset_without(Axis innermost) const {
+  const Level* last = level(innermost);
+  return offset() - (last == nullptr ? 0 : split_offset(last->lengths, last->group.place()));
+}
+
+int64_t TokenSplit::num_own() const { return num_of(levels_.size()); }
+
+int64_t TokenSplit::num_of(size_t depth) const {
+  if (depth == 0) return num_tokens_;
+  const Level& last = levels_.at(depth - 1);
+  return last.lengths[static_cast<size_t>(last.group.place())];
+}
+
+}  // namespace welkin::parallel

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// benchy, the tutorials' measuring loader: its configuration, which trials a run makes, the lines that it prints and the JSON
+// that it writes. Time comes in from outside, in seconds; what is measured is the caller's (train/run/trainer_benchy.cpp).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace welkin::train {
+
+struct BenchySection {
+  bool run_benchmark = true;
+  int64_t nbatches = 50, ntrials = 3, nwarmup = 1;
+};
+
+enum class BenchyKind { Io, Synthetic, Full };
+
+struct BenchyConfig {
+  int64_t report_freq = 10;  // steps between two lines
+  bool exit_after_tests = true;
+  std::string profiler_mode = "single";  // single, all, none
+  std::string output_filename = "benchy_result.json";
+  std::string output_dir = ".";
+  bool use_distributed_barrier = false;
+  std::array<BenchySection, 3> sections{};  // by BenchyKind
+  std::string file;                         // what was read; empty: the defaults
+};
+
+// The file of BENCHY_CONFIG_FILE; the defaults where the path is empty. A section of the file replaces the defaults' as a whole,
+// as in benchy, so that one which leaves keys out is a ConfigError, and so is any other key.
+BenchyConfig read_benchy_config(const std::string& path);
+
+struct BenchyTrial {
+  BenchyKind kind = BenchyKind::Io;
+  bool is_warmup = false;
+  int64_t index = 0;  // among the trials, or warm-ups, of its kind
+  int64_t nbatches = 0;
+
+  std::string label() const;  // "IO_0", "FULL_WARMUP_2"
+};
+
+class Benchy {
+ public:
+  // `samples_per_step`: of all ranks together. `say`: a line for stdout.
+  Benchy(BenchyConfig config, int64_t num_ranks, int64_t samples_per_step, std::function<void(const std::string&)> say);
+
+  const BenchyConfig& config() const { return config_; }
+  // What it says when it is made: the file, and the profiling mode.
+  void introduce() const;
+  // Warm-ups and trials of a kind in their order; none where it is not to run.
+  std::vector<BenchyTrial> trials(BenchyKind kind) const;
+
+  // Whether profiler_mode starts NVIDIA's profiler in this process.
+  bool profiles(bool leads) const { return config_.profiler_mode == "all" || (leads && config_.profiler_mode == "single"); }
+
+  void start(const BenchyTrial& trial);
+  // At the start of every batch of a trial, and once after its last: each but the first closes a step. True when the trial is
+  // over.
+  bool tick(double now);
+
+  // The lines of the summary are said; the JSON is returned.
+  std::string finish() const;
+  std::string output_path() const;
+
+ private:
+  struct Results {
+    std::vector<std::vector<double>> rates;  // by trial, by step
+    std::vector<double> avg_iter_throughput, trial_throughput, trial_time;
+  };
+  void close_trial(double now);
+  void say_summary(BenchyKind kind, const char* prefix) const;
+
+  BenchyConfig config_;
+  int64_t num_ranks_;
+  double samples_per_step_;
+  std::function<void(const std::string&)> say_;
+  std::array<Results, 3> results_;  // by BenchyKind; warm-ups leave nothing
+
+  BenchyTrial trial_;
+  std::vector<double> rates_;  // of the trial's steps so far
+  bool is_running_ = false;
+  double began_ = 0, last_ = 0;
+};
+
+}  // namespace welkin::train

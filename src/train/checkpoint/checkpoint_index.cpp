@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint/checkpoint_index.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/text.h"
+
+namespace welkin::train {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kFormatVersion = 1;
+
+[[noreturn]] void refuse(const std::string& source, const std::string& why) {
+  throw CheckpointError("checkpoint", cat("index.json cannot be used: path=", source, ", reason=", why),
+                        "The files were damaged or belong to another program; use an older checkpoint");
+}
+
+std::string hash_of(const json& body) { return hex_digits(xxh3_64(as_byte_span(body.dump()))); }
+
+json file_json(const StoredFile& file) { return {{"bytes", file.bytes}, {"xxh3", hex_digits(file.xxh3)}}; }
+
+json tensor_json(const TensorRecord& tensor) {
+  return {{"file", tensor.file},
+          {"dtype", tensor.dtype},
+          {"shape", tensor.shape},
+          {"offset", tensor.offset},
+          {"placement", tensor.placement}};
+}
+
+json optional_json(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
+
+// Reads keys of one object; a missing or mistyped one is refused by name.
+class Keys {
+ public:
+  Keys(const json& object, std::string source) : object_(object), source_(std::move(source)) {
+    if (!object_.is_object()) refuse(source_, "an object was expected");
+  }
+
+  template <typename T>
+  T at(const char* key) const {
+    try {
+      return object_.at(key).get<T>();
+    } catch (const json::exception& error) {
+      refuse(source_, cat("key ", key, ": ", error.what()));
+    }
+  }
+
+  // A key that checkpoints of earlier versions do not have.
+  template <typename T>
+  T later_at(const char* key) const {
+    return object_.contains(key) ? at<T>(key) : T{};
+  }
+
+  std::optional<double> optional_later_at(const char* key) const {
+    return object_.contains(key) ? optional_at(key) : std::nullopt;
+  }
+
+  std::optional<double> optional_at(const char* key) const {
+    return at<json>(key).is_null() ? std::nullopt : std::optional<double>(at<double>(key));
+  }
+
+  uint64_t hash_at(const char* key) const {
+    const auto digits = at<std::string>(key);
+    if (digits.size() != 16 || digits.find_first_not_of("0123456789abcdef") != std::string::npos) {
+      refuse(source_, cat("key ", key, " is no hash"));
+    }
+    return std::stoull(digits, nullptr, 16);
+  }
+
+ private:
+  const json& object_;
+  std::string source_;
+};
+
+StoredFile parse_file(const json& object, const std::string& source) {
+  const Keys keys(object, source);
+  return {.bytes = keys.at<uint64_t>("bytes"), .xxh3 = keys.hash_at("xxh3")};
+}
+
+TensorRecord parse_tensor(const json& object, const std::string& source) {
+  const Keys keys(object, source);
+  return {.file = keys.at<std::string>("file"),
+          .dtype = keys.at<std::string>("dtype"),
+          .shape = keys.at<std::vector<int64_t>>("shape"),
+          .offset = keys.at<std::vector<int64_t>>("offset"),
+          .placement = keys.at<std::string>("placement")};
+}
+
+LoaderState parse_loader(const json& object, const std::string& source) {
+  if (object.is_null()) return {};
+  const Keys keys(object, source);
+  return {.global_batch_size = keys.at<int64_t>("global_batch_size"), .samples_in_epoch = keys.at<int64_t>("samples_in_epoch")};
+}
+
+// What later versions added.
+void parse_later_keys(const Keys& keys, CheckpointIndex& index, const std::string& source) {
+  index.learning_rate = keys.optional_later_at("learning_rate");
+  index.parameters = keys.later_at<std::vector<std::string>>("parameters");
+  index.mesh = keys.later_at<std::map<std::string, int64_t>>("mesh");
+  index.loader = parse_loader(keys.later_at<json>("loader"), source);
+  index.facts = keys.later_at<std::map<std::string, std::string>>("facts");
+  index.origin = keys.later_at<std::string>("origin");
+}
+
+void check_names(const CheckpointIndex& index, const std::string& source) {
+  for (const auto& [name, file] : index.files) {
+    if (name.find('/') != std::string::npos || name.starts_with(".")) refuse(source, cat("a file outside the folder: ", name));
+  }
+  for (const auto& [name, tensor] : index.tensors) {
+    if (!index.files.contains(tensor.file)) refuse(source, cat("tensor ", name, " stands in an unknown file: ", tensor.file));
+  }
+}
+
+json verified_body(const std::string& text, const std::string& source) {
+  json body = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!body.is_object() || !body.contains("xxh3") || !body["xxh3"].is_string())
+    refuse(source, "it is no JSON object with a hash");
+  const auto expected = body["xxh3"].get<std::string>();
+  body.erase("xxh3");
+  if (hash_of(body) != expected) refuse(source, "its hash does not fit its content");
+  return body;
+}
+
+}  // namespace
+
+std::string to_json(const CheckpointIndex& index) {
+  json body = {
+      {"format_version", kFormatVersion},
+      {"iteration", index.position.iteration},
+      {"epoch", index.position.epoch},
+      {"step_in_epoch", index.position.step_in_epoch},
+      {"seed", index.seed},
+      {"config", index.config},
+      {"validation_loss", optional_json(index.validation_loss)},
+      {"best_loss", optional_json(index.best_loss)},
+      {"learning_rate", optional_json(index.learning_rate)},
+      {"parameters", index.parameters},
+      {"mesh", index.mesh},
+      {"loader", {{"global_batch_size", index.loader.global_batch_size}, {"samples_in_epoch", index.loader.samples_in_epoch}}},
+      {"facts", index.facts},
+      {"origin", index.origin},
+      {"files", json::object()},
+      {"tensors", json::object()}};
+  for (const auto& [name, file] : index.files) body["files"][name] = file_json(file);
+  for (const auto& [name, file] : index.data) body["data"][name] = file_json(file);
+  for (const auto& [name, tensor] : index.tensors) body["tensors"][name] = tensor_json(tensor);
+  body["xxh3"] = hash_of(body);
+  return body.dump(1) + "\n";
+}
+
+CheckpointIndex parse_checkpoint_index(const std::string& text, const std::string& source) {
+  const json body = verified_body(text, source);
+  const Keys keys(body, source);
+  if (const int version = keys.at<int>("format_version"); version != kFormatVersion) {
+    refuse(source, cat("format_version=", version, ", known=", kFormatVersion));
+  }
+  CheckpointIndex index;
+  index.position = {.iteration = keys.at<int64_t>("iteration"),
+                    .epoch = keys.at<int64_t>("epoch"),
+                    .step_in_epoch = keys.at<int64_t>("step_in_epoch")};
+  index.seed = keys.at<uint64_t>("seed");
+  index.config = keys.at<std::string>("config");
+  index.validation_loss = keys.optional_at("validation_loss");
+  index.best_loss = keys.optional_at("best_loss");
+  parse_later_keys(keys, index, source);
+  for (const auto& [name, file] : keys.at<std::map<std::string, json>>("files")) index.files[name] = parse_file(file, source);
+  if (body.contains("data")) {  // earlier versions did not write it
+    for (const auto& [name, file] : keys.at<std::map<std::string, json>>("data")) index.data[name] = parse_file(file, source);
+  }
+  for (const auto& [name, tensor] : keys.at<std::map<std::string, json>>("tensors")) {
+    index.tensors[name] = parse_tensor(tensor, source);
+  }
+  check_names(index, source);
+  return index;
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// index.json of a checkpoint folder: where the run stood, which files there are with their hashes, and which tensor is where.
+// Its last key is a hash of all the others. Every byte that is read counts as hostile.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace welkin::train {
+
+// A place in a run. `iteration` counts training steps of the whole run, skipped ones too. step_in_epoch equal to the steps of an
+// epoch means: the epoch's end (validation) is still to be done. A finished run whose last epoch is partial stays within it.
+struct RunPosition {
+  int64_t iteration = 0;
+  int64_t epoch = 0;
+  int64_t step_in_epoch = 0;
+  bool operator==(const RunPosition&) const = default;
+};
+
+// Where the data stand, in samples: what a run of another batch size would need.
+struct LoaderState {
+  int64_t global_batch_size = 0;
+  int64_t samples_in_epoch = 0;  // that were trained on
+  bool operator==(const LoaderState&) const = default;
+};
+
+struct StoredFile {
+  uint64_t bytes = 0;
+  uint64_t xxh3 = 0;
+};
+
+struct TensorRecord {
+  std::string file;
+  std::string dtype;            // safetensors name
+  std::vector<int64_t> shape;   // of the whole parameter over all ranks
+  std::vector<int64_t> offset;  // of the part in `file` in the whole parameter
+  std::string placement;        // "replicated", or how it is split
+};
+
+struct CheckpointIndex {
+  RunPosition position;
+  uint64_t seed = 0;
+  std::string config;                     // YAML (config/print/print.h)
+  std::optional<double> validation_loss;  // of the weights in this checkpoint
+  std::optional<double> best_loss;        // smallest validation loss of the run so far
+  std::optional<double> learning_rate;    // of the next step
+  std::vector<std::string> parameters;    // the model's, in the order of registration, by which PyTorch's optimizers number them
+  std::map<std::string, int64_t> mesh;    // ranks along each axis (dp, tp, cp) of the run that saved; empty: one process
+  LoaderState loader;
+  std::map<std::string, std::string> facts;  // what else was chosen, for people: device, precision, providers of operators
+  std::string origin;                        // the file that it was imported from; empty: saved by a run
+  std::map<std::string, StoredFile> files;
+  // The files that the samples come from, by name (data/storage/fingerprint.h); empty where there are none.
+  std::map<std::string, StoredFile> data;
+  std::map<std::string, TensorRecord> tensors;
+};
+
+std::string to_json(const CheckpointIndex& index);
+// Throws CheckpointError naming `source` and what is wrong: JSON, version, hash, a missing or mistyped key.
+CheckpointIndex parse_checkpoint_index(const std::string& text, const std::string& source);
+
+}  // namespace welkin::train

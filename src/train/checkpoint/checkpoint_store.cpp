@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint/checkpoint_store.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+
+namespace welkin::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step_";
+
+std::optional<int64_t> step_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (!name.starts_with(kPrefix)) return {};
+  int64_t step = 0;
+  const char* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  if (error != std::errc() || rest != end || step < 0) return {};
+  return step;
+}
+
+// Renamed first, so that a half-removed folder is never taken for a checkpoint.
+void remove_checkpoint(const fs::path& path) {
+  const fs::path doomed = path.parent_path() / cat(".", path.filename().string(), ".removed");
+  std::error_code error;
+  fs::rename(path, doomed, error);
+  fs::remove_all(error ? path : doomed, error);
+}
+
+bool is_half_done(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.starts_with(cat(".", kPrefix)) && (name.find(".partial.") != std::string::npos || name.ends_with(".removed"));
+}
+
+}  // namespace
+
+fs::path CheckpointStore::path_of(int64_t step) const { return folder_ / cat(kPrefix, step); }
+
+std::vector<int64_t> CheckpointStore::steps() const {
+  std::vector<int64_t> found;
+  std::error_code absent;
+  for (const auto& entry : fs::directory_iterator(folder_, absent)) {
+    if (const auto step = step_of(entry.path())) found.push_back(*step);
+  }
+  std::sort(found.rbegin(), found.rend());
+  return found;
+}
+
+void CheckpointStore::save(const CheckpointIndex& index, const std::vector<CheckpointGroup>& groups) {
+  const fs::path target = path_of(index.position.iteration);
+  make_folders(folder_);
+  if (fs::exists(target)) {
+    try {
+      const Checkpoint stored(target);
+      // The same place may be saved before and after its validation.
+      if (stored.index().position == index.position && stored.index().validation_loss == index.validation_loss) return;
+    } catch (const CheckpointError&) {
+      // Damaged: replaced below.
+    }
+    remove_checkpoint(target);
+  }
+  write_checkpoint(target, index, groups);
+}
+
+void CheckpointStore::mark_best(const BestRecord& record) {
+  const nlohmann::json text = {{"step", record.step}, {"validation_loss", record.validation_loss}};
+  write_file_atomically(folder_ / "best.json", text.dump() + "\n");
+}
+
+std::optional<BestRecord> CheckpointStore::best() const {
+  try {
+    const auto text = nlohmann::json::parse(read_file(folder_ / "best.json", 1 << 16));
+    return BestRecord{.step = text.at("step").get<int64_t>(), .validation_loss = text.at("validation_loss").get<double>()};
+  } catch (const DataError&) {
+    return {};
+  } catch (const nlohmann::json::exception&) {
+    return {};
+  }
+}
+
+void CheckpointStore::prune(int64_t keep) {
+  const auto best_record = best();
+  const std::vector<int64_t> all = steps();
+  for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) {
+    if (!best_record || best_record->step != all[i]) remove_checkpoint(path_of(all[i]));
+  }
+}
+
+std::optional<Checkpoint> CheckpointStore::newest_good(const std::function<void(const std::string&)>& report) const {
+  for (const int64_t step : steps()) {
+    try {
+      return Checkpoint(path_of(step));
+    } catch (const CheckpointError& error) {
+      report(error.what());
+    }
+  }
+  return {};
+}
+
+void CheckpointStore::continue_from(int64_t step) {
+  std::error_code ignored;
+  for (const int64_t later : steps()) {
+    if (later <= step) break;
+    fs::path aside = path_of(later);
+    aside += ".damaged";
+    fs::remove_all(aside, ignored);
+    fs::rename(path_of(later), aside, ignored);
+  }
+  std::vector<fs::path> doomed;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    if (is_half_done(entry.path())) doomed.push_back(entry.path());
+  }
+  for (const fs::path& path : doomed) fs::remove_all(path, ignored);
+}
+
+std::optional<fs::path> CheckpointStore::move_aside() {
+  if (steps().empty()) return {};
+  fs::path target;
+  for (int number = 1; target.empty() || fs::exists(target); ++number) {
+    target = folder_.parent_path() / cat(folder_.filename().string(), ".old-", number);
+  }
+  std::error_code error;
+  fs::rename(folder_, target, error);
+  if (error) {
+    throw CheckpointError("checkpoint",
+                          cat("an earlier run's folder cannot be moved: path=", folder_.string(), ", reason=", error.message()),
+                          "Choose another --run_num");
+  }
+  return target;
+}
+
+namespace {
+
+int64_t chosen_step(const CheckpointStore& store, const std::vector<int64_t>& steps, const std::string& choice) {
+  if (choice == "newest") return steps.front();
+  if (choice == "best") {
+    const auto best = store.best();
+    return best ? best->step : steps.front();
+  }
+  for (const int64_t step : steps) {
+    if (std::to_string(step) == choice) return step;
+  }
+  throw CheckpointError("checkpoint",
+                        cat("there is no such checkpoint: folder=", store.folder().string(), ", checkpoint=", choice),
+                        cat("Choose best, newest, or a step: ", join(steps, ", ")));
+}
+
+}  // namespace
+
+fs::path find_checkpoint(const fs::path& run_folder, const std::string& choice) {
+  const CheckpointStore store(run_folder / "checkpoints");
+  const std::vector<int64_t> steps = store.steps();
+  if (steps.empty()) {
+    throw CheckpointError("checkpoint", cat("the run has no checkpoint: path=", run_folder.string()),
+                          "Give the folder of a run that has saved one (<expdir>/<config>/<W>GPU/<run_num>)");
+  }
+  return store.path_of(chosen_step(store, steps, choice));
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checkpoints of one run: <run folder>/checkpoints/step_N, and best.json, which names the one with the smallest validation
+// loss.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/checkpoint/checkpoint.h"
+
+namespace welkin::train {
+
+struct BestRecord {
+  int64_t step = 0;
+  double validation_loss = 0;
+};
+
+class CheckpointStore {
+ public:
+  // Nothing is made before the first save.
+  explicit CheckpointStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  const std::filesystem::path& folder() const { return folder_; }
+  std::filesystem::path path_of(int64_t step) const;
+  std::vector<int64_t> steps() const;  // newest first; only names, nothing is verified
+
+  // Writes step_<iteration>, unless it exists with equal position: then there is nothing to do.
+  void save(const CheckpointIndex& index, const std::vector<CheckpointGroup>& groups);
+
+  void mark_best(const BestRecord& record);
+  std::optional<BestRecord> best() const;  // nothing when there is no readable record
+
+  // Removes all but the `keep` newest ones and the best one.
+  void prune(int64_t keep);
+
+  // The newest one that verifies. `report` is told about each damaged one (the text of its error).
+  std::optional<Checkpoint> newest_good(const std::function<void(const std::string&)>& report) const;
+
+  // For a run that goes on from `step` (0: begins). Later checkpoints, which newest_good() has refused, become step_N.damaged:
+  // they would be counted as the newest ones. What a killed writer left half done is removed.
+  void continue_from(int64_t step);
+
+  // Moves what an earlier run of this folder left to <folder>.old-<n>; returns that path, nothing when there was nothing.
+  std::optional<std::filesystem::path> move_aside();
+
+ private:
+  std::filesystem::path folder_;
+};
+
+// The folder step_N that the choice means. "best" without a record means the newest. CheckpointError when there is none, naming
+// those that there are.
+std::filesystem::path find_checkpoint(const std::filesystem::path& run_folder, const std::string& choice);
+
+}  // namespace welkin::train

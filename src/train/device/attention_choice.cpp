@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/device/attention_choice.h"
+
+#include <ATen/ops/full.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "parallel/comm/collectives.h"
+#include "train/learn/precision.h"
+
+namespace welkin::train {
+namespace {
+
+using ops::AttentionBackend;
+
+std::string shape_text(const ops::AttentionShape& shape) {
+  return cat("batch ", shape.batch, ", ", shape.heads, " heads of ", shape.head_dim, ", ", shape.tokens, " tokens");
+}
+
+bool can_run(const std::vector<ops::AttentionTiming>& timings, AttentionBackend backend) {
+  return std::any_of(timings.begin(), timings.end(),
+                     [&](const ops::AttentionTiming& timing) { return timing.backend == backend && timing.seconds; });
+}
+
+// Flash attention has an order of sums that repeats; the plain form is one of products, which repeat too.
+AttentionBackend repeatable(at::ScalarType dtype) {
+  return dtype == at::kFloat ? AttentionBackend::Math : AttentionBackend::Flash;
+}
+
+}  // namespace
+
+std::optional<ops::AttentionShape> attention_shape(const config::RunConfig& config, const std::vector<int64_t>& grid,
+                                                   int64_t tensor_parallel) {
+  const config::ModelConfig& model = config.model;
+  if (model.model != "vit" || model.dropout > 0 || grid.size() != 2) return std::nullopt;
+  constexpr int64_t kMostSamples = 4;
+  const int64_t micro = config.loop.micro_batch_size > 0 ? config.loop.micro_batch_size : config.loop.global_batch_size;
+  return ops::AttentionShape{.batch = std::clamp<int64_t>(micro, 1, kMostSamples),
+                             .heads = std::max<int64_t>(1, model.num_heads / tensor_parallel),
+                             .tokens = grid[0] / model.patch_size * (grid[1] / model.patch_size),
+                             .head_dim = model.embed_dim / model.num_heads,
+                             .dtype = autocast_dtype(config.precision.amp_mode).value_or(at::kFloat)};
+}
+
+AttentionChoice settle_attention(const config::RunConfig& config, const ops::AttentionShape& shape,
+                                 const std::function<std::vector<ops::AttentionTiming>()>& measure) {
+  const auto named = ops::attention_backend_named(config.backend.attention);
+  if (!named && config.loop.deterministic) {
+    const AttentionBackend backend = repeatable(shape.dtype);
+    return {backend, cat("Attention: ", name_of(backend), " (deterministic)")};
+  }
+  const std::vector<ops::AttentionTiming> timings = measure();
+  if (named && !can_run(timings, *named)) {
+    throw ConfigError("train",
+                      cat("this form of attention cannot run here: attention=", name_of(*named), ", ", shape_text(shape), "; ",
+                          text_of(timings)),
+                      "Take one that can, or --attention auto");
+  }
+  if (named)
+    return {*named, cat("Attention: ", name_of(*named), " (as asked for; ", shape_text(shape), ": ", text_of(timings), ")")};
+  const auto best = ops::fastest(timings);
+  if (!best) {
+    throw ConfigError("train", cat("no form of attention can run here: ", shape_text(shape)),
+                      "Take a smaller batch, or larger patches");
+  }
+  return {*best, cat("Attention: ", name_of(*best), " (", shape_text(shape), ": ", text_of(timings), ")")};
+}
+
+std::string choose_attention(const config::RunConfig& config, const std::vector<int64_t>& grid, int64_t tensor_parallel,
+                             c10::Device device, const parallel::Group& everyone) {
+  if (!device.is_cuda()) return {};
+  const auto shape = attention_shape(config, grid, tensor_parallel);
+  if (!shape) {
+    if (const auto named = ops::attention_backend_named(config.backend.attention)) ops::use_attention_backend(*named);
+    return {};
+  }
+  const auto measure = [&] {
+    return ops::time_attention(*shape, device, [&](const std::function<void()>& work, int repeats) {
+      return ops::seconds_on_device(device, work, repeats);
+    });
+  };
+  AttentionChoice choice{.backend = AttentionBackend::Math, .line = {}};
+  if (everyone.place() == 0) choice = settle_attention(config, *shape, measure);
+  const at::Tensor taken = at::full({1}, static_cast<int64_t>(choice.backend), at::kLong);
+  parallel::broadcast(everyone, taken, 0);
+  ops::use_attention_backend(static_cast<AttentionBackend>(taken.item<int64_t>()));
+  return choice.line;
+}
+
+}  // namespace welkin::train

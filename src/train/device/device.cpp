@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/device/device.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/error.h"
+#include "core/host.h"
+#include "core/text.h"
+#include "ops/base/instruction_set.h"
+#include "ops/base/large_blocks.h"
+#include "ops/products/gemm_provider.h"
+#include "train/device/memory_limit.h"
+
+namespace welkin::train {
+namespace {
+
+// The hooks are there once libtorch_cuda is loaded (the launcher does that where a device node exists).
+bool has_gpu() { return at::globalContext().hasCUDA() && at::detail::getCUDAHooks().deviceCount() > 0; }
+
+}  // namespace
+
+config::RunConfig for_device(config::RunConfig config, c10::Device device) {
+  if (device.is_cpu() && config.data.resident == "device") config.data.resident = "host";
+  return config;
+}
+
+c10::DeviceIndex gpu_of_rank(int64_t local_rank, int64_t local_size, int64_t num_gpus) {
+  const bool sees_one = num_gpus == 1;  // a launcher that binds shows each rank its own
+  if (local_size > num_gpus && !sees_one) {
+    throw ConfigError("device", cat("more ranks than GPUs on this node: ranks=", local_size, ", GPUs=", num_gpus),
+                      "Start as many ranks per node as it has GPUs, or take --device cpu");
+  }
+  return static_cast<c10::DeviceIndex>(local_rank % num_gpus);
+}
+
+c10::Device choose_device(const std::string& name, int64_t local_rank, int64_t local_size) {
+  if (name == "cpu" || (name == "auto" && !has_gpu())) return at::kCPU;
+  if (!has_gpu()) {
+    throw ConfigError(
+        "device", cat("there is no GPU that torch can use: device=", name),
+        "Take --device cpu or auto; nvidia-smi shows whether the driver sees one, and a torch with CUDA must be installed");
+  }
+  const c10::Device device(at::kCUDA, gpu_of_rank(local_rank, local_size, at::detail::getCUDAHooks().deviceCount()));
+  make_current(device);
+  return device;
+}
+
+// Without it everything that names no GPU goes to the first one: calls of the runtime, page-locked memory, a capture's generator.
+// Ranks would each take half a gigabyte there for a context that they do not use.
+void make_current(c10::Device device) {
+  if (device.is_cpu()) return;
+  try {
+    c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+  } catch (const c10::Error& error) {
+    throw ConfigError("device", cat("the GPU cannot be used: device=", device.str(), ", reason=", error.what_without_backtrace()),
+                      "nvidia-smi shows who has it (an exclusive compute mode lets in one process), or take --device cpu");
+  }
+}
+
+void wait_for_stream(c10::Device device) {
+  if (device.is_cpu()) return;
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  guard.synchronizeStream(guard.getStream(device));
+}
+
+void configure_torch(const config::RunConfig& config) {
+  const config::BackendConfig& backend = config.backend;
+  static const int at_start = at::get_num_threads();  // OMP_NUM_THREADS where that is set; later what a configuration asked for
+  const int most = std::min(at_start, usable_cores());
+  at::set_num_threads(config.loop.threads > 0 ? static_cast<int>(config.loop.threads) : most);
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(config.loop.deterministic, /*warn_only=*/false);
+  // Without it cuBLAS takes its workspace from a pool, and two streams' products may differ from run to run; torch refuses them.
+  if (config.loop.deterministic) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  context.setUserEnabledCuDNN(backend.cudnn_enabled);
+  context.setBenchmarkCuDNN(backend.cudnn_benchmark);
+  context.setDeterministicCuDNN(backend.cudnn_deterministic);
+  context.setAllowTF32CuDNN(backend.tf32 == "on");
+  context.setAllowTF32CuBLAS(backend.tf32 == "on");
+  ops::use_float32_products(
+      ops::gemm_provider_named(backend.gemm),
+      ops::float32_precision_named(backend.float32_matmul_precision).value_or(ops::Float32Precision::Highest));
+  ops::use_instruction_set(ops::instruction_set_named(backend.instruction_set).value_or(ops::best_instruction_set()));
+  ops::keep_large_blocks();  // before the count of memory, which is around it
+  limit_cpu_memory(bytes_of_limit(backend.memory_limit_gib));
+}
+
+}  // namespace welkin::train

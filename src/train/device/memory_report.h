@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What to say where a process has no more memory, on a CPU by `memory_limit_gib` or on a GPU: where the memory is, and what makes
+// it smaller. The same words from train, bench, evaluate and predict.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "config/schema/run_config.h"
+#include "parallel/shard/param_table.h"
+#include "train/device/memory_limit.h"
+#include "train/learn/optimizer.h"
+
+namespace welkin::train {
+
+// Bytes of which it is known what they are for.
+struct KnownMemory {
+  int64_t weights = 0, gradients = 0, optimizer = 0;
+  int64_t buffers = 0;  // of batches, as far as they lie where the run computes
+  // What memory beyond all that is for: "weights" while a model is made, "optimizer" while its state is, then "activations".
+  std::string rest = "buffers";
+  bool trains = false;  // a backward pass and an optimizer follow
+};
+
+// Of a training run. The table has no rows before the model is made, `optimizer` is null before it has its state; `has_buffers`:
+// those of batches are made.
+KnownMemory known_memory(const parallel::ParamTable& table, Optimizer* optimizer, int64_t buffers, bool has_buffers);
+
+// Inside a catch block. The error that is being handled as one of memory, where it says that there is no more: by our limit, by
+// the allocator of this thread's GPU, whose limit is `limit_bytes` (0: none is set), or by the system. None where it says
+// anything else.
+std::optional<MemoryError> memory_error_if_any(int64_t limit_bytes);
+
+// The same; throws the error on where it says anything else.
+MemoryError memory_error_in_flight(const config::RunConfig& config);
+
+// The same with where the memory is; an error that says it already stays as it is.
+MemoryError explained(const MemoryError& error, const KnownMemory& known, const config::RunConfig& config);
+
+}  // namespace welkin::train

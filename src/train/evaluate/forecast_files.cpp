@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/evaluate/forecast_files.h"
+
+#include <ATen/ops/stack.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "observe/image/png.h"
+#include "train/evaluate/prediction_file.h"
+#include "train/evaluate/rollout.h"
+#include "train/run/field_picture.h"
+
+namespace welkin::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<int64_t> channel_indices(const data::SampleSpec& spec, const std::vector<std::string>& names) {
+  if (names.empty()) return {0};
+  std::vector<int64_t> indices;
+  for (const std::string& name : names) {
+    const auto found = std::find(spec.target.channels.begin(), spec.target.channels.end(), name);
+    if (found == spec.target.channels.end()) {
+      throw ConfigError("predict", cat("there is no such channel: channel=", name),
+                        cat("Choose one of: ", join(spec.target.channels, ", ")));
+    }
+    indices.push_back(found - spec.target.channels.begin());
+  }
+  return indices;
+}
+
+struct Forecast {
+  int64_t index = 0;
+  at::Tensor input, target, prediction;  // (1, C, ...)
+};
+
+std::string with_unit(const data::ArraySpec& array, int64_t channel) {
+  const auto c = static_cast<size_t>(channel);
+  return array.units[c].empty() ? array.channels[c] : cat(array.channels[c], " [", array.units[c], "]");
+}
+
+// The picture of one sample in the data's units. The input's panel is the newest step of the channel, or, where the input holds
+// other quantities than the target (dark matter and gas), its first channel.
+void draw_sample(const data::SampleSpec& spec, const Forecast& forecast, int64_t channel, const std::string& lead,
+                 const fs::path& path) {
+  const auto plane = [&](const at::Tensor& batch, const auto& mean, const auto& deviation, int64_t at_channel) {
+    return plane_of(in_data_units(batch, mean, deviation).select(0, 0), at_channel);
+  };
+  ForecastPicture picture;
+  picture.title = cat("sample ", forecast.index, ", ", with_unit(spec.target, channel), lead);
+  picture.input_is_earlier_target = has_persistence(spec);
+  const int64_t shown = picture.input_is_earlier_target ? spec.newest_input_channel + channel : 0;
+  if (!picture.input_is_earlier_target) picture.input_title = cat("input: ", with_unit(spec.input, shown));
+  picture.input = plane(forecast.input, spec.input_mean, spec.input_std, shown);
+  picture.target = plane(forecast.target, spec.target_mean, spec.target_std, channel);
+  picture.prediction = plane(forecast.prediction, spec.target_mean, spec.target_std, channel);
+  observe::image::write_png(path, draw_forecast(picture));
+}
+
+}  // namespace
+
+std::vector<int64_t> spread_indices(int64_t size, int64_t count) {
+  std::vector<int64_t> indices;
+  const int64_t wanted = std::min(size, count);
+  for (int64_t i = 0; i < wanted; ++i) indices.push_back(wanted == 1 ? 0 : i * (size - 1) / (wanted - 1));
+  return indices;
+}
+
+namespace {
+
+// One sample: its own target and prediction, and of a rollout all leads, (1, lead, C, ...), the last one to be drawn.
+struct LeadForecast {
+  Forecast shown;
+  at::Tensor targets, predictions;
+};
+
+LeadForecast one_step(const TrainedModel& model, data::Pipeline& batches, int64_t index) {
+  batches.resume({.epoch = 0, .step = index});
+  const data::Batch batch = batches.next();
+  const at::Tensor prediction = model.predict(batch);
+  return {{index, batch.input, batch.target, prediction}, batch.target, prediction};
+}
+
+LeadForecast many_steps(const Rollout& rollout, int64_t index) {
+  LeadForecast forecast;
+  std::vector<at::Tensor> targets, predictions;
+  rollout.run({index}, [&](const RolloutStep& step) {
+    targets.push_back(step.target);
+    predictions.push_back(step.prediction);
+    forecast.shown = {index, step.start, step.target, step.prediction};
+  });
+  forecast.targets = at::stack(targets, 1);
+  forecast.predictions = at::stack(predictions, 1);
+  return forecast;
+}
+
+std::vector<int64_t> lead_steps(const TrainedModel& model, int64_t steps) {
+  std::vector<int64_t> leads;
+  for (int64_t lead = 1; steps > 1 && lead <= steps; ++lead) leads.push_back(lead * model.config().data.dt);
+  return leads;
+}
+
+}  // namespace
+
+std::vector<fs::path> write_forecasts(const TrainedModel& model, const ForecastOptions& options) {
+  const data::SampleSpec& spec = model.dataset().spec();
+  const auto channels = channel_indices(spec, options.channels);
+  std::optional<Rollout> rollout;
+  if (options.rollout_steps > 1) rollout.emplace(model, options.rollout_steps);
+  auto indices =
+      spread_indices(rollout ? static_cast<int64_t>(rollout->starts().size()) : model.dataset().size(), options.num_samples);
+  for (int64_t& index : indices) index = rollout ? rollout->starts()[static_cast<size_t>(index)] : index;
+  const std::string last_lead = rollout ? cat("_lead", options.rollout_steps) : "";
+  make_folders(options.folder);
+  const fs::path fields = options.folder / "predictions.h5";
+  std::vector<fs::path> written = {fields};
+  write_path_atomically(fields, [&](const fs::path& temporary) {
+    PredictionWriter writer(temporary, spec, static_cast<int64_t>(indices.size()), lead_steps(model, options.rollout_steps));
+    writer.set_text("checkpoint", model.checkpoint().string());
+    data::Pipeline batches = model.pipeline(1);
+    for (const int64_t index : indices) {
+      const LeadForecast forecast = rollout ? many_steps(*rollout, index) : one_step(model, batches, index);
+      writer.append(forecast.shown.input, forecast.targets, forecast.predictions, {index});
+      for (const int64_t channel : channels) {
+        const std::string& name = spec.target.channels[static_cast<size_t>(channel)];
+        written.push_back(options.folder / cat("sample_", index, "_", name, last_lead, ".png"));
+        draw_sample(spec, forecast.shown, channel, rollout ? cat(", lead ", options.rollout_steps) : "", written.back());
+      }
+    }
+    writer.close();
+  });
+  return written;
+}
+
+}  // namespace welkin::train

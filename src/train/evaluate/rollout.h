@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A forecast of several steps: each prediction is the newest input of the next step. Computed channels (forcing) are those of the
+// step's own time, which is known in advance; nothing else of the truth enters after the start.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "train/evaluate/trained_model.h"
+
+namespace welkin::train {
+
+// All of (B, C, ...) on the model's device, normalised.
+struct RolloutStep {
+  int64_t lead = 1;       // steps of the rollout, from 1
+  at::Tensor start;       // the input of lead 1
+  at::Tensor target;      // the truth at this lead
+  at::Tensor prediction;  // made of the start alone
+};
+
+class Rollout {
+ public:
+  // The model outlives the rollout. ConfigError where a prediction is no input: other channels, history of more than one step
+  // with a lead of more than one, a data set without order in time; or where no sample has `steps` steps of truth.
+  Rollout(const TrainedModel& model, int64_t steps);
+
+  int64_t steps() const { return steps_; }
+  // Samples that begin a rollout, ascending.
+  const std::vector<int64_t>& starts() const { return starts_; }
+
+  // From these samples at once, lead by lead.
+  void run(const std::vector<int64_t>& samples, const std::function<void(const RolloutStep&)>& body) const;
+
+ private:
+  void check_channels() const;
+  void find_starts();
+  data::Batch read(data::Pipeline& samples, const std::vector<int64_t>& indices) const;
+  at::Tensor next_input(const at::Tensor& input, const at::Tensor& prediction, const at::Tensor& truth_input) const;
+
+  const TrainedModel& model_;
+  int64_t steps_;
+  int64_t state_channels_;  // of one time
+  std::vector<int64_t> starts_;
+};
+
+// Scores of every lead over all starts, `batch` of them at once. `progress` is told how many starts are done.
+std::vector<Scores> score_rollout(const TrainedModel& model, const Rollout& rollout, const at::Tensor& time_mean,
+                                  const std::function<void(int64_t)>& progress);
+
+}  // namespace welkin::train

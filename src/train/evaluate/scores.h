@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scores of a model over a whole data set, each sample once, beside what costs nothing: persistence (tomorrow is like today) and
+// the time-mean map of the training part. Sums in double on the host: scoring is no hot path.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/sample/dataset.h"
+
+namespace welkin::train {
+
+// Of one channel and one forecast. Normalised units: divided by the data set's standard deviation.
+struct ChannelScore {
+  double rmse = 0;                 // root of the (latitude-weighted) mean square error over all samples and points
+  double mean_rmse = 0;            // mean over the samples of their own RMSE, as the tutorials log it
+  double rmse_physical = 0;        // rmse in the channel's unit; equals rmse where the data set is not normalised
+  double mae_physical = 0;         // (latitude-weighted) mean absolute error, in the channel's unit
+  double bias_physical = 0;        // (latitude-weighted) mean error, in the channel's unit
+  double small_scales = 0;         // power above half of the Nyquist wavenumber over the target's: below 1 is a blur
+  std::vector<double> spectrum{};  // normalised mean square by wavenumber, mean over the samples (metrics_spectrum.h)
+  double acc = 0;  // anomaly correlation against the time-mean map, mean over the samples; without a map against 0
+};
+
+struct ForecastScores {
+  std::string name;                    // "model", "persistence", "time mean"
+  std::vector<ChannelScore> channels;  // one per target channel
+  double rmse() const;                 // root mean square of the channels' rmse: one number, normalised
+};
+
+struct Scores {
+  int64_t samples = 0;
+  double loss = 0;                   // mean over the samples
+  std::vector<int64_t> nonfinite{};  // samples whose loss is not finite, counted from 0 in the order in which they were added
+  std::vector<std::string> channels, units;
+  std::string wavenumber;                             // of the spectra: "zonal" for fields, "radial" for boxes
+  std::vector<std::vector<double>> target_spectra{};  // one per target channel
+  std::vector<ForecastScores> forecasts;              // the model first
+};
+
+class ScoreSums {
+ public:
+  // `time_mean` (C, H, W) normalised, on the CPU, or undefined: then there is no such forecast. Persistence is scored for fields
+  // whose newest input step holds as many channels as the target.
+  ScoreSums(const data::SampleSpec& spec, at::Tensor time_mean);
+  ~ScoreSums();
+  ScoreSums(ScoreSums&&) noexcept;
+
+  // input (B, C, ...), target and prediction (B, C', ...), losses (B), any device.
+  void add(const at::Tensor& input, const at::Tensor& target, const at::Tensor& prediction, const at::Tensor& losses);
+
+  Scores finish() const;
+
+ private:
+  struct Forecast;
+  void add_forecast(Forecast& forecast, const at::Tensor& values, const at::Tensor& target) const;
+  at::Tensor spectrum_of(const at::Tensor& values) const;  // (C, K) sum over samples
+
+  const data::SampleSpec& spec_;
+  at::Tensor time_mean_;
+  at::Tensor weights_;          // (H) of the rows
+  at::Tensor target_spectrum_;  // (C, K) float64 sum over samples; undefined before the first
+  bool is_field_;
+  int64_t samples_ = 0;
+  double loss_ = 0;
+  std::vector<int64_t> nonfinite_;
+  std::vector<Forecast> forecasts_;
+};
+
+// Whether the newest input step holds the target's channels at an earlier time.
+bool has_persistence(const data::SampleSpec& spec);
+
+}  // namespace welkin::train

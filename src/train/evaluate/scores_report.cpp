@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/evaluate/scores_report.h"
+
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/text.h"
+#include "observe/log/table.h"
+
+namespace welkin::train {
+namespace {
+
+constexpr const char* kTimeMean = "time mean";  // a forecast without anomaly has no correlation
+
+// A dash where there is no number: the correlation of a forecast without anomaly.
+std::string fixed(double value) {
+  if (!std::isfinite(value)) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4f", value);
+  return text;
+}
+
+std::string compact(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", value);
+  return text;
+}
+
+std::string label(const Scores& scores, size_t channel) {
+  const std::string& unit = scores.units[channel];
+  return unit.empty() ? scores.channels[channel] : cat(scores.channels[channel], " [", unit, "]");
+}
+
+nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr); }
+
+nlohmann::ordered_json scores_tree(const Scores& scores) {
+  nlohmann::ordered_json root;
+  root["samples"] = scores.samples;
+  root["loss"] = number(scores.loss);
+  root["wavenumber"] = scores.wavenumber;
+  for (const auto& forecast : scores.forecasts) root["rmse"][forecast.name] = number(forecast.rmse());
+  for (size_t c = 0; c < scores.channels.size(); ++c) {
+    nlohmann::ordered_json channel;
+    channel["unit"] = scores.units[c];
+    if (c < scores.target_spectra.size()) channel["target_spectrum"] = scores.target_spectra[c];
+    for (const auto& forecast : scores.forecasts) {
+      const ChannelScore& score = forecast.channels[c];
+      channel[forecast.name] = {{"rmse", number(score.rmse)},
+                                {"mean_rmse", number(score.mean_rmse)},
+                                {"rmse_physical", number(score.rmse_physical)},
+                                {"mae_physical", number(score.mae_physical)},
+                                {"bias_physical", number(score.bias_physical)},
+                                {"small_scales", number(score.small_scales)},
+                                {"spectrum", score.spectrum},
+                                {"acc", number(score.acc)}};
+    }
+    root["channels"][scores.channels[c]] = std::move(channel);
+  }
+  return root;
+}
+
+}  // namespace
+
+std::string scores_table(const Scores& scores) {
+  using observe::Align;
+  observe::Table table({{"channel", Align::Left},
+                        {"forecast", Align::Left},
+                        {"RMSE", Align::Right},
+                        {"RMSE in its unit", Align::Right},
+                        {"MAE", Align::Right},
+                        {"bias", Align::Right},
+                        {"ACC", Align::Right},
+                        {"small scales", Align::Right}});
+  for (size_t c = 0; c < scores.channels.size(); ++c) {
+    for (const auto& forecast : scores.forecasts) {
+      const ChannelScore& score = forecast.channels[c];
+      table.add_row({label(scores, c), forecast.name, fixed(score.rmse), compact(score.rmse_physical),
+                     compact(score.mae_physical), compact(score.bias_physical), fixed(score.acc), fixed(score.small_scales)});
+    }
+  }
+  for (const auto& forecast : scores.forecasts) table.add_row({"all", forecast.name, fixed(forecast.rmse()), "", "", "", "", ""});
+  return cat(table.text(), "loss ", fixed(scores.loss), " over ", scores.samples, " samples\n");
+}
+
+std::string rollout_table(const std::vector<Scores>& leads) {
+  using observe::Align;
+  const Scores& first = leads.front();
+  std::vector<observe::Column> columns = {{"channel", Align::Left}, {"lead", Align::Right}};
+  for (const auto& forecast : first.forecasts) columns.push_back({cat("RMSE ", forecast.name), Align::Right});
+  for (const auto& forecast : first.forecasts) {
+    if (forecast.name != kTimeMean) columns.push_back({cat("ACC ", forecast.name), Align::Right});
+  }
+  observe::Table table(columns);
+  for (size_t c = 0; c <= first.channels.size(); ++c) {
+    const bool all = c == first.channels.size();
+    for (size_t i = 0; i < leads.size(); ++i) {
+      std::vector<std::string> row = {all ? "all" : label(first, c), cat(i + 1)};
+      for (const auto& forecast : leads[i].forecasts) row.push_back(fixed(all ? forecast.rmse() : forecast.channels[c].rmse));
+      for (const auto& forecast : leads[i].forecasts) {
+        if (forecast.name != kTimeMean) row.push_back(all ? "" : fixed(forecast.channels[c].acc));
+      }
+      table.add_row(row);
+    }
+  }
+  return cat(table.text(), "normalised, over ", first.samples, " starts\n");
+}
+
+std::string rollout_json(const std::vector<Scores>& leads) {
+  nlohmann::ordered_json root;
+  root["starts"] = leads.front().samples;
+  for (size_t i = 0; i < leads.size(); ++i) {
+    nlohmann::ordered_json lead = {{"lead", i + 1}};
+    lead.update(scores_tree(leads[i]));
+    root["leads"].push_back(std::move(lead));
+  }
+  return root.dump(2) + "\n";
+}
+
+std::string scores_json(const Scores& scores) { return scores_tree(scores).dump(2) + "\n"; }
+
+}  // namespace welkin::train

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/evaluate/time_mean.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/formats/npy_file.h"
+
+namespace welkin::train {
+namespace {
+
+constexpr int64_t kMostValues = int64_t{1} << 28;  // 2 GiB of doubles: 26 years of ERA5's 20 channels need 2^22
+
+at::Tensor per_channel(const std::vector<double>& values) { return at::tensor(values, at::kDouble).view({-1, 1, 1}); }
+
+}  // namespace
+
+at::Tensor read_time_mean(const std::string& path, const data::SampleSpec& spec) {
+  if (path.empty() || spec.target.shape.size() != 3 || !std::filesystem::exists(path)) return {};
+  const data::NpyFile file(path);
+  const auto& have = file.header().shape;
+  const auto& want = spec.target.shape;
+  if (have.size() != 4 || have[0] != 1 || have[1] < want[0] || have[2] < want[1] || have[3] < want[2]) {
+    throw DataError(
+        "time mean",
+        cat("shape does not fit: file=", path, ", shape=(", join(have, ", "), "), wanted=(1, ", join(want, ", "), ")"),
+        "Write it again with welkin data stats, or set time_means_path to another file");
+  }
+  at::Tensor map = at::tensor(file.read_doubles(kMostValues), at::kDouble).view(have).select(0, 0);
+  map = map.narrow(0, 0, want[0]).narrow(1, 0, want[1]).narrow(2, 0, want[2]);
+  if (!spec.target_std.empty()) map = (map - per_channel(spec.target_mean)) / per_channel(spec.target_std);
+  return map.to(at::kFloat).contiguous();
+}
+
+}  // namespace welkin::train

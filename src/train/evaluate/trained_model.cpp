@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/evaluate/trained_model.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "ops/base/autocast.h"
+#include "train/checkpoint/checkpoint_store.h"
+#include "train/device/device.h"
+#include "train/device/device_memory.h"
+#include "train/device/memory_report.h"
+#include "train/interchange/import_state.h"
+#include "train/learn/precision.h"
+#include "train/run/validation.h"
+#include "train/step/model_setup.h"
+
+namespace welkin::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Otherwise a word, or the number of a step.
+bool names_file(const std::string& choice) {
+  return choice.find('/') != std::string::npos || choice.ends_with(".pt") || choice.ends_with(".pth") ||
+         choice.ends_with(".tar") || choice.ends_with(".safetensors");
+}
+
+}  // namespace
+
+data::Split parse_split(const std::string& name) {
+  if (name == "train") return data::Split::Train;
+  if (name == "valid") return data::Split::Valid;
+  if (name == "test") return data::Split::Test;
+  throw ConfigError("data", cat("unknown part of the data: split=", name), "Choose train, valid or test");
+}
+
+TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice)
+    : config_(config), device_(choose_device(config.loop.device)), report_(choice.report) {
+  configure_torch(config_);
+  limit_memory(device_, config_.backend.memory_limit_gib);
+  if (!names_file(choice.checkpoint)) checkpoint_ = find_checkpoint(choice.run_folder, choice.checkpoint);
+  dataset_ = registries.datasets.at(config_.data.dataset)(config_, choice.split);
+  if (dataset_->size() == 0)
+    throw DataError("data", "there are no samples in this part of the data", "Check its path and limits");
+  model_ = build_model(registries, config_, dataset_->spec(), device_);
+  load_weights(choice);
+  model_->eval();
+  loss_ = registries.losses.at(config_.loss.loss)(config_);
+}
+
+int64_t TrainedModel::weight_bytes() const {
+  return known_memory(parallel::ParamTable::of(*model_), nullptr, /*buffers=*/0, /*has_buffers=*/true).weights;
+}
+
+int64_t TrainedModel::batch_size() const {
+  return pipeline_options(config_, parallel::Group(), device_, /*drop_last=*/false).micro_batch;
+}
+
+void TrainedModel::load_weights(const ModelChoice& choice) {
+  const CheckpointGroup weights = model_group(parallel::ParamTable::of(*model_), *model_);
+  if (names_file(choice.checkpoint)) {
+    checkpoint_ = choice.checkpoint;
+    const interchange::State state = interchange::open_state(checkpoint_);
+    interchange::load_weights(state, weights);
+    step_ = state.iteration.value_or(0);
+  } else {
+    const Checkpoint checkpoint(checkpoint_);
+    checkpoint.read_group(weights);
+    step_ = checkpoint.index().position.iteration;
+  }
+}
+
+data::Pipeline TrainedModel::pipeline(int64_t batch_size) const {
+  data::PipelineOptions options = pipeline_options(config_, parallel::Group(), device_, /*drop_last=*/false);
+  options.resident = false;  // each sample is read once
+  options.report = options.stalled = report_;
+  options.global_batch = options.micro_batch = std::min(batch_size, dataset_->size());
+  return {*dataset_, data::Sampler(dataset_->size(), data::Order::Sequential, config_.loop.seed), options};
+}
+
+at::Tensor TrainedModel::predict(const data::Batch& batch) const {
+  const at::NoGradGuard no_grad;
+  const ops::AutocastGuard autocast(device_.type(), autocast_dtype(config_.precision.amp_mode));
+  const model::ForwardContext context{
+      .seed = config_.loop.seed, .step = at::zeros({}, batch.sample.options()), .sample = batch.sample};
+  return model_->forward(batch.input, context).to(at::kFloat);
+}
+
+at::Tensor TrainedModel::losses(const at::Tensor& prediction, const at::Tensor& target) const {
+  const at::NoGradGuard no_grad;
+  return loss_->per_sample(prediction, target);
+}
+
+Scores TrainedModel::score(const at::Tensor& time_mean, const std::function<void(int64_t)>& progress) const {
+  data::Pipeline batches = pipeline(batch_size());
+  ScoreSums sums(dataset_->spec(), time_mean);
+  for (int64_t done = 0; done < dataset_->size();) {
+    const data::Batch batch = batches.next();
+    const at::Tensor prediction = predict(batch);
+    sums.add(batch.input, batch.target, prediction, losses(prediction, batch.target));
+    progress(done += batch.input.size(0));
+  }
+  return sums.finish();
+}
+
+}  // namespace welkin::train

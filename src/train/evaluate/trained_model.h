@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model with the weights of a checkpoint, and a part of the data to run it on: what evaluation and prediction start from.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "data/pipeline/pipeline.h"
+#include "model/base/model.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/evaluate/scores.h"
+#include "train/learn/registries.h"
+
+namespace welkin::train {
+
+// Which checkpoint of which run, on which part of the data.
+struct ModelChoice {
+  std::filesystem::path run_folder;
+  std::string checkpoint = "best";  // "best" (smallest validation loss), "newest", a step, or the path of one of any format
+  data::Split split = data::Split::Valid;
+  // What became of samples that could not be read, and reads that do not come back (these from another thread).
+  std::function<void(const std::string&)> report{};
+};
+
+data::Split parse_split(const std::string& name);  // train, valid, test; ConfigError otherwise
+
+class TrainedModel {
+ public:
+  // Opens the data, builds the model as `config` says and loads its weights. The model is in evaluation mode.
+  TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice);
+
+  const data::Dataset& dataset() const { return *dataset_; }
+  const config::RunConfig& config() const { return config_; }
+  int64_t step() const { return step_; }
+  const std::filesystem::path& checkpoint() const { return checkpoint_; }
+
+  int64_t weight_bytes() const;
+  int64_t batch_size() const;  // of evaluation: the run's micro-batch
+  // Batches in the order of the data set, each sample once.
+  data::Pipeline pipeline(int64_t batch_size) const;
+  // Autocast as in training; no gradient. float32 out.
+  at::Tensor predict(const data::Batch& batch) const;
+  // (B) of predictions that predict() gave.
+  at::Tensor losses(const at::Tensor& prediction, const at::Tensor& target) const;
+
+  // Every sample once. `time_mean` as read_time_mean() gave it. `progress` is told how many samples are done.
+  Scores score(const at::Tensor& time_mean, const std::function<void(int64_t)>& progress) const;
+
+ private:
+  void load_weights(const ModelChoice& choice);
+
+  config::RunConfig config_;
+  c10::Device device_;
+  std::unique_ptr<data::Dataset> dataset_;
+  model::ModelPtr model_;
+  LossPtr loss_;
+  std::filesystem::path checkpoint_;
+  int64_t step_ = 0;
+  std::function<void(const std::string&)> report_;
+};
+
+}  // namespace welkin::train

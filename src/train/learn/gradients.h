@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens between the backward pass and the update: the global norm, the verdict on non-finite numbers, and by what the
+// update multiplies gradients, so that unscaling and clipping cost no pass of their own. Everything stays on the device.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <vector>
+
+#include "train/learn/precision.h"
+
+namespace welkin::train {
+
+struct GradientVerdict {
+  at::Tensor norm;       // () float32 global 2-norm of unscaled gradients, before clipping
+  at::Tensor scale{};    // () float32 that turns these gradients into unscaled and clipped ones
+  at::Tensor found_inf;  // () float32; 1: the update must be skipped
+  at::Tensor overflow;   // () float32; 1: fp16 overflow, which the scaler answers; no event
+  at::Tensor nonfinite;  // () float32; 1: loss or gradient is not finite and no scale can help
+};
+
+// () float32 2-norm of all tensors together.
+at::Tensor global_norm(const std::vector<at::Tensor>& tensors);
+
+// What the ranks of a split model have to add: without it a process knows all its gradients.
+struct GradientScope {
+  // () float32 norm of all gradients of the model, from this rank's.
+  std::function<at::Tensor(const std::vector<at::Tensor>&)> norm = global_norm;
+  // () float32: 1 where it is 1 on any rank.
+  std::function<at::Tensor(const at::Tensor&)> any = [](const at::Tensor& flag) { return flag; };
+};
+
+// Looks at `gradients`, as the backward pass of the scaled loss left them, once and leaves them as they are. Clipping is to a
+// global norm of `clip_norm` (0: never). `loss` is the step's unscaled mean loss, (). A norm beyond float32 counts as not finite,
+// that of gradients which are scaled still too.
+GradientVerdict finish_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& loss, const LossScaler& scaler,
+                                 double clip_norm, const GradientScope& scope = {});
+
+}  // namespace welkin::train

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// A loss as per-sample partial sums plus a finish, so that any group which shares a sample can add its sums in between.
+// The loss of a batch is the mean of its samples' losses; the trainer weighs micro-batches by their samples.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+
+#include "config/schema/run_config.h"
+
+namespace welkin::train {
+
+class Loss {
+ public:
+  virtual ~Loss() = default;
+
+  // prediction, target (B, C, spatial...) of any floating dtype -> (B, K), sums over the elements at hand, in float32 or wider.
+  // Whatever a finish divides by is a column too (element counts), so that sums over a group stay right.
+  virtual at::Tensor partial(const at::Tensor& prediction, const at::Tensor& target) const = 0;
+
+  // (B, K) complete sums -> (B) losses. Differentiable.
+  virtual at::Tensor finish(const at::Tensor& sums) const = 0;
+
+  // (B) losses of whole samples.
+  at::Tensor per_sample(const at::Tensor& prediction, const at::Tensor& target) const {
+    return finish(partial(prediction, target));
+  }
+};
+
+using LossPtr = std::unique_ptr<const Loss>;
+using LossFactory = std::function<LossPtr(const config::RunConfig&)>;
+
+// ||prediction - target||_2 / ||target||_2 of the flattened sample: all channels and points together, no epsilon, no weights.
+LossPtr relative_l2();
+
+// mean|g - t| + lambda * mean|exp(14 g_0) - exp(14 t_0)|, index 0 the first channel (gas density is stored as log(rho) / 14).
+// lambda = 0 leaves the second term out: exp may overflow where nothing asks for it.
+LossPtr l1_rho(double lambda);
+
+// The dtype in which losses and metrics accumulate: float32, or float64 for float64 input.
+at::Tensor widen(const at::Tensor& values);
+
+}  // namespace welkin::train

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ranks tell each other about the data they read: what became of bad samples is logged by the first rank for all, and
+// ranks that read the same samples skip the same ones.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "config/schema/run_config.h"
+#include "observe/log/run_log.h"
+#include "parallel/comm/group.h"
+#include "parallel/comm/mesh_groups.h"
+#include "parallel/comm/world.h"
+
+namespace welkin::train {
+
+class DataNotes {
+ public:
+  // Both outlive it.
+  DataNotes(const parallel::World& world, observe::RunLog& log) : world_(world), log_(log) {}
+
+  // Of this rank. A process alone logs it at once, a rank keeps it for share().
+  void add(const std::string& note);
+  int64_t num_waiting() const { return static_cast<int64_t>(waiting_.size()); }
+  // Every rank calls it, at the same place: the first one logs what all have kept, equal texts once, ranks in order.
+  void share();
+
+ private:
+  const parallel::World& world_;
+  observe::RunLog& log_;
+  std::vector<std::string> waiting_;
+};
+
+// For data::PipelineOptions::agree: one small collective over `group`, whose members read the same samples.
+using Agreement = std::function<std::vector<int64_t>(const std::vector<int64_t>&)>;
+Agreement agree_on_skips(parallel::Group group);
+
+// The same over the ranks of one model, which read the same samples or parts of them; empty where nothing is skipped or a rank
+// reads alone.
+Agreement agreement_of(const config::RunConfig& config, const parallel::MeshGroups& groups);
+
+}  // namespace welkin::train

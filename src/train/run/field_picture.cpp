@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run/field_picture.h"
+
+#include <ATen/TensorOperators.h>
+
+#include <algorithm>
+
+#include "observe/image/panels.h"
+
+namespace welkin::train {
+namespace {
+
+using observe::image::ColorMap;
+using observe::image::Panel;
+
+Panel panel_of(std::string title, const at::Tensor& plane, ColorMap colors = ColorMap::Turbo) {
+  return {.title = std::move(title),
+          .values = {plane.const_data_ptr<float>(), static_cast<size_t>(plane.numel())},
+          .rows = static_cast<int>(plane.size(0)),
+          .columns = static_cast<int>(plane.size(1)),
+          .colors = colors,
+          .low = {},
+          .high = {}};
+}
+
+// On the range of the target, so that colours compare.
+Panel on_range_of(const at::Tensor& target, Panel panel) {
+  panel.low = target.min().item<double>();
+  panel.high = target.max().item<double>();
+  return panel;
+}
+
+}  // namespace
+
+at::Tensor plane_of(const at::Tensor& sample, int64_t channel) {
+  at::Tensor plane = sample.detach().select(0, channel);
+  if (plane.dim() == 3) plane = plane.select(0, plane.size(0) / 2);
+  return plane.to(at::TensorOptions(at::kCPU).dtype(at::kFloat), /*non_blocking=*/false, /*copy=*/true).contiguous();
+}
+
+observe::image::Raster draw_field_pair(const FieldPair& pair) {
+  return observe::image::draw_panels(
+      {.panels = {panel_of("ERA5 target", pair.target), panel_of("ViT prediction", pair.prediction)}});
+}
+
+observe::image::Raster draw_forecast(const ForecastPicture& picture) {
+  Panel input = panel_of(picture.input_title, picture.input);
+  if (picture.input_is_earlier_target) input = on_range_of(picture.target, std::move(input));
+  const at::Tensor difference = (picture.prediction - picture.target).contiguous();
+  return observe::image::draw_panels(
+      {.panels_per_row = 2,
+       .title = picture.title,
+       .panels = {std::move(input), on_range_of(picture.target, panel_of("target", picture.target)),
+                  on_range_of(picture.target, panel_of("prediction", picture.prediction)),
+                  panel_of("prediction - target", difference, ColorMap::Diverging)}});
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The event "loss or gradient is not finite". The update of such a step is skipped on the device at once; the host learns of it
+// here, on a GPU some steps later, and says so with everything that is needed to find the cause.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "config/schema/run_config.h"
+#include "core/error.h"
+#include "train/step/step_record.h"
+
+namespace welkin::train {
+
+// on_nonfinite = stop. Exit code 1; the weights are those before the step.
+struct NonFiniteError : Error {
+  NonFiniteError(std::string_view what, std::string_view remedy) : Error(ExitCode::Other, "train", what, remedy) {}
+};
+
+class NonFiniteWatch {
+ public:
+  using Report = std::function<void(const std::string&)>;
+
+  // `report` receives the event's line under `skip`; `last_checkpoint` names the newest checkpoint, or is empty.
+  NonFiniteWatch(config::NonFiniteAction action, Report report, std::function<std::string()> last_checkpoint)
+      : action_(action), report_(std::move(report)), last_checkpoint_(std::move(last_checkpoint)) {}
+
+  // Reads at once on a CPU, every kReadInterval steps on a GPU. Throws NonFiniteError under `stop`.
+  void add(const StepRecord& record);
+  // Reads what is waiting.
+  void flush();
+
+  static constexpr size_t kReadInterval = 16;
+
+ private:
+  std::string describe(const StepRecord& record) const;
+
+  config::NonFiniteAction action_;
+  Report report_;
+  std::function<std::string()> last_checkpoint_;
+  std::vector<StepRecord> waiting_;
+};
+
+}  // namespace welkin::train

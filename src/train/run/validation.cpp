@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run/validation.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/zeros.h>
+
+#include <utility>
+
+#include "core/stopwatch.h"
+#include "ops/base/autocast.h"
+#include "parallel/comm/collectives.h"
+#include "parallel/comm/tree_sum.h"
+#include "train/learn/metrics.h"
+#include "train/learn/precision.h"
+#include "train/run/run_rules.h"
+
+namespace welkin::train {
+
+// (4) float64 on the device, which is read only once, at the end: sums over samples of loss and RMSE, their number, and how many
+// have a loss that is not finite.
+struct Validator::Sums {
+  explicit Sums(c10::Device device) : own(at::zeros({4}, at::TensorOptions(at::kDouble).device(device))) {}
+  at::Tensor own;
+};
+
+namespace {
+
+data::SampleRules sample_rules(const config::DataConfig& config) {
+  using data::NanPolicy;
+  const std::string& nan = config.nan_policy;
+  return {.bad_sample = config.bad_samples == "skip" ? data::BadSample::Skip : data::BadSample::Error,
+          .nan = nan == "error"    ? NanPolicy::Error
+                 : nan == "mask"   ? NanPolicy::Mask
+                 : nan == "report" ? NanPolicy::Report
+                                   : NanPolicy::Off};
+}
+
+}  // namespace
+
+data::PipelineOptions pipeline_options(const config::RunConfig& config, const parallel::Group& replicas, c10::Device device,
+                                       bool drop_last, const std::optional<data::Region>& region) {
+  const int64_t global = config.loop.global_batch_size;
+  const int64_t local = (global + replicas.size() - 1) / replicas.size();
+  const int64_t micro = config.parallel.rank_invariant ? global / kInvariantUnits : config.loop.micro_batch_size;
+  return {.global_batch = global,
+          .micro_batch = micro > 0 ? std::min(micro, local) : local,
+          .shard = replicas.place(),
+          .num_shards = replicas.size(),
+          .drop_last = drop_last,
+          .dealing = data::parse_dealing(config.rules.shard_rule),
+          .num_workers = config.data.num_data_workers,
+          .prefetch_depth = config.data.prefetch_depth,
+          .device = device,
+          .persistent_workers = config.data.persistent_workers,
+          .pin_memory = config.data.pin_memory,
+          .resident = config.data.resident == "device" && !device.is_cpu(),
+          .non_blocking = config.data.non_blocking,
+          .rules = sample_rules(config.data),
+          .stall_seconds = config.data.read_stall_seconds,
+          .report = {},
+          .stalled = {},
+          .agree = {},
+          .region = region};
+}
+
+namespace {
+
+data::PipelineOptions validation_options(const config::RunConfig& config, const parallel::Group& replicas,
+                                         const SampleShare& share, c10::Device device, const ReadingEvents& events) {
+  data::PipelineOptions options = pipeline_options(config, replicas, device, validation_drops_last(config), share.region());
+  events.add_to(options);
+  return options;
+}
+
+}  // namespace
+
+Validator::Validator(const data::Dataset& dataset, model::Model& model, const Loss& loss, const config::RunConfig& config,
+                     parallel::Group replicas, SampleShare share, c10::Device device, const ReadingEvents& events)
+    : model_(model),
+      loss_(loss),
+      config_(config),
+      replicas_(std::move(replicas)),
+      share_(std::move(share)),
+      device_(device),
+      pipeline_(dataset, data::Sampler(dataset.size(), validation_order(config, replicas_.size()), config.loop.seed),
+                validation_options(config, replicas_, share_, device, events)) {
+  const data::SampleSpec& spec = dataset.spec();
+  if (spec.target.shape.size() == 3) weights_ = latitude_weights(spec.target.shape[1], spec.latitude).to(device, at::kFloat);
+}
+
+at::Tensor Validator::batch_sums(const data::Batch& batch, config::AmpMode mode) const {
+  const at::NoGradGuard no_grad;
+  at::Tensor sums = at::zeros({4}, at::TensorOptions(at::kDouble).device(device_));
+  if (batch.input.size(0) == 0) return sums;  // a short last step may leave a rank without samples
+  const ops::AutocastGuard autocast(device_.type(), autocast_dtype(mode));
+  const at::Tensor prediction = model_.forward(
+      batch.input, {.seed = config_.loop.seed, .step = at::zeros({}, batch.sample.options()), .sample = batch.sample});
+  // Sums over samples, or over the means of batches.
+  const double share = validation_averages_batches(config_) ? static_cast<double>(batch.step_samples) : 1.0;
+  const at::Tensor losses = share_.losses(loss_, prediction, batch.target);
+  sums[0].copy_(losses.sum().to(at::kDouble) / share);
+  sums[3].copy_(at::isfinite(losses).logical_not().sum());
+  sums[2].fill_(static_cast<double>(batch.input.size(0)) / share);
+  if (!weights_.defined()) return sums;
+  const auto first = [](const at::Tensor& values) { return values.narrow(1, 0, 1); };
+  sums[1].copy_(share_.rmse(first(prediction), first(batch.target), weights_).sum().to(at::kDouble) / share);
+  return sums;
+}
+
+// Sums over the ranks in one message, then the means.
+ValidationReport Validator::report(Sums& sums, double seconds) const {
+  const bool is_shared = config_.parallel.rank_invariant;  // each step's sum is everybody's already
+  const at::Tensor total = (is_shared ? sums.own : parallel::all_reduce(replicas_, sums.own)).cpu();
+  const double weight = total[2].item<double>();
+  ValidationReport report{.loss = total[0].item<double>() / weight,
+                          .first_channel_rmse = {},
+                          .seconds = seconds,
+                          .nonfinite = total[3].item<int64_t>()};
+  if (weights_.defined()) report.first_channel_rmse = total[1].item<double>() / weight;
+  return report;
+}
+
+// All micro-batches of one step.
+void Validator::add_step(Sums& sums, config::AmpMode mode) {
+  parallel::TreeSum units(replicas_);
+  data::Batch batch;
+  do {
+    batch = pipeline_.next();
+    const at::Tensor unit = batch_sums(batch, mode);
+    if (config_.parallel.rank_invariant) {
+      units.add({unit});
+    } else {
+      sums.own += unit;
+    }
+  } while (batch.micro + 1 < batch.num_micro);
+  if (config_.parallel.rank_invariant) sums.own += units.finish().front();
+}
+
+std::optional<ValidationReport> Validator::run(int64_t epoch, const std::function<bool()>& stop) {
+  const Stopwatch watch;
+  model_.eval();
+  Sums sums(device_);
+  const int64_t steps = pipeline_.steps_per_epoch();
+  int64_t step = consumes_first_batch(config_) && epoch == 0 ? 1 : 0;
+  if (step < steps) pipeline_.resume({.epoch = epoch, .step = step});
+  for (; step < steps && !stop(); ++step) add_step(sums, config_.precision.amp_mode);
+  model_.train();
+  if (step < steps) return {};
+  return report(sums, watch.seconds());
+}
+
+ValidationReport Validator::first_batch() {
+  Sums sums(device_);
+  pipeline_.resume({.epoch = 0, .step = 0});
+  add_step(sums, config::AmpMode::None);
+  return report(sums, 0);
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loss over a validation set: every sample exactly once, whatever the batch size, unless validation_rule says otherwise; for
+// fields also the RMSE of the first channel.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/schema/run_config.h"
+#include "core/signals.h"
+#include "data/pipeline/pipeline.h"
+#include "model/base/model.h"
+#include "parallel/comm/group.h"
+#include "train/learn/loss.h"
+#include "train/learn/sample_share.h"
+#include "train/run/journal.h"
+
+namespace welkin::train {
+
+// Units of a batch under rank_invariant; each is one forward pass, on whichever rank it lies.
+inline constexpr int64_t kInvariantUnits = 8;
+
+// The samples of one step on this rank of `replicas`, in forward passes of micro_batch_size; of each sample `region`.
+data::PipelineOptions pipeline_options(const config::RunConfig& config, const parallel::Group& replicas, c10::Device device,
+                                       bool drop_last, const std::optional<data::Region>& region = {});
+
+// What a pipeline tells and asks while it reads (data::PipelineOptions).
+struct ReadingEvents {
+  std::function<void(const std::string&)> report{}, stalled{};
+  std::function<std::vector<int64_t>(const std::vector<int64_t>&)> agree{};
+
+  void add_to(data::PipelineOptions& options) const { options.report = report, options.stalled = stalled, options.agree = agree; }
+};
+
+class Validator {
+ public:
+  // All references outlive it. The ranks of `replicas` share the samples, and all get the report.
+  Validator(const data::Dataset& dataset, model::Model& model, const Loss& loss, const config::RunConfig& config,
+            parallel::Group replicas, SampleShare share, c10::Device device, const ReadingEvents& events);
+
+  // Evaluation mode, autocast as in training. Nothing when `stop()`, which must say the same on every rank, said so between two
+  // steps. `epoch` (from 0) matters only where the rules draw samples anew.
+  std::optional<ValidationReport> run(int64_t epoch, const std::function<bool()>& stop);
+
+  // The first batch alone in fp32 and in the model's present mode, as the tutorials' initial losses; leaves no trace.
+  ValidationReport first_batch();
+
+ private:
+  struct Sums;
+  at::Tensor batch_sums(const data::Batch& batch, config::AmpMode mode) const;
+  void add_step(Sums& sums, config::AmpMode mode);
+  ValidationReport report(Sums& sums, double seconds) const;
+
+  model::Model& model_;
+  const Loss& loss_;
+  const config::RunConfig& config_;
+  parallel::Group replicas_;
+  SampleShare share_;  // of each sample, what this rank reads
+  c10::Device device_;
+  at::Tensor weights_;  // (H) of the rows; undefined for boxes
+  data::Pipeline pipeline_;
+};
+
+}  // namespace welkin::train

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model for a data set: built by name, with initial weights, on a device; and its parameters under the names of checkpoints.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/MemoryFormat.h>
+
+#include <vector>
+
+#include "data/sample/dataset.h"
+#include "model/registry.h"
+#include "parallel/shard/param_table.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/learn/optimizer.h"
+#include "train/learn/registries.h"
+
+namespace welkin::train {
+
+model::ModelShape shape_of(const data::SampleSpec& spec);
+
+// Built and initialised from the seed.
+model::ModelPtr build_model(const Registries& registries, const config::RunConfig& config, const data::SampleSpec& spec,
+                            c10::Device device);
+
+// Weights of convolutions as cuDNN takes them, contiguous or channels-last; values and shapes stay. Before anything points to
+// them.
+void lay_out_for_gpu(model::Model& model, bool channels_last);
+
+// Of a tensor of so many dims: channels-last exists for four and five.
+at::MemoryFormat memory_format(int64_t dims, bool channels_last);
+
+// The cost of one sample; zeros when the model does not say.
+model::ModelCost cost_of(const Registries& registries, const config::RunConfig& config, const data::SampleSpec& spec);
+
+// The table's parameters and the model's buffers: the group "model" of a checkpoint.
+CheckpointGroup model_group(const parallel::ParamTable& table, const model::Model& model);
+
+std::vector<OptimizerParameter> optimizer_parameters(const parallel::ParamTable& table);
+
+}  // namespace welkin::train

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step as recordings (ops/base/device_graph.h): one per kind of micro-batch, which works on tensors that stay where they are.
+// It knows no model and no optimizer; what a micro-batch's work is, the step says (train/step/step.h).
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "config/schema/run_config.h"
+#include "data/pipeline/pipeline.h"
+#include "ops/base/device_graph.h"
+#include "train/step/recording_rule.h"
+
+namespace welkin::train {
+
+// ConfigError where `cuda_graph` is on and steps cannot be recorded: on a CPU, without the CUDA library, with rank_invariant.
+void check_cuda_graph(const config::RunConfig& config, c10::Device device);
+
+// The recorder that `cuda_graph` asks for; null where it is off.
+ops::GraphRecorderPtr graph_recorder(const config::RunConfig& config, c10::Device device);
+
+class StepGraph {
+ public:
+  // `channels_last`: as the model wants its input, which is laid out so on the way to its place instead of in each replay.
+  explicit StepGraph(ops::GraphRecorderPtr recorder, int64_t warm_ups = RecordingRule::kWarmUps, bool channels_last = false)
+      : recorder_(std::move(recorder)), rule_(warm_ups), channels_last_(channels_last) {}
+
+  // All of a step happens inside, whatever its phase.
+  void run(const std::function<void()>& step) { recorder_->run(step); }
+
+  // The phase of the step that begins with this micro-batch; `samples` of all ranks. Ranks that step together must come to the
+  // same phase: what is recorded of a collective on one is recorded on all.
+  StepPhase begin(const data::Batch& first, int64_t samples, bool is_watched);
+
+  // In the phases Record and Replay, for each micro-batch of the step in order: copies it to its place and runs `work` on it
+  // there, which is called only to be recorded.
+  void run_micro(const data::Batch& batch, const std::function<void(const data::Batch&)>& work);
+
+  // Waits for the device.
+  void wait() { recorder_->wait(); }
+
+ private:
+  // First, middle and last micro-batches are other work, and so are those of other sizes.
+  struct Recording {
+    size_t place = 0;
+    bool is_first = false, is_last = false;
+    size_t number = 0;  // of the recorder
+  };
+
+  size_t place_of(const data::Batch& batch);
+  size_t recording_of(const data::Batch& batch, size_t place, const std::function<void(const data::Batch&)>& work);
+
+  ops::GraphRecorderPtr recorder_;
+  RecordingRule rule_;
+  bool channels_last_;
+  StepPhase phase_ = StepPhase::Eager;
+  std::vector<data::Batch> places_;  // of them the tensors, which recordings point to
+  std::vector<Recording> recordings_;
+};
+
+}  // namespace welkin::train

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one training step leaves behind: tensors on the device, which the host reads later, and what the host knows anyway.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "train/learn/gradients.h"
+#include "train/learn/optimizer.h"
+
+namespace welkin::train {
+
+struct StepRecord {
+  int64_t iteration = 0;  // of the run, from 1
+  int64_t num_samples = 0;
+  std::vector<int64_t> samples;  // indices into the data set
+  at::Tensor loss;               // () float32 mean over the step's samples
+  at::Tensor rate;               // () learning rate of this step
+  GradientVerdict gradient;
+  // (2) float64: ranks that want the run to stop, and StepOptions::waiting of all of them; undefined for a process alone.
+  at::Tensor wishes;
+};
+
+// The epoch's mean loss, weighted by samples, in double on the device. Losses that are not finite are left out and counted.
+class EpochMeter {
+ public:
+  explicit EpochMeter(c10::Device device);
+
+  void add(const StepRecord& record);
+  void clear();
+  double mean_loss() const;       // waits for the device
+  int64_t skipped_steps() const;  // updates that were skipped; waits for the device
+  std::vector<NamedState> states();
+
+ private:
+  at::Tensor loss_sum_;  // () float64
+  at::Tensor weight_;    // () float64, samples
+  at::Tensor skipped_;   // () float64, steps
+};
+
+}  // namespace welkin::train

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/layouts/layout_case.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "core/text.h"
+
+namespace welkin::verify {
+namespace {
+
+using parallel::ContextMode;
+using parallel::GradientDtype;
+
+constexpr size_t kNumOptions = 8;
+using OptionLevels = std::array<size_t, kNumOptions>;  // of the options below, in their order
+
+// sequence parallel, context mode, joint qkv, micro-batches, dropout, rank order, sharded input and output, gradients' type
+constexpr OptionLevels kLevels{2, 3, 2, 2, 2, 2, 2, 3};
+
+LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels) {
+  LayoutCase c{.sizes = sizes};
+  c.options.sequence_parallel = levels[0] == 1;
+  c.options.context_mode = std::array{ContextMode::AllGather, ContextMode::Ring, ContextMode::AllToAll}[levels[1]];
+  c.joint_qkv = levels[2] == 1;
+  c.num_micro = levels[3] == 1 ? 2 : 1;
+  c.dropout = levels[4] == 1 ? 0.1 : 0.0;
+  c.order = levels[5] == 1 ? "cp-tp-dp" : "tp-cp-dp";
+  c.options.sharded_io = levels[6] == 1;
+  c.travel = std::array{GradientDtype::Same, GradientDtype::Bf16, GradientDtype::Fp16}[levels[7]];
+  return c;
+}
+
+// Options without a meaning on this mesh take their first level, so that no case comes twice.
+LayoutCase canonical(LayoutCase c) {
+  if (c.sizes.tp == 1) c.options.sequence_parallel = false;
+  if (c.sizes.cp == 1) c.options.context_mode = ContextMode::AllGather;
+  if (c.sizes.cp == 1) c.options.sharded_io = false;
+  if (c.sizes.dp_replicate * (c.options.sharded_io ? c.sizes.cp : 1) == 1) c.travel = GradientDtype::Same;
+  if (c.sizes.tp == 1 || c.sizes.cp == 1) c.order = "tp-cp-dp";
+  return c;
+}
+
+std::vector<OptionLevels> full_product() {
+  std::vector<OptionLevels> all{{}};
+  for (size_t option = 0; option < kNumOptions; ++option) {
+    const std::vector<OptionLevels> shorter = std::exchange(all, {});
+    for (const OptionLevels& levels : shorter) {
+      for (size_t level = 0; level < kLevels[option]; ++level) {
+        all.push_back(levels);
+        all.back()[option] = level;
+      }
+    }
+  }
+  return all;
+}
+
+// (option, level, option, level) of every pair in one setting.
+std::set<std::array<size_t, 4>> pairs_in(const OptionLevels& levels) {
+  std::set<std::array<size_t, 4>> pairs;
+  for (size_t a = 0; a < kNumOptions; ++a) {
+    for (size_t b = a + 1; b < kNumOptions; ++b) pairs.insert({a, levels[a], b, levels[b]});
+  }
+  return pairs;
+}
+
+// Greedy: the setting that covers most pairs which are not covered yet, until all are.
+std::vector<OptionLevels> pairwise() {
+  const std::vector<OptionLevels> all = full_product();
+  std::set<std::array<size_t, 4>> left;
+  for (const OptionLevels& levels : all) left.merge(pairs_in(levels));
+  std::vector<OptionLevels> chosen;
+  while (!left.empty()) {
+    const auto gain = [&](const OptionLevels& levels) {
+      const auto pairs = pairs_in(levels);
+      return std::count_if(pairs.begin(), pairs.end(), [&](const auto& pair) { return left.contains(pair); });
+    };
+    const auto best = std::max_element(all.begin(), all.end(), [&](const auto& a, const auto& b) { return gain(a) < gain(b); });
+    for (const auto& pair : pairs_in(*best)) left.erase(pair);
+    chosen.push_back(*best);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::string LayoutCase::text() const {
+  std::string out = cat("dp ", sizes.dp_replicate, ", tp ", sizes.tp, ", cp ", sizes.cp);
+  if (sizes.tp > 1 && sizes.cp > 1) out += cat(" (", order, ")");
+  if (options.sequence_parallel) out += ", sequence parallel";
+  if (sizes.cp > 1) out += cat(", ", context_mode_name(options.context_mode));
+  if (options.sharded_io) out += ", sharded input and output";
+  if (joint_qkv) out += ", joint qkv";
+  if (num_micro > 1) out += cat(", ", num_micro, " micro-batches");
+  if (dropout > 0) out += cat(", dropout ", dropout);
+  if (travel != GradientDtype::Same) out += travel == GradientDtype::Bf16 ? ", bf16 gradients" : ", fp16 gradients";
+  return out;
+}
+
+std::vector<LayoutCase> layout_cases(int64_t world_size, LayoutChoice choice) {
+  const std::vector<OptionLevels> settings = choice == LayoutChoice::All ? full_product() : pairwise();
+  std::vector<LayoutCase> cases;
+  std::set<std::string> seen;
+  size_t next = 0;
+  for (int64_t tp = 1; tp <= world_size; ++tp) {
+    for (int64_t cp = 1; tp * cp <= world_size; ++cp) {
+      if (world_size % (tp * cp) != 0) continue;
+      const parallel::MeshSizes sizes{.dp_replicate = world_size / (tp * cp), .tp = tp, .cp = cp};
+      const size_t count = choice == LayoutChoice::Some ? 2 : settings.size();
+      for (size_t i = 0; i < count; ++i) {
+        const size_t setting = choice == LayoutChoice::Some ? next++ % settings.size() : i;
+        LayoutCase c = canonical(case_of(sizes, settings[setting]));
+        if (seen.insert(c.text()).second) cases.push_back(std::move(c));
+      }
+    }
+  }
+  return cases;
+}
+
+}  // namespace welkin::verify

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layouts that `welkin verify --layouts` compares with one process, and the small problem on which it does.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "parallel/mesh/mesh.h"
+#include "parallel/plans/vit.h"
+#include "parallel/shard/data_parallel.h"
+
+namespace welkin::verify {
+
+struct LayoutCase {
+  parallel::MeshSizes sizes;
+  std::string order = "tp-cp-dp";
+  parallel::LayoutOptions options = {};
+  bool joint_qkv = false;
+  int64_t num_micro = 1;  // micro-batches whose gradients add up
+  double dropout = 0.0;
+  parallel::GradientDtype travel = parallel::GradientDtype::Same;  // of gradients between replicas
+
+  // "dp 2, tp 2, cp 2 (tp-cp-dp), sequence parallel, all_gather, sharded, joint qkv, 2 micro-batches, dropout 0.1, bf16"
+  std::string text() const;
+};
+
+enum class LayoutChoice {
+  Some,   // every mesh once, the other options dealt out over them: for tests
+  Pairs,  // every mesh with all pairs of the other options
+  All,    // the full product
+};
+
+// All that fit `world_size` ranks. Deterministic.
+std::vector<LayoutCase> layout_cases(int64_t world_size, LayoutChoice choice);
+
+}  // namespace welkin::verify

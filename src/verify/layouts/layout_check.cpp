@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/layouts/layout_check.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "core/stopwatch.h"
+#include "core/text.h"
+#include "model/base/initial.h"
+#include "parallel/comm/collectives.h"
+#include "parallel/comm/mesh_groups.h"
+#include "parallel/shard/data_parallel.h"
+#include "parallel/shard/shards.h"
+#include "parallel/shard/shared_gradients.h"
+#include "train/learn/loss.h"
+#include "train/learn/sample_share.h"
+
+namespace welkin::verify {
+namespace {
+
+constexpr uint64_t kSeed = 11;
+constexpr int64_t kBatch = 8;  // samples of a step over all ranks
+constexpr int64_t kSteps = 3;
+constexpr double kRate = 0.05;
+constexpr double kClipNorm = 0.5;  // below the norms that occur: clipping acts
+// Reordered sums of at most some thousand float64 terms, through two layers and three steps.
+constexpr double kBound = 1e-9;
+
+// Gradients that travel in fewer bits, relative to the sum of the largest elements of what the ranks send: each part is rounded
+// once, and so is each of the n - 1 partial sums, none of which exceeds that sum, by at most the unit of rounding
+// (docs/numerics.md). Loss and weights follow the gradients with factors below one.
+double bound_of(const LayoutCase& c) {
+  if (c.travel == parallel::GradientDtype::Same) return kBound;
+  const auto ranks = static_cast<double>(c.sizes.dp_replicate * (c.options.sharded_io ? c.sizes.cp : 1));
+  return ranks * (c.travel == parallel::GradientDtype::Bf16 ? 0x1p-8 : 0x1p-11);
+}
+
+// Below its smallest normal number a type rounds by that number times the unit of rounding, and no longer in proportion.
+double smallest_normal(parallel::GradientDtype travel) { return travel == parallel::GradientDtype::Fp16 ? 0x1p-14 : 0x1p-126; }
+
+// 35 tokens with patches of 4 points: no size from 2 to 8 but 5 and 7 divides them.
+model::ModelShape problem_shape() { return {.in_channels = 3, .out_channels = 2, .grid = {20, 28}}; }
+
+data::SampleSpec problem_spec() {
+  const model::ModelShape shape = problem_shape();
+  data::SampleSpec spec;
+  spec.input.shape = {shape.in_channels, shape.grid[0], shape.grid[1]};
+  spec.target.shape = {shape.out_channels, shape.grid[0], shape.grid[1]};
+  return spec;
+}
+
+config::ModelConfig problem_config(const LayoutCase& c) {
+  config::ModelConfig config;
+  config.embed_dim = 32;
+  config.depth = 2;
+  config.patch_size = 4;
+  config.num_heads = 8;
+  config.mlp_ratio = 2.0;
+  config.dropout = c.dropout;
+  config.qkv = c.joint_qkv ? "joint" : "separate";
+  return config;
+}
+
+at::Tensor values_of(const std::string& name, at::IntArrayRef shape, double deviation = 1.0) {
+  at::Tensor values = at::empty(shape, at::kFloat);
+  model::fill_normal(values, kSeed, name, deviation);
+  return values.to(at::kDouble);
+}
+
+// Every parameter is random: zeros and ones would hide errors in biases and norms.
+model::ModelPtr make_model(const LayoutSubject& subject, const LayoutCase& c) {
+  model::ModelPtr model = subject.build(problem_config(c), problem_shape());
+  model->to(at::kDouble);
+  for (const auto& parameter : model->named_parameters()) {
+    const bool is_norm_weight = parameter.key().find("norm") != std::string::npos && parameter.key().ends_with("weight");
+    parameter->set_data(values_of(parameter.key(), parameter->sizes(), 0.2).add(is_norm_weight ? 1.0 : 0.0));
+  }
+  return model;
+}
+
+double magnitude(const at::Tensor& values) { return values.abs().max().item<double>(); }
+
+// What one rank has after training: first the whole-sample values, then its parameters.
+struct LayoutRun {
+  std::vector<double> losses;
+  at::Tensor output, input_gradient;  // of this rank's samples in the first step
+  std::vector<at::Tensor> gradients;  // of the first step, complete, by row
+  std::vector<at::Tensor> weights;    // after the last step, by row
+  at::Tensor sent;  // (rows): where gradients travel in fewer bits, the sum over ranks of the largest element of what they send
+  parallel::ParamTable table;
+};
+
+class LayoutTraining {
+ public:
+  LayoutTraining(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups)
+      : case_(c), groups_(groups), model_(make_model(subject, c)) {
+    run_.table = parallel::ParamTable::of(*model_);
+    const parallel::Plan plan = subject.plan(problem_config(c), problem_shape(), groups.mesh(), c.options);
+    apply_plan(plan, *model_, run_.table, groups);
+    model_->train();
+    share_ = train::SampleShare(plan, groups, problem_spec());
+    const bool is_merged = !share_.is_whole() || c.travel != parallel::GradientDtype::Same;
+    if (!is_merged) return;
+    exchange_ = groups.along(share_.is_whole() ? parallel::kDp : parallel::kDp | parallel::Axis::Cp);
+    reducer_ = std::make_unique<parallel::DataParallel>(run_.table, exchange_, parallel::DataParallelOptions{.travel = c.travel});
+  }
+
+  LayoutRun run() {
+    for (int64_t step = 0; step < kSteps; ++step) train_step(step);
+    for (const parallel::ParamRow& row : run_.table.rows()) run_.weights.push_back(row.local.detach().clone());
+    return std::move(run_);
+  }
+
+ private:
+  const parallel::Group& dp() const { return groups_.along(parallel::kDp); }
+
+  // This rank's samples of a step, the rows of them that it reads.
+  struct StepData {
+    int64_t step;
+    at::Tensor input, target, samples;
+  };
+
+  StepData data_of(int64_t step) const {
+    const int64_t local = kBatch / dp().size();
+    const int64_t first = dp().place() * local;
+    const model::ModelShape shape = problem_shape();
+    const data::Region region = share_.region().value_or(data::whole(problem_spec()));
+    const auto own = [&](const char* name, int64_t channels) {
+      const at::Tensor whole = values_of(cat(name, step), {kBatch, channels, shape.grid[0], shape.grid[1]});
+      return whole.narrow(0, first, local).narrow(2, region.begin[0], region.extent[0]).contiguous();
+    };
+    return {.step = step,
+            .input = own("input", shape.in_channels).requires_grad_(),
+            .target = own("target", shape.out_channels),
+            .samples = at::arange(first, first + local, at::kLong) + step * kBatch};
+  }
+
+  int64_t num_micro() const { return std::min(case_.num_micro, kBatch / dp().size()); }
+
+  // Output of a micro-batch, and its part of the loss.
+  std::pair<at::Tensor, at::Tensor> forward(const StepData& data, int64_t micro) {
+    const int64_t local = data.input.size(0);
+    const int64_t begin = micro * local / num_micro();
+    const int64_t count = (micro + 1) * local / num_micro() - begin;
+    const at::Tensor output = model_->forward(
+        data.input.narrow(0, begin, count),
+        {.seed = kSeed, .step = at::full({}, data.step, at::kLong), .sample = data.samples.narrow(0, begin, count)});
+    return {output, share_.losses(*loss_, output, data.target.narrow(0, begin, count)).sum() / static_cast<double>(kBatch)};
+  }
+
+  void train_step(int64_t step) {
+    const StepData data = data_of(step);
+    if (step == 0 && case_.travel != parallel::GradientDtype::Same) measure_sent(data);
+    at::Tensor loss = at::zeros({}, at::kDouble);
+    std::vector<at::Tensor> outputs;
+    for (int64_t micro = 0; micro < num_micro(); ++micro) {
+      const auto [output, part] = forward(data, micro);
+      if (reducer_) {
+        reducer_->backward(part * exchange_.size(), micro + 1 == num_micro());
+      } else {
+        part.backward();
+      }
+      loss += part.detach();
+      outputs.push_back(output.detach());
+    }
+    finish_step(step, loss);
+    if (step == 0) {
+      run_.output = share_.whole_fields(at::cat(outputs));
+      const int64_t counted = reducer_ ? exchange_.size() : 1;  // the exchange averages, so the loss was scaled up
+      run_.input_gradient = share_.whole_fields(data.input.grad() / counted);
+    }
+  }
+
+  // The same step without its exchange. Parts over tokens may be large where their sum is nothing, as for a key's bias: what they
+  // are rounded by follows from the parts. What tp and cp do afterwards with the exchanged sums, they do with their errors.
+  void measure_sent(const StepData& data) {
+    for (int64_t micro = 0; micro < num_micro(); ++micro) {
+      reducer_->backward(forward(data, micro).second * exchange_.size(), /*is_last=*/false);
+    }
+    const at::NoGradGuard no_grad;
+    std::vector<double> largest;
+    for (const parallel::ParamRow& row : run_.table.rows()) largest.push_back(magnitude(row.gradient()));
+    run_.sent = all_reduce(exchange_, at::tensor(largest, at::kDouble) / exchange_.size());
+    for (const parallel::Axis axis : {parallel::Axis::Tp, parallel::Axis::Cp}) {
+      if (axis == parallel::Axis::Cp && !share_.is_whole()) continue;  // part of the exchange
+      const at::Tensor sums = all_reduce(groups_.along(axis), run_.sent);
+      run_.sent = all_reduce(groups_.along(axis), run_.sent, parallel::Reduction::Max);
+      for (size_t i = 0; i < largest.size(); ++i) {
+        const auto row = static_cast<int64_t>(i);
+        if (run_.table.rows()[i].partial_over.contains(axis)) run_.sent[row] = sums[row];
+      }
+    }
+    reducer_->clear_gradients();
+    data.input.mutable_grad() = at::Tensor();
+  }
+
+  // Over dp every gradient and the loss are sums; then what tp and cp owe, clipping and a plain step, which hides no scale.
+  void finish_step(int64_t step, const at::Tensor& loss) {
+    const at::NoGradGuard no_grad;
+    run_.losses.push_back(all_reduce(dp(), loss).item<double>());
+    std::vector<at::Tensor> gradients;
+    if (!reducer_) sum_gradients(run_.table, dp());
+    for (const parallel::ParamRow& row : run_.table.rows()) gradients.push_back(row.gradient());
+    if (share_.is_whole()) {
+      reduce_shared_gradients(run_.table, groups_);
+    } else {
+      reduce_shared_gradients(run_.table, groups_, parallel::Axis::Tp);
+    }
+    if (step == 0) {
+      for (const at::Tensor& gradient : gradients) run_.gradients.push_back(gradient.clone());
+    }
+    const double norm = global_square_norm(run_.table, gradients, groups_).sqrt().item<double>();
+    const double rate = kRate * std::min(1.0, kClipNorm / norm);
+    for (const parallel::ParamRow& row : run_.table.rows()) {
+      row.local.detach().sub_(row.gradient(), rate);
+      if (!reducer_) row.local.mutable_grad() = at::Tensor();
+    }
+    if (reducer_) reducer_->clear_gradients();
+  }
+
+  LayoutCase case_;
+  const parallel::MeshGroups& groups_;
+  model::ModelPtr model_;
+  train::LossPtr loss_ = train::relative_l2();
+  LayoutRun run_;
+  train::SampleShare share_;
+  parallel::Group exchange_;                         // of the reducer
+  std::unique_ptr<parallel::DataParallel> reducer_;  // as in training; without one gradients are summed plainly
+};
+
+double relative_error(const at::Tensor& value, const at::Tensor& wanted, double scale) {
+  return (value - wanted).abs().max().item<double>() / scale;
+}
+
+// The part of a serial tensor that a row holds on this rank.
+at::Tensor local_part(const at::Tensor& whole, const parallel::ParamRow& row, const parallel::MeshGroups& groups) {
+  at::Tensor part = whole;
+  for (const parallel::Axis axis : {parallel::Axis::Tp, parallel::Axis::Cp}) {
+    const parallel::Placement& placement = row.placements[axis];
+    if (!placement.sharded()) continue;
+    const parallel::Group& group = groups.along(axis);
+    part = parallel::shard_of(part, {placement.dim(), placement.parts()}, group.place(), group.size());
+  }
+  return part;
+}
+
+struct NamedError {
+  std::string name;
+  double error;
+};
+
+std::vector<NamedError> errors_of(const LayoutRun& run, const LayoutRun& alone, const parallel::MeshGroups& groups,
+                                  const LayoutCase& c) {
+  std::vector<NamedError> errors;
+  for (size_t step = 0; step < alone.losses.size(); ++step) {
+    errors.push_back({cat("loss of step ", step), std::abs(run.losses[step] / alone.losses[step] - 1)});
+  }
+  const parallel::Group& dp = groups.along(parallel::kDp);
+  const int64_t local = kBatch / dp.size();
+  const auto compare_samples = [&](const char* name, const at::Tensor& value, const at::Tensor& whole) {
+    errors.push_back({name, relative_error(value, whole.narrow(0, dp.place() * local, local), magnitude(whole))});
+  };
+  compare_samples("output", run.output, alone.output);
+  compare_samples("input gradient", run.input_gradient, alone.input_gradient);
+  // A key's bias has no influence: its gradient is rounding noise, judged on the scale of the others.
+  double largest = 0;
+  for (const at::Tensor& gradient : alone.gradients) largest = std::max(largest, magnitude(gradient));
+  for (size_t i = 0; i < run.table.rows().size(); ++i) {
+    const parallel::ParamRow& row = run.table.rows()[i];
+    double scale = std::max(magnitude(alone.gradients[i]), 1e-4 * largest);
+    if (c.travel != parallel::GradientDtype::Same) {
+      const double sent = run.sent[static_cast<int64_t>(i)].item<double>();
+      scale = sent + smallest_normal(c.travel) + kBound / bound_of(c) * scale;  // two bounds, as one relative to bound_of
+    }
+    errors.push_back(
+        {cat("gradient of ", row.name), relative_error(run.gradients[i], local_part(alone.gradients[i], row, groups), scale)});
+    errors.push_back({cat("trained ", row.name),
+                      relative_error(run.weights[i], local_part(alone.weights[i], row, groups), magnitude(alone.weights[i]))});
+  }
+  return errors;
+}
+
+// The largest over all ranks, tensor by tensor; a NaN anywhere counts as infinite.
+void worst_over_ranks(const parallel::Group& world, std::vector<NamedError>& errors) {
+  at::Tensor values = at::empty({static_cast<int64_t>(errors.size())}, at::kDouble);
+  for (size_t i = 0; i < errors.size(); ++i) {
+    values[static_cast<int64_t>(i)] = std::isfinite(errors[i].error) ? errors[i].error : 1e300;
+  }
+  values = all_reduce(world, values, parallel::Reduction::Max);
+  for (size_t i = 0; i < errors.size(); ++i) errors[i].error = values[static_cast<int64_t>(i)].item<double>();
+}
+
+}  // namespace
+
+bool LayoutReport::passed() const { return num_tensors > 0 && worst <= bound_of(layout); }
+
+std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const LayoutRanks& ranks,
+                                        const std::vector<LayoutCase>& cases,
+                                        const std::function<void(const LayoutReport&)>& report) {
+  std::vector<LayoutReport> reports;
+  std::map<std::string, LayoutRun> alone;
+  std::map<std::string, parallel::MeshGroups> meshes;
+  for (const LayoutCase& c : cases) {
+    const Stopwatch watch;
+    LayoutCase serial{.sizes = {}, .order = "tp-cp-dp", .options = {}, .joint_qkv = c.joint_qkv, .dropout = c.dropout};
+    const std::string problem_name = serial.text();
+    if (!alone.contains(problem_name)) {
+      const parallel::MeshGroups one;
+      alone.emplace(problem_name, LayoutTraining(subject, serial, one).run());
+    }
+    const parallel::Mesh mesh(c.order, c.sizes);
+    const std::string mesh_name = cat(c.order, " ", c.sizes.dp_replicate, " ", c.sizes.tp, " ", c.sizes.cp);
+    if (!meshes.contains(mesh_name)) meshes.emplace(mesh_name, parallel::MeshGroups(ranks.make_group, ranks.rank, mesh));
+    const parallel::MeshGroups& groups = meshes.at(mesh_name);
+    std::vector<NamedError> errors = errors_of(LayoutTraining(subject, c, groups).run(), alone.at(problem_name), groups, c);
+    worst_over_ranks(groups.along(parallel::kDp | parallel::Axis::Tp | parallel::Axis::Cp), errors);
+    LayoutReport result{
+        .layout = c, .worst = 0, .worst_name = {}, .num_tensors = static_cast<int64_t>(errors.size()), .seconds = 0};
+    for (const NamedError& error : errors) {
+      if (error.error <= result.worst) continue;
+      result.worst = error.error;
+      result.worst_name = error.name;
+    }
+    result.seconds = watch.seconds();
+    reports.push_back(result);
+    if (report) report(result);
+  }
+  return reports;
+}
+
+}  // namespace welkin::verify

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains a small model under a layout and compares loss, output, input gradient, every weight gradient and the
+// weights after some steps with one process. In float64, so that a difference is an error of the layout and not rounding;
+// where gradients travel in fewer bits, within what these bits allow.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model/registry.h"
+#include "parallel/comm/mesh_groups.h"
+#include "parallel/plans/plans.h"
+#include "verify/layouts/layout_case.h"
+
+namespace welkin::verify {
+
+struct LayoutReport {
+  LayoutCase layout;
+  double worst = 0;        // relative error (maximum over maximum), the largest over tensors and ranks
+  std::string worst_name;  // of that tensor: "gradient of blocks.0.attn.q.weight"
+  int64_t num_tensors = 0;
+  double seconds = 0;
+  bool passed() const;
+};
+
+// The model under test: one that has a plan, built for a grid of 20 x 28 points, width 32, 8 heads.
+struct LayoutSubject {
+  std::function<model::ModelPtr(const config::ModelConfig&, const model::ModelShape&)> build;
+  parallel::PlanFactory plan;
+};
+
+// This rank, and the way to its groups.
+struct LayoutRanks {
+  int64_t rank = 0;
+  parallel::MakeGroup make_group;
+};
+
+// Every rank calls it with the same cases; every rank gets the verdict of all. `report` is called after each
+// case, on every rank.
+std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const LayoutRanks& ranks,
+                                        const std::vector<LayoutCase>& cases,
+                                        const std::function<void(const LayoutReport&)>& report);
+
+}  // namespace welkin::verify

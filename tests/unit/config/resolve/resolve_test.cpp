@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Precedence, provenance, synonyms, batch sizes, the file level and what `None` means.
+#include "config/resolve/resolve.h"
+
+#include "harness.h"
+
+namespace welkin::config {
+namespace {
+
+using test::resolve_error;
+using test::resolve_shipped;
+using test::resolve_text;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+TEST(Resolve, DefaultFilePresetFlag) {
+  const std::string text =
+      "seed: 1\nbase:\n  model: vit\n  global_batch_size: 4\n  num_iters: 5\nother:\n  model: vit\n  seed: 2\n  "
+      "global_batch_size: 4\n  num_iters: 5\n";
+  EXPECT_EQ(resolve_text(test::kVitFile).config.loop.seed, 0u);
+  EXPECT_EQ(resolve_text(text).config.loop.seed, 1u);
+  EXPECT_EQ(resolve_text(text, {"--config=other"}).config.loop.seed, 2u);
+  EXPECT_EQ(resolve_text(text, {"--config=other", "--seed=3"}).config.loop.seed, 3u);
+  EXPECT_EQ(resolve_text(text, {"--set", "loop.seed=4", "--seed=3"}).config.loop.seed, 3u) << "the later one wins";
+}
+
+TEST(Resolve, EveryValueKnowsWhereItCameFrom) {
+  const auto resolved = resolve_text(test::kVitFile, {"--num_iters=7", "--set", "optimizer.lr=1e-3"});
+  EXPECT_EQ(resolved.origins.at("loop.global_batch_size").text, "run.yaml:3");
+  EXPECT_EQ(resolved.origins.at("loop.global_batch_size").layer, Layer::Preset);
+  EXPECT_EQ(resolved.origins.at("loop.num_iters").text, "--num_iters");
+  EXPECT_EQ(resolved.origins.at("optimizer.lr").text, "--set optimizer.lr");
+  EXPECT_EQ(resolved.origins.at("schedule.start_lr").text, "from lr");
+  EXPECT_EQ(resolved.origins.at("model.depth").text, "default");
+  EXPECT_EQ(resolve_shipped("UNet.yaml", {"--config=short"}).origins.at("loop.num_epochs").layer, Layer::Preset);
+}
+
+// D12: the tutorials' programs let an absent switch overwrite the file.
+TEST(Resolve, UnsetFlagsNeverOverrideTheFile) {
+  const auto optimized = resolve_shipped("UNet.yaml", {"--config=short_opt"}).config;
+  EXPECT_TRUE(optimized.switches.enable_apex);
+  EXPECT_TRUE(optimized.switches.enable_jit);
+  EXPECT_TRUE(resolve_shipped("sc23/ViT.yaml", {"--config=opt"}).config.switches.enable_fused);
+  EXPECT_TRUE(resolve_shipped("sc21/UNet.yaml", {"--config=short_opt"}).config.precision.enable_amp);
+  EXPECT_FALSE(resolve_shipped("UNet.yaml", {"--config=short_opt", "--no-enable_jit"}).config.switches.enable_jit);
+  EXPECT_EQ(resolve_shipped("UNet.yaml", {"--num_data_workers=0"}).config.data.num_data_workers, 0);
+}
+
+TEST(Resolve, PrecisionSynonyms) {
+  EXPECT_EQ(resolve_shipped("UNet.yaml", {"--config=short_opt", "--amp_mode=none"}).config.precision.amp_mode, AmpMode::None);
+  EXPECT_EQ(resolve_shipped("sc21/UNet.yaml", {"--config=short_opt"}).config.precision.amp_mode, AmpMode::Fp16);
+  EXPECT_EQ(resolve_shipped("sc21/UNet.yaml", {"--config=short_opt", "--amp_mode=bf16"}).config.precision.amp_mode,
+            AmpMode::Bf16);
+  EXPECT_EQ(resolve_shipped("sc21/UNet.yaml", {"--config=short_opt", "--no-enable_amp"}).config.precision.amp_mode,
+            AmpMode::None);
+  EXPECT_EQ(resolve_shipped("UNet.yaml", {"--enable_amp"}).config.precision.amp_mode, AmpMode::Fp16);
+  EXPECT_THAT(resolve_error("base: {model: vit, global_batch_size: 4, num_iters: 1, amp_mode: bf16, enable_amp: false}\n"),
+              HasSubstr("run.yaml:1: two keys contradict each other: amp_mode=bf16 (run.yaml:1), enable_amp=false (run.yaml:1). "
+                        "Give only one"));
+}
+
+TEST(Resolve, RateSynonyms) {
+  const auto vit = resolve_shipped("ViT.yaml", {"--config=bs32_opt"}).config;
+  EXPECT_EQ(vit.optimizer.lr, 7.07e-4);
+  EXPECT_EQ(vit.schedule.start_lr, 7.07e-4);
+  EXPECT_EQ(resolve_shipped("UNet.yaml").config.optimizer.lr, 2e-4);
+  EXPECT_EQ(resolve_shipped("UNet.yaml", {"--set=lr=1e-3"}).config.schedule.start_lr, 1e-3);
+  EXPECT_EQ(resolve_text(test::kUnetFile).config.schedule.start_lr, 2e-4);
+  EXPECT_EQ(resolve_text(test::kVitFile).config.schedule.start_lr, 5e-4);
+  // A preset's own spelling beats the inherited other one.
+  EXPECT_EQ(resolve_text(
+                "a: &a {model: vit, lr: 1, global_batch_size: 4, num_iters: 1}\nbase: {<<: *a, lr_schedule: {start_lr: 0.5}}\n")
+                .config.optimizer.lr,
+            0.5);
+}
+
+TEST(Resolve, LengthIsStatedOnce) {
+  const auto by_epochs = resolve_shipped("ViT.yaml", {"--num_epochs=2"}).config.loop;
+  EXPECT_EQ(by_epochs.num_epochs, 2);
+  EXPECT_EQ(by_epochs.num_iters, 0);
+  const auto by_iters = resolve_shipped("UNet.yaml", {"--num_iters=2"}).config.loop;
+  EXPECT_EQ(by_iters.num_epochs, 0);
+  EXPECT_THAT(resolve_error("base: {model: vit, global_batch_size: 4, num_iters: 1, num_epochs: 2}\n"),
+              HasSubstr("two keys contradict each other: num_epochs=2 (run.yaml:1), num_iters=1 (run.yaml:1)"));
+}
+
+TEST(Resolve, BatchSizesByWorldSize) {
+  EXPECT_EQ(resolve_shipped("UNet.yaml", {}, 4).config.loop.local_batch_size, 16);
+  EXPECT_EQ(resolve_shipped("UNet.yaml", {"--local_batch_size=16"}, 8).config.loop.global_batch_size, 128);
+  const auto mesh = resolve_shipped("ViT.yaml", {"--config=mp", "--tensor_parallel=2", "--context_parallel=2"}, 8).config.loop;
+  EXPECT_EQ(mesh.global_batch_size, 64);
+  EXPECT_EQ(mesh.local_batch_size, 32);
+  EXPECT_THAT(test::config_error([] { resolve_shipped("UNet.yaml", {}, 3); }),
+              HasSubstr("the batch cannot be dealt out evenly: global_batch_size=64 ("));
+  EXPECT_THAT(resolve_error("base: {model: vit, global_batch_size: 4, local_batch_size: 3, num_iters: 1}\n"),
+              HasSubstr("two keys contradict each other: global_batch_size=4 (run.yaml:1), local_batch_size=3 (run.yaml:1)"));
+}
+
+TEST(Resolve, TensorParallelHasTwoNames) {
+  EXPECT_EQ(resolve_shipped("sc23/ViT.yaml", {"--row_parallel_size=4"}, 4).config.parallel.tensor_parallel, 4);
+  EXPECT_EQ(resolve_shipped("ViT.yaml", {"--tensor_parallel=4"}, 4).config.parallel.row_parallel_size, 4);
+}
+
+TEST(Resolve, NoneIsNullAtTheTopLevelOnly) {
+  EXPECT_FALSE(resolve_shipped("ViT.yaml").config.data.limit_nsamples.has_value());
+  EXPECT_FALSE(resolve_text("base: {model: vit, global_batch_size: 4, num_iters: 1, limit_nsamples: 'None'}\n")
+                   .config.data.limit_nsamples);
+  EXPECT_FALSE(resolve_shipped("ViT.yaml", {"--config=short", "--set=limit_nsamples=None"}).config.data.limit_nsamples);
+  EXPECT_FALSE(resolve_text("base: {model: unet3d, global_batch_size: 4, num_epochs: 1, weight_init: {conv_bias: null}}\n")
+                   .config.model.weight_init.conv_bias);
+  EXPECT_THAT(resolve_error("base: {model: unet3d, global_batch_size: 4, num_epochs: 1, weight_init: {conv_bias: None}}\n"),
+              HasSubstr("weight_init.conv_bias wants a number, is a string (None)"));
+}
+
+TEST(Resolve, EveryKeyIsReachableFlatAndDotted) {
+  const auto config =
+      resolve_text(test::kVitFile, {"--set=embed_dim=16", "--set=model.num_heads=4", "--set=img_size=[32, 64]",
+                                    "--set=forcing=[solar, calendar]", "--set=options.alpha=0.5", "--set=run_num=07"})
+          .config;
+  EXPECT_EQ(config.model.embed_dim, 16);
+  EXPECT_EQ(config.model.num_heads, 4);
+  EXPECT_EQ(config.model.img_size, (std::vector<int64_t>{32, 64}));
+  EXPECT_EQ(config.data.forcing, (std::vector<std::string>{"solar", "calendar"}));
+  EXPECT_EQ(config.options.at("alpha"), "0.5");
+  EXPECT_EQ(config.output.run_num, "07");
+  const auto nested =
+      resolve_text(
+          "base:\n  model: {model: vit, embed_dim: 16}\n  loop: {global_batch_size: 4, num_iters: 1}\n  options: {a: x, b: 2}\n")
+          .config;
+  EXPECT_EQ(nested.model.embed_dim, 16);
+  EXPECT_EQ(nested.options, (std::map<std::string, std::string>{{"a", "x"}, {"b", "2"}}));
+}
+
+TEST(Resolve, FilesWithoutPresetsAndRunsWithoutFile) {
+  const auto flat = resolve_text("model: vit\nglobal_batch_size: 4\nnum_iters: 1\n");
+  EXPECT_EQ(flat.config.config, "base");
+  EXPECT_EQ(flat.origins.at("loop.num_iters").layer, Layer::File);
+  const auto none = resolve(test::command_line({"--set=model=vit", "--set=global_batch_size=4", "--num_iters=1"}), 1);
+  EXPECT_EQ(none.config.yaml_config, "");
+  EXPECT_EQ(none.config.data.dataset, "era5");
+}
+
+TEST(Resolve, CompatChoosesTheOldRules) {
+  const auto unet = resolve_shipped("UNet.yaml", {"--compat=sc22"}).config;
+  EXPECT_EQ(unet.schedule.schedule, "unet_tutorial");
+  EXPECT_EQ(unet.data.augment, "tutorial");
+  EXPECT_EQ(resolve_shipped("ViT.yaml", {"--compat=dl4sci25"}).config.schedule.schedule, "vit_tutorial");
+  EXPECT_EQ(resolve_shipped("ViT.yaml", {"--compat=dl4sci25", "--set=schedule=cosine"}).config.schedule.schedule, "cosine");
+  EXPECT_EQ(resolve_shipped("UNet.yaml").config.schedule.schedule, "cosine");
+}
+
+TEST(Resolve, KnownKeysWithoutEffectGiveOneNote) {
+  const auto notes = resolve_shipped("ViT.yaml", {"--set=Nsamples=5"}).notes;
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0], "known keys without effect in this run: Nsamples, wireup_info");
+}
+
+TEST(Resolve, RefusesMissingFilesAndPresets) {
+  EXPECT_THAT(test::config_error([] { resolve(test::command_line({"--yaml_config=nowhere.yaml"}), 1); }),
+              HasSubstr("[config] the file does not exist: --yaml_config nowhere.yaml. Looked in "));
+  EXPECT_THAT(test::config_error([] { resolve(test::command_line({}), 1); }),
+              HasSubstr("no configuration is given. Give --yaml_config FILE, or --tutorial"));
+  EXPECT_THAT(test::config_error([] {
+                resolve(test::command_line({"--set=model=vit", "--config=x"}), 1);
+              }),
+              HasSubstr("a preset is named, but no file: --config x. Give --yaml_config FILE."));
+  EXPECT_THAT(resolve_error("base: {}\nshort: {}\nshort_opt: {}\n", {"--config=shrt"}),
+              HasSubstr("run.yaml: unknown preset: --config shrt. Nearest: short. Presets of the file: base, short, short_opt."));
+  EXPECT_THAT(resolve_error("model: vit\n", {"--config=x"}), HasSubstr("unknown preset: --config x. The file has no presets."));
+  EXPECT_THAT(test::config_error([] { resolve(test::command_line({"--yaml_config=/"}), 1); }),
+              HasSubstr("the file cannot be read: /"));
+  const test::YamlFile folder("");
+  EXPECT_THAT(test::config_error([] { resolve(test::command_line({"--tutorial=sc22"}), 1); }),
+              HasSubstr("the default file of --tutorial sc22 does not exist: config/sc22/UNet.yaml, config/UNet.yaml. Give "
+                        "--yaml_config FILE."));
+}
+
+}  // namespace
+}  // namespace welkin::config

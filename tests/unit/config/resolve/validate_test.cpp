@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text of every complaint about values.
+#include "config/resolve/validate.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "harness.h"
+
+namespace welkin::config {
+namespace {
+
+using test::resolve_error;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Complaint {
+  std::vector<std::string> settings;
+  const char* message;
+};
+
+void expect_complaints(const char* file, const std::vector<Complaint>& complaints) {
+  for (const Complaint& complaint : complaints) {
+    std::vector<std::string> arguments;
+    for (const std::string& setting : complaint.settings) arguments.push_back("--set=" + setting);
+    EXPECT_THAT(resolve_error(file, arguments), HasSubstr(complaint.message));
+  }
+}
+
+TEST(Validate, TypesAndRanges) {
+  expect_complaints(test::kVitFile,
+                    {
+                        {{"embed_dim=abc"},
+                         "[config] --set embed_dim: embed_dim wants an integer, is a string (abc). Meaning: width of a token."},
+                        {{"num_iters=3e4"}, "num_iters wants an integer, is a number (3e4)"},
+                        {{"lr=fast"}, "lr wants a number, is a string (fast)"},
+                        {{"enable_jit=yes"}, "enable_jit wants true or false, is a string (yes)"},
+                        {{"img_size=64"}, "img_size wants a list, is an integer (64)"},
+                        {{"img_size=[64, x]"}, "img_size element 1 wants an integer, is a string (x)"},
+                        {{"img_size=[64]"}, "img_size must have 2 elements, has 1: img_size=[64]"},
+                        {{"img_size=[64"}, "--set img_size: the value is not valid: [64. Write a word, a number or a list"},
+                        {{"seed=-1"}, "seed wants an integer of at least 0, is an integer (-1)"},
+                        {{"depth=0"}, "--set depth: depth must be at least 1: depth=0. Meaning: number of transformer blocks."},
+                        {{"dropout=1"}, "dropout must be below 1: dropout=1.0"},
+                        {{"loss_scale=0"}, "loss_scale must be above 0: loss_scale=0.0"},
+                        {{"lr=.nan"}, "lr is not finite: lr=.nan"},
+                        {{"num_data_workers=5000"}, "num_data_workers must be at most 4096"},
+                        {{"betas=[0.9]"}, "betas must have 2 elements, has 1"},
+                        {{"betas=[0.9, 1.5]"}, "betas element 1 must be below 1"},
+                        {{"amp_mode=bf61"}, "amp_mode is none of none, fp16, bf16"},
+                        {{"qkv=joimt"}, "qkv is none of joint, separate: qkv=joimt. Nearest: joint."},
+                        {{"forcing=[moon]"}, "forcing element 0 is none of solar, solar_daily, calendar, coordinates"},
+                    });
+}
+
+TEST(Validate, UnknownKeys) {
+  EXPECT_THAT(resolve_error("base:\n  model: vit\n  num_epoch: 3\n  global_batch_size: 4\n  num_iters: 1\n"),
+              HasSubstr("[config] run.yaml:3: unknown key: num_epoch=3. Nearest: num_epochs"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--set=qqqqqq=3"}),
+              HasSubstr("--set qqqqqq: unknown key: qqqqqq=3. All keys stand in docs/keys.md."));
+  EXPECT_THAT(resolve_error("base:\n  model: vit\n  lr_schedule: {start: 3}\n"),
+              HasSubstr("run.yaml:3: unknown key: lr_schedule.start=3"));
+  EXPECT_THAT(resolve_error("modl: vit\nbase: {}\n"), HasSubstr("run.yaml:1: unknown key: modl=vit. Nearest: model"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--set=options.a=x", "--set=options={b: [1]}"}),
+              HasSubstr("--set options: options.b is a list"));
+}
+
+TEST(Validate, OneKeyUnderTwoNames) {
+  EXPECT_THAT(
+      resolve_error(
+          "base:\n  model: vit\n  warmup: 3\n  lr_schedule: {warmup_steps: 4}\n  global_batch_size: 4\n  num_iters: 1\n"),
+      HasSubstr(
+          "run.yaml:4: lr_schedule.warmup_steps is given twice under different names, first at run.yaml:3. Remove one of them."));
+}
+
+TEST(Validate, TransformerShapes) {
+  expect_complaints(
+      test::kVitFile,
+      {
+          {{"num_heads=7"},
+           "--set num_heads: num_heads does not divide embed_dim: num_heads=7 (--set num_heads), embed_dim=384 (default)"},
+          {{"patch_size=7"},
+           "patch_size does not divide img_size: patch_size=7 (--set patch_size), img_size=[360, 720] (default)"},
+          {{"mlp_ratio=0.001"},
+           "--set mlp_ratio: the MLP has no width, embed_dim times mlp_ratio rounds to 0: embed_dim=384 (default), "
+           "mlp_ratio=0.001 (--set mlp_ratio). Choose a larger mlp_ratio"},
+          {{"dataset=nbody"}, "the model does not take this data set: model=vit (run.yaml:2), dataset=nbody (--set dataset)"},
+          {{"data_loader_config=lowmem"},
+           "this data set has no such loader: data_loader_config=lowmem (--set data_loader_config), dataset=era5. "
+           "Use pytorch, dali, synthetic."},
+          {{"model=mine"},
+           "the data set is not given: model=mine (--set model). Name it by the key `dataset`: era5, nbody or a plug-in's."},
+          {{"compat=sc22"}, "that tutorial has another model: compat=sc22 (--set compat), model=vit (run.yaml:2)"},
+          {{"limit_nsamples=3"},
+           "the batch is larger than the data of an epoch: global_batch_size=4 (run.yaml:3), limit_nsamples=3 (--set "
+           "limit_nsamples)"},
+      });
+}
+
+TEST(Validate, BoxShapes) {
+  expect_complaints(
+      test::kUnetFile,
+      {
+          {{"data_size=48"},
+           "data_size is not divisible by 2^scales: data_size=48 (--set data_size), scales=6. Use a multiple of 64, or fewer "
+           "scales."},
+          {{"scales=1"}, "scales must be 0 or at least 2: scales=1"},
+          {{"box_size=[32, 32]"}, "the crop is larger than the box: data_size=64 (default), box_size=[32, 32] (--set box_size)"},
+          {{"vector_channels_in=[1, 2]"}, "vectors have three components: vector_channels_in=[1, 2]"},
+          {{"Nsamples=3"},
+           "the batch is larger than the data of an epoch: global_batch_size=4 (run.yaml:3), Nsamples=3 (--set Nsamples)"},
+          {{"enable_benchy=true", "enable_manual_profiling=true"},
+           "enable_benchy and enable_manual_profiling exclude each other. Measure first"},
+          {{"schedule=table", "lr_schedule.table=[0, 1, 0, 2]"}, "a table is step, rate, step, rate with rising steps"},
+      });
+  EXPECT_EQ(test::resolve_text(test::kUnetFile, {"--set=data_size=16", "--set=scales=4"}).config.model.scales, 4);
+}
+
+TEST(Validate, Mesh) {
+  EXPECT_THAT(
+      resolve_error(test::kVitFile, {"--tensor_parallel=3"}, 4),
+      AllOf(HasSubstr("[config] 2 problems:"),
+            HasSubstr("tensor_parallel does not divide num_heads: tensor_parallel=3 (--tensor_parallel)"),
+            HasSubstr("tensor_parallel times context_parallel does not divide the number of processes: tensor_parallel=3 "
+                      "(--tensor_parallel), context_parallel=1 (default), processes=4. Start a multiple of 3 processes")));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--col_parallel_size=2"}), HasSubstr("col_parallel_size must be at most 1"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--parallel_order=tp-xx"}),
+              HasSubstr("parallel_order names an axis that does not exist: parallel_order=tp-xx"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--parallel_order=tp-tp"}), HasSubstr("parallel_order names an axis twice"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--parallel_order=cp-dp", "--tensor_parallel=2"}, 2),
+              HasSubstr("parallel_order leaves out an axis that is larger than 1: parallel_order=cp-dp"));
+}
+
+TEST(Validate, ActivationCheckpointingNeedsBlocks) {
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing=block"}), HasSubstr("Nearest: blocks"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing_blocks=2"}),
+              HasSubstr("blocks to checkpoint without what of them: activation_checkpointing_blocks=2 "
+                        "(--activation_checkpointing_blocks), activation_checkpointing=none (default). Say"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing=mlp", "--activation_checkpointing_blocks=13"}),
+              HasSubstr("more blocks than the model has: activation_checkpointing_blocks=13 "
+                        "(--activation_checkpointing_blocks), depth=12"));
+  EXPECT_THAT(resolve_error(test::kUnetFile, {"--activation_checkpointing=blocks"}),
+              HasSubstr("the U-Net has no blocks to run again: activation_checkpointing=blocks (--activation_checkpointing), "
+                        "model=unet3d"));
+  EXPECT_EQ(test::resolve_text(test::kVitFile, {"--activation_checkpointing=blocks", "--activation_checkpointing_blocks=12"})
+                .config.loop.activation_checkpointing_blocks,
+            12);
+}
+
+TEST(Validate, LengthAndBatchAreRequired) {
+  EXPECT_THAT(resolve_error("base: {model: vit}\n"),
+              AllOf(HasSubstr("the length of the run is not given: num_epochs and num_iters are both absent. Give one of them"),
+                    HasSubstr("the batch size is not given: global_batch_size is absent")));
+}
+
+TEST(Validate, ALengthThatIsWrongIsNotCalledAbsent) {
+  EXPECT_EQ(resolve_error(test::kVitFile, {"--num_iters=0"}),
+            "[config] --num_iters: a run has at least one step: num_iters=0 (--num_iters). Give one of them, for instance "
+            "--num_epochs 10.");
+  for (const char* wrong : {"--num_iters=-3", "--num_iters=x"}) {
+    EXPECT_THAT(resolve_error(test::kVitFile, {wrong}), AllOf(HasSubstr("--num_iters: "), Not(HasSubstr("problems"))));
+  }
+}
+
+TEST(Validate, NothingFollowsFromAValueThatIsRejected) {
+  for (const char* wrong : {"patch_size=0", "patch_size=x", "num_heads=0", "embed_dim=0", "tensor_parallel=0",
+                            "global_batch_size=-2", "local_batch_size=0", "depth=0", "img_size=[0, 7]", "img_size=[7"}) {
+    EXPECT_THAT(resolve_error("base: {model: vit, global_batch_size: 4, num_iters: 1, img_size: [12, 20], patch_size: 4, "
+                              "embed_dim: 40, num_heads: 5}\n",
+                              {cat("--set=", wrong)}),
+                Not(HasSubstr("problems")));
+  }
+}
+
+TEST(Validate, NamesOfTheRegistries) {
+  const KnownNames known{.models = {"vit"},
+                         .datasets = {"era5"},
+                         .losses = {"relative_l2"},
+                         .optimizers = {"Adam", "AdamW"},
+                         .schedules = {"cosine"}};
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--set=optimizer=Adamm"}, 1, known),
+              HasSubstr("--set optimizer: unknown name: optimizer=Adamm. Nearest: Adam, AdamW."));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--set=loss=zzzzzzzz"}, 1, known),
+              HasSubstr("unknown name: loss=zzzzzzzz. Known: relative_l2."));
+  EXPECT_EQ(test::resolve_text(test::kVitFile, {"--set=optimizer=AdamW"}, 1, known).config.optimizer.optimizer, "AdamW");
+}
+
+TEST(Validate, AllProblemsComeTogetherAndNoneTwice) {
+  const std::string message = resolve_error(
+      "base:\n  model: vit\n  embed_dimm: 3\n  dropout: 2\n  num_heads: x\n  global_batch_size: 4\n  num_iters: 1\n",
+      {"--set=patch_size=7"});
+  EXPECT_EQ(
+      message,
+      "[config] 4 problems:\n"
+      "  run.yaml:3: unknown key: embed_dimm=3. Nearest: embed_dim.\n"
+      "  run.yaml:5: num_heads wants an integer, is a string (x). Meaning: attention heads; divides embed_dim.\n"
+      "  run.yaml:4: dropout must be below 1: dropout=2.0. Meaning: rate of dropout, attention dropout and, rising over the "
+      "depth, drop-path.\n"
+      "  --set patch_size: patch_size does not divide img_size: patch_size=7 (--set patch_size), img_size=[360, 720] "
+      "(default). Choose a "
+      "patch_size that divides both edges.");
+}
+
+TEST(Validate, ManyProblemsAreCounted) {
+  std::string text = "base:\n  model: vit\n  global_batch_size: 4\n  num_iters: 1\n";
+  for (int i = 0; i < 500; ++i) text += cat("  unknown", i, ": 1\n");
+  const std::string message = resolve_error(text);
+  EXPECT_THAT(message, HasSubstr("[config] 500 problems, of which the first 20:\n  run.yaml:5: unknown key: unknown0=1"));
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 20);
+}
+
+}  // namespace
+}  // namespace welkin::config

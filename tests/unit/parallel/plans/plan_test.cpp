@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans on a mesh of one process: patterns, refusals and their texts; shards and their place in the whole.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "core/error.h"
+#include "model/vit/vit.h"
+#include "parallel/plans/vit.h"
+#include "parallel/shard/shards.h"
+
+namespace welkin::parallel {
+namespace {
+
+using testing::HasSubstr;
+
+std::string config_error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no ConfigError";
+}
+
+const model::VitOptions kTiny{.height = 8,
+                              .width = 12,
+                              .patch = 4,
+                              .in_channels = 2,
+                              .out_channels = 2,
+                              .embed_dim = 12,
+                              .depth = 2,
+                              .num_heads = 6,
+                              .mlp_width = 24};
+
+TEST(Plan, PatternsMatchWholePartsOfAPath) {
+  EXPECT_TRUE(matches_pattern("blocks.*.attn.q", "blocks.11.attn.q"));
+  EXPECT_FALSE(matches_pattern("blocks.*.attn.q", "blocks.11.attn.qkv"));
+  EXPECT_FALSE(matches_pattern("blocks.*", "blocks.1.attn"));
+  EXPECT_FALSE(matches_pattern("blocks.*.attn", "blocks.1"));
+}
+
+TEST(VitPlan, SaysWhichSizesWorkWhenHeadsDoNotDivide) {
+  const Mesh mesh("tp-cp-dp", {.dp_replicate = 1, .tp = 4, .cp = 1});
+  const std::string text = config_error_of([&] { vit_plan({.num_tokens = 6, .num_heads = 6}, mesh, {}); });
+  EXPECT_THAT(text, HasSubstr("the attention heads cannot be dealt out: num_heads=6, tp=4, cp=1"));
+  EXPECT_THAT(text, HasSubstr("tp=1 cp=1, tp=1 cp=2, tp=2 cp=1"));
+}
+
+TEST(VitPlan, AllToAllNeedsHeadsForTpTimesCp) {
+  const Mesh mesh("tp-cp-dp", {.dp_replicate = 1, .tp = 2, .cp = 2});
+  const VitLayout vit{.num_tokens = 6, .num_heads = 6};
+  EXPECT_NO_THROW(vit_plan(vit, mesh, {.context_mode = ContextMode::Ring}));
+  EXPECT_THAT(config_error_of([&] { vit_plan(vit, mesh, {.context_mode = ContextMode::AllToAll}); }),
+              HasSubstr("All-to-all needs heads that divide by tp times cp"));
+}
+
+TEST(VitPlan, RefusesWhatCannotBeDealtOut) {
+  const Mesh mesh("tp-cp-dp", {.dp_replicate = 1, .tp = 2, .cp = 4});
+  const auto error_of = [&](const VitLayout& vit, const LayoutOptions& options) {
+    return config_error_of([&] { vit_plan(vit, mesh, options); });
+  };
+  EXPECT_THAT(error_of({.num_tokens = 3, .num_heads = 2}, {}),
+              HasSubstr("fewer tokens than ranks to share them: tokens=3, tp=2, cp=4"));
+  EXPECT_THAT(error_of({.num_tokens = 7, .num_heads = 2}, {.sequence_parallel = true}), HasSubstr("sequence_parallel=1"));
+  EXPECT_THAT(error_of({.num_tokens = 9, .num_heads = 2, .mlp_width = 5}, {}), HasSubstr("mlp width=5, tp=2"));
+}
+
+TEST(VitPlan, FitsTheModelAndChangesNothingAlone) {
+  for (const bool joint : {false, true}) {
+    model::VitOptions options = kTiny;
+    options.joint_qkv = joint;
+    model::Vit vit(options);
+    vit.initialise(1);
+    ParamTable table = ParamTable::of(vit);
+    apply_plan(vit_plan({.num_tokens = 6, .num_heads = 6, .joint_qkv = joint}, Mesh(), {}), vit, table, MeshGroups());
+    for (const ParamRow& row : table.rows()) EXPECT_EQ(row.local.sizes().vec(), row.global_shape);
+    // The listed defect: the final norm sees a part of the tokens, so its gradient is a part of a sum.
+    EXPECT_TRUE(table.at("norm.weight").partial_over.contains(Axis::Cp));
+    EXPECT_TRUE(table.at("blocks.1.attn.proj.bias").partial_over.contains(Axis::Cp));
+    EXPECT_FALSE(table.at("norm.weight").partial_over.contains(Axis::Tp));
+    for (const char* whole : {"pos_embed", "patch_embed.proj.weight", "head.weight"}) {
+      EXPECT_EQ(table.at(whole).partial_over, AxisSet()) << whole;
+    }
+  }
+}
+
+TEST(VitPlan, SequenceParallelMakesNormsPartialOverTp) {
+  model::Vit vit(kTiny);
+  ParamTable table = ParamTable::of(vit);
+  apply_plan(vit_plan({.num_tokens = 6, .num_heads = 6}, Mesh(), {.sequence_parallel = true}), vit, table, MeshGroups());
+  for (const char* name : {"norm.weight", "blocks.0.norm1.bias", "blocks.0.mlp.fc2.bias"}) {
+    EXPECT_EQ(table.at(name).partial_over, Axis::Tp | Axis::Cp) << name;
+  }
+}
+
+TEST(Plan, RefusesRowsAndParametersThatHaveNoPlace) {
+  model::Vit vit(kTiny);
+  ParamTable table = ParamTable::of(vit);
+  Plan plan = vit_plan({.num_tokens = 6, .num_heads = 6}, Mesh(), {});
+  plan.rows.push_back({"blocks.*.attention", TokenMask{}});
+  EXPECT_THAT(config_error_of([&] { apply_plan(plan, vit, table, MeshGroups()); }),
+              HasSubstr("a row of the plan names nothing in the model: pattern=blocks.*.attention"));
+  plan.rows.pop_back();
+  plan.rows.erase(plan.rows.begin());  // pos_embed
+  EXPECT_THAT(config_error_of([&] { apply_plan(plan, vit, table, MeshGroups()); }),
+              HasSubstr("the plan does not say which tokens a parameter sees: parameter=pos_embed"));
+}
+
+TEST(Shards, JoinToTheWholeAndNameTheirPlaces) {
+  const at::Tensor whole = at::arange(12 * 2).view({12, 2});
+  for (const Shard shard : {Shard{0}, Shard{0, 3}, Shard{1}}) {
+    std::vector<at::Tensor> parts;
+    const Mesh mesh("tp", {.tp = 2});
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      parts.push_back(shard_of(whole, shard, rank, 2));
+      ParamRow row;
+      row.global_shape = {12, 2};
+      row.placements[Axis::Tp] = shard;
+      const auto slices = slices_of(row, mesh, rank);
+      EXPECT_EQ(slices.size(), static_cast<size_t>(shard.parts));
+      for (const ShardSlice& slice : slices) {
+        at::Tensor local = parts.back();
+        at::Tensor global = whole;
+        for (size_t dim = 0; dim < 2; ++dim) {
+          local = local.narrow(static_cast<int64_t>(dim), slice.local_offset[dim], slice.shape[dim]);
+          global = global.narrow(static_cast<int64_t>(dim), slice.global_offset[dim], slice.shape[dim]);
+        }
+        EXPECT_TRUE(at::equal(local, global));
+      }
+    }
+    EXPECT_TRUE(at::equal(join_shards(parts, shard), whole));
+  }
+}
+
+}  // namespace
+}  // namespace welkin::parallel

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels that a run's numbers come from stand in its checkpoints; a run that goes on with others says so, or is refused.
+#include "train/device/kernel_choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "ops/base/instruction_set.h"
+#include "ops/base/instruction_support.h"
+#include "ops/products/low_product.h"
+#include "tiny_run.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/device/device.h"
+#include "train/interchange/difference.h"
+
+namespace welkin::train {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Kernels are those of the process: back to the defaults after each test.
+class KernelChoices : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    config::RunConfig config;
+    config.loop.threads = 1;
+    configure_torch(config);
+  }
+
+  static config::RunConfig named(const std::filesystem::path& root, const char* gemm, const char* instruction_set) {
+    config::RunConfig config = tiny_config(root);
+    config.backend.gemm = gemm;
+    config.backend.instruction_set = instruction_set;
+    config.loop.num_iters = 2;
+    return config;
+  }
+
+  static Checkpoint last_of(const TinyOutcome& outcome) {
+    return Checkpoint(outcome.run.folder / "checkpoints" / ("step_" + std::to_string(outcome.run.iterations)));
+  }
+};
+
+TEST_F(KernelChoices, AreThoseThatRun) {
+  config::RunConfig config = named("", "mkl", "portable");
+  configure_torch(config);
+  config.model.dropout = 0;
+  EXPECT_EQ(kernels_line(kernel_choice(config, at::kCPU)),
+            "Kernels: attention welkin, instruction_set portable, products mkl, threads 1");
+  config.model.dropout = 0.1;
+  EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.attention"), "welkin");
+  EXPECT_EQ(kernel_choice(config, at::kCUDA).at("kernels.attention"), "tiles of aten");
+  config.model.model = "unet3d";
+  EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.convolutions"), "welkin for multiples of 16");
+  EXPECT_FALSE(kernel_choice(config, at::kCPU).contains("kernels.attention"));
+  config.precision.amp_mode = config::AmpMode::Bf16;
+  for (const bool widens : {false, true}) {
+    const ops::WideProductsGuard rule(widens);
+    EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.convolutions"), widens ? "welkin for multiples of 16" : "aten");
+    EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.products"), widens ? "mkl in float32" : "mkl");
+  }
+  EXPECT_EQ(kernel_choice(config, at::kCUDA).at("kernels.products"), "cublas, tf32 on");
+}
+
+TEST_F(KernelChoices, SayWhetherOperandsOfFloat32AreRounded) {
+  config::RunConfig config = named("", "auto", "auto");
+  const auto products = [&] {
+    configure_torch(config);
+    return kernel_choice(config, at::kCPU).at("kernels.products");
+  };
+  EXPECT_THAT(products(), Not(HasSubstr("rounded")));
+  config.backend.float32_matmul_precision = "medium";
+  EXPECT_EQ(products() == "onednn of operands rounded to bfloat16", ops::cpu_has_amx_bf16()) << products();
+  config.backend.instruction_set = "avx512";
+  if (ops::cpu_has_amx_bf16()) {
+    EXPECT_EQ(products(), "onednn of operands rounded to bfloat16") << "torch's products know of no set";
+  }
+  config.backend.instruction_set = "auto";
+  config.backend.float32_matmul_precision = "high";
+  EXPECT_EQ(products() == "mkl and welkin of operands in two bfloat16", ops::cpu_has_amx_bf16()) << products();
+  config.backend.float32_matmul_precision = "medium";
+  config.precision.amp_mode = config::AmpMode::Bf16;
+  EXPECT_THAT(products(), Not(HasSubstr("rounded"))) << "they are of bfloat16 as they come";
+  config.backend.gemm = "mkl";
+  if (ops::cpu_has_amx_bf16()) {
+    EXPECT_THROW(configure_torch(config), ConfigError) << "mkl rounds nothing";
+  }
+}
+
+TEST_F(KernelChoices, StandInTheCheckpointAndInItsListing) {
+  const ScratchFolder folder;
+  const TinyOutcome outcome = run_tiny(named(folder.path(), "mkl", "portable"), {});
+  EXPECT_THAT(outcome.log, HasSubstr("Kernels: attention welkin, instruction_set portable, products mkl, threads 1"));
+  const Checkpoint checkpoint = last_of(outcome);
+  EXPECT_EQ(checkpoint.index().facts.at("kernels.products"), "mkl");
+  EXPECT_EQ(checkpoint.index().facts.at("kernels.instruction_set"), "portable");
+  EXPECT_EQ(checkpoint.index().facts.at("device"), "cpu");
+  const std::string listing = interchange::listing(interchange::open_state(checkpoint.folder()));
+  EXPECT_THAT(listing, HasSubstr("kernels.attention: welkin\n"));
+  EXPECT_THAT(listing, HasSubstr("kernels.products: mkl\n"));
+}
+
+TEST_F(KernelChoices, OfAResumedRunAreSaidToDiffer) {
+  const ScratchFolder folder;
+  config::RunConfig config = named(folder.path(), "mkl", "portable");
+  run_tiny(config, {});
+  config.loop.resume = true;
+  config.loop.num_iters = 3;
+  EXPECT_THAT(run_tiny(config, {}).log, Not(HasSubstr("Other kernels")));
+  if (ops::best_instruction_set() == ops::InstructionSet::Portable) GTEST_SKIP() << "this CPU has one instruction set";
+  config.backend.instruction_set = "auto";
+  config.loop.num_iters = 4;
+  const std::string best(name_of(ops::best_instruction_set()));
+  const TinyOutcome other = run_tiny(config, {});
+  EXPECT_THAT(other.log, HasSubstr("Other kernels than in the checkpoint: instruction_set portable and " + best +
+                                   "; from here on the run equals an uninterrupted one to rounding"));
+  EXPECT_EQ(last_of(other).index().facts.at("kernels.instruction_set"), best);
+}
+
+TEST_F(KernelChoices, OfADeterministicRunMayNotChange) {
+  const ScratchFolder folder;
+  config::RunConfig config = named(folder.path(), "mkl", "portable");
+  config.loop.deterministic = true;
+  run_tiny(config, {});
+  config.loop.resume = true;
+  config.loop.num_iters = 3;
+  config.loop.threads = 2;
+  EXPECT_THAT([&] { run_tiny(config, {}); },
+              ::testing::ThrowsMessage<CheckpointError>(
+                  HasSubstr("[checkpoint] it was saved with other kernels, which give other bits: threads 1 and 2. Name those of "
+                            "the checkpoint with --gemm, --instruction_set and --threads")));
+  config.loop.threads = 1;
+  EXPECT_TRUE(run_tiny(config, {}).run.completed);
+}
+
+TEST(KernelChanges, IgnoreWhatACheckpointDoesNotName) {
+  const KernelChoice now{{"kernels.products", "mkl"}, {"kernels.threads", "2"}};
+  EXPECT_EQ(kernel_changes({}, now), "") << "an earlier version";
+  EXPECT_EQ(kernel_changes({{"device", "cuda:0"}, {"kernels.products", "onednn"}, {"kernels.threads", "4"}}, now),
+            "products onednn and mkl, threads 4 and 2");
+}
+
+}  // namespace
+}  // namespace welkin::train

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/evaluate/scores.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "data/formats/npy_file.h"
+#include "gradient_check.h"
+#include "train/evaluate/scores_report.h"
+#include "train/evaluate/time_mean.h"
+#include "train/learn/metrics.h"
+
+namespace welkin::train {
+namespace {
+
+data::SampleSpec two_channel_field() {
+  data::SampleSpec spec;
+  spec.input = {{"a", "b", "solar"}, {"K", "m s-1", ""}, {3, 4, 6}};
+  spec.target = {{"a", "b"}, {"K", "m s-1"}, {2, 4, 6}};
+  spec.latitude = {40, 30, 20, 10};
+  spec.target_mean = {280, 0};
+  spec.target_std = {10, 5};
+  return spec;
+}
+
+TEST(Scores, OfConstantErrorsAreThoseErrors) {
+  const auto spec = two_channel_field();
+  ScoreSums sums(spec, at::zeros({2, 4, 6}));
+  const at::Tensor input = at::full({3, 3, 4, 6}, 1.5);
+  const at::Tensor target = at::ones({3, 2, 4, 6});
+  sums.add(input, target, target + 0.25, at::full({3}, 0.25));
+  const Scores scores = sums.finish();
+  ASSERT_EQ(scores.forecasts.size(), 3u);
+  EXPECT_EQ(scores.samples, 3);
+  EXPECT_DOUBLE_EQ(scores.loss, 0.25);
+  EXPECT_TRUE(tests::close(scores.forecasts[0].channels[0].rmse, 0.25, kFp64, 64));
+  EXPECT_TRUE(tests::close(scores.forecasts[0].channels[0].rmse_physical, 2.5, kFp64, 64));
+  EXPECT_TRUE(tests::close(scores.forecasts[0].channels[1].rmse_physical, 1.25, kFp64, 64));
+  EXPECT_TRUE(tests::close(scores.forecasts[1].channels[1].rmse, 0.5, kFp64, 64));  // persistence
+  EXPECT_TRUE(tests::close(scores.forecasts[2].rmse(), 1.0, kFp64, 64));            // time mean
+  EXPECT_TRUE(tests::close(scores.forecasts[0].channels[0].acc, 1.0, kFp64, 64));
+}
+
+TEST(Scores, InUnitsAndByScale) {
+  const auto spec = two_channel_field();
+  ScoreSums sums(spec, {});
+  const at::Tensor target = tests::test_values({2, 2, 4, 6}, 1);
+  const at::Tensor smooth = target.mean({3}, true).expand_as(target);  // nothing but the means of the rows
+  sums.add(at::zeros({2, 3, 4, 6}), target, smooth, at::zeros({2}));
+  const Scores scores = sums.finish();
+  const ChannelScore& score = scores.forecasts[0].channels[1];
+  const at::Tensor weights = latitude_weights(4, spec.latitude).view({4, 1});
+  const at::Tensor error = (smooth - target).select(1, 1).mul(weights);
+  EXPECT_TRUE(tests::close(score.mae_physical, 5 * error.abs().mean().item<double>(), kFp64, 64));
+  EXPECT_LE(std::abs(score.bias_physical), worst_sum_bound(kFp64, 64));  // errors of a row cancel
+  EXPECT_EQ(scores.wavenumber, "zonal");
+  ASSERT_EQ(score.spectrum.size(), 4u);
+  EXPECT_LE(score.small_scales, worst_sum_bound(kFp64, 64));
+  const auto& spectrum = scores.target_spectra[1];
+  EXPECT_TRUE(tests::close(std::accumulate(spectrum.begin(), spectrum.end(), 0.0),
+                           target.select(1, 1).square().mul(weights).mean().item<double>(), kFp64, 64));
+}
+
+TEST(Scores, PoolTheErrorsOfSamplesBeforeTheRoot) {
+  const auto spec = two_channel_field();
+  ScoreSums sums(spec, {});
+  for (const double error : {1.0, 3.0}) {
+    const at::Tensor target = at::zeros({1, 2, 4, 6});
+    sums.add(at::zeros({1, 3, 4, 6}), target, target + error, at::full({1}, error));
+  }
+  const ChannelScore score = sums.finish().forecasts[0].channels[0];
+  EXPECT_TRUE(tests::close(score.rmse, std::sqrt(5.0), kFp64, 64));
+  EXPECT_TRUE(tests::close(score.mean_rmse, 2.0, kFp64, 64));
+}
+
+TEST(Scores, OfBoxesHaveNoPersistenceAndNoLatitude) {
+  data::SampleSpec spec;
+  spec.geometry = data::Geometry::PeriodicBox;
+  spec.input = {{"x", "y", "z"}, {"", "", ""}, {3, 4, 4, 4}};
+  spec.target = {{"rho"}, {""}, {1, 4, 4, 4}};
+  ScoreSums sums(spec, {});
+  const at::Tensor target = at::ones({1, 1, 4, 4, 4});
+  at::Tensor prediction = target.clone();
+  prediction[0][0][0][0][0] = 9.0;  // one of 64 cells is wrong by 8
+  sums.add(at::zeros({1, 3, 4, 4, 4}), target, prediction, at::zeros({1}));
+  const Scores scores = sums.finish();
+  ASSERT_EQ(scores.forecasts.size(), 1u);
+  EXPECT_TRUE(tests::close(scores.forecasts[0].channels[0].rmse, 1.0, kFp64, 64));
+}
+
+TEST(Scores, PrintAsTableAndAsJson) {
+  const auto spec = two_channel_field();
+  ScoreSums sums(spec, {});
+  sums.add(at::zeros({1, 3, 4, 6}), at::ones({1, 2, 4, 6}), at::ones({1, 2, 4, 6}), at::zeros({1}));
+  const Scores scores = sums.finish();
+  EXPECT_NE(scores_table(scores).find("a [K]      persistence  1.0000                10   10   -10       -"), std::string::npos)
+      << scores_table(scores);
+  const auto root = nlohmann::json::parse(scores_json(scores));
+  EXPECT_EQ(root["samples"], 1);
+  EXPECT_TRUE(tests::close(root["channels"]["b"]["persistence"]["rmse_physical"].get<double>(), 5.0, kFp64, 64));
+}
+
+class TimeMean : public testing::Test {
+ protected:
+  std::string path_ = testing::TempDir() + "welkin_time_means.npy";
+};
+
+TEST_F(TimeMean, IsNormalisedAndCroppedLikeTheTarget) {
+  std::vector<float> values(2 * 5 * 6, 290.0f);  // one row more than the sample
+  data::write_npy(path_, {1, 2, 5, 6}, values);
+  const at::Tensor map = read_time_mean(path_, two_channel_field());
+  ASSERT_EQ(map.sizes().vec(), (std::vector<int64_t>{2, 4, 6}));
+  EXPECT_FLOAT_EQ(map[0][0][0].item<float>(), 1.0f);
+  EXPECT_FLOAT_EQ(map[1][3][5].item<float>(), 58.0f);
+}
+
+TEST_F(TimeMean, IsUndefinedWithoutAFile) {
+  EXPECT_FALSE(read_time_mean("/nowhere/time_means.npy", two_channel_field()).defined());
+}
+
+TEST_F(TimeMean, ThatDoesNotFitSaysHow) {
+  data::write_npy(path_, {1, 1, 4, 6}, std::vector<float>(24));
+  try {
+    read_time_mean(path_, two_channel_field());
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("shape=(1, 1, 4, 6), wanted=(1, 2, 4, 6)"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace welkin::train

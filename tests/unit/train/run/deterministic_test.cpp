@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// --deterministic, TF32 and cuDNN: what the configuration asks of torch, and the same bits run to run.
+#include <ATen/Context.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <regex>
+
+#include "tiny_run.h"
+#include "tolerance.h"
+#include "train/device/device.h"
+
+namespace welkin::train {
+namespace {
+
+// torch's settings are those of the process: back to the defaults after each test.
+class TorchSettings : public ::testing::Test {
+ protected:
+  void TearDown() override { configure_torch(one_thread()); }
+
+  static config::RunConfig one_thread() {
+    config::RunConfig config;
+    config.loop.threads = 1;
+    return config;
+  }
+};
+
+TEST_F(TorchSettings, FollowTheKeys) {
+  at::Context& context = at::globalContext();
+  configure_torch(one_thread());
+  EXPECT_FALSE(context.deterministicAlgorithms());
+  EXPECT_TRUE(context.userEnabledCuDNN());
+  EXPECT_TRUE(context.benchmarkCuDNN());
+  EXPECT_FALSE(context.deterministicCuDNN());
+  EXPECT_TRUE(context.allowTF32CuDNN());
+  EXPECT_TRUE(context.allowTF32CuBLAS()) << "on for cuBLAS too, unlike torch's own default";
+  config::RunConfig config = one_thread();
+  config.backend = {.tf32 = "off", .cudnn_enabled = false, .cudnn_benchmark = false, .cudnn_deterministic = true};
+  configure_torch(config);
+  EXPECT_FALSE(context.userEnabledCuDNN());
+  EXPECT_FALSE(context.benchmarkCuDNN());
+  EXPECT_TRUE(context.deterministicCuDNN());
+  EXPECT_FALSE(context.allowTF32CuDNN());
+  EXPECT_FALSE(context.allowTF32CuBLAS());
+}
+
+TEST_F(TorchSettings, DeterministicAsksForDeterministicAlgorithms) {
+  config::RunConfig config = one_thread();
+  config.loop.deterministic = true;
+  configure_torch(config);
+  EXPECT_TRUE(at::globalContext().deterministicAlgorithms());
+  EXPECT_FALSE(at::globalContext().deterministicAlgorithmsWarnOnly());
+  EXPECT_STREQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
+}
+
+// All that a run leaves: the files of its last checkpoint and the values of its log.
+struct Trace {
+  std::map<std::string, std::string> files;
+  std::vector<std::string> values;
+
+  bool operator==(const Trace&) const = default;
+};
+
+Trace trace_of(int64_t workers, bool deterministic, int64_t threads = 1) {
+  const ScratchFolder folder;
+  config::RunConfig config = tiny_config(folder.path());
+  config.loop.deterministic = deterministic;
+  config.loop.threads = threads;
+  config.loop.micro_batch_size = 3;
+  config.data.num_data_workers = workers;
+  const TinyOutcome outcome = run_tiny(config, {});
+  Trace trace;
+  for (const auto& entry : std::filesystem::directory_iterator(outcome.run.folder / "checkpoints" / "step_13")) {
+    if (entry.path().extension() == ".safetensors") trace.files[entry.path().filename()] = read_file(entry.path(), 1 << 26);
+  }
+  const std::regex pattern("Avg (train|val) loss=(\\S+)");
+  for (std::sregex_iterator match(outcome.log.begin(), outcome.log.end(), pattern), end; match != end; ++match) {
+    trace.values.push_back(match->str());
+  }
+  return trace;
+}
+
+TEST_F(TorchSettings, DeterministicRunsAreEqualBitForBitForAnyReadingThreads) {
+  const Trace reference = trace_of(/*workers=*/0, /*deterministic=*/true);
+  EXPECT_EQ(reference.files.size(), 4u);  // model, optimizer, state, and the picture of the epoch that is cut short
+  EXPECT_EQ(reference.values.size(), 6u);
+  for (const int64_t workers : {0, 1, 3}) EXPECT_EQ(trace_of(workers, true), reference) << workers << " reading threads";
+}
+
+// Sums over threads are added up in their order: the same number of threads gives the same bits, another number other last ones.
+TEST_F(TorchSettings, OperatorThreadsChangeRoundingOnly) {
+  const auto losses = [](const Trace& trace) {
+    std::vector<double> values;
+    for (const std::string& value : trace.values) values.push_back(std::stod(value.substr(value.find('=') + 1)));
+    return values;
+  };
+  const Trace two = trace_of(1, true, /*threads=*/2);
+  EXPECT_EQ(trace_of(3, true, /*threads=*/2), two);
+  const std::vector<double> one = losses(trace_of(1, true, 1)), other = losses(two);
+  ASSERT_EQ(one.size(), other.size());
+  constexpr int64_t kSums = 13 * 2 * 8 * 8;  // steps times values of a sample
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(tests::close(one[i], other[i], kFp32, kSums));
+}
+
+}  // namespace
+}  // namespace welkin::train

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The costs' count of what a forward pass keeps, against what tensors really take between the two passes.
+#include <ATen/Parallel.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+#include "model/base/model_cost.h"
+#include "model/builtin_memory.h"
+#include "model/registry.h"
+#include "number_close.h"
+#include "ops/base/autocast.h"
+#include "train/device/memory_limit.h"
+#include "train/step/activation_checkpointing.h"
+
+namespace welkin::train {
+namespace {
+
+constexpr int64_t kNoLimit = int64_t{1} << 40;
+
+struct KeptCase {
+  const char* name;
+  const char* model;
+  config::ModelConfig config;
+  model::ModelShape shape;
+  const char* checkpointing = "none";
+  int64_t checkpointed_blocks = 0;
+};
+
+config::ModelConfig kept_vit(const char* qkv) {
+  config::ModelConfig config;
+  config.model = "vit";
+  config.embed_dim = 96;
+  config.depth = 4;
+  config.num_heads = 4;
+  config.patch_size = 4;
+  config.qkv = qkv;
+  return config;
+}
+
+config::ModelConfig kept_unet() {
+  config::ModelConfig config;
+  config.model = "unet3d";
+  config.width = 16;
+  config.scales = 4;
+  return config;
+}
+
+class KeptValuesCount : public ::testing::TestWithParam<KeptCase> {
+ protected:
+  void TearDown() override { limit_cpu_memory(0); }
+};
+
+class KeptCasts : public ::testing::Test {
+ protected:
+  void TearDown() override { limit_cpu_memory(0); }
+};
+
+TEST_P(KeptValuesCount, EqualsWhatTensorsTakeBetweenForwardAndBackward) {
+  const KeptCase& c = GetParam();
+  limit_cpu_memory(kNoLimit);
+  model::Registry registry;
+  model::add_builtin_models(registry);
+  const model::ModelEntry& entry = registry.at(c.model);
+  const model::ModelPtr model = entry.build(c.config, c.shape);
+  model->initialise(7);
+  config::RunConfig config;
+  config.model = c.config;
+  config.loop.activation_checkpointing = c.checkpointing;
+  config.loop.activation_checkpointing_blocks = c.checkpointed_blocks;
+  checkpoint_activations(*model, parallel::ParamTable::of(*model), config);
+  std::vector<int64_t> sizes{2, c.shape.in_channels};
+  sizes.insert(sizes.end(), c.shape.grid.begin(), c.shape.grid.end());
+  const at::Tensor input = at::randn(sizes);
+  const int64_t before = cpu_memory_in_use();
+  const at::Tensor output = model->forward(input, {});
+  const auto kept = static_cast<double>(cpu_memory_in_use() - before);
+  const auto cost = model::builtin_memory_cost(config, c.shape);
+  ASSERT_TRUE(cost.has_value());
+  const double counted = 2 * model::kFloatBytes * cost->kept.sum_on_cpu();
+  EXPECT_TRUE(tests::within(kept / counted, 1.0,
+                            {0.05, "statistics of norms and attention, and the allocator's odds and ends, are not counted"}))
+      << kept << " bytes are kept, " << counted << " counted";
+}
+
+// A model of which next to nothing but the copies of its weights is kept: four tokens.
+TEST_F(KeptCasts, AreOfWhatDoesNotRunAgain) {
+  model::Registry registry;
+  model::add_builtin_models(registry);
+  config::RunConfig config;
+  config.model = kept_vit("separate");
+  config.model.embed_dim = 384;
+  const model::ModelShape shape{.in_channels = 3, .out_channels = 3, .grid = {8, 8}};
+  for (const char* part : {"none", "mlp", "attention", "blocks"}) {
+    limit_cpu_memory(kNoLimit);
+    const model::ModelPtr model = registry.at("vit").build(config.model, shape);
+    model->initialise(7);
+    config.loop.activation_checkpointing = part;
+    const parallel::ParamTable table = parallel::ParamTable::of(*model);
+    checkpoint_activations(*model, table, config);
+    const at::Tensor input = at::randn({1, 3, 8, 8});
+    int64_t in_blocks = 0, elsewhere = 0;
+    for (const parallel::ParamRow& row : table.rows()) {
+      if (row.local.dim() < 2) continue;
+      (row.name.find("blocks.") == 0 ? in_blocks : elsewhere) += row.local.numel();
+    }
+    const int64_t before = cpu_memory_in_use();
+    at::Tensor output;
+    {
+      const ops::AutocastGuard autocast(at::kCPU, at::kBFloat16);
+      output = model->forward(input, {});
+    }
+    const auto kept = static_cast<double>(cpu_memory_in_use() - before);
+    const auto cost = model::builtin_memory_cost(config, shape);
+    ASSERT_TRUE(cost.has_value());
+    const double counted = 2.0 * static_cast<double>(in_blocks - cost->checkpointed_weights);
+    const double rest = 2.0 * static_cast<double>(elsewhere) + 4 * cost->kept.sum_on_cpu() + 64.0 * 1024;
+    EXPECT_GE(kept, counted) << part;
+    EXPECT_LE(kept, counted + rest) << part;
+    EXPECT_LT(rest, 0.1 * 2.0 * static_cast<double>(in_blocks)) << "the bound has to tell the parts apart";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, KeptValuesCount,
+    ::testing::Values(
+        KeptCase{"VitSeparate", "vit", kept_vit("separate"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
+        KeptCase{"VitJoint", "vit", kept_vit("joint"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
+        KeptCase{"VitMlp", "vit", kept_vit("separate"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}, "mlp"},
+        KeptCase{"VitAttention", "vit", kept_vit("joint"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}, "attention"},
+        KeptCase{"VitBlocks", "vit", kept_vit("separate"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}, "blocks"},
+        KeptCase{
+            "VitThreeBlocks", "vit", kept_vit("joint"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}, "blocks", 3},
+        KeptCase{"Unet", "unet3d", kept_unet(), {.in_channels = 4, .out_channels = 5, .grid = {64, 64, 64}}}),
+    [](const auto& tested) { return std::string(tested.param.name); });
+
+}  // namespace
+}  // namespace welkin::train
