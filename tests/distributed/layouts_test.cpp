@@ -9,7 +9,7 @@
 #include "rank_processes.h"
 #include "verify/layouts/layout_check.h"
 
-namespace welkin::train {
+namespace welkin::verify {
 namespace {
 
 const parallel::RankTest kSomeLayouts("some_layouts", [](parallel::Connection& connection) {
@@ -104,4 +104,4 @@ TEST(LayoutCases, CoverEveryMeshAndAllPairs) {
 }
 
 }  // namespace
-}  // namespace welkin::train
+}  // namespace welkin::verify

@@ -14,6 +14,7 @@
 #include "core/text.h"
 #include "data/sample/epoch_plan.h"
 #include "parallel/comm/mesh_groups.h"
+#include "parallel/mesh/run_mesh.h"
 #include "tiny_run.h"
 #include "train/step/step.h"
 
@@ -63,34 +64,32 @@ class TinySteps {
   TinySteps(const config::RunConfig& config, RecorderDiary* diary, const TinyRanks& ranks = {})
       : config_(config), dataset_(tiny_, /*is_training=*/true) {
     add_builtins(registries_);
-    place_ranks(parts_, config_.parallel, ranks.make, ranks.rank, ranks.world_size);
-    const StepSource source{config_, registries_, dataset_.spec(), at::kCPU};
-    plan_layout(parts_, source);
-    build_model(parts_, source);
-    build_optimizer(parts_, source, {.total_steps = 64, .steps_per_epoch = 3, .samples = dataset_.size()});
+    const SetupSource source{config_, registries_, dataset_.spec(), at::kCPU, ranks.everyone};
+    layout_ = make_layout({ranks.make, ranks.rank, parallel::mesh_of(config_.parallel, ranks.world_size)}, source);
+    setup_ = make_setup(layout_, source, {.total_steps = 64, .steps_per_epoch = 3, .samples = dataset_.size()});
     StepOptions options{.device = at::kCPU, .everyone = ranks.everyone, .dataset_size = dataset_.size()};
-    options.waiting = [this] { return waiting_; };
-    options.seen = [this](const data::Batch& batch, const at::Tensor& /*prediction*/) {
+    options.pending_notes = [this] { return waiting_; };
+    options.on_forward = [this](const data::Batch& batch, const at::Tensor& /*prediction*/) {
       seen_ += cat(batch.step, ".", batch.micro, " ");
     };
-    options.watches = [](const data::Batch& batch) { return batch.epoch == 2 && batch.step == 1; };
+    options.wants_forward = [](const data::Batch& batch) { return batch.epoch == 2 && batch.step == 1; };
     if (diary != nullptr) options.recorder = std::make_unique<CallAgain>(*diary);
-    step_ = std::make_unique<Step>(parts_, config_, std::move(options));
+    step_ = make_step(*setup_, config_, std::move(options));
     pipeline_ =
         std::make_unique<data::Pipeline>(dataset_, data::Sampler(dataset_.size(), data::Order::Shuffled, config_.loop.seed),
                                          data::PipelineOptions{.global_batch = 4,
                                                                .micro_batch = config_.loop.micro_batch_size,
-                                                               .shard = parts_.replicas.place(),
-                                                               .num_shards = parts_.replicas.size(),
+                                                               .shard = layout_.replicas.place(),
+                                                               .num_shards = layout_.replicas.size(),
                                                                .drop_last = false});
   }
 
-  // `wish` and `waiting`: what this rank tells the others.
-  StepRecord next(double wish = 0, double waiting = 0) {
+  // `stop_requested` and `waiting`: what this rank tells the others.
+  StepRecord next(double stop_requested = 0, double waiting = 0) {
     waiting_ = waiting;
-    return step_->run([this] { return pipeline_->next(); }, wish);
+    return step_->run([this] { return pipeline_->next(); }, stop_requested);
   }
-  StepParts& parts() { return parts_; }
+  TrainSetup& setup() { return *setup_; }
   std::string seen() { return std::exchange(seen_, {}); }
 
  private:
@@ -98,7 +97,8 @@ class TinySteps {
   TinyData tiny_{.samples = 11};
   TinyFields dataset_;
   Registries registries_;
-  StepParts parts_;
+  Layout layout_;
+  std::unique_ptr<TrainSetup> setup_;
   std::unique_ptr<data::Pipeline> pipeline_;
   std::unique_ptr<Step> step_;
   std::string seen_;
@@ -113,18 +113,18 @@ inline void expect_equal_steps(const StepRecord& got, const StepRecord& wanted, 
   EXPECT_TRUE(at::equal(got.gradient.norm, wanted.gradient.norm)) << step;
   EXPECT_TRUE(at::equal(got.gradient.found_inf, wanted.gradient.found_inf)) << step;
   EXPECT_TRUE(at::equal(got.gradient.nonfinite, wanted.gradient.nonfinite)) << step;
-  EXPECT_EQ(got.wishes.defined(), wanted.wishes.defined()) << step;
-  if (got.wishes.defined() && wanted.wishes.defined()) {
-    EXPECT_TRUE(at::equal(got.wishes, wanted.wishes)) << step;
+  EXPECT_EQ(got.requests.defined(), wanted.requests.defined()) << step;
+  if (got.requests.defined() && wanted.requests.defined()) {
+    EXPECT_TRUE(at::equal(got.requests, wanted.requests)) << step;
   }
 }
 
 inline void expect_equal_runs(TinySteps& got, TinySteps& wanted) {
-  const auto& rows = wanted.parts().table.rows();
+  const auto& rows = wanted.setup().table.rows();
   for (size_t i = 0; i < rows.size(); ++i) {
-    EXPECT_TRUE(at::equal(got.parts().table.rows()[i].local, rows[i].local)) << rows[i].name;
+    EXPECT_TRUE(at::equal(got.setup().table.rows()[i].local, rows[i].local)) << rows[i].name;
   }
-  EXPECT_TRUE(at::equal(got.parts().counter, wanted.parts().counter)) << "which draws the masks";
+  EXPECT_TRUE(at::equal(got.setup().counter, wanted.setup().counter)) << "which draws the masks";
 }
 
 }  // namespace welkin::train

@@ -45,7 +45,7 @@ TEST(LinkModel, NeitherLatencyNorBandwidthIsNegative) {
 }
 
 TEST(LinkModel, ACalibrationIsReadBack) {
-  const ScratchFolder folder;
+  const train::ScratchFolder folder;
   CollectivesReport report;
   report.fits = {{.axis = "dp", .kind = CollectiveKind::AllReduce, .ranks = 4, .latency_s = 3e-5, .bytes_per_second = 1e9}};
   nlohmann::ordered_json written;
@@ -109,7 +109,7 @@ TEST(Scaling, PredictsByTheRingFormulaAndMarksIt) {
 }
 
 TEST(Scaling, ARowIsReadFromWhatBenchWrites) {
-  const ScratchFolder folder;
+  const train::ScratchFolder folder;
   const std::string path = (folder / "weak_scale_2.json").string();
   write_file_atomically(
       path, R"({"mode": "all", "ranks": 2, "global_batch_size": 16, "io_samples_per_s": 12.5, "synthetic_samples_per_s": 10})");
@@ -122,7 +122,7 @@ TEST(Scaling, ARowIsReadFromWhatBenchWrites) {
 }
 
 TEST(Scaling, BenchysFilesHaveNoBatchAndTheirNoddpRunsAreNocomm) {
-  const ScratchFolder folder;
+  const train::ScratchFolder folder;
   const auto row_from = [&](const std::string& name, const std::string& text) {
     write_file_atomically((folder / name).string(), text);
     return read_scaling_row((folder / name).string());

@@ -21,7 +21,9 @@ constexpr size_t kBytes = 1 << 16;
 
 TEST(WatchedFileTest, ReadsAndCopies) {
   const DataFolder folder;
-  write_file_atomically(folder / "a", std::string(kBytes, 'x') + "end");
+  std::string content(kBytes, 'x');
+  content += "end";
+  write_file_atomically(folder / "a", content);
   const WatchedFile file(folder / "a");
   std::array<std::byte, 3> out{};
   file.read(kBytes, out);

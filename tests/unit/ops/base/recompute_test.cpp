@@ -22,15 +22,16 @@
 namespace welkin::ops {
 namespace {
 
-constexpr int64_t kWidth = 12, kHidden = 20;
-constexpr double kEpsilon = 1e-6;
+constexpr int64_t kLayerWidth = 12, kHidden = 20;
+constexpr double kNormEpsilon = 1e-6;
 
 using Tensors = std::vector<at::Tensor>;
 
 // Norm, product, GELU, product: two results, of which the second asks for no gradient.
 struct Layers {
-  Tensors weights{tests::test_values({kWidth}, 2), tests::test_values({kWidth}, 3), tests::test_values({kHidden, kWidth}, 4),
-                  tests::test_values({kHidden}, 5), tests::test_values({kWidth, kHidden}, 6)};
+  Tensors weights{tests::test_values({kLayerWidth}, 2), tests::test_values({kLayerWidth}, 3),
+                  tests::test_values({kHidden, kLayerWidth}, 4), tests::test_values({kHidden}, 5),
+                  tests::test_values({kLayerWidth, kHidden}, 6)};
   std::shared_ptr<int64_t> runs = std::make_shared<int64_t>(0);
 
   explicit Layers(at::ScalarType type = at::kDouble) {
@@ -39,7 +40,7 @@ struct Layers {
   TensorsFunction part() const {
     return [weights = weights, runs = runs](const Tensors& in) {
       ++*runs;
-      const at::Tensor normed = layer_norm(in.at(0), weights[0], weights[1], kEpsilon);
+      const at::Tensor normed = layer_norm(in.at(0), weights[0], weights[1], kNormEpsilon);
       const at::Tensor hidden = at::gelu(ops::linear(normed, weights[2], weights[3]));
       return Tensors{in.at(0) + ops::linear(hidden, weights[4]), in.at(1) * 2};
     };
@@ -53,7 +54,7 @@ struct Results {
 
 Results results_of(bool is_recomputed, at::ScalarType type, std::optional<at::ScalarType> low = {}) {
   const Layers layers(type);
-  const at::Tensor x = tests::test_values({3, 7, kWidth}, 1).to(type).requires_grad_();
+  const at::Tensor x = tests::test_values({3, 7, kLayerWidth}, 1).to(type).requires_grad_();
   const at::Tensor fixed = tests::test_values({4}, 8).to(type);
   Results results;
   {
@@ -89,13 +90,13 @@ TEST(Recomputed, RunsAgainUnderTheAutocastOfTheForwardPass) {
 // The input is a leaf of the second run, of which autocast would keep one cast for all that take it, and sum their gradients in
 // the low type.
 TEST(Recomputed, GradientsOfAnInputWithManyTakersAreSummedInItsType) {
-  const at::Tensor weight = tests::test_values({kWidth, kWidth}, 4).requires_grad_();
+  const at::Tensor weight = tests::test_values({kLayerWidth, kLayerWidth}, 4).requires_grad_();
   const auto part = [weight](const Tensors& in) {
     return Tensors{ops::linear(in[0], weight) + ops::linear(in[0] * 1.0, weight) + ops::linear(in[0], weight)};
   };
   Tensors gradients;
   for (const bool is_recomputed : {true, false}) {
-    const at::Tensor x = tests::test_values({5, kWidth}, 1).requires_grad_();
+    const at::Tensor x = tests::test_values({5, kLayerWidth}, 1).requires_grad_();
     at::Tensor out;
     {
       const AutocastGuard autocast(at::kCPU, at::kBFloat16);
@@ -110,8 +111,8 @@ TEST(Recomputed, GradientsOfAnInputWithManyTakersAreSummedInItsType) {
 
 // A weight that is cast within the part, where no graph is, and behind it.
 TEST(Recomputed, LeavesNoCastOfAWeightBehind) {
-  const at::Tensor weight = tests::test_values({kWidth, kWidth}, 4).requires_grad_();
-  const at::Tensor x = tests::test_values({5, kWidth}, 1).requires_grad_();
+  const at::Tensor weight = tests::test_values({kLayerWidth, kLayerWidth}, 4).requires_grad_();
+  const at::Tensor x = tests::test_values({5, kLayerWidth}, 1).requires_grad_();
   const auto part = [weight](const Tensors& in) { return Tensors{at::linear(in[0], weight)}; };
   at::Tensor wanted;
   for (const bool is_recomputed : {false, true}) {
@@ -124,7 +125,7 @@ TEST(Recomputed, LeavesNoCastOfAWeightBehind) {
     out.sum().backward();
     if (!is_recomputed) wanted = weight.grad().clone();
   }
-  EXPECT_TRUE(tests::close(weight.grad(), wanted, at::kBFloat16, 2 * kWidth));
+  EXPECT_TRUE(tests::close(weight.grad(), wanted, at::kBFloat16, 2 * kLayerWidth));
 }
 
 TEST(Recomputed, GivesGradientsToThoseThatAskOnly) {
@@ -133,7 +134,7 @@ TEST(Recomputed, GivesGradientsToThoseThatAskOnly) {
   const at::Tensor unused = at::full({2}, 1.0).requires_grad_();
   Tensors weights = layers.weights;
   weights.push_back(unused);
-  const at::Tensor x = tests::test_values({3, kWidth}, 1), fixed = tests::test_values({4}, 8);
+  const at::Tensor x = tests::test_values({3, kLayerWidth}, 1), fixed = tests::test_values({4}, 8);
   const Tensors out = recomputed(layers.part(), {x, fixed}, weights);
   out[0].sum().backward();
   EXPECT_FALSE(x.grad().defined());
@@ -143,7 +144,7 @@ TEST(Recomputed, GivesGradientsToThoseThatAskOnly) {
 }
 
 TEST(Recomputed, WhatNobodyUsedHasNoGradient) {
-  const at::Tensor x = tests::test_values({3, kWidth}, 1).requires_grad_(), other = tests::test_values({4}, 8);
+  const at::Tensor x = tests::test_values({3, kLayerWidth}, 1).requires_grad_(), other = tests::test_values({4}, 8);
   const at::Tensor scale = at::full({}, 1.25).requires_grad_();
   const auto part = [&](const Tensors& in) { return Tensors{in[0] * 2, in[0] * scale, in[1] * 3}; };
   const Tensors out = recomputed(part, {x, other}, {scale});
@@ -163,7 +164,7 @@ TEST(Recomputed, PartsMayHoldParts) {
   const auto run = [&](bool is_recomputed) {
     for (const at::Tensor& weight : inner.weights) weight.mutable_grad().reset();
     scale.mutable_grad().reset();
-    const at::Tensor x = tests::test_values({3, kWidth}, 1).requires_grad_(), fixed = tests::test_values({4}, 8);
+    const at::Tensor x = tests::test_values({3, kLayerWidth}, 1).requires_grad_(), fixed = tests::test_values({4}, 8);
     const TensorsFunction body = inner.part();
     const TensorsFunction outer = [=, weights = inner.weights](const Tensors& in) {
       const Tensors mid = is_recomputed ? recomputed(body, {in[0] * scale, fixed}, weights) : body({in[0] * scale, fixed});
@@ -194,7 +195,7 @@ TEST(Recomputed, AWeightGetsItsGradientOnceAPass) {
       }));
   at::Tensor first;
   for (int64_t pass = 1; pass <= 2; ++pass) {
-    const at::Tensor x = tests::test_values({3, kWidth}, 1).requires_grad_(), fixed = tests::test_values({4}, 8);
+    const at::Tensor x = tests::test_values({3, kLayerWidth}, 1).requires_grad_(), fixed = tests::test_values({4}, 8);
     recomputed(layers.part(), {x, fixed}, layers.weights)[0].sum().backward();
     EXPECT_EQ(calls, pass);
     if (pass == 1) first = weight.grad().clone();

@@ -15,6 +15,7 @@
 
 #include "device_on_cpu.h"
 #include "gradient_check.h"
+#include "ops/arithmetic/bias_gelu_kernel.h"
 #include "ops/base/autocast.h"
 #include "ops/products/low_product.h"
 

@@ -10,7 +10,7 @@
 #include "core/file.h"
 #include "scratch_folder.h"
 
-namespace welkin::bench {
+namespace welkin::train {
 namespace {
 
 using testing::ElementsAre;
@@ -120,4 +120,4 @@ TEST_F(BenchyFile, IsRefusedWithLineAndReason) {
 }
 
 }  // namespace
-}  // namespace welkin::bench
+}  // namespace welkin::train
