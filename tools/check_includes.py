@@ -73,7 +73,7 @@ ROOMS = {
     "parallel/tokens": {"parallel/comm", "parallel/mesh", "parallel/shard"},
     "parallel/plans": {"parallel/comm", "parallel/mesh", "parallel/shard", "parallel/tokens"},
     "train/device": {"train/learn"},
-    "train/step": {"train/checkpoint", "train/learn"},
+    "train/step": {"train/checkpoint", "train/device", "train/learn"},
     "train/interchange": {"train/checkpoint"},
     "train/run": {"train/benchy", "train/checkpoint", "train/device", "train/interchange", "train/learn", "train/profile", "train/step"},
     "train/evaluate": {"train/checkpoint", "train/device", "train/interchange", "train/learn", "train/run", "train/step"},

@@ -20,7 +20,7 @@
 #include "parallel/comm/collectives.h"
 #include "train/device/device.h"
 #include "train/learn/registries.h"
-#include "train/step/step_parts.h"
+#include "train/step/layout.h"
 
 namespace welkin::apps {
 namespace {
@@ -39,14 +39,10 @@ class BenchRun {
     const auto& registries = request_.application.registries;
     const auto say = [&](const std::string& line) { request_.application.err << line << "\n"; };
     const config::RunConfig config = train::for_device(data::staged(request_.config, say), request_.device);
-    const auto make = [this](const std::string& name, parallel::GroupMembers members) {
-      return request_.world.group(name, std::move(members));
-    };
-    train::StepParts parts;
-    train::place_ranks(parts, config.parallel, make, request_.world.rank(), request_.world.size());
+    const parallel::Group replicas = train::make_mesh_groups(config.parallel, request_.world).along(parallel::kDp);
     const auto& open = registries.datasets.at(config.data.dataset);
     bench::IoReport report = bench::run_io_bench(
-        config, [&] { return open(config, data::Split::Train); }, parts.replicas, request_.device, request_.windows);
+        config, [&] { return open(config, data::Split::Train); }, replicas, request_.device, request_.windows);
     report.rates.windows = summed_over_ranks(request_.world, report.rates.windows);
     figures_.io = report.rates.median();
     text_ += bench::io_text(report);

@@ -16,17 +16,17 @@
 namespace welkin::train {
 namespace {
 
-constexpr int64_t kSteps = 26;  // two full ones and a short one an epoch, eleven full ones to warm up
+constexpr int64_t kRecordedSteps = 26;  // two full ones and a short one an epoch, eleven full ones to warm up
 
 void expect_recorded_steps_equal(parallel::Connection& connection, const config::RunConfig& config) {
   RecorderDiary diary;
   TinySteps eager(config, nullptr, ranks_of(connection)), recorded(config, &diary, ranks_of(connection));
-  for (int64_t step = 0; step < kSteps; ++step) {
+  for (int64_t step = 0; step < kRecordedSteps; ++step) {
     const double wish = connection.rank() == 1 && step % 5 == 4 ? 1 : 0;
     const auto waiting = static_cast<double>(3 * step + connection.rank());
     const StepRecord got = recorded.next(wish, waiting);
     expect_equal_steps(got, eager.next(wish, waiting), step);
-    EXPECT_TRUE(at::equal(got.wishes, at::tensor({step % 5 == 4 ? 1.0 : 0.0, 6.0 * static_cast<double>(step) + 1}))) << step;
+    EXPECT_TRUE(at::equal(got.requests, at::tensor({step % 5 == 4 ? 1.0 : 0.0, 6.0 * static_cast<double>(step) + 1}))) << step;
   }
   expect_equal_runs(recorded, eager);
   // Full steps are 0, 1, 3, 4, ...; the eleventh is step 15, and all from step 16 on are recorded: 16, 18, 19, 21, 22, 24, 25.
@@ -74,7 +74,7 @@ const parallel::RankTest kNodes("nodes_of_gradients", [](parallel::Connection& c
   const auto has_node = [](const parallel::ParamRow& row) {
     return torch::autograd::impl::try_get_grad_accumulator(row.local) != nullptr;
   };
-  const auto& rows = steps.parts().table.rows();
+  const auto& rows = steps.setup().table.rows();
   EXPECT_TRUE(std::ranges::none_of(rows, has_node)) << "before the first step";
   steps.next();
   EXPECT_TRUE(std::ranges::all_of(rows, has_node)) << "kept from then on";

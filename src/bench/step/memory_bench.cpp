@@ -18,7 +18,7 @@
 #include "parallel/comm/collectives.h"
 #include "train/device/memory_limit.h"
 #include "train/device/memory_report.h"
-#include "train/step/step_parts.h"
+#include "train/step/setup.h"
 
 namespace welkin::bench {
 namespace {
@@ -59,8 +59,7 @@ class MemoryRig {
       count_placements();
       own_.activations = count_activations();
     } catch (const std::exception&) {
-      const train::KnownMemory known =
-          train::known_memory(parts_.table, parts_.optimizer.get(), /*buffers=*/0, /*has_buffers=*/true);
+      const train::KnownMemory known = train::known_memory(setup_.get(), /*buffers=*/0, /*has_buffers=*/true);
       throw train::explained(train::memory_error_in_flight(config_), known, config_);
     }
     gather();
@@ -71,14 +70,9 @@ class MemoryRig {
   void build() {
     const auto dataset = registries_.datasets.at(config_.data.dataset)(config_, data::Split::Train);
     spec_ = dataset->spec();
-    const train::StepSource source{config_, registries_, spec_};
-    const auto make = [this](const std::string& name, parallel::GroupMembers members) {
-      return world_.group(name, std::move(members));
-    };
-    train::place_ranks(parts_, config_.parallel, make, world_.rank(), world_.size());
-    train::plan_layout(parts_, source);
-    train::build_model(parts_, source);
-    build_optimizer(parts_, source, {.total_steps = 16, .steps_per_epoch = 16, .samples = dataset->size()});
+    const train::SetupSource source{config_, registries_, spec_, c10::kCPU, world_.everyone()};
+    layout_ = train::make_layout(train::make_mesh_groups(config_.parallel, world_), source);
+    setup_ = train::make_setup(layout_, source, {.total_steps = 16, .steps_per_epoch = 16, .samples = dataset->size()});
   }
 
   int64_t optimizer_bytes_of(const std::string& parameter, const std::vector<train::NamedState>& states) const {
@@ -92,11 +86,11 @@ class MemoryRig {
   }
 
   void count_placements() {
-    const parallel::Mesh& mesh = parts_.groups.mesh();
-    const std::vector<train::NamedState> states = parts_.optimizer->states();
+    const parallel::Mesh& mesh = layout_.groups.mesh();
+    const std::vector<train::NamedState> states = setup_->optimizer->states();
     const bool has_buckets =
-        parts_.data_parallel->bytes_per_step() > 0 && !config_.parallel.disable_broadcast_buffers;  // else gradients live there
-    for (const parallel::ParamRow& row : parts_.table.rows()) {
+        setup_->data_parallel->bytes_per_step() > 0 && !config_.parallel.disable_broadcast_buffers;  // else gradients live there
+    for (const parallel::ParamRow& row : setup_->table.rows()) {
       const std::string placement = placement_text(row, mesh);
       auto same = std::ranges::find(report_.placements, placement, &PlacedBytes::placement);
       if (same == report_.placements.end()) {
@@ -118,7 +112,7 @@ class MemoryRig {
   // Of the part of the samples that this rank reads; the values do not matter.
   at::Tensor fields(const data::ArraySpec& spec) const {
     std::vector<int64_t> shape = spec.shape;
-    if (const std::optional<data::Region> region = parts_.share.region()) {
+    if (const std::optional<data::Region> region = layout_.share.region()) {
       for (size_t d = 1; d < shape.size(); ++d) shape[d] = region->extent[d - 1];
     }
     shape.insert(shape.begin(), report_.batch_samples);
@@ -129,12 +123,12 @@ class MemoryRig {
     const at::Tensor samples = at::arange(report_.batch_samples, at::kLong);
     const ops::AutocastGuard autocast(c10::kCPU, train::autocast_dtype(config_.precision.amp_mode));
     const at::Tensor prediction =
-        parts_.model->forward(input, {.seed = config_.loop.seed, .step = parts_.counter, .sample = samples});
-    return parts_.share.losses(*parts_.loss, prediction, target).sum();
+        setup_->model->forward(input, {.seed = config_.loop.seed, .step = setup_->counter, .sample = samples});
+    return layout_.share.losses(*setup_->loss, prediction, target).sum();
   }
 
   int64_t count_activations() {
-    const int64_t local = config_.loop.global_batch_size / parts_.replicas.size();
+    const int64_t local = config_.loop.global_batch_size / layout_.replicas.size();
     const int64_t micro = config_.loop.micro_batch_size;
     report_.batch_samples = micro > 0 ? std::min(micro, local) : local;
     const at::Tensor input = fields(spec_.input), target = fields(spec_.target);
@@ -153,7 +147,7 @@ class MemoryRig {
   }
 
   void gather() {
-    const parallel::Mesh& mesh = parts_.groups.mesh();
+    const parallel::Mesh& mesh = layout_.groups.mesh();
     std::vector<std::string> sizes;
     for (const auto& [name, axes] : kReportedAxes) sizes.push_back(cat(name, " ", mesh.size(axes)));
     report_.layout = join(sizes, ", ");
@@ -180,7 +174,8 @@ class MemoryRig {
   const train::Registries& registries_;
   const parallel::World& world_;
   data::SampleSpec spec_;
-  train::StepParts parts_;
+  train::Layout layout_;
+  std::unique_ptr<train::TrainSetup> setup_;
   HeldBytes own_;
   HeldMemory report_;
 };

@@ -26,8 +26,8 @@
 #include "ops/base/large_blocks.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/comm/silent_group.h"
+#include "parallel/mesh/run_mesh.h"
 #include "train/benchy/fixed_batches.h"
-#include "train/device/attention_choice.h"
 #include "train/device/device.h"
 #include "train/device/device_memory.h"
 #include "train/device/memory_limit.h"
@@ -37,6 +37,7 @@
 #include "train/run/validation.h"
 #include "train/step/model_setup.h"
 #include "train/step/step.h"
+#include "train/step/step_graph.h"
 
 namespace welkin::bench {
 namespace {
@@ -84,8 +85,7 @@ class StepRig {
       run();
     } catch (const std::exception&) {
       throw train::explained(train::memory_error_in_flight(config_),
-                             train::known_memory(parts_.table, parts_.optimizer.get(), own_buffers_, fixed_ || pipeline_),
-                             config_);
+                             train::known_memory(setup_.get(), own_buffers_, fixed_ || pipeline_), config_);
     }
     return std::move(report_);
   }
@@ -95,9 +95,8 @@ class StepRig {
 
   void run() {
     report_.mode = mode_;
-    place();
     const int64_t before = train::cpu_memory_in_use();
-    open();
+    open(groups());
     own_buffers_ = context_.device.is_cpu() ? train::cpu_memory_in_use() - before : 0;
     build();
     first_step();
@@ -106,15 +105,13 @@ class StepRig {
     time_exchange();
   }
 
-  void place() {
+  parallel::MeshGroups groups() const {
     const parallel::World& world = context_.world;
-    const auto make = [&](const std::string& name, parallel::GroupMembers members) {
-      return is_silent() ? parallel::silent_group(name, std::move(members)) : world.group(name, std::move(members));
-    };
-    train::place_ranks(parts_, config_.parallel, make, world.rank(), world.size());
+    if (!is_silent()) return train::make_mesh_groups(config_.parallel, world);
+    return {parallel::silent_group, world.rank(), parallel::mesh_of(config_.parallel, world.size())};
   }
 
-  void open() {
+  void open(parallel::MeshGroups groups) {
     const auto& open_dataset = context_.registries.datasets.at(config_.data.dataset);
     if (mode_ == StepMode::Full)
       config_ = train::for_device(data::staged(config_, [](const std::string& /*line*/) {}), context_.device);
@@ -122,10 +119,10 @@ class StepRig {
     spec_ = dataset_->spec();
     dataset_size_ = dataset_->size();
     report_.sample_bytes = (values_in(spec_.input) + values_in(spec_.target)) * static_cast<int64_t>(sizeof(float));
-    train::plan_layout(parts_, source());
+    layout_ = train::make_layout(std::move(groups), source());
     data::PipelineOptions options =
-        train::pipeline_options(config_, parts_.replicas, context_.device, /*drop_last=*/true, parts_.share.region());
-    options.agree = train::agreement_of(config_, parts_.groups);
+        train::pipeline_options(config_, layout_.replicas, context_.device, /*drop_last=*/true, layout_.share.region());
+    options.agree = train::agreement_of(config_, layout_.groups);
     pipeline_ = std::make_unique<data::Pipeline>(
         *dataset_, data::Sampler(dataset_size_, data::Order::Shuffled, config_.loop.seed), std::move(options));
     // The rate does not matter, and schedules are clamped at their end.
@@ -138,7 +135,9 @@ class StepRig {
     report_.memory.buffers = 0;
   }
 
-  train::StepSource source() const { return {config_, context_.registries, spec_, context_.device}; }
+  train::SetupSource source() const {
+    return {config_, context_.registries, spec_, context_.device, context_.world.everyone(), own_buffers_};
+  }
 
   void build() {
     malloc_trim(0);  // what an earlier measurement has freed is not there before this one
@@ -151,27 +150,24 @@ class StepRig {
       report_.memory.device_before_model = train::peak_of_tensors(context_.device.index());
     }
     since_build_.emplace();
-    train::build_model(parts_, source());
-    train::choose_attention(config_, train::shape_of(spec_).grid, config_.parallel.tensor_parallel, context_.device,
-                            context_.world.everyone());
+    setup_ = train::make_setup(layout_, source(), length_);
     report_.cost = train::cost_of(context_.registries, config_, spec_);
     time_layers();
-    build_optimizer(parts_, source(), length_);
     tracer_.add_sink(clock_);
     train::StepOptions options{.device = context_.device, .dataset_size = dataset_size_, .tracer = &tracer_};
     if (!is_silent()) options.everyone = context_.world.everyone();
     const bool waits_for_layers = context_.layers != nullptr;  // which a recorded step may not do
     if (!waits_for_layers) options.recorder = train::graph_recorder(config_, context_.device);
-    step_ = std::make_unique<train::Step>(parts_, config_, std::move(options));
-    report_.parameters = parts_.table.num_parameters();
-    report_.exchanged_bytes = parts_.data_parallel->bytes_per_step();
+    step_ = train::make_step(*setup_, config_, std::move(options));
+    report_.parameters = setup_->table.num_parameters();
+    report_.exchanged_bytes = setup_->data_parallel->bytes_per_step();
   }
 
   void time_layers() {
     if (context_.layers == nullptr) return;
     std::vector<std::string> names;
     for (const model::LayerCost& layer : report_.cost.layers) names.push_back(layer.name);
-    context_.layers->install(*parts_.model, names);
+    context_.layers->install(*setup_->model, names);
     tracer_.add_sink(*context_.layers);
   }
 
@@ -200,7 +196,7 @@ class StepRig {
   void settle() const {
     if (!context_.device.is_cuda()) return;
     last_loss_.item<float>();
-    parts_.table.rows().front().local.flatten().select(0, 0).item<float>();
+    setup_->table.rows().front().local.flatten().select(0, 0).item<float>();
   }
 
   void first_step() {
@@ -228,7 +224,7 @@ class StepRig {
     report_.step_seconds = static_cast<double>(report_.batch_samples) / report_.rates.median();
     report_.traffic = {.calls = calls_since(before_windows_, context_.world.traffic()), .steps = report_.rates.batches};
     if (context_.layers != nullptr) report_.layers = context_.layers->per_step(report_.rates.batches);
-    const auto sharers = static_cast<double>(everyone.size() / parts_.replicas.size());
+    const auto sharers = static_cast<double>(everyone.size() / layout_.replicas.size());
     const at::Tensor own = at::tensor(report_.rates.windows, at::kDouble).div(sharers);
     const at::Tensor sums = parallel::all_reduce(everyone, own);
     report_.rates.windows.assign(sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel());
@@ -238,18 +234,18 @@ class StepRig {
     if (report_.exchanged_bytes == 0) return;
     const bool travels_narrow = !config_.parallel.compress_gradients.empty() && config_.parallel.compress_gradients != "none";
     const auto travels = at::TensorOptions(travels_narrow ? at::kBFloat16 : at::kFloat).device(context_.device);
-    report_.traffic.exchange_alone_s = seconds_of_exchange_alone(*parts_.data_parallel, parts_.exchange, travels);
+    report_.traffic.exchange_alone_s = seconds_of_exchange_alone(*setup_->data_parallel, layout_.exchange, travels);
   }
 
   void count_memory() {
     MemoryByKind& memory = report_.memory;
     memory.resident_peak = static_cast<int64_t>(peak_resident_bytes());
     if (context_.device.is_cuda()) memory.device_peak = train::peak_of_tensors(context_.device.index());
-    for (const parallel::ParamRow& row : parts_.table.rows()) {
+    for (const parallel::ParamRow& row : setup_->table.rows()) {
       memory.weights += bytes_of(row.local);
       if (row.local.requires_grad()) memory.gradients += bytes_of(row.local);
     }
-    for (const train::NamedState& state : parts_.optimizer->states()) memory.optimizer += bytes_of(state.value);
+    for (const train::NamedState& state : setup_->optimizer->states()) memory.optimizer += bytes_of(state.value);
     memory.find_activations();
   }
 
@@ -257,7 +253,8 @@ class StepRig {
   config::RunConfig config_;
   const StepBenchContext& context_;
   StepReport report_;
-  train::StepParts parts_;
+  train::Layout layout_;
+  std::unique_ptr<train::TrainSetup> setup_;
   data::SampleSpec spec_;
   train::RunLength length_;
   int64_t dataset_size_ = 0;

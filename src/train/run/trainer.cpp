@@ -33,15 +33,15 @@ RunOutcome Trainer::run() {
 }
 
 RunOutcome Trainer::run_to_the_end() {
-  place_ranks();
+  parallel::MeshGroups groups = make_mesh_groups(config_.parallel, context_.world);
   prepare_benchy();
-  open_datasets();
+  open_datasets(std::move(groups));
   open_folder();
   start_profile();
   start_loader();
   run_benchy_io();
-  build_model();
-  build_optimizer();
+  build_setup();
+  build_step();
   start_or_resume();
   report_setup();
   if (benchy_) return run_benchy();
@@ -96,7 +96,7 @@ EpochReport Trainer::epoch_report() const {
           .seconds = epoch_seconds_,
           .loss = meter_->mean_loss(),
           .last_rate = last_rate_.item<double>(),
-          .next_rate = parts_.rates->current().item<double>(),
+          .next_rate = setup_->rates->current().item<double>(),
           .skipped = meter_->skipped_steps(),
           .throughput = throughput_text(train_flops_ * samples_per_second, peak_flops_)};
 }

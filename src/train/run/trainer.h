@@ -30,8 +30,8 @@
 #include "train/run/run_folder.h"
 #include "train/run/run_lock.h"
 #include "train/run/validation.h"
+#include "train/step/setup.h"
 #include "train/step/step.h"
-#include "train/step/step_parts.h"
 #include "train/step/step_record.h"
 
 namespace welkin::train {
@@ -76,17 +76,16 @@ class Trainer {
   MemoryError out_of_memory(const MemoryError& found);
 
   // Set-up, in this order (trainer_setup.cpp).
-  void open_datasets();
+  void open_datasets(parallel::MeshGroups groups);
   void open_folder();
-  void place_ranks();
-  StepSource step_source() const;
+  SetupSource setup_source() const;
   void start_profile();
   int64_t place_in_run() const { return position_.epoch * length_.steps_per_epoch + position_.step_in_epoch; }
   std::function<void(const std::string&)> spoken();  // TrainerContext::say_now, or warnings of the log
   ReadingEvents reading_events();
   void start_loader();
-  void build_model();
-  void build_optimizer();
+  void build_setup();
+  void build_step();
   std::optional<Checkpoint> find_checkpoint();
   std::optional<Checkpoint> choose_checkpoint();
   void start_or_resume();
@@ -112,7 +111,7 @@ class Trainer {
 
   // Around one step (trainer_step.cpp), which is step.h's.
   StepRecord train_step();
-  void hear_wishes(const StepRecord& record);
+  void read_requests(const StepRecord& record);
   data::Batch next_batch();
   void check_replicas_if_due();
   void after_forward(const data::Batch& batch, const at::Tensor& prediction);
@@ -151,7 +150,8 @@ class Trainer {
   std::string folder_note_;      // what a resumed run has changed; for the log, which opens later
   CheckpointStore store_;
   c10::Device device_ = c10::kCPU;
-  StepParts parts_;
+  Layout layout_;
+  std::unique_ptr<TrainSetup> setup_;
 
   std::unique_ptr<data::Dataset> train_data_, valid_data_;
   std::vector<data::FileFingerprint> data_files_;  // as they were opened: a file that is damaged later is no part of the run

@@ -75,7 +75,7 @@ void Trainer::run_benchy_io() {
 
 void Trainer::step_from(const Step::Source& next) {
   const StepRecord record = step_->run(next, context_.interrupt.requested() ? 1 : 0);
-  hear_wishes(record);
+  read_requests(record);
 }
 
 void Trainer::run_benchy_epoch(const BenchyTrial& trial) {

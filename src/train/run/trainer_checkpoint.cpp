@@ -45,8 +45,8 @@ void check_same_data(const CheckpointIndex& index, const std::vector<data::FileF
 // Scalars on the device, and the epoch's running sums.
 CheckpointGroup Trainer::state_group() {
   CheckpointGroup state{.name = "state", .tensors = {}};
-  append(state, parts_.rates->states());
-  append(state, parts_.scaler->states());
+  append(state, setup_->rates->states());
+  append(state, setup_->scaler->states());
   append(state, meter_->states());
   state.tensors.push_back({"last_rate", last_rate_});
   return state;
@@ -54,14 +54,14 @@ CheckpointGroup Trainer::state_group() {
 
 std::vector<CheckpointGroup> Trainer::checkpoint_groups() {
   CheckpointGroup optimizer{.name = "optimizer", .tensors = {}};
-  append(optimizer, parts_.optimizer->states());
-  return {model_group(parts_.table, *parts_.model), std::move(optimizer), state_group()};
+  append(optimizer, setup_->optimizer->states());
+  return {model_group(setup_->table, *setup_->model), std::move(optimizer), state_group()};
 }
 
 // Every rank takes part where tensors are split.
 std::vector<CheckpointGroup> Trainer::whole_groups() {
   std::vector<CheckpointGroup> groups;
-  for (const CheckpointGroup& group : checkpoint_groups()) groups.push_back(gather_whole(group, parts_.table, parts_.groups));
+  for (const CheckpointGroup& group : checkpoint_groups()) groups.push_back(gather_whole(group, setup_->table, layout_.groups));
   return groups;
 }
 
@@ -72,10 +72,10 @@ CheckpointIndex Trainer::checkpoint_index() const {
   index.config = config::yaml(config_);
   index.validation_loss = validation_loss_;
   index.best_loss = best_loss_;
-  index.learning_rate = parts_.rates->current().item<double>();
-  for (const parallel::ParamRow& row : parts_.table.rows()) index.parameters.push_back(row.name);
+  index.learning_rate = setup_->rates->current().item<double>();
+  for (const parallel::ParamRow& row : setup_->table.rows()) index.parameters.push_back(row.name);
   const config::ParallelConfig& parallel = config_.parallel;
-  index.mesh = {{"dp", parts_.replicas.size()}, {"tp", parallel.tensor_parallel}, {"cp", parallel.context_parallel}};
+  index.mesh = {{"dp", layout_.replicas.size()}, {"tp", parallel.tensor_parallel}, {"cp", parallel.context_parallel}};
   index.loader = {.global_batch_size = config_.loop.global_batch_size,
                   .samples_in_epoch = std::min(position_.step_in_epoch * config_.loop.global_batch_size, samples_per_epoch_)};
   index.data = stored(data_files_);
@@ -123,28 +123,28 @@ void Trainer::check_rules(const Checkpoint& checkpoint) const {
 // From another program: there are weights, perhaps an optimizer's state, and a number of steps. The rest follows from that
 // number.
 void Trainer::load_imported(const Checkpoint& checkpoint) {
-  read_parts(checkpoint, model_group(parts_.table, *parts_.model), parts_.table, parts_.groups);
+  read_parts(checkpoint, model_group(setup_->table, *setup_->model), setup_->table, layout_.groups);
   CheckpointGroup optimizer{.name = "optimizer", .tensors = {}};
-  append(optimizer, parts_.optimizer->states());
+  append(optimizer, setup_->optimizer->states());
   const auto& stored = checkpoint.index().tensors;
   if (std::ranges::any_of(stored, [](const auto& row) { return row.first.starts_with("optimizer."); })) {
-    read_parts(checkpoint, optimizer, parts_.table, parts_.groups);
+    read_parts(checkpoint, optimizer, setup_->table, layout_.groups);
   } else {
     context_.log.info("The imported checkpoint has no optimizer state: its averages start at zero");
   }
   position_.iteration = checkpoint.index().position.iteration;
   position_.epoch = position_.iteration / length_.steps_per_epoch;
   position_.step_in_epoch = position_.iteration % length_.steps_per_epoch;
-  for (const NamedState& state : parts_.rates->states()) state.value.fill_(std::min(position_.iteration, length_.total_steps));
-  last_rate_ = parts_.rates->current();
-  parts_.counter.fill_(position_.iteration);
+  for (const NamedState& state : setup_->rates->states()) state.value.fill_(std::min(position_.iteration, length_.total_steps));
+  last_rate_ = setup_->rates->current();
+  setup_->counter.fill_(position_.iteration);
   pipeline_->resume({.epoch = position_.epoch, .step = position_.step_in_epoch});
 }
 
 // The weights of a file of any format, for a run that begins.
 void Trainer::load_initial_weights() {
   const interchange::State state = interchange::open_state(context_.init_from);
-  interchange::load_weights(state, model_group(parts_.table, *parts_.model));
+  interchange::load_weights(state, model_group(setup_->table, *setup_->model));
   context_.log.info(cat("Weights are those of ", context_.init_from, " (", state.format, ")"));
 }
 
@@ -154,14 +154,14 @@ void Trainer::load(const Checkpoint& checkpoint) {
   check_same_data(checkpoint.index(), data_files_, config_.data);
   const std::string note = check_kernels(checkpoint.index().facts, kernel_choice(config_, device_), config_.loop.deterministic);
   if (!note.empty()) context_.log.info(note);
-  for (const CheckpointGroup& group : checkpoint_groups()) read_parts(checkpoint, group, parts_.table, parts_.groups);
+  for (const CheckpointGroup& group : checkpoint_groups()) read_parts(checkpoint, group, setup_->table, layout_.groups);
   position_ = checkpoint.index().position;
   validation_loss_ = checkpoint.index().validation_loss;
   best_loss_ = checkpoint.index().best_loss;
   if (checkpoint.contains("picture.target")) {
     picture_ = FieldPair{.target = checkpoint.read("picture.target"), .prediction = checkpoint.read("picture.prediction")};
   }
-  parts_.counter.fill_(position_.iteration);
+  setup_->counter.fill_(position_.iteration);
   const bool at_end = position_.step_in_epoch == length_.steps_per_epoch;
   pipeline_->resume({.epoch = position_.epoch + (at_end ? 1 : 0), .step = at_end ? 0 : position_.step_in_epoch});
 }

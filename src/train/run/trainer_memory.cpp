@@ -23,8 +23,7 @@ std::vector<std::string> as_table(const std::vector<MemoryItem>& items) {
 }  // namespace
 
 MemoryError Trainer::out_of_memory(const MemoryError& found) {
-  MemoryError error =
-      explained(found, known_memory(parts_.table, parts_.optimizer.get(), buffer_bytes_, pipeline_ != nullptr), config_);
+  MemoryError error = explained(found, known_memory(setup_.get(), buffer_bytes_, pipeline_ != nullptr), config_);
   context_.log.error(cat("Out of memory at step ", position_.iteration + 1));
   for (const std::string& line : as_table(error.items())) context_.log.error(cat("  ", line));
   return error;

@@ -17,7 +17,6 @@
 #include "model/base/describe.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/shard/shared_gradients.h"
-#include "train/device/attention_choice.h"
 #include "train/device/device.h"
 #include "train/device/device_memory.h"
 #include "train/device/kernel_choice.h"
@@ -25,6 +24,7 @@
 #include "train/run/run_rules.h"
 #include "train/run/trainer.h"
 #include "train/step/model_setup.h"
+#include "train/step/step_graph.h"
 
 namespace welkin::train {
 namespace {
@@ -67,17 +67,12 @@ void check_samples(const data::Dataset& dataset, const char* split) {
 
 }  // namespace
 
-void Trainer::place_ranks() {
-  const auto make = [this](const std::string& name, parallel::GroupMembers members) {
-    return context_.world.group(name, std::move(members));
-  };
-  train::place_ranks(parts_, config_.parallel, make, context_.world.rank(), context_.world.size());
+SetupSource Trainer::setup_source() const {
+  return {config_, context_.registries, train_data_->spec(), device_, context_.world.everyone(), buffer_bytes_};
 }
 
-StepSource Trainer::step_source() const { return {config_, context_.registries, train_data_->spec(), device_}; }
-
 // All that the user may have got wrong is found before anything is written.
-void Trainer::open_datasets() {
+void Trainer::open_datasets(parallel::MeshGroups groups) {
   configure_torch(config_);
   device_ = choose_device(config_.loop.device, context_.world.place().local_rank);
   limit_memory(device_, config_.backend.memory_limit_gib);
@@ -92,10 +87,10 @@ void Trainer::open_datasets() {
   data_files_ = train_data_->fingerprints();
   check_batch(config_, train_data_->size(), "training");
   check_samples(*valid_data_, "validation");
-  plan_layout(parts_, step_source());  // refuses what does not divide before anything is written
+  layout_ = make_layout(std::move(groups), setup_source());  // refuses what does not divide before anything is written
   if (validation_drops_last(config_)) check_batch(config_, valid_data_->size(), "validation");
   if (config_.parallel.rank_invariant)
-    check_units(config_, parts_.replicas, *train_data_, *valid_data_, drops_last_batch(config_));
+    check_units(config_, layout_.replicas, *train_data_, *valid_data_, drops_last_batch(config_));
   parallel::barrier(context_.world.everyone());  // all have looked at the folder before the first writes there
 }
 
@@ -134,17 +129,17 @@ std::function<void(const std::string&)> Trainer::spoken() {
 ReadingEvents Trainer::reading_events() {
   return {.report = [this](const std::string& note) { data_notes_.add(note); },
           .stalled = spoken(),
-          .agree = agreement_of(config_, parts_.groups)};
+          .agree = agreement_of(config_, layout_.groups)};
 }
 
 void Trainer::start_loader() {
   context_.log.info("rank 0, begin data loader init");
   for (const data::Dataset* dataset : {train_data_.get(), valid_data_.get()}) {
     for (const std::string& line : dataset->describe()) context_.log.info(line);
-    if (const std::string line = shard_line(config_, parts_.replicas, dataset->size()); !line.empty()) context_.log.info(line);
+    if (const std::string line = shard_line(config_, layout_.replicas, dataset->size()); !line.empty()) context_.log.info(line);
   }
   data::PipelineOptions options =
-      pipeline_options(config_, parts_.replicas, device_, drops_last_batch(config_), parts_.share.region());
+      pipeline_options(config_, layout_.replicas, device_, drops_last_batch(config_), layout_.share.region());
   reading_events().add_to(options);
   options.tracer = &profile_->tracer();
   const int64_t before = cpu_memory_in_use();
@@ -164,34 +159,30 @@ void Trainer::start_loader() {
                         " of host buffers"));
 }
 
-void Trainer::build_model() {
-  train::build_model(parts_, step_source());
-  const std::string attention = choose_attention(config_, shape_of(train_data_->spec()).grid, config_.parallel.tensor_parallel,
-                                                 device_, context_.world.everyone());
-  if (!attention.empty()) context_.log.info(attention);
+void Trainer::build_setup() {
+  setup_ = make_setup(layout_, setup_source(), length_);
+  if (!setup_->attention_note.empty()) context_.log.info(setup_->attention_note);
+  last_rate_ = setup_->rates->current();
   const int64_t before = cpu_memory_in_use();
-  validator_ = std::make_unique<Validator>(*valid_data_, *parts_.model, *parts_.loss, config_, parts_.replicas, parts_.share,
+  validator_ = std::make_unique<Validator>(*valid_data_, *setup_->model, *setup_->loss, config_, layout_.replicas, layout_.share,
                                            device_, reading_events());
   buffer_bytes_ += cpu_memory_in_use() - before;
 }
 
-void Trainer::build_optimizer() {
-  train::build_optimizer(parts_, step_source(), length_);
-  step_ = std::make_unique<Step>(
-      parts_, config_,
-      StepOptions{.device = device_,
-                  .everyone = context_.world.everyone(),
-                  .dataset_size = train_data_->size(),
-                  .tracer = &profile_->tracer(),
-                  .waiting = [this] { return static_cast<double>(data_notes_.num_waiting()); },
-                  .seen = [this](const data::Batch& batch, const at::Tensor& output) { after_forward(batch, output); },
-                  .watches = [this](const data::Batch& /*batch*/) { return draws_this_step() || logs_this_step(); },
-                  .recorder = graph_recorder(config_, device_)});
+void Trainer::build_step() {
+  step_ = make_step(*setup_, config_,
+                    {.device = device_,
+                     .everyone = context_.world.everyone(),
+                     .dataset_size = train_data_->size(),
+                     .tracer = &profile_->tracer(),
+                     .pending_notes = [this] { return static_cast<double>(data_notes_.num_waiting()); },
+                     .on_forward = [this](const data::Batch& batch, const at::Tensor& output) { after_forward(batch, output); },
+                     .wants_forward = [this](const data::Batch& /*batch*/) { return draws_this_step() || logs_this_step(); },
+                     .recorder = graph_recorder(config_, device_)});
   meter_ = std::make_unique<EpochMeter>(device_);
   nonfinite_ = std::make_unique<NonFiniteWatch>(
       config_.loop.on_nonfinite, [this](const std::string& event) { context_.log.warning(event); },
       [this] { return last_checkpoint(); });
-  last_rate_ = parts_.rates->current();
 }
 
 // What to go on from; nothing where the run begins. The leader chooses: files may change while others look.
@@ -231,7 +222,7 @@ void Trainer::start_or_resume() {
   }
   resumed_ = checkpoint.has_value();
   parallel::barrier(context_.world.everyone());
-  if (context_.world.size() > 1) parallel::check_replicas(parts_.table, parts_.groups, "at the start");
+  if (context_.world.size() > 1) parallel::check_replicas(setup_->table, layout_.groups, "at the start");
   if (context_.world.leads()) {
     store_.continue_from(position_.iteration);
     folder_.claim(config_);
@@ -245,8 +236,8 @@ void Trainer::start_or_resume() {
 
 model::ModelCost Trainer::report_model() {
   model::ModelCost cost = cost_of(context_.registries, config_, train_data_->spec());
-  if (config_.model.model != "unet3d") context_.log.info(model::describe(*parts_.model));
-  context_.log.info(cat("Model ", config_.model.model, ": ", parts_.table.num_parameters(), " parameters, seed ",
+  if (config_.model.model != "unet3d") context_.log.info(model::describe(*setup_->model));
+  context_.log.info(cat("Model ", config_.model.model, ": ", setup_->table.num_parameters(), " parameters, seed ",
                         config_.loop.seed, ", device ", device_.str(), ", ", train_data_->size(), " training and ",
                         valid_data_->size(), " validation samples"));
   return cost;
@@ -256,19 +247,19 @@ model::ModelCost Trainer::report_model() {
 void Trainer::report_ranks() {
   if (context_.world.size() == 1) return;
   context_.log.info(cat("Ranks: ", context_.world.size(), " on ", context_.world.place().num_nodes, " node(s) from ",
-                        context_.world.place().launcher, ", data parallel ", parts_.replicas.size(), ", local batch ",
+                        context_.world.place().launcher, ", data parallel ", layout_.replicas.size(), ", local batch ",
                         config_.loop.local_batch_size.value_or(0)));
-  if (parts_.plan) context_.log.info(cat("Groups of ranks:\n", parts_.groups.text()));
-  if (!parts_.context_note.empty()) context_.log.info(parts_.context_note);
+  if (layout_.plan) context_.log.info(cat("Groups of ranks:\n", layout_.groups.text()));
+  if (!layout_.context_note.empty()) context_.log.info(layout_.context_note);
   if (config_.parallel.noddp) return context_.log.info("Gradients are not exchanged (noddp)");
-  if (parts_.unit_sum) return context_.log.info("Gradients of eighths of the batch are summed in a fixed tree (rank_invariant)");
-  context_.log.info(cat("Gradients are exchanged in ", parallel::describe(parts_.data_parallel->buckets())));
+  if (setup_->unit_sum) return context_.log.info("Gradients of eighths of the batch are summed in a fixed tree (rank_invariant)");
+  context_.log.info(cat("Gradients are exchanged in ", parallel::describe(setup_->data_parallel->buckets())));
 }
 
 void Trainer::report_setup() {
   train_flops_ = report_model().train_flops;
   report_ranks();
-  if (parts_.plan) context_.log.info(scaffolding_memory_line(device_));
+  if (layout_.plan) context_.log.info(scaffolding_memory_line(device_));
   context_.log.info(kernels_line(kernel_choice(config_, device_)));
   if (!all_steps_done()) {
     const int64_t first = place_in_run();
@@ -290,16 +281,16 @@ double Trainer::first_batch_loss() {
     batch = pipeline_->next();
     if (batch.input.size(0) == 0) continue;
     const at::Tensor prediction =
-        parts_.model->forward(batch.input, {.seed = config_.loop.seed, .step = parts_.counter, .sample = batch.sample});
-    sum += parts_.share.losses(*parts_.loss, prediction, batch.target).sum().item<double>();
+        setup_->model->forward(batch.input, {.seed = config_.loop.seed, .step = setup_->counter, .sample = batch.sample});
+    sum += layout_.share.losses(*setup_->loss, prediction, batch.target).sum().item<double>();
   } while (batch.micro + 1 < batch.num_micro);
-  const int64_t samples = samples_of_step(config_, parts_.replicas.size(), train_data_->size(), batch.step);
+  const int64_t samples = samples_of_step(config_, layout_.replicas.size(), train_data_->size(), batch.step);
   if (consumes_first_batch(config_)) {
     position_.step_in_epoch = 1;
   } else {
     pipeline_->resume({.epoch = 0, .step = 0});
   }
-  const at::Tensor total = parallel::all_reduce(parts_.replicas, at::full({1}, sum, at::kDouble));
+  const at::Tensor total = parallel::all_reduce(layout_.replicas, at::full({1}, sum, at::kDouble));
   return total.item<double>() / static_cast<double>(samples);
 }
 

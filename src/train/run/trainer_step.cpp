@@ -10,17 +10,17 @@ namespace welkin::train {
 StepRecord Trainer::train_step() {
   StepRecord record = step_->run([this] { return next_batch(); }, context_.interrupt.requested() ? 1 : 0);
   record.iteration = position_.iteration + 1;
-  hear_wishes(record);
+  read_requests(record);
   meter_->add(record);
   check_replicas_if_due();
   return record;
 }
 
 // Of all ranks: whether one was asked to stop, and whether notes about samples wait.
-void Trainer::hear_wishes(const StepRecord& record) {
-  if (!record.wishes.defined()) return;
-  const at::Tensor wishes = record.wishes.cpu();
-  const auto* found = wishes.const_data_ptr<double>();
+void Trainer::read_requests(const StepRecord& record) {
+  if (!record.requests.defined()) return;
+  const at::Tensor requests = record.requests.cpu();
+  const auto* found = requests.const_data_ptr<double>();
   stop_agreed_ = found[0] > 0;
   if (found[1] > 0) data_notes_.share();
 }
@@ -35,7 +35,7 @@ void Trainer::check_replicas_if_due() {
   const int64_t interval = config_.parallel.replica_check_interval;
   const int64_t done = position_.iteration + 1;
   if (context_.world.size() == 1 || config_.parallel.noddp || interval == 0 || done % interval != 0) return;
-  parallel::check_replicas(parts_.table, parts_.groups, cat("at step ", done));
+  parallel::check_replicas(setup_->table, layout_.groups, cat("at step ", done));
 }
 
 void Trainer::after_forward(const data::Batch& batch, const at::Tensor& prediction) {
@@ -43,7 +43,7 @@ void Trainer::after_forward(const data::Batch& batch, const at::Tensor& predicti
   if (logs_this_step() && batch.micro == 0) context_.log.info(forward_pass_memory_line(device_));
 }
 
-bool Trainer::logs_this_step() const { return parts_.plan && position_.step_in_epoch == 1; }
+bool Trainer::logs_this_step() const { return layout_.plan && position_.step_in_epoch == 1; }
 
 // The tutorials show the last training batch's first sample; only the epoch's last step is worth the copy.
 bool Trainer::draws_this_step() const {
@@ -56,7 +56,7 @@ void Trainer::keep_picture(const data::Batch& batch, const at::Tensor& predictio
   if (!draws_this_step() || batch.micro != 0) return;
   const int64_t channel = journal_->picture_channel();
   const auto whole = [&](const at::Tensor& samples) {
-    return parts_.share.whole_fields(plane_of(samples.select(0, 0), channel));
+    return layout_.share.whole_fields(plane_of(samples.select(0, 0), channel));
   };
   picture_ = FieldPair{.target = whole(batch.target), .prediction = whole(prediction)};
 }

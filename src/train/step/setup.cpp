@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/step/step_parts.h"
+#include "train/step/setup.h"
 
 #include <ATen/ops/full.h>
 
-#include <algorithm>
-#include <string>
-#include <vector>
-
-#include "core/error.h"
-#include "core/text.h"
-#include "parallel/mesh/run_mesh.h"
-#include "parallel/tokens/context_choice.h"
+#include "train/device/attention_choice.h"
 #include "train/step/activation_checkpointing.h"
 #include "train/step/model_setup.h"
 
@@ -28,70 +21,54 @@ parallel::DataParallelOptions data_parallel_options(const config::ParallelConfig
   return options;
 }
 
-parallel::Plan plan_of(StepParts& parts, const StepSource& source) {
-  const parallel::Mesh& mesh = parts.groups.mesh();
-  const config::ModelConfig& model = source.config.model;
-  const std::vector<std::string> planned = source.registries.plans.names();
-  if (std::find(planned.begin(), planned.end(), model.model) == planned.end()) {
-    throw ConfigError("train",
-                      cat("the model has no plan for tensor or context parallelism: model=", model.model,
-                          ", tensor_parallel=", mesh.size(parallel::Axis::Tp),
-                          ", context_parallel=", mesh.size(parallel::Axis::Cp), ", models with one=", join(planned, " ")),
-                      "Leave both at 1, or register a plan (docs/parallelism.md)");
-  }
-  const model::ModelShape shape = shape_of(source.spec);
-  const parallel::LayoutOptions options{
-      .sequence_parallel = source.config.parallel.sequence_parallel,
-      .context_mode = parallel::context_mode_of(source.config, shape, mesh, source.device.is_cuda(), &parts.context_note),
-      .sharded_io = source.config.parallel.context_io == "sharded"};
-  return source.registries.plans.at(model.model)(model, shape, mesh, options);
+void build_model(TrainSetup& setup, const SetupSource& source) {
+  const config::RunConfig& config = source.config;
+  setup.model = build_model(source.registries, config, source.spec, source.device);
+  setup.model->train();
+  setup.table = parallel::ParamTable::of(*setup.model);
+  if (setup.layout.plan) parallel::apply_plan(*setup.layout.plan, *setup.model, setup.table, setup.layout.groups);
+  checkpoint_activations(*setup.model, setup.table, config);
+  setup.table.check_strides();
+  setup.loss = source.registries.losses.at(config.loss.loss)(config);
 }
 
-// Where every gradient is a part of a sum over cp too, one exchange over dp x cp serves both.
-void share_samples(StepParts& parts, const StepSource& source) {
-  parts.share = SampleShare(*parts.plan, parts.groups, source.spec);
-  if (parts.share.is_whole()) return;
-  const config::ParallelConfig& parallel = source.config.parallel;
-  if (!parallel.rank_invariant && !parallel.noddp) parts.exchange = parts.groups.along(parallel::kDp | parallel::Axis::Cp);
+void exchange_gradients(TrainSetup& setup, const SetupSource& source) {
+  const config::ParallelConfig& config = source.config.parallel;
+  setup.data_parallel =
+      std::make_unique<parallel::DataParallel>(setup.table, setup.layout.exchange, data_parallel_options(config));
+  if (config.rank_invariant) setup.unit_sum = std::make_unique<parallel::TreeSum>(setup.layout.replicas);
+}
+
+void build_optimizer(TrainSetup& setup, const SetupSource& source, const RunLength& length) {
+  const config::RunConfig& config = source.config;
+  setup.optimizer = source.registries.optimizers.at(config.optimizer.optimizer)(config, optimizer_parameters(setup.table));
+  setup.scaler = std::make_unique<LossScaler>(config.precision, source.device);
+  const SchedulePtr schedule = source.registries.schedules.at(config.schedule.schedule)(config, length);
+  const auto count = config.rules.rate_rule == "iterations" ? RateCount::Iterations : RateCount::Updates;
+  setup.rates = std::make_unique<RateTable>(*schedule, length.total_steps, source.device, count);
+  setup.counter = at::full({}, int64_t{0}, at::TensorOptions(at::kLong).device(source.device));
 }
 
 }  // namespace
 
-void place_ranks(StepParts& parts, const config::ParallelConfig& config, const parallel::MakeGroup& make, int64_t rank,
-                 int64_t world_size) {
-  parts.groups = parallel::MeshGroups(make, rank, parallel::mesh_of(config, world_size));
-  parts.replicas = parts.groups.along(parallel::kDp);
+std::unique_ptr<TrainSetup> make_setup(const Layout& layout, const SetupSource& source, const RunLength& length) {
+  auto setup = std::make_unique<TrainSetup>(layout);
+  try {
+    build_model(*setup, source);
+    exchange_gradients(*setup, source);
+    setup->attention_note = choose_attention(source.config, shape_of(source.spec).grid, source.config.parallel.tensor_parallel,
+                                             source.device, source.everyone);
+    build_optimizer(*setup, source, length);
+  } catch (const std::exception&) {
+    const MemoryError error = memory_error_in_flight(source.config);
+    throw explained(error, known_memory(setup.get(), source.buffer_bytes, /*has_buffers=*/true), source.config);
+  }
+  return setup;
 }
 
-void plan_layout(StepParts& parts, const StepSource& source) {
-  parts.exchange = parts.replicas;
-  if (parts.groups.mesh().size(parallel::Axis::Tp | parallel::Axis::Cp) == 1) return;
-  parts.plan = plan_of(parts, source);
-  share_samples(parts, source);
-}
-
-void build_model(StepParts& parts, const StepSource& source) {
-  const config::RunConfig& config = source.config;
-  parts.model = build_model(source.registries, config, source.spec, source.device);
-  parts.model->train();
-  parts.table = parallel::ParamTable::of(*parts.model);
-  if (parts.plan) parallel::apply_plan(*parts.plan, *parts.model, parts.table, parts.groups);
-  checkpoint_activations(*parts.model, parts.table, config);
-  parts.table.check_strides();
-  parts.loss = source.registries.losses.at(config.loss.loss)(config);
-  parts.data_parallel =
-      std::make_unique<parallel::DataParallel>(parts.table, parts.exchange, data_parallel_options(config.parallel));
-  if (config.parallel.rank_invariant) parts.unit_sum = std::make_unique<parallel::TreeSum>(parts.replicas);
-}
-
-void build_optimizer(StepParts& parts, const StepSource& source, const RunLength& length) {
-  const config::RunConfig& config = source.config;
-  parts.optimizer = source.registries.optimizers.at(config.optimizer.optimizer)(config, optimizer_parameters(parts.table));
-  parts.scaler = std::make_unique<LossScaler>(config.precision, source.device);
-  const SchedulePtr schedule = source.registries.schedules.at(config.schedule.schedule)(config, length);
-  const auto count = config.rules.rate_rule == "iterations" ? RateCount::Iterations : RateCount::Updates;
-  parts.rates = std::make_unique<RateTable>(*schedule, length.total_steps, source.device, count);
-  parts.counter = at::full({}, int64_t{0}, at::TensorOptions(at::kLong).device(source.device));
+KnownMemory known_memory(const TrainSetup* setup, int64_t buffers, bool has_buffers) {
+  if (setup == nullptr) return known_memory(parallel::ParamTable(), nullptr, buffers, has_buffers);
+  return known_memory(setup->table, setup->optimizer.get(), buffers, has_buffers);
 }
 
 }  // namespace welkin::train

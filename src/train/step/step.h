@@ -9,15 +9,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "config/schema/run_config.h"
 #include "data/pipeline/pipeline.h"
 #include "observe/timeline/span.h"
+#include "ops/base/device_graph.h"
 #include "parallel/comm/group.h"
 #include "train/learn/gradients.h"
-#include "train/step/step_graph.h"
-#include "train/step/step_parts.h"
+#include "train/step/setup.h"
 #include "train/step/step_record.h"
 
 namespace welkin::train {
@@ -27,16 +28,16 @@ int64_t samples_of_step(const config::RunConfig& config, int64_t num_replicas, i
 
 struct StepOptions {
   c10::Device device = c10::kCPU;
-  parallel::Group everyone{};               // all ranks of the run, among which loss and wishes to stop are summed
+  parallel::Group everyone{};               // all ranks of the run, among which loss and requests are summed
   int64_t dataset_size = 0;                 // samples of an epoch
   const observe::Tracer* tracer = nullptr;  // spans fetch, forward, backward, reduce, optimizer
-  // What else this rank has to tell the others: the sum over them is the second of StepRecord::wishes. Asked once the step has
-  // its batches; may be empty.
-  std::function<double()> waiting{};
+  // How many notes of this rank wait for the others: their sum is the second of StepRecord::requests. Asked once the step has its
+  // batches; may be empty.
+  std::function<double()> pending_notes{};
   // Each micro-batch with what the model made of it; may be empty. Where steps are recorded it is called for those only whose
-  // first micro-batch `watches` wants to see.
-  std::function<void(const data::Batch&, const at::Tensor&)> seen{};
-  std::function<bool(const data::Batch&)> watches{};
+  // first micro-batch `wants_forward` accepts.
+  std::function<void(const data::Batch&, const at::Tensor&)> on_forward{};
+  std::function<bool(const data::Batch&)> wants_forward{};
   ops::GraphRecorderPtr recorder{};  // graph_recorder() of step_graph.h; null: every step is sent to the device kernel by kernel
 };
 
@@ -45,48 +46,53 @@ class Step {
   // The next micro-batch of this rank; the last of a step says so (micro + 1 == num_micro).
   using Source = std::function<data::Batch()>;
 
-  // `parts` and `config` outlive it.
-  Step(StepParts& parts, const config::RunConfig& config, StepOptions options);
-  Step(const Step&) = delete;
-  Step& operator=(const Step&) = delete;
+  virtual ~Step() = default;
 
-  // Every rank calls it. `wish`: 1 where this rank wants the run to stop; their sum is the first of StepRecord::wishes.
-  StepRecord run(const Source& next, double wish = 0);
+  // Every rank calls it. `stop_requested`: 1 where this rank wants the run to stop; their sum is the first of
+  // StepRecord::requests.
+  virtual StepRecord run(const Source& next, double stop_requested = 0) = 0;
+};
+
+// An EagerStep, or a RecordedStep around one where the options have a recorder. `setup` and `config` outlive it.
+std::unique_ptr<Step> make_step(TrainSetup& setup, const config::RunConfig& config, StepOptions options);
+
+// Sends every kernel of every step to the device.
+class EagerStep : public Step {
+ public:
+  EagerStep(TrainSetup& setup, const config::RunConfig& config, StepOptions options);
+  EagerStep(const EagerStep&) = delete;
+  EagerStep& operator=(const EagerStep&) = delete;
+
+  StepRecord run(const Source& next, double stop_requested = 0) override { return run(fetch(next), next, stop_requested); }
+  // With the first micro-batch, which was fetched already.
+  StepRecord run(data::Batch batch, const Source& next, double stop_requested);
+
+  // The parts of run(), which RecordedStep records: begin(), micro_step() for each, post_requests(), finish(), clear_gradients().
+  void begin(const at::Tensor& loss) { loss_ = loss; }  // () float32 zero, to which micro-steps add
+  data::Batch fetch(const Source& next);
+  void micro_step(const data::Batch& batch);
+  void post_requests(double stop_requested);
+  StepRecord finish();
+  std::vector<at::Tensor> clear_gradients();  // and returns them, for who must keep their memory
+
+  int64_t samples_of(const data::Batch& batch) const;  // of the batch's step, over all ranks
 
  private:
-  StepRecord run_as_it_is(data::Batch batch, const Source& next, double wish);
-  StepRecord run_recorded(const Source& next, double wish);
-  void record_micro_step(const data::Batch& batch);
-  bool may_be_recorded(const data::Batch& first, int64_t samples) const;
-  StepRecord recorded_numbers() const;
-  data::Batch fetch(const Source& next);
-  void add_micro_steps(data::Batch batch, const Source& next, StepRecord& record);
-  at::Tensor run_micro_step(const data::Batch& batch);
-  void finish(StepRecord& record);
   at::Tensor micro_loss(const data::Batch& batch);
-  bool lies_channels_last() const { return options_.device.is_cuda() && config_.backend.channels_last; }
-  void add_unit(at::Tensor& loss);
-  void sum_units(at::Tensor& loss);
-  void tell(double wish);
-  void exchange(StepRecord& record);
-  void reduce_leftovers();
-  void collect_gradients();
+  void add_unit();
+  void sum_units();
+  void sum_over_ranks(StepRecord& record);
   void update(const StepRecord& record);
   GradientScope gradient_scope() const;
 
-  StepParts& parts_;
+  TrainSetup& setup_;
   const config::RunConfig& config_;
   StepOptions options_;
   GradientScope scope_;
-  at::Tensor told_;                    // (2) float64, what this rank tells the others: see StepRecord::wishes
-  std::vector<at::Tensor> gradients_;  // of this step; kept for its memory
-
-  // Where steps are recorded.
-  std::unique_ptr<StepGraph> graph_;
-  bool is_recorded_ = false;                    // what runs now is a recording's work, into which nobody looks
-  at::Tensor loss_;                             // () of the micro-batches so far
-  at::Tensor numbers_;                          // what a step leaves behind, see recorded_numbers()
-  std::vector<at::Tensor> recorded_gradients_;  // to which the recordings point
+  bool channels_last_;
+  at::Tensor loss_;                    // of the micro-batches so far
+  at::Tensor requests_;                // (2) float64, this rank's: see StepRecord::requests
+  std::vector<at::Tensor> gradients_;  // of this step
 };
 
 }  // namespace welkin::train

@@ -12,6 +12,8 @@
 
 namespace welkin::train {
 
+inline constexpr int64_t kNumRequests = 2;  // of StepRecord::requests
+
 struct StepRecord {
   int64_t iteration = 0;  // of the run, from 1
   int64_t num_samples = 0;
@@ -19,8 +21,8 @@ struct StepRecord {
   at::Tensor loss;               // () float32 mean over the step's samples
   at::Tensor rate;               // () learning rate of this step
   GradientVerdict gradient;
-  // (2) float64: ranks that want the run to stop, and StepOptions::waiting of all of them; undefined for a process alone.
-  at::Tensor wishes;
+  // (2) float64: ranks that want the run to stop, and the sum of StepOptions::pending_notes; undefined for a process alone.
+  at::Tensor requests;
 };
 
 // The epoch's mean loss, weighted by samples, in double on the device. Losses that are not finite are left out and counted.

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a rank stands among the others, and what of the model and of each sample it has. It is known before a model is built, so
+// that data can be opened for it. It knows no data pipeline and no optimizer.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "data/sample/dataset.h"
+#include "parallel/comm/mesh_groups.h"
+#include "parallel/comm/world.h"
+#include "parallel/plans/plan.h"
+#include "train/learn/registries.h"
+#include "train/learn/sample_share.h"
+
+namespace welkin::train {
+
+// Groups along the axes of the configured mesh. Every rank calls it. ConfigError for sizes that do not divide the ranks.
+parallel::MeshGroups make_mesh_groups(const config::ParallelConfig& config, const parallel::World& world);
+
+// What a layout and a set-up are made from. All of it outlives them.
+struct SetupSource {
+  const config::RunConfig& config;
+  const Registries& registries;
+  const data::SampleSpec& spec;
+  c10::Device device = c10::kCPU;
+  parallel::Group everyone{};  // all ranks of the run, which agree on an attention back end
+  int64_t buffer_bytes = 0;    // of batches that were made before: an error of memory names them
+};
+
+struct Layout {
+  parallel::MeshGroups groups;
+  parallel::Group replicas;            // ranks that train the same weights on different samples
+  std::optional<parallel::Plan> plan;  // how tensor and context parallelism split the model; nothing where both are 1
+  std::string context_note;            // why the plan exchanges keys and values as it does, where that was left to it
+  SampleShare share;                   // what of each sample this rank reads
+  parallel::Group exchange;            // ranks whose gradients are averaged: replicas, and those that share samples
+};
+
+// ConfigError for what the layout does not divide, and for a model without a plan that needs one.
+Layout make_layout(parallel::MeshGroups groups, const SetupSource& source);
+
+}  // namespace welkin::train
