@@ -71,13 +71,13 @@ int run_rank(const launch::RankPlace& place, const LayoutArguments& arguments, A
     raise(SIGSTOP);
   }
   const verify::LayoutRanks ranks{place.rank, [&](const std::string& name, parallel::GroupMembers members) {
-                                   return connection->make_group(name, std::move(members));
-                                 }};
+                                    return connection->make_group(name, std::move(members));
+                                  }};
   int64_t failed = 0;
   try {
     const auto cases = verify::layout_cases(place.world_size, choice_named(arguments.choice));
     const verify::LayoutSubject subject{application.registries.models.at(arguments.model).build,
-                                       application.registries.plans.at(arguments.model)};
+                                        application.registries.plans.at(arguments.model)};
     check_layouts(subject, ranks, cases, [&](const verify::LayoutReport& report) {
       failed += report.passed() ? 0 : 1;
       if (place.rank == 0) application.out << report_line(report) << "\n" << std::flush;

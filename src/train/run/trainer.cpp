@@ -1,26 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop over epochs and what happens at their ends.
 #include "train/run/trainer.h"
 
-#include <ATen/ops/full.h>
+#include <sstream>
+#include <utility>
+#include <vector>
 
-#include <algorithm>
-#include <cmath>
-
-#include "core/error.h"
+#include "config/resolve/paths.h"
+#include "config/resolve/switches.h"
 #include "core/text.h"
+#include "observe/log/table.h"
 #include "parallel/comm/collectives.h"
+#include "train/device/device.h"
 #include "train/device/memory_report.h"
-#include "train/device/throughput.h"
+#include "train/run/benchy_run.h"
+#include "train/run/journal.h"
+#include "train/run/run_checkpoints.h"
+#include "train/run/run_loop.h"
+#include "train/run/run_report.h"
+#include "train/run/validation.h"
+#include "train/step/step_graph.h"
 
 namespace welkin::train {
+namespace {
+
+std::vector<std::string> table_of(const std::vector<MemoryItem>& items) {
+  observe::Table table({{"memory of", observe::Align::Left}, {"size", observe::Align::Right}});
+  for (const MemoryItem& item : items) table.add_row({item.name, format_bytes(static_cast<uint64_t>(item.bytes))});
+  std::vector<std::string> lines;
+  std::istringstream text(table.text());
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+struct Trainer::Running {
+  Running(const TrainerContext& context, TrainSetup& setup, RunData& data, RunState& state, ProfileSession& profile,
+          const RunFolder& folder, c10::Device device)
+      : meter(device),
+        validator(data.valid(), *setup.model, *setup.loss, context.resolved.config, setup.layout.replicas, setup.layout.share,
+                  device, data.reading_events(setup.layout)),
+        checkpoints(context, folder.checkpoint_folder(), setup, meter, data, state, device) {
+    checkpoints.start_or_resume();
+    if (context.world.leads()) {
+      checkpoints.claim();
+      folder.claim(context.resolved.config);
+    }
+    report.emplace(context, setup, data, state, device,
+                   context.world.leads() ? std::optional(folder.event_folder()) : std::nullopt);
+    loop.emplace(LoopParts{.context = context,
+                           .setup = setup,
+                           .data = data,
+                           .state = state,
+                           .meter = meter,
+                           .profile = profile,
+                           .checkpoints = checkpoints,
+                           .report = *report,
+                           .validator = validator,
+                           .device = device});
+  }
+
+  EpochMeter meter;
+  Validator validator;
+  RunCheckpoints checkpoints;
+  std::optional<RunReport> report;  // of the state that a checkpoint may have brought
+  std::optional<RunLoop> loop;
+};
 
 Trainer::Trainer(TrainerContext context)
-    : context_(std::move(context)),
-      config_(context_.resolved.config),
-      folder_(config_, context_.world.size()),
-      store_(folder_.checkpoint_folder()),
-      data_notes_(context_.world, context_.log) {}
+    : context_(std::move(context)), config_(context_.resolved.config), folder_(config_, context_.world.size()), data_(context_) {}
 
 Trainer::~Trainer() { context_.world.trace(nullptr); }
 
@@ -34,136 +82,100 @@ RunOutcome Trainer::run() {
 
 RunOutcome Trainer::run_to_the_end() {
   parallel::MeshGroups groups = make_mesh_groups(config_.parallel, context_.world);
-  prepare_benchy();
-  open_datasets(std::move(groups));
+  std::optional<BenchyRun> benchy;
+  if (config_.switches.enable_benchy) benchy.emplace(context_);
+  check_and_open(std::move(groups));
   open_folder();
   start_profile();
-  start_loader();
-  run_benchy_io();
-  build_setup();
-  build_step();
-  start_or_resume();
-  report_setup();
-  if (benchy_) return run_benchy();
-  if (!resumed_) report_initial_losses();
-  agree_to_stop();
-  while (!is_finished() && !interrupted()) {
-    if (!epoch_is_complete()) train_epoch();
-    if (epoch_is_complete() && !interrupted()) finish_epoch();
+  const int64_t before = cpu_memory_in_use();
+  state_.length = data_.start_loader(layout_, profile_->tracer());
+  buffer_bytes_ += cpu_memory_in_use() - before;
+  const auto is_stopped = [this] {
+    return running_ ? running_->loop->interrupted() : context_.world.size() == 1 && context_.interrupt.requested();
+  };
+  if (benchy) benchy->read(data_.loader(), profile_->tracer(), device_, is_stopped);
+  make_setup();
+  start_loop();
+  if (benchy) {
+    const bool completed = benchy->run(state_.length, [this](const Step::Source& next) { running_->loop->step_from(next); });
+    return {.completed = completed, .folder = folder_.path()};
   }
-  profile_->finish();
-  return is_finished() ? finish() : stop_early();
+  const bool completed = running_->loop->run();
+  return {.completed = completed,
+          .iterations = state_.position.iteration,
+          .folder = folder_.path(),
+          .has_lost_records = profile_->has_lost()};
 }
 
-// From the last step on until finish_epoch() has done its work: a checkpoint in between continues there. Where the run ends
-// within an epoch, the position stays there for a run that goes on further; that its end is done shows in the validation loss.
-bool Trainer::epoch_is_complete() const {
-  if (position_.step_in_epoch == length_.steps_per_epoch) return true;
-  return all_steps_done() && position_.step_in_epoch > 0 && !validation_loss_;
+void Trainer::check_and_open(parallel::MeshGroups groups) {
+  configure_torch(config_);
+  device_ = choose_device(config_.loop.device, context_.world.place().local_rank);
+  limit_memory(device_, config_.backend.memory_limit_gib);
+  check_cuda_graph(config_, device_);
+  config::check_paths(config_);
+  folder_.check(config_, context_.world.size(), [this](const std::string& note) { folder_note_ = note; });
+  data_.open(device_);
+  layout_ = make_layout(std::move(groups), {config_, context_.registries, data_.train().spec(), device_});
+  data_.check(layout_);
+  parallel::barrier(context_.world.everyone());  // all have looked at the folder before the first writes there
 }
 
-// Steps until the epoch or the run ends, or a signal arrives.
-void Trainer::train_epoch() {
-  observe::Progress progress(context_.console,
-                             {.title = cat("epoch ", position_.epoch + 1), .total = samples_per_epoch_, .now_s = {}});
-  const Stopwatch watch;
-  int64_t done = position_.step_in_epoch * config_.loop.global_batch_size;
-  while (!epoch_is_complete() && !interrupted()) {
-    profile_->begin_step(place_in_run());
-    const StepRecord record = train_step();
-    profile_->end_step(place_in_run());
-    last_rate_ = record.rate;
-    validation_loss_.reset();
-    ++position_.iteration;
-    ++position_.step_in_epoch;
-    ++epoch_steps_;
-    epoch_samples_ += record.num_samples;
-    nonfinite_->add(record);
-    progress.update(done += record.num_samples);
-    if (!epoch_is_complete()) save_if_due(/*is_best=*/false);
+void Trainer::open_folder() {
+  if (context_.world.leads()) {
+    folder_.make();
+    lock_.emplace(folder_.path());
   }
-  nonfinite_->flush();  // also waits for the device, so the time is that of the work
-  progress.finish();
-  epoch_seconds_ += watch.seconds();
+  context_.log.open_file(folder_.log_file());
+  log_configuration(context_.log, context_.resolved);
+  for (const std::string& note : context_.resolved.notes) context_.log.info(note);
+  if (!folder_note_.empty()) context_.log.info(folder_note_);
+  const auto kind = device_.is_cuda() ? config::DeviceKind::Cuda : config::DeviceKind::Cpu;
+  for (const std::string& note : config::switch_notes(config_, kind)) context_.log.info(note);
+  context_.log.info(config::backend_note(context_.resolved, kind));
 }
 
-EpochReport Trainer::epoch_report() const {
-  const double samples_per_second = epoch_seconds_ > 0 ? static_cast<double>(epoch_samples_) / epoch_seconds_ : 0;
-  return {.epoch = position_.epoch + 1,
-          .iterations = position_.iteration,
-          .steps = epoch_steps_,
-          .samples = epoch_samples_,
-          .seconds = epoch_seconds_,
-          .loss = meter_->mean_loss(),
-          .last_rate = last_rate_.item<double>(),
-          .next_rate = setup_->rates->current().item<double>(),
-          .skipped = meter_->skipped_steps(),
-          .throughput = throughput_text(train_flops_ * samples_per_second, peak_flops_)};
+void Trainer::start_profile() {
+  ProfileSession::Place place{.folder = folder_.path() / "profile",
+                              .rank = static_cast<int>(context_.world.rank()),
+                              .leads = context_.world.leads(),
+                              .with_gpu = device_.is_cuda(),
+                              .log = [this](const std::string& text) { context_.log.info(text); },
+                              .warn = [this](const std::string& text) { context_.warn_at_once(text); }};
+  profile_ = std::make_unique<ProfileSession>(context_.profile, config_, std::move(place), context_.span_recorder);
+  context_.world.trace(&profile_->tracer());
 }
 
-namespace {
-
-// Of the peak that a run reports against: a fiftieth of the epoch's time is what measuring it may take.
-double seconds_for_peak(double epoch_seconds) {
-  constexpr double kShare = 0.02, kMostSeconds = 0.3;
-  return std::min(kMostSeconds, kShare * epoch_seconds);
+void Trainer::make_setup() {
+  const SetupSource source{config_, context_.registries, data_.train().spec(), device_, context_.world.everyone(), buffer_bytes_};
+  setup_ = train::make_setup(layout_, source, state_.length);
+  if (!setup_->attention_note.empty()) context_.log.info(setup_->attention_note);
+  state_.last_rate = setup_->rates->current();
 }
 
-}  // namespace
-
-// Reports and validates; a signal during validation leaves the epoch complete and unfinished, to be finished after a resume.
-void Trainer::finish_epoch() {
-  if (train_flops_ > 0 && peak_flops_ == 0) {  // once a run, and not before its first step
-    peak_flops_ = static_cast<double>(context_.world.size()) *
-                  measure_peak_flops(device_, config_.precision.amp_mode, seconds_for_peak(epoch_seconds_));
+// From the checkpoint or the beginning, up to the first step.
+void Trainer::start_loop() {
+  const int64_t before = cpu_memory_in_use();
+  running_ = std::make_unique<Running>(context_, *setup_, data_, state_, *profile_, folder_, device_);
+  buffer_bytes_ += cpu_memory_in_use() - before;
+  running_->report->setup();
+  if (!state_.all_steps_done()) {
+    const int64_t first = state_.steps_so_far();
+    profile_->plan({.steps_per_epoch = state_.length.steps_per_epoch,
+                    .first = first,
+                    .last = first + state_.length.total_steps - state_.position.iteration - 1});
   }
-  journal_->epoch(epoch_report());
-  if (picture_) journal_->picture(*picture_, position_.iteration);
-  if (!validate()) return;
-  if (position_.step_in_epoch == length_.steps_per_epoch) begin_next_epoch();
-  const bool is_best = std::isfinite(*validation_loss_) && (!best_loss_ || *validation_loss_ < *best_loss_);
-  if (is_best) best_loss_ = validation_loss_;
-  save_if_due(is_best);
-}
-
-void Trainer::begin_next_epoch() {
-  meter_->clear();
-  picture_.reset();
-  epoch_seconds_ = 0;
-  epoch_steps_ = epoch_samples_ = 0;
-  ++position_.epoch;
-  position_.step_in_epoch = 0;
-}
-
-bool Trainer::validate() {
-  const auto report = validator_->run(position_.epoch, [this] {
-    agree_to_stop();
-    return interrupted();
-  });
-  data_notes_.share();
-  if (!report) return false;
-  journal_->validation(*report, position_.iteration);
-  validation_loss_ = report->loss;
-  return true;
-}
-
-// Ranks step together only if they also stop together: any rank's signal counts, at the same place on all.
-void Trainer::agree_to_stop() {
-  if (context_.world.size() == 1) return;
-  const at::Tensor wish = at::full({1}, int64_t{context_.interrupt.requested()}, at::kLong);
-  stop_agreed_ = parallel::all_reduce(context_.world.everyone(), wish, parallel::Reduction::Max).item<int64_t>() != 0;
-}
-
-RunOutcome Trainer::finish() {
-  save();
-  if (context_.world.leads()) store_.prune(config_.loop.keep_checkpoints);
-  journal_->flush();
-  if (const std::string traffic = context_.world.traffic_text(); !traffic.empty()) {
-    context_.log.info(cat("Communication of rank 0:\n", traffic));
+  context_.log.info("Starting Training Loop...");
+  if (state_.resumed) {
+    context_.log.info(cat("Resumed at step ", state_.position.iteration, " from ", running_->checkpoints.newest()));
   }
-  context_.log.info("DONE ---- rank 0");
-  return {
-      .completed = true, .iterations = position_.iteration, .folder = folder_.path(), .has_lost_records = profile_->has_lost()};
+}
+
+// The error with what the memory holds, which the log has as a table.
+MemoryError Trainer::out_of_memory(const MemoryError& found) const {
+  MemoryError error = explained(found, known_memory(setup_.get(), buffer_bytes_, data_.has_loader()), config_);
+  context_.log.error(cat("Out of memory at step ", state_.position.iteration + 1));
+  for (const std::string& line : table_of(error.items())) context_.log.error(cat("  ", line));
+  return error;
 }
 
 }  // namespace welkin::train

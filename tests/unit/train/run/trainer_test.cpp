@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "number_close.h"
 #include "tiny_run.h"
+#include "train/run/nonfinite_watch.h"
 
 namespace welkin::train {
 namespace {

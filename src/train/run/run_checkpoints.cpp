@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run/run_checkpoints.h"
+
+#include <ATen/ops/full.h>
+
+#include <algorithm>
+
+#include "config/print/print.h"
+#include "config/resolve/resolve.h"
+#include "config/resolve/same_run.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "data/storage/fingerprint.h"
+#include "parallel/comm/collectives.h"
+#include "parallel/shard/shared_gradients.h"
+#include "train/checkpoint/whole_tensors.h"
+#include "train/device/kernel_choice.h"
+#include "train/interchange/import_state.h"
+#include "train/step/model_setup.h"
+
+namespace welkin::train {
+namespace {
+
+void append(CheckpointGroup& group, const std::vector<NamedState>& states) {
+  for (const NamedState& state : states) group.tensors.push_back({state.name, state.value});
+}
+
+std::map<std::string, StoredFile> stored(const std::vector<data::FileFingerprint>& prints) {
+  std::map<std::string, StoredFile> files;
+  for (const data::FileFingerprint& print : prints) files[print.name] = {print.bytes, print.hash};
+  return files;
+}
+
+// Order and content of the samples belong to the run: other files would be another run.
+void check_same_data(const CheckpointIndex& index, const std::vector<data::FileFingerprint>& now,
+                     const config::DataConfig& config) {
+  if (config.allow_changed_data || index.data.empty()) return;
+  std::vector<data::FileFingerprint> before;
+  for (const auto& [name, file] : index.data) before.push_back({name, file.bytes, file.xxh3});
+  const std::string changes = data::fingerprint_changes(before, now);
+  if (changes.empty()) return;
+  throw DataError("checkpoint", cat("the training data have changed since the checkpoint: ", changes),
+                  "Restore the files, start over without --resume, or go on with --allow_changed_data");
+}
+
+}  // namespace
+
+RunCheckpoints::RunCheckpoints(const TrainerContext& context, std::filesystem::path folder, TrainSetup& setup, EpochMeter& meter,
+                               RunData& data, RunState& state, c10::Device device)
+    : context_(context),
+      config_(context.resolved.config),
+      store_(std::move(folder)),
+      setup_(setup),
+      meter_(meter),
+      data_(data),
+      state_(state),
+      device_(device) {}
+
+// Of this rank: the model, the optimizer, and as "state" the scalars on the device with the epoch's running sums.
+std::vector<CheckpointGroup> RunCheckpoints::own_groups() {
+  CheckpointGroup optimizer{.name = "optimizer", .tensors = {}}, state{.name = "state", .tensors = {}};
+  append(optimizer, setup_.optimizer->states());
+  append(state, setup_.rates->states());
+  append(state, setup_.scaler->states());
+  append(state, meter_.states());
+  state.tensors.push_back({"last_rate", state_.last_rate});
+  return {model_group(setup_.table, *setup_.model), std::move(optimizer), std::move(state)};
+}
+
+// Every rank takes part where tensors are split.
+std::vector<CheckpointGroup> RunCheckpoints::whole_groups() {
+  std::vector<CheckpointGroup> groups;
+  for (const CheckpointGroup& group : own_groups()) groups.push_back(gather_whole(group, setup_.table, setup_.layout.groups));
+  return groups;
+}
+
+CheckpointIndex RunCheckpoints::index() const {
+  CheckpointIndex index;
+  index.position = state_.position;
+  index.seed = config_.loop.seed;
+  index.config = config::yaml(config_);
+  index.validation_loss = state_.validation_loss;
+  index.best_loss = state_.best_loss;
+  index.learning_rate = setup_.rates->current().item<double>();
+  for (const parallel::ParamRow& row : setup_.table.rows()) index.parameters.push_back(row.name);
+  const config::ParallelConfig& parallel = config_.parallel;
+  index.mesh = {{"dp", setup_.layout.replicas.size()}, {"tp", parallel.tensor_parallel}, {"cp", parallel.context_parallel}};
+  index.loader = {
+      .global_batch_size = config_.loop.global_batch_size,
+      .samples_in_epoch = std::min(state_.position.step_in_epoch * config_.loop.global_batch_size, data_.samples_per_epoch())};
+  index.data = stored(data_.files());
+  index.facts = kernel_choice(config_, device_);
+  index.facts["device"] = device_.str();
+  if (!context_.init_from.empty()) index.facts["init_from"] = context_.init_from;
+  return index;
+}
+
+// Replicas are equal: the first rank's copy is everybody's.
+void RunCheckpoints::save() { write(whole_groups()); }
+
+void RunCheckpoints::write(std::vector<CheckpointGroup> groups) {
+  if (!context_.world.leads()) return;
+  if (state_.picture)
+    groups.push_back(
+        {.name = "picture", .tensors = {{"target", state_.picture->target}, {"prediction", state_.picture->prediction}}});
+  store_.save(index(), groups);
+}
+
+// A checkpoint that cannot be written in the middle of a run is reported, and the run goes on: the next one may succeed, and
+// stopping would lose what was computed since the last.
+void RunCheckpoints::save_if_due(bool is_best) {
+  const int64_t interval = config_.loop.checkpoint_interval;
+  if (!is_best && (interval == 0 || state_.position.iteration % interval != 0)) return;
+  auto groups = whole_groups();  // not within the try: a rank that is missing ends the run
+  if (!context_.world.leads()) return;
+  try {
+    write(std::move(groups));
+    if (is_best) store_.mark_best({.step = state_.position.iteration, .validation_loss = *state_.best_loss});
+    store_.prune(config_.loop.keep_checkpoints);
+  } catch (const Error& error) {
+    context_.log.error(error.what());
+  }
+}
+
+// A position means other samples under other rules.
+void RunCheckpoints::check_rules(const Checkpoint& checkpoint) const {
+  const std::string name = cat("config of ", checkpoint.folder().string());
+  const std::string change = config::pinned_difference(config::saved_values(checkpoint.index().config, name), config_);
+  if (change.empty()) return;
+  throw CheckpointError("checkpoint", cat("it was saved under other rules: path=", checkpoint.folder().string(), ", ", change),
+                        "Resume with the rules of the checkpoint, or start a new run with another --run_num");
+}
+
+// From another program: there are weights, perhaps an optimizer's state, and a number of steps. The rest follows from that
+// number.
+void RunCheckpoints::load_imported(const Checkpoint& checkpoint) {
+  read_parts(checkpoint, model_group(setup_.table, *setup_.model), setup_.table, setup_.layout.groups);
+  CheckpointGroup optimizer{.name = "optimizer", .tensors = {}};
+  append(optimizer, setup_.optimizer->states());
+  const auto& stored = checkpoint.index().tensors;
+  if (std::ranges::any_of(stored, [](const auto& row) { return row.first.starts_with("optimizer."); })) {
+    read_parts(checkpoint, optimizer, setup_.table, setup_.layout.groups);
+  } else {
+    context_.log.info("The imported checkpoint has no optimizer state: its averages start at zero");
+  }
+  state_.position.iteration = checkpoint.index().position.iteration;
+  state_.position.epoch = state_.position.iteration / state_.length.steps_per_epoch;
+  state_.position.step_in_epoch = state_.position.iteration % state_.length.steps_per_epoch;
+  for (const NamedState& state : setup_.rates->states())
+    state.value.fill_(std::min(state_.position.iteration, state_.length.total_steps));
+  state_.last_rate = setup_.rates->current();
+  setup_.counter.fill_(state_.position.iteration);
+  data_.loader().resume({.epoch = state_.position.epoch, .step = state_.position.step_in_epoch});
+}
+
+// The weights of a file of any format, for a run that begins.
+void RunCheckpoints::load_initial_weights() {
+  const interchange::State state = interchange::open_state(context_.init_from);
+  interchange::load_weights(state, model_group(setup_.table, *setup_.model));
+  context_.log.info(cat("Weights are those of ", context_.init_from, " (", state.format, ")"));
+}
+
+void RunCheckpoints::load(const Checkpoint& checkpoint) {
+  if (!checkpoint.index().origin.empty()) return load_imported(checkpoint);
+  check_rules(checkpoint);
+  check_same_data(checkpoint.index(), data_.files(), config_.data);
+  const std::string note = check_kernels(checkpoint.index().facts, kernel_choice(config_, device_), config_.loop.deterministic);
+  if (!note.empty()) context_.log.info(note);
+  for (const CheckpointGroup& group : own_groups()) read_parts(checkpoint, group, setup_.table, setup_.layout.groups);
+  state_.position = checkpoint.index().position;
+  state_.validation_loss = checkpoint.index().validation_loss;
+  state_.best_loss = checkpoint.index().best_loss;
+  if (checkpoint.contains("picture.target")) {
+    state_.picture = FieldPair{.target = checkpoint.read("picture.target"), .prediction = checkpoint.read("picture.prediction")};
+  }
+  setup_.counter.fill_(state_.position.iteration);
+  const bool at_end = state_.position.step_in_epoch == state_.length.steps_per_epoch;
+  data_.loader().resume({.epoch = state_.position.epoch + (at_end ? 1 : 0), .step = at_end ? 0 : state_.position.step_in_epoch});
+}
+
+// What to go on from; nothing where the run begins. The leader chooses: files may change while others look.
+std::optional<Checkpoint> RunCheckpoints::find() {
+  std::optional<Checkpoint> own;
+  if (context_.world.leads()) own = choose();
+  const at::Tensor step = at::full({1}, own ? own->index().position.iteration : int64_t{-1}, at::kLong);
+  parallel::broadcast(context_.world.everyone(), step, 0);
+  if (context_.world.leads() || step.item<int64_t>() < 0) return own;
+  return Checkpoint(store_.path_of(step.item<int64_t>()));
+}
+
+std::optional<Checkpoint> RunCheckpoints::choose() {
+  if (!config_.loop.resume) {
+    if (const auto aside = store_.move_aside()) {
+      context_.log.info(cat("Checkpoints of an earlier run were moved to ", aside->string()));
+    }
+    return {};
+  }
+  auto checkpoint = store_.newest_good([this](const std::string& damage) { context_.log.warning(damage); });
+  if (checkpoint) return checkpoint;
+  if (const size_t damaged = store_.steps().size(); damaged > 0) {
+    throw CheckpointError("checkpoint",
+                          cat("no checkpoint of the run is whole: path=", store_.folder().string(), ", damaged=", damaged),
+                          "Restore one from a copy, or start over without --resume, which moves them aside");
+  }
+  context_.log.info("There is no checkpoint to resume from: the run starts from the beginning");
+  return {};
+}
+
+void RunCheckpoints::start_or_resume() {
+  const auto checkpoint = find();
+  if (checkpoint) {
+    load(*checkpoint);
+  } else if (!context_.init_from.empty()) {
+    load_initial_weights();
+  }
+  state_.resumed = checkpoint.has_value();
+  parallel::barrier(context_.world.everyone());
+  if (context_.world.size() > 1) parallel::check_replicas(setup_.table, setup_.layout.groups, "at the start");
+}
+
+void RunCheckpoints::claim() { store_.continue_from(state_.position.iteration); }
+
+void RunCheckpoints::prune() {
+  if (context_.world.leads()) store_.prune(config_.loop.keep_checkpoints);
+}
+
+std::string RunCheckpoints::newest() const {
+  const std::vector<int64_t> steps = store_.steps();
+  return steps.empty() ? std::string() : store_.path_of(steps.front()).string();
+}
+
+}  // namespace welkin::train

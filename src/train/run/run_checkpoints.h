@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checkpoints of a run: what they hold, when one is saved, and how a run continues from one. Where tensors are split over
+// ranks, every rank takes part in saving and loading; the first one writes.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/checkpoint/checkpoint_store.h"
+#include "train/run/run_data.h"
+#include "train/run/run_state.h"
+#include "train/run/trainer_context.h"
+#include "train/step/setup.h"
+#include "train/step/step_record.h"
+
+namespace welkin::train {
+
+class RunCheckpoints {
+ public:
+  // All references outlive it.
+  RunCheckpoints(const TrainerContext& context, std::filesystem::path folder, TrainSetup& setup, EpochMeter& meter, RunData& data,
+                 RunState& state, c10::Device device);
+
+  // Continues from the newest good checkpoint where the run resumes, else takes the weights of `init_from`, else nothing. Every
+  // rank calls it. CheckpointError, DataError for a checkpoint that does not fit the run.
+  void start_or_resume();
+  // Checkpoints of steps beyond the present one are those of another continuation: they are put aside.
+  void claim();
+
+  void save();
+  void save_if_due(bool is_best);
+  void prune();
+  std::string newest() const;  // the folder; empty where there is none
+
+ private:
+  std::optional<Checkpoint> find();
+  std::optional<Checkpoint> choose();
+  std::vector<CheckpointGroup> own_groups();
+  std::vector<CheckpointGroup> whole_groups();
+  void write(std::vector<CheckpointGroup> groups);
+  CheckpointIndex index() const;
+  void check_rules(const Checkpoint& checkpoint) const;
+  void load(const Checkpoint& checkpoint);
+  void load_imported(const Checkpoint& checkpoint);
+  void load_initial_weights();
+
+  const TrainerContext& context_;
+  const config::RunConfig& config_;
+  CheckpointStore store_;
+  TrainSetup& setup_;
+  EpochMeter& meter_;
+  RunData& data_;
+  RunState& state_;
+  c10::Device device_;
+};
+
+}  // namespace welkin::train

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run/run_data.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "core/host.h"
+#include "core/text.h"
+#include "data/sample/epoch_plan.h"
+#include "data/sets/stage.h"
+#include "parallel/comm/collectives.h"
+#include "train/device/device.h"
+#include "train/run/run_rules.h"
+
+namespace welkin::train {
+namespace {
+
+// The U-Net tutorials' loaders keep a shorter last batch, the ViT's drop it.
+bool drops_last_batch(const config::RunConfig& config) { return config.data.dataset != "nbody"; }
+
+void check_batch(const config::RunConfig& config, int64_t num_samples, const char* split) {
+  if (num_samples >= config.loop.global_batch_size) return;
+  throw ConfigError("train",
+                    cat("the batch is larger than the data: global_batch_size=", config.loop.global_batch_size, ", ", split,
+                        " samples=", num_samples),
+                    "Take a smaller global_batch_size, or more data");
+}
+
+// Units are eighths of a batch, so every batch must be whole, and the ranks must share eight.
+void check_units(const config::RunConfig& config, const parallel::Group& replicas, const data::Dataset& train,
+                 const data::Dataset& valid, bool drops_last) {
+  const int64_t batch = config.loop.global_batch_size;
+  const bool is_whole = (drops_last || train.size() % batch == 0) && valid.size() % batch == 0;
+  if (batch % kInvariantUnits == 0 && kInvariantUnits % replicas.size() == 0 && is_whole) return;
+  throw ConfigError(
+      "train",
+      cat("rank_invariant needs 1, 2, 4 or 8 data-parallel ranks, and whole batches of a multiple of 8: ranks=", replicas.size(),
+          ", global_batch_size=", batch, ", training samples=", train.size(), ", validation samples=", valid.size()),
+      "Choose a global_batch_size that is a multiple of 8 and divides both numbers of samples");
+}
+
+// What SC23's DALI loader says where there are several shards.
+std::string shard_line(const config::RunConfig& config, const parallel::Group& replicas, int64_t samples) {
+  if (config.data.data_loader_config != "dali" || replicas.size() == 1) return {};
+  const int64_t dealt = data::dealt_samples(samples, replicas.size(), data::parse_dealing(config.rules.shard_rule));
+  return cat("Using shards of size ", dealt / replicas.size(), " per rank");
+}
+
+void check_samples(const data::Dataset& dataset, const char* split) {
+  if (dataset.size() > 0) return;
+  throw DataError("train", cat("there are no samples: split=", split), "Check the paths and the limits of the configuration");
+}
+
+}  // namespace
+
+RunData::RunData(const TrainerContext& context)
+    : context_(context), config_(context.resolved.config), notes_(context.world, context.log) {}
+
+void RunData::open(c10::Device device) {
+  device_ = device;
+  const DatasetFactory& open = context_.registries.datasets.at(config_.data.dataset);
+  const config::RunConfig config =
+      for_device(data::staged(config_, [this](const std::string& line) { context_.log.info(line); }), device_);
+  train_ = open(config, data::Split::Train);
+  valid_ = open(config, data::Split::Valid);
+  files_ = train_->fingerprints();
+  check_batch(config_, train_->size(), "training");
+  check_samples(*valid_, "validation");
+}
+
+void RunData::check(const Layout& layout) const {
+  if (validation_drops_last(config_)) check_batch(config_, valid_->size(), "validation");
+  if (config_.parallel.rank_invariant) check_units(config_, layout.replicas, *train_, *valid_, drops_last_batch(config_));
+}
+
+ReadingEvents RunData::reading_events(const Layout& layout) {
+  return {.report = [this](const std::string& note) { notes_.add(note); },
+          .stalled = [this](const std::string& note) { context_.warn_at_once(note); },
+          .agree = agreement_of(config_, layout.groups)};
+}
+
+RunLength RunData::start_loader(const Layout& layout, const observe::Tracer& tracer) {
+  context_.log.info("rank 0, begin data loader init");
+  log_data_sets(layout);
+  data::PipelineOptions options =
+      pipeline_options(config_, layout.replicas, device_, drops_last_batch(config_), layout.share.region());
+  reading_events(layout).add_to(options);
+  options.tracer = &tracer;
+  loader_ = std::make_unique<data::Pipeline>(*train_, data::Sampler(train_->size(), data::Order::Shuffled, config_.loop.seed),
+                                             std::move(options));
+  const RunLength length = run_length(config_, train_->size(), loader_->steps_per_epoch());
+  samples_per_epoch_ = std::min(train_->size(), length.steps_per_epoch * config_.loop.global_batch_size);
+  log_loader();
+  return length;
+}
+
+void RunData::log_data_sets(const Layout& layout) const {
+  for (const data::Dataset* dataset : {train_.get(), valid_.get()}) {
+    for (const std::string& line : dataset->describe()) context_.log.info(line);
+    if (const std::string line = shard_line(config_, layout.replicas, dataset->size()); !line.empty()) context_.log.info(line);
+  }
+}
+
+void RunData::log_loader() const {
+  const bool names_loader = config_.model.model == "unet3d" && config_.data.data_loader_config;
+  context_.log.info(
+      cat("rank 0, data loader initialized", names_loader ? " with config " + *config_.data.data_loader_config : ""));
+  if (loader_->resident_bytes() > 0) {
+    return context_.log.info(
+        cat("Reading: all values are held on ", device_.str(), ", ", format_bytes(loader_->resident_bytes())));
+  }
+  context_.log.info(cat("Reading: ", config_.data.num_data_workers, " threads into ", format_bytes(loader_->buffer_bytes()),
+                        " of host buffers"));
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data of a run: its data sets, opened and checked before anything is written, and the loader that training reads.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <memory>
+#include <vector>
+
+#include "data/pipeline/pipeline.h"
+#include "data/sample/dataset.h"
+#include "observe/timeline/span.h"
+#include "train/run/data_notes.h"
+#include "train/run/trainer_context.h"
+#include "train/run/validation.h"
+#include "train/step/layout.h"
+
+namespace welkin::train {
+
+class RunData {
+ public:
+  // `context` outlives it.
+  explicit RunData(const TrainerContext& context);
+
+  // Staged to the node where the configuration says so. ConfigError, DataError for data that cannot be trained on.
+  void open(c10::Device device);
+  // ConfigError for numbers of samples that the layout cannot share. Every rank calls it.
+  void check(const Layout& layout) const;
+  // The loader, and how long the run is by what it makes of the data. `tracer` outlives the loader.
+  RunLength start_loader(const Layout& layout, const observe::Tracer& tracer);
+
+  const data::Dataset& train() const { return *train_; }
+  const data::Dataset& valid() const { return *valid_; }
+  data::Pipeline& loader() { return *loader_; }
+  bool has_loader() const { return loader_ != nullptr; }
+  DataNotes& notes() { return notes_; }
+  // As the files were opened: one that is damaged later is no part of the run.
+  const std::vector<data::FileFingerprint>& files() const { return files_; }
+  int64_t samples_per_epoch() const { return samples_per_epoch_; }
+  ReadingEvents reading_events(const Layout& layout);
+
+ private:
+  void log_data_sets(const Layout& layout) const;
+  void log_loader() const;
+
+  const TrainerContext& context_;
+  const config::RunConfig& config_;
+  c10::Device device_ = c10::kCPU;
+  std::unique_ptr<data::Dataset> train_, valid_;
+  std::vector<data::FileFingerprint> files_;
+  DataNotes notes_;
+  std::unique_ptr<data::Pipeline> loader_;
+  int64_t samples_per_epoch_ = 0;
+};
+
+}  // namespace welkin::train

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run/run_loop.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
+
+#include <cmath>
+#include <csignal>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "observe/log/progress.h"
+#include "parallel/comm/collectives.h"
+#include "parallel/shard/shared_gradients.h"
+#include "train/run/run_rules.h"
+#include "train/step/step_graph.h"
+
+namespace welkin::train {
+
+RunLoop::RunLoop(const LoopParts& parts)
+    : context_(parts.context),
+      config_(context_.resolved.config),
+      parts_(parts),
+      state_(parts.state),
+      nonfinite_(
+          config_.loop.on_nonfinite, [this](const std::string& event) { context_.log.warning(event); },
+          [this] { return parts_.checkpoints.newest(); }) {
+  const auto on_forward = [this](const data::Batch& batch, const at::Tensor& prediction) {
+    if (auto picture = parts_.report.on_forward(batch, prediction)) state_.picture = std::move(picture);
+  };
+  step_ = make_step(parts_.setup, config_,
+                    {.device = parts_.device,
+                     .everyone = context_.world.everyone(),
+                     .dataset_size = parts_.data.train().size(),
+                     .tracer = &parts_.profile.tracer(),
+                     .pending_notes = [this] { return static_cast<double>(parts_.data.notes().num_waiting()); },
+                     .on_forward = on_forward,
+                     .wants_forward = [this](const data::Batch& /*batch*/) { return parts_.report.wants_forward(); },
+                     .recorder = graph_recorder(config_, parts_.device)});
+}
+
+bool RunLoop::run() {
+  if (!state_.resumed) report_initial_losses();
+  agree_to_stop();
+  while (!state_.is_finished() && !interrupted()) {
+    if (!state_.epoch_is_complete()) train_epoch();
+    if (state_.epoch_is_complete() && !interrupted()) finish_epoch();
+  }
+  parts_.profile.finish();
+  state_.is_finished() ? finish() : stop_early();
+  return state_.is_finished();
+}
+
+// In fp32, without autocast and gradient, in training mode; the pipeline then starts over, so no epoch misses a batch (unless
+// first_batch_rule says that it does).
+double RunLoop::first_batch_loss() {
+  const at::NoGradGuard no_grad;
+  double sum = 0;
+  data::Batch batch;
+  do {
+    batch = parts_.data.loader().next();
+    if (batch.input.size(0) == 0) continue;
+    const at::Tensor prediction = parts_.setup.model->forward(
+        batch.input, {.seed = config_.loop.seed, .step = parts_.setup.counter, .sample = batch.sample});
+    sum += parts_.setup.layout.share.losses(*parts_.setup.loss, prediction, batch.target).sum().item<double>();
+  } while (batch.micro + 1 < batch.num_micro);
+  const int64_t samples = samples_of_step(config_, parts_.setup.layout.replicas.size(), parts_.data.train().size(), batch.step);
+  if (consumes_first_batch(config_)) {
+    state_.position.step_in_epoch = 1;
+  } else {
+    parts_.data.loader().resume({.epoch = 0, .step = 0});
+  }
+  const at::Tensor total = parallel::all_reduce(parts_.setup.layout.replicas, at::full({1}, sum, at::kDouble));
+  return total.item<double>() / static_cast<double>(samples);
+}
+
+void RunLoop::report_initial_losses() {
+  const double train_loss = first_batch_loss();
+  parts_.report.initial(train_loss, parts_.validator.first_batch());
+}
+
+// Steps until the epoch or the run ends, or a signal arrives.
+void RunLoop::train_epoch() {
+  observe::Progress progress(
+      context_.console,
+      {.title = cat("epoch ", state_.position.epoch + 1), .total = parts_.data.samples_per_epoch(), .now_s = {}});
+  const Stopwatch watch;
+  int64_t done = state_.position.step_in_epoch * config_.loop.global_batch_size;
+  while (!state_.epoch_is_complete() && !interrupted()) {
+    parts_.profile.begin_step(state_.steps_so_far());
+    const StepRecord record = train_step();
+    parts_.profile.end_step(state_.steps_so_far());
+    state_.last_rate = record.rate;
+    state_.validation_loss.reset();
+    ++state_.position.iteration;
+    ++state_.position.step_in_epoch;
+    parts_.report.add_step(record);
+    nonfinite_.add(record);
+    progress.update(done += record.num_samples);
+    if (!state_.epoch_is_complete()) parts_.checkpoints.save_if_due(/*is_best=*/false);
+  }
+  nonfinite_.flush();  // also waits for the device, so the time is that of the work
+  progress.finish();
+  parts_.report.add_seconds(watch.seconds());
+}
+
+StepRecord RunLoop::train_step() {
+  StepRecord record = step_->run([this] { return next_batch(); }, context_.interrupt.requested() ? 1 : 0);
+  record.iteration = state_.position.iteration + 1;
+  read_requests(record);
+  parts_.meter.add(record);
+  check_replicas_if_due();
+  return record;
+}
+
+// Of all ranks: whether one was asked to stop, and whether notes about samples wait.
+void RunLoop::read_requests(const StepRecord& record) {
+  if (!record.requests.defined()) return;
+  const at::Tensor requests = record.requests.cpu();
+  const auto* found = requests.const_data_ptr<double>();
+  stop_agreed_ = found[0] > 0;
+  if (found[1] > 0) parts_.data.notes().share();
+}
+
+// The tutorials' range: what of reading and copying is not hidden.
+data::Batch RunLoop::next_batch() {
+  const observe::Span span(&parts_.profile.tracer(), "data copy in", state_.position.step_in_epoch);
+  return parts_.data.loader().next();
+}
+
+void RunLoop::check_replicas_if_due() {
+  const int64_t interval = config_.parallel.replica_check_interval;
+  const int64_t done = state_.position.iteration + 1;
+  if (context_.world.size() == 1 || config_.parallel.noddp || interval == 0 || done % interval != 0) return;
+  parallel::check_replicas(parts_.setup.table, parts_.setup.layout.groups, cat("at step ", done));
+}
+
+void RunLoop::step_from(const Step::Source& next) {
+  const StepRecord record = step_->run(next, context_.interrupt.requested() ? 1 : 0);
+  read_requests(record);
+}
+
+// Reports and validates; a signal during validation leaves the epoch complete and unfinished, to be finished after a resume.
+void RunLoop::finish_epoch() {
+  parts_.report.epoch(parts_.meter);
+  if (!validate()) return;
+  if (state_.ends_full_epoch()) {
+    parts_.meter.clear();
+    parts_.report.begin_epoch();
+    state_.picture.reset();
+    ++state_.position.epoch;
+    state_.position.step_in_epoch = 0;
+  }
+  const bool is_best =
+      std::isfinite(*state_.validation_loss) && (!state_.best_loss || *state_.validation_loss < *state_.best_loss);
+  if (is_best) state_.best_loss = state_.validation_loss;
+  parts_.checkpoints.save_if_due(is_best);
+}
+
+bool RunLoop::validate() {
+  const auto report = parts_.validator.run(state_.position.epoch, [this] {
+    agree_to_stop();
+    return interrupted();
+  });
+  parts_.data.notes().share();
+  if (!report) return false;
+  parts_.report.validation(*report);
+  state_.validation_loss = report->loss;
+  return true;
+}
+
+// Ranks step together only if they also stop together: any rank's signal counts, at the same place on all.
+void RunLoop::agree_to_stop() {
+  if (context_.world.size() == 1) return;
+  const at::Tensor own = at::full({1}, int64_t{context_.interrupt.requested()}, at::kLong);
+  stop_agreed_ = parallel::all_reduce(context_.world.everyone(), own, parallel::Reduction::Max).item<int64_t>() != 0;
+}
+
+void RunLoop::finish() {
+  parts_.checkpoints.save();
+  parts_.checkpoints.prune();
+  parts_.report.finish();
+  context_.log.info("DONE ---- rank 0");
+}
+
+void RunLoop::stop_early() {
+  const char* signal = context_.interrupt.signal_number() == SIGINT ? "SIGINT" : "SIGTERM";
+  try {
+    parts_.checkpoints.save();
+    parts_.report.flush();
+  } catch (const Error& error) {
+    context_.log.error(error.what());
+    throw Interrupted("train",
+                      cat("interrupted, and nothing could be saved: signal=", signal, ", step=", state_.position.iteration),
+                      "The reason stands above; earlier checkpoints are untouched, --resume continues from the newest");
+  }
+  parts_.checkpoints.prune();
+  context_.log.info(
+      cat("Interrupted by ", signal, " at step ", state_.position.iteration, ": saved ", parts_.checkpoints.newest()));
+  const std::string& command = context_.resume_command;
+  context_.log.info(command.empty() ? "Start it as before with --resume to continue" : cat("Continue with: ", command));
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop of a run: steps, ends of epochs with their validation and checkpoints, and stopping where a signal or the end asks for
+// it. What one step does is Step (train/step/step.h) and nothing else.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "train/profile/profile_session.h"
+#include "train/run/nonfinite_watch.h"
+#include "train/run/run_checkpoints.h"
+#include "train/run/run_data.h"
+#include "train/run/run_report.h"
+#include "train/run/run_state.h"
+#include "train/run/trainer_context.h"
+#include "train/run/validation.h"
+#include "train/step/setup.h"
+#include "train/step/step.h"
+#include "train/step/step_record.h"
+
+namespace welkin::train {
+
+// What a loop works on. All of it outlives the loop.
+struct LoopParts {
+  const TrainerContext& context;
+  TrainSetup& setup;
+  RunData& data;
+  RunState& state;
+  EpochMeter& meter;
+  ProfileSession& profile;
+  RunCheckpoints& checkpoints;
+  RunReport& report;
+  Validator& validator;
+  c10::Device device;
+};
+
+class RunLoop {
+ public:
+  explicit RunLoop(const LoopParts& parts);
+
+  // From the state's position to the end of the run, or to a signal; then a checkpoint is saved. True at the end. Every rank
+  // calls it. Throws Interrupted when a signal came and nothing could be saved.
+  bool run();
+
+  bool interrupted() const { return context_.world.size() == 1 ? context_.interrupt.requested() : stop_agreed_; }
+  // One step that belongs to no epoch.
+  void step_from(const Step::Source& next);
+
+ private:
+  void report_initial_losses();
+  double first_batch_loss();
+  void train_epoch();
+  StepRecord train_step();
+  data::Batch next_batch();
+  void read_requests(const StepRecord& record);
+  void check_replicas_if_due();
+  void finish_epoch();
+  bool validate();
+  void agree_to_stop();
+  void finish();
+  void stop_early();
+
+  const TrainerContext& context_;
+  const config::RunConfig& config_;
+  LoopParts parts_;
+  RunState& state_;
+  std::unique_ptr<Step> step_;
+  NonFiniteWatch nonfinite_;
+  bool stop_agreed_ = false;  // of many ranks: one of them has received a signal
+};
+
+}  // namespace welkin::train

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run/run_report.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "model/base/describe.h"
+#include "train/device/device_memory.h"
+#include "train/device/kernel_choice.h"
+#include "train/device/throughput.h"
+#include "train/step/model_setup.h"
+
+namespace welkin::train {
+namespace {
+
+// Of the peak that a run reports against: a fiftieth of the epoch's time is what measuring it may take.
+double seconds_for_peak(double epoch_seconds) {
+  constexpr double kShare = 0.02, kMostSeconds = 0.3;
+  return std::min(kMostSeconds, kShare * epoch_seconds);
+}
+
+// Scalars of this step are in the earlier files already, unless the epoch's end is still to be done.
+std::optional<int64_t> void_from(const RunState& state) {
+  if (!state.resumed) return {};
+  return state.position.iteration + (state.epoch_is_complete() ? 0 : 1);
+}
+
+}  // namespace
+
+RunReport::RunReport(const TrainerContext& context, const TrainSetup& setup, const RunData& data, const RunState& state,
+                     c10::Device device, const std::optional<std::filesystem::path>& event_folder)
+    : context_(context),
+      config_(context.resolved.config),
+      setup_(setup),
+      data_(data),
+      state_(state),
+      device_(device),
+      journal_(context.log, config_, data.train().spec(), event_folder, void_from(state)) {}
+
+void RunReport::setup() {
+  model();
+  ranks();
+  if (setup_.layout.plan) context_.log.info(scaffolding_memory_line(device_));
+  context_.log.info(kernels_line(kernel_choice(config_, device_)));
+}
+
+void RunReport::model() {
+  train_flops_ = cost_of(context_.registries, config_, data_.train().spec()).train_flops;
+  if (config_.model.model != "unet3d") context_.log.info(model::describe(*setup_.model));
+  context_.log.info(cat("Model ", config_.model.model, ": ", setup_.table.num_parameters(), " parameters, seed ",
+                        config_.loop.seed, ", device ", device_.str(), ", ", data_.train().size(), " training and ",
+                        data_.valid().size(), " validation samples"));
+}
+
+// The buckets are those of the plan: they are cut anew after the first step, in the order in which gradients came.
+void RunReport::ranks() {
+  if (context_.world.size() == 1) return;
+  const Layout& layout = setup_.layout;
+  context_.log.info(cat("Ranks: ", context_.world.size(), " on ", context_.world.place().num_nodes, " node(s) from ",
+                        context_.world.place().launcher, ", data parallel ", layout.replicas.size(), ", local batch ",
+                        config_.loop.local_batch_size.value_or(0)));
+  if (layout.plan) context_.log.info(cat("Groups of ranks:\n", layout.groups.text()));
+  if (!layout.context_note.empty()) context_.log.info(layout.context_note);
+  if (config_.parallel.noddp) return context_.log.info("Gradients are not exchanged (noddp)");
+  if (setup_.unit_sum) return context_.log.info("Gradients of eighths of the batch are summed in a fixed tree (rank_invariant)");
+  context_.log.info(cat("Gradients are exchanged in ", parallel::describe(setup_.data_parallel->buckets())));
+}
+
+void RunReport::initial(double train_loss, const ValidationReport& valid) {
+  EpochReport train;
+  train.loss = train_loss;
+  journal_.initial(train, valid);
+}
+
+void RunReport::add_step(const StepRecord& record) {
+  ++steps_;
+  samples_ += record.num_samples;
+}
+
+void RunReport::begin_epoch() {
+  seconds_ = 0;
+  steps_ = samples_ = 0;
+}
+
+void RunReport::epoch(const EpochMeter& meter) {
+  if (train_flops_ > 0 && peak_flops_ == 0) {  // once a run, and not before its first step
+    peak_flops_ = static_cast<double>(context_.world.size()) *
+                  measure_peak_flops(device_, config_.precision.amp_mode, seconds_for_peak(seconds_));
+  }
+  const double samples_per_second = seconds_ > 0 ? static_cast<double>(samples_) / seconds_ : 0;
+  journal_.epoch({.epoch = state_.position.epoch + 1,
+                  .iterations = state_.position.iteration,
+                  .steps = steps_,
+                  .samples = samples_,
+                  .seconds = seconds_,
+                  .loss = meter.mean_loss(),
+                  .last_rate = state_.last_rate.item<double>(),
+                  .next_rate = setup_.rates->current().item<double>(),
+                  .skipped = meter.skipped_steps(),
+                  .throughput = throughput_text(train_flops_ * samples_per_second, peak_flops_)});
+  if (state_.picture) journal_.picture(*state_.picture, state_.position.iteration);
+}
+
+void RunReport::finish() {
+  journal_.flush();
+  if (const std::string traffic = context_.world.traffic_text(); !traffic.empty()) {
+    context_.log.info(cat("Communication of rank 0:\n", traffic));
+  }
+}
+
+bool RunReport::logs_this_step() const { return setup_.layout.plan && state_.position.step_in_epoch == 1; }
+
+// The tutorials show the last training batch's first sample; only the epoch's last step is worth the copy.
+bool RunReport::draws_this_step() const { return state_.is_last_step_of_epoch() && journal_.draws_pictures(); }
+
+std::optional<FieldPair> RunReport::on_forward(const data::Batch& batch, const at::Tensor& prediction) {
+  if (batch.micro != 0) return {};
+  std::optional<FieldPair> picture;
+  if (draws_this_step()) {
+    const auto whole = [&](const at::Tensor& samples) {
+      return setup_.layout.share.whole_fields(plane_of(samples.select(0, 0), journal_.picture_channel()));
+    };
+    picture = FieldPair{.target = whole(batch.target), .prediction = whole(prediction)};
+  }
+  if (logs_this_step()) context_.log.info(forward_pass_memory_line(device_));
+  return picture;
+}
+
+}  // namespace welkin::train

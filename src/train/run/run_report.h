@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run says about itself: its set-up in the log, and per epoch losses, times and throughput in the journal.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "train/run/journal.h"
+#include "train/run/run_data.h"
+#include "train/run/run_state.h"
+#include "train/run/trainer_context.h"
+#include "train/step/setup.h"
+#include "train/step/step_record.h"
+
+namespace welkin::train {
+
+class RunReport {
+ public:
+  // All references outlive it. Without an event folder, on ranks that do not write, scalars go nowhere.
+  RunReport(const TrainerContext& context, const TrainSetup& setup, const RunData& data, const RunState& state,
+            c10::Device device, const std::optional<std::filesystem::path>& event_folder);
+
+  void setup();  // model, ranks, kernels: lines of the log
+  void initial(double train_loss, const ValidationReport& valid);
+
+  // Of this process and epoch.
+  void add_step(const StepRecord& record);
+  void add_seconds(double seconds) { seconds_ += seconds; }
+  void epoch(const EpochMeter& meter);
+  void validation(const ValidationReport& report) { journal_.validation(report, state_.position.iteration); }
+  void begin_epoch();
+  void finish();  // what is still buffered, and the traffic between ranks
+  void flush() { journal_.flush(); }
+
+  // Whether this step's forward pass is one to look at: its memory is logged, or its prediction drawn.
+  bool wants_forward() const { return draws_this_step() || logs_this_step(); }
+  // The picture of the first micro-batch's first sample, where this step has one.
+  std::optional<FieldPair> on_forward(const data::Batch& batch, const at::Tensor& prediction);
+
+ private:
+  void model();
+  void ranks();
+  bool logs_this_step() const;
+  bool draws_this_step() const;
+
+  const TrainerContext& context_;
+  const config::RunConfig& config_;
+  const TrainSetup& setup_;
+  const RunData& data_;
+  const RunState& state_;
+  c10::Device device_;
+  Journal journal_;
+  double train_flops_ = 0;  // per sample
+  double peak_flops_ = 0;   // of all ranks; measured once
+  double seconds_ = 0;
+  int64_t steps_ = 0;
+  int64_t samples_ = 0;
+};
+
+}  // namespace welkin::train

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a run stands: what a checkpoint brings back besides the tensors of model and optimizer.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "train/checkpoint/checkpoint_index.h"
+#include "train/learn/schedule.h"
+#include "train/run/field_picture.h"
+
+namespace welkin::train {
+
+struct RunState {
+  RunLength length;
+  RunPosition position;
+  bool resumed = false;                   // from a checkpoint
+  at::Tensor last_rate;                   // () learning rate of the last step
+  std::optional<double> validation_loss;  // of the present weights
+  std::optional<double> best_loss;        // the smallest validation loss so far
+  std::optional<FieldPair> picture;       // what the model made of a sample of the epoch's last step
+
+  int64_t steps_so_far() const { return position.epoch * length.steps_per_epoch + position.step_in_epoch; }  // by place
+  bool all_steps_done() const { return position.iteration >= length.total_steps; }
+  bool ends_full_epoch() const { return position.step_in_epoch == length.steps_per_epoch; }
+  // From the last step of an epoch on until its end has been done: a checkpoint in between continues there. Where the run ends
+  // within an epoch, the position stays there for a run that goes on further; that its end is done shows in the validation loss.
+  bool epoch_is_complete() const {
+    return ends_full_epoch() || (all_steps_done() && position.step_in_epoch > 0 && !validation_loss);
+  }
+  bool is_finished() const { return all_steps_done() && !epoch_is_complete(); }
+  bool is_last_step_of_epoch() const {
+    return position.step_in_epoch + 1 == length.steps_per_epoch || position.iteration + 1 == length.total_steps;
+  }
+};
+
+}  // namespace welkin::train

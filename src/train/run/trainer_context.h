@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run is given by the program, and what it gives back.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "config/resolve/resolve.h"
+#include "core/signals.h"
+#include "observe/log/progress.h"
+#include "observe/log/run_log.h"
+#include "observe/timeline/span.h"
+#include "parallel/comm/world.h"
+#include "train/learn/registries.h"
+#include "train/profile/profile_session.h"
+
+namespace welkin::train {
+
+// All of it outlives the run.
+struct TrainerContext {
+  const config::Resolved& resolved;
+  const Registries& registries;
+  observe::Console& console;
+  observe::RunLog& log;
+  const InterruptWatch& interrupt;
+  const parallel::World& world;
+  std::string resume_command;  // what the user types to go on, for the line after an interrupt; empty: not known
+  std::string init_from = {};  // a checkpoint of any format whose weights a run begins with; empty: from the seed
+  ProfileOptions profile = {};
+  observe::SpanSink* span_recorder = nullptr;        // hears every span of the run
+  std::string benchy_file = {};                      // what BENCHY_CONFIG_FILE names; empty: benchy's defaults
+  std::function<void(const std::string&)> say = {};  // a line for stdout: benchy's
+  // What a rank must say at once, the first or not: the others may be waiting for it. The log where it is empty.
+  std::function<void(const std::string&)> say_now = {};
+
+  void warn_at_once(const std::string& text) const { say_now ? say_now(text) : log.warning(text); }
+};
+
+struct RunOutcome {
+  bool completed = false;  // false: interrupted, and saved
+  int64_t iterations = 0;
+  std::filesystem::path folder;
+  bool has_lost_records = false;  // a trace or a timeline could not be written; the log says why
+};
+
+}  // namespace welkin::train
