@@ -97,6 +97,20 @@ class IncludeRule(TreeTest):
         self.assertEqual(self.run_check("check_includes.py")[0], 0)
 
 
+class NameRule(TreeTest):
+    def test_clash_names_both_files(self):
+        body = SPDX + "namespace welkin::data {\nnamespace {\n\n%s\n\n}  // namespace\n}\n"
+        self.write("src/data/sets/a.cpp", body % "constexpr int kRows = 4;\n\nint size_of(int rows) { return rows; }")
+        self.write("src/data/sets/b.cpp", body % "int size_of(long rows) { return 0; }")
+        self.assertEqual(self.run_check("check_names.py")[0], 0, "an overload is no clash")
+        self.write("src/data/pipeline/c.cpp", body % "constexpr int kRows = 5;")
+        self.assertEqual(self.run_check("check_names.py")[0], 0, "another folder is another unit")
+        self.write("src/data/sets/d.cpp", body % "constexpr int kRows = 5;")
+        code, output = self.run_check("check_names.py")
+        self.assertEqual(code, 1)
+        self.assertIn("src/data/sets/d.cpp:5: kRows is also defined in src/data/sets/a.cpp:5", output)
+
+
 class TreeRule(TreeTest):
     def expect(self, name, content, text):
         self.write(name, content)
