@@ -126,12 +126,13 @@ int verb_train(Application& application, int argc, char** argv) {
   }
   const launch::RankPlace place = launch::find_ranks(read_environment);
   const int64_t world_size = is_dry_run(line) ? count_flag(line, "world", place.world_size) : place.world_size;
-  if (place.world_size > 1) set_process_label(cat("rank ", place.rank));
+  label_process(place);
   const config::Resolved resolved = config::resolve(line, world_size, application.registries.known_names());
   if (is_dry_run(line)) {
     if (place.rank == 0) print_configuration(application, line, resolved, world_size, count_flag(line, "nodes", 1));
     return 0;
   }
+  label_process(place, resolved.config.parallel);
   const train::ProfileOptions profile = train::parse_profile_options(line.extra);
   auto snapshot = begin_snapshot(line, resolved, place);
   parallel::World world = parallel::World::meet(place, meet_options(resolved.config));

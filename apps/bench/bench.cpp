@@ -302,12 +302,13 @@ int verb_bench(Application& application, int argc, char** argv) {
   const launch::RankPlace place = place_of_this_process();
   check_serving(line, mode, place.world_size);
   if (place.rank == 0) check_outputs(line);  // it alone writes
-  if (place.world_size > 1) set_process_label(cat("rank ", place.rank));
+  label_process(place);
   const config::Resolved resolved = config::resolve(line, place.world_size, application.registries.known_names());
   if (is_dry_run(line)) {
     if (place.rank == 0) print_configuration(application, line, resolved, place.world_size);
     return 0;
   }
+  label_process(place, resolved.config.parallel);
   train::configure_torch(resolved.config);
   parallel::World world = parallel::World::meet(place, meet_options(resolved.config));
   // A rank alone gives up in order; of several the launcher ends all, wherever they wait for each other.

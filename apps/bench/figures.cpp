@@ -52,7 +52,7 @@ nlohmann::ordered_json measured_figure(const FigureArguments& arguments, paralle
 }
 
 int run_figure_rank(const launch::RankPlace& place, const FigureArguments& arguments, Application& application) {
-  set_process_label(cat("rank ", place.rank));
+  label_process(place);
   at::set_num_threads(1);
   parallel::MeetOptions options = meet_options(std::chrono::seconds(arguments.deadline_s));
   if (arguments.figure != "adapter") options.link = std::make_shared<parallel::EmulatedLink>();

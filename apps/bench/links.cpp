@@ -77,7 +77,7 @@ int bench_collectives(Application& application, int argc, char** argv) {
     parallel::mesh_of(arguments.mesh, arguments.ranks);  // refused once, not by every rank
     return run_local_ranks(own_command_with("bench", std::vector<std::string>(argv + 1, argv + argc)), arguments.ranks);
   }
-  set_process_label(cat("rank ", place.rank));
+  label_process(place);
   at::set_num_threads(1);
   arguments.options.device = train::choose_device(arguments.device, place.local_rank, place.local_size);
   parallel::MeetOptions options = meet_options(std::chrono::seconds(arguments.deadline_s));

@@ -15,6 +15,7 @@
 #include "launch/program.h"
 #include "launch/sockets.h"
 #include "launch/workers.h"
+#include "parallel/mesh/run_mesh.h"
 #include "train/device/device.h"
 
 namespace welkin::apps {
@@ -38,6 +39,15 @@ namespace {
 
 launch::RankPlace place_of_this_process() {
   return launch::find_ranks([](const char* name) { return std::getenv(name); });
+}
+
+void label_process(const launch::RankPlace& place) {
+  if (place.world_size > 1) set_process_label(cat("rank ", place.rank));
+}
+
+void label_process(const launch::RankPlace& place, const config::ParallelConfig& config) {
+  if (place.world_size == 1) return;
+  set_process_label(cat("rank ", place.rank, ", ", parallel::mesh_of(config, place.world_size).coordinates_text(place.rank)));
 }
 
 std::vector<std::string> own_command_with(const std::string& verb, const std::vector<std::string>& arguments) {

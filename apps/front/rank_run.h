@@ -19,6 +19,11 @@ namespace welkin::apps {
 // This process's place; a world of one where no launcher started it.
 launch::RankPlace place_of_this_process();
 
+// Errors of a rank name it from here on, with its coordinates on the mesh once the configuration is known. A process alone has no
+// label. Before threads exist.
+void label_process(const launch::RankPlace& place);
+void label_process(const launch::RankPlace& place, const config::ParallelConfig& config);
+
 // The words of this process's own command up to its verb, the program as a full path, then `arguments`.
 std::vector<std::string> own_command_with(const std::string& verb, const std::vector<std::string>& arguments);
 

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "ops/base/instruction_support.h"
+#include "ops/base/processor_override.h"
 
 namespace welkin::ops {
 namespace {
@@ -46,10 +47,15 @@ bool is_supported(InstructionSet set) {
 }
 
 InstructionSet best_instruction_set() {
-  for (const auto set : {InstructionSet::Amx, InstructionSet::Avx512, InstructionSet::Avx2}) {
-    if (is_supported(set)) return set;
+  InstructionSet best = InstructionSet::Portable;
+  for (const auto set : {InstructionSet::Avx2, InstructionSet::Avx512, InstructionSet::Amx}) {
+    if (is_supported(set)) best = set;
   }
-  return InstructionSet::Portable;
+  if (const auto& said = processor_override().best_set; said && *said != best) {
+    throw ConfigError("ops", cat("this CPU does not have the instruction set: WELKIN_INSTRUCTION_SET=", name_of(*said)),
+                      cat("Name one that it has (at most ", name_of(best), "), or unset it"));
+  }
+  return best;
 }
 
 InstructionSet instruction_set() { return set_in_use().load(std::memory_order_relaxed); }

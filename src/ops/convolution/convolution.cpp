@@ -3,6 +3,7 @@
 #include "ops/convolution/convolution.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/conv3d.h>
@@ -165,7 +166,10 @@ at::Tensor box_product(at::TensorList x_in, const at::Tensor& weight, const at::
   }
   if (widens_products(x.front().device(), x.front().scalar_type())) return widened_reference(x, weight, bias, call);
   if (wants_eights(x, weight)) return product_in_eights(x, weight, bias, call);
-  return device_product(x_in, weight, bias, call);
+  // Aten wants operands of one type. Autocast sees to it where it is on, else weights follow x, as in our own form.
+  const bool is_cast = at::autocast::is_autocast_enabled(x.front().device().type());
+  const auto as_x = [&](const at::Tensor& own) { return is_cast || !own.defined() ? own : own.to(x.front().scalar_type()); };
+  return device_product(x_in, as_x(weight), as_x(bias), call);
 }
 
 }  // namespace

@@ -256,7 +256,14 @@ BoxOperands laid_out(const BoxCall& call, const BoxOperands& operands) {
   return ready;
 }
 
+// Whether the set in use has products of the type; float32's are those of every set.
 bool has_kernel(at::ScalarType type) { return type == at::kBFloat16 && convolution_kernel<Bf16>(instruction_set()) != nullptr; }
+
+// Whether products of operands of the type are made in float32. Those of bfloat16 are unless the set has kernels for them that
+// are faster: in memory it stays bfloat16, so that it is no slower than float32, which aten's convolutions of bfloat16 can be.
+bool is_widened(at::ScalarType type) {
+  return type != at::kFloat && (widens_products(at::kCPU, type) || (type == at::kBFloat16 && !has_kernel(type)));
+}
 
 // The operands for float32's kernels, where products of their type are widened. Weights are rounded as the type rounds them:
 // bfloat16's kernels do so themselves.
@@ -283,7 +290,7 @@ bool shapes_fit(at::TensorList x, const at::Tensor& weight, BoxWay way, const at
 
 bool convolution_cpu_takes(at::TensorList x, const at::Tensor& weight, BoxWay way, const at::Tensor& bias) {
   const at::ScalarType type = x.front().scalar_type();
-  const bool known = type == at::kFloat || has_kernel(type) || widens_products(x.front().device(), type);
+  const bool known = type == at::kFloat || has_kernel(type) || is_widened(type);
   const int64_t fine_channels = way == BoxWay::Down ? x.front().size(1) : weight.size(1);
   if (!known || weight.dim() != 5 || weight.scalar_type() != at::kFloat || is_narrow(way == BoxWay::Down ? weight.size(0) : 0)) {
     return false;
@@ -299,7 +306,7 @@ at::Tensor convolution_cpu_forward(const BoxCall& call, const BoxOperands& opera
   const BoxOperands ready = laid_out(call, operands);
   const at::ScalarType type = ready.x.front().scalar_type();
   if (type == at::kFloat) return BoxForm<float>(call, ready).forward(bias);
-  if (!widens_products(at::kCPU, type)) return BoxForm<Bf16>(call, ready).forward(bias);
+  if (!is_widened(type)) return BoxForm<Bf16>(call, ready).forward(bias);
   const BoxOperands wide = widened(ready);
   if (type == at::kBFloat16) return BoxForm<float, Bf16>(call, wide).forward(bias);
   return BoxForm<float>(call, wide).forward(bias).to(type);
@@ -310,7 +317,7 @@ BoxGradients convolution_cpu_backward(const BoxCall& call, const BoxOperands& op
   const BoxOperands ready = laid_out(call, operands);
   const at::ScalarType type = ready.x.front().scalar_type();
   if (type == at::kFloat) return BoxForm<float>(call, ready).backward(out, grad, wanted);
-  if (!widens_products(at::kCPU, type)) return BoxForm<Bf16>(call, ready).backward(out, grad, wanted);
+  if (!is_widened(type)) return BoxForm<Bf16>(call, ready).backward(out, grad, wanted);
   const BoxOperands wide = widened(ready);
   if (type == at::kBFloat16) return BoxForm<float, Bf16>(call, wide).backward(out, grad, wanted);
   const at::Tensor wide_out = out.defined() ? out.to(at::kFloat) : out;

@@ -20,7 +20,7 @@ struct BoxCall {
   BoxWay way = BoxWay::Down;
 };
 
-// All x of one type, float32 or (where the CPU is fast with it) bfloat16; weight and bias float32. Shapes that do not fit are not
+// All x of one type, float32, bfloat16 or (where products are widened, ops/products/low_product.h) float16; weight and bias float32. Shapes that do not fit are not
 // taken: aten says what is wrong with them.
 bool convolution_cpu_takes(at::TensorList x, const at::Tensor& weight, BoxWay way, const at::Tensor& bias = {});
 

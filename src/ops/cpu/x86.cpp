@@ -4,8 +4,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "ops/arithmetic/update_kernel.h"
 #include "ops/base/instruction_support.h"
+#include "ops/base/processor_override.h"
 #include "ops/cpu/attention/attention_kernel.h"
 #include "ops/cpu/convolution/convolution_kernel.h"
 #include "ops/cpu/elementwise/gelu_kernel.h"
@@ -36,6 +38,20 @@ bool may_use_tiles() {
   return syscall(SYS_arch_prctl, kRequestComponent, kTileData) == 0;
 }
 
+bool may_have(InstructionSet set) {
+  const auto& best = processor_override().best_set;
+  return !best || static_cast<int>(set) <= static_cast<int>(*best);
+}
+
+bool has_fast_bf16_dot() {
+  const bool has_dot = cpu_has_avx512() && __builtin_cpu_supports("avx512bf16") != 0;
+  const auto& said = processor_override().bf16_dot;
+  if (said && *said != Bf16Dot::None && !has_dot) {
+    throw ConfigError("ops", "this CPU has no dot products of bfloat16: WELKIN_BF16_DOT=slow or fast", "Unset it, or say none");
+  }
+  return has_dot && (said ? *said == Bf16Dot::Fast : cpu_is_amd());
+}
+
 // The set's own of three tables, each from a source of its own.
 template <typename Table>
 const Table& table_of(InstructionSet set, const Table& (*portable)(), const Table& (*avx2)(), const Table& (*avx512)()) {
@@ -54,19 +70,21 @@ const Table& table_of(InstructionSet set, const Table& (*portable)(), const Tabl
 }  // namespace
 
 bool cpu_has_avx2() {
-  static const bool has = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+  static const bool has =
+      may_have(InstructionSet::Avx2) && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
   return has;
 }
 
 bool cpu_has_avx512() {
-  static const bool has = cpu_has_avx2() && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-                          __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+  static const bool has = may_have(InstructionSet::Avx512) && cpu_has_avx2() && __builtin_cpu_supports("avx512f") != 0 &&
+                          __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+                          __builtin_cpu_supports("avx512vl") != 0;
   return has;
 }
 
 bool cpu_has_amx_bf16() {
-  static const bool has = cpu_has_avx512() && __builtin_cpu_supports("avx512bf16") != 0 && has_extended_feature(kAmxBf16) &&
-                          has_extended_feature(kAmxTile) && may_use_tiles();
+  static const bool has = may_have(InstructionSet::Amx) && cpu_has_avx512() && __builtin_cpu_supports("avx512bf16") != 0 &&
+                          has_extended_feature(kAmxBf16) && has_extended_feature(kAmxTile) && may_use_tiles();
   return has;
 }
 
@@ -76,11 +94,11 @@ bool cpu_is_amd() {
 }
 
 bool cpu_has_fast_bf16() {
-  static const bool has = cpu_has_avx512() && cpu_is_amd() && __builtin_cpu_supports("avx512bf16") != 0;
+  static const bool has = has_fast_bf16_dot();
   return has;
 }
 
-bool cpu_multiplies_bf16() { return cpu_has_avx512(); }
+bool cpu_multiplies_bf16() { return cpu_has_amx_bf16() || cpu_has_fast_bf16(); }
 
 bool cpu_multiplies_fp16() {
   static const bool does = cpu_has_avx512() && has_extended_feature(kAvx512Fp16);

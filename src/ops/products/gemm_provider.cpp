@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "ops/base/instruction_set.h"
 #include "ops/base/instruction_support.h"
+#include "ops/base/processor_override.h"
 
 namespace welkin::ops {
 namespace {
@@ -32,7 +33,10 @@ std::optional<GemmProvider> gemm_provider_named(std::string_view name) {
   return std::nullopt;
 }
 
-GemmProvider shipped_gemm_provider() { return cpu_is_amd() && !cpu_has_amx_bf16() ? GemmProvider::OneDnn : GemmProvider::Mkl; }
+GemmProvider shipped_gemm_provider() {
+  const auto said = gemm_provider_named(processor_override().gemm);
+  return said.value_or(cpu_is_amd() && !cpu_has_amx_bf16() ? GemmProvider::OneDnn : GemmProvider::Mkl);
+}
 
 void use_gemm_provider(GemmProvider provider) {
   if (provider == GemmProvider::OneDnn && cpu_has_amx_bf16()) {

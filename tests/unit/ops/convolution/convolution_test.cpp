@@ -295,6 +295,24 @@ TEST(Convolution, DoesNotDependOnTheNumberOfThreads) {
   at::set_num_threads(before);
 }
 
+// Of channels that our form does not take; weights stay float32, as it has them.
+TEST(Convolution, AtensFormTakesAnInputOfSixteenBits) {
+  const at::Tensor x = tests::test_values({2, 16, 4, 4, 4}, 1), bias = tests::test_values({5}, 3).to(at::kFloat);
+  for (const bool widens : {false, true}) {
+    const WideProductsGuard rule(widens);
+    for (const bool up : {false, true}) {
+      const at::Tensor weight = tests::test_values(up ? at::IntArrayRef{17, 5, 4, 4, 4} : at::IntArrayRef{5, 16, 4, 4, 4}, 2);
+      const at::Tensor in = up ? tests::test_values({2, 17, 4, 4, 4}, 1) : x;
+      const auto form = up ? transposed_convolution3d : convolution3d;
+      const at::Tensor low = form(in.to(at::kBFloat16), weight.to(at::kFloat), bias, kHalving, {.slope = 0.01});
+      EXPECT_EQ(low.scalar_type(), at::kBFloat16);
+      const at::Tensor exact = form(in.to(at::kBFloat16).to(at::kDouble), weight.to(at::kBFloat16).to(at::kDouble),
+                                    bias.to(at::kDouble), kHalving, {.slope = 0.01});
+      EXPECT_TRUE(tests::close(low, exact, at::kBFloat16, 17 * 64));
+    }
+  }
+}
+
 // As a GPU's tensor cores want an odd number of channels.
 TEST(Convolution, InEightsIsTheSame) {
   const std::vector<ConvolutionCase> cases{{2, 3, 5, {4, 6, 4}, kFour, kHalving, 0.01},

@@ -57,7 +57,8 @@ TEST_F(KernelChoices, AreThoseThatRun) {
   config.precision.amp_mode = config::AmpMode::Bf16;
   for (const bool widens : {false, true}) {
     const ops::WideProductsGuard rule(widens);
-    EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.convolutions"), widens ? "welkin for multiples of 16" : "aten");
+    EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.convolutions"), "welkin for multiples of 16")
+        << "in float32, on any set";
     EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.products"), widens ? "mkl in float32" : "mkl");
   }
   EXPECT_EQ(kernel_choice(config, at::kCUDA).at("kernels.products"), "cublas, tf32 on");
