@@ -3,7 +3,7 @@
 which torch headers are too heavy.
 
 usage: check_includes.py [ROOT]
-LAYERS is the table of docs/design.md section 2; CMakeLists.txt links the layers by the same one. A room is a folder of a layer. A room
+LAYERS is the table of docs/development/design.md section 2; CMakeLists.txt links the layers by the same one. A room is a folder of a layer. A room
 includes only the rooms that its row in ROOMS names, so that neither layers nor rooms form circles.
 """
 import fnmatch
