@@ -179,10 +179,20 @@ def check_blocks(text):
         above, fenced = kind, fenced != fence
 
 
+def check_messages(root, document):
+    """The messages that the page about troubles explains: the first column of its tables stands in a source, as far as it is one literal."""
+    if document.name != "troubleshooting.md":
+        return
+    sources = "\n".join(path.read_text(encoding="utf-8") for top in ("src", "apps") for path in sorted((root / top).rglob("*.cpp")))
+    for message in re.findall(r"^\| `([^`]+)` \|", document.read_text(encoding="utf-8"), re.MULTILINE):
+        if message not in sources:
+            yield f"no source says: {message}"
+
+
 def check_document(root, document, programs, tops):
     text = document.read_text(encoding="utf-8")
     prose = FENCE.sub("", text)
-    problems = list(check_blocks(text))
+    problems = [*check_blocks(text), *check_messages(root, document)]
     for path, anchor in LINK.findall(prose):
         problems += check_link(root, document, path, anchor)
     for names, path in NAMES_IN_FILE.findall(prose):

@@ -144,6 +144,13 @@ class DocumentRule(TreeTest):
         for text in ("words:\n- one\n", "words:\n| a |\n", "| a |\n| - |\nwords"):
             self.assertIn("needs an empty line above", self.problems(text)[1], text)
 
+    def test_message_that_nobody_says(self):
+        self.write("src/b.cpp", SPDX + 'throw DataError("data", "the disk is on fire: path=");\n')
+        self.write("docs/troubleshooting.md", "| message |\n| --- |\n| `the disk is on fire` |\n| `the disk is wet` |\n")
+        output = self.problems("words")[1]
+        self.assertIn("no source says: the disk is wet", output)
+        self.assertNotIn("on fire", output)
+
     def test_missing_path(self):
         self.assertIn("no such path: src/b.cpp", self.problems("see `src/b.cpp`")[1])
 
