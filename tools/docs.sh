@@ -20,5 +20,10 @@ if ! cmp -s "$wanted" "$venv/requirements.txt"; then
 fi
 cd "$root"
 export NO_MKDOCS_2_WARNING=1  # the theme announces its successor; the versions are pinned
-"$venv/bin/python3" -m mkdocs build --strict --quiet --clean
+# Not --quiet: warnings that are not logged are not counted as errors either.
+if ! "$venv/bin/python3" -m mkdocs build --strict --clean >build/docs.log 2>&1; then
+  cat build/docs.log >&2
+  echo "docs.sh: the pages have warnings, above" >&2
+  exit 1
+fi
 echo "$(find build/site -name '*.html' | wc -l) pages in build/site: open build/site/index.html"
