@@ -9,7 +9,7 @@ endif()
 
 add_library(welkin_flags INTERFACE)
 target_compile_options(welkin_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion $<$<BOOL:${WELKIN_WERROR}>:-Werror>)
-# Float results must not depend on how an expression is contracted (docs/numerics.md).
+# Float results must not depend on how an expression is contracted (docs/reference/numerics.md).
 target_compile_options(welkin_flags INTERFACE -ffp-contract=off)
 # No path of the build machine in messages and debug information.
 target_compile_options(welkin_flags INTERFACE "-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=")

@@ -9,7 +9,7 @@ else()
 endif()
 set_target_properties(welkin_ops PROPERTIES SOURCES "${_sources}")
 
-# Multiply-adds may be fused here: these files have bounds of their own (docs/numerics.md), and their speed is the fused form's.
+# Multiply-adds may be fused here: these files have bounds of their own (docs/reference/numerics.md), and their speed is the fused form's.
 set(_fast -O3 -ffp-contract=fast -fno-math-errno)
 file(GLOB_RECURSE _kernels CONFIGURE_DEPENDS "${_folder}/*.cpp")
 foreach(_kernel ${_kernels})

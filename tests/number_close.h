@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers against numbers, torch-free. Roundings have a bound from core/rounding.h: a test names the format and how many there
 // are. What is no rounding (a law of physics on a mesh, digits of a publication, the spread of a sample) is stated with its
-// reason. docs/numerics.md has both; tools/check_tree.py keeps typed tolerances out of the tests.
+// reason. docs/reference/numerics.md has both; tools/check_tree.py keeps typed tolerances out of the tests.
 #pragma once
 
 #include <gtest/gtest.h>

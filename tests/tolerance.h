@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bounds of the tests, all of them from core/rounding.h: a test names the dtype and the length K of the longest sum behind a
-// value, never a number. docs/numerics.md has the reasons.
+// value, never a number. docs/reference/numerics.md has the reasons.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tests/number_close.h is for the tests in C++: roundings have a bound from the unit roundoff and their number; a bound that is
-no rounding is given with its reason. docs/numerics.md says which is which."""
+no rounding is given with its reason. docs/reference/numerics.md says which is which."""
 import numpy as np
 
 ROUNDOFF = {"fp64": 2.0 ** -53, "fp32": 2.0 ** -24, "fp16": 2.0 ** -11, "bf16": 2.0 ** -8}  # src/core/rounding.h

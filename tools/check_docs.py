@@ -5,7 +5,7 @@ help texts of the built programs are the truth.
 usage: check_docs.py ROOT WELKIN_BINARY
 A path is anything with a slash in backticks or in a link. A command is a line of a code block, or backticks, that begins with welkin
 (or build/release/welkin, ./quickstart.sh, ./test.sh). A flag alone in backticks must be one of some verb. "`a` and `B::c` in `src/d.cpp`" says
-that a and c stand in that file.
+that a and c stand in that file. Lists and tables have an empty line around them: without it some readers of Markdown show them as running text.
 """
 import pathlib
 import re
@@ -18,6 +18,7 @@ BACKTICKS = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)]*))?\)")
 NAMES_IN_FILE = re.compile(r"((?:`[^`\n]+`(?:, | and ))*`[^`\n]+`) in `((?:src|apps|tests|tools)/[^`\n]+\.\w+)`")
 PATH = re.compile(r"^(?:\./)?[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*/?$")
+ITEM = re.compile(r"[-*] |\d+\. ")
 FLAG = re.compile(r"--[A-Za-z][A-Za-z0-9_-]*")
 SCRIPTS = ("./quickstart.sh", "./test.sh")
 FOREIGN_FLAGS = {"--prefix", "--strip", "--preset", "--install", "--target", "--build", "--gtest_filter"}  # of cmake, ctest, GoogleTest
@@ -161,10 +162,37 @@ def tracked_tops(root):
     return {name.split("/")[0] for name in names}
 
 
+def kind_of(line, kind_above):
+    if ITEM.match(line) or (line.startswith("  ") and kind_above == "list"):
+        return "list"
+    return "table" if line.startswith("|") else "" if not line.strip() or line.startswith(("#", "<")) else "text"
+
+
+def check_blocks(text):
+    """Lists and tables that begin in the middle of a paragraph, and tables that do not end before the next one."""
+    above, fenced = "", False
+    for line in text.splitlines():
+        fence = line.startswith("```")
+        kind = "" if fence or fenced else kind_of(line, above)
+        if above and kind and kind != above and (kind, above) != ("text", "list"):
+            yield f"needs an empty line above: {line[:60]}"
+        above, fenced = kind, fenced != fence
+
+
+def check_messages(root, document):
+    """The messages that the page about troubles explains: the first column of its tables stands in a source, as far as it is one literal."""
+    if document.name != "troubleshooting.md":
+        return
+    sources = "\n".join(path.read_text(encoding="utf-8") for top in ("src", "apps") for path in sorted((root / top).rglob("*.cpp")))
+    for message in re.findall(r"^\| `([^`]+)` \|", document.read_text(encoding="utf-8"), re.MULTILINE):
+        if message not in sources:
+            yield f"no source says: {message}"
+
+
 def check_document(root, document, programs, tops):
     text = document.read_text(encoding="utf-8")
     prose = FENCE.sub("", text)
-    problems = []
+    problems = [*check_blocks(text), *check_messages(root, document)]
     for path, anchor in LINK.findall(prose):
         problems += check_link(root, document, path, anchor)
     for names, path in NAMES_IN_FILE.findall(prose):

@@ -3,8 +3,8 @@
 which torch headers are too heavy.
 
 usage: check_includes.py [ROOT]
-LAYERS is the table of docs/design.md section 2; CMakeLists.txt links the layers by the same one. A room is a folder of a layer. A room
-includes only the rooms that its row in ROOMS names, so that neither layers nor rooms form circles.
+CMakeLists.txt links the layers by the same table as LAYERS. A room is a folder of a layer. A room includes only the rooms that its row in
+ROOMS names, so that neither layers nor rooms form circles. docs/development/rooms.md shows both tables, and is compared with them.
 """
 import fnmatch
 import pathlib
@@ -156,12 +156,27 @@ def check_file(root, path):
             yield f"{name}: {problem}"
 
 
+def page_problems(root):
+    """Rows of the page about rooms that are not those of the tables; folders that it lacks."""
+    page = root / "docs/development/rooms.md"
+    if not page.is_file():
+        return
+    rows = re.findall(r"^\| `src/([a-z0-9_/]+)/` \|(?:.*\|)? ([a-z0-9_/, -]+) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    shown = [(name, set() if cell == "-" else set(cell.split(", "))) for name, cell in rows]
+    wanted = [(name, row) for name, row in LAYERS.items()]
+    wanted += [(name, ROOMS.get(name, set())) for name in sorted({path.parent.relative_to(root / "src").as_posix() for path in (root / "src").rglob("*.h")})
+               if not name.endswith("gloo_abi/gloo")]
+    for name, row in wanted:
+        if (name, row) not in shown:
+            yield f"docs/development/rooms.md: no row of src/{name}/ that ends in: {', '.join(sorted(row)) or '-'}"
+
+
 def main(arguments):
     root = pathlib.Path(arguments[0] if arguments else ".").resolve()
     files = [path for folder in ("src", "apps", "tests", "examples", "bench") for path in sorted((root / folder).rglob("*"))
              if path.suffix in (".h", ".cpp", ".cu", ".cuh")]
     unknown = sorted({path.relative_to(root).parts[1] for path in files if path.relative_to(root).parts[0] == "src"} - set(LAYERS))
-    problems = [f"src/{name}: no such layer" for name in unknown] + [*circles(LAYERS), *circles(ROOMS)]
+    problems = [f"src/{name}: no such layer" for name in unknown] + [*circles(LAYERS), *circles(ROOMS), *page_problems(root)]
     for path in files:
         if path.relative_to(root).parts[0] == "src" and path.relative_to(root).parts[1] in unknown:
             continue

@@ -83,6 +83,14 @@ class IncludeRule(TreeTest):
         self.assertEqual(self.run_check("check_includes.py")[0], 0)
         self.expect("src/plan/flops.cpp", '"model/vit/vit.h"', "layer plan may not include layer model")
 
+    def test_page_that_says_otherwise(self):
+        page = (TOOLS.parent / "docs/development/rooms.md").read_text(encoding="utf-8")
+        self.write("docs/development/rooms.md", page)
+        self.write("src/core/a.h", SPDX)
+        self.assertEqual(self.run_check("check_includes.py")[0], 0)
+        self.write("docs/development/rooms.md", page.replace("| `src/data/` | config, core", "| `src/data/` | core"))
+        self.assertIn("rooms.md: no row of src/data/ that ends in: config, core, observe, ops", self.run_check("check_includes.py")[1])
+
     def test_unknown_layer(self):
         self.write("src/extras/a.h", SPDX)
         self.assertIn("src/extras: no such layer", self.run_check("check_includes.py")[1])
@@ -144,6 +152,18 @@ class DocumentRule(TreeTest):
         binary.chmod(0o755)
         self.write("README.md", text)
         return self.run_check("check_docs.py", str(binary))
+
+    def test_list_that_does_not_begin(self):
+        self.assertEqual(self.problems("words:\n\n- one\n  more\n- two\n\n| a |\n| - |\n\nwords")[0], 0)
+        for text in ("words:\n- one\n", "words:\n| a |\n", "| a |\n| - |\nwords"):
+            self.assertIn("needs an empty line above", self.problems(text)[1], text)
+
+    def test_message_that_nobody_says(self):
+        self.write("src/b.cpp", SPDX + 'throw DataError("data", "the disk is on fire: path=");\n')
+        self.write("docs/troubleshooting.md", "| message |\n| --- |\n| `the disk is on fire` |\n| `the disk is wet` |\n")
+        output = self.problems("words")[1]
+        self.assertIn("no source says: the disk is wet", output)
+        self.assertNotIn("on fire", output)
 
     def test_missing_path(self):
         self.assertIn("no such path: src/b.cpp", self.problems("see `src/b.cpp`")[1])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `welkin data ingest FILES_OR_FOLDERS... --out DIR`: GRIB and netCDF to the training layout; with --box, fields to boxes.
-// docs/ingest.md.
+// docs/reference/ingest.md.
 #include "data/ingest/ingest.h"
 
 #include <CLI/CLI.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `welkin data simulate nbody|weather --out DIR`, or `welkin data simulate --layout sc21|sc22|sc23|dl4sci25 --scale S --out DIR`:
-// training files from simulated physics. docs/simulate.md.
+// training files from simulated physics. docs/reference/simulate.md.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
@@ -88,7 +88,7 @@ int run(Application& application, const SimulateArguments& a, const Options& opt
 }
 
 int simulate_nbody_verb(Application& application, int argc, char** argv) {
-  CLI::App app("dark matter and gas in a training and a validation box (docs/simulate.md)");
+  CLI::App app("dark matter and gas in a training and a validation box (docs/reference/simulate.md)");
   SimulateArguments a;
   data::simulate::NbodyOptions options;
   std::optional<int64_t> edge, edge_valid;
@@ -128,7 +128,7 @@ void set_grid(const std::string& text, data::simulate::WeatherOptions& options) 
 }
 
 int simulate_weather_verb(Application& application, int argc, char** argv) {
-  CLI::App app("years of a two-layer atmosphere as 20 channels (docs/simulate.md)");
+  CLI::App app("years of a two-layer atmosphere as 20 channels (docs/reference/simulate.md)");
   SimulateArguments a;
   data::simulate::WeatherOptions options;
   std::optional<int64_t> years, years_valid, years_test, steps;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far apart two right computations of the same thing may be: from the unit roundoff u = 2^-p of a number format and the
-// length K of the longest sum. The one table of docs/numerics.md, for `welkin verify` and for the tests alike. Torch-free.
+// length K of the longest sum. The one table of docs/reference/numerics.md, for `welkin verify` and for the tests alike.
+// Torch-free.
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tutorials' defects that need several ranks are absent (docs/defects.md). Each check is run with the old behaviour as well,
-// which it must find.
+// The tutorials' defects that need several ranks are absent (docs/reference/defects.md). Each check is run with the old behaviour
+// as well, which it must find.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>

@@ -22,7 +22,7 @@ std::string yaml(const RunConfig& config);
 // keys that the tutorials add when a run starts; values as Python prints them.
 std::vector<std::string> dump_lines(const Resolved& resolved);
 
-// The schema as a table of Markdown, as it stands in docs/keys.md.
+// The schema as a table of Markdown, as it stands in docs/reference/keys.md.
 std::string keys_markdown();
 
 }  // namespace welkin::config

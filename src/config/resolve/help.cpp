@@ -55,7 +55,7 @@ std::string_view group_of(const Flag& flag) {
   if (flag.is_extra) return "This verb";
   if (flag.key == nullptr) return "Which configuration";
   const std::string_view component = component_of(*flag.key);
-  if (component == "switches") return "Speed switches of the tutorials (hints: docs/switches.md)";
+  if (component == "switches") return "Speed switches of the tutorials (hints: docs/reference/switches.md)";
   if (component == "data") return "Data";
   if (component == "parallel") return "Several processes";
   if (component == "output") return "Output";
@@ -86,7 +86,7 @@ std::string help_text(std::string_view program, const std::vector<ExtraFlag>& ex
   }
   for (const std::string_view title : titles) text += group_text(flags, title);
   return text +
-         "\nAll keys that --set takes stand in docs/keys.md. Exit codes: 0 done, 2 usage or configuration, 3 data, 4 "
+         "\nAll keys that --set takes stand in docs/reference/keys.md. Exit codes: 0 done, 2 usage or configuration, 3 data, 4 "
          "communication,\n"
          "5 checkpoint, 1 anything else, 130 interrupted with nothing to show for it.\n";
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tutorials' speed switches mean here, on a CPU and on a GPU: one table, from which the notes of a run and
-// docs/switches.md are made.
+// docs/reference/switches.md are made.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct SwitchMeaning {
   std::string_view gpu;    // what it means on a GPU
 };
 
-// All rows, switches and values in the order of docs/switches.md.
+// All rows, switches and values in the order of docs/reference/switches.md.
 const std::vector<SwitchMeaning>& switch_meanings();
 
 // One line per switch that is on (or loader kind or amp_mode that is set): what it means in this run on this device.
@@ -30,7 +30,7 @@ std::vector<std::string> switch_notes(const RunConfig& config, DeviceKind device
 // One line for the start of a run: TF32 and cuDNN's settings, each with where it comes from.
 std::string backend_note(const Resolved& resolved, DeviceKind device);
 
-// The table as it stands in docs/switches.md.
+// The table as it stands in docs/reference/switches.md.
 std::string switch_table_markdown();
 
 }  // namespace welkin::config

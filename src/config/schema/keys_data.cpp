@@ -20,7 +20,7 @@ std::vector<Key> shared_data_keys() {
       {.flat = "data_loader_config",
        .path = "data.data_loader_config",
        .field = kData<&D::data_loader_config>,
-       .summary = "the tutorials' kind of loader, a hint (docs/switches.md)",
+       .summary = "the tutorials' kind of loader, a hint (docs/reference/switches.md)",
        .choices = "lowmem|inmem|dali-lowmem|synthetic|pytorch|dali",
        .tutorials = kSc21 | kSc22 | kSc23,
        .is_flag = true,

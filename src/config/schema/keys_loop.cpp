@@ -127,8 +127,9 @@ std::vector<Key> run_keys() {
       {.flat = "compat",
        .path = "loop.compat",
        .field = kLoop<&L::compat>,
-       .summary = "follow that tutorial's old schedule, augmentation and rules, defects included (docs/defects.md); wrong "
-                  "gradients stay fixed",
+       .summary =
+           "follow that tutorial's old schedule, augmentation and rules, defects included (docs/reference/defects.md); wrong "
+           "gradients stay fixed",
        .choices = "sc21|sc22|sc23|dl4sci25",
        .is_flag = true,
        .pinned = true},

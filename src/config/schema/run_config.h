@@ -140,7 +140,7 @@ struct PrecisionConfig {
 };
 
 // (ours) How samples are chosen and steps counted: the corrected rules, or a tutorial's old ones, each on its own. --compat sets
-// them together, with schedule and augment; docs/defects.md says what each old one does.
+// them together, with schedule and augment; docs/reference/defects.md says what each old one does.
 struct RuleConfig {
   std::string crop_rule = "inclusive";  // inclusive: starts 0 ... L - s; exclusive: the last start is never drawn
   std::string pair_rule = "each_file";  // each_file: every pair of every year once; first_file: the first year's length
@@ -171,7 +171,7 @@ struct BackendConfig {
   bool operator==(const BackendConfig&) const = default;
 };
 
-// The tutorials' speed switches. Hints: docs/switches.md says what each means on this machine.
+// The tutorials' speed switches. Hints: docs/reference/switches.md says what each means on this machine.
 struct SwitchConfig {
   bool enable_jit = false, enable_apex = false, enable_fused = false, enable_benchy = false, enable_manual_profiling = false;
 

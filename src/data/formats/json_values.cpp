@@ -43,7 +43,7 @@ Json number_json(double value) {
 
 void refuse_json(std::string_view source, std::string_view key, std::string_view reason) {
   throw DataError("data", cat("unusable metadata: path=", source, ", key=", key, ", reason=", reason),
-                  "The file is damaged or of a kind that is not supported: see docs/data.md");
+                  "The file is damaged or of a kind that is not supported: see docs/reference/formats.md");
 }
 
 Json parse_json(std::string_view text, std::string_view source) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says: the tutorials' log lines and TensorBoard tags, byte for byte (docs of the interface: docs/design.md), and a
-// few lines of our own. Knows no model and no step; one per run, on the logging rank.
+// What a run says: the tutorials' log lines and TensorBoard tags, byte for byte (docs of the interface:
+// docs/development/design.md), and a few lines of our own. Knows no model and no step; one per run, on the logging rank.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ parallel::Plan plan_of(Layout& layout, const SetupSource& source) {
                       cat("the model has no plan for tensor or context parallelism: model=", model.model,
                           ", tensor_parallel=", mesh.size(parallel::Axis::Tp),
                           ", context_parallel=", mesh.size(parallel::Axis::Cp), ", models with one=", join(planned, " ")),
-                      "Leave both at 1, or register a plan (docs/parallelism.md)");
+                      "Leave both at 1, or register a plan (docs/guide/parallelism.md)");
   }
   const model::ModelShape shape = shape_of(source.spec);
   const parallel::LayoutOptions options{

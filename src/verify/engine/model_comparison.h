@@ -9,7 +9,7 @@
 namespace welkin::verify {
 
 // Rows in the order forward pass, loss, gradients from the output back, trajectory: the first failed row is the first to deviate.
-// A different `amp_mode` than the case's own is judged by derived bounds, forward and loss alone (docs/numerics.md).
+// A different `amp_mode` than the case's own is judged by derived bounds, forward and loss alone (docs/reference/numerics.md).
 std::vector<ComparisonRow> compare_model_case(const ModelCase& c, ModelEngine& engine, const VerifyOptions& options);
 
 }  // namespace welkin::verify

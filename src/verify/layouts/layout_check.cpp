@@ -39,7 +39,7 @@ constexpr double kBound = 1e-9;
 
 // Gradients that travel in fewer bits, relative to the sum of the largest elements of what the ranks send: each part is rounded
 // once, and so is each of the n - 1 partial sums, none of which exceeds that sum, by at most the unit of rounding
-// (docs/numerics.md). Loss and weights follow the gradients with factors below one.
+// (docs/reference/numerics.md). Loss and weights follow the gradients with factors below one.
 double bound_of(const LayoutCase& c) {
   if (c.travel == parallel::GradientDtype::Same) return kBound;
   const auto ranks = static_cast<double>(c.sizes.dp_replicate * (c.options.sharded_io ? c.sizes.cp : 1));

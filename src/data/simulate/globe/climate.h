@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What drives the two-layer atmosphere: sunlight of season and hour, a slab surface of land and sea, near-surface air temperature
-// and humidity, and the slope of the interface between cold and warm air. docs/simulate.md gives the formulas.
+// and humidity, and the slope of the interface between cold and warm air. docs/reference/simulate.md gives the formulas.
 #pragma once
 
 #include <cstdint>

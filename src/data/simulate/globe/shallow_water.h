@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One or two layers of shallow water on the rotating sphere, with advected tracers: vorticity and divergence in spherical
 // harmonics, gravity waves semi-implicit, leapfrog with the filter of Robert, Asselin and Williams (Williams 2009, MWR 137,
-// 2538), and a hyperdiffusion of eighth order. docs/simulate.md gives the equations. SI units throughout.
+// 2538), and a hyperdiffusion of eighth order. docs/reference/simulate.md gives the equations. SI units throughout.
 #pragma once
 
 #include <complex>

@@ -40,6 +40,7 @@ int64_t truncation_of(const WeatherOptions& o) { return o.truncation > 0 ? o.tru
 Provenance provenance_of(const WeatherOptions& o) {
   Provenance p;
   p.add("simulation", std::string("weather"));
+  // Compared with the manifests of folders that exist already, so it keeps its wording. The page: docs/reference/simulate.md.
   p.add("method", std::string("two-layer shallow water on the sphere, spectral (docs/simulate.md); not reanalysis"));
   p.add("seed", static_cast<int64_t>(o.seed));
   p.add("years", o.years);

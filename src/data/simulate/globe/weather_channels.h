@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The 20 channels of the training files from the model's eight fields at a point. Two layers cannot know 20 independent things:
-// winds and pressures of layers are interpolated to levels, temperatures follow hydrostatically. docs/simulate.md lists every
-// formula.
+// winds and pressures of layers are interpolated to levels, temperatures follow hydrostatically. docs/reference/simulate.md lists
+// every formula.
 #pragma once
 
 #include <cstdint>

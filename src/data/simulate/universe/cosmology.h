@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A flat universe of matter and a cosmological constant: expansion, linear growth, the factors of the leapfrog, and the linear
-// power spectrum. docs/simulate.md gives the formulas and their sources.
+// power spectrum. docs/reference/simulate.md gives the formulas and their sources.
 #pragma once
 
 namespace welkin::data::simulate {

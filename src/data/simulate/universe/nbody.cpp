@@ -29,6 +29,7 @@ std::vector<Box> boxes_of(const NbodyOptions& options) {
 Provenance provenance_of(const NbodyOptions& o) {
   Provenance p;
   p.add("simulation", std::string("nbody"));
+  // Compared with the manifests of folders that exist already, so it keeps its wording. The page: docs/reference/simulate.md.
   p.add("method", cat(o.start == StartOrder::Second ? "2LPT" : "Zel'dovich",
                       " start, particle-mesh gravity, gas by a closure (docs/simulate.md)"));
   p.add("seed", static_cast<int64_t>(o.seed));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dark matter as particles in a periodic cube, moved by gravity with the particle-mesh method (Hockney & Eastwood 1988): one
 // particle per cell of the lattice, cloud-in-cell density, Poisson's equation by Fourier transforms, differences of fourth order,
-// and a leapfrog in the scale factor (Quinn et al. 1997). docs/simulate.md gives the equations.
+// and a leapfrog in the scale factor (Quinn et al. 1997). docs/reference/simulate.md gives the equations.
 //
 // Units: length = one cell; momentum p = a^2 (dx/dt) / H0. All sums over particles are sums of integers or go over one particle,
 // so the result is the same for any number of threads and any amount of memory.

@@ -24,11 +24,11 @@ std::string file_text(const std::filesystem::path& path) {
 }
 
 TEST(Switches, DocumentHoldsTheTableOfTheCode) {
-  EXPECT_THAT(file_text(test::source_folder() / "docs/switches.md"), HasSubstr("\n" + switch_table_markdown() + "\n"));
+  EXPECT_THAT(file_text(test::source_folder() / "docs/reference/switches.md"), HasSubstr("\n" + switch_table_markdown() + "\n"));
 }
 
 TEST(Switches, KeysDocumentHoldsTheSchema) {
-  EXPECT_THAT(file_text(test::source_folder() / "docs/keys.md"), HasSubstr("\n" + keys_markdown()));
+  EXPECT_THAT(file_text(test::source_folder() / "docs/reference/keys.md"), HasSubstr("\n" + keys_markdown()));
 }
 
 TEST(Switches, EveryValueHasARow) {

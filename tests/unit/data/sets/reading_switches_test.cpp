@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tutorials' switches of loading mean (docs/switches.md), each with its off value; the batches are the same under all.
+// What the tutorials' switches of loading mean (docs/reference/switches.md), each with its off value; the batches are the same
+// under all.
 #include <ATen/ops/equal.h>
 #include <gmock/gmock.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tutorials' defects in choosing samples are absent (docs/defects.md). Where an option brings one back, the same check is run
-// with it and must find it.
+// The tutorials' defects in choosing samples are absent (docs/reference/defects.md). Where an option brings one back, the same
+// check is run with it and must find it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tutorials' defects in schedules, lengths and validation are absent (docs/defects.md), and --compat brings back their step
-// counts and rates. Where an option brings a defect back, the same check is run with it and must find it.
+// The tutorials' defects in schedules, lengths and validation are absent (docs/reference/defects.md), and --compat brings back
+// their step counts and rates. Where an option brings a defect back, the same check is run with it and must find it.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
