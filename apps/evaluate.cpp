@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <ostream>
 
-#include "apps/front/trained_run.h"
-#include "apps/front/verbs.h"
+#include "apps/cli/trained_run.h"
+#include "apps/cli/verbs.h"
 #include "core/file.h"
-#include "core/output_place.h"
+#include "core/output_check.h"
 #include "core/text.h"
 #include "observe/log/console.h"
 #include "observe/log/progress.h"

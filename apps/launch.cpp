@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/front/verbs.h"
+#include "apps/cli/verbs.h"
 #include "launch/launch_command.h"
 
 namespace welkin::apps {

@@ -52,7 +52,7 @@ EarlyOptions early_options(int argc, char** argv) {
 }
 
 // What is wrong with the environment is the verb's to say: most verbs have one process, whatever it holds.
-welkin::launch::RankPlace place_of_process() {
+welkin::launch::RankInfo place_of_process() {
   try {
     return welkin::launch::find_ranks([](const char* name) { return std::getenv(name); });
   } catch (const welkin::ConfigError&) {

@@ -3,8 +3,8 @@
 #include <ostream>
 #include <sstream>
 
-#include "apps/front/trained_run.h"
-#include "apps/front/verbs.h"
+#include "apps/cli/trained_run.h"
+#include "apps/cli/verbs.h"
 #include "train/evaluate/forecast_files.h"
 
 namespace welkin::apps {

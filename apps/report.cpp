@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/front/verbs.h"
+#include "apps/cli/verbs.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "observe/report/run_report.h"

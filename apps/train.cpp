@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/front/dry_run.h"
-#include "apps/front/rank_run.h"
-#include "apps/front/verbs.h"
+#include "apps/cli/dry_run.h"
+#include "apps/cli/rank_run.h"
+#include "apps/cli/verbs.h"
 #include "config/resolve/command_line.h"
 #include "config/resolve/resolve.h"
 #include "core/error.h"
@@ -37,8 +37,8 @@ namespace {
 const std::vector<config::ExtraFlag> kTrainFlags = {
     {"init_from", "PATH",
      "checkpoint (folder, run, .safetensors, .pt) whose weights a run begins with; a resumed run has its own"},
-    {"memory_snapshot", "FILE", "what the run's tensors take over time, for PyTorch's memory viewer; FILE.R of rank R > 0"},
-    {"world", "N", "with --dry_run: as if N processes had been started; prints the groups of ranks and what lands where"},
+    {"memory_snapshot", "FILE", "write a memory snapshot for PyTorch's memory viewer; rank R > 0 writes FILE.R"},
+    {"world", "N", "with --dry_run: plan for N processes; prints the groups of ranks and their placement on nodes"},
     {"nodes", "M", "with --world: on M nodes"},
     {"profile", "[wait=1,warmup=1,active=3,repeat=1]",
      "trace every operator of a few steps: profile/*.pt.trace.json in the run folder, for TensorBoard and chrome://tracing, and "
@@ -65,7 +65,7 @@ std::string initial_weights(const config::CommandLine& line) {
 
 // Nothing where --memory_snapshot is not given.
 std::unique_ptr<train::MemorySnapshot> begin_snapshot(const config::CommandLine& line, const config::Resolved& resolved,
-                                                      const launch::RankPlace& place) {
+                                                      const launch::RankInfo& place) {
   const auto found = line.extra.find("memory_snapshot");
   if (found == line.extra.end()) return nullptr;
   const std::string path = place.rank == 0 ? found->second : cat(found->second, ".", place.rank);
@@ -88,13 +88,13 @@ bool is_written(train::MemorySnapshot& snapshot, const std::function<void(const 
 // On every rank the same: all have done everything by then, so that a launcher that stops the others stops nothing.
 bool is_so_anywhere(const parallel::World& world, bool is_so_here) {
   const at::Tensor count = at::full({1}, int64_t{is_so_here}, at::kLong);
-  return parallel::all_reduce(world.everyone(), count, parallel::Reduction::Max).item<int64_t>() != 0;
+  return parallel::all_reduce(world.world_group(), count, parallel::Reduction::Max).item<int64_t>() != 0;
 }
 
 const char* read_environment(const char* name) { return std::getenv(name); }
 
 // What was typed before srun, mpirun and the like is not known to a rank: then nothing.
-std::string typed_command(const Application& application, int argc, char** argv, const launch::RankPlace& place) {
+std::string typed_command(const Application& application, int argc, char** argv, const launch::RankInfo& place) {
   if (place.launcher == "welkin launch") {
     const char* typed = read_environment("WELKIN_COMMAND");
     return typed == nullptr ? std::string() : std::string(typed);
@@ -124,7 +124,7 @@ int verb_train(Application& application, int argc, char** argv) {
     application.out << config::help_text(argv[0], kTrainFlags);
     return 0;
   }
-  const launch::RankPlace place = launch::find_ranks(read_environment);
+  const launch::RankInfo place = launch::find_ranks(read_environment);
   const int64_t world_size = is_dry_run(line) ? count_flag(line, "world", place.world_size) : place.world_size;
   label_process(place);
   const config::Resolved resolved = config::resolve(line, world_size, application.registries.known_names());
@@ -135,10 +135,10 @@ int verb_train(Application& application, int argc, char** argv) {
   label_process(place, resolved.config.parallel);
   const train::ProfileOptions profile = train::parse_profile_options(line.extra);
   auto snapshot = begin_snapshot(line, resolved, place);
-  parallel::World world = parallel::World::meet(place, meet_options(resolved.config));
+  parallel::World world = parallel::World::connect(place, world_options(resolved.config));
   const InterruptWatch interrupt;
-  observe::Console console({.fd = world.leads() ? STDERR_FILENO : -1});  // the first rank speaks for all
-  observe::RunLog log(console, {.enabled = world.leads()});
+  observe::Console console({.fd = world.is_main() ? STDERR_FILENO : -1});  // the first rank speaks for all
+  observe::RunLog log(console, {.enabled = world.is_main()});
   if (const std::string binding = launch::binding_text(read_environment); world.size() > 1 && !binding.empty()) {
     std::cerr << cat("rank ", place.rank, ": ", binding, "\n") << std::flush;
   }
@@ -156,7 +156,7 @@ int verb_train(Application& application, int argc, char** argv) {
       .say = [&](const std::string& text) { application.out << text << std::endl; },
       .say_now =
           [&](const std::string& note) {
-            if (world.leads()) return log.warning(note);
+            if (world.is_main()) return log.warning(note);
             std::cerr << cat("rank ", place.rank, ": ", note, "\n") << std::flush;
           }};
   bool has_lost = false;

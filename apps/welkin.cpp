@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/front/verbs.h"
+#include "apps/cli/verbs.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "launch/plugin.h"
@@ -117,7 +117,7 @@ void load_plugins(const std::vector<std::filesystem::path>& paths, train::Regist
   for (const auto& path : paths) reinterpret_cast<Register>(launch::load_plugin(path, "welkin_register"))(registries);
 }
 
-// A pipe that nobody reads any more, as behind `head`, or an output that was closed from the start.
+// A pipe whose reader has ended, as with `head`, or an output that was closed from the start.
 bool nobody_reads() {
   pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
   return poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;

@@ -7,11 +7,11 @@
 
 #include "core/file.h"
 #include "core/stopwatch.h"
+#include "data/datasets/box_dataset.h"
+#include "data/datasets/era5_dataset.h"
 #include "data/formats/array_file.h"
 #include "data/formats/hdf5/hdf5_file.h"
 #include "data/pipeline/pipeline.h"
-#include "data/sets/box_dataset.h"
-#include "data/sets/era5_dataset.h"
 #include "data/storage/chunk_cache.h"
 
 namespace welkin::bench {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What most files that use torch include, precompiled (cmake/WelkinLayers.cmake). Every file still includes what it uses: clang-tidy and
-// builds with WELKIN_PRECOMPILE=OFF see no such header.
+// What most files that use torch include, precompiled (cmake/WelkinLayers.cmake). Every file still includes what it uses:
+// clang-tidy and builds with WELKIN_PRECOMPILE=OFF see no such header.
 #pragma once
 
 #include <ATen/TensorOperators.h>

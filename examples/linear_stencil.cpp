@@ -7,7 +7,7 @@
 #include <ATen/ops/pad.h>
 #include <ATen/ops/zeros.h>
 
-#include "model/base/initial.h"
+#include "model/base/init.h"
 #include "train/learn/registries.h"
 
 namespace {

@@ -79,9 +79,9 @@ parallel::Plan plan(const config::ModelConfig& config, const model::ModelShape& 
   const std::vector<Axis> axes = options.sequence_parallel ? std::vector{Axis::Cp, Axis::Tp} : std::vector{Axis::Cp};
   return {.num_tokens = (shape.grid[0] / config.patch_size) * (shape.grid[1] / config.patch_size),
           .rows = {{"tokens.in", SplitTokens{axes}},
-                   {"layers.*.in", EnterSplit{Axis::Tp}},
-                   {"layers.*.up", ColumnSplit{Axis::Tp}},
-                   {"layers.*.down", RowSplit{Axis::Tp}},
+                   {"layers.*.in", ColumnParallelInput{Axis::Tp}},
+                   {"layers.*.up", ColumnParallel{Axis::Tp}},
+                   {"layers.*.down", RowParallel{Axis::Tp}},
                    {"tokens.out", GatherTokens{axes}}}};
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 using namespace welkin;
 
-class StepSchedule : public train::Schedule {
+class StepSchedule : public train::LrSchedule {
  public:
   StepSchedule(double peak, int64_t total_steps) : peak_(peak), total_steps_(total_steps) {}
 
@@ -27,6 +27,6 @@ class StepSchedule : public train::Schedule {
 
 extern "C" void welkin_register(welkin::train::Registries& registries) {
   registries.schedules.add("step", [](const config::RunConfig& config, const train::RunLength& length) {
-    return std::make_unique<StepSchedule>(train::peak_rate(config), length.total_steps);
+    return std::make_unique<StepSchedule>(train::peak_lr(config), length.total_steps);
   });
 }

@@ -7,10 +7,10 @@
 
 #include <cstdint>
 
-#include "ops/convolution/bias_kink.h"
+#include "ops/convolution/bias_leaky_relu.h"
+#include "ops/gemm/gelu_linear.h"
 #include "ops/loss/error_sums.h"
 #include "ops/norm/residual_norm.h"
-#include "ops/products/gelu_linear.h"
 #include "ops/update/device_update.h"
 
 namespace welkin::tests {
@@ -32,7 +32,7 @@ class OnCpu {
 };
 
 using BiasGeluOnCpu = OnCpu<ops::device_gelu>;
-using BiasKinkOnCpu = OnCpu<ops::device_kink>;
+using BiasLeakyReluOnCpu = OnCpu<ops::device_leaky_relu>;
 using DeviceUpdateOnCpu = OnCpu<ops::device_update>;
 using ErrorSumsOnCpu = OnCpu<ops::device_errors>;
 using ResidualNormOnCpu = OnCpu<ops::device_norm>;

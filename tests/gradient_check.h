@@ -60,7 +60,7 @@ inline const double kDifferenceBound = 64 * kDifferenceStep * kDifferenceStep;
 
 // `function` maps contiguous double tensors to one tensor. For each input, max|analytic - numeric| over max(1, max|numeric|) is
 // at most kDifferenceBound.
-inline testing::AssertionResult gradients_are_right(const TensorFunction& function, std::vector<at::Tensor> inputs) {
+inline testing::AssertionResult gradcheck(const TensorFunction& function, std::vector<at::Tensor> inputs) {
   for (at::Tensor& input : inputs) {
     input.mutable_grad() = at::Tensor();
     input.requires_grad_();
@@ -79,8 +79,8 @@ inline testing::AssertionResult gradients_are_right(const TensorFunction& functi
 }
 
 // Forward and all gradients of two forms of one operator, both in the dtype of the inputs.
-inline testing::AssertionResult same_function(const TensorFunction& fused, const TensorFunction& reference,
-                                              const std::vector<at::Tensor>& inputs, int64_t reduction_length) {
+inline testing::AssertionResult same_results(const TensorFunction& fused, const TensorFunction& reference,
+                                             const std::vector<at::Tensor>& inputs, int64_t reduction_length) {
   const auto run = [&](const TensorFunction& function) {
     std::vector<at::Tensor> leaves;
     for (const at::Tensor& input : inputs) leaves.push_back(input.detach().requires_grad_());

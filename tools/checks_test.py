@@ -96,9 +96,9 @@ class IncludeRule(TreeTest):
         self.assertIn("src/extras: no such layer", self.run_check("check_includes.py")[1])
 
     def test_upward_include_between_rooms(self):
-        self.expect("src/data/storage/array.h", '"data/sets/open.h"', "room data/storage may not include room data/sets")
-        self.write("src/data/sets/box.h", SPDX + '#include "data/storage/array.h"\n')
-        self.assertNotIn("data/sets/box.h", self.run_check("check_includes.py")[1])
+        self.expect("src/data/storage/array.h", '"data/datasets/open.h"', "room data/storage may not include room data/datasets")
+        self.write("src/data/datasets/box.h", SPDX + '#include "data/storage/array.h"\n')
+        self.assertNotIn("data/datasets/box.h", self.run_check("check_includes.py")[1])
 
     def test_good_tree(self):
         self.write("src/train/step/step.cpp", SPDX + '#include "parallel/mesh/mesh.h"\n#include <ATen/ops/add.h>\n')
@@ -108,15 +108,15 @@ class IncludeRule(TreeTest):
 class NameRule(TreeTest):
     def test_clash_names_both_files(self):
         body = SPDX + "namespace welkin::data {\nnamespace {\n\n%s\n\n}  // namespace\n}\n"
-        self.write("src/data/sets/a.cpp", body % "constexpr int kRows = 4;\n\nint size_of(int rows) { return rows; }")
-        self.write("src/data/sets/b.cpp", body % "int size_of(long rows) { return 0; }")
+        self.write("src/data/datasets/a.cpp", body % "constexpr int kRows = 4;\n\nint size_of(int rows) { return rows; }")
+        self.write("src/data/datasets/b.cpp", body % "int size_of(long rows) { return 0; }")
         self.assertEqual(self.run_check("check_names.py")[0], 0, "an overload is no clash")
         self.write("src/data/pipeline/c.cpp", body % "constexpr int kRows = 5;")
         self.assertEqual(self.run_check("check_names.py")[0], 0, "another folder is another unit")
-        self.write("src/data/sets/d.cpp", body % "constexpr int kRows = 5;")
+        self.write("src/data/datasets/d.cpp", body % "constexpr int kRows = 5;")
         code, output = self.run_check("check_names.py")
         self.assertEqual(code, 1)
-        self.assertIn("src/data/sets/d.cpp:5: kRows is also defined in src/data/sets/a.cpp:5", output)
+        self.assertIn("src/data/datasets/d.cpp:5: kRows is also defined in src/data/datasets/a.cpp:5", output)
 
 
 class TreeRule(TreeTest):

@@ -16,17 +16,17 @@
 
 #include "apps/bench/studies.h"
 #include "apps/bench/windows.h"
-#include "apps/front/dry_run.h"
-#include "apps/front/rank_run.h"
-#include "apps/front/verbs.h"
+#include "apps/cli/dry_run.h"
+#include "apps/cli/rank_run.h"
+#include "apps/cli/verbs.h"
 #include "config/resolve/resolve.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/output_place.h"
+#include "core/output_check.h"
 #include "core/signals.h"
 #include "core/text.h"
 #include "ops/base/instruction_set.h"
-#include "ops/products/gemm_provider.h"
+#include "ops/gemm/gemm_provider.h"
 #include "train/device/device.h"
 #include "train/device/device_memory.h"
 #include "train/device/memory_report.h"
@@ -35,13 +35,13 @@
 namespace welkin::apps {
 namespace {
 
-enum class Asked { ByName, ByFlag };           // --mode NAME; --NAME
+enum class SelectedBy { ModeName, Flag };      // --mode NAME; --NAME
 enum class Picture { None, Svg };              // whether --plot has something to write
 enum class Steps { OfMode, Synthetic, None };  // what --mode beside the flag may say: any kind of step; synthetic; nothing
 
 struct BenchMode {
   std::string_view name;
-  Asked asked;
+  SelectedBy selected_by;
   std::string_view metavar;  // of the flag; empty: a switch
   Picture picture;
   std::string_view help;
@@ -49,21 +49,23 @@ struct BenchMode {
   Steps steps = Steps::OfMode;
 };
 constexpr std::array kModes{
-    BenchMode{"io", Asked::ByName, "", Picture::None, "the data pipeline alone, without a model", bench_io},
-    BenchMode{"synthetic", Asked::ByName, "", Picture::None, "steps over one batch of the configuration's shapes, no data file",
-              bench_synthetic},
-    BenchMode{"full", Asked::ByName, "", Picture::None, "steps fed by the data pipeline", bench_full},
-    BenchMode{"nocomm", Asked::ByName, "", Picture::None, "as synthetic, with collectives that send nothing", bench_nocomm},
-    BenchMode{"all", Asked::ByName, "", Picture::None, "all of these, and what holds the run back", bench_all},
-    BenchMode{"layers", Asked::ByFlag, "", Picture::None,
+    BenchMode{"io", SelectedBy::ModeName, "", Picture::None, "the data pipeline alone, without a model", bench_io},
+    BenchMode{"synthetic", SelectedBy::ModeName, "", Picture::None,
+              "steps over one batch of the configuration's shapes, no data file", bench_synthetic},
+    BenchMode{"full", SelectedBy::ModeName, "", Picture::None, "steps fed by the data pipeline", bench_full},
+    BenchMode{"nocomm", SelectedBy::ModeName, "", Picture::None, "as synthetic, with collectives that send nothing",
+              bench_nocomm},
+    BenchMode{"all", SelectedBy::ModeName, "", Picture::None, "all of these, and the bottleneck", bench_all},
+    BenchMode{"layers", SelectedBy::Flag, "", Picture::None,
               "each layer: FLOPs, bytes, time, and its share of what the machine allows", bench_layers, Steps::Synthetic},
-    BenchMode{"memory", Asked::ByFlag, "", Picture::None,
+    BenchMode{"memory", SelectedBy::Flag, "", Picture::None,
               "bytes of parameters, gradients, optimizer state and activations: by rank, and split or alike over which axis",
               bench_memory, Steps::None},
-    BenchMode{"ladder", Asked::ByFlag, "", Picture::Svg, "the tutorials' switches one after the other, and what each brings",
+    BenchMode{"ladder", SelectedBy::Flag, "", Picture::Svg, "the tutorials' switches one after the other, and what each brings",
               bench_ladder},
-    BenchMode{"sweep", Asked::ByFlag, "KEY=V1,V2", Picture::Svg, "one run for each value of any key, side by side", bench_sweep},
-    BenchMode{"explore", Asked::ByFlag, "", Picture::Svg,
+    BenchMode{"sweep", SelectedBy::Flag, "KEY=V1,V2", Picture::Svg, "one run for each value of any key, side by side",
+              bench_sweep},
+    BenchMode{"explore", SelectedBy::Flag, "", Picture::Svg,
               "what each switch would gain: precision, kernels, threads, micro-batches", bench_explore},
 };
 constexpr std::string_view kDefaultMode = "all";
@@ -96,7 +98,7 @@ bool is_asked_for(const BenchStudy& study, int argc, char** argv) {
 std::vector<std::string> names_of_modes() {
   std::vector<std::string> names;
   for (const BenchMode& mode : kModes) {
-    if (mode.asked == Asked::ByName) names.emplace_back(mode.name);
+    if (mode.selected_by == SelectedBy::ModeName) names.emplace_back(mode.name);
   }
   return names;
 }
@@ -106,9 +108,9 @@ const std::vector<config::ExtraFlag>& bench_flags() {
     std::vector<config::ExtraFlag> rows;
     std::string modes;
     for (const BenchMode& mode : kModes) {
-      if (mode.asked == Asked::ByFlag)
+      if (mode.selected_by == SelectedBy::Flag)
         rows.push_back({std::string(mode.name), std::string(mode.metavar), std::string(mode.help)});
-      if (mode.asked == Asked::ByName) modes += cat(modes.empty() ? "" : "; ", mode.name, ": ", mode.help);
+      if (mode.selected_by == SelectedBy::ModeName) modes += cat(modes.empty() ? "" : "; ", mode.name, ": ", mode.help);
     }
     for (const BenchStudy& study : kStudies) {
       rows.push_back({std::string(study.name), std::string(study.metavar), std::string(study.help)});
@@ -158,7 +160,7 @@ const BenchMode& mode_of(const config::CommandLine& line) {
   }
   for (const BenchMode& mode : kModes) {
     const auto flag = line.extra.find(std::string(mode.name));
-    if (mode.asked == Asked::ByName || flag == line.extra.end() || flag->second == "false") continue;
+    if (mode.selected_by == SelectedBy::ModeName || flag == line.extra.end() || flag->second == "false") continue;
     given.push_back(cat("--", mode.name));
     chosen = &mode;
   }
@@ -172,7 +174,7 @@ const BenchMode& mode_of(const config::CommandLine& line) {
   }
   const std::string name = named == line.extra.end() ? std::string(kDefaultMode) : named->second;
   for (const BenchMode& mode : kModes) {
-    if (mode.asked == Asked::ByName && name == mode.name) return mode;
+    if (mode.selected_by == SelectedBy::ModeName && name == mode.name) return mode;
   }
   throw ConfigError("bench", cat("unknown mode: mode=", name), cat("Choose one of: ", join(names_of_modes(), ", ")));
 }
@@ -207,7 +209,7 @@ bool is_served(const config::CommandLine& line) {
 
 void check_serving(const config::CommandLine& line, const BenchMode& mode, int64_t ranks) {
   if (!is_served(line)) return;
-  if (mode.asked == Asked::ByFlag || mode.name == "all") {
+  if (mode.selected_by == SelectedBy::Flag || mode.name == "all") {
     throw ConfigError("bench", cat("windows that are asked for are of one kind: --serve beside ", mode.name),
                       "Give --mode io, synthetic or full");
   }
@@ -300,7 +302,7 @@ int verb_bench(Application& application, int argc, char** argv) {
   const BenchMode& mode = mode_of(line);
   check_picture(line, mode);
   bench::WindowOptions windows = window_options(line);
-  const launch::RankPlace place = place_of_this_process();
+  const launch::RankInfo place = this_rank_info();
   check_serving(line, mode, place.world_size);
   if (place.rank == 0) check_outputs(line);  // it alone writes
   label_process(place);
@@ -311,15 +313,15 @@ int verb_bench(Application& application, int argc, char** argv) {
   }
   label_process(place, resolved.config.parallel);
   train::configure_torch(resolved.config);
-  parallel::World world = parallel::World::meet(place, meet_options(resolved.config));
+  parallel::World world = parallel::World::connect(place, world_options(resolved.config));
   // A rank alone gives up in order; of several the launcher ends all, wherever they wait for each other.
   std::optional<InterruptWatch> interrupt;
   if (world.size() == 1) {
     interrupt.emplace();
     windows.interrupted = [&] { return interrupt->requested(); };
   }
-  WindowDesk desk(cat(mode.name, "_samples_per_s"), application.out, windows.interrupted);
-  if (is_served(line)) windows.next_window = [&](std::optional<double> rate) { return desk.next(rate); };
+  WindowServer server(cat(mode.name, "_samples_per_s"), application.out, windows.interrupted);
+  if (is_served(line)) windows.next_window = [&](std::optional<double> rate) { return server.next(rate); };
   run_as_rank(world, [&] {
     const BenchRequest request{.application = application,
                                .line = line,
@@ -329,7 +331,7 @@ int verb_bench(Application& application, int argc, char** argv) {
                                .windows = windows};
     train::limit_memory(request.device, resolved.config.backend.memory_limit_gib);
     const BenchResult result = run_within_memory(mode, request);
-    if (world.leads()) hand_out(request, mode, result);
+    if (world.is_main()) hand_out(request, mode, result);
   });
   return 0;
 }

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "apps/front/application.h"
+#include "apps/cli/application.h"
 #include "bench/step/peaks.h"
 #include "bench/step/rates.h"
 #include "config/resolve/command_line.h"

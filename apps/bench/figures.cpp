@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "apps/bench/studies.h"
-#include "apps/front/rank_run.h"
-#include "bench/scaling/parallel_figures.h"
-#include "bench/scaling/section_overlap.h"
+#include "apps/cli/rank_run.h"
+#include "bench/scaling/overlap_bench.h"
+#include "bench/scaling/tensor_parallel_bench.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/output_place.h"
+#include "core/output_check.h"
 #include "core/text.h"
 #include "train/learn/registries.h"
 
@@ -26,7 +26,7 @@ struct FigureArguments {
   std::string figure;
   int64_t ranks = 2;
   bench::OverlapProblem problem;
-  bench::SectionProblem sections;
+  bench::TensorParallelProblem sections;
   std::vector<int64_t> sizes{4096, 65536, int64_t{1} << 20};
   int64_t deadline_s = 120;
   std::string json;
@@ -37,30 +37,31 @@ nlohmann::ordered_json measured_figure(const FigureArguments& arguments, paralle
   nlohmann::ordered_json found{{"figure", arguments.figure}, {"ranks", world.size()}};
   if (arguments.figure == "sections") {
     found["sequence_parallel"] = arguments.sections.sequence_parallel;
-    found.update(bench::section_json(bench::measure_sections(arguments.sections, registries.models.at("vit"), world, *link)));
+    found.update(bench::tensor_parallel_json(
+        bench::measure_tensor_parallel(arguments.sections, registries.models.at("vit"), world, *link)));
     return found;
   }
   if (link != nullptr) {
     found.update(
-        bench::overlap_json(bench::measure_overlap(arguments.problem, registries.models.at("vit"), world.everyone(), *link)));
+        bench::overlap_json(bench::measure_overlap(arguments.problem, registries.models.at("vit"), world.world_group(), *link)));
     return found;
   }
   for (const int64_t bytes : arguments.sizes) {
-    found["over_c10d"][cat(bytes)] = bench::measure_adapter(world.everyone(), bytes);
+    found["over_c10d"][cat(bytes)] = bench::measure_adapter(world.world_group(), bytes);
   }
   return found;
 }
 
-int run_figure_rank(const launch::RankPlace& place, const FigureArguments& arguments, Application& application) {
+int run_figure_rank(const launch::RankInfo& place, const FigureArguments& arguments, Application& application) {
   label_process(place);
   at::set_num_threads(1);
-  parallel::MeetOptions options = meet_options(std::chrono::seconds(arguments.deadline_s));
+  parallel::WorldOptions options = world_options(std::chrono::seconds(arguments.deadline_s));
   if (arguments.figure != "adapter") options.link = std::make_shared<parallel::EmulatedLink>();
   if (options.link) options.link->bytes_per_second = 1e15;  // until it is set
-  parallel::World world = parallel::World::meet(place, options);
+  parallel::World world = parallel::World::connect(place, options);
   run_as_rank(world, [&] {
     const auto found = measured_figure(arguments, world, options.link.get(), application.registries);
-    if (!world.leads()) return;
+    if (!world.is_main()) return;
     const std::string text = found.dump(2) + "\n";
     application.out << text << std::flush;
     if (!arguments.json.empty()) write_file_atomically(arguments.json, text);
@@ -105,7 +106,7 @@ int bench_figures(Application& application, int argc, char** argv) {
   app.add_option("--json", arguments.json, "write the figure to this file");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   arguments.sections.vit = arguments.problem.vit;
-  const launch::RankPlace place = place_of_this_process();
+  const launch::RankInfo place = this_rank_info();
   if (place.rank == 0 && !arguments.json.empty()) check_output("bench", "--json", arguments.json);
   if (place.world_size > 1) return run_figure_rank(place, arguments, application);
   return run_local_ranks(own_command_with("bench", std::vector<std::string>(argv + 1, argv + argc)), arguments.ranks);

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "apps/bench/studies.h"
-#include "apps/front/rank_run.h"
+#include "apps/cli/rank_run.h"
 #include "bench/scaling/collectives_bench.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/output_place.h"
+#include "core/output_check.h"
 #include "core/text.h"
 #include "parallel/mesh/run_mesh.h"
 #include "train/device/device.h"
@@ -36,7 +36,7 @@ void time_links(const parallel::World& world, const LinkArguments& arguments, Ap
   };
   const parallel::MeshGroups groups(make, world.rank(), parallel::mesh_of(arguments.mesh, world.size()));
   const bench::CollectivesReport report = bench::run_collectives_bench(groups, arguments.options);
-  if (!world.leads()) return;
+  if (!world.is_main()) return;
   nlohmann::ordered_json json{{"mode", "collectives"}, {"ranks", world.size()}};
   bench::add_collectives_json(json, report);
   const std::string text = json.dump(2) + "\n";
@@ -51,7 +51,7 @@ int bench_collectives(Application& application, int argc, char** argv) {
   bool asked = false;
   CLI::App app("Times every collective over every axis of a mesh, from latency to bandwidth, and fits the ring formula");
   app.add_flag("--collectives", asked, "this");
-  app.add_option("-n,--ranks", arguments.ranks, "ranks that are started here, unless a launcher has started some")
+  app.add_option("-n,--ranks", arguments.ranks, "number of ranks to start here, where no launcher has started them")
       ->check(CLI::Range(2, 4096))
       ->capture_default_str();
   app.add_option("--tp,--tensor_parallel", arguments.mesh.tensor_parallel, "ranks of the axis tp")->check(CLI::Range(1, 4096));
@@ -65,13 +65,13 @@ int bench_collectives(Application& application, int argc, char** argv) {
   app.add_option("--seconds", arguments.options.seconds, "per collective, axis and size, at least three calls")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
-  app.add_option("--device", arguments.device, "where the tensors lie: a GPU's travel by NCCL, a CPU's by Gloo")
+  app.add_option("--device", arguments.device, "device of the tensors: cuda uses NCCL, cpu uses Gloo")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->capture_default_str();
   app.add_option("--deadline_s", arguments.deadline_s, "of a call")->check(CLI::Range(1, 86400))->capture_default_str();
   app.add_option("--json", arguments.json, "write times and calibration to this file; - prints them instead of the text");
   if (!parse_arguments(application, app, argc, argv)) return 0;
-  const launch::RankPlace place = place_of_this_process();
+  const launch::RankInfo place = this_rank_info();
   if (place.rank == 0 && !arguments.json.empty() && arguments.json != "-") check_output("bench", "--json", arguments.json);
   if (place.world_size == 1) {
     parallel::mesh_of(arguments.mesh, arguments.ranks);  // refused once, not by every rank
@@ -80,9 +80,9 @@ int bench_collectives(Application& application, int argc, char** argv) {
   label_process(place);
   at::set_num_threads(1);
   arguments.options.device = train::choose_device(arguments.device, place.local_rank, place.local_size);
-  parallel::MeetOptions options = meet_options(std::chrono::seconds(arguments.deadline_s));
+  parallel::WorldOptions options = world_options(std::chrono::seconds(arguments.deadline_s));
   options.with_gpu = arguments.options.device.is_cuda();
-  parallel::World world = parallel::World::meet(place, options);
+  parallel::World world = parallel::World::connect(place, options);
   run_as_rank(world, [&] { time_links(world, arguments, application); });
   return 0;
 }

@@ -13,7 +13,7 @@
 
 #include "apps/bench/bench.h"
 #include "apps/bench/studies.h"
-#include "apps/front/rank_run.h"
+#include "apps/cli/rank_run.h"
 #include "bench/scaling/collectives_bench.h"
 #include "config/resolve/command_line.h"
 #include "config/resolve/resolve.h"
@@ -70,7 +70,7 @@ class ScalingRun {
       refuse(cat("nothing is measured with --from: ", arguments_.config.front()),
              "Leave the other flags out, or leave --from out");
     }
-    if (arguments_.from.empty() && place_of_this_process().world_size > 1) {
+    if (arguments_.from.empty() && this_rank_info().world_size > 1) {
       refuse("a scaling study starts its ranks itself, and this process is one of several",
              "Submit one bench --mode all --json weak_scale_N.json per number of ranks and merge them with --from");
     }

@@ -16,7 +16,7 @@
 #include "bench/step/step_report.h"
 #include "core/host.h"
 #include "core/text.h"
-#include "data/sets/stage.h"
+#include "data/datasets/stage.h"
 #include "parallel/comm/collectives.h"
 #include "train/device/device.h"
 #include "train/learn/registries.h"
@@ -26,7 +26,7 @@ namespace welkin::apps {
 namespace {
 
 std::vector<double> summed_over_ranks(const parallel::World& world, const std::vector<double>& values) {
-  const at::Tensor sums = parallel::all_reduce(world.everyone(), at::tensor(values, at::kDouble));
+  const at::Tensor sums = parallel::all_reduce(world.world_group(), at::tensor(values, at::kDouble));
   return {sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel()};
 }
 

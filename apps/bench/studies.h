@@ -3,7 +3,7 @@
 // A study is a function here and a row of the table in apps/bench/bench.cpp.
 #pragma once
 
-#include "apps/front/application.h"
+#include "apps/cli/application.h"
 
 namespace welkin::apps {
 

@@ -10,7 +10,7 @@
 #include "config/schema/run_config.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/output_place.h"
+#include "core/output_check.h"
 #include "core/text.h"
 #include "train/device/device.h"
 
@@ -30,7 +30,7 @@ bench::TileProblem tile_problem(const TileArguments& arguments, c10::Device devi
   problem.dtype = kTileTypes.at(arguments.type);
   problem.tile = bench::usual_tile(device);
   if (!arguments.tile.empty()) {
-    const auto named = bench::tile_named(arguments.tile);
+    const auto named = bench::parse_tile(arguments.tile);
     if (!named) throw ConfigError("bench", cat("not a tile: --tile=", arguments.tile), "Give rows and columns, such as 256x128");
     problem.tile = *named;
   }

@@ -18,7 +18,7 @@
 #include "core/host.h"
 #include "core/text.h"
 #include "ops/base/instruction_set.h"
-#include "ops/products/gemm_provider.h"
+#include "ops/gemm/gemm_provider.h"
 #include "train/device/device.h"
 #include "train/learn/registries.h"
 

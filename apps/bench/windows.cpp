@@ -31,10 +31,10 @@ double seconds_of(const std::string& line) {
 
 }  // namespace
 
-WindowDesk::WindowDesk(std::string key, std::ostream& out, std::function<bool()> interrupted)
+WindowServer::WindowServer(std::string key, std::ostream& out, std::function<bool()> interrupted)
     : key_(std::move(key)), out_(out), interrupted_(std::move(interrupted)) {}
 
-std::optional<double> WindowDesk::next(std::optional<double> rate) {
+std::optional<double> WindowServer::next(std::optional<double> rate) {
   out_ << (rate ? nlohmann::json{{key_, *rate}} : nlohmann::json{{"ready", true}}).dump() << std::endl;
   const std::optional<std::string> line = read_line();
   if (!line) return std::nullopt;
@@ -42,7 +42,7 @@ std::optional<double> WindowDesk::next(std::optional<double> rate) {
 }
 
 // Nothing behind the last line but an unfinished one counts as a line, too. In short waits: a signal does not end a read.
-std::optional<std::string> WindowDesk::read_line() {
+std::optional<std::string> WindowServer::read_line() {
   for (;;) {
     if (const size_t end = unread_.find('\n'); end != std::string::npos) {
       std::string line = unread_.substr(0, end);

@@ -12,10 +12,10 @@ namespace welkin::apps {
 // One line per window on standard input, its seconds; one line of JSON on `out` when the process is ready and after each window:
 //   {"ready":true}
 //   {"synthetic_samples_per_s":12.5}
-class WindowDesk {
+class WindowServer {
  public:
-  // `key` names the rate. `interrupted` is asked while no line comes, and outlives the desk; it may be empty.
-  WindowDesk(std::string key, std::ostream& out, std::function<bool()> interrupted);
+  // `key` names the rate. `interrupted` is asked while no line comes, and outlives the server; it may be empty.
+  WindowServer(std::string key, std::ostream& out, std::function<bool()> interrupted);
 
   // For WindowOptions::next_window. Nothing: the input has ended, or the run is interrupted. ConfigError for a line that is no
   // length of a window.

@@ -4,7 +4,7 @@
 #include <ostream>
 #include <string>
 
-#include "apps/front/verbs.h"
+#include "apps/cli/verbs.h"
 #include "core/error.h"
 #include "train/interchange/difference.h"
 

@@ -8,7 +8,7 @@
 #include <ostream>
 #include <string>
 
-#include "apps/front/verbs.h"
+#include "apps/cli/verbs.h"
 #include "train/interchange/export_state.h"
 
 namespace welkin::apps {

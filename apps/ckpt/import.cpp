@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/front/verbs.h"
+#include "apps/cli/verbs.h"
 #include "config/print/print.h"
 #include "config/resolve/command_line.h"
 #include "config/resolve/resolve.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/front/verbs.h"
+#include "apps/cli/verbs.h"
 #include "core/error.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/interchange/state.h"

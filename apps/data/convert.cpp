@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/front/verbs.h"
+#include "apps/cli/verbs.h"
 #include "core/error.h"
 #include "core/host.h"
 #include "core/text.h"

@@ -8,9 +8,9 @@
 #include <ostream>
 #include <string>
 
+#include "apps/cli/application.h"
+#include "apps/cli/verbs.h"
 #include "apps/data/ingest_flags.h"
-#include "apps/front/application.h"
-#include "apps/front/verbs.h"
 #include "core/text.h"
 #include "data/ingest/box.h"
 #include "data/ingest/option_text.h"

@@ -69,7 +69,7 @@ inline void add_policies(CLI::App& app, IngestArguments& a) {
              {{"auto", in::FilePolicy::Auto}, {"year", in::FilePolicy::Year}, {"segment", in::FilePolicy::Segment}},
              "one file per year or per gapless segment");
   app.add_option("--min_steps", a.fields.min_steps, "shorter gapless pieces are left out")->check(CLI::PositiveNumber);
-  app.add_option("--licence", a.fields.licence, "text for the output, beside what SOURCE.md says");
+  app.add_option("--licence", a.fields.licence, "licence text for the output, added to the one of SOURCE.md");
   app.add_option("--component", a.component, "libwelkin_ingest.so; default beside libwelkin.so");
   app.add_flag("--quiet", a.quiet, "print no report");
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/front/verbs.h"
+#include "apps/cli/verbs.h"
 #include "data/tools/inspect_bench.h"
 
 namespace welkin::apps {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/front/application.h"
-#include "apps/front/verbs.h"
+#include "apps/cli/application.h"
+#include "apps/cli/verbs.h"
 #include "core/error.h"
 #include "core/host.h"
 #include "core/signals.h"

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/front/rank_run.h"
-#include "apps/front/verbs.h"
+#include "apps/cli/rank_run.h"
+#include "apps/cli/verbs.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
 #include "train/learn/registries.h"
@@ -63,7 +63,7 @@ std::string report_line(const verify::LayoutReport& report) {
   return line.str();
 }
 
-int run_rank(const launch::RankPlace& place, const LayoutArguments& arguments, Application& application) {
+int run_rank(const launch::RankInfo& place, const LayoutArguments& arguments, Application& application) {
   at::set_num_threads(1);
   const auto connection = connect_rank(place, arguments.deadline_s);
   if (place.rank == arguments.hang_rank) {
@@ -107,10 +107,10 @@ int verify_layouts(Application& application, int argc, char** argv) {
   app.add_option("--deadline_s", arguments.deadline_s, "of a collective; then all ranks stop and name the missing ones")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
-  app.add_option("--hang-rank", arguments.hang_rank, "this rank stops at its start until a debugger lets it go on");
+  app.add_option("--hang-rank", arguments.hang_rank, "this rank waits at its start for a debugger");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   application.registries.plans.at(arguments.model);
-  const launch::RankPlace place = place_of_this_process();
+  const launch::RankInfo place = this_rank_info();
   if (place.world_size > 1) return run_rank(place, arguments, application);
   return run_worlds(arguments, std::vector<std::string>(argv + 1, argv + argc), application);
 }

@@ -2,7 +2,7 @@
 // The second form of `welkin verify`.
 #pragma once
 
-#include "apps/front/application.h"
+#include "apps/cli/application.h"
 
 namespace welkin::apps {
 

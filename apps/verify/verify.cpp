@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "apps/front/rank_run.h"
-#include "apps/front/verbs.h"
+#include "apps/cli/rank_run.h"
+#include "apps/cli/verbs.h"
 #include "apps/verify/layouts.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/host.h"
-#include "core/output_place.h"
+#include "core/output_check.h"
 #include "core/text.h"
-#include "ops/products/gemm_provider.h"
+#include "ops/gemm/gemm_provider.h"
 #include "train/device/device.h"
 #include "verify/cases/case_folder.h"
 #include "verify/engine/many_process_engine.h"
@@ -53,7 +53,7 @@ void add_run_on_ranks(const std::filesystem::path& folder, verify::CaseReport& r
 }
 
 // This process as one of those: every rank compares, and rank 0 reports.
-int verify_as_rank(const launch::RankPlace& place, const std::vector<std::filesystem::path>& folders, bool brief,
+int verify_as_rank(const launch::RankInfo& place, const std::vector<std::filesystem::path>& folders, bool brief,
                    Application& application) {
   constexpr int64_t kDeadlineSeconds = 60;
   at::set_num_threads(1);
@@ -99,12 +99,12 @@ int verb_verify(Application& application, int argc, char** argv) {
   if (!parse_arguments(application, app, argc, argv)) return 0;
   if (!json.empty() && json != "-") check_output("verify", "--json", json);
   at::set_num_threads(threads > 0 ? threads : usable_cores());
-  ops::use_gemm_provider(ops::shipped_gemm_provider());  // as in training
+  ops::set_gemm_provider(ops::default_gemm_provider());  // as in training
   const verify::VerifyOptions options{train::choose_device(device), amp_mode_named(amp_mode)};
   std::vector<std::string> ignored;
   const auto folders = verify::find_cases(arguments, ignored);
   for (const std::string& path : ignored) application.err << "left out, not a folder: " << path << "\n";
-  const launch::RankPlace place = place_of_this_process();
+  const launch::RankInfo place = this_rank_info();
   if (place.world_size > 1) return verify_as_rank(place, folders, brief, application);
   std::ostream& text = json == "-" ? application.err : application.out;
   std::vector<verify::CaseReport> reports;

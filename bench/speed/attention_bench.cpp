@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention as the ViT has it (rows of a linear layer, heads turned to the front), ours beside aten's on the same operands: CPU
 // time of one thread, in turns, best of several. Also ours without the tiles of AMX where these come in, which may be the float32
-// kernel. High and medium are of float32 (ops/products/gemm_provider.h).
+// kernel. High and medium are of float32 (ops/gemm/gemm_provider.h).
 // usage: bench_attention [fp32|bf16|high|medium] [repeats] [alone]
 #include <ATen/Parallel.h>
 #include <ATen/ops/randn.h>
@@ -19,7 +19,7 @@
 #include "ops/attention/attention.h"
 #include "ops/base/instruction_set.h"
 #include "ops/base/large_blocks.h"
-#include "ops/products/gemm_provider.h"
+#include "ops/gemm/gemm_provider.h"
 
 namespace {
 
@@ -56,10 +56,10 @@ at::Tensor atens(const std::vector<at::Tensor>& x) { return at::scaled_dot_produ
 
 int main(int argc, char** argv) {
   at::set_num_threads(1);
-  welkin::ops::keep_large_blocks();  // as a run of ours has it, with THP_MEM_ALLOC_ENABLE=1
+  welkin::ops::use_page_heap();  // as a run of ours has it, with THP_MEM_ALLOC_ENABLE=1
   const std::string form = argc > 1 ? argv[1] : "bf16";
-  const auto precision = welkin::ops::float32_precision_named(form);
-  if (precision) welkin::ops::use_float32_products({}, *precision);
+  const auto precision = welkin::ops::parse_float32_precision(form);
+  if (precision) welkin::ops::set_float32_matmul({}, *precision);
   const auto type = form == "fp32" || precision ? at::kFloat : at::kBFloat16;
   const int repeats = argc > 2 ? std::atoi(argv[2]) : 4;
   const bool alone = argc > 3;
@@ -79,9 +79,9 @@ int main(int argc, char** argv) {
       if (alone) continue;
       measure(atens, leaves, grad, aten);
       if (!has_tiles) continue;
-      welkin::ops::use_instruction_set(InstructionSet::Avx512);
+      welkin::ops::set_instruction_set(InstructionSet::Avx512);
       measure(own, leaves, grad, vectors);
-      welkin::ops::use_instruction_set(best_set);
+      welkin::ops::set_instruction_set(best_set);
     }
     std::printf("%2ld x %4ld x %2ld", shape.heads, shape.tokens, shape.head_dim);
     print("ours", tiles);

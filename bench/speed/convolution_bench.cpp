@@ -21,8 +21,8 @@ namespace {
 
 using welkin::bench::cpu_seconds;
 using welkin::bench::PassTimes;
-using welkin::ops::BoxKink;
-using welkin::ops::BoxStride;
+using welkin::ops::ConvolutionParams;
+using welkin::ops::LeakyRelu;
 
 struct BenchLayer {
   const char* name;
@@ -41,10 +41,10 @@ constexpr BenchLayer kBenchLayers[] = {
     {"up2", true, 256, 64, 16, true, 0.0},      {"last", true, 128, 5, 32, true, 1.0},
 };
 
-using Form = at::Tensor (*)(at::TensorList, const at::Tensor&, const at::Tensor&, const BoxStride&, const BoxKink&);
+using Form = at::Tensor (*)(at::TensorList, const at::Tensor&, const at::Tensor&, const ConvolutionParams&, const LeakyRelu&);
 
 void measure(Form form, const std::vector<at::Tensor>& leaves, const BenchLayer& layer, PassTimes& best) {
-  const BoxStride halving{{2, 2, 2}, {1, 1, 1}};
+  const ConvolutionParams halving{{2, 2, 2}, {1, 1, 1}};
   const double start = cpu_seconds();
   const at::Tensor out = form(leaves[0], leaves[1], leaves[2], halving, {layer.slope});
   const double middle = cpu_seconds();

@@ -15,8 +15,8 @@
 
 #include "cpu_seconds.h"
 #include "ops/base/large_blocks.h"
-#include "ops/products/gemm_provider.h"
-#include "ops/products/low_product.h"
+#include "ops/gemm/gemm_provider.h"
+#include "ops/gemm/mixed_matmul.h"
 
 namespace {
 
@@ -54,11 +54,11 @@ void compare(const at::Tensor& a, const at::Tensor& b, int repeats) {
 int main(int argc, char** argv) {
   const int threads = argc > 3 ? std::atoi(argv[3]) : 1;
   at::set_num_threads(threads);
-  welkin::ops::keep_large_blocks();  // as a run of ours has it, with THP_MEM_ALLOC_ENABLE=1
+  welkin::ops::use_page_heap();  // as a run of ours has it, with THP_MEM_ALLOC_ENABLE=1
   const std::string form = argc > 1 ? argv[1] : "bf16";
   const int repeats = argc > 2 ? std::atoi(argv[2]) : 5;
-  const auto precision = welkin::ops::float32_precision_named(form);
-  if (precision) welkin::ops::use_float32_products({}, *precision);
+  const auto precision = welkin::ops::parse_float32_precision(form);
+  if (precision) welkin::ops::set_float32_matmul({}, *precision);
   const at::ScalarType type = precision ? at::kFloat : at::kBFloat16;
   std::printf("%s, %d threads, GFLOP/s of ours and aten's: forward | by the input | by the weight\n", form.c_str(), threads);
   for (const LayerShape& layer : kLayers) {

@@ -8,7 +8,7 @@
 
 #include "core/file.h"
 #include "core/file_descriptor.h"
-#include "core/output_place.h"
+#include "core/output_check.h"
 #include "core/text.h"
 
 namespace welkin {

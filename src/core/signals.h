@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGINT and SIGTERM as a wish: the first is a flag that the trainer polls between steps, the second ends the process with 130 at
-// once.
+// SIGINT and SIGTERM. The first signal sets a flag that the trainer polls between steps. The second ends the process at once,
+// with exit code 130.
 #pragma once
 
 #include <csignal>

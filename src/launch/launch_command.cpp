@@ -93,7 +93,7 @@ void check(const LaunchArguments& arguments) {
                       "Give -n N, for instance welkin launch -n 4 -- train ...");
   }
   if (arguments.verb.empty()) {
-    throw ConfigError("launch", "there is nothing to start: no verb stands after --",
+    throw ConfigError("launch", "nothing to start: no verb after --",
                       "For instance: welkin launch -n 4 -- train --yaml_config config/ViT.yaml");
   }
   if (arguments.node_rank >= arguments.num_nodes) {
@@ -104,7 +104,7 @@ void check(const LaunchArguments& arguments) {
     throw ConfigError("launch", cat("a line of a job script without --sbatch: batch=", arguments.batch.front()), "Add --sbatch");
   }
   if (arguments.num_nodes > 1 && arguments.rendezvous.empty() && !arguments.sbatch) {
-    throw ConfigError("launch", cat("the nodes have no place to meet: nnodes=", arguments.num_nodes, ", rdzv is not given"),
+    throw ConfigError("launch", cat("no rendezvous address is given: nnodes=", arguments.num_nodes, ", rdzv is not given"),
                       "Give --rdzv HOST:PORT on every node: a name of node 0, and a free port there");
   }
 }

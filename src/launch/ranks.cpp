@@ -128,7 +128,8 @@ struct Found {
 };
 
 [[noreturn]] void refuse_missing(const char* present, int64_t value, const char* absent) {
-  throw ConfigError("launch", cat("the place of this process is incomplete: ", present, "=", value, ", ", absent, " is not set"),
+  throw ConfigError("launch",
+                    cat("rank or world size of this process is missing: ", present, "=", value, ", ", absent, " is not set"),
                     cat("Set both, or unset ", present, "; welkin launch, srun, mpirun and torchrun set what is needed"));
 }
 
@@ -199,7 +200,7 @@ std::optional<int64_t> slurm_local_size(const Reader& reader, int64_t node) {
   return {};
 }
 
-void check_local(const RankPlace& place, const char* variable) {
+void check_local(const RankInfo& place, const char* variable) {
   if (place.local_rank < place.local_size && place.local_size <= place.world_size && place.node < place.num_nodes) return;
   throw ConfigError("launch",
                     cat("the place within the node is impossible: ", variable, "=", place.local_rank, ", processes of the node=",
@@ -208,7 +209,7 @@ void check_local(const RankPlace& place, const char* variable) {
 }
 
 // Where nothing is said about nodes, all are on this one unless an address says otherwise.
-void place_on_nodes(const Reader& reader, const Found& found, RankPlace& place) {
+void place_on_nodes(const Reader& reader, const Found& found, RankInfo& place) {
   const Family& family = *found.family;
   const bool is_slurm = family.launcher == std::string_view("Slurm");
   const auto node = reader.number(family.node);
@@ -232,7 +233,7 @@ void place_on_nodes(const Reader& reader, const Found& found, RankPlace& place) 
   check_local(place, rank_here ? rank_here->variable : found.rank.variable);
 }
 
-void find_address(const Reader& reader, RankPlace& place) {
+void find_address(const Reader& reader, RankInfo& place) {
   for (const char* name : {"MASTER_ADDRESS", "MASTER_ADDR"}) {
     if (const char* address = reader.text(name); address != nullptr && place.master_address.empty()) {
       place.master_address = address;
@@ -252,7 +253,7 @@ void find_address(const Reader& reader, RankPlace& place) {
   }
   if (!place.master_address.empty()) return;
   throw ConfigError("launch",
-                    cat("nobody says where rank 0 is: MASTER_ADDR is not set, processes=", place.world_size,
+                    cat("the address of rank 0 is not given: MASTER_ADDR is not set, processes=", place.world_size,
                         ", nodes=", place.num_nodes, ", launcher=", place.launcher),
                     "Set MASTER_ADDR to the first node's name on every process (mpirun -x MASTER_ADDR), and MASTER_PORT");
 }
@@ -270,9 +271,9 @@ int64_t port_of_job(const Reader& reader) {
 
 }  // namespace
 
-RankPlace find_ranks(const ReadVariable& read) {
+RankInfo find_ranks(const ReadVariable& read) {
   const Reader reader(read);
-  RankPlace place;
+  RankInfo place;
   const bool is_ours = reader.text("WELKIN_LAUNCH") != nullptr;
   const bool is_torchrun = reader.text("TORCHELASTIC_RUN_ID") != nullptr;
   const auto found = choose(reader, is_ours || is_torchrun);
@@ -292,7 +293,7 @@ RankPlace find_ranks(const ReadVariable& read) {
   return place;
 }
 
-std::string describe(const RankPlace& place) {
+std::string describe(const RankInfo& place) {
   if (place.launcher.empty()) return "one process";
   return cat("rank ", place.rank, " of ", place.world_size, ", local rank ", place.local_rank, " of ", place.local_size,
              ", node ", place.node, " of ", place.num_nodes, ", from ", place.launcher);

@@ -11,7 +11,7 @@ namespace welkin::launch {
 // getenv, or a test's table.
 using ReadVariable = std::function<const char*(const char*)>;
 
-struct RankPlace {
+struct RankInfo {
   int64_t rank = 0, world_size = 1;
   int64_t local_rank = 0, local_size = 1;  // among the processes of this node
   int64_t node = 0, num_nodes = 1;
@@ -28,9 +28,9 @@ struct RankPlace {
 // MASTER_ADDR (or MASTER_ADDRESS), MASTER_PORT; Flux; LSF's jsrun; Open MPI; MPICH, hydra and MVAPICH; PMIx; Slurm's srun.
 // A job step of another launcher within a Slurm or LSF allocation is that launcher's. Throws ConfigError naming the variables
 // when they are incomplete, are no numbers, or contradict each other.
-RankPlace find_ranks(const ReadVariable& read);
+RankInfo find_ranks(const ReadVariable& read);
 
 // One line for the log: "rank 3 of 8, local rank 1 of 4, node 1 of 2, from Slurm".
-std::string describe(const RankPlace& place);
+std::string describe(const RankInfo& place);
 
 }  // namespace welkin::launch

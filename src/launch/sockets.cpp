@@ -66,14 +66,14 @@ int bind_and_listen(const addrinfo& address) {
 }
 
 // 0, or errno of a connection that could not be made within the time; `own` is this side's address.
-int try_connect(const addrinfo& address, std::chrono::milliseconds patience, std::string& own) {
+int try_connect(const addrinfo& address, std::chrono::milliseconds timeout, std::string& own) {
   const FileDescriptor connection(
       socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol));
   if (!connection) return errno;
   if (connect(connection.get(), address.ai_addr, address.ai_addrlen) != 0) {
     if (errno != EINPROGRESS) return errno;
     pollfd wait{.fd = connection.get(), .events = POLLOUT, .revents = 0};
-    if (poll(&wait, 1, static_cast<int>(patience.count())) != 1) return ETIMEDOUT;
+    if (poll(&wait, 1, static_cast<int>(timeout.count())) != 1) return ETIMEDOUT;
     int error = 0;
     socklen_t length = sizeof error;
     getsockopt(connection.get(), SOL_SOCKET, SO_ERROR, &error, &length);
@@ -107,8 +107,8 @@ Listener listen_at(const std::string& host, int64_t port) {
                   "MASTER_ADDR must name this machine on rank 0: give the name or number of one of its interfaces");
 }
 
-std::string reach(const std::string& host, int64_t port, std::chrono::milliseconds patience) {
-  const auto deadline = Clock::now() + patience;
+std::string reach(const std::string& host, int64_t port, std::chrono::milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout;
   std::string reason = "no answer";
   int last_error = 0;
   do {
@@ -129,7 +129,7 @@ std::string reach(const std::string& host, int64_t port, std::chrono::millisecon
       cat(last_error == -1 ? "the host of rank 0 is not known"
           : refused        ? "rank 0 does not listen"
                            : "the host of rank 0 cannot be reached",
-          ": address=", host, ", port=", port, ", waited_s=", static_cast<double>(patience.count()) / 1000, ", reason=", reason),
+          ": address=", host, ", port=", port, ", waited_s=", static_cast<double>(timeout.count()) / 1000, ", reason=", reason),
       last_error == -1 ? "Correct MASTER_ADDR"
       : refused        ? "Look at rank 0's output: did it start? MASTER_ADDR and MASTER_PORT must be the same on all"
                        : "Check MASTER_ADDR, the network between the nodes and its firewall");

@@ -22,7 +22,7 @@ Listener listen_at(const std::string& host, int64_t port);
 
 // Waits until host:port accepts a connection, and says from which own address it is reached: the interface for collectives.
 // CommError that tells an unknown name, an unreachable host and a silent port apart.
-std::string reach(const std::string& host, int64_t port, std::chrono::milliseconds patience);
+std::string reach(const std::string& host, int64_t port, std::chrono::milliseconds timeout);
 
 // The address of a network interface. CommError listing the interfaces of this machine when there is no such one.
 std::string interface_address(const std::string& name);

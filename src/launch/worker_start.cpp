@@ -27,7 +27,7 @@ void end_with_parent() {
 
 }  // namespace
 
-void prepare_worker(const RankPlace& place, const std::string& bind) {
+void prepare_worker(const RankInfo& place, const std::string& bind) {
   end_with_parent();
   if (place.world_size == 1 && (bind == "auto" || bind == "off")) return;
   const BindRequest request{.mode = bind,

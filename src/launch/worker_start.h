@@ -11,7 +11,7 @@ namespace welkin::launch {
 
 // `bind` is --bind's value. Sets OMP_NUM_THREADS where the user has not, and WELKIN_BINDING to what was chosen, for the log. Does
 // nothing but the binding in a world of one. Throws ConfigError (a wrong list) and CommError (the system refuses).
-void prepare_worker(const RankPlace& place, const std::string& bind);
+void prepare_worker(const RankInfo& place, const std::string& bind);
 
 // What prepare_worker chose: "auto: cpus 0-3, NUMA node 0; 4 threads". Empty where it did nothing.
 std::string binding_text(const ReadVariable& read);

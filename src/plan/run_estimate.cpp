@@ -24,11 +24,11 @@ double local_parameters(const RunFacts& facts, int64_t tensor_parallel) {
 
 // Those of parts that run again are made for each run, one part after the other.
 double weights_in_16_bits(const RunFacts& facts, int64_t tensor_parallel) {
-  const int64_t gone = facts.memory ? facts.memory->checkpointed_weights - facts.memory->again_weights : 0;
+  const int64_t gone = facts.memory ? facts.memory->checkpointed_weights - facts.memory->recomputed_weights : 0;
   return local_parameters(facts, tensor_parallel) - static_cast<double>(gone) / static_cast<double>(tensor_parallel);
 }
 
-double activation_bytes(const config::RunConfig& config, const model::KeptValues& kept) {
+double activation_bytes(const config::RunConfig& config, const model::SavedValues& kept) {
   const auto tp = static_cast<double>(config.parallel.tensor_parallel);
   const auto cp = static_cast<double>(config.parallel.context_parallel);
   const bool on_cpu = config.loop.device == "cpu";
@@ -60,7 +60,7 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   };
   if (facts.memory) {
     const double samples = static_cast<double>(estimate.forward_batch);
-    const model::KeptValues most = facts.memory->kept + facts.memory->again;
+    const model::SavedValues most = facts.memory->kept + facts.memory->again;
     parts.insert(parts.begin() + 3, {"activations", samples * activation_bytes(config, most)});
   }
   if (is_mixed(config))
@@ -99,7 +99,7 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts)
   const int64_t local = config.loop.local_batch_size.value_or(config.loop.global_batch_size);
   estimate.forward_batch = config.loop.micro_batch_size > 0 ? std::min(config.loop.micro_batch_size, local) : local;
   estimate.step_flops = facts.cost.train_flops * static_cast<double>(estimate.global_batch);
-  if (facts.memory) estimate.flops_again = facts.memory->flops_again * static_cast<double>(estimate.global_batch);
+  if (facts.memory) estimate.recompute_flops = facts.memory->recompute_flops * static_cast<double>(estimate.global_batch);
   const double replicas = static_cast<double>(facts.world_size / (estimate.tensor_parallel * estimate.context_parallel));
   if (!config.parallel.noddp) {
     estimate.reduced_bytes = 2 * (replicas - 1) / replicas * kWideBytes * local_parameters(facts, estimate.tensor_parallel);
@@ -107,8 +107,8 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts)
   estimate.memory = memory_parts(config, facts, estimate);
   if (facts.flops_per_second) {
     const double all = *facts.flops_per_second * static_cast<double>(facts.world_size);
-    const double flops_of_sample = facts.cost.train_flops + (facts.memory ? facts.memory->flops_again : 0);
-    estimate.step_seconds = (estimate.step_flops + estimate.flops_again) / all;
+    const double flops_of_sample = facts.cost.train_flops + (facts.memory ? facts.memory->recompute_flops : 0);
+    estimate.step_seconds = (estimate.step_flops + estimate.recompute_flops) / all;
     if (estimate.samples) estimate.run_seconds = static_cast<double>(*estimate.samples) * flops_of_sample / all;
   }
   return estimate;

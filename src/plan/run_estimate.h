@@ -34,7 +34,7 @@ struct RunEstimate {
   int64_t forward_batch = 0;         // samples of one forward pass of a rank
   std::optional<int64_t> samples{};  // of the whole run; nothing where only the files know
   double step_flops = 0;             // of all ranks together
-  double flops_again = 0;            // of forward passes that activation checkpointing makes again, of a step likewise
+  double recompute_flops = 0;        // of forward passes that activation checkpointing makes again, of a step likewise
   double reduced_bytes = 0;          // that each rank sends per step for its gradients: a ring's 2 (n - 1)/n
   std::vector<MemoryPart> memory{};  // of one rank, as the backward pass begins, with a part that it runs again; without
                                      // activations where they are not known

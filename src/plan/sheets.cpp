@@ -122,9 +122,9 @@ std::vector<Section> run_sheet(const RunEstimate& run) {
                   {"samples of the run", samples, "", 0, ""},
                   {"steps of the run", steps, "", 0, ""},
                   {"the run", divided(run.run_flops(), kPeta), "PFLOP", 2, ""}}};
-  if (run.flops_again > 0) {
+  if (run.recompute_flops > 0) {
     work.figures.insert(work.figures.begin() + 4,
-                        {"forward again", run.flops_again / kTera, "TFLOP", 2, "activation checkpointing, of a step"});
+                        {"forward again", run.recompute_flops / kTera, "TFLOP", 2, "activation checkpointing, of a step"});
   }
   Section memory{.title = cat("memory of a rank, tp=", run.tensor_parallel, ", cp=", run.context_parallel), .figures = {}};
   for (const MemoryPart& part : run.memory) memory.figures.push_back({part.name, part.bytes / kBytesPerGib, "GiB", 4, ""});

@@ -27,12 +27,12 @@ config::ModelConfig deep_vit(const char* qkv) {
 
 int64_t kept_bytes(model::Model& model, const model::ModelShape& shape) {
   const at::Tensor input = at::randn({1, shape.in_channels, shape.grid[0], shape.grid[1]});
-  const int64_t before = cpu_memory_in_use();
+  const int64_t before = cpu_memory_allocated();
   at::Tensor output = model.forward(input, {});
-  const int64_t kept = cpu_memory_in_use() - before;
+  const int64_t kept = cpu_memory_allocated() - before;
   output.reset();
   // A thread of the back end may hold the last message a little longer.
-  EXPECT_LE(cpu_memory_in_use() - before, kept / 10) << "nothing stays without the graph";
+  EXPECT_LE(cpu_memory_allocated() - before, kept / 10) << "nothing stays without the graph";
   return kept;
 }
 

@@ -78,12 +78,12 @@ class BenchLinks(RanksCase):
     def test_figures_of_the_exchange(self):
         overlap = json.loads(self.bench("--parallel_figure", "overlap", "--width", 32, "--depth", 1, "--samples", 1, "--bucket_cap_mb", 1))
         self.assertEqual(overlap["ranks"], 2)
-        self.assertTrue(0 <= overlap["hidden_share"] <= 1, overlap)
+        self.assertTrue(0 <= overlap["hidden_fraction"] <= 1, overlap)
         self.assertGreater(overlap["link_s"], 4.9 * overlap["gloo_s"])
         for flags in ((), ("--sequence_parallel",)):
             sections = json.loads(self.bench("--parallel_figure", "sections", "--width", 32, "--depth", 1, "--samples", 1, *flags))
             self.assertEqual(sections["sequence_parallel"], bool(flags))
-            self.assertEqual(sections["added_share"], (sections["step_s"] - sections["gloo_step_s"]) / sections["link_s"])
+            self.assertEqual(sections["added_fraction"], (sections["step_s"] - sections["gloo_step_s"]) / sections["link_s"])
             self.assertGreater(sections["step_s"], sections["link_s"] / 2, "calls of the forward pass have nothing to hide behind")
             self.assertGreaterEqual(sections["bytes_per_step"], 4 * 288 * 32 * 4, "two sections, forward and backward, of all tokens")
         self.bench("--parallel_figure", "adapter", "--sizes", 4096, "--json", "adapter.json")

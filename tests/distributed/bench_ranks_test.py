@@ -35,7 +35,7 @@ class BenchRanks(RanksCase):
 
         communication = result["communication"]
         self.assertGreater(communication["alone_s"], 0)
-        self.assertTrue(0 <= communication["hidden_share"] <= 1, communication)
+        self.assertTrue(0 <= communication["hidden_fraction"] <= 1, communication)
         exchange = next(row for row in communication["calls"] if row["collective"] == "gradient exchange")
         self.assertEqual(exchange["bytes_per_step"], result["exchanged_bytes_per_step"])
         self.assertGreater(exchange["bytes_per_s"], 0)

@@ -33,7 +33,7 @@ at::Tensor ramp(int64_t rank, at::IntArrayRef shape, at::ScalarType dtype = at::
 
 void check_reductions(const Group& all) {
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong}) {
-    const at::Tensor mine = at::full({3, 5}, all.place() + 1, dtype);
+    const at::Tensor mine = at::full({3, 5}, all.group_rank() + 1, dtype);
     const int64_t n = all.size();
     EXPECT_TRUE(at::equal(all_reduce(all, mine), at::full({3, 5}, n * (n + 1) / 2, dtype))) << dtype;
     EXPECT_TRUE(at::equal(all_reduce(all, mine, Reduction::Max), at::full({3, 5}, n, dtype))) << dtype;
@@ -42,12 +42,12 @@ void check_reductions(const Group& all) {
 
 // A reduction of a strided view returns the sum and leaves the view alone; in place it is refused.
 void check_strided(const Group& all) {
-  const at::Tensor whole = ramp(all.place(), {4, 6});
+  const at::Tensor whole = ramp(all.group_rank(), {4, 6});
   const at::Tensor view = whole.t();
   at::Tensor expected = at::zeros({6, 4});
   for (int64_t rank = 0; rank < all.size(); ++rank) expected += ramp(rank, {4, 6}).t();
   EXPECT_TRUE(at::equal(all_reduce(all, view), expected));
-  EXPECT_TRUE(at::equal(whole, ramp(all.place(), {4, 6})));
+  EXPECT_TRUE(at::equal(whole, ramp(all.group_rank(), {4, 6})));
   EXPECT_THROW(all_reduce_in_place(all, view), InternalError);
 }
 
@@ -56,7 +56,7 @@ void check_uneven_parts(const Group& all, at::ScalarType dtype) {
   const int64_t total = 2 * all.size() + 1;
   const at::Tensor whole = ramp(0, {2, total, 3}, dtype);
   const auto parts = whole.split_with_sizes(lengths, 1);
-  const at::Tensor mine = parts[static_cast<size_t>(all.place())];
+  const at::Tensor mine = parts[static_cast<size_t>(all.group_rank())];
   EXPECT_TRUE(at::equal(all_gather(all, mine, 1, lengths), whole));
   EXPECT_TRUE(at::equal(reduce_scatter(all, whole, 1, lengths), mine * all.size()));
 }
@@ -67,22 +67,22 @@ void check_all_to_all(const Group& all) {
   const Lengths per_member = balanced_split(tokens, all.size());
   const Lengths heads(static_cast<size_t>(all.size()), 2);
   const at::Tensor whole = ramp(0, {2, 2 * all.size(), tokens, 3});
-  const at::Tensor mine = whole.split_with_sizes(per_member, 2)[static_cast<size_t>(all.place())];
+  const at::Tensor mine = whole.split_with_sizes(per_member, 2)[static_cast<size_t>(all.group_rank())];
   const at::Tensor moved =
       all_to_all(all, mine, {.split_dim = 1, .split_lengths = heads, .join_dim = 2, .join_lengths = per_member});
-  EXPECT_TRUE(at::equal(moved, whole.narrow(1, 2 * all.place(), 2)));
+  EXPECT_TRUE(at::equal(moved, whole.narrow(1, 2 * all.group_rank(), 2)));
   const at::Tensor back =
       all_to_all(all, moved, {.split_dim = 2, .split_lengths = per_member, .join_dim = 1, .join_lengths = heads});
   EXPECT_TRUE(at::equal(back, mine));
 }
 
 void check_messages(const Group& all) {
-  at::Tensor values = all.place() == 1 ? ramp(7, {4}) : at::zeros({4});
+  at::Tensor values = all.group_rank() == 1 ? ramp(7, {4}) : at::zeros({4});
   broadcast(all, values, 1);
   EXPECT_TRUE(at::equal(values, ramp(7, {4})));
-  const int64_t next = (all.place() + 1) % all.size();
-  const int64_t previous = (all.place() + all.size() - 1) % all.size();
-  const at::Tensor mine = ramp(all.place(), {5});
+  const int64_t next = (all.group_rank() + 1) % all.size();
+  const int64_t previous = (all.group_rank() + all.size() - 1) % all.size();
+  const at::Tensor mine = ramp(all.group_rank(), {5});
   const at::Tensor arriving = at::empty({5});
   Transfer receiving = start_receive(all, arriving, previous);
   Transfer sending = start_send(all, mine, next);

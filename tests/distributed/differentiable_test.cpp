@@ -47,7 +47,7 @@ struct ScalarOf {
 
   at::Tensor own(const Group& all, const at::Tensor& x) const {
     const at::Tensor out = function(x);
-    return (out * numbers(same_on_all ? 3 : 3 + 10 * all.place(), out.sizes())).sum();
+    return (out * numbers(same_on_all ? 3 : 3 + 10 * all.group_rank(), out.sizes())).sum();
   }
   double total(const Group& all, const at::Tensor& x) const {
     const at::NoGradGuard no_grad;
@@ -61,17 +61,17 @@ at::Tensor numeric_gradient_of_all(const Group& all, const ScalarOf& scalar, con
   const double kStep = tests::kDifferenceStep;
   at::Tensor gradient = at::zeros_like(x);
   for (int64_t rank = 0; rank < all.size(); ++rank) {
-    int64_t elements = rank == all.place() ? x.numel() : 0;
+    int64_t elements = rank == all.group_rank() ? x.numel() : 0;
     at::Tensor count = at::full({1}, elements, at::kLong);
     elements = all_reduce(all, count).item<int64_t>();
     for (int64_t i = 0; i < elements; ++i) {
       const auto value_at = [&](double step) {
         const at::Tensor moved = x.detach().clone();
-        if (rank == all.place()) moved.view({-1})[i] += step;
+        if (rank == all.group_rank()) moved.view({-1})[i] += step;
         return scalar.total(all, moved);
       };
       const double slope = (value_at(kStep) - value_at(-kStep)) / (2 * kStep);
-      if (rank == all.place()) gradient.view({-1})[i] = slope;
+      if (rank == all.group_rank()) gradient.view({-1})[i] = slope;
     }
   }
   return gradient;
@@ -83,21 +83,23 @@ void expect_gradient(const char* name, const Group& all, const ScalarOf& scalar,
   const at::Tensor numeric = numeric_gradient_of_all(all, scalar, input);
   const double scale = std::max(1.0, numeric.abs().max().item<double>());
   EXPECT_LE((x.grad() - numeric).abs().max().item<double>() / scale, tests::kDifferenceBound)
-      << name << " on place " << all.place();
+      << name << " on place " << all.group_rank();
 }
 
 const RankTest kPairs("differentiable_pairs", [](Connection& connection) {
   const Group all = group_of_all(connection);
-  const int64_t place = all.place();
+  const int64_t place = all.group_rank();
   const int64_t tokens = 2 * all.size() + 1;
   const Lengths lengths = balanced_split(tokens, all.size());
   const int64_t own = lengths[static_cast<size_t>(place)];
   const at::Tensor mine = numbers(place, {2, own, 3});
   const at::Tensor same = numbers(7, {2, tokens, 3});
-  expect_gradient("gather_partial", all, {[&](const at::Tensor& x) { return gather_partial(all, x, 1, lengths); }}, mine);
+  expect_gradient("all_gather_autograd", all, {[&](const at::Tensor& x) { return all_gather_autograd(all, x, 1, lengths); }},
+                  mine);
   expect_gradient("gather_from_group", all,
                   {[&](const at::Tensor& x) { return gather_from_group(all, x, 1, lengths); }, /*same_on_all=*/true}, mine);
-  expect_gradient("scatter_sum", all, {[&](const at::Tensor& x) { return scatter_sum(all, x, 1, lengths); }},
+  expect_gradient("reduce_scatter_autograd", all,
+                  {[&](const at::Tensor& x) { return reduce_scatter_autograd(all, x, 1, lengths); }},
                   numbers(place, {2, tokens, 3}));
   expect_gradient("reduce_from_group", all, {[&](const at::Tensor& x) { return reduce_from_group(all, x); }, true},
                   numbers(place, {2, 3}));
@@ -137,7 +139,7 @@ struct ColumnProducts {
 // pass of aten sees, since the input is not kept.
 const RankTest kGatheredColumns("gathered_columns", [](Connection& connection) {
   const Group all = group_of_all(connection);
-  const int64_t place = all.place();
+  const int64_t place = all.group_rank();
   const Lengths lengths = balanced_split(2 * all.size() + 1, all.size());
   ColumnInput input(all, lengths);
   ColumnProducts products(input, place);
@@ -147,7 +149,7 @@ const RankTest kGatheredColumns("gathered_columns", [](Connection& connection) {
   };
   expect("columns", [&](const at::Tensor& x) { return products.of(x, products.first) * products.of(x, products.second); });
   EXPECT_EQ(products.own, 2) << "only with a gradient to come, and not where tokens are evaluated alone";
-  const at::Tensor whole = gather_partial(all, mine, 1, lengths);
+  const at::Tensor whole = all_gather_autograd(all, mine, 1, lengths);
   const at::Tensor first_again = products.first.detach().clone().requires_grad_();
   const at::Tensor second_again = products.second.detach().clone().requires_grad_();
   const ScalarOf written_out{[&](const at::Tensor& x) { return at::linear(x, first_again) * at::linear(x, second_again); }};
@@ -171,7 +173,7 @@ const RankTest kGatheredColumns("gathered_columns", [](Connection& connection) {
 const RankTest kReplicatedColumns("replicated_columns", [](Connection& connection) {
   const Group all = group_of_all(connection);
   ColumnInput input(all, std::nullopt);
-  ColumnProducts products(input, all.place());
+  ColumnProducts products(input, all.group_rank());
   const at::Tensor same = numbers(7, {2, 5, 3});
   const auto gradients = [&](const OneTensor& enter, bool twice) {
     products.first.mutable_grad().reset();
@@ -180,7 +182,7 @@ const RankTest kReplicatedColumns("replicated_columns", [](Connection& connectio
     const at::Tensor entered = enter(x);
     at::Tensor out = products.of(entered, products.first) * products.of(entered, products.second);
     if (twice) out = out * at::cos(entered.sum(-1, true));
-    (out * numbers(3 + 10 * all.place(), out.sizes())).sum().backward();
+    (out * numbers(3 + 10 * all.group_rank(), out.sizes())).sum().backward();
     return std::vector<at::Tensor>{x.grad(), products.first.grad().clone(), products.second.grad().clone()};
   };
   for (const bool twice : {false, true}) {
@@ -196,8 +198,8 @@ const RankTest kContext("context_attention", [](Connection& connection) {
   const Group all = group_of_all(connection);
   const int64_t tokens = 3 * all.size() + 1;
   const Lengths lengths = balanced_split(tokens, all.size());
-  const int64_t offset = split_offset(lengths, all.place());
-  const int64_t own = lengths[static_cast<size_t>(all.place())];
+  const int64_t offset = split_offset(lengths, all.group_rank());
+  const int64_t own = lengths[static_cast<size_t>(all.group_rank())];
   const model::Body attention = [](model::Tensors in) {
     return model::Tensors{at::scaled_dot_product_attention(in.at(0), in.at(1), in.at(2))};
   };
@@ -210,8 +212,8 @@ const RankTest kContext("context_attention", [](Connection& connection) {
       const at::Tensor part = whole.detach().narrow(3, offset, own).contiguous().requires_grad_();
       const model::Tensors qkv{part[0], part[1], part[2]};
       const at::Tensor out = mode == ContextMode::Ring        ? ring_attention(all, lengths, part[0], part[1], part[2])
-                             : mode == ContextMode::AllGather ? gathered_attention(all, lengths, qkv, attention).at(0)
-                                                              : exchanged_attention(all, lengths, qkv, attention).at(0);
+                             : mode == ContextMode::AllGather ? all_gather_attention(all, lengths, qkv, attention).at(0)
+                                                              : all_to_all_attention(all, lengths, qkv, attention).at(0);
       EXPECT_TRUE(tests::close(out, wanted.narrow(2, offset, own), dtype, tokens)) << context_mode_name(mode) << dtype;
       (out * weight.narrow(2, offset, own)).sum().backward();
       EXPECT_TRUE(tests::close(part.grad(), whole.grad().narrow(3, offset, own), dtype, tokens))

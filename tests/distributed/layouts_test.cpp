@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "parallel/shard/shared_gradients.h"
+#include "parallel/shard/model_parallel_gradients.h"
 #include "rank_processes.h"
 #include "verify/layouts/layout_check.h"
 
@@ -35,7 +35,7 @@ const parallel::RankTest kForgottenSum("forgotten_sum", [](parallel::Connection&
   const auto forgetful = [](const config::ModelConfig& config, const model::ModelShape& shape, const parallel::Mesh& mesh,
                             const parallel::LayoutOptions& options) {
     parallel::Plan plan = parallel::vit_plan_of(config, shape, mesh, options);
-    plan.rows.push_back({"norm.weight", parallel::WholeTokens{}});
+    plan.rows.push_back({"norm.weight", parallel::AllTokens{}});
     return plan;
   };
   LayoutCase split_tokens;

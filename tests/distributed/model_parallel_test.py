@@ -88,7 +88,7 @@ class ModelParallel(RanksCase):
         yaml = self.write(FOUR_HEADS)
         text = self.run_ranks(8, yaml, self.folder / "no", "--tensor_parallel", 4, "--context_parallel", 2, "--context_mode",
                               "all_to_all", code=USAGE)
-        self.assertIn("the attention heads cannot be dealt out: num_heads=4, tp=4, cp=2, context_mode=all_to_all", text)
+        self.assertIn("the attention heads cannot be split: num_heads=4, tp=4, cp=2, context_mode=all_to_all", text)
         self.assertFalse((self.folder / "no").exists())
 
     def test_an_overflow_in_one_shard_is_skipped_by_all(self):

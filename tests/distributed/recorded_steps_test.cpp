@@ -19,19 +19,19 @@ namespace {
 constexpr int64_t kRecordedSteps = 26;  // two full ones and a short one an epoch, eleven full ones to warm up
 
 void expect_recorded_steps_equal(parallel::Connection& connection, const config::RunConfig& config) {
-  RecorderDiary diary;
-  TinySteps eager(config, nullptr, ranks_of(connection)), recorded(config, &diary, ranks_of(connection));
+  RecorderCalls recorder_calls;
+  TinySteps eager(config, nullptr, ranks_of(connection)), recorded(config, &recorder_calls, ranks_of(connection));
   for (int64_t step = 0; step < kRecordedSteps; ++step) {
-    const double wish = connection.rank() == 1 && step % 5 == 4 ? 1 : 0;
-    const auto waiting = static_cast<double>(3 * step + connection.rank());
-    const StepRecord got = recorded.next(wish, waiting);
-    expect_equal_steps(got, eager.next(wish, waiting), step);
+    const double stop_requested = connection.rank() == 1 && step % 5 == 4 ? 1 : 0;
+    const auto pending = static_cast<double>(3 * step + connection.rank());
+    const StepRecord got = recorded.next(stop_requested, pending);
+    expect_equal_steps(got, eager.next(stop_requested, pending), step);
     EXPECT_TRUE(at::equal(got.requests, at::tensor({step % 5 == 4 ? 1.0 : 0.0, 6.0 * static_cast<double>(step) + 1}))) << step;
   }
   expect_equal_runs(recorded, eager);
   // Full steps are 0, 1, 3, 4, ...; the eleventh is step 15, and all from step 16 on are recorded: 16, 18, 19, 21, 22, 24, 25.
-  EXPECT_EQ(diary.waits, 7U);
-  EXPECT_EQ(diary.recorded, config.loop.micro_batch_size == 1 && config.parallel.tensor_parallel == 1 ? 2U : 1U);
+  EXPECT_EQ(recorder_calls.waits, 7U);
+  EXPECT_EQ(recorder_calls.recorded, config.loop.micro_batch_size == 1 && config.parallel.tensor_parallel == 1 ? 2U : 1U);
 }
 
 config::RunConfig config_for(const ScratchFolder& root, int64_t micro_batch) {
@@ -82,18 +82,18 @@ const parallel::RankTest kNodes("nodes_of_gradients", [](parallel::Connection& c
 
 // A device that fails, or hangs until its end, is a failed call of the group: named, with what the others do.
 const parallel::RankTest kFailedReplay("failed_replay", [](parallel::Connection& connection) {
-  const parallel::Group everyone = ranks_of(connection).everyone;
+  const parallel::Group world_group = ranks_of(connection).world_group;
   bool has_waited = false;
-  parallel::wait_for_recorded(everyone, [&] {
+  parallel::wait_for_recorded(world_group, [&] {
     has_waited = true;
     EXPECT_EQ(connection.recorder().oldest_open()->name, "recorded_calls") << "which the watch looks at";
   });
   EXPECT_TRUE(has_waited);
   EXPECT_FALSE(connection.recorder().oldest_open().has_value());
-  EXPECT_THAT([&] { parallel::wait_for_recorded(everyone, [] { throw std::runtime_error("the device is gone"); }); },
-              ::testing::ThrowsMessage<CommError>(
-                  ::testing::AllOf(::testing::HasSubstr("a collective failed: call=recorded_calls #2 of group everyone [0, 1]"),
-                                   ::testing::HasSubstr("all ranks made this call, reason=the device is gone"))));
+  EXPECT_THAT([&] { parallel::wait_for_recorded(world_group, [] { throw std::runtime_error("the device is gone"); }); },
+              ::testing::ThrowsMessage<CommError>(::testing::AllOf(
+                  ::testing::HasSubstr("a collective failed: call=recorded_calls #2 of group world_group [0, 1]"),
+                  ::testing::HasSubstr("all ranks made this call, reason=the device is gone"))));
 });
 
 TEST(RecordedStepsOfRanks, EqualStepsAsTheyAreWithDataParallelism) { parallel::run_on_ranks("recorded_data_parallel", 2); }

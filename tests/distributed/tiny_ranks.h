@@ -20,7 +20,7 @@ inline TinyRanks ranks_of(parallel::Connection& connection) {
   };
   std::vector<int64_t> all(static_cast<size_t>(connection.world_size()));
   std::iota(all.begin(), all.end(), 0);
-  return {make, connection.rank(), connection.world_size(), make("everyone", {.ranks = all, .place = connection.rank()})};
+  return {make, connection.rank(), connection.world_size(), make("world_group", {.ranks = all, .place = connection.rank()})};
 }
 
 }  // namespace welkin::train

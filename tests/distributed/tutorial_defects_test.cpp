@@ -81,12 +81,13 @@ std::vector<at::Tensor> exchanged_by_callbacks(const Group& all, const ParamTabl
 
 const RankTest kLateCapture("late_capture", [](Connection& connection) {
   const Group all = all_ranks(connection);
-  for (const GradientDtype travel : {GradientDtype::Same, GradientDtype::Bf16, GradientDtype::Fp16}) {  // the last two by a hook
+  for (const GradientDtype comm_dtype :
+       {GradientDtype::Same, GradientDtype::Bf16, GradientDtype::Fp16}) {  // the last two by a hook
     const ParamTable table = separate_parameters();
-    DataParallel replicas(table, all, {.bucket_cap_mb = 1, .travel = travel});
+    DataParallel replicas(table, all, {.bucket_cap_mb = 1, .comm_dtype = comm_dtype});
     ASSERT_GT(replicas.buckets().size(), 2U);
     for (int step = 0; step < 2; ++step) {  // the second with the buckets in the order in which gradients came
-      replicas.backward(loss_of_rank(table, all.place()), /*is_last=*/true);
+      replicas.backward(loss_of_rank(table, all.group_rank()), /*is_last=*/true);
       std::vector<at::Tensor> gradients;
       for (const ParamRow& row : table.rows()) gradients.push_back(row.gradient());
       EXPECT_TRUE(each_has_its_own_mean(gradients, all.size())) << "step " << step;
@@ -94,7 +95,7 @@ const RankTest kLateCapture("late_capture", [](Connection& connection) {
     }
   }
   const ParamTable table = separate_parameters();
-  loss_of_rank(table, all.place()).backward();
+  loss_of_rank(table, all.group_rank()).backward();
   EXPECT_TRUE(each_has_its_own_mean(exchanged_by_callbacks(all, table, /*binds_late=*/false), all.size()));
   EXPECT_FALSE(each_has_its_own_mean(exchanged_by_callbacks(all, table, /*binds_late=*/true), all.size()))
       << "the check does not see the defect";
@@ -112,11 +113,11 @@ ScaleVerdict verdict_of(const Group& tp, bool decides_alone) {
   config.amp_mode = config::AmpMode::Fp16;
   config.loss_scale = 1024;
   train::LossScaler scaler(config, at::kCPU);
-  const bool overflows = tp.place() == tp.size() - 1;
+  const bool overflows = tp.group_rank() == tp.size() - 1;
   std::vector<at::Tensor> shard{at::full({4}, overflows ? std::numeric_limits<float>::infinity() : 1.0F)};
   train::GradientScope scope;
   if (!decides_alone) scope.any = [&](const at::Tensor& flag) { return all_reduce(tp, flag, Reduction::Max); };
-  const auto verdict = train::finish_gradients(shard, at::full({}, 1.0F), scaler, /*clip_norm=*/0, scope);
+  const auto verdict = train::check_gradients(shard, at::full({}, 1.0F), scaler, /*clip_norm=*/0, scope);
   scaler.update(verdict.overflow);
   return {verdict.found_inf.item<double>(), scaler.scale().item<double>()};
 }

@@ -5,11 +5,11 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "data/formats/side_document.h"
+#include "data/formats/sidecar.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
-    const auto document = welkin::data::parse_side_document({reinterpret_cast<const char*>(data), size}, "fuzz");
+    const auto document = welkin::data::parse_sidecar({reinterpret_cast<const char*>(data), size}, "fuzz");
     for (const auto& [name, array] : document.arrays) {
       if (array.shape && array.shape->size() > welkin::data::kMostArrayDims) std::abort();
       if (array.shape) welkin::data::packing_of(array.attributes, *array.shape, "fuzz");

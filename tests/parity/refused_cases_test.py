@@ -164,12 +164,12 @@ class RefusedCases(unittest.TestCase):
     def test_a_checksum_is_wrong(self):
         folder = self.copy(self.formula)
         change_meta(folder, lambda m: m["tensors"]["norm.weight"].update(bits_sum_u64="0x123"))
-        self.refused(folder, "a tensor by formula has other bits than stated: tensor=norm.weight")
+        self.refused(folder, "a generated tensor does not have its stated checksum: tensor=norm.weight")
 
     def test_first_values_are_wrong(self):
         folder = self.copy(self.formula)
         change_meta(folder, lambda m: m["tensors"]["target"]["first4"].__setitem__(2, 0.125))
-        self.refused(folder, "a tensor by formula begins otherwise than stated: tensor=target, element=2")
+        self.refused(folder, "a generated tensor differs from its stated first values: tensor=target, element=2")
 
     def test_another_salt(self):
         folder = self.copy(self.formula)

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <utility>
 
-#include "bench/scaling/figure_times.h"
+#include "bench/scaling/bench_timing.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
@@ -65,8 +65,8 @@ class CollectiveCall {
   void turn() {
     const int64_t size = group_.size();
     if (!arriving_.defined()) arriving_ = at::ones({whole_.numel()}, whole_.options());
-    parallel::Transfer receive = start_receive(group_, arriving_, (group_.place() + size - 1) % size);
-    parallel::Transfer send = start_send(group_, whole_, (group_.place() + 1) % size);
+    parallel::Transfer receive = start_receive(group_, arriving_, (group_.group_rank() + size - 1) % size);
+    parallel::Transfer send = start_send(group_, whole_, (group_.group_rank() + 1) % size);
     receive.wait();
     send.wait();
   }
@@ -78,20 +78,20 @@ class CollectiveCall {
 };
 
 // The median over repetitions, as many on every rank.
-double median_seconds(CollectiveCall& call, const Group& everyone, double budget) {
+double median_seconds(CollectiveCall& call, const Group& world_group, double budget) {
   call();
   Stopwatch first;
   call();
-  const double once = of_slowest(everyone, first.seconds());
+  const double once = of_slowest(world_group, first.seconds());
   const auto repeats = static_cast<size_t>(std::clamp(budget / std::max(once, 1e-7), 3.0, 200.0));
   std::vector<double> seconds;
-  parallel::barrier(everyone);
+  parallel::barrier(world_group);
   for (size_t i = 0; i < repeats; ++i) {
     const Stopwatch watch;
     call();
     seconds.push_back(watch.seconds());
   }
-  return of_slowest(everyone, median_of(std::move(seconds)));
+  return of_slowest(world_group, median_of(std::move(seconds)));
 }
 
 std::string size_text(int64_t bytes) { return bytes < 1 << 20 ? cat(bytes >> 10, " KiB") : cat(bytes >> 20, " MiB"); }
@@ -114,7 +114,7 @@ CollectiveKind kind_named(const std::string& name) {
 CollectivesReport run_collectives_bench(const parallel::MeshGroups& groups, const CollectivesOptions& options) {
   constexpr std::array<std::pair<const char*, parallel::AxisSet>, 3> kAxes{
       {{"dp", parallel::kDp}, {"tp", parallel::Axis::Tp}, {"cp", parallel::Axis::Cp}}};
-  const Group& everyone = groups.along(parallel::kDp | parallel::Axis::Tp | parallel::Axis::Cp);
+  const Group& world_group = groups.along(parallel::kDp | parallel::Axis::Tp | parallel::Axis::Cp);
   CollectivesReport report;
   report.device = c10::DeviceTypeName(options.device.type(), /*lower_case=*/true);
   for (const auto& [name, axes] : kAxes) {
@@ -128,7 +128,7 @@ CollectivesReport run_collectives_bench(const parallel::MeshGroups& groups, cons
                                 .kind = kind,
                                 .ranks = group.size(),
                                 .bytes = values * 4,
-                                .seconds = median_seconds(call, everyone, options.seconds)});
+                                .seconds = median_seconds(call, world_group, options.seconds)});
       }
     }
   }

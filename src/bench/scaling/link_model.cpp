@@ -56,7 +56,7 @@ double ring_messages(CollectiveKind kind, int64_t ranks) {
   return turns;
 }
 
-double ring_share(CollectiveKind kind, int64_t ranks) {
+double bus_factor(CollectiveKind kind, int64_t ranks) {
   const double share = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
   if (kind == CollectiveKind::AllReduce) return 2 * share;
   if (kind == CollectiveKind::SendReceive || kind == CollectiveKind::Broadcast) return 1;
@@ -65,7 +65,7 @@ double ring_share(CollectiveKind kind, int64_t ranks) {
 
 double LinkFit::seconds(int64_t bytes, int64_t over_ranks) const {
   if (over_ranks < 2) return 0;
-  const double sent = static_cast<double>(bytes) * ring_share(kind, over_ranks);
+  const double sent = static_cast<double>(bytes) * bus_factor(kind, over_ranks);
   return ring_messages(kind, over_ranks) * latency_s + (bytes_per_second > 0 ? sent / bytes_per_second : 0);
 }
 
@@ -81,7 +81,7 @@ std::vector<LinkFit> fit_links(const std::vector<TimedCollective>& times) {
     }
     sums[static_cast<size_t>(same - fits.begin())].add(
         ring_messages(time.kind, time.ranks) / time.seconds,
-        static_cast<double>(time.bytes) * ring_share(time.kind, time.ranks) / time.seconds);
+        static_cast<double>(time.bytes) * bus_factor(time.kind, time.ranks) / time.seconds);
   }
   for (size_t i = 0; i < fits.size(); ++i) {
     const auto [latency, inverse_bandwidth] = sums[i].solve();

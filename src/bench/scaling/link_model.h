@@ -18,7 +18,7 @@ const char* collective_name(CollectiveKind kind);  // "all_reduce"
 // Of one collective over `ranks` members.
 double ring_messages(CollectiveKind kind, int64_t ranks);
 // Bytes over a link per byte of the whole: the tensor that is reduced, gathered, scattered, exchanged or sent.
-double ring_share(CollectiveKind kind, int64_t ranks);
+double bus_factor(CollectiveKind kind, int64_t ranks);
 
 struct LinkFit {
   std::string axis;  // "dp"
@@ -38,7 +38,7 @@ struct TimedCollective {
   int64_t bytes = 0;   // of the whole
   double seconds = 0;  // median over repetitions of the slowest rank
   // What NCCL's tests call bus bandwidth: bytes over a link per second.
-  double bus_bytes_per_second() const { return static_cast<double>(bytes) * ring_share(kind, ranks) / seconds; }
+  double bus_bytes_per_second() const { return static_cast<double>(bytes) * bus_factor(kind, ranks) / seconds; }
 };
 
 // Latency and bandwidth with the least relative errors, neither negative. One fit per axis and collective, in the order in which

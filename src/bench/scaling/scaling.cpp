@@ -158,7 +158,7 @@ std::optional<double> ScalingTable::efficiency(const ScalingRow& row, Rate Scali
   return *(row.*rate) / static_cast<double>(row.ranks) / (*(first.*rate) / static_cast<double>(first.ranks));
 }
 
-std::optional<double> communication_share(const ScalingRow& row) {
+std::optional<double> communication_fraction(const ScalingRow& row) {
   if (!row.synthetic || !row.nocomm) return {};
   return std::max(0.0, 1 - *row.synthetic / *row.nocomm);
 }
@@ -178,7 +178,7 @@ void add_noddp(std::vector<ScalingRow>& rows, const std::vector<ScalingRow>& nod
   for (const ScalingRow& row : noddp) {
     const auto same = std::ranges::find(rows, row.ranks, &ScalingRow::ranks);
     if (same == rows.end() || !row.synthetic) {
-      throw DataError("bench", cat("a run without communication has no run with it beside it: ranks=", row.ranks),
+      throw DataError("bench", cat("a --noddp run has no matching run with communication: ranks=", row.ranks),
                       "Give both files of each number of ranks, with SYNTHETIC in them");
     }
     same->nocomm = row.synthetic;
@@ -243,7 +243,7 @@ std::string scaling_text(const ScalingTable& table) {
     text.add_row({cat(row.ranks), row.batch > 0 ? cat(row.batch) : "-", samples_text(or_gap(row.io)),
                   samples_text(or_gap(row.synthetic)), samples_text(or_gap(row.full)), samples_text(or_gap(row.nocomm)),
                   scaling_number(100 * or_gap(table.efficiency(row, &ScalingRow::synthetic)), "%.1f"),
-                  scaling_number(100 * or_gap(communication_share(row)), "%.1f"), scaling_number(step, "%.4g"),
+                  scaling_number(100 * or_gap(communication_fraction(row)), "%.1f"), scaling_number(step, "%.4g"),
                   row.predicted ? "predicted" : ""});
   }
   return cat(scaling_name(table.kind), " scaling, samples/s of all ranks\n", text.text());
@@ -260,7 +260,7 @@ nlohmann::ordered_json scaling_json(const ScalingTable& table) {
                             {"nocomm_samples_per_s", or_null(row.nocomm)},
                             {"efficiency", or_null(table.efficiency(row, &ScalingRow::synthetic))},
                             {"full_efficiency", or_null(table.efficiency(row, &ScalingRow::full))},
-                            {"communication_share", or_null(communication_share(row))},
+                            {"communication_fraction", or_null(communication_fraction(row))},
                             {"exchanged_bytes_per_step", row.gradient_bytes},
                             {"predicted", row.predicted}});
   }
@@ -277,7 +277,7 @@ std::vector<std::pair<std::string, std::string>> scaling_plots(const ScalingTabl
   add_efficiency("FULL", &ScalingRow::full);
   LinePlot communication = plot_over_ranks(table, "Communication", "% of a step", PlotScale::Linear);
   add_curves(communication, table, "1 - SYNTHETIC / NOCOMM",
-             [](const ScalingRow& row) { return 100 * or_gap(communication_share(row)); });
+             [](const ScalingRow& row) { return 100 * or_gap(communication_fraction(row)); });
   LinePlot steps = plot_over_ranks(table, "Step time", "ms", PlotScale::Log);
   const auto add_step = [&](const char* label, Rate ScalingRow::*rate) {
     add_curves(steps, table, label, [rate](const ScalingRow& row) { return 1e3 * step_seconds(row, row.*rate); });

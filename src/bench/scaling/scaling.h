@@ -40,7 +40,7 @@ struct ScalingTable {
 };
 
 // The share of a step that waits for communication: 1 - SYNTHETIC / NOCOMM.
-std::optional<double> communication_share(const ScalingRow& row);
+std::optional<double> communication_fraction(const ScalingRow& row);
 
 // A row from what `welkin bench --json` or benchy (train --enable_benchy) wrote. DataError where the file is none such.
 ScalingRow read_scaling_row(const std::string& path);

@@ -57,10 +57,10 @@ std::string width_line(const Width& width) {
   if (width.size % kTiled == 0) return cat(width.name, "=", width.size, " is a multiple of 64");
   if (width.size % kAligned != 0) {
     return cat(width.name, "=", width.size, " is no multiple of 8: vectors are filled to ",
-               percent(tile_share(width.size, kAligned)), width.better.empty() ? "" : "; ", width.better);
+               percent(tile_efficiency(width.size, kAligned)), width.better.empty() ? "" : "; ", width.better);
   }
   return cat(width.name, "=", width.size, " is a multiple of 8, not of 64: tiles of 64 columns are filled to ",
-             percent(tile_share(width.size, kTiled)));
+             percent(tile_efficiency(width.size, kTiled)));
 }
 
 // Rows of the products: tokens or voxels times samples.
@@ -70,7 +70,8 @@ std::string batch_line(const config::RunConfig& config, const AdviceFacts& facts
     const int64_t patch = std::max<int64_t>(1, config.model.patch_size);
     const int64_t rows = facts.batch * (config.model.img_size[0] / patch) * (config.model.img_size[1] / patch);
     const int64_t tile = facts.is_gpu ? kGpuRows : kTiled;
-    return cat(batch, ", so products have ", rows, " rows: tiles of ", tile, " are filled to ", percent(tile_share(rows, tile)));
+    return cat(batch, ", so products have ", rows, " rows: tiles of ", tile, " are filled to ",
+               percent(tile_efficiency(rows, tile)));
   }
   if (facts.batch % kAligned == 0) return cat(batch, ", a multiple of 8");
   if (!facts.is_gpu) return cat(batch, "; a CPU's kernels go over voxels, so it need not be a multiple of 8");
@@ -97,7 +98,7 @@ std::string format_line(const config::RunConfig& config, const AdviceFacts& fact
 
 }  // namespace
 
-double tile_share(int64_t size, int64_t tile) {
+double tile_efficiency(int64_t size, int64_t tile) {
   return size <= 0 ? 0 : static_cast<double>(size) / static_cast<double>(next_multiple(size, tile));
 }
 
@@ -106,7 +107,7 @@ std::vector<std::string> advice(const config::RunConfig& config, const AdviceFac
   for (const Width& width : widths_of(config)) lines.push_back(width_line(width));
   if (facts.is_gpu && config.model.model == "vit") {
     lines.push_back(cat("tiles of ", kGpuColumns, " columns are filled to ",
-                        percent(tile_share(config.model.embed_dim, kGpuColumns)), " by embed_dim"));
+                        percent(tile_efficiency(config.model.embed_dim, kGpuColumns)), " by embed_dim"));
   }
   if (config.model.model == "unet3d") lines.push_back(format_line(config, facts));
   if (facts.fp32_flops > 0 && facts.bf16_flops > 0) lines.push_back(precision_line(config, facts));

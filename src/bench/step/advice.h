@@ -19,7 +19,7 @@ struct AdviceFacts {
 };
 
 // The share of the work in `size` rows or columns that is not padding, where they are taken in tiles of `tile`.
-double tile_share(int64_t size, int64_t tile);
+double tile_efficiency(int64_t size, int64_t tile);
 
 // One line per finding; what is right is said too, so that a reader sees that it was looked at.
 std::vector<std::string> advice(const config::RunConfig& config, const AdviceFacts& facts);

@@ -9,7 +9,7 @@
 #include <array>
 #include <utility>
 
-#include "bench/step/without_files.h"
+#include "bench/step/synthetic_config.h"
 #include "core/host.h"
 #include "core/text.h"
 #include "data/sample/dataset.h"
@@ -50,7 +50,7 @@ int64_t held_by(const at::Tensor& tensor) { return tensor.defined() ? static_cas
 class MemoryRig {
  public:
   MemoryRig(const config::RunConfig& config, const train::Registries& registries, const parallel::World& world)
-      : config_(without_files(config)), registries_(registries), world_(world) {}
+      : config_(synthetic_config(config)), registries_(registries), world_(world) {}
 
   HeldMemory measure() {
     if (config_.backend.memory_limit_gib == 0) train::limit_cpu_memory(kCountOnly);  // from here on tensors are counted
@@ -70,7 +70,7 @@ class MemoryRig {
   void build() {
     const auto dataset = registries_.datasets.at(config_.data.dataset)(config_, data::Split::Train);
     spec_ = dataset->spec();
-    const train::SetupSource source{config_, registries_, spec_, c10::kCPU, world_.everyone()};
+    const train::SetupSource source{config_, registries_, spec_, c10::kCPU, world_.world_group()};
     layout_ = train::make_layout(train::make_mesh_groups(config_.parallel, world_), source);
     setup_ = train::make_setup(layout_, source, {.total_steps = 16, .steps_per_epoch = 16, .samples = dataset->size()});
   }
@@ -112,7 +112,7 @@ class MemoryRig {
   // Of the part of the samples that this rank reads; the values do not matter.
   at::Tensor fields(const data::ArraySpec& spec) const {
     std::vector<int64_t> shape = spec.shape;
-    if (const std::optional<data::Region> region = layout_.share.region()) {
+    if (const std::optional<data::Region> region = layout_.shard.region()) {
       for (size_t d = 1; d < shape.size(); ++d) shape[d] = region->extent[d - 1];
     }
     shape.insert(shape.begin(), report_.batch_samples);
@@ -124,7 +124,7 @@ class MemoryRig {
     const ops::AutocastGuard autocast(c10::kCPU, train::autocast_dtype(config_.precision.amp_mode));
     const at::Tensor prediction =
         setup_->model->forward(input, {.seed = config_.loop.seed, .step = setup_->counter, .sample = samples});
-    return layout_.share.losses(*setup_->loss, prediction, target).sum();
+    return layout_.shard.losses(*setup_->loss, prediction, target).sum();
   }
 
   int64_t count_activations() {
@@ -136,11 +136,11 @@ class MemoryRig {
     // A thread of the back end may let go of a buffer a little later, before or after: the median of several.
     std::array<int64_t, 5> counts{};
     for (int64_t& count : counts) {
-      parallel::barrier(world_.everyone());
-      const int64_t before = train::cpu_memory_in_use();
+      parallel::barrier(world_.world_group());
+      const int64_t before = train::cpu_memory_allocated();
       const at::Tensor loss = loss_of(input, target);
-      parallel::barrier(world_.everyone());
-      count = train::cpu_memory_in_use() - before;
+      parallel::barrier(world_.world_group());
+      count = train::cpu_memory_allocated() - before;
     }
     std::ranges::sort(counts);
     return counts[counts.size() / 2];
@@ -152,9 +152,9 @@ class MemoryRig {
     for (const auto& [name, axes] : kReportedAxes) sizes.push_back(cat(name, " ", mesh.size(axes)));
     report_.layout = join(sizes, ", ");
     const at::Tensor own = at::tensor({own_.weights, own_.gradients, own_.optimizer, own_.exchange, own_.activations}, at::kLong);
-    const parallel::Group& everyone = world_.everyone();
-    const auto count = static_cast<size_t>(everyone.size());
-    const at::Tensor all = parallel::all_gather(everyone, own, 0, parallel::Lengths(count, own.numel()));
+    const parallel::Group& world_group = world_.world_group();
+    const auto count = static_cast<size_t>(world_group.size());
+    const at::Tensor all = parallel::all_gather(world_group, own, 0, parallel::Lengths(count, own.numel()));
     const auto* values = all.data_ptr<int64_t>();
     for (size_t rank = 0; rank < count; ++rank, values += own.numel()) {
       report_.ranks.push_back({.weights = values[0],

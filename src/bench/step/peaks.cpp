@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "bench/step/theory.h"
+#include "bench/step/theoretical_peak.h"
 #include "core/stopwatch.h"
 #include "ops/base/instruction_set.h"
-#include "ops/products/gemm_provider.h"
-#include "ops/products/low_product.h"
+#include "ops/gemm/gemm_provider.h"
+#include "ops/gemm/mixed_matmul.h"
 
 namespace welkin::bench {
 namespace {
@@ -38,7 +38,7 @@ double product_flops(int64_t edge, at::ScalarType dtype, c10::Device device, dou
   const Stopwatch budget;
   do {
     const Stopwatch watch;
-    finish_work_on(ops::product(ops::product_operand(a), ops::product_operand(a), dtype));
+    finish_work_on(ops::product(ops::matmul_operand(a), ops::matmul_operand(a), dtype));
     const auto n = static_cast<double>(edge);
     best = std::max(best, 2 * n * n * n / watch.seconds());
   } while (budget.seconds() < seconds);

@@ -18,14 +18,14 @@
 #include <utility>
 
 #include "bench/step/layers.h"
-#include "bench/step/without_files.h"
+#include "bench/step/synthetic_config.h"
 #include "core/host.h"
 #include "core/stopwatch.h"
+#include "data/datasets/stage.h"
 #include "data/pipeline/pipeline.h"
-#include "data/sets/stage.h"
 #include "ops/base/large_blocks.h"
 #include "parallel/comm/collectives.h"
-#include "parallel/comm/silent_group.h"
+#include "parallel/comm/fake_group.h"
 #include "parallel/mesh/run_mesh.h"
 #include "train/benchy/fixed_batches.h"
 #include "train/device/device.h"
@@ -43,7 +43,7 @@ namespace welkin::bench {
 namespace {
 
 config::RunConfig configuration_for(const config::RunConfig& config, StepMode mode) {
-  config::RunConfig own = mode == StepMode::Full ? config : without_files(config);
+  config::RunConfig own = mode == StepMode::Full ? config : synthetic_config(config);
   if (mode == StepMode::NoComm) own.parallel.noddp = true;
   return own;
 }
@@ -95,9 +95,9 @@ class StepRig {
 
   void run() {
     report_.mode = mode_;
-    const int64_t before = train::cpu_memory_in_use();
+    const int64_t before = train::cpu_memory_allocated();
     open(groups());
-    own_buffers_ = context_.device.is_cpu() ? train::cpu_memory_in_use() - before : 0;
+    own_buffers_ = context_.device.is_cpu() ? train::cpu_memory_allocated() - before : 0;
     build();
     first_step();
     run_windows();
@@ -108,7 +108,7 @@ class StepRig {
   parallel::MeshGroups groups() const {
     const parallel::World& world = context_.world;
     if (!is_silent()) return train::make_mesh_groups(config_.parallel, world);
-    return {parallel::silent_group, world.rank(), parallel::mesh_of(config_.parallel, world.size())};
+    return {parallel::fake_group, world.rank(), parallel::mesh_of(config_.parallel, world.size())};
   }
 
   void open(parallel::MeshGroups groups) {
@@ -121,7 +121,7 @@ class StepRig {
     report_.sample_bytes = (values_in(spec_.input) + values_in(spec_.target)) * static_cast<int64_t>(sizeof(float));
     layout_ = train::make_layout(std::move(groups), source());
     data::PipelineOptions options =
-        train::pipeline_options(config_, layout_.replicas, context_.device, /*drop_last=*/true, layout_.share.region());
+        train::pipeline_options(config_, layout_.replicas, context_.device, /*drop_last=*/true, layout_.shard.region());
     options.agree = train::agreement_of(config_, layout_.groups);
     pipeline_ = std::make_unique<data::Pipeline>(
         *dataset_, data::Sampler(dataset_size_, data::Order::Shuffled, config_.loop.seed), std::move(options));
@@ -136,7 +136,7 @@ class StepRig {
   }
 
   train::SetupSource source() const {
-    return {config_, context_.registries, spec_, context_.device, context_.world.everyone(), own_buffers_};
+    return {config_, context_.registries, spec_, context_.device, context_.world.world_group(), own_buffers_};
   }
 
   void build() {
@@ -146,8 +146,8 @@ class StepRig {
     report_.memory.resident_before_model = static_cast<int64_t>(resident_bytes());
     if (context_.device.is_cuda()) {
       at::globalContext().lazyInitDevice(at::kCUDA);  // there is no allocator before
-      train::forget_peak_of_tensors(context_.device.index());
-      report_.memory.device_before_model = train::peak_of_tensors(context_.device.index());
+      train::reset_peak_memory(context_.device.index());
+      report_.memory.device_before_model = train::max_memory_allocated(context_.device.index());
     }
     since_build_.emplace();
     setup_ = train::make_setup(layout_, source(), length_);
@@ -155,7 +155,7 @@ class StepRig {
     time_layers();
     tracer_.add_sink(clock_);
     train::StepOptions options{.device = context_.device, .dataset_size = dataset_size_, .tracer = &tracer_};
-    if (!is_silent()) options.everyone = context_.world.everyone();
+    if (!is_silent()) options.world_group = context_.world.world_group();
     const bool waits_for_layers = context_.layers != nullptr;  // which a recorded step may not do
     if (!waits_for_layers) options.recorder = train::graph_recorder(config_, context_.device);
     step_ = train::make_step(*setup_, config_, std::move(options));
@@ -211,11 +211,11 @@ class StepRig {
     Work work{.batch = [this] { return step_once(); },
               .settle = [this] { settle(); },
               .warmed_up = [this] { forget_warm_up(); },
-              .rest = [this] { train::give_back_cached_memory(context_.device); }};
-    const parallel::Group& everyone = context_.world.everyone();
-    if (everyone.size() > 1) {
+              .rest = [this] { train::empty_cache(context_.device); }};
+    const parallel::Group& world_group = context_.world.world_group();
+    if (world_group.size() > 1) {
       work.agree = [&](int64_t wanted) {
-        const at::Tensor most = parallel::all_reduce(everyone, at::full({1}, wanted, at::kLong), parallel::Reduction::Max);
+        const at::Tensor most = parallel::all_reduce(world_group, at::full({1}, wanted, at::kLong), parallel::Reduction::Max);
         return most.item<int64_t>();
       };
     }
@@ -224,9 +224,9 @@ class StepRig {
     report_.step_seconds = static_cast<double>(report_.batch_samples) / report_.rates.median();
     report_.traffic = {.calls = calls_since(before_windows_, context_.world.traffic()), .steps = report_.rates.batches};
     if (context_.layers != nullptr) report_.layers = context_.layers->per_step(report_.rates.batches);
-    const auto sharers = static_cast<double>(everyone.size() / layout_.replicas.size());
+    const auto sharers = static_cast<double>(world_group.size() / layout_.replicas.size());
     const at::Tensor own = at::tensor(report_.rates.windows, at::kDouble).div(sharers);
-    const at::Tensor sums = parallel::all_reduce(everyone, own);
+    const at::Tensor sums = parallel::all_reduce(world_group, own);
     report_.rates.windows.assign(sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel());
   }
 
@@ -240,7 +240,7 @@ class StepRig {
   void count_memory() {
     MemoryByKind& memory = report_.memory;
     memory.resident_peak = static_cast<int64_t>(peak_resident_bytes());
-    if (context_.device.is_cuda()) memory.device_peak = train::peak_of_tensors(context_.device.index());
+    if (context_.device.is_cuda()) memory.device_peak = train::max_memory_allocated(context_.device.index());
     for (const parallel::ParamRow& row : setup_->table.rows()) {
       memory.weights += bytes_of(row.local);
       if (row.local.requires_grad()) memory.gradients += bytes_of(row.local);

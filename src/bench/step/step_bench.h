@@ -33,7 +33,7 @@ struct MemoryByKind {
 
   // Above what was there before the model, where the model is.
   int64_t peak() const { return device_peak > 0 ? device_peak - device_before_model : resident_peak - resident_before_model; }
-  // Takes what is named off the peak: the rest lives inside autograd's graph and the libraries, where nobody holds a list of it.
+  // Activations are the peak minus the named parts: autograd and the libraries keep no list of their allocations.
   void find_activations() { activations = std::max<int64_t>(0, peak() - weights - gradients - optimizer); }
 };
 

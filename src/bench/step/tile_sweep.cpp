@@ -15,7 +15,7 @@
 #include "core/text.h"
 #include "observe/log/table.h"
 #include "observe/plot/plot.h"
-#include "ops/products/low_product.h"
+#include "ops/gemm/mixed_matmul.h"
 
 namespace welkin::bench {
 namespace {
@@ -29,7 +29,7 @@ double fastest_product(const at::Tensor& a, const at::Tensor& b, double seconds)
   const int calls = a.is_cuda() ? 10 : 1;
   const auto multiply = [&](int times) {
     at::Tensor result;
-    for (int i = 0; i < times; ++i) result = ops::product(ops::product_operand(a), ops::product_operand(b), a.scalar_type());
+    for (int i = 0; i < times; ++i) result = ops::product(ops::matmul_operand(a), ops::matmul_operand(b), a.scalar_type());
     result.flatten().select(0, 0).item<float>();
   };
   multiply(calls);  // pays for set-up
@@ -74,7 +74,7 @@ Tile usual_tile(c10::Device device) {
   return {.rows = 1, .columns = 16};
 }
 
-std::optional<Tile> tile_named(std::string_view text) {
+std::optional<Tile> parse_tile(std::string_view text) {
   Tile tile;
   const char* const end = text.data() + text.size();
   const auto [cross, error] = std::from_chars(text.data(), end, tile.rows);

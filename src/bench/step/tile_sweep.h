@@ -23,7 +23,7 @@ struct Tile {
 // no step there, since a kernel's last rows are computed one by one.
 Tile usual_tile(c10::Device device);
 // "256x128"; nothing where it is none.
-std::optional<Tile> tile_named(std::string_view text);
+std::optional<Tile> parse_tile(std::string_view text);
 
 // (m, k) times (k, n), for each n.
 struct TileProblem {

@@ -72,18 +72,18 @@ double seconds_of_exchange_alone(const parallel::DataParallel& exchange, const p
   return seconds[kExchangeRepeats / 2];
 }
 
-Communication communication_of(const Traffic& traffic, double step_s, double silent_s) {
+Communication communication_of(const Traffic& traffic, double step_s, double no_comm_s) {
   Communication found;
   for (const CallTotal& call : traffic.calls) found.alone_s += call_seconds(call, traffic);
-  found.is_told = step_s >= silent_s;
-  found.exposed_s = std::clamp(step_s - silent_s, 0.0, std::max(found.alone_s, 0.0));
+  found.is_told = step_s >= no_comm_s;
+  found.exposed_s = std::clamp(step_s - no_comm_s, 0.0, std::max(found.alone_s, 0.0));
   return found;
 }
 
 std::string communication_text(const Traffic& traffic, const Communication& communication) {
   std::string text = cat("communication of a step: alone ", traffic_number(1e3 * communication.alone_s, "%.3g"), " ms, ");
   text += communication.is_told ? cat("exposed ", traffic_number(1e3 * communication.exposed_s, "%.3g"), " ms, hidden ",
-                                      traffic_number(100 * communication.hidden_share(), "%.0f"), " %\n")
+                                      traffic_number(100 * communication.hidden_fraction(), "%.0f"), " %\n")
                                 : std::string("of which nothing can be told: a step without it was no faster\n");
   for (const CallTotal& call : traffic.calls) {
     const auto steps = static_cast<double>(traffic.steps);
@@ -99,7 +99,7 @@ void add_communication_json(nlohmann::ordered_json& json, const Traffic& traffic
   nlohmann::ordered_json& found = json["communication"];
   found = {{"alone_s", communication.alone_s},
            {"exposed_s", communication.exposed_s},
-           {"hidden_share", communication.hidden_share()},
+           {"hidden_fraction", communication.hidden_fraction()},
            {"is_told", communication.is_told},
            {"calls", nlohmann::ordered_json::array()}};
   for (const CallTotal& call : traffic.calls) {

@@ -30,14 +30,14 @@ std::vector<parallel::CallTotal> calls_since(const std::vector<parallel::CallTot
 double seconds_of_exchange_alone(const parallel::DataParallel& exchange, const parallel::Group& group,
                                  const at::TensorOptions& travels);
 
-// What a step waits for, and what runs beside its computation. `step_s`, `silent_s`: a step with communication and without.
+// What a step waits for, and what runs beside its computation. `step_s`, `no_comm_s`: a step with communication and without.
 struct Communication {
   double alone_s = 0;    // the exchange of gradients alone, and the calls that the step itself makes and waits for
   double exposed_s = 0;  // what the step is longer for
   bool is_told = true;   // false: the step without communication was no faster, as on cores that the ranks share
-  double hidden_share() const { return alone_s > 0 ? 1 - exposed_s / alone_s : 0; }
+  double hidden_fraction() const { return alone_s > 0 ? 1 - exposed_s / alone_s : 0; }
 };
-Communication communication_of(const Traffic& traffic, double step_s, double silent_s);
+Communication communication_of(const Traffic& traffic, double step_s, double no_comm_s);
 
 std::string communication_text(const Traffic& traffic, const Communication& communication);
 // "communication": times of a step, and calls, bytes and bytes per second by group and collective.

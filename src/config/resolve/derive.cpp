@@ -88,8 +88,8 @@ void derive_defaults(Draft& draft) {
 
 void derive(Draft& draft, int64_t world_size) {
   derive_defaults(draft);
-  settle_synonyms(draft);
-  settle_batch(draft, world_size);
+  resolve_synonyms(draft);
+  resolve_batch(draft, world_size);
   rebind_paths(draft);
 }
 

@@ -20,9 +20,9 @@ void derive_rules(Draft& draft);
 void derive_backend(Draft& draft);
 // lr and start_lr, tensor_parallel and row_parallel_size, amp_mode and enable_amp, num_epochs and num_iters: the one given later
 // holds for both.
-void settle_synonyms(Draft& draft);
+void resolve_synonyms(Draft& draft);
 // global_batch_size from local_batch_size or the reverse.
-void settle_batch(Draft& draft, int64_t world_size);
+void resolve_batch(Draft& draft, int64_t world_size);
 // data_root and log_root for the prefixes /data and /logs, and for the roots that the file names; use_cache.
 void rebind_paths(Draft& draft);
 

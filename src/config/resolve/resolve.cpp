@@ -52,7 +52,7 @@ Resolved resolve_document(const std::optional<YamlDocument>& document, const Req
     if (draft.has("output.log_root")) draft.file_log_root = draft.config.output.log_root;
   }
   apply_settings(draft, request.settings);
-  settle_tutorial(draft, request.tutorial);
+  resolve_tutorial(draft, request.tutorial);
   check_draft(draft, request);
   draft.problems.throw_if_any();
   return {.config = draft.config,

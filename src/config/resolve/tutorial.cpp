@@ -96,7 +96,7 @@ Inference infer_tutorial(const std::vector<std::string>& names) {
           cat("it has keys of the U-Net's files (", first_names(unet), ") and of the ViT's (", first_names(vit), ")"), all};
 }
 
-void settle_tutorial(Draft& draft, Tutorial from_flag) {
+void resolve_tutorial(Draft& draft, Tutorial from_flag) {
   const Inference inferred = infer_tutorial(draft.names);
   Tutorial& tutorial = draft.config.tutorial;
   if (from_flag != Tutorial::None) {

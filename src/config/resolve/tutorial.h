@@ -26,7 +26,7 @@ bool is_vit_tutorial(Tutorial tutorial);
 
 // Sets config.tutorial from the command line, the file's key `tutorial`, or the keys. A problem when the keys do not tell and no
 // key `model` is given, or when the file's keys are those of the other model.
-void settle_tutorial(Draft& draft, Tutorial from_flag);
+void resolve_tutorial(Draft& draft, Tutorial from_flag);
 
 // "SC22", "DL4SCI25" for people.
 std::string_view tutorial_title(Tutorial tutorial);

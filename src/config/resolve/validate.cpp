@@ -64,7 +64,7 @@ void validate_vit(Draft& draft) {
     draft.problems.add(draft.place("parallel.tensor_parallel"),
                        cat("tensor_parallel does not divide num_heads: ", draft.show("parallel.tensor_parallel"), ", ",
                            draft.show("model.num_heads")),
-                       "Whole heads are dealt out to the ranks");
+                       "Every rank gets whole heads");
   }
 }
 

@@ -120,7 +120,7 @@ std::vector<Key> run_keys() {
       {.flat = "on_nonfinite",
        .path = "loop.on_nonfinite",
        .field = kLoop<&L::on_nonfinite>,
-       .summary = "what a NaN or Inf in loss or gradient does; an fp16 overflow is not one",
+       .summary = "action on NaN or Inf in loss or gradient; fp16 overflow only lowers the loss scale",
        .choices = "stop|skip",
        .is_flag = true,
        .free = true},

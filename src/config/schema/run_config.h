@@ -164,7 +164,7 @@ struct BackendConfig {
   bool cuda_graph = false;           // steps are recorded once and replayed as CUDA graphs (SC21 to SC23: train_graph.py)
   bool channels_last = false;        // images and boxes lie channels-last on a GPU, and the weights of convolutions with them
   std::string attention = "auto";    // auto, flash, memory_efficient, cudnn, math: torch's attention on a GPU; auto = measured
-  std::string gemm = "auto";         // auto, mkl, onednn: who multiplies float32 matrices on a CPU; auto = by processor
+  std::string gemm = "auto";         // auto, mkl, onednn: library for float32 GEMM on a CPU; auto = by processor
   std::string float32_matmul_precision = "highest";  // high, medium: products may take operands of 16 or 8 bits (on a CPU)
   std::string instruction_set = "auto";  // auto, portable, avx2, avx512, amx: of our CPU kernels; auto = the best there is
 

@@ -153,7 +153,7 @@ void Unpickler::fill_tensor(PickleNode& tensor, const PickleNode& storage, const
     refuse(cat("a tensor leaves its storage: shape=", join(tensor.shape, "x"), ", strides=", join(tensor.strides, "x"),
                ", offset=", tensor.integer, ", elements=", storage.integer));
   };
-  if (tensor.shape.size() != tensor.strides.size() || tensor.shape.size() > kMostPickleDims) outside();
+  if (tensor.shape.size() != tensor.strides.size() || tensor.shape.size() > kMaxPickleDims) outside();
   if (tensor.integer < 0) outside();
   const int64_t elements = checked_product(tensor.shape, outside);
   int64_t last = tensor.integer;

@@ -12,9 +12,9 @@
 
 namespace welkin::archive {
 
-inline constexpr uint64_t kLargestPickle = uint64_t{256} << 20;  // bytes
-inline constexpr size_t kMostPickleValues = size_t{1} << 21;     // above 100,000 tensors with their optimizer's state
-inline constexpr size_t kMostPickleDims = 64;
+inline constexpr uint64_t kMaxPickleBytes = uint64_t{256} << 20;  // bytes
+inline constexpr size_t kMaxPickleValues = size_t{1} << 21;       // above 100,000 tensors with their optimizer's state
+inline constexpr size_t kMaxPickleDims = 64;
 
 // The first pickle in `bytes`. Storages are named, not read. Throws DataError with the position in the pickle and `source`.
 Pickle read_pickle(std::span<const std::byte> bytes, std::string_view source);

@@ -82,7 +82,7 @@ void TorchContent::open_zip() {
     if (pickle_.nodes.empty()) {
       root_ = root;
       zip_->verify(name);
-      if (entry.bytes.size() > kLargestPickle) refuse(source_, cat("its data.pkl is too large: bytes=", entry.bytes.size()));
+      if (entry.bytes.size() > kMaxPickleBytes) refuse(source_, cat("its data.pkl is too large: bytes=", entry.bytes.size()));
       pickle_ = read_pickle(entry.bytes, source_);
     } else {
       refuse(source_, "it holds two data.pkl");
@@ -104,7 +104,7 @@ void TorchContent::open_legacy() {
   uint64_t position = 0;
   for (int i = 0; i < 5; ++i) {
     const auto rest = file_.subspan(position);
-    heads.push_back(read_pickle(rest.subspan(0, std::min<uint64_t>(rest.size(), kLargestPickle)), source_));
+    heads.push_back(read_pickle(rest.subspan(0, std::min<uint64_t>(rest.size(), kMaxPickleBytes)), source_));
     position += heads.back().bytes;
   }
   check_legacy_header(heads);

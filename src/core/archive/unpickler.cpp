@@ -13,7 +13,7 @@ namespace {
 constexpr uint8_t kMark = '(', kStop = '.', kProtocol = 0x80, kFrame = 0x95;
 constexpr size_t kDeepestStack = size_t{1} << 20;
 constexpr size_t kMostMarks = 10'000;  // open containers: how deep values are nested
-constexpr size_t kMostMemos = 2 * kMostPickleValues;
+constexpr size_t kMostMemos = 2 * kMaxPickleValues;
 constexpr uint64_t kMostItems = uint64_t{1} << 24;
 constexpr uint64_t kLongestLine = 512;
 constexpr uint64_t kLongestInteger = 64;  // bytes
@@ -22,7 +22,7 @@ constexpr uint64_t kLongestInteger = 64;  // bytes
 
 void Unpickler::refuse(std::string_view why, std::string_view remedy) const {
   throw DataError("pickle", cat(why, ", at byte=", cursor_.position(), ", file=", source_),
-                  remedy.empty() ? "The file is damaged, or made to do harm: save it again in PyTorch" : remedy);
+                  remedy.empty() ? "The file is damaged or malicious: save it again in PyTorch" : remedy);
 }
 
 Pickle Unpickler::run() {
@@ -232,7 +232,7 @@ bool Unpickler::run_call(uint8_t operation) {
 }
 
 void Unpickler::push(PickleNode node) {
-  if (nodes_.size() == kMostPickleValues) refuse(cat("too many values: limit=", kMostPickleValues));
+  if (nodes_.size() == kMaxPickleValues) refuse(cat("too many values: limit=", kMaxPickleValues));
   nodes_.push_back(std::move(node));
   push_existing(static_cast<PickleId>(nodes_.size() - 1));
 }

@@ -6,7 +6,7 @@
 #include "data/formats/formats.h"
 #include "data/formats/lmdb_index.h"
 #include "data/formats/sample_arrays.h"
-#include "data/formats/side_document.h"
+#include "data/formats/sidecar.h"
 #include "data/formats/tar_index.h"
 
 namespace welkin::data {
@@ -38,7 +38,7 @@ ArrayFile open_raw_arrays(const std::filesystem::path& path) {
   const auto document = read_sidecar(path);
   ArrayFile file{.path = path, .format = "raw", .arrays = {}, .not_numbers = {}, .attributes = {}};
   if (!document) throw DataError("data", cat("a raw file without a description: path=", path.string()), cat("Write ", sidecar));
-  add_side_document(*document, sidecar, file);
+  add_sidecar(*document, sidecar, file);
   const auto bytes = std::make_shared<const WatchedFile>(path);
   for (const auto& [name, side] : document->arrays) {
     if (!side.shape) continue;

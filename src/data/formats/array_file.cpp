@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "data/formats/formats.h"
 #include "data/formats/lmdb_index.h"
-#include "data/formats/side_document.h"
+#include "data/formats/sidecar.h"
 
 namespace welkin::data {
 namespace {

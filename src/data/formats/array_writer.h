@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "data/formats/side_document.h"
+#include "data/formats/sidecar.h"
 #include "data/storage/codec.h"
 #include "data/storage/stored_array.h"
 
@@ -55,7 +55,7 @@ std::unique_ptr<ArrayWriter> make_zarr_writer(const std::filesystem::path& folde
 std::unique_ptr<ArrayWriter> make_hdf5_writer(const std::filesystem::path& path, const OutputFile& output);
 
 // What goes beside or into a file that cannot describe itself; for raw files with the place of each array.
-SideDocument side_document_of(const OutputFile& output);
+Sidecar sidecar_of(const OutputFile& output);
 // Where each array of a raw file begins.
 std::vector<uint64_t> raw_offsets(const OutputFile& output);
 

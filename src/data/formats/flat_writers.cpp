@@ -62,16 +62,16 @@ std::vector<uint64_t> raw_offsets(const OutputFile& output) {
   return offsets;
 }
 
-SideDocument side_document_of(const OutputFile& output) {
-  SideDocument document;
+Sidecar sidecar_of(const OutputFile& output) {
+  Sidecar document;
   document.attributes = output.attributes;
   for (const OutputArray& array : output.arrays) {
-    SideArray& side = document.arrays[array.name];
+    SidecarArray& side = document.arrays[array.name];
     side.attributes = array.attributes;
     side.axes = array.axes;
   }
   for (const auto& [array, values] : output.small) {
-    SideArray& side = document.arrays[array.name];
+    SidecarArray& side = document.arrays[array.name];
     side.attributes = array.attributes;
     side.values = values;
   }

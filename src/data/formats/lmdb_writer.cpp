@@ -80,8 +80,8 @@ class LmdbWriter : public ArrayWriter {
     make_folders(folder);
     file_ = open_file(path_, O_WRONLY | O_CREAT | O_TRUNC);
     append(std::string(2 * kPageBytes, '\0'));  // the two headers are written at the end
-    const std::string text = side_document_text(side_document_of(output));
-    begin_value(std::string(kSideDocumentName), text.size());
+    const std::string text = sidecar_text(sidecar_of(output));
+    begin_value(std::string(kSidecarName), text.size());
     append_value(text);
   }
 

@@ -3,7 +3,7 @@
 #include "data/formats/file_values.h"
 #include "data/formats/formats.h"
 #include "data/formats/npy_file.h"
-#include "data/formats/side_document.h"
+#include "data/formats/sidecar.h"
 
 namespace welkin::data {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 void add_npy_sidecar(const std::filesystem::path& path, ArrayFile& file, ArrayFacts& facts) {
   const auto document = read_sidecar(path);
   if (!document) return;
-  add_side_document(*document, sidecar_path(path).string(), file);
+  add_sidecar(*document, sidecar_path(path).string(), file);
   for (const auto& [name, side] : document->arrays) {
     if (side.values) continue;
     facts.name = name;

@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "data/formats/file_values.h"
 #include "data/formats/npy_file.h"
-#include "data/formats/side_document.h"
+#include "data/formats/sidecar.h"
 
 namespace welkin::data {
 namespace {
@@ -130,13 +130,13 @@ StoredArrayPtr make_sample_array(const std::string& name, SampleGroup group, con
 
 void read_side_member(const SampleEntry& entry, const WatchedFile& bytes, ArrayFile& file) {
   const std::string source = member_source(file.path, entry);
-  if (entry.size > kMostSideDocumentBytes) {
+  if (entry.size > kMaxSidecarBytes) {
     throw DataError("data", cat("a description that is too large: path=", source, ", bytes=", entry.size), "Check the file");
   }
   std::string text(static_cast<size_t>(entry.size), '\0');
   bytes.read(entry.offset, std::as_writable_bytes(std::span(text)));
-  const SideDocument document = parse_side_document(text, source);
-  add_side_document(document, source, file);
+  const Sidecar document = parse_sidecar(text, source);
+  add_sidecar(document, source, file);
   for (const auto& [name, array] : document.arrays) {
     if (!array.axes.empty()) file.attributes[name]["axes"] = array.axes;
   }
@@ -148,7 +148,7 @@ void add_sample_arrays(const std::vector<SampleEntry>& entries, const std::share
                        ArrayFile& file) {
   std::map<std::string, SampleGroup> groups;
   for (const SampleEntry& entry : entries) {
-    if (entry.name == kSideDocumentName) {
+    if (entry.name == kSidecarName) {
       read_side_member(entry, *bytes, file);
     } else if (entry.name.ends_with(".npy")) {
       add_sample(*bytes, file.path, entry, groups[array_name_of(entry.name)]);

@@ -51,8 +51,8 @@ class TarWriter : public ArrayWriter {
  public:
   TarWriter(const std::filesystem::path& path, const OutputFile& output)
       : path_(path), file_(open_file(path, O_WRONLY | O_CREAT | O_TRUNC)), arrays_(output.arrays) {
-    const std::string text = side_document_text(side_document_of(output));
-    append(tar_header(std::string(kSideDocumentName), text.size()));
+    const std::string text = sidecar_text(sidecar_of(output));
+    append(tar_header(std::string(kSidecarName), text.size()));
     append(text);
     pad();
   }

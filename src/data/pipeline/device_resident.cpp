@@ -21,8 +21,8 @@ namespace {
 
 constexpr int64_t kPieceBytes = int64_t{64} << 20;
 
-const HeldArrays& held_arrays(const Dataset& dataset) {
-  if (const HeldArrays* held = dataset.held()) return *held;
+const ResidentArrays& held_arrays(const Dataset& dataset) {
+  if (const ResidentArrays* held = dataset.resident()) return *held;
   throw ConfigError("data",
                     "these data cannot be held on a device: resident=device, reason=some of their channels are computed, or "
                     "the data set is a plug-in's that does not say how",
@@ -69,7 +69,7 @@ uint64_t DeviceResident::bytes() const {
   return bytes;
 }
 
-void DeviceResident::tell_nonfinite(const std::string& where, int64_t count, const DeviceResidentOptions& options) const {
+void DeviceResident::report_nonfinite(const std::string& where, int64_t count, const DeviceResidentOptions& options) const {
   const std::string text = cat("values that are not finite: ", where, ", values=", count);
   if (options.nan == NanPolicy::Error) {
     throw DataError("data", text, "Fill them (welkin data ingest --missing mean), or set nan_policy to mask");
@@ -78,7 +78,7 @@ void DeviceResident::tell_nonfinite(const std::string& where, int64_t count, con
 }
 
 at::Tensor DeviceResident::load(int64_t array, const DeviceResidentOptions& options) const {
-  const HeldArray& shape = arrays_[static_cast<size_t>(array)];
+  const ResidentArray& shape = arrays_[static_cast<size_t>(array)];
   const int64_t plane = shape.extent[1] * shape.extent[2], planes = shape.extent[0] * shape.channels;
   at::Tensor values = empty_on_device(planes * plane, device_);
   const int64_t at_once = std::clamp<int64_t>(kPieceBytes / (plane * static_cast<int64_t>(sizeof(float))), 1, planes);
@@ -105,7 +105,7 @@ at::Tensor DeviceResident::load(int64_t array, const DeviceResidentOptions& opti
     for (int64_t i = 0; i < count; ++i) {
       const int64_t number = bad[static_cast<size_t>(i)];
       if (number == 0) continue;
-      tell_nonfinite(held_.plane_whereabouts(array, (first + i) % shape.channels, (first + i) / shape.channels), number, options);
+      report_nonfinite(held_.plane_location(array, (first + i) % shape.channels, (first + i) / shape.channels), number, options);
     }
     values.narrow(0, first * plane, count * plane).copy_(piece.narrow(0, 0, count * plane));
   }
@@ -113,17 +113,17 @@ at::Tensor DeviceResident::load(int64_t array, const DeviceResidentOptions& opti
 }
 
 DeviceResident::Arrays DeviceResident::cut(const std::vector<SamplePlan>& plans) const {
-  std::vector<HeldSample> samples;
-  for (const SamplePlan& plan : plans) samples.push_back(held_.cuts(plan));
-  std::vector<const std::vector<HeldCut>*> input, target;
-  for (const HeldSample& sample : samples) input.push_back(&sample.input), target.push_back(&sample.target);
+  std::vector<ResidentSample> samples;
+  for (const SamplePlan& plan : plans) samples.push_back(held_.crops(plan));
+  std::vector<const std::vector<ResidentCrop>*> input, target;
+  for (const ResidentSample& sample : samples) input.push_back(&sample.input), target.push_back(&sample.target);
   const SampleSpec& spec = dataset_.spec();
-  return {cut_side(input, input_, spec.input), cut_side(target, target_, spec.target)};
+  return {crop_side(input, input_, spec.input), crop_side(target, target_, spec.target)};
 }
 
-// One launch per cut of a sample: all samples have the same cuts, of different cells.
-at::Tensor DeviceResident::cut_side(const std::vector<const std::vector<HeldCut>*>& samples, const DeviceTransform& transform,
-                                    const ArraySpec& spec) const {
+// One launch per cut of a sample: all samples have the same crops, of different cells.
+at::Tensor DeviceResident::crop_side(const std::vector<const std::vector<ResidentCrop>*>& samples,
+                                     const DeviceTransform& transform, const ArraySpec& spec) const {
   const auto count = static_cast<int64_t>(samples.size());
   std::vector<int64_t> shape{count};
   shape.insert(shape.end(), spec.shape.begin(), spec.shape.end());
@@ -133,25 +133,26 @@ at::Tensor DeviceResident::cut_side(const std::vector<const std::vector<HeldCut>
   at::Tensor out = at::empty(shape, at::TensorOptions(at::kFloat).device(device_));
   const at::Tensor out_BCDHW = out.view({count, transform.channels(), extent[0], extent[1], extent[2]});
   for (size_t q = 0; q < samples.front()->size(); ++q) {
-    const HeldCut& like = samples.front()->at(q);
-    const HeldArray& array = arrays_[static_cast<size_t>(like.array)];
+    const ResidentCrop& like = samples.front()->at(q);
+    const ResidentArray& array = arrays_[static_cast<size_t>(like.array)];
     const int64_t plane = array.extent[1] * array.extent[2];
-    const ops::CutSource source{.stride = {plane, array.channels * plane, array.extent[2], 1},
-                                .edge = {array.extent[0], array.extent[1], array.extent[2]}};
-    std::vector<ops::CutPlace> places;
+    const ops::CropSource source{.stride = {plane, array.channels * plane, array.extent[2], 1},
+                                 .edge = {array.extent[0], array.extent[1], array.extent[2]}};
+    std::vector<ops::CropPlace> places;
     std::vector<int64_t> channels;
     for (const auto* sample : samples) {
-      const HeldCut& cut = sample->at(q);
-      places.push_back(cut_place(0, cut.first, cut.orientation));
+      const ResidentCrop& cut = sample->at(q);
+      places.push_back(crop_place(0, cut.first, cut.orientation));
       const std::vector<int64_t> turned = transform.turned_channels(cut.orientation);
       for (int64_t c = 0; c < cut.num_channels; ++c) {
         channels.push_back(turned[static_cast<size_t>(cut.first_channel + c)] - 2 * cut.first_channel);
       }
     }
-    ops::cut_samples(out_BCDHW.narrow(1, like.first_channel, like.num_channels), values_[static_cast<size_t>(like.array)], source,
-                     {.place = place_table(places, device_),
-                      .channel = channel_table(channels, like.num_channels, device_),
-                      .op = transform.ops().narrow(0, like.first_channel, like.num_channels)});
+    ops::crop_samples(out_BCDHW.narrow(1, like.first_channel, like.num_channels), values_[static_cast<size_t>(like.array)],
+                      source,
+                      {.place = place_table(places, device_),
+                       .channel = channel_table(channels, like.num_channels, device_),
+                       .op = transform.ops().narrow(0, like.first_channel, like.num_channels)});
   }
   return out;
 }

@@ -13,7 +13,7 @@
 #include "data/pipeline/device_transform.h"
 #include "data/pipeline/sample_check.h"
 #include "data/sample/dataset.h"
-#include "data/sample/held_arrays.h"
+#include "data/sample/resident_arrays.h"
 
 namespace welkin::data {
 
@@ -40,14 +40,14 @@ class DeviceResident {
 
  private:
   at::Tensor load(int64_t array, const DeviceResidentOptions& options) const;
-  void tell_nonfinite(const std::string& where, int64_t count, const DeviceResidentOptions& options) const;
-  at::Tensor cut_side(const std::vector<const std::vector<HeldCut>*>& samples, const DeviceTransform& transform,
-                      const ArraySpec& spec) const;
+  void report_nonfinite(const std::string& where, int64_t count, const DeviceResidentOptions& options) const;
+  at::Tensor crop_side(const std::vector<const std::vector<ResidentCrop>*>& samples, const DeviceTransform& transform,
+                       const ArraySpec& spec) const;
 
   const Dataset& dataset_;
-  const HeldArrays& held_;
+  const ResidentArrays& held_;
   c10::Device device_;
-  std::vector<HeldArray> arrays_;
+  std::vector<ResidentArray> arrays_;
   DeviceTransform input_, target_;
   std::vector<at::Tensor> values_;  // one per array, flat: (first axis, channel, second axis, third axis)
 };

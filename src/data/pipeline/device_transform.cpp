@@ -20,7 +20,7 @@ at::Tensor table_on(const T* rows, at::IntArrayRef sizes, at::ScalarType type, c
   return device.is_cpu() ? table : table.to(device, /*non_blocking=*/true);
 }
 
-ops::CutOp cut_op(const ChannelOp& op) {
+ops::CropOp cut_op(const ChannelOp& op) {
   const auto is_float = [](double value) { return static_cast<double>(static_cast<float>(value)) == value; };
   return {.low = op.low,
           .high = op.high,
@@ -32,17 +32,17 @@ ops::CutOp cut_op(const ChannelOp& op) {
 
 }  // namespace
 
-at::Tensor place_table(const std::vector<ops::CutPlace>& places, c10::Device device) {
-  return table_on(places.data(), {static_cast<int64_t>(places.size()), ops::kCutPlaceWords}, at::kLong, device);
+at::Tensor place_table(const std::vector<ops::CropPlace>& places, c10::Device device) {
+  return table_on(places.data(), {static_cast<int64_t>(places.size()), ops::kCropPlaceWords}, at::kLong, device);
 }
 
 at::Tensor channel_table(const std::vector<int64_t>& rows, int64_t channels, c10::Device device) {
   return table_on(rows.data(), {static_cast<int64_t>(rows.size()) / channels, channels}, at::kLong, device);
 }
 
-ops::CutPlace cut_place(int64_t offset, const std::array<int64_t, 3>& first, int32_t orientation) {
+ops::CropPlace crop_place(int64_t offset, const std::array<int64_t, 3>& first, int32_t orientation) {
   const Orientation& turn = data::orientation(orientation);
-  ops::CutPlace place;
+  ops::CropPlace place;
   place.offset = offset;
   for (size_t a = 0; a < 3; ++a) {
     place.first[a] = first[a];
@@ -55,22 +55,22 @@ ops::CutPlace cut_place(int64_t offset, const std::array<int64_t, 3>& first, int
 DeviceTransform::DeviceTransform(const ArrayTransform& transform, int64_t channels, std::vector<int64_t> vectors,
                                  c10::Device device)
     : channels_(channels), vectors_(std::move(vectors)) {
-  std::vector<ops::CutOp> rows;
+  std::vector<ops::CropOp> rows;
   for (const ChannelOp& op : channel_ops(transform, channels, "device")) {
     is_identity_ = is_identity_ && op.is_identity();
     rows.push_back(cut_op(op));
   }
-  ops_ = table_on(rows.data(), {channels, ops::kCutOpWords}, at::kDouble, device);
+  ops_ = table_on(rows.data(), {channels, ops::kCropOpWords}, at::kDouble, device);
 }
 
 std::vector<int64_t> DeviceTransform::turned_channels(int32_t orientation) const {
   const Orientation& turn = data::orientation(orientation);
   std::vector<int64_t> row;
-  for (int64_t c = 0; c < channels_; ++c) row.push_back(ops::cut_channel(c, false));
+  for (int64_t c = 0; c < channels_; ++c) row.push_back(ops::crop_channel(c, false));
   for (size_t i = 0; i < vectors_.size(); ++i) {
     const size_t component = i % 3, triple = i - component;
     row[static_cast<size_t>(vectors_[i])] =
-        ops::cut_channel(vectors_[triple + static_cast<size_t>(turn.axis[component])], turn.flip[component]);
+        ops::crop_channel(vectors_[triple + static_cast<size_t>(turn.axis[component])], turn.flip[component]);
   }
   return row;
 }
@@ -84,8 +84,8 @@ at::Tensor DeviceTransform::apply(const at::Tensor& raw, const std::vector<int32
                "a batch and its orientations");
   WELKIN_CHECK(!turns || (extent[0] == extent[1] && extent[1] == extent[2]), "only cubes are turned on the device");
   const int64_t volume = extent[0] * extent[1] * extent[2];
-  ops::CutSource source{.stride = {volume, extent[1] * extent[2], extent[2], 1}, .edge = {extent[0], extent[1], extent[2]}};
-  std::vector<ops::CutPlace> places;
+  ops::CropSource source{.stride = {volume, extent[1] * extent[2], extent[2], 1}, .edge = {extent[0], extent[1], extent[2]}};
+  std::vector<ops::CropPlace> places;
   std::vector<int64_t> channels;
   for (int64_t b = 0; b < samples; ++b) {
     const int32_t index = orientations[static_cast<size_t>(b)];
@@ -95,11 +95,11 @@ at::Tensor DeviceTransform::apply(const at::Tensor& raw, const std::vector<int32
       const auto axis = static_cast<size_t>(turn.axis[a]);
       first[axis] = turn.flip[a] ? extent[axis] - 1 : 0;
     }
-    places.push_back(cut_place(b * channels_ * volume, first, index));
+    places.push_back(crop_place(b * channels_ * volume, first, index));
     std::ranges::copy(turned_channels(index), std::back_inserter(channels));
   }
   at::Tensor out = at::empty_like(raw);
-  ops::cut_samples(
+  ops::crop_samples(
       out.view({samples, channels_, extent[0], extent[1], extent[2]}), raw.view({-1}), source,
       {.place = place_table(places, raw.device()), .channel = channel_table(channels, channels_, raw.device()), .op = ops_});
   return out;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The transforms of one array of the samples (input or target) where they lie on a device: rotation with its vectors, clip,
-// logarithm, normalisation in one pass of welkin::cut_samples. Gives the bits of channel_op.h, but for log(1 + x) on a GPU, whose
-// last bit may differ.
+// logarithm, normalisation in one pass of welkin::crop_samples. Gives the bits of channel_op.h, but for log(1 + x) on a GPU,
+// whose last bit may differ.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "data/sample/dataset.h"
-#include "ops/sample/sample_cut.h"
+#include "ops/sample/sample_crop.h"
 
 namespace welkin::data {
 
@@ -22,9 +22,9 @@ class DeviceTransform {
   DeviceTransform(const ArrayTransform& transform, int64_t channels, std::vector<int64_t> vectors, c10::Device device);
 
   int64_t channels() const { return channels_; }
-  // (C, kCutOpWords) on the device.
+  // (C, kCropOpWords) on the device.
   const at::Tensor& ops() const { return ops_; }
-  // For every channel under an orientation: ops::cut_channel() of the channel that it is made of.
+  // For every channel under an orientation: ops::crop_channel() of the channel that it is made of.
   std::vector<int64_t> turned_channels(int32_t orientation) const;
   // raw (B, C, [D,] H, W), contiguous on the device, as it lies in the file -> a new tensor of that shape, turned by the samples'
   // orientations and transformed; `raw` itself where there is nothing to do. What is turned is a cube.
@@ -38,10 +38,10 @@ class DeviceTransform {
 };
 
 // How an output of this orientation whose first element is cell `first` runs through an array that begins at `offset`.
-ops::CutPlace cut_place(int64_t offset, const std::array<int64_t, 3>& first, int32_t orientation);
+ops::CropPlace crop_place(int64_t offset, const std::array<int64_t, 3>& first, int32_t orientation);
 
-// Tables that a kernel reads, on the device: through page-locked memory where it is a GPU, so that nobody waits.
-at::Tensor place_table(const std::vector<ops::CutPlace>& places, c10::Device device);
+// Device tables that a kernel reads. They are copied through page-locked memory to a GPU, so that the host does not wait.
+at::Tensor place_table(const std::vector<ops::CropPlace>& places, c10::Device device);
 at::Tensor channel_table(const std::vector<int64_t>& rows, int64_t channels, c10::Device device);
 
 }  // namespace welkin::data

@@ -25,7 +25,7 @@ EpochPlan epoch_plan_of(const Sampler& sampler, const PipelineOptions& options) 
                     .shard = options.shard,
                     .num_shards = options.num_shards,
                     .drop_last = options.drop_last,
-                    .dealing = options.dealing});
+                    .shard_rule = options.shard_rule});
 }
 
 BatchRingOptions ring_options_of(const Dataset& dataset, const PipelineOptions& options) {
@@ -204,7 +204,7 @@ void Pipeline::resume(const PipelineState& state) {
   Impl& self = *impl_;
   if (state.epoch < 0 || state.step < 0 || state.step >= steps_per_epoch()) {
     throw CheckpointError("data",
-                          cat("a place that the epoch does not have: epoch=", state.epoch, ", step=", state.step,
+                          cat("a position outside of the epoch: epoch=", state.epoch, ", step=", state.step,
                               ", steps_per_epoch=", steps_per_epoch()),
                           "Resume with the data and the batch size of the checkpoint");
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From samples to batches: reading threads, a ring of reused buffers, the copy to the device and the device transform.
-// Positions of an epoch are dealt out as steps of `global_batch`; a rank takes its `local_batch` of each, in micro-batches.
+// Positions of an epoch are split as steps of `global_batch`; a rank takes its `local_batch` of each, in micro-batches.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,7 +27,7 @@ struct PipelineOptions {
   int64_t shard = 0;         // this rank's place among `num_shards` data-parallel ranks
   int64_t num_shards = 1;
   bool drop_last = true;  // an incomplete last step is dropped (training); else it is shorter (validation)
-  Dealing dealing = Dealing::Exact;
+  ShardRule shard_rule = ShardRule::Exact;
   int64_t num_workers = 0;     // reading threads; 0 = read inside next()
   int64_t prefetch_depth = 2;  // batches held ready
   c10::Device device = c10::kCPU;

@@ -73,7 +73,7 @@ void read_once(const Dataset& dataset, const SampleKey& key, const Region& regio
   if (policy == NanPolicy::Off) return;
   const SampleSpec& spec = dataset.spec();
   if (all_finite(out.input) && all_finite(out.target)) return;
-  const std::string where = dataset.whereabouts(plan);
+  const std::string where = dataset.location(plan);
   check_side({"input", out.input, spec.input, spec.input_mean, out.transformed}, policy, where, outcome);
   check_side({"target", out.target, spec.target, spec.target_mean, out.transformed}, policy, where, outcome);
 }
@@ -98,7 +98,7 @@ void read_checked(const Dataset& dataset, const SampleKey& key, const Region& re
       if (rules.bad_sample == BadSample::Error) throw;
       if (skips >= kMostSkips) {
         throw DataError("data", cat(kMostSkips, " bad samples in a row, and the next one is bad too: index=", wanted.index),
-                        cat("Mend the data, of which little can be used. The last one's error: ", error.what()));
+                        cat("Repair the data: few samples are usable. Last error: ", error.what()));
       }
       outcome.notes.push_back(cat("a sample was skipped: index=", wanted.index, ", reason=", error.what()));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells of reads that do not come back (a parallel file system that hangs) where nobody waits for them who could.
+// Reports reads that hang (for instance on a parallel file system) where no other thread could report them.
 #pragma once
 
 #include <cstdint>

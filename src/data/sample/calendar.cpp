@@ -282,7 +282,7 @@ int64_t TimeUnits::to_seconds(double value) const {
   constexpr double kFarthest = 3.2e13;  // seconds in a million years
   const double seconds = value * seconds_per_unit;
   if (!(std::abs(seconds) < kFarthest)) {
-    throw DataError("calendar", cat("a time that is no time: value=", value), "Repair the time axis of the file");
+    throw DataError("calendar", cat("not a valid time: value=", value), "Repair the time axis of the file");
   }
   return reference + std::llround(seconds);
 }

@@ -5,7 +5,7 @@
 
 namespace welkin::data {
 
-std::string Dataset::whereabouts(const SamplePlan& plan) const { return cat("index=", plan.index); }
+std::string Dataset::location(const SamplePlan& plan) const { return cat("index=", plan.index); }
 
 ArrayTransform input_transform(const SampleSpec& spec) {
   return {spec.input_clip, spec.input_log, spec.input_mean, spec.input_std};

@@ -72,7 +72,7 @@ struct SampleView {
   bool turned = true;        // false: as it lies in the file, for a device to turn; only whole samples of data sets that turn()
 };
 
-class HeldArrays;
+class ResidentArrays;
 
 // Thread-safe after construction. `read` throws DataError naming file, dataset and offset.
 class Dataset {
@@ -91,10 +91,10 @@ class Dataset {
   virtual bool transforms() const { return false; }
   // Whether samples have an orientation, and read() can leave it to the caller to turn them.
   virtual bool turns() const { return false; }
-  // For data that can be held on a device (held_arrays.h); null for others.
-  virtual const HeldArrays* held() const { return nullptr; }
+  // For data that can be held on a device (resident_arrays.h); null for others.
+  virtual const ResidentArrays* resident() const { return nullptr; }
   // Which data a plan means, for messages: "path=..., step=...".
-  virtual std::string whereabouts(const SamplePlan& plan) const;
+  virtual std::string location(const SamplePlan& plan) const;
   // Bytes asked of files by read() so far; against what it delivered they show a layout that does not fit. 0: nothing is counted.
   virtual uint64_t bytes_requested() const { return 0; }
   // Of every file, in a fixed order; reads a little of each. Empty: the samples come from no file.

@@ -8,25 +8,25 @@
 
 namespace welkin::data {
 
-Dealing parse_dealing(std::string_view name) {
-  if (name == "exact") return Dealing::Exact;
-  if (name == "padded") return Dealing::Padded;
-  if (name == "truncated") return Dealing::Truncated;
+ShardRule parse_shard_rule(std::string_view name) {
+  if (name == "exact") return ShardRule::Exact;
+  if (name == "padded") return ShardRule::Padded;
+  if (name == "truncated") return ShardRule::Truncated;
   throw ConfigError("data", cat("unknown rule: shard_rule=", name), "Use exact, padded or truncated");
 }
 
-int64_t dealt_samples(int64_t num_samples, int64_t num_shards, Dealing dealing) {
-  if (dealing == Dealing::Exact) return num_samples;
-  const int64_t rounded = dealing == Dealing::Padded ? num_samples + num_shards - 1 : num_samples;
+int64_t sharded_samples(int64_t num_samples, int64_t num_shards, ShardRule shard_rule) {
+  if (shard_rule == ShardRule::Exact) return num_samples;
+  const int64_t rounded = shard_rule == ShardRule::Padded ? num_samples + num_shards - 1 : num_samples;
   return rounded / num_shards * num_shards;
 }
 
 EpochPlan::EpochPlan(const EpochPlanOptions& options) : options_(options) {
   const bool in_range = options_.shard >= 0 && options_.shard < options_.num_shards;
   WELKIN_CHECK(in_range && options_.global_batch > 0 && options_.micro_batch > 0, "a shard or batch size out of range");
-  dealt_ = dealt_samples(options_.num_samples, options_.num_shards, options_.dealing);
+  sharded_ = sharded_samples(options_.num_samples, options_.num_shards, options_.shard_rule);
   const int64_t rounded = options_.drop_last ? 0 : options_.global_batch - 1;
-  steps_ = (dealt_ + rounded) / options_.global_batch;
+  steps_ = (sharded_ + rounded) / options_.global_batch;
   if (steps_ > 0) return;
   throw DataError(
       "data",
@@ -37,7 +37,7 @@ EpochPlan::EpochPlan(const EpochPlanOptions& options) : options_(options) {
 MicroBatch EpochPlan::at(int64_t epoch, int64_t step, int64_t micro) const {
   WELKIN_CHECK(step >= 0 && step < steps_, "a step outside the epoch");
   const int64_t begin = step * options_.global_batch;
-  const int64_t samples = std::min(options_.global_batch, dealt_ - begin);
+  const int64_t samples = std::min(options_.global_batch, sharded_ - begin);
   const int64_t own_begin = samples * options_.shard / options_.num_shards;
   const int64_t own = samples * (options_.shard + 1) / options_.num_shards - own_begin;
   MicroBatch batch{.epoch = epoch, .step = step, .micro = micro, .step_samples = own};

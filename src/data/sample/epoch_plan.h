@@ -7,13 +7,13 @@
 
 namespace welkin::data {
 
-// How an epoch's samples are dealt out to R shards: as they are, repeated from the start up to a multiple of R (PyTorch's
+// How an epoch's samples are split to R shards: as they are, repeated from the start up to a multiple of R (PyTorch's
 // DistributedSampler), or cut down to one (the tutorials' DALI readers).
-enum class Dealing { Exact, Padded, Truncated };
-Dealing parse_dealing(std::string_view name);  // ConfigError with the known names
+enum class ShardRule { Exact, Padded, Truncated };
+ShardRule parse_shard_rule(std::string_view name);  // ConfigError with the known names
 
-// Positions of an epoch that are dealt out. Pure.
-int64_t dealt_samples(int64_t num_samples, int64_t num_shards, Dealing dealing);
+// Positions of an epoch that are split. Pure.
+int64_t sharded_samples(int64_t num_samples, int64_t num_shards, ShardRule shard_rule);
 
 struct EpochPlanOptions {
   int64_t num_samples = 0;
@@ -22,7 +22,7 @@ struct EpochPlanOptions {
   int64_t shard = 0;
   int64_t num_shards = 1;
   bool drop_last = true;
-  Dealing dealing = Dealing::Exact;
+  ShardRule shard_rule = ShardRule::Exact;
 };
 
 // A run of positions that one batch holds.
@@ -45,7 +45,7 @@ class EpochPlan {
 
  private:
   EpochPlanOptions options_;
-  int64_t dealt_ = 0;  // positions
+  int64_t sharded_ = 0;  // positions
   int64_t steps_ = 0;
 };
 

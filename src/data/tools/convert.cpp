@@ -71,17 +71,17 @@ void write_all(const ConvertPlan& plan, const ConvertOptions& options, const fs:
 // The sidecar first: without its data it does no harm.
 void write_sidecar(const ConvertPlan& plan, const ConvertOptions& options, const fs::path& to) {
   if (options.format != OutputFormat::Npy && options.format != OutputFormat::Raw) return;
-  SideDocument document = side_document_of(plan.output);
+  Sidecar document = sidecar_of(plan.output);
   if (options.format == OutputFormat::Raw) {
     const auto offsets = raw_offsets(plan.output);
     for (size_t i = 0; i < plan.output.arrays.size(); ++i) {
-      SideArray& side = document.arrays[plan.output.arrays[i].name];
+      SidecarArray& side = document.arrays[plan.output.arrays[i].name];
       side.shape = plan.output.arrays[i].shape;
       side.dtype = plan.output.arrays[i].dtype;
       side.offset = offsets[i];
     }
   }
-  write_file_atomically(sidecar_path(to), side_document_text(document));
+  write_file_atomically(sidecar_path(to), sidecar_text(document));
 }
 
 void set_chunks(ConvertPlan& plan, const ConvertOptions& options, const fs::path& to, ConvertReport& report) {

@@ -13,9 +13,9 @@
 #include "core/philox.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
+#include "data/datasets/box_array.h"
+#include "data/datasets/field_file.h"
 #include "data/formats/array_file.h"
-#include "data/sets/box_array.h"
-#include "data/sets/field_file.h"
 
 namespace welkin::data {
 namespace {

@@ -9,9 +9,9 @@
 #include "core/host.h"
 #include "core/text.h"
 #include "core/thread_pool.h"
+#include "data/datasets/field_file.h"
 #include "data/formats/npy_file.h"
 #include "data/sample/calendar.h"
-#include "data/sets/field_file.h"
 
 namespace welkin::data {
 namespace {

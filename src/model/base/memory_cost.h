@@ -10,7 +10,7 @@ namespace welkin::model {
 
 // What the forward pass of one sample keeps for the backward pass, in values and not in bytes. The batch itself is not counted:
 // it lies in the loader's buffers.
-struct KeptValues {
+struct SavedValues {
   double ends = 0;        // before and behind the blocks: every rank of tp and cp holds them whole
   double stream = 0;      // inputs of norms, float32 under mixed precision too; split by cp, and by tp with sequence_parallel
   double shared = 0;      // inputs of products, in their type; split by cp, and by tp with sequence_parallel
@@ -24,15 +24,16 @@ struct KeptValues {
   double sum_on_cpu() const { return ends + stream + shared + inner + keys; }
 };
 
-inline constexpr std::array kKeptMembers{&KeptValues::ends,       &KeptValues::stream, &KeptValues::shared, &KeptValues::normed,
-                                         &KeptValues::normed_end, &KeptValues::inner,  &KeptValues::joined, &KeptValues::keys};
+inline constexpr std::array kSavedMembers{&SavedValues::ends,   &SavedValues::stream,     &SavedValues::shared,
+                                          &SavedValues::normed, &SavedValues::normed_end, &SavedValues::inner,
+                                          &SavedValues::joined, &SavedValues::keys};
 
-inline KeptValues operator+(KeptValues a, const KeptValues& b) {
-  for (const auto member : kKeptMembers) a.*member += b.*member;
+inline SavedValues operator+(SavedValues a, const SavedValues& b) {
+  for (const auto member : kSavedMembers) a.*member += b.*member;
   return a;
 }
-inline KeptValues operator*(double factor, KeptValues values) {
-  for (const auto member : kKeptMembers) values.*member *= factor;
+inline SavedValues operator*(double factor, SavedValues values) {
+  for (const auto member : kSavedMembers) values.*member *= factor;
   return values;
 }
 
@@ -43,15 +44,15 @@ struct CheckpointedBlocks {
 };
 
 struct MemoryCost {
-  KeptValues kept{};             // per sample
+  SavedValues kept{};            // per sample
   int64_t split_parameters = 0;  // those that tensor parallelism divides
   // Per sample, under activation checkpointing: what one part keeps besides while it is run again, and the FLOPs of running all
   // of them again.
-  KeptValues again{};
-  double flops_again = 0;
+  SavedValues again{};
+  double recompute_flops = 0;
   // Weights of products in all parts that are run again, and in one of them: copies in 16 bits go with each run. All of them are
   // split_parameters.
-  int64_t checkpointed_weights = 0, again_weights = 0;
+  int64_t checkpointed_weights = 0, recomputed_weights = 0;
 };
 
 }  // namespace welkin::model

@@ -26,7 +26,7 @@ class Site {
   void install(Wrapper wrapper);
 
   // Nothing is installed: the caller may fuse the body with what follows it.
-  bool bare() const { return !wrapper_; }
+  bool is_unwrapped() const { return !wrapper_; }
 
   // A wrapper may keep the body and call it again during the backward pass: a body captures tensors by value and modules by
   // pointer, never a local by reference.

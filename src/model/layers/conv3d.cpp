@@ -7,15 +7,15 @@
 #include <cmath>
 #include <ostream>
 
-#include "model/base/initial.h"
+#include "model/base/init.h"
 
 namespace welkin::model {
 namespace {
 
 constexpr int64_t kKernel = 4;
-constexpr ops::BoxStride kHalving{{2, 2, 2}, {1, 1, 1}};
+constexpr ops::ConvolutionParams kHalving{{2, 2, 2}, {1, 1, 1}};
 
-void initialise_conv(const Layer& layer, const at::Tensor& weight, const at::Tensor& bias, const ConvInitial& initial,
+void initialise_conv(const Layer& layer, const at::Tensor& weight, const at::Tensor& bias, const ConvInit& initial,
                      uint64_t seed) {
   fill_normal(weight, seed, layer.path_of("weight"), initial.deviation);
   if (initial.bias) {
@@ -33,35 +33,35 @@ void print_conv(std::ostream& stream, const char* kind, int64_t in_channels, int
 
 }  // namespace
 
-HalvingConv3d::HalvingConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInitial& initial)
+StridedConv3d::StridedConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial)
     : Layer(std::move(path)), initial_(initial) {
   weight =
       register_parameter("weight", at::empty({kKernel, kKernel, kKernel, in_channels, out_channels}).permute({4, 3, 0, 1, 2}));
   bias = register_parameter("bias", at::empty({out_channels}));
 }
 
-at::Tensor HalvingConv3d::forward(at::TensorList x_BCDHW, const ops::BoxKink& kink) const {
-  return ops::convolution3d(x_BCDHW, weight, bias, kHalving, kink);
+at::Tensor StridedConv3d::forward(at::TensorList x_BCDHW, const ops::LeakyRelu& leaky_relu) const {
+  return ops::convolution3d(x_BCDHW, weight, bias, kHalving, leaky_relu);
 }
 
-void HalvingConv3d::initialise(uint64_t seed) { initialise_conv(*this, weight, bias, initial_, seed); }
+void StridedConv3d::initialise(uint64_t seed) { initialise_conv(*this, weight, bias, initial_, seed); }
 
-void HalvingConv3d::pretty_print(std::ostream& stream) const { print_conv(stream, "Conv3d", weight.size(1), weight.size(0)); }
+void StridedConv3d::pretty_print(std::ostream& stream) const { print_conv(stream, "Conv3d", weight.size(1), weight.size(0)); }
 
-DoublingConv3d::DoublingConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInitial& initial)
+TransposedConv3d::TransposedConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial)
     : Layer(std::move(path)), initial_(initial) {
   weight =
       register_parameter("weight", at::empty({kKernel, kKernel, kKernel, in_channels, out_channels}).permute({3, 4, 0, 1, 2}));
   bias = register_parameter("bias", at::empty({out_channels}));
 }
 
-at::Tensor DoublingConv3d::forward(at::TensorList x_BCDHW, const ops::BoxKink& kink) const {
-  return ops::transposed_convolution3d(x_BCDHW, weight, bias, kHalving, kink);
+at::Tensor TransposedConv3d::forward(at::TensorList x_BCDHW, const ops::LeakyRelu& leaky_relu) const {
+  return ops::transposed_convolution3d(x_BCDHW, weight, bias, kHalving, leaky_relu);
 }
 
-void DoublingConv3d::initialise(uint64_t seed) { initialise_conv(*this, weight, bias, initial_, seed); }
+void TransposedConv3d::initialise(uint64_t seed) { initialise_conv(*this, weight, bias, initial_, seed); }
 
-void DoublingConv3d::pretty_print(std::ostream& stream) const {
+void TransposedConv3d::pretty_print(std::ostream& stream) const {
   print_conv(stream, "ConvTranspose3d", weight.size(0), weight.size(1));
 }
 

@@ -12,16 +12,16 @@
 
 namespace welkin::model {
 
-struct ConvInitial {
+struct ConvInit {
   double deviation = 0.02;           // of the weight, N(0, deviation^2)
   std::optional<double> bias = 0.0;  // constant; without a value PyTorch's default, uniform in +-1/sqrt(fan_in)
 };
 
-class HalvingConv3d : public Layer {
+class StridedConv3d : public Layer {
  public:
-  HalvingConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInitial& initial);
+  StridedConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial);
   // x: one tensor, or two whose channels stand side by side.
-  at::Tensor forward(at::TensorList x_BCDHW, const ops::BoxKink& kink = {}) const;
+  at::Tensor forward(at::TensorList x_BCDHW, const ops::LeakyRelu& leaky_relu = {}) const;
   void initialise(uint64_t seed) override;
   void pretty_print(std::ostream& stream) const override;
 
@@ -29,14 +29,14 @@ class HalvingConv3d : public Layer {
   at::Tensor bias;    // (out)
 
  private:
-  ConvInitial initial_;
+  ConvInit initial_;
 };
 
-class DoublingConv3d : public Layer {
+class TransposedConv3d : public Layer {
  public:
-  DoublingConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInitial& initial);
+  TransposedConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial);
   // x: one tensor, or two whose channels stand side by side.
-  at::Tensor forward(at::TensorList x_BCDHW, const ops::BoxKink& kink = {}) const;
+  at::Tensor forward(at::TensorList x_BCDHW, const ops::LeakyRelu& leaky_relu = {}) const;
   void initialise(uint64_t seed) override;
   void pretty_print(std::ostream& stream) const override;
 
@@ -44,7 +44,7 @@ class DoublingConv3d : public Layer {
   at::Tensor bias;    // (out)
 
  private:
-  ConvInitial initial_;
+  ConvInit initial_;
 };
 
 }  // namespace welkin::model

@@ -6,7 +6,7 @@
 
 #include <ostream>
 
-#include "model/base/initial.h"
+#include "model/base/init.h"
 #include "ops/norm/residual_norm.h"
 
 namespace welkin::model {
@@ -18,11 +18,11 @@ LayerNorm::LayerNorm(std::string path, int64_t width, double epsilon)
 }
 
 at::Tensor LayerNorm::forward(const at::Tensor& x) const {
-  return whole_({x}, [this](Tensors in) { return Tensors{ops::norm_for_products(in.at(0), weight, bias, epsilon_)}; }).at(0);
+  return whole_({x}, [this](Tensors in) { return Tensors{ops::norm_for_matmul(in.at(0), weight, bias, epsilon_)}; }).at(0);
 }
 
 ops::ResidualNorm LayerNorm::of_sum(const at::Tensor& x, const at::Tensor& branch) const {
-  if (whole_.bare()) return ops::residual_norm(x, branch, weight, bias, epsilon_);
+  if (whole_.is_unwrapped()) return ops::residual_norm(x, branch, weight, bias, epsilon_);
   const at::Tensor sum = x.add(branch);
   return {.sum = sum, .normed = forward(sum)};
 }

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <ostream>
 
-#include "model/base/initial.h"
-#include "ops/products/gelu_linear.h"
-#include "ops/products/low_product.h"
+#include "model/base/init.h"
+#include "ops/gemm/gelu_linear.h"
+#include "ops/gemm/mixed_matmul.h"
 
 namespace welkin::model {
 namespace {
@@ -25,12 +25,12 @@ Linear::Linear(std::string path, int64_t in_features, int64_t out_features, bool
 }
 
 at::Tensor Linear::product(const at::Tensor& x) const {
-  if (product_.bare()) return ops::linear(x, weight);
+  if (product_.is_unwrapped()) return ops::linear(x, weight);
   return product_({x, weight}, [](const Tensors& in) { return Tensors{ops::linear(in.at(0), in.at(1))}; }).at(0);
 }
 
 at::Tensor Linear::forward(const at::Tensor& x) const {
-  return product_.bare() ? ops::linear(x, weight, bias) : with_bias(product(x));
+  return product_.is_unwrapped() ? ops::linear(x, weight, bias) : with_bias(product(x));
 }
 
 // Where one kernel adds the first bias and makes GELU, the first product leaves it out.
@@ -40,14 +40,14 @@ at::Tensor Linear::forward_gelu_of(const Linear& first, const at::Tensor& x) con
     return is_fused ? ops::bias_gelu_linear(hidden, hidden_bias, w, b) : ops::gelu_linear(hidden, w, b);
   };
   const at::Tensor hidden = is_fused ? first.product(x) : first.forward(x);
-  if (product_.bare()) return second(hidden, weight, bias);
+  if (product_.is_unwrapped()) return second(hidden, weight, bias);
   return with_bias(
       product_({hidden, weight}, [second](const Tensors& in) { return Tensors{second(in.at(0), in.at(1), {})}; }).at(0));
 }
 
 std::vector<at::Tensor> Linear::forward_together(const std::vector<const Linear*>& layers, const at::Tensor& x) {
   std::vector<at::Tensor> weights, biases, out;
-  if (std::ranges::all_of(layers, [](const Linear* layer) { return layer->product_.bare(); })) {
+  if (std::ranges::all_of(layers, [](const Linear* layer) { return layer->product_.is_unwrapped(); })) {
     for (const Linear* layer : layers) {
       weights.push_back(layer->weight);
       biases.push_back(layer->bias);

@@ -15,7 +15,7 @@ class Linear : public Layer {
   Linear(std::string path, int64_t in_features, int64_t out_features, bool with_bias = true);
 
   at::Tensor forward(const at::Tensor& x) const;
-  // forward(gelu(first.forward(x))), keeping what `first` makes alone (ops/products/gelu_linear.h).
+  // forward(gelu(first.forward(x))), keeping what `first` makes alone (ops/gemm/gelu_linear.h).
   at::Tensor forward_gelu_of(const Linear& first, const at::Tensor& x) const;
   // What layers with bias make of the same x, in one product where ops::linears() has one and nothing is installed at their
   // sites.

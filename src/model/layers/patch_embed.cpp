@@ -7,8 +7,8 @@
 #include <cmath>
 #include <ostream>
 
-#include "model/base/initial.h"
-#include "ops/products/low_product.h"
+#include "model/base/init.h"
+#include "ops/gemm/mixed_matmul.h"
 
 namespace welkin::model {
 

@@ -14,27 +14,27 @@ namespace welkin::model {
 // Halving and LeakyReLU(0.01); the convolution carries the name "0", as in the tutorials' files.
 class DownBlock : public Layer {
  public:
-  DownBlock(std::string path, int64_t in_channels, int64_t out_channels, const ConvInitial& initial);
+  DownBlock(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial);
   at::Tensor forward(const at::Tensor& x_BCDHW) const;
   std::vector<Site*> own_sites() override { return {&whole_}; }
   void pretty_print(std::ostream& stream) const override { stream << "DownBlock"; }
 
  private:
   Site whole_;
-  std::shared_ptr<HalvingConv3d> conv_;
+  std::shared_ptr<StridedConv3d> conv_;
 };
 
 // Doubling and ReLU of one tensor, or of two whose channels stand side by side.
 class UpBlock : public Layer {
  public:
-  UpBlock(std::string path, int64_t in_channels, int64_t out_channels, const ConvInitial& initial);
+  UpBlock(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial);
   at::Tensor forward(const Tensors& x_BCDHW) const;
   std::vector<Site*> own_sites() override { return {&whole_}; }
   void pretty_print(std::ostream& stream) const override { stream << "UpBlock"; }
 
  private:
   Site whole_;
-  std::shared_ptr<DoublingConv3d> conv_;
+  std::shared_ptr<TransposedConv3d> conv_;
 };
 
 class Unet3d : public Model {
@@ -50,7 +50,7 @@ class Unet3d : public Model {
   std::vector<std::shared_ptr<DownBlock>> down_;  // scale 1 first
   std::vector<std::shared_ptr<UpBlock>> up_;      // deepest first
   Site last_site_;                                // "conv_last", before tanh
-  std::shared_ptr<DoublingConv3d> last_;
+  std::shared_ptr<TransposedConv3d> last_;
 };
 
 }  // namespace welkin::model

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "model/base/initial.h"
+#include "model/base/init.h"
 
 namespace welkin::model {
 namespace {

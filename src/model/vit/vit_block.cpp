@@ -45,7 +45,7 @@ at::Tensor Attention::forward(const at::Tensor& x_BND, const ForwardContext& con
 at::Tensor Attention::attend(const at::Tensor& x_BND, const ForwardContext& context) const {
   const Tensors qkv = project(in_({x_BND}, pass_through).at(0));
   Tensors heads{split_heads(qkv.at(0)), split_heads(qkv.at(1)), split_heads(qkv.at(2))};
-  if (!core_.bare() && weights_drop_->active()) add_mask_key(heads, mask_key(*weights_drop_, context));
+  if (!core_.is_unwrapped() && weights_drop_->active()) add_mask_key(heads, mask_key(*weights_drop_, context));
   const Tensors mixed = core_(std::move(heads), [this, context](Tensors in) { return weigh(in, context); });
   const at::Tensor merged_BND = mixed.at(0).transpose(1, 2).flatten(2);
   return proj_drop_->forward(proj_->forward(merged_BND), context);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ops/attention/attention_cost.h"
-#include "ops/products/linear_cost.h"
+#include "ops/gemm/linear_cost.h"
 
 namespace welkin::model {
 namespace {
@@ -47,7 +47,7 @@ int64_t block_parameters(const VitOptions& options) {
 // What the backward pass of a block asks for: the inputs of its two norms; what the norms give to the products; q, k, v, the
 // result of attention, and the hidden features before GELU (and behind it, where dropout follows). Dropout keeps masks as keys,
 // not as values.
-KeptValues kept_of_block(const VitOptions& options) {
+SavedValues kept_of_block(const VitOptions& options) {
   const auto values = static_cast<double>(options.num_tokens() * options.embed_dim);
   const auto hidden = static_cast<double>(options.num_tokens() * options.mlp_width);
   return {.stream = 2 * values,
@@ -58,10 +58,10 @@ KeptValues kept_of_block(const VitOptions& options) {
 
 // Of one whose part keeps its input alone: the block's is that of the first norm, which the stream has anyway; the others' is
 // what a norm made, in float32.
-KeptValues kept_of_checkpointed_block(const VitOptions& options, const std::string& part) {
+SavedValues kept_of_checkpointed_block(const VitOptions& options, const std::string& part) {
   const auto values = static_cast<double>(options.num_tokens() * options.embed_dim);
   if (part == "blocks") return {.stream = values};
-  KeptValues kept = kept_of_block(options);
+  SavedValues kept = kept_of_block(options);
   kept.stream += values;
   kept.normed -= values;
   if (part == "mlp") {
@@ -74,9 +74,9 @@ KeptValues kept_of_checkpointed_block(const VitOptions& options, const std::stri
 }
 
 // What running a part again brings back, besides its input.
-KeptValues difference(const KeptValues& whole, const KeptValues& checkpointed) {
-  KeptValues more = whole + -1.0 * checkpointed;
-  for (const auto member : kKeptMembers) more.*member = std::max(0.0, more.*member);
+SavedValues difference(const SavedValues& whole, const SavedValues& checkpointed) {
+  SavedValues more = whole + -1.0 * checkpointed;
+  for (const auto member : kSavedMembers) more.*member = std::max(0.0, more.*member);
   return more;
 }
 
@@ -116,20 +116,20 @@ MemoryCost vit_memory_cost(const VitOptions& options, const CheckpointedBlocks& 
   const auto outputs = static_cast<double>(options.out_channels * options.patch * options.patch);
   const auto patches = static_cast<double>(options.in_channels * options.patch * options.patch);
   const int64_t whole_per_block = (2 * 2 + 2) * options.embed_dim;
-  const KeptValues block = kept_of_block(options);
+  const SavedValues block = kept_of_block(options);
   MemoryCost cost{.kept = {.ends = tokens * (patches + d + outputs),  // the last norm's input; the loss keeps the prediction
                            .normed_end = tokens * d},
                   .split_parameters = options.depth * (block_parameters(options) - whole_per_block)};
   int64_t num_checkpointed = 0;
   if (checkpointed.part != "none") {
     num_checkpointed = checkpointed.blocks > 0 ? std::min(checkpointed.blocks, options.depth) : options.depth;
-    const KeptValues less = kept_of_checkpointed_block(options, checkpointed.part);
+    const SavedValues less = kept_of_checkpointed_block(options, checkpointed.part);
     cost.kept = cost.kept + static_cast<double>(num_checkpointed) * less;
     cost.again = difference(block, less);
-    cost.again_weights = product_weights_of(options, checkpointed.part);
-    cost.checkpointed_weights = num_checkpointed * cost.again_weights;
+    cost.recomputed_weights = product_weights_of(options, checkpointed.part);
+    cost.checkpointed_weights = num_checkpointed * cost.recomputed_weights;
     const std::string inside = checkpointed.part == "blocks" ? "" : checkpointed.part == "mlp" ? ".mlp" : ".attn";
-    cost.flops_again = static_cast<double>(num_checkpointed) * forward_flops_of(vit_cost(options), "blocks.0" + inside);
+    cost.recompute_flops = static_cast<double>(num_checkpointed) * forward_flops_of(vit_cost(options), "blocks.0" + inside);
   }
   cost.kept = cost.kept + static_cast<double>(options.depth - num_checkpointed) * block;
   return cost;

@@ -25,11 +25,11 @@ struct GeluForward {
 template <typename Low>
 struct GeluBackward {
   int64_t rows = 0, width = 0;
-  const Low* of_out = nullptr;  // the gradient of the result
+  const Low* grad_out = nullptr;  // the gradient of the result
   const Low* x = nullptr;
   const float* bias = nullptr;
   Low* out = nullptr;  // the result again
-  Low* of_x = nullptr;
+  Low* grad_x = nullptr;
 };
 
 // Rows of a chunk, and how many there are.

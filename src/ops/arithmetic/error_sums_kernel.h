@@ -36,9 +36,9 @@ struct ErrorCall {
 template <typename Low>
 struct ErrorBackward {
   ErrorCall<Low> call;
-  const float* of_sums = nullptr;  // (B, 2), without gaps
-  int64_t stride[kErrorDims]{};    // of what is written
-  Low* of_prediction = nullptr;
+  const float* grad_sums = nullptr;  // (B, 2), without gaps
+  int64_t stride[kErrorDims]{};      // of what is written
+  Low* grad_prediction = nullptr;
 };
 
 // The two sums of a sample, or a part of them.
@@ -86,12 +86,12 @@ constexpr float error_sign(float value) { return value > 0 ? 1.0F : value < 0 ? 
 
 // The gradient by the prediction, of both sums together.
 template <typename Low>
-constexpr float error_slope(const ErrorCall<Low>& call, int64_t channel, float p, float t, ErrorPair<float> of_sums) {
-  if (call.kind == ErrorKind::Square) return 2 * (p - t) * of_sums.first;
-  const float slope = error_sign(p - t) * of_sums.first;
+constexpr float error_slope(const ErrorCall<Low>& call, int64_t channel, float p, float t, ErrorPair<float> grad_sums) {
+  if (call.kind == ErrorKind::Square) return 2 * (p - t) * grad_sums.first;
+  const float slope = error_sign(p - t) * grad_sums.first;
   if (call.rate == 0 || channel != 0) return slope;
   const float grown = expf(call.rate * p);
-  return slope + error_sign(grown - expf(call.rate * t)) * call.rate * grown * of_sums.second;
+  return slope + error_sign(grown - expf(call.rate * t)) * call.rate * grown * grad_sums.second;
 }
 
 // A lane's part of the sums over every kErrorRows-th row of a chunk, from its row `first` on.
@@ -129,16 +129,16 @@ constexpr void error_backward_share(const ErrorBackward<Low>& backward, int64_t 
   const ErrorCall<Low>& call = backward.call;
   const int64_t rows = error_rows(call), length = error_chunk(rows), begin = chunk * length;
   const int64_t end = begin + length < rows ? begin + length : rows;
-  const ErrorPair<float> of_sums{backward.of_sums[2 * sample], backward.of_sums[2 * sample + 1]};
+  const ErrorPair<float> grad_sums{backward.grad_sums[2 * sample], backward.grad_sums[2 * sample + 1]};
   for (int64_t row = begin + first; row < end; row += kErrorRows) {
     const ErrorRow at = error_row(call, sample, row);
     const Low* prediction = call.prediction + at.offset(call.prediction_stride);
     const float* target = call.target + at.offset(call.target_stride);
-    Low* out = backward.of_prediction + at.offset(backward.stride);
+    Low* out = backward.grad_prediction + at.offset(backward.stride);
     for (int64_t i = lane; i < call.size[4]; i += kErrorLanes) {
       const auto p = static_cast<float>(prediction[i * call.prediction_stride[4]]);
       out[i * backward.stride[4]] =
-          static_cast<Low>(error_slope(call, at.channel, p, target[i * call.target_stride[4]], of_sums));
+          static_cast<Low>(error_slope(call, at.channel, p, target[i * call.target_stride[4]], grad_sums));
     }
   }
 }

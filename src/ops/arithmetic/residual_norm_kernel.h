@@ -35,14 +35,14 @@ struct NormForward {
 template <typename Low>
 struct NormBackward {
   int64_t rows = 0, width = 0;
-  const Low* of_normed = nullptr;  // gradients of the two results
-  const float* of_sum = nullptr;   // null: zero
+  const Low* grad_normed = nullptr;  // gradients of the two results
+  const float* of_sum = nullptr;     // null: zero
   const float* sum = nullptr;
   const float* mean = nullptr;
   const float* rstd = nullptr;
   const float* weight = nullptr;
-  float* of_x = nullptr;
-  Low* of_branch = nullptr;  // null where it is of_x itself, and without a branch
+  float* grad_x = nullptr;
+  Low* grad_branch = nullptr;  // null where it is grad_x itself, and without a branch
 };
 
 // First pass: writes the lane's part of the sum, returns the total of its values.
@@ -103,7 +103,7 @@ constexpr NormSums gradient_share(const NormBackward<Low>& call, int64_t row, in
   NormSums sums;
   for (int64_t column = lane; column < call.width; column += kNormLanes) {
     const int64_t i = row * call.width + column;
-    const float gradient = static_cast<float>(call.of_normed[i]) * call.weight[column];
+    const float gradient = static_cast<float>(call.grad_normed[i]) * call.weight[column];
     sums.plain += gradient;
     sums.scaled += gradient * (call.sum[i] - call.mean[row]) * call.rstd[row];
   }
@@ -115,12 +115,12 @@ constexpr void backward_share(const NormBackward<Low>& call, int64_t row, const 
   const float mean = call.mean[row], rstd = call.rstd[row], share = 1 / static_cast<float>(call.width);
   for (int64_t column = lane; column < call.width; column += kNormLanes) {
     const int64_t i = row * call.width + column;
-    const float gradient = static_cast<float>(call.of_normed[i]) * call.weight[column];
+    const float gradient = static_cast<float>(call.grad_normed[i]) * call.weight[column];
     const float normed = (call.sum[i] - mean) * rstd;
-    float of_x = rstd * (gradient - share * sums.plain - normed * share * sums.scaled);
-    if (call.of_sum != nullptr) of_x += call.of_sum[i];
-    call.of_x[i] = of_x;
-    if (call.of_branch != nullptr) call.of_branch[i] = static_cast<Low>(of_x);
+    float grad_x = rstd * (gradient - share * sums.plain - normed * share * sums.scaled);
+    if (call.of_sum != nullptr) grad_x += call.of_sum[i];
+    call.grad_x[i] = grad_x;
+    if (call.grad_branch != nullptr) call.grad_branch[i] = static_cast<Low>(grad_x);
   }
 }
 
@@ -140,7 +140,7 @@ constexpr ColumnSums column_share(const NormBackward<Low>& call, int64_t chunk, 
   ColumnSums sums;
   for (int64_t row = begin + first; row < end; row += kNormRows) {
     const int64_t i = row * call.width + column;
-    const auto gradient = static_cast<float>(call.of_normed[i]);
+    const auto gradient = static_cast<float>(call.grad_normed[i]);
     sums.weight += gradient * (call.sum[i] - call.mean[row]) * call.rstd[row];
     sums.bias += gradient;
   }

@@ -10,7 +10,7 @@
 #include "ops/attention/attention_cpu.h"
 #include "ops/attention/attention_tiles_aten.h"
 #include "ops/base/autocast.h"
-#include "ops/base/differentiable_once.h"
+#include "ops/base/once_differentiable.h"
 
 namespace welkin::ops {
 namespace {
@@ -31,7 +31,7 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
-    differentiable_once("attention");
+    once_differentiable("attention");
     RECORD_FUNCTION("welkin::attention_backward", std::vector<c10::IValue>());
     const auto saved = context->get_saved_variables();
     const WeightMask mask{context->saved_data["rate"].toDouble(),
@@ -53,14 +53,14 @@ std::string attention_form(c10::Device device, at::ScalarType dtype, bool dropou
   const char* const aten = dropout ? "tiles of aten" : "aten";
   if (!device.is_cpu()) return aten;
   const at::Tensor one = at::zeros({1, 1, 1, 8}, dtype);
-  return attention_cpu_takes(one, one, one) ? "welkin" : aten;
+  return attention_cpu_supports(one, one, one) ? "welkin" : aten;
 }
 
 at::Tensor attention(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD) {
   const at::Tensor q = cast_operand(q_BHND, OperatorClass::Product);
   const at::Tensor k = cast_operand(k_BHMD, OperatorClass::Product);
   const at::Tensor v = cast_operand(v_BHMD, OperatorClass::Product);
-  if (!attention_cpu_takes(q, k, v)) return attention_reference(q, k, v);
+  if (!attention_cpu_supports(q, k, v)) return attention_reference(q, k, v);
   return CpuAttention::apply(q, k, v, WeightMask{});
 }
 
@@ -70,7 +70,7 @@ at::Tensor attention_with_dropout(const at::Tensor& q_BHND, const at::Tensor& k_
   const at::Tensor q = cast_operand(q_BHND, OperatorClass::Product);
   const at::Tensor k = cast_operand(k_BHMD, OperatorClass::Product);
   const at::Tensor v = cast_operand(v_BHMD, OperatorClass::Product);
-  if (!attention_cpu_takes(q, k, v)) return attention_in_tiles(q, k, v, rate, key, window);
+  if (!attention_cpu_supports(q, k, v)) return attention_in_tiles(q, k, v, rate, key, window);
   return CpuAttention::apply(q, k, v, WeightMask{rate, key, window});
 }
 

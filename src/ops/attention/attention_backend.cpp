@@ -87,7 +87,7 @@ std::string_view name_of(AttentionBackend backend) {
   return {};
 }
 
-std::optional<AttentionBackend> attention_backend_named(std::string_view name) {
+std::optional<AttentionBackend> parse_attention_backend(std::string_view name) {
   for (const AttentionBackend backend : kAttentionBackends) {
     if (name_of(backend) == name) return backend;
   }
@@ -107,7 +107,7 @@ std::string attention_backend_in_use() {
 // since the weights of the plain one are tokens x tokens (134 GB for 16 fields of 720 x 1440 in patches of 8). Torch's order of
 // preference has cuDNN last, and takes the first that can. What must repeat bit for bit falls back to the plain form: the
 // memory-efficient one has a backward pass that does not.
-void use_attention_backend(AttentionBackend backend) {
+void set_attention_backend(AttentionBackend backend) {
   BackendScope::only(backend);
   at::Context& context = at::globalContext();
   context.setSDPUseMath(true);

@@ -19,14 +19,14 @@ inline constexpr AttentionBackend kAttentionBackends[] = {AttentionBackend::Flas
                                                           AttentionBackend::CuDnn, AttentionBackend::Math};
 
 std::string_view name_of(AttentionBackend backend);  // as the key `attention` has them
-std::optional<AttentionBackend> attention_backend_named(std::string_view name);
+std::optional<AttentionBackend> parse_attention_backend(std::string_view name);
 
-// "flash"; "aten's choice" before use_attention_backend().
+// "flash"; "aten's choice" before set_attention_backend().
 std::string attention_backend_in_use();
 
 // From now on torch takes this form where it can; else the memory-efficient one, unless algorithms are to be deterministic; else
 // the plain one (Math). Process-wide.
-void use_attention_backend(AttentionBackend backend);
+void set_attention_backend(AttentionBackend backend);
 
 struct AttentionTiming {
   AttentionBackend backend;

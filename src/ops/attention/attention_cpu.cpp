@@ -16,7 +16,7 @@
 #include "ops/attention/attention_packing.h"
 #include "ops/base/aligned_buffer.h"
 #include "ops/cpu/attention/attention_kernel.h"
-#include "ops/products/gemm_provider.h"
+#include "ops/gemm/gemm_provider.h"
 
 namespace welkin::ops {
 namespace attention_detail {
@@ -104,7 +104,7 @@ at::Tensor empty_heads(const at::Tensor& like_BHND) {
 // Each thread keeps one.
 float* scratch(int64_t floats) {
   static thread_local AlignedBuffer<float> buffer;
-  return buffer.room(floats);
+  return buffer.reserve(floats);
 }
 
 template <typename T>
@@ -358,7 +358,7 @@ const AttentionKernel<Bf16>* narrow_kernel(const at::Tensor& q) {
 
 using namespace attention_detail;
 
-bool attention_cpu_takes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+bool attention_cpu_supports(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   const auto fits = [&](const at::Tensor& x) {
     return x.dim() == 4 && x.device().is_cpu() && x.scalar_type() == q.scalar_type() && x.numel() > 0 && x.size(0) == q.size(0) &&
            x.size(1) == q.size(1) && x.size(3) == q.size(3);

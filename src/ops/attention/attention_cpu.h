@@ -14,7 +14,7 @@
 namespace welkin::ops {
 
 // float32, bfloat16 or float16 on a CPU, (B, H, N, head_dim) each with keys and values of one length, none of them empty.
-bool attention_cpu_takes(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD);
+bool attention_cpu_supports(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD);
 
 // Dropout on the weights, as of attention_with_dropout(); none at rate 0. `window` is empty or of heads, queries and keys.
 struct WeightMask {
@@ -25,7 +25,7 @@ struct WeightMask {
 
 // -> out (B, H, N, head_dim) in q's dtype, whose memory is (B, N, H, head_dim), so that joining the heads copies nothing; and
 // log2_sum (B, H, N) float32: log2 of each query's sum of 2^(log2(e) q k / sqrt(head_dim)).
-// Where operands of float32 products are rounded (ops/products/gemm_provider.h), those of attention are.
+// Where operands of float32 products are rounded (ops/gemm/gemm_provider.h), those of attention are.
 std::tuple<at::Tensor, at::Tensor> attention_cpu_forward(const at::Tensor& q_BHND, const at::Tensor& k_BHMD,
                                                          const at::Tensor& v_BHMD, const WeightMask& mask = {});
 

@@ -13,7 +13,7 @@
 #include <cmath>
 #include <utility>
 
-#include "ops/base/differentiable_once.h"
+#include "ops/base/once_differentiable.h"
 
 namespace welkin::ops {
 namespace {
@@ -122,7 +122,7 @@ struct DroppedAttention : torch::autograd::Function<DroppedAttention> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
-    differentiable_once("attention with dropout");
+    once_differentiable("attention with dropout");
     const at::NoGradGuard no_grad;
     const auto saved = context->get_saved_variables();
     const MaskKey key{static_cast<uint64_t>(context->saved_data["stream"].toInt()), saved[3], saved[4]};

@@ -13,14 +13,14 @@ template <typename T>
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
-  explicit AlignedBuffer(int64_t size) { room(size); }
+  explicit AlignedBuffer(int64_t size) { reserve(size); }
 
   // At least `size` elements.
-  T* room(int64_t size) {
+  T* reserve(int64_t size) {
     if (size > size_) {
       data_.reset();  // before the new one is taken, which may throw
       size_ = 0;
-      data_.reset(static_cast<T*>(take_cpu_block(static_cast<size_t>(size) * sizeof(T))));
+      data_.reset(static_cast<T*>(allocate_cpu_block(static_cast<size_t>(size) * sizeof(T))));
       size_ = size;
     }
     return data_.get();
@@ -29,7 +29,7 @@ class AlignedBuffer {
 
  private:
   struct Release {
-    void operator()(T* data) const { give_back_cpu_block(data); }
+    void operator()(T* data) const { free_cpu_block(data); }
   };
   std::unique_ptr<T[], Release> data_;
   int64_t size_ = 0;

@@ -16,8 +16,8 @@ class GraphRecorder {
  public:
   virtual ~GraphRecorder() = default;
 
-  // Runs `work` as it is on the recorder's own stream: after all that the current stream has got, and before all that it gets
-  // later. Recording and replaying happen inside.
+  // Runs `work` on the recorder's own stream: after everything already queued on the current stream and before anything queued
+  // later. record() and replay() are called inside.
   virtual void run(const std::function<void()>& work) = 0;
 
   // Calls `work` once and keeps what it sends to the device, of which nothing runs. It may not wait for the device, nor read from

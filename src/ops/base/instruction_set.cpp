@@ -25,7 +25,7 @@ std::atomic<InstructionSet>& set_in_use() {
 
 std::string_view name_of(InstructionSet set) { return kSetNames.at(static_cast<size_t>(set)); }
 
-std::optional<InstructionSet> instruction_set_named(std::string_view name) {
+std::optional<InstructionSet> parse_instruction_set(std::string_view name) {
   for (size_t i = 0; i < kSetNames.size(); ++i) {
     if (kSetNames[i] == name) return static_cast<InstructionSet>(i);
   }
@@ -60,7 +60,7 @@ InstructionSet best_instruction_set() {
 
 InstructionSet instruction_set() { return set_in_use().load(std::memory_order_relaxed); }
 
-void use_instruction_set(InstructionSet set) {
+void set_instruction_set(InstructionSet set) {
   if (!is_supported(set)) {
     throw ConfigError("ops", cat("this CPU does not have the instruction set: instruction_set=", name_of(set)),
                       "Name one that it has (amx, avx512, avx2, portable), or none for the best");

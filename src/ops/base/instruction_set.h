@@ -16,7 +16,7 @@ enum class InstructionSet {
 };
 
 std::string_view name_of(InstructionSet set);
-std::optional<InstructionSet> instruction_set_named(std::string_view name);  // portable, avx2, avx512, amx
+std::optional<InstructionSet> parse_instruction_set(std::string_view name);  // portable, avx2, avx512, amx
 
 bool is_supported(InstructionSet set);  // by this CPU and its operating system
 
@@ -26,6 +26,6 @@ InstructionSet best_instruction_set();
 InstructionSet instruction_set();
 
 // Forces a set for the whole process; ConfigError where the machine does not have it. Not while kernels run.
-void use_instruction_set(InstructionSet set);
+void set_instruction_set(InstructionSet set);
 
 }  // namespace welkin::ops

@@ -70,7 +70,7 @@ bool is_switched_on() {
 
 }  // namespace
 
-bool keep_large_blocks() {
+bool use_page_heap() {
   LargeBlocks& blocks = large_blocks();
   if (blocks.heap != nullptr || !is_switched_on()) return blocks.heap != nullptr;
   // Addresses for twice the machine's memory: gaps cost addresses, and no memory.
@@ -83,13 +83,13 @@ bool keep_large_blocks() {
   return true;
 }
 
-void* take_cpu_block(size_t bytes) {
+void* allocate_cpu_block(size_t bytes) {
   PageHeap* heap = large_blocks().heap;
   void* large = heap != nullptr && bytes >= kLargeBlock ? heap->take(bytes) : nullptr;
   return large != nullptr ? large : ::operator new (bytes, std::align_val_t{kLine});
 }
 
-void give_back_cpu_block(void* block) noexcept {
+void free_cpu_block(void* block) noexcept {
   PageHeap* heap = large_blocks().heap;
   if (heap != nullptr && heap->holds(block)) {
     heap->give_back(block);

@@ -11,13 +11,13 @@ namespace welkin::ops {
 
 // From now on, where torch puts large tensors on huge pages (THP_MEM_ALLOC_ENABLE=1, which the launcher sets) and addresses are
 // not limited. Process-wide, as torch's table of allocators is. Says whether it is so.
-bool keep_large_blocks();
+bool use_page_heap();
 
 // Memory for kernels, from the same heap where it is large; aligned to a cache line. Throws std::bad_alloc.
-void* take_cpu_block(size_t bytes);
-void give_back_cpu_block(void* block) noexcept;
+void* allocate_cpu_block(size_t bytes);
+void free_cpu_block(void* block) noexcept;
 
-// Bytes of a block of torch's allocator on the CPU, whoever holds it; the same as long as it lives.
+// Bytes of a block of torch's CPU allocator. Constant for the lifetime of the block.
 size_t size_of_cpu_block(void* block);
 
 // PageHeap::trim() of it.

@@ -19,7 +19,7 @@ namespace {
 ProcessorOverride parse_processor_override(const char* instruction_set, const char* bf16_dot, const char* gemm) {
   ProcessorOverride found;
   if (instruction_set != nullptr) {
-    found.best_set = instruction_set_named(instruction_set);
+    found.best_set = parse_instruction_set(instruction_set);
     if (!found.best_set) refuse_override("WELKIN_INSTRUCTION_SET", instruction_set, "portable, avx2, avx512 or amx");
   }
   if (bf16_dot != nullptr) {

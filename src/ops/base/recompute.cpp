@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "ops/base/autocast.h"
-#include "ops/base/differentiable_once.h"
+#include "ops/base/once_differentiable.h"
 
 namespace welkin::ops {
 namespace {
@@ -73,7 +73,7 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    differentiable_once("a part that is run again (activation checkpointing)");
+    once_differentiable("a part that is run again (activation checkpointing)");
     const auto& part = static_cast<const KeptPart&>(*context->saved_data.at("part").toCapsule());
     variable_list leaves = context->get_saved_variables();
     const variable_list in = cut_off(at::TensorList(leaves).slice(0, part.num_inputs));

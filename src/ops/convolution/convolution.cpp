@@ -21,11 +21,11 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "ops/base/autocast.h"
-#include "ops/base/differentiable_once.h"
-#include "ops/convolution/bias_kink.h"
+#include "ops/base/once_differentiable.h"
+#include "ops/convolution/bias_leaky_relu.h"
 #include "ops/convolution/convolution_form.h"
 #include "ops/cpu/convolution/convolution_kernel.h"
-#include "ops/products/low_product.h"
+#include "ops/gemm/mixed_matmul.h"
 
 namespace welkin::ops {
 namespace {
@@ -34,14 +34,14 @@ struct BoxProduct : torch::autograd::Function<BoxProduct> {
   // Without `second` x has one part.
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& first,
                             const std::optional<at::Tensor>& second, const at::Tensor& weight, const at::Tensor& bias,
-                            const BoxCall& call) {
+                            const ConvolutionCall& call) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     RECORD_FUNCTION("welkin::convolution", std::vector<c10::IValue>());
     const at::Tensor other = second.value_or(at::Tensor());
     at::Tensor out = convolution_cpu_forward(call, {parts_of(first, other), weight}, bias);
-    context->save_for_backward({first, other, weight, call.kink.slope == 1.0 ? at::Tensor() : out});
-    context->saved_data["way"] = call.way == BoxWay::Up;
-    context->saved_data["slope"] = call.kink.slope;
+    context->save_for_backward({first, other, weight, call.leaky_relu.slope == 1.0 ? at::Tensor() : out});
+    context->saved_data["kind"] = call.kind == ConvolutionKind::Transposed;
+    context->saved_data["slope"] = call.leaky_relu.slope;
     context->saved_data["stride"] = std::vector<int64_t>(call.rule.stride.begin(), call.rule.stride.end());
     context->saved_data["padding"] = std::vector<int64_t>(call.rule.padding.begin(), call.rule.padding.end());
     return out;
@@ -49,21 +49,22 @@ struct BoxProduct : torch::autograd::Function<BoxProduct> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
-    differentiable_once("convolution");
+    once_differentiable("convolution");
     RECORD_FUNCTION("welkin::convolution_backward", std::vector<c10::IValue>());
     const auto saved = context->get_saved_variables();
-    BoxCall call{.rule = {},
-                 .kink = {context->saved_data["slope"].toDouble()},
-                 .way = context->saved_data["way"].toBool() ? BoxWay::Up : BoxWay::Down};
+    ConvolutionCall call{.rule = {},
+                         .leaky_relu = {context->saved_data["slope"].toDouble()},
+                         .kind = context->saved_data["kind"].toBool() ? ConvolutionKind::Transposed : ConvolutionKind::Strided};
     const auto stride = context->saved_data["stride"].toIntVector();
     const auto padding = context->saved_data["padding"].toIntVector();
     std::copy_n(stride.begin(), kBoxAxes, call.rule.stride.begin());
     std::copy_n(padding.begin(), kBoxAxes, call.rule.padding.begin());
     const size_t two = saved[1].defined() ? 1 : 0;  // an input more
-    const BoxWanted wanted{.x = context->needs_input_grad(0) || (two == 1 && context->needs_input_grad(1)),
-                           .weight = context->needs_input_grad(1 + two),
-                           .bias = context->needs_input_grad(2 + two)};
-    BoxGradients gradients = convolution_cpu_backward(call, {parts_of(saved[0], saved[1]), saved[2]}, saved[3], grads[0], wanted);
+    const GradientMask wanted{.x = context->needs_input_grad(0) || (two == 1 && context->needs_input_grad(1)),
+                              .weight = context->needs_input_grad(1 + two),
+                              .bias = context->needs_input_grad(2 + two)};
+    ConvolutionGradients gradients =
+        convolution_cpu_backward(call, {parts_of(saved[0], saved[1]), saved[2]}, saved[3], grads[0], wanted);
     gradients.x.resize(2);
     return {gradients.x[0], gradients.x[1], gradients.weight, gradients.bias, at::Tensor()};
   }
@@ -87,22 +88,24 @@ at::Tensor joined(at::TensorList x) {
 }
 
 // In place, as x is nobody else's.
-at::Tensor bent(at::Tensor x, const BoxKink& kink) {
-  if (kink.slope == 1.0) return x;
-  return kink.slope == 0.0 ? at::relu_(x) : at::leaky_relu_(x, kink.slope);
+at::Tensor bent(at::Tensor x, const LeakyRelu& leaky_relu) {
+  if (leaky_relu.slope == 1.0) return x;
+  return leaky_relu.slope == 0.0 ? at::relu_(x) : at::leaky_relu_(x, leaky_relu.slope);
 }
 
-at::Tensor reference_product(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
-  return call.way == BoxWay::Down ? convolution3d_reference(x, weight, bias, call.rule, call.kink)
-                                  : transposed_convolution3d_reference(x, weight, bias, call.rule, call.kink);
+at::Tensor reference_product(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
+  return call.kind == ConvolutionKind::Strided ? convolution3d_reference(x, weight, bias, call.rule, call.leaky_relu)
+                                               : transposed_convolution3d_reference(x, weight, bias, call.rule, call.leaky_relu);
 }
 
-// Where bias and kink have a kernel, the product leaves them out.
-at::Tensor device_product(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
-  if (!fuses_bias_kink(x.front().device().type(), bias, call.kink.slope)) return reference_product(x, weight, bias, call);
-  const at::Tensor product = reference_product(x, weight, {}, {call.rule, {.slope = 1.0}, call.way});
-  if (bias_kink_takes(product, bias, call.kink.slope)) return bias_kink(product, bias, call.kink.slope);
-  return bent(product.add(bias.to(product.scalar_type()).view({-1, 1, 1, 1})), call.kink);
+// Where bias and leaky ReLU have a kernel, the product leaves them out.
+at::Tensor device_product(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
+  if (!fuses_bias_leaky_relu(x.front().device().type(), bias, call.leaky_relu.slope))
+    return reference_product(x, weight, bias, call);
+  const at::Tensor product = reference_product(x, weight, {}, {call.rule, {.slope = 1.0}, call.kind});
+  if (bias_leaky_relu_supports(product, bias, call.leaky_relu.slope))
+    return bias_leaky_relu(product, bias, call.leaky_relu.slope);
+  return bent(product.add(bias.to(product.scalar_type()).view({-1, 1, 1, 1})), call.leaky_relu);
 }
 
 constexpr int64_t kEight = 8, kLeastChannels = 4;  // that tensor cores take at once, and at least
@@ -128,7 +131,7 @@ struct FirstChannels : torch::autograd::Function<FirstChannels> {
   }
 };
 
-at::Tensor product_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
+at::Tensor product_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
   const int64_t out = bias.size(0);
   const at::Tensor whole = in_eights(in_eights(weight, 0), 1);
   const at::Tensor product = device_product({in_eights(joined(x), 1)}, whole, in_eights(bias, 0), call);
@@ -147,7 +150,7 @@ bool wants_eights(at::TensorList x, const at::Tensor& weight) {
 }
 
 // Of operands in a type that the processor does not multiply: in float32, rounded once.
-at::Tensor widened_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
+at::Tensor widened_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
   const AutocastGuard as_they_are(at::kCPU, std::nullopt);
   const at::ScalarType type = x.front().scalar_type();
   std::vector<at::Tensor> wide;
@@ -156,15 +159,15 @@ at::Tensor widened_reference(at::TensorList x, const at::Tensor& weight, const a
   return reference_product(wide, weight.to(type).to(at::kFloat), wide_bias, call).to(type);
 }
 
-at::Tensor box_product(at::TensorList x_in, const at::Tensor& weight, const at::Tensor& bias, const BoxCall& call) {
+at::Tensor box_product(at::TensorList x_in, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
   std::vector<at::Tensor> x;
   for (const at::Tensor& part : x_in) x.push_back(cast_operand(part, OperatorClass::Product));
   WELKIN_CHECK(x.size() == 1 || x.size() == 2, "a convolution takes one or two tensors");
-  // Below a negative slope the result does not tell on which side of the kink it was: aten refuses the gradient.
-  if (call.kink.slope >= 0 && convolution_cpu_takes(x, weight, call.way, bias)) {
+  // Below a negative slope the result does not tell on which side of zero it was: aten refuses the gradient.
+  if (call.leaky_relu.slope >= 0 && convolution_cpu_supports(x, weight, call.kind, bias)) {
     return BoxProduct::apply(x.front(), x.size() == 2 ? std::optional(x.back()) : std::nullopt, weight, bias, call);
   }
-  if (widens_products(x.front().device(), x.front().scalar_type())) return widened_reference(x, weight, bias, call);
+  if (upcasts_matmul(x.front().device(), x.front().scalar_type())) return widened_reference(x, weight, bias, call);
   if (wants_eights(x, weight)) return product_in_eights(x, weight, bias, call);
   // Aten wants operands of one type. Autocast sees to it where it is on, else weights follow x, as in our own form.
   const bool is_cast = at::autocast::is_autocast_enabled(x.front().device().type());
@@ -179,37 +182,38 @@ std::string convolution_form(c10::Device device, at::ScalarType dtype) {
   if (!device.is_cpu()) return "aten";
   const at::Tensor box = at::zeros({1, kChannelMultiple, 1, 1, 1}, dtype);
   const at::Tensor weight = at::zeros({kChannelMultiple, kChannelMultiple, 1, 1, 1});
-  return convolution_cpu_takes(box, weight, BoxWay::Down) ? cat("welkin for multiples of ", kChannelMultiple) : "aten";
+  return convolution_cpu_supports(box, weight, ConvolutionKind::Strided) ? cat("welkin for multiples of ", kChannelMultiple)
+                                                                         : "aten";
 }
 
-at::Tensor convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
-                         const BoxKink& kink) {
-  return box_product(x, weight, bias, {rule, kink, BoxWay::Down});
+at::Tensor convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionParams& rule,
+                         const LeakyRelu& leaky_relu) {
+  return box_product(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Strided});
 }
 
-at::Tensor convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
-                                   const BoxKink& kink) {
-  return bent(at::conv3d(joined(x), weight, bias, rule.stride, rule.padding), kink);
+at::Tensor convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                   const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
+  return bent(at::conv3d(joined(x), weight, bias, rule.stride, rule.padding), leaky_relu);
 }
 
-at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
-                                    const BoxKink& kink) {
-  return box_product(x, weight, bias, {rule, kink, BoxWay::Up});
+at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                    const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
+  return box_product(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Transposed});
 }
 
 at::Tensor transposed_convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
-                                              const BoxStride& rule, const BoxKink& kink) {
-  return bent(at::conv_transpose3d(joined(x), weight, bias, rule.stride, rule.padding), kink);
+                                              const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
+  return bent(at::conv_transpose3d(joined(x), weight, bias, rule.stride, rule.padding), leaky_relu);
 }
 
-at::Tensor convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
-                                   const BoxKink& kink) {
-  return product_in_eights(x, weight, bias, {rule, kink, BoxWay::Down});
+at::Tensor convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                   const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
+  return product_in_eights(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Strided});
 }
 
 at::Tensor transposed_convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
-                                              const BoxStride& rule, const BoxKink& kink) {
-  return product_in_eights(x, weight, bias, {rule, kink, BoxWay::Up});
+                                              const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
+  return product_in_eights(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Transposed});
 }
 
 }  // namespace welkin::ops

@@ -16,35 +16,35 @@
 
 namespace welkin::ops {
 
-// Who runs them for this device and dtype, for people: welkin where the channels allow it, or aten.
+// Name of the implementation for this device and dtype, for the log: welkin where the channels allow it, else aten.
 std::string convolution_form(c10::Device device, at::ScalarType dtype);
 
-struct BoxStride {
+struct ConvolutionParams {
   BoxShape stride{1, 1, 1};
   BoxShape padding{0, 0, 0};
 };
 
 // A leaky ReLU: x where x > 0, slope * x elsewhere. 1 is none, 0 a ReLU.
-struct BoxKink {
+struct LeakyRelu {
   double slope = 1.0;
 };
 
 // x: one or two (B, ..., D, H, W) whose channels together are `in`; weight (out, in, kD, kH, kW), bias (out).
-at::Tensor convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
-                         const BoxKink& kink = {});
-at::Tensor convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
-                                   const BoxKink& kink = {});
+at::Tensor convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionParams& rule,
+                         const LeakyRelu& leaky_relu = {});
+at::Tensor convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                   const ConvolutionParams& rule, const LeakyRelu& leaky_relu = {});
 
 // x as above, weight (in, out, kD, kH, kW), bias (out).
-at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
-                                    const BoxKink& kink = {});
+at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                    const ConvolutionParams& rule, const LeakyRelu& leaky_relu = {});
 at::Tensor transposed_convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
-                                              const BoxStride& rule, const BoxKink& kink = {});
+                                              const ConvolutionParams& rule, const LeakyRelu& leaky_relu = {});
 
 // The same as products of whole eights of channels, in and out, with zeros in those that are missing: a view without them.
-at::Tensor convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxStride& rule,
-                                   const BoxKink& kink = {});
+at::Tensor convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                   const ConvolutionParams& rule, const LeakyRelu& leaky_relu = {});
 at::Tensor transposed_convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
-                                              const BoxStride& rule, const BoxKink& kink = {});
+                                              const ConvolutionParams& rule, const LeakyRelu& leaky_relu = {});
 
 }  // namespace welkin::ops

@@ -11,7 +11,7 @@
 #include "ops/base/aligned_buffer.h"
 #include "ops/convolution/convolution_gathered.h"
 #include "ops/convolution/convolution_panels.h"
-#include "ops/convolution/convolution_turned.h"
+#include "ops/convolution/convolution_weight_gradient.h"
 #include "ops/cpu/convolution/convolution_kernel.h"
 
 namespace welkin::ops {
@@ -53,7 +53,7 @@ ConvolutionScratch<T>& convolution_scratch() {
 // One product of boxes: what its tasks share.
 template <typename T, typename S>
 struct TapProduct {
-  const BoxConvolution& convolution;
+  const ConvolutionGeometry& convolution;
   const TapPairs& pairs;
   const TapPanels<T, S>& panels;
   S* result;
@@ -84,9 +84,9 @@ struct TapProduct {
     ConvolutionScratch<T>& scratch = convolution_scratch<T>();
     const int64_t first_voxel = first_line * pairs.line_length();
     const int64_t voxels = (last_line - first_line) * pairs.line_length();
-    scratch.panel.room(kDepthBlock * kChannelPanel);
+    scratch.panel.reserve(kDepthBlock * kChannelPanel);
     scratch.reserve(voxels);
-    float* sums = scratch.sums.room(panels.sums_at(panels_of_task.size(), voxels));
+    float* sums = scratch.sums.reserve(panels.sums_at(panels_of_task.size(), voxels));
     panels.begin_sums(panels_of_task, voxels, sums);
     for (int64_t tap = 0; tap < convolution.num_taps(); ++tap) {
       const int64_t count = pairs.list(tap, first_line, last_line, scratch.results.data(), scratch.partners.data());
@@ -122,7 +122,7 @@ int64_t panels_together(const TapPanels<T, S>& panels, int64_t ranges, int64_t v
 
 // One plane of taps along the last axis, a block of left channels, a panel of right channels.
 template <typename T>
-void sum_outer_block(const BoxConvolution& convolution, const TapPairs& pairs, int64_t first_tap, Grid left_grid,
+void sum_outer_block(const ConvolutionGeometry& convolution, const TapPairs& pairs, int64_t first_tap, Grid left_grid,
                      const BoxView<T>& left, const BoxView<T>& right, int64_t row, int64_t column, const TapSums& sum) {
   const ConvolutionKernel<T>& kernel = *convolution_kernel<T>(instruction_set());
   ConvolutionScratch<T>& scratch = convolution_scratch<T>();
@@ -160,8 +160,8 @@ void sum_outer_block(const BoxConvolution& convolution, const TapPairs& pairs, i
 using namespace tap_detail;
 
 template <typename T, typename S>
-void tap_products(const BoxConvolution& convolution, Grid of, const std::vector<ConvolutionPart<T>>& parts,
-                  const ConvolutionEnd& end, int64_t width, S* result) {
+void tap_products(const ConvolutionGeometry& convolution, Grid of, const std::vector<ConvolutionPart<T>>& parts,
+                  const Epilogue& end, int64_t width, S* result) {
   const TapPairs pairs(convolution, of);
   TapPanels<T, S> panels{convolution, parts, end, width};
   for (const ConvolutionPart<T>& part : parts) panels.depth += part.box.channels;
@@ -192,10 +192,10 @@ void tap_products(const BoxConvolution& convolution, Grid of, const std::vector<
 }
 
 template <typename T>
-void sum_tap_outers(const BoxConvolution& convolution, Grid left_grid, const BoxView<T>& left, const BoxView<T>& right,
+void sum_tap_outers(const ConvolutionGeometry& convolution, Grid left_grid, const BoxView<T>& left, const BoxView<T>& right,
                     const TapSums& sum) {
-  if (const TurnedOuter<T>* turned = convolution_kernel<T>(instruction_set())->turned) {
-    return sum_turned_outers(*turned, convolution, left_grid, left, right, sum);
+  if (const TransposedOuter<T>* transposed = convolution_kernel<T>(instruction_set())->transposed) {
+    return sum_transposed_outers(*transposed, convolution, left_grid, left, right, sum);
   }
   const TapPairs pairs(convolution, Grid::Coarse);
   const int64_t planes = convolution.kernel[0] * convolution.kernel[1];
@@ -228,12 +228,13 @@ void gate_gradient(const S* grad, const S* out, float slope, int64_t voxels, int
 }
 
 using FloatBoxParts = std::vector<ConvolutionPart<float>>;
-template void tap_products(const BoxConvolution&, Grid, const FloatBoxParts&, const ConvolutionEnd&, int64_t, float*);
-template void tap_products(const BoxConvolution&, Grid, const FloatBoxParts&, const ConvolutionEnd&, int64_t, Bf16*);
-template void tap_products(const BoxConvolution&, Grid, const std::vector<ConvolutionPart<Bf16>>&, const ConvolutionEnd&, int64_t,
+template void tap_products(const ConvolutionGeometry&, Grid, const FloatBoxParts&, const Epilogue&, int64_t, float*);
+template void tap_products(const ConvolutionGeometry&, Grid, const FloatBoxParts&, const Epilogue&, int64_t, Bf16*);
+template void tap_products(const ConvolutionGeometry&, Grid, const std::vector<ConvolutionPart<Bf16>>&, const Epilogue&, int64_t,
                            Bf16*);
-template void sum_tap_outers<float>(const BoxConvolution&, Grid, const BoxView<float>&, const BoxView<float>&, const TapSums&);
-template void sum_tap_outers<Bf16>(const BoxConvolution&, Grid, const BoxView<Bf16>&, const BoxView<Bf16>&, const TapSums&);
+template void sum_tap_outers<float>(const ConvolutionGeometry&, Grid, const BoxView<float>&, const BoxView<float>&,
+                                    const TapSums&);
+template void sum_tap_outers<Bf16>(const ConvolutionGeometry&, Grid, const BoxView<Bf16>&, const BoxView<Bf16>&, const TapSums&);
 template void gate_gradient(const float*, const float*, float, int64_t, int64_t, float*, float*);
 template void gate_gradient(const Bf16*, const Bf16*, float, int64_t, int64_t, float*, float*);
 template void gate_gradient(const Bf16*, const Bf16*, float, int64_t, int64_t, Bf16*, float*);

@@ -47,7 +47,7 @@ struct ConvolutionPart {
 };
 
 // What becomes of a sum: x + bias where that is positive, slope times it elsewhere.
-struct ConvolutionEnd {
+struct Epilogue {
   const float* bias = nullptr;  // per channel; or none
   float slope = 1.0F;
 };
@@ -55,8 +55,8 @@ struct ConvolutionEnd {
 // result (voxels of `of`, width) = the end of the sum, over parts and taps, of the partner voxels' channels times the weights.
 // Channels and width are multiples of kChannelMultiple.
 template <typename T, typename S>
-void tap_products(const BoxConvolution& convolution, Grid of, const std::vector<ConvolutionPart<T>>& parts,
-                  const ConvolutionEnd& end, int64_t width, S* result);
+void tap_products(const ConvolutionGeometry& convolution, Grid of, const std::vector<ConvolutionPart<T>>& parts,
+                  const Epilogue& end, int64_t width, S* result);
 
 struct TapSums {
   float* data = nullptr;
@@ -66,10 +66,10 @@ struct TapSums {
 // sum (taps, left channels, right channels) = over all pairs, the coarse or fine voxel's `left` channels times the other's
 // `right`.
 template <typename T>
-void sum_tap_outers(const BoxConvolution& convolution, Grid left_grid, const BoxView<T>& left, const BoxView<T>& right,
+void sum_tap_outers(const ConvolutionGeometry& convolution, Grid left_grid, const BoxView<T>& left, const BoxView<T>& right,
                     const TapSums& sum);
 
-// gated (voxels, channels) = the gradient before the end's kink, from that after it and the result; sums (channels) = its sum
+// gated (voxels, channels) = the gradient before the activation, from that after it and the result; sums (channels) = its sum
 // over the voxels.
 template <typename T, typename S>
 void gate_gradient(const S* grad, const S* out, float slope, int64_t voxels, int64_t channels, T* gated, float* sums);

@@ -14,7 +14,7 @@
 #include "ops/convolution/convolution_cpu.h"
 #include "ops/convolution/convolution_narrow.h"
 #include "ops/cpu/convolution/convolution_kernel.h"
-#include "ops/products/low_product.h"
+#include "ops/gemm/mixed_matmul.h"
 
 namespace welkin::ops {
 namespace {
@@ -22,11 +22,11 @@ namespace {
 at::Tensor channels_last(const at::Tensor& x) { return x.contiguous(at::MemoryFormat::ChannelsLast3d); }
 
 // (kD, kH, kW, in, out)
-at::Tensor by_taps(const at::Tensor& weight, BoxWay way) {
-  return (way == BoxWay::Down ? weight.permute({2, 3, 4, 1, 0}) : weight.permute({2, 3, 4, 0, 1})).contiguous();
+at::Tensor by_taps(const at::Tensor& weight, ConvolutionKind kind) {
+  return (kind == ConvolutionKind::Strided ? weight.permute({2, 3, 4, 1, 0}) : weight.permute({2, 3, 4, 0, 1})).contiguous();
 }
-at::Tensor from_taps(const at::Tensor& taps, BoxWay way) {
-  return way == BoxWay::Down ? taps.permute({4, 3, 0, 1, 2}) : taps.permute({3, 4, 0, 1, 2});
+at::Tensor from_taps(const at::Tensor& taps, ConvolutionKind kind) {
+  return kind == ConvolutionKind::Strided ? taps.permute({4, 3, 0, 1, 2}) : taps.permute({3, 4, 0, 1, 2});
 }
 
 BoxShape box_of(const at::Tensor& x) { return {x.size(2), x.size(3), x.size(4)}; }
@@ -54,18 +54,18 @@ constexpr at::ScalarType kTypeOf = std::is_same_v<T, float> ? at::kFloat : at::k
 template <typename T, typename S = T>
 class BoxForm {
  public:
-  BoxForm(const BoxCall& call, const BoxOperands& operands)
-      : call_(call), operands_(operands), taps_(by_taps(operands.weight, call.way)), convolution_(geometry()) {}
+  BoxForm(const ConvolutionCall& call, const ConvolutionOperands& operands)
+      : call_(call), operands_(operands), taps_(by_taps(operands.weight, call.kind)), convolution_(geometry()) {}
 
   at::Tensor forward(const at::Tensor& bias) const {
     const at::Tensor dense_bias = bias.defined() ? bias.contiguous() : bias;
-    const ConvolutionEnd end{floats(dense_bias), static_cast<float>(call_.kink.slope)};
+    const Epilogue end{floats(dense_bias), static_cast<float>(call_.leaky_relu.slope)};
     if (!is_narrow(fine_channels())) return wide_result(end);
     return down() ? narrow_down(end) : narrow_up(end);
   }
 
-  BoxGradients backward(const at::Tensor& out, const at::Tensor& grad_out, const BoxWanted& wanted) const {
-    BoxGradients gradients;
+  ConvolutionGradients backward(const at::Tensor& out, const at::Tensor& grad_out, const GradientMask& wanted) const {
+    ConvolutionGradients gradients;
     const at::Tensor grad = gated(out, grad_out, wanted.bias ? &gradients.bias : nullptr);
     if (is_narrow(fine_channels())) {
       down() ? narrow_down_backward(grad, wanted, gradients) : narrow_up_backward(grad, wanted, gradients);
@@ -76,16 +76,17 @@ class BoxForm {
   }
 
  private:
-  bool down() const { return call_.way == BoxWay::Down; }
+  bool down() const { return call_.kind == ConvolutionKind::Strided; }
   int64_t in() const { return taps_.size(3); }
   int64_t out() const { return taps_.size(4); }
   int64_t fine_channels() const { return down() ? in() : out(); }
   int64_t num_taps() const { return convolution_.num_taps(); }
   const at::Tensor& x() const { return operands_.x.front(); }
 
-  BoxConvolution geometry() const {
-    const BoxStride& rule = call_.rule;
-    BoxConvolution c{.batch = x().size(0), .kernel = box_of(operands_.weight), .stride = rule.stride, .padding = rule.padding};
+  ConvolutionGeometry geometry() const {
+    const ConvolutionParams& rule = call_.rule;
+    ConvolutionGeometry c{
+        .batch = x().size(0), .kernel = box_of(operands_.weight), .stride = rule.stride, .padding = rule.padding};
     (down() ? c.fine : c.coarse) = box_of(x());
     for (size_t a = 0; a < kBoxAxes; ++a) {
       const int64_t reach = c.kernel[a] - 2 * c.padding[a];
@@ -112,7 +113,7 @@ class BoxForm {
   static S* data(const at::Tensor& tensor) { return static_cast<S*>(tensor.mutable_data_ptr()); }
   static const S* values(const at::Tensor& tensor) { return static_cast<const S*>(tensor.const_data_ptr()); }
   static BoxView<T> view(const at::Tensor& last) { return {static_cast<const T*>(last.const_data_ptr()), last.size(1)}; }
-  static PaddedBox<T> padded_box(const BoxConvolution& convolution, const at::Tensor& fine) {
+  static PaddedBox<T> padded_box(const ConvolutionGeometry& convolution, const at::Tensor& fine) {
     NarrowBox<T> box{static_cast<const T*>(fine.const_data_ptr()), fine.size(1), {}};
     std::copy_n(fine.strides().begin(), box.strides.size(), box.strides.begin());
     return PaddedBox<T>(convolution, box);
@@ -128,7 +129,7 @@ class BoxForm {
     }
   }
 
-  at::Tensor wide_result(const ConvolutionEnd& end) const {
+  at::Tensor wide_result(const Epilogue& end) const {
     std::vector<ConvolutionPart<T>> parts;
     for_parts([&](const at::Tensor& part, int64_t first) {
       parts.push_back({view(part), {floats(taps_) + first * out(), in() * out(), out(), 1}});
@@ -138,7 +139,7 @@ class BoxForm {
     return result;
   }
 
-  void wide_backward(const at::Tensor& grad, const BoxWanted& wanted, BoxGradients& gradients) const {
+  void wide_backward(const at::Tensor& grad, const GradientMask& wanted, ConvolutionGradients& gradients) const {
     const at::Tensor grad_taps = wanted.weight ? empty_taps() : at::Tensor();
     const Grid in_grid = down() ? Grid::Fine : Grid::Coarse;
     for_parts([&](const at::Tensor& part, int64_t first) {
@@ -152,7 +153,7 @@ class BoxForm {
                           {grad_taps.mutable_data_ptr<float>() + first * out(), in() * out(), out()});
       }
     });
-    if (wanted.weight) gradients.weight = from_taps(grad_taps, call_.way);
+    if (wanted.weight) gradients.weight = from_taps(grad_taps, call_.kind);
   }
 
   // (taps, fine, coarse): the matrix of a column.
@@ -168,7 +169,7 @@ class BoxForm {
                          scatter_width(convolution_, fine_channels()));
   }
 
-  at::Tensor scattered(at::TensorList coarse, const ConvolutionEnd& end) const {
+  at::Tensor scattered(at::TensorList coarse, const Epilogue& end) const {
     const at::Tensor weights = scatter_weights();
     std::vector<ScatterPart<T>> parts;
     int64_t first = 0;
@@ -181,7 +182,7 @@ class BoxForm {
     return result;
   }
 
-  at::Tensor narrow_down(const ConvolutionEnd& end) const {
+  at::Tensor narrow_down(const Epilogue& end) const {
     const PaddedBox<T> fine = padded_box(convolution_, x());
     const at::Tensor weights = column_weights(fine.depth());
     at::Tensor result = last_box(out(), convolution_.coarse);
@@ -189,18 +190,18 @@ class BoxForm {
     return result;
   }
 
-  at::Tensor narrow_up(const ConvolutionEnd& end) const { return scattered(operands_.x, end); }
+  at::Tensor narrow_up(const Epilogue& end) const { return scattered(operands_.x, end); }
 
-  void narrow_down_backward(const at::Tensor& grad, const BoxWanted& wanted, BoxGradients& gradients) const {
+  void narrow_down_backward(const at::Tensor& grad, const GradientMask& wanted, ConvolutionGradients& gradients) const {
     if (wanted.x) gradients.x.push_back(scattered(grad, {}));
     if (!wanted.weight) return;
     const PaddedBox<T> fine = padded_box(convolution_, x());
     const at::Tensor sums = at::empty({fine.depth(), out()}, taps_.options());
     narrow_outers<T>(convolution_, fine, view(grad), sums.mutable_data_ptr<float>(), out());
-    gradients.weight = from_taps(sums.narrow(0, 0, num_taps() * in()).view(taps_.sizes()), call_.way);
+    gradients.weight = from_taps(sums.narrow(0, 0, num_taps() * in()).view(taps_.sizes()), call_.kind);
   }
 
-  void narrow_up_backward(const at::Tensor& grad, const BoxWanted& wanted, BoxGradients& gradients) const {
+  void narrow_up_backward(const at::Tensor& grad, const GradientMask& wanted, ConvolutionGradients& gradients) const {
     if (!wanted.x && !wanted.weight) return;
     const PaddedBox<T> fine = padded_box(convolution_, grad);
     const at::Tensor weights = column_weights(fine.depth());
@@ -216,42 +217,42 @@ class BoxForm {
     if (!wanted.weight) return;
     const BoxShape& kernel = convolution_.kernel;
     const at::Tensor by_role = sums.narrow(0, 0, num_taps() * out()).view({kernel[0], kernel[1], kernel[2], out(), in()});
-    gradients.weight = from_taps(by_role.transpose(3, 4).contiguous(), call_.way);
+    gradients.weight = from_taps(by_role.transpose(3, 4).contiguous(), call_.kind);
   }
 
   // Of a ReLU zero, where the gradient is infinite too.
-  at::Tensor below_kink(const at::Tensor& grad) const {
-    return call_.kink.slope == 0.0 ? at::zeros({}, grad.options()) : grad.mul(call_.kink.slope);
+  at::Tensor leaky_relu_below(const at::Tensor& grad) const {
+    return call_.leaky_relu.slope == 0.0 ? at::zeros({}, grad.options()) : grad.mul(call_.leaky_relu.slope);
   }
 
-  // The gradient before the kink, as products take it, and its sum over voxels.
+  // The gradient before the activation, as products take it, and its sum over voxels.
   at::Tensor gated(const at::Tensor& result, const at::Tensor& grad, at::Tensor* bias) const {
     const bool wide = !is_narrow(out());
-    if (call_.kink.slope != 1.0 && wide) {
+    if (call_.leaky_relu.slope != 1.0 && wide) {
       const at::Tensor last = channels_last(grad);
       at::Tensor gated = empty_box(out(), out_box(), at::MemoryFormat::ChannelsLast3d, kTypeOf<T>);
       const at::Tensor sums = at::empty({out()}, taps_.options());
-      gate_gradient(values(last), values(result), static_cast<float>(call_.kink.slope), last.numel() / out(), out(),
+      gate_gradient(values(last), values(result), static_cast<float>(call_.leaky_relu.slope), last.numel() / out(), out(),
                     static_cast<T*>(gated.mutable_data_ptr()), sums.mutable_data_ptr<float>());
       if (bias != nullptr) *bias = sums;
       return gated;
     }
-    const at::Tensor passed = call_.kink.slope == 1.0 ? grad : at::where(result.gt(0), grad, below_kink(grad));
+    const at::Tensor passed = call_.leaky_relu.slope == 1.0 ? grad : at::where(result.gt(0), grad, leaky_relu_below(grad));
     if (bias != nullptr) *bias = passed.sum({0, 2, 3, 4}, /*keepdim=*/false, at::kFloat);
     return (wide ? channels_last(passed) : passed).to(kTypeOf<T>);
   }
 
-  const BoxCall& call_;
-  const BoxOperands& operands_;
+  const ConvolutionCall& call_;
+  const ConvolutionOperands& operands_;
   at::Tensor taps_;
-  BoxConvolution convolution_;
+  ConvolutionGeometry convolution_;
 };
 
 // What the kernels read in place: coarse boxes and wide ones channels-last.
-BoxOperands laid_out(const BoxCall& call, const BoxOperands& operands) {
-  BoxOperands ready{{}, operands.weight};
+ConvolutionOperands laid_out(const ConvolutionCall& call, const ConvolutionOperands& operands) {
+  ConvolutionOperands ready{{}, operands.weight};
   for (const at::Tensor& part : operands.x) {
-    ready.x.push_back(call.way == BoxWay::Down && is_narrow(part.size(1)) ? part : channels_last(part));
+    ready.x.push_back(call.kind == ConvolutionKind::Strided && is_narrow(part.size(1)) ? part : channels_last(part));
   }
   return ready;
 }
@@ -262,21 +263,21 @@ bool has_kernel(at::ScalarType type) { return type == at::kBFloat16 && convoluti
 // Whether products of operands of the type are made in float32. Those of bfloat16 are unless the set has kernels for them that
 // are faster: in memory it stays bfloat16, so that it is no slower than float32, which aten's convolutions of bfloat16 can be.
 bool is_widened(at::ScalarType type) {
-  return type != at::kFloat && (widens_products(at::kCPU, type) || (type == at::kBFloat16 && !has_kernel(type)));
+  return type != at::kFloat && (upcasts_matmul(at::kCPU, type) || (type == at::kBFloat16 && !has_kernel(type)));
 }
 
 // The operands for float32's kernels, where products of their type are widened. Weights are rounded as the type rounds them:
 // bfloat16's kernels do so themselves.
-BoxOperands widened(const BoxOperands& operands) {
+ConvolutionOperands widened(const ConvolutionOperands& operands) {
   const at::ScalarType type = operands.x.front().scalar_type();
-  BoxOperands wide{{}, type == at::kBFloat16 ? operands.weight : operands.weight.to(type).to(at::kFloat)};
+  ConvolutionOperands wide{{}, type == at::kBFloat16 ? operands.weight : operands.weight.to(type).to(at::kFloat)};
   for (const at::Tensor& part : operands.x) wide.x.push_back(part.to(at::kFloat));
   return wide;
 }
 
 // Of five dims each: the parts' boxes, the channels that the weight takes, and a bias for each that it gives.
-bool shapes_fit(at::TensorList x, const at::Tensor& weight, BoxWay way, const at::Tensor& bias) {
-  const bool down = way == BoxWay::Down;
+bool shapes_fit(at::TensorList x, const at::Tensor& weight, ConvolutionKind kind, const at::Tensor& bias) {
+  const bool down = kind == ConvolutionKind::Strided;
   int64_t channels = 0;
   for (const at::Tensor& part : x) {
     if (part.size(0) != x.front().size(0) || box_of(part) != box_of(x.front())) return false;
@@ -288,41 +289,42 @@ bool shapes_fit(at::TensorList x, const at::Tensor& weight, BoxWay way, const at
 
 }  // namespace
 
-bool convolution_cpu_takes(at::TensorList x, const at::Tensor& weight, BoxWay way, const at::Tensor& bias) {
+bool convolution_cpu_supports(at::TensorList x, const at::Tensor& weight, ConvolutionKind kind, const at::Tensor& bias) {
   const at::ScalarType type = x.front().scalar_type();
   const bool known = type == at::kFloat || has_kernel(type) || is_widened(type);
-  const int64_t fine_channels = way == BoxWay::Down ? x.front().size(1) : weight.size(1);
-  if (!known || weight.dim() != 5 || weight.scalar_type() != at::kFloat || is_narrow(way == BoxWay::Down ? weight.size(0) : 0)) {
+  const int64_t fine_channels = kind == ConvolutionKind::Strided ? x.front().size(1) : weight.size(1);
+  if (!known || weight.dim() != 5 || weight.scalar_type() != at::kFloat ||
+      is_narrow(kind == ConvolutionKind::Strided ? weight.size(0) : 0)) {
     return false;
   }
   for (const at::Tensor& part : x) {
-    const bool fits = way == BoxWay::Down && is_narrow(fine_channels) ? x.size() == 1 : !is_narrow(part.size(1));
+    const bool fits = kind == ConvolutionKind::Strided && is_narrow(fine_channels) ? x.size() == 1 : !is_narrow(part.size(1));
     if (!part.device().is_cpu() || part.dim() != 5 || part.scalar_type() != type || part.numel() == 0 || !fits) return false;
   }
-  return shapes_fit(x, weight, way, bias);
+  return shapes_fit(x, weight, kind, bias);
 }
 
-at::Tensor convolution_cpu_forward(const BoxCall& call, const BoxOperands& operands, const at::Tensor& bias) {
-  const BoxOperands ready = laid_out(call, operands);
+at::Tensor convolution_cpu_forward(const ConvolutionCall& call, const ConvolutionOperands& operands, const at::Tensor& bias) {
+  const ConvolutionOperands ready = laid_out(call, operands);
   const at::ScalarType type = ready.x.front().scalar_type();
   if (type == at::kFloat) return BoxForm<float>(call, ready).forward(bias);
   if (!is_widened(type)) return BoxForm<Bf16>(call, ready).forward(bias);
-  const BoxOperands wide = widened(ready);
+  const ConvolutionOperands wide = widened(ready);
   if (type == at::kBFloat16) return BoxForm<float, Bf16>(call, wide).forward(bias);
   return BoxForm<float>(call, wide).forward(bias).to(type);
 }
 
-BoxGradients convolution_cpu_backward(const BoxCall& call, const BoxOperands& operands, const at::Tensor& out,
-                                      const at::Tensor& grad, const BoxWanted& wanted) {
-  const BoxOperands ready = laid_out(call, operands);
+ConvolutionGradients convolution_cpu_backward(const ConvolutionCall& call, const ConvolutionOperands& operands,
+                                              const at::Tensor& out, const at::Tensor& grad, const GradientMask& wanted) {
+  const ConvolutionOperands ready = laid_out(call, operands);
   const at::ScalarType type = ready.x.front().scalar_type();
   if (type == at::kFloat) return BoxForm<float>(call, ready).backward(out, grad, wanted);
   if (!is_widened(type)) return BoxForm<Bf16>(call, ready).backward(out, grad, wanted);
-  const BoxOperands wide = widened(ready);
+  const ConvolutionOperands wide = widened(ready);
   if (type == at::kBFloat16) return BoxForm<float, Bf16>(call, wide).backward(out, grad, wanted);
   const at::Tensor wide_out = out.defined() ? out.to(at::kFloat) : out;
-  BoxGradients gradients = BoxForm<float>(call, wide).backward(wide_out, grad.to(at::kFloat), wanted);
-  for (at::Tensor& of_x : gradients.x) of_x = of_x.defined() ? of_x.to(type) : of_x;
+  ConvolutionGradients gradients = BoxForm<float>(call, wide).backward(wide_out, grad.to(at::kFloat), wanted);
+  for (at::Tensor& grad_x : gradients.x) grad_x = grad_x.defined() ? grad_x.to(type) : grad_x;
   return gradients;
 }
 

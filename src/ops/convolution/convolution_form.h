@@ -12,35 +12,35 @@
 
 namespace welkin::ops {
 
-enum class BoxWay { Down, Up };  // from the fine grid to the coarse one, or back
+enum class ConvolutionKind { Strided, Transposed };  // from the fine grid to the coarse one, or back
 
-struct BoxCall {
-  BoxStride rule;
-  BoxKink kink;
-  BoxWay way = BoxWay::Down;
+struct ConvolutionCall {
+  ConvolutionParams rule;
+  LeakyRelu leaky_relu;
+  ConvolutionKind kind = ConvolutionKind::Strided;
 };
 
-// All x of one type, float32, bfloat16 or (where products are widened, ops/products/low_product.h) float16; weight and bias float32. Shapes that do not fit are not
-// taken: aten says what is wrong with them.
-bool convolution_cpu_takes(at::TensorList x, const at::Tensor& weight, BoxWay way, const at::Tensor& bias = {});
+// All x of one type, float32, bfloat16 or (where products are widened, ops/gemm/mixed_matmul.h) float16; weight and bias float32.
+// Shapes that do not fit are not taken: aten says what is wrong with them.
+bool convolution_cpu_supports(at::TensorList x, const at::Tensor& weight, ConvolutionKind kind, const at::Tensor& bias = {});
 
-struct BoxOperands {
+struct ConvolutionOperands {
   std::vector<at::Tensor> x;
   at::Tensor weight;
 };
 
-at::Tensor convolution_cpu_forward(const BoxCall& call, const BoxOperands& operands, const at::Tensor& bias);
+at::Tensor convolution_cpu_forward(const ConvolutionCall& call, const ConvolutionOperands& operands, const at::Tensor& bias);
 
-struct BoxGradients {
+struct ConvolutionGradients {
   std::vector<at::Tensor> x;
   at::Tensor weight, bias;
 };
-struct BoxWanted {
+struct GradientMask {
   bool x = true, weight = true, bias = true;
 };
 
-// From the gradient after the kink; `out` is the result, needed where there is a kink.
-BoxGradients convolution_cpu_backward(const BoxCall& call, const BoxOperands& operands, const at::Tensor& out,
-                                      const at::Tensor& grad, const BoxWanted& wanted);
+// From the gradient after the activation; `out` is the result, needed where there is an activation.
+ConvolutionGradients convolution_cpu_backward(const ConvolutionCall& call, const ConvolutionOperands& operands,
+                                              const at::Tensor& out, const at::Tensor& grad, const GradientMask& wanted);
 
 }  // namespace welkin::ops

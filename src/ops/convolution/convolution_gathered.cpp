@@ -37,9 +37,9 @@ class GroupProduct {
   GroupProduct(const TapPanels<T, S>& panels, PanelRange panels_of_task, GatheredScratch<T>& scratch)
       : panels_(panels), range_(panels_of_task), scratch_(scratch), count_(static_cast<int64_t>(scratch.voxels.size())) {
     scratch_.pieces.clear();
-    scratch_.gathered.room(padded(count_, kRowBlock) * kGatheredRow);
-    if (!is_packed()) scratch_.panel.room(kGatheredDepth * kChannelPanel);
-    panels_.begin_sums(range_, count_, scratch_.sums.room(panels_.sums_at(range_.size(), count_)));
+    scratch_.gathered.reserve(padded(count_, kRowBlock) * kGatheredRow);
+    if (!is_packed()) scratch_.panel.reserve(kGatheredDepth * kChannelPanel);
+    panels_.begin_sums(range_, count_, scratch_.sums.reserve(panels_.sums_at(range_.size(), count_)));
   }
 
   // Takes one tap, whose partners are in the scratch, by blocks of channels.

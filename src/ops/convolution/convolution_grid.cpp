@@ -3,7 +3,7 @@
 
 namespace welkin::ops {
 
-AxisPartners axis_partners(const BoxConvolution& convolution, int axis, Grid of) {
+AxisPartners axis_partners(const ConvolutionGeometry& convolution, int axis, Grid of) {
   const auto a = static_cast<size_t>(axis);
   const int64_t fine = convolution.fine[a];
   const int64_t coarse = convolution.coarse[a];
@@ -45,7 +45,7 @@ std::vector<AxisRun> runs_of(const AxisPartners& partners) {
 
 }  // namespace
 
-TapPairs::TapPairs(const BoxConvolution& convolution, Grid result)
+TapPairs::TapPairs(const ConvolutionGeometry& convolution, Grid result)
     : convolution_(convolution),
       result_(result == Grid::Fine ? convolution.fine : convolution.coarse),
       partner_(result == Grid::Fine ? convolution.coarse : convolution.fine),
@@ -73,7 +73,7 @@ int64_t TapPairs::list(int64_t tap, int64_t first_line, int64_t last_line, int64
   return count;
 }
 
-TapGroups::TapGroups(const BoxConvolution& convolution, Grid result)
+TapGroups::TapGroups(const ConvolutionGeometry& convolution, Grid result)
     : convolution_(convolution),
       result_(result == Grid::Fine ? convolution.fine : convolution.coarse),
       partner_(result == Grid::Fine ? convolution.coarse : convolution.fine),

@@ -13,7 +13,7 @@ namespace welkin::ops {
 inline constexpr int kBoxAxes = 3;
 using BoxShape = std::array<int64_t, kBoxAxes>;
 
-struct BoxConvolution {
+struct ConvolutionGeometry {
   int64_t batch = 0;
   BoxShape fine{}, coarse{}, kernel{}, stride{}, padding{};
 
@@ -29,7 +29,7 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t padded(int64_t x, int64_t multiple) { return ceil_div(x, multiple) * multiple; }
 
 // Partners of the voxels of `of` along one axis.
-AxisPartners axis_partners(const BoxConvolution& convolution, int axis, Grid of);
+AxisPartners axis_partners(const ConvolutionGeometry& convolution, int axis, Grid of);
 
 // The pairs of a tap along the last axis: voxels at equal distances, and so their partners.
 struct AxisRun {
@@ -42,7 +42,7 @@ struct AxisRun {
 // that reach them over whole strides. Partners beyond an edge are -1.
 class TapGroups {
  public:
-  TapGroups(const BoxConvolution& convolution, Grid result);
+  TapGroups(const ConvolutionGeometry& convolution, Grid result);
 
   int64_t num_lines() const { return convolution_.batch * result_[0] * result_[1]; }
   int64_t line_length() const { return result_[2]; }
@@ -59,7 +59,7 @@ class TapGroups {
   template <typename Body>
   void for_lines(int64_t group, int64_t first_line, int64_t last_line, Body&& body) const;
 
-  const BoxConvolution& convolution_;
+  const ConvolutionGeometry& convolution_;
   BoxShape result_, partner_, period_, shift_{};
   std::array<AxisPartners, 3> axes_;
 };
@@ -68,7 +68,7 @@ class TapGroups {
 // and lines are numbered through batch, axis 0 and axis 1.
 class TapPairs {
  public:
-  TapPairs(const BoxConvolution& convolution, Grid result);
+  TapPairs(const ConvolutionGeometry& convolution, Grid result);
 
   int64_t num_lines() const { return convolution_.batch * result_[0] * result_[1]; }
   int64_t line_length() const { return result_[2]; }
@@ -77,7 +77,7 @@ class TapPairs {
   int64_t list(int64_t tap, int64_t first_line, int64_t last_line, int64_t* results, int64_t* partners) const;
 
  private:
-  const BoxConvolution& convolution_;
+  const ConvolutionGeometry& convolution_;
   BoxShape result_, partner_;
   std::array<AxisPartners, 2> axes_;
   std::vector<AxisRun> runs_;  // of the last axis, by k

@@ -16,7 +16,9 @@ constexpr int64_t kColumnsPerTask = 128;  // their columns and results stay in t
 constexpr int64_t kColumnsPerSum = 2048;  // at least, of a partial sum of weight gradients
 constexpr int64_t kMostPartialSums = 16;
 
-int64_t voxels_of(const BoxConvolution& convolution, const BoxShape& box) { return convolution.batch * box[0] * box[1] * box[2]; }
+int64_t voxels_of(const ConvolutionGeometry& convolution, const BoxShape& box) {
+  return convolution.batch * box[0] * box[1] * box[2];
+}
 
 // Memory of a thread, kept between calls.
 template <typename T>
@@ -83,7 +85,7 @@ namespace narrow_detail {
 // Columns that are short enough are read where they lie, and the results are finished in registers.
 template <typename T, typename S>
 void segment_products(const ConvolutionKernel<T, S>& kernel, const PaddedBox<T>& fine, const PackedPanels<T>& panels,
-                      const ConvolutionEnd& end, int64_t voxels, int64_t width, S* result) {
+                      const Epilogue& end, int64_t voxels, int64_t width, S* result) {
   const std::vector<int64_t> offsets = fine.offsets();
   const Segments segments{offsets.data(), static_cast<int64_t>(offsets.size()), fine.segment()};
   at::parallel_for(0, ceil_div(voxels, kColumnsPerTask), 1, [&](int64_t first, int64_t last) {
@@ -106,8 +108,8 @@ void segment_products(const ConvolutionKernel<T, S>& kernel, const PaddedBox<T>&
 }  // namespace narrow_detail
 
 template <typename T, typename S>
-void narrow_products(const BoxConvolution& convolution, const PaddedBox<T>& fine, const float* weights, int64_t row_stride,
-                     const ConvolutionEnd& end, int64_t width, S* result) {
+void narrow_products(const ConvolutionGeometry& convolution, const PaddedBox<T>& fine, const float* weights, int64_t row_stride,
+                     const Epilogue& end, int64_t width, S* result) {
   const ConvolutionKernel<T, S>& kernel = *convolution_kernel<T, S>(instruction_set());
   const PackedPanels<T> panels(kernel, weights, row_stride, fine.depth(), width);
   const int64_t voxels = voxels_of(convolution, convolution.coarse);
@@ -117,8 +119,8 @@ void narrow_products(const BoxConvolution& convolution, const PaddedBox<T>& fine
   }
   at::parallel_for(0, ceil_div(voxels, kColumnsPerTask), 1, [&](int64_t first, int64_t last) {
     NarrowScratch<T>& scratch = narrow_scratch<T>();
-    T* columns = scratch.columns.room(kColumnsPerTask * fine.depth() + kGatherBytes);
-    float* sums = scratch.sums.room(kColumnsPerTask * padded(width, kChannelPanel));
+    T* columns = scratch.columns.reserve(kColumnsPerTask * fine.depth() + kGatherBytes);
+    float* sums = scratch.sums.reserve(kColumnsPerTask * padded(width, kChannelPanel));
     scratch.left.resize(kColumnsPerTask);
     scratch.to.resize(kColumnsPerTask);
     for (int64_t task = first; task < last; ++task) {
@@ -141,7 +143,7 @@ void narrow_products(const BoxConvolution& convolution, const PaddedBox<T>& fine
   });
 }
 
-int64_t scatter_width(const BoxConvolution& convolution, int64_t fine_channels) {
+int64_t scatter_width(const ConvolutionGeometry& convolution, int64_t fine_channels) {
   return padded(convolution.kernel[1] * convolution.kernel[2] * fine_channels, kChannelMultiple);
 }
 
@@ -151,7 +153,7 @@ namespace narrow_detail {
 // reach.
 template <typename T, typename S>
 struct PlaneScatter {
-  const BoxConvolution& convolution;
+  const ConvolutionGeometry& convolution;
   const std::vector<ScatterPart<T>>& parts;
   const std::vector<std::vector<PackedPanels<T>>>& panels;  // by part and k0
   int64_t channels;
@@ -174,7 +176,7 @@ struct PlaneScatter {
     NarrowScratch<T>& scratch = narrow_scratch<T>();
     const int64_t length = convolution.coarse[2];
     const int64_t lines = std::max<int64_t>(1, kColumnsPerTask / length);
-    float* products = scratch.sums.room(lines * length * padded(width(), kChannelPanel));
+    float* products = scratch.sums.reserve(lines * length * padded(width(), kChannelPanel));
     scratch.left.resize(static_cast<size_t>(lines * length));
     scratch.to.resize(static_cast<size_t>(lines * length));
     for (int64_t o1 = 0; o1 < convolution.coarse[1]; o1 += lines) {
@@ -192,7 +194,7 @@ struct PlaneScatter {
     }
   }
 
-  void finish(const float* plane, const ConvolutionEnd& end, int64_t sample, int64_t d, S* result) const {
+  void finish(const float* plane, const Epilogue& end, int64_t sample, int64_t d, S* result) const {
     const BoxShape& fine = convolution.fine;
     // None, where the padding is longer than the line.
     const int64_t line_end = std::max<int64_t>(0, line() / channels - convolution.padding[2]);
@@ -213,9 +215,9 @@ struct PlaneScatter {
     }
   }
 
-  void run(int64_t sample, int64_t d, const ConvolutionEnd& end, S* result) const {
+  void run(int64_t sample, int64_t d, const Epilogue& end, S* result) const {
     const int64_t size = convolution.fine[1] * line();
-    float* plane = narrow_scratch<T>().plane.room(size);
+    float* plane = narrow_scratch<T>().plane.reserve(size);
     std::fill_n(plane, size, 0.0F);
     for (int64_t k0 = 0; k0 < convolution.kernel[0]; ++k0) {
       const int64_t reach = d + convolution.padding[0] - k0;
@@ -230,7 +232,7 @@ struct PlaneScatter {
 }  // namespace narrow_detail
 
 template <typename T, typename S>
-void narrow_results(const BoxConvolution& convolution, const std::vector<ScatterPart<T>>& parts, const ConvolutionEnd& end,
+void narrow_results(const ConvolutionGeometry& convolution, const std::vector<ScatterPart<T>>& parts, const Epilogue& end,
                     int64_t channels, S* result) {
   const ConvolutionKernel<T, S>& kernel = *convolution_kernel<T, S>(instruction_set());
   const int64_t width = scatter_width(convolution, channels);
@@ -255,7 +257,7 @@ template <typename T>
 void sum_columns(const ConvolutionKernel<T>& kernel, const PaddedBox<T>& fine, const BoxView<T>& coarse, int64_t first,
                  int64_t end, float* to) {
   NarrowScratch<T>& scratch = narrow_scratch<T>();
-  T* columns = scratch.columns.room(kPairBlock * fine.depth() + kGatherBytes);
+  T* columns = scratch.columns.reserve(kPairBlock * fine.depth() + kGatherBytes);
   scratch.left.resize(kPairBlock);
   scratch.right.resize(kPairBlock);
   std::fill_n(to, fine.depth() * coarse.channels, 0.0F);
@@ -277,41 +279,41 @@ void sum_columns(const ConvolutionKernel<T>& kernel, const PaddedBox<T>& fine, c
 
 // The same by a kernel that turns the coarse side; sums are made the other way round, panel by panel of the depth.
 template <typename T>
-void sum_turned_columns(const TurnedOuter<T>& kernel, const PaddedBox<T>& fine, const BoxView<T>& coarse, int64_t first,
-                        int64_t end, float* to) {
+void sum_transposed_columns(const TransposedOuter<T>& kernel, const PaddedBox<T>& fine, const BoxView<T>& coarse, int64_t first,
+                            int64_t end, float* to) {
   NarrowScratch<T>& scratch = narrow_scratch<T>();
-  T* columns = scratch.columns.room(kTurnedVoxels * fine.depth() + kGatherBytes);
-  T* turned = scratch.panel.room(coarse.channels * kTurnedRow + kTurnedVoxels * kChannelPanel);
-  T* interleaved = turned + coarse.channels * kTurnedRow;
-  float* sums = scratch.sums.room(fine.depth() * coarse.channels);
-  scratch.left.resize(kTurnedVoxels);
-  for (int64_t begin = first; begin < end; begin += kTurnedVoxels) {
-    const int64_t count = std::min(kTurnedVoxels, end - begin);
+  T* columns = scratch.columns.reserve(kTransposedVoxels * fine.depth() + kGatherBytes);
+  T* transposed = scratch.panel.reserve(coarse.channels * kTransposedRow + kTransposedVoxels * kChannelPanel);
+  T* interleaved = transposed + coarse.channels * kTransposedRow;
+  float* sums = scratch.sums.reserve(fine.depth() * coarse.channels);
+  scratch.left.resize(kTransposedVoxels);
+  for (int64_t begin = first; begin < end; begin += kTransposedVoxels) {
+    const int64_t count = std::min(kTransposedVoxels, end - begin);
     fine.columns(begin, count, columns);
     for (int64_t i = 0; i < count; ++i) scratch.left[static_cast<size_t>(i)] = coarse.data + (begin + i) * coarse.channels;
-    kernel.turn(scratch.left.data(), count, coarse.channels, turned);
+    kernel.transpose(scratch.left.data(), count, coarse.channels, transposed);
     for (int64_t row = 0; row < fine.depth(); row += kChannelPanel) {
       const int64_t width = std::min(kChannelPanel, fine.depth() - row);
       for (int64_t i = 0; i < count; ++i) scratch.left[static_cast<size_t>(i)] = columns + i * fine.depth() + row;
       kernel.interleave(scratch.left.data(), count, width, interleaved);
-      kernel.multiply(turned, interleaved, count, sums + row * coarse.channels, coarse.channels, width, begin > first);
+      kernel.multiply(transposed, interleaved, count, sums + row * coarse.channels, coarse.channels, width, begin > first);
     }
   }
   for (int64_t row = 0; row < fine.depth(); row += kChannelPanel) {
-    kernel.turn_back(sums + row * coarse.channels, coarse.channels, std::min(kChannelPanel, fine.depth() - row),
-                     to + row * coarse.channels, coarse.channels);
+    kernel.transpose_back(sums + row * coarse.channels, coarse.channels, std::min(kChannelPanel, fine.depth() - row),
+                          to + row * coarse.channels, coarse.channels);
   }
 }
 
 }  // namespace narrow_detail
 
 template <typename T>
-void narrow_outers(const BoxConvolution& convolution, const PaddedBox<T>& fine, const BoxView<T>& coarse, float* sum,
+void narrow_outers(const ConvolutionGeometry& convolution, const PaddedBox<T>& fine, const BoxView<T>& coarse, float* sum,
                    int64_t row_stride) {
   const ConvolutionKernel<T>& kernel = *convolution_kernel<T>(instruction_set());
   const int64_t voxels = voxels_of(convolution, convolution.coarse);
   const int64_t ranges = std::clamp<int64_t>(ceil_div(voxels, kColumnsPerSum), 1, kMostPartialSums);
-  const int64_t range = padded(ceil_div(voxels, ranges), kernel.turned != nullptr ? kTurnedVoxels : kPairBlock);
+  const int64_t range = padded(ceil_div(voxels, ranges), kernel.transposed != nullptr ? kTransposedVoxels : kPairBlock);
   const int64_t used = ceil_div(voxels, range);
   const int64_t size = fine.depth() * coarse.channels;
   const AlignedBuffer<float> partial(used * size);
@@ -319,8 +321,8 @@ void narrow_outers(const BoxConvolution& convolution, const PaddedBox<T>& fine, 
     for (int64_t task = first; task < last; ++task) {
       float* to = partial.data() + task * size;
       const int64_t end = std::min((task + 1) * range, voxels);
-      if (kernel.turned != nullptr) {
-        sum_turned_columns(*kernel.turned, fine, coarse, task * range, end, to);
+      if (kernel.transposed != nullptr) {
+        sum_transposed_columns(*kernel.transposed, fine, coarse, task * range, end, to);
       } else {
         sum_columns(kernel, fine, coarse, task * range, end, to);
       }
@@ -336,17 +338,17 @@ void narrow_outers(const BoxConvolution& convolution, const PaddedBox<T>& fine, 
   }
 }
 
-template void narrow_products(const BoxConvolution&, const PaddedBox<float>&, const float*, int64_t, const ConvolutionEnd&,
+template void narrow_products(const ConvolutionGeometry&, const PaddedBox<float>&, const float*, int64_t, const Epilogue&,
                               int64_t, float*);
-template void narrow_products(const BoxConvolution&, const PaddedBox<float>&, const float*, int64_t, const ConvolutionEnd&,
+template void narrow_products(const ConvolutionGeometry&, const PaddedBox<float>&, const float*, int64_t, const Epilogue&,
                               int64_t, Bf16*);
-template void narrow_products(const BoxConvolution&, const PaddedBox<Bf16>&, const float*, int64_t, const ConvolutionEnd&,
-                              int64_t, Bf16*);
+template void narrow_products(const ConvolutionGeometry&, const PaddedBox<Bf16>&, const float*, int64_t, const Epilogue&, int64_t,
+                              Bf16*);
 using FloatScatterParts = std::vector<ScatterPart<float>>;
-template void narrow_results(const BoxConvolution&, const FloatScatterParts&, const ConvolutionEnd&, int64_t, float*);
-template void narrow_results(const BoxConvolution&, const FloatScatterParts&, const ConvolutionEnd&, int64_t, Bf16*);
-template void narrow_results(const BoxConvolution&, const std::vector<ScatterPart<Bf16>>&, const ConvolutionEnd&, int64_t, Bf16*);
-template void narrow_outers<float>(const BoxConvolution&, const PaddedBox<float>&, const BoxView<float>&, float*, int64_t);
-template void narrow_outers<Bf16>(const BoxConvolution&, const PaddedBox<Bf16>&, const BoxView<Bf16>&, float*, int64_t);
+template void narrow_results(const ConvolutionGeometry&, const FloatScatterParts&, const Epilogue&, int64_t, float*);
+template void narrow_results(const ConvolutionGeometry&, const FloatScatterParts&, const Epilogue&, int64_t, Bf16*);
+template void narrow_results(const ConvolutionGeometry&, const std::vector<ScatterPart<Bf16>>&, const Epilogue&, int64_t, Bf16*);
+template void narrow_outers<float>(const ConvolutionGeometry&, const PaddedBox<float>&, const BoxView<float>&, float*, int64_t);
+template void narrow_outers<Bf16>(const ConvolutionGeometry&, const PaddedBox<Bf16>&, const BoxView<Bf16>&, float*, int64_t);
 
 }  // namespace welkin::ops

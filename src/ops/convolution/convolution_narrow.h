@@ -15,8 +15,8 @@ namespace welkin::ops {
 
 // result (coarse voxels, width) = the end of columns times weights (depth(), width) at `row_stride`.
 template <typename T, typename S>
-void narrow_products(const BoxConvolution& convolution, const PaddedBox<T>& fine, const float* weights, int64_t row_stride,
-                     const ConvolutionEnd& end, int64_t width, S* result);
+void narrow_products(const ConvolutionGeometry& convolution, const PaddedBox<T>& fine, const float* weights, int64_t row_stride,
+                     const Epilogue& end, int64_t width, S* result);
 
 // Channels of the coarse voxels, and their weights (kernel[0], channels, scatter_width(...)) at `plane_stride`.
 template <typename T>
@@ -26,16 +26,16 @@ struct ScatterPart {
   int64_t plane_stride = 0;
 };
 // What the taps of one plane take of a product, padded to whole vectors.
-int64_t scatter_width(const BoxConvolution& convolution, int64_t fine_channels);
+int64_t scatter_width(const ConvolutionGeometry& convolution, int64_t fine_channels);
 
 // result (B, channels, D, H, W) of the fine grid = the end of all products, scattered.
 template <typename T, typename S>
-void narrow_results(const BoxConvolution& convolution, const std::vector<ScatterPart<T>>& parts, const ConvolutionEnd& end,
+void narrow_results(const ConvolutionGeometry& convolution, const std::vector<ScatterPart<T>>& parts, const Epilogue& end,
                     int64_t channels, S* result);
 
 // sum (fine.depth(), coarse channels) at `row_stride` = the sum over coarse voxels of column times channels.
 template <typename T>
-void narrow_outers(const BoxConvolution& convolution, const PaddedBox<T>& fine, const BoxView<T>& coarse, float* sum,
+void narrow_outers(const ConvolutionGeometry& convolution, const PaddedBox<T>& fine, const BoxView<T>& coarse, float* sum,
                    int64_t row_stride);
 
 }  // namespace welkin::ops

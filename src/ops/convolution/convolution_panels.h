@@ -22,9 +22,9 @@ struct PanelRange {
 
 template <typename T, typename S>
 struct TapPanels {
-  const BoxConvolution& convolution;
+  const ConvolutionGeometry& convolution;
   const std::vector<ConvolutionPart<T>>& parts;
-  const ConvolutionEnd& end;
+  const Epilogue& end;
   int64_t width;
   const ConvolutionKernel<T, S>& kernel = *convolution_kernel<T, S>(instruction_set());
   int64_t depth = 0;          // of all parts
@@ -46,7 +46,7 @@ struct TapPanels {
   }
 
   void pack_all() {
-    packed.room(num_panels() * convolution.num_taps() * depth * kChannelPanel);
+    packed.reserve(num_panels() * convolution.num_taps() * depth * kChannelPanel);
     at::parallel_for(0, num_panels() * convolution.num_taps(), 1, [&](int64_t first, int64_t last) {
       for (int64_t task = first; task < last; ++task) {
         const int64_t panel = task / convolution.num_taps();

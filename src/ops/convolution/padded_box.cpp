@@ -41,14 +41,14 @@ void weave(const T* from, int64_t channel_stride, int64_t voxel_stride, int64_t 
 using namespace padded_box_detail;
 
 template <typename T>
-PaddedBox<T>::PaddedBox(const BoxConvolution& convolution, const NarrowBox<T>& from)
+PaddedBox<T>::PaddedBox(const ConvolutionGeometry& convolution, const NarrowBox<T>& from)
     : convolution_(convolution),
       channels_(from.channels),
       depth_(padded(convolution.num_taps() * from.channels, kChannelMultiple)) {
   for (size_t a = 0; a < kBoxAxes; ++a) edges_[a] = (convolution.coarse[a] - 1) * convolution.stride[a] + convolution.kernel[a];
   const int64_t line = edges_[2] * channels_;
   const int64_t lines = convolution.batch * edges_[0] * edges_[1];
-  T* data = data_.room(lines * line + kGatherBytes);
+  T* data = data_.reserve(lines * line + kGatherBytes);
   std::memset(static_cast<void*>(data + lines * line), 0, kGatherBytes * sizeof(T));
   at::parallel_for(0, lines, 64, [&](int64_t begin, int64_t end) {
     for (int64_t l = begin; l < end; ++l) {

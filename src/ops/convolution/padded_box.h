@@ -26,7 +26,7 @@ struct NarrowBox {
 template <typename T>
 class PaddedBox {
  public:
-  PaddedBox(const BoxConvolution& convolution, const NarrowBox<T>& from);
+  PaddedBox(const ConvolutionGeometry& convolution, const NarrowBox<T>& from);
 
   int64_t channels() const { return channels_; }
   // The column of coarse voxels [first, first + count), numbered through batch and axes: for each `depth()` elements, zero behind
@@ -40,7 +40,7 @@ class PaddedBox {
   int64_t segment() const { return convolution_.kernel[2] * channels_; }
 
  private:
-  const BoxConvolution& convolution_;
+  const ConvolutionGeometry& convolution_;
   int64_t channels_, depth_;
   BoxShape edges_;
   AlignedBuffer<T> data_;

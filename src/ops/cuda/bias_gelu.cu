@@ -45,18 +45,18 @@ __device__ __forceinline__ void gelu_backward_share(const GeluBackward<Low>& cal
   for (int64_t row = begin + first; row < end; row += kGeluRows) {
     const int64_t i = row * call.width + column;
     const auto x = load_pack<N>(call.x + i);
-    const auto of_out = load_pack<N>(call.of_out + i);
-    Pack<Low, N> out, of_x;
+    const auto grad_out = load_pack<N>(call.grad_out + i);
+    Pack<Low, N> out, grad_x;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       const float in = static_cast<float>(x.lane[k]) + bias.lane[k], below = normal_below(in);
-      const float gradient = static_cast<float>(of_out.lane[k]) * (below + in * normal_density(in));
+      const float gradient = static_cast<float>(grad_out.lane[k]) * (below + in * normal_density(in));
       out.lane[k] = static_cast<Low>(in * below);
-      of_x.lane[k] = static_cast<Low>(gradient);
+      grad_x.lane[k] = static_cast<Low>(gradient);
       sums[k] += gradient;
     }
     store_pack(out, call.out + i);
-    store_pack(of_x, call.of_x + i);
+    store_pack(grad_x, call.grad_x + i);
   }
 }
 
@@ -106,12 +106,12 @@ cudaError_t launch_gelu_forward(const GeluForward<Low>& call, cudaStream_t strea
 }
 
 template <typename Low>
-cudaError_t launch_gelu_backward(const GeluBackward<Low>& call, float* partials, float* of_bias, cudaStream_t stream) {
+cudaError_t launch_gelu_backward(const GeluBackward<Low>& call, float* partials, float* grad_bias, cudaStream_t stream) {
   constexpr int kPack = 4;  // more columns of a block would leave too few blocks
-  const cudaError_t error = are_of_packs<kPack>(call.width, call.of_out, call.x, call.bias, call.out, call.of_x)
+  const cudaError_t error = are_of_packs<kPack>(call.width, call.grad_out, call.x, call.bias, call.out, call.grad_x)
                                 ? launch_backward<kPack>(call, partials, stream)
                                 : launch_backward<1>(call, partials, stream);
-  return error == cudaSuccess ? launch_chunk_sums(partials, gelu_chunks(call.rows), call.width, of_bias, stream) : error;
+  return error == cudaSuccess ? launch_chunk_sums(partials, gelu_chunks(call.rows), call.width, grad_bias, stream) : error;
 }
 
 template cudaError_t launch_gelu_forward(const GeluForward<float>&, cudaStream_t);

@@ -13,8 +13,8 @@ namespace welkin::ops {
 
 template <typename Low>
 cudaError_t launch_gelu_forward(const GeluForward<Low>& call, cudaStream_t stream);
-// partials (gelu_chunks(rows), width), of_bias (width): the gradient of the bias.
+// partials (gelu_chunks(rows), width), grad_bias (width): the gradient of the bias.
 template <typename Low>
-cudaError_t launch_gelu_backward(const GeluBackward<Low>& call, float* partials, float* of_bias, cudaStream_t stream);
+cudaError_t launch_gelu_backward(const GeluBackward<Low>& call, float* partials, float* grad_bias, cudaStream_t stream);
 
 }  // namespace welkin::ops

@@ -30,20 +30,20 @@ at::Tensor forward_on_cuda(const at::Tensor& prediction, const at::Tensor& targe
   return sums;
 }
 
-at::Tensor backward_on_cuda(const at::Tensor& of_sums, const at::Tensor& prediction, const at::Tensor& target, ErrorKind kind,
+at::Tensor backward_on_cuda(const at::Tensor& grad_sums, const at::Tensor& prediction, const at::Tensor& target, ErrorKind kind,
                             double rate) {
   const c10::cuda::CUDAGuard guard(prediction.device());
-  const at::Tensor of_prediction = at::empty_like(prediction);
+  const at::Tensor grad_prediction = at::empty_like(prediction);
   for_low_type(kName, prediction.scalar_type(), [&](auto low) {
     using Low = decltype(low);
     ErrorBackward<Low> backward;
     backward.call = error_call<Low>(prediction, target, kind, rate);
-    backward.of_sums = of_sums.const_data_ptr<float>();
-    fill_error_strides(of_prediction, backward.stride);
-    backward.of_prediction = static_cast<Low*>(of_prediction.mutable_data_ptr());
+    backward.grad_sums = grad_sums.const_data_ptr<float>();
+    fill_error_strides(grad_prediction, backward.stride);
+    backward.grad_prediction = static_cast<Low*>(grad_prediction.mutable_data_ptr());
     C10_CUDA_CHECK(launch_error_backward(backward, c10::cuda::getCurrentCUDAStream()));
   });
-  return of_prediction;
+  return grad_prediction;
 }
 
 const bool kErrorsRegistered = [] {

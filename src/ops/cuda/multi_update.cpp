@@ -22,7 +22,7 @@ const float* scalar_on(const at::Tensor& scalar, c10::Device device, const char*
 
 // What is of the device of `rate` is of that of the runs: the optimizer's lists are of one device.
 template <typename Rule, typename Settings>
-void update_all(const std::vector<UpdateRun>& runs, const Settings& settings, const UpdateScalars& scalars, bool counts_steps) {
+void update_all(const std::vector<UpdateSpan>& runs, const Settings& settings, const UpdateScalars& scalars, bool counts_steps) {
   const c10::Device device = scalars.rate.device();
   TORCH_CHECK(device.type() == device_update().device, "device_update: the rate must stand on the GPU of the weights");
   const c10::cuda::CUDAGuard guard(device);
@@ -38,15 +38,15 @@ void update_all(const std::vector<UpdateRun>& runs, const Settings& settings, co
   for (const UpdateTable& table : update_tables(runs)) C10_CUDA_CHECK(launch_update(table, rule, stream));
 }
 
-void adam_on_cuda(const std::vector<UpdateRun>& runs, const AdamSettings& settings, const UpdateScalars& scalars) {
+void adam_on_cuda(const std::vector<UpdateSpan>& runs, const AdamSettings& settings, const UpdateScalars& scalars) {
   update_all<AdamRule>(runs, settings, scalars, /*counts_steps=*/true);
 }
 
-void sgd_on_cuda(const std::vector<UpdateRun>& runs, const SgdSettings& settings, const UpdateScalars& scalars) {
+void sgd_on_cuda(const std::vector<UpdateSpan>& runs, const SgdSettings& settings, const UpdateScalars& scalars) {
   update_all<SgdRule>(runs, settings, scalars, /*counts_steps=*/false);
 }
 
-at::Tensor norm_on_cuda(const std::vector<FloatRun>& runs, c10::Device device) {
+at::Tensor norm_on_cuda(const std::vector<FloatSpan>& runs, c10::Device device) {
   const c10::cuda::CUDAGuard guard(device);
   const std::vector<UpdateTable> tables = norm_tables(runs);
   int64_t pieces = 0;

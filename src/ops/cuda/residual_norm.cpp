@@ -51,36 +51,36 @@ at::Tensor forward_on_cuda(const at::Tensor& x, const at::Tensor& branch, const 
   return normed;
 }
 
-NormGradients backward_on_cuda(const at::Tensor& of_normed, const at::Tensor& of_sum, const NormState& state,
+NormGradients backward_on_cuda(const at::Tensor& grad_normed, const at::Tensor& of_sum, const NormState& state,
                                const at::Tensor& weight, bool has_branch) {
-  check_places(kName, state.sum, {of_normed, state.sum, state.mean, state.rstd, weight});
+  check_places(kName, state.sum, {grad_normed, state.sum, state.mean, state.rstd, weight});
   if (of_sum.defined()) check_places(kName, state.sum, {of_sum});
   const c10::cuda::CUDAGuard guard(state.sum.device());
   const int64_t width = state.sum.size(-1), rows = state.sum.numel() / width;
   const auto options = state.sum.options();
   const at::Tensor partials = at::empty({norm_chunks(rows), 2, width}, options), of_parameters = at::empty({2, width}, options);
   NormGradients out;
-  out.of_x = at::empty_like(state.sum);
-  const bool writes_branch = has_branch && of_normed.scalar_type() != at::kFloat;
-  if (has_branch) out.of_branch = writes_branch ? at::empty_like(of_normed) : out.of_x;
-  for_low_type(kName, of_normed.scalar_type(), [&](auto low) {
+  out.grad_x = at::empty_like(state.sum);
+  const bool writes_branch = has_branch && grad_normed.scalar_type() != at::kFloat;
+  if (has_branch) out.grad_branch = writes_branch ? at::empty_like(grad_normed) : out.grad_x;
+  for_low_type(kName, grad_normed.scalar_type(), [&](auto low) {
     using Low = decltype(low);
     NormBackward<Low> call;
     call.rows = rows;
     call.width = width;
-    call.of_normed = read_as<Low>(of_normed);
+    call.grad_normed = read_as<Low>(grad_normed);
     call.of_sum = of_sum.defined() ? of_sum.const_data_ptr<float>() : nullptr;
     call.sum = state.sum.const_data_ptr<float>();
     call.mean = state.mean.const_data_ptr<float>();
     call.rstd = state.rstd.const_data_ptr<float>();
     call.weight = weight.const_data_ptr<float>();
-    call.of_x = out.of_x.mutable_data_ptr<float>();
-    call.of_branch = writes_branch ? static_cast<Low*>(out.of_branch.mutable_data_ptr()) : nullptr;
+    call.grad_x = out.grad_x.mutable_data_ptr<float>();
+    call.grad_branch = writes_branch ? static_cast<Low*>(out.grad_branch.mutable_data_ptr()) : nullptr;
     C10_CUDA_CHECK(launch_norm_backward(call, partials.mutable_data_ptr<float>(), of_parameters.mutable_data_ptr<float>(),
                                         c10::cuda::getCurrentCUDAStream()));
   });
-  out.of_weight = of_parameters.select(0, 0);
-  out.of_bias = of_parameters.select(0, 1);
+  out.grad_weight = of_parameters.select(0, 0);
+  out.grad_bias = of_parameters.select(0, 1);
   return out;
 }
 

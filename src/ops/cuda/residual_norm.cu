@@ -116,12 +116,12 @@ __device__ __forceinline__ NormSums read_row(const NormBackward<Low>& call, int6
   for (int p = 0; p < Packs; ++p) {
     const int64_t column = p * kPackedColumns + lane * kNormPack;
     if (column >= call.width) continue;
-    const auto of_normed = load_pack<kNormPack>(call.of_normed + row * call.width + column);
+    const auto grad_normed = load_pack<kNormPack>(call.grad_normed + row * call.width + column);
     const auto sum = load_pack<kNormPack>(call.sum + row * call.width + column);
     const auto weight = load_pack<kNormPack>(call.weight + column);
 #pragma unroll
     for (int k = 0; k < kNormPack; ++k) {
-      const auto gradient = static_cast<float>(of_normed.lane[k]);
+      const auto gradient = static_cast<float>(grad_normed.lane[k]);
       const float normed = (sum.lane[k] - out.mean) * out.rstd;
       if constexpr (SumsColumns) {
         columns.weight[p].lane[k] += gradient * normed;
@@ -144,16 +144,16 @@ __device__ __forceinline__ void write_row(const NormBackward<Low>& call, int64_t
   for (int p = 0; p < Packs; ++p) {
     const int64_t column = p * kPackedColumns + lane * kNormPack, i = row * call.width + column;
     if (column >= call.width) continue;
-    Pack<float, kNormPack> of_x = {};
-    if (call.of_sum != nullptr) of_x = load_pack<kNormPack>(call.of_sum + i);
-    Pack<Low, kNormPack> of_branch;
+    Pack<float, kNormPack> grad_x = {};
+    if (call.of_sum != nullptr) grad_x = load_pack<kNormPack>(call.of_sum + i);
+    Pack<Low, kNormPack> grad_branch;
 #pragma unroll
     for (int k = 0; k < kNormPack; ++k) {
-      of_x.lane[k] += in.rstd * (in.gradient[p].lane[k] - share * sums.plain - in.normed[p].lane[k] * share * sums.scaled);
-      of_branch.lane[k] = static_cast<Low>(of_x.lane[k]);
+      grad_x.lane[k] += in.rstd * (in.gradient[p].lane[k] - share * sums.plain - in.normed[p].lane[k] * share * sums.scaled);
+      grad_branch.lane[k] = static_cast<Low>(grad_x.lane[k]);
     }
-    store_pack(of_x, call.of_x + i);
-    if (call.of_branch != nullptr) store_pack(of_branch, call.of_branch + i);
+    store_pack(grad_x, call.grad_x + i);
+    if (call.grad_branch != nullptr) store_pack(grad_branch, call.grad_branch + i);
   }
 }
 
@@ -241,7 +241,7 @@ template <typename Low>
 cudaError_t launch_rows_and_chunks(const NormBackward<Low>& call, float* partials, cudaStream_t stream) {
   const bool is_packed =
       call.width <= 16 * kPackedColumns &&
-      are_of_packs<kNormPack>(call.width, call.of_normed, call.of_sum, call.sum, call.weight, call.of_x, call.of_branch);
+      are_of_packs<kNormPack>(call.width, call.grad_normed, call.of_sum, call.sum, call.weight, call.grad_x, call.grad_branch);
   if (is_packed && call.width <= 4 * kPackedColumns) return launch_packed_backward<4, true>(call, partials, stream);
   if (is_packed && call.width <= 8 * kPackedColumns) return launch_packed_backward<8, true>(call, partials, stream);
   cudaError_t error = cudaSuccess;

@@ -3,7 +3,7 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "ops/base/differentiable_once.h"
+#include "ops/base/once_differentiable.h"
 
 namespace welkin::ops {
 namespace {
@@ -20,7 +20,7 @@ struct ErrorSumsOnDevice : torch::autograd::Function<ErrorSumsOnDevice> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
-    differentiable_once("sums of errors");
+    once_differentiable("sums of errors");
     const auto saved = context->get_saved_variables();
     const auto kind = static_cast<ErrorKind>(context->saved_data["kind"].toInt());
     const double rate = context->saved_data["rate"].toDouble();

@@ -21,8 +21,8 @@ bool fuses_error_sums(const at::Tensor& prediction, const at::Tensor& target);
 struct DeviceErrors {
   c10::DeviceType device = c10::kCUDA;  // whose tensors the functions take, of any strides
   at::Tensor (*forward)(const at::Tensor& prediction, const at::Tensor& target, ErrorKind kind, double rate) = nullptr;
-  // of_sums (B, 2) without gaps.
-  at::Tensor (*backward)(const at::Tensor& of_sums, const at::Tensor& prediction, const at::Tensor& target, ErrorKind kind,
+  // grad_sums (B, 2) without gaps.
+  at::Tensor (*backward)(const at::Tensor& grad_sums, const at::Tensor& prediction, const at::Tensor& target, ErrorKind kind,
                          double rate) = nullptr;
 };
 

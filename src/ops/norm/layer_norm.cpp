@@ -40,9 +40,9 @@ struct RebuiltNorm : torch::autograd::Function<RebuiltNorm> {
     shared_of(*context).left = 0;
     const auto saved = context->get_saved_variables();
     const std::array<bool, 3> wanted{context->needs_input_grad(0), context->needs_input_grad(1), context->needs_input_grad(2)};
-    auto [of_x, of_weight, of_bias] =
+    auto [grad_x, grad_weight, grad_bias] =
         at::native_layer_norm_backward(grads[0], saved[0], saved[3].sizes(), saved[1], saved[2], saved[3], saved[4], wanted);
-    return {of_x, of_weight, of_bias, {}};
+    return {grad_x, grad_weight, grad_bias, {}};
   }
 
   static SharedResult& shared_of(const AutogradContext& context) {
@@ -64,7 +64,7 @@ at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::T
                                      : at::layer_norm(x, weight.sizes(), weight, bias, epsilon);
 }
 
-at::Tensor NormResult::again(at::ScalarType type) const {
+at::Tensor NormResult::recompute(at::ScalarType type) const {
   const AutogradContext& context = static_cast<const NormNode&>(*norm_).ctx_;
   SharedResult& shared = RebuiltNorm::shared_of(context);
   if (shared.left == 0) shared.left = shared.takers;

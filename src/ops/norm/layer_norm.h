@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer normalisation over the last dim, y = (x - mean) / sqrt(variance + epsilon) * weight + bias, as aten makes it, whose
-// result need not be kept on a CPU: a product that takes it (linear() of ops/products/low_product.h) asks for it again in the
+// result need not be kept on a CPU: a product that takes it (linear() of ops/gemm/mixed_matmul.h) asks for it again in the
 // backward pass. That is a pass over memory for a sixth of what a transformer keeps.
 #pragma once
 
@@ -27,14 +27,14 @@ class NormResult : public torch::CustomClassHolder {
 
   // In this type; made once for all of a backward pass that ask one after the other for the same. Only while the pass has not
   // come to the norm itself.
-  at::Tensor again(at::ScalarType type) const;
+  at::Tensor recompute(at::ScalarType type) const;
 
  private:
   std::shared_ptr<torch::autograd::Node> norm_;
 };
 
-// For one who takes `y` and will ask for it again once; null for a tensor that is not the very result of a norm which can,
-// as the norm gave it.
+// Handle with which the caller recomputes `y` once instead of keeping it. Null unless `y` is the unmodified result of a norm
+// that supports this.
 c10::intrusive_ptr<NormResult> norm_result(const at::Tensor& y);
 
 }  // namespace welkin::ops

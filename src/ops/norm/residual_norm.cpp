@@ -5,7 +5,7 @@
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "ops/base/differentiable_once.h"
+#include "ops/base/once_differentiable.h"
 #include "ops/norm/layer_norm.h"
 
 namespace welkin::ops {
@@ -26,15 +26,15 @@ struct FusedResidualNorm : torch::autograd::Function<FusedResidualNorm> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
-    differentiable_once("layer norm of a GPU");
+    once_differentiable("layer norm of a GPU");
     const auto saved = context->get_saved_variables();
     const auto low = static_cast<at::ScalarType>(context->saved_data["low"].toInt());
     const NormState state{.sum = saved[0], .mean = saved[1], .rstd = saved[2]};
     const at::Tensor of_sum = grads[0].defined() ? grads[0].contiguous() : at::Tensor();
-    const at::Tensor of_normed =
+    const at::Tensor grad_normed =
         grads[1].defined() ? grads[1].contiguous() : at::zeros(state.sum.sizes(), state.sum.options().dtype(low));
-    const NormGradients gradients = device_norm().backward(of_normed, of_sum, state, saved[3], /*has_branch=*/true);
-    return {gradients.of_x, gradients.of_branch, gradients.of_weight, gradients.of_bias, {}};
+    const NormGradients gradients = device_norm().backward(grad_normed, of_sum, state, saved[3], /*has_branch=*/true);
+    return {gradients.grad_x, gradients.grad_branch, gradients.grad_weight, gradients.grad_bias, {}};
   }
 };
 
@@ -50,11 +50,11 @@ struct FusedNorm : torch::autograd::Function<FusedNorm> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
-    differentiable_once("layer norm of a GPU");
+    once_differentiable("layer norm of a GPU");
     const auto saved = context->get_saved_variables();
     const NormState state{.sum = saved[0], .mean = saved[1], .rstd = saved[2]};
     const NormGradients gradients = device_norm().backward(grads[0].contiguous(), {}, state, saved[3], /*has_branch=*/false);
-    return {gradients.of_x, gradients.of_weight, gradients.of_bias, {}, {}};
+    return {gradients.grad_x, gradients.grad_weight, gradients.grad_bias, {}, {}};
   }
 };
 
@@ -100,7 +100,7 @@ ResidualNorm residual_norm(const at::Tensor& x, const at::Tensor& branch, const 
   return {.sum = out[0], .normed = out[1]};
 }
 
-at::Tensor norm_for_products(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon) {
+at::Tensor norm_for_matmul(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon) {
   if (!device_norm_takes(x, weight, bias)) return layer_norm(x, weight, bias, epsilon);
   return FusedNorm::apply(x.contiguous(), weight, bias, epsilon, static_cast<int64_t>(product_type(x.device().type())));
 }

@@ -20,7 +20,7 @@ ResidualNorm residual_norm_reference(const at::Tensor& x, const at::Tensor& bran
 
 // The layer norm of x alone, for products: on a GPU it, too, comes in their type, so that none of them casts it, nor its gradient
 // back. Everywhere else it is layer_norm().
-at::Tensor norm_for_products(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon);
+at::Tensor norm_for_matmul(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon);
 
 // What the backward pass needs of the forward one.
 struct NormState {
@@ -28,7 +28,7 @@ struct NormState {
   at::Tensor mean, rstd;  // (rows) float32
 };
 struct NormGradients {
-  at::Tensor of_x, of_branch, of_weight, of_bias;
+  at::Tensor grad_x, grad_branch, grad_weight, grad_bias;
 };
 
 // All without gaps: x float32, branch and `normed` of one type, float32, float16 or bfloat16. `branch` may be undefined: the sum
@@ -37,7 +37,7 @@ struct DeviceNorm {
   c10::DeviceType device = c10::kCUDA;  // whose tensors the functions take
   at::Tensor (*forward)(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& weight, const at::Tensor& bias,
                         double epsilon, at::ScalarType type, NormState& state) = nullptr;
-  NormGradients (*backward)(const at::Tensor& of_normed, const at::Tensor& of_sum, const NormState& state,
+  NormGradients (*backward)(const at::Tensor& grad_normed, const at::Tensor& of_sum, const NormState& state,
                             const at::Tensor& weight, bool has_branch) = nullptr;
 };
 

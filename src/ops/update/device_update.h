@@ -23,21 +23,21 @@ struct UpdateScalars {
 
 struct DeviceUpdate {
   c10::DeviceType device = c10::kCUDA;  // whose tensors the functions take
-  void (*adam)(const std::vector<UpdateRun>& runs, const AdamSettings& settings, const UpdateScalars& scalars) = nullptr;
-  void (*sgd)(const std::vector<UpdateRun>& runs, const SgdSettings& settings, const UpdateScalars& scalars) = nullptr;
+  void (*adam)(const std::vector<UpdateSpan>& runs, const AdamSettings& settings, const UpdateScalars& scalars) = nullptr;
+  void (*sgd)(const std::vector<UpdateSpan>& runs, const SgdSettings& settings, const UpdateScalars& scalars) = nullptr;
   // () float32 2-norm of all runs, which are of this device. Not finite where an element is not, and where the square of one is
   // beyond float32. The same bits in every run.
-  at::Tensor (*norm)(const std::vector<FloatRun>& runs, c10::Device device) = nullptr;
+  at::Tensor (*norm)(const std::vector<FloatSpan>& runs, c10::Device device) = nullptr;
 };
 
 // libwelkin_cuda.so registers its functions while it is loaded; all null before.
 DeviceUpdate& device_update();
 
 // Whether the functions are there and take this tensor: dense float32 on their device.
-bool device_update_takes(const at::Tensor& tensor);
+bool device_update_supports(const at::Tensor& tensor);
 
 // What the launches of a call work on. Empty runs are left out.
-std::vector<UpdateTable> update_tables(const std::vector<UpdateRun>& runs);
-std::vector<UpdateTable> norm_tables(const std::vector<FloatRun>& runs);
+std::vector<UpdateTable> update_tables(const std::vector<UpdateSpan>& runs);
+std::vector<UpdateTable> norm_tables(const std::vector<FloatSpan>& runs);
 
 }  // namespace welkin::ops

@@ -36,24 +36,24 @@ void for_pieces(const std::vector<Piece>& pieces, Body&& body) {
 
 }  // namespace
 
-void fused_adam(const std::vector<UpdateRun>& runs, const AdamRule& rule) {
+void fused_adam(const std::vector<UpdateSpan>& runs, const AdamRule& rule) {
   const UpdateKernel& kernel = update_kernel(instruction_set());
   for_pieces(pieces_of(runs), [&](size_t /*index*/, const Piece& piece) {
-    const UpdateRun& run = runs[piece.run];
+    const UpdateSpan& run = runs[piece.run];
     kernel.adam(rule, piece.count, run.value + piece.begin, run.gradient + piece.begin, run.first + piece.begin,
                 run.second + piece.begin);
   });
 }
 
-void fused_sgd(const std::vector<UpdateRun>& runs, const SgdRule& rule) {
+void fused_sgd(const std::vector<UpdateSpan>& runs, const SgdRule& rule) {
   const UpdateKernel& kernel = update_kernel(instruction_set());
   for_pieces(pieces_of(runs), [&](size_t /*index*/, const Piece& piece) {
-    const UpdateRun& run = runs[piece.run];
+    const UpdateSpan& run = runs[piece.run];
     kernel.sgd(rule, piece.count, run.value + piece.begin, run.gradient + piece.begin, run.first + piece.begin);
   });
 }
 
-double sum_of_squares(const std::vector<FloatRun>& runs) {
+double sum_of_squares(const std::vector<FloatSpan>& runs) {
   const UpdateKernel& kernel = update_kernel(instruction_set());
   const std::vector<Piece> pieces = pieces_of(runs);
   std::vector<double> sums(pieces.size());

@@ -11,7 +11,7 @@
 namespace welkin::ops {
 
 // One tensor's memory, in the same order in all four.
-struct UpdateRun {
+struct UpdateSpan {
   int64_t count = 0;
   float* value = nullptr;
   const float* gradient = nullptr;
@@ -19,15 +19,15 @@ struct UpdateRun {
   float* second = nullptr;  // Adam's average of squares
 };
 
-void fused_adam(const std::vector<UpdateRun>& runs, const AdamRule& rule);
-void fused_sgd(const std::vector<UpdateRun>& runs, const SgdRule& rule);
+void fused_adam(const std::vector<UpdateSpan>& runs, const AdamRule& rule);
+void fused_sgd(const std::vector<UpdateSpan>& runs, const SgdRule& rule);
 
-struct FloatRun {
+struct FloatSpan {
   const float* data = nullptr;
   int64_t count = 0;
 };
 
 // In an order of its own: the same for any number of threads. Not finite where an element's square is not.
-double sum_of_squares(const std::vector<FloatRun>& runs);
+double sum_of_squares(const std::vector<FloatSpan>& runs);
 
 }  // namespace welkin::ops

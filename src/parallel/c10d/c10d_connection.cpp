@@ -22,8 +22,8 @@
 #include "parallel/c10d/c10d_link_backend.h"
 #include "parallel/c10d/device_backend.h"
 #include "parallel/c10d/raw_c10d.h"
-#include "parallel/comm/call_watch.h"
 #include "parallel/comm/connection.h"
+#include "parallel/comm/watchdog.h"
 
 namespace welkin::parallel {
 namespace {
@@ -65,12 +65,12 @@ class C10dPair : public BackendWork {
   BackendWorkPtr first_, second_;
 };
 
-class StoreBoard : public NoticeBoard {
+class C10dKeyValueStore : public KeyValueStore {
  public:
-  explicit StoreBoard(StorePtr store) : store_(std::move(store)) {}
+  explicit C10dKeyValueStore(StorePtr store) : store_(std::move(store)) {}
 
-  void post(const std::string& key, const std::string& text) override { store_->set(key, text); }
-  void post_first(const std::string& key, const std::string& text) override {
+  void set(const std::string& key, const std::string& text) override { store_->set(key, text); }
+  void set_if_absent(const std::string& key, const std::string& text) override {
     store_->compareSet(key, {}, std::vector<uint8_t>(text.begin(), text.end()));
   }
   std::optional<std::string> read(const std::string& key) override {
@@ -88,7 +88,7 @@ class C10dConnection : public Connection {
   C10dConnection(const ConnectOptions& options, StorePtr store) : options_(options), store_(std::move(store)) {
     services_->rank = options.rank;
     services_->deadline = options.deadline;
-    services_->board = std::make_shared<StoreBoard>(c10::make_intrusive<c10d::PrefixStore>("notice", store_->clone()));
+    services_->kv_store = std::make_shared<C10dKeyValueStore>(c10::make_intrusive<c10d::PrefixStore>("notice", store_->clone()));
     services_->recorder = std::make_shared<FlightRecorder>();
     start_watch();
   }
@@ -96,7 +96,7 @@ class C10dConnection : public Connection {
   Group make_group(const std::string& name, GroupMembers members) override;
   int64_t rank() const override { return options_.rank; }
   int64_t world_size() const override { return options_.world_size; }
-  NoticeBoard& board() override { return *services_->board; }
+  KeyValueStore& kv_store() override { return *services_->kv_store; }
   FlightRecorder& recorder() override { return *services_->recorder; }
   void trace(const observe::Tracer* tracer) override { services_->tracer = tracer; }
   void close() override;
@@ -109,17 +109,17 @@ class C10dConnection : public Connection {
   std::shared_ptr<CallServices> services_ = std::make_shared<CallServices>();
   std::map<std::string, int64_t> times_made_;  // by members: a second group of the same has another key
   std::vector<std::weak_ptr<C10dCommunicator>> communicators_;
-  std::unique_ptr<CallWatch> watch_;  // last: it uses the others
+  std::unique_ptr<Watchdog> watch_;  // last: it uses the others
 };
 
 // It asks seldom where many ranks share the store, or where the store is a file.
 void C10dConnection::start_watch() {
-  CallWatchOptions watch{.rank = options_.rank, .world_size = options_.world_size, .on_hang = options_.on_hang};
+  WatchdogOptions watch{.rank = options_.rank, .world_size = options_.world_size, .on_hang = options_.on_hang};
   watch.interval *= std::max<int64_t>(options_.file.empty() ? 1 : 5, options_.world_size / 64);
   watch.hang_after = 2 * options_.deadline + std::chrono::seconds(30);
-  watch_ =
-      std::make_unique<CallWatch>(std::make_shared<StoreBoard>(c10::make_intrusive<c10d::PrefixStore>("notice", store_->clone())),
-                                  services_->recorder, std::move(watch));
+  watch_ = std::make_unique<Watchdog>(
+      std::make_shared<C10dKeyValueStore>(c10::make_intrusive<c10d::PrefixStore>("notice", store_->clone())), services_->recorder,
+      std::move(watch));
 }
 
 // Gloo returns on a member as soon as its own sockets are connected. Were it to drop the group then, those who still connect
@@ -158,14 +158,14 @@ Group C10dConnection::make_group(const std::string& name, GroupMembers members) 
   try {
     auto communicator = make_communicator(options_, store_, cat(text, " ", times_made_[text]++), members);
     communicators_.push_back(communicator);
-    auto desk = std::make_shared<CallDesk>(services_, text, members.ranks);
-    return Group(name, std::move(members), std::move(communicator), std::move(desk));
+    auto monitor = std::make_shared<CollectiveMonitor>(services_, text, members.ranks);
+    return Group(name, std::move(members), std::move(communicator), std::move(monitor));
   } catch (const std::exception& error) {
     throw CommError(
         "parallel",
-        cat("the members of a group do not find each other: group=", text, ", own address=", options_.own_address,
+        cat("the members of a group cannot connect: group=", text, ", own address=", options_.own_address,
             ", deadline_s=", std::chrono::duration<double>(options_.deadline).count(), ", reason=", reason_of(error.what())),
-        "Check that every rank runs, and that the address is reachable from the others");
+        "Check that every rank runs and that the others can reach this address");
   }
 }
 

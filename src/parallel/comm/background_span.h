@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A transfer that runs beside the thread that began it, as a span of a lane of its own, from its launch to its end. Its end is
-// known where the back end tells it; else it is when the transfer has been waited for.
+// An asynchronous transfer as a span on its own lane, from launch to end. The end time comes from the back end's callback, else
+// from the moment when the wait for the transfer returns.
 #pragma once
 
 #include <atomic>

@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "parallel/comm/call_desk.h"
+#include "parallel/comm/collective_monitor.h"
 
 namespace welkin::parallel {
 namespace {
@@ -40,14 +40,14 @@ Payload gathered_payload(const at::Tensor& part, const at::Tensor& all) {
 // One call: `dispatch` hands the buffers to the back end.
 template <typename Dispatch>
 Transfer send_call(const Group& group, const char* name, const Payload& payload, Dispatch dispatch) {
-  CallDesk& desk = group.desk();
-  const int64_t ticket = desk.begin(name, payload.shape, payload.bytes);
+  CollectiveMonitor& monitor = group.monitor();
+  const int64_t ticket = monitor.begin(name, payload.shape, payload.bytes);
   try {
-    return Transfer(dispatch(group.communicator()), group.shared_desk(), ticket);
+    return Transfer(dispatch(group.communicator()), group.shared_monitor(), ticket);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    desk.fail(ticket, error.what());
+    monitor.fail(ticket, error.what());
   }
 }
 
@@ -64,7 +64,7 @@ Transfer start_call(const Group& group, const char* name, const Payload& payload
 
 template <typename Dispatch>
 void run_call(const Group& group, const char* name, const Payload& payload, Dispatch dispatch) {
-  const observe::Span span(group.desk().services().tracer, name, group.name());
+  const observe::Span span(group.monitor().services().tracer, name, group.name());
   send_call(group, name, payload, dispatch).wait();
 }
 
@@ -80,7 +80,7 @@ void check_contiguous(const char* name, const at::Tensor& values) {
   WELKIN_CHECK(values.is_contiguous(), cat("a collective in place needs contiguous memory: call=", name));
 }
 
-int64_t mine(const Group& group, const Lengths& lengths) { return lengths[static_cast<size_t>(group.place())]; }
+int64_t mine(const Group& group, const Lengths& lengths) { return lengths[static_cast<size_t>(group.group_rank())]; }
 
 int64_t longest(const Lengths& lengths) { return *std::max_element(lengths.begin(), lengths.end()); }
 
@@ -138,7 +138,8 @@ PendingTensor gather_members(const Group& group, const at::Tensor& part, int64_t
           }};
 }
 
-PendingTensor scatter_sum(const Group& group, const at::Tensor& whole, int64_t dim, const Lengths& lengths, Caller caller) {
+PendingTensor reduce_scatter_autograd(const Group& group, const at::Tensor& whole, int64_t dim, const Lengths& lengths,
+                                      Caller caller) {
   dim = wrapped(dim, whole);
   if (group.size() == 1) return PendingTensor(whole);
   check_lengths(group, "reduce_scatter", lengths, whole.size(dim));
@@ -160,25 +161,25 @@ PendingTensor scatter_sum(const Group& group, const at::Tensor& whole, int64_t d
 
 }  // namespace
 
-Transfer::Transfer(BackendWorkPtr work, std::shared_ptr<CallDesk> desk, int64_t ticket)
-    : work_(std::move(work)), desk_(std::move(desk)), ticket_(ticket) {}
+Transfer::Transfer(BackendWorkPtr work, std::shared_ptr<CollectiveMonitor> monitor, int64_t ticket)
+    : work_(std::move(work)), monitor_(std::move(monitor)), ticket_(ticket) {}
 
 void Transfer::wait() {
   if (!work_) return;
   const BackendWorkPtr work = std::move(work_);
-  const observe::Tracer* tracer = span_ ? desk_->services().tracer : nullptr;
+  const observe::Tracer* tracer = span_ ? monitor_->services().tracer : nullptr;
   try {
     const observe::Span waiting(tracer, span_ ? std::string_view(span_->name()) : "");
     work->wait();
   } catch (const std::exception& error) {
-    desk_->fail(ticket_, error.what());
+    monitor_->fail(ticket_, error.what());
   }
-  desk_->end(ticket_);
+  monitor_->end(ticket_);
   if (tracer != nullptr && is_beside_) span_->show(*tracer);
 }
 
 void Transfer::show(const char* name, const Group& group, bool beside) {
-  const observe::Tracer* tracer = desk_->services().tracer;
+  const observe::Tracer* tracer = monitor_->services().tracer;
   if (tracer == nullptr || !tracer->active()) return;
   is_beside_ = beside;
   span_ = std::make_unique<BackgroundSpan>(group.name(), cat(name, " ", group.name()));
@@ -226,11 +227,11 @@ PendingTensor start_all_gather(const Group& group, const at::Tensor& part, int64
 }
 
 at::Tensor reduce_scatter(const Group& group, const at::Tensor& whole, int64_t dim, const Lengths& lengths) {
-  return scatter_sum(group, whole, dim, lengths, Caller::Waits).wait();
+  return reduce_scatter_autograd(group, whole, dim, lengths, Caller::Waits).wait();
 }
 
 PendingTensor start_reduce_scatter(const Group& group, const at::Tensor& whole, int64_t dim, const Lengths& lengths) {
-  return scatter_sum(group, whole, dim, lengths, Caller::GoesOn);
+  return reduce_scatter_autograd(group, whole, dim, lengths, Caller::GoesOn);
 }
 
 at::Tensor all_to_all(const Group& group, const at::Tensor& values, const AllToAll& layout) {
@@ -268,20 +269,21 @@ void broadcast(const Group& group, const at::Tensor& values, int64_t root) {
 
 Transfer start_send(const Group& group, const at::Tensor& values, int64_t to) {
   check_contiguous("send", values);
-  WELKIN_CHECK(group.size() > 1 && to != group.place(), "a message goes to another member");
+  WELKIN_CHECK(group.size() > 1 && to != group.group_rank(), "a message goes to another member");
   return start_call(group, "send", payload_of(values), [&](Communicator& c) { return c.send(values, to); });
 }
 
 Transfer start_receive(const Group& group, const at::Tensor& values, int64_t from) {
   check_contiguous("receive", values);
-  WELKIN_CHECK(group.size() > 1 && from != group.place(), "a message comes from another member");
+  WELKIN_CHECK(group.size() > 1 && from != group.group_rank(), "a message comes from another member");
   return start_call(group, "receive", payload_of(values), [&](Communicator& c) { return c.receive(values, from); });
 }
 
 Transfer start_send_receive(const Group& group, const at::Tensor& leaving, int64_t to, const at::Tensor& arriving, int64_t from) {
   check_contiguous("send_receive", leaving);
   check_contiguous("send_receive", arriving);
-  WELKIN_CHECK(group.size() > 1 && to != group.place() && from != group.place(), "messages go to and come from other members");
+  WELKIN_CHECK(group.size() > 1 && to != group.group_rank() && from != group.group_rank(),
+               "messages go to and come from other members");
   return start_call(group, "send_receive", payload_of(leaving),
                     [&](Communicator& c) { return c.send_receive(leaving, to, arriving, from); });
 }

@@ -24,7 +24,7 @@ using Lengths = std::vector<int64_t>;
 class Transfer {
  public:
   Transfer() = default;  // nothing to wait for
-  Transfer(BackendWorkPtr work, std::shared_ptr<CallDesk> desk, int64_t ticket);
+  Transfer(BackendWorkPtr work, std::shared_ptr<CollectiveMonitor> monitor, int64_t ticket);
   void wait();
 
   // As a span of the thread that waits, and where it runs `beside` the threads as one of its group's lane.
@@ -32,7 +32,7 @@ class Transfer {
 
  private:
   BackendWorkPtr work_;
-  std::shared_ptr<CallDesk> desk_;
+  std::shared_ptr<CollectiveMonitor> monitor_;
   int64_t ticket_ = 0;
   std::unique_ptr<BackgroundSpan> span_;  // null where nobody listens
   bool is_beside_ = false;
@@ -89,8 +89,8 @@ Transfer start_send_receive(const Group& group, const at::Tensor& leaving, int64
 
 void barrier(const Group& group);
 
-// Calls that a device has recorded and runs again pass by all of the above: the host makes none. `wait` waits for the device; the
-// flight recorder and the watch take it for a call of this group, so that members that hang in it are seen and named.
+// Collectives in a replayed CUDA graph bypass everything above, since the host does not call them. `wait` waits for the device.
+// The flight recorder and the watchdog treat it as a call of this group, so that a member that hangs in it is named.
 void wait_for_recorded(const Group& group, const std::function<void()>& wait);
 
 }  // namespace welkin::parallel

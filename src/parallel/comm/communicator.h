@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam to a communication back end. It moves contiguous buffers and knows no checks, deadlines or records: these are
-// collectives.cpp's, which alone calls it. The one back end is c10d's (c10d_connection.cpp).
+// The interface to a communication back end. It moves contiguous buffers. Checks, deadlines and records are in collectives.cpp,
+// its only caller. The one implementation is c10d's (c10d_connection.cpp).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,8 +18,8 @@ enum class Reduction { Sum, Max };
 class BackendWork {
  public:
   virtual ~BackendWork() = default;
-  virtual void wait() = 0;  // any exception means: failed, and the communicator is of no more use
-  // Has `tell` called once the transfer is over, on any thread. False: this one does not say.
+  virtual void wait() = 0;  // after an exception the communicator must not be used
+  // Calls `tell` on any thread when the transfer has ended. False: not supported.
   virtual bool when_done(std::function<void()> /*tell*/) { return false; }
 };
 using BackendWorkPtr = std::unique_ptr<BackendWork>;

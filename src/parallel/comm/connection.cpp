@@ -16,8 +16,8 @@ namespace welkin::parallel {
 
 void Connection::announce_stop(const std::string& why) noexcept {
   try {
-    board().post(left_notice(rank()), why);
-    board().post_first(kStoppedNotice, cat("rank ", rank(), " stopped: ", why));
+    kv_store().set(stopped_key(rank()), why);
+    kv_store().set_if_absent(kStoppedKey, cat("rank ", rank(), " stopped: ", why));
   } catch (const std::exception&) {  // rank 0 is gone, and nobody is left to read it
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// This process among those of a run: the rendezvous store, and the groups made through it. A process has at most one.
+// The connection of this process to the other ranks: the rendezvous store and the groups made through it. At most one.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "parallel/comm/call_desk.h"
+#include "parallel/comm/collective_monitor.h"
 #include "parallel/comm/group.h"
 #include "parallel/comm/link.h"
 
@@ -27,8 +27,8 @@ struct ConnectOptions {
   int64_t attempt = 0;                          // restarts so far: the keys of two attempts are apart
   std::string own_address = "127.0.0.1";        // on which this rank's collectives listen
   std::chrono::milliseconds deadline{600'000};  // of the rendezvous and of each collective
-  // Called by this rank's watch, once, when a call has been under way for far longer than the deadline, which the back end has
-  // not kept: what hangs and what the other ranks do. It is to end the process. Empty: nobody watches for that.
+  // Called once by this rank's watchdog when a call runs far past the deadline because the back end did not end it. The text
+  // says what hangs and what the other ranks do. The callback must end the process. Empty: no such check.
   std::function<void(const std::string&)> on_hang = {};
   bool with_gpu = false;                    // this rank's tensors may lie on a GPU: groups have a back end for it (NCCL) too
   std::shared_ptr<EmulatedLink> link = {};  // for measuring: transfers end when this link would have carried them
@@ -47,7 +47,7 @@ class Connection {
 
   virtual int64_t rank() const = 0;
   virtual int64_t world_size() const = 0;
-  virtual NoticeBoard& board() = 0;
+  virtual KeyValueStore& kv_store() = 0;
   virtual void trace(const observe::Tracer* tracer) = 0;  // as World::trace
   virtual FlightRecorder& recorder() = 0;
 

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-#include "ops/base/differentiable_once.h"
+#include "ops/base/once_differentiable.h"
 #include "parallel/comm/widened.h"
 
 namespace welkin::parallel {
@@ -24,7 +24,7 @@ at::Tensor scattered(const Group& group, const at::Tensor& x, int64_t dim, const
 }
 
 at::Tensor own_part(const Group& group, const at::Tensor& x, int64_t dim, const Lengths& lengths) {
-  const auto place = static_cast<size_t>(group.place());
+  const auto place = static_cast<size_t>(group.group_rank());
   const int64_t offset = std::accumulate(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(place), int64_t{0});
   return x.narrow(dim, offset, lengths[place]).contiguous();
 }
@@ -43,7 +43,7 @@ struct LinearCollective : torch::autograd::Function<LinearCollective> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    ops::differentiable_once("collective");
+    ops::once_differentiable("collective");
     const auto holder = context->saved_data["pair"].toCapsule();
     return {static_cast<Holder&>(*holder).pair->backward(grads[0]), {}};
   }
@@ -91,19 +91,19 @@ at::Tensor gather_from_group(const Group& group, const at::Tensor& x, int64_t di
                      [=](const at::Tensor& g) { return own_part(group, g, dim, lengths); }});
 }
 
-at::Tensor gather_partial(const Group& group, const at::Tensor& x, int64_t dim, const Lengths& lengths) {
+at::Tensor all_gather_autograd(const Group& group, const at::Tensor& x, int64_t dim, const Lengths& lengths) {
   return apply_pair(group, x,
                     {[=](const at::Tensor& v) { return all_gather(group, v, dim, lengths); },
                      [=](const at::Tensor& g) { return scattered(group, g, dim, lengths); }});
 }
 
-at::Tensor scatter_sum(const Group& group, const at::Tensor& x, int64_t dim, const Lengths& lengths) {
+at::Tensor reduce_scatter_autograd(const Group& group, const at::Tensor& x, int64_t dim, const Lengths& lengths) {
   return apply_pair(group, x,
                     {[=](const at::Tensor& v) { return scattered(group, v, dim, lengths); },
                      [=](const at::Tensor& g) { return all_gather(group, g, dim, lengths); }});
 }
 
-at::Tensor exchange(const Group& group, const at::Tensor& x, const AllToAll& layout) {
+at::Tensor all_to_all_autograd(const Group& group, const at::Tensor& x, const AllToAll& layout) {
   return apply_pair(group, x,
                     {[=](const at::Tensor& v) { return all_to_all(group, v, layout); },
                      [=](const at::Tensor& g) { return all_to_all(group, g, reversed(layout)); }});

@@ -9,12 +9,12 @@
 // | reduce_from_group   | sum over the group               | identity                         |
 // | split_to_group      | own part along a dim             | all parts                        |
 // | gather_from_group   | all parts along a dim            | own part                         |
-// | gather_partial      | all parts along a dim            | own part of the sum              |
-// | scatter_sum         | own part of the sum along a dim  | all parts                        |
-// | exchange            | all-to-all                       | the all-to-all back              |
+// | all_gather_autograd | all parts along a dim            | own part of the sum              |
+// | reduce_scatter_autograd | own part of the sum along a dim  | all parts                        |
+// | all_to_all_autograd | all-to-all                       | the all-to-all back              |
 //
-// gather_from_group is for what every member then computes alike (a head, a loss); gather_partial for what each member uses in
-// its own way (keys and values; the input of a column-split product). Sums are taken in float32 for low-precision tensors.
+// gather_from_group is for what every member then computes alike (a head, a loss); all_gather_autograd for what each member uses
+// in its own way (keys and values; the input of a column-split product). Sums are taken in float32 for low-precision tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,8 +30,8 @@ at::Tensor reduce_from_group(const Group& group, const at::Tensor& x);
 // `lengths`: the extent of each member's part along `dim`; their sum is the whole.
 at::Tensor split_to_group(const Group& group, const at::Tensor& x, int64_t dim, const Lengths& lengths);
 at::Tensor gather_from_group(const Group& group, const at::Tensor& x, int64_t dim, const Lengths& lengths);
-at::Tensor gather_partial(const Group& group, const at::Tensor& x, int64_t dim, const Lengths& lengths);
-at::Tensor scatter_sum(const Group& group, const at::Tensor& x, int64_t dim, const Lengths& lengths);
-at::Tensor exchange(const Group& group, const at::Tensor& x, const AllToAll& layout);
+at::Tensor all_gather_autograd(const Group& group, const at::Tensor& x, int64_t dim, const Lengths& lengths);
+at::Tensor reduce_scatter_autograd(const Group& group, const at::Tensor& x, int64_t dim, const Lengths& lengths);
+at::Tensor all_to_all_autograd(const Group& group, const at::Tensor& x, const AllToAll& layout);
 
 }  // namespace welkin::parallel

@@ -12,29 +12,30 @@
 
 namespace welkin::parallel {
 
-class CallDesk;      // counts, records and judges the calls of one group (call_desk.h)
-class Communicator;  // moves the bytes (communicator.h)
+class CollectiveMonitor;  // counts, records and judges the calls of one group (collective_monitor.h)
+class Communicator;       // moves the bytes (communicator.h)
 
 class Group {
  public:
   Group() : members_{{0}, 0} {}  // this rank alone
-  Group(std::string name, GroupMembers members, std::shared_ptr<Communicator> communicator, std::shared_ptr<CallDesk> desk);
+  Group(std::string name, GroupMembers members, std::shared_ptr<Communicator> communicator,
+        std::shared_ptr<CollectiveMonitor> monitor);
 
   int64_t size() const { return members_.size(); }
-  int64_t place() const { return members_.place; }                      // of this rank in ranks()
+  int64_t group_rank() const { return members_.place; }                 // of this rank in ranks()
   const std::vector<int64_t>& ranks() const { return members_.ranks; }  // of the world, in the order of the mesh
   const std::string& name() const { return name_; }                     // "tp"
   std::string text() const;                                             // "tp [0, 1]"
 
   // For collectives.cpp and the Reducer's adapter. Only in groups of more than one.
   Communicator& communicator() const { return *communicator_; }
-  CallDesk& desk() const { return *desk_; }
-  const std::shared_ptr<CallDesk>& shared_desk() const { return desk_; }
+  CollectiveMonitor& monitor() const { return *monitor_; }
+  const std::shared_ptr<CollectiveMonitor>& shared_monitor() const { return monitor_; }
 
  private:
   std::string name_ = "alone";
   GroupMembers members_;
-  std::shared_ptr<CallDesk> desk_;
+  std::shared_ptr<CollectiveMonitor> monitor_;
   std::shared_ptr<Communicator> communicator_;
 };
 

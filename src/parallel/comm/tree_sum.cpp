@@ -29,7 +29,7 @@ void unpack(const at::Tensor& flat, const std::vector<at::Tensor>& tensors) {
 
 // Left child + right child, level by level; the root is the first rank's.
 void sum_over_ranks(const Group& group, const at::Tensor& flat) {
-  const int64_t place = group.place();
+  const int64_t place = group.group_rank();
   for (int64_t stride = 1; stride < group.size(); stride *= 2) {
     if (place % (2 * stride) != 0) {
       start_send(group, flat, place - stride).wait();

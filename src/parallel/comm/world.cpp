@@ -9,17 +9,17 @@
 #include "core/host.h"
 #include "core/text.h"
 #include "launch/sockets.h"
-#include "parallel/comm/roll_call.h"
+#include "parallel/comm/rendezvous.h"
 
 namespace welkin::parallel {
 namespace {
 
 // Where the store is and who serves it.
-ConnectOptions connect_options(const launch::RankPlace& place, const MeetOptions& options) {
+ConnectOptions connect_options(const launch::RankInfo& place, const WorldOptions& options) {
   ConnectOptions connect;
   connect.rank = place.rank;
   connect.world_size = place.world_size;
-  connect.deadline = options.patience;
+  connect.deadline = options.timeout;
   connect.on_hang = options.on_hang;
   connect.link = options.link;
   connect.with_gpu = options.with_gpu;
@@ -43,40 +43,39 @@ ConnectOptions connect_options(const launch::RankPlace& place, const MeetOptions
       connect.listen_fd = dup(launch::listen_at(place.master_address, place.master_port).socket.get());
     }
   }
-  const std::string own = launch::reach(place.master_address, place.master_port, options.patience);
+  const std::string own = launch::reach(place.master_address, place.master_port, options.timeout);
   if (options.interface.empty()) connect.own_address = own;
   return connect;
 }
 
 // A store that vanishes while it is asked is rank 0's end.
-void roll_call_on(Connection& connection, const launch::RankPlace& place, const MeetOptions& options) {
+void rendezvous_on(Connection& connection, const launch::RankInfo& place, const WorldOptions& options) {
   try {
-    call_roll(connection.board(),
-              {.rank = place.rank,
-               .world_size = place.world_size,
-               .host = cat(host_name(), ", process ", getpid()),
-               .program = options.program,
-               .configuration = options.configuration},
-              options.patience);
+    rendezvous(connection.kv_store(),
+               {.rank = place.rank,
+                .world_size = place.world_size,
+                .host = cat(host_name(), ", process ", getpid()),
+                .program = options.program,
+                .configuration = options.configuration},
+               options.timeout);
   } catch (const Error&) {
     throw;
   } catch (const std::exception&) {
-    throw CommError("parallel", cat("rank 0 went away while the ranks were looking for each other: rank=", place.rank),
-                    "Look at the output of rank 0");
+    throw CommError("parallel", cat("rank 0 ended during the rendezvous: rank=", place.rank), "Look at the output of rank 0");
   }
 }
 
 }  // namespace
 
-World World::meet(const launch::RankPlace& place, const MeetOptions& options) {
+World World::connect(const launch::RankInfo& place, const WorldOptions& options) {
   World world;
   world.place_ = place;
   if (place.world_size == 1) return world;
   world.connection_ = Connection::open(connect_options(place, options));
-  roll_call_on(*world.connection_, place, options);
+  rendezvous_on(*world.connection_, place, options);
   GroupMembers all{{}, place.rank};
   for (int64_t rank = 0; rank < place.world_size; ++rank) all.ranks.push_back(rank);
-  world.everyone_ = world.connection_->make_group("world", std::move(all));
+  world.world_group_ = world.connection_->make_group("world", std::move(all));
   return world;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of a run: how they find each other, check that they belong together, and part. What tells the ranks is
-// launch/ranks.h; what moves bytes is connection.h.
+// The processes of a run. They connect, check that they run the same program and configuration, and disconnect. launch/ranks.h
+// finds rank and world size. connection.h moves the bytes.
 #pragma once
 
 #include <chrono>
@@ -17,10 +17,10 @@
 
 namespace welkin::parallel {
 
-struct MeetOptions {
-  std::chrono::milliseconds patience{600'000};  // of the rendezvous and of every collective
-  std::string store = "tcp";                    // "file": launch::RankPlace::store_file, which all ranks share
-  std::string interface;                        // of the collectives; empty: the one on which rank 0 is reached
+struct WorldOptions {
+  std::chrono::milliseconds timeout{600'000};  // of the rendezvous and of every collective
+  std::string store = "tcp";                   // "file": launch::RankInfo::store_file, which all ranks share
+  std::string interface;                       // of the collectives; empty: the one on which rank 0 is reached
   // What must be equal on all ranks.
   std::string configuration;                             // as text; the first line that differs is named
   std::string program;                                   // hash of the program
@@ -35,13 +35,13 @@ class World {
 
   // Every rank calls it. Returns when all are there and alike; else every rank throws: CommError naming the ranks that are
   // missing, the port that is taken, the host that is not reached; ConfigError where a rank has another configuration or program.
-  static World meet(const launch::RankPlace& place, const MeetOptions& options);
+  static World connect(const launch::RankInfo& place, const WorldOptions& options);
 
   int64_t rank() const { return place_.rank; }
   int64_t size() const { return place_.world_size; }
-  bool leads() const { return place_.rank == 0; }  // this process writes logs, events and checkpoints
-  const launch::RankPlace& place() const { return place_; }
-  const Group& everyone() const { return everyone_; }
+  bool is_main() const { return place_.rank == 0; }  // this process writes logs, events and checkpoints
+  const launch::RankInfo& rank_info() const { return place_; }
+  const Group& world_group() const { return world_group_; }
 
   // The group `members`, of which this rank is one. Members make their groups in the same order.
   Group group(const std::string& name, GroupMembers members) const;
@@ -51,18 +51,18 @@ class World {
   // The same, a line per group and collective; empty where there is one rank.
   std::string traffic_text() const;
 
-  // From now on the calls of this rank's groups are spans of this tracer, which lives until another is given; null: of none.
+  // From now on this tracer records the calls of this rank's groups. It must live until another is set. Null: no spans.
   void trace(const observe::Tracer* tracer) const;
 
   // Before this rank stops because of an error: the others will name it.
   void announce_stop(const std::string& why) const noexcept;
-  // The orderly end: waits for all, so that the store outlives everybody's last call.
+  // Normal shutdown. Waits for all ranks, so that the store outlives the last call of each.
   void close();
 
  private:
-  launch::RankPlace place_;
+  launch::RankInfo place_;
   std::shared_ptr<Connection> connection_;
-  Group everyone_;
+  Group world_group_;
 };
 
 }  // namespace welkin::parallel

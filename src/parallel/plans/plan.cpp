@@ -17,7 +17,7 @@
 #include "parallel/comm/differentiable.h"
 #include "parallel/shard/shards.h"
 #include "parallel/tokens/column_input.h"
-#include "parallel/tokens/field_share.h"
+#include "parallel/tokens/field_shard.h"
 #include "parallel/tokens/ring_attention.h"
 #include "parallel/tokens/token_split.h"
 
@@ -65,25 +65,25 @@ class PlanApplication {
   static TokenSplit split_of(const Plan& plan, const MeshGroups& groups) {
     std::vector<Axis> axes = plan.input_axes;
     for (const PlanRow& row : plan.rows) {
-      if (const auto* split = std::get_if<SplitTokens>(&row.treatment))
+      if (const auto* split = std::get_if<SplitTokens>(&row.style))
         axes.insert(axes.end(), split->axes.begin(), split->axes.end());
     }
     return {plan.num_tokens, axes, groups};
   }
 
   void apply_row(const PlanRow& row);
-  bool install_at(model::Site& site, const Treatment& treatment);
+  bool install_at(model::Site& site, const ParallelStyle& style);
   const model::Dropout* weights_drop_near(const model::Site& site) const;
   std::shared_ptr<ColumnInput> column_input_near(const model::Site& site, Axis axis);
-  bool install_input_at(model::Site& site, const Treatment& treatment);
+  bool install_input_at(model::Site& site, const ParallelStyle& style);
   std::vector<TokenSplit::Level> inner_levels() const;
   AxisSet input_axes() const;
   void split_linear(const std::string& site, Shard weight, std::optional<Shard> bias, Axis axis);
-  void check_units(const std::string& site, const ColumnSplit& split, int64_t outputs) const;
-  model::Dropout::WindowOf window_of(const Treatment& treatment, const model::Dropout& layer) const;
+  void check_units(const std::string& site, const ColumnParallel& split, int64_t outputs) const;
+  model::Dropout::WindowOf window_of(const ParallelStyle& style, const model::Dropout& layer) const;
 
   AxisSet partial_axes(const ParamRow& row) const;
-  const Treatment* treatment_at(const std::string& name) const;
+  const ParallelStyle* style_at(const std::string& name) const;
   size_t site_index_of(const std::string& parameter) const;
   bool is_named_whole(const std::string& parameter) const;
 
@@ -102,12 +102,12 @@ std::string home_of(const model::Site& site) { return site.name().substr(0, site
 void PlanApplication::apply_row(const PlanRow& row) {
   bool used = false;
   for (model::Site* site : sites_) {
-    if (matches_pattern(row.pattern, site->name())) used = install_at(*site, row.treatment) || used;
+    if (matches_pattern(row.pattern, site->name())) used = install_at(*site, row.style) || used;
   }
   for (const auto& module : model_.modules(/*include_self=*/false)) {
     auto* dropout = dynamic_cast<model::Dropout*>(module.get());
     if (dropout == nullptr || !matches_pattern(row.pattern, dropout->path())) continue;
-    dropout->window_of = window_of(row.treatment, *dropout);
+    dropout->window_of = window_of(row.style, *dropout);
     used = true;
   }
   for (const ParamRow& parameter : table_.rows()) used = used || matches_pattern(row.pattern, parameter.name);
@@ -119,7 +119,7 @@ void PlanApplication::apply_row(const PlanRow& row) {
 
 Tensors leave_section(const Group& group, const TokenSplit::Level* level, const at::Tensor& product) {
   if (level == nullptr) return {reduce_from_group(group, product)};
-  return {scatter_sum(group, product, kTokenDim, level->lengths)};
+  return {reduce_scatter_autograd(group, product, kTokenDim, level->lengths)};
 }
 
 std::optional<TokenSplit::Level> copied(const TokenSplit::Level* level) {
@@ -138,16 +138,16 @@ RingDropout ring_dropout(const model::Dropout* layer, const Tensors& in) {
           .queries = layer->window({in[0].size(0), in[0].size(1), in[0].size(2), in[1].size(2)})};
 }
 
-// Whether the treatment is one of sites.
-bool PlanApplication::install_at(model::Site& site, const Treatment& treatment) {
-  if (std::holds_alternative<SplitTokens>(treatment)) {
+// Whether the style is one of sites.
+bool PlanApplication::install_at(model::Site& site, const ParallelStyle& style) {
+  if (std::holds_alternative<SplitTokens>(style)) {
     site.install([levels = inner_levels(), num_tokens = tokens_.num_of(plan_.input_axes.size())](Tensors in, const Body& body) {
       Tensors out = body(std::move(in));
       WELKIN_CHECK(out.at(0).size(kTokenDim) == num_tokens, "the plan knows the number of tokens");
       for (const auto& level : levels) out = {split_to_group(level.group, out.at(0), kTokenDim, level.lengths)};
       return out;
     });
-  } else if (std::holds_alternative<GatherTokens>(treatment)) {
+  } else if (std::holds_alternative<GatherTokens>(style)) {
     site.install([levels = inner_levels()](Tensors in, const Body& body) {
       Tensors out = body(std::move(in));
       for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
@@ -155,11 +155,11 @@ bool PlanApplication::install_at(model::Site& site, const Treatment& treatment) 
       }
       return out;
     });
-  } else if (const auto* enter = std::get_if<EnterSplit>(&treatment)) {
+  } else if (const auto* enter = std::get_if<ColumnParallelInput>(&style)) {
     if (const auto input = column_input_near(site, enter->axis)) {
       site.install([input](const Tensors& in, const Body& body) { return body({input->enter(in.at(0))}); });
     }
-  } else if (const auto* column = std::get_if<ColumnSplit>(&treatment)) {
+  } else if (const auto* column = std::get_if<ColumnParallel>(&style)) {
     const Shard shard{0, column->parts};
     check_units(site.name(), *column, table_.at(site.name() + ".weight").global_shape.at(0));
     split_linear(site.name(), shard, shard, column->axis);
@@ -169,22 +169,22 @@ bool PlanApplication::install_at(model::Site& site, const Treatment& treatment) 
         return body(std::move(in));
       });
     }
-  } else if (const auto* row = std::get_if<RowSplit>(&treatment)) {
+  } else if (const auto* row = std::get_if<RowParallel>(&style)) {
     split_linear(site.name(), Shard{1}, std::nullopt, row->axis);
     site.install([group = groups_.along(row->axis), level = copied(tokens_.level(row->axis))](Tensors in, const Body& body) {
       return leave_section(group, pointer_to(level), body(std::move(in)).at(0));
     });
-  } else if (const auto* context = std::get_if<ContextExchange>(&treatment)) {
+  } else if (const auto* context = std::get_if<ContextParallelAttention>(&style)) {
     const TokenSplit::Level* level = tokens_.level(context->axis);
     if (level == nullptr || level->group.size() == 1) return true;
     site.install(
         [level = *level, mode = context->mode, drop = weights_drop_near(site)](const Tensors& in, const Body& body) -> Tensors {
-          if (mode == ContextMode::AllGather) return gathered_attention(level.group, level.lengths, in, body);
-          if (mode == ContextMode::AllToAll) return exchanged_attention(level.group, level.lengths, in, body);
+          if (mode == ContextMode::AllGather) return all_gather_attention(level.group, level.lengths, in, body);
+          if (mode == ContextMode::AllToAll) return all_to_all_attention(level.group, level.lengths, in, body);
           return {ring_attention(level.group, level.lengths, in.at(0), in.at(1), in.at(2), ring_dropout(drop, in))};
         });
   } else {
-    return install_input_at(site, treatment);
+    return install_input_at(site, style);
   }
   return true;
 }
@@ -201,12 +201,12 @@ AxisSet PlanApplication::input_axes() const {
 }
 
 // What surrounds a model whose input is split.
-bool PlanApplication::install_input_at(model::Site& site, const Treatment& treatment) {
-  const bool is_whole = std::holds_alternative<OwnOfWhole>(treatment);
-  const bool leaves = std::holds_alternative<ReadOfOwn>(treatment);
-  if (!is_whole && !leaves && !std::holds_alternative<OwnOfRead>(treatment)) return false;
+bool PlanApplication::install_input_at(model::Site& site, const ParallelStyle& style) {
+  const bool is_whole = std::holds_alternative<OwnFromAll>(style);
+  const bool leaves = std::holds_alternative<ReadFromOwn>(style);
+  if (!is_whole && !leaves && !std::holds_alternative<OwnFromRead>(style)) return false;
   const TokenSplit input(plan_.num_tokens, plan_.input_axes, groups_);
-  const FieldShare share = field_share(input.offset(), input.num_own(), plan_.tokens_per_row);
+  const FieldShard share = field_shard(input.offset(), input.num_own(), plan_.tokens_per_row);
   const int64_t first = is_whole ? input.offset() : share.first_token;
   const int64_t extent = is_whole ? plan_.num_tokens : share.num_tokens_read();
   site.install([first, extent, own = share.num_tokens, leaves](Tensors in, const Body& body) -> Tensors {
@@ -224,8 +224,8 @@ const model::Dropout* PlanApplication::weights_drop_near(const model::Site& site
   for (const auto& module : model_.modules(/*include_self=*/false)) {
     const auto* dropout = dynamic_cast<const model::Dropout*>(module.get());
     if (dropout == nullptr || !dropout->path().starts_with(home)) continue;
-    const Treatment* treatment = treatment_at(dropout->path());
-    if (treatment != nullptr && std::holds_alternative<AttentionMask>(*treatment)) return dropout;
+    const ParallelStyle* style = style_at(dropout->path());
+    if (style != nullptr && std::holds_alternative<AttentionMask>(*style)) return dropout;
   }
   return nullptr;
 }
@@ -242,7 +242,7 @@ std::shared_ptr<ColumnInput> PlanApplication::column_input_near(const model::Sit
   return input;
 }
 
-void PlanApplication::check_units(const std::string& site, const ColumnSplit& split, int64_t outputs) const {
+void PlanApplication::check_units(const std::string& site, const ColumnParallel& split, int64_t outputs) const {
   const int64_t size = groups_.along(split.axis).size();
   const int64_t units = split.units > 0 ? split.units : outputs / split.parts;
   if (units % size == 0) return;
@@ -268,47 +268,47 @@ void PlanApplication::split_linear(const std::string& site, Shard weight, std::o
                         cat("Sizes of ", axis_name(axis), " that work: ", divisors_text(extent / shard.parts)));
     }
     row.placements[axis] = shard;
-    row.local.set_data(shard_of(row.local.detach(), shard, group.place(), group.size()));
+    row.local.set_data(shard_of(row.local.detach(), shard, group.group_rank(), group.size()));
   }
 }
 
-model::Dropout::WindowOf PlanApplication::window_of(const Treatment& treatment, const model::Dropout& layer) const {
-  if (std::holds_alternative<TokenMask>(treatment)) {
+model::Dropout::WindowOf PlanApplication::window_of(const ParallelStyle& style, const model::Dropout& layer) const {
+  if (std::holds_alternative<TokenMask>(style)) {
     return [total = tokens_.num_tokens(), offset = tokens_.offset()](at::IntArrayRef shape) {
       return ops::MaskWindow{{total, shape[2]}, {offset, 0}};
     };
   }
-  if (const auto* columns = std::get_if<ColumnMask>(&treatment)) {
+  if (const auto* columns = std::get_if<ColumnMask>(&style)) {
     const Group& group = groups_.along(columns->axis);
     return [total = tokens_.num_tokens(), offset = tokens_.offset_without(columns->axis), size = group.size(),
-            place = group.place()](at::IntArrayRef shape) {
+            place = group.group_rank()](at::IntArrayRef shape) {
       return ops::MaskWindow{{total, shape[2] * size}, {offset, place * shape[2]}};
     };
   }
-  const auto* attention = std::get_if<AttentionMask>(&treatment);
+  const auto* attention = std::get_if<AttentionMask>(&style);
   WELKIN_CHECK(attention != nullptr, cat("a plan treats a dropout layer as something else: ", layer.path()));
   const Group& heads = groups_.along(attention->heads);
   const Group& context = groups_.along(attention->tokens);
   const bool dealt = attention->mode == ContextMode::AllToAll;
   const int64_t deal = dealt ? context.size() : 1;
-  const int64_t dealt_place = dealt ? context.place() : 0;
+  const int64_t dealt_place = dealt ? context.group_rank() : 0;
   return [total = tokens_.num_tokens(), query = dealt ? 0 : tokens_.offset_without(attention->heads), heads, deal,
           dealt_place](at::IntArrayRef shape) {
     return ops::MaskWindow{{shape[1] * deal * heads.size(), total, total},
-                           {(heads.place() * deal + dealt_place) * shape[1], query, 0}};
+                           {(heads.group_rank() * deal + dealt_place) * shape[1], query, 0}};
   };
 }
 
-const Treatment* PlanApplication::treatment_at(const std::string& name) const {
+const ParallelStyle* PlanApplication::style_at(const std::string& name) const {
   for (const PlanRow& row : plan_.rows) {
-    if (matches_pattern(row.pattern, name)) return &row.treatment;
+    if (matches_pattern(row.pattern, name)) return &row.style;
   }
   return nullptr;
 }
 
 bool PlanApplication::is_named_whole(const std::string& parameter) const {
-  const Treatment* treatment = treatment_at(parameter);
-  return treatment != nullptr && std::holds_alternative<WholeTokens>(*treatment);
+  const ParallelStyle* style = style_at(parameter);
+  return style != nullptr && std::holds_alternative<AllTokens>(*style);
 }
 
 // The site with the longest name that leads to the parameter.
@@ -320,7 +320,7 @@ size_t PlanApplication::site_index_of(const std::string& parameter) const {
   }
   if (best < sites_.size()) return best;
   throw ConfigError("parallel", cat("the plan does not say which tokens a parameter sees: parameter=", parameter),
-                    "Give its layer a site, or the plan a row WholeTokens for it");
+                    "Give its layer a site, or the plan a row AllTokens for it");
 }
 
 AxisSet PlanApplication::partial_axes(const ParamRow& row) const {
@@ -329,15 +329,15 @@ AxisSet PlanApplication::partial_axes(const ParamRow& row) const {
   AxisSet partial = input_axes();
   AxisSet section;  // the axis of the section that the parameter stands in
   for (size_t i = 0; i <= own; ++i) {
-    const Treatment* treatment = treatment_at(sites_[i]->name());
-    if (treatment == nullptr) continue;
-    if (const auto* split = std::get_if<SplitTokens>(treatment); split != nullptr && i < own) {
+    const ParallelStyle* style = style_at(sites_[i]->name());
+    if (style == nullptr) continue;
+    if (const auto* split = std::get_if<SplitTokens>(style); split != nullptr && i < own) {
       for (const Axis axis : split->axes) partial = partial | axis;
-    } else if (std::holds_alternative<GatherTokens>(*treatment) && i < own) {
+    } else if (std::holds_alternative<GatherTokens>(*style) && i < own) {
       partial = input_axes();
-    } else if (const auto* enter = std::get_if<EnterSplit>(treatment)) {
+    } else if (const auto* enter = std::get_if<ColumnParallelInput>(style)) {
       section = enter->axis;
-    } else if (std::holds_alternative<RowSplit>(*treatment)) {
+    } else if (std::holds_alternative<RowParallel>(*style)) {
       section = {};
     }
   }

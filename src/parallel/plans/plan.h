@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a model is split over a mesh, as data: one row per kind of site. apply_plan() shards the parameters that the rows name and
-// installs what they say at the sites; the model does not change and knows nothing of it. Which gradients are sums over which
-// axes follows from the rows: a parameter whose site stands between SplitTokens and GatherTokens sees a part of the tokens.
+// A sharding plan as data: one row per kind of site. apply_plan() shards the parameters that the rows name and installs
+// wrappers at their sites. The model code does not change. The rows also tell which gradients are partial sums over which axes: a
+// parameter whose site is between SplitTokens and GatherTokens sees a part of the tokens.
 #pragma once
 
 #include <cstdint>
@@ -16,37 +16,38 @@
 
 namespace welkin::parallel {
 
-// Treatments of sites. Tokens are dim 1 of (B, N, D).
+// Parallel styles of sites. Tokens are dim 1 of (B, N, D).
 struct SplitTokens {  // from here on each member has its own tokens; with two axes each part of the first is split by the second
   std::vector<Axis> axes;
 };
 struct GatherTokens {  // from here on every member has all tokens again, and all do the same
   std::vector<Axis> axes;
 };
-struct EnterSplit {  // the one input of several column-split products: gathered where the tokens are split over the axis too
+struct ColumnParallelInput {  // the one input of several column-split products: gathered where the tokens are split over the axis
+                              // too
   Axis axis = Axis::Tp;
 };
-struct ColumnSplit {  // a Linear's outputs are dealt out: rows of the weight, elements of the bias
+struct ColumnParallel {  // a Linear's outputs are split: rows of the weight, elements of the bias
   Axis axis = Axis::Tp;
-  int64_t parts = 1;  // blocks of outputs, each of which is dealt out: 3 for a joint q, k, v
+  int64_t parts = 1;  // blocks of outputs, each of which is split: 3 for a joint q, k, v
   int64_t units = 0;  // that stay whole in each block: attention heads; 0: every output by itself
 };
-struct RowSplit {  // a Linear's inputs are dealt out; products are summed (and tokens split again), then the bias is added
+struct RowParallel {  // a Linear's inputs are split; products are summed (and tokens split again), then the bias is added
   Axis axis = Axis::Tp;
 };
-struct ContextExchange {  // attention over tokens that are split over the axis
+struct ContextParallelAttention {  // attention over tokens that are split over the axis
   Axis axis = Axis::Cp;
   ContextMode mode = ContextMode::AllGather;
 };
 
-// Treatments of what is no site.
-struct WholeTokens {};  // a parameter that stands before SplitTokens or after GatherTokens
+// Parallel styles of what is no site.
+struct AllTokens {};  // a parameter that stands before SplitTokens or after GatherTokens
 // Where the input itself is split (Plan::input_axes), a site whose tokens are those of the rows that are read, or of the whole:
-struct OwnOfRead {};   // from the tokens of the rows to the own ones
-struct OwnOfWhole {};  // from the tokens of the whole to the own ones
-struct ReadOfOwn {};   // from the own tokens to those of the rows; what is not own is zero and not to be used
-struct TokenMask {};   // a dropout layer on (B, own tokens, all features)
-struct ColumnMask {    // a dropout layer on (B, tokens of the section, own features)
+struct OwnFromRead {};  // from the tokens of the rows to the own ones
+struct OwnFromAll {};   // from the tokens of the whole to the own ones
+struct ReadFromOwn {};  // from own tokens to those of the rows read; the others are zero and unused
+struct TokenMask {};    // a dropout layer on (B, own tokens, all features)
+struct ColumnMask {     // a dropout layer on (B, tokens of the section, own features)
   Axis axis = Axis::Tp;
 };
 struct AttentionMask {  // a dropout layer on attention weights (B, own heads, own queries, keys)
@@ -54,12 +55,13 @@ struct AttentionMask {  // a dropout layer on attention weights (B, own heads, o
   ContextMode mode = ContextMode::AllGather;
 };
 
-using Treatment = std::variant<SplitTokens, GatherTokens, EnterSplit, ColumnSplit, RowSplit, ContextExchange, WholeTokens,
-                               OwnOfRead, OwnOfWhole, ReadOfOwn, TokenMask, ColumnMask, AttentionMask>;
+using ParallelStyle =
+    std::variant<SplitTokens, GatherTokens, ColumnParallelInput, ColumnParallel, RowParallel, ContextParallelAttention, AllTokens,
+                 OwnFromRead, OwnFromAll, ReadFromOwn, TokenMask, ColumnMask, AttentionMask>;
 
 struct PlanRow {
   std::string pattern;  // a site, parameter or dropout layer; * stands for one part of the path: "blocks.*.attn.q"
-  Treatment treatment;
+  ParallelStyle style;
 };
 
 struct Plan {

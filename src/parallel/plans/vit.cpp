@@ -11,7 +11,7 @@
 namespace welkin::parallel {
 namespace {
 
-// "tp=1 cp=2, tp=2 cp=1": the pairs with this product limit that deal out whole heads.
+// "tp=1 cp=2, tp=2 cp=1": the pairs with this product limit that give every rank whole heads.
 std::string working_pairs(int64_t heads, int64_t ranks) {
   std::vector<std::string> pairs;
   for (int64_t tp = 1; tp <= ranks; ++tp) {
@@ -28,7 +28,7 @@ void check_heads(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& op
   const bool dealt = options.context_mode == ContextMode::AllToAll;
   if (vit.num_heads % (tp * (dealt ? cp : 1)) == 0) return;
   throw ConfigError("parallel",
-                    cat("the attention heads cannot be dealt out: num_heads=", vit.num_heads, ", tp=", tp, ", cp=", cp,
+                    cat("the attention heads cannot be split: num_heads=", vit.num_heads, ", tp=", tp, ", cp=", cp,
                         ", context_mode=", context_mode_name(options.context_mode)),
                     cat(dealt ? "All-to-all needs heads that divide by tp times cp" : "Heads must divide by tp",
                         "; what works on this many ranks: ", working_pairs(vit.num_heads, mesh.world_size())));
@@ -45,7 +45,7 @@ void check_tokens(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& o
                       "Take a smaller context_parallel, or smaller patches");
   }
   if (vit.mlp_width % tp != 0) {
-    throw ConfigError("parallel", cat("the hidden features cannot be dealt out: mlp width=", vit.mlp_width, ", tp=", tp),
+    throw ConfigError("parallel", cat("the hidden features cannot be split: mlp width=", vit.mlp_width, ", tp=", tp),
                       "Take a tensor_parallel that divides embed_dim times mlp_ratio");
   }
 }
@@ -62,33 +62,33 @@ Plan vit_plan(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& optio
   Plan plan{.num_tokens = vit.num_tokens, .rows = {}, .input_axes = {}, .tokens_per_row = vit.tokens_per_row};
   auto& rows = plan.rows;
   rows = {
-      {"pos_embed", WholeTokens{}},
+      {"pos_embed", AllTokens{}},
       {"tokens.in", SplitTokens{axes}},
       {"pos_drop", TokenMask{}},
-      {"blocks.*.attn.in", EnterSplit{Axis::Tp}},
-      {"blocks.*.attn.core", ContextExchange{Axis::Cp, options.context_mode}},
+      {"blocks.*.attn.in", ColumnParallelInput{Axis::Tp}},
+      {"blocks.*.attn.core", ContextParallelAttention{Axis::Cp, options.context_mode}},
       {"blocks.*.attn.attn_drop", AttentionMask{Axis::Tp, Axis::Cp, options.context_mode}},
-      {"blocks.*.attn.proj", RowSplit{Axis::Tp}},
+      {"blocks.*.attn.proj", RowParallel{Axis::Tp}},
       {"blocks.*.attn.proj_drop", TokenMask{}},
-      {"blocks.*.mlp.in", EnterSplit{Axis::Tp}},
-      {"blocks.*.mlp.fc1", ColumnSplit{Axis::Tp}},
+      {"blocks.*.mlp.in", ColumnParallelInput{Axis::Tp}},
+      {"blocks.*.mlp.fc1", ColumnParallel{Axis::Tp}},
       {"blocks.*.mlp.hidden_drop", ColumnMask{Axis::Tp}},
-      {"blocks.*.mlp.fc2", RowSplit{Axis::Tp}},
+      {"blocks.*.mlp.fc2", RowParallel{Axis::Tp}},
       {"blocks.*.mlp.drop", TokenMask{}},
       {"tokens.out", GatherTokens{axes}},
   };
   if (sharded) {
     WELKIN_CHECK(vit.tokens_per_row > 0, "the plan of an input that is split knows the rows of patches");
     plan.input_axes = {Axis::Cp};
-    rows.push_back({"patch_embed", OwnOfRead{}});
-    rows.push_back({"positions", OwnOfWhole{}});
-    rows.push_back({"head", ReadOfOwn{}});
+    rows.push_back({"patch_embed", OwnFromRead{}});
+    rows.push_back({"positions", OwnFromAll{}});
+    rows.push_back({"head", ReadFromOwn{}});
   }
   if (vit.joint_qkv) {
-    rows.push_back({"blocks.*.attn.qkv", ColumnSplit{Axis::Tp, /*parts=*/3, vit.num_heads}});
+    rows.push_back({"blocks.*.attn.qkv", ColumnParallel{Axis::Tp, /*parts=*/3, vit.num_heads}});
   } else {
     for (const char* name : {"q", "k", "v"}) {
-      rows.push_back({cat("blocks.*.attn.", name), ColumnSplit{Axis::Tp, /*parts=*/1, vit.num_heads}});
+      rows.push_back({cat("blocks.*.attn.", name), ColumnParallel{Axis::Tp, /*parts=*/1, vit.num_heads}});
     }
   }
   return plan;

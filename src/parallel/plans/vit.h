@@ -23,7 +23,7 @@ struct VitLayout {
   int64_t tokens_per_row = 0;  // of the grid of patches; needed for sharded_io
 };
 
-// The rows for this mesh. ConfigError before anything runs when heads, hidden features or tokens cannot be dealt out, with
+// The rows for this mesh. ConfigError before anything runs when heads, hidden features or tokens cannot be split, with
 // the sizes that work.
 Plan vit_plan(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options);
 

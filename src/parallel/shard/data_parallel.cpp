@@ -17,8 +17,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "parallel/c10d/c10d_group.h"
-#include "parallel/c10d/c10d_watched_group.h"
-#include "parallel/comm/call_desk.h"
+#include "parallel/c10d/c10d_traced_group.h"
+#include "parallel/comm/collective_monitor.h"
 #include "parallel/comm/collectives.h"
 
 namespace welkin::parallel {
@@ -105,7 +105,7 @@ struct DataParallel::Impl {
   Group group;
   DataParallelOptions options;
   std::vector<Bucket> planned;
-  c10::intrusive_ptr<WatchedGroup> watched;  // null where nobody listens
+  c10::intrusive_ptr<TracedProcessGroup> watched;  // null where nobody listens
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;  // the Reducer keeps a weak pointer to it
   bool is_first_pass = true;
@@ -124,9 +124,9 @@ void DataParallel::Impl::spread_weights() const {
 // which it was made, the Reducer keeps it, and a recording of steps (ops/base/device_graph.h) may not leave its own stream.
 void DataParallel::Impl::make_reducer() {
   ProcessGroupPtr process_group = process_group_of(group);
-  const observe::Tracer* tracer = group.desk().services().tracer;
+  const observe::Tracer* tracer = group.monitor().services().tracer;
   if (tracer != nullptr && tracer->active() && !table.rows().front().local.is_cuda()) {
-    watched = c10::make_intrusive<WatchedGroup>(process_group, group.name());
+    watched = c10::make_intrusive<TracedProcessGroup>(process_group, group.name());
     process_group = watched;
   }
   const std::vector<at::Tensor> parameters = parameters_of(table);
@@ -148,8 +148,8 @@ void DataParallel::Impl::make_reducer() {
     reducer->set_static_graph();
     logger->set_static_graph();
   }
-  if (options.travel == GradientDtype::Same) return;
-  const auto dtype = options.travel == GradientDtype::Bf16 ? at::kBFloat16 : at::kHalf;
+  if (options.comm_dtype == GradientDtype::Same) return;
+  const auto dtype = options.comm_dtype == GradientDtype::Bf16 ? at::kBFloat16 : at::kHalf;
   reducer->register_comm_hook(std::make_unique<NarrowHook>(process_group, dtype));
 }
 
@@ -167,7 +167,7 @@ void DataParallel::Impl::run_backward(const at::Tensor& loss) {
   is_first_pass = false;
   if (watched) watched->forget();
   loss.backward();
-  if (const observe::Tracer* tracer = group.desk().services().tracer; watched && tracer != nullptr) watched->show(*tracer);
+  if (const observe::Tracer* tracer = group.monitor().services().tracer; watched && tracer != nullptr) watched->show(*tracer);
 }
 
 DataParallel::DataParallel(const ParamTable& table, const Group& group, const DataParallelOptions& options)
@@ -180,17 +180,17 @@ DataParallel::~DataParallel() = default;
 void DataParallel::backward(const at::Tensor& loss, bool is_last) {
   Impl& self = *impl_;
   if (!is_last || !self.active()) return loss.backward();
-  CallDesk& desk = self.group.desk();
-  const int64_t ticket = desk.begin("gradient exchange", cat(self.planned.size(), " buckets"), bytes_per_step());
+  CollectiveMonitor& monitor = self.group.monitor();
+  const int64_t ticket = monitor.begin("gradient exchange", cat(self.planned.size(), " buckets"), bytes_per_step());
   try {
     self.run_backward(loss);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    if (is_failed_exchange(error.what())) desk.fail(ticket, error.what());
+    if (is_failed_exchange(error.what())) monitor.fail(ticket, error.what());
     throw;
   }
-  desk.end(ticket);
+  monitor.end(ticket);
 }
 
 void DataParallel::clear_gradients() {
@@ -225,7 +225,7 @@ int64_t DataParallel::bytes_per_step() const {
   if (!impl_->active()) return 0;
   int64_t bytes = 0;
   for (const Bucket& bucket : impl_->planned) bytes += bucket.bytes;
-  return impl_->options.travel == GradientDtype::Same ? bytes : bytes / 2;
+  return impl_->options.comm_dtype == GradientDtype::Same ? bytes : bytes / 2;
 }
 
 }  // namespace welkin::parallel

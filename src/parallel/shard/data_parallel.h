@@ -15,13 +15,13 @@
 
 namespace welkin::parallel {
 
-enum class GradientDtype { Same, Bf16, Fp16 };  // in which gradients travel; they are summed in it, and kept as they are
+enum class GradientDtype { Same, Bf16, Fp16 };  // type of the gradient all-reduce; stored gradients keep theirs
 
 struct DataParallelOptions {
   int64_t bucket_cap_mb = 25;
   bool gradient_as_bucket_view = false;  // gradients live in the buckets: less memory, no copy
   bool static_graph = false;             // every step uses the same parameters in the same order, each perhaps several times
-  GradientDtype travel = GradientDtype::Same;
+  GradientDtype comm_dtype = GradientDtype::Same;
   bool exchange = true;  // false: the ranks train apart, for measuring what the exchange costs
 };
 

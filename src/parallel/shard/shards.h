@@ -24,7 +24,7 @@ struct ShardSlice {
 };
 std::vector<ShardSlice> slices_of(const ParamRow& row, const Mesh& mesh, int64_t rank);
 
-// Whether rank is the one that speaks for its shard: place 0 along every axis that does not split the parameter.
+// Whether this rank is the primary holder of its shard: place 0 along every axis that does not split the parameter.
 bool is_first_holder(const ParamRow& row, const Mesh& mesh, int64_t rank);
 
 }  // namespace welkin::parallel

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "ops/base/autocast.h"
-#include "ops/base/differentiable_once.h"
+#include "ops/base/once_differentiable.h"
+#include "ops/gemm/mixed_matmul.h"
 #include "ops/norm/layer_norm.h"
-#include "ops/products/low_product.h"
 #include "parallel/comm/widened.h"
 
 namespace welkin::parallel {
@@ -37,7 +37,7 @@ struct ColumnInput::Source : torch::CustomClassHolder {
   void begin() {
     if (left > 0) return;
     left = products;
-    if (norm) own = norm->again(product_type);
+    if (norm) own = norm->recompute(product_type);
     if (lengths) gathering = start_all_gather(group, own, kColumnTokens, *lengths);
   }
 
@@ -111,7 +111,7 @@ struct ColumnInput::Entrance : torch::autograd::Function<Entrance> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    ops::differentiable_once("input of column-split products");
+    ops::once_differentiable("input of column-split products");
     const auto holder = context->saved_data["source"].toCapsule();
     return {static_cast<Source&>(*holder).leave(grads[0]), {}};
   }
@@ -124,23 +124,23 @@ struct ColumnInput::Product : torch::autograd::Function<Product> {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     context->save_for_backward({weight});
     context->saved_data["source"] = c10::IValue::make_capsule(source);
-    return ops::product_linear(ops::product_operand(operand), ops::product_operand(weight), {}, operand.scalar_type());
+    return ops::matmul_linear(ops::matmul_operand(operand), ops::matmul_operand(weight), {}, operand.scalar_type());
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    ops::differentiable_once("column-split product");
+    ops::once_differentiable("column-split product");
     const at::Tensor weight = context->get_saved_variables()[0];
     const auto holder = context->saved_data["source"].toCapsule();
     auto& source = static_cast<Source&>(*holder);
     source.begin();
-    const at::Tensor grad = ops::product_operand(grads[0].reshape({-1, weight.size(0)}));
+    const at::Tensor grad = ops::matmul_operand(grads[0].reshape({-1, weight.size(0)}));
     std::vector<int64_t> sizes = grads[0].sizes().vec();
     sizes.back() = weight.size(1);
     variable_list gradients(4);
     at::Tensor by_input;
-    if (context->needs_input_grad(0)) by_input = ops::linear_by_input(grad, weight, sizes).to(source.type);
+    if (context->needs_input_grad(0)) by_input = ops::linear_grad_input(grad, weight, sizes).to(source.type);
     gradients[0] = source.add(by_input);
-    if (context->needs_input_grad(1)) gradients[1] = ops::linear_by_weight(grad, source.whole(), weight);
+    if (context->needs_input_grad(1)) gradients[1] = ops::linear_grad_weight(grad, source.whole(), weight);
     source.end_product();
     return gradients;
   }

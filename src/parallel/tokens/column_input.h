@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The input of column-split products, which every member of a group multiplies by its own columns: what a backward pass sends for
-// it runs beside the products. Where tokens are split over the same group they are gathered for the products and let go after
-// them: only the own part stays (of a norm's result not even that: it is made again, ops/norm/layer_norm.h), and the backward
-// pass gathers once more for the weights' gradients (Korthikanti et al. 2022, Reducing Activation Recomputation in Large
-// Transformer Models, section 4.2.2). Kept whole, the inputs of q, k, v and of the MLP would be what a rank of many holds most
-// of.
+// The input of column-parallel linear layers, which every member of a group multiplies by its own columns. In the backward pass
+// its communication overlaps the matrix products. Where tokens are split over the same group they are gathered for the products
+// and released after them. Only the member's own part is kept (the result of a norm not even that: it is recomputed,
+// ops/norm/layer_norm.h), and the backward pass gathers again for the weight gradients (Korthikanti et al. 2022, Reducing
+// Activation Recomputation in Large Transformer Models, section 4.2.2). Without this, the gathered inputs of q, k, v and of the
+// MLP would take most of a rank's activation memory.
 //
 // A backward pass: the gather starts; the first product's gradient by the input is computed meanwhile. With the last one the sum
 // over the members starts, and the last weight's gradient is computed meanwhile.

@@ -25,23 +25,23 @@ const char* context_mode_name(ContextMode mode) {
   }
 }
 
-model::Tensors gathered_attention(const Group& group, const Lengths& lengths, const model::Tensors& qkv,
-                                  const model::Body& body) {
+model::Tensors all_gather_attention(const Group& group, const Lengths& lengths, const model::Tensors& qkv,
+                                    const model::Body& body) {
   // One message for both.
-  const at::Tensor kv = gather_partial(group, at::stack({qkv.at(1), qkv.at(2)}), kTokens + 1, lengths);
+  const at::Tensor kv = all_gather_autograd(group, at::stack({qkv.at(1), qkv.at(2)}), kTokens + 1, lengths);
   return body({qkv.at(0), kv.select(0, 0), kv.select(0, 1)});
 }
 
-model::Tensors exchanged_attention(const Group& group, const Lengths& lengths, const model::Tensors& qkv,
-                                   const model::Body& body) {
+model::Tensors all_to_all_attention(const Group& group, const Lengths& lengths, const model::Tensors& qkv,
+                                    const model::Body& body) {
   const int64_t heads = qkv.at(0).size(kHeads);
   WELKIN_CHECK(heads % group.size() == 0, "the heads of an all-to-all divide by the group");
   const Lengths dealt(static_cast<size_t>(group.size()), heads / group.size());
   const AllToAll to_heads{.split_dim = kHeads + 1, .split_lengths = dealt, .join_dim = kTokens + 1, .join_lengths = lengths};
-  const at::Tensor moved = exchange(group, at::stack({qkv.at(0), qkv.at(1), qkv.at(2)}), to_heads);
+  const at::Tensor moved = all_to_all_autograd(group, at::stack({qkv.at(0), qkv.at(1), qkv.at(2)}), to_heads);
   const model::Tensors mixed = body({moved.select(0, 0), moved.select(0, 1), moved.select(0, 2)});
-  return {
-      exchange(group, mixed.at(0), {.split_dim = kTokens, .split_lengths = lengths, .join_dim = kHeads, .join_lengths = dealt})};
+  return {all_to_all_autograd(group, mixed.at(0),
+                              {.split_dim = kTokens, .split_lengths = lengths, .join_dim = kHeads, .join_lengths = dealt})};
 }
 
 }  // namespace welkin::parallel

@@ -13,15 +13,16 @@ namespace welkin::parallel {
 enum class ContextMode {
   AllGather,  // every member gets all keys and values (DL4SCI25): one exchange, memory for all keys
   Ring,       // keys and values go round, the softmax is put together on the way: memory for one block, P - 1 small messages
-  AllToAll,   // heads are dealt out instead of tokens (Ulysses): least traffic, heads must divide
+  AllToAll,   // heads are split instead of tokens (Ulysses): least traffic, heads must divide
 };
 
 const char* context_mode_name(ContextMode mode);
 
 // `body` is the model's own attention on {q, k, v}; the ring replaces it.
-model::Tensors gathered_attention(const Group& group, const Lengths& lengths, const model::Tensors& qkv, const model::Body& body);
-model::Tensors exchanged_attention(const Group& group, const Lengths& lengths, const model::Tensors& qkv,
-                                   const model::Body& body);
+model::Tensors all_gather_attention(const Group& group, const Lengths& lengths, const model::Tensors& qkv,
+                                    const model::Body& body);
+model::Tensors all_to_all_attention(const Group& group, const Lengths& lengths, const model::Tensors& qkv,
+                                    const model::Body& body);
 at::Tensor ring_attention(const Group& group, const Lengths& lengths, const at::Tensor& q_BHND, const at::Tensor& k_BHND,
                           const at::Tensor& v_BHND);
 

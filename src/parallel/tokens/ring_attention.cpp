@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "ops/attention/attention_block.h"
-#include "ops/base/differentiable_once.h"
+#include "ops/base/once_differentiable.h"
 #include "parallel/shard/split.h"
 #include "parallel/tokens/context_attention.h"
 
@@ -29,7 +29,7 @@ class Ring {
 
   int64_t size() const { return group_.size(); }
   const Lengths& lengths() const { return lengths_; }
-  int64_t owner(int64_t step) const { return (group_.place() + size() - step % size()) % size(); }
+  int64_t owner(int64_t step) const { return (group_.group_rank() + size() - step % size()) % size(); }
 
   // Starts handing `block` (2, B, H, tokens, D) to the next member and taking what the previous one has, which is `arriving`.
   struct Turn {
@@ -44,8 +44,8 @@ class Ring {
     std::vector<int64_t> sizes = block.sizes().vec();
     sizes[3] = lengths_[static_cast<size_t>(next_owner)];
     Turn turn{block.contiguous(), at::empty(sizes, block.options()), {}};
-    const int64_t next = (group_.place() + 1) % size();
-    turn.transfer = start_send_receive(group_, turn.leaving, next, turn.arriving, (group_.place() + size() - 1) % size());
+    const int64_t next = (group_.group_rank() + 1) % size();
+    turn.transfer = start_send_receive(group_, turn.leaving, next, turn.arriving, (group_.group_rank() + size() - 1) % size());
     return turn;
   }
 
@@ -124,7 +124,7 @@ struct RingFunction : torch::autograd::Function<RingFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    ops::differentiable_once("ring attention");
+    ops::once_differentiable("ring attention");
     const auto saved = context->get_saved_variables();
     const auto capsule = context->saved_data["place"].toCapsule();
     const auto& place = static_cast<Place&>(*capsule);

@@ -20,7 +20,7 @@ TokenSplit::TokenSplit(int64_t num_tokens, const std::vector<Axis>& axes, const 
                         cat("Take ", axis_name(axis), " of at most ", own, ", or smaller patches"));
     }
     levels_.push_back({axis, group, balanced_split(own, group.size())});
-    own = levels_.back().lengths[static_cast<size_t>(group.place())];
+    own = levels_.back().lengths[static_cast<size_t>(group.group_rank())];
   }
 }
 
@@ -31,13 +31,13 @@ const TokenSplit::Level* TokenSplit::level(Axis axis) const {
 
 int64_t TokenSplit::offset() const {
   int64_t offset = 0;
-  for (const Level& level : levels_) offset += split_offset(level.lengths, level.group.place());
+  for (const Level& level : levels_) offset += split_offset(level.lengths, level.group.group_rank());
   return offset;
 }
 
 int64_t TokenSplit::offset_without(Axis innermost) const {
   const Level* last = level(innermost);
-  return offset() - (last == nullptr ? 0 : split_offset(last->lengths, last->group.place()));
+  return offset() - (last == nullptr ? 0 : split_offset(last->lengths, last->group.group_rank()));
 }
 
 int64_t TokenSplit::num_own() const { return num_of(levels_.size()); }
@@ -45,7 +45,7 @@ int64_t TokenSplit::num_own() const { return num_of(levels_.size()); }
 int64_t TokenSplit::num_of(size_t depth) const {
   if (depth == 0) return num_tokens_;
   const Level& last = levels_.at(depth - 1);
-  return last.lengths[static_cast<size_t>(last.group.place())];
+  return last.lengths[static_cast<size_t>(last.group.group_rank())];
 }
 
 }  // namespace welkin::parallel

@@ -54,7 +54,7 @@ class Benchy {
   std::vector<BenchyTrial> trials(BenchyKind kind) const;
 
   // Whether profiler_mode starts NVIDIA's profiler in this process.
-  bool profiles(bool leads) const { return config_.profiler_mode == "all" || (leads && config_.profiler_mode == "single"); }
+  bool profiles(bool is_main) const { return config_.profiler_mode == "all" || (is_main && config_.profiler_mode == "single"); }
 
   void start(const BenchyTrial& trial);
   // At the start of every batch of a trial, and once after its last: each but the first closes a step. True when the trial is

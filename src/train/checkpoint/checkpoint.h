@@ -22,20 +22,20 @@ struct CheckpointTensor {
   std::string placement = "replicated";
 };
 
-// Tensors that are written to <group>.safetensors, and to <group>-2.safetensors, ... beyond kLargestShardBytes.
+// Tensors that are written to <group>.safetensors, and to <group>-2.safetensors, ... beyond kMaxShardBytes.
 struct CheckpointGroup {
   std::string name;  // "model" keeps the tensors' names; others prefix them: "optimizer.exp_avg.norm.weight"
   std::vector<CheckpointTensor> tensors;
 };
 
-inline constexpr uint64_t kLargestShardBytes = uint64_t{4} << 30;
+inline constexpr uint64_t kMaxShardBytes = uint64_t{4} << 30;
 
 std::string stored_name(const std::string& group, const std::string& tensor);
 
 // Writes `folder`, which must not exist; its parent does. `index` brings everything but files and tensors. Throws CheckpointError
 // with the system's reason (full disk, read-only folder) and leaves nothing behind.
 void write_checkpoint(const std::filesystem::path& folder, CheckpointIndex index, const std::vector<CheckpointGroup>& groups,
-                      uint64_t largest_shard_bytes = kLargestShardBytes);
+                      uint64_t largest_shard_bytes = kMaxShardBytes);
 
 // An opened checkpoint whose hashes were all verified. Throws CheckpointError naming the file that is missing or damaged.
 class Checkpoint {

@@ -107,11 +107,11 @@ void Checkpoint::read_group(const CheckpointGroup& group) const {
     if (surplus.erase(name) == 0) lacking.insert(name);
   }
   if (!surplus.empty() || !lacking.empty()) {
-    throw CheckpointError(
-        "checkpoint",
-        cat("holds other tensors than the run: path=", folder_.string(), ", group=", group.name, ", not stored=", lacking.size(),
-            " (", some_of(lacking), "), not wanted=", surplus.size(), " (", some_of(surplus), ")"),
-        "Resume with the model and optimizer that it was saved with");
+    throw CheckpointError("checkpoint",
+                          cat("its tensors are not those of the run: path=", folder_.string(), ", group=", group.name,
+                              ", not stored=", lacking.size(), " (", some_of(lacking), "), not wanted=", surplus.size(), " (",
+                              some_of(surplus), ")"),
+                          "Resume with the model and optimizer that it was saved with");
   }
   for (const CheckpointTensor& tensor : group.tensors) read_into(stored_name(group.name, tensor.name), tensor.value);
 }

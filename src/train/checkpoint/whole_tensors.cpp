@@ -59,7 +59,7 @@ void read_parts(const Checkpoint& checkpoint, const CheckpointGroup& local, cons
   for (size_t i = 0; i < local.tensors.size(); ++i) {
     if (whole.tensors[i].value.is_same(local.tensors[i].value)) continue;
     const parallel::ParamRow* row = split_row(local.tensors[i].name, table);
-    local.tensors[i].value.copy_(parallel::shard_of(whole.tensors[i].value, shard_of_row(*row), tp.place(), tp.size()));
+    local.tensors[i].value.copy_(parallel::shard_of(whole.tensors[i].value, shard_of_row(*row), tp.group_rank(), tp.size()));
   }
 }
 

@@ -44,9 +44,9 @@ std::optional<ops::AttentionShape> attention_shape(const config::RunConfig& conf
                              .dtype = autocast_dtype(config.precision.amp_mode).value_or(at::kFloat)};
 }
 
-AttentionChoice settle_attention(const config::RunConfig& config, const ops::AttentionShape& shape,
-                                 const std::function<std::vector<ops::AttentionTiming>()>& measure) {
-  const auto named = ops::attention_backend_named(config.backend.attention);
+AttentionChoice resolve_attention(const config::RunConfig& config, const ops::AttentionShape& shape,
+                                  const std::function<std::vector<ops::AttentionTiming>()>& measure) {
+  const auto named = ops::parse_attention_backend(config.backend.attention);
   if (!named && config.loop.deterministic) {
     const AttentionBackend backend = repeatable(shape.dtype);
     return {backend, cat("Attention: ", name_of(backend), " (deterministic)")};
@@ -69,11 +69,11 @@ AttentionChoice settle_attention(const config::RunConfig& config, const ops::Att
 }
 
 std::string choose_attention(const config::RunConfig& config, const std::vector<int64_t>& grid, int64_t tensor_parallel,
-                             c10::Device device, const parallel::Group& everyone) {
+                             c10::Device device, const parallel::Group& world_group) {
   if (!device.is_cuda()) return {};
   const auto shape = attention_shape(config, grid, tensor_parallel);
   if (!shape) {
-    if (const auto named = ops::attention_backend_named(config.backend.attention)) ops::use_attention_backend(*named);
+    if (const auto named = ops::parse_attention_backend(config.backend.attention)) ops::set_attention_backend(*named);
     return {};
   }
   const auto measure = [&] {
@@ -82,10 +82,10 @@ std::string choose_attention(const config::RunConfig& config, const std::vector<
     });
   };
   AttentionChoice choice{.backend = AttentionBackend::Math, .line = {}};
-  if (everyone.place() == 0) choice = settle_attention(config, *shape, measure);
+  if (world_group.group_rank() == 0) choice = resolve_attention(config, *shape, measure);
   const at::Tensor taken = at::full({1}, static_cast<int64_t>(choice.backend), at::kLong);
-  parallel::broadcast(everyone, taken, 0);
-  ops::use_attention_backend(static_cast<AttentionBackend>(taken.item<int64_t>()));
+  parallel::broadcast(world_group, taken, 0);
+  ops::set_attention_backend(static_cast<AttentionBackend>(taken.item<int64_t>()));
   return choice.line;
 }
 

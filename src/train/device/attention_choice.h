@@ -28,11 +28,11 @@ struct AttentionChoice {
 
 // The configuration's, the one that repeats bit for bit where it is `deterministic`, else the fastest of `measure`. ConfigError
 // where the named one, or any, cannot run.
-AttentionChoice settle_attention(const config::RunConfig& config, const ops::AttentionShape& shape,
-                                 const std::function<std::vector<ops::AttentionTiming>()>& measure);
+AttentionChoice resolve_attention(const config::RunConfig& config, const ops::AttentionShape& shape,
+                                  const std::function<std::vector<ops::AttentionTiming>()>& measure);
 
 // Chooses, tells torch and returns the line; nothing on a CPU. Every rank calls it: the first measures for all.
 std::string choose_attention(const config::RunConfig& config, const std::vector<int64_t>& grid, int64_t tensor_parallel,
-                             c10::Device device, const parallel::Group& everyone);
+                             c10::Device device, const parallel::Group& world_group);
 
 }  // namespace welkin::train

@@ -14,7 +14,7 @@
 #include "core/text.h"
 #include "ops/base/instruction_set.h"
 #include "ops/base/large_blocks.h"
-#include "ops/products/gemm_provider.h"
+#include "ops/gemm/gemm_provider.h"
 #include "train/device/memory_limit.h"
 
 namespace welkin::train {
@@ -83,11 +83,11 @@ void configure_torch(const config::RunConfig& config) {
   context.setDeterministicCuDNN(backend.cudnn_deterministic);
   context.setAllowTF32CuDNN(backend.tf32 == "on");
   context.setAllowTF32CuBLAS(backend.tf32 == "on");
-  ops::use_float32_products(
-      ops::gemm_provider_named(backend.gemm),
-      ops::float32_precision_named(backend.float32_matmul_precision).value_or(ops::Float32Precision::Highest));
-  ops::use_instruction_set(ops::instruction_set_named(backend.instruction_set).value_or(ops::best_instruction_set()));
-  ops::keep_large_blocks();  // before the count of memory, which is around it
+  ops::set_float32_matmul(
+      ops::parse_gemm_provider(backend.gemm),
+      ops::parse_float32_precision(backend.float32_matmul_precision).value_or(ops::Float32Precision::Highest));
+  ops::set_instruction_set(ops::parse_instruction_set(backend.instruction_set).value_or(ops::best_instruction_set()));
+  ops::use_page_heap();  // before the count of memory, which is around it
   limit_cpu_memory(bytes_of_limit(backend.memory_limit_gib));
 }
 

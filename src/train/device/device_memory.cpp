@@ -34,19 +34,19 @@ DeviceMemoryState device_memory_state(c10::DeviceIndex index) {
       .allocated = allocated, .cached = reserved - allocated, .free = static_cast<int64_t>(allocator.getMemoryInfo(index).first)};
 }
 
-int64_t peak_of_tensors(c10::DeviceIndex index) {
+int64_t max_memory_allocated(c10::DeviceIndex index) {
   constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   return at::getDeviceAllocator(at::kCUDA)->getDeviceStats(index).allocated_bytes.at(kAll).peak;
 }
 
-void forget_peak_of_tensors(c10::DeviceIndex index) { at::getDeviceAllocator(at::kCUDA)->resetPeakStats(index); }
+void reset_peak_memory(c10::DeviceIndex index) { at::getDeviceAllocator(at::kCUDA)->resetPeakStats(index); }
 
-void give_back_cached_memory(c10::Device device) {
+void empty_cache(c10::Device device) {
   if (device.is_cuda()) at::getDeviceAllocator(at::kCUDA)->emptyCache();
 }
 
-int64_t tensor_memory_in_use(c10::Device device) {
-  return device.is_cpu() ? cpu_memory_in_use() : device_memory_state(device.index()).allocated;
+int64_t memory_allocated(c10::Device device) {
+  return device.is_cpu() ? cpu_memory_allocated() : device_memory_state(device.index()).allocated;
 }
 
 void limit_memory(c10::Device device, double limit_gib) {
@@ -55,8 +55,7 @@ void limit_memory(c10::Device device, double limit_gib) {
   if (device.is_cpu()) return;
   if (ops::limit_device_memory() == nullptr) {
     if (limit_bytes == 0) return;
-    throw ConfigError("memory",
-                      cat("the memory of a GPU cannot be capped without libwelkin_cuda.so: memory_limit_gib=", limit_gib),
+    throw ConfigError("memory", cat("limiting GPU memory needs libwelkin_cuda.so: memory_limit_gib=", limit_gib),
                       "Build it with ./quickstart.sh --cuda --skip-train, or leave --memory_limit_gib out");
   }
   at::globalContext().lazyInitDevice(at::kCUDA);  // there is no allocator before
@@ -79,7 +78,7 @@ int64_t requested_bytes(std::string_view message) {
   return unit.starts_with("bytes") ? static_cast<int64_t>(number) : 0;
 }
 
-bool says_device_is_full(const c10::Error& error) {
+bool is_device_out_of_memory(const c10::Error& error) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
   constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation
   const auto* const of_runtime = dynamic_cast<const c10::AcceleratorError*>(&error);

@@ -33,15 +33,15 @@ struct DeviceMemoryState {
 };
 DeviceMemoryState device_memory_state(c10::DeviceIndex index);
 
-// The most that tensors of this process took on a GPU since forget_peak_of_tensors(), in bytes.
-int64_t peak_of_tensors(c10::DeviceIndex index);
-void forget_peak_of_tensors(c10::DeviceIndex index);
+// The most that tensors of this process took on a GPU since reset_peak_memory(), in bytes.
+int64_t max_memory_allocated(c10::DeviceIndex index);
+void reset_peak_memory(c10::DeviceIndex index);
 
 // Gives memory that this process keeps for later tensors back to a GPU, for another process; nothing on a CPU.
-void give_back_cached_memory(c10::Device device);
+void empty_cache(c10::Device device);
 
-// Bytes of tensors on `device`; on a CPU as cpu_memory_in_use() counts them.
-int64_t tensor_memory_in_use(c10::Device device);
+// Bytes of tensors on `device`; on a CPU as cpu_memory_allocated() counts them.
+int64_t memory_allocated(c10::Device device);
 
 // `memory_limit_gib` for a run on this device: what limit_cpu_memory() does on a CPU. ConfigError on a GPU without
 // libwelkin_cuda.so. Process-wide. Before the first tensor there.
@@ -53,7 +53,7 @@ int64_t requested_bytes(std::string_view message);
 
 // Whether an error of torch says that a GPU has no more memory: that of its allocator, the runtime's, which comes where something
 // beside tensors was to be had (a stream's stack, a recording), or a library's, whose handles and workspaces are its own.
-bool says_device_is_full(const c10::Error& error);
+bool is_device_out_of_memory(const c10::Error& error);
 
 // The error of torch's allocator as ours. The limit is `limit_bytes`, or what this process could have where that is less (0: no
 // limit is set).

@@ -11,8 +11,8 @@
 #include "ops/attention/attention_backend.h"
 #include "ops/base/instruction_set.h"
 #include "ops/convolution/convolution.h"
-#include "ops/products/gemm_provider.h"
-#include "ops/products/low_product.h"
+#include "ops/gemm/gemm_provider.h"
+#include "ops/gemm/mixed_matmul.h"
 #include "train/learn/precision.h"
 
 namespace welkin::train {
@@ -22,7 +22,7 @@ constexpr std::string_view kKernelPrefix = "kernels.";
 
 // What comes in beside the provider of float32 products.
 std::string_view form_of_products(c10::Device device, at::ScalarType dtype) {
-  if (dtype != at::kFloat) return ops::widens_products(device, dtype) ? " in float32" : "";
+  if (dtype != at::kFloat) return ops::upcasts_matmul(device, dtype) ? " in float32" : "";
   constexpr std::string_view kForms[] = {"", " of operands rounded to bfloat16", " and welkin of operands in two bfloat16"};
   return kForms[ops::float32_parts()];
 }

@@ -119,6 +119,6 @@ void listen_to_cpu_memory(MemoryListener* listener) {
   memory.heard = listener != nullptr;
 }
 
-int64_t cpu_memory_in_use() { return cpu_memory().used; }
+int64_t cpu_memory_allocated() { return cpu_memory().used; }
 
 }  // namespace welkin::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cap on what tensors take on the CPU, so that running out of memory can be lived through, and answered, on any machine.
+// A limit on tensor memory on the CPU, so that running out of memory is an error that can be reported, on any machine.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ inline int64_t bytes_of_limit(double gib) {
 void limit_cpu_memory(int64_t limit_bytes);
 
 // Bytes of tensors on the CPU since the first call of limit_cpu_memory; 0 before it.
-int64_t cpu_memory_in_use();
+int64_t cpu_memory_allocated();
 
 // Hears of every block of tensors on the CPU, on the thread that takes it or gives it back. Must not make tensors.
 class MemoryListener {

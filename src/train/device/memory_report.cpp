@@ -151,7 +151,7 @@ std::optional<MemoryError> memory_error_if_any(int64_t limit_bytes) {
     return error;
   } catch (const c10::Error& error) {
     const std::string_view message = error.what_without_backtrace();
-    if (says_device_is_full(error)) {
+    if (is_device_out_of_memory(error)) {
       return device_memory_error(message, device_memory_state(at::accelerator::getDeviceIndex()), limit_bytes);
     }
     if (message.find(kRefusedByTheSystem) == std::string_view::npos) return std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to say where a process has no more memory, on a CPU by `memory_limit_gib` or on a GPU: where the memory is, and what makes
-// it smaller. The same words from train, bench, evaluate and predict.
+// The out-of-memory error of a CPU (`memory_limit_gib`) or a GPU: what holds the memory, and how to use less. The same text
+// from train, bench, evaluate and predict.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/output_place.h"
+#include "core/output_check.h"
 #include "core/text.h"
 #include "ops/base/device_memory.h"
 

@@ -164,7 +164,7 @@ void MemoryTrace::given_back(const void* block) noexcept {
 void MemoryTrace::refused(int64_t bytes) noexcept {
   try {
     const std::lock_guard lock(mutex_);
-    add({Action::Refused, options_.limit_bytes - cpu_memory_in_use(), {bytes, label_here()}, wall_time_us()});
+    add({Action::Refused, options_.limit_bytes - cpu_memory_allocated(), {bytes, label_here()}, wall_time_us()});
   } catch (const std::bad_alloc&) {
   }
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/stopwatch.h"
-#include "ops/products/low_product.h"
+#include "ops/gemm/mixed_matmul.h"
 
 namespace welkin::train {
 namespace {
@@ -31,7 +31,7 @@ std::vector<config::AmpMode> modes_to_time(c10::Device device, config::AmpMode m
 // Seconds of one product; reading an element waits for the device.
 double time_product(const at::Tensor& a, const at::Tensor& b) {
   const Stopwatch watch;
-  const at::Tensor c = ops::product(ops::product_operand(a), ops::product_operand(b), a.scalar_type());
+  const at::Tensor c = ops::product(ops::matmul_operand(a), ops::matmul_operand(b), a.scalar_type());
   c.select(0, 0).select(0, 0).item<float>();
   return watch.seconds();
 }

@@ -41,7 +41,8 @@ void Rollout::check_channels() const {
   }
   if (config.data.history > 1 && config.data.dt > 1) {
     throw ConfigError(
-        "rollout", cat("the steps between the inputs are not predicted: history=", config.data.history, ", dt=", config.data.dt),
+        "rollout",
+        cat("a rollout needs every input step to be predicted: history=", config.data.history, ", dt=", config.data.dt),
         "Train with history 1, or with dt 1");
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scores of a model over a whole data set, each sample once, beside what costs nothing: persistence (tomorrow is like today) and
-// the time-mean map of the training part. Sums in double on the host: scoring is no hot path.
+// Scores of a model over a whole data set, each sample once, next to two baselines: persistence (the input state as forecast)
+// and the time-mean map of the training data. Sums are double on the host, since scoring is not a hot path.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -22,15 +22,15 @@ bool equal_bits(const at::Tensor& a, const at::Tensor& b) {
 }
 
 TensorDifference compared(const StateTensor& first, const StateTensor& second) {
-  TensorDifference row{.name = first.name, .verdict = Verdict::EqualBits, .detail = {}, .largest = 0, .relative = 0};
+  TensorDifference row{.name = first.name, .verdict = TensorMatch::EqualBits, .detail = {}, .largest = 0, .relative = 0};
   if (first.shape != second.shape) {
-    row.verdict = Verdict::OtherShape;
+    row.verdict = TensorMatch::OtherShape;
     row.detail = cat(extents(first.shape), " / ", extents(second.shape));
     return row;
   }
   const at::Tensor a = first.read(), b = second.read();
   if (first.dtype == second.dtype && equal_bits(a, b)) return row;
-  row.verdict = Verdict::Differs;
+  row.verdict = TensorMatch::Differs;
   if (first.dtype != second.dtype) row.detail = cat(dtype_name(first.dtype), " / ", dtype_name(second.dtype));
   if (a.numel() == 0) return row;
   const at::Tensor wide = a.to(at::kDouble), difference = wide - b.to(at::kDouble);
@@ -42,15 +42,15 @@ TensorDifference compared(const StateTensor& first, const StateTensor& second) {
 
 std::string verdict_text(const TensorDifference& row) {
   switch (row.verdict) {
-    case Verdict::EqualBits:
+    case TensorMatch::EqualBits:
       return "equal bits";
-    case Verdict::Differs:
+    case TensorMatch::Differs:
       return row.detail.empty() ? "differs" : cat("differs, ", row.detail);
-    case Verdict::OtherShape:
+    case TensorMatch::OtherShape:
       return cat("other shape, ", row.detail);
-    case Verdict::OnlyFirst:
+    case TensorMatch::OnlyFirst:
       return "only in the first";
-    case Verdict::OnlySecond:
+    case TensorMatch::OnlySecond:
       return "only in the second";
   }
   return {};
@@ -76,20 +76,20 @@ std::vector<TensorDifference> compare(const State& first, const State& second) {
     if (is_left_out(tensor)) continue;
     const StateTensor* other = second.find(tensor.name);
     if (other == nullptr) {
-      rows.push_back({.name = tensor.name, .verdict = Verdict::OnlyFirst, .detail = {}});
+      rows.push_back({.name = tensor.name, .verdict = TensorMatch::OnlyFirst, .detail = {}});
     } else {
       rows.push_back(compared(tensor, *other));
     }
   }
   for (const StateTensor& tensor : second.tensors) {
     if (!is_left_out(tensor) && first.find(tensor.name) == nullptr)
-      rows.push_back({.name = tensor.name, .verdict = Verdict::OnlySecond, .detail = {}});
+      rows.push_back({.name = tensor.name, .verdict = TensorMatch::OnlySecond, .detail = {}});
   }
   return rows;
 }
 
 bool is_equal(const std::vector<TensorDifference>& rows) {
-  return std::ranges::all_of(rows, [](const TensorDifference& row) { return row.verdict == Verdict::EqualBits; });
+  return std::ranges::all_of(rows, [](const TensorDifference& row) { return row.verdict == TensorMatch::EqualBits; });
 }
 
 std::string difference_table(const std::vector<TensorDifference>& rows, bool all) {
@@ -97,10 +97,10 @@ std::string difference_table(const std::vector<TensorDifference>& rows, bool all
   observe::Table table({{"tensor"}, {"max abs", Align::Right}, {"rel l2", Align::Right}, {"verdict"}});
   int64_t equal = 0;
   for (const TensorDifference& row : rows) {
-    const bool same = row.verdict == Verdict::EqualBits;
+    const bool same = row.verdict == TensorMatch::EqualBits;
     equal += same ? 1 : 0;
     if (same && !all) continue;
-    const bool numbers = row.verdict == Verdict::Differs;
+    const bool numbers = row.verdict == TensorMatch::Differs;
     table.add_row({printable(row.name), numbers ? cat(row.largest) : "", numbers ? cat(row.relative) : "", verdict_text(row)});
   }
   const auto different = static_cast<int64_t>(rows.size()) - equal;

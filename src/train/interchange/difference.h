@@ -9,11 +9,11 @@
 
 namespace welkin::train::interchange {
 
-enum class Verdict { EqualBits, Differs, OtherShape, OnlyFirst, OnlySecond };
+enum class TensorMatch { EqualBits, Differs, OtherShape, OnlyFirst, OnlySecond };
 
 struct TensorDifference {
   std::string name;
-  Verdict verdict = Verdict::EqualBits;
+  TensorMatch verdict = TensorMatch::EqualBits;
   std::string detail;   // shapes or dtypes where they differ
   double largest = 0;   // absolute; NaN where one is NaN and the other is not
   double relative = 0;  // 2-norm of the difference over that of the first

@@ -61,7 +61,7 @@ void strip_wrappers(std::vector<std::string>& names) {
   std::set<std::string> seen;
   for (const std::string& name : names) {
     if (!seen.insert(name).second) {
-      throw CheckpointError("checkpoint", cat("two tensors have one name without the prefixes of wrappers: tensor=", name),
+      throw CheckpointError("checkpoint", cat("two tensors have the same name after wrapper prefixes are removed: tensor=", name),
                             "Save the state_dict() of the inner module");
     }
   }

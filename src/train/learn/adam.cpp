@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "train/learn/optimizer.h"
-#include "train/learn/update_runs.h"
+#include "train/learn/update_spans.h"
 
 namespace welkin::train {
 namespace {
@@ -51,11 +51,11 @@ class Adam : public Optimizer {
   void update(const StepInputs& inputs, bool decays) {
     const StepLists lists = with_gradients(parameters_, decays);
     if (lists.rows.empty()) return;
-    if (const auto runs = device_update_runs(lists, average_, square_average_)) {
+    if (const auto runs = device_update_spans(lists, average_, square_average_)) {
       ops::device_update().adam(*runs, settings(decays), update_scalars(inputs, steps_));
       return;
     }
-    if (const auto runs = update_runs(lists, average_, square_average_)) {
+    if (const auto runs = update_spans(lists, average_, square_average_)) {
       if (inputs.found_inf.item<float>() == 0) ops::fused_adam(*runs, rule(inputs, decays));
       return;
     }

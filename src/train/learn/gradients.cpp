@@ -27,8 +27,8 @@ at::Tensor one_if_not_finite(const at::Tensor& scalar) { return at::logical_not(
 at::Tensor clipping(const at::Tensor& norm, double clip_norm) { return (clip_norm / (norm + 1e-6)).clamp_max(1.0); }
 
 // All float32 on a CPU: one pass in short sums.
-std::vector<ops::FloatRun> float_runs(const std::vector<at::Tensor>& tensors) {
-  std::vector<ops::FloatRun> runs;
+std::vector<ops::FloatSpan> float_runs(const std::vector<at::Tensor>& tensors) {
+  std::vector<ops::FloatSpan> runs;
   for (const at::Tensor& x : tensors) {
     if (!x.is_cpu() || x.scalar_type() != at::kFloat || !x.is_non_overlapping_and_dense()) return {};
     runs.push_back({x.const_data_ptr<float>(), x.numel()});
@@ -36,8 +36,8 @@ std::vector<ops::FloatRun> float_runs(const std::vector<at::Tensor>& tensors) {
   return runs;
 }
 
-std::vector<ops::FloatRun> device_runs(const std::vector<at::Tensor>& tensors) {
-  std::vector<ops::FloatRun> runs;
+std::vector<ops::FloatSpan> device_runs(const std::vector<at::Tensor>& tensors) {
+  std::vector<ops::FloatSpan> runs;
   for (const at::Tensor& x : tensors) runs.push_back({x.const_data_ptr<float>(), x.numel()});
   return runs;
 }
@@ -45,24 +45,24 @@ std::vector<ops::FloatRun> device_runs(const std::vector<at::Tensor>& tensors) {
 }  // namespace
 
 at::Tensor global_norm(const std::vector<at::Tensor>& tensors) {
-  if (!tensors.empty() && std::all_of(tensors.begin(), tensors.end(), ops::device_update_takes)) {
+  if (!tensors.empty() && std::all_of(tensors.begin(), tensors.end(), ops::device_update_supports)) {
     return ops::device_update().norm(device_runs(tensors), tensors.front().device());
   }
-  const std::vector<ops::FloatRun> runs = float_runs(tensors);
+  const std::vector<ops::FloatSpan> runs = float_runs(tensors);
   if (!runs.empty()) return at::full({}, std::sqrt(ops::sum_of_squares(runs)), at::kFloat);
   return at::linalg_vector_norm(at::stack(at::_foreach_norm(tensors, 2)));
 }
 
-GradientVerdict finish_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& loss, const LossScaler& scaler,
-                                 double clip_norm, const GradientScope& scope) {
+GradientStatus check_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& loss, const LossScaler& scaler,
+                               double clip_norm, const GradientScope& scope) {
   const at::NoGradGuard no_grad;
-  GradientVerdict verdict;
+  GradientStatus verdict;
   const at::Tensor unscaling = scaler.inverse();
   const at::Tensor norm = scope.norm(gradients);  // one element that is not finite makes it so
   verdict.overflow = scaler.enabled() ? scope.any(one_if_not_finite(norm)) : at::zeros_like(norm);
   verdict.norm = norm * unscaling;
   const at::Tensor bad_loss = one_if_not_finite(loss);
-  const at::Tensor bad_gradient = scaler.enabled() ? verdict.overflow * scaler.exhausted() : one_if_not_finite(verdict.norm);
+  const at::Tensor bad_gradient = scaler.enabled() ? verdict.overflow * scaler.at_minimum() : one_if_not_finite(verdict.norm);
   verdict.nonfinite = at::maximum(bad_loss, bad_gradient);
   verdict.found_inf = at::maximum(verdict.overflow, verdict.nonfinite);
   verdict.scale = clip_norm > 0 ? unscaling * clipping(verdict.norm, clip_norm) : unscaling;

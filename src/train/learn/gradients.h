@@ -12,12 +12,12 @@
 
 namespace welkin::train {
 
-struct GradientVerdict {
+struct GradientStatus {
   at::Tensor norm;       // () float32 global 2-norm of unscaled gradients, before clipping
   at::Tensor scale{};    // () float32 that turns these gradients into unscaled and clipped ones
   at::Tensor found_inf;  // () float32; 1: the update must be skipped
-  at::Tensor overflow;   // () float32; 1: fp16 overflow, which the scaler answers; no event
-  at::Tensor nonfinite;  // () float32; 1: loss or gradient is not finite and no scale can help
+  at::Tensor overflow;   // () float32; 1: fp16 overflow: the scaler lowers the scale, nothing is reported
+  at::Tensor nonfinite;  // () float32; 1: loss or gradient is not finite at any loss scale
 };
 
 // () float32 2-norm of all tensors together.
@@ -34,7 +34,7 @@ struct GradientScope {
 // Looks at `gradients`, as the backward pass of the scaled loss left them, once and leaves them as they are. Clipping is to a
 // global norm of `clip_norm` (0: never). `loss` is the step's unscaled mean loss, (). A norm beyond float32 counts as not finite,
 // that of gradients which are scaled still too.
-GradientVerdict finish_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& loss, const LossScaler& scaler,
-                                 double clip_norm, const GradientScope& scope = {});
+GradientStatus check_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& loss, const LossScaler& scaler,
+                               double clip_norm, const GradientScope& scope = {});
 
 }  // namespace welkin::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Latitude-weighted scores of fields, as per-sample, per-channel sums, so that any group can add them. Accumulated in float32 or
+// Latitude-weighted metrics of fields as sums per sample and channel, so that any group can add them. Accumulated in float32 or
 // wider. Source: the WeatherBench conventions that SC23 and DL4SCI25 use, with the exact pi and no negative weight at the poles.
 #pragma once
 

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "train/learn/update_runs.h"
+#include "train/learn/update_spans.h"
 
 namespace welkin::train {
 
@@ -55,12 +55,12 @@ namespace {
 
 // Nothing where one of the tensors is not of those that `takes` wants.
 template <typename Takes>
-std::optional<std::vector<ops::UpdateRun>> runs_where(const Takes& takes, const StepLists& lists,
-                                                      const std::vector<at::Tensor>& first,
-                                                      const std::vector<at::Tensor>& second) {
+std::optional<std::vector<ops::UpdateSpan>> runs_where(const Takes& takes, const StepLists& lists,
+                                                       const std::vector<at::Tensor>& first,
+                                                       const std::vector<at::Tensor>& second) {
   if (!std::all_of(lists.values.begin(), lists.values.end(), takes)) return std::nullopt;
   if (!std::all_of(lists.gradients.begin(), lists.gradients.end(), takes)) return std::nullopt;
-  std::vector<ops::UpdateRun> runs;
+  std::vector<ops::UpdateSpan> runs;
   for (size_t i = 0; i < lists.rows.size(); ++i) {
     const size_t row = lists.rows[i];
     runs.push_back({lists.values[i].numel(), lists.values[i].mutable_data_ptr<float>(),
@@ -72,17 +72,17 @@ std::optional<std::vector<ops::UpdateRun>> runs_where(const Takes& takes, const 
 
 }  // namespace
 
-std::optional<std::vector<ops::UpdateRun>> update_runs(const StepLists& lists, const std::vector<at::Tensor>& first,
-                                                       const std::vector<at::Tensor>& second) {
+std::optional<std::vector<ops::UpdateSpan>> update_spans(const StepLists& lists, const std::vector<at::Tensor>& first,
+                                                         const std::vector<at::Tensor>& second) {
   const auto fits = [](const at::Tensor& x) {
     return x.is_cpu() && x.scalar_type() == at::kFloat && x.is_non_overlapping_and_dense();
   };
   return runs_where(fits, lists, first, second);
 }
 
-std::optional<std::vector<ops::UpdateRun>> device_update_runs(const StepLists& lists, const std::vector<at::Tensor>& first,
-                                                              const std::vector<at::Tensor>& second) {
-  return runs_where(ops::device_update_takes, lists, first, second);
+std::optional<std::vector<ops::UpdateSpan>> device_update_spans(const StepLists& lists, const std::vector<at::Tensor>& first,
+                                                                const std::vector<at::Tensor>& second) {
+  return runs_where(ops::device_update_supports, lists, first, second);
 }
 
 ops::UpdateScalars update_scalars(const StepInputs& inputs, const at::Tensor& steps) {

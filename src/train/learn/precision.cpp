@@ -32,7 +32,7 @@ void LossScaler::update(const at::Tensor& found_inf) {
   scale_.clamp_min_(config_.loss_scale_min);
 }
 
-at::Tensor LossScaler::exhausted() const { return at::le(scale_, config_.loss_scale_min); }
+at::Tensor LossScaler::at_minimum() const { return at::le(scale_, config_.loss_scale_min); }
 
 std::vector<NamedState> LossScaler::states() { return {{"loss_scale", scale_}, {"loss_scale_clean_steps", clean_steps_}}; }
 

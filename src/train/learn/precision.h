@@ -34,7 +34,7 @@ class LossScaler {
   void update(const at::Tensor& found_inf);
 
   // () bool: the scale stands at its minimum, so an overflow is no longer a matter of scale.
-  at::Tensor exhausted() const;
+  at::Tensor at_minimum() const;
 
   std::vector<NamedState> states();
 

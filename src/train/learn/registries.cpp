@@ -4,12 +4,12 @@
 namespace welkin::train {
 namespace {
 
-void add_losses(NamedFactories<LossFactory>& losses) {
+void add_losses(FactoryRegistry<LossFactory>& losses) {
   losses.add("relative_l2", [](const config::RunConfig&) { return relative_l2(); });
   losses.add("l1_rho", [](const config::RunConfig& config) { return l1_rho(config.loss.lambda_rho); });
 }
 
-void add_schedules(NamedFactories<ScheduleFactory>& schedules) {
+void add_schedules(FactoryRegistry<LrScheduleFactory>& schedules) {
   schedules.add("constant", constant_schedule);
   schedules.add("linear", linear_schedule);
   schedules.add("cosine", cosine_schedule);
@@ -18,7 +18,7 @@ void add_schedules(NamedFactories<ScheduleFactory>& schedules) {
   schedules.add("vit_tutorial", vit_tutorial_schedule);
 }
 
-void add_optimizers(NamedFactories<OptimizerFactory>& optimizers) {
+void add_optimizers(FactoryRegistry<OptimizerFactory>& optimizers) {
   optimizers.add("Adam", adam);
   optimizers.add("AdamW", adamw);
   optimizers.add("SGD", sgd);

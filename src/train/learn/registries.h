@@ -8,27 +8,27 @@
 #include <memory>
 
 #include "config/resolve/resolve.h"
+#include "data/datasets/open.h"
 #include "data/sample/dataset.h"
-#include "data/sets/open.h"
 #include "model/registry.h"
 #include "parallel/plans/plans.h"
+#include "train/learn/factory_registry.h"
 #include "train/learn/loss.h"
-#include "train/learn/named_factories.h"
+#include "train/learn/lr_schedule.h"
 #include "train/learn/optimizer.h"
-#include "train/learn/schedule.h"
 
 namespace welkin::train {
 
 using DatasetFactory = std::function<std::unique_ptr<data::Dataset>(const config::RunConfig&, data::Split)>;
 
 struct Registries {
-  model::Registry models;                              // key `model`
-  NamedFactories<DatasetFactory> datasets{"dataset"};  // key `dataset`
-  NamedFactories<LossFactory> losses{"loss"};
-  NamedFactories<ScheduleFactory> schedules{"schedule"};
-  NamedFactories<OptimizerFactory> optimizers{"optimizer"};
+  model::Registry models;                               // key `model`
+  FactoryRegistry<DatasetFactory> datasets{"dataset"};  // key `dataset`
+  FactoryRegistry<LossFactory> losses{"loss"};
+  FactoryRegistry<LrScheduleFactory> schedules{"schedule"};
+  FactoryRegistry<OptimizerFactory> optimizers{"optimizer"};
 
-  NamedFactories<parallel::PlanFactory> plans{"plan of model"};  // by the model's name: how tp and cp split it
+  FactoryRegistry<parallel::PlanFactory> plans{"plan of model"};  // by the model's name: how tp and cp split it
 
   // What config::resolve checks `model`, `dataset`, ... against.
   config::KnownNames known_names() const;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "train/learn/optimizer.h"
-#include "train/learn/update_runs.h"
+#include "train/learn/update_spans.h"
 
 namespace welkin::train {
 namespace {
@@ -36,12 +36,12 @@ class Sgd : public Optimizer {
   void update(const StepInputs& inputs, bool decays) {
     const StepLists lists = with_gradients(parameters_, decays);
     if (lists.rows.empty()) return;
-    if (const auto runs = device_update_runs(lists, velocity_, {})) {
+    if (const auto runs = device_update_spans(lists, velocity_, {})) {
       ops::device_update().sgd(*runs, {.momentum = config_.momentum, .decay = decays ? config_.weight_decay : 0.0},
                                update_scalars(inputs, {}));
       return;
     }
-    if (const auto runs = update_runs(lists, velocity_, {})) {
+    if (const auto runs = update_spans(lists, velocity_, {})) {
       if (inputs.found_inf.item<float>() == 0) ops::fused_sgd(*runs, rule(inputs, decays));
       return;
     }

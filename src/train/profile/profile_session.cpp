@@ -71,7 +71,7 @@ class ProfileSession::Gate : public observe::SpanSink {
 ProfileSession::ProfileSession(const ProfileOptions& options, const config::RunConfig& config, Place place,
                                observe::SpanSink* recorder)
     : place_(std::move(place)),
-      is_profiled_(!options.profile.empty() && place_.leads),
+      is_profiled_(!options.profile.empty() && place_.is_main),
       is_manual_(config.switches.enable_manual_profiling || options.epoch || !options.steps.empty()),
       is_timed_(options.timeline || (asks_for_window_alone(options, config) && !place_.with_gpu)),
       epoch_(window_epoch(options, config)),

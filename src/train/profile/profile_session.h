@@ -24,7 +24,7 @@ class ProfileSession {
   struct Place {
     std::filesystem::path folder;  // traces and timelines go there; made when the first is written
     int rank = 0;
-    bool leads = true;                             // the first rank: only it writes traces
+    bool is_main = true;                           // the first rank: only it writes traces
     bool with_gpu = false;                         // the run computes on one
     std::function<void(const std::string&)> log;   // one line, or several
     std::function<void(const std::string&)> warn;  // what could not be written, of any rank

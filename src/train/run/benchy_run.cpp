@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/output_place.h"
+#include "core/output_check.h"
 #include "core/text.h"
 #include "parallel/comm/collectives.h"
 #include "train/benchy/fixed_batches.h"
@@ -20,11 +20,12 @@ namespace {
 Benchy make_benchy(const TrainerContext& context) {
   const ProfileOptions& profile = context.profile;
   if (!profile.profile.empty() || profile.timeline || profile.epoch || !profile.steps.empty()) {
-    throw ConfigError("benchy", "its epochs are trials: --profile, --timeline and their window exclude --enable_benchy",
+    throw ConfigError("benchy",
+                      "--profile, --timeline and their window cannot be used with --enable_benchy, whose epochs are trials",
                       "Measure first, then profile");
   }
   const auto say = [&context](const std::string& line) {
-    if (context.world.leads() && context.say) context.say(line);
+    if (context.world.is_main() && context.say) context.say(line);
   };
   return {read_benchy_config(context.benchy_file), context.world.size(), context.resolved.config.loop.global_batch_size, say};
 }
@@ -32,13 +33,13 @@ Benchy make_benchy(const TrainerContext& context) {
 }  // namespace
 
 BenchyRun::BenchyRun(const TrainerContext& context) : context_(context), benchy_(make_benchy(context)) {
-  if (context_.world.leads()) check_output("benchy", "output_dir/output_filename", benchy_.output_path());
+  if (context_.world.is_main()) check_output("benchy", "output_dir/output_filename", benchy_.output_path());
 }
 
 // The device has done all that it was given, and with the barrier every rank is here.
 double BenchyRun::now() const {
   if (device_.is_cuda()) at::detail::getCUDAHooks().deviceSynchronize(device_.index());
-  if (benchy_.config().use_distributed_barrier) parallel::barrier(context_.world.everyone());
+  if (benchy_.config().use_distributed_barrier) parallel::barrier(context_.world.world_group());
   return watch_.seconds();
 }
 
@@ -63,7 +64,7 @@ void BenchyRun::read(data::Pipeline& loader, const observe::Tracer& tracer, c10:
   device_ = device;
   is_stopped_ = std::move(is_stopped);
   benchy_.introduce();
-  if (device_.is_cuda() && benchy_.profiles(context_.world.leads())) start_cuda_profiler();  // never stopped, as benchy's
+  if (device_.is_cuda() && benchy_.profiles(context_.world.is_main())) start_cuda_profiler();  // never stopped, as benchy's
   const auto read_step = [](const Step::Source& next) {
     data::Batch batch;
     do {
@@ -116,7 +117,7 @@ bool BenchyRun::run(const RunLength& length, const StepFrom& step) {
 
 void BenchyRun::finish() {
   const std::string json = benchy_.finish();
-  if (!context_.world.leads()) return;
+  if (!context_.world.is_main()) return;
   const std::string path = benchy_.output_path();
   if (context_.say) context_.say(cat("BENCHY::INFO::Message: Writing JSON output to ", path, "."));
   write_file_atomically(path, json);

@@ -12,7 +12,7 @@
 #include "data/pipeline/pipeline.h"
 #include "observe/timeline/span.h"
 #include "train/benchy/benchy.h"
-#include "train/learn/schedule.h"
+#include "train/learn/lr_schedule.h"
 #include "train/run/trainer_context.h"
 #include "train/step/step.h"
 

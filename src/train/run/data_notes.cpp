@@ -25,7 +25,7 @@ at::Tensor bytes_tensor(const std::string& text) {
 // The texts of all ranks one after the other, on every rank; each ends with "\n", so that none is empty.
 std::string gathered_texts(const parallel::Group& group, const std::string& own) {
   at::Tensor lengths = at::zeros({group.size()}, at::kLong);
-  lengths[group.place()] = static_cast<int64_t>(own.size());
+  lengths[group.group_rank()] = static_cast<int64_t>(own.size());
   lengths = parallel::all_reduce(group, lengths);
   const auto* begin = lengths.const_data_ptr<int64_t>();
   const at::Tensor all = parallel::all_gather(group, bytes_tensor(own), 0, {begin, begin + group.size()}).contiguous();
@@ -47,8 +47,8 @@ void DataNotes::share() {
     own += note + "\n";
   }
   if (own.empty()) own = "\n";
-  std::istringstream texts(gathered_texts(world_.everyone(), own));
-  if (!world_.leads()) return;
+  std::istringstream texts(gathered_texts(world_.world_group(), own));
+  if (!world_.is_main()) return;
   std::set<std::string> said;
   for (std::string note; std::getline(texts, note);) {
     if (!note.empty() && said.insert(note).second) log_.warning(note);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks tell each other about the data they read: what became of bad samples is logged by the first rank for all, and
-// ranks that read the same samples skip the same ones.
+// Notes about bad samples, shared between ranks. The first rank logs them for all. Ranks that read the same samples skip the
+// same ones.
 #pragma once
 
 #include <cstdint>

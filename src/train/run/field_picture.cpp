@@ -38,7 +38,7 @@ at::Tensor plane_of(const at::Tensor& sample, int64_t channel) {
   return plane.to(at::TensorOptions(at::kCPU).dtype(at::kFloat), /*non_blocking=*/false, /*copy=*/true).contiguous();
 }
 
-observe::image::Raster draw_field_pair(const FieldPair& pair) {
+observe::image::Raster draw_forecast_pair(const ForecastPair& pair) {
   return observe::image::draw_panels(
       {.panels = {panel_of("ERA5 target", pair.target), panel_of("ViT prediction", pair.prediction)}});
 }

@@ -11,7 +11,7 @@
 namespace welkin::train {
 
 // One channel of a sample and what the model made of it, (H, W) float32 on the CPU, contiguous.
-struct FieldPair {
+struct ForecastPair {
   at::Tensor target, prediction;
 };
 
@@ -19,7 +19,7 @@ struct FieldPair {
 at::Tensor plane_of(const at::Tensor& sample, int64_t channel);
 
 // 1200 x 600, each panel autoscaled, row 0 on top: "ERA5 target" and "ViT prediction".
-observe::image::Raster draw_field_pair(const FieldPair& pair);
+observe::image::Raster draw_forecast_pair(const ForecastPair& pair);
 
 struct ForecastPicture {
   std::string title;

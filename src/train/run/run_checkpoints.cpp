@@ -12,7 +12,7 @@
 #include "core/text.h"
 #include "data/storage/fingerprint.h"
 #include "parallel/comm/collectives.h"
-#include "parallel/shard/shared_gradients.h"
+#include "parallel/shard/model_parallel_gradients.h"
 #include "train/checkpoint/whole_tensors.h"
 #include "train/device/kernel_choice.h"
 #include "train/interchange/import_state.h"
@@ -60,10 +60,10 @@ RunCheckpoints::RunCheckpoints(const TrainerContext& context, std::filesystem::p
 std::vector<CheckpointGroup> RunCheckpoints::own_groups() {
   CheckpointGroup optimizer{.name = "optimizer", .tensors = {}}, state{.name = "state", .tensors = {}};
   append(optimizer, setup_.optimizer->states());
-  append(state, setup_.rates->states());
+  append(state, setup_.lr_table->states());
   append(state, setup_.scaler->states());
   append(state, meter_.states());
-  state.tensors.push_back({"last_rate", state_.last_rate});
+  state.tensors.push_back({"last_lr", state_.last_lr});
   return {model_group(setup_.table, *setup_.model), std::move(optimizer), std::move(state)};
 }
 
@@ -81,7 +81,7 @@ CheckpointIndex RunCheckpoints::index() const {
   index.config = config::yaml(config_);
   index.validation_loss = state_.validation_loss;
   index.best_loss = state_.best_loss;
-  index.learning_rate = setup_.rates->current().item<double>();
+  index.learning_rate = setup_.lr_table->current().item<double>();
   for (const parallel::ParamRow& row : setup_.table.rows()) index.parameters.push_back(row.name);
   const config::ParallelConfig& parallel = config_.parallel;
   index.mesh = {{"dp", setup_.layout.replicas.size()}, {"tp", parallel.tensor_parallel}, {"cp", parallel.context_parallel}};
@@ -99,7 +99,7 @@ CheckpointIndex RunCheckpoints::index() const {
 void RunCheckpoints::save() { write(whole_groups()); }
 
 void RunCheckpoints::write(std::vector<CheckpointGroup> groups) {
-  if (!context_.world.leads()) return;
+  if (!context_.world.is_main()) return;
   if (state_.picture)
     groups.push_back(
         {.name = "picture", .tensors = {{"target", state_.picture->target}, {"prediction", state_.picture->prediction}}});
@@ -112,7 +112,7 @@ void RunCheckpoints::save_if_due(bool is_best) {
   const int64_t interval = config_.loop.checkpoint_interval;
   if (!is_best && (interval == 0 || state_.position.iteration % interval != 0)) return;
   auto groups = whole_groups();  // not within the try: a rank that is missing ends the run
-  if (!context_.world.leads()) return;
+  if (!context_.world.is_main()) return;
   try {
     write(std::move(groups));
     if (is_best) store_.mark_best({.step = state_.position.iteration, .validation_loss = *state_.best_loss});
@@ -141,14 +141,14 @@ void RunCheckpoints::load_imported(const Checkpoint& checkpoint) {
   if (std::ranges::any_of(stored, [](const auto& row) { return row.first.starts_with("optimizer."); })) {
     read_parts(checkpoint, optimizer, setup_.table, setup_.layout.groups);
   } else {
-    context_.log.info("The imported checkpoint has no optimizer state: its averages start at zero");
+    context_.log.info("The imported checkpoint has no optimizer state: the moments start at zero");
   }
   state_.position.iteration = checkpoint.index().position.iteration;
   state_.position.epoch = state_.position.iteration / state_.length.steps_per_epoch;
   state_.position.step_in_epoch = state_.position.iteration % state_.length.steps_per_epoch;
-  for (const NamedState& state : setup_.rates->states())
+  for (const NamedState& state : setup_.lr_table->states())
     state.value.fill_(std::min(state_.position.iteration, state_.length.total_steps));
-  state_.last_rate = setup_.rates->current();
+  state_.last_lr = setup_.lr_table->current();
   setup_.counter.fill_(state_.position.iteration);
   data_.loader().resume({.epoch = state_.position.epoch, .step = state_.position.step_in_epoch});
 }
@@ -171,7 +171,8 @@ void RunCheckpoints::load(const Checkpoint& checkpoint) {
   state_.validation_loss = checkpoint.index().validation_loss;
   state_.best_loss = checkpoint.index().best_loss;
   if (checkpoint.contains("picture.target")) {
-    state_.picture = FieldPair{.target = checkpoint.read("picture.target"), .prediction = checkpoint.read("picture.prediction")};
+    state_.picture =
+        ForecastPair{.target = checkpoint.read("picture.target"), .prediction = checkpoint.read("picture.prediction")};
   }
   setup_.counter.fill_(state_.position.iteration);
   const bool at_end = state_.position.step_in_epoch == state_.length.steps_per_epoch;
@@ -181,10 +182,10 @@ void RunCheckpoints::load(const Checkpoint& checkpoint) {
 // What to go on from; nothing where the run begins. The leader chooses: files may change while others look.
 std::optional<Checkpoint> RunCheckpoints::find() {
   std::optional<Checkpoint> own;
-  if (context_.world.leads()) own = choose();
+  if (context_.world.is_main()) own = choose();
   const at::Tensor step = at::full({1}, own ? own->index().position.iteration : int64_t{-1}, at::kLong);
-  parallel::broadcast(context_.world.everyone(), step, 0);
-  if (context_.world.leads() || step.item<int64_t>() < 0) return own;
+  parallel::broadcast(context_.world.world_group(), step, 0);
+  if (context_.world.is_main() || step.item<int64_t>() < 0) return own;
   return Checkpoint(store_.path_of(step.item<int64_t>()));
 }
 
@@ -214,14 +215,14 @@ void RunCheckpoints::start_or_resume() {
     load_initial_weights();
   }
   state_.resumed = checkpoint.has_value();
-  parallel::barrier(context_.world.everyone());
+  parallel::barrier(context_.world.world_group());
   if (context_.world.size() > 1) parallel::check_replicas(setup_.table, setup_.layout.groups, "at the start");
 }
 
 void RunCheckpoints::claim() { store_.continue_from(state_.position.iteration); }
 
 void RunCheckpoints::prune() {
-  if (context_.world.leads()) store_.prune(config_.loop.keep_checkpoints);
+  if (context_.world.is_main()) store_.prune(config_.loop.keep_checkpoints);
 }
 
 std::string RunCheckpoints::newest() const {

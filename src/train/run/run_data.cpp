@@ -7,8 +7,8 @@
 #include "core/error.h"
 #include "core/host.h"
 #include "core/text.h"
+#include "data/datasets/stage.h"
 #include "data/sample/epoch_plan.h"
-#include "data/sets/stage.h"
 #include "parallel/comm/collectives.h"
 #include "train/device/device.h"
 #include "train/run/run_rules.h"
@@ -43,7 +43,7 @@ void check_units(const config::RunConfig& config, const parallel::Group& replica
 // What SC23's DALI loader says where there are several shards.
 std::string shard_line(const config::RunConfig& config, const parallel::Group& replicas, int64_t samples) {
   if (config.data.data_loader_config != "dali" || replicas.size() == 1) return {};
-  const int64_t dealt = data::dealt_samples(samples, replicas.size(), data::parse_dealing(config.rules.shard_rule));
+  const int64_t dealt = data::sharded_samples(samples, replicas.size(), data::parse_shard_rule(config.rules.shard_rule));
   return cat("Using shards of size ", dealt / replicas.size(), " per rank");
 }
 
@@ -84,7 +84,7 @@ RunLength RunData::start_loader(const Layout& layout, const observe::Tracer& tra
   context_.log.info("rank 0, begin data loader init");
   log_data_sets(layout);
   data::PipelineOptions options =
-      pipeline_options(config_, layout.replicas, device_, drops_last_batch(config_), layout.share.region());
+      pipeline_options(config_, layout.replicas, device_, drops_last_batch(config_), layout.shard.region());
   reading_events(layout).add_to(options);
   options.tracer = &tracer;
   loader_ = std::make_unique<data::Pipeline>(*train_, data::Sampler(train_->size(), data::Order::Shuffled, config_.loop.seed),

@@ -11,7 +11,7 @@
 #include "core/text.h"
 #include "observe/log/progress.h"
 #include "parallel/comm/collectives.h"
-#include "parallel/shard/shared_gradients.h"
+#include "parallel/shard/model_parallel_gradients.h"
 #include "train/run/run_rules.h"
 #include "train/step/step_graph.h"
 
@@ -30,7 +30,7 @@ RunLoop::RunLoop(const LoopParts& parts)
   };
   step_ = make_step(parts_.setup, config_,
                     {.device = parts_.device,
-                     .everyone = context_.world.everyone(),
+                     .world_group = context_.world.world_group(),
                      .dataset_size = parts_.data.train().size(),
                      .tracer = &parts_.profile.tracer(),
                      .pending_notes = [this] { return static_cast<double>(parts_.data.notes().num_waiting()); },
@@ -62,7 +62,7 @@ double RunLoop::first_batch_loss() {
     if (batch.input.size(0) == 0) continue;
     const at::Tensor prediction = parts_.setup.model->forward(
         batch.input, {.seed = config_.loop.seed, .step = parts_.setup.counter, .sample = batch.sample});
-    sum += parts_.setup.layout.share.losses(*parts_.setup.loss, prediction, batch.target).sum().item<double>();
+    sum += parts_.setup.layout.shard.losses(*parts_.setup.loss, prediction, batch.target).sum().item<double>();
   } while (batch.micro + 1 < batch.num_micro);
   const int64_t samples = samples_of_step(config_, parts_.setup.layout.replicas.size(), parts_.data.train().size(), batch.step);
   if (consumes_first_batch(config_)) {
@@ -90,7 +90,7 @@ void RunLoop::train_epoch() {
     parts_.profile.begin_step(state_.steps_so_far());
     const StepRecord record = train_step();
     parts_.profile.end_step(state_.steps_so_far());
-    state_.last_rate = record.rate;
+    state_.last_lr = record.rate;
     state_.validation_loss.reset();
     ++state_.position.iteration;
     ++state_.position.step_in_epoch;
@@ -173,7 +173,7 @@ bool RunLoop::validate() {
 void RunLoop::agree_to_stop() {
   if (context_.world.size() == 1) return;
   const at::Tensor own = at::full({1}, int64_t{context_.interrupt.requested()}, at::kLong);
-  stop_agreed_ = parallel::all_reduce(context_.world.everyone(), own, parallel::Reduction::Max).item<int64_t>() != 0;
+  stop_agreed_ = parallel::all_reduce(context_.world.world_group(), own, parallel::Reduction::Max).item<int64_t>() != 0;
 }
 
 void RunLoop::finish() {
@@ -192,7 +192,7 @@ void RunLoop::stop_early() {
     context_.log.error(error.what());
     throw Interrupted("train",
                       cat("interrupted, and nothing could be saved: signal=", signal, ", step=", state_.position.iteration),
-                      "The reason stands above; earlier checkpoints are untouched, --resume continues from the newest");
+                      "See the reason above. Earlier checkpoints are untouched, and --resume continues from the newest");
   }
   parts_.checkpoints.prune();
   context_.log.info(

@@ -35,7 +35,7 @@ RunReport::RunReport(const TrainerContext& context, const TrainSetup& setup, con
       data_(data),
       state_(state),
       device_(device),
-      journal_(context.log, config_, data.train().spec(), event_folder, void_from(state)) {}
+      metric_logger_(context.log, config_, data.train().spec(), event_folder, void_from(state)) {}
 
 void RunReport::setup() {
   model();
@@ -56,8 +56,8 @@ void RunReport::model() {
 void RunReport::ranks() {
   if (context_.world.size() == 1) return;
   const Layout& layout = setup_.layout;
-  context_.log.info(cat("Ranks: ", context_.world.size(), " on ", context_.world.place().num_nodes, " node(s) from ",
-                        context_.world.place().launcher, ", data parallel ", layout.replicas.size(), ", local batch ",
+  context_.log.info(cat("Ranks: ", context_.world.size(), " on ", context_.world.rank_info().num_nodes, " node(s) from ",
+                        context_.world.rank_info().launcher, ", data parallel ", layout.replicas.size(), ", local batch ",
                         config_.loop.local_batch_size.value_or(0)));
   if (layout.plan) context_.log.info(cat("Groups of ranks:\n", layout.groups.text()));
   if (!layout.context_note.empty()) context_.log.info(layout.context_note);
@@ -69,7 +69,7 @@ void RunReport::ranks() {
 void RunReport::initial(double train_loss, const ValidationReport& valid) {
   EpochReport train;
   train.loss = train_loss;
-  journal_.initial(train, valid);
+  metric_logger_.initial(train, valid);
 }
 
 void RunReport::add_step(const StepRecord& record) {
@@ -88,21 +88,21 @@ void RunReport::epoch(const EpochMeter& meter) {
                   measure_peak_flops(device_, config_.precision.amp_mode, seconds_for_peak(seconds_));
   }
   const double samples_per_second = seconds_ > 0 ? static_cast<double>(samples_) / seconds_ : 0;
-  journal_.epoch({.epoch = state_.position.epoch + 1,
-                  .iterations = state_.position.iteration,
-                  .steps = steps_,
-                  .samples = samples_,
-                  .seconds = seconds_,
-                  .loss = meter.mean_loss(),
-                  .last_rate = state_.last_rate.item<double>(),
-                  .next_rate = setup_.rates->current().item<double>(),
-                  .skipped = meter.skipped_steps(),
-                  .throughput = throughput_text(train_flops_ * samples_per_second, peak_flops_)});
-  if (state_.picture) journal_.picture(*state_.picture, state_.position.iteration);
+  metric_logger_.epoch({.epoch = state_.position.epoch + 1,
+                        .iterations = state_.position.iteration,
+                        .steps = steps_,
+                        .samples = samples_,
+                        .seconds = seconds_,
+                        .loss = meter.mean_loss(),
+                        .last_lr = state_.last_lr.item<double>(),
+                        .next_lr = setup_.lr_table->current().item<double>(),
+                        .skipped = meter.skipped_steps(),
+                        .throughput = throughput_text(train_flops_ * samples_per_second, peak_flops_)});
+  if (state_.picture) metric_logger_.picture(*state_.picture, state_.position.iteration);
 }
 
 void RunReport::finish() {
-  journal_.flush();
+  metric_logger_.flush();
   if (const std::string traffic = context_.world.traffic_text(); !traffic.empty()) {
     context_.log.info(cat("Communication of rank 0:\n", traffic));
   }
@@ -111,16 +111,16 @@ void RunReport::finish() {
 bool RunReport::logs_this_step() const { return setup_.layout.plan && state_.position.step_in_epoch == 1; }
 
 // The tutorials show the last training batch's first sample; only the epoch's last step is worth the copy.
-bool RunReport::draws_this_step() const { return state_.is_last_step_of_epoch() && journal_.draws_pictures(); }
+bool RunReport::draws_this_step() const { return state_.is_last_step_of_epoch() && metric_logger_.draws_pictures(); }
 
-std::optional<FieldPair> RunReport::on_forward(const data::Batch& batch, const at::Tensor& prediction) {
+std::optional<ForecastPair> RunReport::on_forward(const data::Batch& batch, const at::Tensor& prediction) {
   if (batch.micro != 0) return {};
-  std::optional<FieldPair> picture;
+  std::optional<ForecastPair> picture;
   if (draws_this_step()) {
     const auto whole = [&](const at::Tensor& samples) {
-      return setup_.layout.share.whole_fields(plane_of(samples.select(0, 0), journal_.picture_channel()));
+      return setup_.layout.shard.whole_fields(plane_of(samples.select(0, 0), metric_logger_.picture_channel()));
     };
-    picture = FieldPair{.target = whole(batch.target), .prediction = whole(prediction)};
+    picture = ForecastPair{.target = whole(batch.target), .prediction = whole(prediction)};
   }
   if (logs_this_step()) context_.log.info(forward_pass_memory_line(device_));
   return picture;

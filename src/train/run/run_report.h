@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says about itself: its set-up in the log, and per epoch losses, times and throughput in the journal.
+// What a run says about itself: its set-up in the log, and per epoch losses, times and throughput in the metric log.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "train/run/journal.h"
+#include "train/run/metric_logger.h"
 #include "train/run/run_data.h"
 #include "train/run/run_state.h"
 #include "train/run/trainer_context.h"
@@ -31,15 +31,15 @@ class RunReport {
   void add_step(const StepRecord& record);
   void add_seconds(double seconds) { seconds_ += seconds; }
   void epoch(const EpochMeter& meter);
-  void validation(const ValidationReport& report) { journal_.validation(report, state_.position.iteration); }
+  void validation(const ValidationReport& report) { metric_logger_.validation(report, state_.position.iteration); }
   void begin_epoch();
   void finish();  // what is still buffered, and the traffic between ranks
-  void flush() { journal_.flush(); }
+  void flush() { metric_logger_.flush(); }
 
   // Whether this step's forward pass is one to look at: its memory is logged, or its prediction drawn.
   bool wants_forward() const { return draws_this_step() || logs_this_step(); }
   // The picture of the first micro-batch's first sample, where this step has one.
-  std::optional<FieldPair> on_forward(const data::Batch& batch, const at::Tensor& prediction);
+  std::optional<ForecastPair> on_forward(const data::Batch& batch, const at::Tensor& prediction);
 
  private:
   void model();
@@ -53,7 +53,7 @@ class RunReport {
   const RunData& data_;
   const RunState& state_;
   c10::Device device_;
-  Journal journal_;
+  MetricLogger metric_logger_;
   double train_flops_ = 0;  // per sample
   double peak_flops_ = 0;   // of all ranks; measured once
   double seconds_ = 0;

@@ -6,7 +6,7 @@
 
 #include "config/schema/run_config.h"
 #include "data/sample/sampler.h"
-#include "train/learn/schedule.h"
+#include "train/learn/lr_schedule.h"
 
 namespace welkin::train {
 

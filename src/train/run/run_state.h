@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "train/checkpoint/checkpoint_index.h"
-#include "train/learn/schedule.h"
+#include "train/learn/lr_schedule.h"
 #include "train/run/field_picture.h"
 
 namespace welkin::train {
@@ -17,10 +17,10 @@ struct RunState {
   RunLength length;
   RunPosition position;
   bool resumed = false;                   // from a checkpoint
-  at::Tensor last_rate;                   // () learning rate of the last step
+  at::Tensor last_lr;                     // () learning rate of the last step
   std::optional<double> validation_loss;  // of the present weights
   std::optional<double> best_loss;        // the smallest validation loss so far
-  std::optional<FieldPair> picture;       // what the model made of a sample of the epoch's last step
+  std::optional<ForecastPair> picture;    // what the model made of a sample of the epoch's last step
 
   int64_t steps_so_far() const { return position.epoch * length.steps_per_epoch + position.step_in_epoch; }  // by place
   bool all_steps_done() const { return position.iteration >= length.total_steps; }

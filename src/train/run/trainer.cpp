@@ -13,7 +13,7 @@
 #include "train/device/device.h"
 #include "train/device/memory_report.h"
 #include "train/run/benchy_run.h"
-#include "train/run/journal.h"
+#include "train/run/metric_logger.h"
 #include "train/run/run_checkpoints.h"
 #include "train/run/run_loop.h"
 #include "train/run/run_report.h"
@@ -38,16 +38,16 @@ struct Trainer::Running {
   Running(const TrainerContext& context, TrainSetup& setup, RunData& data, RunState& state, ProfileSession& profile,
           const RunFolder& folder, c10::Device device)
       : meter(device),
-        validator(data.valid(), *setup.model, *setup.loss, context.resolved.config, setup.layout.replicas, setup.layout.share,
+        validator(data.valid(), *setup.model, *setup.loss, context.resolved.config, setup.layout.replicas, setup.layout.shard,
                   device, data.reading_events(setup.layout)),
         checkpoints(context, folder.checkpoint_folder(), setup, meter, data, state, device) {
     checkpoints.start_or_resume();
-    if (context.world.leads()) {
+    if (context.world.is_main()) {
       checkpoints.claim();
       folder.claim(context.resolved.config);
     }
     report.emplace(context, setup, data, state, device,
-                   context.world.leads() ? std::optional(folder.event_folder()) : std::nullopt);
+                   context.world.is_main() ? std::optional(folder.event_folder()) : std::nullopt);
     loop.emplace(LoopParts{.context = context,
                            .setup = setup,
                            .data = data,
@@ -87,9 +87,9 @@ RunOutcome Trainer::run_to_the_end() {
   check_and_open(std::move(groups));
   open_folder();
   start_profile();
-  const int64_t before = cpu_memory_in_use();
+  const int64_t before = cpu_memory_allocated();
   state_.length = data_.start_loader(layout_, profile_->tracer());
-  buffer_bytes_ += cpu_memory_in_use() - before;
+  buffer_bytes_ += cpu_memory_allocated() - before;
   const auto is_stopped = [this] {
     return running_ ? running_->loop->interrupted() : context_.world.size() == 1 && context_.interrupt.requested();
   };
@@ -109,7 +109,7 @@ RunOutcome Trainer::run_to_the_end() {
 
 void Trainer::check_and_open(parallel::MeshGroups groups) {
   configure_torch(config_);
-  device_ = choose_device(config_.loop.device, context_.world.place().local_rank);
+  device_ = choose_device(config_.loop.device, context_.world.rank_info().local_rank);
   limit_memory(device_, config_.backend.memory_limit_gib);
   check_cuda_graph(config_, device_);
   config::check_paths(config_);
@@ -117,11 +117,11 @@ void Trainer::check_and_open(parallel::MeshGroups groups) {
   data_.open(device_);
   layout_ = make_layout(std::move(groups), {config_, context_.registries, data_.train().spec(), device_});
   data_.check(layout_);
-  parallel::barrier(context_.world.everyone());  // all have looked at the folder before the first writes there
+  parallel::barrier(context_.world.world_group());  // all have looked at the folder before the first writes there
 }
 
 void Trainer::open_folder() {
-  if (context_.world.leads()) {
+  if (context_.world.is_main()) {
     folder_.make();
     lock_.emplace(folder_.path());
   }
@@ -137,7 +137,7 @@ void Trainer::open_folder() {
 void Trainer::start_profile() {
   ProfileSession::Place place{.folder = folder_.path() / "profile",
                               .rank = static_cast<int>(context_.world.rank()),
-                              .leads = context_.world.leads(),
+                              .is_main = context_.world.is_main(),
                               .with_gpu = device_.is_cuda(),
                               .log = [this](const std::string& text) { context_.log.info(text); },
                               .warn = [this](const std::string& text) { context_.warn_at_once(text); }};
@@ -146,17 +146,18 @@ void Trainer::start_profile() {
 }
 
 void Trainer::make_setup() {
-  const SetupSource source{config_, context_.registries, data_.train().spec(), device_, context_.world.everyone(), buffer_bytes_};
+  const SetupSource source{config_, context_.registries,          data_.train().spec(),
+                           device_, context_.world.world_group(), buffer_bytes_};
   setup_ = train::make_setup(layout_, source, state_.length);
   if (!setup_->attention_note.empty()) context_.log.info(setup_->attention_note);
-  state_.last_rate = setup_->rates->current();
+  state_.last_lr = setup_->lr_table->current();
 }
 
 // From the checkpoint or the beginning, up to the first step.
 void Trainer::start_loop() {
-  const int64_t before = cpu_memory_in_use();
+  const int64_t before = cpu_memory_allocated();
   running_ = std::make_unique<Running>(context_, *setup_, data_, state_, *profile_, folder_, device_);
-  buffer_bytes_ += cpu_memory_in_use() - before;
+  buffer_bytes_ += cpu_memory_allocated() - before;
   running_->report->setup();
   if (!state_.all_steps_done()) {
     const int64_t first = state_.steps_so_far();

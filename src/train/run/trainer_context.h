@@ -32,7 +32,7 @@ struct TrainerContext {
   observe::SpanSink* span_recorder = nullptr;        // hears every span of the run
   std::string benchy_file = {};                      // what BENCHY_CONFIG_FILE names; empty: benchy's defaults
   std::function<void(const std::string&)> say = {};  // a line for stdout: benchy's
-  // What a rank must say at once, the first or not: the others may be waiting for it. The log where it is empty.
+  // Prints at once from any rank, since the others may be waiting for it. The log is used where it is empty.
   std::function<void(const std::string&)> say_now = {};
 
   void warn_at_once(const std::string& text) const { say_now ? say_now(text) : log.warning(text); }

@@ -46,10 +46,10 @@ data::PipelineOptions pipeline_options(const config::RunConfig& config, const pa
   const int64_t micro = config.parallel.rank_invariant ? global / kInvariantUnits : config.loop.micro_batch_size;
   return {.global_batch = global,
           .micro_batch = micro > 0 ? std::min(micro, local) : local,
-          .shard = replicas.place(),
+          .shard = replicas.group_rank(),
           .num_shards = replicas.size(),
           .drop_last = drop_last,
-          .dealing = data::parse_dealing(config.rules.shard_rule),
+          .shard_rule = data::parse_shard_rule(config.rules.shard_rule),
           .num_workers = config.data.num_data_workers,
           .prefetch_depth = config.data.prefetch_depth,
           .device = device,
@@ -68,8 +68,8 @@ data::PipelineOptions pipeline_options(const config::RunConfig& config, const pa
 namespace {
 
 data::PipelineOptions validation_options(const config::RunConfig& config, const parallel::Group& replicas,
-                                         const SampleShare& share, c10::Device device, const ReadingEvents& events) {
-  data::PipelineOptions options = pipeline_options(config, replicas, device, validation_drops_last(config), share.region());
+                                         const SampleShard& shard, c10::Device device, const ReadingEvents& events) {
+  data::PipelineOptions options = pipeline_options(config, replicas, device, validation_drops_last(config), shard.region());
   events.add_to(options);
   return options;
 }
@@ -77,15 +77,15 @@ data::PipelineOptions validation_options(const config::RunConfig& config, const 
 }  // namespace
 
 Validator::Validator(const data::Dataset& dataset, model::Model& model, const Loss& loss, const config::RunConfig& config,
-                     parallel::Group replicas, SampleShare share, c10::Device device, const ReadingEvents& events)
+                     parallel::Group replicas, SampleShard shard, c10::Device device, const ReadingEvents& events)
     : model_(model),
       loss_(loss),
       config_(config),
       replicas_(std::move(replicas)),
-      share_(std::move(share)),
+      shard_(std::move(shard)),
       device_(device),
       pipeline_(dataset, data::Sampler(dataset.size(), validation_order(config, replicas_.size()), config.loop.seed),
-                validation_options(config, replicas_, share_, device, events)) {
+                validation_options(config, replicas_, shard_, device, events)) {
   const data::SampleSpec& spec = dataset.spec();
   if (spec.target.shape.size() == 3) weights_ = latitude_weights(spec.target.shape[1], spec.latitude).to(device, at::kFloat);
 }
@@ -99,13 +99,13 @@ at::Tensor Validator::batch_sums(const data::Batch& batch, config::AmpMode mode)
       batch.input, {.seed = config_.loop.seed, .step = at::zeros({}, batch.sample.options()), .sample = batch.sample});
   // Sums over samples, or over the means of batches.
   const double share = validation_averages_batches(config_) ? static_cast<double>(batch.step_samples) : 1.0;
-  const at::Tensor losses = share_.losses(loss_, prediction, batch.target);
+  const at::Tensor losses = shard_.losses(loss_, prediction, batch.target);
   sums[0].copy_(losses.sum().to(at::kDouble) / share);
   sums[3].copy_(at::isfinite(losses).logical_not().sum());
   sums[2].fill_(static_cast<double>(batch.input.size(0)) / share);
   if (!weights_.defined()) return sums;
   const auto first = [](const at::Tensor& values) { return values.narrow(1, 0, 1); };
-  sums[1].copy_(share_.rmse(first(prediction), first(batch.target), weights_).sum().to(at::kDouble) / share);
+  sums[1].copy_(shard_.rmse(first(prediction), first(batch.target), weights_).sum().to(at::kDouble) / share);
   return sums;
 }
 

@@ -18,8 +18,8 @@
 #include "model/base/model.h"
 #include "parallel/comm/group.h"
 #include "train/learn/loss.h"
-#include "train/learn/sample_share.h"
-#include "train/run/journal.h"
+#include "train/learn/sample_shard.h"
+#include "train/run/metric_logger.h"
 
 namespace welkin::train {
 
@@ -42,7 +42,7 @@ class Validator {
  public:
   // All references outlive it. The ranks of `replicas` share the samples, and all get the report.
   Validator(const data::Dataset& dataset, model::Model& model, const Loss& loss, const config::RunConfig& config,
-            parallel::Group replicas, SampleShare share, c10::Device device, const ReadingEvents& events);
+            parallel::Group replicas, SampleShard shard, c10::Device device, const ReadingEvents& events);
 
   // Evaluation mode, autocast as in training. Nothing when `stop()`, which must say the same on every rank, said so between two
   // steps. `epoch` (from 0) matters only where the rules draw samples anew.
@@ -61,7 +61,7 @@ class Validator {
   const Loss& loss_;
   const config::RunConfig& config_;
   parallel::Group replicas_;
-  SampleShare share_;  // of each sample, what this rank reads
+  SampleShard shard_;  // of each sample, what this rank reads
   c10::Device device_;
   at::Tensor weights_;  // (H) of the rows; undefined for boxes
   data::Pipeline pipeline_;

@@ -48,10 +48,10 @@ Layout make_layout(parallel::MeshGroups groups, const SetupSource& source) {
   layout.replicas = layout.exchange = layout.groups.along(parallel::kDp);
   if (layout.groups.mesh().size(parallel::Axis::Tp | parallel::Axis::Cp) == 1) return layout;
   layout.plan = plan_of(layout, source);
-  layout.share = SampleShare(*layout.plan, layout.groups, source.spec);
+  layout.shard = SampleShard(*layout.plan, layout.groups, source.spec);
   // Where every gradient is a part of a sum over context parallel ranks too, one exchange over dp x cp serves both.
   const config::ParallelConfig& parallel = source.config.parallel;
-  if (!layout.share.is_whole() && !parallel.rank_invariant && !parallel.noddp) {
+  if (!layout.shard.is_whole() && !parallel.rank_invariant && !parallel.noddp) {
     layout.exchange = layout.groups.along(parallel::kDp | parallel::Axis::Cp);
   }
   return layout;

@@ -14,7 +14,7 @@
 #include "parallel/comm/world.h"
 #include "parallel/plans/plan.h"
 #include "train/learn/registries.h"
-#include "train/learn/sample_share.h"
+#include "train/learn/sample_shard.h"
 
 namespace welkin::train {
 
@@ -27,8 +27,8 @@ struct SetupSource {
   const Registries& registries;
   const data::SampleSpec& spec;
   c10::Device device = c10::kCPU;
-  parallel::Group everyone{};  // all ranks of the run, which agree on an attention back end
-  int64_t buffer_bytes = 0;    // of batches that were made before: an error of memory names them
+  parallel::Group world_group{};  // all ranks of the run, which agree on an attention back end
+  int64_t buffer_bytes = 0;       // of batches that were made before: an error of memory names them
 };
 
 struct Layout {
@@ -36,7 +36,7 @@ struct Layout {
   parallel::Group replicas;            // ranks that train the same weights on different samples
   std::optional<parallel::Plan> plan;  // how tensor and context parallelism split the model; nothing where both are 1
   std::string context_note;            // why the plan exchanges keys and values as it does, where that was left to it
-  SampleShare share;                   // what of each sample this rank reads
+  SampleShard shard;                   // what of each sample this rank reads
   parallel::Group exchange;            // ranks whose gradients are averaged: replicas, and those that share samples
 };
 

@@ -17,12 +17,12 @@ model::ModelPtr build_model(const Registries& registries, const config::RunConfi
   model::ModelPtr model = registries.models.at(config.model.model).build(config.model, shape_of(spec));
   model->initialise(config.loop.seed);
   model->to(device);
-  if (device.is_cuda()) lay_out_for_gpu(*model, config.backend.channels_last);
+  if (device.is_cuda()) to_memory_format(*model, config.backend.channels_last);
   return model;
 }
 
 // The CPU's kernels keep the weights of convolutions in an order of their own, out of which cuDNN would copy them in every step.
-void lay_out_for_gpu(model::Model& model, bool channels_last) {
+void to_memory_format(model::Model& model, bool channels_last) {
   const at::NoGradGuard no_grad;
   for (at::Tensor& parameter : model.parameters()) {
     if (parameter.dim() != 4 && parameter.dim() != 5) continue;

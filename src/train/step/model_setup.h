@@ -24,7 +24,7 @@ model::ModelPtr build_model(const Registries& registries, const config::RunConfi
 
 // Weights of convolutions as cuDNN takes them, contiguous or channels-last; values and shapes stay. Before anything points to
 // them.
-void lay_out_for_gpu(model::Model& model, bool channels_last);
+void to_memory_format(model::Model& model, bool channels_last);
 
 // Of a tensor of so many dims: channels-last exists for four and five.
 at::MemoryFormat memory_format(int64_t dims, bool channels_last);

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kNumScalars = 6;
 
-int64_t warm_ups_of(const parallel::Group& everyone) {
-  return everyone.size() > 1 ? RecordingRule::kWarmUpsOfRanks : RecordingRule::kWarmUps;
+int64_t warm_ups_of(const parallel::Group& world_group) {
+  return world_group.size() > 1 ? RecordingRule::kWarmUpsOfRanks : RecordingRule::kWarmUps;
 }
 
 // on_forward is for eager steps only.
@@ -30,14 +30,14 @@ StepOptions silent_while(const bool& is_recording, StepOptions options) {
 }  // namespace
 
 RecordedStep::RecordedStep(TrainSetup& setup, const config::RunConfig& config, StepOptions options)
-    : everyone_(options.everyone),
+    : world_group_(options.world_group),
       global_batch_size_(config.loop.global_batch_size),
       tracer_(options.tracer),
       wants_forward_(options.wants_forward),
-      graph_(std::move(options.recorder), warm_ups_of(everyone_), options.device.is_cuda() && config.backend.channels_last),
+      graph_(std::move(options.recorder), warm_ups_of(world_group_), options.device.is_cuda() && config.backend.channels_last),
       step_(setup, config, silent_while(is_recording_, std::move(options))) {
   WELKIN_CHECK(!setup.unit_sum, "the units of rank_invariant cannot be recorded");
-  const at::Tensor rate = setup.rates->current();
+  const at::Tensor rate = setup.lr_table->current();
   loss_ = at::zeros({}, rate.options().dtype(at::kFloat));
   numbers_ = at::zeros({kNumScalars + kNumRequests}, rate.options());
 }
@@ -64,7 +64,7 @@ StepRecord RecordedStep::run_in_graph(const Source& next, double stop_requested)
     if (batch.micro + 1 == batch.num_micro) break;
     batch = step_.fetch(next);
   }
-  if (everyone_.size() > 1) parallel::wait_for_recorded(everyone_, [this] { graph_.wait(); });
+  if (world_group_.size() > 1) parallel::wait_for_recorded(world_group_, [this] { graph_.wait(); });
   StepRecord record = recorded_numbers();
   record.samples = std::move(indices);
   record.num_samples = samples;
@@ -74,7 +74,7 @@ StepRecord RecordedStep::run_in_graph(const Source& next, double stop_requested)
 // All ranks come to the same answer. In a short step some may have nothing, and so other work than the rest.
 bool RecordedStep::may_be_recorded(const data::Batch& first, int64_t samples) const {
   if (wants_forward_ && wants_forward_(first)) return false;
-  return everyone_.size() == 1 || samples == global_batch_size_;
+  return world_group_.size() == 1 || samples == global_batch_size_;
 }
 
 // Everything is on the device or the same in every step. The first backward pass finds no gradients and makes them in the
@@ -86,7 +86,7 @@ void RecordedStep::record(const data::Batch& batch) {
   is_recording_ = false;
   if (batch.micro + 1 < batch.num_micro) return;
   const StepRecord record = step_.finish();
-  const GradientVerdict& gradient = record.gradient;
+  const GradientStatus& gradient = record.gradient;
   const std::vector<at::Tensor> numbers{record.loss,       gradient.norm,      gradient.found_inf,
                                         gradient.overflow, gradient.nonfinite, record.rate};
   for (size_t i = 0; i < numbers.size(); ++i) numbers_.select(0, static_cast<int64_t>(i)).copy_(numbers[i]);
@@ -105,7 +105,7 @@ StepRecord RecordedStep::recorded_numbers() const {
   record.gradient.overflow = single(3);
   record.gradient.nonfinite = single(4);
   record.rate = numbers.select(0, 5);
-  if (everyone_.size() > 1) record.requests = numbers.narrow(0, kNumScalars, kNumRequests).to(at::kDouble);
+  if (world_group_.size() > 1) record.requests = numbers.narrow(0, kNumScalars, kNumRequests).to(at::kDouble);
   return record;
 }
 

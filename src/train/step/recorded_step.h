@@ -26,7 +26,7 @@ class RecordedStep : public Step {
   void record(const data::Batch& batch);
   StepRecord recorded_numbers() const;
 
-  parallel::Group everyone_;
+  parallel::Group world_group_;
   int64_t global_batch_size_;
   const observe::Tracer* tracer_;
   std::function<bool(const data::Batch&)> wants_forward_;

@@ -5,7 +5,7 @@
 
 namespace welkin::train {
 
-StepPhase RecordingRule::next(const StepForm& form, bool is_watched) {
+StepPhase RecordingRule::next(const StepShape& form, bool is_watched) {
   if (recorded_) return *recorded_ == form && !is_watched ? StepPhase::Replay : StepPhase::Eager;
   auto known = std::find_if(seen_.begin(), seen_.end(), [&](const auto& entry) { return entry.first == form; });
   if (known == seen_.end()) known = seen_.insert(seen_.end(), {form, 0});

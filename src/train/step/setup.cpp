@@ -16,12 +16,12 @@ parallel::DataParallelOptions data_parallel_options(const config::ParallelConfig
   options.gradient_as_bucket_view = config.disable_broadcast_buffers;
   options.static_graph = config.static_graph;
   options.exchange = !config.noddp && !config.rank_invariant;
-  if (config.compress_gradients == "bf16") options.travel = parallel::GradientDtype::Bf16;
-  if (config.compress_gradients == "fp16") options.travel = parallel::GradientDtype::Fp16;
+  if (config.compress_gradients == "bf16") options.comm_dtype = parallel::GradientDtype::Bf16;
+  if (config.compress_gradients == "fp16") options.comm_dtype = parallel::GradientDtype::Fp16;
   return options;
 }
 
-void build_model(TrainSetup& setup, const SetupSource& source) {
+void init_model(TrainSetup& setup, const SetupSource& source) {
   const config::RunConfig& config = source.config;
   setup.model = build_model(source.registries, config, source.spec, source.device);
   setup.model->train();
@@ -43,9 +43,9 @@ void build_optimizer(TrainSetup& setup, const SetupSource& source, const RunLeng
   const config::RunConfig& config = source.config;
   setup.optimizer = source.registries.optimizers.at(config.optimizer.optimizer)(config, optimizer_parameters(setup.table));
   setup.scaler = std::make_unique<LossScaler>(config.precision, source.device);
-  const SchedulePtr schedule = source.registries.schedules.at(config.schedule.schedule)(config, length);
-  const auto count = config.rules.rate_rule == "iterations" ? RateCount::Iterations : RateCount::Updates;
-  setup.rates = std::make_unique<RateTable>(*schedule, length.total_steps, source.device, count);
+  const LrSchedulePtr schedule = source.registries.schedules.at(config.schedule.schedule)(config, length);
+  const auto count = config.rules.rate_rule == "iterations" ? LrCount::Iterations : LrCount::Updates;
+  setup.lr_table = std::make_unique<LrTable>(*schedule, length.total_steps, source.device, count);
   setup.counter = at::full({}, int64_t{0}, at::TensorOptions(at::kLong).device(source.device));
 }
 
@@ -54,10 +54,10 @@ void build_optimizer(TrainSetup& setup, const SetupSource& source, const RunLeng
 std::unique_ptr<TrainSetup> make_setup(const Layout& layout, const SetupSource& source, const RunLength& length) {
   auto setup = std::make_unique<TrainSetup>(layout);
   try {
-    build_model(*setup, source);
+    init_model(*setup, source);
     exchange_gradients(*setup, source);
     setup->attention_note = choose_attention(source.config, shape_of(source.spec).grid, source.config.parallel.tensor_parallel,
-                                             source.device, source.everyone);
+                                             source.device, source.world_group);
     build_optimizer(*setup, source, length);
   } catch (const std::exception&) {
     const MemoryError error = memory_error_in_flight(source.config);

@@ -14,10 +14,10 @@
 #include "parallel/shard/param_table.h"
 #include "train/device/memory_report.h"
 #include "train/learn/loss.h"
+#include "train/learn/lr_schedule.h"
+#include "train/learn/lr_table.h"
 #include "train/learn/optimizer.h"
 #include "train/learn/precision.h"
-#include "train/learn/rate_table.h"
-#include "train/learn/schedule.h"
 #include "train/step/layout.h"
 
 namespace welkin::train {
@@ -38,7 +38,7 @@ struct TrainSetup {
 
   OptimizerPtr optimizer;
   std::unique_ptr<LossScaler> scaler;
-  std::unique_ptr<RateTable> rates;
+  std::unique_ptr<LrTable> lr_table;
   at::Tensor counter;  // () int64 on the device: steps done, which keys dropout
 };
 

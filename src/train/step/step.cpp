@@ -14,7 +14,7 @@
 #include "data/sample/epoch_plan.h"
 #include "ops/base/autocast.h"
 #include "parallel/comm/collectives.h"
-#include "parallel/shard/shared_gradients.h"
+#include "parallel/shard/model_parallel_gradients.h"
 #include "train/step/model_setup.h"
 #include "train/step/recorded_step.h"
 
@@ -26,8 +26,8 @@ at::Tensor zero_loss(c10::Device device) { return at::zeros({}, at::TensorOption
 }  // namespace
 
 int64_t samples_of_step(const config::RunConfig& config, int64_t num_replicas, int64_t dataset_size, int64_t step) {
-  const data::Dealing dealing = data::parse_dealing(config.rules.shard_rule);
-  const int64_t dealt = data::dealt_samples(dataset_size, num_replicas, dealing);
+  const data::ShardRule shard_rule = data::parse_shard_rule(config.rules.shard_rule);
+  const int64_t dealt = data::sharded_samples(dataset_size, num_replicas, shard_rule);
   return std::min(config.loop.global_batch_size, dealt - step * config.loop.global_batch_size);
 }
 
@@ -44,8 +44,8 @@ EagerStep::EagerStep(TrainSetup& setup, const config::RunConfig& config, StepOpt
       channels_last_(options_.device.is_cuda() && config.backend.channels_last),
       requests_(at::zeros({kNumRequests}, at::TensorOptions(at::kDouble).device(options_.device))) {}
 
-// The gradients of one micro-batch after the other add up; each counts by its samples, so the step's loss and gradient are those
-// of the whole batch, for any micro-batch size, any number of ranks and a shorter last one.
+// Gradients accumulate over the micro-batches. Each micro-batch is weighted by its number of samples, so the step's loss and
+// gradient are those of the whole batch for any micro-batch size, any number of ranks and a shorter last batch.
 StepRecord EagerStep::run(data::Batch batch, const Source& next, double stop_requested) {
   std::vector<int64_t> samples;
   begin(zero_loss(options_.device));
@@ -103,12 +103,12 @@ at::Tensor EagerStep::micro_loss(const data::Batch& batch) {
       setup_.model->forward(batch.input.contiguous(memory_format(batch.input.dim(), channels_last_)),
                             {.seed = config_.loop.seed, .step = setup_.counter, .sample = batch.sample});
   if (options_.on_forward) options_.on_forward(batch, prediction);
-  return setup_.layout.share.losses(*setup_.loss, prediction, batch.target).sum() / samples_of(batch);
+  return setup_.layout.shard.losses(*setup_.loss, prediction, batch.target).sum() / samples_of(batch);
 }
 
 // On the device, where sum_over_ranks() reads them: it may be part of a recording, which knows no numbers of the host.
 void EagerStep::post_requests(double stop_requested) {
-  if (options_.everyone.size() == 1) return;
+  if (options_.world_group.size() == 1) return;
   requests_.select(0, 0).fill_(stop_requested);
   requests_.select(0, 1).fill_(options_.pending_notes ? options_.pending_notes() : 0);
 }
@@ -122,31 +122,33 @@ StepRecord EagerStep::finish() {
     if (setup_.unit_sum) sum_units();
     record.loss = loss_;
     const bool has_cp = setup_.layout.exchange.size() > setup_.layout.replicas.size();  // in the exchange of the backward pass
-    parallel::reduce_shared_gradients(setup_.table, setup_.layout.groups,
-                                      has_cp ? parallel::AxisSet(parallel::Axis::Tp) : parallel::Axis::Tp | parallel::Axis::Cp);
+    parallel::reduce_model_parallel_gradients(
+        setup_.table, setup_.layout.groups,
+        has_cp ? parallel::AxisSet(parallel::Axis::Tp) : parallel::Axis::Tp | parallel::Axis::Cp);
     sum_over_ranks(record);
   }
   const observe::Span span(options_.tracer, "optimizer");
   for (const parallel::ParamRow& row : setup_.table.rows()) {
     if (row.gradient().defined()) gradients_.push_back(row.gradient());
   }
-  record.gradient = finish_gradients(gradients_, record.loss, *setup_.scaler, config_.optimizer.clip_norm, scope_);
-  record.rate = setup_.rates->current();
+  record.gradient = check_gradients(gradients_, record.loss, *setup_.scaler, config_.optimizer.clip_norm, scope_);
+  record.rate = setup_.lr_table->current();
   update(record);
   setup_.scaler->update(record.gradient.overflow);
-  setup_.rates->advance(record.gradient.found_inf);
+  setup_.lr_table->advance(record.gradient.found_inf);
   return record;
 }
 
 // One message per step and rank: the loss, whether somebody wants to stop, and how many notes wait. The gradients are equal on
 // all ranks by now, so that with an equal loss every rank comes to the same verdict.
 void EagerStep::sum_over_ranks(StepRecord& record) {
-  const parallel::Group& everyone = options_.everyone;
-  if (everyone.size() == 1) return;
+  const parallel::Group& world_group = options_.world_group;
+  if (world_group.size() == 1) return;
   const at::Tensor packed = at::cat({record.loss.to(at::kDouble).view({1}), requests_});
-  const at::Tensor sums = parallel::all_reduce(everyone, packed);
+  const at::Tensor sums = parallel::all_reduce(world_group, packed);
   if (!setup_.unit_sum)
-    record.loss = (sums[0] / (everyone.size() / setup_.layout.replicas.size())).to(at::kFloat);  // ranks of a model have the same
+    record.loss =
+        (sums[0] / (world_group.size() / setup_.layout.replicas.size())).to(at::kFloat);  // ranks of a model have the same
   record.requests = sums.narrow(0, 1, kNumRequests);
 }
 

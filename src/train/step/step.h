@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One optimizer step: its micro-batches forward and backward under autocast, the reductions that the layout owes, clipping, the
-// update. The same object steps in `welkin train` and in `welkin bench`, on any layout. Nothing in it waits for the device, and
-// nothing makes text while no one listens.
+// One optimizer step: forward and backward of its micro-batches under autocast, the gradient reductions of the layout, clipping
+// and the update. `welkin train` and `welkin bench` use the same object, on any layout. It never waits for the device and
+// builds no strings while no tracer is active.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,11 +28,11 @@ int64_t samples_of_step(const config::RunConfig& config, int64_t num_replicas, i
 
 struct StepOptions {
   c10::Device device = c10::kCPU;
-  parallel::Group everyone{};               // all ranks of the run, among which loss and requests are summed
+  parallel::Group world_group{};            // all ranks of the run, among which loss and requests are summed
   int64_t dataset_size = 0;                 // samples of an epoch
   const observe::Tracer* tracer = nullptr;  // spans fetch, forward, backward, reduce, optimizer
-  // How many notes of this rank wait for the others: their sum is the second of StepRecord::requests. Asked once the step has its
-  // batches; may be empty.
+  // Number of notes of this rank that are not shared yet. Their sum over ranks is the second entry of StepRecord::requests.
+  // Called after the step has fetched its batches; may be empty.
   std::function<double()> pending_notes{};
   // Each micro-batch with what the model made of it; may be empty. Where steps are recorded it is called for those only whose
   // first micro-batch `wants_forward` accepts.

@@ -40,11 +40,11 @@ ops::GraphRecorderPtr graph_recorder(const config::RunConfig& config, c10::Devic
 }
 
 StepPhase StepGraph::begin(const data::Batch& first, int64_t samples, bool is_watched) {
-  const StepForm form{.input = first.input.sizes().vec(),
-                      .target = first.target.sizes().vec(),
-                      .num_micro = first.num_micro,
-                      .own_samples = first.step_samples,
-                      .samples = samples};
+  const StepShape form{.input = first.input.sizes().vec(),
+                       .target = first.target.sizes().vec(),
+                       .num_micro = first.num_micro,
+                       .own_samples = first.step_samples,
+                       .samples = samples};
   phase_ = rule_.next(form, is_watched || first.input.size(0) == 0);
   return phase_;
 }

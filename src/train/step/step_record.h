@@ -20,7 +20,7 @@ struct StepRecord {
   std::vector<int64_t> samples;  // indices into the data set
   at::Tensor loss;               // () float32 mean over the step's samples
   at::Tensor rate;               // () learning rate of this step
-  GradientVerdict gradient;
+  GradientStatus gradient;
   // (2) float64: ranks that want the run to stop, and the sum of StepOptions::pending_notes; undefined for a process alone.
   at::Tensor requests;
 };

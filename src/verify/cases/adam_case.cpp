@@ -136,8 +136,7 @@ void verify_loss_scale(const CaseFolder& folder, c10::Device device, Rows& rows)
     const std::string name = cat("loss scale[", number++, "]");
     const double used = scaler.scale().item<double>();
     const auto on_device = at::TensorOptions().device(device);
-    const at::Tensor found_inf =
-        finish_gradients({at::full({3}, value, on_device)}, at::zeros({}, on_device), scaler, 0).overflow;
+    const at::Tensor found_inf = check_gradients({at::full({3}, value, on_device)}, at::zeros({}, on_device), scaler, 0).overflow;
     scaler.update(found_inf);
     const bool taken = found_inf.item<float>() == 0;
     const bool same = used == step.at("scale_used").get<double>() && taken == step.at("step_taken").get<bool>();

@@ -9,10 +9,10 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/datasets/box_dataset.h"
 #include "data/formats/array_file.h"
 #include "data/sample/rules.h"
 #include "data/sample/sampler.h"
-#include "data/sets/box_dataset.h"
 #include "verify/cases/table_cases.h"
 
 namespace welkin::verify {

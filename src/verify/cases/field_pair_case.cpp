@@ -8,9 +8,9 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/datasets/channel_statistics.h"
+#include "data/datasets/era5_dataset.h"
 #include "data/sample/sampler.h"
-#include "data/sets/channel_statistics.h"
-#include "data/sets/era5_dataset.h"
 #include "verify/cases/table_cases.h"
 
 namespace welkin::verify {

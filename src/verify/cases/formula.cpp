@@ -47,14 +47,14 @@ at::Tensor formula_tensor(const std::string& salt, const std::string& name, cons
   for (size_t i = 0; i < formula.first.size() && static_cast<int64_t>(i) < tensor.numel(); ++i) {
     if (static_cast<double>(out[i]) == formula.first[i]) continue;
     throw DataError("reference",
-                    cat("a tensor by formula begins otherwise than stated: tensor=", name, ", element=", i, ", value=", out[i],
-                        ", stated=", formula.first[i]),
+                    cat("a generated tensor differs from its stated first values: tensor=", name, ", element=", i,
+                        ", value=", out[i], ", stated=", formula.first[i]),
                     "Check salt, scale and offset in the case's meta.json");
   }
   const uint64_t sum = bits_sum(tensor);
   if (sum != formula.bits_sum) {
     throw DataError("reference",
-                    cat("a tensor by formula has other bits than stated: tensor=", name, ", sum=", hex_digits(sum),
+                    cat("a generated tensor does not have its stated checksum: tensor=", name, ", sum=", hex_digits(sum),
                         ", stated=", hex_digits(formula.bits_sum)),
                     "Check the case's meta.json, and that nothing was compiled with fast-math");
   }

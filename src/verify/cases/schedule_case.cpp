@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "train/learn/schedule.h"
+#include "train/learn/lr_schedule.h"
 #include "verify/cases/table_cases.h"
 
 namespace welkin::verify {
@@ -59,7 +59,7 @@ struct Tolerance {
   double relative = 0, absolute = 0;
 };
 
-ComparisonRow compare_rates(const std::string& name, const train::Schedule& schedule, int64_t first,
+ComparisonRow compare_rates(const std::string& name, const train::LrSchedule& schedule, int64_t first,
                             const std::vector<double>& wanted, const Tolerance& tolerance) {
   std::vector<double> got;
   double worst = 0;  // in units of the bound
@@ -81,8 +81,8 @@ void verify_table(const Json& entry, size_t number, const Tolerance& tolerance, 
   const bool is_unet = c.contains("start_lr");
   const Table table = is_unet ? read_unet(c) : read_vit(c);
   const std::string name = cat("table ", number, " (", is_unet ? "SC22" : "SC23, DL4SCI25", ") ");
-  const train::SchedulePtr tutorial = is_unet ? train::unet_tutorial_schedule(table.config, table.length)
-                                              : train::vit_tutorial_schedule(table.config, table.length);
+  const train::LrSchedulePtr tutorial = is_unet ? train::unet_tutorial_schedule(table.config, table.length)
+                                                : train::vit_tutorial_schedule(table.config, table.length);
   const auto steps = static_cast<size_t>(std::max<int64_t>(0, table.length.total_steps));
   for (const char* column : {"lr_tutorial", "lr_corrected"}) {
     if (!entry.contains(column)) continue;
@@ -92,7 +92,7 @@ void verify_table(const Json& entry, size_t number, const Tolerance& tolerance, 
       continue;
     }
     const bool ours = std::string(column) == "lr_corrected";
-    const train::SchedulePtr corrected = train::cosine_schedule(table.config, table.length);
+    const train::LrSchedulePtr corrected = train::cosine_schedule(table.config, table.length);
     rows.push_back(
         compare_rates((ours ? name : "tutorial " + name) + column, ours ? *corrected : *tutorial, 0, wanted, tolerance));
   }

@@ -13,8 +13,8 @@
 #include "core/text.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/plans/plans.h"
+#include "parallel/shard/model_parallel_gradients.h"
 #include "parallel/shard/shards.h"
-#include "parallel/shard/shared_gradients.h"
 #include "parallel/shard/split.h"
 #include "parallel/tokens/token_split.h"
 #include "train/learn/optimizer.h"
@@ -60,7 +60,7 @@ class ManyProcessEngine : public ModelEngine {
     capture_->enabled = false;
     loss.backward();
     parallel::sum_gradients(table_, dp());
-    parallel::reduce_shared_gradients(table_, groups_);
+    parallel::reduce_model_parallel_gradients(table_, groups_);
     return total(loss);
   }
 
@@ -106,8 +106,8 @@ class ManyProcessEngine : public ModelEngine {
   const parallel::Group& dp() const { return groups_.along(kDp); }
 
   at::Tensor own_samples(const at::Tensor& all) const {
-    const auto place = static_cast<size_t>(dp().place());
-    return all.narrow(0, parallel::split_offset(lengths_, dp().place()), lengths_[place]).contiguous();
+    const auto place = static_cast<size_t>(dp().group_rank());
+    return all.narrow(0, parallel::split_offset(lengths_, dp().group_rank()), lengths_[place]).contiguous();
   }
 
   // This rank's samples in the mean over the batch.

@@ -29,7 +29,7 @@ LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels)
   c.dropout = levels[4] == 1 ? 0.1 : 0.0;
   c.order = levels[5] == 1 ? "cp-tp-dp" : "tp-cp-dp";
   c.options.sharded_io = levels[6] == 1;
-  c.travel = std::array{GradientDtype::Same, GradientDtype::Bf16, GradientDtype::Fp16}[levels[7]];
+  c.comm_dtype = std::array{GradientDtype::Same, GradientDtype::Bf16, GradientDtype::Fp16}[levels[7]];
   return c;
 }
 
@@ -38,7 +38,7 @@ LayoutCase canonical(LayoutCase c) {
   if (c.sizes.tp == 1) c.options.sequence_parallel = false;
   if (c.sizes.cp == 1) c.options.context_mode = ContextMode::AllGather;
   if (c.sizes.cp == 1) c.options.sharded_io = false;
-  if (c.sizes.dp_replicate * (c.options.sharded_io ? c.sizes.cp : 1) == 1) c.travel = GradientDtype::Same;
+  if (c.sizes.dp_replicate * (c.options.sharded_io ? c.sizes.cp : 1) == 1) c.comm_dtype = GradientDtype::Same;
   if (c.sizes.tp == 1 || c.sizes.cp == 1) c.order = "tp-cp-dp";
   return c;
 }
@@ -95,7 +95,7 @@ std::string LayoutCase::text() const {
   if (joint_qkv) out += ", joint qkv";
   if (num_micro > 1) out += cat(", ", num_micro, " micro-batches");
   if (dropout > 0) out += cat(", dropout ", dropout);
-  if (travel != GradientDtype::Same) out += travel == GradientDtype::Bf16 ? ", bf16 gradients" : ", fp16 gradients";
+  if (comm_dtype != GradientDtype::Same) out += comm_dtype == GradientDtype::Bf16 ? ", bf16 gradients" : ", fp16 gradients";
   return out;
 }
 

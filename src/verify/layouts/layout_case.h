@@ -19,14 +19,14 @@ struct LayoutCase {
   bool joint_qkv = false;
   int64_t num_micro = 1;  // micro-batches whose gradients add up
   double dropout = 0.0;
-  parallel::GradientDtype travel = parallel::GradientDtype::Same;  // of gradients between replicas
+  parallel::GradientDtype comm_dtype = parallel::GradientDtype::Same;  // of gradients between replicas
 
   // "dp 2, tp 2, cp 2 (tp-cp-dp), sequence parallel, all_gather, sharded, joint qkv, 2 micro-batches, dropout 0.1, bf16"
   std::string text() const;
 };
 
 enum class LayoutChoice {
-  Some,   // every mesh once, the other options dealt out over them: for tests
+  Some,   // every mesh once, the other options spread over them: for tests
   Pairs,  // every mesh with all pairs of the other options
   All,    // the full product
 };

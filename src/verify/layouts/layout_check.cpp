@@ -17,14 +17,14 @@
 
 #include "core/stopwatch.h"
 #include "core/text.h"
-#include "model/base/initial.h"
+#include "model/base/init.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/comm/mesh_groups.h"
 #include "parallel/shard/data_parallel.h"
+#include "parallel/shard/model_parallel_gradients.h"
 #include "parallel/shard/shards.h"
-#include "parallel/shard/shared_gradients.h"
 #include "train/learn/loss.h"
-#include "train/learn/sample_share.h"
+#include "train/learn/sample_shard.h"
 
 namespace welkin::verify {
 namespace {
@@ -41,13 +41,15 @@ constexpr double kBound = 1e-9;
 // once, and so is each of the n - 1 partial sums, none of which exceeds that sum, by at most the unit of rounding
 // (docs/reference/numerics.md). Loss and weights follow the gradients with factors below one.
 double bound_of(const LayoutCase& c) {
-  if (c.travel == parallel::GradientDtype::Same) return kBound;
+  if (c.comm_dtype == parallel::GradientDtype::Same) return kBound;
   const auto ranks = static_cast<double>(c.sizes.dp_replicate * (c.options.sharded_io ? c.sizes.cp : 1));
-  return ranks * (c.travel == parallel::GradientDtype::Bf16 ? 0x1p-8 : 0x1p-11);
+  return ranks * (c.comm_dtype == parallel::GradientDtype::Bf16 ? 0x1p-8 : 0x1p-11);
 }
 
 // Below its smallest normal number a type rounds by that number times the unit of rounding, and no longer in proportion.
-double smallest_normal(parallel::GradientDtype travel) { return travel == parallel::GradientDtype::Fp16 ? 0x1p-14 : 0x1p-126; }
+double smallest_normal(parallel::GradientDtype comm_dtype) {
+  return comm_dtype == parallel::GradientDtype::Fp16 ? 0x1p-14 : 0x1p-126;
+}
 
 // 35 tokens with patches of 4 points: no size from 2 to 8 but 5 and 7 divides them.
 model::ModelShape problem_shape() { return {.in_channels = 3, .out_channels = 2, .grid = {20, 28}}; }
@@ -109,11 +111,12 @@ class LayoutTraining {
     const parallel::Plan plan = subject.plan(problem_config(c), problem_shape(), groups.mesh(), c.options);
     apply_plan(plan, *model_, run_.table, groups);
     model_->train();
-    share_ = train::SampleShare(plan, groups, problem_spec());
-    const bool is_merged = !share_.is_whole() || c.travel != parallel::GradientDtype::Same;
+    shard_ = train::SampleShard(plan, groups, problem_spec());
+    const bool is_merged = !shard_.is_whole() || c.comm_dtype != parallel::GradientDtype::Same;
     if (!is_merged) return;
-    exchange_ = groups.along(share_.is_whole() ? parallel::kDp : parallel::kDp | parallel::Axis::Cp);
-    reducer_ = std::make_unique<parallel::DataParallel>(run_.table, exchange_, parallel::DataParallelOptions{.travel = c.travel});
+    exchange_ = groups.along(shard_.is_whole() ? parallel::kDp : parallel::kDp | parallel::Axis::Cp);
+    reducer_ = std::make_unique<parallel::DataParallel>(run_.table, exchange_,
+                                                        parallel::DataParallelOptions{.comm_dtype = c.comm_dtype});
   }
 
   LayoutRun run() {
@@ -133,9 +136,9 @@ class LayoutTraining {
 
   StepData data_of(int64_t step) const {
     const int64_t local = kBatch / dp().size();
-    const int64_t first = dp().place() * local;
+    const int64_t first = dp().group_rank() * local;
     const model::ModelShape shape = problem_shape();
-    const data::Region region = share_.region().value_or(data::whole(problem_spec()));
+    const data::Region region = shard_.region().value_or(data::whole(problem_spec()));
     const auto own = [&](const char* name, int64_t channels) {
       const at::Tensor whole = values_of(cat(name, step), {kBatch, channels, shape.grid[0], shape.grid[1]});
       return whole.narrow(0, first, local).narrow(2, region.begin[0], region.extent[0]).contiguous();
@@ -156,12 +159,12 @@ class LayoutTraining {
     const at::Tensor output = model_->forward(
         data.input.narrow(0, begin, count),
         {.seed = kSeed, .step = at::full({}, data.step, at::kLong), .sample = data.samples.narrow(0, begin, count)});
-    return {output, share_.losses(*loss_, output, data.target.narrow(0, begin, count)).sum() / static_cast<double>(kBatch)};
+    return {output, shard_.losses(*loss_, output, data.target.narrow(0, begin, count)).sum() / static_cast<double>(kBatch)};
   }
 
   void train_step(int64_t step) {
     const StepData data = data_of(step);
-    if (step == 0 && case_.travel != parallel::GradientDtype::Same) measure_sent(data);
+    if (step == 0 && case_.comm_dtype != parallel::GradientDtype::Same) measure_sent(data);
     at::Tensor loss = at::zeros({}, at::kDouble);
     std::vector<at::Tensor> outputs;
     for (int64_t micro = 0; micro < num_micro(); ++micro) {
@@ -176,9 +179,9 @@ class LayoutTraining {
     }
     finish_step(step, loss);
     if (step == 0) {
-      run_.output = share_.whole_fields(at::cat(outputs));
+      run_.output = shard_.whole_fields(at::cat(outputs));
       const int64_t counted = reducer_ ? exchange_.size() : 1;  // the exchange averages, so the loss was scaled up
-      run_.input_gradient = share_.whole_fields(data.input.grad() / counted);
+      run_.input_gradient = shard_.whole_fields(data.input.grad() / counted);
     }
   }
 
@@ -193,7 +196,7 @@ class LayoutTraining {
     for (const parallel::ParamRow& row : run_.table.rows()) largest.push_back(magnitude(row.gradient()));
     run_.sent = all_reduce(exchange_, at::tensor(largest, at::kDouble) / exchange_.size());
     for (const parallel::Axis axis : {parallel::Axis::Tp, parallel::Axis::Cp}) {
-      if (axis == parallel::Axis::Cp && !share_.is_whole()) continue;  // part of the exchange
+      if (axis == parallel::Axis::Cp && !shard_.is_whole()) continue;  // part of the exchange
       const at::Tensor sums = all_reduce(groups_.along(axis), run_.sent);
       run_.sent = all_reduce(groups_.along(axis), run_.sent, parallel::Reduction::Max);
       for (size_t i = 0; i < largest.size(); ++i) {
@@ -212,10 +215,10 @@ class LayoutTraining {
     std::vector<at::Tensor> gradients;
     if (!reducer_) sum_gradients(run_.table, dp());
     for (const parallel::ParamRow& row : run_.table.rows()) gradients.push_back(row.gradient());
-    if (share_.is_whole()) {
-      reduce_shared_gradients(run_.table, groups_);
+    if (shard_.is_whole()) {
+      reduce_model_parallel_gradients(run_.table, groups_);
     } else {
-      reduce_shared_gradients(run_.table, groups_, parallel::Axis::Tp);
+      reduce_model_parallel_gradients(run_.table, groups_, parallel::Axis::Tp);
     }
     if (step == 0) {
       for (const at::Tensor& gradient : gradients) run_.gradients.push_back(gradient.clone());
@@ -234,7 +237,7 @@ class LayoutTraining {
   model::ModelPtr model_;
   train::LossPtr loss_ = train::relative_l2();
   LayoutRun run_;
-  train::SampleShare share_;
+  train::SampleShard shard_;
   parallel::Group exchange_;                         // of the reducer
   std::unique_ptr<parallel::DataParallel> reducer_;  // as in training; without one gradients are summed plainly
 };
@@ -250,7 +253,7 @@ at::Tensor local_part(const at::Tensor& whole, const parallel::ParamRow& row, co
     const parallel::Placement& placement = row.placements[axis];
     if (!placement.sharded()) continue;
     const parallel::Group& group = groups.along(axis);
-    part = parallel::shard_of(part, {placement.dim(), placement.parts()}, group.place(), group.size());
+    part = parallel::shard_of(part, {placement.dim(), placement.parts()}, group.group_rank(), group.size());
   }
   return part;
 }
@@ -269,7 +272,7 @@ std::vector<NamedError> errors_of(const LayoutRun& run, const LayoutRun& alone, 
   const parallel::Group& dp = groups.along(parallel::kDp);
   const int64_t local = kBatch / dp.size();
   const auto compare_samples = [&](const char* name, const at::Tensor& value, const at::Tensor& whole) {
-    errors.push_back({name, relative_error(value, whole.narrow(0, dp.place() * local, local), magnitude(whole))});
+    errors.push_back({name, relative_error(value, whole.narrow(0, dp.group_rank() * local, local), magnitude(whole))});
   };
   compare_samples("output", run.output, alone.output);
   compare_samples("input gradient", run.input_gradient, alone.input_gradient);
@@ -279,9 +282,9 @@ std::vector<NamedError> errors_of(const LayoutRun& run, const LayoutRun& alone, 
   for (size_t i = 0; i < run.table.rows().size(); ++i) {
     const parallel::ParamRow& row = run.table.rows()[i];
     double scale = std::max(magnitude(alone.gradients[i]), 1e-4 * largest);
-    if (c.travel != parallel::GradientDtype::Same) {
+    if (c.comm_dtype != parallel::GradientDtype::Same) {
       const double sent = run.sent[static_cast<int64_t>(i)].item<double>();
-      scale = sent + smallest_normal(c.travel) + kBound / bound_of(c) * scale;  // two bounds, as one relative to bound_of
+      scale = sent + smallest_normal(c.comm_dtype) + kBound / bound_of(c) * scale;  // two bounds, as one relative to bound_of
     }
     errors.push_back(
         {cat("gradient of ", row.name), relative_error(run.gradients[i], local_part(alone.gradients[i], row, groups), scale)});

@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "core/file_descriptor.h"
 #include "core/hash.h"
-#include "core/output_place.h"
+#include "core/output_check.h"
 
 namespace welkin {
 namespace {

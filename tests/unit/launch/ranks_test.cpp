@@ -18,7 +18,7 @@ namespace {
 using Variables = std::map<std::string, std::string>;
 using testing::HasSubstr;
 
-RankPlace place_in(const Variables& variables) {
+RankInfo place_in(const Variables& variables) {
   return find_ranks([&](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
@@ -48,7 +48,7 @@ struct RowName {
 class Ranks : public testing::TestWithParam<Row> {};
 
 TEST_P(Ranks, AreFound) {
-  const RankPlace place = place_in(GetParam().variables);
+  const RankInfo place = place_in(GetParam().variables);
   EXPECT_EQ(cat(describe(place), "; ", place.master_address, ":", place.master_port), GetParam().expected);
 }
 
@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Row{"size_without_rank",
             {{"WORLD_SIZE", "4"}},
-            "[launch] the place of this process is incomplete: WORLD_SIZE=4, RANK is not set. Set both, or unset WORLD_SIZE"},
+            "[launch] rank or world size of this process is missing: WORLD_SIZE=4, RANK is not set. Set both, or unset WORLD_SIZE"},
         Row{"rank_without_size", {{"RANK", "1"}}, "RANK=1, WORLD_SIZE is not set"},
         Row{"no_number", {{"WORLD_SIZE", "four"}}, "not a number: WORLD_SIZE=four"},
         Row{"negative", {{"WORLD_SIZE", "2"}, {"RANK", "-1"}}, "not a number: RANK=-1"},

@@ -33,7 +33,7 @@ testing::AssertionResult layer_gradients_are_right(LayerType& layer, const at::T
     parameter->copy_(test_values(parameter->sizes(), ++seed).mul(scale));
     inputs.push_back(*parameter);
   }
-  return tests::gradients_are_right([&](const std::vector<at::Tensor>& in) { return forward(in[0]); }, inputs);
+  return tests::gradcheck([&](const std::vector<at::Tensor>& in) { return forward(in[0]); }, inputs);
 }
 
 ForwardContext training_context_of(int64_t batch) {
@@ -61,7 +61,7 @@ TEST(LayerGradients, PatchEmbedding) {
 
 TEST(LayerGradients, Unpatchify) {
   const auto image = [](const std::vector<at::Tensor>& in) { return unpatchify(in[0], 2, 2); };
-  EXPECT_TRUE(tests::gradients_are_right(image, {test_values({2, 6, 12}, 1)}));
+  EXPECT_TRUE(tests::gradcheck(image, {test_values({2, 6, 12}, 1)}));
 }
 
 TEST(LayerGradients, AttentionOfBothLayouts) {
@@ -95,18 +95,18 @@ TEST(LayerGradients, DropoutAndDropPath) {
   DropPath path("path", 0.5);
   const auto dropped = [&](const std::vector<at::Tensor>& in) { return dropout.forward(in[0].square(), context); };
   const auto skipped = [&](const std::vector<at::Tensor>& in) { return path.forward(in[0].square(), context); };
-  EXPECT_TRUE(tests::gradients_are_right(dropped, {test_values({4, 3, 5}, 1)}));
-  EXPECT_TRUE(tests::gradients_are_right(skipped, {test_values({4, 3, 5}, 1)}));
+  EXPECT_TRUE(tests::gradcheck(dropped, {test_values({4, 3, 5}, 1)}));
+  EXPECT_TRUE(tests::gradcheck(skipped, {test_values({4, 3, 5}, 1)}));
 }
 
 TEST(LayerGradients, HalvingConvolution) {
-  HalvingConv3d layer("0", 2, 3, {});
+  StridedConv3d layer("0", 2, 3, {});
   EXPECT_TRUE(layer_gradients_are_right(
       layer, test_values({2, 2, 2, 4, 6}, 1), [&](const at::Tensor& x) { return layer.forward(x); }, 0.25));
 }
 
 TEST(LayerGradients, DoublingConvolution) {
-  DoublingConv3d layer("0", 2, 3, {});
+  TransposedConv3d layer("0", 2, 3, {});
   EXPECT_TRUE(layer_gradients_are_right(
       layer, test_values({2, 2, 1, 2, 3}, 1), [&](const at::Tensor& x) { return layer.forward(x); }, 0.25));
 }

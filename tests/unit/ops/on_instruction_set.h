@@ -12,9 +12,9 @@ class OnInstructionSet : public ::testing::TestWithParam<InstructionSet> {
  protected:
   void SetUp() override {
     if (!is_supported(GetParam())) GTEST_SKIP() << "this CPU has no " << name_of(GetParam());
-    use_instruction_set(GetParam());
+    set_instruction_set(GetParam());
   }
-  void TearDown() override { use_instruction_set(before_); }
+  void TearDown() override { set_instruction_set(before_); }
 
  private:
   InstructionSet before_ = instruction_set();

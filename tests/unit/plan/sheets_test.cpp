@@ -114,7 +114,7 @@ TEST(RunEstimate, WeightsOfPartsThatRunAgainAreCastOnePartAtATime) {
   RunFacts facts = small_facts();
   facts.world_size = 2;
   facts.memory->checkpointed_weights = 480;
-  facts.memory->again_weights = 120;
+  facts.memory->recomputed_weights = 120;
   EXPECT_EQ(part(estimate_run(config, facts), "weights in 16 bits"), 2 * (600 - (480 - 120) / 2));
 }
 
@@ -150,11 +150,11 @@ TEST(RunEstimate, ActivationCheckpointingHoldsOnePartAndRunsAllAgain) {
   facts.flops_per_second = 1e12;
   const RunEstimate plain = estimate_run(small_config(), facts);
   facts.memory->again = {.stream = 5, .inner = 20};
-  facts.memory->flops_again = 1e9;
+  facts.memory->recompute_flops = 1e9;
   const RunEstimate run = estimate_run(small_config(), facts);
   EXPECT_EQ(part(run, "activations"), before + 4 * 4 * 25);
   EXPECT_EQ(run.step_flops, plain.step_flops) << "of the model";
-  EXPECT_EQ(run.flops_again, 8 * 1e9);
+  EXPECT_EQ(run.recompute_flops, 8 * 1e9);
   EXPECT_DOUBLE_EQ(run.step_seconds.value_or(0), plain.step_seconds.value_or(0) * 4 / 3);
   EXPECT_DOUBLE_EQ(run.run_seconds.value_or(0), plain.run_seconds.value_or(0) * 4 / 3);
 }

@@ -21,31 +21,31 @@
 namespace welkin::train {
 
 // What the recorder was asked for.
-struct RecorderDiary {
+struct RecorderCalls {
   std::vector<size_t> replayed;
   size_t recorded = 0, runs = 0, waits = 0;
 };
 
 // As a device does it: nothing of the work happens while it is recorded.
-class CallAgain final : public ops::GraphRecorder {
+class EagerRecorder final : public ops::GraphRecorder {
  public:
-  explicit CallAgain(RecorderDiary& diary) : diary_(diary) {}
+  explicit EagerRecorder(RecorderCalls& recorder_calls) : recorder_calls_(recorder_calls) {}
   void run(const std::function<void()>& work) override {
-    ++diary_.runs;
+    ++recorder_calls_.runs;
     work();
   }
   size_t record(const std::function<void()>& work) override {
     works_.push_back(work);
-    return diary_.recorded++;
+    return recorder_calls_.recorded++;
   }
   void replay(size_t recording) override {
-    diary_.replayed.push_back(recording);
+    recorder_calls_.replayed.push_back(recording);
     works_.at(recording)();
   }
-  void wait() override { ++diary_.waits; }
+  void wait() override { ++recorder_calls_.waits; }
 
  private:
-  RecorderDiary& diary_;
+  RecorderCalls& recorder_calls_;
   std::vector<std::function<void()>> works_;
 };
 
@@ -55,42 +55,42 @@ struct TinyRanks {
     return parallel::World().group(name, std::move(members));
   };
   int64_t rank = 0, world_size = 1;
-  parallel::Group everyone{};
+  parallel::Group world_group{};
 };
 
 // Steps over an epoch whose last is shorter, in micro-batches.
 class TinySteps {
  public:
-  TinySteps(const config::RunConfig& config, RecorderDiary* diary, const TinyRanks& ranks = {})
+  TinySteps(const config::RunConfig& config, RecorderCalls* recorder_calls, const TinyRanks& ranks = {})
       : config_(config), dataset_(tiny_, /*is_training=*/true) {
     add_builtins(registries_);
-    const SetupSource source{config_, registries_, dataset_.spec(), at::kCPU, ranks.everyone};
+    const SetupSource source{config_, registries_, dataset_.spec(), at::kCPU, ranks.world_group};
     layout_ = make_layout({ranks.make, ranks.rank, parallel::mesh_of(config_.parallel, ranks.world_size)}, source);
     setup_ = make_setup(layout_, source, {.total_steps = 64, .steps_per_epoch = 3, .samples = dataset_.size()});
-    StepOptions options{.device = at::kCPU, .everyone = ranks.everyone, .dataset_size = dataset_.size()};
-    options.pending_notes = [this] { return waiting_; };
+    StepOptions options{.device = at::kCPU, .world_group = ranks.world_group, .dataset_size = dataset_.size()};
+    options.pending_notes = [this] { return pending_; };
     options.on_forward = [this](const data::Batch& batch, const at::Tensor& /*prediction*/) {
-      seen_ += cat(batch.step, ".", batch.micro, " ");
+      forward_log_ += cat(batch.step, ".", batch.micro, " ");
     };
     options.wants_forward = [](const data::Batch& batch) { return batch.epoch == 2 && batch.step == 1; };
-    if (diary != nullptr) options.recorder = std::make_unique<CallAgain>(*diary);
+    if (recorder_calls != nullptr) options.recorder = std::make_unique<EagerRecorder>(*recorder_calls);
     step_ = make_step(*setup_, config_, std::move(options));
     pipeline_ =
         std::make_unique<data::Pipeline>(dataset_, data::Sampler(dataset_.size(), data::Order::Shuffled, config_.loop.seed),
                                          data::PipelineOptions{.global_batch = 4,
                                                                .micro_batch = config_.loop.micro_batch_size,
-                                                               .shard = layout_.replicas.place(),
+                                                               .shard = layout_.replicas.group_rank(),
                                                                .num_shards = layout_.replicas.size(),
                                                                .drop_last = false});
   }
 
-  // `stop_requested` and `waiting`: what this rank tells the others.
-  StepRecord next(double stop_requested = 0, double waiting = 0) {
-    waiting_ = waiting;
+  // `stop_requested` and `pending`: what this rank tells the others.
+  StepRecord next(double stop_requested = 0, double pending = 0) {
+    pending_ = pending;
     return step_->run([this] { return pipeline_->next(); }, stop_requested);
   }
   TrainSetup& setup() { return *setup_; }
-  std::string seen() { return std::exchange(seen_, {}); }
+  std::string forward_log() { return std::exchange(forward_log_, {}); }
 
  private:
   config::RunConfig config_;
@@ -101,8 +101,8 @@ class TinySteps {
   std::unique_ptr<TrainSetup> setup_;
   std::unique_ptr<data::Pipeline> pipeline_;
   std::unique_ptr<Step> step_;
-  std::string seen_;
-  double waiting_ = 0;
+  std::string forward_log_;
+  double pending_ = 0;
 };
 
 inline void expect_equal_steps(const StepRecord& got, const StepRecord& wanted, int64_t step) {

@@ -9,7 +9,7 @@
 
 #include "core/checked.h"
 #include "core/text.h"
-#include "data/formats/side_document.h"
+#include "data/formats/sidecar.h"
 #include "data/storage/stored_values.h"
 
 namespace welkin::data {

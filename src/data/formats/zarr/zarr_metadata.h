@@ -51,7 +51,7 @@ struct ZarrRefusal {
   std::string reason;
 };
 
-inline constexpr uint64_t kMostZarrMetadataBytes = uint64_t{64} << 20;
+inline constexpr uint64_t kMaxZarrMetadataBytes = uint64_t{64} << 20;
 
 // `attributes` are those of .zattrs. Throws ZarrRefusal and DataError.
 ZarrArray parse_zarr2_array(std::string_view text, const Attributes& attributes, std::string_view source);

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr int kDeepestZarrGroup = 16;
 constexpr size_t kMostZarrArrays = 10'000;
 
-std::string metadata_text(const fs::path& path) { return read_file(path, kMostZarrMetadataBytes); }
+std::string metadata_text(const fs::path& path) { return read_file(path, kMaxZarrMetadataBytes); }
 
 bool is_file(const fs::path& path) {
   std::error_code error;

@@ -12,12 +12,12 @@ namespace {
 
 constexpr int64_t kBackwardQueries = kAmxBackwardQueries;
 constexpr int64_t kBackwardKeys = kAmxBackwardKeys;
-constexpr int64_t kTurnedKeys = 1024;       // whose sums a pass over the queries adds to, at most
+constexpr int64_t kTransposedKeys = 1024;   // whose sums a pass over the queries adds to, at most
 constexpr int64_t kKeyBytes = 1024 * 1024;  // that they and their operands may take: half a cache of the second level
 
 struct BackwardScratch {
   static constexpr int64_t kRow = kBackwardQueries + kPad;
-  static constexpr int64_t kKeyRow = kTurnedKeys + kPad;
+  static constexpr int64_t kKeyRow = kTransposedKeys + kPad;
   static constexpr int64_t kQueryRow = kBackwardQueries + 16;
   alignas(64) float scores[2][kPiece + kScorePad];
   alignas(64) float score_grads[2][kPiece + kScorePad];
@@ -49,14 +49,14 @@ class Backward {
     const Tiles tiles(kTileDepth);
     const int64_t per_key = (TwoParts ? 12 : 10) * width_ + 4 * keys_.row_dim;
     const int64_t most = kKeyBytes / per_key / kBackwardKeys * kBackwardKeys;
-    const int64_t block = most > kTurnedKeys ? kTurnedKeys : most < kBackwardKeys ? kBackwardKeys : most;
+    const int64_t block = most > kTransposedKeys ? kTransposedKeys : most < kBackwardKeys ? kBackwardKeys : most;
     for (int64_t begin = work_.key_begin; begin < work_.key_end; begin += block) {
       const int64_t end = begin + block < work_.key_end ? begin + block : work_.key_end;
       const int64_t count = (end - begin + kBand - 1) / kBand * kBand;
       std::memset(work_.grad_key + begin * width_, 0, static_cast<size_t>(count * width_) * sizeof(float));
       std::memset(work_.grad_value + begin * width_, 0, static_cast<size_t>(count * width_) * sizeof(float));
-      turn_keys(keys_.key_steps, begin, count, keys_turned_);
-      if constexpr (TwoParts) turn_keys(keys_.key_steps_small, begin, count, small_keys_turned_);
+      transpose_keys(keys_.key_steps, begin, count, keys_transposed_);
+      if constexpr (TwoParts) transpose_keys(keys_.key_steps_small, begin, count, small_keys_transposed_);
       for (int64_t query = 0; query < work_.padded_queries; query += kBackwardQueries) {
         std::memset(query_grad_, 0, static_cast<size_t>(width_ * BackwardScratch::kQueryRow) * sizeof(float));
         for (int64_t key = 0; key < count; key += kBackwardKeys) {
@@ -74,7 +74,7 @@ class Backward {
   }
 
   // As rows of dims: 16 pairs of keys are words of 16 columns.
-  void turn_keys(const Bf16* steps, int64_t begin, int64_t count, Bf16* turned) {
+  void transpose_keys(const Bf16* steps, int64_t begin, int64_t count, Bf16* transposed) {
     for (int64_t key = 0; key < count; key += kBand) {
       for (int64_t d = 0; d < width_; d += 16) {
         Floats<16> words[16];
@@ -83,7 +83,7 @@ class Backward {
         }
         transpose<16>(words);
         for (int64_t i = 0; i < 16; ++i) {
-          _mm512_store_si512(turned + (d + i) * BackwardScratch::kKeyRow + key, reinterpret_cast<__m512i>(words[i]));
+          _mm512_store_si512(transposed + (d + i) * BackwardScratch::kKeyRow + key, reinterpret_cast<__m512i>(words[i]));
         }
       }
     }
@@ -264,14 +264,14 @@ class Backward {
                work_.grad_key + (begin + row) * width_, width_, width_);
     }
     for (int64_t q = 0; q < queries; q += kBand) {
-      const TileOperands large{keys_turned_ + key,
+      const TileOperands large{keys_transposed_ + key,
                                BackwardScratch::kKeyRow * kBf16,
                                s_.grad_pairs + 2 * q,
                                2 * BackwardScratch::kRow * kBf16,
                                count / kTileDepth,
                                kTileDepth * kBf16,
                                kTileDepth / 2 * 2 * BackwardScratch::kRow * kBf16};
-      add_columns(products_of<TwoParts>(large, small_keys_turned_ + key, s_.small_grad_pairs + 2 * q), query_grad_ + q,
+      add_columns(products_of<TwoParts>(large, small_keys_transposed_ + key, s_.small_grad_pairs + 2 * q), query_grad_ + q,
                   BackwardScratch::kQueryRow, width_);
     }
   }
@@ -281,9 +281,9 @@ class Backward {
   int64_t width_;
   bool drops_;
   BackwardScratch& s_;
-  Bf16* keys_turned_ = reinterpret_cast<Bf16*>(&s_ + 1);
-  Bf16* small_keys_turned_ = keys_turned_ + width_ * BackwardScratch::kKeyRow;
-  float* query_grad_ = reinterpret_cast<float*>(small_keys_turned_ + width_ * BackwardScratch::kKeyRow);
+  Bf16* keys_transposed_ = reinterpret_cast<Bf16*>(&s_ + 1);
+  Bf16* small_keys_transposed_ = keys_transposed_ + width_ * BackwardScratch::kKeyRow;
+  float* query_grad_ = reinterpret_cast<float*>(small_keys_transposed_ + width_ * BackwardScratch::kKeyRow);
 };
 
 }  // namespace

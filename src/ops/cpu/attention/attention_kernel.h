@@ -23,7 +23,7 @@ inline constexpr float kNoLogit = std::numeric_limits<float>::lowest();
 // of a product that sums over the head dim. "Steps" are rows as the right side of a product reads them: the rows themselves, or
 // pairs of rows of bfloat16 interleaved. Panels hold `panel_rows` rows each as [panel_dim][panel_rows], of bfloat16 as [panel_dim
 // / 2][panel_rows][2].
-// Operands in two parts of bfloat16 (a large one, and a small one: what rounding leaves; see ops/products/gemm_provider.h): steps
+// Operands in two parts of bfloat16 (a large one, and a small one: what rounding leaves; see ops/gemm/gemm_provider.h): steps
 // come twice, and rows and panels have three times the head dim, large, large, small in rows and large, small, large in panels,
 // so that one long product is the sum of three. Only a kernel with `takes_two_parts` has them.
 template <typename T>

@@ -7,7 +7,7 @@
 
 #include "ops/cpu/attention/attention_kernel.h"
 #include "ops/cpu/elementwise/mask_loops.h"
-#include "ops/cpu/lanes/product.h"
+#include "ops/cpu/lanes/gemm_microkernel.h"
 
 namespace welkin::ops {
 namespace {
@@ -117,11 +117,11 @@ void attention_forward(const AttentionForward<T>& work, float* scratch) {
   }
 }
 
-// The tiles of a backward pass, each as the products read them: the weights' and the logits' gradient turned round (keys are
+// The tiles of a backward pass, each as the products read them: the weights' and the logits' gradient transposed (keys are
 // rows), and the latter as it is.
 template <typename T>
 struct GradientTiles {
-  Left<T> weights_turned, grads_turned, grads;
+  Left<T> weights_transposed, grads_transposed, grads;
 };
 
 template <int W>
@@ -172,9 +172,9 @@ void attention_backward(const AttentionBackward<T>& work, float* scratch) {
       score_tile<W, T>(work.grad_out + query * keys.row_dim, keys.value_panels, keys, begin, count,
                        scratch + kQueryBlock * kKeyBlock);
       const GradientTiles<T> tiles = TileWork<W, T>::gradients(work, query, begin, count, work.key_end - begin, scratch);
-      add_product<W, T>(tiles.weights_turned, {work.grad_out_steps + query * width, width}, {grad_value, width}, kQueryBlock,
+      add_product<W, T>(tiles.weights_transposed, {work.grad_out_steps + query * width, width}, {grad_value, width}, kQueryBlock,
                         count, width);
-      add_product<W, T>(tiles.grads_turned, {work.query_steps + query * width, width}, {grad_key, width}, kQueryBlock, count,
+      add_product<W, T>(tiles.grads_transposed, {work.query_steps + query * width, width}, {grad_key, width}, kQueryBlock, count,
                         width);
       add_product<W, T>(tiles.grads, {keys.key_steps + begin * width, width}, {work.grad_query + query * width, width}, count,
                         kQueryBlock, width);

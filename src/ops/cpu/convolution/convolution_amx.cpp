@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of bfloat16 by AMX. A tile's rows lie at one distance, those of a tap do not: rows are brought together first, 32
-// at a time. Weight gradients sum over voxels: one side is turned round, of the other pairs of voxels are interleaved.
+// at a time. Weight gradients sum over voxels: one side is transposed, of the other pairs of voxels are interleaved.
 #include <algorithm>
 
 #include "ops/cpu/convolution/convolution_bf16.h"
@@ -75,7 +75,7 @@ void segment_rows_amx(const Bf16* const* left, const Segments& segments, int64_t
                       float slope, Bf16* const* to, int64_t width) {
   RowBlock<kLongestColumn> rows;
   alignas(64) float sums[kSumBlock * kSumStride];
-  const KinkLanes<16> kink(slope);
+  const LeakyReluLanes<16> leaky_relu(slope);
   const int64_t filled = segments.count * segments.length;
   const int64_t depth = (filled + kChannelMultiple - 1) / kChannelMultiple * kChannelMultiple;
   const Tiles tiles(tile_depth(depth));
@@ -96,7 +96,7 @@ void segment_rows_amx(const Bf16* const* left, const Segments& segments, int64_t
         for (int64_t n = 0; n < columns; n += 16) {
           Floats<16> x = load<16>(sums + i * kSumStride + n);
           if (bias != nullptr) x += load<16>(bias + column + n);
-          store_bf16(to[begin + i] + column + n, kink.of(x));
+          store_bf16(to[begin + i] + column + n, leaky_relu.of(x));
         }
       }
     }
@@ -162,14 +162,14 @@ WELKIN_INLINE __m512i row_pair(const Bf16* const* rows, int64_t count, int64_t p
   return interleaved(half(2 * p), half(2 * p + 1));
 }
 
-void turn_amx(const Bf16* const* rows, int64_t count, int64_t channels, Bf16* to) {
+void transpose_amx(const Bf16* const* rows, int64_t count, int64_t channels, Bf16* to) {
   for (int64_t begin = 0; begin < padded_voxels(count); begin += kTileDepth) {
     for (int64_t c = 0; c < channels; c += kTileRows) {
       Floats<16> words[16];
       for (int64_t p = 0; p < 16; ++p) words[p] = reinterpret_cast<Floats<16>>(row_pair(rows, count, begin / 2 + p, c));
       transpose<16>(words);
       for (int64_t r = 0; r < 16; ++r) {
-        _mm512_storeu_si512(to + (c + r) * kTurnedRow + begin, reinterpret_cast<__m512i>(words[r]));
+        _mm512_storeu_si512(to + (c + r) * kTransposedRow + begin, reinterpret_cast<__m512i>(words[r]));
       }
     }
   }
@@ -181,7 +181,7 @@ void interleave_amx(const Bf16* const* rows, int64_t count, int64_t width, Bf16*
   }
 }
 
-void multiply_amx(const Bf16* turned, const Bf16* interleaved, int64_t count, float* sum, int64_t channels, int64_t width,
+void multiply_amx(const Bf16* transposed, const Bf16* interleaved, int64_t count, float* sum, int64_t channels, int64_t width,
                   bool add) {
   alignas(64) float sums[kSumBlock * kSumStride];
   const Tiles tiles(kTileDepth);
@@ -191,8 +191,8 @@ void multiply_amx(const Bf16* turned, const Bf16* interleaved, int64_t count, fl
     const int64_t rows = channels - row < kSumBlock ? channels - row : kSumBlock;
     for (int64_t column = 0; column < width; column += kSumBlock) {
       const int64_t columns = width - column < kSumBlock ? width - column : kSumBlock;
-      tile_product({turned + row * kTurnedRow, kTurnedRow * kBf16, interleaved + 2 * column, pair_row, steps, kTileDepth * kBf16,
-                    kTileDepth / 2 * pair_row},
+      tile_product({transposed + row * kTransposedRow, kTransposedRow * kBf16, interleaved + 2 * column, pair_row, steps,
+                    kTileDepth * kBf16, kTileDepth / 2 * pair_row},
                    rows, columns, sums, kSumStride);
       for (int64_t r = 0; r < rows; ++r) {
         float* to = sum + (row + r) * width + column;
@@ -205,7 +205,7 @@ void multiply_amx(const Bf16* turned, const Bf16* interleaved, int64_t count, fl
   }
 }
 
-void turn_back_amx(const float* sum, int64_t channels, int64_t width, float* to, int64_t stride) {
+void transpose_back_amx(const float* sum, int64_t channels, int64_t width, float* to, int64_t stride) {
   for (int64_t c = 0; c < channels; c += 16) {
     for (int64_t n = 0; n < width; n += 16) {
       Floats<16> rows[16];
@@ -220,10 +220,10 @@ void turn_back_amx(const float* sum, int64_t channels, int64_t width, float* to,
 
 const ConvolutionKernel<Bf16>& convolution_kernel_amx() {
   static constexpr GatheredRows<Bf16> kGathered{gather_amx, add_product_amx};
-  static constexpr TurnedOuter<Bf16> kTurned{turn_amx, interleave_amx, multiply_amx, turn_back_amx};
+  static constexpr TransposedOuter<Bf16> kTransposed{transpose_amx, interleave_amx, multiply_amx, transpose_back_amx};
   static constexpr ConvolutionKernel<Bf16> kKernel{pack_bf16,     add_rows_amx, segment_rows_amx, /*sum_outer=*/nullptr,
                                                    activate_bf16, gate_bf16,    scatter_line<16>, &kGathered,
-                                                   &kTurned};
+                                                   &kTransposed};
   return kKernel;
 }
 

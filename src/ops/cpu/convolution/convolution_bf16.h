@@ -21,7 +21,7 @@ void pack_rows_bf16(const WeightMatrix& from, int64_t depth, int64_t width, Bf16
   }
 }
 
-// Depth lies side by side: the pairs of sixteen columns are turned as words. What comes next of a column is asked for, since
+// Depth lies side by side: the pairs of sixteen columns are transposed as words. What comes next of a column is asked for, since
 // there are more columns than a processor follows.
 template <int64_t Depth>
 WELKIN_INLINE void pack_column_block(const WeightMatrix& from, int64_t k0, int64_t n, int64_t width, Bf16* to) {
@@ -54,16 +54,16 @@ void pack_bf16(const WeightMatrix& from, int64_t depth, int64_t width, Bf16* to)
 }
 
 void activate_bf16(const float* x, float slope, int64_t count, Bf16* to) {
-  const KinkLanes<16> kink(slope);
-  for (int64_t i = 0; i < count; i += 16) store_bf16(to + i, kink.of(load<16>(x + i)));
+  const LeakyReluLanes<16> leaky_relu(slope);
+  for (int64_t i = 0; i < count; i += 16) store_bf16(to + i, leaky_relu.of(load<16>(x + i)));
 }
 
 void gate_bf16(const Bf16* grad, const Bf16* out, float slope, int64_t rows, int64_t width, Bf16* gated, float* sums) {
-  const KinkLanes<16> kink(slope);
+  const LeakyReluLanes<16> leaky_relu(slope);
   for (int64_t n = 0; n < width; ++n) sums[n] = 0;
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t i = r * width; i < (r + 1) * width; i += 16) {
-      const Floats<16> passed = kink.of_gradient(load_bf16(grad + i), load_bf16(out + i));
+      const Floats<16> passed = leaky_relu.of_gradient(load_bf16(grad + i), load_bf16(out + i));
       store_bf16(gated + i, passed);
       float* sum = sums + (i - r * width);
       store<16>(sum, load<16>(sum) + passed);

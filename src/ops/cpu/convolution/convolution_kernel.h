@@ -16,10 +16,10 @@ inline constexpr int64_t kChannelMultiple = 16;  // widths and depths are multip
 inline constexpr int64_t kDepthBlock = 256;      // channels of the operand that a call sums over at most; even
 inline constexpr int64_t kLongestColumn = 512;   // that is summed at once; of longer ones the sum is made of short ones
 inline constexpr int64_t kGatheredDepth = 512;
-inline constexpr int64_t kGatheredRow = 544;   // as kTurnedRow
-inline constexpr int64_t kTurnedVoxels = 256;  // of a product of TurnedOuter
-inline constexpr int64_t kTurnedRow = 288;     // no power of two: such rows push each other out of the cache
-inline constexpr int64_t kPairBlock = 64;      // pairs that sum_outer takes at most
+inline constexpr int64_t kGatheredRow = 544;       // as kTransposedRow
+inline constexpr int64_t kTransposedVoxels = 256;  // of a product of TransposedOuter
+inline constexpr int64_t kTransposedRow = 288;     // no power of two: such rows push each other out of the cache
+inline constexpr int64_t kPairBlock = 64;          // pairs that sum_outer takes at most
 
 // Element (k, n) of a matrix of weights lies at data + k * depth_stride + n * width_stride; one of the strides is 1.
 struct WeightMatrix {
@@ -54,18 +54,20 @@ struct GatheredRows {
   void (*add_product)(const T* rows, int64_t count, const TapPiece<T>* pieces, int64_t num_pieces, float* sums, int64_t width);
 };
 
-// Weight gradients where products read one side channel by channel. To turn it round costs as much as to multiply it with 64
-// channels: it is done once for many of the other side. Voxels are kTurnedVoxels at most; up to a multiple of 32 they are zero.
+// Weight gradients where products read one side channel by channel. To transpose it costs as much as to multiply it with 64
+// channels: it is done once for many of the other side. Voxels are kTransposedVoxels at most; up to a multiple of 32 they are
+// zero.
 template <typename T>
-struct TurnedOuter {
-  // Element (c, i) of `to`, at c * kTurnedRow + i, = rows[i][c].
-  void (*turn)(const T* const* rows, int64_t count, int64_t channels, T* to);
+struct TransposedOuter {
+  // Element (c, i) of `to`, at c * kTransposedRow + i, = rows[i][c].
+  void (*transpose)(const T* const* rows, int64_t count, int64_t channels, T* to);
   // to (voxels / 2, width, 2) = pairs of rows interleaved; a null row is one of zeros.
   void (*interleave)(const T* const* rows, int64_t count, int64_t width, T* to);
-  // sum (channels, width) = or += turned times interleaved.
-  void (*multiply)(const T* turned, const T* interleaved, int64_t count, float* sum, int64_t channels, int64_t width, bool add);
+  // sum (channels, width) = or += transposed times interleaved.
+  void (*multiply)(const T* transposed, const T* interleaved, int64_t count, float* sum, int64_t channels, int64_t width,
+                   bool add);
   // to (width, channels) at `stride` = sum (channels, width) the other way round.
-  void (*turn_back)(const float* sum, int64_t channels, int64_t width, float* to, int64_t stride);
+  void (*transpose_back)(const float* sum, int64_t channels, int64_t width, float* to, int64_t stride);
 };
 
 // What voxels in a row give to a line: voxel v adds `segment` numbers of the line from v * step on.
@@ -83,10 +85,10 @@ struct ConvolutionKernel {
   void (*pack)(const WeightMatrix& from, int64_t depth, int64_t width, T* to);
   // result[i][0, width) += left[i][0, depth) times a packed panel (depth, width), for i in [0, count).
   void (*add_rows)(const T* const* left, float* const* result, int64_t count, const T* panel, int64_t depth, int64_t width);
-  // to[i][0, width) = the kink of bias (width; null: 0) plus left[i] times a packed panel (segments' depth, width).
+  // to[i][0, width) = the leaky ReLU of bias (width; null: 0) plus left[i] times a packed panel (segments' depth, width).
   void (*segment_rows)(const T* const* left, const Segments& segments, int64_t count, const T* panel, const float* bias,
                        float slope, S* const* to, int64_t width);
-  // sum (rows, width) at `stride` = or += the sum over i of left[i][0, rows) times right[i][0, width). Null with `turned`.
+  // sum (rows, width) at `stride` = or += the sum over i of left[i][0, rows) times right[i][0, width). Null with `transposed`.
   void (*sum_outer)(const T* const* left, const T* const* right, int64_t count, float* sum, int64_t stride, int64_t rows,
                     int64_t width, bool add);
   // to = x where x > 0, slope x elsewhere.
@@ -95,8 +97,8 @@ struct ConvolutionKernel {
   void (*gate)(const S* grad, const S* out, float slope, int64_t rows, int64_t width, T* gated, float* sums);
   // line += what the voxels give; each number of the line is read and written once.
   void (*scatter)(const float* from, const LineScatter& rule, float* line);
-  const GatheredRows<T>* gathered = nullptr;  // in place of add_rows for boxes of many channels, where products want it so
-  const TurnedOuter<T>* turned = nullptr;     // in place of sum_outer
+  const GatheredRows<T>* gathered = nullptr;       // in place of add_rows for boxes of many channels, where products want it so
+  const TransposedOuter<T>* transposed = nullptr;  // in place of sum_outer
 };
 
 const ConvolutionKernel<float>& convolution_kernel_portable();

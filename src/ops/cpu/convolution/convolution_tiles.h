@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The products for W lanes. Each block is summed from zero and then added: a sum over all taps and channels, tens of thousands
-// of terms, is made of short ones and rounds less, so that fewer activations fall on the other side of a kink. Included by one
+// of terms, is made of short ones and rounds less, so that fewer activations fall on the other side of zero. Included by one
 // file per instruction set; see ops/cpu/lanes/lanes.h for why all is unnamed.
 #pragma once
 
@@ -16,11 +16,11 @@ namespace welkin::ops {
 namespace {
 
 // The leaky ReLU as lanes, 0 or more below zero. A ReLU makes zero of what is infinite too, and of any gradient: by its slope it
-// would make NaN of them (ops/arithmetic/bias_kink_kernel.h).
+// would make NaN of them (ops/arithmetic/bias_leaky_relu_kernel.h).
 template <int W>
-class KinkLanes {
+class LeakyReluLanes {
  public:
-  WELKIN_INLINE explicit KinkLanes(float slope)
+  WELKIN_INLINE explicit LeakyReluLanes(float slope)
       : slope_(slope), floor_(broadcast<W>(slope == 0 ? 0.0F : -kInfinity)), kept_(Int{} - (slope == 0 ? 0 : 1)) {}
 
   WELKIN_INLINE Floats<W> of(Floats<W> x) const {
@@ -37,7 +37,7 @@ class KinkLanes {
   static constexpr float kInfinity = __builtin_inff();
   float slope_;
   Floats<W> floor_;  // below which a sum does not matter
-  Int kept_;         // bits of a gradient below the kink
+  Int kept_;         // bits of a gradient below zero
 };
 
 template <int W, typename T, int R, int V>
@@ -130,10 +130,10 @@ WELKIN_INLINE void segment_tile(const T* const* left, const Segments& segments, 
       }
     }
   }
-  const KinkLanes<W> kink(slope);
+  const LeakyReluLanes<W> leaky_relu(slope);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
-      const Floats<W> bent = kink.of(sums[r][v]);
+      const Floats<W> bent = leaky_relu.of(sums[r][v]);
       if constexpr (std::is_same_v<T, S>) {
         Step::write(to[r] + offset + v * W, bent);
       } else {
@@ -345,17 +345,17 @@ void pack_floats(const WeightMatrix& from, int64_t depth, int64_t width, float* 
 
 template <int W, typename S>
 void activate_floats(const float* x, float slope, int64_t count, S* to) {
-  const KinkLanes<W> kink(slope);
-  for (int64_t i = 0; i < count; i += W) store<W>(to + i, kink.of(load<W>(x + i)));
+  const LeakyReluLanes<W> leaky_relu(slope);
+  for (int64_t i = 0; i < count; i += W) store<W>(to + i, leaky_relu.of(load<W>(x + i)));
 }
 
 template <int W, typename S>
 void gate_floats(const S* grad, const S* out, float slope, int64_t rows, int64_t width, float* gated, float* sums) {
-  const KinkLanes<W> kink(slope);
+  const LeakyReluLanes<W> leaky_relu(slope);
   for (int64_t n = 0; n < width; ++n) sums[n] = 0;
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t i = r * width; i < (r + 1) * width; i += W) {
-      const Floats<W> passed = kink.of_gradient(load<W>(grad + i), load<W>(out + i));
+      const Floats<W> passed = leaky_relu.of_gradient(load<W>(grad + i), load<W>(out + i));
       store<W>(gated + i, passed);
       float* sum = sums + (i - r * width);
       store<W>(sum, load<W>(sum) + passed);

@@ -15,8 +15,8 @@ namespace welkin::ops {
 template <typename T>
 struct GeluKernel {
   void (*forward)(const GeluForward<T>& call, int64_t begin, int64_t end);
-  // of_bias (width) is written: the sum of these rows' gradients, before they are rounded. of_x may be of_out.
-  void (*backward)(const GeluBackward<T>& call, int64_t begin, int64_t end, float* of_bias);
+  // grad_bias (width) is written: the sum of these rows' gradients, before they are rounded. grad_x may be grad_out.
+  void (*backward)(const GeluBackward<T>& call, int64_t begin, int64_t end, float* grad_bias);
 };
 
 struct GeluKernels {

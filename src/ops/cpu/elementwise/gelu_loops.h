@@ -81,8 +81,8 @@ void gelu_forward_rows(const GeluForward<T>& call, int64_t begin, int64_t end) {
 }
 
 template <int W, typename T>
-void gelu_backward_rows(const GeluBackward<T>& call, int64_t begin, int64_t end, float* of_bias) {
-  std::fill_n(of_bias, call.width, 0.0F);
+void gelu_backward_rows(const GeluBackward<T>& call, int64_t begin, int64_t end, float* grad_bias) {
+  std::fill_n(grad_bias, call.width, 0.0F);
   for (int64_t row = begin; row < end; ++row) {
     const int64_t first = row * call.width;
     for (int64_t column = 0; column < call.width; column += W) {
@@ -90,10 +90,10 @@ void gelu_backward_rows(const GeluBackward<T>& call, int64_t begin, int64_t end,
       const Floats<W> in = columns_from<W>(call.x + first + column, left) + columns_from<W>(call.bias + column, left);
       const Normal<W> normal = standard_normal<W>(in);
       const Floats<W> slope = normal.below + within<W>(in, kDensityEnds) * normal.density;
-      const Floats<W> of_x = columns_from<W>(call.of_out + first + column, left) * slope;
+      const Floats<W> grad_x = columns_from<W>(call.grad_out + first + column, left) * slope;
       put_columns<W>(call.out + first + column, in * normal.below, left);
-      put_columns<W>(call.of_x + first + column, of_x, left);
-      put_columns<W>(of_bias + column, columns_from<W>(of_bias + column, left) + of_x, left);
+      put_columns<W>(call.grad_x + first + column, grad_x, left);
+      put_columns<W>(grad_bias + column, columns_from<W>(grad_bias + column, left) + grad_x, left);
     }
   }
 }

@@ -71,8 +71,8 @@ WELKIN_INLINE TileWords read_words(const MatrixOperand& from, int64_t lines, int
   return out;
 }
 
-WELKIN_INLINE void write_words(Floats<16> (&words)[kWords], bool turned, Bf16* to) {
-  if (turned) transpose<16>(words);
+WELKIN_INLINE void write_words(Floats<16> (&words)[kWords], bool transposed, Bf16* to) {
+  if (transposed) transpose<16>(words);
   for (int64_t i = 0; i < kWords; ++i) _mm512_store_si512(to + i * kMatrixDepth, reinterpret_cast<__m512i>(words[i]));
 }
 

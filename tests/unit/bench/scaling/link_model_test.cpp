@@ -72,7 +72,7 @@ TEST(Scaling, EfficiencyAndShareOfCommunication) {
   const ScalingTable table = measured_table(ScalingKind::Weak);
   EXPECT_EQ(table.rows.front().ranks, 1);
   EXPECT_DOUBLE_EQ(*table.efficiency(table.rows[1], &ScalingRow::synthetic), 0.4);
-  EXPECT_DOUBLE_EQ(*communication_share(table.rows[1]), 0.2);
+  EXPECT_DOUBLE_EQ(*communication_fraction(table.rows[1]), 0.2);
   EXPECT_THAT(scaling_text(table), HasSubstr("40.0"));
   EXPECT_THROW(scaling_table(ScalingKind::Weak, {}), DataError);
   EXPECT_THROW(scaling_table(ScalingKind::Strong, table.rows), DataError);  // their batch grows
@@ -134,7 +134,7 @@ TEST(Scaling, BenchysFilesHaveNoBatchAndTheirNoddpRunsAreNocomm) {
   EXPECT_FALSE(row.full);
   std::vector<ScalingRow> rows{row};
   add_noddp(rows, {{.ranks = 2, .synthetic = 125}});
-  EXPECT_DOUBLE_EQ(*communication_share(rows[0]), 0.2);
+  EXPECT_DOUBLE_EQ(*communication_fraction(rows[0]), 0.2);
   EXPECT_THROW(add_noddp(rows, {{.ranks = 4, .synthetic = 125}}), DataError);
   ScalingTable table = scaling_table(ScalingKind::Weak, rows);
   EXPECT_THAT(scaling_plots(table).back().second, HasSubstr("</svg>"));  // no step time without a batch

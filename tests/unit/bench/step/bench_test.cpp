@@ -13,7 +13,7 @@
 #include "bench/step/rates.h"
 #include "bench/step/step_bench.h"
 #include "bench/step/step_report.h"
-#include "bench/step/theory.h"
+#include "bench/step/theoretical_peak.h"
 #include "bench/step/trials.h"
 #include "core/error.h"
 #include "number_close.h"
@@ -170,9 +170,9 @@ TEST(BenchLayers, RowsJoinRepeatedBlocksAndMeetTheRoof) {
 }
 
 TEST(BenchAdvice, TilesThatAreNotFilled) {
-  EXPECT_DOUBLE_EQ(tile_share(64, 64), 1);
-  EXPECT_DOUBLE_EQ(tile_share(65, 64), 65.0 / 128);
-  EXPECT_DOUBLE_EQ(tile_share(0, 64), 0);
+  EXPECT_DOUBLE_EQ(tile_efficiency(64, 64), 1);
+  EXPECT_DOUBLE_EQ(tile_efficiency(65, 64), 65.0 / 128);
+  EXPECT_DOUBLE_EQ(tile_efficiency(0, 64), 0);
 }
 
 config::RunConfig vit_config() {

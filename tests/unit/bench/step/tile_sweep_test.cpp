@@ -19,12 +19,12 @@ TEST(BenchTiles, APartlyFilledTileCountsAsOne) {
 }
 
 TEST(BenchTiles, AreNamedByRowsAndColumns) {
-  const auto tile = tile_named("256x128");
+  const auto tile = parse_tile("256x128");
   ASSERT_TRUE(tile);
   EXPECT_EQ(tile->rows, 256);
   EXPECT_EQ(tile->columns, 128);
   for (const char* const text : {"", "256", "256x", "x128", "256x0", "-1x2", "256x128x2", "256,128"}) {
-    EXPECT_FALSE(tile_named(text)) << text;
+    EXPECT_FALSE(parse_tile(text)) << text;
   }
   EXPECT_EQ(usual_sizes({.rows = 1, .columns = 16}).front(), 8);
   EXPECT_EQ(usual_sizes({.rows = 1, .columns = 16}).back(), 192);

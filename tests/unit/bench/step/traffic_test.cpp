@@ -34,16 +34,16 @@ TEST(Traffic, HiddenIsWhatAStepDoesNotWaitFor) {
                             {.group = "tp [0, 1]", .name = "all_reduce", .calls = 4, .bytes = 4000, .seconds = 0.04}},
                   .steps = 2,
                   .exchange_alone_s = 0.08};
-  const Communication found = communication_of(traffic, /*step_s=*/0.525, /*silent_s=*/0.5);
+  const Communication found = communication_of(traffic, /*step_s=*/0.525, /*no_comm_s=*/0.5);
   EXPECT_TRUE(tests::close(found.alone_s, 0.1, kFp64, 4));
   EXPECT_TRUE(tests::close(found.exposed_s, 0.025, kFp64, 64));
-  EXPECT_TRUE(tests::close(found.hidden_share(), 0.75, kFp64, 256));
+  EXPECT_TRUE(tests::close(found.hidden_fraction(), 0.75, kFp64, 256));
   EXPECT_EQ(communication_of(traffic, 0.4, 0.5).exposed_s, 0);  // noise
   EXPECT_TRUE(found.is_told);
   EXPECT_FALSE(communication_of(traffic, 0.4, 0.5).is_told);
   EXPECT_THAT(communication_text(traffic, communication_of(traffic, 0.4, 0.5)), testing::Not(testing::HasSubstr("hidden")));
-  EXPECT_EQ(communication_of(traffic, 0.8, 0.5).hidden_share(), 0);                    // ranks wait for more than messages
-  EXPECT_EQ(communication_of({.calls = {}, .steps = 2}, 0.8, 0.5).hidden_share(), 0);  // nothing is sent
+  EXPECT_EQ(communication_of(traffic, 0.8, 0.5).hidden_fraction(), 0);                    // ranks wait for more than messages
+  EXPECT_EQ(communication_of({.calls = {}, .steps = 2}, 0.8, 0.5).hidden_fraction(), 0);  // nothing is sent
 
   nlohmann::ordered_json written;
   add_communication_json(written, traffic, found);

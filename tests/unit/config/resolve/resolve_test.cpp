@@ -91,7 +91,7 @@ TEST(Resolve, BatchSizesByWorldSize) {
   EXPECT_EQ(mesh.global_batch_size, 64);
   EXPECT_EQ(mesh.local_batch_size, 32);
   EXPECT_THAT(test::config_error([] { resolve_shipped("UNet.yaml", {}, 3); }),
-              HasSubstr("the batch cannot be dealt out evenly: global_batch_size=64 ("));
+              HasSubstr("the batch cannot be split evenly: global_batch_size=64 ("));
   EXPECT_THAT(resolve_error("base: {model: vit, global_batch_size: 4, local_batch_size: 3, num_iters: 1}\n"),
               HasSubstr("two keys contradict each other: global_batch_size=4 (run.yaml:1), local_batch_size=3 (run.yaml:1)"));
 }

@@ -182,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& row) { return row.param.name; });
 
 TEST(Pickle, ManyValuesAndMemosAreBounded) {
-  EXPECT_THAT([] { read(proto("(" + std::string(kMostPickleValues + 1, 'N') + "t")); },
+  EXPECT_THAT([] { read(proto("(" + std::string(kMaxPickleValues + 1, 'N') + "t")); },
               ThrowsMessage<DataError>(HasSubstr("limit=")));
   // Doubling lists, each holding the last one twice: two to the power of 400 values when written out, 400 here.
   std::string lists = "]";

@@ -8,11 +8,11 @@
 #include <cstring>
 #include <random>
 
+#include "data/datasets/box_array.h"
+#include "data/datasets/era5_dataset.h"
 #include "data/formats/array_file.h"
 #include "data/formats/npy_file.h"
 #include "data/formats/zarr/zarr_array.h"
-#include "data/sets/box_array.h"
-#include "data/sets/era5_dataset.h"
 #include "data/storage/array_views.h"
 #include "data/storage/stored_values.h"
 #include "data/tools/convert.h"

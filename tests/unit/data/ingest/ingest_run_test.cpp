@@ -264,7 +264,7 @@ TEST(IngestComponent, WhatItSaysIsChecked) {
   expect_refusal("a variable without sense", [](fake::File& f) { std::ranges::fill(f.variables[0].units, 'x'); });
   expect_refusal("a variable without sense", [](fake::File& f) { f.variables[0].grid = 1; });
   expect_refusal("a grid of impossible size", [](fake::File& f) { f.grids[0].latitude.clear(); });
-  expect_refusal("a time that is no time", [](fake::File& f) { f.planes[0].time = std::numeric_limits<double>::quiet_NaN(); });
+  expect_refusal("not a valid time", [](fake::File& f) { f.planes[0].time = std::numeric_limits<double>::quiet_NaN(); });
   expect_refusal("not in order", [](fake::File& f) { f.grids[0].latitude = {40, 40}; });
   expect_refusal("not in order", [](fake::File& f) { f.grids[0].longitude = {0, std::numeric_limits<double>::quiet_NaN(), 2}; });
 }

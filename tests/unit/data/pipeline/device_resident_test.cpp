@@ -15,11 +15,11 @@
 #include <numbers>
 #include <semaphore>
 
+#include "data/datasets/box_dataset.h"
+#include "data/datasets/channel_statistics.h"
+#include "data/datasets/era5_dataset.h"
 #include "data/formats/npy_file.h"
 #include "data/pipeline/pipeline.h"
-#include "data/sets/box_dataset.h"
-#include "data/sets/channel_statistics.h"
-#include "data/sets/era5_dataset.h"
 #include "data/storage/read_watch.h"
 #include "data_files.h"
 
@@ -102,18 +102,18 @@ TEST(DeviceTransform, WhereNothingIsToDoNothingIsCopied) {
 TEST(DeviceTransform, CastsAndLaysOut) {
   std::vector<float> values = counting(2 * 27);
   const at::Tensor source = tensor_of(values, {54});
-  const ops::CutSource layout{.stride = {27, 9, 3, 1}, .edge = {3, 3, 3}};
+  const ops::CropSource layout{.stride = {27, 9, 3, 1}, .edge = {3, 3, 3}};
   const DeviceTransform scale({.clip = {}, .log = {}, .mean = {1, 2}, .std = {2, 4}}, 2, {}, c10::kCPU);
-  const ops::CutTables tables{.place = place_table({cut_place(0, {0, 0, 0}, 0)}, c10::kCPU),
-                              .channel = channel_table(scale.turned_channels(0), 2, c10::kCPU),
-                              .op = scale.ops()};
+  const ops::CropTables tables{.place = place_table({crop_place(0, {0, 0, 0}, 0)}, c10::kCPU),
+                               .channel = channel_table(scale.turned_channels(0), 2, c10::kCPU),
+                               .op = scale.ops()};
   const at::Tensor wanted = at::empty({1, 2, 3, 3, 3}, at::kFloat);
-  ops::cut_samples(wanted, source, layout, tables);
+  ops::crop_samples(wanted, source, layout, tables);
   EXPECT_EQ(wanted[0][1][2][1][0].item<float>(), (27 + 18 + 3 - 2) / 4.0f);
   for (const at::ScalarType from : {at::kFloat, at::kHalf, at::kBFloat16}) {
     for (const at::ScalarType to : {at::kFloat, at::kHalf, at::kBFloat16}) {
       const at::Tensor out = at::empty({1, 2, 3, 3, 3}, at::TensorOptions(to).memory_format(at::MemoryFormat::ChannelsLast3d));
-      ops::cut_samples(out, source.to(from), layout, tables);
+      ops::crop_samples(out, source.to(from), layout, tables);
       EXPECT_TRUE(at::equal(out, wanted.to(to))) << from << " to " << to;
     }
   }
@@ -124,21 +124,21 @@ TEST(DeviceTransform, TheReferenceFormCutsAlike) {
   std::vector<float> values = counting(2 * 5 * 4 * 6);
   for (float& value : values) value = std::sin(value) * 3;
   const at::Tensor source = tensor_of(values, {240});
-  const ops::CutSource layout{.stride = {120, 24, 6, 1}, .edge = {5, 4, 6}};
+  const ops::CropSource layout{.stride = {120, 24, 6, 1}, .edge = {5, 4, 6}};
   const DeviceTransform transform({.clip = {-2, 2.5}, .log = {}, .mean = {0.1, 2}, .std = {0.3, 4}}, 2, {}, c10::kCPU);
-  std::vector<ops::CutPlace> places;
+  std::vector<ops::CropPlace> places;
   std::vector<int64_t> channels;
   for (int32_t index = 0; index < kNumOrientations; ++index) {
-    places.push_back(cut_place(index % 2, {index % 5, index % 4, index % 6}, index));
+    places.push_back(crop_place(index % 2, {index % 5, index % 4, index % 6}, index));
     places.back().offset = 0;
-    channels.push_back(ops::cut_channel(index % 2, index % 3 == 0));
-    channels.push_back(ops::cut_channel(1, false));
+    channels.push_back(ops::crop_channel(index % 2, index % 3 == 0));
+    channels.push_back(ops::crop_channel(1, false));
   }
-  const ops::CutTables tables{
+  const ops::CropTables tables{
       .place = place_table(places, c10::kCPU), .channel = channel_table(channels, 2, c10::kCPU), .op = transform.ops()};
   const at::Tensor wanted = at::empty({kNumOrientations, 2, 3, 4, 2}, at::kFloat), found = at::empty_like(wanted);
-  ops::cut_samples(wanted, source, layout, tables);
-  ops::cut_samples_reference(found, source, layout, tables);
+  ops::crop_samples(wanted, source, layout, tables);
+  ops::crop_samples_reference(found, source, layout, tables);
   EXPECT_TRUE(at::equal(found, wanted));
 }
 

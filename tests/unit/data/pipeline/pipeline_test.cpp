@@ -13,11 +13,11 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/datasets/box_dataset.h"
+#include "data/datasets/channel_statistics.h"
 #include "data/formats/array_file.h"
 #include "data/pipeline/device_transform.h"
 #include "data/sample/epoch_plan.h"
-#include "data/sets/box_dataset.h"
-#include "data/sets/channel_statistics.h"
 #include "data_files.h"
 
 namespace welkin::data::tests {
@@ -265,7 +265,7 @@ TEST(PipelineTest, MisfitsAreNamed) {
       [&] {
         pipeline.resume({1, 2});
       },
-      ThrowsMessage<CheckpointError>(HasSubstr("a place that the epoch does not have: epoch=1, step=2, steps_per_epoch=2")));
+      ThrowsMessage<CheckpointError>(HasSubstr("a position outside of the epoch: epoch=1, step=2, steps_per_epoch=2")));
 }
 
 // The real thing: crops of a mapped box under four threads.

@@ -14,8 +14,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/datasets/box_dataset.h"
 #include "data/pipeline/pipeline.h"
-#include "data/sets/box_dataset.h"
 #include "data/storage/fingerprint.h"
 #include "data/storage/read_watch.h"
 #include "data_files.h"

@@ -8,12 +8,12 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "data/datasets/box_dataset.h"
+#include "data/datasets/channel_statistics.h"
+#include "data/datasets/era5_dataset.h"
 #include "data/formats/array_file.h"
 #include "data/formats/npy_file.h"
 #include "data/pipeline/device_transform.h"
-#include "data/sets/box_dataset.h"
-#include "data/sets/channel_statistics.h"
-#include "data/sets/era5_dataset.h"
 #include "data_files.h"
 
 namespace welkin::data::tests {

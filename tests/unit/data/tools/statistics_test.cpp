@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "data/datasets/channel_statistics.h"
 #include "data/formats/npy_file.h"
-#include "data/sets/channel_statistics.h"
 #include "data/tools/inspect.h"
 #include "data_files.h"
 #include "number_close.h"

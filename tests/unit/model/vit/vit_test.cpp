@@ -13,7 +13,7 @@
 #include <algorithm>
 
 #include "device_on_cpu.h"
-#include "model/base/initial.h"
+#include "model/base/init.h"
 #include "tolerance.h"
 
 namespace welkin::model {

@@ -12,9 +12,9 @@ namespace {
 using Backend = AttentionBackend;
 
 TEST(AttentionBackends, HaveTheNamesOfTheKey) {
-  for (const Backend backend : kAttentionBackends) EXPECT_EQ(attention_backend_named(name_of(backend)), backend);
+  for (const Backend backend : kAttentionBackends) EXPECT_EQ(parse_attention_backend(name_of(backend)), backend);
   EXPECT_EQ(name_of(Backend::MemoryEfficient), "memory_efficient");
-  EXPECT_FALSE(attention_backend_named("auto"));
+  EXPECT_FALSE(parse_attention_backend("auto"));
 }
 
 TEST(AttentionBackends, TheFastestThatCanRunIsTaken) {
@@ -72,12 +72,12 @@ std::string torchs_order() {
 TEST(AttentionBackends, WhatIsTakenHasAFormForFloat32BesideItThatNeedsLittleMemory) {
   for (const auto& [backend, order] : {std::pair(Backend::CuDnn, "cem"), std::pair(Backend::Flash, "fem"),
                                        std::pair(Backend::MemoryEfficient, "em"), std::pair(Backend::Math, "m")}) {
-    use_attention_backend(backend);
+    set_attention_backend(backend);
     EXPECT_EQ(torchs_order(), order);
     EXPECT_EQ(attention_backend_in_use(), name_of(backend));
   }
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
-  use_attention_backend(Backend::Flash);
+  set_attention_backend(Backend::Flash);
   EXPECT_EQ(torchs_order(), "fm") << "the memory-efficient form's gradients do not repeat";
   EXPECT_EQ(attention_backend_in_use(), "flash");
   at::globalContext().setDeterministicAlgorithms(false, /*warn_only=*/false);

@@ -21,7 +21,7 @@
 #include "gradient_check.h"
 #include "ops/attention/attention.h"
 #include "ops/base/instruction_set.h"
-#include "ops/products/gemm_provider.h"
+#include "ops/gemm/gemm_provider.h"
 #include "tolerance.h"
 
 namespace welkin::ops {
@@ -29,8 +29,8 @@ namespace {
 
 class SetGuard {
  public:
-  explicit SetGuard(InstructionSet set) : before_(instruction_set()) { use_instruction_set(set); }
-  ~SetGuard() { use_instruction_set(before_); }
+  explicit SetGuard(InstructionSet set) : before_(instruction_set()) { set_instruction_set(set); }
+  ~SetGuard() { set_instruction_set(before_); }
 
  private:
   InstructionSet before_;
@@ -227,19 +227,19 @@ class AttentionCpuRounded : public ::testing::Test {
   void SetUp() override {
     if (instruction_set() != InstructionSet::Amx) GTEST_SKIP() << "this CPU has no AMX";
   }
-  ~AttentionCpuRounded() override { use_float32_products({}, Float32Precision::Highest); }
+  ~AttentionCpuRounded() override { set_float32_matmul({}, Float32Precision::Highest); }
 };
 
 // As of bfloat16 operands, but what goes in and out is float32.
 TEST_F(AttentionCpuRounded, TakesRoundedOperandsOfFloat32) {
-  use_float32_products({}, Float32Precision::Medium);
+  set_float32_matmul({}, Float32Precision::Medium);
   const AttentionCase c{2, 2, 131, 257, 48};
   const Inputs in(c);
   Inputs rounded(c);
   for (at::Tensor* x : {&rounded.q, &rounded.k, &rounded.v}) *x = x->to(at::kBFloat16).to(at::kDouble);
   const auto got = run(attention, in, at::kFloat);
   const auto exact = run(attention, in, at::kDouble);
-  use_float32_products({}, Float32Precision::Highest);
+  set_float32_matmul({}, Float32Precision::Highest);
   expect_close(got, run(attention_reference, rounded, at::kDouble), 2.0 * tests::sum_tolerance(at::kBFloat16, 1));
   // Double goes to aten's form and float32 without leave is not rounded.
   expect_close(exact, run(attention_reference, in, at::kDouble), bound(c, at::kDouble));
@@ -247,7 +247,7 @@ TEST_F(AttentionCpuRounded, TakesRoundedOperandsOfFloat32) {
 }
 
 TEST_F(AttentionCpuRounded, OfTwoPartsKeepsSixteenBits) {
-  use_float32_products({}, Float32Precision::High);
+  set_float32_matmul({}, Float32Precision::High);
   for (const AttentionCase& c : kAttentionCases) {
     if (c.keys == 1) continue;  // its gradients by q and k are differences of equal numbers
     SCOPED_TRACE(::testing::PrintToString(c));
@@ -258,7 +258,7 @@ TEST_F(AttentionCpuRounded, OfTwoPartsKeepsSixteenBits) {
 }
 
 TEST_F(AttentionCpuRounded, OfTwoPartsTakesTheGreatestNumbers) {
-  use_float32_products({}, Float32Precision::High);
+  set_float32_matmul({}, Float32Precision::High);
   Inputs in({1, 2, 40, 300, 16});
   in.q.fill_(0x1.FFFFFEp127);
   in.k = in.k.mul(0x1p-127);
@@ -274,14 +274,14 @@ TEST(AttentionCpuLayout, HeadsLieBesideEachOther) {
 TEST(AttentionCpuLayout, RefusesWhatItCannot) {
   const Inputs in({2, 3, 5, 7, 4});
   const at::Tensor q = in.q.to(at::kFloat);
-  EXPECT_FALSE(attention_cpu_takes(in.q, in.k, in.v));  // double: aten's
-  EXPECT_FALSE(attention_cpu_takes(q, in.k.to(at::kHalf), in.v.to(at::kFloat)));
-  EXPECT_FALSE(attention_cpu_takes(q, at::empty({2, 3, 0, 4}), at::empty({2, 3, 0, 4})));
+  EXPECT_FALSE(attention_cpu_supports(in.q, in.k, in.v));  // double: aten's
+  EXPECT_FALSE(attention_cpu_supports(q, in.k.to(at::kHalf), in.v.to(at::kFloat)));
+  EXPECT_FALSE(attention_cpu_supports(q, at::empty({2, 3, 0, 4}), at::empty({2, 3, 0, 4})));
 }
 
 TEST(InstructionSets, AreNamedAndTheBestIsInUse) {
-  EXPECT_EQ(instruction_set_named("avx2"), InstructionSet::Avx2);
-  EXPECT_FALSE(instruction_set_named("sse9").has_value());
+  EXPECT_EQ(parse_instruction_set("avx2"), InstructionSet::Avx2);
+  EXPECT_FALSE(parse_instruction_set("sse9").has_value());
   EXPECT_TRUE(is_supported(InstructionSet::Portable));
   EXPECT_EQ(instruction_set(), best_instruction_set());
   EXPECT_EQ(instruction_set() >= InstructionSet::Avx512, is_supported(InstructionSet::Avx512));

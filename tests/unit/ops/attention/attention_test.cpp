@@ -38,11 +38,11 @@ TEST(Attention, EqualsItsDefinition) {
 TEST(Attention, GradientsOfBothForms) {
   const Heads h;
   const auto plain = [](const std::vector<at::Tensor>& in) { return attention(in[0], in[1], in[2]); };
-  EXPECT_TRUE(tests::gradients_are_right(plain, {h.q.clone(), h.k.clone(), h.v.clone()}));
+  EXPECT_TRUE(tests::gradcheck(plain, {h.q.clone(), h.k.clone(), h.v.clone()}));
   const auto dropped = [](const std::vector<at::Tensor>& in) {
     return attention_with_dropout(in[0], in[1], in[2], 0.4, attention_key());
   };
-  EXPECT_TRUE(tests::gradients_are_right(dropped, {h.q.clone(), h.k.clone(), h.v.clone()}));
+  EXPECT_TRUE(tests::gradcheck(dropped, {h.q.clone(), h.k.clone(), h.v.clone()}));
 }
 
 TEST(Attention, DropoutIsOnTheWeightsAndKeyedByHeadQueryAndKey) {
@@ -75,7 +75,7 @@ TEST(Attention, FusedFormEqualsTheReferenceWithGradients) {
       for (const int64_t width : {1, 5, 8, 48}) {
         const auto heads = [&](uint64_t seed) { return tests::test_values({2, tokens, 3, width}, seed).to(dtype); };
         const std::vector<at::Tensor> strided{heads(1).transpose(1, 2), heads(2).transpose(1, 2), heads(3).transpose(1, 2)};
-        EXPECT_TRUE(tests::same_function(fused, reference, strided, tokens + width)) << dtype << " " << tokens << " " << width;
+        EXPECT_TRUE(tests::same_results(fused, reference, strided, tokens + width)) << dtype << " " << tokens << " " << width;
       }
     }
   }

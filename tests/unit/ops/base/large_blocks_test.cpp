@@ -21,7 +21,7 @@ class LargeBlocks : public ::testing::Test {
  protected:
   void SetUp() override {
     setenv("THP_MEM_ALLOC_ENABLE", "1", 1);
-    if (!keep_large_blocks()) GTEST_SKIP() << "the address sanitizer, or a limit of addresses, rules it out";
+    if (!use_page_heap()) GTEST_SKIP() << "the address sanitizer, or a limit of addresses, rules it out";
   }
 };
 
@@ -61,7 +61,7 @@ TEST_F(LargeBlocks, BuffersOfKernelsComeFromTheSameHeap) {
   {
     AlignedBuffer<float> buffer(kMib);
     EXPECT_EQ(large_block_use().live - before.live, static_cast<size_t>(4 * kMib));
-    buffer.room(2 * kMib);
+    buffer.reserve(2 * kMib);
     EXPECT_EQ(large_block_use().live - before.live, static_cast<size_t>(8 * kMib));
     const AlignedBuffer<float> small(1000);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(small.data()) % 64, 0U);
@@ -74,8 +74,8 @@ TEST(AlignedBuffer, AfterMemoryThatWasNotThereHasNone) {
   GTEST_SKIP() << "the address sanitizer ends the process instead";
 #endif
   AlignedBuffer<float> buffer(100);
-  EXPECT_THROW(buffer.room(int64_t{1} << 60), std::bad_alloc);
-  EXPECT_NE(buffer.room(50), nullptr);
+  EXPECT_THROW(buffer.reserve(int64_t{1} << 60), std::bad_alloc);
+  EXPECT_NE(buffer.reserve(50), nullptr);
 }
 
 }  // namespace

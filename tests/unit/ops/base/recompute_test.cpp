@@ -16,8 +16,8 @@
 
 #include "gradient_check.h"
 #include "ops/base/autocast.h"
+#include "ops/gemm/mixed_matmul.h"
 #include "ops/norm/layer_norm.h"
-#include "ops/products/low_product.h"
 
 namespace welkin::ops {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "gradient_check.h"
 #include "ops/convolution/convolution.h"
-#include "ops/products/low_product.h"
+#include "ops/gemm/mixed_matmul.h"
 
 namespace welkin::ops {
 namespace {
@@ -15,17 +15,17 @@ namespace {
 TEST(ConvolutionForm, TakesWhatItsTilesFit) {
   const auto x = [](int64_t channels) { return tests::test_values({1, channels, 4, 4, 4}, 1).to(at::kFloat); };
   const auto weight = [](int64_t a, int64_t b) { return tests::test_values({a, b, 2, 2, 2}, 1).to(at::kFloat); };
-  EXPECT_TRUE(convolution_cpu_takes(x(16), weight(64, 16), BoxWay::Down));
-  EXPECT_TRUE(convolution_cpu_takes(x(4), weight(64, 4), BoxWay::Down));
-  EXPECT_FALSE(convolution_cpu_takes(x(16), weight(5, 16), BoxWay::Down));
-  EXPECT_TRUE(convolution_cpu_takes(x(16), weight(16, 5), BoxWay::Up));
-  EXPECT_FALSE(convolution_cpu_takes(x(5), weight(5, 16), BoxWay::Up));
-  EXPECT_FALSE(convolution_cpu_takes(at::TensorList{x(4), x(4)}, weight(16, 8), BoxWay::Down));
+  EXPECT_TRUE(convolution_cpu_supports(x(16), weight(64, 16), ConvolutionKind::Strided));
+  EXPECT_TRUE(convolution_cpu_supports(x(4), weight(64, 4), ConvolutionKind::Strided));
+  EXPECT_FALSE(convolution_cpu_supports(x(16), weight(5, 16), ConvolutionKind::Strided));
+  EXPECT_TRUE(convolution_cpu_supports(x(16), weight(16, 5), ConvolutionKind::Transposed));
+  EXPECT_FALSE(convolution_cpu_supports(x(5), weight(5, 16), ConvolutionKind::Transposed));
+  EXPECT_FALSE(convolution_cpu_supports(at::TensorList{x(4), x(4)}, weight(16, 8), ConvolutionKind::Strided));
   for (const bool widens : {false, true}) {
-    const WideProductsGuard rule(widens);
-    EXPECT_EQ(convolution_cpu_takes(x(16).to(at::kHalf), weight(16, 16), BoxWay::Down), widens);
+    const UpcastMatmulGuard rule(widens);
+    EXPECT_EQ(convolution_cpu_supports(x(16).to(at::kHalf), weight(16, 16), ConvolutionKind::Strided), widens);
   }
-  EXPECT_FALSE(convolution_cpu_takes(x(16), weight(16, 16).to(at::kDouble), BoxWay::Down));
+  EXPECT_FALSE(convolution_cpu_supports(x(16), weight(16, 16).to(at::kDouble), ConvolutionKind::Strided));
 }
 
 // Aten refuses them; read as they are they would be read past their end.
@@ -34,7 +34,7 @@ TEST(ConvolutionForm, ShapesThatDoNotFitAreErrors) {
   const auto weight = [&](int64_t a, int64_t b) { return box({a, b, 1, 1, 1}, at::kFloat); };
   const at::Tensor bias = box({16}, at::kFloat);
   for (const bool widens : {false, true}) {
-    const WideProductsGuard rule(widens);
+    const UpcastMatmulGuard rule(widens);
     for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf}) {
       const at::Tensor x = box({2, 32, 3, 3, 3}, type);
       EXPECT_THROW(convolution3d(x, weight(16, 16), bias, {}), c10::Error);

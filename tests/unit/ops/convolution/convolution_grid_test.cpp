@@ -14,7 +14,7 @@ namespace welkin::ops {
 namespace {
 
 TEST(ConvolutionGrid, PartnersOfBothGridsAreInverse) {
-  const BoxConvolution c{1, {7, 8, 9}, {3, 4, 4}, {4, 4, 4}, {2, 2, 2}, {1, 1, 1}};
+  const ConvolutionGeometry c{1, {7, 8, 9}, {3, 4, 4}, {4, 4, 4}, {2, 2, 2}, {1, 1, 1}};
   for (int axis = 0; axis < kBoxAxes; ++axis) {
     const AxisPartners up = axis_partners(c, axis, Grid::Fine);
     const AxisPartners down = axis_partners(c, axis, Grid::Coarse);
@@ -29,10 +29,10 @@ TEST(ConvolutionGrid, PartnersOfBothGridsAreInverse) {
 
 // Each voxel is in one group, and its group's taps are those that give it a partner anywhere.
 TEST(ConvolutionGrid, GroupsHaveThePairsOfTheirTaps) {
-  const std::vector<BoxConvolution> convolutions{{1, {7, 8, 9}, {3, 4, 4}, {4, 4, 4}, {2, 2, 2}, {1, 1, 1}},
-                                                 {2, {5, 6, 7}, {5, 6, 7}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}},
-                                                 {1, {7, 5, 4}, {2, 3, 8}, {2, 3, 1}, {3, 2, 1}, {0, 2, 2}}};
-  for (const BoxConvolution& c : convolutions) {
+  const std::vector<ConvolutionGeometry> convolutions{{1, {7, 8, 9}, {3, 4, 4}, {4, 4, 4}, {2, 2, 2}, {1, 1, 1}},
+                                                      {2, {5, 6, 7}, {5, 6, 7}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}},
+                                                      {1, {7, 5, 4}, {2, 3, 8}, {2, 3, 1}, {3, 2, 1}, {0, 2, 2}}};
+  for (const ConvolutionGeometry& c : convolutions) {
     for (const Grid grid : {Grid::Coarse, Grid::Fine}) {
       const TapPairs pairs(c, grid);
       const TapGroups groups(c, grid);

@@ -24,7 +24,7 @@
 #include "on_instruction_set.h"
 #include "ops/base/instruction_set.h"
 #include "ops/convolution/convolution_form.h"
-#include "ops/products/low_product.h"
+#include "ops/gemm/mixed_matmul.h"
 #include "tolerance.h"
 
 namespace welkin::ops {
@@ -33,7 +33,7 @@ namespace {
 struct ConvolutionCase {
   int64_t batch, in, out;
   BoxShape box, kernel;
-  BoxStride rule;
+  ConvolutionParams rule;
   double slope = 1.0;
   int64_t second = 0;  // channels of a second tensor
   friend std::ostream& operator<<(std::ostream& to, const ConvolutionCase& c) {
@@ -44,7 +44,7 @@ struct ConvolutionCase {
 };
 
 const BoxShape kFour{4, 4, 4};
-const BoxStride kHalving{{2, 2, 2}, {1, 1, 1}};
+const ConvolutionParams kHalving{{2, 2, 2}, {1, 1, 1}};
 // The U-Net's shapes down to the last voxel, channels with every tail of a panel, depth beyond a block, and other kernels.
 const std::vector<ConvolutionCase> kConvolutionCases{
     {2, 16, 16, {8, 8, 8}, kFour, kHalving},
@@ -77,7 +77,8 @@ const std::vector<ConvolutionCase> kNarrowUp{
     {1, 16, 5, {8, 8, 16}, kFour, kHalving, 0.01},
 };
 
-using ConvolutionForm = at::Tensor (*)(at::TensorList, const at::Tensor&, const at::Tensor&, const BoxStride&, const BoxKink&);
+using ConvolutionForm = at::Tensor (*)(at::TensorList, const at::Tensor&, const at::Tensor&, const ConvolutionParams&,
+                                       const LeakyRelu&);
 
 struct ConvolutionRun {
   std::vector<at::Tensor> x;  // one or two
@@ -117,13 +118,14 @@ class ConvolutionOnSet : public OnInstructionSet {};
 ConvolutionForm own_form(bool up) { return up ? transposed_convolution3d : convolution3d; }
 ConvolutionForm reference_form(bool up) { return up ? transposed_convolution3d_reference : convolution3d_reference; }
 
-// In bfloat16 the sums are float: what is rounded is the result, the gradient behind the kink, and the gradients by x.
+// In bfloat16 the sums are float: what is rounded is the result, the gradient behind the activation, and the gradients by x.
 void expect_same(const ConvolutionCase& c, bool up, at::ScalarType dtype = at::kFloat) {
   SCOPED_TRACE(::testing::PrintToString(c));
   const ConvolutionRun run(c, up, dtype);
   std::vector<at::Tensor> taken;
   for (const at::Tensor& part : run.x) taken.push_back(part.to(dtype));
-  ASSERT_TRUE(convolution_cpu_takes(taken, run.weight.to(at::kFloat), up ? BoxWay::Up : BoxWay::Down));
+  ASSERT_TRUE(
+      convolution_cpu_supports(taken, run.weight.to(at::kFloat), up ? ConvolutionKind::Transposed : ConvolutionKind::Strided));
   const auto got = run(own_form(up), dtype, at::kFloat, c, dtype);
   const auto wanted = run(reference_form(up), at::kDouble, at::kDouble, c, dtype);
   ASSERT_EQ(got[0].sizes(), wanted[0].sizes());
@@ -178,7 +180,7 @@ TEST_P(ConvolutionOnSet, FewChannelsOfTheFineGrid) {
 
 // In memory bfloat16, multiplied as float32.
 TEST_P(ConvolutionOnSet, OfWidenedBfloat16) {
-  const WideProductsGuard wide(true);
+  const UpcastMatmulGuard wide(true);
   for (const bool up : {false, true}) {
     for (const ConvolutionCase& c : kConvolutionCases) expect_same(c, up, at::kBFloat16);
     for (const ConvolutionCase& c : up ? kNarrowUp : kNarrowDown) expect_same(c, up, at::kBFloat16);
@@ -187,7 +189,7 @@ TEST_P(ConvolutionOnSet, OfWidenedBfloat16) {
 
 // The padding is longer than the taps reach: the voxels of the box meet none of them, or few.
 TEST_P(ConvolutionOnSet, PaddingBeyondTheTaps) {
-  const BoxStride rule{{7, 7, 7}, {3, 3, 3}};
+  const ConvolutionParams rule{{7, 7, 7}, {3, 3, 3}};
   for (const int64_t last : {1, 2, 9}) {
     const ConvolutionCase c{1, 3, 16, {1, 2, last}, {1, 1, 1}, rule};
     const ConvolutionRun run(c, false, at::kFloat);
@@ -207,12 +209,14 @@ TEST_P(ConvolutionOnSet, AReluMakesInfinitiesZero) {
       {1, 16, 5, {2, 3, 4}, {1, 1, 1}, {}, 0.0},   // upwards to few
   };
   for (const bool widens : {false, true}) {
-    const WideProductsGuard rule(widens);
+    const UpcastMatmulGuard rule(widens);
     for (const ConvolutionCase& c : ways) {
       for (const bool up : {false, true}) {
         for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf}) {
           const ConvolutionRun run(c, up, type);
-          if (!convolution_cpu_takes({run.x[0].to(type)}, run.weight.to(at::kFloat), up ? BoxWay::Up : BoxWay::Down)) continue;
+          if (!convolution_cpu_supports({run.x[0].to(type)}, run.weight.to(at::kFloat),
+                                        up ? ConvolutionKind::Transposed : ConvolutionKind::Strided))
+            continue;
           SCOPED_TRACE(::testing::Message() << c << ", up " << up << ", " << type << ", widens " << widens);
           expect_closed(run, c, up, type);
         }
@@ -227,8 +231,8 @@ INSTANTIATE_TEST_SUITE_P(Sets, ConvolutionOnSet,
                          [](const auto& set) { return std::string(name_of(set.param)); });
 
 TEST(Convolution, OfBfloat16) {
-  if (!convolution_cpu_takes(at::TensorList{tests::test_values({1, 16, 2, 2, 2}, 1).to(at::kBFloat16)},
-                             tests::test_values({16, 16, 2, 2, 2}, 1).to(at::kFloat), BoxWay::Down)) {
+  if (!convolution_cpu_supports(at::TensorList{tests::test_values({1, 16, 2, 2, 2}, 1).to(at::kBFloat16)},
+                                tests::test_values({16, 16, 2, 2, 2}, 1).to(at::kFloat), ConvolutionKind::Strided)) {
     GTEST_SKIP() << "this CPU has no fast dot products of bfloat16";
   }
   for (const ConvolutionCase& c : kConvolutionCases) {
@@ -241,7 +245,7 @@ TEST(Convolution, OfBfloat16) {
 
 // By float32's kernels where the processor has no products of the type.
 TEST(Convolution, OfWidenedHalf) {
-  const WideProductsGuard wide(true);
+  const UpcastMatmulGuard wide(true);
   for (const bool up : {false, true}) {
     for (const ConvolutionCase& c : kConvolutionCases) expect_same(c, up, at::kHalf);
     for (const ConvolutionCase& c : up ? kNarrowUp : kNarrowDown) expect_same(c, up, at::kHalf);
@@ -250,12 +254,12 @@ TEST(Convolution, OfWidenedHalf) {
 
 // Shapes that only aten takes, such as channels that fill no tile.
 TEST(Convolution, AtensFormIsWidenedToo) {
-  const WideProductsGuard wide(true);
+  const UpcastMatmulGuard wide(true);
   for (const bool up : {false, true}) {
     const ConvolutionCase c{2, 5, 3, {4, 4, 4}, kFour, kHalving, 0.5};
     const ConvolutionRun run(c, up, at::kBFloat16);
-    ASSERT_FALSE(
-        convolution_cpu_takes(run.x.front().to(at::kBFloat16), run.weight.to(at::kFloat), up ? BoxWay::Up : BoxWay::Down));
+    ASSERT_FALSE(convolution_cpu_supports(run.x.front().to(at::kBFloat16), run.weight.to(at::kFloat),
+                                          up ? ConvolutionKind::Transposed : ConvolutionKind::Strided));
     const auto got = run(own_form(up), at::kBFloat16, at::kFloat, c, at::kBFloat16);
     const auto wanted = run(reference_form(up), at::kDouble, at::kDouble, c, at::kBFloat16);
     for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(tests::close(got[i], wanted[i], at::kBFloat16, 1)) << up << " " << i;
@@ -264,7 +268,7 @@ TEST(Convolution, AtensFormIsWidenedToo) {
 
 // The weights are float32 parameters: their products are those of what the type makes of them, ties included.
 TEST_P(ConvolutionOnSet, WidenedWeightsAreRounded) {
-  const WideProductsGuard wide(true);
+  const UpcastMatmulGuard wide(true);
   const at::Tensor weight = tests::test_values({16, 16, 2, 2, 2}, 2).mul(512).round_().div_(256).to(at::kFloat);
   const at::Tensor bias = at::zeros({16});
   for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
@@ -299,7 +303,7 @@ TEST(Convolution, DoesNotDependOnTheNumberOfThreads) {
 TEST(Convolution, AtensFormTakesAnInputOfSixteenBits) {
   const at::Tensor x = tests::test_values({2, 16, 4, 4, 4}, 1), bias = tests::test_values({5}, 3).to(at::kFloat);
   for (const bool widens : {false, true}) {
-    const WideProductsGuard rule(widens);
+    const UpcastMatmulGuard rule(widens);
     for (const bool up : {false, true}) {
       const at::Tensor weight = tests::test_values(up ? at::IntArrayRef{17, 5, 4, 4, 4} : at::IntArrayRef{5, 16, 4, 4, 4}, 2);
       const at::Tensor in = up ? tests::test_values({2, 17, 4, 4, 4}, 1) : x;
@@ -347,10 +351,10 @@ TEST(Convolution, BoxesThatLieChannelsLastAreJoinedAsRows) {
   const ConvolutionCase c{2, 3, 6, {4, 6, 2}, kFour, kHalving, 0.01, 5};
   const ConvolutionRun run(c, false, at::kDouble);
   const ConvolutionForm channels_last = [](at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
-                                           const BoxStride& rule, const BoxKink& kink) {
+                                           const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
     std::vector<at::Tensor> laid;
     for (const at::Tensor& part : x) laid.push_back(part.contiguous(at::MemoryFormat::ChannelsLast3d));
-    return convolution3d_reference(laid, weight, bias, rule, kink);
+    return convolution3d_reference(laid, weight, bias, rule, leaky_relu);
   };
   const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(note));
   const auto got = run(channels_last, at::kDouble, at::kDouble, c, at::kDouble);
@@ -364,8 +368,8 @@ TEST(Convolution, ReferenceGradients) {
   const auto down = [](const std::vector<at::Tensor>& in) { return convolution3d(in[0], in[1], in[2], kHalving); };
   const auto up = [](const std::vector<at::Tensor>& in) { return transposed_convolution3d(in[0], in[1], in[2], kHalving); };
   const auto values = [](at::IntArrayRef shape, uint64_t seed) { return tests::test_values(shape, seed); };
-  EXPECT_TRUE(tests::gradients_are_right(down, {values({1, 2, 4, 4, 2}, 1), values({3, 2, 4, 4, 4}, 2), values({3}, 3)}));
-  EXPECT_TRUE(tests::gradients_are_right(up, {values({1, 2, 2, 1, 2}, 1), values({2, 3, 4, 4, 4}, 2), values({3}, 3)}));
+  EXPECT_TRUE(tests::gradcheck(down, {values({1, 2, 4, 4, 2}, 1), values({3, 2, 4, 4, 4}, 2), values({3}, 3)}));
+  EXPECT_TRUE(tests::gradcheck(up, {values({1, 2, 2, 1, 2}, 1), values({2, 3, 4, 4, 4}, 2), values({3}, 3)}));
 }
 
 TEST(Convolution, OnlyTheGradientsThatAreWanted) {

@@ -14,7 +14,7 @@
 
 #include "gradient_check.h"
 #include "ops/base/autocast.h"
-#include "ops/products/low_product.h"
+#include "ops/gemm/mixed_matmul.h"
 
 namespace welkin::ops {
 namespace {
@@ -83,7 +83,7 @@ TEST(LayerNorm, AndItsProductsAreThoseOfAten) {
 
 TEST(LayerNorm, UnderAutocastProductsAreLowAndGradientsWide) {
   for (const bool widens : {false, true}) {
-    const WideProductsGuard rule(widens);
+    const UpcastMatmulGuard rule(widens);
     const auto leaves = leaves_of(at::kFloat);
     const auto got = results_of(own_products, leaves, at::kBFloat16);
     EXPECT_EQ(got[0].scalar_type(), at::kBFloat16);
@@ -149,7 +149,7 @@ TEST(LayerNorm, AResultChangedWithoutAGraphIsKept) {
   const auto atens_product = [](const at::Tensor& y, const at::Tensor& w) { return at::linear(y, w); };
   std::vector<at::Tensor> leaves = leaves_of(at::kFloat);
   leaves.resize(4);
-  EXPECT_TRUE(tests::same_function(products_of(own, own_product), products_of(atens, atens_product), leaves, kWidth));
+  EXPECT_TRUE(tests::same_results(products_of(own, own_product), products_of(atens, atens_product), leaves, kWidth));
 }
 
 }  // namespace

@@ -89,12 +89,12 @@ TEST_P(ResidualNormOnCpu, OfXAloneEqualsAten) {
   const auto [rows, width, low] = GetParam();
   const NormCase inputs(rows, width);
   const std::vector<at::Tensor> wanted_in = inputs.leaves(at::kDouble, at::kDouble), got_in = inputs.leaves(at::kFloat, low);
-  const at::Tensor wanted = norm_for_products(wanted_in[0], wanted_in[2], wanted_in[3], 1e-6);
+  const at::Tensor wanted = norm_for_matmul(wanted_in[0], wanted_in[2], wanted_in[3], 1e-6);
   EXPECT_EQ(on_cpu_.calls(), 0);
   at::Tensor got;
   {
     const AutocastGuard autocast(at::kCPU, low == at::kFloat ? std::nullopt : std::optional(low));
-    got = norm_for_products(got_in[0], got_in[2], got_in[3], 1e-6);
+    got = norm_for_matmul(got_in[0], got_in[2], got_in[3], 1e-6);
   }
   EXPECT_EQ(got.scalar_type(), low);
   EXPECT_TRUE(tests::close(got, wanted, low, width));
@@ -139,7 +139,7 @@ TEST_F(ResidualNormParts, OtherTypesAndDevicesTakeAtensOperators) {
   const ResidualNorm got = residual_norm(inputs.x, inputs.branch, inputs.weight, inputs.bias, 1e-6);
   const ResidualNorm wanted = residual_norm_reference(inputs.x, inputs.branch, inputs.weight, inputs.bias, 1e-6);
   EXPECT_TRUE(at::equal(got.normed, wanted.normed) && at::equal(got.sum, wanted.sum));
-  EXPECT_TRUE(at::equal(norm_for_products(inputs.x, inputs.weight, inputs.bias, 1e-6),
+  EXPECT_TRUE(at::equal(norm_for_matmul(inputs.x, inputs.weight, inputs.bias, 1e-6),
                         residual_norm_reference(inputs.x, at::zeros_like(inputs.x), inputs.weight, inputs.bias, 1e-6).normed));
   device_norm().device = c10::kCUDA;
   const at::Tensor x = inputs.x.to(at::kFloat), branch = inputs.branch.to(at::kFloat), weight = inputs.weight.to(at::kFloat),

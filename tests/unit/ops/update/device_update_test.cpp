@@ -18,13 +18,13 @@ namespace {
 
 at::Tensor number(double value) { return at::scalar_tensor(value, at::kFloat); }
 
-double device_norm_of(const std::vector<FloatRun>& runs) { return device_update().norm(runs, c10::kCPU).item<float>(); }
+double device_norm_of(const std::vector<FloatSpan>& runs) { return device_update().norm(runs, c10::kCPU).item<float>(); }
 
 // Many small ones for several launches, more than a piece, the ends of pieces, nothing at all. `shift`: elements by which every
 // other tensor begins off 16 bytes.
 struct DeviceArrays {
   std::vector<std::vector<float>> arrays;  // value, gradient, first, second, value, ...
-  std::vector<UpdateRun> runs;
+  std::vector<UpdateSpan> runs;
 
   explicit DeviceArrays(size_t shift) {
     std::vector<int64_t> sizes{1, 0, 3, 4, 5, 4095, 4096, 4097, 2 * 4096 + 2, 40001};
@@ -54,8 +54,8 @@ struct DeviceArrays {
 
 void expect_equal_arrays(const DeviceArrays& got, const DeviceArrays& wanted) {
   for (size_t t = 0; t < wanted.runs.size(); ++t) {
-    const UpdateRun& a = got.runs[t];
-    const UpdateRun& b = wanted.runs[t];
+    const UpdateSpan& a = got.runs[t];
+    const UpdateSpan& b = wanted.runs[t];
     for (int64_t i = 0; i < b.count; ++i) {
       ASSERT_TRUE(tests::rounds_to(a.value[i], b.value[i], std::max(1.0F, std::abs(b.value[i])), kFp32, 16)) << t << " " << i;
       ASSERT_TRUE(tests::rounds_to(a.first[i], b.first[i], std::max(1.0F, std::abs(b.first[i])), kFp32, 8)) << t << " " << i;
@@ -94,9 +94,9 @@ TEST_P(DeviceUpdateTest, SgdIsThatOfTheCpu) {
   const SgdSettings settings{.momentum = 0.9, .decay = 0.5};
   DeviceArrays here(GetParam()), there(GetParam());
   for (auto& arrays : {&here, &there}) {
-    for (UpdateRun& run : arrays->runs) run.second = nullptr;  // as the optimizer has it
+    for (UpdateSpan& run : arrays->runs) run.second = nullptr;  // as the optimizer has it
   }
-  const std::vector<UpdateRun> runs = there.runs;
+  const std::vector<UpdateSpan> runs = there.runs;
   device_update().sgd(runs, settings, {.rate = number(0.1), .gradient_scale = number(2), .found_inf = number(0), .steps = {}});
   fused_sgd(here.runs, {.gradient_scale = 2.0F, .decay = 0.5F, .momentum = 0.9F, .rate = 0.1F});
   for (size_t t = 0; t < runs.size(); ++t) {
@@ -123,8 +123,8 @@ TEST_P(DeviceUpdateTest, NothingChangesWhereAGradientIsNotFinite) {
 
 TEST_P(DeviceUpdateTest, TheNormIsThatOfTheCpu) {
   const DeviceArrays arrays(GetParam());
-  std::vector<FloatRun> runs;
-  for (const UpdateRun& run : arrays.runs) runs.push_back({run.gradient, run.count});
+  std::vector<FloatSpan> runs;
+  for (const UpdateSpan& run : arrays.runs) runs.push_back({run.gradient, run.count});
   EXPECT_TRUE(tests::close(device_norm_of(runs), std::sqrt(sum_of_squares(runs)), kFp32, 72));
 }
 
@@ -144,7 +144,7 @@ TEST(DeviceUpdateTables, APieceKnowsItsTensor) {
     }
   }
   int64_t wanted = 0;
-  for (const UpdateRun& run : arrays.runs) wanted += run.count;
+  for (const UpdateSpan& run : arrays.runs) wanted += run.count;
   EXPECT_EQ(elements, wanted);
 }
 

@@ -36,8 +36,8 @@ struct Arrays {
     }
   }
 
-  std::vector<UpdateRun> runs() {
-    std::vector<UpdateRun> all;
+  std::vector<UpdateSpan> runs() {
+    std::vector<UpdateSpan> all;
     for (size_t r = 0; r < value.size(); ++r) {
       all.push_back({kRunSizes[r], value[r].data(), gradient[r].data(), first[r].data(), second[r].data()});
     }
@@ -95,7 +95,7 @@ TEST_P(FusedUpdate, SgdFollowsItsRule) {
 
 TEST_P(FusedUpdate, SumsOfSquares) {
   const Arrays arrays;
-  std::vector<FloatRun> runs;
+  std::vector<FloatSpan> runs;
   double wanted = 0;
   for (const std::vector<float>& run : arrays.value) {
     runs.push_back({run.data(), static_cast<int64_t>(run.size())});

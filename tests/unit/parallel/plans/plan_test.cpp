@@ -46,7 +46,7 @@ TEST(Plan, PatternsMatchWholePartsOfAPath) {
 TEST(VitPlan, SaysWhichSizesWorkWhenHeadsDoNotDivide) {
   const Mesh mesh("tp-cp-dp", {.dp_replicate = 1, .tp = 4, .cp = 1});
   const std::string text = config_error_of([&] { vit_plan({.num_tokens = 6, .num_heads = 6}, mesh, {}); });
-  EXPECT_THAT(text, HasSubstr("the attention heads cannot be dealt out: num_heads=6, tp=4, cp=1"));
+  EXPECT_THAT(text, HasSubstr("the attention heads cannot be split: num_heads=6, tp=4, cp=1"));
   EXPECT_THAT(text, HasSubstr("tp=1 cp=1, tp=1 cp=2, tp=2 cp=1"));
 }
 
@@ -58,7 +58,7 @@ TEST(VitPlan, AllToAllNeedsHeadsForTpTimesCp) {
               HasSubstr("All-to-all needs heads that divide by tp times cp"));
 }
 
-TEST(VitPlan, RefusesWhatCannotBeDealtOut) {
+TEST(VitPlan, RefusesWhatCannotBeSplit) {
   const Mesh mesh("tp-cp-dp", {.dp_replicate = 1, .tp = 2, .cp = 4});
   const auto error_of = [&](const VitLayout& vit, const LayoutOptions& options) {
     return config_error_of([&] { vit_plan(vit, mesh, options); });

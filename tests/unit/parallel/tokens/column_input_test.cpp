@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "parallel/comm/differentiable.h"
-#include "parallel/comm/silent_group.h"
+#include "parallel/comm/fake_group.h"
 #include "parallel/tokens/ring_attention.h"
 
 namespace welkin::parallel {
@@ -17,7 +17,7 @@ namespace {
 
 // Gradients that are sent are no part of a graph: one that asks for a graph of them hears so.
 TEST(ColumnInput, AndCollectivesAreDifferentiableOnce) {
-  const Group group = silent_group("tp", {{0, 1}, 0});
+  const Group group = fake_group("tp", {{0, 1}, 0});
   const at::Tensor x = at::ones({2, 3, 4}).requires_grad_(), weight = at::ones({5, 4}).requires_grad_();
   const auto with_graph = [&](const at::Tensor& y) {
     torch::autograd::grad({y.pow(2).sum() + x.pow(2).sum()}, {x}, {}, /*retain_graph=*/true, /*create_graph=*/true);

@@ -49,13 +49,13 @@ TEST(AttentionChoice, ShapeIsThatOfAForwardPass) {
 TEST(AttentionChoice, IsTheFastestAndSaysWhy) {
   config::RunConfig config = small_vit();
   const auto shape = *attention_shape(config, {360, 720}, 1);
-  const AttentionChoice choice = settle_attention(config, shape, cudnn_is_fastest);
+  const AttentionChoice choice = resolve_attention(config, shape, cudnn_is_fastest);
   EXPECT_EQ(choice.backend, AttentionBackend::CuDnn);
   EXPECT_EQ(choice.line,
             "Attention: cudnn (batch 4, 8 heads of 48, 4050 tokens: flash 2.00 ms, memory_efficient cannot, cudnn 1.00 ms, math "
             "8.00 ms)");
   config.backend.attention = "flash";
-  const AttentionChoice forced = settle_attention(config, shape, cudnn_is_fastest);
+  const AttentionChoice forced = resolve_attention(config, shape, cudnn_is_fastest);
   EXPECT_EQ(forced.backend, AttentionBackend::Flash);
   EXPECT_THAT(forced.line, HasSubstr("Attention: flash (as asked for; batch 4"));
 }
@@ -64,11 +64,11 @@ TEST(AttentionChoice, WhatCannotRunIsAnError) {
   config::RunConfig config = small_vit();
   const auto shape = *attention_shape(config, {360, 720}, 1);
   config.backend.attention = "memory_efficient";
-  EXPECT_THAT([&] { settle_attention(config, shape, cudnn_is_fastest); },
+  EXPECT_THAT([&] { resolve_attention(config, shape, cudnn_is_fastest); },
               ::testing::ThrowsMessage<ConfigError>(
                   HasSubstr("[train] this form of attention cannot run here: attention=memory_efficient, batch 4")));
   config.backend.attention = "auto";
-  EXPECT_THAT([&] { settle_attention(config, shape, [] { return std::vector<ops::AttentionTiming>{}; }); },
+  EXPECT_THAT([&] { resolve_attention(config, shape, [] { return std::vector<ops::AttentionTiming>{}; }); },
               ::testing::ThrowsMessage<ConfigError>(HasSubstr("no form of attention can run here")));
 }
 
@@ -79,9 +79,9 @@ TEST(AttentionChoice, OfADeterministicRunIsNotMeasured) {
     ADD_FAILURE() << "measured";
     return {};
   };
-  EXPECT_EQ(settle_attention(config, *attention_shape(config, {360, 720}, 1), never).backend, AttentionBackend::Flash);
+  EXPECT_EQ(resolve_attention(config, *attention_shape(config, {360, 720}, 1), never).backend, AttentionBackend::Flash);
   config.precision.amp_mode = config::AmpMode::None;
-  EXPECT_EQ(settle_attention(config, *attention_shape(config, {360, 720}, 1), never).backend, AttentionBackend::Math);
+  EXPECT_EQ(resolve_attention(config, *attention_shape(config, {360, 720}, 1), never).backend, AttentionBackend::Math);
   EXPECT_EQ(choose_attention(config, {360, 720}, 1, at::kCPU, {}), "");
 }
 

@@ -68,10 +68,10 @@ class CountedDevice final : public c10::DeviceAllocator {
 TEST(DeviceMemoryPeak, IsOfTensorsOnThatGpuSinceItWasForgotten) {
   CountedDevice device;
   device.now = 100, device.peak = 900;
-  EXPECT_EQ(peak_of_tensors(0), 900);
-  EXPECT_EQ(peak_of_tensors(2), 902);
-  forget_peak_of_tensors(0);
-  EXPECT_EQ(peak_of_tensors(0), 100);
+  EXPECT_EQ(max_memory_allocated(0), 900);
+  EXPECT_EQ(max_memory_allocated(2), 902);
+  reset_peak_memory(0);
+  EXPECT_EQ(max_memory_allocated(0), 100);
 }
 
 constexpr const char* kTorchsMessage =
@@ -101,13 +101,13 @@ TEST(DeviceMemoryError, LimitIsTheSmallerOfWhatIsSetAndWhatThereIs) {
 
 TEST(DeviceMemoryError, TheRuntimeAndTheLibrariesSayItTheirOwnWay) {
   const c10::SourceLocation here{__func__, __FILE__, __LINE__};
-  EXPECT_TRUE(says_device_is_full(c10::OutOfMemoryError(here, "CUDA out of memory. Tried to allocate 20.00 MiB.")));
-  EXPECT_TRUE(says_device_is_full(c10::AcceleratorError(here, 2, "CUDA error: out of memory")));
-  EXPECT_FALSE(says_device_is_full(c10::AcceleratorError(here, 700, "CUDA error: an illegal memory access was encountered")));
+  EXPECT_TRUE(is_device_out_of_memory(c10::OutOfMemoryError(here, "CUDA out of memory. Tried to allocate 20.00 MiB.")));
+  EXPECT_TRUE(is_device_out_of_memory(c10::AcceleratorError(here, 2, "CUDA error: out of memory")));
+  EXPECT_FALSE(is_device_out_of_memory(c10::AcceleratorError(here, 700, "CUDA error: an illegal memory access was encountered")));
   EXPECT_TRUE(
-      says_device_is_full(c10::Error(here, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")));
-  EXPECT_TRUE(says_device_is_full(c10::Error(here, "cuDNN error: CUDNN_STATUS_ALLOC_FAILED")));
-  EXPECT_FALSE(says_device_is_full(c10::Error(here, "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED")));
+      is_device_out_of_memory(c10::Error(here, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")));
+  EXPECT_TRUE(is_device_out_of_memory(c10::Error(here, "cuDNN error: CUDNN_STATUS_ALLOC_FAILED")));
+  EXPECT_FALSE(is_device_out_of_memory(c10::Error(here, "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED")));
 }
 
 TEST(DeviceMemoryLimit, OfAGpuNeedsTheCudaLibrary) {
@@ -117,7 +117,7 @@ TEST(DeviceMemoryLimit, OfAGpuNeedsTheCudaLibrary) {
         limit_memory({at::kCUDA, 0}, 1.5);
       },
       ::testing::ThrowsMessage<ConfigError>(::testing::HasSubstr(
-          "[memory] the memory of a GPU cannot be capped without libwelkin_cuda.so: memory_limit_gib=1.5. Build it with")));
+          "[memory] limiting GPU memory needs libwelkin_cuda.so: memory_limit_gib=1.5. Build it with")));
 }
 
 }  // namespace

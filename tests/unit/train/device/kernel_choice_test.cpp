@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "ops/base/instruction_set.h"
 #include "ops/base/instruction_support.h"
-#include "ops/products/low_product.h"
+#include "ops/gemm/mixed_matmul.h"
 #include "tiny_run.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/device/device.h"
@@ -56,7 +56,7 @@ TEST_F(KernelChoices, AreThoseThatRun) {
   EXPECT_FALSE(kernel_choice(config, at::kCPU).contains("kernels.attention"));
   config.precision.amp_mode = config::AmpMode::Bf16;
   for (const bool widens : {false, true}) {
-    const ops::WideProductsGuard rule(widens);
+    const ops::UpcastMatmulGuard rule(widens);
     EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.convolutions"), "welkin for multiples of 16")
         << "in float32, on any set";
     EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.products"), widens ? "mkl in float32" : "mkl");

@@ -37,13 +37,13 @@ std::string refused_tensor(int64_t bytes) {
 
 TEST_F(MemoryLimit, CountsWhatTensorsTakeAndGiveBack) {
   limit_cpu_memory(int64_t{1} << 40);
-  const int64_t before = cpu_memory_in_use();
+  const int64_t before = cpu_memory_allocated();
   {
     const at::Tensor tensor = at::empty({100 * kKib}, at::kByte);
-    EXPECT_GE(cpu_memory_in_use() - before, 100 * kKib);
-    EXPECT_LT(cpu_memory_in_use() - before, 104 * kKib);
+    EXPECT_GE(cpu_memory_allocated() - before, 100 * kKib);
+    EXPECT_LT(cpu_memory_allocated() - before, 104 * kKib);
   }
-  EXPECT_EQ(cpu_memory_in_use(), before);
+  EXPECT_EQ(cpu_memory_allocated(), before);
   // oneDNN's kernels take scratch memory by raw calls.
   EXPECT_EQ(at::conv2d(at::ones({1, 3, 16, 16}), at::ones({4, 3, 3, 3})).numel(), 4 * 14 * 14);
   EXPECT_EQ(at::empty({0}).numel(), 0);
@@ -51,13 +51,13 @@ TEST_F(MemoryLimit, CountsWhatTensorsTakeAndGiveBack) {
 
 TEST_F(MemoryLimit, RefusesBeyondItAndGoesOn) {
   limit_cpu_memory(int64_t{1} << 40);
-  limit_cpu_memory(cpu_memory_in_use() + 64 * kKib);
-  const int64_t before = cpu_memory_in_use();
+  limit_cpu_memory(cpu_memory_allocated() + 64 * kKib);
+  const int64_t before = cpu_memory_allocated();
   const std::string text = refused_tensor(100 * kKib);
   EXPECT_THAT(text, HasSubstr("[memory] tensors would take more memory than the limit allows: requested=100 KiB, free=64.0 KiB, "
                               "limit="));
   EXPECT_THAT(text, HasSubstr("Raise --memory_limit_gib, or take smaller batches"));
-  EXPECT_EQ(cpu_memory_in_use(), before) << "a refused request leaves nothing behind";
+  EXPECT_EQ(cpu_memory_allocated(), before) << "a refused request leaves nothing behind";
   EXPECT_EQ(refused_tensor(16 * kKib), "no MemoryError");
   limit_cpu_memory(0);
   EXPECT_EQ(refused_tensor(100 * kKib), "no MemoryError");
@@ -81,7 +81,7 @@ std::string run_with_limit(int64_t bytes, std::string* log) {
 TEST_F(MemoryLimit, ARunThatDoesNotFitSaysWhereTheMemoryIs) {
   limit_cpu_memory(int64_t{1} << 40);
   std::string log;
-  const std::string text = run_with_limit(cpu_memory_in_use() + 160 * kKib, &log);
+  const std::string text = run_with_limit(cpu_memory_allocated() + 160 * kKib, &log);
   for (const char* part : {"[memory] tensors would take more memory than the limit allows: requested=", ", free=", ", limit=",
                            ", weights=", ", gradients=", ", optimizer=", ", buffers=", ", activations=",
                            "--micro_batch_size (now 4 samples a forward pass)", "--memory_limit_gib"}) {
@@ -90,7 +90,7 @@ TEST_F(MemoryLimit, ARunThatDoesNotFitSaysWhereTheMemoryIs) {
   // Which step it is depends on how far the loader is, and on the sizes that the allocator rounds to.
   EXPECT_THAT(log, ::testing::ContainsRegex("Out of memory at step [1-9]"));
   EXPECT_THAT(log, ::testing::ContainsRegex("weights +[0-9.]+ KiB"));
-  EXPECT_EQ(run_with_limit(cpu_memory_in_use() + (int64_t{1} << 28), &log), "no MemoryError");
+  EXPECT_EQ(run_with_limit(cpu_memory_allocated() + (int64_t{1} << 28), &log), "no MemoryError");
 }
 
 // A GPU that is full has no limit that could be raised.

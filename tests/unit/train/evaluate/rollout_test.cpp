@@ -178,7 +178,7 @@ TEST_F(RolloutTest, RefusesWhatCannotBeFedBack) {
             "longer files.");
   config_.data.dt = 2;
   config_.loop.resume = true;
-  EXPECT_THAT(refusal(trained(), 2), HasSubstr("[rollout] the steps between the inputs are not predicted: history=2, dt=2"));
+  EXPECT_THAT(refusal(trained(), 2), HasSubstr("[rollout] a rollout needs every input step to be predicted: history=2, dt=2"));
   config_.data.dt = 1;
   config_.model.n_in_channels = 3;
   EXPECT_THAT(refusal(trained(), 2), HasSubstr("the prediction is not the next input: n_in_channels=3, n_out_channels=2"));

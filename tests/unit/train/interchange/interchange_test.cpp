@@ -142,7 +142,7 @@ TEST(Interchange, TakesOffWhatWrappersPutInFront) {
   strip_wrappers(names);
   EXPECT_THAT(names, ElementsAre("module.a", "head"));
   names = {"_orig_mod.a", "a"};
-  EXPECT_THAT([&] { strip_wrappers(names); }, ThrowsMessage<CheckpointError>(HasSubstr("two tensors have one name")));
+  EXPECT_THAT([&] { strip_wrappers(names); }, ThrowsMessage<CheckpointError>(HasSubstr("two tensors have the same name")));
 }
 
 TEST(Interchange, SaysWhatAPathIsNot) {

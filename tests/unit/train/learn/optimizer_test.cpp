@@ -138,7 +138,7 @@ TEST(Optimizers, OfFloatsEqualThoseOfDoublesOnEverySet) {
   const ops::InstructionSet before = ops::instruction_set();
   for (const auto set : {ops::InstructionSet::Portable, ops::InstructionSet::Avx2, ops::InstructionSet::Avx512}) {
     if (!ops::is_supported(set)) continue;
-    ops::use_instruction_set(set);
+    ops::set_instruction_set(set);
     for (const auto& make : {adam, adamw, sgd}) {
       config::RunConfig config = adam_config(0.95);
       config.optimizer.weight_decay = 0.05;
@@ -167,7 +167,7 @@ TEST(Optimizers, OfFloatsEqualThoseOfDoublesOnEverySet) {
       }
     }
   }
-  ops::use_instruction_set(before);
+  ops::set_instruction_set(before);
 }
 
 TEST(Optimizers, FollowTheStridesOfTheirParameters) {
@@ -192,7 +192,7 @@ TEST(Optimizers, CopyNoTensorWhateverItsStrides) {
     parameter.mutable_grad() = at::ones({512, kElements / 512}).t();
     const StepInputs inputs{.rate = number(0.1), .found_inf = verdict(false)};
     limit_cpu_memory(int64_t{1} << 40);
-    limit_cpu_memory(cpu_memory_in_use() + kSmall);
+    limit_cpu_memory(cpu_memory_allocated() + kSmall);
     EXPECT_NO_THROW(optimizer->step(inputs));
     limit_cpu_memory(0);
     EXPECT_LT(parameter.max().item<float>(), 1);

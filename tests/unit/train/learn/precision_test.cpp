@@ -37,7 +37,7 @@ double scale_of(const LossScaler& scaler) { return scaler.scale().item<double>()
 // One step whose gradient is finite or not; returns whether it was taken.
 bool scaler_step(LossScaler& scaler, bool overflow) {
   const std::vector<at::Tensor> gradients = {at::full({3}, overflow ? INFINITY : 1.0)};
-  const at::Tensor found_inf = finish_gradients(gradients, at::full({}, 1.0), scaler, /*clip_norm=*/0).overflow;
+  const at::Tensor found_inf = check_gradients(gradients, at::full({}, 1.0), scaler, /*clip_norm=*/0).overflow;
   scaler.update(found_inf);
   return found_inf.item<float>() == 0;
 }
@@ -62,7 +62,7 @@ TEST(LossScaler, NeverFallsBelowItsMinimum) {
     EXPECT_FALSE(scaler_step(scaler, true));
     EXPECT_EQ(scale_of(scaler), wanted);
   }
-  EXPECT_TRUE(scaler.exhausted().item<bool>());
+  EXPECT_TRUE(scaler.at_minimum().item<bool>());
 }
 
 TEST(LossScaler, AnOverflowStartsTheWindowAnew) {
@@ -97,18 +97,18 @@ TEST(Autocast, CastsInsideItsScopeOnly) {
 TEST(Gradients, AreClippedByTheirCommonNorm) {
   const std::vector<at::Tensor> gradients = {at::full({2}, 3.0), at::full({2}, 4.0)};
   const LossScaler scaler(config::PrecisionConfig{}, at::kCPU);
-  const GradientVerdict verdict = finish_gradients(gradients, at::full({}, 1.0), scaler, 1.0);
+  const GradientStatus verdict = check_gradients(gradients, at::full({}, 1.0), scaler, 1.0);
   EXPECT_FLOAT_EQ(verdict.norm.item<float>(), std::sqrt(50.0f));
   EXPECT_TRUE(tests::close(verdict.scale.item<double>(), 1 / (std::sqrt(50.0) + 1e-6), kFp32, 8));  // the 1e-6 is torch's
-  EXPECT_EQ(finish_gradients(gradients, at::full({}, 1.0), scaler, 8.0).scale.item<double>(), 1) << "already below";
-  EXPECT_EQ(finish_gradients(gradients, at::full({}, 1.0), scaler, 0).scale.item<double>(), 1) << "never";
+  EXPECT_EQ(check_gradients(gradients, at::full({}, 1.0), scaler, 8.0).scale.item<double>(), 1) << "already below";
+  EXPECT_EQ(check_gradients(gradients, at::full({}, 1.0), scaler, 0).scale.item<double>(), 1) << "never";
   EXPECT_EQ(gradients[1][1].item<double>(), 4) << "they stay as they are";
 }
 
 TEST(Gradients, AreUnscaledBeforeTheyAreClipped) {
   const std::vector<at::Tensor> gradients = {at::full({1}, 16.0)};
   const LossScaler scaler(fp16(8, 10), at::kCPU);
-  const GradientVerdict verdict = finish_gradients(gradients, at::full({}, 1.0), scaler, 1.5);
+  const GradientStatus verdict = check_gradients(gradients, at::full({}, 1.0), scaler, 1.5);
   EXPECT_FLOAT_EQ(verdict.norm.item<float>(), 2.0f);
   EXPECT_TRUE(tests::close(16 * verdict.scale.item<double>(), 2 * 1.5 / (2 + 1e-6), kFp32, 8));
 }
@@ -126,7 +126,7 @@ TEST(Gradients, AreScaledAndClippedWithinTheUpdate) {
       const OptimizerPtr optimizer = adam(config, {{"p", parameter, true}}), wide = adam(config, {{"p", reference, true}});
       ASSERT_TRUE(optimizer->takes_gradient_scale());
       parameter.mutable_grad() = gradient * loss_scale;
-      const GradientVerdict verdict = finish_gradients({parameter.grad()}, at::full({}, 1.0), scaler, clip);
+      const GradientStatus verdict = check_gradients({parameter.grad()}, at::full({}, 1.0), scaler, clip);
       EXPECT_TRUE(tests::close(verdict.norm.item<double>(), norm, kFp32, 16)) << loss_scale;
       const at::Tensor rate = at::full({}, 0.01, at::kDouble);
       optimizer->step({.rate = rate, .found_inf = verdict.found_inf, .gradient_scale = verdict.scale});
@@ -136,7 +136,7 @@ TEST(Gradients, AreScaledAndClippedWithinTheUpdate) {
 
       const at::Tensor before = parameter.clone();
       parameter.mutable_grad()[40000] = NAN;
-      const GradientVerdict bad = finish_gradients({parameter.grad()}, at::full({}, 1.0), scaler, clip);
+      const GradientStatus bad = check_gradients({parameter.grad()}, at::full({}, 1.0), scaler, clip);
       EXPECT_EQ(bad.found_inf.item<float>(), 1);
       EXPECT_EQ(bad.overflow.item<float>(), scaler.enabled() ? 1 : 0);
       optimizer->step({.rate = rate, .found_inf = bad.found_inf, .gradient_scale = bad.scale});
@@ -162,7 +162,7 @@ TEST(Gradients, VerdictTellsAnOverflowFromAnEvent) {
                                {"fp16 bad loss", fp16(8, 10), NAN, INFINITY, true, true}};
   for (const VerdictCase& c : cases) {
     const LossScaler scaler(c.precision, at::kCPU);
-    const GradientVerdict verdict = finish_gradients({at::full({2}, c.gradient)}, at::full({}, c.loss), scaler, 0);
+    const GradientStatus verdict = check_gradients({at::full({2}, c.gradient)}, at::full({}, c.loss), scaler, 0);
     EXPECT_EQ(verdict.found_inf.item<float>() != 0, c.skips) << c.name;
     EXPECT_EQ(verdict.nonfinite.item<float>() != 0, c.is_event) << c.name;
   }

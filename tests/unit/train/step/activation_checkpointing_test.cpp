@@ -32,10 +32,10 @@ TEST_P(CheckpointedSteps, EqualTheStepsAsTheyAreBitForBit) {
   TinySteps plain(config, nullptr);
   config.loop.activation_checkpointing = part;
   config.loop.activation_checkpointing_blocks = blocks;
-  RecorderDiary diary;
-  TinySteps checkpointed(config, is_recorded ? &diary : nullptr);
+  RecorderCalls recorder_calls;
+  TinySteps checkpointed(config, is_recorded ? &recorder_calls : nullptr);
   for (int64_t step = 0; step < 9; ++step) expect_equal_steps(checkpointed.next(), plain.next(), step);
-  EXPECT_EQ(diary.replayed.empty(), !is_recorded);
+  EXPECT_EQ(recorder_calls.replayed.empty(), !is_recorded);
   expect_equal_runs(checkpointed, plain);
 }
 
@@ -65,9 +65,9 @@ int64_t kept_bytes(const char* part, int64_t blocks) {
   model->initialise(7);
   checkpoint_activations(*model, parallel::ParamTable::of(*model), config);
   const at::Tensor input = at::randn({2, 3, 64, 96});
-  const int64_t before = cpu_memory_in_use();
+  const int64_t before = cpu_memory_allocated();
   const at::Tensor output = model->forward(input, {});
-  const int64_t kept = cpu_memory_in_use() - before;
+  const int64_t kept = cpu_memory_allocated() - before;
   output.sum().backward();
   return kept;
 }

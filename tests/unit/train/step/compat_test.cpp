@@ -20,8 +20,8 @@
 #include "number_close.h"
 #include "tiny_run.h"
 #include "tolerance.h"
-#include "train/learn/rate_table.h"
-#include "train/learn/schedule.h"
+#include "train/learn/lr_schedule.h"
+#include "train/learn/lr_table.h"
 #include "train/run/run_rules.h"
 #include "train/step/model_setup.h"
 
@@ -43,11 +43,11 @@ RunLength length_of(const config::RunConfig& config, int64_t samples, bool drop_
                               .global_batch = config.loop.global_batch_size,
                               .micro_batch = config.loop.global_batch_size,
                               .drop_last = drop_last,
-                              .dealing = data::parse_dealing(config.rules.shard_rule)});
+                              .shard_rule = data::parse_shard_rule(config.rules.shard_rule)});
   return run_length(config, samples, plan.steps_per_epoch());
 }
 
-SchedulePtr schedule_of(const config::RunConfig& config, const RunLength& length) {
+LrSchedulePtr schedule_of(const config::RunConfig& config, const RunLength& length) {
   Registries registries;
   add_builtins(registries);
   return registries.schedules.at(config.schedule.schedule)(config, length);
@@ -98,15 +98,15 @@ TEST(Compat, UnetStepsAndRatesAreThePublishedOnes) {
     const int64_t consumed = config.rules.first_batch_rule == "consumed" ? 1 : 0;
     EXPECT_EQ(length.steps_per_epoch, row.loaded) << row.preset;
     EXPECT_EQ(length.total_steps, row.loaded * row.epochs - consumed) << row.preset;
-    const SchedulePtr schedule = schedule_of(config, length);
-    expect_published(peak_rate(config), row.peak, row.peak_unit, row.preset + " peak");
+    const LrSchedulePtr schedule = schedule_of(config, length);
+    expect_published(peak_lr(config), row.peak, row.peak_unit, row.preset + " peak");
     expect_published(schedule->rate(row.steps * row.epochs - 1), row.at_last_step, row.last_unit, row.preset + " at S");
   }
 }
 
 TEST(Compat, UnetRatesOfThePublishedLog) {
   const config::RunConfig config = shipped("UNet.yaml", "base", "sc22");
-  const SchedulePtr schedule = schedule_of(config, length_of(config, config.data.Nsamples, false));
+  const LrSchedulePtr schedule = schedule_of(config, length_of(config, config.data.Nsamples, false));
   expect_published(schedule->rate(1024 - 1), 1.95106e-4, 1e-9, "1024");  // the value that the last step used
   expect_published(schedule->rate(2048 - 1), 1.80902e-4, 1e-9, "2048");
 }
@@ -136,7 +136,7 @@ TEST(Compat, VitStepsAreThePublishedOnes) {
 
 TEST(Compat, VitRatesOfThePublishedLog) {
   const config::RunConfig config = shipped("ViT.yaml", "base", "dl4sci25");
-  const SchedulePtr schedule = schedule_of(config, length_of(config, 37960, true));
+  const LrSchedulePtr schedule = schedule_of(config, length_of(config, 37960, true));
   expect_published(schedule->rate(2372), 4.92327e-4, 1e-9, "2372");  // logged: the next step's
   expect_published(schedule->rate(23720), 5.21408e-5, 1e-10, "23720");
   expect_published(schedule->rate(28464) / 5e-4, 0.0065, 1e-4, "the run ends at 0.65 %");
@@ -146,7 +146,7 @@ TEST(Compat, VitRatesOfThePublishedLog) {
 double final_over_peak(const std::string& preset, const std::string& compat) {
   const config::RunConfig config = shipped("UNet.yaml", preset, compat);
   const RunLength length = length_of(config, config.data.Nsamples, false);
-  return schedule_of(config, length)->rate(length.total_steps - 1) / peak_rate(config);
+  return schedule_of(config, length)->rate(length.total_steps - 1) / peak_lr(config);
 }
 
 TEST(TutorialDefects, D20TheEndLearningRateIsReached) {
@@ -181,20 +181,20 @@ TEST(TutorialDefects, D22ARunShorterThanAnEpochTrains) {
 }
 
 // A schedule that names its argument.
-class Counting : public Schedule {
+class Counting : public LrSchedule {
  public:
   double rate(int64_t steps_done) const override { return static_cast<double>(steps_done); }
 };
 
 TEST(TutorialDefects, D22ASkippedUpdateDoesNotAdvanceTheSchedule) {
-  const auto after_a_skip = [](RateCount count) {
-    RateTable table(Counting(), 5, at::kCPU, count);
+  const auto after_a_skip = [](LrCount count) {
+    LrTable table(Counting(), 5, at::kCPU, count);
     table.advance(at::ones({}));
     table.advance(at::zeros({}));
     return table.current().item<double>();
   };
-  EXPECT_EQ(after_a_skip(RateCount::Updates), 1);
-  EXPECT_EQ(after_a_skip(RateCount::Iterations), 2) << "the check does not see the defect";
+  EXPECT_EQ(after_a_skip(LrCount::Updates), 1);
+  EXPECT_EQ(after_a_skip(LrCount::Iterations), 2) << "the check does not see the defect";
 }
 
 // The numbers after `what` in the log, in order.

@@ -71,9 +71,9 @@ TEST_P(KeptValuesCount, EqualsWhatTensorsTakeBetweenForwardAndBackward) {
   std::vector<int64_t> sizes{2, c.shape.in_channels};
   sizes.insert(sizes.end(), c.shape.grid.begin(), c.shape.grid.end());
   const at::Tensor input = at::randn(sizes);
-  const int64_t before = cpu_memory_in_use();
+  const int64_t before = cpu_memory_allocated();
   const at::Tensor output = model->forward(input, {});
-  const auto kept = static_cast<double>(cpu_memory_in_use() - before);
+  const auto kept = static_cast<double>(cpu_memory_allocated() - before);
   const auto cost = model::builtin_memory_cost(config, c.shape);
   ASSERT_TRUE(cost.has_value());
   const double counted = 2 * model::kFloatBytes * cost->kept.sum_on_cpu();
@@ -103,13 +103,13 @@ TEST_F(KeptCasts, AreOfWhatDoesNotRunAgain) {
       if (row.local.dim() < 2) continue;
       (row.name.find("blocks.") == 0 ? in_blocks : elsewhere) += row.local.numel();
     }
-    const int64_t before = cpu_memory_in_use();
+    const int64_t before = cpu_memory_allocated();
     at::Tensor output;
     {
       const ops::AutocastGuard autocast(at::kCPU, at::kBFloat16);
       output = model->forward(input, {});
     }
-    const auto kept = static_cast<double>(cpu_memory_in_use() - before);
+    const auto kept = static_cast<double>(cpu_memory_allocated() - before);
     const auto cost = model::builtin_memory_cost(config, shape);
     ASSERT_TRUE(cost.has_value());
     const double counted = 2.0 * static_cast<double>(in_blocks - cost->checkpointed_weights);

@@ -23,7 +23,7 @@ TEST(GpuLayout, MovesWeightsOfConvolutionsAndNothingElse) {
   std::vector<at::Tensor> before;
   for (const at::Tensor& parameter : model->parameters()) before.push_back(parameter.detach().clone());
   for (const bool channels_last : {true, false}) {
-    lay_out_for_gpu(*model, channels_last);
+    to_memory_format(*model, channels_last);
     const auto parameters = model->parameters();
     int64_t boxes = 0;
     for (size_t i = 0; i < parameters.size(); ++i) {

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-StepForm form_of_samples(int64_t samples) {
+StepShape form_of_samples(int64_t samples) {
   return {.input = {samples, 2}, .target = {samples, 1}, .own_samples = samples, .samples = samples};
 }
 
@@ -43,10 +43,10 @@ TEST(RecordingRule, OtherFormsAndWatchedStepsRunAsTheyAre) {
 }
 
 TEST(RecordingRule, AFormIsAllThatARecordingFixes) {
-  const StepForm form{.input = {4, 2}, .target = {4, 1}, .num_micro = 2, .own_samples = 8, .samples = 16};
-  for (const StepForm& other :
-       {StepForm{{4, 3}, {4, 1}, 2, 8, 16}, StepForm{{4, 2}, {4, 2}, 2, 8, 16}, StepForm{{4, 2}, {4, 1}, 1, 8, 16},
-        StepForm{{4, 2}, {4, 1}, 2, 7, 16}, StepForm{{4, 2}, {4, 1}, 2, 8, 15}}) {
+  const StepShape form{.input = {4, 2}, .target = {4, 1}, .num_micro = 2, .own_samples = 8, .samples = 16};
+  for (const StepShape& other :
+       {StepShape{{4, 3}, {4, 1}, 2, 8, 16}, StepShape{{4, 2}, {4, 2}, 2, 8, 16}, StepShape{{4, 2}, {4, 1}, 1, 8, 16},
+        StepShape{{4, 2}, {4, 1}, 2, 7, 16}, StepShape{{4, 2}, {4, 1}, 2, 8, 15}}) {
     RecordingRule rule(0);
     EXPECT_EQ(rule.next(form, false), StepPhase::Record);
     EXPECT_EQ(rule.next(other, false), StepPhase::Eager);
@@ -66,8 +66,8 @@ data::Batch micro_batch(int64_t samples, int64_t micro, int64_t num_micro, doubl
 }
 
 TEST(StepGraph, WorksOnItsOwnTensorsAndHasARecordingPerKindOfMicroBatch) {
-  RecorderDiary diary;
-  StepGraph graph(std::make_unique<CallAgain>(diary));
+  RecorderCalls recorder_calls;
+  StepGraph graph(std::make_unique<EagerRecorder>(recorder_calls));
   std::vector<const void*> places;
   std::vector<double> values;
   const auto work = [&](const data::Batch& batch) {
@@ -81,7 +81,7 @@ TEST(StepGraph, WorksOnItsOwnTensorsAndHasARecordingPerKindOfMicroBatch) {
     EXPECT_EQ(phase, value == 1.0 ? StepPhase::Record : StepPhase::Replay);
     for (int64_t micro = 0; micro < 4; ++micro) graph.run_micro(micro_batch(micro == 3 ? 1 : 2, micro, 4, value), work);
   }
-  EXPECT_THAT(diary.replayed, ElementsAre(0, 1, 1, 2, 0, 1, 1, 2)) << "first, middle, last";
+  EXPECT_THAT(recorder_calls.replayed, ElementsAre(0, 1, 1, 2, 0, 1, 1, 2)) << "first, middle, last";
   EXPECT_THAT(values, ElementsAre(6, 8, 10, 6, 60, 62, 64, 33)) << "each replay reads the batch of its own time";
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(places[i], places[i + 4]);
   EXPECT_EQ(places[0], places[1]);
@@ -91,8 +91,8 @@ TEST(StepGraph, WorksOnItsOwnTensorsAndHasARecordingPerKindOfMicroBatch) {
 // The copy to its place lays the input out as the model wants it: a pass over the boxes less in every replay.
 TEST(StepGraph, ThePlaceOfTheInputMayBeChannelsLast) {
   for (const bool channels_last : {false, true}) {
-    RecorderDiary diary;
-    StepGraph graph(std::make_unique<CallAgain>(diary), /*warm_ups=*/0, channels_last);
+    RecorderCalls recorder_calls;
+    StepGraph graph(std::make_unique<EagerRecorder>(recorder_calls), /*warm_ups=*/0, channels_last);
     data::Batch batch = micro_batch(2, 0, 1, 3);
     batch.input = at::arange(2 * 3 * 8, at::kFloat).view({2, 3, 2, 2, 2});
     graph.begin(batch, 7, false);
@@ -122,14 +122,14 @@ TEST_P(RecordedSteps, EqualTheStepsAsTheyAreBitForBit) {
   std::tie(config.optimizer.optimizer, config.loop.micro_batch_size, config.precision.amp_mode) = GetParam();
   config.optimizer.clip_norm = 0.5;
   config.precision.loss_scale_window = 5;
-  RecorderDiary diary;
-  TinySteps eager(config, nullptr), recorded(config, &diary);
+  RecorderCalls recorder_calls;
+  TinySteps eager(config, nullptr), recorded(config, &recorder_calls);
   for (int64_t step = 0; step < 12; ++step) {
     expect_equal_steps(recorded.next(), eager.next(), step);
   }
-  EXPECT_EQ(diary.runs, 12U);
-  EXPECT_EQ(diary.recorded, config.loop.micro_batch_size == 4 ? 1U : config.loop.micro_batch_size == 2 ? 2U : 3U);
-  EXPECT_FALSE(diary.replayed.empty());
+  EXPECT_EQ(recorder_calls.runs, 12U);
+  EXPECT_EQ(recorder_calls.recorded, config.loop.micro_batch_size == 4 ? 1U : config.loop.micro_batch_size == 2 ? 2U : 3U);
+  EXPECT_FALSE(recorder_calls.replayed.empty());
   expect_equal_runs(recorded, eager);
 }
 
@@ -144,24 +144,24 @@ TEST(RecordedSteps, AreSeenWhereTheyRunAsTheyAre) {
   const ScratchFolder root;
   config::RunConfig config = tiny_config(root.path());
   config.loop.micro_batch_size = 4;
-  RecorderDiary diary;
-  TinySteps recorded(config, &diary);
-  std::string seen;
+  RecorderCalls recorder_calls;
+  TinySteps recorded(config, &recorder_calls);
+  std::string forward_log;
   for (int64_t step = 0; step < 12; ++step) {
     recorded.next();
-    seen += recorded.seen() + "|";
+    forward_log += recorded.forward_log() + "|";
   }
   // Two full steps and a short one an epoch: three warm-ups of the full form and one of the short, recorded is the fourth full
   // one.
-  EXPECT_EQ(seen, "0.0 |1.0 |2.0 |0.0 ||2.0 ||1.0 |2.0 |||2.0 |");
+  EXPECT_EQ(forward_log, "0.0 |1.0 |2.0 |0.0 ||2.0 ||1.0 |2.0 |||2.0 |");
 }
 
 TEST(RecordedSteps, NumbersOfAStepAreNotThoseOfTheNext) {
   const ScratchFolder root;
   config::RunConfig config = tiny_config(root.path());
   config.loop.micro_batch_size = 4;
-  RecorderDiary diary;
-  TinySteps recorded(config, &diary);
+  RecorderCalls recorder_calls;
+  TinySteps recorded(config, &recorder_calls);
   for (int64_t step = 0; step < 9; ++step) recorded.next();
   const StepRecord before = recorded.next();
   const double loss = before.loss.item<double>(), rate = before.rate.item<double>();

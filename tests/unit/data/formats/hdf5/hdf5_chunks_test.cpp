@@ -9,10 +9,10 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/datasets/box_array.h"
+#include "data/datasets/field_file.h"
 #include "data/formats/array_file.h"
 #include "data/formats/hdf5/hdf5_filters.h"
-#include "data/sets/box_array.h"
-#include "data/sets/field_file.h"
 #include "data_files.h"
 
 namespace welkin::data::tests {

@@ -11,8 +11,8 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "data/datasets/field_file.h"
 #include "data/formats/npy_file.h"
-#include "data/sets/field_file.h"
 #include "data/simulate/globe/atmosphere.h"
 #include "data/simulate/globe/climate.h"
 #include "data/simulate/globe/weather.h"

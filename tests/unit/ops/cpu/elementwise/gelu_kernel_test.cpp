@@ -32,14 +32,14 @@ NumberFormat format_of(Bf16 /*of*/) { return kBf16; }
 template <typename T>
 struct Operands {
   int64_t rows, width;
-  std::vector<T> x, of_out;
+  std::vector<T> x, grad_out;
   std::vector<float> bias;
 
   Operands(int64_t rows_in, int64_t width_in) : rows(rows_in), width(width_in) {
     const int64_t count = rows * width;
     for (int64_t i = 0; i < count; ++i) {
       x.push_back(rounded_to<T>(14.0F * static_cast<float>(i) / static_cast<float>(count) - 7.0F));
-      of_out.push_back(rounded_to<T>(static_cast<float>(i % 7) - 3.0F));
+      grad_out.push_back(rounded_to<T>(static_cast<float>(i % 7) - 3.0F));
     }
     for (int64_t c = 0; c < width; ++c) bias.push_back(0.125F * static_cast<float>(c % 5) - 0.25F);
   }
@@ -82,15 +82,15 @@ template <typename T>
 void backward_is_right(InstructionSet set) {
   for (const auto& [rows, width] : kShapes) {
     const Operands<T> in(rows, width);
-    std::vector<T> out(in.x.size()), of_x = in.of_out;  // in place
-    std::vector<float> of_bias(static_cast<size_t>(width) + 1, 77.0F);
-    kernel_of<T>(set).backward({rows, width, of_x.data(), in.x.data(), in.bias.data(), out.data(), of_x.data()}, 0, rows,
-                               of_bias.data());
+    std::vector<T> out(in.x.size()), grad_x = in.grad_out;  // in place
+    std::vector<float> grad_bias(static_cast<size_t>(width) + 1, 77.0F);
+    kernel_of<T>(set).backward({rows, width, grad_x.data(), in.x.data(), in.bias.data(), out.data(), grad_x.data()}, 0, rows,
+                               grad_bias.data());
     std::vector<double> sums(static_cast<size_t>(width)), sizes(static_cast<size_t>(width));
     for (int64_t i = 0; i < rows * width; ++i) {
       const double x = in.sum(i);
-      const double grad = to_float(in.of_out[static_cast<size_t>(i)]);
-      const double got = to_float(of_x[static_cast<size_t>(i)]);
+      const double grad = to_float(in.grad_out[static_cast<size_t>(i)]);
+      const double got = to_float(grad_x[static_cast<size_t>(i)]);
       ASSERT_TRUE(tests::rounds_to(got, grad * slope(x), grad, kFp32, kSlopeRoundings) ||
                   tests::close(got, grad * slope(x), format_of(T{}), 2))
           << x << " got " << got << " wanted " << grad * slope(x);
@@ -98,9 +98,9 @@ void backward_is_right(InstructionSet set) {
       sizes[static_cast<size_t>(i % width)] += std::abs(grad);
     }
     for (size_t c = 0; c < sums.size(); ++c) {
-      EXPECT_TRUE(tests::rounds_to(of_bias[c], sums[c], sizes[c], kFp32, kSlopeRoundings + rows)) << c;
+      EXPECT_TRUE(tests::rounds_to(grad_bias[c], sums[c], sizes[c], kFp32, kSlopeRoundings + rows)) << c;
     }
-    EXPECT_EQ(of_bias.back(), 77.0F);
+    EXPECT_EQ(grad_bias.back(), 77.0F);
     std::vector<T> again(in.x.size());
     kernel_of<T>(set).forward({rows, width, in.x.data(), in.bias.data(), again.data()}, 0, rows);
     for (size_t i = 0; i < again.size(); ++i) EXPECT_EQ(to_float(out[i]), to_float(again[i]));
@@ -126,9 +126,9 @@ TEST_P(GeluKernelOf, AtTheEndsOfTheNumbers) {
   const std::vector<float> x{30.0F, -30.0F, 3.0e38F, -3.0e38F, kInfinity, 0.0F, -0.0F, kNan, 1.0e-40F};
   const auto width = static_cast<int64_t>(x.size());
   const std::vector<float> bias(x.size(), 0.0F), ones(x.size(), 1.0F);
-  std::vector<float> out(x.size()), of_x(x.size()), of_bias(x.size());
+  std::vector<float> out(x.size()), grad_x(x.size()), grad_bias(x.size());
   gelu_kernels(GetParam())
-      .of_float.backward({1, width, ones.data(), x.data(), bias.data(), out.data(), of_x.data()}, 0, 1, of_bias.data());
+      .of_float.backward({1, width, ones.data(), x.data(), bias.data(), out.data(), grad_x.data()}, 0, 1, grad_bias.data());
   EXPECT_EQ(out[0], 30.0F);
   EXPECT_TRUE(tests::rounds_to(out[1], 0.0, 30.0, kFp32, 1)) << out[1];
   EXPECT_EQ(out[2], 3.0e38F);
@@ -136,10 +136,10 @@ TEST_P(GeluKernelOf, AtTheEndsOfTheNumbers) {
   EXPECT_EQ(out[4], kInfinity);
   EXPECT_EQ(out[5], 0.0F);
   EXPECT_EQ(out[6], 0.0F);
-  EXPECT_TRUE(std::isnan(out[7]) && std::isnan(of_x[7]));
-  EXPECT_TRUE(tests::rounds_to(of_x[0], 1.0, 1.0, kFp32, kRoundings));
-  EXPECT_TRUE(tests::rounds_to(of_x[1], 0.0, 1.0, kFp32, 1)) << of_x[1];
-  EXPECT_TRUE(tests::rounds_to(of_x[5], 0.5, 1.0, kFp32, kRoundings));
+  EXPECT_TRUE(std::isnan(out[7]) && std::isnan(grad_x[7]));
+  EXPECT_TRUE(tests::rounds_to(grad_x[0], 1.0, 1.0, kFp32, kRoundings));
+  EXPECT_TRUE(tests::rounds_to(grad_x[1], 0.0, 1.0, kFp32, 1)) << grad_x[1];
+  EXPECT_TRUE(tests::rounds_to(grad_x[5], 0.5, 1.0, kFp32, kRoundings));
 }
 
 // Where its square is beyond the largest number, too.
@@ -148,11 +148,11 @@ TEST_P(GeluKernelOf, TheSlopeFarOutIsOneOrNothing) {
   const auto width = static_cast<int64_t>(x.size());
   const std::vector<float> bias(x.size(), 0.0F), ones(x.size(), 1.0F);
   for (const float side : {1.0F, -1.0F}) {
-    std::vector<float> there(x), out(x.size()), of_x(x.size()), of_bias(x.size());
+    std::vector<float> there(x), out(x.size()), grad_x(x.size()), grad_bias(x.size());
     for (float& value : there) value *= side;
     gelu_kernels(GetParam())
-        .of_float.backward({1, width, ones.data(), there.data(), bias.data(), out.data(), of_x.data()}, 0, 1, of_bias.data());
-    for (size_t i = 0; i < x.size(); ++i) EXPECT_TRUE(tests::rounds_to(of_x[i], side > 0 ? 1 : 0, 1, kFp32, 1)) << there[i];
+        .of_float.backward({1, width, ones.data(), there.data(), bias.data(), out.data(), grad_x.data()}, 0, 1, grad_bias.data());
+    for (size_t i = 0; i < x.size(); ++i) EXPECT_TRUE(tests::rounds_to(grad_x[i], side > 0 ? 1 : 0, 1, kFp32, 1)) << there[i];
   }
 }
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/cli/dry_run.h"
+
+#include <ostream>
+#include <string>
+
+#include "config/print/print.h"
+#include "config/resolve/paths.h"
+#include "core/text.h"
+#include "parallel/mesh/mesh_picture.h"
+#include "parallel/mesh/run_mesh.h"
+
+namespace welkin::apps {
+namespace {
+
+std::string ranks_text(const config::RunConfig& config, int64_t world_size, int64_t num_nodes) {
+  const parallel::Mesh mesh = parallel::mesh_of(config.parallel, world_size);
+  return cat("\n", parallel::mesh_picture(mesh, num_nodes), "local batch ", config.loop.local_batch_size.value_or(0), " of ",
+             config.loop.global_batch_size, " samples per step\n");
+}
+
+}  // namespace
+
+void print_configuration(Application& application, const config::CommandLine& line, const config::Resolved& resolved,
+                         int64_t world_size, int64_t num_nodes) {
+  if (line.dry_run == config::DryRun::Yaml) {
+    application.out << config::yaml(resolved.config);
+  } else {
+    application.out << config::table(resolved, world_size);
+    if (world_size > 1) application.out << ranks_text(resolved.config, world_size, num_nodes);
+  }
+  if (line.check_data) return config::check_paths(resolved.config);
+  if (const std::string missing = config::describe_missing(resolved.config); !missing.empty()) {
+    application.err << "warning: " << missing << "\n";
+  }
+}
+
+}  // namespace welkin::apps

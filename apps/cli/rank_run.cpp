@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/cli/rank_run.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "config/print/print.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "launch/program.h"
+#include "launch/sockets.h"
+#include "launch/workers.h"
+#include "parallel/mesh/run_mesh.h"
+#include "train/device/device.h"
+
+namespace welkin::apps {
+namespace {
+
+// A rank that stops tells the others why, so that theirs name it, and ends at once: destructors of a broken connection may wait
+// for ranks that are gone.
+[[noreturn]] void stop_this_rank(const parallel::World& world, const std::function<void(const char*)>& report, const char* what,
+                                 ExitCode code) {
+  if (code != ExitCode::Comm) world.announce_stop(what);  // a failed exchange is another rank's doing
+  if (report) {
+    report(what);
+  } else {
+    std::cerr << "welkin: " << what << std::endl;
+  }
+  std::cout.flush();
+  _exit(static_cast<int>(code));
+}
+
+}  // namespace
+
+launch::RankInfo this_rank_info() {
+  return launch::find_ranks([](const char* name) { return std::getenv(name); });
+}
+
+void label_process(const launch::RankInfo& place) {
+  if (place.world_size > 1) set_process_label(cat("rank ", place.rank));
+}
+
+void label_process(const launch::RankInfo& place, const config::ParallelConfig& config) {
+  if (place.world_size == 1) return;
+  set_process_label(cat("rank ", place.rank, ", ", parallel::mesh_of(config, place.world_size).coordinates_text(place.rank)));
+}
+
+std::vector<std::string> own_command_with(const std::string& verb, const std::vector<std::string>& arguments) {
+  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(in, word, '\0');) {
+    words.push_back(word);
+    if (word == verb) break;
+  }
+  WELKIN_CHECK(words.size() > 1 && words.back() == verb, "the command line names its verb");
+  words.front() = std::filesystem::canonical("/proc/self/exe").string();
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+int run_local_ranks(const std::vector<std::string>& command, int64_t num_ranks) {
+  const launch::Listener listener = launch::listen_at("127.0.0.1", 0);
+  launch::WorkerPlan plan;
+  plan.command = command;
+  plan.num_local = num_ranks;
+  plan.master_port = listener.port;
+  plan.listener = listener.socket.get();
+  plan.environment = {{"OMP_NUM_THREADS", "1"}, {"GOMP_SPINCOUNT", "0"}};
+  plan.prefix = false;
+  return launch::run_workers(plan);
+}
+
+void end_hanging_rank(const std::string& what) {
+  std::cerr << cat("welkin: ", what, "\n") << std::flush;
+  _exit(static_cast<int>(ExitCode::Comm));
+}
+
+std::unique_ptr<parallel::Connection> connect_rank(const launch::RankInfo& place, int64_t deadline_s) {
+  return parallel::Connection::open({.rank = place.rank,
+                                     .world_size = place.world_size,
+                                     .host = place.master_address,
+                                     .port = static_cast<uint16_t>(place.master_port),
+                                     .listen_fd = static_cast<int>(place.listen_descriptor),
+                                     .store_is_served = place.store_is_served,
+                                     .deadline = std::chrono::seconds(deadline_s),
+                                     .on_hang = end_hanging_rank});
+}
+
+parallel::WorldOptions world_options(std::chrono::milliseconds timeout) {
+  parallel::WorldOptions options;
+  options.timeout = timeout;
+  options.program = launch::program_hash();
+  if (const char* name = std::getenv("GLOO_SOCKET_IFNAME")) options.interface = name;
+  options.on_hang = end_hanging_rank;
+  return options;
+}
+
+parallel::WorldOptions world_options(const config::RunConfig& config) {
+  parallel::WorldOptions options = world_options(std::chrono::seconds(config.parallel.comm_timeout_s));
+  options.store = config.parallel.wireup_store;
+  options.configuration = config::yaml(config);
+  const launch::RankInfo place = this_rank_info();
+  options.with_gpu =
+      place.world_size > 1 && train::choose_device(config.loop.device, place.local_rank, place.local_size).is_cuda();
+  return options;
+}
+
+void run_as_rank(parallel::World& world, const std::function<void()>& body, const std::function<void(const char*)>& report) {
+  if (world.size() == 1) return body();
+  try {
+    body();
+    world.close();
+  } catch (const Error& error) {
+    stop_this_rank(world, report, error.what(), error.exit_code());
+  } catch (const std::exception& error) {
+    stop_this_rank(world, report, error.what(), ExitCode::Other);
+  }
+}
+
+}  // namespace welkin::apps

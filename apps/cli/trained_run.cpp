@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/cli/trained_run.h"
+
+#include <charconv>
+#include <filesystem>
+#include <memory>
+#include <ostream>
+
+#include "apps/cli/dry_run.h"
+#include "config/resolve/paths.h"
+#include "config/resolve/resolve.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "train/device/memory_report.h"
+#include "train/learn/registries.h"
+
+namespace welkin::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A checkpoint holds whole tensors: one process reads it, however many trained. Flags that the user gives come later and win.
+const std::vector<std::string> kOneProcess = {"--set", "tensor_parallel=1",       "--set", "context_parallel=1",
+                                              "--set", "sequence_parallel=false", "--set", "local_batch_size=null"};
+
+// Arguments with `RUN_FOLDER` replaced by the flags that name its configuration.
+struct Arguments {
+  std::vector<std::string> words;
+  std::optional<fs::path> run_folder;
+};
+
+Arguments expand(int argc, char** argv) {
+  Arguments arguments{{argv, argv + argc}, {}};
+  if (argc < 2 || std::string_view(argv[1]).starts_with("-")) return arguments;
+  const fs::path folder = argv[1];
+  const fs::path file = folder / "config.yaml";
+  if (!fs::exists(file)) {
+    throw ConfigError(argv[0], cat("this is no run folder, it holds no config.yaml: path=", folder.string()),
+                      "Give <expdir>/<config>/<W>GPU/<run_num>, or the flags that the run was trained with");
+  }
+  const std::string preset = config::saved_values(read_file(file, 1 << 24), file.string()).config;
+  arguments.words.erase(arguments.words.begin() + 1);
+  arguments.words.insert(arguments.words.begin() + 1, {"--yaml_config", file.string(), "--config", preset});
+  arguments.words.insert(arguments.words.begin() + 5, kOneProcess.begin(), kOneProcess.end());
+  arguments.run_folder = folder;
+  return arguments;
+}
+
+}  // namespace
+
+std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv,
+                                            std::vector<config::ExtraFlag> extra) {
+  extra.push_back(
+      {"checkpoint", "WHICH",
+       "best (smallest validation loss, the default), newest, a step, or the path of a .pt, .safetensors or checkpoint folder"});
+  extra.push_back({"split", "PART", "train, valid (the default) or test"});
+  const Arguments arguments = expand(argc, argv);
+  std::vector<const char*> words;
+  for (const std::string& word : arguments.words) words.push_back(word.c_str());
+  TrainedRun run{.line = config::parse(static_cast<int>(words.size()), words.data(), extra), .config = {}, .choice = {}};
+  if (run.line.help) {
+    application.out << "usage: " << argv[0] << " RUN_FOLDER [FLAGS], or the flags of welkin train\n\n"
+                    << config::help_text(argv[0], extra);
+    return {};
+  }
+  const config::Resolved resolved = config::resolve(run.line, kWorldSize, application.registries.known_names());
+  if (is_dry_run(run.line)) {
+    print_configuration(application, run.line, resolved, kWorldSize);
+    return {};
+  }
+  run.config = resolved.config;
+  run.choice.run_folder = arguments.run_folder.value_or(config::run_folder(run.config, kWorldSize));
+  run.choice.checkpoint = extra_or(run, "checkpoint", "best");
+  run.choice.report = [&application](const std::string& note) { application.err << cat("warning: ", note, "\n") << std::flush; };
+  run.choice.split = train::parse_split(extra_or(run, "split", "valid"));
+  return run;
+}
+
+void with_trained_model(Application& application, const TrainedRun& run,
+                        const std::function<void(const train::TrainedModel&)>& work) {
+  std::unique_ptr<train::TrainedModel> model;
+  try {
+    model = std::make_unique<train::TrainedModel>(application.registries, run.config, run.choice);
+    work(*model);
+  } catch (const std::exception&) {
+    const train::KnownMemory known{.weights = model ? model->weight_bytes() : 0, .rest = model ? "activations" : "weights"};
+    throw train::explained(train::memory_error_in_flight(run.config), known, run.config);
+  }
+}
+
+int64_t count_or(const TrainedRun& run, const std::string& name, int64_t otherwise) {
+  const std::string text = extra_or(run, name, std::to_string(otherwise));
+  int64_t count = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, count);
+  if (error == std::errc() && rest == end && count > 0) return count;
+  throw ConfigError("welkin", cat("not a positive number: ", name, "=", text), cat("Give --", name, " a positive integer"));
+}
+
+std::string extra_or(const TrainedRun& run, const std::string& name, const std::string& otherwise) {
+  const auto found = run.line.extra.find(name);
+  return found == run.line.extra.end() || found->second.empty() ? otherwise : found->second;
+}
+
+}  // namespace welkin::apps

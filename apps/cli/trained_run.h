@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What evaluate and predict share: which run is meant. Either its folder, `welkin evaluate RUN_FOLDER [FLAGS]`, whose config.yaml
+// then holds, or the flags that it was trained with.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/cli/application.h"
+#include "config/resolve/command_line.h"
+#include "train/evaluate/trained_model.h"
+
+namespace welkin::apps {
+
+struct TrainedRun {
+  config::CommandLine line;  // with the verb's own flags in `extra`
+  config::RunConfig config;
+  train::ModelChoice choice;
+};
+
+// Nothing when help was asked for and printed. `extra` are the verb's flags besides --checkpoint and --split.
+std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv,
+                                            std::vector<config::ExtraFlag> extra);
+
+// The model of the run, for `work`. Out of memory is the error that welkin train gives.
+void with_trained_model(Application& application, const TrainedRun& run,
+                        const std::function<void(const train::TrainedModel&)>& work);
+
+// A flag of the verb's own as a positive number; ConfigError where it is none.
+int64_t count_or(const TrainedRun& run, const std::string& name, int64_t otherwise);
+
+// The value of a flag of the verb's own, or `otherwise`.
+std::string extra_or(const TrainedRun& run, const std::string& name, const std::string& otherwise);
+
+}  // namespace welkin::apps

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/scaling/overlap_bench.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "bench/scaling/bench_timing.h"
+#include "parallel/c10d/raw_c10d.h"
+#include "parallel/comm/fake_group.h"
+#include "parallel/shard/data_parallel.h"
+#include "train/learn/loss.h"
+
+namespace welkin::bench {
+namespace {
+
+constexpr int64_t kFigureRepeats = 5;
+
+// What a tenth of the repetitions stay below: others of the machine's processes have not been in their way.
+double undisturbed(std::vector<double> values) {
+  const auto tenth = static_cast<std::ptrdiff_t>(values.size() / 10);
+  std::nth_element(values.begin(), values.begin() + tenth, values.end());
+  return *(values.begin() + tenth);
+}
+
+void set_link(parallel::EmulatedLink& link, double bytes_per_second) {
+  link.latency_s = 0;
+  link.bytes_per_second = bytes_per_second;
+}
+
+// Steps of a ViT in turns: over the link, without exchange, by Gloo alone, so that what else the machine does meets all alike.
+class OverlapRig {
+ public:
+  OverlapRig(const OverlapProblem& problem, const model::ModelEntry& vit, const parallel::Group& replicas,
+             parallel::EmulatedLink& link)
+      : problem_(problem), replicas_(replicas), link_(link), model_(vit.build(problem.vit.config(), BenchVit::shape())) {
+    model_->initialise(1);
+    model_->train();
+    table_ = parallel::ParamTable::of(*model_);
+    for (const parallel::ParamRow& row : table_.rows()) {
+      row.local.register_hook([this](const at::Tensor& /*gradient*/) { since_gradient_.restart(); });
+    }
+    const model::ModelShape shape = BenchVit::shape();
+    fields_ = at::ones({problem.vit.samples, shape.in_channels, shape.grid[0], shape.grid[1]});
+  }
+
+  OverlapResult measure() {
+    set_link(link_, kNoLimit);
+    exchange_ = std::make_unique<parallel::DataParallel>(table_, replicas_,
+                                                         parallel::DataParallelOptions{.bucket_cap_mb = problem_.bucket_cap_mb});
+    step(true);  // the buckets are cut anew after the first
+    OverlapResult figure{.gradient_bytes = exchange_->bytes_per_step()};
+    const at::Tensor flat = at::zeros({figure.gradient_bytes / 4});
+    std::vector<double> gloo;
+    for (int64_t i = 0; i < kFigureRepeats; ++i) gloo.push_back(seconds_of([&] { all_reduce_in_place(replicas_, flat); }));
+    figure.gloo_s = median_of(gloo);
+    figure.link_s = problem_.slower * figure.gloo_s;
+    run_turns(figure);
+    return figure;
+  }
+
+ private:
+  void run_turns(OverlapResult& figure) {
+    std::vector<double> over_link, exposed, alone, by_gloo;
+    for (int64_t i = 0; i < kFigureRepeats; ++i) {
+      set_link(link_, static_cast<double>(figure.gradient_bytes) / figure.link_s);
+      over_link.push_back(seconds_of([&] { step(true); }));
+      exposed.push_back(-of_slowest(replicas_, -after_gradients_));  // the last one's: others wait for its gradients, too
+      set_link(link_, kNoLimit);
+      alone.push_back(seconds_of([&] { step(false); }));
+      by_gloo.push_back(seconds_of([&] { step(true); }));
+    }
+    figure.step_s = median_of(over_link);
+    figure.exposed_s = median_of(exposed);
+    figure.compute_s = median_of(alone);
+    figure.gloo_step_s = median_of(by_gloo);
+  }
+
+  void step(bool exchanges) {
+    exchange_->backward(loss_->per_sample(model_->forward(fields_, {}), fields_).sum(), exchanges);
+    after_gradients_ = since_gradient_.seconds();
+    exchange_->clear_gradients();
+  }
+
+  double seconds_of(const std::function<void()>& work) const { return seconds_together(replicas_, work); }
+
+  static constexpr double kNoLimit = 1e15;  // bytes per second
+  const OverlapProblem& problem_;
+  const parallel::Group& replicas_;
+  parallel::EmulatedLink& link_;
+  model::ModelPtr model_;
+  parallel::ParamTable table_;
+  std::unique_ptr<parallel::DataParallel> exchange_;
+  train::LossPtr loss_ = train::relative_l2();
+  at::Tensor fields_;
+  Stopwatch since_gradient_;  // the last that was computed; one thread runs the backward pass of a CPU
+  double after_gradients_ = 0;
+};
+
+}  // namespace
+
+OverlapResult measure_overlap(const OverlapProblem& problem, const model::ModelEntry& vit, const parallel::Group& replicas,
+                              parallel::EmulatedLink& link) {
+  return OverlapRig(problem, vit, replicas, link).measure();
+}
+
+double measure_adapter(const parallel::Group& group, int64_t bytes) {
+  constexpr int64_t kTurns = 400;
+  const at::Tensor values = at::zeros({bytes / 4});
+  const parallel::Group silent = parallel::fake_group("silent", {.ranks = group.ranks(), .place = group.group_rank()});
+  std::vector<double> adapter, raw;
+  for (int64_t i = 0; i < kTurns; ++i) {
+    const Stopwatch one;
+    all_reduce_in_place(silent, values);  // check, record and deadline, and nothing sent
+    adapter.push_back(one.seconds());
+    parallel::barrier(group);
+    const Stopwatch other;
+    raw_all_reduce(group, values);
+    raw.push_back(other.seconds());
+  }
+  return 1 + of_slowest(group, undisturbed(adapter)) / of_slowest(group, undisturbed(raw));
+}
+
+nlohmann::ordered_json overlap_json(const OverlapResult& figure) {
+  return {{"gradient_bytes", figure.gradient_bytes},
+          {"gloo_s", figure.gloo_s},
+          {"link_s", figure.link_s},
+          {"exposed_s", figure.exposed_s},
+          {"hidden_fraction", figure.hidden_fraction()},
+          {"compute_s", figure.compute_s},
+          {"step_s", figure.step_s},
+          {"gloo_step_s", figure.gloo_step_s}};
+}
+
+}  // namespace welkin::bench

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys that say the same thing in two ways: the one of higher rank (flag over preset over file, own over inherited) holds for
+// both.
+#include <optional>
+#include <string>
+
+#include "config/resolve/derive.h"
+#include "config/schema/key.h"
+#include "core/text.h"
+
+namespace welkin::config {
+namespace {
+
+void contradiction(Draft& draft, std::string_view a, std::string_view b) {
+  draft.problems.add(draft.place(a), cat("two keys contradict each other: ", draft.show(a), ", ", draft.show(b)),
+                     "Give only one of them");
+}
+
+// Which of two keys holds: the path, or null when neither is given or they agree in rank.
+enum class Winner { First, Second, Tie };
+Winner winner(const Draft& draft, std::string_view first, std::string_view second) {
+  if (draft.rank(first) == draft.rank(second)) return Winner::Tie;
+  return draft.rank(first) > draft.rank(second) ? Winner::First : Winner::Second;
+}
+
+template <typename T>
+void settle_equal(Draft& draft, std::string_view first, T& first_value, std::string_view second, T& second_value) {
+  switch (winner(draft, first, second)) {
+    case Winner::First:
+      second_value = first_value;
+      return draft.derived(second, key_at(first).flat);
+    case Winner::Second:
+      first_value = second_value;
+      return draft.derived(first, key_at(second).flat);
+    case Winner::Tie:
+      if (first_value != second_value) contradiction(draft, first, second);
+  }
+}
+
+void settle_length(Draft& draft) {
+  constexpr std::string_view kEpochs = "loop.num_epochs";
+  constexpr std::string_view kIters = "loop.num_iters";
+  LoopConfig& loop = draft.config.loop;
+  if (loop.num_epochs == 0 || loop.num_iters == 0) return;
+  switch (winner(draft, kEpochs, kIters)) {
+    case Winner::First:
+      loop.num_iters = 0;
+      return draft.derived(kIters, "num_epochs, which replaces it");
+    case Winner::Second:
+      loop.num_epochs = 0;
+      return draft.derived(kEpochs, "num_iters, which replaces it");
+    case Winner::Tie:
+      contradiction(draft, kEpochs, kIters);
+  }
+}
+
+void settle_precision(Draft& draft) {
+  constexpr std::string_view kMode = "precision.amp_mode";
+  constexpr std::string_view kSwitch = "precision.enable_amp";
+  PrecisionConfig& precision = draft.config.precision;
+  const bool is_on = precision.amp_mode != AmpMode::None;
+  switch (winner(draft, kMode, kSwitch)) {
+    case Winner::Second:
+      if (is_on == precision.enable_amp) break;
+      precision.amp_mode = precision.enable_amp ? AmpMode::Fp16 : AmpMode::None;
+      return draft.derived(kMode, "enable_amp");
+    case Winner::First:
+      precision.enable_amp = is_on;
+      return draft.derived(kSwitch, "amp_mode");
+    case Winner::Tie:
+      if (is_on != precision.enable_amp) contradiction(draft, kMode, kSwitch);
+  }
+}
+
+// Ranks that hold different samples; none when the sizes do not fit, which validate.h reports.
+std::optional<int64_t> data_parallel_size(const RunConfig& config, int64_t world_size) {
+  const ParallelConfig& parallel = config.parallel;
+  if (parallel.tensor_parallel < 1 || parallel.context_parallel < 1) return {};
+  if (parallel.tensor_parallel > world_size || parallel.context_parallel > world_size) return {};
+  const int64_t model_size = parallel.tensor_parallel * parallel.context_parallel;
+  if (model_size > world_size || world_size % model_size != 0) return {};
+  return world_size / model_size;
+}
+
+}  // namespace
+
+void resolve_synonyms(Draft& draft) {
+  RunConfig& config = draft.config;
+  settle_equal(draft, "optimizer.lr", config.optimizer.lr, "schedule.start_lr", config.schedule.start_lr);
+  settle_equal(draft, "parallel.tensor_parallel", config.parallel.tensor_parallel, "parallel.row_parallel_size",
+               config.parallel.row_parallel_size);
+  settle_precision(draft);
+  settle_length(draft);
+}
+
+void resolve_batch(Draft& draft, int64_t world_size) {
+  constexpr std::string_view kGlobal = "loop.global_batch_size";
+  constexpr std::string_view kLocal = "loop.local_batch_size";
+  LoopConfig& loop = draft.config.loop;
+  const auto replicas = data_parallel_size(draft.config, world_size);
+  const bool is_sound =
+      draft.is_sound({kGlobal, kLocal, "parallel.tensor_parallel", "parallel.row_parallel_size", "parallel.context_parallel"});
+  if (!replicas || !is_sound) return;
+  const Winner which = winner(draft, kGlobal, kLocal);
+  if (which == Winner::Second && loop.local_batch_size) {
+    loop.global_batch_size = *loop.local_batch_size * *replicas;
+    return draft.derived(kGlobal, cat("local_batch_size times ", *replicas));
+  }
+  if (which == Winner::Tie && loop.local_batch_size && *loop.local_batch_size * *replicas != loop.global_batch_size) {
+    return contradiction(draft, kGlobal, kLocal);
+  }
+  if (loop.global_batch_size % *replicas != 0) {
+    return draft.problems.add(draft.place(kGlobal),
+                              cat("the batch cannot be split evenly: ", draft.show(kGlobal), ", data-parallel ranks=", *replicas),
+                              "Choose a multiple, or give --local_batch_size");
+  }
+  loop.local_batch_size = loop.global_batch_size / *replicas;
+  draft.derived(kLocal, cat("global_batch_size over ", *replicas));
+}
+
+}  // namespace welkin::config

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/datasets/era5_dataset.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "core/error.h"
+#include "core/host.h"
+#include "core/text.h"
+#include "core/thread_pool.h"
+#include "data/datasets/channel_statistics.h"
+#include "data/storage/fingerprint.h"
+#include "data/storage/host_memory.h"
+
+namespace welkin::data {
+namespace {
+
+std::string grid_text(const FieldFacts& facts) { return cat(facts.channels, " x ", facts.height, " x ", facts.width); }
+
+std::vector<double> first_values(const std::vector<double>& values, int64_t count) {
+  if (values.empty()) return {};
+  return {values.begin(), values.begin() + count};
+}
+
+void append_first(std::vector<std::string>& to, const std::vector<std::string>& from, int64_t count, const std::string& suffix) {
+  for (int64_t c = 0; c < count; ++c) to.push_back(from[static_cast<size_t>(c)] + suffix);
+}
+
+void check_crop(const FieldFacts& facts, const Era5Options& options) {
+  if (options.height <= facts.height && options.width <= facts.width) return;
+  throw DataError("data",
+                  cat("the grid is smaller than img_size: path=", facts.path.string(), ", grid=", facts.height, " x ",
+                      facts.width, ", img_size=", options.height, " x ", options.width),
+                  cat("Set img_size to at most the grid, divisible by patch_size, as in --set 'img_size=[", facts.height, ",",
+                      facts.width, "]'"));
+}
+
+void check_channels(const FieldFacts& facts, const Era5Options& options) {
+  if (std::max(options.in_channels, options.out_channels) <= facts.channels) return;
+  throw DataError("data",
+                  cat("the file has too few channels: path=", facts.path.string(), ", channels=", facts.channels,
+                      ", n_in_channels=", options.in_channels, ", n_out_channels=", options.out_channels),
+                  "Set n_in_channels and n_out_channels to what the file holds");
+}
+
+void check_steps(const FieldFacts& facts, const Era5Options& options) {
+  const int64_t needed = options.lead + options.history;
+  if (facts.steps >= needed) return;
+  throw DataError("data",
+                  cat("a year with too few steps: path=", facts.path.string(), ", steps=", facts.steps, ", needed=", needed,
+                      ", dt=", options.lead, ", history=", options.history),
+                  "Remove that file or reduce dt or history");
+}
+
+void check_same_grid(const FieldFacts& first, const FieldFacts& other) {
+  const bool same = first.channels == other.channels && first.height == other.height && first.width == other.width;
+  if (same && first.latitude == other.latitude && first.longitude == other.longitude &&
+      first.channel_names == other.channel_names && first.calendar == other.calendar) {
+    return;
+  }
+  throw DataError("data",
+                  cat("files of one folder differ in channels, grid or calendar: path=", other.path.string(),
+                      ", shape=", grid_text(other), ", first=", first.path.string(), ", shape=", grid_text(first)),
+                  "Put files of one kind into one folder");
+}
+
+FieldWindow window_of(const Region& region) { return {region.begin[0], region.begin[1], region.extent[0], region.extent[1]}; }
+
+}  // namespace
+
+GridFacts read_grid_facts(const Era5Options& options) {
+  const FieldFile file(list_field_files(options.folder).front());
+  const FieldFacts& facts = file.facts();
+  check_crop(facts, options);
+  return {.latitude = first_values(facts.latitude, options.height > 0 ? options.height : facts.height),
+          .longitude = first_values(facts.longitude, options.width > 0 ? options.width : facts.width),
+          .calendar = facts.calendar};
+}
+
+Era5Dataset::Era5Dataset(Era5Options options, std::shared_ptr<const ExtraChannels> extra)
+    : options_(std::move(options)), extra_(std::move(extra)) {
+  open_files();
+  check_files();
+  if (options_.hold) hold_files();
+  std::vector<int64_t> steps;
+  first_step_ = {0};
+  for (const auto& file : files_) {
+    steps.push_back(file->facts().steps);
+    first_step_.push_back(first_step_.back() + steps.back());
+  }
+  pairs_.emplace(steps, PairOptions{.lead = options_.lead, .history = options_.history, .rules = options_.rules});
+  make_spec();
+}
+
+void Era5Dataset::open_files() {
+  const auto cache = std::make_shared<ChunkCache>(kChunkCacheBytes);
+  for (const auto& path : list_field_files(options_.folder)) files_.push_back(std::make_unique<FieldFile>(path, cache));
+  const FieldFacts& first = files_.front()->facts();
+  if (options_.height == 0) options_.height = first.height;
+  if (options_.width == 0) options_.width = first.width;
+  if (options_.in_channels == 0) options_.in_channels = first.channels;
+  if (options_.out_channels == 0) options_.out_channels = first.channels;
+}
+
+void Era5Dataset::hold_files() {
+  uint64_t values = 0;
+  for (const auto& file : files_) {
+    const FieldFacts& facts = file->facts();
+    values += static_cast<uint64_t>(facts.steps * facts.channels * facts.height * facts.width);
+  }
+  check_fits_memory(values * sizeof(float), options_.folder.string());
+  ThreadPool pool({.num_threads = usable_cores(), .name = "hold"});
+  pool.parallel_for(num_files(), [this](int64_t i) { files_[static_cast<size_t>(i)]->hold(); });
+}
+
+void Era5Dataset::check_files() {
+  const FieldFacts& first = files_.front()->facts();
+  for (const auto& file : files_) {
+    check_same_grid(first, file->facts());
+    check_crop(file->facts(), options_);
+    check_channels(file->facts(), options_);
+    check_steps(file->facts(), options_);
+    if (extra_ && file->facts().time.empty()) {
+      throw DataError("data", cat("forcing needs the time of every step: path=", file->facts().path.string(), ", dataset=time"),
+                      "Make the file with welkin data ingest or simulate, or drop the key forcing");
+    }
+  }
+  if (options_.rules == Rules::Tutorial && options_.history != 1) {
+    throw ConfigError("data", cat("the tutorials' pairs have one input step: history=", options_.history),
+                      "Set history to 1 or drop compat or pair_rule");
+  }
+}
+
+void Era5Dataset::make_spec() {
+  const FieldFacts& facts = files_.front()->facts();
+  const auto count = static_cast<size_t>(facts.channels);
+  std::vector<std::string> names = options_.channel_names.empty() ? facts.channel_names : options_.channel_names;
+  std::vector<std::string> units = facts.units;
+  for (size_t c = names.size(); c < count; ++c) names.push_back(cat("channel", c));
+  units.resize(count);
+  spec_.geometry = Geometry::Sphere;
+  spec_.latitude = first_values(facts.latitude, options_.height);
+  spec_.longitude = first_values(facts.longitude, options_.width);
+  append_first(spec_.target.channels, names, options_.out_channels, "");
+  append_first(spec_.target.units, units, options_.out_channels, "");
+  spec_.target.shape = {options_.out_channels, options_.height, options_.width};
+  add_input_spec(names, units);
+  add_statistics(names);
+  make_ops();
+}
+
+void Era5Dataset::add_input_spec(const std::vector<std::string>& names, const std::vector<std::string>& units) {
+  for (int64_t age = options_.history - 1; age >= 0; --age) {
+    append_first(spec_.input.channels, names, options_.in_channels, age == 0 ? "" : cat("[-", age, "]"));
+    append_first(spec_.input.units, units, options_.in_channels, "");
+  }
+  spec_.newest_input_channel = (options_.history - 1) * options_.in_channels;
+  if (extra_) std::ranges::copy(extra_->names(), std::back_inserter(spec_.input.channels));
+  spec_.input.units.resize(spec_.input.channels.size());
+  spec_.input.shape = {static_cast<int64_t>(spec_.input.channels.size()), options_.height, options_.width};
+}
+
+void Era5Dataset::add_statistics(const std::vector<std::string>& names) {
+  if (options_.means.empty() && options_.stds.empty()) return;
+  const int64_t channels = files_.front()->facts().channels;
+  const ChannelStatistics statistics = load_channel_statistics(options_.means, options_.stds, channels, names);
+  const auto append = [](std::vector<double>& to, const std::vector<double>& from, int64_t count) {
+    to.insert(to.end(), from.begin(), from.begin() + count);
+  };
+  append(spec_.target_mean, statistics.mean, options_.out_channels);
+  append(spec_.target_std, statistics.std, options_.out_channels);
+  for (int64_t step = 0; step < options_.history; ++step) {
+    append(spec_.input_mean, statistics.mean, options_.in_channels);
+    append(spec_.input_std, statistics.std, options_.in_channels);
+  }
+  spec_.input_mean.resize(spec_.input.channels.size(), 0.0);  // computed channels are of order one already
+  spec_.input_std.resize(spec_.input.channels.size(), 1.0);
+}
+
+// Of the file's channels in every input step; computed ones stay as they are.
+void Era5Dataset::make_ops() {
+  spec_.input_clip = options_.input_clip, spec_.target_clip = options_.target_clip;
+  spec_.target_log = options_.target_log;
+  for (int64_t step = 0; step < options_.history; ++step) {
+    for (const int64_t channel : options_.input_log) spec_.input_log.push_back(step * options_.in_channels + channel);
+  }
+  const ArrayTransform input = input_transform(spec_), target = target_transform(spec_);
+  if (!input.is_identity()) input_ops_ = channel_ops(input, static_cast<int64_t>(spec_.input.channels.size()), "input");
+  if (!target.is_identity()) target_ops_ = channel_ops(target, options_.out_channels, "target");
+}
+
+int64_t Era5Dataset::size() const { return std::min(pairs_->count(), options_.limit.value_or(pairs_->count())); }
+
+SamplePlan Era5Dataset::plan(SampleKey key, const Region& wanted) const {
+  const FieldPair pair = pairs_->at(key.index);
+  if (!pairs_->exists(pair)) {
+    const FieldFacts& facts = file(pair.file);
+    throw DataError("data",
+                    cat("the tutorials' rule reads beyond the end of a year: path=", facts.path.string(), ", steps=", facts.steps,
+                        ", input_step=", pair.step, ", target_step=", pair.step + options_.lead),
+                    "Drop compat or pair_rule, or give years of equal length");
+  }
+  SamplePlan plan;
+  plan.index = key.index;
+  plan.file = static_cast<int32_t>(pair.file);
+  plan.time = pair.step;
+  plan.region = wanted;
+  return plan;
+}
+
+void Era5Dataset::read(const SamplePlan& plan, SampleView out) const {
+  const FieldFile& file = *files_[static_cast<size_t>(plan.file)];
+  const FieldWindow window = window_of(plan.region);
+  const auto plane = static_cast<size_t>(window.height * window.width);
+  const size_t step_values = static_cast<size_t>(options_.in_channels) * plane;
+  if (!out.input.empty()) {
+    WELKIN_CHECK(out.input.size() == spec_.input.channels.size() * plane, "a view of the wrong size");
+    for (int64_t step = 0; step < options_.history; ++step) {
+      const auto to = out.input.subspan(static_cast<size_t>(step) * step_values, step_values);
+      const ChannelOp* ops = out.transformed && !input_ops_.empty() ? input_ops_.data() + step * options_.in_channels : nullptr;
+      file.read(plan.time - options_.history + 1 + step, options_.in_channels, window, to, ops);
+    }
+    fill_extra(plan, out.input.subspan(static_cast<size_t>(options_.history) * step_values), out.transformed);
+  }
+  if (out.target.empty()) return;
+  const ChannelOp* ops = out.transformed && !target_ops_.empty() ? target_ops_.data() : nullptr;
+  file.read(plan.time + options_.lead, options_.out_channels, window, out.target, ops);
+}
+
+std::vector<ResidentArray> Era5Dataset::arrays() const {
+  const FieldFacts& facts = file(0);
+  return {{.channels = std::max(options_.in_channels, options_.out_channels),
+           .extent = {first_step_.back(), facts.height, facts.width}}};
+}
+
+Era5Dataset::FilePlace Era5Dataset::place_of(int64_t step) const {
+  const auto after = std::ranges::upper_bound(first_step_, step);
+  const auto number = static_cast<size_t>(after - first_step_.begin()) - 1;
+  return {number, step - first_step_[number]};
+}
+
+void Era5Dataset::read_plane(int64_t /*array*/, int64_t channel, int64_t index, std::span<float> out) const {
+  const FilePlace place = place_of(index);
+  const FieldFacts& facts = files_[place.file]->facts();
+  files_[place.file]->read_channel(place.step, channel, {0, 0, facts.height, facts.width}, out);
+}
+
+std::string Era5Dataset::plane_location(int64_t /*array*/, int64_t channel, int64_t index) const {
+  const FilePlace place = place_of(index);
+  const std::string& name = channel < options_.out_channels
+                                ? spec_.target.channels[static_cast<size_t>(channel)]
+                                : spec_.input.channels[static_cast<size_t>(spec_.newest_input_channel + channel)];
+  return cat("path=", files_[place.file]->facts().path.string(), ", dataset=fields, step=", place.step, ", channel=", channel,
+             " (", name, ")");
+}
+
+ResidentSample Era5Dataset::crops(const SamplePlan& plan) const {
+  const int64_t step = first_step_[static_cast<size_t>(plan.file)] + plan.time;
+  ResidentCrop cut{.first = {step + options_.lead, plan.region.begin[0], plan.region.begin[1]},
+                   .extent = {1, plan.region.extent[0], plan.region.extent[1]},
+                   .num_channels = options_.out_channels};
+  ResidentSample sample{.input = {}, .target = {cut}};
+  cut.num_channels = options_.in_channels;
+  for (int64_t age = options_.history - 1; age >= 0; --age) {
+    cut.first[0] = step - age;
+    sample.input.push_back(cut);
+    cut.first_channel += options_.in_channels;
+  }
+  return sample;
+}
+
+std::optional<int64_t> Era5Dataset::following(int64_t index) const {
+  const int64_t next = index + options_.lead;
+  if (next >= size()) return {};
+  const FieldPair from = pairs_->at(index), to = pairs_->at(next);
+  const bool follows = to == FieldPair{.file = from.file, .step = from.step + options_.lead} && pairs_->exists(to);
+  return follows ? std::optional(next) : std::nullopt;
+}
+
+// The steps of a year are those of the first file, as in the tutorials, unless the years differ.
+std::vector<std::string> Era5Dataset::describe() const {
+  std::vector<int64_t> steps;
+  for (const auto& file : files_) steps.push_back(file->facts().steps);
+  const auto [shortest, longest] = std::ranges::minmax(steps);
+  std::vector<std::string> lines = {cat("Getting file stats from ", files_.front()->facts().path.string())};
+  if (options_.limit) lines.push_back(cat("Overriding total number of samples to: ", size()));
+  lines.push_back(cat("Number of samples per year: ", shortest, longest > shortest ? cat(" to ", longest) : ""));
+  lines.push_back(cat("Found data at path ", options_.folder.string(), ". Number of examples: ", size(),
+                      ". Image Shape: ", options_.height, " x ", options_.width, " x ", options_.in_channels));
+  return lines;
+}
+
+std::string Era5Dataset::location(const SamplePlan& plan) const {
+  return cat("path=", file(plan.file).path.string(), ", dataset=fields, step=", plan.time,
+             ", target_step=", plan.time + options_.lead, ", index=", plan.index);
+}
+
+uint64_t Era5Dataset::bytes_requested() const {
+  uint64_t bytes = 0;
+  for (const auto& file : files_) bytes += file->bytes_requested();
+  return bytes;
+}
+
+std::vector<FileFingerprint> Era5Dataset::fingerprints() const {
+  std::vector<FileFingerprint> prints;
+  for (const auto& file : files_) prints.push_back(fingerprint_of(file->facts().path));
+  return prints;
+}
+
+void Era5Dataset::fill_extra(const SamplePlan& plan, std::span<float> out, bool transformed) const {
+  if (!extra_) return;
+  const FieldFacts& facts = file(plan.file);
+  extra_->fill(facts.time[static_cast<size_t>(plan.time + options_.lead)], plan.region, out);
+  if (!transformed || input_ops_.empty()) return;
+  const auto plane = plan.region.extent[0] * plan.region.extent[1];
+  const size_t first = static_cast<size_t>(options_.history * options_.in_channels);
+  for (size_t c = first; c < input_ops_.size(); ++c) {
+    apply(input_ops_[c], out.data() + static_cast<int64_t>(c - first) * plane, plane);
+  }
+}
+
+}  // namespace welkin::data

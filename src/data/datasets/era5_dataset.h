@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pairs of times from a folder of yearly files (field_file.h): input = one or more consecutive steps and computed channels,
+// target = the step `lead` later. Named after the tutorials' data; any folder of that layout will do.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/datasets/field_file.h"
+#include "data/sample/dataset.h"
+#include "data/sample/extra_channels.h"
+#include "data/sample/field_pairs.h"
+#include "data/sample/resident_arrays.h"
+
+namespace welkin::data {
+
+struct Era5Options {
+  std::filesystem::path folder{};
+  int64_t height = 0, width = 0;                    // crop [0:height, 0:width]; 0 = the whole grid
+  int64_t lead = 1;                                 // target minus newest input, steps
+  int64_t history = 1;                              // input steps, oldest first in the channels
+  int64_t in_channels = 0;                          // first channels of the file that enter; 0 = all
+  int64_t out_channels = 0;                         // first channels of the file that are predicted; 0 = all
+  std::optional<int64_t> limit{};                   // at most so many samples: the first ones
+  std::filesystem::path means{}, stds{};            // npy; empty = fields are already scaled
+  std::vector<std::string> channel_names{};         // instead of the files'; empty = theirs, numbered where they have none
+  std::vector<double> input_clip{}, target_clip{};  // {low, high}
+  std::vector<int64_t> input_log{}, target_log{};   // channels that become log(1 + x)
+  bool hold = false;                                // all values in memory
+  Rules rules = Rules::Corrected;
+};
+
+// What the files of a folder have in common; extra channels are made from it before the data set exists.
+struct GridFacts {
+  std::vector<double> latitude, longitude;  // of the crop; empty when the files do not say
+  std::string calendar;
+};
+GridFacts read_grid_facts(const Era5Options& options);
+
+class Era5Dataset : public Dataset, public ResidentArrays {
+ public:
+  // `extra` (may be null) is evaluated at the target's time. DataError names the file that does not fit.
+  explicit Era5Dataset(Era5Options options, std::shared_ptr<const ExtraChannels> extra = nullptr);
+
+  int64_t size() const override;
+  const SampleSpec& spec() const override { return spec_; }
+  // Tutorial rules: throws DataError for an index that points beyond the end of its file.
+  SamplePlan plan(SampleKey key, const Region& wanted) const override;
+  void read(const SamplePlan& plan, SampleView out) const override;
+  std::optional<int64_t> following(int64_t index) const override;
+  std::vector<std::string> describe() const override;  // the tutorials' lines
+  bool transforms() const override { return true; }
+  std::string location(const SamplePlan& plan) const override;
+  uint64_t bytes_requested() const override;
+  std::vector<FileFingerprint> fingerprints() const override;
+
+  // All steps of all files, one after the other. Not where channels are computed for each sample.
+  const ResidentArrays* resident() const override { return extra_ ? nullptr : this; }
+  std::vector<ResidentArray> arrays() const override;
+  void read_plane(int64_t array, int64_t channel, int64_t index, std::span<float> out) const override;
+  std::string plane_location(int64_t array, int64_t channel, int64_t index) const override;
+  ResidentSample crops(const SamplePlan& plan) const override;
+  const FieldFacts& file(int64_t index) const { return files_[static_cast<size_t>(index)]->facts(); }
+  int64_t num_files() const { return static_cast<int64_t>(files_.size()); }
+
+ private:
+  void open_files();
+  void check_files();
+  void hold_files();
+  void make_spec();
+  void add_input_spec(const std::vector<std::string>& names, const std::vector<std::string>& units);
+  void add_statistics(const std::vector<std::string>& names);
+  void make_ops();
+  struct FilePlace {
+    size_t file = 0;
+    int64_t step = 0;
+  };
+  FilePlace place_of(int64_t step) const;  // of a step among those of all files
+  void fill_extra(const SamplePlan& plan, std::span<float> out, bool transformed) const;
+
+  Era5Options options_;
+  std::shared_ptr<const ExtraChannels> extra_;
+  std::vector<std::unique_ptr<FieldFile>> files_;
+  std::vector<int64_t> first_step_;  // of every file among the steps of all, and their number
+  std::optional<FieldPairs> pairs_;
+  SampleSpec spec_;
+  std::vector<ChannelOp> input_ops_, target_ops_;  // one per channel; empty where nothing is transformed
+};
+
+}  // namespace welkin::data

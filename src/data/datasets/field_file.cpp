@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/datasets/field_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/formats/array_file.h"
+#include "data/storage/array_views.h"
+#include "data/storage/host_memory.h"
+
+namespace welkin::data {
+namespace {
+
+constexpr const char* kFields = "fields";
+// What is read between two transforms: half of a small second-level cache.
+constexpr int64_t kBlockValues = 64 << 10;
+
+[[noreturn]] void refuse_fields(const ArrayFacts& fields) {
+  throw DataError("data", cat("fields of wrong shape: path=", fields.source, ", shape=", extents_text(fields.shape)),
+                  "Store them as (time, channel, lat, lon)");
+}
+
+// Where the file names its axes, they may stand in any order.
+StoredArrayPtr ordered_fields(const StoredArrayPtr& fields) {
+  const ArrayFacts& facts = fields->facts();
+  if (facts.shape.size() != 4 || std::ranges::count(facts.shape, 0) > 0) refuse_fields(facts);
+  return with_axes(fields, {{"time", "t", "valid_time", "step"},
+                            {"channel", "channels", "variable", "c"},
+                            {"lat", "latitude", "y", "h"},
+                            {"lon", "longitude", "x", "w"}});
+}
+
+std::vector<std::string> names_of_channels(const ArrayFile& file, std::string_view object, std::string_view attribute,
+                                           int64_t channels) {
+  std::vector<std::string> names = file.texts(object, attribute);
+  if (names.empty() || static_cast<int64_t>(names.size()) == channels) return names;
+  throw DataError("data",
+                  cat("an attribute does not fit its data set: path=", file.path.string(), ", attribute=", attribute,
+                      ", values=", names.size(), ", channels=", channels),
+                  "Write one text per channel");
+}
+
+std::vector<double> coordinate(const ArrayFile& file, std::string_view name, int64_t length) {
+  if (!file.has(name)) return {};
+  std::vector<double> values = file.array(name)->read_doubles();
+  if (static_cast<int64_t>(values.size()) == length) return values;
+  throw DataError("data",
+                  cat("a coordinate does not fit the fields: path=", file.path.string(), ", dataset=", name,
+                      ", values=", values.size(), ", expected=", length),
+                  "Make the file again");
+}
+
+std::vector<int64_t> times_of(const ArrayFile& file, int64_t length) {
+  std::vector<int64_t> times;
+  for (const double seconds : coordinate(file, "time", length)) {
+    if (!(std::abs(seconds) < 0x1p53)) {
+      throw DataError("data", cat("not a valid number of seconds: path=", file.path.string(), ", dataset=time, value=", seconds),
+                      "Make the file again");
+    }
+    times.push_back(static_cast<int64_t>(seconds));
+  }
+  return times;
+}
+
+// A month may be 28 to 31 days long, a gap is at least twice the step.
+void check_even_times(const std::filesystem::path& path, const std::vector<int64_t>& time) {
+  if (time.size() < 3) return;
+  int64_t shortest = time[1] - time[0];
+  for (size_t i = 1; i + 1 < time.size(); ++i) shortest = std::min(shortest, time[i + 1] - time[i]);
+  for (size_t i = 0; i + 1 < time.size(); ++i) {
+    const int64_t step = time[i + 1] - time[i];
+    if (shortest > 0 && step * 2 <= shortest * 3) continue;
+    throw DataError("data",
+                    cat("the times of a file are not evenly spaced: path=", path.string(), ", step=", i, ", seconds=", step,
+                        ", shortest=", shortest),
+                    "Make it with welkin data ingest, which splits at gaps");
+  }
+}
+
+void check_coordinates(const FieldFacts& facts) {
+  for (const std::vector<double>* values : {&facts.latitude, &facts.longitude}) {
+    if (std::ranges::all_of(*values, [](double value) { return std::isfinite(value) && std::abs(value) <= 720.0; })) continue;
+    throw DataError("data", cat("not a valid latitude or longitude: path=", facts.path.string()), "Make the file again");
+  }
+  check_even_times(facts.path, facts.time);
+}
+
+FieldFacts read_facts(const ArrayFile& file, const Extents& shape) {
+  FieldFacts facts;
+  facts.path = file.path;
+  facts.steps = shape[0], facts.channels = shape[1], facts.height = shape[2], facts.width = shape[3];
+  const std::string object = file.has(kFields) ? kFields : "";
+  facts.channel_names = names_of_channels(file, object, "channels", facts.channels);
+  facts.units = names_of_channels(file, object, "units", facts.channels);
+  facts.latitude = coordinate(file, "latitude", facts.height);
+  facts.longitude = coordinate(file, "longitude", facts.width);
+  facts.time = times_of(file, facts.steps);
+  const auto calendar = file.texts("time", "calendar");
+  if (!facts.time.empty() && !calendar.empty()) facts.calendar = calendar.front();
+  check_coordinates(facts);
+  return facts;
+}
+
+// Which files of a folder are taken: those of the first kind that there is. Statistics and other small npy files may lie beside
+// the data.
+enum class FileKind { Hdf5, OtherFormat, Npy, None };
+
+// A broken HDF5 file is not passed over: its name says what it should be.
+FileKind kind_of(const std::filesystem::directory_entry& entry) {
+  const auto& path = entry.path();
+  const std::string name = path.filename().string();
+  if (name.starts_with('.')) return FileKind::None;
+  if (path.extension() == ".h5" || path.extension() == ".hdf5") return FileKind::Hdf5;
+  if (!entry.is_regular_file() && !entry.is_directory()) return FileKind::None;
+  switch (array_format_of(path)) {
+    case ArrayFormat::Unknown:
+      return FileKind::None;
+    case ArrayFormat::Hdf5:
+      return FileKind::Hdf5;
+    case ArrayFormat::Npy:
+      break;
+    default:
+      return FileKind::OtherFormat;
+  }
+  constexpr std::array<std::string_view, 6> kStatistics{"global_means.npy", "global_stds.npy", "global_mins.npy",
+                                                        "global_maxs.npy",  "time_means.npy",  "climatology.npy"};
+  return std::ranges::count(kStatistics, name) > 0 ? FileKind::None : FileKind::Npy;
+}
+
+}  // namespace
+
+FieldFile::FieldFile(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache) {
+  const ArrayFile file = open_array_file(path, std::move(cache));
+  fields_ = ordered_fields(file.array(kFields));
+  facts_ = read_facts(file, fields_->facts().shape);
+  mapped_ = fields_->mapped();
+  if (mapped_ && mapped_->stride[3] != 1) mapped_.reset();
+}
+
+void FieldFile::hold() {
+  check_fits_memory(static_cast<uint64_t>(fields_->facts().num_values()) * sizeof(float), facts_.path.string());
+  fields_ = held(*fields_);
+  mapped_.reset();
+}
+
+void FieldFile::read(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out,
+                     const ChannelOp* ops) const {
+  WELKIN_CHECK(step >= 0 && step < facts_.steps && num_channels <= facts_.channels, "a step or channel outside the file");
+  WELKIN_CHECK(window.row + window.height <= facts_.height && window.column + window.width <= facts_.width,
+               "a window outside the field");
+  if (ops == nullptr) {
+    fields_->read({{step, 0, window.row, window.column},
+                   {step + 1, num_channels, window.row + window.height, window.column + window.width}},
+                  out);
+    return;
+  }
+  if (mapped_) return copy_mapped(step, num_channels, window, out, ops);
+  const auto plane = static_cast<size_t>(window.height * window.width);
+  for (int64_t c = 0; c < num_channels; ++c) {
+    read_transformed(step, c, window, out.subspan(static_cast<size_t>(c) * plane, plane), ops[c]);
+  }
+}
+
+void FieldFile::read_channel(int64_t step, int64_t channel, const FieldWindow& window, std::span<float> out) const {
+  fields_->read({{step, channel, window.row, window.column},
+                 {step + 1, channel + 1, window.row + window.height, window.column + window.width}},
+                out);
+}
+
+// One pass from the page cache into the batch, a row or, where rows lie one after the other, a plane at a time.
+void FieldFile::copy_mapped(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out,
+                            const ChannelOp* ops) const {
+  const Extents& stride = mapped_->stride;
+  const int64_t first = step * stride[0] + window.row * stride[2] + window.column;
+  const bool whole_rows = window.width == stride[2];
+  const int64_t rows = whole_rows ? 1 : window.height, length = whole_rows ? window.height * window.width : window.width;
+  mapped_->file->copy(mapped_->offset + static_cast<uint64_t>(first) * sizeof(float),
+                      static_cast<uint64_t>(num_channels * rows * length) * sizeof(float), [&](const std::byte* file) {
+                        const float* from = reinterpret_cast<const float*>(file + mapped_->offset) + first;
+                        float* to = out.data();
+                        for (int64_t c = 0; c < num_channels; ++c) {
+                          for (int64_t row = 0; row < rows; ++row, to += length) {
+                            copy_applied(ops[c], from + c * stride[1] + row * stride[2], to, length);
+                          }
+                        }
+                      });
+}
+
+// A few rows at a time are read and transformed while they are in the second-level cache.
+void FieldFile::read_transformed(int64_t step, int64_t channel, const FieldWindow& window, std::span<float> out,
+                                 const ChannelOp& op) const {
+  const bool by_rows = fields_->facts().chunk.empty();  // a chunk is decoded whole
+  const int64_t rows = by_rows ? std::max<int64_t>(1, kBlockValues / window.width) : window.height;
+  for (int64_t row = 0; row < window.height; row += rows) {
+    const FieldWindow part{window.row + row, window.column, std::min(rows, window.height - row), window.width};
+    const auto to = out.subspan(static_cast<size_t>(row * window.width), static_cast<size_t>(part.height * part.width));
+    read_channel(step, channel, part, to);
+    apply(op, to.data(), static_cast<int64_t>(to.size()));
+  }
+}
+
+std::vector<std::filesystem::path> list_field_files(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::map<FileKind, std::vector<std::filesystem::path>> files;
+  std::filesystem::directory_iterator entries(folder, error);
+  if (error) {
+    throw DataError("data", cat("cannot list the folder: path=", folder.string(), ", reason=", error.message()),
+                    "Check the path; train rebinds the prefix /data with --data_root");
+  }
+  for (const auto& entry : entries) {
+    const FileKind kind = kind_of(entry);
+    if (kind != FileKind::None) files[kind].push_back(entry.path());
+  }
+  if (files.empty()) {
+    throw DataError("data", cat("no training files: path=", folder.string(), ", pattern=*.h5 or any known format"),
+                    "Make some with welkin data simulate or welkin data ingest");
+  }
+  std::ranges::sort(files.begin()->second);
+  return files.begin()->second;
+}
+
+}  // namespace welkin::data

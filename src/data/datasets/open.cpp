@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/datasets/open.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "core/philox.h"
+#include "core/text.h"
+#include "data/datasets/box_dataset.h"
+#include "data/datasets/era5_dataset.h"
+#include "data/datasets/synthetic_fields.h"
+#include "data/formats/array_file.h"
+#include "data/sample/forcing.h"
+
+namespace welkin::data {
+namespace {
+
+bool is_synthetic(const config::RunConfig& config) { return config.data.data_loader_config == "synthetic"; }
+
+const std::string& need_path(const std::string& path, std::string_view key) {
+  if (!path.empty()) return path;
+  throw ConfigError("data", cat("no path is given: key=", key), cat("Give it in the file or with --set ", key, "=PATH"));
+}
+
+Era5Options era5_options(const config::RunConfig& config, Split split) {
+  const config::DataConfig& data = config.data;
+  const auto& img_size = config.model.img_size;
+  Era5Options options;
+  switch (split) {
+    case Split::Train:
+      options.folder = need_path(data.train_data_path, "train_data_path");
+      break;
+    case Split::Valid:
+      options.folder = need_path(data.valid_data_path, "valid_data_path");
+      break;
+    case Split::Test:
+      options.folder = need_path(data.inf_data_path, "inf_data_path");
+      break;
+  }
+  options.height = img_size.at(0);
+  options.width = img_size.at(1);
+  options.lead = data.dt;
+  options.history = data.history;
+  options.in_channels = config.model.n_in_channels;
+  options.out_channels = config.model.n_out_channels;
+  if (split == Split::Train) options.limit = data.limit_nsamples;
+  if (split == Split::Valid) options.limit = data.limit_nsamples_val;
+  options.means = need_path(data.global_means_path, "global_means_path");
+  options.stds = need_path(data.global_stds_path, "global_stds_path");
+  options.channel_names = data.channel_names;
+  options.input_clip = data.clip_in, options.target_clip = data.clip_out;
+  options.input_log = data.log_channels_in, options.target_log = data.log_channels_out;
+  options.hold = data.resident == "host";
+  options.rules = config.rules.pair_rule == "first_file" ? Rules::Tutorial : Rules::Corrected;
+  return options;
+}
+
+std::unique_ptr<Dataset> open_era5(const config::RunConfig& config, Split split) {
+  const Era5Options options = era5_options(config, split);
+  std::shared_ptr<const ExtraChannels> extra;
+  if (!config.data.forcing.empty()) {
+    GridFacts grid = read_grid_facts(options);
+    extra = std::make_shared<ForcingChannels>(config.data.forcing, std::move(grid.latitude), std::move(grid.longitude),
+                                              parse_calendar(grid.calendar));
+  }
+  return std::make_unique<Era5Dataset>(options, std::move(extra));
+}
+
+// As many samples as the tutorials' six-hourly year has, when no limit is given.
+constexpr int64_t kSyntheticSamples = 1460;
+
+std::unique_ptr<Dataset> make_synthetic_fields(const config::RunConfig& config, Split split) {
+  const auto& model = config.model;
+  const int64_t height = model.img_size.at(0), width = model.img_size.at(1);
+  const int64_t in_channels = config.data.history * model.n_in_channels;
+  SampleSpec spec;
+  spec.geometry = Geometry::Sphere;
+  for (int64_t c = 0; c < in_channels; ++c) spec.input.channels.push_back(cat("channel", c));
+  for (int64_t c = 0; c < model.n_out_channels; ++c) spec.target.channels.push_back(cat("channel", c));
+  spec.input.units.resize(spec.input.channels.size());
+  spec.target.units.resize(spec.target.channels.size());
+  spec.input.shape = {in_channels, height, width};
+  spec.target.shape = {model.n_out_channels, height, width};
+  spec.newest_input_channel = in_channels - model.n_in_channels;
+  const auto& limit = split == Split::Train ? config.data.limit_nsamples : config.data.limit_nsamples_val;
+  const uint64_t seed = config.loop.seed + (split == Split::Train ? 0 : 1);
+  return std::make_unique<SyntheticFields>(std::move(spec), limit.value_or(kSyntheticSamples), seed);
+}
+
+struct BoxPair {
+  BoxArrayPtr input, target;
+};
+
+// One flag for all axes, or one per axis; numbers or texts (welkin data ingest writes texts).
+std::optional<std::array<bool, 3>> periodic_axes(const ArrayFile& file) {
+  std::vector<bool> flags;
+  for (const auto& text : file.texts("Nbody", "periodic")) flags.push_back(text == "1");
+  for (const double value : file.numbers("Nbody", "periodic")) flags.push_back(value != 0);
+  if (flags.empty()) return std::nullopt;
+  if (flags.size() == 1) flags.resize(3, flags.front());
+  if (flags.size() != 3) {
+    throw DataError("data",
+                    cat("an attribute of the wrong size: file=", file.path.string(),
+                        ", dataset=Nbody, attribute=periodic, size=", flags.size()),
+                    "Give one flag, or one per axis");
+  }
+  return std::array<bool, 3>{flags[0], flags[1], flags[2]};
+}
+
+void add_attributes(const ArrayFile& file, BoxOptions& options) {
+  options.input_channels = file.texts("Nbody", "channels");
+  options.target_channels = file.texts("Hydro", "channels");
+  options.input_units = file.texts("Nbody", "units");
+  options.target_units = file.texts("Hydro", "units");
+  if (options.last_start) options.periodic = periodic_axes(file).value_or(options.periodic);
+}
+
+BoxPair open_box_file(const std::string& path, bool in_memory, BoxOptions& options) {
+  options.source = path;
+  const ArrayFile file = open_array_file(path);
+  BoxPair pair{open_box(file, "Nbody", ChannelAxis::First, options.in_channels),
+               open_box(file, "Hydro", ChannelAxis::First, options.out_channels)};
+  add_attributes(file, options);
+  if (in_memory) pair = {load_box(*pair.input), load_box(*pair.target)};
+  return pair;
+}
+
+constexpr int64_t kSyntheticEdge = 128;
+
+BoxPair make_normal_boxes(const config::RunConfig& config, bool train, BoxOptions& options) {
+  options.source = "synthetic";
+  // The box's edge changes no shape of a sample: a small one does not wait for 40 GB of normals.
+  const int64_t enough = std::max<int64_t>(kSyntheticEdge, 2 * config.data.data_size);
+  const int64_t edge = std::min(enough, config.data.box_size.at(train ? 0 : 1));
+  const uint64_t seed = 2 * config.loop.seed + (train ? 0 : 1);
+  const std::array<int64_t, 3> extent{edge, edge, edge};
+  return {make_normal_box({config.model.N_in_channels, extent}, stream_key(seed, "input")),
+          make_normal_box({config.model.N_out_channels, extent}, stream_key(seed, "target"))};
+}
+
+BoxPair open_boxes(const config::RunConfig& config, bool train, BoxOptions& options) {
+  const config::DataConfig& data = config.data;
+  const std::string kind = data.data_loader_config.value_or("lowmem");
+  if (kind == "synthetic") return make_normal_boxes(config, train, options);
+  if (kind == "dali-lowmem") {
+    options.source = train ? need_path(data.train_path_npy_data, "train_path_npy_data")
+                           : need_path(data.val_path_npy_data, "val_path_npy_data");
+    const std::string& label = train ? need_path(data.train_path_npy_label, "train_path_npy_label")
+                                     : need_path(data.val_path_npy_label, "val_path_npy_label");
+    BoxPair pair{open_box(open_array_file(options.source), "Nbody", ChannelAxis::Last, options.in_channels),
+                 open_box(open_array_file(label), "Hydro", ChannelAxis::Last, options.out_channels)};
+    if (data.resident != "host") return pair;
+    return {load_box(*pair.input), load_box(*pair.target)};
+  }
+  const std::string& path = train ? need_path(data.train_path, "train_path") : need_path(data.val_path, "val_path");
+  return open_box_file(path, kind == "inmem" || data.resident == "host", options);
+}
+
+std::unique_ptr<Dataset> open_nbody(const config::RunConfig& config, Split split) {
+  const config::DataConfig& data = config.data;
+  if (split == Split::Test) {
+    throw ConfigError("data", "no key names a box for the test: split=test, dataset=nbody",
+                      "Score another box as the validation's: --split valid --set val_path=PATH");
+  }
+  const bool train = split == Split::Train;
+  BoxOptions options;
+  options.crop = data.data_size;
+  options.num_samples = train ? data.Nsamples : data.Nsamples_val;
+  options.drawn = train || (split == Split::Valid && config.rules.validation_rule == "drawn");
+  options.last_start = config.rules.crop_rule != "exclusive";
+  options.augmentation = parse_augmentation(data.augment);
+  options.in_channels = config.model.N_in_channels;
+  options.out_channels = config.model.N_out_channels;
+  options.input_vectors = data.vector_channels_in;
+  options.target_vectors = data.vector_channels_out;
+  options.input_clip = data.clip_in, options.target_clip = data.clip_out;
+  options.input_log = data.log_channels_in, options.target_log = data.log_channels_out;
+  BoxPair boxes = open_boxes(config, train, options);
+  if (!data.channel_names.empty()) options.target_channels = data.channel_names;
+  return std::make_unique<BoxDataset>(std::move(boxes.input), std::move(boxes.target), std::move(options));
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_dataset(const config::RunConfig& config, Split split) {
+  std::string kind = config.data.dataset;
+  if (kind.empty()) kind = config.model.model == "unet3d" ? "nbody" : "era5";
+  if (kind == "nbody") return open_nbody(config, split);
+  if (kind != "era5") throw ConfigError("data", cat("unknown data set: dataset=", kind), "Use era5 or nbody");
+  return is_synthetic(config) ? make_synthetic_fields(config, split) : open_era5(config, split);
+}
+
+}  // namespace welkin::data

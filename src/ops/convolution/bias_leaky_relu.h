@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a convolution on a GPU: bias and leaky ReLU in one pass each way, where aten takes one for each, and the gradient of
+// the bias within the second. On a CPU they are part of our own convolutions. The kernels are in libwelkin_cuda.so.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/DeviceType.h>
+
+namespace welkin::ops {
+
+// Whether there is a kernel for products of this device with this bias and slope, and whether it takes this one.
+bool fuses_bias_leaky_relu(c10::DeviceType device, const at::Tensor& bias, double slope);
+bool bias_leaky_relu_supports(const at::Tensor& x, const at::Tensor& bias, double slope);
+
+// The leaky ReLU of x + bias, whose memory is that of x: x (N, C, ...) is nobody else's, bias (C) float32. Differentiable once.
+at::Tensor bias_leaky_relu(const at::Tensor& x, const at::Tensor& bias, double slope);
+
+struct LeakyReluGradients {
+  at::Tensor grad_x, grad_bias;
+};
+
+// Boxes float32, float16 or bfloat16, channels-last without gaps; bias and its gradient float32.
+struct DeviceLeakyRelu {
+  c10::DeviceType device = c10::kCUDA;  // whose tensors the functions take
+  void (*forward)(const at::Tensor& x, const at::Tensor& bias, double slope) = nullptr;
+  LeakyReluGradients (*backward)(const at::Tensor& grad_out, const at::Tensor& out, double slope) = nullptr;
+};
+
+// libwelkin_cuda.so registers its functions while it is loaded; null before.
+DeviceLeakyRelu& device_leaky_relu();
+
+}  // namespace welkin::ops

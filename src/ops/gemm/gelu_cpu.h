@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// gelu(x + bias) on CPU tensors of float32 and bfloat16: the kernels of ops/cpu/elementwise/gelu_kernel.h, shared out by rows.
+#pragma once
+
+#include "ops/gemm/gelu_linear.h"
+
+namespace welkin::ops {
+
+const DeviceGelu& cpu_gelu();
+
+}  // namespace welkin::ops

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The products stay aten's: they are what takes the time.
+#include "ops/gemm/gelu_linear.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
+#include <ATen/ops/linear.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <initializer_list>
+#include <optional>
+
+#include "ops/base/autocast.h"
+#include "ops/base/once_differentiable.h"
+#include "ops/gemm/gelu_cpu.h"
+#include "ops/gemm/mixed_matmul.h"
+
+namespace welkin::ops {
+namespace {
+
+// Whose kernels take tensors of this device: what was installed, before what is built in. Null: nobody's.
+const DeviceGelu* gelu_of(c10::DeviceType device) {
+  for (const DeviceGelu* table : std::initializer_list<const DeviceGelu*>{&device_gelu(), &cpu_gelu()}) {
+    if (table->forward != nullptr && table->device == device) return table;
+  }
+  return nullptr;
+}
+
+at::Tensor gelu_product(const at::Tensor& gelu, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
+  return matmul_linear(matmul_operand(gelu), matmul_operand(weight), bias.value_or(at::Tensor()), gelu.scalar_type());
+}
+
+struct GeluLinear : torch::autograd::Function<GeluLinear> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    context->save_for_backward({x, weight});
+    context->saved_data["bias"] = bias.has_value();
+    return gelu_product(at::gelu(x), weight, bias);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& x = saved[0];
+    const at::Tensor& weight = saved[1];
+    const at::Tensor grad = matmul_operand(grads[0].reshape({-1, weight.size(0)}));
+    torch::autograd::variable_list gradients(3);
+    if (context->needs_input_grad(1)) gradients[1] = linear_grad_weight(grad, at::gelu(x), weight);
+    if (context->needs_input_grad(0)) gradients[0] = at::gelu_backward(linear_grad_input(grad, weight, x.sizes()), x);
+    if (gradients_bias(*context)) gradients[2] = grad.sum(0).to(x.scalar_type());
+    return gradients;
+  }
+
+  // The bias is an input only where there is one.
+  static bool gradients_bias(const torch::autograd::AutogradContext& context) {
+    return context.saved_data.at("bias").toBool() && context.needs_input_grad(2);
+  }
+};
+
+// The same with a bias of x, which stays as it is: what is kept is what the product before has made.
+struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& x_bias,
+                            const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    context->save_for_backward({x, x_bias, weight});
+    context->saved_data["bias"] = bias.has_value();
+    return gelu_product(gelu_of(x.device().type())->forward(x, x_bias), weight, bias);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    once_differentiable("linear of GELU with a bias");  // of which the kernel writes over a product
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& x = saved[0];
+    const at::Tensor& weight = saved[2];
+    const at::Tensor grad = matmul_operand(grads[0].reshape({-1, weight.size(0)}));
+    const GeluGradients gelu = gelu_of(x.device().type())->backward(linear_grad_input(grad, weight, x.sizes()), x, saved[1]);
+    torch::autograd::variable_list gradients{gelu.grad_x, gelu.grad_bias, at::Tensor(), at::Tensor()};
+    if (context->needs_input_grad(2)) gradients[2] = linear_grad_weight(grad, gelu.out, weight);
+    if (context->saved_data.at("bias").toBool() && context->needs_input_grad(3)) gradients[3] = grad.sum(0).to(x.scalar_type());
+    return gradients;
+  }
+};
+
+// The kernels of a CPU leave half to aten.
+bool is_kernel_type(const at::Tensor& x) {
+  const at::ScalarType type = x.scalar_type();
+  return type == at::kFloat || type == at::kBFloat16 || (type == at::kHalf && !x.is_cpu());
+}
+
+}  // namespace
+
+// Filled in by the initialisers of a library, before main's context exists.
+DeviceGelu& device_gelu() {
+  static DeviceGelu table;
+  return table;
+}
+
+bool fuses_bias_gelu(const at::Tensor& x_bias) {
+  return x_bias.defined() && x_bias.scalar_type() == at::kFloat && x_bias.is_contiguous() &&
+         gelu_of(x_bias.device().type()) != nullptr;
+}
+
+at::Tensor bias_gelu_linear(const at::Tensor& x, const at::Tensor& x_bias, const at::Tensor& weight, const at::Tensor& bias) {
+  const auto product = [](const at::Tensor& operand) { return cast_operand(operand, OperatorClass::Product); };
+  const at::Tensor low = product(x), low_weight = product(weight);
+  const bool is_one_type = is_kernel_type(low) && low.scalar_type() == low_weight.scalar_type();
+  const bool bias_fits = x_bias.dim() == 1 && x_bias.size(0) == low.size(-1);
+  if (!fuses_bias_gelu(x_bias) || !bias_fits || !is_one_type || low.numel() == 0) {
+    return gelu_linear(low.add(x_bias.to(low.scalar_type())), weight, bias);
+  }
+  return BiasGeluLinear::apply(low.contiguous(), x_bias, low_weight,
+                               bias.defined() ? std::optional(product(bias)) : std::nullopt);
+}
+
+at::Tensor gelu_linear_reference(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  return at::linear(at::gelu(x), weight, bias);
+}
+
+at::Tensor gelu_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  const auto product = [](const at::Tensor& operand) { return cast_operand(operand, OperatorClass::Product); };
+  return GeluLinear::apply(product(x), product(weight), bias.defined() ? std::optional(product(bias)) : std::nullopt);
+}
+
+}  // namespace welkin::ops

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second half of a transformer's MLP: linear(gelu(x), weight, bias), exact GELU. Keeps x for the backward pass and makes
+// gelu(x) again there: of the MLP's activations, the widest of the model, one in two stays. The bias of the product that made x
+// joins in: one pass adds it and makes gelu, one more the gradients of both and gelu again. The kernels of a CPU are in
+// gelu_cpu.h, those of a GPU in libwelkin_cuda.so.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/DeviceType.h>
+
+namespace welkin::ops {
+
+// x (..., in), weight (out, in), bias (out) or undefined.
+at::Tensor gelu_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+at::Tensor gelu_linear_reference(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+
+// gelu_linear(x + x_bias, weight, bias), x_bias (in). Differentiable once.
+at::Tensor bias_gelu_linear(const at::Tensor& x, const at::Tensor& x_bias, const at::Tensor& weight, const at::Tensor& bias);
+// Whether bias_gelu_linear adds this bias on its way. Elsewhere a bias is better left to the product that makes x.
+bool fuses_bias_gelu(const at::Tensor& x_bias);
+
+struct GeluGradients {
+  at::Tensor out;  // gelu(x + bias) again
+  at::Tensor grad_x, grad_bias;
+};
+
+// All without gaps: x (..., width) float32, float16 or bfloat16, its results and their gradient alike; bias (width) and its
+// gradient float32.
+struct DeviceGelu {
+  c10::DeviceType device = c10::kCUDA;  // whose tensors the functions take
+  at::Tensor (*forward)(const at::Tensor& x, const at::Tensor& bias) = nullptr;
+  // grad_out may be written over.
+  GeluGradients (*backward)(const at::Tensor& grad_out, const at::Tensor& x, const at::Tensor& bias) = nullptr;
+};
+
+// libwelkin_cuda.so registers its functions while it is loaded; null before.
+DeviceGelu& device_gelu();
+
+}  // namespace welkin::ops

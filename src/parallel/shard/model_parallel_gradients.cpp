@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/shard/model_parallel_gradients.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/text.h"
+#include "parallel/comm/collectives.h"
+
+namespace welkin::parallel {
+namespace {
+
+AxisSet over_if(AxisSet set, Axis axis, bool condition) { return condition ? set | axis : set; }
+
+// Parameters whose gradients are treated alike.
+struct GradientKind {
+  AxisSet over;          // axes that do not split the parameter
+  int64_t complete = 1;  // members per complete gradient: what the sum over `over` counts too often
+  std::vector<at::Tensor> gradients;
+};
+
+std::vector<GradientKind> kinds_of(const ParamTable& table, const Mesh& mesh, AxisSet axes) {
+  std::vector<GradientKind> kinds;
+  for (const ParamRow& row : table.rows()) {
+    if (!row.gradient().defined()) continue;
+    GradientKind kind;
+    for (const Axis axis : {Axis::Tp, Axis::Cp}) {
+      if (row.placements[axis].sharded() || mesh.size(axis) == 1 || !axes.contains(axis)) continue;
+      kind.over = kind.over | axis;
+      if (!row.partial_over.contains(axis)) kind.complete *= mesh.size(axis);
+    }
+    if (kind.over == AxisSet()) continue;
+    auto same = std::find_if(kinds.begin(), kinds.end(), [&](const GradientKind& known) {
+      return known.over == kind.over && known.complete == kind.complete;
+    });
+    if (same == kinds.end()) same = kinds.insert(kinds.end(), kind);
+    same->gradients.push_back(row.gradient());
+  }
+  return kinds;
+}
+
+// In place; each is scaled before.
+void sum_in_one_message(const Group& group, const std::vector<at::Tensor>& tensors, double scale) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> flat;
+  for (const at::Tensor& tensor : tensors) flat.push_back(tensor.reshape({-1}));
+  at::Tensor buffer = at::cat(flat);
+  if (scale != 1.0) buffer.mul_(scale);
+  all_reduce_in_place(group, buffer);
+  int64_t offset = 0;
+  for (const at::Tensor& tensor : tensors) {
+    tensor.copy_(buffer.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
+    offset += tensor.numel();
+  }
+}
+
+// The axes over which a parameter is replicated.
+AxisSet replicated_over(const ParamRow& row) {
+  AxisSet axes = kDp;
+  for (const Axis axis : {Axis::Tp, Axis::Cp}) axes = over_if(axes, axis, !row.placements[axis].sharded());
+  return axes;
+}
+
+// Of the bytes in logical order. The top bit is cleared: a hash and its negative are both int64.
+int64_t hash_of_values(const at::Tensor& values) {
+  const at::Tensor host = values.detach().contiguous().cpu();
+  const std::span bytes(static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes());
+  return static_cast<int64_t>(xxh3_64(bytes) >> 1);
+}
+
+}  // namespace
+
+void reduce_model_parallel_gradients(const ParamTable& table, const MeshGroups& groups, AxisSet axes) {
+  for (const GradientKind& kind : kinds_of(table, groups.mesh(), axes)) {
+    sum_in_one_message(groups.along(kind.over), kind.gradients, 1.0 / static_cast<double>(kind.complete));
+  }
+}
+
+void sum_gradients(const ParamTable& table, const Group& group) {
+  std::vector<at::Tensor> gradients;
+  for (const ParamRow& row : table.rows()) {
+    if (row.gradient().defined()) gradients.push_back(row.gradient());
+  }
+  if (group.size() > 1) sum_in_one_message(group, gradients, 1.0);
+}
+
+at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Tensor>& values, const MeshGroups& groups) {
+  WELKIN_CHECK(values.size() == table.rows().size(), "one value per row");
+  const at::NoGradGuard no_grad;
+  at::Tensor whole, split;  // of replicated and of split parameters
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!values[i].defined()) continue;
+    const at::Tensor norm = values[i].norm();
+    const at::Tensor square = (norm.scalar_type() == at::kDouble ? norm : norm.to(at::kFloat)).square();
+    at::Tensor& sum = table.rows()[i].placements[Axis::Tp].sharded() ? split : whole;
+    sum = sum.defined() ? sum + square : square;
+  }
+  if (split.defined()) {
+    split = all_reduce(groups.along(Axis::Tp), split);
+    whole = whole.defined() ? whole + split : split;
+  }
+  return whole.defined() ? whole : at::zeros({}, at::kFloat);
+}
+
+std::optional<ReplicaDifference> find_replica_difference(const ParamTable& table, const MeshGroups& groups) {
+  std::vector<std::pair<AxisSet, std::vector<size_t>>> kinds;
+  for (size_t i = 0; i < table.rows().size(); ++i) {
+    const AxisSet axes = replicated_over(table.rows()[i]);
+    auto same = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.first == axes; });
+    if (same == kinds.end()) same = kinds.insert(kinds.end(), {axes, {}});
+    same->second.push_back(i);
+  }
+  std::optional<size_t> first_row;
+  std::optional<ReplicaDifference> difference;
+  for (const auto& [axes, rows] : kinds) {
+    const Group& group = groups.along(axes);
+    at::Tensor hashes = at::zeros({1, static_cast<int64_t>(rows.size())}, at::kLong);
+    auto* own = hashes.data_ptr<int64_t>();
+    for (size_t i = 0; i < rows.size(); ++i) own[i] = hash_of_values(table.rows()[rows[i]].local);
+    const at::Tensor all = all_gather(group, hashes, 0, Lengths(static_cast<size_t>(group.size()), 1));
+    const at::Tensor differs = all.ne(all[0]);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const at::Tensor column = differs.select(1, static_cast<int64_t>(i));
+      if (!column.any().item<bool>() || (first_row && *first_row < rows[i])) continue;
+      first_row = rows[i];
+      difference = ReplicaDifference{table.rows()[rows[i]].name, {}};
+      for (int64_t place = 0; place < group.size(); ++place) {
+        if (column[place].item<bool>()) difference->ranks.push_back(group.ranks()[static_cast<size_t>(place)]);
+      }
+    }
+  }
+  return difference;
+}
+
+void check_replicas(const ParamTable& table, const MeshGroups& groups, const std::string& when) {
+  const auto difference = find_replica_difference(table, groups);
+  // Every rank stops, also those whose own groups agree.
+  const at::Tensor any = at::full({1}, difference ? int64_t{1} : int64_t{0}, at::kLong);
+  all_reduce_in_place(groups.along(kDp | Axis::Tp | Axis::Cp), any, Reduction::Max);
+  if (any.item<int64_t>() == 0) return;
+  throw CommError("parallel",
+                  difference ? cat("replicas of a parameter differ ", when, ": parameter=", difference->parameter, ", ranks=[",
+                                   join(difference->ranks, ", "), "] against the first of their group")
+                             : cat("replicas differ on other ranks ", when),
+                  "Resume from the last checkpoint; if it happens again, run with --deterministic and report it");
+}
+
+}  // namespace welkin::parallel

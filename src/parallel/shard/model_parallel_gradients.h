@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradient reductions over tp and cp after the backward pass, the gradient norm over sharded parameters, and the check that
+// replicas are equal. All functions work on the parameter table. Data parallelism reduces before, by itself.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "parallel/comm/mesh_groups.h"
+#include "parallel/shard/param_table.h"
+
+namespace welkin::parallel {
+
+// Sums the gradients of parameters whose members hold parts of them (ParamRow::partial_over) and averages those that are complete
+// on every member, so that replicas stay equal by construction; one all-reduce per kind. In place. Every rank of tp x cp calls
+// it. `axes`: of tp and cp, those along which the sums are still owed.
+void reduce_model_parallel_gradients(const ParamTable& table, const MeshGroups& groups, AxisSet axes = Axis::Tp | Axis::Cp);
+
+// Sums every gradient over a group of replicas in one message, without overlap: what the Reducer is compared with.
+void sum_gradients(const ParamTable& table, const Group& group);
+
+// () float32, or float64 of float64: the square of the 2-norm of all parameters' `values` (one per row, undefined ones are left
+// out), each element of the model counted once: the same on every rank of tp x cp.
+at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Tensor>& values, const MeshGroups& groups);
+
+struct ReplicaDifference {
+  std::string parameter;       // the first in the order of the table
+  std::vector<int64_t> ranks;  // of the world, whose values are not those of the group's first rank
+};
+
+// Compares a hash of every parameter over the ranks that should hold the same: nothing when all agree. Every rank of the mesh
+// calls it and gets an answer about its own groups; one small exchange per kind of placement.
+std::optional<ReplicaDifference> find_replica_difference(const ParamTable& table, const MeshGroups& groups);
+
+// Throws CommError naming parameter and ranks on every rank when a replica differs anywhere. `when`: "at the start".
+void check_replicas(const ParamTable& table, const MeshGroups& groups, const std::string& when);
+
+}  // namespace welkin::parallel

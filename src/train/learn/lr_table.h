@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A schedule on the device: all rates of the run, and the number of updates that picks one. A skipped step does not move it,
+// unless the table counts iterations, as the tutorials do.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <vector>
+
+#include "train/learn/lr_schedule.h"
+#include "train/learn/optimizer.h"
+
+namespace welkin::train {
+
+enum class LrCount { Updates, Iterations };
+
+class LrTable {
+ public:
+  LrTable(const LrSchedule& schedule, int64_t total_steps, c10::Device device, LrCount count = LrCount::Updates);
+
+  // () rate of the next update, in the dtype that the optimizers take on this device.
+  at::Tensor current() const;
+  // After an update: `found_inf` () float32, 1 when it was skipped.
+  void advance(const at::Tensor& found_inf);
+
+  std::vector<NamedState> states() { return {{"updates", updates_}}; }
+
+ private:
+  at::Tensor rates_;    // (total_steps + 1): one more, for what is logged after the last step
+  at::Tensor updates_;  // () int64
+  LrCount count_;
+};
+
+}  // namespace welkin::train

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run says: the tutorials' log lines and TensorBoard tags, byte for byte (docs of the interface:
+// docs/development/design.md), and a few lines of our own. Knows no model and no step; one per run, on the logging rank.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "config/resolve/resolve.h"
+#include "data/sample/dataset.h"
+#include "observe/events/event_writer.h"
+#include "observe/log/run_log.h"
+#include "train/run/field_picture.h"
+
+namespace welkin::train {
+
+struct EpochReport {
+  int64_t epoch = 0;       // from 1
+  int64_t iterations = 0;  // of the run so far: the step of every scalar
+  int64_t steps = 0;       // of this epoch, in this process
+  int64_t samples = 0;     // trained on in `seconds`
+  double seconds = 0;      // of the training loop alone
+  double loss = 0;         // mean over the epoch
+  double last_lr = 0;      // of the last step
+  double next_lr = 0;      // of the step that follows
+  int64_t skipped = 0;     // updates that were skipped
+  std::string throughput;  // throughput.h; empty when unknown
+};
+
+struct ValidationReport {
+  double loss = 0;
+  std::optional<double> first_channel_rmse;  // latitude-weighted, fields only
+  double seconds = 0;
+  int64_t nonfinite = 0;  // samples whose loss is not finite
+};
+
+class MetricLogger {
+ public:
+  // `spec` names channels and says whether samples are fields. Without a folder, on ranks that do not write, events go nowhere.
+  // `resume_from`: scalars of earlier files from this step on are
+  // void.
+  MetricLogger(observe::RunLog& log, const config::RunConfig& config, const data::SampleSpec& spec,
+               const std::optional<std::filesystem::path>& event_folder, std::optional<int64_t> resume_from);
+
+  void initial(const EpochReport& train, const ValidationReport& valid);
+  void epoch(const EpochReport& report);
+  void picture(const ForecastPair& pair, int64_t step);
+  void validation(const ValidationReport& report, int64_t step);
+  // Events that cannot be written end no run: the error is logged, they are kept and tried again with the next ones.
+  void flush();
+
+  bool draws_pictures() const { return is_field_; }
+  int64_t picture_channel() const;  // 2 (t2m in the tutorials' layout), or 0 where there are fewer
+
+ private:
+  void scalar(const std::string& tag, double value, int64_t step);
+  void log_validation(const ValidationReport& report);
+  void warn_of_nonfinite(const ValidationReport& report, int64_t step);
+  std::string channel_name(int64_t channel, const char* unnamed) const;
+
+  observe::RunLog& log_;
+  const data::SampleSpec& spec_;
+  bool is_unet_;  // the U-Net tutorials' line formats and tags
+  bool is_field_;
+  std::string nan_policy_;
+  bool warned_of_nonfinite_ = false;
+  std::optional<observe::EventWriter> events_;
+};
+
+// Configuration block at the top of out.log.
+void log_configuration(observe::RunLog& log, const config::Resolved& resolved);
+
+}  // namespace welkin::train

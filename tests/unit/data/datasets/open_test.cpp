@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/datasets/open.h"
+
+#include <gmock/gmock.h>
+
+#include "core/error.h"
+#include "data/formats/npy_file.h"
+#include "data_files.h"
+
+namespace welkin::data::tests {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+config::RunConfig field_config(const DataFolder& folder) {
+  config::RunConfig config;
+  config.model.model = "vit";
+  config.model.img_size = {4, 4};
+  config.model.n_in_channels = config.model.n_out_channels = 2;
+  config.data.dataset = "era5";
+  config.data.train_data_path = (folder / "train").string();
+  config.data.valid_data_path = (folder / "valid").string();
+  config.data.inf_data_path = (folder / "test").string();
+  config.data.global_means_path = (folder / "means.npy").string();
+  config.data.global_stds_path = (folder / "stds.npy").string();
+  return config;
+}
+
+void write_field_tree(const DataFolder& folder) {
+  int64_t steps = 4;
+  for (const char* split : {"train", "valid", "test"}) {
+    std::filesystem::create_directory(folder / split);
+    std::vector<int64_t> time;
+    for (int64_t i = 0; i < steps; ++i) time.push_back(i * 3600);
+    write_field_file(folder / split / "2001.h5", {.steps = steps++, .time = time});
+  }
+  write_npy(folder / "means.npy", {1, 2, 1, 1}, counting(2));
+  write_npy(folder / "stds.npy", {1, 2, 1, 1}, std::vector<float>{1, 2});
+}
+
+TEST(OpenTest, FieldsBySplit) {
+  const DataFolder folder;
+  write_field_tree(folder);
+  config::RunConfig config = field_config(folder);
+  EXPECT_EQ(open_dataset(config, Split::Train)->size(), 3);
+  EXPECT_EQ(open_dataset(config, Split::Valid)->size(), 4);
+  EXPECT_EQ(open_dataset(config, Split::Test)->size(), 5);
+  config.data.limit_nsamples = 2;
+  config.data.limit_nsamples_val = 1;
+  EXPECT_EQ(open_dataset(config, Split::Train)->size(), 2);
+  EXPECT_EQ(open_dataset(config, Split::Valid)->size(), 1);
+  EXPECT_EQ(open_dataset(config, Split::Test)->size(), 5);
+  config.data.history = 2;
+  config.data.forcing = {"calendar"};
+  EXPECT_THAT(open_dataset(config, Split::Train)->spec().input.shape, ElementsAre(2 * 2 + 4, 4, 4));
+  config.rules.pair_rule = "first_file";
+  EXPECT_THROW(open_dataset(config, Split::Train), ConfigError) << "the tutorials know no history";
+}
+
+TEST(OpenTest, BoxesOfEveryLoaderKindAreOfOneShape) {
+  const DataFolder folder;
+  write_box_file(folder / "box.h5", 8);
+  NpyWriter data(folder / "data.npy", Dtype::F32, {8, 8, 8, 4}), label(folder / "label.npy", Dtype::F32, {8, 8, 8, 5});
+  data.append(counting(4 * 512));
+  label.append(counting(5 * 512));
+  data.close();
+  label.close();
+  config::RunConfig config;
+  config.model.model = "unet3d";
+  config.data.data_size = 4;
+  config.data.box_size = {8, 8};
+  config.data.Nsamples = 10;
+  config.data.Nsamples_val = 6;
+  config.data.train_path = config.data.val_path = (folder / "box.h5").string();
+  config.data.train_path_npy_data = config.data.val_path_npy_data = (folder / "data.npy").string();
+  config.data.train_path_npy_label = config.data.val_path_npy_label = (folder / "label.npy").string();
+  for (const char* kind : {"lowmem", "inmem", "dali-lowmem", "synthetic"}) {
+    config.data.data_loader_config = kind;
+    const auto train = open_dataset(config, Split::Train), valid = open_dataset(config, Split::Valid);
+    EXPECT_EQ(train->size(), 10) << kind;
+    EXPECT_EQ(valid->size(), 6) << "synthetic validation must not use Nsamples: " << kind;
+    EXPECT_THAT(train->spec().input.shape, ElementsAre(4, 4, 4, 4)) << kind;
+    EXPECT_THAT(train->spec().target.shape, ElementsAre(5, 4, 4, 4)) << kind;
+    EXPECT_NE(train->plan({0, 1}, {}).origin, train->plan({0, 3}, {}).origin) << kind;
+    EXPECT_EQ(valid->plan({0, 1}, {}).origin, valid->plan({0, 3}, {}).origin) << kind;
+  }
+}
+
+TEST(OpenTest, AFileMaySayThatItIsPeriodic) {
+  const DataFolder folder;
+  Hdf5File file = Hdf5File::create(folder / "box.h5");
+  for (const char* name : {"Nbody", "Hydro"}) {
+    file.create_dataset(name, {.shape = {1, 4, 4, 4}});
+    file.write(name, {0, 0, 0, 0}, {1, 4, 4, 4}, std::span<const float>(counting(64)));
+  }
+  file.set_integer("Nbody", "periodic", 1);
+  file.set_strings("Hydro", "channels", {"overdensity"});
+  file.close();
+  config::RunConfig config;
+  config.data.dataset = "nbody";
+  config.model.N_in_channels = config.model.N_out_channels = 1;
+  config.data.data_size = 4;
+  config.data.train_path = (folder / "box.h5").string();
+  const auto dataset = open_dataset(config, Split::Train);
+  EXPECT_EQ(dataset->spec().geometry, Geometry::PeriodicBox);
+  EXPECT_THAT(dataset->spec().target.channels, ElementsAre("overdensity"));
+}
+
+TEST(OpenTest, SyntheticFieldsNeedNoFile) {
+  config::RunConfig config;
+  config.data.dataset = "era5";
+  config.data.data_loader_config = "synthetic";
+  config.model.img_size = {8, 8};
+  config.model.n_in_channels = config.model.n_out_channels = 3;
+  config.data.limit_nsamples = 5;
+  const auto dataset = open_dataset(config, Split::Train);
+  EXPECT_EQ(dataset->size(), 5);
+  std::vector<float> a(192), b(192), target(192);
+  dataset->read(dataset->plan({0, 0}, whole(dataset->spec())), {a, target});
+  dataset->read(dataset->plan({1, 0}, whole(dataset->spec())), {b, target});
+  EXPECT_NE(a, b);
+}
+
+TEST(OpenTest, MissingPathsAndUnknownKindsAreNamed) {
+  config::RunConfig config;
+  config.data.dataset = "era5";
+  EXPECT_THAT([&] { open_dataset(config, Split::Valid); },
+              ThrowsMessage<ConfigError>(HasSubstr("no path is given: key=valid_data_path")));
+  config.data.dataset = "movies";
+  EXPECT_THAT([&] { open_dataset(config, Split::Train); },
+              ThrowsMessage<ConfigError>(HasSubstr("unknown data set: dataset=movies. Use era5 or nbody")));
+}
+
+}  // namespace
+}  // namespace welkin::data::tests
