@@ -83,6 +83,12 @@ ProcessMemory process_memory() {
   return {.peak = peak_resident_bytes(), .limit = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * page_bytes()};
 }
 
+uint64_t page_faults() {
+  rusage use{};
+  getrusage(RUSAGE_SELF, &use);
+  return static_cast<uint64_t>(use.ru_minflt);
+}
+
 std::string format_bytes(uint64_t bytes) {
   if (bytes < 1024) return std::to_string(bytes) + " B";
   double value = static_cast<double>(bytes);

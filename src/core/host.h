@@ -16,6 +16,10 @@ std::string host_name();
 uint64_t resident_bytes();
 uint64_t peak_resident_bytes();
 
+// Pages of memory that the kernel has given to this process so far, each cleared before: 4 KiB, or 2 MiB where they are huge.
+// Threads that use memory again take none.
+uint64_t page_faults();
+
 // Bytes that this process had at most, and that it may have: of addresses where they are limited (ulimit -v), else of resident
 // memory and of the machine's.
 struct ProcessMemory {

@@ -105,7 +105,7 @@ const RankTest kPairs("differentiable_pairs", [](Connection& connection) {
                   numbers(place, {2, 3}));
   const Lengths heads(static_cast<size_t>(all.size()), 1);
   const AllToAll layout{.split_dim = 1, .split_lengths = heads, .join_dim = 2, .join_lengths = lengths};
-  expect_gradient("exchange", all, {[&](const at::Tensor& x) { return exchange(all, x, layout); }},
+  expect_gradient("all_to_all_autograd", all, {[&](const at::Tensor& x) { return all_to_all_autograd(all, x, layout); }},
                   numbers(place, {1, all.size(), own, 2}));
 
   // A replicated input: the derivative by the one value that all hold, which is the sum of the ranks' derivatives.

@@ -66,6 +66,7 @@ class BenchIo(unittest.TestCase):
         self.assertEqual(len(result["io_samples_per_s_windows"]), 2)
         self.assertEqual(result["sample_bytes"], sample_bytes)
         self.assertGreater(result["first_batch_ms"], 0)
+        self.assertLess(result["io_page_faults_per_batch"], 16, "buffers are used again")
 
     def test_boxes_ask_for_no_more_than_they_deliver(self):
         for workers in (0, 2):

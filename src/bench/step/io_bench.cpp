@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -62,7 +63,15 @@ IoReport run_io_bench(const config::RunConfig& config, const std::function<std::
     ++report.num_batches;
     return batch.input.size(0);
   };
-  report.rates = measure_rates(options, {.batch = take, .settle = [&] { wait_for(batch.target); }});
+  // The kernel clears the pages of a buffer when it is first written: at 2 GiB of buffers that is seconds on some machines.
+  WindowOptions windows = options;
+  windows.warmup_batches = std::max(windows.warmup_batches, pipeline.num_buffers());
+  uint64_t faults = 0;
+  int64_t warm_ups = 0;
+  const auto warmed_up = [&] { faults = page_faults(), warm_ups = report.num_batches; };
+  report.rates = measure_rates(windows, {.batch = take, .settle = [&] { wait_for(batch.target); }, .warmed_up = warmed_up});
+  report.page_faults_per_batch =
+      static_cast<double>(page_faults() - faults) / static_cast<double>(std::max<int64_t>(1, report.num_batches - warm_ups));
   report.requested_bytes = dataset->bytes_requested();
   report.delivered_bytes = static_cast<uint64_t>(pipeline.samples_read() * report.sample_bytes);
   report.peak_resident_bytes = peak_resident_bytes();
@@ -77,7 +86,8 @@ std::string io_text(const IoReport& report) {
              report.held_bytes > 0 ? cat("the device holds ", format_bytes(report.held_bytes), " of values")
                                    : cat("the ring holds ", format_bytes(report.buffer_bytes)),
              "\n    opened after ", io_number(report.open_ms), " ms, first batch after ", io_number(report.first_batch_ms),
-             " ms; bytes asked of files per byte delivered: ", io_number(per_delivered(report)), "\n");
+             " ms; bytes asked of files per byte delivered: ", io_number(per_delivered(report)),
+             "; page faults per batch: ", io_number(report.page_faults_per_batch), "\n");
 }
 
 void add_io_json(nlohmann::ordered_json& json, const IoReport& report) {
@@ -98,6 +108,7 @@ void add_io_json(nlohmann::ordered_json& json, const IoReport& report) {
   json["delivered_bytes"] = report.delivered_bytes;
   json["requested_per_delivered"] = per_delivered(report);
   json["peak_resident_bytes"] = report.peak_resident_bytes;
+  json["io_page_faults_per_batch"] = report.page_faults_per_batch;
 }
 
 }  // namespace welkin::bench

@@ -29,6 +29,7 @@ struct IoReport {
   uint64_t requested_bytes = 0;      // asked of files during warm-up and windows
   uint64_t delivered_bytes = 0;      // of the samples that were read for it
   uint64_t peak_resident_bytes = 0;  // of the process
+  double page_faults_per_batch = 0;  // after the first pass of the ring, where each buffer is memory that is there
   int64_t num_workers = 0, num_batches = 0;
 };
 

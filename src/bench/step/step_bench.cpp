@@ -174,6 +174,7 @@ class StepRig {
   void forget_warm_up() {
     clock_.clear();
     before_windows_ = context_.world.traffic();
+    faults_before_ = page_faults();
     if (context_.layers != nullptr) context_.layers->clear();
   }
 
@@ -221,6 +222,8 @@ class StepRig {
     }
     report_.rates = measure_rates(context_.windows, work);
     report_.phases = clock_.per_step(report_.rates.batches);
+    report_.page_faults_per_step =
+        static_cast<double>(page_faults() - faults_before_) / static_cast<double>(report_.rates.batches);
     report_.step_seconds = static_cast<double>(report_.batch_samples) / report_.rates.median();
     report_.traffic = {.calls = calls_since(before_windows_, context_.world.traffic()), .steps = report_.rates.batches};
     if (context_.layers != nullptr) report_.layers = context_.layers->per_step(report_.rates.batches);
@@ -264,6 +267,7 @@ class StepRig {
   std::unique_ptr<train::FixedBatches> fixed_;
   PhaseClock clock_;
   std::vector<parallel::CallTotal> before_windows_;
+  uint64_t faults_before_ = 0;
   observe::Tracer tracer_;
   std::unique_ptr<train::Step> step_;
   size_t steps_ahead_ = 0;  // of the device, at most

@@ -49,6 +49,7 @@ struct StepReport {
   int64_t exchanged_bytes = 0;       // gradients that this rank sends in a step
   Traffic traffic;                   // of this rank in the windows; of nocomm nothing
   double step_seconds = 0;           // of this rank, from the median rate
+  double page_faults_per_step = 0;   // fresh memory, after the warm-up: what is used again takes none
   std::vector<LayerSeconds> layers;  // per step, where they were timed
   double start_seconds = 0;          // from the start of the process to the end of the first step
   double first_step_seconds = 0;     // from before the model was built to the end of the first step

@@ -125,6 +125,7 @@ void add_step_json(nlohmann::ordered_json& json, const StepReport& report, const
   json["exchanged_bytes_per_step"] = report.exchanged_bytes;
   json["parameters"] = report.parameters;
   json["first_step_s"] = report.first_step_seconds;
+  json["page_faults_per_step"] = report.page_faults_per_step;
   for (const Phase& phase : report.phases) json["phase_seconds"][std::string(phase.name)] = phase.seconds;
   const MemoryByKind& memory = report.memory;
   json["memory_bytes"] = {{"weights", memory.weights},

@@ -73,7 +73,8 @@ class BatchRing {
   void seek(int64_t epoch, int64_t step);
 
   int64_t samples_read() const { return samples_read_.load(std::memory_order_relaxed); }  // since the ring was made
-  uint64_t buffer_bytes() const;                                                          // of all slots
+  int64_t num_buffers() const { return options_.num_slots; }
+  uint64_t buffer_bytes() const;  // of all slots
 
  private:
   struct Slot {

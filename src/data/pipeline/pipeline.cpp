@@ -173,6 +173,7 @@ Pipeline::~Pipeline() = default;
 
 int64_t Pipeline::steps_per_epoch() const { return impl_->plan.steps_per_epoch(); }
 uint64_t Pipeline::buffer_bytes() const { return impl_->ring ? impl_->ring->buffer_bytes() : 0; }
+int64_t Pipeline::num_buffers() const { return impl_->ring ? impl_->ring->num_buffers() : 0; }
 int64_t Pipeline::samples_read() const { return impl_->ring ? impl_->ring->samples_read() : impl_->resident->samples_cut; }
 uint64_t Pipeline::resident_bytes() const { return impl_->resident ? impl_->resident->values.bytes() : 0; }
 

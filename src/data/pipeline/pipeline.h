@@ -75,6 +75,7 @@ class Pipeline {
 
   int64_t steps_per_epoch() const;
   uint64_t buffer_bytes() const;    // host memory of the ring, which does not grow
+  int64_t num_buffers() const;      // batches of it; each is memory that the kernel clears when it is first written
   uint64_t resident_bytes() const;  // on the device
   int64_t samples_read() const;     // by the reading threads so far, read-ahead included
   // The next micro-batch; after the last of an epoch the first of the next. Its tensors are valid until the call after next.
