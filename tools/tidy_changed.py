@@ -56,9 +56,9 @@ def batches_of(names):
     one file or for eight."""
     batches = {}
     for name in names:
-        folder = "/".join(name.split("/")[:2]) if name.startswith("src/") else "apps"
-        group = batches.setdefault(folder, [[]])
-        if len(group[-1]) == (8 if folder in BATCHED else 1):
+        layer = "/".join(name.split("/")[:2]) if name.startswith("src/") else "apps"
+        group = batches.setdefault(name.rpartition("/")[0], [[]])  # a folder shares one scope (tools/check_names.py)
+        if len(group[-1]) == (8 if layer in BATCHED else 1):
             group.append([])
         group[-1].append(name)
     return sorted((batch for group in batches.values() for batch in group), key=lambda batch: names.index(batch[0]))

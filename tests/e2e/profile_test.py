@@ -54,8 +54,8 @@ class Profile(BadInputCase):
         self.assertEqual(len(list((self.run_folder / "profile").glob("*.pt.trace.json"))), 1)
         self.assert_refused(self.train(SYNTHETIC, "--profile", "wiat=1"), USAGE, "[profile] no schedule of the profiler: profile=wiat=1, unknown part: wiat")
         for flags in (["--timeline"], ["--profile"], ["--profile_epoch", "1"]):
-            self.assert_refused(self.train({**SYNTHETIC, "num_epochs": 20}, "--enable_benchy", *flags), USAGE, "[benchy] its epochs are trials",
-                                "exclude --enable_benchy", "Measure first, then profile")
+            self.assert_refused(self.train({**SYNTHETIC, "num_epochs": 20}, "--enable_benchy", *flags), USAGE, "[benchy] --profile, --timeline and their window cannot be used with --enable_benchy",
+                                "whose epochs are trials", "Measure first, then profile")
         self.assert_refused(self.train(SYNTHETIC, "--timeline", "--profile_steps", "9-2"), USAGE, "not a number or a range: --profile_steps 9-2")
 
 

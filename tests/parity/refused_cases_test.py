@@ -174,7 +174,7 @@ class RefusedCases(unittest.TestCase):
     def test_another_salt(self):
         folder = self.copy(self.formula)
         change_meta(folder, lambda m: m["formula"].update(salt="other"))
-        self.refused(folder, "begins otherwise than stated")
+        self.refused(folder, "differs from its stated first values")
 
     def test_a_batch_of_nothing(self):
         folder = case_tables.schedules(self.root / "nothing" / "schedules")

@@ -57,7 +57,7 @@ TEST(LaunchCommand, SaysWhatIsWrong) {
   EXPECT_THAT(error_of({"-n", "two", "--", "train"}), HasSubstr("-n=two"));
   EXPECT_THAT(error_of({"-n", "0", "--", "train"}), HasSubstr("-n=0, least=1"));
   EXPECT_THAT(error_of({"-n"}), HasSubstr("an option needs a value: option=-n"));
-  EXPECT_THAT(error_of({"-n", "2"}), HasSubstr("no verb stands after --"));
+  EXPECT_THAT(error_of({"-n", "2"}), HasSubstr("no verb after --"));
   EXPECT_THAT(error_of({"-n", "2", "--nnode", "2", "--", "train"}), AllOf(HasSubstr("option=--nnode"), HasSubstr("--nnodes")));
   EXPECT_THAT(error_of({"-n", "2", "--nnodes", "2", "--", "train"}), HasSubstr("nnodes=2, rdzv is not given"));
   EXPECT_THAT(error_of({"-n", "2", "--node_rank", "1", "--", "train"}), HasSubstr("node_rank=1, nnodes=1"));

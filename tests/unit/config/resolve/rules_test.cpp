@@ -151,7 +151,7 @@ std::set<std::string> test_names() {
 }
 
 TEST(DefectsDocument, NamesTestsThatExistAndEveryRule) {
-  const std::string text = text_of(test::source_folder() / "docs" / "defects.md");
+  const std::string text = text_of(test::source_folder() / "docs" / "reference" / "defects.md");
   const std::set<std::string> names = test_names();
   const std::regex pattern("\\b([A-Z]\\w+\\.[A-Z]\\w+)");
   int found = 0;
