@@ -154,7 +154,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Row{"size_without_rank",
             {{"WORLD_SIZE", "4"}},
-            "[launch] rank or world size of this process is missing: WORLD_SIZE=4, RANK is not set. Set both, or unset WORLD_SIZE"},
+            "[launch] rank or world size of this process is missing: WORLD_SIZE=4, RANK is not set. Set both, or unset "
+            "WORLD_SIZE"},
         Row{"rank_without_size", {{"RANK", "1"}}, "RANK=1, WORLD_SIZE is not set"},
         Row{"no_number", {{"WORLD_SIZE", "four"}}, "not a number: WORLD_SIZE=four"},
         Row{"negative", {{"WORLD_SIZE", "2"}, {"RANK", "-1"}}, "not a number: RANK=-1"},
