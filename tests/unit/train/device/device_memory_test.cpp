@@ -116,8 +116,8 @@ TEST(DeviceMemoryLimit, OfAGpuNeedsTheCudaLibrary) {
       [] {
         limit_memory({at::kCUDA, 0}, 1.5);
       },
-      ::testing::ThrowsMessage<ConfigError>(::testing::HasSubstr(
-          "[memory] limiting GPU memory needs libwelkin_cuda.so: memory_limit_gib=1.5. Build it with")));
+      ::testing::ThrowsMessage<ConfigError>(
+          ::testing::HasSubstr("[memory] limiting GPU memory needs libwelkin_cuda.so: memory_limit_gib=1.5. Build it with")));
 }
 
 }  // namespace
