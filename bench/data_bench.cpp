@@ -40,7 +40,8 @@ std::unique_ptr<Reader> open_reader(const Words& words) {
 
 void print_slice(const Slice& slice) {
   std::cout << cat(R"({"samples": )", slice.samples, R"(, "seconds": )", slice.seconds, R"(, "delivered_bytes": )",
-                   slice.delivered_bytes, R"(, "requested_bytes": )", slice.requested_bytes, "}")
+                   slice.delivered_bytes, R"(, "requested_bytes": )", slice.requested_bytes, R"(, "batches": )", slice.batches,
+                   R"(, "page_faults": )", slice.page_faults, "}")
             << std::endl;
 }
 

@@ -40,7 +40,7 @@ class Contender:
             return
         result = json.loads(line)
         self.rates.append(result["samples"] / result["seconds"])
-        for key in ("samples", "delivered_bytes", "requested_bytes"):
+        for key in ("samples", "delivered_bytes", "requested_bytes", "batches", "page_faults"):
             self.totals[key] = self.totals.get(key, 0) + result.get(key, 0)
 
     def stop(self):
@@ -59,6 +59,8 @@ class Contender:
         report = {"samples_per_s": rate, "min": min(self.rates), "max": max(self.rates), "bytes_per_s": rate * one}
         if self.totals.get("requested_bytes"):
             report["requested_per_delivered"] = self.totals["requested_bytes"] / self.totals["delivered_bytes"]
+        if self.totals.get("batches"):
+            report["page_faults_per_batch"] = self.totals["page_faults"] / self.totals["batches"]
         return report
 
 
@@ -108,6 +110,7 @@ def first_batch(folder, welkin, quick):
     yaml.write_text(f"""base: &base
   model: vit
   img_size: [{height}, {width}]
+  patch_size: {2 if quick else 8}
   n_in_channels: 2
   n_out_channels: 2
   global_batch_size: 1

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/file.h"
+#include "core/host.h"
 #include "core/stopwatch.h"
 #include "data/datasets/box_dataset.h"
 #include "data/datasets/era5_dataset.h"
@@ -30,13 +31,16 @@ class PipelineReader : public Reader {
     const uint64_t requested = dataset_->bytes_requested();
     const int64_t read = pipeline_.samples_read();
     Slice slice;
+    const uint64_t faults = page_faults();
     const Stopwatch watch;
     do {
       const Batch batch = pipeline_.next();
       slice.samples += batch.input.size(0);
+      ++slice.batches;
       sample_bytes_ = (batch.input.nbytes() + batch.target.nbytes()) / static_cast<size_t>(batch.input.size(0));
     } while (watch.seconds() < seconds);
     slice.seconds = watch.seconds();
+    slice.page_faults = page_faults() - faults;
     slice.requested_bytes = dataset_->bytes_requested() - requested;
     slice.delivered_bytes = static_cast<uint64_t>(pipeline_.samples_read() - read) * sample_bytes_;
     return slice;

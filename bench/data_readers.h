@@ -16,6 +16,8 @@ struct Slice {
   int64_t samples = 0;
   double seconds = 0;
   uint64_t delivered_bytes = 0, requested_bytes = 0;
+  int64_t batches = 0;
+  uint64_t page_faults = 0;  // of the process in that time: fresh memory, also first looks at mapped files
 };
 
 class Reader {
