@@ -37,12 +37,27 @@ class LinearStencil : public model::Model {
   at::Tensor bias_;    // (C')
 };
 
+// For MFU and `plan estimate`: a multiply-add for every weight and cell.
+model::ModelCost cost(const config::ModelConfig& /*config*/, const model::ModelShape& shape) {
+  int64_t cells = 1;
+  for (const int64_t edge : shape.grid) cells *= edge;
+  const int64_t weights = shape.out_channels * shape.in_channels * kTaps * kTaps * kTaps;
+  const int64_t values = cells * (shape.in_channels + shape.out_channels);
+  model::ModelCost sum;
+  sum.add(model::layer_cost("stencil",
+                            {.flops = 2.0 * static_cast<double>(weights * cells),
+                             .bytes = model::kFloatBytes * static_cast<double>(weights + values)},
+                            weights, shape.out_channels, /*of_input=*/true));
+  return sum;
+}
+
 model::ModelEntry linear_stencil() {
   return {.build = [](const config::ModelConfig&, const model::ModelShape& shape) -> model::ModelPtr {
             return std::make_shared<LinearStencil>(shape);
           },
-          .cost = {},
-          .default_loss = "relative_l2"};
+          .cost = cost,
+          .default_loss = "relative_l2",
+          .has_attention = false};
 }
 
 }  // namespace

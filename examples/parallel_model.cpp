@@ -8,6 +8,7 @@
 #include "model/layers/layer_norm.h"
 #include "model/layers/linear.h"
 #include "model/layers/patch_embed.h"
+#include "ops/gemm/linear_cost.h"
 #include "train/learn/registries.h"
 
 namespace {
@@ -72,6 +73,25 @@ class PatchNet : public model::Model {
   std::shared_ptr<model::Linear> head_;
 };
 
+// For MFU, `plan estimate` and `bench --layers`; names are those of the sites.
+model::ModelCost cost(const config::ModelConfig& config, const model::ModelShape& shape) {
+  const int64_t cells = config.patch_size * config.patch_size, width = config.embed_dim;
+  const int64_t tokens = shape.grid[0] * shape.grid[1] / cells;
+  const auto linear = [&](std::string name, int64_t in, int64_t out, bool of_input = false) {
+    return model::layer_cost(std::move(name), ops::linear_cost(tokens, in, out, model::kFloatBytes), in * out, out, of_input);
+  };
+  model::ModelCost sum;
+  sum.add(linear("embed", cells * shape.in_channels, width, /*of_input=*/true));
+  for (int64_t i = 0; i < config.depth; ++i) {
+    const std::string path = "layers." + std::to_string(i);
+    sum.add({.name = path + ".norm", .parameters = 2 * width});
+    sum.add(linear(path + ".up", width, 2 * width));
+    sum.add(linear(path + ".down", 2 * width, width));
+  }
+  sum.add(linear("head", width, cells * shape.out_channels));
+  return sum;
+}
+
 // The whole of its parallelism.
 parallel::Plan plan(const config::ModelConfig& config, const model::ModelShape& shape, const parallel::Mesh& /*mesh*/,
                     const parallel::LayoutOptions& options) {
@@ -92,6 +112,6 @@ extern "C" void welkin_register(train::Registries& registries) {
                         {.build = [](const config::ModelConfig& config, const model::ModelShape& shape) -> model::ModelPtr {
                            return std::make_shared<PatchNet>(config, shape);
                          },
-                         .cost = {}});
+                         .cost = cost});
   registries.plans.add("parallel_model", plan);
 }

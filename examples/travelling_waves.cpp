@@ -58,7 +58,8 @@ class TravellingWaves : public data::Dataset {
 }  // namespace
 
 extern "C" void welkin_register(welkin::train::Registries& registries) {
-  registries.datasets.add("travelling_waves", [](const config::RunConfig& config, data::Split split) {
-    return std::make_unique<TravellingWaves>(config.model.img_size.at(0), config.model.img_size.at(1), split);
-  });
+  registries.datasets.add("travelling_waves", {.open = [](const config::RunConfig& config, data::Split split) {
+                            return std::make_unique<TravellingWaves>(config.model.img_size.at(0), config.model.img_size.at(1),
+                                                                     split);
+                          }});
 }

@@ -14,6 +14,7 @@
 #include "bench/step/peaks.h"
 #include "bench/step/step_bench.h"
 #include "bench/step/step_report.h"
+#include "config/schema/batch_plan.h"
 #include "core/host.h"
 #include "core/text.h"
 #include "data/datasets/stage.h"
@@ -40,7 +41,7 @@ class BenchRun {
     const auto say = [&](const std::string& line) { request_.application.err << line << "\n"; };
     const config::RunConfig config = train::for_device(data::staged(request_.config, say), request_.device);
     const parallel::Group replicas = train::make_mesh_groups(config.parallel, request_.world).along(parallel::kDp);
-    const auto& open = registries.datasets.at(config.data.dataset);
+    const auto& open = registries.datasets.at(config.data.dataset).open;
     bench::IoReport report = bench::run_io_bench(
         config, [&] { return open(config, data::Split::Train); }, replicas, request_.device, request_.windows);
     report.rates.windows = summed_over_ranks(request_.world, report.rates.windows);
@@ -106,11 +107,10 @@ class BenchRun {
   }
 
   void advise(std::string& text) {
-    const config::LoopConfig& loop = request_.config.loop;
-    const int64_t batch = reports_.back().batch_samples;
+    const int64_t batch = std::min(config::batch_plan(request_.config).micro, reports_.back().batch_samples);
     const std::vector<std::string> lines =
         bench::advice(request_.config, {.is_gpu = request_.device.is_cuda(),
-                                        .batch = loop.micro_batch_size > 0 ? std::min(loop.micro_batch_size, batch) : batch,
+                                        .batch = batch,
                                         .threads = at::get_num_threads(),
                                         .cores = usable_cores(),
                                         .fp32_flops = peaks_.fp32_flops,

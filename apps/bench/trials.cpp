@@ -148,9 +148,11 @@ config::DeviceKind kind_of(c10::Device device) { return device.is_cpu() ? config
 bench::PresentValues present_values(const BenchRequest& request) {
   const config::ParallelConfig& parallel = request.config.parallel;
   const int64_t replicas = std::max<int64_t>(1, request.world.size() / (parallel.tensor_parallel * parallel.context_parallel));
+  const model::ModelEntry& model = request.application.registries.models.at(request.config.model.model);
   bench::PresentValues present{.local_batch = std::max<int64_t>(1, request.config.loop.global_batch_size / replicas),
                                .cores = usable_cores(),
                                .threads = at::get_num_threads(),
+                               .has_convolutions = model.has_convolutions.value_or(false),
                                .gemm = std::string(ops::name_of(ops::gemm_provider())),
                                .instruction_set = std::string(ops::name_of(ops::instruction_set())),
                                .instruction_sets = {}};

@@ -11,12 +11,11 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "data/sample/forcing.h"
-#include "model/builtin_memory.h"
 #include "parallel/mesh/run_mesh.h"
 #include "parallel/tokens/context_choice.h"
 #include "plan/sheets.h"
 #include "train/learn/registries.h"
+#include "train/step/model_setup.h"
 
 namespace welkin::apps {
 namespace {
@@ -76,38 +75,33 @@ std::vector<plan::Section> language_model(const config::CommandLine& line) {
   return plan::language_model_sheet(question);
 }
 
-// What opening the data would say, without files.
-model::ModelShape shape_by_keys(const config::RunConfig& config) {
-  const config::ModelConfig& model = config.model;
-  if (model.model == "unet3d") {
-    return {.in_channels = model.N_in_channels,
-            .out_channels = model.N_out_channels,
-            .grid = {config.data.data_size, config.data.data_size, config.data.data_size}};
-  }
-  int64_t forcing = 0;
-  for (const std::string& name : config.data.forcing)
-    forcing += static_cast<int64_t>(data::channel_names(data::parse_forcing(name)).size());
-  return {.in_channels = config.data.history * model.n_in_channels + forcing,
-          .out_channels = model.n_out_channels,
-          .grid = model.img_size,
-          .newest_input_channel = (config.data.history - 1) * model.n_in_channels};
+// By the keys alone where the data set can say it so; else by opening it.
+train::DatasetFacts facts_of(const train::DatasetEntry& entry, const config::RunConfig& config) {
+  if (entry.facts) return entry.facts(config);
+  const auto dataset = entry.open(config, data::Split::Train);
+  return {.shape = train::shape_of(dataset->spec()), .samples = dataset->size()};
 }
 
 std::vector<plan::Section> run_of_ours(Application& application, const config::CommandLine& line) {
   const int64_t world = whole_devices(line);
-  config::RunConfig config = config::resolve(line, world, application.registries.known_names()).config;
-  const auto& cost = application.registries.models.at(config.model.model).cost;
-  if (!cost) throw ConfigError("plan", cat("the model has no cost: model=", config.model.model), "Give its ModelEntry a cost");
-  const model::ModelShape shape = shape_by_keys(config);
+  const train::Registries& registries = application.registries;
+  config::RunConfig config = config::resolve(line, world, registries.known_names()).config;
+  const model::ModelEntry& entry = registries.models.at(config.model.model);
+  if (!entry.cost) {
+    throw ConfigError("plan", cat("the model has no cost: model=", config.model.model), "Give its ModelEntry a cost");
+  }
+  const train::DatasetFacts data = facts_of(registries.datasets.at(config.data.dataset), config);
   const parallel::ContextMode mode =
-      parallel::context_mode_of(config, shape, parallel::mesh_of(config.parallel, world), config.loop.device != "cpu");
+      parallel::context_mode_of(config, data.shape, parallel::mesh_of(config.parallel, world), config.loop.device != "cpu");
   config.parallel.context_mode = parallel::context_mode_name(mode);
-  int64_t points = shape.in_channels + shape.out_channels;
-  for (const int64_t extent : shape.grid) points *= extent;
-  plan::RunFacts facts{.cost = cost(config.model, shape),
-                       .memory = model::builtin_memory_cost(config, shape),
+  int64_t points = data.shape.in_channels + data.shape.out_channels;
+  for (const int64_t extent : data.shape.grid) points *= extent;
+  plan::RunFacts facts{.cost = entry.cost(config.model, data.shape),
                        .sample_values = points,
+                       .samples_per_epoch = data.samples,
+                       .optimizer_states = registries.optimizers.at(config.optimizer.optimizer).states(config.optimizer),
                        .world_size = world};
+  if (entry.memory) facts.memory = entry.memory(config, data.shape);
   if (const double rate = number_given(line, "rate"); rate > 0) facts.flops_per_second = rate * 1e12;
   return plan::run_sheet(plan::estimate_run(config, facts));
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The models that come with Welkin: from configuration and the data's shape to options, checked, and from these to model and
 // cost.
+#include <array>
 #include <cmath>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "model/builtin_memory.h"
 #include "model/registry.h"
 #include "model/unet/unet3d.h"
 #include "model/unet/unet3d_cost.h"
@@ -103,13 +103,31 @@ Unet3dOptions unet3d_options(const config::ModelConfig& config, const ModelShape
           .conv_bias = config.weight_init.conv_bias};
 }
 
+AttentionSize vit_attention(const VitOptions& options) {
+  return {.heads = options.num_heads,
+          .head_dim = options.embed_dim / options.num_heads,
+          .tokens = (options.height / options.patch) * (options.width / options.patch)};
+}
+
+MemoryCost vit_memory(const config::RunConfig& config, const ModelShape& shape) {
+  const config::LoopConfig& loop = config.loop;
+  return vit_memory_cost(vit_options(config.model, shape), {loop.activation_checkpointing, loop.activation_checkpointing_blocks});
+}
+
 ModelEntry vit_entry() {
   return {.build = [](const config::ModelConfig& config, const ModelShape& shape) -> ModelPtr {
             return std::make_shared<Vit>(vit_options(config, shape));
           },
           .cost = [](const config::ModelConfig& config, const ModelShape& shape) { return vit_cost(vit_options(config, shape)); },
-          .default_loss = "relative_l2"};
+          .memory = vit_memory,
+          .attention = [](const config::ModelConfig& config,
+                          const ModelShape& shape) { return vit_attention(vit_options(config, shape)); },
+          .default_loss = "relative_l2",
+          .has_attention = true,
+          .has_convolutions = false};
 }
+
+std::array<int64_t, 3> edges_of(const ModelShape& shape) { return {shape.grid.at(0), shape.grid.at(1), shape.grid.at(2)}; }
 
 ModelEntry unet3d_entry() {
   return {.build = [](const config::ModelConfig& config, const ModelShape& shape) -> ModelPtr {
@@ -117,24 +135,18 @@ ModelEntry unet3d_entry() {
           },
           .cost =
               [](const config::ModelConfig& config, const ModelShape& shape) {
-                return unet3d_cost(unet3d_options(config, shape), {shape.grid[0], shape.grid[1], shape.grid[2]});
+                return unet3d_cost(unet3d_options(config, shape), edges_of(shape));
               },
-          .default_loss = "l1_rho"};
+          .memory =
+              [](const config::RunConfig& config, const ModelShape& shape) {
+                return unet3d_memory_cost(unet3d_options(config.model, shape), edges_of(shape));
+              },
+          .default_loss = "l1_rho",
+          .has_attention = false,
+          .has_convolutions = true};
 }
-
-std::array<int64_t, 3> edges_of(const ModelShape& shape) { return {shape.grid.at(0), shape.grid.at(1), shape.grid.at(2)}; }
 
 }  // namespace
-
-std::optional<MemoryCost> builtin_memory_cost(const config::RunConfig& config, const ModelShape& shape) {
-  const config::ModelConfig& model = config.model;
-  const config::LoopConfig& loop = config.loop;
-  if (model.model == "vit") {
-    return vit_memory_cost(vit_options(model, shape), {loop.activation_checkpointing, loop.activation_checkpointing_blocks});
-  }
-  if (model.model == "unet3d") return unet3d_memory_cost(unet3d_options(model, shape), edges_of(shape));
-  return std::nullopt;
-}
 
 void add_builtin_models(Registry& registry) {
   registry.add("vit", vit_entry());

@@ -29,4 +29,10 @@ std::vector<std::string> Registry::names() const {
   return names;
 }
 
+std::map<std::string, std::string> Registry::default_losses() const {
+  std::map<std::string, std::string> losses;
+  for (const auto& [name, entry] : entries_) losses.emplace(name, entry.default_loss);
+  return losses;
+}
+
 }  // namespace welkin::model

@@ -6,10 +6,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "config/schema/run_config.h"
+#include "model/base/memory_cost.h"
 #include "model/base/model.h"
 #include "model/base/model_cost.h"
 
@@ -23,10 +25,21 @@ struct ModelShape {
   int64_t newest_input_channel = 0;  // first channel of the newest input step, for residual prediction
 };
 
+// The attention of one block, before any axis splits it.
+struct AttentionSize {
+  int64_t heads = 0, head_dim = 0, tokens = 0;
+};
+
+// A row: how a model is built, and what is known of it without building it. Only `build` is required; what else is absent costs
+// the model an estimate or a line of a log, never a run.
 struct ModelEntry {
   std::function<ModelPtr(const config::ModelConfig&, const ModelShape&)> build;
-  std::function<ModelCost(const config::ModelConfig&, const ModelShape&)> cost;  // may be empty
-  std::string default_loss = "relative_l2";
+  std::function<ModelCost(const config::ModelConfig&, const ModelShape&)> cost = {};    // FLOPs: MFU, plan estimate, bench layers
+  std::function<MemoryCost(const config::RunConfig&, const ModelShape&)> memory = {};   // activations: plan estimate
+  std::function<AttentionSize(const config::ModelConfig&, const ModelShape&)> attention = {};  // its GPU form is then measured
+  std::string default_loss = "relative_l2";  // where the configuration has no key `loss`
+  // Whose kernels logs and checkpoints name; not said: both.
+  std::optional<bool> has_attention = std::nullopt, has_convolutions = std::nullopt;
 };
 
 class Registry {
@@ -34,6 +47,7 @@ class Registry {
   void add(std::string name, ModelEntry entry);         // ConfigError when the name is taken
   const ModelEntry& at(const std::string& name) const;  // ConfigError with the known names
   std::vector<std::string> names() const;
+  std::map<std::string, std::string> default_losses() const;  // by model
 
  private:
   std::map<std::string, ModelEntry> entries_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/run_estimate.h"
 
-#include <algorithm>
+#include "config/schema/batch_plan.h"
 
 namespace welkin::plan {
 namespace {
@@ -10,12 +10,6 @@ constexpr double kWideBytes = 4;  // weights, gradients, states, norms
 
 bool is_mixed(const config::RunConfig& config) { return config.precision.amp_mode != config::AmpMode::None; }
 double narrow_bytes(const config::RunConfig& config) { return is_mixed(config) ? 2 : kWideBytes; }
-
-// Values per parameter. A plug-in's optimizer is taken to have Adam's two.
-double optimizer_states(const config::OptimizerConfig& optimizer) {
-  if (optimizer.optimizer != "SGD") return 2;
-  return optimizer.momentum > 0 ? 1 : 0;
-}
 
 double local_parameters(const RunFacts& facts, int64_t tensor_parallel) {
   const auto split = static_cast<double>(facts.memory ? facts.memory->split_parameters : 0);
@@ -40,21 +34,20 @@ double activation_bytes(const config::RunConfig& config, const model::SavedValue
   return whole * narrow + tokens + kept.inner * narrow / (tp * cp) + keys;
 }
 
-std::optional<int64_t> samples_of_run(const config::RunConfig& config) {
+std::optional<int64_t> samples_of_run(const config::RunConfig& config, const RunFacts& facts) {
   if (config.loop.num_iters > 0) return config.loop.num_iters * config.loop.global_batch_size;
-  if (config.data.dataset == "nbody") return config.loop.num_epochs * config.data.Nsamples;
-  if (config.data.limit_nsamples) return config.loop.num_epochs * *config.data.limit_nsamples;
-  return std::nullopt;
+  if (!facts.samples_per_epoch) return std::nullopt;
+  return config.loop.num_epochs * *facts.samples_per_epoch;
 }
 
 std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunFacts& facts, const RunEstimate& estimate) {
   const double parameters = local_parameters(facts, estimate.tensor_parallel);
   const double replicas = static_cast<double>(estimate.world_size / (estimate.tensor_parallel * estimate.context_parallel));
-  const auto local_batch = static_cast<double>(config.loop.local_batch_size.value_or(config.loop.global_batch_size));
+  const auto local_batch = static_cast<double>(config::batch_plan(config).local);
   std::vector<MemoryPart> parts{
       {"weights", kWideBytes * parameters},
       {"gradients", kWideBytes * parameters},
-      {"optimizer", kWideBytes * optimizer_states(config.optimizer) * parameters},
+      {"optimizer", kWideBytes * static_cast<double>(facts.optimizer_states) * parameters},
       {"batches in the loader",
        static_cast<double>(config.data.prefetch_depth + 1) * local_batch * kWideBytes * static_cast<double>(facts.sample_values)},
   };
@@ -95,9 +88,8 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts)
                        .tensor_parallel = config.parallel.tensor_parallel,
                        .context_parallel = config.parallel.context_parallel,
                        .global_batch = config.loop.global_batch_size,
-                       .samples = samples_of_run(config)};
-  const int64_t local = config.loop.local_batch_size.value_or(config.loop.global_batch_size);
-  estimate.forward_batch = config.loop.micro_batch_size > 0 ? std::min(config.loop.micro_batch_size, local) : local;
+                       .samples = samples_of_run(config, facts)};
+  estimate.forward_batch = config::batch_plan(config).micro;
   estimate.step_flops = facts.cost.train_flops * static_cast<double>(estimate.global_batch);
   if (facts.memory) estimate.recompute_flops = facts.memory->recompute_flops * static_cast<double>(estimate.global_batch);
   const double replicas = static_cast<double>(facts.world_size / (estimate.tensor_parallel * estimate.context_parallel));

@@ -26,6 +26,29 @@ def train(logs, *arguments, plugins=("travelling_waves",)):
     return done.returncode, done.stderr
 
 
+def welkin(plugins, *words):
+    """Runs the binary with these plug-ins; returns (exit code, stdout, stderr)."""
+    command = [str(BINARY)]
+    for name in plugins:
+        command += ["--plugin", plugin(name)]
+    done = subprocess.run(command + [str(word) for word in words], capture_output=True, text=True, timeout=300)
+    return done.returncode, done.stdout, done.stderr
+
+
+# What each example needs to run: its plug-ins, and the keys that choose it. Boxes and waves are computed, so no files are read.
+WAVES = SOURCE / "examples/travelling_waves.yaml"
+BOXES = ["dataset=nbody", "data_loader_config=synthetic", "data_size=8", "box_size=[16,16]", "Nsamples=8", "Nsamples_val=4",
+         "N_in_channels=2", "N_out_channels=1", "global_batch_size=4", "augment=none"]
+CASES = {
+    "travelling_waves": (["travelling_waves"], WAVES, ["num_iters=4"]),
+    "parallel_model": (["travelling_waves", "parallel_model"], WAVES, ["model=parallel_model", "num_iters=4"]),
+    "lion_optimizer": (["travelling_waves", "lion_optimizer"], WAVES, ["optimizer=Lion", "num_iters=4"]),
+    "huber_loss": (["travelling_waves", "huber_loss"], WAVES, ["loss=huber", "num_iters=4"]),
+    "step_schedule": (["travelling_waves", "step_schedule"], WAVES, ["lr_schedule=step", "num_iters=4"]),
+    "linear_stencil": (["linear_stencil"], None, ["model=linear_stencil", "num_epochs=1", *BOXES]),
+}
+
+
 def losses(log):
     """(training, validation) losses by epoch."""
     pattern = r"Avg {} loss=([0-9.]+)"
@@ -63,6 +86,46 @@ class Examples(unittest.TestCase):
         self.assertEqual(code, 0, log)
         training, _ = losses(log)
         self.assertLess(training[-1], 0.8, log)
+
+    def test_a_shorter_last_batch_is_trained_on(self):
+        code, log = train(self.logs, "--set", "global_batch_size=24", "--num_epochs", "1")
+        self.assertEqual(code, 0, log)
+        checkpoints = [path.name for path in self.logs.rglob("checkpoints/step_*")]
+        self.assertEqual(checkpoints, ["step_11"], "256 samples are ten batches of 24 and one of 16")
+
+    def test_every_example_goes_through_every_verb_as_a_built_in_does(self):
+        for name, (plugins, yaml, keys) in CASES.items():
+            with self.subTest(name):
+                self.every_verb(self.logs / name, plugins, yaml, keys)
+
+    def every_verb(self, logs, plugins, yaml, keys):
+        def run(*words):
+            code, out, err = welkin(plugins, *words)
+            self.assertEqual(code, 0, " ".join(map(str, words)) + "\n" + out + err)
+            return out + err
+
+        logs.mkdir()
+        settings = [word for key in [*keys, f"log_root={logs}"] for word in ("--set", key)]
+        if yaml:
+            settings = ["--yaml_config", yaml, *settings]
+        quick = ["--windows", "1", "--window_seconds", "0.01", "--warmup_seconds", "0"]
+        run("train", *settings)
+        folder = next(logs.rglob("checkpoints")).parent
+        newest = next((folder / "checkpoints").glob("step_*"))
+        run("evaluate", folder)
+        run("predict", folder)
+        for mode in ("io", "synthetic", "full"):
+            run("bench", "--mode", mode, *settings, *quick)
+        self.assertIn("FLOP", run("bench", "--layers", *settings, *quick))
+        run("bench", "--memory", *settings)
+        run("bench", "--explore", *settings, *quick)
+        estimate = run("plan", "estimate", *settings)
+        self.assertRegex(estimate, r"samples of the run +\d")
+        run("ckpt", "inspect", newest)
+        run("ckpt", "verify", newest)
+        run("ckpt", "diff", newest, newest)
+        run("ckpt", "export", "--format", "safetensors", newest, logs / "weights.safetensors")
+        run("report", folder)
 
     def test_a_name_that_is_taken_is_an_error(self):
         code, log = train(self.logs, plugins=("travelling_waves", "travelling_waves"))

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "config/schema/batch_plan.h"
+
 namespace welkin::bench {
 namespace {
 
@@ -61,11 +63,11 @@ class ChoiceList {
   std::vector<Choice> list_;
 };
 
-void add_choices_of_gpu(ChoiceList& list, const config::RunConfig& config) {
+void add_choices_of_gpu(ChoiceList& list, const config::RunConfig& config, const PresentValues& present) {
   const config::BackendConfig& backend = config.backend;
   list.add_switch("backend.cuda_graph", backend.cuda_graph);
   if (config.precision.amp_mode == AmpMode::None) list.add("backend.tf32", {"on", "off"}, backend.tf32);
-  if (config.model.model != "unet3d") return;
+  if (!present.has_convolutions) return;
   list.add_switch("backend.channels_last", backend.channels_last);
   list.add_switch("backend.cudnn_benchmark", backend.cudnn_benchmark);
 }
@@ -112,9 +114,11 @@ std::vector<Choice> switch_choices(const config::RunConfig& config, DeviceKind d
   const bool is_cpu = device == DeviceKind::Cpu;
   list.add("amp_mode", is_cpu ? std::vector<std::string>{"none", "bf16"} : std::vector<std::string>{"none", "bf16", "fp16"},
            name_of(config.precision.amp_mode));
-  const int64_t micro = config.loop.micro_batch_size > 0 ? config.loop.micro_batch_size : present.local_batch;
-  list.add("micro_batch_size", halves(present.local_batch, 4), std::to_string(micro));
-  is_cpu ? add_choices_of_cpu(list, config, present) : add_choices_of_gpu(list, config);
+  const config::BatchPlan batch = config::batch_plan(config);
+  if (batch.units == 0) {
+    list.add("micro_batch_size", halves(present.local_batch, 4), std::to_string(std::min(batch.micro, present.local_batch)));
+  }
+  is_cpu ? add_choices_of_cpu(list, config, present) : add_choices_of_gpu(list, config, present);
   if (!reads) return list.take();
   std::vector<std::string> readers = halves(present.cores, 4);
   readers.insert(readers.begin(), "0");

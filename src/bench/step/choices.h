@@ -28,6 +28,7 @@ std::vector<Rung> ladder_rungs(const config::RunConfig& config, config::DeviceKi
 struct PresentValues {
   int64_t local_batch = 1;  // samples of a step on this rank
   int64_t cores = 1, threads = 1;
+  bool has_convolutions = false;  // as the model's row in the registry says
   std::string gemm, instruction_set;
   std::vector<std::string> instruction_sets;  // those that the processor has
 };

@@ -130,7 +130,11 @@ std::string layer_number(const char* format, double value) {
   return text.data();
 }
 
-std::string share_of(double value, double whole) { return whole > 0 ? layer_number("%.1f", 100 * value / whole) : "-"; }
+// Nothing where no time was taken: a layer whose name is no site's.
+std::string share_of(double value, double whole) {
+  return whole > 0 && value > 0 ? layer_number("%.1f", 100 * value / whole) : "-";
+}
+std::string taken(double value, double factor) { return value > 0 ? layer_number("%.3g", value * factor) : "-"; }
 
 }  // namespace
 
@@ -175,9 +179,8 @@ std::string layers_text(const std::vector<LayerRow>& rows, const Peaks& peaks, c
     table.add_row({row.count > 1 ? row.name + " (" + std::to_string(row.count) + ")" : row.name,
                    layer_number("%.3g", row.flops * 1e-9), layer_number("%.3g", row.bytes * 1e-6),
                    layer_number("%.3g", row.intensity()), roof < peak_flops ? "memory" : "products",
-                   layer_number("%.3g", row.seconds.forward * 1e3), layer_number("%.3g", row.seconds.backward * 1e3),
-                   layer_number("%.3g", rate * 1e-9), share_of(rate, peak_flops), share_of(rate, peaks.theoretical(mode)),
-                   share_of(rate, roof)});
+                   taken(row.seconds.forward, 1e3), taken(row.seconds.backward, 1e3), taken(rate, 1e-9),
+                   share_of(rate, peak_flops), share_of(rate, peaks.theoretical(mode)), share_of(rate, roof)});
   };
   for (const LayerRow& row : rows) {
     add(row);

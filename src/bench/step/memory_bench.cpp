@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "bench/step/synthetic_config.h"
+#include "config/schema/batch_plan.h"
 #include "core/host.h"
 #include "core/text.h"
 #include "data/sample/dataset.h"
@@ -68,7 +69,7 @@ class MemoryRig {
 
  private:
   void build() {
-    const auto dataset = registries_.datasets.at(config_.data.dataset)(config_, data::Split::Train);
+    const auto dataset = registries_.datasets.at(config_.data.dataset).open(config_, data::Split::Train);
     spec_ = dataset->spec();
     const train::SetupSource source{config_, registries_, spec_, c10::kCPU, world_.world_group()};
     layout_ = train::make_layout(train::make_mesh_groups(config_.parallel, world_), source);
@@ -128,9 +129,7 @@ class MemoryRig {
   }
 
   int64_t count_activations() {
-    const int64_t local = config_.loop.global_batch_size / layout_.replicas.size();
-    const int64_t micro = config_.loop.micro_batch_size;
-    report_.batch_samples = micro > 0 ? std::min(micro, local) : local;
+    report_.batch_samples = config::batch_plan(config_, layout_.replicas.size()).micro;
     const at::Tensor input = fields(spec_.input), target = fields(spec_.target);
     loss_of(input, target);  // what is kept from one step to the next is there from now on
     // A thread of the back end may let go of a buffer a little later, before or after: the median of several.

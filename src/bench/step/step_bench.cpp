@@ -112,10 +112,10 @@ class StepRig {
   }
 
   void open(parallel::MeshGroups groups) {
-    const auto& open_dataset = context_.registries.datasets.at(config_.data.dataset);
+    const train::DatasetEntry& entry = context_.registries.datasets.at(config_.data.dataset);
     if (mode_ == StepMode::Full)
       config_ = train::for_device(data::staged(config_, [](const std::string& /*line*/) {}), context_.device);
-    dataset_ = open_dataset(config_, data::Split::Train);
+    dataset_ = entry.open(config_, data::Split::Train);
     spec_ = dataset_->spec();
     dataset_size_ = dataset_->size();
     report_.sample_bytes = (values_in(spec_.input) + values_in(spec_.target)) * static_cast<int64_t>(sizeof(float));

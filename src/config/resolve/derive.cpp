@@ -45,14 +45,25 @@ void derive_loader(Draft& draft) {
   draft.derived("data.data_loader_config", cat("dataset ", dataset));
 }
 
+void derive_loss(Draft& draft, const KnownNames& known) {
+  RunConfig& config = draft.config;
+  if (!config.loss.loss.empty()) return;
+  const std::string& model = config.model.model;
+  const auto row = known.default_losses.find(model);
+  if (row != known.default_losses.end()) {
+    config.loss.loss = row->second;
+  } else if (model == "vit" || model == "unet3d") {
+    config.loss.loss = model == "vit" ? "relative_l2" : "l1_rho";
+  } else {
+    return;
+  }
+  draft.derived("loss.loss", cat("model ", model));
+}
+
 void derive_optimization(Draft& draft) {
   RunConfig& config = draft.config;
   const bool is_vit = config.model.model == "vit";
   const bool is_unet = config.model.model == "unet3d";
-  if (config.loss.loss.empty() && (is_vit || is_unet)) {
-    config.loss.loss = is_vit ? "relative_l2" : "l1_rho";
-    draft.derived("loss.loss", cat("model ", config.model.model));
-  }
   if (config.optimizer.betas.empty()) {
     config.optimizer.betas = is_vit ? std::vector<double>{0.9, 0.95} : std::vector<double>{0.9, 0.999};
     draft.derived("optimizer.betas", cat("model ", config.model.model));
@@ -76,18 +87,19 @@ void derive_folder_rule(Draft& draft) {
 
 }  // namespace
 
-void derive_defaults(Draft& draft) {
+void derive_defaults(Draft& draft, const KnownNames& known) {
   derive_model(draft);
   derive_dataset(draft);
   derive_loader(draft);
+  derive_loss(draft, known);
   derive_optimization(draft);
   derive_rules(draft);
   derive_backend(draft);
   derive_folder_rule(draft);
 }
 
-void derive(Draft& draft, int64_t world_size) {
-  derive_defaults(draft);
+void derive(Draft& draft, int64_t world_size, const KnownNames& known) {
+  derive_defaults(draft, known);
   resolve_synonyms(draft);
   resolve_batch(draft, world_size);
   rebind_paths(draft);

@@ -6,14 +6,15 @@
 #include <cstdint>
 
 #include "config/resolve/draft.h"
+#include "config/resolve/resolve.h"
 
 namespace welkin::config {
 
 // Everything below, in the order in which it depends on each other. Adds problems for contradictions between synonyms.
-void derive(Draft& draft, int64_t world_size);
+void derive(Draft& draft, int64_t world_size, const KnownNames& known);
 
 // model, dataset, qkv, loss, betas, schedule, data_loader_config, folder_rule, where they are not given.
-void derive_defaults(Draft& draft);
+void derive_defaults(Draft& draft, const KnownNames& known);
 // --compat: that tutorial's schedule, augmentation and rules, except for those that are given. Without it: schedule cosine.
 void derive_rules(Draft& draft);
 // The layout of a U-Net's boxes, and what `deterministic` asks of cuDNN; a problem where a given key contradicts it.

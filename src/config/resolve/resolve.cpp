@@ -33,7 +33,7 @@ std::map<std::string, Origin> all_origins(const Draft& draft) {
 
 void check_draft(Draft& draft, const Request& request) {
   validate_rows(draft);
-  derive(draft, request.world_size);
+  derive(draft, request.world_size, request.known);
   validate_model(draft);
   validate_data(draft);
   validate_loop(draft, request.world_size);

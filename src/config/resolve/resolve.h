@@ -28,6 +28,7 @@ struct Origin {
 // not check.
 struct KnownNames {
   std::vector<std::string> models, datasets, losses, optimizers, schedules;
+  std::map<std::string, std::string> default_losses = {};  // by model, where no key `loss` is given
 };
 
 struct Resolved {

@@ -157,7 +157,9 @@ BoxPair open_boxes(const config::RunConfig& config, bool train, BoxOptions& opti
   return open_box_file(path, kind == "inmem" || data.resident == "host", options);
 }
 
-std::unique_ptr<Dataset> open_nbody(const config::RunConfig& config, Split split) {
+}  // namespace
+
+std::unique_ptr<Dataset> open_boxes(const config::RunConfig& config, Split split) {
   const config::DataConfig& data = config.data;
   if (split == Split::Test) {
     throw ConfigError("data", "no key names a box for the test: split=test, dataset=nbody",
@@ -181,13 +183,7 @@ std::unique_ptr<Dataset> open_nbody(const config::RunConfig& config, Split split
   return std::make_unique<BoxDataset>(std::move(boxes.input), std::move(boxes.target), std::move(options));
 }
 
-}  // namespace
-
-std::unique_ptr<Dataset> open_dataset(const config::RunConfig& config, Split split) {
-  std::string kind = config.data.dataset;
-  if (kind.empty()) kind = config.model.model == "unet3d" ? "nbody" : "era5";
-  if (kind == "nbody") return open_nbody(config, split);
-  if (kind != "era5") throw ConfigError("data", cat("unknown data set: dataset=", kind), "Use era5 or nbody");
+std::unique_ptr<Dataset> open_fields(const config::RunConfig& config, Split split) {
   return is_synthetic(config) ? make_synthetic_fields(config, split) : open_era5(config, split);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data set that a configuration means: `era5` (yearly files of fields) or `nbody` (boxes), for one of the three splits.
+// The data sets that come with Welkin, opened as a configuration says, for one of the three splits.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,9 @@ namespace welkin::data {
 
 enum class Split { Train, Valid, Test };
 
-// Opens files. Test reads inf_data_path (fields) and the validation box (boxes). config.rules says how samples are chosen.
-// DataError when the data do not fit the configuration, ConfigError for an unknown `dataset`.
-std::unique_ptr<Dataset> open_dataset(const config::RunConfig& config, Split split);
+// config.rules says how samples are chosen. DataError when the data do not fit the configuration; ConfigError for keys that are
+// missing, and for a split that no key names.
+std::unique_ptr<Dataset> open_fields(const config::RunConfig& config, Split split);  // era5: Test reads inf_data_path
+std::unique_ptr<Dataset> open_boxes(const config::RunConfig& config, Split split);   // nbody: has no Test
 
 }  // namespace welkin::data

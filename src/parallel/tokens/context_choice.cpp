@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "config/schema/batch_plan.h"
 #include "core/text.h"
 
 namespace welkin::parallel {
@@ -95,8 +96,7 @@ ContextMode context_mode_of(const config::RunConfig& config, const model::ModelS
                    .value_bytes = config.precision.amp_mode == config::AmpMode::None ? 4 : 2,
                    .ranks = mesh.size(Axis::Cp)};
   for (const int64_t extent : shape.grid) work.tokens *= extent / config.model.patch_size;
-  const int64_t local = std::max<int64_t>(1, config.loop.global_batch_size / mesh.size(kDp));
-  work.batch = config.loop.micro_batch_size > 0 ? std::min(config.loop.micro_batch_size, local) : local;
+  work.batch = config::batch_plan(config, mesh.size(kDp)).micro;
   const ContextChoice choice = choose_context_mode(work, typical_rates(is_gpu, work.value_bytes));
   if (note != nullptr) *note = choice.text();
   return choice.mode;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "config/schema/batch_plan.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "parallel/comm/collectives.h"
@@ -31,16 +32,14 @@ AttentionBackend repeatable(at::ScalarType dtype) {
 
 }  // namespace
 
-std::optional<ops::AttentionShape> attention_shape(const config::RunConfig& config, const std::vector<int64_t>& grid,
-                                                   int64_t tensor_parallel) {
-  const config::ModelConfig& model = config.model;
-  if (model.model != "vit" || model.dropout > 0 || grid.size() != 2) return std::nullopt;
+std::optional<ops::AttentionShape> attention_shape(const config::RunConfig& config,
+                                                   const std::optional<model::AttentionSize>& size, int64_t tensor_parallel) {
+  if (!size || config.model.dropout > 0) return std::nullopt;
   constexpr int64_t kMostSamples = 4;
-  const int64_t micro = config.loop.micro_batch_size > 0 ? config.loop.micro_batch_size : config.loop.global_batch_size;
-  return ops::AttentionShape{.batch = std::clamp<int64_t>(micro, 1, kMostSamples),
-                             .heads = std::max<int64_t>(1, model.num_heads / tensor_parallel),
-                             .tokens = grid[0] / model.patch_size * (grid[1] / model.patch_size),
-                             .head_dim = model.embed_dim / model.num_heads,
+  return ops::AttentionShape{.batch = std::min(config::batch_plan(config).micro, kMostSamples),
+                             .heads = std::max<int64_t>(1, size->heads / tensor_parallel),
+                             .tokens = size->tokens,
+                             .head_dim = size->head_dim,
                              .dtype = autocast_dtype(config.precision.amp_mode).value_or(at::kFloat)};
 }
 
@@ -68,10 +67,10 @@ AttentionChoice resolve_attention(const config::RunConfig& config, const ops::At
   return {*best, cat("Attention: ", name_of(*best), " (", shape_text(shape), ": ", text_of(timings), ")")};
 }
 
-std::string choose_attention(const config::RunConfig& config, const std::vector<int64_t>& grid, int64_t tensor_parallel,
-                             c10::Device device, const parallel::Group& world_group) {
+std::string choose_attention(const config::RunConfig& config, const std::optional<model::AttentionSize>& size,
+                             int64_t tensor_parallel, c10::Device device, const parallel::Group& world_group) {
   if (!device.is_cuda()) return {};
-  const auto shape = attention_shape(config, grid, tensor_parallel);
+  const auto shape = attention_shape(config, size, tensor_parallel);
   if (!shape) {
     if (const auto named = ops::parse_attention_backend(config.backend.attention)) ops::set_attention_backend(*named);
     return {};

@@ -11,15 +11,16 @@
 #include <vector>
 
 #include "config/schema/run_config.h"
+#include "model/registry.h"
 #include "ops/attention/attention_backend.h"
 #include "parallel/comm/group.h"
 
 namespace welkin::train {
 
-// Of a forward pass on one rank, the batch cut to four samples; nothing where the model does not call torch's attention: other
-// models than the ViT, and dropout on the weights, which has tiles of its own. `grid` of the fields, (H, W).
-std::optional<ops::AttentionShape> attention_shape(const config::RunConfig& config, const std::vector<int64_t>& grid,
-                                                   int64_t tensor_parallel);
+// Of a forward pass on one rank, the batch cut to four samples; nothing where the model does not say how large its attention is,
+// and where dropout on its weights takes tiles of our own.
+std::optional<ops::AttentionShape> attention_shape(const config::RunConfig& config,
+                                                   const std::optional<model::AttentionSize>& size, int64_t tensor_parallel);
 
 struct AttentionChoice {
   ops::AttentionBackend backend;
@@ -32,7 +33,7 @@ AttentionChoice resolve_attention(const config::RunConfig& config, const ops::At
                                   const std::function<std::vector<ops::AttentionTiming>()>& measure);
 
 // Chooses, tells torch and returns the line; nothing on a CPU. Every rank calls it: the first measures for all.
-std::string choose_attention(const config::RunConfig& config, const std::vector<int64_t>& grid, int64_t tensor_parallel,
-                             c10::Device device, const parallel::Group& world_group);
+std::string choose_attention(const config::RunConfig& config, const std::optional<model::AttentionSize>& size,
+                             int64_t tensor_parallel, c10::Device device, const parallel::Group& world_group);
 
 }  // namespace welkin::train

@@ -31,14 +31,14 @@ std::string short_name(const std::string& key) { return key.substr(kKernelPrefix
 
 }  // namespace
 
-KernelChoice kernel_choice(const config::RunConfig& config, c10::Device device) {
+KernelChoice kernel_choice(const config::RunConfig& config, const model::ModelEntry& model, c10::Device device) {
   const at::ScalarType dtype = autocast_dtype(config.precision.amp_mode).value_or(at::kFloat);
-  const bool is_vit = config.model.model == "vit", is_unet = config.model.model == "unet3d";  // a plug-in's may use both
+  const bool has_attention = model.has_attention.value_or(true), has_convolutions = model.has_convolutions.value_or(true);
   KernelChoice choice;
-  if (!is_unet) choice["kernels.attention"] = ops::attention_form(device, dtype, config.model.dropout > 0);
-  if (!is_vit) choice["kernels.convolutions"] = ops::convolution_form(device, dtype);
+  if (has_attention) choice["kernels.attention"] = ops::attention_form(device, dtype, config.model.dropout > 0);
+  if (has_convolutions) choice["kernels.convolutions"] = ops::convolution_form(device, dtype);
   if (!device.is_cpu()) {
-    if (!is_unet && config.model.dropout == 0) choice["kernels.attention"] = ops::attention_backend_in_use();
+    if (has_attention && config.model.dropout == 0) choice["kernels.attention"] = ops::attention_backend_in_use();
     choice["kernels.products"] = cat("cublas, tf32 ", config.backend.tf32);
     return choice;
   }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "config/schema/run_config.h"
+#include "model/registry.h"
 
 namespace welkin::train {
 
@@ -16,7 +17,7 @@ namespace welkin::train {
 // and over how many threads sums are split. What configure_torch() has set is asked, not the configuration. `config` names the
 // model, which decides which operators there are, and the precision.
 using KernelChoice = std::map<std::string, std::string>;
-KernelChoice kernel_choice(const config::RunConfig& config, c10::Device device);
+KernelChoice kernel_choice(const config::RunConfig& config, const model::ModelEntry& model, c10::Device device);
 
 // For the log: "Kernels: attention welkin, instruction_set avx512, ...".
 std::string kernels_line(const KernelChoice& choice);

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/schema/batch_plan.h"
 #include "core/host.h"
 #include "core/text.h"
 #include "train/device/device_memory.h"
@@ -59,13 +60,12 @@ std::string listed(std::vector<std::string> ways) {
   return cat(join(ways, ", "), ways.empty() ? "" : " and ", last);
 }
 
-// What would make activations fewer, of what is not used yet. `trains`: a backward pass follows.
-std::string remedy_for_activations(const config::RunConfig& config, bool trains) {
-  const int64_t of_rank = config.loop.local_batch_size.value_or(config.loop.global_batch_size);
-  const int64_t micro = config.loop.micro_batch_size > 0 ? std::min(config.loop.micro_batch_size, of_rank) : of_rank;
+// What would make activations fewer, of what is not used yet.
+std::string remedy_for_activations(const config::RunConfig& config, const KnownMemory& known) {
+  const config::BatchPlan batch = config::batch_plan(config);
   std::vector<std::string> ways;
-  if (micro > 1) ways.push_back(cat("--micro_batch_size (now ", micro, " samples a forward pass)"));
-  if (trains && config.model.model == "vit" && config.loop.activation_checkpointing != "blocks") {
+  if (batch.micro > 1 && batch.units == 0) ways.push_back(cat("--micro_batch_size (now ", batch.micro, " samples a forward pass)"));
+  if (known.trains && known.has_blocks && config.loop.activation_checkpointing != "blocks") {
     ways.emplace_back("--activation_checkpointing blocks");
   }
   if (config.precision.amp_mode == config::AmpMode::None) ways.emplace_back("--amp_mode bf16");
@@ -75,10 +75,11 @@ std::string remedy_for_activations(const config::RunConfig& config, bool trains)
 
 // Weights, gradients and what the optimizer keeps: for every weight some numbers. Where the weights alone are too much, nothing
 // is won by less of the others.
-std::string remedy_for_state(const config::RunConfig& config, bool trains, bool weights_alone) {
+std::string remedy_for_state(const config::RunConfig& config, const KnownMemory& known) {
+  const bool trains = known.trains, weights_alone = known.rest == "weights";
   std::vector<std::string> ways;
   if (trains && !weights_alone && config.optimizer.optimizer != "SGD") ways.emplace_back("--set optimizer=SGD");
-  if (trains && config.model.model == "vit") {
+  if (trains && known.has_plan) {
     const int64_t now = config.parallel.tensor_parallel;
     ways.push_back(cat("--tensor_parallel over more processes", now > 1 ? cat(" (now ", now, ")") : ""));
   }
@@ -100,9 +101,9 @@ std::string remedies_by_size(const MemoryUse& use, const KnownMemory& known, con
     int64_t bytes = 0;  // of its largest item
     std::string remedy;
   };
-  Kind state{.remedy = remedy_for_state(config, known.trains, known.rest == "weights")},
+  Kind state{.remedy = remedy_for_state(config, known)},
       buffers{.remedy = remedy_for_buffers(config)};
-  Kind activations{.remedy = remedy_for_activations(config, known.trains)};
+  Kind activations{.remedy = remedy_for_activations(config, known)};
   const std::vector<MemoryItem> items = items_of(use, known);
   for (size_t i = 0; i < items.size(); ++i) {
     Kind& kind = kItems[i] == "activations" ? activations : kItems[i] == "buffers" ? buffers : state;

@@ -21,6 +21,8 @@ struct KnownMemory {
   // What memory beyond all that is for: "weights" while a model is made, "optimizer" while its state is, then "activations".
   std::string rest = "buffers";
   bool trains = false;  // a backward pass and an optimizer follow
+  // What the model offers besides: blocks whose activations can be computed again, a plan for tensor parallelism.
+  bool has_blocks = false, has_plan = false;
 };
 
 // Of a training run. The table has no rows before the model is made, `optimizer` is null before it has its state; `has_buffers`:

@@ -43,7 +43,7 @@ TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig
   configure_torch(config_);
   limit_memory(device_, config_.backend.memory_limit_gib);
   if (!names_file(choice.checkpoint)) checkpoint_ = find_checkpoint(choice.run_folder, choice.checkpoint);
-  dataset_ = registries.datasets.at(config_.data.dataset)(config_, choice.split);
+  dataset_ = registries.datasets.at(config_.data.dataset).open(config_, choice.split);
   if (dataset_->size() == 0)
     throw DataError("data", "there are no samples in this part of the data", "Check its path and limits");
   model_ = build_model(registries, config_, dataset_->spec(), device_);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/learn/registries.h"
 
+#include "data/sample/forcing.h"
+
 namespace welkin::train {
 namespace {
 
@@ -18,10 +20,37 @@ void add_schedules(FactoryRegistry<LrScheduleFactory>& schedules) {
   schedules.add("vit_tutorial", vit_tutorial_schedule);
 }
 
-void add_optimizers(FactoryRegistry<OptimizerFactory>& optimizers) {
-  optimizers.add("Adam", adam);
-  optimizers.add("AdamW", adamw);
-  optimizers.add("SGD", sgd);
+void add_optimizers(FactoryRegistry<OptimizerEntry>& optimizers) {
+  optimizers.add("Adam", {.make = adam});
+  optimizers.add("AdamW", {.make = adamw});
+  optimizers.add("SGD",
+                 {.make = sgd, .states = [](const config::OptimizerConfig& config) { return config.momentum > 0 ? 1 : 0; }});
+}
+
+DatasetFacts field_facts(const config::RunConfig& config) {
+  const config::ModelConfig& model = config.model;
+  int64_t forcing = 0;
+  for (const std::string& name : config.data.forcing) {
+    forcing += static_cast<int64_t>(data::channel_names(data::parse_forcing(name)).size());
+  }
+  return {.shape = {.in_channels = config.data.history * model.n_in_channels + forcing,
+                    .out_channels = model.n_out_channels,
+                    .grid = model.img_size,
+                    .newest_input_channel = (config.data.history - 1) * model.n_in_channels},
+          .samples = config.data.limit_nsamples};
+}
+
+DatasetFacts box_facts(const config::RunConfig& config) {
+  return {.shape = {.in_channels = config.model.N_in_channels,
+                    .out_channels = config.model.N_out_channels,
+                    .grid = {config.data.data_size, config.data.data_size, config.data.data_size}},
+          .samples = config.data.Nsamples};
+}
+
+// The ViT tutorials' loaders drop a shorter last batch, the U-Net's keep it.
+void add_datasets(FactoryRegistry<DatasetEntry>& datasets) {
+  datasets.add("era5", {.open = data::open_fields, .facts = field_facts, .drops_last = true});
+  datasets.add("nbody", {.open = data::open_boxes, .facts = box_facts});
 }
 
 }  // namespace
@@ -31,12 +60,13 @@ config::KnownNames Registries::known_names() const {
           .datasets = datasets.names(),
           .losses = losses.names(),
           .optimizers = optimizers.names(),
-          .schedules = schedules.names()};
+          .schedules = schedules.names(),
+          .default_losses = models.default_losses()};
 }
 
 void add_builtins(Registries& registries) {
   model::add_builtin_models(registries.models);
-  for (const char* name : {"era5", "nbody"}) registries.datasets.add(name, data::open_dataset);
+  add_datasets(registries.datasets);
   registries.plans.add("vit", parallel::vit_plan_of);
   add_losses(registries.losses);
   add_schedules(registries.schedules);

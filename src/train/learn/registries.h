@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "config/resolve/resolve.h"
 #include "data/datasets/open.h"
@@ -19,14 +20,31 @@
 
 namespace welkin::train {
 
-using DatasetFactory = std::function<std::unique_ptr<data::Dataset>(const config::RunConfig&, data::Split)>;
+// What the keys of a configuration say of a data set whose files are not there yet.
+struct DatasetFacts {
+  model::ModelShape shape;
+  std::optional<int64_t> samples;  // of a training epoch; nothing where only the files know
+};
+
+// A row: how a data set is opened, and what is known of it. Only `open` is required.
+struct DatasetEntry {
+  std::function<std::unique_ptr<data::Dataset>(const config::RunConfig&, data::Split)> open;
+  std::function<DatasetFacts(const config::RunConfig&)> facts = {};  // for plan estimate, which else opens the data
+  bool drops_last = false;                                           // a training epoch ends with its last whole batch
+};
+
+// `states`: float32 values that the optimizer keeps for each weight, for plan estimate.
+struct OptimizerEntry {
+  OptimizerFactory make;
+  std::function<int64_t(const config::OptimizerConfig&)> states = [](const config::OptimizerConfig&) { return 2; };
+};
 
 struct Registries {
   model::Registry models;                               // key `model`
-  FactoryRegistry<DatasetFactory> datasets{"dataset"};  // key `dataset`
+  FactoryRegistry<DatasetEntry> datasets{"dataset"};    // key `dataset`
   FactoryRegistry<LossFactory> losses{"loss"};
   FactoryRegistry<LrScheduleFactory> schedules{"schedule"};
-  FactoryRegistry<OptimizerFactory> optimizers{"optimizer"};
+  FactoryRegistry<OptimizerEntry> optimizers{"optimizer"};
 
   FactoryRegistry<parallel::PlanFactory> plans{"plan of model"};  // by the model's name: how tp and cp split it
 

@@ -89,7 +89,7 @@ CheckpointIndex RunCheckpoints::index() const {
       .global_batch_size = config_.loop.global_batch_size,
       .samples_in_epoch = std::min(state_.position.step_in_epoch * config_.loop.global_batch_size, data_.samples_per_epoch())};
   index.data = stored(data_.files());
-  index.facts = kernel_choice(config_, device_);
+  index.facts = kernel_choice(config_, context_.registries.models.at(config_.model.model), device_);
   index.facts["device"] = device_.str();
   if (!context_.init_from.empty()) index.facts["init_from"] = context_.init_from;
   return index;
@@ -164,7 +164,7 @@ void RunCheckpoints::load(const Checkpoint& checkpoint) {
   if (!checkpoint.index().origin.empty()) return load_imported(checkpoint);
   check_rules(checkpoint);
   check_same_data(checkpoint.index(), data_.files(), config_.data);
-  const std::string note = check_kernels(checkpoint.index().facts, kernel_choice(config_, device_), config_.loop.deterministic);
+  const std::string note = check_kernels(checkpoint.index().facts, kernel_choice(config_, context_.registries.models.at(config_.model.model), device_), config_.loop.deterministic);
   if (!note.empty()) context_.log.info(note);
   for (const CheckpointGroup& group : own_groups()) read_parts(checkpoint, group, setup_.table, setup_.layout.groups);
   state_.position = checkpoint.index().position;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/schema/batch_plan.h"
 #include "core/error.h"
 #include "core/host.h"
 #include "core/text.h"
@@ -15,9 +16,6 @@
 
 namespace welkin::train {
 namespace {
-
-// The U-Net tutorials' loaders keep a shorter last batch, the ViT's drop it.
-bool drops_last_batch(const config::RunConfig& config) { return config.data.dataset != "nbody"; }
 
 void check_batch(const config::RunConfig& config, int64_t num_samples, const char* split) {
   if (num_samples >= config.loop.global_batch_size) return;
@@ -32,7 +30,7 @@ void check_units(const config::RunConfig& config, const parallel::Group& replica
                  const data::Dataset& valid, bool drops_last) {
   const int64_t batch = config.loop.global_batch_size;
   const bool is_whole = (drops_last || train.size() % batch == 0) && valid.size() % batch == 0;
-  if (batch % kInvariantUnits == 0 && kInvariantUnits % replicas.size() == 0 && is_whole) return;
+  if (batch % config::kInvariantUnits == 0 && config::kInvariantUnits % replicas.size() == 0 && is_whole) return;
   throw ConfigError(
       "train",
       cat("rank_invariant needs 1, 2, 4 or 8 data-parallel ranks, and whole batches of a multiple of 8: ranks=", replicas.size(),
@@ -59,11 +57,12 @@ RunData::RunData(const TrainerContext& context)
 
 void RunData::open(c10::Device device) {
   device_ = device;
-  const DatasetFactory& open = context_.registries.datasets.at(config_.data.dataset);
+  const DatasetEntry& entry = context_.registries.datasets.at(config_.data.dataset);
+  drops_last_ = entry.drops_last;
   const config::RunConfig config =
       for_device(data::staged(config_, [this](const std::string& line) { context_.log.info(line); }), device_);
-  train_ = open(config, data::Split::Train);
-  valid_ = open(config, data::Split::Valid);
+  train_ = entry.open(config, data::Split::Train);
+  valid_ = entry.open(config, data::Split::Valid);
   files_ = train_->fingerprints();
   check_batch(config_, train_->size(), "training");
   check_samples(*valid_, "validation");
@@ -71,7 +70,7 @@ void RunData::open(c10::Device device) {
 
 void RunData::check(const Layout& layout) const {
   if (validation_drops_last(config_)) check_batch(config_, valid_->size(), "validation");
-  if (config_.parallel.rank_invariant) check_units(config_, layout.replicas, *train_, *valid_, drops_last_batch(config_));
+  if (config_.parallel.rank_invariant) check_units(config_, layout.replicas, *train_, *valid_, drops_last_);
 }
 
 ReadingEvents RunData::reading_events(const Layout& layout) {
@@ -84,7 +83,7 @@ RunLength RunData::start_loader(const Layout& layout, const observe::Tracer& tra
   context_.log.info("rank 0, begin data loader init");
   log_data_sets(layout);
   data::PipelineOptions options =
-      pipeline_options(config_, layout.replicas, device_, drops_last_batch(config_), layout.shard.region());
+      pipeline_options(config_, layout.replicas, device_, drops_last_, layout.shard.region());
   reading_events(layout).add_to(options);
   options.tracer = &tracer;
   loader_ = std::make_unique<data::Pipeline>(*train_, data::Sampler(train_->size(), data::Order::Shuffled, config_.loop.seed),

@@ -51,6 +51,7 @@ class RunData {
   DataNotes notes_;
   std::unique_ptr<data::Pipeline> loader_;
   int64_t samples_per_epoch_ = 0;
+  bool drops_last_ = false;
 };
 
 }  // namespace welkin::train

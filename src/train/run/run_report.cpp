@@ -41,7 +41,7 @@ void RunReport::setup() {
   model();
   ranks();
   if (setup_.layout.plan) context_.log.info(scaffolding_memory_line(device_));
-  context_.log.info(kernels_line(kernel_choice(config_, device_)));
+  context_.log.info(kernels_line(kernel_choice(config_, context_.registries.models.at(config_.model.model), device_)));
 }
 
 void RunReport::model() {

@@ -8,6 +8,7 @@
 
 #include <utility>
 
+#include "config/schema/batch_plan.h"
 #include "core/stopwatch.h"
 #include "ops/base/autocast.h"
 #include "parallel/comm/collectives.h"
@@ -41,11 +42,9 @@ data::SampleRules sample_rules(const config::DataConfig& config) {
 
 data::PipelineOptions pipeline_options(const config::RunConfig& config, const parallel::Group& replicas, c10::Device device,
                                        bool drop_last, const std::optional<data::Region>& region) {
-  const int64_t global = config.loop.global_batch_size;
-  const int64_t local = (global + replicas.size() - 1) / replicas.size();
-  const int64_t micro = config.parallel.rank_invariant ? global / kInvariantUnits : config.loop.micro_batch_size;
-  return {.global_batch = global,
-          .micro_batch = micro > 0 ? std::min(micro, local) : local,
+  const config::BatchPlan batch = config::batch_plan(config, replicas.size());
+  return {.global_batch = batch.global,
+          .micro_batch = batch.micro,
           .shard = replicas.group_rank(),
           .num_shards = replicas.size(),
           .drop_last = drop_last,

@@ -23,9 +23,6 @@
 
 namespace welkin::train {
 
-// Units of a batch under rank_invariant; each is one forward pass, on whichever rank it lies.
-inline constexpr int64_t kInvariantUnits = 8;
-
 // The samples of one step on this rank of `replicas`, in forward passes of micro_batch_size; of each sample `region`.
 data::PipelineOptions pipeline_options(const config::RunConfig& config, const parallel::Group& replicas, c10::Device device,
                                        bool drop_last, const std::optional<data::Region>& region = {});

@@ -38,6 +38,8 @@ std::vector<at::Tensor> weights_at(const model::Site& site, const parallel::Para
 
 }  // namespace
 
+bool has_blocks(model::Model& model) { return !sites_of(model, pattern_of_sites("blocks")).empty(); }
+
 void checkpoint_activations(model::Model& model, const parallel::ParamTable& table, const config::RunConfig& config) {
   const std::string& part = config.loop.activation_checkpointing;
   if (part == "none") return;

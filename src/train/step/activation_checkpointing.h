@@ -13,4 +13,7 @@ namespace welkin::train {
 // the blocks that are asked for.
 void checkpoint_activations(model::Model& model, const parallel::ParamTable& table, const config::RunConfig& config);
 
+// Whether `activation_checkpointing: blocks` has something to run again.
+bool has_blocks(model::Model& model);
+
 }  // namespace welkin::train

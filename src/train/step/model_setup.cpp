@@ -40,6 +40,13 @@ model::ModelCost cost_of(const Registries& registries, const config::RunConfig& 
   return cost ? cost(config.model, shape_of(spec)) : model::ModelCost{};
 }
 
+std::optional<model::AttentionSize> attention_size(const Registries& registries, const config::RunConfig& config,
+                                                   const data::SampleSpec& spec) {
+  const auto& attention = registries.models.at(config.model.model).attention;
+  if (!attention) return std::nullopt;
+  return attention(config.model, shape_of(spec));
+}
+
 CheckpointGroup model_group(const parallel::ParamTable& table, const model::Model& model) {
   CheckpointGroup group{.name = "model", .tensors = {}};
   for (const parallel::ParamRow& row : table.rows()) group.tensors.push_back({row.name, row.local});

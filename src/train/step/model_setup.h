@@ -5,6 +5,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/MemoryFormat.h>
 
+#include <optional>
 #include <vector>
 
 #include "data/sample/dataset.h"
@@ -31,6 +32,10 @@ at::MemoryFormat memory_format(int64_t dims, bool channels_last);
 
 // The cost of one sample; zeros when the model does not say.
 model::ModelCost cost_of(const Registries& registries, const config::RunConfig& config, const data::SampleSpec& spec);
+
+// Of one block; nothing when the model does not say.
+std::optional<model::AttentionSize> attention_size(const Registries& registries, const config::RunConfig& config,
+                                                   const data::SampleSpec& spec);
 
 // The table's parameters and the model's buffers: the group "model" of a checkpoint.
 CheckpointGroup model_group(const parallel::ParamTable& table, const model::Model& model);

@@ -3,6 +3,9 @@
 
 #include <ATen/ops/full.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "train/device/attention_choice.h"
 #include "train/step/activation_checkpointing.h"
 #include "train/step/model_setup.h"
@@ -41,7 +44,7 @@ void exchange_gradients(TrainSetup& setup, const SetupSource& source) {
 
 void build_optimizer(TrainSetup& setup, const SetupSource& source, const RunLength& length) {
   const config::RunConfig& config = source.config;
-  setup.optimizer = source.registries.optimizers.at(config.optimizer.optimizer)(config, optimizer_parameters(setup.table));
+  setup.optimizer = source.registries.optimizers.at(config.optimizer.optimizer).make(config, optimizer_parameters(setup.table));
   setup.scaler = std::make_unique<LossScaler>(config.precision, source.device);
   const LrSchedulePtr schedule = source.registries.schedules.at(config.schedule.schedule)(config, length);
   const auto count = config.rules.rate_rule == "iterations" ? LrCount::Iterations : LrCount::Updates;
@@ -53,11 +56,14 @@ void build_optimizer(TrainSetup& setup, const SetupSource& source, const RunLeng
 
 std::unique_ptr<TrainSetup> make_setup(const Layout& layout, const SetupSource& source, const RunLength& length) {
   auto setup = std::make_unique<TrainSetup>(layout);
+  const std::vector<std::string> planned = source.registries.plans.names();
+  setup->has_plan = std::ranges::find(planned, source.config.model.model) != planned.end();
   try {
     init_model(*setup, source);
     exchange_gradients(*setup, source);
-    setup->attention_note = choose_attention(source.config, shape_of(source.spec).grid, source.config.parallel.tensor_parallel,
-                                             source.device, source.world_group);
+    setup->attention_note =
+        choose_attention(source.config, attention_size(source.registries, source.config, source.spec),
+                         source.config.parallel.tensor_parallel, source.device, source.world_group);
     build_optimizer(*setup, source, length);
   } catch (const std::exception&) {
     const MemoryError error = memory_error_in_flight(source.config);
@@ -68,7 +74,10 @@ std::unique_ptr<TrainSetup> make_setup(const Layout& layout, const SetupSource& 
 
 KnownMemory known_memory(const TrainSetup* setup, int64_t buffers, bool has_buffers) {
   if (setup == nullptr) return known_memory(parallel::ParamTable(), nullptr, buffers, has_buffers);
-  return known_memory(setup->table, setup->optimizer.get(), buffers, has_buffers);
+  KnownMemory known = known_memory(setup->table, setup->optimizer.get(), buffers, has_buffers);
+  known.has_plan = setup->has_plan;
+  known.has_blocks = setup->model != nullptr && has_blocks(*setup->model);
+  return known;
 }
 
 }  // namespace welkin::train

@@ -31,6 +31,7 @@ struct TrainSetup {
   const Layout& layout;
   model::ModelPtr model;       // in training mode, with its initial weights
   parallel::ParamTable table;  // the model's parameters
+  bool has_plan = false;       // tensor parallelism can split the model
   std::string attention_note;  // which form of torch's attention was chosen, and why; empty where there is no choice
   std::unique_ptr<parallel::DataParallel> data_parallel;
   std::unique_ptr<parallel::TreeSum> unit_sum;  // rank_invariant, in the place of data_parallel's exchange

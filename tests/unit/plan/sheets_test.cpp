@@ -122,12 +122,11 @@ TEST(RunEstimate, LengthThatOnlyTheFilesKnowIsNotInvented) {
   config::RunConfig config = small_config();
   config.loop.num_iters = 0;
   config.loop.num_epochs = 3;
-  config.data.dataset = "era5";
   RunFacts facts = small_facts();
   facts.flops_per_second = 1e12;
   EXPECT_EQ(estimate_run(config, facts).samples, std::nullopt);
   EXPECT_EQ(estimate_run(config, facts).run_seconds, std::nullopt);
-  config.data.limit_nsamples = 64;
+  facts.samples_per_epoch = 64;
   EXPECT_EQ(estimate_run(config, facts).samples, 192);
   const auto json = nlohmann::json::parse(figures_json(run_sheet(estimate_run(small_config(), small_facts()))));
   EXPECT_TRUE(json["time on 1 device"]["a step"]["value"].is_null());
@@ -160,11 +159,11 @@ TEST(RunEstimate, ActivationCheckpointingHoldsOnePartAndRunsAllAgain) {
 }
 
 TEST(RunEstimate, OptimizersKeepTheirStates) {
-  config::RunConfig config = small_config();
-  config.optimizer.optimizer = "SGD";
-  EXPECT_EQ(part(estimate_run(config, small_facts()), "optimizer"), 4000);
-  config.optimizer.momentum = 0;
-  EXPECT_EQ(part(estimate_run(config, small_facts()), "optimizer"), 0);
+  RunFacts facts = small_facts();
+  facts.optimizer_states = 1;
+  EXPECT_EQ(part(estimate_run(small_config(), facts), "optimizer"), 4000);
+  facts.optimizer_states = 0;
+  EXPECT_EQ(part(estimate_run(small_config(), facts), "optimizer"), 0);
 }
 
 TEST(RunEstimate, AModelOfAPlugInHasNoActivations) {

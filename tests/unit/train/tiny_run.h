@@ -122,9 +122,10 @@ inline TinyOutcome run_with(const config::RunConfig& config, const Registries& r
 inline TinyOutcome run_tiny(const config::RunConfig& config, const TinyData& data, const TinyObserver& observer = {}) {
   Registries registries;
   add_builtins(registries);
-  registries.datasets.add("tiny", [&data](const config::RunConfig&, data::Split split) {
+  const auto open = [&data](const config::RunConfig&, data::Split split) {
     return std::make_unique<TinyFields>(data, split == data::Split::Train);
-  });
+  };
+  registries.datasets.add("tiny", {.open = open, .drops_last = true});
   return run_with(config, registries, observer);
 }
 

@@ -216,10 +216,11 @@ std::vector<std::string> values_of(const std::vector<Choice>& choices, const std
 
 TEST(BenchChoices, AreThoseThatTheRunDoesNotHave) {
   config::RunConfig config;
-  config.model.model = "unet3d";
+  config.loop.global_batch_size = config.loop.local_batch_size.emplace(4);
   const PresentValues present{.local_batch = 4,
                               .cores = 4,
                               .threads = 4,
+                              .has_convolutions = true,
                               .gemm = "onednn",
                               .instruction_set = "avx2",
                               .instruction_sets = {"portable", "avx2"}};
@@ -247,6 +248,10 @@ TEST(BenchChoices, AreThoseThatTheRunDoesNotHave) {
   EXPECT_THAT(values_of(gpu, "backend.channels_last"), ElementsAre("true"));
   EXPECT_THAT(values_of(gpu, "backend.cudnn_benchmark"), ElementsAre("false"));
   EXPECT_THAT(values_of(gpu, "threads"), ElementsAre());
+  PresentValues without_convolutions = present;
+  without_convolutions.has_convolutions = false;
+  EXPECT_THAT(values_of(switch_choices(config, config::DeviceKind::Cuda, without_convolutions, false), "backend.channels_last"),
+              ElementsAre());
   config.precision.amp_mode = config::AmpMode::Fp16;
   EXPECT_THAT(values_of(switch_choices(config, config::DeviceKind::Cuda, present, false), "amp_mode"),
               ElementsAre("none", "bf16"));

@@ -186,6 +186,16 @@ TEST(Validate, NamesOfTheRegistries) {
   EXPECT_EQ(test::resolve_text(test::kVitFile, {"--set=optimizer=AdamW"}, 1, known).config.optimizer.optimizer, "AdamW");
 }
 
+TEST(Validate, TheLossOfAPlugInsModelIsTheOneOfItsRow) {
+  KnownNames known;
+  known.default_losses = {{"stencil", "huber"}};
+  const std::string file = "base: {model: stencil, dataset: era5, global_batch_size: 4, num_iters: 1}\n";
+  const Resolved resolved = test::resolve_text(file, {}, 1, known);
+  EXPECT_EQ(resolved.config.loss.loss, "huber");
+  EXPECT_EQ(resolved.origins.at("loss.loss").text, "from model stencil");
+  EXPECT_EQ(test::resolve_text(file, {"--set=loss=l2"}, 1, known).config.loss.loss, "l2");
+}
+
 TEST(Validate, AllProblemsComeTogetherAndNoneTwice) {
   const std::string message = resolve_error(
       "base:\n  model: vit\n  embed_dimm: 3\n  dropout: 2\n  num_heads: x\n  global_batch_size: 4\n  num_iters: 1\n",

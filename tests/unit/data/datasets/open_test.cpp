@@ -44,19 +44,19 @@ TEST(OpenTest, FieldsBySplit) {
   const DataFolder folder;
   write_field_tree(folder);
   config::RunConfig config = field_config(folder);
-  EXPECT_EQ(open_dataset(config, Split::Train)->size(), 3);
-  EXPECT_EQ(open_dataset(config, Split::Valid)->size(), 4);
-  EXPECT_EQ(open_dataset(config, Split::Test)->size(), 5);
+  EXPECT_EQ(open_fields(config, Split::Train)->size(), 3);
+  EXPECT_EQ(open_fields(config, Split::Valid)->size(), 4);
+  EXPECT_EQ(open_fields(config, Split::Test)->size(), 5);
   config.data.limit_nsamples = 2;
   config.data.limit_nsamples_val = 1;
-  EXPECT_EQ(open_dataset(config, Split::Train)->size(), 2);
-  EXPECT_EQ(open_dataset(config, Split::Valid)->size(), 1);
-  EXPECT_EQ(open_dataset(config, Split::Test)->size(), 5);
+  EXPECT_EQ(open_fields(config, Split::Train)->size(), 2);
+  EXPECT_EQ(open_fields(config, Split::Valid)->size(), 1);
+  EXPECT_EQ(open_fields(config, Split::Test)->size(), 5);
   config.data.history = 2;
   config.data.forcing = {"calendar"};
-  EXPECT_THAT(open_dataset(config, Split::Train)->spec().input.shape, ElementsAre(2 * 2 + 4, 4, 4));
+  EXPECT_THAT(open_fields(config, Split::Train)->spec().input.shape, ElementsAre(2 * 2 + 4, 4, 4));
   config.rules.pair_rule = "first_file";
-  EXPECT_THROW(open_dataset(config, Split::Train), ConfigError) << "the tutorials know no history";
+  EXPECT_THROW(open_fields(config, Split::Train), ConfigError) << "the tutorials know no history";
 }
 
 TEST(OpenTest, BoxesOfEveryLoaderKindAreOfOneShape) {
@@ -78,7 +78,7 @@ TEST(OpenTest, BoxesOfEveryLoaderKindAreOfOneShape) {
   config.data.train_path_npy_label = config.data.val_path_npy_label = (folder / "label.npy").string();
   for (const char* kind : {"lowmem", "inmem", "dali-lowmem", "synthetic"}) {
     config.data.data_loader_config = kind;
-    const auto train = open_dataset(config, Split::Train), valid = open_dataset(config, Split::Valid);
+    const auto train = open_boxes(config, Split::Train), valid = open_boxes(config, Split::Valid);
     EXPECT_EQ(train->size(), 10) << kind;
     EXPECT_EQ(valid->size(), 6) << "synthetic validation must not use Nsamples: " << kind;
     EXPECT_THAT(train->spec().input.shape, ElementsAre(4, 4, 4, 4)) << kind;
@@ -103,7 +103,7 @@ TEST(OpenTest, AFileMaySayThatItIsPeriodic) {
   config.model.N_in_channels = config.model.N_out_channels = 1;
   config.data.data_size = 4;
   config.data.train_path = (folder / "box.h5").string();
-  const auto dataset = open_dataset(config, Split::Train);
+  const auto dataset = open_boxes(config, Split::Train);
   EXPECT_EQ(dataset->spec().geometry, Geometry::PeriodicBox);
   EXPECT_THAT(dataset->spec().target.channels, ElementsAre("overdensity"));
 }
@@ -115,7 +115,7 @@ TEST(OpenTest, SyntheticFieldsNeedNoFile) {
   config.model.img_size = {8, 8};
   config.model.n_in_channels = config.model.n_out_channels = 3;
   config.data.limit_nsamples = 5;
-  const auto dataset = open_dataset(config, Split::Train);
+  const auto dataset = open_fields(config, Split::Train);
   EXPECT_EQ(dataset->size(), 5);
   std::vector<float> a(192), b(192), target(192);
   dataset->read(dataset->plan({0, 0}, whole(dataset->spec())), {a, target});
@@ -123,14 +123,10 @@ TEST(OpenTest, SyntheticFieldsNeedNoFile) {
   EXPECT_NE(a, b);
 }
 
-TEST(OpenTest, MissingPathsAndUnknownKindsAreNamed) {
-  config::RunConfig config;
-  config.data.dataset = "era5";
-  EXPECT_THAT([&] { open_dataset(config, Split::Valid); },
+TEST(OpenTest, MissingPathsAreNamed) {
+  const config::RunConfig config;
+  EXPECT_THAT([&] { open_fields(config, Split::Valid); },
               ThrowsMessage<ConfigError>(HasSubstr("no path is given: key=valid_data_path")));
-  config.data.dataset = "movies";
-  EXPECT_THAT([&] { open_dataset(config, Split::Train); },
-              ThrowsMessage<ConfigError>(HasSubstr("unknown data set: dataset=movies. Use era5 or nbody")));
 }
 
 }  // namespace

@@ -170,7 +170,7 @@ class LoaderKinds : public ::testing::Test {
   };
   Taken take(const std::string& kind) {
     config_.data.data_loader_config = kind;
-    const auto dataset = open_dataset(config_, Split::Train);
+    const auto dataset = (config_.data.dataset == "era5" ? open_fields : open_boxes)(config_, Split::Train);
     Taken taken{.values = {}, .read_while_opening = dataset->bytes_requested()};
     const auto pipeline = pipeline_of(*dataset, {});
     for (int i = 0; i < 3; ++i) {

@@ -31,7 +31,7 @@ config::RunConfig box_run(const std::string& rules = "") {
 }
 
 std::vector<SamplePlan> plans_of_epoch(const config::RunConfig& config, Split split, int64_t epoch) {
-  const auto dataset = open_dataset(config, split);
+  const auto dataset = (config.data.dataset == "era5" ? open_fields : open_boxes)(config, split);
   const bool is_fixed = split == Split::Valid && config.rules.validation_rule == "every_sample";
   const Sampler sampler(dataset->size(), is_fixed ? Order::Sequential : Order::Shuffled, config.loop.seed);
   std::vector<SamplePlan> plans;
@@ -269,15 +269,15 @@ TEST(ShardRule, StepsAreThoseOfTheTutorialsLoaders) {
 TEST(TutorialDefects, D28SyntheticBoxesHaveTheirOwnEdgesAndCounts) {
   config::RunConfig config = box_run();
   config.data.Nsamples_val = 5;
-  EXPECT_EQ(open_dataset(config, Split::Train)->size(), 24);
-  EXPECT_EQ(open_dataset(config, Split::Valid)->size(), 5);
+  EXPECT_EQ(open_boxes(config, Split::Train)->size(), 24);
+  EXPECT_EQ(open_boxes(config, Split::Valid)->size(), 5);
   int64_t most = 0;
   for (const SamplePlan& plan : plans_of_epoch(config, Split::Valid, 0)) most = std::max(most, plan.origin[0]);
   EXPECT_EQ(most, 1) << "the validation box has an edge of 5";
 }
 
 TEST(TutorialDefects, D29ZeroReadingThreadsWork) {
-  const auto dataset = open_dataset(box_run(), Split::Train);
+  const auto dataset = open_boxes(box_run(), Split::Train);
   Pipeline pipeline(*dataset, Sampler(dataset->size(), Order::Shuffled, 0),
                     {.global_batch = 4, .micro_batch = 4, .num_workers = 0});
   EXPECT_EQ(pipeline.next().input.size(0), 4);

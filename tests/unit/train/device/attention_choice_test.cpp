@@ -12,12 +12,11 @@ namespace {
 using ops::AttentionBackend;
 using ::testing::HasSubstr;
 
+constexpr model::AttentionSize kSize{.heads = 8, .head_dim = 48, .tokens = 4050};
+
 config::RunConfig small_vit() {
   config::RunConfig config;
   config.model.model = "vit";
-  config.model.embed_dim = 384;
-  config.model.num_heads = 8;
-  config.model.patch_size = 8;
   config.loop.global_batch_size = 64;
   config.precision.amp_mode = config::AmpMode::Bf16;
   return config;
@@ -31,7 +30,7 @@ std::vector<ops::AttentionTiming> cudnn_is_fastest() {
 }
 
 TEST(AttentionChoice, ShapeIsThatOfAForwardPass) {
-  const auto shape = attention_shape(small_vit(), {360, 720}, 2);
+  const auto shape = attention_shape(small_vit(), kSize, 2);
   ASSERT_TRUE(shape);
   EXPECT_EQ(shape->batch, 4);
   EXPECT_EQ(shape->heads, 4);
@@ -40,15 +39,16 @@ TEST(AttentionChoice, ShapeIsThatOfAForwardPass) {
   EXPECT_EQ(shape->dtype, at::kBFloat16);
   config::RunConfig config = small_vit();
   config.model.dropout = 0.1;
-  EXPECT_FALSE(attention_shape(config, {360, 720}, 1)) << "its tiles are our own";
+  EXPECT_FALSE(attention_shape(config, kSize, 1)) << "its tiles are our own";
+  EXPECT_FALSE(attention_shape(small_vit(), std::nullopt, 1)) << "the model has none, or does not say";
   config = small_vit();
-  config.model.model = "unet3d";
-  EXPECT_FALSE(attention_shape(config, {360, 720}, 1));
+  config.loop.local_batch_size = 2;  // of 32 ranks
+  EXPECT_EQ(attention_shape(config, kSize, 1)->batch, 2);
 }
 
 TEST(AttentionChoice, IsTheFastestAndSaysWhy) {
   config::RunConfig config = small_vit();
-  const auto shape = *attention_shape(config, {360, 720}, 1);
+  const auto shape = *attention_shape(config, kSize, 1);
   const AttentionChoice choice = resolve_attention(config, shape, cudnn_is_fastest);
   EXPECT_EQ(choice.backend, AttentionBackend::CuDnn);
   EXPECT_EQ(choice.line,
@@ -62,7 +62,7 @@ TEST(AttentionChoice, IsTheFastestAndSaysWhy) {
 
 TEST(AttentionChoice, WhatCannotRunIsAnError) {
   config::RunConfig config = small_vit();
-  const auto shape = *attention_shape(config, {360, 720}, 1);
+  const auto shape = *attention_shape(config, kSize, 1);
   config.backend.attention = "memory_efficient";
   EXPECT_THAT([&] { resolve_attention(config, shape, cudnn_is_fastest); },
               ::testing::ThrowsMessage<ConfigError>(
@@ -79,10 +79,10 @@ TEST(AttentionChoice, OfADeterministicRunIsNotMeasured) {
     ADD_FAILURE() << "measured";
     return {};
   };
-  EXPECT_EQ(resolve_attention(config, *attention_shape(config, {360, 720}, 1), never).backend, AttentionBackend::Flash);
+  EXPECT_EQ(resolve_attention(config, *attention_shape(config, kSize, 1), never).backend, AttentionBackend::Flash);
   config.precision.amp_mode = config::AmpMode::None;
-  EXPECT_EQ(resolve_attention(config, *attention_shape(config, {360, 720}, 1), never).backend, AttentionBackend::Math);
-  EXPECT_EQ(choose_attention(config, {360, 720}, 1, at::kCPU, {}), "");
+  EXPECT_EQ(resolve_attention(config, *attention_shape(config, kSize, 1), never).backend, AttentionBackend::Math);
+  EXPECT_EQ(choose_attention(config, kSize, 1, at::kCPU, {}), "");
 }
 
 }  // namespace

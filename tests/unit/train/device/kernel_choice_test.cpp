@@ -46,29 +46,32 @@ TEST_F(KernelChoices, AreThoseThatRun) {
   config::RunConfig config = named("", "mkl", "portable");
   configure_torch(config);
   config.model.dropout = 0;
-  EXPECT_EQ(kernels_line(kernel_choice(config, at::kCPU)),
+  const model::ModelEntry with_attention{.build = {}, .has_attention = true, .has_convolutions = false};
+  EXPECT_EQ(kernels_line(kernel_choice(config, with_attention, at::kCPU)),
             "Kernels: attention welkin, instruction_set portable, products mkl, threads 1");
   config.model.dropout = 0.1;
-  EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.attention"), "welkin");
-  EXPECT_EQ(kernel_choice(config, at::kCUDA).at("kernels.attention"), "tiles of aten");
-  config.model.model = "unet3d";
-  EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.convolutions"), "welkin for multiples of 16");
-  EXPECT_FALSE(kernel_choice(config, at::kCPU).contains("kernels.attention"));
+  EXPECT_EQ(kernel_choice(config, with_attention, at::kCPU).at("kernels.attention"), "welkin");
+  EXPECT_EQ(kernel_choice(config, with_attention, at::kCUDA).at("kernels.attention"), "tiles of aten");
+  EXPECT_TRUE(kernel_choice(config, model::ModelEntry{}, at::kCPU).contains("kernels.attention")) << "it may have both";
+  EXPECT_TRUE(kernel_choice(config, model::ModelEntry{}, at::kCPU).contains("kernels.convolutions"));
+  const model::ModelEntry with_convolutions{.build = {}, .has_attention = false, .has_convolutions = true};
+  EXPECT_EQ(kernel_choice(config, with_convolutions, at::kCPU).at("kernels.convolutions"), "welkin for multiples of 16");
+  EXPECT_FALSE(kernel_choice(config, with_convolutions, at::kCPU).contains("kernels.attention"));
   config.precision.amp_mode = config::AmpMode::Bf16;
   for (const bool widens : {false, true}) {
     const ops::UpcastMatmulGuard rule(widens);
-    EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.convolutions"), "welkin for multiples of 16")
+    EXPECT_EQ(kernel_choice(config, with_convolutions, at::kCPU).at("kernels.convolutions"), "welkin for multiples of 16")
         << "in float32, on any set";
-    EXPECT_EQ(kernel_choice(config, at::kCPU).at("kernels.products"), widens ? "mkl in float32" : "mkl");
+    EXPECT_EQ(kernel_choice(config, with_convolutions, at::kCPU).at("kernels.products"), widens ? "mkl in float32" : "mkl");
   }
-  EXPECT_EQ(kernel_choice(config, at::kCUDA).at("kernels.products"), "cublas, tf32 on");
+  EXPECT_EQ(kernel_choice(config, with_convolutions, at::kCUDA).at("kernels.products"), "cublas, tf32 on");
 }
 
 TEST_F(KernelChoices, SayWhetherOperandsOfFloat32AreRounded) {
   config::RunConfig config = named("", "auto", "auto");
   const auto products = [&] {
     configure_torch(config);
-    return kernel_choice(config, at::kCPU).at("kernels.products");
+    return kernel_choice(config, {}, at::kCPU).at("kernels.products");
   };
   EXPECT_THAT(products(), Not(HasSubstr("rounded")));
   config.backend.float32_matmul_precision = "medium";

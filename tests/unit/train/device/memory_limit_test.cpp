@@ -107,8 +107,7 @@ TEST_F(MemoryLimit, RemediesAreThoseThatAreLeft) {
   const MemoryError full({.requested = 2, .used = 1, .limit = 2}, {}, "");
   config::RunConfig config;
   config.loop.global_batch_size = 8;
-  config.model.model = "vit";
-  const KnownMemory in_training{.rest = "activations", .trains = true}, in_use{.rest = "activations"};
+  const KnownMemory in_training{.rest = "activations", .trains = true, .has_blocks = true}, in_use{.rest = "activations"};
   const auto said = [&](const KnownMemory& known) { return std::string(explained(full, known, config).what()); };
   EXPECT_THAT(said(in_training), HasSubstr("Activations shrink with --micro_batch_size (now 8 samples a forward pass), "
                                            "--activation_checkpointing blocks and --amp_mode bf16."));
@@ -125,7 +124,6 @@ TEST_F(MemoryLimit, RemediesAreThoseThatAreLeft) {
 // Smaller batches are of no use to a model whose weights alone are too large.
 TEST_F(MemoryLimit, RemediesAreForWhatTakesMost) {
   config::RunConfig config;
-  config.model.model = "vit";
   const auto said = [&](const KnownMemory& known, int64_t requested) {
     const int64_t named = known.weights + known.gradients + known.optimizer + known.buffers;
     const MemoryError full({.requested = requested, .used = named, .limit = named}, {}, "");
@@ -134,13 +132,14 @@ TEST_F(MemoryLimit, RemediesAreForWhatTakesMost) {
   const std::string of_state =
       "Weights, gradients and the optimizer's state shrink with --set optimizer=SGD, --tensor_parallel over more processes and a "
       "smaller model";
-  EXPECT_THAT(said({.weights = 60, .buffers = 5, .rest = "optimizer", .trains = true}, 10), HasSubstr(of_state + "."));
-  EXPECT_THAT(said({.weights = 10, .buffers = 50, .rest = "optimizer", .trains = true}, 60), HasSubstr(of_state + "; buffers"));
+  EXPECT_THAT(said({.weights = 60, .buffers = 5, .rest = "optimizer", .trains = true, .has_plan = true}, 10),
+              HasSubstr(of_state + "."));
+  EXPECT_THAT(said({.weights = 10, .buffers = 50, .rest = "optimizer", .trains = true, .has_plan = true}, 60),
+              HasSubstr(of_state + "; buffers"));
   EXPECT_THAT(said({.weights = 60, .rest = "activations", .trains = true}, 70), HasSubstr("Activations shrink with"));
   EXPECT_THAT(said({.weights = 60, .rest = "weights"}, 10), HasSubstr(" Weights shrink with a smaller model."));
-  EXPECT_THAT(said({.weights = 60, .rest = "weights", .trains = true}, 10),
+  EXPECT_THAT(said({.weights = 60, .rest = "weights", .trains = true, .has_plan = true}, 10),
               HasSubstr(" Weights shrink with --tensor_parallel over more processes and a smaller model."));
-  config.model.model = "unet3d";  // has no tensor parallelism
   config.optimizer.optimizer = "SGD";
   EXPECT_THAT(said({.weights = 60, .rest = "optimizer", .trains = true}, 10),
               HasSubstr(" Weights, gradients and the optimizer's state shrink with a smaller model."));

@@ -68,9 +68,9 @@ class RolloutTest : public ::testing::Test {
  protected:
   RolloutTest() {
     add_builtins(registries_);
-    registries_.datasets.add("waves", [](const config::RunConfig& config, data::Split) {
-      return std::make_unique<TravellingWaves>(config.data.history);
-    });
+    registries_.datasets.add("waves", {.open = [](const config::RunConfig& config, data::Split) {
+                               return std::make_unique<TravellingWaves>(config.data.history);
+                             }});
     config_ = tiny_config(folder_.path());
     config_.data.dataset = "waves";
     config_.data.history = 2;

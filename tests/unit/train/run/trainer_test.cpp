@@ -302,7 +302,7 @@ TEST(Trainer, ACudaDeviceThatIsAbsentIsAnError) {
 TEST(Registries, RefuseANameTwice) {
   Registries registries;
   add_builtins(registries);
-  EXPECT_EQ(error_text<ConfigError>([&] { registries.optimizers.add("Adam", adam); }),
+  EXPECT_EQ(error_text<ConfigError>([&] { registries.optimizers.add("Adam", {.make = adam}); }),
             "[registry] the name is taken: optimizer=Adam. Register it under another name.");
   EXPECT_THAT(error_text<ConfigError>([&] { registries.losses.at("l3"); }), HasSubstr("Choose one of: l1_rho, relative_l2"));
 }

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "model/base/model_cost.h"
-#include "model/builtin_memory.h"
 #include "model/registry.h"
 #include "number_close.h"
 #include "ops/base/autocast.h"
@@ -74,9 +73,8 @@ TEST_P(KeptValuesCount, EqualsWhatTensorsTakeBetweenForwardAndBackward) {
   const int64_t before = cpu_memory_allocated();
   const at::Tensor output = model->forward(input, {});
   const auto kept = static_cast<double>(cpu_memory_allocated() - before);
-  const auto cost = model::builtin_memory_cost(config, c.shape);
-  ASSERT_TRUE(cost.has_value());
-  const double counted = 2 * model::kFloatBytes * cost->kept.sum_on_cpu();
+  const model::MemoryCost cost = entry.memory(config, c.shape);
+  const double counted = 2 * model::kFloatBytes * cost.kept.sum_on_cpu();
   EXPECT_TRUE(tests::within(kept / counted, 1.0,
                             {0.05, "statistics of norms and attention, and the allocator's odds and ends, are not counted"}))
       << kept << " bytes are kept, " << counted << " counted";
@@ -110,10 +108,9 @@ TEST_F(KeptCasts, AreOfWhatDoesNotRunAgain) {
       output = model->forward(input, {});
     }
     const auto kept = static_cast<double>(cpu_memory_allocated() - before);
-    const auto cost = model::builtin_memory_cost(config, shape);
-    ASSERT_TRUE(cost.has_value());
-    const double counted = 2.0 * static_cast<double>(in_blocks - cost->checkpointed_weights);
-    const double rest = 2.0 * static_cast<double>(elsewhere) + 4 * cost->kept.sum_on_cpu() + 64.0 * 1024;
+    const model::MemoryCost cost = registry.at("vit").memory(config, shape);
+    const double counted = 2.0 * static_cast<double>(in_blocks - cost.checkpointed_weights);
+    const double rest = 2.0 * static_cast<double>(elsewhere) + 4 * cost.kept.sum_on_cpu() + 64.0 * 1024;
     EXPECT_GE(kept, counted) << part;
     EXPECT_LE(kept, counted + rest) << part;
     EXPECT_LT(rest, 0.1 * 2.0 * static_cast<double>(in_blocks)) << "the bound has to tell the parts apart";
