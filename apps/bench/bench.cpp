@@ -28,8 +28,8 @@
 #include "ops/base/instruction_set.h"
 #include "ops/gemm/gemm_provider.h"
 #include "train/device/device.h"
-#include "train/device/device_memory.h"
 #include "train/device/memory_report.h"
+#include "train/device/process_settings.h"
 #include "train/learn/registries.h"
 
 namespace welkin::apps {
@@ -270,12 +270,9 @@ BenchResult run_within_memory(const BenchMode& mode, const BenchRequest& request
 
 bench::Peaks peaks_of_machine(const BenchRequest& request) {
   constexpr double kLeastSeconds = 0.05, kMostSeconds = 0.4;
-  struct NoLimit {
-    explicit NoLimit(const BenchRequest& of) : request(of) { train::limit_memory(request.device, 0); }
-    ~NoLimit() { train::limit_memory(request.device, request.config.backend.memory_limit_gib); }
-    const BenchRequest& request;
-  };
-  const NoLimit no_limit(request);
+  train::ProcessSettings settings = train::current_settings(request.device);
+  settings.memory_limit_gib = 0;
+  const train::ProcessSession without_limit(settings);
   return bench::measure_peaks(request.device, std::clamp(request.windows.window_seconds, kLeastSeconds, kMostSeconds));
 }
 
@@ -312,7 +309,6 @@ int verb_bench(Application& application, int argc, char** argv) {
     return 0;
   }
   label_process(place, resolved.config.parallel);
-  train::configure_torch(resolved.config);
   parallel::World world = parallel::World::connect(place, world_options(resolved.config));
   // A rank alone gives up in order; of several the launcher ends all, wherever they wait for each other.
   std::optional<InterruptWatch> interrupt;
@@ -323,13 +319,14 @@ int verb_bench(Application& application, int argc, char** argv) {
   WindowServer server(cat(mode.name, "_samples_per_s"), application.out, windows.interrupted);
   if (is_served(line)) windows.next_window = [&](std::optional<double> rate) { return server.next(rate); };
   run_as_rank(world, [&] {
+    const c10::Device device = train::choose_device(resolved.config.loop.device, place.local_rank);
+    const train::ProcessSession session(resolved.config, device);
     const BenchRequest request{.application = application,
                                .line = line,
                                .config = resolved.config,
                                .world = world,
-                               .device = train::choose_device(resolved.config.loop.device, place.local_rank),
+                               .device = device,
                                .windows = windows};
-    train::limit_memory(request.device, resolved.config.backend.memory_limit_gib);
     const BenchResult result = run_within_memory(mode, request);
     if (world.is_main()) hand_out(request, mode, result);
   });

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // welkin bench --parallel_figure: figures of docs/results/scaling.md that need a measurement of their own. It starts its ranks
 // itself; in a process of such a run it is one of them.
-#include <ATen/Parallel.h>
-
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <ostream>
@@ -17,6 +15,7 @@
 #include "core/file.h"
 #include "core/output_check.h"
 #include "core/text.h"
+#include "train/device/process_settings.h"
 #include "train/learn/registries.h"
 
 namespace welkin::apps {
@@ -54,7 +53,7 @@ nlohmann::ordered_json measured_figure(const FigureArguments& arguments, paralle
 
 int run_figure_rank(const launch::RankInfo& place, const FigureArguments& arguments, Application& application) {
   label_process(place);
-  at::set_num_threads(1);
+  const train::ProcessSession session(train::one_thread());
   parallel::WorldOptions options = world_options(std::chrono::seconds(arguments.deadline_s));
   if (arguments.figure != "adapter") options.link = std::make_shared<parallel::EmulatedLink>();
   if (options.link) options.link->bytes_per_second = 1e15;  // until it is set

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // welkin bench --collectives: sweeps sizes of every collective over every axis of a mesh. It needs no configuration and starts
 // its ranks itself; in a process of such a run (or of another launcher) it is one of them.
-#include <ATen/Parallel.h>
-
 #include <CLI/CLI.hpp>
 #include <ostream>
 #include <string>
@@ -17,6 +15,7 @@
 #include "core/text.h"
 #include "parallel/mesh/run_mesh.h"
 #include "train/device/device.h"
+#include "train/device/process_settings.h"
 
 namespace welkin::apps {
 namespace {
@@ -78,7 +77,7 @@ int bench_collectives(Application& application, int argc, char** argv) {
     return run_local_ranks(own_command_with("bench", std::vector<std::string>(argv + 1, argv + argc)), arguments.ranks);
   }
   label_process(place);
-  at::set_num_threads(1);
+  const train::ProcessSession session(train::one_thread());
   arguments.options.device = train::choose_device(arguments.device, place.local_rank, place.local_size);
   parallel::WorldOptions options = world_options(std::chrono::seconds(arguments.deadline_s));
   options.with_gpu = arguments.options.device.is_cuda();

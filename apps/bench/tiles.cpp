@@ -13,6 +13,7 @@
 #include "core/output_check.h"
 #include "core/text.h"
 #include "train/device/device.h"
+#include "train/device/process_settings.h"
 
 namespace welkin::apps {
 namespace {
@@ -69,8 +70,8 @@ int bench_tiles(Application& application, int argc, char** argv) {
   if (!arguments.plot.empty()) check_output("bench", "--plot", arguments.plot);
   config::RunConfig config;
   config.loop.threads = arguments.threads;
-  train::configure_torch(config);
   const c10::Device device = train::choose_device(arguments.device);
+  const train::ProcessSession session(config, device);
   const bench::TileProblem problem = tile_problem(arguments, device);
   const auto rows = bench::measure_tiles(problem, device);
   const std::string json = bench::tiles_json(problem, rows).dump(2) + "\n";

@@ -42,13 +42,11 @@ bench::StepMode step_mode_of(const BenchRequest& request, bench::StepMode otherw
 }
 
 std::vector<bench::TrialRow> measure(const BenchRequest& request, const std::vector<bench::Trial>& trials, bench::StepMode mode) {
-  std::vector<bench::TrialRow> rows = bench::run_trials(trials, mode,
-                                                        {.registries = request.application.registries,
-                                                         .world = request.world,
-                                                         .device = request.device,
-                                                         .windows = request.windows});
-  train::configure_torch(request.config);
-  return rows;
+  return bench::run_trials(trials, mode,
+                           {.registries = request.application.registries,
+                            .world = request.world,
+                            .device = request.device,
+                            .windows = request.windows});
 }
 
 BenchResult as_result(const std::string& title, const std::vector<bench::TrialRow>& rows, bench::StepMode mode) {

@@ -4,7 +4,6 @@
 // them.
 #include "apps/verify/layouts.h"
 
-#include <ATen/Parallel.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -20,6 +19,7 @@
 #include "apps/cli/verbs.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
+#include "train/device/process_settings.h"
 #include "train/learn/registries.h"
 #include "verify/layouts/layout_check.h"
 
@@ -64,7 +64,7 @@ std::string report_line(const verify::LayoutReport& report) {
 }
 
 int run_rank(const launch::RankInfo& place, const LayoutArguments& arguments, Application& application) {
-  at::set_num_threads(1);
+  const train::ProcessSession session(train::one_thread());
   const auto connection = connect_rank(place, arguments.deadline_s);
   if (place.rank == arguments.hang_rank) {
     application.err << "rank " << place.rank << " waits for a debugger: gdb -p " << getpid() << "\n" << std::flush;

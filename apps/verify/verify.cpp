@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // welkin verify --case DIR...: Welkin's numbers against reference cases.
-#include <ATen/Parallel.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -17,8 +15,8 @@
 #include "core/host.h"
 #include "core/output_check.h"
 #include "core/text.h"
-#include "ops/gemm/gemm_provider.h"
 #include "train/device/device.h"
+#include "train/device/process_settings.h"
 #include "verify/cases/case_folder.h"
 #include "verify/engine/many_process_engine.h"
 #include "verify/report.h"
@@ -56,7 +54,7 @@ void add_run_on_ranks(const std::filesystem::path& folder, verify::CaseReport& r
 int verify_as_rank(const launch::RankInfo& place, const std::vector<std::filesystem::path>& folders, bool brief,
                    Application& application) {
   constexpr int64_t kDeadlineSeconds = 60;
-  at::set_num_threads(1);
+  const train::ProcessSession session(train::one_thread());
   const auto connection = connect_rank(place, kDeadlineSeconds);
   const verify::CaseRanks ranks{place.rank, place.world_size, [&](const std::string& name, parallel::GroupMembers members) {
                                   return connection->make_group(name, std::move(members));
@@ -98,9 +96,10 @@ int verb_verify(Application& application, int argc, char** argv) {
   app.add_flag("--brief", brief, "print only the tensors that fail");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   if (!json.empty() && json != "-") check_output("verify", "--json", json);
-  at::set_num_threads(threads > 0 ? threads : usable_cores());
-  ops::set_gemm_provider(ops::default_gemm_provider());  // as in training
   const verify::VerifyOptions options{train::choose_device(device), amp_mode_named(amp_mode)};
+  config::RunConfig as_in_training;
+  as_in_training.loop.threads = threads > 0 ? threads : usable_cores();
+  const train::ProcessSession session(as_in_training, options.device);
   std::vector<std::string> ignored;
   const auto folders = verify::find_cases(arguments, ignored);
   for (const std::string& path : ignored) application.err << "left out, not a folder: " << path << "\n";

@@ -2,7 +2,6 @@
 // The table of kinds, and what surrounds every case: exact float32, the promises of meta.json, tensors that nobody compared.
 #include "verify/verify.h"
 
-#include <ATen/Context.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "train/device/memory_report.h"
+#include "train/device/process_settings.h"
 #include "verify/cases/formula.h"
 #include "verify/cases/table_cases.h"
 #include "verify/engine/many_process_engine.h"
@@ -21,23 +21,11 @@ namespace welkin::verify {
 namespace {
 
 // Float32 means float32: no TF32 in products and convolutions while a case runs, on any device.
-class ExactFloat32 {
- public:
-  ExactFloat32() {
-    at::globalContext().setAllowTF32CuBLAS(false);
-    at::globalContext().setAllowTF32CuDNN(false);
-  }
-  ~ExactFloat32() {
-    at::globalContext().setAllowTF32CuBLAS(products_);
-    at::globalContext().setAllowTF32CuDNN(convolutions_);
-  }
-  ExactFloat32(const ExactFloat32&) = delete;
-  ExactFloat32& operator=(const ExactFloat32&) = delete;
-
- private:
-  bool products_ = at::globalContext().allowTF32CuBLAS();
-  bool convolutions_ = at::globalContext().allowTF32CuDNN();
-};
+train::ProcessSettings exact_float32() {
+  train::ProcessSettings settings = train::current_settings(c10::kCPU);
+  settings.tf32_matmul = settings.tf32_convolution = false;
+  return settings;
+}
 
 // The test values that a case by formula states.
 void check_formula(const CaseFolder& folder, Rows& rows) {
@@ -141,7 +129,7 @@ std::string unless_of_memory(const std::string& text) {
 }  // namespace
 
 CaseReport verify_case(const std::filesystem::path& folder, const VerifyOptions& options) {
-  const ExactFloat32 exact;
+  const train::ProcessSession session(exact_float32());
   const auto start = std::chrono::steady_clock::now();
   CaseReport report{.name = folder.filename().string(), .folder = folder.string()};
   try {

@@ -13,7 +13,7 @@
 #include "observe/log/table.h"
 #include "observe/plot/plot.h"
 #include "train/device/device.h"
-#include "train/device/device_memory.h"
+#include "train/device/process_settings.h"
 
 namespace welkin::bench {
 namespace {
@@ -55,8 +55,7 @@ class TrialRun {
   StepReport report_of(const Trial& trial) {
     StepBenchContext context = context_;
     context.device = trial.device.value_or(context_.device);
-    train::configure_torch(*trial.config);
-    train::limit_memory(context.device, trial.config->backend.memory_limit_gib);
+    const train::ProcessSession session(*trial.config, context.device);
     StepReport report = run_step_bench(*trial.config, mode_, context);
     // The first one pays for threads, pages and code, and all others are compared with it.
     const bool is_worth_more = !has_figure_ && context_.world.size() == 1 && report.first_step_seconds < kShortStep;

@@ -20,32 +20,22 @@ namespace {
 // Torch's switches, put back at the end.
 class BackendScope {
  public:
-  BackendScope() {
-    const at::Context& context = at::globalContext();
-    flash_ = context.userEnabledFlashSDP();
-    memory_efficient_ = context.userEnabledMemEfficientSDP();
-    cudnn_ = context.userEnabledCuDNNSDP();
-    math_ = context.userEnabledMathSDP();
-  }
-  ~BackendScope() { set(flash_, memory_efficient_, cudnn_, math_); }
+  BackendScope() = default;
+  ~BackendScope() { set_attention_switches(before_); }
   BackendScope(const BackendScope&) = delete;
   BackendScope& operator=(const BackendScope&) = delete;
 
-  static void set(bool flash, bool memory_efficient, bool cudnn, bool math) {
-    at::Context& context = at::globalContext();
-    context.setSDPUseFlash(flash);
-    context.setSDPUseMemEfficient(memory_efficient);
-    context.setSDPUseCuDNN(cudnn);
-    context.setSDPUseMath(math);
-  }
-  static void only(AttentionBackend backend) {
-    set(backend == AttentionBackend::Flash, backend == AttentionBackend::MemoryEfficient, backend == AttentionBackend::CuDnn,
-        backend == AttentionBackend::Math);
-  }
-
  private:
-  bool flash_, memory_efficient_, cudnn_, math_;
+  AttentionSwitches before_ = attention_switches();
 };
+
+void allow_only(AttentionBackend backend) {
+  at::Context& context = at::globalContext();
+  context.setSDPUseFlash(backend == AttentionBackend::Flash);
+  context.setSDPUseMemEfficient(backend == AttentionBackend::MemoryEfficient);
+  context.setSDPUseCuDNN(backend == AttentionBackend::CuDnn);
+  context.setSDPUseMath(backend == AttentionBackend::Math);
+}
 
 // Torch says on the standard error why a form cannot run, each time; that it cannot is what we ask.
 class Silence : public c10::WarningHandler {
@@ -56,7 +46,7 @@ class Silence : public c10::WarningHandler {
 std::optional<double> time_one(AttentionBackend backend, const std::vector<at::Tensor>& qkv, const TimeOf& seconds_of,
                                int repeats) {
   const BackendScope scope;
-  BackendScope::only(backend);
+  allow_only(backend);
   Silence silence;
   const c10::WarningUtils::WarningHandlerGuard quiet(&silence);
   try {
@@ -94,6 +84,25 @@ std::optional<AttentionBackend> parse_attention_backend(std::string_view name) {
   return std::nullopt;
 }
 
+AttentionSwitches attention_switches() {
+  at::Context& context = at::globalContext();
+  AttentionSwitches switches{.flash = context.userEnabledFlashSDP(),
+                             .memory_efficient = context.userEnabledMemEfficientSDP(),
+                             .cudnn = context.userEnabledCuDNNSDP(),
+                             .math = context.userEnabledMathSDP()};
+  for (const at::SDPBackend form : context.sDPPriorityOrder()) switches.order.push_back(static_cast<int64_t>(form));
+  return switches;
+}
+
+void set_attention_switches(const AttentionSwitches& switches) {
+  at::Context& context = at::globalContext();
+  context.setSDPUseFlash(switches.flash);
+  context.setSDPUseMemEfficient(switches.memory_efficient);
+  context.setSDPUseCuDNN(switches.cudnn);
+  context.setSDPUseMath(switches.math);
+  if (!switches.order.empty()) context.setSDPPriorityOrder(switches.order);
+}
+
 std::string attention_backend_in_use() {
   const at::Context& context = at::globalContext();
   const bool flash = context.userEnabledFlashSDP(), cudnn = context.userEnabledCuDNNSDP();
@@ -108,7 +117,7 @@ std::string attention_backend_in_use() {
 // preference has cuDNN last, and takes the first that can. What must repeat bit for bit falls back to the plain form: the
 // memory-efficient one has a backward pass that does not.
 void set_attention_backend(AttentionBackend backend) {
-  BackendScope::only(backend);
+  allow_only(backend);
   at::Context& context = at::globalContext();
   context.setSDPUseMath(true);
   if (backend != AttentionBackend::Math && !context.deterministicAlgorithms()) context.setSDPUseMemEfficient(true);

@@ -21,6 +21,16 @@ inline constexpr AttentionBackend kAttentionBackends[] = {AttentionBackend::Flas
 std::string_view name_of(AttentionBackend backend);  // as the key `attention` has them
 std::optional<AttentionBackend> parse_attention_backend(std::string_view name);
 
+// Torch's own switches and its order of preference (at::SDPBackend as numbers).
+struct AttentionSwitches {
+  bool flash = true, memory_efficient = true, cudnn = true, math = true;
+  std::vector<int64_t> order{};
+
+  bool operator==(const AttentionSwitches&) const = default;
+};
+AttentionSwitches attention_switches();
+void set_attention_switches(const AttentionSwitches& switches);
+
 // "flash"; "aten's choice" before set_attention_backend().
 std::string attention_backend_in_use();
 

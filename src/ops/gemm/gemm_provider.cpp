@@ -16,7 +16,7 @@ namespace welkin::ops {
 namespace {
 
 // Read by every thread that multiplies; set before a run.
-std::atomic<Float32Precision> float32_precision{Float32Precision::Highest};
+std::atomic<Float32Precision> precision_in_use{Float32Precision::Highest};
 
 void let_onednn_multiply(bool multiplies) {
   at::globalContext().setFloat32Precision(at::Float32Backend::MKLDNN, at::Float32Op::MATMUL,
@@ -53,18 +53,26 @@ std::optional<Float32Precision> parse_float32_precision(std::string_view name) {
   return std::nullopt;
 }
 
-void set_float32_matmul(std::optional<GemmProvider> named, Float32Precision precision) {
-  const bool rounds = precision == Float32Precision::Medium && cpu_has_amx_bf16();
-  if (rounds && named == GemmProvider::Mkl) {
+GemmProvider provider_beside(std::optional<GemmProvider> named, Float32Precision precision) {
+  if (precision != Float32Precision::Medium || !cpu_has_amx_bf16()) return named.value_or(default_gemm_provider());
+  if (named == GemmProvider::Mkl) {
     throw ConfigError("ops", "MKL has no products of rounded operands: gemm=mkl beside float32_matmul_precision=medium",
                       "Leave gemm away, or take float32_matmul_precision highest or high");
   }
-  rounds ? let_onednn_multiply(true) : set_gemm_provider(named.value_or(default_gemm_provider()));
-  float32_precision = precision;
+  return GemmProvider::OneDnn;
 }
 
+void set_float32_matmul(std::optional<GemmProvider> named, Float32Precision precision) {
+  const GemmProvider provider = provider_beside(named, precision);
+  const bool rounds = precision == Float32Precision::Medium && cpu_has_amx_bf16();
+  rounds ? let_onednn_multiply(true) : set_gemm_provider(provider);
+  precision_in_use = precision;
+}
+
+Float32Precision float32_precision() { return precision_in_use; }
+
 int64_t float32_parts() {
-  switch (float32_precision) {
+  switch (precision_in_use) {
     case Float32Precision::Highest:
       return 0;
     case Float32Precision::High:

@@ -31,9 +31,13 @@ enum class Float32Precision {
 
 std::optional<Float32Precision> parse_float32_precision(std::string_view name);  // highest, high, medium
 
-// As set_gemm_provider for the named provider or the shipped one. Beside Medium on a CPU with tiles it is oneDNN, which rounds
-// what our kernels do not take; mkl, which cannot, is a ConfigError there.
+// The named provider, or the shipped one for this precision: beside Medium on a CPU with tiles oneDNN, which rounds what our
+// kernels do not take; mkl, which cannot, is a ConfigError there.
+GemmProvider provider_beside(std::optional<GemmProvider> named, Float32Precision precision);
+
+// The precision, and provider_beside() it as set_gemm_provider() allows it.
 void set_float32_matmul(std::optional<GemmProvider> named, Float32Precision precision);
+Float32Precision float32_precision();
 
 // Of how many bfloat16 the sum stands for a float32 operand: 0 where it is none. Two parts are of our kernels alone, and of the
 // instruction set in use; whether operands are rounded is torch's libraries', too.

@@ -2,20 +2,11 @@
 #include "train/device/device.h"
 
 #include <ATen/Context.h>
-#include <ATen/Parallel.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
-#include <algorithm>
-#include <cstdlib>
-
 #include "core/error.h"
-#include "core/host.h"
 #include "core/text.h"
-#include "ops/base/instruction_set.h"
-#include "ops/base/large_blocks.h"
-#include "ops/gemm/gemm_provider.h"
-#include "train/device/memory_limit.h"
 
 namespace welkin::train {
 namespace {
@@ -67,28 +58,6 @@ void wait_for_stream(c10::Device device) {
   if (device.is_cpu()) return;
   const c10::impl::VirtualGuardImpl guard(device.type());
   guard.synchronizeStream(guard.getStream(device));
-}
-
-void configure_torch(const config::RunConfig& config) {
-  const config::BackendConfig& backend = config.backend;
-  static const int at_start = at::get_num_threads();  // OMP_NUM_THREADS where that is set; later what a configuration asked for
-  const int most = std::min(at_start, usable_cores());
-  at::set_num_threads(config.loop.threads > 0 ? static_cast<int>(config.loop.threads) : most);
-  at::Context& context = at::globalContext();
-  context.setDeterministicAlgorithms(config.loop.deterministic, /*warn_only=*/false);
-  // Without it cuBLAS takes its workspace from a pool, and two streams' products may differ from run to run; torch refuses them.
-  if (config.loop.deterministic) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
-  context.setUserEnabledCuDNN(backend.cudnn_enabled);
-  context.setBenchmarkCuDNN(backend.cudnn_benchmark);
-  context.setDeterministicCuDNN(backend.cudnn_deterministic);
-  context.setAllowTF32CuDNN(backend.tf32 == "on");
-  context.setAllowTF32CuBLAS(backend.tf32 == "on");
-  ops::set_float32_matmul(
-      ops::parse_gemm_provider(backend.gemm),
-      ops::parse_float32_precision(backend.float32_matmul_precision).value_or(ops::Float32Precision::Highest));
-  ops::set_instruction_set(ops::parse_instruction_set(backend.instruction_set).value_or(ops::best_instruction_set()));
-  ops::use_page_heap();  // before the count of memory, which is around it
-  limit_cpu_memory(bytes_of_limit(backend.memory_limit_gib));
 }
 
 }  // namespace welkin::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a run computes, and the process-wide settings of torch that the configuration decides.
+// Where a run computes.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -28,9 +28,5 @@ void wait_for_stream(c10::Device device);
 
 // The configuration as data sets are to be opened for a device: on a CPU the device's memory is the host's.
 config::RunConfig for_device(config::RunConfig config, c10::Device device);
-
-// Intra-op threads (0: OMP_NUM_THREADS, which launchers set, else the cores of this process), deterministic algorithms, TF32,
-// cuDNN and the memory limit. Before the first operator: cuBLAS reads its workspace rule when it starts.
-void configure_torch(const config::RunConfig& config);
 
 }  // namespace welkin::train

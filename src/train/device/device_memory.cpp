@@ -5,6 +5,7 @@
 #include <ATen/DeviceAccelerator.h>
 
 #include <algorithm>
+#include <atomic>
 #include <sstream>
 
 #include "config/yaml/yaml_scalar.h"
@@ -17,6 +18,8 @@ namespace welkin::train {
 namespace {
 
 constexpr double kGib = int64_t{1} << 30;
+
+std::atomic<double> gpu_limit_gib = 0;  // what limit_memory() set last
 
 }  // namespace
 
@@ -62,6 +65,11 @@ void limit_memory(c10::Device device, double limit_gib) {
   const auto total = static_cast<double>(at::getDeviceAllocator(at::kCUDA)->getMemoryInfo(device.index()).second);
   const double share = limit_bytes == 0 ? 1.0 : std::min(1.0, static_cast<double>(limit_bytes) / total);
   ops::limit_device_memory()(share, device.index());
+  gpu_limit_gib = limit_gib;
+}
+
+double memory_limit_gib(c10::Device device) {
+  return device.is_cpu() ? static_cast<double>(cpu_memory_limit()) / kGib : gpu_limit_gib.load();
 }
 
 int64_t requested_bytes(std::string_view message) {

@@ -46,6 +46,7 @@ int64_t memory_allocated(c10::Device device);
 // `memory_limit_gib` for a run on this device: what limit_cpu_memory() does on a CPU. ConfigError on a GPU without
 // libwelkin_cuda.so. Process-wide. Before the first tensor there.
 void limit_memory(c10::Device device, double limit_gib);
+double memory_limit_gib(c10::Device device);  // 0: none
 
 // What torch's message says of the request that failed ("Tried to allocate 20.00 MiB", "you tried to allocate 64 bytes"); 0 where
 // it says nothing.

@@ -14,7 +14,7 @@
 namespace welkin::train {
 
 // By name, each beginning with "kernels.": who computes float32 products, attention and convolutions, with which instructions,
-// and over how many threads sums are split. What configure_torch() has set is asked, not the configuration. `config` names the
+// and over how many threads sums are split. What the ProcessSession has set is asked, not the configuration. `config` names the
 // model, which decides which operators there are, and the precision.
 using KernelChoice = std::map<std::string, std::string>;
 KernelChoice kernel_choice(const config::RunConfig& config, const model::ModelEntry& model, c10::Device device);

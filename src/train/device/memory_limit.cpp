@@ -106,6 +106,8 @@ std::string described(const MemoryUse& use, const std::vector<MemoryItem>& items
 MemoryError::MemoryError(const MemoryUse& use, const std::vector<MemoryItem>& items, std::string_view remedy)
     : Error(ExitCode::Other, "memory", described(use, items), remedy), use_(use), items_(items) {}
 
+int64_t cpu_memory_limit() { return cpu_memory().limit; }
+
 void limit_cpu_memory(int64_t limit_bytes) {
   cpu_memory().limit = limit_bytes;
   if (limit_bytes != 0) begin_counting();

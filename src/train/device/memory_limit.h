@@ -47,6 +47,7 @@ inline int64_t bytes_of_limit(double gib) {
 // From now on a tensor on the CPU beyond `limit_bytes` in all is a MemoryError; 0 lifts the limit. Process-wide by nature. What
 // exists when this is called for the first time is not counted. Call it before other threads make tensors.
 void limit_cpu_memory(int64_t limit_bytes);
+int64_t cpu_memory_limit();  // 0: none
 
 // Bytes of tensors on the CPU since the first call of limit_cpu_memory; 0 before it.
 int64_t cpu_memory_allocated();

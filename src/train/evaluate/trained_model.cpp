@@ -39,9 +39,10 @@ data::Split parse_split(const std::string& name) {
 }
 
 TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice)
-    : config_(config), device_(choose_device(config.loop.device)), report_(choice.report) {
-  configure_torch(config_);
-  limit_memory(device_, config_.backend.memory_limit_gib);
+    : config_(config),
+      device_(choose_device(config.loop.device)),
+      session_(std::make_unique<ProcessSession>(config_, device_)),
+      report_(choice.report) {
   if (!names_file(choice.checkpoint)) checkpoint_ = find_checkpoint(choice.run_folder, choice.checkpoint);
   dataset_ = registries.datasets.at(config_.data.dataset).open(config_, choice.split);
   if (dataset_->size() == 0)

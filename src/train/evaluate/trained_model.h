@@ -12,6 +12,7 @@
 #include "data/pipeline/pipeline.h"
 #include "model/base/model.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/device/process_settings.h"
 #include "train/evaluate/scores.h"
 #include "train/learn/registries.h"
 
@@ -55,6 +56,7 @@ class TrainedModel {
 
   config::RunConfig config_;
   c10::Device device_;
+  std::unique_ptr<ProcessSession> session_;  // outlives the model
   std::unique_ptr<data::Dataset> dataset_;
   model::ModelPtr model_;
   LossPtr loss_;

@@ -108,9 +108,8 @@ RunOutcome Trainer::run_to_the_end() {
 }
 
 void Trainer::check_and_open(parallel::MeshGroups groups) {
-  configure_torch(config_);
   device_ = choose_device(config_.loop.device, context_.world.rank_info().local_rank);
-  limit_memory(device_, config_.backend.memory_limit_gib);
+  session_.emplace(config_, device_);
   check_cuda_graph(config_, device_);
   config::check_paths(config_);
   folder_.check(config_, context_.world.size(), [this](const std::string& note) { folder_note_ = note; });

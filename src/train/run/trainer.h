@@ -11,6 +11,7 @@
 
 #include "parallel/comm/mesh_groups.h"
 #include "train/device/memory_limit.h"
+#include "train/device/process_settings.h"
 #include "train/profile/profile_session.h"
 #include "train/run/run_data.h"
 #include "train/run/run_folder.h"
@@ -42,6 +43,7 @@ class Trainer {
 
   TrainerContext context_;
   const config::RunConfig& config_;
+  std::optional<ProcessSession> session_;  // before all that computes, and until it is gone
   RunFolder folder_;
   std::optional<RunLock> lock_;  // of the first rank
   std::string folder_note_;      // what a resumed run has changed; for the log, which opens later

@@ -20,15 +20,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Kernels are those of the process: back to the defaults after each test.
 class KernelChoices : public ::testing::Test {
  protected:
-  void TearDown() override {
-    config::RunConfig config;
-    config.loop.threads = 1;
-    configure_torch(config);
-  }
-
   static config::RunConfig named(const std::filesystem::path& root, const char* gemm, const char* instruction_set) {
     config::RunConfig config = tiny_config(root);
     config.backend.gemm = gemm;
@@ -44,7 +37,7 @@ class KernelChoices : public ::testing::Test {
 
 TEST_F(KernelChoices, AreThoseThatRun) {
   config::RunConfig config = named("", "mkl", "portable");
-  configure_torch(config);
+  const ProcessSession session(config, at::kCPU);
   config.model.dropout = 0;
   const model::ModelEntry with_attention{.build = {}, .has_attention = true, .has_convolutions = false};
   EXPECT_EQ(kernels_line(kernel_choice(config, with_attention, at::kCPU)),
@@ -70,7 +63,7 @@ TEST_F(KernelChoices, AreThoseThatRun) {
 TEST_F(KernelChoices, SayWhetherOperandsOfFloat32AreRounded) {
   config::RunConfig config = named("", "auto", "auto");
   const auto products = [&] {
-    configure_torch(config);
+    const ProcessSession session(config, at::kCPU);
     return kernel_choice(config, {}, at::kCPU).at("kernels.products");
   };
   EXPECT_THAT(products(), Not(HasSubstr("rounded")));
@@ -88,7 +81,7 @@ TEST_F(KernelChoices, SayWhetherOperandsOfFloat32AreRounded) {
   EXPECT_THAT(products(), Not(HasSubstr("rounded"))) << "they are of bfloat16 as they come";
   config.backend.gemm = "mkl";
   if (ops::cpu_has_amx_bf16()) {
-    EXPECT_THROW(configure_torch(config), ConfigError) << "mkl rounds nothing";
+    EXPECT_THROW(ProcessSession(config, at::kCPU), ConfigError) << "mkl rounds nothing";
   }
 }
 

@@ -14,30 +14,24 @@
 namespace welkin::train {
 namespace {
 
-// torch's settings are those of the process: back to the defaults after each test.
-class TorchSettings : public ::testing::Test {
- protected:
-  void TearDown() override { configure_torch(one_thread()); }
+config::RunConfig on_one_thread() {
+  config::RunConfig config;
+  config.loop.threads = 1;
+  return config;
+}
 
-  static config::RunConfig one_thread() {
-    config::RunConfig config;
-    config.loop.threads = 1;
-    return config;
-  }
-};
-
-TEST_F(TorchSettings, FollowTheKeys) {
+TEST(ProcessSession, FollowsTheKeys) {
   at::Context& context = at::globalContext();
-  configure_torch(one_thread());
+  const ProcessSession session(on_one_thread(), at::kCPU);
   EXPECT_FALSE(context.deterministicAlgorithms());
   EXPECT_TRUE(context.userEnabledCuDNN());
   EXPECT_TRUE(context.benchmarkCuDNN());
   EXPECT_FALSE(context.deterministicCuDNN());
   EXPECT_TRUE(context.allowTF32CuDNN());
   EXPECT_TRUE(context.allowTF32CuBLAS()) << "on for cuBLAS too, unlike torch's own default";
-  config::RunConfig config = one_thread();
+  config::RunConfig config = on_one_thread();
   config.backend = {.tf32 = "off", .cudnn_enabled = false, .cudnn_benchmark = false, .cudnn_deterministic = true};
-  configure_torch(config);
+  const ProcessSession other(config, at::kCPU);
   EXPECT_FALSE(context.userEnabledCuDNN());
   EXPECT_FALSE(context.benchmarkCuDNN());
   EXPECT_TRUE(context.deterministicCuDNN());
@@ -45,10 +39,44 @@ TEST_F(TorchSettings, FollowTheKeys) {
   EXPECT_FALSE(context.allowTF32CuBLAS());
 }
 
-TEST_F(TorchSettings, DeterministicAsksForDeterministicAlgorithms) {
-  config::RunConfig config = one_thread();
+// A configuration that sets everything leaves nothing behind, whether it is applied or refused.
+TEST(ProcessSession, PutsBackWhatItFound) {
+  const ProcessSettings before = current_settings(at::kCPU);
+  config::RunConfig config;
+  config.loop.threads = before.threads + 1;
   config.loop.deterministic = true;
-  configure_torch(config);
+  config.backend = {.tf32 = "on",
+                    .cudnn_enabled = false,
+                    .cudnn_benchmark = true,
+                    .cudnn_deterministic = true,
+                    .memory_limit_gib = 64,
+                    .float32_matmul_precision = "high",
+                    .instruction_set = "portable"};
+  {
+    const ProcessSession session(config, at::kCPU);
+    const ProcessSettings now = current_settings(at::kCPU);
+    EXPECT_EQ(now, settings_of(config, at::kCPU));
+    EXPECT_EQ(now.threads, before.threads + 1);
+    EXPECT_EQ(now.instruction_set, ops::InstructionSet::Portable);
+    EXPECT_EQ(now.memory_limit_gib, 64);
+    ProcessSettings without_limit = now;
+    without_limit.memory_limit_gib = 0;
+    const ProcessSession inner(without_limit);
+    ops::set_attention_backend(ops::AttentionBackend::Math);  // as a set-up does
+    EXPECT_EQ(current_settings(at::kCPU).memory_limit_gib, 0);
+  }
+  EXPECT_EQ(current_settings(at::kCPU), before);
+  if (ops::is_supported(ops::InstructionSet::Amx)) {
+    config.backend.gemm = "onednn";  // would round there
+    EXPECT_THROW(ProcessSession(config, at::kCPU), ConfigError);
+    EXPECT_EQ(current_settings(at::kCPU), before);
+  }
+}
+
+TEST(ProcessSession, DeterministicAsksForDeterministicAlgorithms) {
+  config::RunConfig config = on_one_thread();
+  config.loop.deterministic = true;
+  const ProcessSession session(config, at::kCPU);
   EXPECT_TRUE(at::globalContext().deterministicAlgorithms());
   EXPECT_FALSE(at::globalContext().deterministicAlgorithmsWarnOnly());
   EXPECT_STREQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
@@ -81,7 +109,7 @@ Trace trace_of(int64_t workers, bool deterministic, int64_t threads = 1) {
   return trace;
 }
 
-TEST_F(TorchSettings, DeterministicRunsAreEqualBitForBitForAnyReadingThreads) {
+TEST(ProcessSession, DeterministicRunsAreEqualBitForBitForAnyReadingThreads) {
   const Trace reference = trace_of(/*workers=*/0, /*deterministic=*/true);
   EXPECT_EQ(reference.files.size(), 4u);  // model, optimizer, state, and the picture of the epoch that is cut short
   EXPECT_EQ(reference.values.size(), 6u);
@@ -89,7 +117,7 @@ TEST_F(TorchSettings, DeterministicRunsAreEqualBitForBitForAnyReadingThreads) {
 }
 
 // Sums over threads are added up in their order: the same number of threads gives the same bits, another number other last ones.
-TEST_F(TorchSettings, OperatorThreadsChangeRoundingOnly) {
+TEST(ProcessSession, OperatorThreadsChangeRoundingOnly) {
   const auto losses = [](const Trace& trace) {
     std::vector<double> values;
     for (const std::string& value : trace.values) values.push_back(std::stod(value.substr(value.find('=') + 1)));

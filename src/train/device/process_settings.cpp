@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/device/process_settings.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/host.h"
+#include "ops/base/large_blocks.h"
+#include "train/device/device_memory.h"
+
+namespace welkin::train {
+namespace {
+
+int64_t default_threads() {
+  static const int at_start = at::get_num_threads();  // OMP_NUM_THREADS where that is set; later what a session asked for
+  return std::min<int64_t>(at_start, usable_cores());
+}
+
+void apply(const ProcessSettings& settings) {
+  // What may be refused comes first.
+  ops::set_instruction_set(settings.instruction_set);
+  ops::set_float32_matmul(settings.gemm, settings.float32_precision);
+  limit_memory(settings.device, settings.memory_limit_gib);
+  at::set_num_threads(static_cast<int>(settings.threads));
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(settings.deterministic, /*warn_only=*/false);
+  context.setUserEnabledCuDNN(settings.cudnn_enabled);
+  context.setBenchmarkCuDNN(settings.cudnn_benchmark);
+  context.setDeterministicCuDNN(settings.cudnn_deterministic);
+  context.setAllowTF32CuBLAS(settings.tf32_matmul);
+  context.setAllowTF32CuDNN(settings.tf32_convolution);
+  ops::set_attention_switches(settings.attention);
+}
+
+}  // namespace
+
+ProcessSettings current_settings(c10::Device device) {
+  const at::Context& context = at::globalContext();
+  return {.threads = at::get_num_threads(),
+          .deterministic = context.deterministicAlgorithms(),
+          .cudnn_enabled = context.userEnabledCuDNN(),
+          .cudnn_benchmark = context.benchmarkCuDNN(),
+          .cudnn_deterministic = context.deterministicCuDNN(),
+          .tf32_matmul = context.allowTF32CuBLAS(),
+          .tf32_convolution = context.allowTF32CuDNN(),
+          .gemm = ops::gemm_provider(),
+          .float32_precision = ops::float32_precision(),
+          .instruction_set = ops::instruction_set(),
+          .attention = ops::attention_switches(),
+          .device = device,
+          .memory_limit_gib = memory_limit_gib(device)};
+}
+
+ProcessSettings settings_of(const config::RunConfig& config, c10::Device device) {
+  const config::BackendConfig& backend = config.backend;
+  const auto precision = ops::parse_float32_precision(backend.float32_matmul_precision);
+  ProcessSettings settings = current_settings(device);
+  settings.threads = config.loop.threads > 0 ? config.loop.threads : default_threads();
+  settings.deterministic = config.loop.deterministic;
+  settings.cudnn_enabled = backend.cudnn_enabled;
+  settings.cudnn_benchmark = backend.cudnn_benchmark;
+  settings.cudnn_deterministic = backend.cudnn_deterministic;
+  settings.tf32_matmul = settings.tf32_convolution = backend.tf32 == "on";
+  settings.float32_precision = precision.value_or(ops::Float32Precision::Highest);
+  settings.gemm = ops::provider_beside(ops::parse_gemm_provider(backend.gemm), settings.float32_precision);
+  settings.instruction_set = ops::parse_instruction_set(backend.instruction_set).value_or(ops::best_instruction_set());
+  settings.memory_limit_gib = backend.memory_limit_gib;
+  return settings;
+}
+
+ProcessSettings one_thread() {
+  ProcessSettings settings = current_settings(c10::kCPU);
+  settings.threads = 1;
+  return settings;
+}
+
+ProcessSession::ProcessSession(const ProcessSettings& settings) : before_(current_settings(settings.device)) {
+  ops::use_page_heap();  // before memory is counted, which is a layer around it
+  // cuBLAS takes its workspace from a pool without it, and two streams' products may differ from run to run; torch refuses that.
+  if (settings.deterministic) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  try {
+    apply(settings);
+  } catch (...) {
+    apply(before_);
+    throw;
+  }
+}
+
+ProcessSession::~ProcessSession() { apply(before_); }
+
+}  // namespace welkin::train
