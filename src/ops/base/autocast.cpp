@@ -21,12 +21,18 @@ AutocastGuard::~AutocastGuard() {
   at::autocast::set_autocast_dtype(device_, old_dtype_);
 }
 
-at::Tensor cast_operand(const at::Tensor& x, OperatorClass operator_class) {
+at::ScalarType operand_type(const at::Tensor& x, OperatorClass operator_class) {
   const c10::DeviceType device = x.device().type();
   const bool castable = x.is_floating_point() && x.scalar_type() != at::kDouble;
-  if (!castable || operator_class == OperatorClass::Pointwise || !at::autocast::is_autocast_enabled(device)) return x;
-  const at::ScalarType wanted = operator_class == OperatorClass::Product ? at::autocast::get_autocast_dtype(device) : at::kFloat;
-  return at::autocast::cached_cast(wanted, x, device);
+  if (!castable || operator_class == OperatorClass::Pointwise || !at::autocast::is_autocast_enabled(device)) {
+    return x.scalar_type();
+  }
+  return operator_class == OperatorClass::Product ? at::autocast::get_autocast_dtype(device) : at::kFloat;
+}
+
+at::Tensor cast_operand(const at::Tensor& x, OperatorClass operator_class) {
+  const at::ScalarType wanted = operand_type(x, operator_class);
+  return wanted == x.scalar_type() ? x : at::autocast::cached_cast(wanted, x, x.device().type());
 }
 
 }  // namespace welkin::ops

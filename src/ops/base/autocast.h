@@ -31,8 +31,9 @@ enum class OperatorClass {
   Pointwise,  // whatever dtype comes in
 };
 
-// x in the dtype in which an operator of this class takes its operands now; x itself when there is nothing to do. Float64 and
-// integers are left alone. Differentiable.
+// In which dtype an operator of this class takes x now. Float64 and integers stay as they are.
+at::ScalarType operand_type(const at::Tensor& x, OperatorClass operator_class);
+// x in that dtype; x itself when there is nothing to do. Differentiable.
 at::Tensor cast_operand(const at::Tensor& x, OperatorClass operator_class);
 
 }  // namespace welkin::ops

@@ -105,8 +105,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 
 std::vector<at::Tensor> linears(const at::Tensor& x, at::TensorList weights, at::TensorList biases) {
   // Where operands are widened, one product widens x once.
-  const at::ScalarType type = cast_operand(biases.front(), OperatorClass::Product).scalar_type();
-  if (x.is_cuda() || upcasts_matmul(x.device(), type)) return fused_linears(x, weights, biases);
+  if (x.is_cuda() || upcasts_matmul(x.device(), operand_type(biases.front(), OperatorClass::Product)))
+    return fused_linears(x, weights, biases);
   std::vector<at::Tensor> products;
   for (size_t i = 0; i < weights.size(); ++i) products.push_back(linear(x, weights[i], biases[i]));
   return products;
