@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `welkin train`: resolves the configuration, meets the other processes of the run, and runs the trainer.
-#include <ATen/ops/full.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -24,7 +23,6 @@
 #include "launch/worker_start.h"
 #include "observe/log/console.h"
 #include "observe/log/run_log.h"
-#include "parallel/comm/collectives.h"
 #include "parallel/comm/world.h"
 #include "train/device/device.h"
 #include "train/device/memory_snapshot.h"
@@ -83,12 +81,6 @@ bool is_written(train::MemorySnapshot& snapshot, const std::function<void(const 
     warn(error.what());
     return false;
   }
-}
-
-// On every rank the same: all have done everything by then, so that a launcher that stops the others stops nothing.
-bool is_so_anywhere(const parallel::World& world, bool is_so_here) {
-  const at::Tensor count = at::full({1}, int64_t{is_so_here}, at::kLong);
-  return parallel::all_reduce(world.world_group(), count, parallel::Reduction::Max).item<int64_t>() != 0;
 }
 
 const char* read_environment(const char* name) { return std::getenv(name); }
@@ -165,7 +157,7 @@ int verb_train(Application& application, int argc, char** argv) {
       [&] {
         has_lost = train::Trainer(context).run().has_lost_records;
         if (snapshot && !is_written(*snapshot, context.say_now)) has_lost = true;
-        has_lost = is_so_anywhere(world, has_lost);
+        has_lost = is_so_anywhere(world, has_lost);  // so that a launcher that stops the others stops nothing
       },
       [&](const char* what) {
         log.error(what);

@@ -239,7 +239,7 @@ nlohmann::ordered_json description(const BenchMode& mode, const BenchRequest& re
 
 // What was measured before an interruption is shown, and kept nowhere: half a comparison is none.
 void hand_out(const BenchRequest& request, const BenchMode& mode, const BenchResult& result) {
-  if (request.windows.interrupted && request.windows.interrupted()) {
+  if (request.is_interrupted()) {
     request.application.err << result.text << std::flush;
     throw Interrupted("bench", "interrupted: what is shown above is all that was measured, and no file was written",
                       "Run it again");
@@ -310,15 +310,18 @@ int verb_bench(Application& application, int argc, char** argv) {
   }
   label_process(place, resolved.config.parallel);
   parallel::World world = parallel::World::connect(place, world_options(resolved.config));
-  // A rank alone gives up in order; of several the launcher ends all, wherever they wait for each other.
-  std::optional<InterruptWatch> interrupt;
+  const InterruptWatch interrupt;
+  bool is_stopped = false;
+  const auto is_interrupted = [&] { return is_stopped || (world.size() == 1 && interrupt.requested()); };
   if (world.size() == 1) {
-    interrupt.emplace();
-    windows.interrupted = [&] { return interrupt->requested(); };
+    windows.interrupted = is_interrupted;
+  } else {
+    windows.interrupted_anywhere = [&] { return is_stopped = is_stopped || is_so_anywhere(world, interrupt.requested()); };
   }
   WindowServer server(cat(mode.name, "_samples_per_s"), application.out, windows.interrupted);
   if (is_served(line)) windows.next_window = [&](std::optional<double> rate) { return server.next(rate); };
-  run_as_rank(world, [&] {
+  std::optional<Interrupted> interruption;  // which all ranks agree on, so that all come to the end
+  const auto measure = [&] {
     const c10::Device device = train::choose_device(resolved.config.loop.device, place.local_rank);
     const train::ProcessSession session(resolved.config, device);
     const BenchRequest request{.application = application,
@@ -326,11 +329,20 @@ int verb_bench(Application& application, int argc, char** argv) {
                                .config = resolved.config,
                                .world = world,
                                .device = device,
-                               .windows = windows};
+                               .windows = windows,
+                               .is_interrupted = is_interrupted};
     const BenchResult result = run_within_memory(mode, request);
     if (world.is_main()) hand_out(request, mode, result);
+  };
+  run_as_rank(world, [&] {
+    try {
+      measure();
+    } catch (const Interrupted& error) {
+      interruption = error;
+    }
   });
-  return 0;
+  if (interruption && world.is_main()) throw *interruption;
+  return is_stopped ? static_cast<int>(ExitCode::Interrupted) : 0;
 }
 
 }  // namespace welkin::apps

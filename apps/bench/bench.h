@@ -5,6 +5,7 @@
 
 #include <c10/core/Device.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -25,6 +26,7 @@ struct BenchRequest {
   const parallel::World& world;
   c10::Device device;
   bench::WindowOptions windows;
+  std::function<bool()> is_interrupted;  // whether a signal has come: on several ranks, what all of them have agreed on
 };
 
 // What a mode says: lines for a reader, keys for a program, and a picture where it has one.

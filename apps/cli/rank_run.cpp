@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/cli/rank_run.h"
 
+#include <ATen/ops/full.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -15,6 +16,7 @@
 #include "launch/program.h"
 #include "launch/sockets.h"
 #include "launch/workers.h"
+#include "parallel/comm/collectives.h"
 #include "parallel/mesh/run_mesh.h"
 #include "train/device/device.h"
 
@@ -89,6 +91,11 @@ std::unique_ptr<parallel::Connection> connect_rank(const launch::RankInfo& place
                                      .store_is_served = place.store_is_served,
                                      .deadline = std::chrono::seconds(deadline_s),
                                      .on_hang = end_hanging_rank});
+}
+
+bool is_so_anywhere(const parallel::World& world, bool is_so_here) {
+  const at::Tensor count = at::full({1}, int64_t{is_so_here}, at::kLong);
+  return parallel::all_reduce(world.world_group(), count, parallel::Reduction::Max).item<int64_t>() != 0;
 }
 
 parallel::WorldOptions world_options(std::chrono::milliseconds timeout) {

@@ -36,6 +36,9 @@ void end_hanging_rank(const std::string& what);
 // Joins the run that this process is a rank of.
 std::unique_ptr<parallel::Connection> connect_rank(const launch::RankInfo& place, int64_t deadline_s);
 
+// Whether it is so on any rank; every rank calls it.
+bool is_so_anywhere(const parallel::World& world, bool is_so_here);
+
 // How ranks meet that need no configuration.
 parallel::WorldOptions world_options(std::chrono::milliseconds timeout);
 // How the ranks of a run of this configuration meet.

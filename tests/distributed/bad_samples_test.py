@@ -97,6 +97,15 @@ class BadSamples(RanksCase):
         text = self.finish(self.launch(2, yaml, self.folder / "no"), DATA)
         self.assertRegex(text, r"\[hdf5\] a damaged chunk: path=.*1979\.h5")
 
+    def test_what_was_skipped_is_said_when_an_error_ends_the_run(self):
+        """The first step skips two samples and then finds no memory: nobody comes to the place where notes are shared."""
+        self.damage()
+        yaml = self.write(YAML.format(folder=self.folder).replace("global_batch_size: 4", "global_batch_size: 8").replace("embed_dim: 16", "embed_dim: 512"), "large.yaml")
+        root = self.folder / "full"
+        text = self.finish(self.launch(2, yaml, root, "--memory_limit_gib", 0.05), 1)
+        self.assertIn("tensors would take more memory than the limit allows", text)
+        self.assertEqual(set(re.findall(r"a sample was skipped: index=(\d+)", text + log_text(root))), {"3", "4"})
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -189,6 +189,20 @@ class BenchSteps(unittest.TestCase):
             self.assertEqual(out, "")
         self.assertEqual([path.name for path in self.folder.iterdir()], ["run.yaml"])
 
+    def test_an_interruption_ends_several_ranks_in_order(self):
+        bench = ["bench", "--yaml_config", self.write(UNET), "--config", "run", "--windows", "1000", "--window_seconds", "0.1", "--threads", "1",
+                 "--device", "cpu", "--warmup_seconds", "0", "--json", "out.json"]
+        for flags in (["--mode", "synthetic"], ["--mode", "io", "--synthetic"], ["--mode", "nocomm"], ["--sweep", "bucket_cap_mb=1,25"]):
+            process = subprocess.Popen([*map(str, [BINARY, "launch", "-n", "2", *bench]), *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       text=True, cwd=self.folder)
+            time.sleep(6)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 130, err)
+            self.assertEqual(err.count("[bench] interrupted"), 1, err)
+            self.assertNotIn("rank 1 stopped", err)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["run.yaml"])
+
     def serve(self, *flags):
         command = [BINARY, "bench", "--yaml_config", self.write(UNET), "--config", "run", "--warmup_seconds", "0", "--threads", "1", "--device", "cpu", "--serve"]
         process = subprocess.Popen([*map(str, command), *flags], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder)

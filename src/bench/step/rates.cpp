@@ -32,15 +32,15 @@ int64_t agreed_batches(const Work& work, double seconds, double per_batch, int64
   return work.agree(static_cast<int64_t>(wanted));
 }
 
-void give_up_if_interrupted(const WindowOptions& options) {
-  if (!options.interrupted || !options.interrupted()) return;
+void give_up_if(const std::function<bool()>& interrupted) {
+  if (!interrupted || !interrupted()) return;
   throw Interrupted("bench", "interrupted before all was measured: no file was written",
                     "Run it again; --windows and --window_seconds make it shorter");
 }
 
 int64_t do_batch(const WindowOptions& options, const Work& work) {
   const int64_t samples = work.batch();
-  give_up_if_interrupted(options);
+  give_up_if(options.interrupted);
   return samples;
 }
 
@@ -91,7 +91,7 @@ void measure_windows_asked_for(const WindowOptions& options, const Work& work, R
   for (;;) {
     if (work.rest) work.rest();
     const std::optional<double> seconds = options.next_window(last);
-    give_up_if_interrupted(options);
+    give_up_if(options.interrupted);
     if (!seconds) break;
     come_back(options, work, *seconds, rates);
     measure_window(options, work, *seconds, /*per_window=*/0, rates);
@@ -112,7 +112,11 @@ Rates measure_rates(const WindowOptions& options, const Work& work) {
   if (options.next_window) {
     measure_windows_asked_for(options, work, rates);
   } else {
-    for (int64_t i = 0; i < options.windows; ++i) measure_window(options, work, options.window_seconds, per_window, rates);
+    for (int64_t i = 0; i < options.windows; ++i) {
+      give_up_if(options.interrupted_anywhere);
+      measure_window(options, work, options.window_seconds, per_window, rates);
+    }
+    give_up_if(options.interrupted_anywhere);
   }
   return rates;
 }

@@ -15,7 +15,9 @@ struct WindowOptions {
   double warmup_seconds = 0.5;
   int64_t windows = 5;  // at least 1
   double window_seconds = 1.0;
-  std::function<bool()> interrupted{};  // asked after every batch: whether to give up, by throwing Interrupted; may be empty
+  // Whether to give up, by throwing Interrupted: asked after every batch of a process alone; of several ranks, which have to stop
+  // at the same place, before each window by all of them. Either may be empty.
+  std::function<bool()> interrupted{}, interrupted_anywhere{};
   // Windows in turns with another program: given the rate of the last one (none before the first), the seconds of the next, or
   // nothing where there is no other. Empty: `windows` of `window_seconds`. For a process alone.
   std::function<std::optional<double>(std::optional<double>)> next_window{};

@@ -31,8 +31,8 @@ void check_paths(const RunConfig& config);
 // <expdir>/<config>/<W>GPU/<run_num> or <expdir>/<config>/<M>MP/<run_num> with M = tp * cp, by output.folder_rule.
 std::string run_folder(const RunConfig& config, int64_t world_size);
 
-// A data_root that is relative to the current folder, and what lies below it, as seen from anywhere: for a file that is read
-// later.
-RunConfig with_absolute_data(RunConfig config);
+// Paths that are relative to the current folder as seen from anywhere: roots, what lies below them, and all other paths of data
+// and logs. For a file that is read later.
+RunConfig with_absolute_paths(RunConfig config);
 
 }  // namespace welkin::config

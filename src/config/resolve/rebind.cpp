@@ -54,19 +54,24 @@ void apply_cache(DataConfig& data) {
   }
 }
 
-// Every path of the data below `former` moves below `root`.
-void move_data(RunConfig& config, const std::string& former, const std::string& root) {
-  const auto moved = [&](std::string& path) {
-    if (lies_under(path, former)) path = root + path.substr(former.size());
-  };
+std::string absolute_path(const std::string& path) {
+  return without_trailing_slash(std::filesystem::absolute(path).lexically_normal().string());
+}
+
+template <typename Change>
+void change_paths(RunConfig& config, const Change& change) {
   for (const Key& key : schema()) {
-    if (key.root != "data") continue;
+    if (key.root.empty()) continue;
     if (const auto* text = std::get_if<Accessor<std::string>>(&key.field)) {
-      moved((*text)(config));
+      change((*text)(config));
     } else if (const auto* optional = std::get_if<Accessor<std::optional<std::string>>>(&key.field)) {
-      if (auto& path = (*optional)(config)) moved(*path);
+      if (auto& path = (*optional)(config)) change(*path);
     }
   }
+}
+
+void make_absolute(std::string& path) {
+  if (!path.empty() && path[0] != '/') path = absolute_path(path);
 }
 
 }  // namespace
@@ -76,11 +81,10 @@ std::string without_trailing_slash(std::string root) {
   return root;
 }
 
-RunConfig with_absolute_data(RunConfig config) {
-  const std::string former = without_trailing_slash(config.data.data_root);
-  if (former.empty() || former[0] == '/') return config;
-  config.data.data_root = without_trailing_slash(std::filesystem::absolute(former).lexically_normal().string());
-  move_data(config, former, config.data.data_root);
+RunConfig with_absolute_paths(RunConfig config) {
+  change_paths(config, make_absolute);
+  for (std::string* root : {&config.data.data_root, &config.output.log_root}) make_absolute(*root);
+  if (config.data.stage) make_absolute(*config.data.stage);
   return config;
 }
 

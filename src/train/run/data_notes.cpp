@@ -55,6 +55,10 @@ void DataNotes::share() {
   }
 }
 
+void DataNotes::say_own(const std::function<void(const std::string&)>& say) {
+  for (const std::string& note : std::exchange(waiting_, {})) say(note);
+}
+
 // The largest number of skips of each sample, and of its negative: they are alike where the two agree.
 Agreement agree_on_skips(parallel::Group group) {
   return [group = std::move(group)](const std::vector<int64_t>& own) {

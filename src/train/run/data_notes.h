@@ -26,6 +26,8 @@ class DataNotes {
   int64_t num_waiting() const { return static_cast<int64_t>(waiting_.size()); }
   // Every rank calls it, at the same place: the first one logs what all have kept, equal texts once, ranks in order.
   void share();
+  // Where ranks no longer go together: what this one has kept goes to `say`.
+  void say_own(const std::function<void(const std::string&)>& say);
 
  private:
   const parallel::World& world_;

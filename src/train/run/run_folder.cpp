@@ -21,7 +21,8 @@ std::string RunFolder::difference(const config::RunConfig& config, int64_t world
   std::string difference;
   try {
     const config::RunConfig held = config::from_yaml(text, config_file().string(), world_size);
-    return config::same_run(held, config, &difference) ? std::string() : difference;
+    const bool is_same = config::same_run(config::with_absolute_paths(held), config::with_absolute_paths(config), &difference);
+    return is_same ? std::string() : difference;
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -65,7 +66,7 @@ void RunFolder::make() const {
 }
 
 void RunFolder::claim(const config::RunConfig& config) const {
-  write_file_atomically(config_file(), config::yaml(config::with_absolute_data(config)));
+  write_file_atomically(config_file(), config::yaml(config::with_absolute_paths(config)));
 }
 
 }  // namespace welkin::train

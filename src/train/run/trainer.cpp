@@ -76,6 +76,7 @@ RunOutcome Trainer::run() {
   try {
     return run_to_the_end();
   } catch (const std::exception&) {
+    data_.notes().say_own([this](const std::string& note) { context_.warn_at_once(note); });
     throw out_of_memory(memory_error_in_flight(config_));
   }
 }

@@ -40,19 +40,24 @@ TEST(Paths, ASavedRunsPathsFollowItsRoots) {
   EXPECT_EQ(flag.data.train_data_path, "/old/data/train") << "a flag names the folder as it is";
 }
 
-TEST(Paths, ARelativeRootIsFoundFromAnotherFolder) {
+TEST(Paths, RelativeOnesAreFoundFromAnotherFolder) {
   const auto here = std::filesystem::current_path().string();
-  auto config = resolve_shipped("ViT.yaml", {"--data_root=sub/d/", "--set=inf_data_path=other/test"}).config;
-  const auto saved = with_absolute_data(config);
+  auto config =
+      resolve_shipped("ViT.yaml", {"--data_root=sub/d/", "--set=inf_data_path=other/test", "--log_root=runs", "--set=stage=fast"})
+          .config;
+  const auto saved = with_absolute_paths(config);
   EXPECT_EQ(saved.data.data_root, here + "/sub/d");
   EXPECT_EQ(saved.data.train_data_path, here + "/sub/d/train");
   EXPECT_EQ(saved.data.global_means_path, here + "/sub/d/stats/global_means.npy");
-  EXPECT_EQ(saved.data.inf_data_path, "other/test");
-  EXPECT_EQ(with_absolute_data(resolve_shipped("ViT.yaml", {"--data_root=."}).config).data.train_data_path, here + "/train");
+  EXPECT_EQ(saved.data.inf_data_path, here + "/other/test");
+  EXPECT_EQ(saved.data.stage, here + "/fast");
+  EXPECT_EQ(saved.output.log_root, here + "/runs");
+  EXPECT_EQ(saved.output.expdir, here + "/" + config.output.expdir);
+  EXPECT_EQ(with_absolute_paths(resolve_shipped("ViT.yaml", {"--data_root=."}).config).data.train_data_path, here + "/train");
   std::string difference;
-  EXPECT_TRUE(same_run(saved, config, &difference)) << difference;
+  EXPECT_TRUE(same_run(saved, with_absolute_paths(saved), &difference)) << difference;
   config = resolve_shipped("ViT.yaml", {"--data_root=/mnt"}).config;
-  EXPECT_EQ(with_absolute_data(config).data.train_data_path, "/mnt/train");
+  EXPECT_EQ(with_absolute_paths(config).data.train_data_path, "/mnt/train");
 }
 
 TEST(Paths, TheCacheReplacesTheFolderOfTheHdf5FilesOnly) {
