@@ -25,8 +25,9 @@ struct ForwardScratch {
   alignas(64) Bf16 small_weights[kBand * kWeightRow];
 };
 
-// A sum of powers beyond this asks for a greater base.
-constexpr float kLargeSum = 1073741824.0F;
+// A sum of powers beyond this asks for a greater base. It leaves the sums of values room: of 2^14 keys that weigh so much, values
+// up to 1e31 have finite ones.
+constexpr float kLargeSum = 16384.0F;
 
 template <bool TwoParts>
 class Forward {
@@ -102,13 +103,13 @@ class Forward {
   }
 
   // Rows [Quarter * 8, ...) of a piece as weights.
-  template <bool Drops, int Quarter>
+  template <bool Drops, bool Coarse, int Quarter>
   WELKIN_INLINE void weigh(int64_t band, int64_t column, const float* scores) {
     const __m512 scale = _mm512_set1_ps(work_.scale);
     for (int64_t r = Quarter * 8; r < Quarter * 8 + 8; ++r) {
       const __m512 base = _mm512_set1_ps(s_.bases[band + r]);
-      __m512 low = power_of_two(_mm512_fmsub_ps(_mm512_load_ps(scores + r * kBand), scale, base));
-      __m512 high = power_of_two(_mm512_fmsub_ps(_mm512_load_ps(scores + r * kBand + 16), scale, base));
+      __m512 low = power_of_two(relative_logit<Coarse>(_mm512_load_ps(scores + r * kBand), scale, base));
+      __m512 high = power_of_two(relative_logit<Coarse>(_mm512_load_ps(scores + r * kBand + 16), scale, base));
       _mm512_store_ps(s_.block_sums[r], _mm512_add_ps(_mm512_load_ps(s_.block_sums[r]), _mm512_add_ps(low, high)));
       if constexpr (Drops) {
         low = _mm512_mul_ps(low, _mm512_load_ps(s_.factors[r] + column));
@@ -123,19 +124,19 @@ class Forward {
     }
   }
 
-  template <bool Drops, bool More>
+  template <bool Drops, bool Coarse, bool More>
   WELKIN_INLINE void weigh_piece(int64_t band, int64_t column, const float* scores, const ScorePiece& next) {
     if constexpr (More) score_quarter<0>(next);
-    weigh<Drops, 0>(band, column, scores);
+    weigh<Drops, Coarse, 0>(band, column, scores);
     if constexpr (More) score_quarter<1>(next);
-    weigh<Drops, 1>(band, column, scores);
+    weigh<Drops, Coarse, 1>(band, column, scores);
     if constexpr (More) score_quarter<2>(next);
-    weigh<Drops, 2>(band, column, scores);
+    weigh<Drops, Coarse, 2>(band, column, scores);
     if constexpr (More) score_quarter<3>(next);
-    weigh<Drops, 3>(band, column, scores);
+    weigh<Drops, Coarse, 3>(band, column, scores);
   }
 
-  template <bool Drops>
+  template <bool Drops, bool Coarse>
   __attribute__((noinline)) void weigh_block(int64_t band, int64_t begin, int64_t count) {
     std::memset(s_.block_sums, 0, sizeof(s_.block_sums));
     tiles_see_memory();
@@ -143,10 +144,10 @@ class Forward {
     int64_t column = 0;
     int now = 0;
     for (; column + kBand < count; column += kBand, now ^= 1) {
-      weigh_piece<Drops, true>(band, column, s_.scores[now], piece(band, begin + column + kBand, s_.scores[now ^ 1]));
+      weigh_piece<Drops, Coarse, true>(band, column, s_.scores[now], piece(band, begin + column + kBand, s_.scores[now ^ 1]));
     }
     end_keys(begin + column, s_.scores[now]);
-    weigh_piece<Drops, false>(band, column, s_.scores[now], {});
+    weigh_piece<Drops, Coarse, false>(band, column, s_.scores[now], {});
   }
 
   // Whether all sums of the block are fit to be added.
@@ -159,7 +160,11 @@ class Forward {
   }
 
   void weigh(int64_t band, int64_t begin, int64_t count) {
-    drops_ ? weigh_block<true>(band, begin, count) : weigh_block<false>(band, begin, count);
+    if (has_coarse<TwoParts>(s_.bases + band, kBand)) {
+      drops_ ? weigh_block<true, true>(band, begin, count) : weigh_block<false, true>(band, begin, count);
+    } else {
+      drops_ ? weigh_block<true, false>(band, begin, count) : weigh_block<false, false>(band, begin, count);
+    }
   }
 
   void add_block(int64_t band, int64_t begin, int64_t count) {

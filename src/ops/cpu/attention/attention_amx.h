@@ -34,6 +34,30 @@ WELKIN_INLINE __m512 power_of_two(__m512 x) {
   return _mm512_maskz_scalef_ps(0xFFFF, p, x);
 }
 
+// The exact logit differs from a rounded base by up to half of the base's last place. Of two parts that is less than 2^-17 below
+// 128, of one less than 2^-10 below 2^14: not to be told from the rounding of weights. From there on logits are rounded before
+// the base is subtracted, so that the largest one is 0 and its weight 1; the builtin is one that no compiler makes a fused one
+// of.
+template <bool TwoParts>
+constexpr float kCoarseBase = TwoParts ? 128.0F : 16384.0F;
+
+template <bool Coarse>
+WELKIN_INLINE __m512 relative_logit(__m512 score, __m512 scale, __m512 base) {
+  constexpr int kToNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  if constexpr (Coarse) return _mm512_sub_ps(_mm512_maskz_mul_round_ps(0xFFFF, score, scale, kToNearest), base);
+  return _mm512_fmsub_ps(score, scale, base);
+}
+
+// Of `count` bases, a multiple of 16.
+template <bool TwoParts>
+WELKIN_INLINE bool has_coarse(const float* bases, int64_t count) {
+  __mmask16 coarse = 0;
+  for (int64_t i = 0; i < count; i += 16) {
+    coarse |= _mm512_cmp_ps_mask(_mm512_abs_ps(_mm512_loadu_ps(bases + i)), _mm512_set1_ps(kCoarseBase<TwoParts>), _CMP_GE_OQ);
+  }
+  return coarse != 0;
+}
+
 // The bits of a float, to be cut to those of a bfloat16: half of the last of these is added. (A tie goes up; infinities and NaN
 // stay what they are. AVX512-BF16's conversions, of even ties, and the permutations behind them take twice the cycles.)
 WELKIN_INLINE __m512i to_cut(__m512 x) { return _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000)); }

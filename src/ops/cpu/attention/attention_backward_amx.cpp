@@ -130,8 +130,15 @@ class Backward {
     return piece_of(keys_.value_panels + key * keys_.row_dim, work_.grad_out + query * keys_.row_dim, keys_.row_dim, to);
   }
 
+  // The exponent of a weight is not above 0 but by rounding, which matters where its base is coarse.
+  template <bool Coarse>
+  static WELKIN_INLINE __m512 weight_of(__m512 score, __m512 scale, __m512 sum) {
+    const __m512 exponent = relative_logit<Coarse>(score, scale, sum);
+    return power_of_two(Coarse ? _mm512_maskz_min_ps(0xFFFF, exponent, _mm512_setzero_ps()) : exponent);
+  }
+
   // What the pairs of keys of a piece become: rows of weights and of gradients, and pairs of the latter.
-  template <bool Drops, int Quarter>
+  template <bool Drops, bool Coarse, int Quarter>
   WELKIN_INLINE void differentiate(int64_t row, int64_t column, int64_t query, int now) {
     const __m512 scale = _mm512_set1_ps(work_.scale);
     __m512 sums[2];
@@ -149,7 +156,7 @@ class Backward {
         __m512i small_weights[2];
         for (int v = 0; v < 2; ++v) {
           const int64_t at = key * kBand + 16 * v;
-          __m512 weight = power_of_two(_mm512_fmsub_ps(_mm512_load_ps(s_.scores[now] + at), scale, sums[v]));
+          __m512 weight = weight_of<Coarse>(_mm512_load_ps(s_.scores[now] + at), scale, sums[v]);
           __m512 grad = _mm512_load_ps(s_.score_grads[now] + at);
           if constexpr (Drops) {
             const __m512 factor = _mm512_load_ps(s_.factors + (row + key) * kBackwardQueries + column + 16 * v);
@@ -183,24 +190,24 @@ class Backward {
     }
   }
 
-  template <bool Drops, bool More>
+  template <bool Drops, bool Coarse, bool More>
   WELKIN_INLINE void differentiate_piece(int64_t row, int64_t column, int64_t query, int now, const ScorePiece& scores,
                                          const ScorePiece& grads) {
     if constexpr (More) score_quarter<0>(scores);
     if constexpr (More) score_quarter<1>(scores);
-    differentiate<Drops, 0>(row, column, query, now);
+    differentiate<Drops, Coarse, 0>(row, column, query, now);
     if constexpr (More) score_quarter<2>(scores);
     if constexpr (More) score_quarter<3>(scores);
-    differentiate<Drops, 1>(row, column, query, now);
+    differentiate<Drops, Coarse, 1>(row, column, query, now);
     if constexpr (More) score_quarter<0>(grads);
     if constexpr (More) score_quarter<1>(grads);
-    differentiate<Drops, 2>(row, column, query, now);
+    differentiate<Drops, Coarse, 2>(row, column, query, now);
     if constexpr (More) score_quarter<2>(grads);
     if constexpr (More) score_quarter<3>(grads);
-    differentiate<Drops, 3>(row, column, query, now);
+    differentiate<Drops, Coarse, 3>(row, column, query, now);
   }
 
-  template <bool Drops>
+  template <bool Drops, bool Coarse>
   __attribute__((noinline)) void differentiate_block(int64_t begin, int64_t count, int64_t query, int64_t queries) {
     tiles_see_memory();
     score_piece(scores_of(begin, query, s_.scores[0]));
@@ -214,11 +221,11 @@ class Backward {
       const int64_t row = row_of(p);
       const int64_t column = column_of(p);
       if (p + 1 < pieces) {
-        differentiate_piece<Drops, true>(
+        differentiate_piece<Drops, Coarse, true>(
             row, column, query + column, now, scores_of(begin + row_of(p + 1), query + column_of(p + 1), s_.scores[now ^ 1]),
             score_grads_of(begin + row_of(p + 1), query + column_of(p + 1), s_.score_grads[now ^ 1]));
       } else {
-        differentiate_piece<Drops, false>(row, column, query + column, now, {}, {});
+        differentiate_piece<Drops, Coarse, false>(row, column, query + column, now, {}, {});
       }
     }
   }
@@ -242,7 +249,13 @@ class Backward {
     const int64_t begin = block + key;
     const int64_t queries = queries_of(query);
     if (drops_) fill_factors(begin, count, query, queries);
-    drops_ ? differentiate_block<true>(begin, count, query, queries) : differentiate_block<false>(begin, count, query, queries);
+    if (has_coarse<TwoParts>(work_.log2_sum + query, queries)) {
+      drops_ ? differentiate_block<true, true>(begin, count, query, queries)
+             : differentiate_block<false, true>(begin, count, query, queries);
+    } else {
+      drops_ ? differentiate_block<true, false>(begin, count, query, queries)
+             : differentiate_block<false, false>(begin, count, query, queries);
+    }
     end_keys(work_.key_end - begin, count);
     const int64_t step_row = width_ * 2 * kBf16;
     const auto small = [&](const Bf16* steps) { return TwoParts ? steps + query * width_ : nullptr; };

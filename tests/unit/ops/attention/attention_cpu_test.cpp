@@ -188,6 +188,47 @@ TEST_P(AttentionCpu, LaterKeysMayOutweighAllBefore) {
                logits.item<double>() * bound(c, at::kFloat) + 2.0 * tests::sum_tolerance(at::kBFloat16, 1));
 }
 
+// One key outweighs all others, and its logit is a number whose last place is far beyond what a power of two may be.
+Inputs with_logits_of(double size, at::ScalarType dtype) {
+  Inputs in({1, 2, 40, 600, 16});
+  in.q.zero_().select(3, 0).fill_(4.0);  // the scale is 1/4
+  in.k.zero_().select(3, 0).copy_(at::arange(600, at::kDouble).mul(7).remainder(601).mul(size / 601));
+  in.k.select(2, 411).select(2, 0).fill_(2 * std::abs(size));
+  for (at::Tensor* x : {&in.q, &in.k, &in.v, &in.grad}) *x = x->to(dtype).to(at::kDouble);
+  return in;
+}
+
+void expect_the_heaviest_key(const Inputs& in, at::ScalarType dtype, double tolerance) {
+  const auto got = run(attention, in, dtype);
+  for (const at::Tensor& x : got) EXPECT_TRUE(x.isfinite().all().item<bool>());
+  const auto wanted = run(attention_reference, in, at::kDouble);
+  expect_close({got[0]}, {wanted[0]}, tolerance);
+  const at::Tensor grad_v = wanted[3].sub(got[3]).abs();
+  EXPECT_LE(grad_v.max().item<double>(), tolerance * wanted[3].abs().max().item<double>());
+}
+
+TEST_P(AttentionCpu, LogitsMayBeCoarserThanAPowerOfTwoReaches) {
+  for (const double size : {1e8, 6e8, 3.5e9, 1e12, 1e18, 1e24, -1e12}) {
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+      SCOPED_TRACE(::testing::Message() << dtype << ", logits of " << size);
+      expect_the_heaviest_key(with_logits_of(size, dtype), dtype, 2.0 * tests::sum_tolerance(dtype, 40));
+    }
+  }
+}
+
+// The sum of values before they are divided by the weights' is not beyond float32, where the result is far from that.
+TEST_P(AttentionCpu, LargeValuesHaveAFiniteMean) {
+  Inputs in({1, 1, 40, 700, 16});
+  in.q.zero_().select(3, 0).fill_(4.0);
+  in.k.zero_().slice(2, 64).select(3, 0).fill_(17.25);  // those keys weigh 2^25 times the first ones
+  in.v.abs_().add_(1.0).mul_(1e30);
+  in.grad.mul_(1e-30);
+  for (at::Tensor* x : {&in.q, &in.k, &in.v, &in.grad}) *x = x->to(at::kBFloat16).to(at::kDouble);
+  const auto got = run(attention, in, at::kBFloat16);
+  for (const at::Tensor& x : got) EXPECT_TRUE(x.isfinite().all().item<bool>());
+  expect_close({got[0]}, {run(attention_reference, in, at::kDouble)[0]}, 2.0 * tests::sum_tolerance(at::kBFloat16, 1));
+}
+
 // Products of finite operands that overflow: keys without weight, more of them than a block has, and queries without any key.
 TEST_P(AttentionCpu, KeysOutOfReachHaveNoWeight) {
   const AttentionCase c{1, 1, 40, 600, 16};
@@ -263,6 +304,14 @@ TEST_F(AttentionCpuRounded, OfTwoPartsTakesTheGreatestNumbers) {
   in.q.fill_(0x1.FFFFFEp127);
   in.k = in.k.mul(0x1p-127);
   for (const at::Tensor& x : run(attention, in, at::kFloat)) EXPECT_TRUE(x.isfinite().all().item<bool>());
+}
+
+TEST_F(AttentionCpuRounded, OfTwoPartsTakesCoarseLogits) {
+  set_float32_matmul({}, Float32Precision::High);
+  for (const double size : {3.5e9, 1e18, 1e24, -1e12}) {
+    SCOPED_TRACE(::testing::Message() << "logits of " << size);
+    expect_the_heaviest_key(with_logits_of(size, at::kFloat), at::kFloat, 2.0 * sum_bound(kTwoBf16, 40));
+  }
 }
 
 TEST(AttentionCpuLayout, HeadsLieBesideEachOther) {
