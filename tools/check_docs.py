@@ -213,6 +213,7 @@ def main(arguments):
     programs = Programs(root, binary)
     tops = tracked_tops(root)
     documents = [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md")), *sorted((root / "examples").rglob("*.md"))]
+    documents += [page for top in ("src", "apps", "tests", "bench") for page in sorted((root / top).rglob("README.md"))]
     problems = [problem for document in documents for problem in check_document(root, document, programs, tops)]
     print("\n".join(problems) if problems else f"{len(documents)} documents name only what exists")
     return 1 if problems or not documents else 0

@@ -5,10 +5,12 @@ which torch headers are too heavy.
 usage: check_includes.py [ROOT]
 CMakeLists.txt links the layers by the same table as LAYERS. A room is a folder of a layer. A room includes only the rooms that its row in
 ROOMS names, so that neither layers nor rooms form circles. docs/development/rooms.md shows both tables, and is compared with them.
+Every folder of src/ has a README.md of at most README_LINES lines, whose links lead to existing files.
 """
 import fnmatch
 import pathlib
 import re
+import subprocess
 import sys
 
 LAYERS = {
@@ -86,6 +88,9 @@ NO_TORCH_FILES = ["src/data/storage/*", "src/data/formats/*", "src/data/ingest/*
 HEAVY = {"torch/torch.h", "torch/nn.h", "torch/all.h", "ATen/ATen.h"}
 MODULE_HEADER = "torch/nn/module.h"  # 8 s to compile
 MODULE_HEADER_FILES = ["src/model/*", "src/train/*", "src/bench/*", "src/verify/*", "src/parallel/*", "cmake/*", "tests/*", "examples/*", "apps/*"]
+README_LINES = 12  # src/README.md is exempt
+README_LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+README_FILE = re.compile(r"`([A-Za-z0-9_]+\.(?:h|cuh|cpp|cu|md))`")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
@@ -171,12 +176,30 @@ def page_problems(root):
             yield f"docs/development/rooms.md: no row of src/{name}/ that ends in: {', '.join(sorted(row)) or '-'}"
 
 
+def readme_problems(root):
+    """Folders of src/ with tracked sources, of their own or below, whose README.md is absent, too long, or names files that do not exist."""
+    names = subprocess.run(["git", "ls-files", "-z", "src"], cwd=root, check=True, capture_output=True).stdout.decode().split("\0")
+    sources = [pathlib.PurePosixPath(name) for name in names if name.endswith((".h", ".cuh", ".cpp", ".cu")) and (root / name).is_file()]
+    for folder in sorted({parent for source in sources for parent in source.parents if parent.parts}):
+        readme = root / folder / "README.md"
+        if not readme.is_file():
+            yield f"{folder}: no README.md"
+            continue
+        text = readme.read_text(encoding="utf-8")
+        lines = len(text.splitlines())
+        if lines > README_LINES and folder.as_posix() != "src":
+            yield f"{folder}/README.md: {lines} lines, more than {README_LINES}"
+        for name in dict.fromkeys(README_LINK.findall(text) + README_FILE.findall(text)):
+            if "://" not in name and not (readme.parent / name).exists():
+                yield f"{folder}/README.md: no such file: {name}"
+
+
 def main(arguments):
     root = pathlib.Path(arguments[0] if arguments else ".").resolve()
     files = [path for folder in ("src", "apps", "tests", "examples", "bench") for path in sorted((root / folder).rglob("*"))
              if path.suffix in (".h", ".cpp", ".cu", ".cuh")]
     unknown = sorted({path.relative_to(root).parts[1] for path in files if path.relative_to(root).parts[0] == "src"} - set(LAYERS))
-    problems = [f"src/{name}: no such layer" for name in unknown] + [*circles(LAYERS), *circles(ROOMS), *page_problems(root)]
+    problems = [f"src/{name}: no such layer" for name in unknown] + [*circles(LAYERS), *circles(ROOMS), *page_problems(root), *readme_problems(root)]
     for path in files:
         if path.relative_to(root).parts[0] == "src" and path.relative_to(root).parts[1] in unknown:
             continue

@@ -57,6 +57,12 @@ class ToleranceRule(TreeTest):
 
 
 class IncludeRule(TreeTest):
+    def write(self, name, text):
+        for folder in pathlib.PurePosixPath(name).parents:
+            if folder.parts[:1] == ("src",) and not (self.root / folder / "README.md").exists():
+                super().write(f"{folder}/README.md", "# What is here\n")
+        return super().write(name, text)
+
     def expect(self, name, include, text):
         self.write(name, SPDX + f"#include {include}\n")
         code, output = self.run_check("check_includes.py")
@@ -102,6 +108,40 @@ class IncludeRule(TreeTest):
 
     def test_good_tree(self):
         self.write("src/train/step/step.cpp", SPDX + '#include "parallel/mesh/mesh.h"\n#include <ATen/ops/add.h>\n')
+        self.assertEqual(self.run_check("check_includes.py")[0], 0)
+
+
+class ReadmeRule(TreeTest):
+    def output(self):
+        return self.run_check("check_includes.py")[1]
+
+    def test_folder_without_a_page(self):
+        self.write("src/core/archive/a.h", SPDX)
+        self.write("src/README.md", "layers\n" * 20)
+        self.write("src/core/README.md", "[a](archive/a.h#top), [web](https://a.org/b), `archive/`\n")
+        self.assertEqual(self.output(), "src/core/archive: no README.md\n")
+        self.write("src/core/archive/README.md", "line\n" * 12)
+        self.assertEqual(self.run_check("check_includes.py")[0], 0)
+
+    def test_long_page(self):
+        self.write("src/core/a.h", SPDX)
+        self.write("src/core/README.md", "line\n" * 13)
+        self.assertIn("src/core/README.md: 13 lines, more than 12", self.output())
+
+    def test_page_with_files_that_do_not_exist(self):
+        self.write("src/core/a.h", SPDX)
+        self.write("src/core/README.md", "[a.h](a.h), [b.h](b.h), `a.h`, `c.h`\n")
+        output = self.output()
+        self.assertIn("src/core/README.md: no such file: b.h", output)
+        self.assertIn("src/core/README.md: no such file: c.h", output)
+        self.assertNotIn("no such file: a.h", output)
+
+    def test_folder_without_tracked_sources(self):
+        self.write("src/README.md", "layers\n")
+        self.write("src/core/README.md", "base\n")
+        self.write("src/core/a.h", SPDX)
+        (self.root / "src/core/scratch").mkdir()
+        (self.root / "src/core/scratch/b.h").write_text(SPDX)
         self.assertEqual(self.run_check("check_includes.py")[0], 0)
 
 
