@@ -7,11 +7,33 @@
 #include <vector>
 
 #include "apps/cli/verbs.h"
+#include "config/help/option.h"
 #include "launch/launch_command.h"
 
 namespace welkin::apps {
 
+namespace {
+
+void record_launch(config::VerbHelp& answer) {
+  answer.arguments = "-n N [options] -- VERB [arguments]";
+  answer.starts_verb = true;
+  for (const launch::LaunchOption& option : launch::launch_options()) {
+    const bool has_value = !option.metavar.empty();
+    answer.options.push_back({.name = std::string(option.name),
+                              .short_name = std::string(option.short_name),
+                              .metavar = std::string(option.metavar),
+                              .help = std::string(option.help),
+                              .kind = has_value ? config::ValueKind::Any : config::ValueKind::None});
+  }
+}
+
+}  // namespace
+
 int verb_launch(Application& application, int argc, char** argv) {
+  if (application.recorded != nullptr) {
+    record_launch(*application.recorded);
+    return 0;
+  }
   const launch::LaunchArguments arguments = launch::parse_launch(std::vector<std::string>(argv + 1, argv + argc));
   if (arguments.help) {
     application.out << launch::launch_help();

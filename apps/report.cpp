@@ -21,8 +21,8 @@ int verb_report(Application& application, int argc, char** argv) {
   std::string output = "report.html", json;
   int64_t devices = 0, batch = 0;
   app.add_option("RUN", arguments, "event file, run folder or a folder above, as PATH or LABEL=PATH")->required();
-  app.add_option("--output", output, "the page")->capture_default_str();
-  app.add_option("--json", json, "write the table as JSON to this file; - prints it instead of the text");
+  app.add_option("--output", output, "the page")->type_name("FILE")->capture_default_str();
+  app.add_option("--json", json, "write the table as JSON to this file; - prints it instead of the text")->type_name("FILE");
   app.add_option("--score", options.score, "tag of which less is better")->capture_default_str();
   app.add_option("--target", options.target, "of the score; without it the best that all runs reach");
   app.add_option("--devices", devices, "of runs whose folder does not say it as <W>GPU")->check(CLI::PositiveNumber);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "apps/cli/dry_run.h"
+#include "apps/cli/help.h"
 #include "apps/cli/rank_run.h"
 #include "apps/cli/verbs.h"
 #include "config/resolve/command_line.h"
@@ -34,16 +35,18 @@ namespace {
 
 const std::vector<config::ExtraFlag> kTrainFlags = {
     {"init_from", "PATH",
-     "checkpoint (folder, run, .safetensors, .pt) whose weights a run begins with; a resumed run has its own"},
-    {"memory_snapshot", "FILE", "write a memory snapshot for PyTorch's memory viewer; rank R > 0 writes FILE.R"},
-    {"world", "N", "with --dry_run: plan for N processes; prints the groups of ranks and their placement on nodes"},
-    {"nodes", "M", "with --world: on M nodes"},
+     "the weights that a run begins with: of a checkpoint, run folder, .safetensors or .pt file; a resumed run has its own"},
+    {"memory_snapshot", "FILE", "write a memory snapshot for PyTorch's memory viewer; rank R > 0 writes FILE.R",
+     config::Listed::InFull},
+    {"world", "N", "plan for N processes, with --dry_run; prints the groups of ranks and their placement on nodes"},
+    {"nodes", "M", "with --world: on M nodes", config::Listed::InFull},
     {"profile", "[wait=1,warmup=1,active=3,repeat=1]",
      "trace every operator of a few steps: profile/*.pt.trace.json in the run folder, for TensorBoard and chrome://tracing, and "
      "a table"},
     {"timeline", "", "draw what the step and every reading thread does: profile/timeline.svg and .json in the run folder"},
-    {"profile_epoch", "N", "the epoch, from 0, that profile, timeline and NVIDIA's tools look at (default: the run's first)"},
-    {"profile_steps", "A-B", "the steps of that epoch, from 0 (default: all)"}};
+    {"profile_epoch", "N", "the epoch, from 0, that profile, timeline and NVIDIA's tools look at (default: the run's first)",
+     config::Listed::InFull},
+    {"profile_steps", "A-B", "the steps of that epoch, from 0 (default: all)", config::Listed::InFull}};
 
 int64_t count_flag(const config::CommandLine& line, const std::string& name, int64_t otherwise) {
   const auto given = line.extra.find(name);
@@ -112,8 +115,8 @@ std::string benchy_file() {
 
 int verb_train(Application& application, int argc, char** argv) {
   const config::CommandLine line = config::parse(argc, argv, kTrainFlags);
-  if (line.help) {
-    application.out << config::help_text(argv[0], kTrainFlags);
+  if (line.help != config::Help::Off) {
+    print_help(application, {.program = argv[0], .extra = kTrainFlags, .common = config::Common::Training}, line.help);
     return 0;
   }
   const launch::RankInfo place = launch::find_ranks(read_environment);

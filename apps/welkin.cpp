@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/cli/help.h"
 #include "apps/cli/verbs.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -25,21 +26,18 @@
 namespace welkin::apps {
 namespace {
 
-constexpr std::string_view kUsage =
-    "usage: welkin [--torch DIR] [--plugin LIB.so]... [--bind MODE] VERB [ARGUMENTS]\n"
-    "\n"
-    "  --torch DIR      folder of the torch 2.11.0 package (else WELKIN_TORCH, the active or nearby .venv, python3)\n"
-    "  --plugin LIB.so  a shared object with your own models, data sets, losses, schedules or optimizers\n"
-    "  --bind MODE      cores of each process of a run: auto, off, or a list per local rank such as 0-3:4-7\n"
-    "  --version        print the version\n"
-    "  --help           print this text; `welkin VERB --help` for a verb\n"
-    "\n"
-    "verbs:\n";
-
 std::span<const Verb> verbs() { return {kVerbs, static_cast<size_t>(kNumVerbs)}; }
 
+constexpr size_t kUsageColumn = 19;
+
 void print_usage(std::ostream& out) {
-  out << kUsage;
+  out << "usage: welkin [--torch DIR] [--plugin LIB.so]... [--bind MODE] VERB [ARGUMENTS]\n\n";
+  for (const config::Option& option : global_options()) {
+    std::string left = cat("  ", option.name, " ", option.metavar);
+    left.resize(kUsageColumn, ' ');
+    out << left << wrapped(option.help, kHelpWidth, kUsageColumn) << "\n";
+  }
+  out << "\nverbs:\n";
   for (const Verb& verb : verbs()) {
     out << "  " << verb.name << std::string(std::max<size_t>(1, 16 - std::string_view(verb.name).size()), ' ') << verb.summary
         << "\n";
@@ -63,7 +61,7 @@ GlobalOptions parse_global_options(std::span<char*> arguments) {
     if (takes_value && i + 1 == arguments.size()) {
       throw ConfigError("welkin", cat("an option needs a value: option=", argument), "Run welkin --help");
     }
-    if (argument == "--help" || argument == "-h") {
+    if (asks_for_help(argument)) {
       options.help = true;
     } else if (argument == "--version") {
       options.version = true;
@@ -143,7 +141,7 @@ int dispatch(std::span<char*> arguments) {
   }
   const Match match = match_verb(options.rest);
   if (match.verb == nullptr) {
-    if (options.rest.size() > 1 && std::string_view(options.rest[1]) == "--help") {
+    if (options.rest.size() > 1 && asks_for_help(options.rest[1])) {
       print_usage(std::cout);
       return 0;
     }

@@ -35,7 +35,8 @@ class Programs:
     def help_of(self, command):
         key = " ".join(command)
         if key not in self.asked:
-            done = subprocess.run([*command, "--help"], cwd=self.root, capture_output=True, text=True, timeout=60)
+            form = "--help=all" if command[0] == str(self.binary) else "--help"
+            done = subprocess.run([*command, form], cwd=self.root, capture_output=True, text=True, timeout=60)
             self.asked[key] = done.stdout + done.stderr
         return self.asked[key]
 

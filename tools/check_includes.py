@@ -36,6 +36,7 @@ ROOMS = {
     "config/schema": {"config/yaml"},
     "config/resolve": {"config/schema", "config/yaml"},
     "config/print": {"config/resolve", "config/schema", "config/yaml"},
+    "config/help": {"config/resolve", "config/schema", "config/yaml"},
     "ops/arithmetic": {"ops/base"},
     "ops/cpu/elementwise": {"ops/arithmetic", "ops/base", "ops/cpu/lanes"},
     "ops/cpu/convolution": {"ops/base", "ops/cpu/lanes"},

@@ -17,6 +17,7 @@
 #include "apps/bench/studies.h"
 #include "apps/bench/windows.h"
 #include "apps/cli/dry_run.h"
+#include "apps/cli/help.h"
 #include "apps/cli/rank_run.h"
 #include "apps/cli/verbs.h"
 #include "config/resolve/resolve.h"
@@ -57,7 +58,7 @@ constexpr std::array kModes{
               bench_nocomm},
     BenchMode{"all", SelectedBy::ModeName, "", Picture::None, "all of these, and the bottleneck", bench_all},
     BenchMode{"layers", SelectedBy::Flag, "", Picture::None,
-              "each layer: FLOPs, bytes, time, and its share of what the machine allows", bench_layers, Steps::Synthetic},
+              "each layer: FLOPs, bytes, time, and share of what the machine allows", bench_layers, Steps::Synthetic},
     BenchMode{"memory", SelectedBy::Flag, "", Picture::None,
               "bytes of parameters, gradients, optimizer state and activations: by rank, and split or alike over which axis",
               bench_memory, Steps::None},
@@ -74,6 +75,7 @@ constexpr std::string_view kDefaultMode = "all";
 struct BenchStudy {
   std::string_view name, metavar, help;
   int (*run)(Application& application, int argc, char** argv);
+  config::Listed listed = config::Listed::Always;
 };
 constexpr std::array kStudies{
     BenchStudy{"collectives", "",
@@ -85,7 +87,7 @@ constexpr std::array kStudies{
         "parallel_figure", "overlap|sections|adapter",
         "how much of the gradients' exchange, or of what tensor parallelism sends, is hidden over an emulated link; what the "
         "collectives cost over c10d (welkin bench --parallel_figure overlap --help)",
-        bench_figures},
+        bench_figures, config::Listed::InFull},
     BenchStudy{"tiles", "", "products of matrices with one size varied: rate, time and tiles (welkin bench --tiles --help)",
                bench_tiles},
 };
@@ -113,18 +115,23 @@ const std::vector<config::ExtraFlag>& bench_flags() {
       if (mode.selected_by == SelectedBy::ModeName) modes += cat(modes.empty() ? "" : "; ", mode.name, ": ", mode.help);
     }
     for (const BenchStudy& study : kStudies) {
-      rows.push_back({std::string(study.name), std::string(study.metavar), std::string(study.help)});
+      rows.push_back({.name = std::string(study.name),
+                      .metavar = std::string(study.metavar),
+                      .help = std::string(study.help),
+                      .listed = study.listed,
+                      .is_form = true});
     }
-    rows.insert(rows.begin(), {"mode", "MODE", cat(modes, " (", kDefaultMode, ")")});
+    rows.insert(rows.begin(), {"mode", join(names_of_modes(), "|"), cat("what is measured (", kDefaultMode, "): ", modes)});
     const std::vector<config::ExtraFlag> others{
         {"json", "FILE", "write the figures as JSON to this file; - prints them instead of the text"},
         {"plot", "FILE", "write the picture of a mode that has one to this file, as SVG"},
-        {"synthetic", "", "standard-normal samples of the configuration's shapes instead of files, in every mode"},
+        {"synthetic", "", "standard-normal samples instead of files, in every mode"},
         {"serve", "",
-         "windows in turns with another program, which asks for each by a line on standard input (docs/guide/speed.md)"},
-        {"windows", "N", "windows of time that are measured; the median is reported (5)"},
-        {"window_seconds", "S", "length of a window (1)"},
-        {"warmup_seconds", "S", "before the first window (0.5)"},
+         "windows in turns with another program, which asks for each by a line on standard input (docs/guide/speed.md)",
+         config::Listed::InFull},
+        {"windows", "N", "windows of time that are measured; the median is reported (5)", config::Listed::InFull},
+        {"window_seconds", "S", "length of a window (1)", config::Listed::InFull},
+        {"warmup_seconds", "S", "before the first window (0.5)", config::Listed::InFull},
     };
     rows.insert(rows.end(), others.begin(), others.end());
     return rows;
@@ -292,8 +299,8 @@ int verb_bench(Application& application, int argc, char** argv) {
     if (is_asked_for(study, argc, argv)) return study.run(application, argc, argv);
   }
   const config::CommandLine line = parse_bench(argc, argv);
-  if (line.help) {
-    application.out << config::help_text(argv[0], bench_flags());
+  if (line.help != config::Help::Off) {
+    print_help(application, {.program = argv[0], .extra = bench_flags(), .common = config::Common::Steps}, line.help);
     return 0;
   }
   const BenchMode& mode = mode_of(line);

@@ -102,7 +102,7 @@ int bench_figures(Application& application, int argc, char** argv) {
   app.add_flag("--sequence_parallel", arguments.sections.sequence_parallel, "sections: tokens are split outside of them");
   app.add_option("--sizes", arguments.sizes, "adapter: bytes")->delimiter(',')->check(CLI::Range(4, 1 << 30));
   app.add_option("--deadline_s", arguments.deadline_s, "of a call")->check(CLI::Range(1, 86400))->capture_default_str();
-  app.add_option("--json", arguments.json, "write the figure to this file");
+  app.add_option("--json", arguments.json, "write the figure to this file")->type_name("FILE");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   arguments.sections.vit = arguments.problem.vit;
   const launch::RankInfo place = this_rank_info();

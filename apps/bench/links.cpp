@@ -68,7 +68,8 @@ int bench_collectives(Application& application, int argc, char** argv) {
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->capture_default_str();
   app.add_option("--deadline_s", arguments.deadline_s, "of a call")->check(CLI::Range(1, 86400))->capture_default_str();
-  app.add_option("--json", arguments.json, "write times and calibration to this file; - prints them instead of the text");
+  app.add_option("--json", arguments.json, "write times and calibration to this file; - prints them instead of the text")
+      ->type_name("FILE");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   const launch::RankInfo place = this_rank_info();
   if (place.rank == 0 && !arguments.json.empty() && arguments.json != "-") check_output("bench", "--json", arguments.json);

@@ -152,13 +152,17 @@ int bench_scaling(Application& application, int argc, char** argv) {
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   app.add_option("--from", arguments.from,
-                 "files of separately submitted jobs (bench --mode all --json FILE, or benchy's) instead of measuring");
-  app.add_option("--from_noddp", arguments.from_noddp, "benchy's files of the same runs with --noddp");
+                 "files of separately submitted jobs (bench --mode all --json FILE, or benchy's) instead of measuring")
+      ->type_name("DIR");
+  app.add_option("--from_noddp", arguments.from_noddp, "benchy's files of the same runs with --noddp")->type_name("FILE");
   app.add_option("--predict", arguments.predict, "larger numbers of ranks, for rows marked as predicted")
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--calibration", arguments.calibration, "of bench --collectives; without it the links are measured here");
-  app.add_option("--out", arguments.out, "folder of the measurements, the table and the plots")->capture_default_str();
+  app.add_option("--calibration", arguments.calibration, "of bench --collectives; without it the links are measured here")
+      ->type_name("FILE");
+  app.add_option("--out", arguments.out, "folder of the measurements, the table and the plots")
+      ->type_name("DIR")
+      ->capture_default_str();
   app.allow_extras();
   if (!parse_arguments(application, app, argc, argv)) return 0;
   arguments.config = app.remaining();

@@ -63,8 +63,9 @@ int bench_tiles(Application& application, int argc, char** argv) {
   app.add_option("--seconds", arguments.problem.seconds, "for each n; at least three products")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
-  app.add_option("--json", arguments.json, "write the figures to this file; - prints them instead of the text");
-  app.add_option("--plot", arguments.plot, "write the picture to this file, as SVG");
+  app.add_option("--json", arguments.json, "write the figures to this file; - prints them instead of the text")
+      ->type_name("FILE");
+  app.add_option("--plot", arguments.plot, "write the picture to this file, as SVG")->type_name("FILE");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   if (arguments.json != "-" && !arguments.json.empty()) check_output("bench", "--json", arguments.json);
   if (!arguments.plot.empty()) check_output("bench", "--plot", arguments.plot);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/help.h"
 #include "apps/cli/verbs.h"
 #include "config/print/print.h"
 #include "config/resolve/command_line.h"
@@ -53,9 +54,12 @@ int verb_ckpt_import(Application& application, int argc, char** argv) {
     words.erase(words.begin() + 1);
   }
   const config::CommandLine line = config::parse(static_cast<int>(words.size()), words.data(), kFlags);
-  if (line.help) {
-    application.out << "usage: " << argv[0] << " FILE OUT [FLAGS], with the flags of welkin train for the configuration\n\n"
-                    << config::help_text(argv[0], kFlags);
+  if (line.help != config::Help::Off) {
+    print_help(application,
+               {.program = argv[0],
+                .usage = {"FILE OUT [flags]", "FILE OUT --yaml_config FILE [--config PRESET] [flags]"},
+                .extra = kFlags},
+               line.help);
     return 0;
   }
   if (paths.size() != 2) {

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "apps/cli/dry_run.h"
+#include "apps/cli/help.h"
 #include "config/resolve/paths.h"
 #include "config/resolve/resolve.h"
 #include "core/error.h"
@@ -53,15 +54,18 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
                                             std::vector<config::ExtraFlag> extra) {
   extra.push_back(
       {"checkpoint", "WHICH",
-       "best (smallest validation loss, the default), newest, a step, or the path of a .pt, .safetensors or checkpoint folder"});
+       "best (smallest validation loss, the default), newest, a step, or a path; also of a .pt or .safetensors file"});
   extra.push_back({"split", "PART", "train, valid (the default) or test"});
   const Arguments arguments = expand(argc, argv);
   std::vector<const char*> words;
   for (const std::string& word : arguments.words) words.push_back(word.c_str());
   TrainedRun run{.line = config::parse(static_cast<int>(words.size()), words.data(), extra), .config = {}, .choice = {}};
-  if (run.line.help) {
-    application.out << "usage: " << argv[0] << " RUN_FOLDER [FLAGS], or the flags of welkin train\n\n"
-                    << config::help_text(argv[0], extra);
+  if (run.line.help != config::Help::Off) {
+    print_help(application,
+               {.program = argv[0],
+                .usage = {"RUN_FOLDER [flags]", "--yaml_config FILE [--config PRESET] [flags of its training]"},
+                .extra = extra},
+               run.line.help);
     return {};
   }
   const config::Resolved resolved = config::resolve(run.line, kWorldSize, application.registries.known_names());

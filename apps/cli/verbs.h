@@ -30,6 +30,7 @@ int verb_ckpt_import(Application& application, int argc, char** argv);
 int verb_plan_estimate(Application& application, int argc, char** argv);
 int verb_report(Application& application, int argc, char** argv);
 int verb_doctor(Application& application, int argc, char** argv);
+int verb_completion(Application& application, int argc, char** argv);
 int verb_launch(Application& application, int argc, char** argv);
 
 struct Verb {

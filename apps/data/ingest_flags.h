@@ -33,7 +33,7 @@ inline void add_choice(CLI::App& app, const std::string& flag, Enum& value, cons
 
 inline void add_selection(CLI::App& app, IngestArguments& a) {
   app.add_option("inputs", a.fields.inputs, "files, and folders whose GRIB, netCDF and HDF5 files are taken")->required();
-  app.add_option("--out", a.fields.out, "folder to make; must not exist")->required();
+  app.add_option("--out", a.fields.out, "folder to make; must not exist")->type_name("DIR")->required();
   app.add_option("--variables", a.variables, "t2m,u10 or t500; source:new renames; default everything with a time")
       ->delimiter(',');
   app.add_option("--levels", a.fields.levels, "only these levels (hPa)")->delimiter(',');
@@ -70,7 +70,7 @@ inline void add_policies(CLI::App& app, IngestArguments& a) {
              "one file per year or per gapless segment");
   app.add_option("--min_steps", a.fields.min_steps, "shorter gapless pieces are left out")->check(CLI::PositiveNumber);
   app.add_option("--licence", a.fields.licence, "licence text for the output, added to the one of SOURCE.md");
-  app.add_option("--component", a.component, "libwelkin_ingest.so; default beside libwelkin.so");
+  app.add_option("--component", a.component, "libwelkin_ingest.so; default beside libwelkin.so")->type_name("FILE");
   app.add_flag("--quiet", a.quiet, "print no report");
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apps/cli/application.h"
+#include "apps/cli/help.h"
 #include "apps/cli/verbs.h"
 #include "core/error.h"
 #include "core/host.h"
@@ -44,7 +45,7 @@ void add_shared(CLI::App& app, const std::string& kind, SimulateArguments& a, Op
   for (const auto& [layout, simulation] : kLayouts) {
     if (simulation == kind) layouts.push_back(layout);
   }
-  app.add_option("--out", options.out, "folder of the files")->required();
+  app.add_option("--out", options.out, "folder of the files")->type_name("DIR")->required();
   app.add_option("--seed", options.seed, "of all randomness")->capture_default_str();
   app.add_option("--layout", a.layout, "the tutorial whose files are made, at full size unless --scale says less")
       ->check(CLI::IsMember(layouts));
@@ -104,7 +105,7 @@ int simulate_nbody_verb(Application& application, int argc, char** argv) {
   app.add_option("--steps", options.steps, "of the leapfrog")->capture_default_str();
   app.add_flag("--deconvolve", options.deconvolve, "sharpen the force by the cloud-in-cell window");
   app.add_flag("!--no_npy", options.npy, "leave out the channel-last npy twins");
-  app.add_option("--scratch", options.scratch, "folder for boxes larger than memory (default --out)");
+  app.add_option("--scratch", options.scratch, "folder for boxes larger than memory (default --out)")->type_name("DIR");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   if (a.scale || !a.layout.empty()) data::simulate::set_scale(options, a.scale.value_or(1.0));
   given(edge, options.edge);
@@ -179,10 +180,9 @@ int verb_data_simulate(Application& application, int argc, char** argv) {
   }
   if (kind == "nbody") return simulate_nbody_verb(application, argc, argv);
   if (kind == "weather") return simulate_weather_verb(application, argc, argv);
-  if (argc > 1 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "-h")) {
-    application.out << "welkin data simulate nbody --help     boxes of dark matter and gas (U-Net)\n"
-                       "welkin data simulate weather --help   years of weather (ViT)\n"
-                       "welkin data simulate --layout sc21|sc22|sc23|dl4sci25 --scale S --out DIR   a tutorial's files\n";
+  if (argc > 1 && asks_for_help(argv[1])) {
+    print_forms(application, argv[0], {{"nbody", "boxes of dark matter and gas (U-Net)"}, {"weather", "years of weather (ViT)"}},
+                "welkin data simulate --layout sc21|sc22|sc23|dl4sci25 --scale S --out DIR   a tutorial's files\n");
     return 0;
   }
   throw ConfigError("simulate", cat("which simulation: given=", kind.empty() ? "nothing" : kind, ", known=nbody, weather"),

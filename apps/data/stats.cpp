@@ -33,7 +33,7 @@ int verb_data_stats(Application& application, int argc, char** argv) {
   bool allow_constant = false;
   data::StatisticsOptions options;
   app.add_option("DIR", folder, "folder of training files (dataset fields)")->required();
-  app.add_option("--out", out, "output folder for the statistics")->required();
+  app.add_option("--out", out, "output folder for the statistics")->type_name("DIR")->required();
   app.add_flag("--allow-constant", allow_constant, "write 1 as the standard deviation of a channel that never changes");
   app.add_flag("--climatology", options.climatology, "also write climatology.npy, the mean map of each calendar month");
   app.add_option("--threads", options.num_threads, "threads; 0 = the cores of this process")->check(CLI::Range(0, 4096));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/help.h"
 #include "apps/cli/verbs.h"
 #include "config/resolve/command_line.h"
 #include "config/resolve/resolve.h"
@@ -110,8 +111,8 @@ std::vector<plan::Section> run_of_ours(Application& application, const config::C
 
 int verb_plan_estimate(Application& application, int argc, char** argv) {
   config::CommandLine line = config::parse(argc, argv, kPlanFlags);
-  if (line.help) {
-    application.out << config::help_text(argv[0], kPlanFlags);
+  if (line.help != config::Help::Off) {
+    print_help(application, {.program = argv[0], .extra = kPlanFlags, .common = config::Common::Steps}, line.help);
     return 0;
   }
   const bool is_language_model = line.extra.contains("parameters") || line.extra.contains("layers");

@@ -84,8 +84,8 @@ int verb_verify(Application& application, int argc, char** argv) {
   std::string json, device = "cpu", amp_mode;
   int threads = 0;
   bool brief = false;
-  app.add_option("--case", arguments, "folders of cases, or folders of such folders")->required();
-  app.add_option("--json", json, "write every comparison to this file; - is standard output");
+  app.add_option("--case", arguments, "folders of cases, or folders of such folders")->type_name("DIR")->required();
+  app.add_option("--json", json, "write every comparison to this file; - is standard output")->type_name("FILE");
   app.add_option("--device", device, "cpu, cuda or auto; float32 is never TF32")->capture_default_str();
   app.add_option("--amp_mode", amp_mode,
                  "fp32, bf16 or fp16 instead of the case's own precision: forward and loss by derived bounds")
@@ -94,7 +94,7 @@ int verb_verify(Application& application, int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(0, 4096));
   app.add_flag("--brief", brief, "print only the tensors that fail");
-  if (!parse_arguments(application, app, argc, argv)) return 0;
+  if (!parse_arguments(application, app, argc, argv, {"--layouts"})) return 0;
   if (!json.empty() && json != "-") check_output("verify", "--json", json);
   const verify::VerifyOptions options{train::choose_device(device), amp_mode_named(amp_mode)};
   config::RunConfig as_in_training;

@@ -43,4 +43,16 @@ std::vector<std::string> nearest(std::string_view word, const std::vector<std::s
   return names;
 }
 
+std::string wrapped(std::string_view text, size_t width, size_t indent) {
+  std::string lines;
+  while (text.size() + indent > width) {
+    size_t blank = text.rfind(' ', width - indent);
+    if (blank == std::string_view::npos || blank == 0) blank = text.find(' ', 1);  // a word that is too long stays whole
+    if (blank == std::string_view::npos) break;
+    lines += cat(text.substr(0, blank), "\n", std::string(indent, ' '));
+    text.remove_prefix(blank + 1);
+  }
+  return lines + std::string(text);
+}
+
 }  // namespace welkin

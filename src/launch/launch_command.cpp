@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/launch_command.h"
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -18,25 +20,40 @@
 namespace welkin::launch {
 namespace {
 
-constexpr const char* kHelp =
-    "usage: welkin [OPTIONS] launch -n N [--nnodes M --node_rank R --rdzv HOST:PORT] [--bind off|auto|LIST] -- VERB [ARGUMENTS]\n"
+constexpr std::string_view kUsage =
+    "usage: welkin [OPTIONS] launch -n N [--nnodes M --node_rank R --rdzv HOST:PORT]\n"
+    "       [--bind off|auto|LIST] -- VERB [ARGUMENTS]\n"
     "\n"
-    "Starts N processes of a verb on this node. Their lines are marked with the rank, SIGINT and SIGTERM are passed on (train "
-    "then\n"
-    "saves one checkpoint), and when one process fails all are stopped, and the one that failed first is named.\n"
-    "\n"
-    "  -n, --nproc N         processes on this node\n"
-    "  --nnodes M            nodes; the command runs once on each (default 1)\n"
-    "  --node_rank R         which of them this is, from 0\n"
-    "  --rdzv HOST:PORT      where the nodes meet: a name of node 0 and a free port there\n"
-    "  --bind MODE           cores of each process: auto (a share each, NUMA node by NUMA node), off, or 0-3:4-7 per local rank\n"
-    "  --no-prefix           lines without [rank]\n"
-    "  --grace SECONDS       for the other processes to report after one has failed (default 5)\n"
-    "  --sbatch              print a Slurm job script for N processes on each of M nodes; `| sbatch` submits it\n"
-    "  --batch KEY=VALUE     a line of it: account=m1234, time=02:00:00, reservation=..., image=... (may be repeated)\n"
-    "  -h, --help            print this text\n"
-    "\n"
-    "A srun, mpirun, torchrun or flux run starts `welkin VERB` directly; no `launch` is needed there.\n";
+    "Starts N processes of a verb on this node. Their lines are marked with the rank, SIGINT and SIGTERM\n"
+    "are passed on (train then saves one checkpoint), and when one process fails all are stopped, and the\n"
+    "one that failed first is named.\n"
+    "\n";
+
+constexpr std::array kOptions{
+    LaunchOption{"--nproc", "-n", "N", "processes on this node"},
+    LaunchOption{"--nnodes", "", "M", "nodes; the command runs once on each (default 1)"},
+    LaunchOption{"--node_rank", "", "R", "which of them this is, from 0"},
+    LaunchOption{"--rdzv", "", "HOST:PORT", "where the nodes meet: a name of node 0 and a free port there"},
+    LaunchOption{"--bind", "", "MODE",
+                 "cores of each process: auto (a share each, NUMA node by NUMA node), off, or 0-3:4-7 per local rank"},
+    LaunchOption{"--no-prefix", "", "", "lines without [rank]"},
+    LaunchOption{"--grace", "", "SECONDS", "for the other processes to report after one has failed (default 5)"},
+    LaunchOption{"--sbatch", "", "", "print a Slurm job script for N processes on each of M nodes; `| sbatch` submits it"},
+    LaunchOption{"--batch", "", "KEY=VALUE",
+                 "a line of it: account=m1234, time=02:00:00, reservation=..., image=... (may be repeated)"},
+    LaunchOption{"--help", "-h", "", "print this text"},
+};
+
+constexpr std::string_view kForeignLaunchers =
+    "\nA srun, mpirun, torchrun or flux run starts `welkin VERB` directly; no `launch` is needed there.\n";
+
+constexpr size_t kHelpColumn = 24, kHelpWidth = 100;
+
+std::string option_row(const LaunchOption& option) {
+  std::string left = cat("  ", option.short_name, option.short_name.empty() ? "" : ", ", option.name, " ", option.metavar);
+  left.resize(kHelpColumn, ' ');
+  return cat(left, wrapped(option.help, kHelpWidth, kHelpColumn), "\n");
+}
 
 int64_t whole_number(const std::string& option, const std::string& text, int64_t least) {
   int64_t value = 0;
@@ -147,6 +164,12 @@ BatchJob batch_job(const LaunchArguments& arguments, std::vector<std::string> co
   return job;
 }
 
+std::vector<std::string> option_names() {
+  std::vector<std::string> names;
+  for (const LaunchOption& option : kOptions) names.emplace_back(option.name);
+  return names;
+}
+
 }  // namespace
 
 LaunchArguments parse_launch(const std::vector<std::string>& given) {
@@ -184,8 +207,7 @@ LaunchArguments parse_launch(const std::vector<std::string>& given) {
     } else if (name == "--grace") {
       arguments.grace_s = seconds_of(name, words.value());
     } else {
-      const auto close = nearest(name, {"--nproc", "--nnodes", "--node_rank", "--rdzv", "--bind", "--no-prefix", "--grace",
-                                        "--sbatch", "--batch", "--help"});
+      const auto close = nearest(name, option_names());
       throw ConfigError("launch", cat("unknown option: option=", name),
                         close.empty() ? "Options of the verb stand after --. Run welkin launch --help"
                                       : cat("Did you mean: ", join(close, ", "), "? Options of the verb stand after --"));
@@ -196,7 +218,13 @@ LaunchArguments parse_launch(const std::vector<std::string>& given) {
   return arguments;
 }
 
-std::string launch_help() { return kHelp; }
+std::string launch_help() {
+  std::string text(kUsage);
+  for (const LaunchOption& option : kOptions) text += option_row(option);
+  return cat(text, kForeignLaunchers);
+}
+
+std::span<const LaunchOption> launch_options() { return kOptions; }
 
 std::string typed_command(const LaunchArguments& arguments, const std::vector<std::string>& options) {
   if (arguments.num_nodes > 1) return {};

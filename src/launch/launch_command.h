@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launch/workers.h"
@@ -30,6 +32,15 @@ struct LaunchArguments {
 LaunchArguments parse_launch(const std::vector<std::string>& words);
 
 std::string launch_help();
+
+struct LaunchOption {
+  std::string_view name;  // "--nproc"
+  std::string_view short_name;
+  std::string_view metavar;  // empty: it takes no value
+  std::string_view help;
+};
+// What launch_help() lists.
+std::span<const LaunchOption> launch_options();
 
 // What the user typed, for a shell: how to start the same run again. Empty where it takes more than one command: several nodes.
 // The processes find it in WELKIN_COMMAND.

@@ -27,6 +27,13 @@ DryRun dry_run_from(const std::string& text) {
   throw ConfigError(kComponent, cat("unknown form: --dry_run=", text), "Use --dry_run, --dry_run=table or --dry_run=yaml");
 }
 
+Help help_from(const std::string& text) {
+  if (text.empty() || text == "true") return Help::Common;
+  if (text == "all") return Help::All;
+  if (text == "false") return Help::Off;
+  throw ConfigError(kComponent, cat("unknown form: --help=", text), "Use --help or --help=all");
+}
+
 // One run over the arguments. Flags may depend on --tutorial (prefixes), which is looked up before.
 class Parser {
  public:
@@ -51,7 +58,7 @@ class Parser {
 
   void parse_one(const std::string& argument) {
     if (argument == "-h") {
-      result_.help = true;
+      result_.help = Help::Common;
       return;
     }
     if (!argument.starts_with("--") || argument.size() == 2) {
@@ -111,7 +118,7 @@ class Parser {
     if (name == "set") set_key(value);
     if (name == "dry_run") result_.dry_run = dry_run_from(value);
     if (name == "check_data") result_.check_data = value == "true";
-    if (name == "help") result_.help = value == "true";
+    if (name == "help") result_.help = help_from(value);
   }
 
   void set_key(const std::string& assignment) {

@@ -15,6 +15,9 @@
 namespace welkin::config {
 
 enum class DryRun { Off, Table, Yaml };
+enum class Help { Off, Common, All };  // --help, --help=all
+
+enum class Listed { Always, InFull };  // in --help and --help=all, or in the latter alone
 
 // A key that was given on the command line. `key` is a flat or dotted name, `text` its value as typed, `flag` what the user wrote
 // ("--num_epochs",
@@ -30,6 +33,8 @@ struct ExtraFlag {
   std::string name;
   std::string metavar;
   std::string help;
+  Listed listed = Listed::Always;
+  bool is_form = false;  // with it the verb takes other flags: welkin bench --tiles
 };
 
 struct CommandLine {
@@ -41,15 +46,12 @@ struct CommandLine {
   std::map<std::string, std::string> extra;  // the verb's own flags by name; a switch holds "true" or "false"
   DryRun dry_run = DryRun::Off;
   bool check_data = false;
-  bool help = false;  // -h or --help was given: print help_text() and return 0
+  Help help = Help::Off;  // -h or --help was given: print help_text() (config/help/help_text.h) and return 0
 };
 
 // Accepts --x v, --x=v, unique prefixes, --no-x for switches, and a value that begins with one '-'. Throws ConfigError for an
 // unknown or ambiguous flag (with the nearest names), a missing value, a value of a switch other than true or false, and a
 // positional argument.
 CommandLine parse(int argc, const char* const* argv, const std::vector<ExtraFlag>& extra = {});
-
-// What --help prints: usage, the flags by group with type, default and unit, and where to read on.
-std::string help_text(std::string_view program, const std::vector<ExtraFlag>& extra = {});
 
 }  // namespace welkin::config

@@ -24,20 +24,23 @@ std::vector<Flag> steering_flags() {
        .tutorials = kAllTutorials},
       {.name = "config",
        .metavar = "PRESET",
-       .help = "preset: a top-level key of the file, and a folder of the run (default: base)",
+       .help = "preset, a top-level key of the file; also a folder of the run (default: base)",
        .tutorials = kAllTutorials},
-      {.name = "tutorial",
-       .metavar = "NAME",
-       .help = "sc21 | sc22 | sc23 | dl4sci25: whose rules hold (default: inferred from the file's keys)"},
-      {.name = "set",
-       .metavar = "KEY=VALUE",
-       .help = "any key of the configuration, flat (lr=1e-3) or dotted (optimizer.lr=1e-3); may be repeated"},
+      {.name = "tutorial", .metavar = "NAME", .help = "whose rules: sc21, sc22, sc23 or dl4sci25 (default: by the file's keys)"},
+      {.name = "set", .metavar = "KEY=VALUE", .help = "any key, flat (lr=1e-3) or dotted (optimizer.lr=1e-3); may be repeated"},
       {.name = "dry_run",
        .kind = FlagKind::OptionalValue,
        .metavar = "table|yaml",
        .help = "check and print the configuration, open no data, start nothing"},
-      {.name = "check_data", .kind = FlagKind::Switch, .help = "with --dry_run: missing paths are errors"},
-      {.name = "help", .kind = FlagKind::Switch, .help = "this text"},
+      {.name = "check_data",
+       .kind = FlagKind::Switch,
+       .help = "with --dry_run: missing paths are errors",
+       .listed = Listed::InFull},
+      {.name = "help",
+       .kind = FlagKind::OptionalValue,
+       .metavar = "all",
+       .help = "common options; all: every one",
+       .listed = Listed::InFull},
   };
 }
 
@@ -46,26 +49,31 @@ std::string metavar_of(const Key& key) {
   const std::string type = type_name(key);
   if (type.starts_with("integer")) return "N";
   if (type.starts_with("number")) return "X";
-  return key.flat.ends_with("root") ? "DIR" : "NAME";
+  if (key.is_folder) return "DIR";
+  return key.root.empty() ? "NAME" : "PATH";
 }
 
+std::string default_note(const Key& key) {
+  if (is_switch(key)) return "";
+  const std::string value = value_text(RunConfig{}, key);
+  const bool has_default = value != "null" && !(value == "0" && key.range.min > 0);
+  if (has_default) return cat(" (default: ", value, key.unit.empty() ? "" : " ", key.unit, ")");
+  return key.unit.empty() ? "" : cat(" [", key.unit, "]");
+}
+
+}  // namespace
+
 Flag flag_of(const Key& key) {
-  std::string help(key.summary);
-  if (!is_switch(key)) {
-    const std::string value = value_text(RunConfig{}, key);
-    const bool has_default = value != "null" && !(value == "0" && key.range.min > 0);
-    if (has_default)
-      help += cat(" (default: ", value, key.unit.empty() ? "" : " ", key.unit, ")");
-    else if (!key.unit.empty())
-      help += cat(" [", key.unit, "]");
-  }
   return {.name = std::string(key.flat),
           .kind = is_switch(key) ? FlagKind::Switch : FlagKind::Value,
           .metavar = is_switch(key) ? std::string() : metavar_of(key),
-          .help = std::move(help),
+          .help = std::string(key.summary),
           .tutorials = key.flag_tutorials,
-          .key = &key};
+          .key = &key,
+          .note = default_note(key)};
 }
+
+namespace {
 
 std::vector<const Flag*> starting_with(const std::vector<Flag>& flags, std::string_view typed, TutorialBits of) {
   std::vector<const Flag*> found;
@@ -78,7 +86,7 @@ std::vector<const Flag*> starting_with(const std::vector<Flag>& flags, std::stri
 [[noreturn]] void unknown_flag(const std::vector<Flag>& flags, std::string_view typed) {
   std::vector<std::string> names;
   for (const Flag& flag : flags) names.push_back(flag.name);
-  std::string remedy = "Run with --help for all flags; other keys are set by --set key=value";
+  std::string remedy = "Run with --help=all for all flags; other keys are set by --set key=value";
   if (const auto near = nearest(typed, names); !near.empty()) remedy = cat("Nearest: --", join(near, ", --"));
   if (find_key(typed) != nullptr) remedy = cat("It is a key without a flag of its own: --set ", typed, "=VALUE");
   throw ConfigError("command line", cat("unknown flag: --", typed), remedy);
@@ -100,7 +108,9 @@ std::vector<Flag> all_flags(const std::vector<ExtraFlag>& extra) {
                                                             : FlagKind::Value,
                      .metavar = own.metavar,
                      .help = own.help,
-                     .is_extra = true});
+                     .is_extra = true,
+                     .listed = own.listed,
+                     .is_form = own.is_form});
   }
   return flags;
 }

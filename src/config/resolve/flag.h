@@ -21,9 +21,15 @@ struct Flag {
   TutorialBits tutorials = 0;  // whose programs take it; 0 = ours
   const Key* key = nullptr;    // the row of the schema that it sets; null for the others
   bool is_extra = false;       // the verb's own
+  std::string note = {};       // what its help ends with: default and unit
+  Listed listed = Listed::Always;
+  bool is_form = false;
 };
 
 std::vector<Flag> all_flags(const std::vector<ExtraFlag>& extra);
+
+// The flag --flat of a key, whether or not it is one (is_flag).
+Flag flag_of(const Key& key);
 
 // The flag that `typed` (without dashes) names: the exact one, else the only one that begins so among the flags of `tutorial`,
 // then of all tutorials, then of all. Throws ConfigError with the candidates or the nearest names.

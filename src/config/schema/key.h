@@ -26,6 +26,10 @@ TutorialBits bit_of(Tutorial tutorial);  // 0 for None
 // every key.
 enum class Scope { Any, Vit, Unet, Fields, Boxes };
 
+// Whose --help names a key without being asked for everything: that of no verb, of all that take a configuration, of those that
+// make steps, of those that train. A verb names its own keys and those of the sorts before it.
+enum class Common { Nobody, EveryVerb, Steps, Training };
+
 // Where the value stands in a RunConfig; the type of the reference is the type of the key.
 template <typename T>
 using Accessor = T& (*)(RunConfig&);
@@ -68,6 +72,8 @@ struct Key {
   bool free = false;                // may differ between two runs of one folder (same_run.h)
   bool pinned = false;              // must not even differ when a run is resumed (same_run.h)
   std::string_view root = "";       // a path: "data" or "logs", whose prefix is rebound
+  bool is_folder = false;           // a folder as it stands
+  Common common = Common::Nobody;
 };
 
 // All rows, by component in the order of RunConfig.

@@ -23,5 +23,16 @@ TEST(Nearest, OrdersByDistanceAndKeepsToAThirdOfTheLongerWord) {
 
 TEST(Nearest, AWordOfAMegabyteIsNobodysTypingError) { EXPECT_THAT(nearest(std::string(1 << 20, 'a'), {"a"}), IsEmpty()); }
 
+TEST(Wrapped, BreaksAtBlanksAndIndentsWhatFollows) {
+  EXPECT_EQ(wrapped("one two three", 80, 4), "one two three");
+  EXPECT_EQ(wrapped("one two three", 11, 4), "one two\n    three");
+  EXPECT_EQ(wrapped("one two three", 7, 4), "one\n    two\n    three");
+}
+
+TEST(Wrapped, AWordThatIsTooLongStaysWhole) {
+  EXPECT_EQ(wrapped("incomparable", 5, 0), "incomparable");
+  EXPECT_EQ(wrapped("an incomparable word", 6, 1), "an\n incomparable\n word");
+}
+
 }  // namespace
 }  // namespace welkin

@@ -33,6 +33,15 @@ std::string error_of(const Lines& words) {
   return "no error";
 }
 
+TEST(LaunchCommand, HelpListsEveryOptionThatIsRead) {
+  for (const LaunchOption& option : launch_options()) {
+    EXPECT_THAT(launch_help(), HasSubstr(cat(option.name, option.metavar.empty() ? "" : " ", option.metavar)));
+    EXPECT_THAT(error_of({std::string(option.name)}), testing::Not(HasSubstr("unknown option"))) << option.name;
+  }
+  EXPECT_THAT(launch_help(), HasSubstr("\n  -n, --nproc N "));
+  EXPECT_TRUE(parse_launch({"--help=all"}).help);
+}
+
 TEST(LaunchCommand, ReadsItsOptionsAndLeavesTheVerbAlone) {
   const LaunchArguments arguments = parse_launch(
       {"-n", "4", "--nnodes=2", "--node_rank", "1", "--rdzv", "n1:29500", "--bind=off", "--", "train", "--config", "short"});

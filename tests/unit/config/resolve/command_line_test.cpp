@@ -82,8 +82,6 @@ TEST(CommandLine, SteeringFlags) {
   EXPECT_EQ(line.settings[0].flag, "--set lr");
   EXPECT_EQ(line.settings[1].text, "[0.9, 0.99]");
   EXPECT_EQ(command_line({"--dry_run", "--config=x"}).dry_run, DryRun::Table);
-  EXPECT_TRUE(command_line({"-h"}).help);
-  EXPECT_TRUE(command_line({"--help"}).help);
 }
 
 TEST(CommandLine, VerbsAddFlags) {
@@ -98,7 +96,7 @@ TEST(CommandLine, RefusesWithNearestNames) {
       {{"--num_epoch5", "3"}, "[command line] unknown flag: --num_epoch5. Nearest: --num_epochs"},
       {{"--global_batch_size", "3"},
        "unknown flag: --global_batch_size. It is a key without a flag of its own: --set global_batch_size=VALUE."},
-      {{"--zzz"}, "unknown flag: --zzz. Run with --help for all flags; other keys are set by --set key=value."},
+      {{"--zzz"}, "unknown flag: --zzz. Run with --help=all for all flags; other keys are set by --set key=value."},
       {{"--num", "3"}, "the flag is ambiguous: --num may be --num_data_workers, --num_epochs, --num_iters. Write it in full."},
       {{"--enable_a"}, "the flag is ambiguous: --enable_a may be "},
       {{"--config"}, "a value is missing: --config. Write --config PRESET."},
@@ -109,18 +107,17 @@ TEST(CommandLine, RefusesWithNearestNames) {
       {{"-n", "3"}, "unexpected argument: -n"},
       {{"--tutorial=sc24"}, "unknown tutorial: --tutorial sc24. Use sc21, sc22, sc23 or dl4sci25."},
       {{"--dry_run=json"}, "unknown form: --dry_run=json. Use --dry_run, --dry_run=table or --dry_run=yaml."},
+      {{"--help=most"}, "unknown form: --help=most. Use --help or --help=all."},
       {{"--set", "lr"}, "no assignment: --set lr. Write --set key=value, for instance --set lr=1e-3."},
   };
   for (const auto& [arguments, message] : cases) EXPECT_THAT(parse_arguments_error(arguments), HasSubstr(message));
 }
 
-TEST(CommandLine, HelpNamesEveryFlagWithDefaultAndUnit) {
-  const std::string help = help_text("welkin train", {{"checkpoint", "DIR", "what to load"}});
-  for (const Flag& flag : all_flags({})) EXPECT_THAT(help, HasSubstr(flag.name));
-  EXPECT_THAT(help, HasSubstr("--checkpoint DIR"));
-  EXPECT_THAT(help, HasSubstr("(default: 25 MB)"));
-  std::istringstream lines(help);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 130u) << line;
+TEST(CommandLine, HelpIsCommonOrAll) {
+  EXPECT_EQ(command_line({}).help, Help::Off);
+  for (const char* form : {"-h", "--help", "--help=true"}) EXPECT_EQ(command_line({form}).help, Help::Common) << form;
+  EXPECT_EQ(command_line({"--help=all"}).help, Help::All);
+  EXPECT_EQ(command_line({"--help", "--seed", "3"}).help, Help::Common);
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What --help of a verb that takes a configuration prints: the options that most runs need, on one screen, or all of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/resolve/command_line.h"
+#include "config/schema/key.h"
+
+namespace welkin::config {
+
+struct HelpPage {
+  std::string program;  // "welkin train"
+  // What stands behind it on the command line, one line each.
+  std::vector<std::string> usage = {"--yaml_config FILE [--config PRESET] [flags]"};
+  std::vector<ExtraFlag> extra = {};  // the verb's own
+  Common common = Common::EveryVerb;  // whose keys the short form names
+};
+
+// Usage, the flags by group with type, default and unit, and where to read on. Lines of at most 100 columns.
+std::string help_text(const HelpPage& page, Help form);
+
+}  // namespace welkin::config
