@@ -18,3 +18,20 @@ configure_package_config_file("${CMAKE_SOURCE_DIR}/cmake/WelkinConfig.cmake.in" 
 write_basic_package_version_file("${CMAKE_BINARY_DIR}/WelkinConfigVersion.cmake" COMPATIBILITY ExactVersion)
 install(FILES "${CMAKE_BINARY_DIR}/WelkinConfig.cmake" "${CMAKE_BINARY_DIR}/WelkinConfigVersion.cmake"
   "${CMAKE_SOURCE_DIR}/cmake/WelkinTorch.cmake" "${CMAKE_SOURCE_DIR}/cmake/WelkinPlugin.cmake" DESTINATION lib/cmake/Welkin)
+# The manual page and the completion of shells are what the program prints. It needs torch for that: the build's. Without them the rest is of
+# use, so that a program that does not run here (another processor) is a warning.
+file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/printed")
+function(welkin_install_printed form folder name)
+  set(_file "${CMAKE_BINARY_DIR}/printed/${name}.${form}")
+  install(CODE "
+    execute_process(COMMAND \"${CMAKE_BINARY_DIR}/welkin\" --torch \"${TORCH_ROOT}\" completion ${form}
+      OUTPUT_FILE \"${_file}\" RESULT_VARIABLE _failed)
+    if(_failed)
+      message(WARNING \"${folder}/${name} is left out: welkin completion ${form} did not run\")
+    else()
+      file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${folder}\" TYPE FILE RENAME \"${name}\" FILES \"${_file}\")
+    endif()")
+endfunction()
+welkin_install_printed(man share/man/man1 welkin.1)
+welkin_install_printed(bash share/bash-completion/completions welkin)
+welkin_install_printed(zsh share/zsh/site-functions _welkin)

@@ -79,6 +79,12 @@ class InstalledFolder(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"^welkin \d+\.\d+\.\d+$")
 
+    def test_manual_and_completion_are_the_programs_own(self):
+        for path, form in (("man/man1/welkin.1", "man"), ("bash-completion/completions/welkin", "bash"), ("zsh/site-functions/_welkin", "zsh")):
+            done = self.welkin("completion", form)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), form)
+            self.assertEqual((self.prefix / "share" / path).read_text(), done.stdout, path)
+
     def test_opens_nothing_of_the_builds_packages(self):
         done = self.welkin("--version", LD_DEBUG="files")
         opened = set(re.findall(r"file=(.+?) \[\d+\];  (?:needed|dynamically loaded)", done.stderr))
