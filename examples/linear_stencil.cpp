@@ -44,10 +44,10 @@ model::ModelCost cost(const config::ModelConfig& /*config*/, const model::ModelS
   const int64_t weights = shape.out_channels * shape.in_channels * kTaps * kTaps * kTaps;
   const int64_t values = cells * (shape.in_channels + shape.out_channels);
   model::ModelCost sum;
-  sum.add(model::layer_cost("stencil",
-                            {.flops = 2.0 * static_cast<double>(weights * cells),
-                             .bytes = model::kFloatBytes * static_cast<double>(weights + values)},
-                            weights, shape.out_channels, /*of_input=*/true));
+  sum.add(model::layer_cost(
+      "stencil",
+      {.flops = 2.0 * static_cast<double>(weights * cells), .bytes = model::kFloatBytes * static_cast<double>(weights + values)},
+      weights, shape.out_channels, /*of_input=*/true));
   return sum;
 }
 

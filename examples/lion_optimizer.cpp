@@ -54,10 +54,9 @@ class Lion : public train::Optimizer {
 }  // namespace
 
 extern "C" void welkin_register(welkin::train::Registries& registries) {
-  registries.optimizers.add(
-      "Lion", {.make =
-                   [](const config::RunConfig& config, std::vector<train::OptimizerParameter> parameters) {
-                     return std::make_unique<Lion>(config.optimizer, std::move(parameters));
-                   },
-               .states = [](const config::OptimizerConfig&) { return 1; }});
+  registries.optimizers.add("Lion", {.make =
+                                         [](const config::RunConfig& config, std::vector<train::OptimizerParameter> parameters) {
+                                           return std::make_unique<Lion>(config.optimizer, std::move(parameters));
+                                         },
+                                     .states = [](const config::OptimizerConfig&) { return 1; }});
 }

@@ -108,13 +108,12 @@ class BenchRun {
 
   void advise(std::string& text) {
     const int64_t batch = std::min(config::batch_plan(request_.config).micro, reports_.back().batch_samples);
-    const std::vector<std::string> lines =
-        bench::advice(request_.config, {.is_gpu = request_.device.is_cuda(),
-                                        .batch = batch,
-                                        .threads = at::get_num_threads(),
-                                        .cores = usable_cores(),
-                                        .fp32_flops = peaks_.fp32_flops,
-                                        .bf16_flops = peaks_.bf16_flops});
+    const std::vector<std::string> lines = bench::advice(request_.config, {.is_gpu = request_.device.is_cuda(),
+                                                                           .batch = batch,
+                                                                           .threads = at::get_num_threads(),
+                                                                           .cores = usable_cores(),
+                                                                           .fp32_flops = peaks_.fp32_flops,
+                                                                           .bf16_flops = peaks_.bf16_flops});
     for (const std::string& line : lines) text += cat("advice: ", line, "\n");
     json_["advice"] = lines;
   }

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "apps/bench/modes.h"
+
 namespace welkin::apps {
 
 // One line per window on standard input, its seconds; one line of JSON on `out` when the process is ready and after each window:
@@ -29,5 +31,12 @@ class WindowServer {
   std::function<bool()> interrupted_;
   std::string unread_;  // of standard input, behind the last line
 };
+
+// --windows, --window_seconds and --warmup_seconds. ConfigError for what is no usable number.
+bench::WindowOptions window_options(const config::CommandLine& line);
+
+// --serve, which goes with one mode of one process alone: else a ConfigError.
+bool is_served(const config::CommandLine& line);
+void check_serving(const config::CommandLine& line, const BenchMode& mode, int64_t ranks);
 
 }  // namespace welkin::apps

@@ -130,20 +130,17 @@ ModelEntry vit_entry() {
 std::array<int64_t, 3> edges_of(const ModelShape& shape) { return {shape.grid.at(0), shape.grid.at(1), shape.grid.at(2)}; }
 
 ModelEntry unet3d_entry() {
-  return {.build = [](const config::ModelConfig& config, const ModelShape& shape) -> ModelPtr {
-            return std::make_shared<Unet3d>(unet3d_options(config, shape));
-          },
-          .cost =
-              [](const config::ModelConfig& config, const ModelShape& shape) {
-                return unet3d_cost(unet3d_options(config, shape), edges_of(shape));
-              },
-          .memory =
-              [](const config::RunConfig& config, const ModelShape& shape) {
-                return unet3d_memory_cost(unet3d_options(config.model, shape), edges_of(shape));
-              },
-          .default_loss = "l1_rho",
-          .has_attention = false,
-          .has_convolutions = true};
+  return {
+      .build = [](const config::ModelConfig& config, const ModelShape& shape) -> ModelPtr {
+        return std::make_shared<Unet3d>(unet3d_options(config, shape));
+      },
+      .cost = [](const config::ModelConfig& config,
+                 const ModelShape& shape) { return unet3d_cost(unet3d_options(config, shape), edges_of(shape)); },
+      .memory = [](const config::RunConfig& config,
+                   const ModelShape& shape) { return unet3d_memory_cost(unet3d_options(config.model, shape), edges_of(shape)); },
+      .default_loss = "l1_rho",
+      .has_attention = false,
+      .has_convolutions = true};
 }
 
 }  // namespace

@@ -34,8 +34,8 @@ struct AttentionSize {
 // the model an estimate or a line of a log, never a run.
 struct ModelEntry {
   std::function<ModelPtr(const config::ModelConfig&, const ModelShape&)> build;
-  std::function<ModelCost(const config::ModelConfig&, const ModelShape&)> cost = {};    // FLOPs: MFU, plan estimate, bench layers
-  std::function<MemoryCost(const config::RunConfig&, const ModelShape&)> memory = {};   // activations: plan estimate
+  std::function<ModelCost(const config::ModelConfig&, const ModelShape&)> cost = {};   // FLOPs: MFU, plan estimate, bench layers
+  std::function<MemoryCost(const config::RunConfig&, const ModelShape&)> memory = {};  // activations: plan estimate
   std::function<AttentionSize(const config::ModelConfig&, const ModelShape&)> attention = {};  // its GPU form is then measured
   std::string default_loss = "relative_l2";  // where the configuration has no key `loss`
   // Whose kernels logs and checkpoints name; not said: both.

@@ -16,8 +16,8 @@ namespace welkin::plan {
 
 struct RunFacts {
   model::ModelCost cost{};
-  std::optional<model::MemoryCost> memory{};  // nothing: nobody knows what the model keeps
-  int64_t sample_values = 0;                  // of input and target together
+  std::optional<model::MemoryCost> memory{};   // nothing: nobody knows what the model keeps
+  int64_t sample_values = 0;                   // of input and target together
   std::optional<int64_t> samples_per_epoch{};  // nothing where only the files know
   int64_t optimizer_states = 2;                // values for each weight
   int64_t world_size = 1;

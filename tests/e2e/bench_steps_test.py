@@ -174,6 +174,23 @@ class BenchSteps(unittest.TestCase):
             peak = max(result["peak_fp32_flops_per_s"], result["peak_bf16_flops_per_s"])
             self.assertEqual(result["synthetic_mfu"], result["synthetic_flops_per_s"] / peak)
 
+    def test_what_is_measured_may_be_a_word(self):
+        for words, flags in ((["io", "--synthetic"], ["--mode", "io", "--synthetic"]), (["step"], ["--mode", "synthetic"]),
+                             (["step", "--mode", "full", "--synthetic"], ["--mode", "full", "--synthetic"]), (["layers"], ["--layers"]),
+                             (["memory"], ["--memory"]), (["sweep", "threads=1,2"], ["--sweep", "threads=1,2"])):
+            command = [BINARY, "bench", *words, "--yaml_config", self.write(UNET), "--config", "run", *SHORT, "--json", "-"]
+            done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=60, cwd=self.folder, check=True)
+            self.assertEqual(list(json.loads(done.stdout)), list(self.bench(UNET, *flags)), words)
+        for words, text in ((["tiles", "--help"], "Times products"), (["scaling", "--help"], "weak"), (["collectives", "--help"], "collective")):
+            done = subprocess.run([BINARY, "bench", *words], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(text, done.stdout)
+        for words, text in ((["sinthetic"], "nothing of this name is measured: sinthetic. Did you mean: synthetic"),
+                            (["sweep"], "bench sweep needs what it is over: KEY=V1,V2")):
+            done = subprocess.run([BINARY, "bench", *words], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(text, done.stderr)
+
     def test_an_interruption_ends_in_order(self):
         long = ["--windows", "1000", "--threads", "1", "--device", "cpu", "--warmup_seconds", "0"]
         command = [BINARY, "bench", "--yaml_config", self.write(UNET), "--config", "run", *long]

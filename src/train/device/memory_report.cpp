@@ -64,7 +64,8 @@ std::string listed(std::vector<std::string> ways) {
 std::string remedy_for_activations(const config::RunConfig& config, const KnownMemory& known) {
   const config::BatchPlan batch = config::batch_plan(config);
   std::vector<std::string> ways;
-  if (batch.micro > 1 && batch.units == 0) ways.push_back(cat("--micro_batch_size (now ", batch.micro, " samples a forward pass)"));
+  if (batch.micro > 1 && batch.units == 0)
+    ways.push_back(cat("--micro_batch_size (now ", batch.micro, " samples a forward pass)"));
   if (known.trains && known.has_blocks && config.loop.activation_checkpointing != "blocks") {
     ways.emplace_back("--activation_checkpointing blocks");
   }
@@ -101,8 +102,7 @@ std::string remedies_by_size(const MemoryUse& use, const KnownMemory& known, con
     int64_t bytes = 0;  // of its largest item
     std::string remedy;
   };
-  Kind state{.remedy = remedy_for_state(config, known)},
-      buffers{.remedy = remedy_for_buffers(config)};
+  Kind state{.remedy = remedy_for_state(config, known)}, buffers{.remedy = remedy_for_buffers(config)};
   Kind activations{.remedy = remedy_for_activations(config, known)};
   const std::vector<MemoryItem> items = items_of(use, known);
   for (size_t i = 0; i < items.size(); ++i) {

@@ -40,8 +40,8 @@ struct OptimizerEntry {
 };
 
 struct Registries {
-  model::Registry models;                               // key `model`
-  FactoryRegistry<DatasetEntry> datasets{"dataset"};    // key `dataset`
+  model::Registry models;                             // key `model`
+  FactoryRegistry<DatasetEntry> datasets{"dataset"};  // key `dataset`
   FactoryRegistry<LossFactory> losses{"loss"};
   FactoryRegistry<LrScheduleFactory> schedules{"schedule"};
   FactoryRegistry<OptimizerEntry> optimizers{"optimizer"};

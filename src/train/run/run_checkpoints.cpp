@@ -164,7 +164,9 @@ void RunCheckpoints::load(const Checkpoint& checkpoint) {
   if (!checkpoint.index().origin.empty()) return load_imported(checkpoint);
   check_rules(checkpoint);
   check_same_data(checkpoint.index(), data_.files(), config_.data);
-  const std::string note = check_kernels(checkpoint.index().facts, kernel_choice(config_, context_.registries.models.at(config_.model.model), device_), config_.loop.deterministic);
+  const std::string note =
+      check_kernels(checkpoint.index().facts, kernel_choice(config_, context_.registries.models.at(config_.model.model), device_),
+                    config_.loop.deterministic);
   if (!note.empty()) context_.log.info(note);
   for (const CheckpointGroup& group : own_groups()) read_parts(checkpoint, group, setup_.table, setup_.layout.groups);
   state_.position = checkpoint.index().position;

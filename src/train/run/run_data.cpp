@@ -82,8 +82,7 @@ ReadingEvents RunData::reading_events(const Layout& layout) {
 RunLength RunData::start_loader(const Layout& layout, const observe::Tracer& tracer) {
   context_.log.info("rank 0, begin data loader init");
   log_data_sets(layout);
-  data::PipelineOptions options =
-      pipeline_options(config_, layout.replicas, device_, drops_last_, layout.shard.region());
+  data::PipelineOptions options = pipeline_options(config_, layout.replicas, device_, drops_last_, layout.shard.region());
   reading_events(layout).add_to(options);
   options.tracer = &tracer;
   loader_ = std::make_unique<data::Pipeline>(*train_, data::Sampler(train_->size(), data::Order::Shuffled, config_.loop.seed),

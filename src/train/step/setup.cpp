@@ -61,9 +61,8 @@ std::unique_ptr<TrainSetup> make_setup(const Layout& layout, const SetupSource& 
   try {
     init_model(*setup, source);
     exchange_gradients(*setup, source);
-    setup->attention_note =
-        choose_attention(source.config, attention_size(source.registries, source.config, source.spec),
-                         source.config.parallel.tensor_parallel, source.device, source.world_group);
+    setup->attention_note = choose_attention(source.config, attention_size(source.registries, source.config, source.spec),
+                                             source.config.parallel.tensor_parallel, source.device, source.world_group);
     build_optimizer(*setup, source, length);
   } catch (const std::exception&) {
     const MemoryError error = memory_error_in_flight(source.config);
