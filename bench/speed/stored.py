@@ -7,7 +7,7 @@ import json
 import pathlib
 
 FILE = pathlib.Path(__file__).resolve().parents[1] / "stored_ratios.json"
-MAY_FALL = 0.25
+LEAST_FALL, MOST_FALL = 0.10, 0.25  # what a ratio may fall by: more than the first where the rounds of its run differ by more
 
 
 def read():
@@ -32,15 +32,19 @@ def of_processor(stored, machine):
     return entry["ratios"] if entry and entry["measured"]["threads"] == machine["threads"] else {}
 
 
+def may_fall(ratio):
+    """10 %, or by how much the rounds of this run differ, at most 25 %."""
+    return min(MOST_FALL, max(LEAST_FALL, (ratio["max"] - ratio["min"]) / ratio["median"]))
+
+
 def fallen(wanted, rows):
-    """(row, peer, measured or None, stored) of each ratio that is 25 % below what is stored, or is no longer measured."""
-    measured = measured_ratios(rows)
+    """(row, peer, measured or None, stored) of each ratio that has fallen further than it may, or is no longer measured."""
     found = []
     for row, peers in wanted.items():
         for peer, ratio in peers.items():
-            now = measured.get(row, {}).get(peer)
-            if row in rows and (now is None or now < (1 - MAY_FALL) * ratio):
-                found.append((row, peer, now, ratio))
+            now = rows[row]["ratios"].get(peer) if row in rows else None
+            if row in rows and (not now or now["median"] < (1 - may_fall(now)) * ratio):
+                found.append((row, peer, now and now["median"], ratio))
     return found
 
 
