@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "apps/cli/flags.h"
 #include "apps/cli/trained_run.h"
 #include "apps/cli/verbs.h"
 #include "core/file.h"
@@ -54,7 +55,7 @@ void evaluate(Application& application, const TrainedRun& run, int64_t rollout_s
   application.out << "checkpoint " << model.checkpoint().string() << ", step " << model.step() << ", " << scores.samples
                   << (rollout_steps == 1 ? " samples\n" : " starts\n") << scores.table;
   warn_of_nonfinite(application, run, scores.nonfinite);
-  if (const std::string file = extra_or(run, "json", ""); !file.empty()) write_file_atomically(file, scores.json);
+  if (const std::string file = text_flag(run.line, "json"); !file.empty()) write_file_atomically(file, scores.json);
 }
 
 }  // namespace
@@ -65,8 +66,8 @@ int verb_evaluate(Application& application, int argc, char** argv) {
       {{"json", "FILE", "write the scores to this file as well"},
        {"rollout_steps", "N", "scores of leads 1 to N, each prediction being the next input; 1 when not given"}});
   if (!run) return 0;
-  const int64_t rollout_steps = count_or(*run, "rollout_steps", 1);
-  if (const std::string file = extra_or(*run, "json", ""); !file.empty()) check_output("evaluate", "--json", file);
+  const int64_t rollout_steps = whole_flag(run->line, "rollout_steps", 1);
+  if (const std::string file = text_flag(run->line, "json"); !file.empty()) check_output("evaluate", "--json", file);
   with_trained_model(application, *run,
                      [&](const train::TrainedModel& model) { evaluate(application, *run, rollout_steps, model); });
   return 0;

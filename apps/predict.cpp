@@ -3,6 +3,7 @@
 #include <ostream>
 #include <sstream>
 
+#include "apps/cli/flags.h"
 #include "apps/cli/trained_run.h"
 #include "apps/cli/verbs.h"
 #include "train/evaluate/forecast_files.h"
@@ -26,13 +27,13 @@ int verb_predict(Application& application, int argc, char** argv) {
                                       {"channels", "A,B", "channels of the pictures; the first when not given"},
                                       {"rollout_steps", "N", "feed each prediction back as input, N times in all"}});
   if (!run) return 0;
-  const int64_t num_samples = count_or(*run, "samples", 4), rollout_steps = count_or(*run, "rollout_steps", 1);
+  const int64_t num_samples = whole_flag(run->line, "samples", 4), rollout_steps = whole_flag(run->line, "rollout_steps", 1);
   with_trained_model(application, *run, [&](const train::TrainedModel& model) {
     const auto written =
-        train::write_forecasts(model, {.folder = extra_or(*run, "output", run->choice.run_folder / "predictions"),
+        train::write_forecasts(model, {.folder = text_flag(run->line, "output", run->choice.run_folder / "predictions"),
                                        .num_samples = num_samples,
                                        .rollout_steps = rollout_steps,
-                                       .channels = parse_list(extra_or(*run, "channels", ""))});
+                                       .channels = parse_list(text_flag(run->line, "channels"))});
     application.out << "checkpoint " << model.checkpoint().string() << ", step " << model.step() << "\n";
     for (const auto& path : written) application.out << path.string() << "\n";
   });

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "apps/cli/dry_run.h"
+#include "apps/cli/flags.h"
 #include "apps/cli/help.h"
 #include "apps/cli/rank_run.h"
 #include "apps/cli/verbs.h"
@@ -48,28 +49,12 @@ const std::vector<config::ExtraFlag> kTrainFlags = {
      config::Listed::InFull},
     {"profile_steps", "A-B", "the steps of that epoch, from 0 (default: all)", config::Listed::InFull}};
 
-int64_t count_flag(const config::CommandLine& line, const std::string& name, int64_t otherwise) {
-  const auto given = line.extra.find(name);
-  if (given == line.extra.end()) return otherwise;
-  int64_t value = 0;
-  for (const char digit : given->second)
-    value = digit < '0' || digit > '9' || value > 1 << 20 ? -1 << 30 : value * 10 + digit - '0';
-  if (value >= 1 && value <= 1 << 20) return value;
-  throw ConfigError("train", cat("not a number of the right size: --", name, "=", given->second),
-                    "Give a whole number from 1 on");
-}
-
-std::string initial_weights(const config::CommandLine& line) {
-  const auto found = line.extra.find("init_from");
-  return found == line.extra.end() ? std::string() : found->second;
-}
-
 // Nothing where --memory_snapshot is not given.
 std::unique_ptr<train::MemorySnapshot> begin_snapshot(const config::CommandLine& line, const config::Resolved& resolved,
                                                       const launch::RankInfo& place) {
-  const auto found = line.extra.find("memory_snapshot");
-  if (found == line.extra.end()) return nullptr;
-  const std::string path = place.rank == 0 ? found->second : cat(found->second, ".", place.rank);
+  if (!has_flag(line, "memory_snapshot")) return nullptr;
+  const std::string file = text_flag(line, "memory_snapshot");
+  const std::string path = place.rank == 0 ? file : cat(file, ".", place.rank);
   const int64_t limit_bytes = train::bytes_of_limit(resolved.config.backend.memory_limit_gib);
   const c10::Device device = train::choose_device(resolved.config.loop.device, place.local_rank);
   return std::make_unique<train::MemorySnapshot>(path, device, limit_bytes);
@@ -120,11 +105,11 @@ int verb_train(Application& application, int argc, char** argv) {
     return 0;
   }
   const launch::RankInfo place = launch::find_ranks(read_environment);
-  const int64_t world_size = is_dry_run(line) ? count_flag(line, "world", place.world_size) : place.world_size;
+  const int64_t world_size = is_dry_run(line) ? whole_flag(line, "world", place.world_size) : place.world_size;
   label_process(place);
   const config::Resolved resolved = config::resolve(line, world_size, application.registries.known_names());
   if (is_dry_run(line)) {
-    if (place.rank == 0) print_configuration(application, line, resolved, world_size, count_flag(line, "nodes", 1));
+    if (place.rank == 0) print_configuration(application, line, resolved, world_size, whole_flag(line, "nodes", 1));
     return 0;
   }
   label_process(place, resolved.config.parallel);
@@ -145,7 +130,7 @@ int verb_train(Application& application, int argc, char** argv) {
       .interrupt = interrupt,
       .world = world,
       .resume_command = resume_command(typed_command(application, argc, argv, place), resolved.config.loop.resume),
-      .init_from = initial_weights(line),
+      .init_from = text_flag(line, "init_from"),
       .profile = profile,
       .benchy_file = benchy_file(),
       .say = [&](const std::string& text) { application.out << text << std::endl; },

@@ -12,6 +12,7 @@
 #include "apps/bench/modes.h"
 #include "apps/bench/windows.h"
 #include "apps/cli/dry_run.h"
+#include "apps/cli/flags.h"
 #include "apps/cli/help.h"
 #include "apps/cli/rank_run.h"
 #include "apps/cli/verbs.h"
@@ -52,10 +53,7 @@ config::CommandLine parse_bench(int argc, const char* const* argv) {
   return line;
 }
 
-std::string bench_flag(const BenchRequest& request, const std::string& name) {
-  const auto found = request.line.extra.find(name);
-  return found == request.line.extra.end() ? std::string() : found->second;
-}
+std::string bench_flag(const BenchRequest& request, const std::string& name) { return text_flag(request.line, name); }
 
 int verb_bench(Application& application, int argc, char** argv) {
   std::vector<std::string> arguments = with_flag_of_word({argv + 1, argv + argc});
@@ -94,7 +92,7 @@ int verb_bench(Application& application, int argc, char** argv) {
     windows.interrupted_anywhere = [&] { return is_stopped = is_stopped || is_so_anywhere(world, interrupt.requested()); };
   }
   WindowServer server(cat(mode.name, "_samples_per_s"), application.out, windows.interrupted);
-  if (is_served(line)) windows.next_window = [&](std::optional<double> rate) { return server.next(rate); };
+  if (has_flag(line, "serve")) windows.next_window = [&](std::optional<double> rate) { return server.next(rate); };
   std::optional<Interrupted> interruption;  // which all ranks agree on, so that all come to the end
   const auto measure = [&] {
     const c10::Device device = train::choose_device(resolved.config.loop.device, place.local_rank);

@@ -11,26 +11,17 @@
 #include <ostream>
 #include <utility>
 
+#include "apps/cli/flags.h"
 #include "core/error.h"
 #include "core/text.h"
 
 namespace welkin::apps {
 namespace {
 
-template <typename T>
-T number_or(const config::CommandLine& line, const std::string& name, T otherwise, T least) {
-  const auto found = line.extra.find(name);
-  if (found == line.extra.end()) return otherwise;
-  const std::string& text = found->second;
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= T{86400}) return value;
-  throw ConfigError("bench", cat("not a usable number: --", name, "=", text), cat("Give a number from ", least, " to 86400"));
-}
-
 constexpr int kPollMs = 100;
 constexpr size_t kLongestLine = 64;
 constexpr double kMostSeconds = 86400;
+constexpr int64_t kMostWindows = 86400;
 
 double seconds_of(const std::string& line) {
   double seconds = 0;
@@ -79,19 +70,14 @@ std::optional<std::string> WindowServer::read_line() {
 
 bench::WindowOptions window_options(const config::CommandLine& line) {
   bench::WindowOptions windows;
-  windows.windows = number_or<int64_t>(line, "windows", windows.windows, 1);
-  windows.window_seconds = number_or<double>(line, "window_seconds", windows.window_seconds, 0.0);
-  windows.warmup_seconds = number_or<double>(line, "warmup_seconds", windows.warmup_seconds, 0.0);
+  windows.windows = whole_flag(line, "windows", windows.windows, 1, kMostWindows);
+  windows.window_seconds = number_flag(line, "window_seconds", windows.window_seconds, 0, kMostSeconds);
+  windows.warmup_seconds = number_flag(line, "warmup_seconds", windows.warmup_seconds, 0, kMostSeconds);
   return windows;
 }
 
-bool is_served(const config::CommandLine& line) {
-  const auto found = line.extra.find("serve");
-  return found != line.extra.end() && found->second != "false";
-}
-
 void check_serving(const config::CommandLine& line, const BenchMode& mode, int64_t ranks) {
-  if (!is_served(line)) return;
+  if (!has_flag(line, "serve")) return;
   if (mode.selected_by == SelectedBy::Flag || mode.name == "all") {
     throw ConfigError("bench", cat("windows that are asked for are of one kind: --serve beside ", mode.name),
                       "Give --mode io, synthetic or full");

@@ -35,8 +35,7 @@ class WindowServer {
 // --windows, --window_seconds and --warmup_seconds. ConfigError for what is no usable number.
 bench::WindowOptions window_options(const config::CommandLine& line);
 
-// --serve, which goes with one mode of one process alone: else a ConfigError.
-bool is_served(const config::CommandLine& line);
+// --serve goes with one mode of one process alone: else a ConfigError.
 void check_serving(const config::CommandLine& line, const BenchMode& mode, int64_t ranks);
 
 }  // namespace welkin::apps

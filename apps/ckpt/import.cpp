@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/flags.h"
 #include "apps/cli/help.h"
 #include "apps/cli/verbs.h"
 #include "config/print/print.h"
@@ -27,11 +28,6 @@ const std::vector<config::ExtraFlag> kFlags = {
     {"run", "", "OUT is a run folder: write OUT/checkpoints/step_N and OUT/config.yaml, for evaluate and train --resume"},
     {"as_stored", "", "keep the element types; otherwise floating-point tensors become float32, which training takes"},
     {"weights_only", "", "leave an optimizer's state out"}};
-
-bool is_on(const config::CommandLine& line, const std::string& name) {
-  const auto found = line.extra.find(name);
-  return found != line.extra.end() && found->second == "true";
-}
 
 // The configuration of the run, where one was named.
 std::string config_text(const Application& application, const config::CommandLine& line) {
@@ -67,11 +63,10 @@ int verb_ckpt_import(Application& application, int argc, char** argv) {
                       "Write welkin ckpt import FILE OUT, then the flags");
   }
   interchange::ImportOptions options{
-      .as_stored = is_on(line, "as_stored"), .optimizer = !is_on(line, "weights_only"), .config = {}};
+      .as_stored = has_flag(line, "as_stored"), .optimizer = !has_flag(line, "weights_only"), .config = {}};
   options.config = config_text(application, line);
-  const bool is_run = is_on(line, "run");
-  const auto key = line.extra.find("key");
-  const auto state = interchange::open_state(paths[0], {.key = key == line.extra.end() ? "" : key->second, .checkpoint = "best"});
+  const bool is_run = has_flag(line, "run");
+  const auto state = interchange::open_state(paths[0], {.key = text_flag(line, "key"), .checkpoint = "best"});
   const fs::path target = target_of(paths[1], is_run, state, options);
   const interchange::ImportReport report = interchange::import_state(state, options, target);
   const fs::path config_file = fs::path(paths[1]) / "config.yaml";

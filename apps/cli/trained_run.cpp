@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/cli/trained_run.h"
 
-#include <charconv>
 #include <filesystem>
 #include <memory>
 #include <ostream>
 
 #include "apps/cli/dry_run.h"
+#include "apps/cli/flags.h"
 #include "apps/cli/help.h"
 #include "config/resolve/paths.h"
 #include "config/resolve/resolve.h"
@@ -75,9 +75,9 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
   }
   run.config = resolved.config;
   run.choice.run_folder = arguments.run_folder.value_or(config::run_folder(run.config, kWorldSize));
-  run.choice.checkpoint = extra_or(run, "checkpoint", "best");
+  run.choice.checkpoint = text_flag(run.line, "checkpoint", "best");
   run.choice.report = [&application](const std::string& note) { application.err << cat("warning: ", note, "\n") << std::flush; };
-  run.choice.split = train::parse_split(extra_or(run, "split", "valid"));
+  run.choice.split = train::parse_split(text_flag(run.line, "split", "valid"));
   return run;
 }
 
@@ -91,20 +91,6 @@ void with_trained_model(Application& application, const TrainedRun& run,
     const train::KnownMemory known{.weights = model ? model->weight_bytes() : 0, .rest = model ? "activations" : "weights"};
     throw train::explained(train::memory_error_in_flight(run.config), known, run.config);
   }
-}
-
-int64_t count_or(const TrainedRun& run, const std::string& name, int64_t otherwise) {
-  const std::string text = extra_or(run, name, std::to_string(otherwise));
-  int64_t count = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, count);
-  if (error == std::errc() && rest == end && count > 0) return count;
-  throw ConfigError("welkin", cat("not a positive number: ", name, "=", text), cat("Give --", name, " a positive integer"));
-}
-
-std::string extra_or(const TrainedRun& run, const std::string& name, const std::string& otherwise) {
-  const auto found = run.line.extra.find(name);
-  return found == run.line.extra.end() || found->second.empty() ? otherwise : found->second;
 }
 
 }  // namespace welkin::apps

@@ -29,10 +29,4 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
 void with_trained_model(Application& application, const TrainedRun& run,
                         const std::function<void(const train::TrainedModel&)>& work);
 
-// A flag of the verb's own as a positive number; ConfigError where it is none.
-int64_t count_or(const TrainedRun& run, const std::string& name, int64_t otherwise);
-
-// The value of a flag of the verb's own, or `otherwise`.
-std::string extra_or(const TrainedRun& run, const std::string& name, const std::string& otherwise);
-
 }  // namespace welkin::apps

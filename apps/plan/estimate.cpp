@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // welkin plan estimate: FLOPs, memory and time before a job is queued.
-#include <charconv>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "apps/cli/flags.h"
 #include "apps/cli/help.h"
 #include "apps/cli/verbs.h"
 #include "config/resolve/command_line.h"
@@ -37,30 +37,16 @@ const std::vector<config::ExtraFlag> kPlanFlags = {
 
 // 0 where the flag is absent.
 double number_given(const config::CommandLine& line, const std::string& name) {
-  const auto found = line.extra.find(name);
-  if (found == line.extra.end() || found->second.empty()) return 0;
-  const std::string& text = found->second;
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value > 0 && value < 1e30) return value;
-  throw ConfigError("plan", cat("not a usable number: --", name, "=", text), "Give a positive number, such as 175e9");
+  constexpr double kSmallest = 1e-30, kGreatest = 1e30;
+  return number_flag(line, name, 0, kSmallest, kGreatest);
 }
 
-double number_or_one(const config::CommandLine& line, const std::string& name) {
-  const double value = number_given(line, name);
-  return value > 0 ? value : 1;
-}
-
-int64_t whole_devices(const config::CommandLine& line) {
-  const double devices = number_or_one(line, "devices");
-  if (devices <= 1e6 && devices == static_cast<double>(static_cast<int64_t>(devices))) return static_cast<int64_t>(devices);
-  throw ConfigError("plan", cat("not a number of devices: --devices=", devices), "Give a whole number from 1 to 1000000");
-}
+int64_t devices_given(const config::CommandLine& line) { return whole_flag(line, "devices", 1, 1, 1'000'000); }
 
 std::vector<plan::Section> language_model(const config::CommandLine& line) {
   plan::LanguageModelQuestion question{.training = {.tokens = number_given(line, "tokens"),
                                                     .parameters = number_given(line, "parameters"),
-                                                    .devices = static_cast<double>(whole_devices(line)),
+                                                    .devices = static_cast<double>(devices_given(line)),
                                                     .flops_per_second = number_given(line, "rate") * 1e12},
                                        .batch = number_given(line, "batch")};
   if (const double flops = number_given(line, "flops_per_parameter"); flops > 0) question.training.flops_per_parameter = flops;
@@ -84,7 +70,7 @@ train::DatasetFacts facts_of(const train::DatasetEntry& entry, const config::Run
 }
 
 std::vector<plan::Section> run_of_ours(Application& application, const config::CommandLine& line) {
-  const int64_t world = whole_devices(line);
+  const int64_t world = devices_given(line);
   const train::Registries& registries = application.registries;
   config::RunConfig config = config::resolve(line, world, registries.known_names()).config;
   const model::ModelEntry& entry = registries.models.at(config.model.model);

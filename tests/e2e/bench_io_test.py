@@ -107,7 +107,7 @@ class BenchIo(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("[bench] unknown mode: mode=disk. Choose one of: io", done.stderr)
         done = welkin("bench", "--yaml_config", yaml, "--config", "run", "--windows", "0")
-        self.assertIn("[bench] not a usable number: --windows=0. Give a number from 1 to 86400.", done.stderr)
+        self.assertIn("[bench] not a usable number: --windows=0. Give a whole number from 1 to 86400.", done.stderr)
 
     def test_statistics_equal_numpys(self):
         stats = {path.stem: np.load(path) for path in (self.folder / "stats").glob("*.npy")}

@@ -320,7 +320,7 @@ class BenchSteps(unittest.TestCase):
                             (["--sweep", "global_batch_size=0,1"], "global_batch_size must be at least 1"),
                             (["--layers", "--mode", "io"], "[bench] --layers times the layers of synthetic steps: mode=io. Leave --mode out"),
                             (["--memory", "--mode", "synthetic"], "[bench] --memory makes no step: mode=synthetic. Leave --mode out"),
-                            (["--mode", "synthetic", "--windows="], "[bench] not a usable number: --windows=. Give a number from 1")):
+                            (["--mode", "synthetic", "--windows="], "[bench] not a usable number: --windows=. Give a whole number from 1")):
             done = self.welkin("bench", UNET, *SHORT, *flags, code=2)
             self.assertIn(text, done.stderr)
 
