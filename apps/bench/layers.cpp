@@ -58,7 +58,7 @@ BenchResult bench_layers(const BenchRequest& request) {
                                      {"flops", row.flops},
                                      {"bytes", row.bytes},
                                      {"intensity", row.intensity()},
-                                     {"bound", roof < peak ? "memory" : "products"},
+                                     {"bound", roof < peak ? "memory" : "compute"},
                                      {"attainable_flops_per_s", roof},
                                      {"forward_seconds", row.seconds.forward},
                                      {"backward_seconds", row.seconds.backward},

@@ -35,16 +35,16 @@ constexpr std::string_view kDefaultMode = "all";
 
 constexpr std::array kStudies{
     BenchStudy{"collectives", "",
-               "every collective over every axis, fitted by the ring formula (welkin bench --collectives --help)",
+               "every collective over every axis, fitted by the ring formula (welkin bench collectives --help)",
                bench_collectives},
     BenchStudy{"scaling", "weak|strong",
-               "one number of ranks after the other: a table and four plots (welkin bench --scaling weak --help)", bench_scaling},
+               "one number of ranks after the other: a table and four plots (welkin bench scaling --help)", bench_scaling},
     BenchStudy{
         "parallel_figure", "overlap|sections|adapter",
         "how much of the gradients' exchange, or of what tensor parallelism sends, is hidden over an emulated link; what the "
-        "collectives cost over c10d (welkin bench --parallel_figure overlap --help)",
+        "collectives cost over c10d (welkin bench parallel_figure --help)",
         bench_figures, config::Listed::InFull},
-    BenchStudy{"tiles", "", "products of matrices with one size varied: rate, time and tiles (welkin bench --tiles --help)",
+    BenchStudy{"tiles", "", "matrix products with one size varied: rate, time and tiles (welkin bench tiles --help)",
                bench_tiles},
 };
 

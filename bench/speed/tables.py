@@ -90,7 +90,7 @@ def roofline_rows(found, before, batch):
         name = layer["name"] + (f" ({layer['count']})" if layer["count"] > 1 else "")
         rates = [f"{flops / s * 1e-9:.0f}" if flops and s else "-" for s in (seconds, after)]
         lines.append(row(name, f"{flops / batch * 1e-9:.3g}", f"{layer['bytes'] / batch / 1e6:.3g}", f"{layer['attainable_flops_per_s'] * 1e-9:.0f}",
-                         "memory" if layer["bound"] == "memory" else "products", *rates, f"{100 * layer['mfu']:.0f}", f"{seconds * 1e3:.3g}" if seconds else "-",
+                         layer["bound"], *rates, f"{100 * layer['mfu']:.0f}", f"{seconds * 1e3:.3g}" if seconds else "-",
                          f"{after * 1e3:.3g}"))
     return lines
 
@@ -111,7 +111,7 @@ def tables(arguments):
         "One switch at a time, each against the first row:", "",
         row("model", "switch", "samples/s", "ratio to the first", "peak memory"), row(*["---"] * 5), *single, "",
         "## Roofline per layer",
-        f"The same run, float32; products of matrices reached {' and '.join(peaks)} in it. \"Before\" is PyTorch eager with its own kernels, layer by layer (bench/peer/layers.py),", "\"after\" are ours; forward and backward together, nominal FLOPs, so that a kernel which skips taps on the padding may exceed the roof.", "",
+        f"The same run, float32; matrix products reached {' and '.join(peaks)} in it. \"Before\" is PyTorch eager with its own kernels, layer by layer (bench/peer/layers.py),", "\"after\" are ours; forward and backward together, nominal FLOPs, so that a kernel which skips taps on the padding may exceed the roof.", "",
         row("layer", "GFLOP per sample", "MB per sample", "roof, GF/s", "bound", "before, GF/s", "after, GF/s", "% of peak", "before, ms", "after, ms"), row(*["---"] * 10),
         *roofline, ""])
 

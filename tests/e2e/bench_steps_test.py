@@ -105,7 +105,7 @@ class BenchSteps(unittest.TestCase):
             self.assertEqual(row["count"], count)
             for key in ("flops", "bytes", "intensity", "forward_seconds", "backward_seconds", "mfu", "mfu_theoretical"):
                 self.assertGreater(row[key], 0, key)
-            self.assertIn(row["bound"], ("memory", "products"))
+            self.assertIn(row["bound"], ("memory", "compute"))
             apart = sum(row["forward_seconds"] + row["backward_seconds"] for row in result["layers"])
             self.assertLess(apart, 1.05 * result["step_seconds_timed"])
         self.assertIn("% of measured", self.welkin("bench", UNET, *SHORT, "--layers").stdout)

@@ -153,7 +153,7 @@ class Weights(InterchangeCase):
 
     def test_inspect_verify_and_damage(self):
         listing = welkin("ckpt", "inspect", self.newest)
-        for word in ("format  welkin", "iteration: 7", "optimizer: Adam", "optimizer.exp_avg.", "xxh3", "mesh: ", "configuration:", "kernels.attention: ", "kernels.products: "):
+        for word in ("format  welkin", "iteration: 7", "optimizer: Adam", "optimizer.exp_avg.", "xxh3", "mesh: ", "configuration:", "kernels.attention: ", "kernels.gemm: "):
             self.assertIn(word, listing)
         self.assertEqual(welkin("ckpt", "verify", self.run_folder).count(": whole, "), 7)
         copy = self.folder / "copy"

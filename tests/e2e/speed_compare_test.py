@@ -50,11 +50,11 @@ class Tables(unittest.TestCase):
         self.assertEqual(sums, {"blocks.*.attn.q": 10.0, "conv_down1": 11.0})
 
     def test_a_row_of_the_roofline(self):
-        layer = {"name": "blocks.*.attn.q", "count": 2, "flops": 8e9, "bytes": 4e6, "attainable_flops_per_s": 100e9, "bound": "products", "mfu": 0.25,
+        layer = {"name": "blocks.*.attn.q", "count": 2, "flops": 8e9, "bytes": 4e6, "attainable_flops_per_s": 100e9, "bound": "compute", "mfu": 0.25,
                  "forward_seconds": 0.1, "backward_seconds": 0.3}
         lines = tables.roofline_rows({"layers": [layer, {**layer, "name": "norm", "count": 1, "flops": 0}]}, {"blocks.*.attn.q": 0.8}, batch=4)
-        self.assertEqual(lines[0], "| blocks.*.attn.q (2) | 2 | 1 | 100 | products | 10 | 20 | 25 | 800 | 400 |")
-        self.assertEqual(lines[1], "| norm | 0 | 1 | 100 | products | - | - | 25 | - | 400 |")
+        self.assertEqual(lines[0], "| blocks.*.attn.q (2) | 2 | 1 | 100 | compute | 10 | 20 | 25 | 800 | 400 |")
+        self.assertEqual(lines[1], "| norm | 0 | 1 | 100 | compute | - | - | 25 | - | 400 |")
 
 
 class Goals(unittest.TestCase):

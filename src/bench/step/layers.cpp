@@ -178,7 +178,7 @@ std::string layers_text(const std::vector<LayerRow>& rows, const Peaks& peaks, c
     const double rate = row.flops_per_second();
     table.add_row({row.count > 1 ? row.name + " (" + std::to_string(row.count) + ")" : row.name,
                    layer_number("%.3g", row.flops * 1e-9), layer_number("%.3g", row.bytes * 1e-6),
-                   layer_number("%.3g", row.intensity()), roof < peak_flops ? "memory" : "products",
+                   layer_number("%.3g", row.intensity()), roof < peak_flops ? "memory" : "compute",
                    taken(row.seconds.forward, 1e3), taken(row.seconds.backward, 1e3), taken(rate, 1e-9),
                    share_of(rate, peak_flops), share_of(rate, peaks.theoretical(mode)), share_of(rate, roof)});
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine can do, measured: products of matrices per precision, and memory traffic. And what its units could do by
+// What this machine can do, measured: matrix products per precision, and memory traffic. And what its units could do by
 // their clock and width (theoretical_peak.h), for comparison.
 #pragma once
 

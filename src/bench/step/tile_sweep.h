@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `welkin bench --tiles`: products of matrices of which one size varies. A processor computes the result tile by tile, so time
+// `welkin bench --tiles`: matrix products of which one size varies. A processor computes the result tile by tile, so time
 // grows by whole tiles: a size that leaves its last tile partly empty costs as much as the next one that fills it.
 #pragma once
 

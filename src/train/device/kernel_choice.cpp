@@ -39,10 +39,10 @@ KernelChoice kernel_choice(const config::RunConfig& config, const model::ModelEn
   if (has_convolutions) choice["kernels.convolutions"] = ops::convolution_form(device, dtype);
   if (!device.is_cpu()) {
     if (has_attention && config.model.dropout == 0) choice["kernels.attention"] = ops::attention_backend_in_use();
-    choice["kernels.products"] = cat("cublas, tf32 ", config.backend.tf32);
+    choice["kernels.gemm"] = cat("cublas, tf32 ", config.backend.tf32);
     return choice;
   }
-  choice["kernels.products"] = cat(name_of(ops::gemm_provider()), form_of_products(device, dtype));
+  choice["kernels.gemm"] = cat(name_of(ops::gemm_provider()), form_of_products(device, dtype));
   choice["kernels.instruction_set"] = name_of(ops::instruction_set());
   choice["kernels.threads"] = cat(at::get_num_threads());
   return choice;

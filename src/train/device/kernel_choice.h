@@ -22,7 +22,7 @@ KernelChoice kernel_choice(const config::RunConfig& config, const model::ModelEn
 // For the log: "Kernels: attention welkin, instruction_set avx512, ...".
 std::string kernels_line(const KernelChoice& choice);
 
-// "products onednn and mkl, threads 2 and 4" where both name a kernel and differ; empty where they agree. Checkpoints of earlier
+// "gemm onednn and mkl, threads 2 and 4" where both name a kernel and differ; empty where they agree. Checkpoints of earlier
 // versions name none.
 std::string kernel_changes(const std::map<std::string, std::string>& stored, const KernelChoice& now);
 

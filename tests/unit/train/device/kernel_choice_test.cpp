@@ -41,7 +41,7 @@ TEST_F(KernelChoices, AreThoseThatRun) {
   config.model.dropout = 0;
   const model::ModelEntry with_attention{.build = {}, .has_attention = true, .has_convolutions = false};
   EXPECT_EQ(kernels_line(kernel_choice(config, with_attention, at::kCPU)),
-            "Kernels: attention welkin, instruction_set portable, products mkl, threads 1");
+            "Kernels: attention welkin, instruction_set portable, gemm mkl, threads 1");
   config.model.dropout = 0.1;
   EXPECT_EQ(kernel_choice(config, with_attention, at::kCPU).at("kernels.attention"), "welkin");
   EXPECT_EQ(kernel_choice(config, with_attention, at::kCUDA).at("kernels.attention"), "tiles of aten");
@@ -55,16 +55,16 @@ TEST_F(KernelChoices, AreThoseThatRun) {
     const ops::UpcastMatmulGuard rule(widens);
     EXPECT_EQ(kernel_choice(config, with_convolutions, at::kCPU).at("kernels.convolutions"), "welkin for multiples of 16")
         << "in float32, on any set";
-    EXPECT_EQ(kernel_choice(config, with_convolutions, at::kCPU).at("kernels.products"), widens ? "mkl in float32" : "mkl");
+    EXPECT_EQ(kernel_choice(config, with_convolutions, at::kCPU).at("kernels.gemm"), widens ? "mkl in float32" : "mkl");
   }
-  EXPECT_EQ(kernel_choice(config, with_convolutions, at::kCUDA).at("kernels.products"), "cublas, tf32 on");
+  EXPECT_EQ(kernel_choice(config, with_convolutions, at::kCUDA).at("kernels.gemm"), "cublas, tf32 on");
 }
 
 TEST_F(KernelChoices, SayWhetherOperandsOfFloat32AreRounded) {
   config::RunConfig config = named("", "auto", "auto");
   const auto products = [&] {
     const ProcessSession session(config, at::kCPU);
-    return kernel_choice(config, {}, at::kCPU).at("kernels.products");
+    return kernel_choice(config, {}, at::kCPU).at("kernels.gemm");
   };
   EXPECT_THAT(products(), Not(HasSubstr("rounded")));
   config.backend.float32_matmul_precision = "medium";
@@ -88,14 +88,14 @@ TEST_F(KernelChoices, SayWhetherOperandsOfFloat32AreRounded) {
 TEST_F(KernelChoices, StandInTheCheckpointAndInItsListing) {
   const ScratchFolder folder;
   const TinyOutcome outcome = run_tiny(named(folder.path(), "mkl", "portable"), {});
-  EXPECT_THAT(outcome.log, HasSubstr("Kernels: attention welkin, instruction_set portable, products mkl, threads 1"));
+  EXPECT_THAT(outcome.log, HasSubstr("Kernels: attention welkin, instruction_set portable, gemm mkl, threads 1"));
   const Checkpoint checkpoint = last_of(outcome);
-  EXPECT_EQ(checkpoint.index().facts.at("kernels.products"), "mkl");
+  EXPECT_EQ(checkpoint.index().facts.at("kernels.gemm"), "mkl");
   EXPECT_EQ(checkpoint.index().facts.at("kernels.instruction_set"), "portable");
   EXPECT_EQ(checkpoint.index().facts.at("device"), "cpu");
   const std::string listing = interchange::listing(interchange::open_state(checkpoint.folder()));
   EXPECT_THAT(listing, HasSubstr("kernels.attention: welkin\n"));
-  EXPECT_THAT(listing, HasSubstr("kernels.products: mkl\n"));
+  EXPECT_THAT(listing, HasSubstr("kernels.gemm: mkl\n"));
 }
 
 TEST_F(KernelChoices, OfAResumedRunAreSaidToDiffer) {
@@ -132,10 +132,10 @@ TEST_F(KernelChoices, OfADeterministicRunMayNotChange) {
 }
 
 TEST(KernelChanges, IgnoreWhatACheckpointDoesNotName) {
-  const KernelChoice now{{"kernels.products", "mkl"}, {"kernels.threads", "2"}};
+  const KernelChoice now{{"kernels.gemm", "mkl"}, {"kernels.threads", "2"}};
   EXPECT_EQ(kernel_changes({}, now), "") << "an earlier version";
-  EXPECT_EQ(kernel_changes({{"device", "cuda:0"}, {"kernels.products", "onednn"}, {"kernels.threads", "4"}}, now),
-            "products onednn and mkl, threads 4 and 2");
+  EXPECT_EQ(kernel_changes({{"device", "cuda:0"}, {"kernels.gemm", "onednn"}, {"kernels.threads", "4"}}, now),
+            "gemm onednn and mkl, threads 4 and 2");
 }
 
 }  // namespace
