@@ -24,12 +24,10 @@ if has avx512bw && has avx512dq && has avx512vl; then
   fi
 fi
 
-# run NUMBER SETTINGS: all programs; what they print is shown where one fails. The reference cases come from processors with fused
-# multiply-adds: without them the first moment of Adam (adam_steps) is up to three times its bound away, an open fault.
+# run NUMBER SETTINGS: all programs; what they print is shown where one fails.
 run() {
   local program
   for program in "${programs[@]}"; do
-    [[ "$program $2" == "parity_tests WELKIN_INSTRUCTION_SET=portable"* ]] && continue
     # shellcheck disable=SC2086  # a list of settings
     env $2 "$build/tests/$program" --gtest_brief=1 --gtest_filter="$filter" >"$out/$1.$program" 2>&1 || return 1
   done
