@@ -17,13 +17,13 @@ LAYERS = {
     "core": set(),
     "observe": {"core"},
     "config": {"core"},
-    "ops": {"core", "observe"},
+    "ops": {"core"},
     "data": {"core", "observe", "config", "ops"},
     "model": {"core", "config", "ops"},
-    "launch": {"core", "observe"},
-    "parallel": {"core", "observe", "config", "data", "ops", "model", "launch"},
+    "launch": {"core"},
+    "parallel": {"core", "observe", "config", "ops", "model", "launch"},
     "plan": {"core", "observe", "config"},  # and the *_cost.h of ops and model
-    "train": {"core", "observe", "config", "data", "ops", "model", "parallel", "plan"},
+    "train": {"core", "observe", "config", "data", "ops", "model", "parallel"},
 }
 LAYERS["bench"] = LAYERS["verify"] = LAYERS["train"] | {"train"}
 # Rooms of one layer: what each may include of the others. Layers that are not here have one room, or rooms that do not include each other.

@@ -20,7 +20,7 @@ struct Registries;  // train/learn/registries.h, which only the verbs that build
 
 namespace welkin::apps {
 
-// Processes of a run. Ranks that a launcher started are found with the parallel layouts.
+// Of the verbs that work in one process whatever the run had: evaluate, predict, ckpt import.
 inline constexpr int64_t kWorldSize = 1;
 
 struct Application {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of `welkin data ingest`, apart from what is done with them (data_ingest.cpp).
+// The flags of `welkin data ingest`, apart from what is done with them (ingest.cpp).
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // benchy, the tutorials' measuring loader: its configuration, which trials a run makes, the lines that it prints and the JSON
-// that it writes. Time comes in from outside, in seconds; what is measured is the caller's (train/run/trainer_benchy.cpp).
+// that it writes. Time comes in from outside, in seconds; what is measured is the caller's (train/run/benchy_run.cpp).
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside libwelkin_ingest.so: what a GRIB and a netCDF file have in common. Nothing here is seen by libwelkin.so, which knows
-// ../component_abi.h alone.
+// ../source/component_abi.h alone.
 #pragma once
 
 #include <cstdint>

@@ -23,21 +23,25 @@ struct TileWork<16, Bf16> {
     Bf16* grads = grad_pairs + kTile;
     for (int64_t r = 0; r < kQueryBlock; r += 2) {
       for (int64_t i = 0; i < 2 && drops; ++i) drop[i].fill(work.dropout, query + r + i, key, count);
-      for (int64_t k = 0; k < count; k += 16) {
-        Floats<16> weight[2];
-        Floats<16> grad[2];
-        for (int64_t i = 0; i < 2; ++i) {
-          const float* scores = scratch + (r + i) * kKeyBlock + k;
-          const Floats<16> factor = drops ? load<16>(drop[i].factors + k) : broadcast<16>(1.0F);
-          weight[i] = exp2_lanes<16>(load<16>(scores) * work.scale - work.log2_sum[query + r + i]);
-          grad[i] = weight[i] * (load<16>(scores + kTile) * factor - work.out_dot_grad[query + r + i]);
-          weight[i] *= factor;
-          store_bf16(grads + (r + i) * kKeyBlock + k, grad[i]);
+      const bool coarse = is_coarse(work.log2_sum[query + r]) || is_coarse(work.log2_sum[query + r + 1]);
+      const auto differentiate = [&]<bool Coarse>(std::bool_constant<Coarse> /*rule*/) {
+        for (int64_t k = 0; k < count; k += 16) {
+          Floats<16> weight[2];
+          Floats<16> grad[2];
+          for (int64_t i = 0; i < 2; ++i) {
+            const float* scores = scratch + (r + i) * kKeyBlock + k;
+            const Floats<16> factor = drops ? load<16>(drop[i].factors + k) : broadcast<16>(1.0F);
+            weight[i] = exp2_lanes<16>(relative_logit<16, Coarse>(load<16>(scores), work.scale, work.log2_sum[query + r + i]));
+            grad[i] = weight[i] * (load<16>(scores + kTile) * factor - work.out_dot_grad[query + r + i]);
+            weight[i] *= factor;
+            store_bf16(grads + (r + i) * kKeyBlock + k, grad[i]);
+          }
+          const int64_t pair = r * kKeyBlock + 2 * k;
+          _mm512_storeu_si512(weight_pairs + pair, interleaved(to_bf16(weight[0]), to_bf16(weight[1])));
+          _mm512_storeu_si512(grad_pairs + pair, interleaved(to_bf16(grad[0]), to_bf16(grad[1])));
         }
-        const int64_t pair = r * kKeyBlock + 2 * k;
-        _mm512_storeu_si512(weight_pairs + pair, interleaved(to_bf16(weight[0]), to_bf16(weight[1])));
-        _mm512_storeu_si512(grad_pairs + pair, interleaved(to_bf16(grad[0]), to_bf16(grad[1])));
-      }
+      };
+      coarse ? differentiate(std::true_type()) : differentiate(std::false_type());
       for (int64_t k = valid; k < count; ++k) {
         std::memset(weight_pairs + r * kKeyBlock + 2 * k, 0, 2 * sizeof(Bf16));
         std::memset(grad_pairs + r * kKeyBlock + 2 * k, 0, 2 * sizeof(Bf16));

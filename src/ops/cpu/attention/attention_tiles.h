@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "ops/cpu/attention/attention_kernel.h"
 #include "ops/cpu/elementwise/mask_loops.h"
@@ -61,6 +62,17 @@ struct RunningRow {
   float sum = 0;
 };
 
+// The exact logit differs from a rounded base by up to half of the base's last place, which is less than 2^-17 below this. From
+// there on logits are rounded before the base is subtracted, so that the largest one is 0 and its weight 1.
+constexpr float kCoarseBase = 128;
+WELKIN_INLINE bool is_coarse(float base) { return !(std::abs(base) < kCoarseBase); }
+
+template <int W, bool Coarse>
+WELKIN_INLINE Floats<W> relative_logit(Floats<W> score, float scale, float base) {
+  const Floats<W> logit = score * scale;
+  return (Coarse ? rounded<W>(logit) : logit) - base;
+}
+
 // Turns the row's products into powers relative to the largest so far, as weights, and scales what was summed before. The sum is
 // that of all powers; `factors` (null: none) is what they are multiplied by as weights.
 template <int W, typename T>
@@ -78,13 +90,15 @@ WELKIN_INLINE void update_row(RunningRow& row, float scale, const float* scores,
     row.sum *= shrink;
     for (int64_t d = 0; d < width; d += W) store<W>(out + d, load<W>(out + d) * shrink);
   }
-  const Floats<W> base = broadcast<W>(row.largest);
   Floats<W> sum{};
-  for (int64_t k = 0; k < count; k += W) {
-    const Floats<W> power = exp2_lanes<W>(load<W>(scores + k) * scale - base);
-    TileWork<W, T>::put(weights + k, factors == nullptr ? power : power * load<W>(factors + k));
-    sum += power;
-  }
+  const auto weigh = [&]<bool Coarse>(std::bool_constant<Coarse> /*rule*/) {
+    for (int64_t k = 0; k < count; k += W) {
+      const Floats<W> power = exp2_lanes<W>(relative_logit<W, Coarse>(load<W>(scores + k), scale, row.largest));
+      TileWork<W, T>::put(weights + k, factors == nullptr ? power : power * load<W>(factors + k));
+      sum += power;
+    }
+  };
+  is_coarse(row.largest) ? weigh(std::true_type()) : weigh(std::false_type());
   row.sum += sum_of<W>(sum);
 }
 
@@ -138,17 +152,20 @@ struct TileWork<W, float> {
     float* weights = scratch;
     float* grads = scratch + kQueryBlock * kKeyBlock;
     for (int64_t r = 0; r < kQueryBlock; ++r) {
-      const Floats<W> log2_sum = broadcast<W>(work.log2_sum[query + r]);
+      const float log2_sum = work.log2_sum[query + r];
       const Floats<W> mean = broadcast<W>(work.out_dot_grad[query + r]);
       if (drops) drop.fill(work.dropout, query + r, key, count);
-      for (int64_t k = 0; k < count; k += W) {
-        float* to = weights + r * kKeyBlock + k;
-        float* grad = grads + r * kKeyBlock + k;
-        const Floats<W> weight = exp2_lanes<W>(load<W>(to) * work.scale - log2_sum);
-        const Floats<W> factor = drops ? load<W>(drop.factors + k) : broadcast<W>(1.0F);
-        store<W>(to, weight * factor);
-        store<W>(grad, weight * (load<W>(grad) * factor - mean));
-      }
+      const auto differentiate = [&]<bool Coarse>(std::bool_constant<Coarse> /*rule*/) {
+        for (int64_t k = 0; k < count; k += W) {
+          float* to = weights + r * kKeyBlock + k;
+          float* grad = grads + r * kKeyBlock + k;
+          const Floats<W> weight = exp2_lanes<W>(relative_logit<W, Coarse>(load<W>(to), work.scale, log2_sum));
+          const Floats<W> factor = drops ? load<W>(drop.factors + k) : broadcast<W>(1.0F);
+          store<W>(to, weight * factor);
+          store<W>(grad, weight * (load<W>(grad) * factor - mean));
+        }
+      };
+      is_coarse(log2_sum) ? differentiate(std::true_type()) : differentiate(std::false_type());
     }
     fill_tail(weights, valid, count, 0.0F);
     fill_tail(grads, valid, count, 0.0F);

@@ -37,6 +37,19 @@ WELKIN_INLINE Floats<W> broadcast(float x) {
   return x - Floats<W>{};
 }
 
+// A product that is rounded before anything is added to it, which these files' flags would fuse.
+template <int W>
+WELKIN_INLINE Floats<W> rounded(Floats<W> product) {
+#if defined(__AVX512F__)
+  asm("" : "+v"(product));
+#elif defined(__x86_64__)
+  asm("" : "+x"(product));
+#elif defined(__aarch64__)
+  asm("" : "+w"(product));
+#endif
+  return product;
+}
+
 // 2^x for x <= 0 (any x below 127), relative error below 2e-7; 2^-126 for anything smaller than that; NaN stays. The polynomial
 // is Cephes' exp2f.
 template <int W>
