@@ -41,7 +41,7 @@ TEST_F(KernelChoices, AreThoseThatRun) {
   config.model.dropout = 0;
   const model::ModelEntry with_attention{.build = {}, .has_attention = true, .has_convolutions = false};
   EXPECT_EQ(kernels_line(kernel_choice(config, with_attention, at::kCPU)),
-            "Kernels: attention welkin, instruction_set portable, gemm mkl, threads 1");
+            "Kernels: attention welkin, gemm mkl, instruction_set portable, threads 1");
   config.model.dropout = 0.1;
   EXPECT_EQ(kernel_choice(config, with_attention, at::kCPU).at("kernels.attention"), "welkin");
   EXPECT_EQ(kernel_choice(config, with_attention, at::kCUDA).at("kernels.attention"), "tiles of aten");
@@ -88,7 +88,7 @@ TEST_F(KernelChoices, SayWhetherOperandsOfFloat32AreRounded) {
 TEST_F(KernelChoices, StandInTheCheckpointAndInItsListing) {
   const ScratchFolder folder;
   const TinyOutcome outcome = run_tiny(named(folder.path(), "mkl", "portable"), {});
-  EXPECT_THAT(outcome.log, HasSubstr("Kernels: attention welkin, instruction_set portable, gemm mkl, threads 1"));
+  EXPECT_THAT(outcome.log, HasSubstr("Kernels: attention welkin, gemm mkl, instruction_set portable, threads 1"));
   const Checkpoint checkpoint = last_of(outcome);
   EXPECT_EQ(checkpoint.index().facts.at("kernels.gemm"), "mkl");
   EXPECT_EQ(checkpoint.index().facts.at("kernels.instruction_set"), "portable");
