@@ -69,7 +69,7 @@ def compile_flags():
     flags = {}
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         words = shlex.split(entry["command"])
-        kept = [word for word in words if re.match(r"^-(I|isystem|std|D|f(?!ile-prefix)|W)", word) or words[words.index(word) - 1] == "-isystem"]
+        kept = [word for word in words if re.match(r"^-(I|isystem|std|D|f(?!ile-prefix)|W|m)", word) or words[words.index(word) - 1] == "-isystem"]
         flags[os.path.relpath(entry["file"], ROOT)] = [word for word in kept if not word.startswith(("-ffp-contract", "-fopenmp"))]
     return flags
 

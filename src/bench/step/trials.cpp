@@ -13,6 +13,7 @@
 #include "observe/log/table.h"
 #include "observe/plot/plot.h"
 #include "train/device/device.h"
+#include "train/device/memory_limit.h"
 #include "train/device/process_settings.h"
 
 namespace welkin::bench {

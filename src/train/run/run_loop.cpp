@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "core/error.h"
+#include "core/stopwatch.h"
 #include "core/text.h"
 #include "observe/log/progress.h"
 #include "parallel/comm/collectives.h"

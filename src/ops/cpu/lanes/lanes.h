@@ -82,8 +82,8 @@ WELKIN_INLINE float reduced(Floats<W> x, Combine combine) {
   if constexpr (W == 2) {
     return combine(x[0], x[1]);
   } else {
-    constexpr auto kLanes = std::make_integer_sequence<int, W / 2>();
-    return reduced<W / 2>(combine(half_of<W, 0>(x, kLanes), half_of<W, W / 2>(x, kLanes)), combine);
+    constexpr auto kIndices = std::make_integer_sequence<int, W / 2>();
+    return reduced<W / 2>(combine(half_of<W, 0>(x, kIndices), half_of<W, W / 2>(x, kIndices)), combine);
   }
 }
 
