@@ -14,6 +14,7 @@
 #include "apps/cli/flags.h"
 #include "apps/cli/help.h"
 #include "apps/cli/rank_run.h"
+#include "apps/cli/typed_command.h"
 #include "apps/cli/verbs.h"
 #include "config/resolve/command_line.h"
 #include "config/resolve/resolve.h"
@@ -21,7 +22,6 @@
 #include "core/signals.h"
 #include "core/text.h"
 #include "launch/ranks.h"
-#include "launch/shell_word.h"
 #include "launch/worker_start.h"
 #include "observe/log/console.h"
 #include "observe/log/run_log.h"
@@ -72,24 +72,6 @@ bool is_written(train::MemorySnapshot& snapshot, const std::function<void(const 
 }
 
 const char* read_environment(const char* name) { return std::getenv(name); }
-
-// What was typed before srun, mpirun and the like is not known to a rank: then nothing.
-std::string typed_command(const Application& application, int argc, char** argv, const launch::RankInfo& place) {
-  if (place.launcher == "welkin launch") {
-    const char* typed = read_environment("WELKIN_COMMAND");
-    return typed == nullptr ? std::string() : std::string(typed);
-  }
-  if (place.world_size > 1) return {};
-  std::vector<std::string> words = application.options;
-  words.insert(words.end(), argv + 1, argv + argc);
-  words.insert(words.begin() + static_cast<std::ptrdiff_t>(application.options.size()), "train");
-  return cat("welkin ", launch::shell_line(words));
-}
-
-// What was typed, with --resume.
-std::string resume_command(std::string command, bool resumes) {
-  return resumes || command.empty() ? command : command + " --resume";
-}
 
 std::string benchy_file() {
   const char* path = read_environment("BENCHY_CONFIG_FILE");

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/cli/global_options.h"
 #include "apps/cli/help.h"
 #include "apps/cli/verbs.h"
 #include "core/error.h"
@@ -25,60 +26,6 @@
 
 namespace welkin::apps {
 namespace {
-
-std::span<const Verb> verbs() { return {kVerbs, static_cast<size_t>(kNumVerbs)}; }
-
-constexpr size_t kUsageColumn = 19;
-
-void print_usage(std::ostream& out) {
-  out << "usage: welkin [--torch DIR] [--plugin LIB.so]... [--bind MODE] VERB [ARGUMENTS]\n\n";
-  for (const config::Option& option : global_options()) {
-    std::string left = cat("  ", option.name, " ", option.metavar);
-    left.resize(kUsageColumn, ' ');
-    out << left << wrapped(option.help, kHelpWidth, kUsageColumn) << "\n";
-  }
-  out << "\nverbs:\n";
-  for (const Verb& verb : verbs()) {
-    out << "  " << verb.name << std::string(std::max<size_t>(1, 16 - std::string_view(verb.name).size()), ' ') << verb.summary
-        << "\n";
-  }
-}
-
-// The options before the verb. The launcher has used --torch and --bind already.
-struct GlobalOptions {
-  std::vector<std::filesystem::path> plugins;
-  bool help = false;
-  bool version = false;
-  std::vector<std::string> typed;  // those before the verb, as they are
-  std::vector<char*> rest;         // the verb and its arguments
-};
-
-GlobalOptions parse_global_options(std::span<char*> arguments) {
-  GlobalOptions options;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string_view argument = arguments[i];
-    const bool takes_value = argument == "--plugin" || argument == "--torch" || argument == "--bind";
-    if (takes_value && i + 1 == arguments.size()) {
-      throw ConfigError("welkin", cat("an option needs a value: option=", argument), "Run welkin --help");
-    }
-    if (asks_for_help(argument)) {
-      options.help = true;
-    } else if (argument == "--version") {
-      options.version = true;
-    } else if (takes_value) {
-      ++i;
-      if (argument == "--plugin") options.plugins.emplace_back(arguments[i]);
-    } else if (argument.starts_with("-")) {
-      throw ConfigError("welkin", cat("unknown option: option=", argument),
-                        "Options of a verb stand after it. Run welkin --help");
-    } else {
-      options.typed.assign(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(i));
-      options.rest.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
-      break;
-    }
-  }
-  return options;
-}
 
 struct Match {
   const Verb* verb = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the modes of `welkin bench` are given and give back. A mode is a function in one of apps/bench/*.cpp and a row of the
-// table in apps/bench/bench.cpp; what it measures stands in src/bench/.
+// table in apps/bench/modes.cpp; what it measures stands in src/bench/.
 #pragma once
 
 #include <c10/core/Device.h>

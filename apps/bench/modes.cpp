@@ -56,31 +56,6 @@ std::vector<std::string> names_of_modes() {
   return names;
 }
 
-// What may stand behind the verb.
-std::vector<std::string> words_of_bench() {
-  std::vector<std::string> words{"step"};
-  for (const BenchMode& mode : kModes) words.emplace_back(mode.name);
-  for (const BenchStudy& study : kStudies) words.emplace_back(study.name);
-  return words;
-}
-
-bool is_flag(std::string_view word, std::string_view name) {
-  const std::string flag = cat("--", name);
-  return word == flag || word.starts_with(flag + "=");
-}
-
-bool has_flag(const std::vector<std::string>& arguments, std::string_view name) {
-  return std::ranges::any_of(arguments, [&](const std::string& word) { return is_flag(word, name); });
-}
-
-// Of a word whose flag has a value: the next argument, or, where help is asked for, any that the flag takes.
-std::string value_behind(const std::vector<std::string>& arguments, std::string_view word, std::string_view metavar) {
-  if (arguments.size() > 1 && !arguments[1].starts_with("-")) return arguments[1];
-  const bool asks_for_help = has_flag(arguments, "help") || std::ranges::find(arguments, "-h") != arguments.end();
-  if (asks_for_help) return std::string(metavar.substr(0, metavar.find('|')));
-  throw ConfigError("bench", cat("bench ", word, " needs what it is over: ", metavar), cat("See welkin bench ", word, " --help"));
-}
-
 void check_steps(const BenchMode& mode, const std::string& name) {
   if (mode.steps == Steps::OfMode || (mode.steps == Steps::Synthetic && name == "synthetic")) return;
   const std::string what = mode.steps == Steps::None ? " makes no step" : " times the layers of synthetic steps";
@@ -89,31 +64,8 @@ void check_steps(const BenchMode& mode, const std::string& name) {
 
 }  // namespace
 
-std::vector<std::string> with_flag_of_word(std::vector<std::string> arguments) {
-  if (arguments.empty() || arguments.front().starts_with("-")) return arguments;
-  const std::string word = arguments.front();
-  const auto replaced = [&](std::vector<std::string> flag, size_t taken) {
-    flag.insert(flag.end(), arguments.begin() + static_cast<std::ptrdiff_t>(std::min(taken, arguments.size())), arguments.end());
-    return flag;
-  };
-  const auto as_flag = [&](std::string_view metavar) {
-    if (metavar.empty()) return replaced({cat("--", word)}, 1);
-    const std::string value = value_behind(arguments, word, metavar);
-    return replaced({cat("--", word), value}, arguments.size() > 1 && arguments[1] == value ? 2 : 1);
-  };
-  if (word == "step") return has_flag(arguments, "mode") ? replaced({}, 1) : replaced({"--mode", "synthetic"}, 1);
-  for (const BenchMode& mode : kModes) {
-    if (mode.name == word)
-      return mode.selected_by == SelectedBy::ModeName ? replaced({"--mode", word}, 1) : as_flag(mode.metavar);
-  }
-  for (const BenchStudy& study : kStudies) {
-    if (study.name == word) return as_flag(study.metavar);
-  }
-  const auto close = nearest(word, words_of_bench());
-  throw ConfigError(
-      "bench", cat("nothing of this name is measured: ", word),
-      close.empty() ? cat("Choose one of: ", join(words_of_bench(), ", ")) : cat("Did you mean: ", join(close, ", ")));
-}
+std::span<const BenchMode> bench_modes() { return kModes; }
+std::span<const BenchStudy> bench_studies() { return kStudies; }
 
 std::vector<std::string> usage_of_bench() {
   std::vector<std::string> modes{"step"}, studies;
@@ -123,7 +75,7 @@ std::vector<std::string> usage_of_bench() {
 }
 
 const BenchStudy* study_of(const std::vector<std::string>& arguments) {
-  const auto* found = std::ranges::find_if(kStudies, [&](const BenchStudy& study) { return has_flag(arguments, study.name); });
+  const auto* found = std::ranges::find_if(kStudies, [&](const BenchStudy& study) { return names_flag(arguments, study.name); });
   return found == kStudies.end() ? nullptr : found;
 }
 

@@ -4,6 +4,7 @@
 // and a function of studies.h.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,14 @@ struct BenchStudy {
   int (*run)(Application& application, int argc, char** argv);
   config::Listed listed = config::Listed::Always;
 };
+
+// The rows of both, in the order of the help text.
+std::span<const BenchMode> bench_modes();
+std::span<const BenchStudy> bench_studies();
+
+// Whether --NAME, or --NAME=VALUE, is among them.
+bool names_flag(const std::vector<std::string>& arguments, std::string_view name);
+
 // The first word as the flag that it stands for: "io --json -" is "--mode io --json -", "sweep threads=1,2" is "--sweep
 // threads=1,2", "step" is "--mode synthetic" where no --mode is given. ConfigError for a word that names nothing.
 std::vector<std::string> with_flag_of_word(std::vector<std::string> arguments);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "apps/bench/bench.h"
+#include "apps/bench/scaling_flags.h"
 #include "apps/bench/studies.h"
 #include "apps/cli/rank_run.h"
 #include "bench/scaling/collectives_bench.h"
@@ -24,16 +25,6 @@
 
 namespace welkin::apps {
 namespace {
-
-struct ScalingArguments {
-  std::string kind;
-  std::vector<int64_t> ranks{1, 2, 4, 8};
-  std::vector<std::string> from, from_noddp;
-  std::vector<int64_t> predict;
-  std::string calibration;
-  std::filesystem::path out = ".";
-  std::vector<std::string> config;  // what each run is given besides
-};
 
 class ScalingRun {
  public:
@@ -144,25 +135,7 @@ int bench_scaling(Application& application, int argc, char** argv) {
   CLI::App app(
       "Measures one number of ranks after the other and makes the scaling table and its four plots; all other flags are those of "
       "welkin bench");
-  app.add_option("--scaling", arguments.kind, "weak: the configured batch is that of a rank; strong: that of all ranks")
-      ->required()
-      ->check(CLI::IsMember({"weak", "strong"}));
-  app.add_option("-n,--ranks", arguments.ranks, "numbers of ranks, started here one after the other")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  app.add_option("--from", arguments.from,
-                 "files of separately submitted jobs (bench --mode all --json FILE, or benchy's) instead of measuring")
-      ->type_name("DIR");
-  app.add_option("--from_noddp", arguments.from_noddp, "benchy's files of the same runs with --noddp")->type_name("FILE");
-  app.add_option("--predict", arguments.predict, "larger numbers of ranks, for rows marked as predicted")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--calibration", arguments.calibration, "of bench --collectives; without it the links are measured here")
-      ->type_name("FILE");
-  app.add_option("--out", arguments.out, "folder of the measurements, the table and the plots")
-      ->type_name("DIR")
-      ->capture_default_str();
+  add_scaling_flags(app, arguments);
   app.allow_extras();
   if (!parse_arguments(application, app, argc, argv)) return 0;
   arguments.config = app.remaining();

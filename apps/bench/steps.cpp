@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The modes that measure what one configuration does: IO, SYNTHETIC, FULL, NOCOMM, and all of them.
 #include <ATen/Parallel.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <ostream>
 #include <vector>
 
 #include "apps/bench/bench.h"
+#include "apps/cli/rank_run.h"
 #include "bench/step/advice.h"
 #include "bench/step/io_bench.h"
 #include "bench/step/peaks.h"
@@ -18,18 +17,12 @@
 #include "core/host.h"
 #include "core/text.h"
 #include "data/datasets/stage.h"
-#include "parallel/comm/collectives.h"
 #include "train/device/device.h"
 #include "train/learn/registries.h"
 #include "train/step/layout.h"
 
 namespace welkin::apps {
 namespace {
-
-std::vector<double> summed_over_ranks(const parallel::World& world, const std::vector<double>& values) {
-  const at::Tensor sums = parallel::all_reduce(world.world_group(), at::tensor(values, at::kDouble));
-  return {sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel()};
-}
 
 // One run of bench: the modes that it is asked for add to it.
 class BenchRun {

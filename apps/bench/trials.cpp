@@ -2,23 +2,17 @@
 // The modes that put configurations side by side: the ladder of switches, a sweep over a key, and what each switch would gain.
 #include "bench/step/trials.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
-#include <charconv>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "apps/bench/bench.h"
+#include "apps/bench/sweep.h"
 #include "bench/step/choices.h"
 #include "config/schema/key.h"
 #include "core/error.h"
-#include "core/host.h"
 #include "core/text.h"
-#include "ops/base/instruction_set.h"
-#include "ops/gemm/gemm_provider.h"
 #include "train/device/device.h"
 #include "train/learn/registries.h"
 
@@ -59,67 +53,10 @@ BenchResult as_result(const std::string& title, const std::vector<bench::TrialRo
   return result;
 }
 
-struct Sweep {
-  std::string key;
-  std::vector<std::string> values;
-};
-
-// At the commas between values: not within a list, a mapping or quotes, which a value may have.
-std::vector<std::string> values_in(std::string_view text) {
-  std::vector<std::string> values(1);
-  int depth = 0;
-  char quote = 0;
-  for (const char c : text) {
-    if (quote != 0) {
-      if (c == quote) quote = 0;
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-    } else if (c == '[' || c == '{') {
-      ++depth;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-    if (c == ',' && depth <= 0 && quote == 0) {
-      values.emplace_back();
-    } else {
-      values.back() += c;
-    }
-  }
-  return values;
-}
-
-Sweep parse_sweep(const std::string& text) {
-  const size_t equals = text.find('=');
-  Sweep sweep{.key = text.substr(0, equals), .values = {}};
-  if (equals != std::string::npos) sweep.values = values_in(std::string_view(text).substr(equals + 1));
-  const bool is_whole = !sweep.key.empty() && !sweep.values.empty() && std::ranges::find(sweep.values, "") == sweep.values.end();
-  if (is_whole) return sweep;
-  throw ConfigError("bench", cat("no sweep: --sweep ", text),
-                    "Write --sweep key=value,value, for instance --sweep threads=1,2,4");
-}
-
-std::optional<double> number_in(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size()) return value;
-  return {};
-}
-
-// The places of the rows where the key's values are numbers, none the same; else nothing.
-std::vector<double> places_of(const Sweep& sweep) {
-  std::vector<double> places;
-  for (const std::string& value : sweep.values) {
-    const std::optional<double> place = number_in(value);
-    if (!place || std::ranges::find(places, *place) != places.end()) return {};
-    places.push_back(*place);
-  }
-  return places;
-}
-
 // Over numbers a curve; else the bars that every comparison has.
 std::string sweep_svg(const Sweep& sweep, const std::vector<bench::TrialRow>& rows) {
   const std::string title = cat("sweep over ", sweep.key);
-  const std::vector<double> places = places_of(sweep);
+  const std::vector<double> places = numbers_of(sweep);
   return places.size() < 2 ? bench::trials_svg(title, rows) : bench::trials_svg(title, rows, sweep.key, places);
 }
 
@@ -142,24 +79,6 @@ void choose_device_of(bench::Trial& trial, const BenchRequest& request) {
 }
 
 config::DeviceKind kind_of(c10::Device device) { return device.is_cpu() ? config::DeviceKind::Cpu : config::DeviceKind::Cuda; }
-
-bench::PresentValues present_values(const BenchRequest& request) {
-  const config::ParallelConfig& parallel = request.config.parallel;
-  const int64_t replicas = std::max<int64_t>(1, request.world.size() / (parallel.tensor_parallel * parallel.context_parallel));
-  const model::ModelEntry& model = request.application.registries.models.at(request.config.model.model);
-  bench::PresentValues present{.local_batch = std::max<int64_t>(1, request.config.loop.global_batch_size / replicas),
-                               .cores = usable_cores(),
-                               .threads = at::get_num_threads(),
-                               .has_convolutions = model.has_convolutions.value_or(false),
-                               .gemm = std::string(ops::name_of(ops::gemm_provider())),
-                               .instruction_set = std::string(ops::name_of(ops::instruction_set())),
-                               .instruction_sets = {}};
-  using Set = ops::InstructionSet;
-  for (const Set set : {Set::Portable, Set::Avx2, Set::Avx512, Set::Amx}) {
-    if (ops::is_supported(set)) present.instruction_sets.emplace_back(ops::name_of(set));
-  }
-  return present;
-}
 
 // A value that goes with nothing else of the configuration is a row that says so: nobody asked for it by name.
 bench::Trial trial_of_choice(const BenchRequest& request, const std::string& key, const std::string& value) {
@@ -209,7 +128,10 @@ BenchResult bench_explore(const BenchRequest& request) {
   const bench::StepMode mode = step_mode_of(request, bench::StepMode::Synthetic);
   std::vector<bench::Trial> trials{{.name = "as configured", .config = request.config, .note = {}}};
   const bool reads = mode == bench::StepMode::Full;
-  for (const auto& choice : bench::switch_choices(request.config, kind_of(request.device), present_values(request), reads)) {
+  const bool has_convolutions =
+      request.application.registries.models.at(request.config.model.model).has_convolutions.value_or(false);
+  const bench::PresentValues present = bench::present_values(request.config, request.world.size(), has_convolutions);
+  for (const auto& choice : bench::switch_choices(request.config, kind_of(request.device), present, reads)) {
     for (const std::string& value : choice.values) trials.push_back(trial_of_choice(request, choice.key, value));
   }
   const std::vector<bench::TrialRow> rows = measure(request, trials, mode);

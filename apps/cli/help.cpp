@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <ostream>
-#include <span>
 #include <utility>
 
+#include "apps/cli/global_options.h"
 #include "apps/cli/verbs.h"
 #include "core/text.h"
 #include "train/learn/registries.h"
@@ -89,35 +89,13 @@ void print_forms(Application& application, std::string_view program, const std::
   if (application.recorded == nullptr) application.out << more;
 }
 
-const std::vector<config::Option>& global_options() {
-  using enum config::ValueKind;
-  static const std::vector<config::Option> options{
-      {.name = "--torch",
-       .metavar = "DIR",
-       .help = "folder of the torch 2.11.0 package (else WELKIN_TORCH, the active or nearby .venv, python3)",
-       .kind = Path},
-      {.name = "--plugin",
-       .metavar = "LIB.so",
-       .help = "a shared object with your own models, data sets, losses, schedules or optimizers",
-       .kind = Path},
-      {.name = "--bind",
-       .metavar = "MODE",
-       .help = "cores of each process of a run: auto, off, or a list per local rank such as 0-3:4-7",
-       .kind = Choice,
-       .choices = {"auto", "off"}},
-      {.name = "--version", .help = "print the version"},
-      {.name = "--help", .help = "print this text; `welkin VERB --help` for a verb, `--help=all` for all its options"},
-  };
-  return options;
-}
-
 config::ProgramHelp describe_program(Application& application) {
   config::ProgramHelp program{.version = kVersion,
                               .options = global_options(),
                               .configuration = config::configuration_options(),
                               .keys = config::key_options(application.registries.known_names()),
                               .verbs = {}};
-  for (const Verb& verb : std::span(kVerbs, static_cast<size_t>(kNumVerbs))) {
+  for (const Verb& verb : verbs()) {
     program.verbs.push_back(describe_verb(application, verb));
   }
   return program;

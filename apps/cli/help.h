@@ -27,9 +27,6 @@ struct Form {
 };
 void print_forms(Application& application, std::string_view program, const std::vector<Form>& forms, std::string_view more);
 
-// The options before the verb.
-const std::vector<config::Option>& global_options();
-
 // Every verb of this build with its options, by asking each for its help.
 config::ProgramHelp describe_program(Application& application);
 

@@ -2,6 +2,7 @@
 #include "apps/cli/rank_run.h"
 
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -96,6 +97,11 @@ std::unique_ptr<parallel::Connection> connect_rank(const launch::RankInfo& place
 bool is_so_anywhere(const parallel::World& world, bool is_so_here) {
   const at::Tensor count = at::full({1}, int64_t{is_so_here}, at::kLong);
   return parallel::all_reduce(world.world_group(), count, parallel::Reduction::Max).item<int64_t>() != 0;
+}
+
+std::vector<double> summed_over_ranks(const parallel::World& world, const std::vector<double>& values) {
+  const at::Tensor sums = parallel::all_reduce(world.world_group(), at::tensor(values, at::kDouble));
+  return {sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel()};
 }
 
 parallel::WorldOptions world_options(std::chrono::milliseconds timeout) {

@@ -39,6 +39,9 @@ std::unique_ptr<parallel::Connection> connect_rank(const launch::RankInfo& place
 // Whether it is so on any rank; every rank calls it.
 bool is_so_anywhere(const parallel::World& world, bool is_so_here);
 
+// Element by element; every rank calls it with as many.
+std::vector<double> summed_over_ranks(const parallel::World& world, const std::vector<double>& values);
+
 // How ranks meet that need no configuration.
 parallel::WorldOptions world_options(std::chrono::milliseconds timeout);
 // How the ranks of a run of this configuration meet.

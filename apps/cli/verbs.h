@@ -3,6 +3,9 @@
 // apps/data/inspect.cpp. apps/CMakeLists.txt holds the one list of verbs with their summaries; it knows nothing else about them.
 #pragma once
 
+#include <cstddef>
+#include <span>
+
 #include "apps/cli/application.h"
 
 namespace welkin::apps {
@@ -42,5 +45,7 @@ struct Verb {
 // Those that this build has, in the order of the help text. Written by CMake (verb_table.cpp.in).
 extern const Verb kVerbs[];
 extern const int kNumVerbs;
+
+inline std::span<const Verb> verbs() { return {kVerbs, static_cast<size_t>(kNumVerbs)}; }
 
 }  // namespace welkin::apps

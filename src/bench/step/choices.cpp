@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/step/choices.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <string_view>
 
 #include "config/schema/batch_plan.h"
+#include "core/host.h"
+#include "ops/base/instruction_set.h"
+#include "ops/gemm/gemm_provider.h"
 
 namespace welkin::bench {
 namespace {
@@ -107,6 +112,23 @@ std::vector<Rung> ladder_rungs(const config::RunConfig& config, DeviceKind devic
       switch_rung("fused operators", {{"enable_jit", "true"}}, "enable_jit", device),
       graph_rung(device),
   };
+}
+
+PresentValues present_values(const config::RunConfig& config, int64_t world_size, bool has_convolutions) {
+  const config::ParallelConfig& parallel = config.parallel;
+  const int64_t replicas = std::max<int64_t>(1, world_size / (parallel.tensor_parallel * parallel.context_parallel));
+  PresentValues present{.local_batch = std::max<int64_t>(1, config.loop.global_batch_size / replicas),
+                        .cores = usable_cores(),
+                        .threads = at::get_num_threads(),
+                        .has_convolutions = has_convolutions,
+                        .gemm = std::string(ops::name_of(ops::gemm_provider())),
+                        .instruction_set = std::string(ops::name_of(ops::instruction_set())),
+                        .instruction_sets = {}};
+  using Set = ops::InstructionSet;
+  for (const Set set : {Set::Portable, Set::Avx2, Set::Avx512, Set::Amx}) {
+    if (ops::is_supported(set)) present.instruction_sets.emplace_back(ops::name_of(set));
+  }
+  return present;
 }
 
 std::vector<Choice> switch_choices(const config::RunConfig& config, DeviceKind device, const PresentValues& present, bool reads) {

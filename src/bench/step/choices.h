@@ -32,6 +32,7 @@ struct PresentValues {
   std::string gemm, instruction_set;
   std::vector<std::string> instruction_sets;  // those that the processor has
 };
+PresentValues present_values(const config::RunConfig& config, int64_t world_size, bool has_convolutions);
 
 struct Choice {
   std::string key;

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options before the verb: `welkin --plugin LIB.so train`.
+#pragma once
+
+#include <filesystem>
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "config/help/option.h"
+
+namespace welkin::apps {
+
+// The launcher has used --torch and --bind already.
+struct GlobalOptions {
+  std::vector<std::filesystem::path> plugins;
+  bool help = false;
+  bool version = false;
+  std::vector<std::string> typed;  // those before the verb, as they are
+  std::vector<char*> rest;         // the verb and its arguments
+};
+
+// Of the program's arguments without its name. ConfigError for an option that is unknown or has no value.
+GlobalOptions parse_global_options(std::span<char*> arguments);
+
+const std::vector<config::Option>& global_options();
+
+// `welkin --help`: these options, and the verbs.
+void print_usage(std::ostream& out);
+
+}  // namespace welkin::apps
