@@ -7,23 +7,19 @@
 
 #include <cstdint>
 
-#include "ops/convolution/bias_leaky_relu.h"
-#include "ops/gemm/gelu_linear.h"
-#include "ops/loss/error_sums.h"
-#include "ops/norm/residual_norm.h"
-#include "ops/update/device_update.h"
+#include "ops/device/device_ops.h"
 
 namespace welkin::tests {
 
 // While alive, tensors of the CPU take the way of a GPU through the operator of this table.
-template <auto& Table>
+template <auto Table>
 class OnCpu {
  public:
   OnCpu() {
-    Table().device = c10::kCPU;
+    (ops::device_ops().*Table).device = c10::kCPU;
     device_calls() = 0;
   }
-  ~OnCpu() { Table().device = c10::kCUDA; }
+  ~OnCpu() { (ops::device_ops().*Table).device = c10::kCUDA; }
   OnCpu(const OnCpu&) = delete;
   OnCpu& operator=(const OnCpu&) = delete;
 
@@ -31,11 +27,11 @@ class OnCpu {
   static int64_t calls() { return device_calls(); }
 };
 
-using BiasGeluOnCpu = OnCpu<ops::device_gelu>;
-using BiasLeakyReluOnCpu = OnCpu<ops::device_leaky_relu>;
-using DeviceUpdateOnCpu = OnCpu<ops::device_update>;
-using ErrorSumsOnCpu = OnCpu<ops::device_errors>;
-using ResidualNormOnCpu = OnCpu<ops::device_norm>;
+using BiasGeluOnCpu = OnCpu<&ops::DeviceOps::gelu>;
+using BiasLeakyReluOnCpu = OnCpu<&ops::DeviceOps::leaky_relu>;
+using DeviceUpdateOnCpu = OnCpu<&ops::DeviceOps::update>;
+using ErrorSumsOnCpu = OnCpu<&ops::DeviceOps::errors>;
+using ResidualNormOnCpu = OnCpu<&ops::DeviceOps::norm>;
 
 // What torch's dispatcher would call for CUDA tensors; `name` with its namespace.
 template <typename Signature, typename... Arguments>

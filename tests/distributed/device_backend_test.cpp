@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The back end for tensors of a GPU in a connection: made with each group, ended in order with it or with the connection, given
 // up with a group that an error drops. Here it counts and carries nothing.
-#include "parallel/c10d/device_backend.h"
-
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "core/text.h"
+#include "ops/device/device_ops.h"
 #include "rank_processes.h"
 
 namespace welkin::parallel {
@@ -36,7 +37,7 @@ c10::intrusive_ptr<c10d::Backend> make_counting(const c10::intrusive_ptr<c10d::S
 }
 
 const RankTest kEnds("device_backend_ends", [](Connection& outer) {
-  device_backend() = &make_counting;
+  ops::device_ops().make_backend = &make_counting;
   const auto connection = Connection::open({.rank = outer.rank(),
                                             .world_size = outer.world_size(),
                                             .file = cat(rank_scratch_folder(), "/device_backend_store"),

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "ops/base/once_differentiable.h"
+#include "ops/device/device_ops.h"
 
 namespace welkin::ops {
 namespace {
@@ -14,7 +15,7 @@ struct BiasLeakyRelu : torch::autograd::Function<BiasLeakyRelu> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& bias,
                             double slope) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    device_leaky_relu().forward(x, bias, slope);
+    device_ops().leaky_relu.forward(x, bias, slope);
     context->mark_dirty({x});
     context->save_for_backward({x});
     context->saved_data["slope"] = slope;
@@ -26,21 +27,15 @@ struct BiasLeakyRelu : torch::autograd::Function<BiasLeakyRelu> {
     once_differentiable("bias and leaky ReLU of a convolution");
     const at::Tensor out = context->get_saved_variables()[0];
     const LeakyReluGradients gradients =
-        device_leaky_relu().backward(grads[0].contiguous(kLast), out, context->saved_data["slope"].toDouble());
+        device_ops().leaky_relu.backward(grads[0].contiguous(kLast), out, context->saved_data["slope"].toDouble());
     return {gradients.grad_x, gradients.grad_bias, at::Tensor()};
   }
 };
 
 }  // namespace
 
-// Filled in by the initialisers of a library, before main's context exists.
-DeviceLeakyRelu& device_leaky_relu() {
-  static DeviceLeakyRelu table;
-  return table;
-}
-
 bool fuses_bias_leaky_relu(c10::DeviceType device, const at::Tensor& bias, double slope) {
-  return device_leaky_relu().forward != nullptr && device == device_leaky_relu().device && bias.defined() &&
+  return device_ops().leaky_relu.forward != nullptr && device == device_ops().leaky_relu.device && bias.defined() &&
          bias.scalar_type() == at::kFloat && bias.is_contiguous() && slope >= 0 && slope != 1;
 }
 

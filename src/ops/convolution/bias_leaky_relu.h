@@ -15,18 +15,4 @@ bool bias_leaky_relu_supports(const at::Tensor& x, const at::Tensor& bias, doubl
 // The leaky ReLU of x + bias, whose memory is that of x: x (N, C, ...) is nobody else's, bias (C) float32. Differentiable once.
 at::Tensor bias_leaky_relu(const at::Tensor& x, const at::Tensor& bias, double slope);
 
-struct LeakyReluGradients {
-  at::Tensor grad_x, grad_bias;
-};
-
-// Boxes float32, float16 or bfloat16, channels-last without gaps; bias and its gradient float32.
-struct DeviceLeakyRelu {
-  c10::DeviceType device = c10::kCUDA;  // whose tensors the functions take
-  void (*forward)(const at::Tensor& x, const at::Tensor& bias, double slope) = nullptr;
-  LeakyReluGradients (*backward)(const at::Tensor& grad_out, const at::Tensor& out, double slope) = nullptr;
-};
-
-// libwelkin_cuda.so registers its functions while it is loaded; null before.
-DeviceLeakyRelu& device_leaky_relu();
-
 }  // namespace welkin::ops

@@ -10,6 +10,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include "ops/cuda/low_types.h"
+#include "ops/device/device_ops.h"
 #include "ops/gemm/gelu_linear.h"
 
 namespace welkin::ops {
@@ -58,7 +59,7 @@ GeluGradients backward_on_cuda(const at::Tensor& grad_out, const at::Tensor& x, 
 }
 
 const bool kGeluRegistered = [] {
-  device_gelu() = {.device = c10::kCUDA, .forward = &forward_on_cuda, .backward = &backward_on_cuda};
+  device_ops().gelu = {.device = c10::kCUDA, .forward = &forward_on_cuda, .backward = &backward_on_cuda};
   return true;
 }();
 

@@ -11,6 +11,7 @@
 
 #include "ops/convolution/bias_leaky_relu.h"
 #include "ops/cuda/low_types.h"
+#include "ops/device/device_ops.h"
 
 namespace welkin::ops {
 namespace {
@@ -65,7 +66,7 @@ LeakyReluGradients backward_on_cuda(const at::Tensor& grad_out, const at::Tensor
 }
 
 const bool kLeakyReluRegistered = [] {
-  device_leaky_relu() = {.device = c10::kCUDA, .forward = &forward_on_cuda, .backward = &backward_on_cuda};
+  device_ops().leaky_relu = {.device = c10::kCUDA, .forward = &forward_on_cuda, .backward = &backward_on_cuda};
   return true;
 }();
 

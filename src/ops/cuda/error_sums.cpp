@@ -10,6 +10,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include "ops/cuda/low_types.h"
+#include "ops/device/device_ops.h"
 #include "ops/loss/error_sums.h"
 
 namespace welkin::ops {
@@ -47,7 +48,7 @@ at::Tensor backward_on_cuda(const at::Tensor& grad_sums, const at::Tensor& predi
 }
 
 const bool kErrorsRegistered = [] {
-  device_errors() = {.device = c10::kCUDA, .forward = &forward_on_cuda, .backward = &backward_on_cuda};
+  device_ops().errors = {.device = c10::kCUDA, .forward = &forward_on_cuda, .backward = &backward_on_cuda};
   return true;
 }();
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recordings as CUDA graphs, for ops/base/device_graph.h. Capture is per thread: reading threads may copy and allocate meanwhile,
-// and the watchdog of c10d's NCCL may ask for the events of earlier calls. Kernels of the backward pass are captured too,
-// although autograd's threads launch them: a capture follows its stream, and from there to the streams of NCCL, which wait for it
-// and which it waits for. c10d does not show its watchdog what it captures.
+// Recordings as CUDA graphs, for ops/device/device_graph.h. Capture is per thread: reading threads may copy and allocate
+// meanwhile, and the watchdog of c10d's NCCL may ask for the events of earlier calls. Kernels of the backward pass are captured
+// too, although autograd's threads launch them: a capture follows its stream, and from there to the streams of NCCL, which wait
+// for it and which it waits for. c10d does not show its watchdog what it captures.
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/core/Event.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -13,7 +13,7 @@
 #include <exception>
 #include <vector>
 
-#include "ops/base/device_graph.h"
+#include "ops/device/device_ops.h"
 
 namespace welkin::ops {
 namespace {
@@ -81,7 +81,7 @@ class CudaGraphRecorder final : public GraphRecorder {
 GraphRecorderPtr make_cuda_recorder(c10::Device device) { return std::make_unique<CudaGraphRecorder>(device); }
 
 const bool kRecorderRegistered = [] {
-  make_graph_recorder() = &make_cuda_recorder;
+  device_ops().make_graph_recorder = &make_cuda_recorder;
   return true;
 }();
 

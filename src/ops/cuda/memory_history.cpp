@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's own record of a GPU's memory and its cap, for ops/base/device_memory.h.
+// torch's own record of a GPU's memory and its cap, for ops/device/device_memory.h.
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <torch/csrc/cuda/memory_snapshot.h>
 
-#include "ops/base/device_memory.h"
+#include "ops/device/device_ops.h"
 
 namespace welkin::ops {
 namespace {
@@ -19,8 +19,8 @@ void limit_share(double share, c10::DeviceIndex index) {
 }
 
 const bool kRegistered = [] {
-  limit_device_memory() = &limit_share;
-  device_memory_history() = {.begin = &begin_history, .snapshot = &torch::cuda::_memory_snapshot_pickled};
+  device_ops().limit_memory = &limit_share;
+  device_ops().memory_history = {.begin = &begin_history, .snapshot = &torch::cuda::_memory_snapshot_pickled};
   return true;
 }();
 

@@ -9,6 +9,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "ops/device/device_ops.h"
 #include "ops/update/device_update.h"
 
 namespace welkin::ops {
@@ -24,7 +25,7 @@ const float* scalar_on(const at::Tensor& scalar, c10::Device device, const char*
 template <typename Rule, typename Settings>
 void update_all(const std::vector<UpdateSpan>& runs, const Settings& settings, const UpdateScalars& scalars, bool counts_steps) {
   const c10::Device device = scalars.rate.device();
-  TORCH_CHECK(device.type() == device_update().device, "device_update: the rate must stand on the GPU of the weights");
+  TORCH_CHECK(device.type() == device_ops().update.device, "device_update: the rate must stand on the GPU of the weights");
   const c10::cuda::CUDAGuard guard(device);
   const ScalarPointers pointers{.rate = scalar_on(scalars.rate, device, "rate"),
                                 .gradient_scale = scalar_on(scalars.gradient_scale, device, "gradient_scale"),
@@ -64,7 +65,7 @@ at::Tensor norm_on_cuda(const std::vector<FloatSpan>& runs, c10::Device device) 
 }
 
 const bool kUpdatesRegistered = [] {
-  device_update() = {.device = c10::kCUDA, .adam = &adam_on_cuda, .sgd = &sgd_on_cuda, .norm = &norm_on_cuda};
+  device_ops().update = {.device = c10::kCUDA, .adam = &adam_on_cuda, .sgd = &sgd_on_cuda, .norm = &norm_on_cuda};
   return true;
 }();
 

@@ -10,6 +10,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include "ops/cuda/low_types.h"
+#include "ops/device/device_ops.h"
 #include "ops/norm/residual_norm.h"
 
 namespace welkin::ops {
@@ -85,7 +86,7 @@ NormGradients backward_on_cuda(const at::Tensor& grad_normed, const at::Tensor& 
 }
 
 const bool kNormRegistered = [] {
-  device_norm() = {.device = c10::kCUDA, .forward = &forward_on_cuda, .backward = &backward_on_cuda};
+  device_ops().norm = {.device = c10::kCUDA, .forward = &forward_on_cuda, .backward = &backward_on_cuda};
   return true;
 }();
 

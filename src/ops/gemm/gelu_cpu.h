@@ -2,7 +2,7 @@
 // gelu(x + bias) on CPU tensors of float32 and bfloat16: the kernels of ops/cpu/elementwise/gelu_kernel.h, shared out by rows.
 #pragma once
 
-#include "ops/gemm/gelu_linear.h"
+#include "ops/device/device_tables.h"
 
 namespace welkin::ops {
 

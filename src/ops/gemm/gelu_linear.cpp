@@ -13,6 +13,7 @@
 
 #include "ops/base/autocast.h"
 #include "ops/base/once_differentiable.h"
+#include "ops/device/device_ops.h"
 #include "ops/gemm/gelu_cpu.h"
 #include "ops/gemm/mixed_matmul.h"
 
@@ -21,7 +22,7 @@ namespace {
 
 // Whose kernels take tensors of this device: what was installed, before what is built in. Null: nobody's.
 const DeviceGelu* gelu_of(c10::DeviceType device) {
-  for (const DeviceGelu* table : std::initializer_list<const DeviceGelu*>{&device_gelu(), &cpu_gelu()}) {
+  for (const DeviceGelu* table : std::initializer_list<const DeviceGelu*>{&device_ops().gelu, &cpu_gelu()}) {
     if (table->forward != nullptr && table->device == device) return table;
   }
   return nullptr;
@@ -91,12 +92,6 @@ bool is_kernel_type(const at::Tensor& x) {
 }
 
 }  // namespace
-
-// Filled in by the initialisers of a library, before main's context exists.
-DeviceGelu& device_gelu() {
-  static DeviceGelu table;
-  return table;
-}
 
 bool fuses_bias_gelu(const at::Tensor& x_bias) {
   return x_bias.defined() && x_bias.scalar_type() == at::kFloat && x_bias.is_contiguous() &&

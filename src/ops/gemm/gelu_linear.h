@@ -19,21 +19,4 @@ at::Tensor bias_gelu_linear(const at::Tensor& x, const at::Tensor& x_bias, const
 // Whether bias_gelu_linear adds this bias on its way. Elsewhere a bias is better left to the product that makes x.
 bool fuses_bias_gelu(const at::Tensor& x_bias);
 
-struct GeluGradients {
-  at::Tensor out;  // gelu(x + bias) again
-  at::Tensor grad_x, grad_bias;
-};
-
-// All without gaps: x (..., width) float32, float16 or bfloat16, its results and their gradient alike; bias (width) and its
-// gradient float32.
-struct DeviceGelu {
-  c10::DeviceType device = c10::kCUDA;  // whose tensors the functions take
-  at::Tensor (*forward)(const at::Tensor& x, const at::Tensor& bias) = nullptr;
-  // grad_out may be written over.
-  GeluGradients (*backward)(const at::Tensor& grad_out, const at::Tensor& x, const at::Tensor& bias) = nullptr;
-};
-
-// libwelkin_cuda.so registers its functions while it is loaded; null before.
-DeviceGelu& device_gelu();
-
 }  // namespace welkin::ops

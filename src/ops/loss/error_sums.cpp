@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "ops/base/once_differentiable.h"
+#include "ops/device/device_ops.h"
 
 namespace welkin::ops {
 namespace {
@@ -15,7 +16,7 @@ struct ErrorSumsOnDevice : torch::autograd::Function<ErrorSumsOnDevice> {
     context->save_for_backward({prediction, target});
     context->saved_data["kind"] = kind;
     context->saved_data["rate"] = rate;
-    return device_errors().forward(prediction, target, static_cast<ErrorKind>(kind), rate);
+    return device_ops().errors.forward(prediction, target, static_cast<ErrorKind>(kind), rate);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -24,7 +25,7 @@ struct ErrorSumsOnDevice : torch::autograd::Function<ErrorSumsOnDevice> {
     const auto saved = context->get_saved_variables();
     const auto kind = static_cast<ErrorKind>(context->saved_data["kind"].toInt());
     const double rate = context->saved_data["rate"].toDouble();
-    return {device_errors().backward(grads[0].contiguous(), saved[0], saved[1], kind, rate), {}, {}, {}};
+    return {device_ops().errors.backward(grads[0].contiguous(), saved[0], saved[1], kind, rate), {}, {}, {}};
   }
 };
 
@@ -35,14 +36,8 @@ bool has_error_type(const at::Tensor& prediction) {
 
 }  // namespace
 
-// Filled in by the initialisers of a library, before main's context exists.
-DeviceErrors& device_errors() {
-  static DeviceErrors table;
-  return table;
-}
-
 bool fuses_error_sums(const at::Tensor& prediction, const at::Tensor& target) {
-  const DeviceErrors& table = device_errors();
+  const DeviceErrors& table = device_ops().errors;
   const bool has_form = prediction.dim() == kErrorDims || prediction.dim() == kErrorDims - 1;
   return table.forward != nullptr && prediction.device().type() == table.device && target.device() == prediction.device() &&
          has_form && prediction.numel() > 0 && prediction.sizes() == target.sizes() && has_error_type(prediction) &&

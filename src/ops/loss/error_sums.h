@@ -18,17 +18,6 @@ at::Tensor error_sums(const at::Tensor& prediction, const at::Tensor& target, Er
 // which nobody wants the gradient.
 bool fuses_error_sums(const at::Tensor& prediction, const at::Tensor& target);
 
-struct DeviceErrors {
-  c10::DeviceType device = c10::kCUDA;  // whose tensors the functions take, of any strides
-  at::Tensor (*forward)(const at::Tensor& prediction, const at::Tensor& target, ErrorKind kind, double rate) = nullptr;
-  // grad_sums (B, 2) without gaps.
-  at::Tensor (*backward)(const at::Tensor& grad_sums, const at::Tensor& prediction, const at::Tensor& target, ErrorKind kind,
-                         double rate) = nullptr;
-};
-
-// libwelkin_cuda.so registers its functions while it is loaded; null before.
-DeviceErrors& device_errors();
-
 // For what calls the kernels. A field has one plane.
 void fill_error_sizes(const at::Tensor& values, int64_t (&size)[kErrorDims]);
 void fill_error_strides(const at::Tensor& values, int64_t (&stride)[kErrorDims]);

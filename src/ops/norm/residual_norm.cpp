@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "ops/base/once_differentiable.h"
+#include "ops/device/device_ops.h"
 #include "ops/norm/layer_norm.h"
 
 namespace welkin::ops {
@@ -17,7 +18,7 @@ struct FusedResidualNorm : torch::autograd::Function<FusedResidualNorm> {
                                                 double epsilon) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     NormState state;
-    const at::Tensor normed = device_norm().forward(x, branch, weight, bias, epsilon, branch.scalar_type(), state);
+    const at::Tensor normed = device_ops().norm.forward(x, branch, weight, bias, epsilon, branch.scalar_type(), state);
     context->save_for_backward({state.sum, state.mean, state.rstd, weight});
     context->saved_data["low"] = static_cast<int64_t>(normed.scalar_type());
     context->set_materialize_grads(false);
@@ -33,7 +34,7 @@ struct FusedResidualNorm : torch::autograd::Function<FusedResidualNorm> {
     const at::Tensor of_sum = grads[0].defined() ? grads[0].contiguous() : at::Tensor();
     const at::Tensor grad_normed =
         grads[1].defined() ? grads[1].contiguous() : at::zeros(state.sum.sizes(), state.sum.options().dtype(low));
-    const NormGradients gradients = device_norm().backward(grad_normed, of_sum, state, saved[3], /*has_branch=*/true);
+    const NormGradients gradients = device_ops().norm.backward(grad_normed, of_sum, state, saved[3], /*has_branch=*/true);
     return {gradients.grad_x, gradients.grad_branch, gradients.grad_weight, gradients.grad_bias, {}};
   }
 };
@@ -43,7 +44,7 @@ struct FusedNorm : torch::autograd::Function<FusedNorm> {
                             const at::Tensor& bias, double epsilon, int64_t type) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     NormState state;
-    at::Tensor normed = device_norm().forward(x, {}, weight, bias, epsilon, static_cast<at::ScalarType>(type), state);
+    at::Tensor normed = device_ops().norm.forward(x, {}, weight, bias, epsilon, static_cast<at::ScalarType>(type), state);
     context->save_for_backward({x, state.mean, state.rstd, weight});
     return normed;
   }
@@ -53,7 +54,7 @@ struct FusedNorm : torch::autograd::Function<FusedNorm> {
     once_differentiable("layer norm of a GPU");
     const auto saved = context->get_saved_variables();
     const NormState state{.sum = saved[0], .mean = saved[1], .rstd = saved[2]};
-    const NormGradients gradients = device_norm().backward(grads[0].contiguous(), {}, state, saved[3], /*has_branch=*/false);
+    const NormGradients gradients = device_ops().norm.backward(grads[0].contiguous(), {}, state, saved[3], /*has_branch=*/false);
     return {gradients.grad_x, gradients.grad_weight, gradients.grad_bias, {}, {}};
   }
 };
@@ -64,7 +65,7 @@ at::ScalarType product_type(c10::DeviceType device) {
 }
 
 bool device_norm_takes(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  const DeviceNorm& table = device_norm();
+  const DeviceNorm& table = device_ops().norm;
   const auto is_single = [](const at::Tensor& y) { return y.defined() && y.scalar_type() == at::kFloat; };
   return table.forward != nullptr && x.device().type() == table.device && x.numel() > 0 && is_single(x) && is_single(weight) &&
          is_single(bias) && weight.numel() == x.size(-1) && weight.is_contiguous() && bias.is_contiguous();
@@ -76,12 +77,6 @@ bool device_norm_adds(const at::Tensor& x, const at::Tensor& branch) {
 }
 
 }  // namespace
-
-// Filled in by the initialisers of a library, before main's context exists.
-DeviceNorm& device_norm() {
-  static DeviceNorm table;
-  return table;
-}
 
 ResidualNorm residual_norm_reference(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& weight,
                                      const at::Tensor& bias, double epsilon) {

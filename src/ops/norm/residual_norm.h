@@ -22,26 +22,4 @@ ResidualNorm residual_norm_reference(const at::Tensor& x, const at::Tensor& bran
 // back. Everywhere else it is layer_norm().
 at::Tensor norm_for_matmul(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon);
 
-// What the backward pass needs of the forward one.
-struct NormState {
-  at::Tensor sum;         // float32
-  at::Tensor mean, rstd;  // (rows) float32
-};
-struct NormGradients {
-  at::Tensor grad_x, grad_branch, grad_weight, grad_bias;
-};
-
-// All without gaps: x float32, branch and `normed` of one type, float32, float16 or bfloat16. `branch` may be undefined: the sum
-// is x itself then, and there is no gradient of a branch. `of_sum` may be undefined.
-struct DeviceNorm {
-  c10::DeviceType device = c10::kCUDA;  // whose tensors the functions take
-  at::Tensor (*forward)(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& weight, const at::Tensor& bias,
-                        double epsilon, at::ScalarType type, NormState& state) = nullptr;
-  NormGradients (*backward)(const at::Tensor& grad_normed, const at::Tensor& of_sum, const NormState& state,
-                            const at::Tensor& weight, bool has_branch) = nullptr;
-};
-
-// libwelkin_cuda.so registers its functions while it is loaded; null before.
-DeviceNorm& device_norm();
-
 }  // namespace welkin::ops

@@ -2,6 +2,7 @@
 #include "ops/update/device_update.h"
 
 #include "core/error.h"
+#include "ops/device/device_ops.h"
 
 namespace welkin::ops {
 namespace {
@@ -34,14 +35,8 @@ std::vector<UpdateTable> tables_of(const std::vector<UpdateSpan>& runs, int64_t 
 
 }  // namespace
 
-// Filled in by the initialisers of a library, before main's context exists.
-DeviceUpdate& device_update() {
-  static DeviceUpdate table;
-  return table;
-}
-
 bool device_update_supports(const at::Tensor& tensor) {
-  const DeviceUpdate& table = device_update();
+  const DeviceUpdate& table = device_ops().update;
   return table.adam != nullptr && tensor.device().type() == table.device && tensor.scalar_type() == at::kFloat &&
          tensor.is_non_overlapping_and_dense();
 }

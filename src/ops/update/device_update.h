@@ -13,26 +13,6 @@
 
 namespace welkin::ops {
 
-// All () float32 on the device of the runs.
-struct UpdateScalars {
-  at::Tensor rate;
-  at::Tensor gradient_scale;  // what a gradient is multiplied by: 1 / loss scale, times what clipping takes away
-  at::Tensor found_inf;       // 1: weights and states stay as they are
-  at::Tensor steps;           // Adam: number of this update, from 1
-};
-
-struct DeviceUpdate {
-  c10::DeviceType device = c10::kCUDA;  // whose tensors the functions take
-  void (*adam)(const std::vector<UpdateSpan>& runs, const AdamSettings& settings, const UpdateScalars& scalars) = nullptr;
-  void (*sgd)(const std::vector<UpdateSpan>& runs, const SgdSettings& settings, const UpdateScalars& scalars) = nullptr;
-  // () float32 2-norm of all runs, which are of this device. Not finite where an element is not, and where the square of one is
-  // beyond float32. The same bits in every run.
-  at::Tensor (*norm)(const std::vector<FloatSpan>& runs, c10::Device device) = nullptr;
-};
-
-// libwelkin_cuda.so registers its functions while it is loaded; all null before.
-DeviceUpdate& device_update();
-
 // Whether the functions are there and take this tensor: dense float32 on their device.
 bool device_update_supports(const at::Tensor& tensor);
 

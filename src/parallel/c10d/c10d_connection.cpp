@@ -18,9 +18,9 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "ops/device/device_ops.h"
 #include "parallel/c10d/c10d_group.h"
 #include "parallel/c10d/c10d_link_backend.h"
-#include "parallel/c10d/device_backend.h"
 #include "parallel/c10d/raw_c10d.h"
 #include "parallel/comm/connection.h"
 #include "parallel/comm/watchdog.h"
@@ -144,7 +144,7 @@ std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& option
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, backend);
   c10::intrusive_ptr<c10d::Backend> on_gpu;
   if (options.with_gpu) {
-    on_gpu = device_backend()(prefixed, place, size, options.deadline);
+    on_gpu = ops::device_ops().make_backend(prefixed, place, size, options.deadline);
     group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, on_gpu);
   }
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
@@ -288,14 +288,8 @@ c10::intrusive_ptr<c10d::ProcessGroup> process_group_of(const Group& group) {
   return static_cast<C10dCommunicator&>(group.communicator()).process_group();  // NOLINT: the only back end
 }
 
-// Filled in by the initialisers of a library, before main's context exists.
-MakeDeviceBackend& device_backend() {
-  static MakeDeviceBackend make = nullptr;
-  return make;
-}
-
 std::unique_ptr<Connection> Connection::open(const ConnectOptions& options) {
-  if (options.with_gpu && device_backend() == nullptr) {
+  if (options.with_gpu && ops::device_ops().make_backend == nullptr) {
     throw CommError(
         "parallel",
         cat("ranks with GPUs need NCCL, which this build lacks: rank=", options.rank, ", world size=", options.world_size),

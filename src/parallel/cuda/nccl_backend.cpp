@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL by c10d, for parallel/c10d/device_backend.h.
+// NCCL by c10d, for ops/device/device_ops.h.
 #define USE_C10D_NCCL
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#include "parallel/c10d/device_backend.h"
+#include "ops/device/device_ops.h"
 
 namespace welkin::parallel {
 namespace {
@@ -17,7 +17,7 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store
 }
 
 const bool kRegistered = [] {
-  device_backend() = &make_nccl;
+  ops::device_ops().make_backend = &make_nccl;
   return true;
 }();
 

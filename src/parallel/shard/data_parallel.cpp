@@ -121,7 +121,7 @@ void DataParallel::Impl::spread_weights() const {
 }
 
 // In the first step, whose forward pass has made the nodes that add up the gradients: a node belongs for ever to the stream on
-// which it was made, the Reducer keeps it, and a recording of steps (ops/base/device_graph.h) may not leave its own stream.
+// which it was made, the Reducer keeps it, and a recording of steps (ops/device/device_graph.h) may not leave its own stream.
 void DataParallel::Impl::make_reducer() {
   ProcessGroupPtr process_group = process_group_of(group);
   const observe::Tracer* tracer = group.monitor().services().tracer;

@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/host.h"
 #include "core/text.h"
-#include "ops/base/device_memory.h"
+#include "ops/device/device_ops.h"
 
 namespace welkin::train {
 namespace {
@@ -56,7 +56,7 @@ void limit_memory(c10::Device device, double limit_gib) {
   const int64_t limit_bytes = bytes_of_limit(limit_gib);
   limit_cpu_memory(device.is_cpu() ? limit_bytes : 0);
   if (device.is_cpu()) return;
-  if (ops::limit_device_memory() == nullptr) {
+  if (ops::device_ops().limit_memory == nullptr) {
     if (limit_bytes == 0) return;
     throw ConfigError("memory", cat("limiting GPU memory needs libwelkin_cuda.so: memory_limit_gib=", limit_gib),
                       "Build it with ./quickstart.sh --cuda --skip-train, or leave --memory_limit_gib out");
@@ -64,7 +64,7 @@ void limit_memory(c10::Device device, double limit_gib) {
   at::globalContext().lazyInitDevice(at::kCUDA);  // there is no allocator before
   const auto total = static_cast<double>(at::getDeviceAllocator(at::kCUDA)->getMemoryInfo(device.index()).second);
   const double share = limit_bytes == 0 ? 1.0 : std::min(1.0, static_cast<double>(limit_bytes) / total);
-  ops::limit_device_memory()(share, device.index());
+  ops::device_ops().limit_memory(share, device.index());
   gpu_limit_gib = limit_gib;
 }
 

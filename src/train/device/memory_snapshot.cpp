@@ -9,7 +9,7 @@
 #include "core/file.h"
 #include "core/output_check.h"
 #include "core/text.h"
-#include "ops/base/device_memory.h"
+#include "ops/device/device_ops.h"
 
 namespace welkin::train {
 namespace {
@@ -24,7 +24,7 @@ MemorySnapshot::MemorySnapshot(std::filesystem::path path, c10::Device device, i
     trace_.emplace(MemoryTraceOptions{.max_events = kSnapshotEvents, .limit_bytes = limit_bytes});
     return;
   }
-  const ops::DeviceMemoryHistory& history = ops::device_memory_history();
+  const ops::DeviceMemoryHistory& history = ops::device_ops().memory_history;
   if (history.begin == nullptr) {
     throw ConfigError("memory", cat("the record of a GPU's memory is not built in: device=", device.str()),
                       "Build libwelkin_cuda.so (./quickstart.sh --cuda), or take --device cpu");
@@ -44,7 +44,7 @@ MemorySnapshot::~MemorySnapshot() {
 void MemorySnapshot::write() {
   is_written_ = true;
   if (trace_) return trace_->write(path_);
-  write_file_atomically(path_, ops::device_memory_history().snapshot());
+  write_file_atomically(path_, ops::device_ops().memory_history.snapshot());
 }
 
 }  // namespace welkin::train

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <utility>
 
+#include "ops/device/device_ops.h"
 #include "train/learn/optimizer.h"
 #include "train/learn/update_spans.h"
 
@@ -52,7 +53,7 @@ class Adam : public Optimizer {
     const StepLists lists = with_gradients(parameters_, decays);
     if (lists.rows.empty()) return;
     if (const auto runs = device_update_spans(lists, average_, square_average_)) {
-      ops::device_update().adam(*runs, settings(decays), update_scalars(inputs, steps_));
+      ops::device_ops().update.adam(*runs, settings(decays), update_scalars(inputs, steps_));
       return;
     }
     if (const auto runs = update_spans(lists, average_, square_average_)) {

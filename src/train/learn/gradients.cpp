@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/device/device_ops.h"
 #include "ops/update/device_update.h"
 #include "ops/update/fused_update.h"
 
@@ -46,7 +47,7 @@ std::vector<ops::FloatSpan> device_runs(const std::vector<at::Tensor>& tensors) 
 
 at::Tensor global_norm(const std::vector<at::Tensor>& tensors) {
   if (!tensors.empty() && std::all_of(tensors.begin(), tensors.end(), ops::device_update_supports)) {
-    return ops::device_update().norm(device_runs(tensors), tensors.front().device());
+    return ops::device_ops().update.norm(device_runs(tensors), tensors.front().device());
   }
   const std::vector<ops::FloatSpan> runs = float_runs(tensors);
   if (!runs.empty()) return at::full({}, std::sqrt(ops::sum_of_squares(runs)), at::kFloat);

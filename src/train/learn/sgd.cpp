@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "ops/device/device_ops.h"
 #include "train/learn/optimizer.h"
 #include "train/learn/update_spans.h"
 
@@ -37,8 +38,8 @@ class Sgd : public Optimizer {
     const StepLists lists = with_gradients(parameters_, decays);
     if (lists.rows.empty()) return;
     if (const auto runs = device_update_spans(lists, velocity_, {})) {
-      ops::device_update().sgd(*runs, {.momentum = config_.momentum, .decay = decays ? config_.weight_decay : 0.0},
-                               update_scalars(inputs, {}));
+      ops::device_ops().update.sgd(*runs, {.momentum = config_.momentum, .decay = decays ? config_.weight_decay : 0.0},
+                                   update_scalars(inputs, {}));
       return;
     }
     if (const auto runs = update_spans(lists, velocity_, {})) {

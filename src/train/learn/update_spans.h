@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "ops/update/device_update.h"
+#include "ops/device/device_tables.h"
 #include "ops/update/fused_update.h"
 #include "train/learn/optimizer.h"
 

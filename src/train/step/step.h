@@ -15,7 +15,7 @@
 #include "config/schema/run_config.h"
 #include "data/pipeline/pipeline.h"
 #include "observe/timeline/span.h"
-#include "ops/base/device_graph.h"
+#include "ops/device/device_graph.h"
 #include "parallel/comm/group.h"
 #include "train/learn/gradients.h"
 #include "train/step/setup.h"

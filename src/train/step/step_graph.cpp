@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "ops/device/device_ops.h"
 #include "train/step/model_setup.h"
 
 namespace welkin::train {
@@ -25,7 +26,7 @@ void check_cuda_graph(const config::RunConfig& config, c10::Device device) {
     cannot_record(cat("device=", device.str()),
                   "Run on a GPU (--device cuda), or leave --cuda_graph out: on a CPU it has nothing to save");
   }
-  if (ops::make_graph_recorder() == nullptr) {
+  if (ops::device_ops().make_graph_recorder == nullptr) {
     cannot_record("libwelkin_cuda.so=absent", "Build it with ./quickstart.sh --cuda --skip-train, or leave --cuda_graph out");
   }
   if (config.parallel.rank_invariant) {
@@ -36,7 +37,7 @@ void check_cuda_graph(const config::RunConfig& config, c10::Device device) {
 ops::GraphRecorderPtr graph_recorder(const config::RunConfig& config, c10::Device device) {
   if (!config.backend.cuda_graph) return nullptr;
   check_cuda_graph(config, device);
-  return ops::make_graph_recorder()(device);
+  return ops::device_ops().make_graph_recorder(device);
 }
 
 StepPhase StepGraph::begin(const data::Batch& first, int64_t samples, bool is_watched) {

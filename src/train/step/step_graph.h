@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step as recordings (ops/base/device_graph.h): one per kind of micro-batch, which works on tensors that stay where they are.
+// A step as recordings (ops/device/device_graph.h): one per kind of micro-batch, which works on tensors that stay where they are.
 // It knows no model and no optimizer; what a micro-batch's work is, the step says (train/step/step.h).
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #include "config/schema/run_config.h"
 #include "data/pipeline/pipeline.h"
-#include "ops/base/device_graph.h"
+#include "ops/device/device_graph.h"
 #include "train/step/recording_rule.h"
 
 namespace welkin::train {

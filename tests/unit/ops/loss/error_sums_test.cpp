@@ -16,6 +16,7 @@
 
 #include "device_on_cpu.h"
 #include "gradient_check.h"
+#include "ops/device/device_ops.h"
 
 namespace welkin::ops {
 namespace {
@@ -114,7 +115,7 @@ TEST(ErrorSums, AreLeftToAtenWhereThereIsNoKernel) {
   EXPECT_FALSE(fuses_error_sums(t.select(0, 0), t.select(0, 0)));
   EXPECT_FALSE(fuses_error_sums(t.narrow(0, 0, 0), t.narrow(0, 0, 0)));
   EXPECT_FALSE(fuses_error_sums(t, t.narrow(3, 0, 1)));
-  device_errors().device = c10::kCUDA;
+  device_ops().errors.device = c10::kCUDA;
   EXPECT_FALSE(fuses_error_sums(t, t));
 }
 

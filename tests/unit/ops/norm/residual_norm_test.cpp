@@ -15,6 +15,7 @@
 #include "device_on_cpu.h"
 #include "ops/arithmetic/residual_norm_kernel.h"
 #include "ops/base/autocast.h"
+#include "ops/device/device_ops.h"
 #include "tolerance.h"
 
 namespace welkin::ops {
@@ -141,7 +142,7 @@ TEST_F(ResidualNormParts, OtherTypesAndDevicesTakeAtensOperators) {
   EXPECT_TRUE(at::equal(got.normed, wanted.normed) && at::equal(got.sum, wanted.sum));
   EXPECT_TRUE(at::equal(norm_for_matmul(inputs.x, inputs.weight, inputs.bias, 1e-6),
                         residual_norm_reference(inputs.x, at::zeros_like(inputs.x), inputs.weight, inputs.bias, 1e-6).normed));
-  device_norm().device = c10::kCUDA;
+  device_ops().norm.device = c10::kCUDA;
   const at::Tensor x = inputs.x.to(at::kFloat), branch = inputs.branch.to(at::kFloat), weight = inputs.weight.to(at::kFloat),
                    bias = inputs.bias.to(at::kFloat);
   EXPECT_TRUE(at::equal(residual_norm(x, branch, weight, bias, 1e-6).normed,

@@ -12,13 +12,14 @@
 
 #include "device_on_cpu.h"
 #include "number_close.h"
+#include "ops/device/device_ops.h"
 
 namespace welkin::ops {
 namespace {
 
 at::Tensor number(double value) { return at::scalar_tensor(value, at::kFloat); }
 
-double device_norm_of(const std::vector<FloatSpan>& runs) { return device_update().norm(runs, c10::kCPU).item<float>(); }
+double device_norm_of(const std::vector<FloatSpan>& runs) { return device_ops().update.norm(runs, c10::kCPU).item<float>(); }
 
 // Many small ones for several launches, more than a piece, the ends of pieces, nothing at all. `shift`: elements by which every
 // other tensor begins off 16 bytes.
@@ -83,8 +84,9 @@ TEST_P(DeviceUpdateTest, AdamIsThatOfTheCpu) {
                         .step = static_cast<float>(rate / (1 - std::pow(0.8, steps))),
                         .root_factor = static_cast<float>(1 / std::sqrt(1 - std::pow(0.95, steps))),
                         .epsilon = 1e-3F};
-    device_update().adam(there.runs, settings,
-                         {.rate = number(rate), .gradient_scale = number(0.25), .found_inf = number(0), .steps = number(steps)});
+    device_ops().update.adam(
+        there.runs, settings,
+        {.rate = number(rate), .gradient_scale = number(0.25), .found_inf = number(0), .steps = number(steps)});
     fused_adam(here.runs, rule);
     expect_equal_arrays(there, here);
   }
@@ -97,7 +99,8 @@ TEST_P(DeviceUpdateTest, SgdIsThatOfTheCpu) {
     for (UpdateSpan& run : arrays->runs) run.second = nullptr;  // as the optimizer has it
   }
   const std::vector<UpdateSpan> runs = there.runs;
-  device_update().sgd(runs, settings, {.rate = number(0.1), .gradient_scale = number(2), .found_inf = number(0), .steps = {}});
+  device_ops().update.sgd(runs, settings,
+                          {.rate = number(0.1), .gradient_scale = number(2), .found_inf = number(0), .steps = {}});
   fused_sgd(here.runs, {.gradient_scale = 2.0F, .decay = 0.5F, .momentum = 0.9F, .rate = 0.1F});
   for (size_t t = 0; t < runs.size(); ++t) {
     for (int64_t i = 0; i < runs[t].count; ++i) {
@@ -110,8 +113,8 @@ TEST_P(DeviceUpdateTest, SgdIsThatOfTheCpu) {
 TEST_P(DeviceUpdateTest, NothingChangesWhereAGradientIsNotFinite) {
   const DeviceArrays before(GetParam());
   DeviceArrays after(GetParam());
-  device_update().adam(after.runs, {.decay = 0.1, .decoupled = true},
-                       {.rate = number(0.1), .gradient_scale = number(1), .found_inf = number(1), .steps = number(1)});
+  device_ops().update.adam(after.runs, {.decay = 0.1, .decoupled = true},
+                           {.rate = number(0.1), .gradient_scale = number(1), .found_inf = number(1), .steps = number(1)});
   for (size_t t = 0; t < before.runs.size(); ++t) {
     for (int64_t i = 0; i < before.runs[t].count; ++i) {
       ASSERT_EQ(after.runs[t].value[i], before.runs[t].value[i]);

@@ -34,8 +34,6 @@ class GraphRecorder {
 };
 using GraphRecorderPtr = std::unique_ptr<GraphRecorder>;
 
-// libwelkin_cuda.so puts its own in while it is loaded; null before.
 using MakeGraphRecorder = GraphRecorderPtr (*)(c10::Device device);
-MakeGraphRecorder& make_graph_recorder();
 
 }  // namespace welkin::ops

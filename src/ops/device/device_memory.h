@@ -15,11 +15,7 @@ struct DeviceMemoryHistory {
   std::string (*snapshot)() = nullptr;  // a pickle of torch.cuda.memory._snapshot()
 };
 
-// libwelkin_cuda.so registers its functions while it is loaded; all null before.
-DeviceMemoryHistory& device_memory_history();
-
-// Caps what this process's tensors take of a GPU's memory, as a share in (0, 1] of all that it has. Null like the others.
+// Caps what this process's tensors take of a GPU's memory, as a share in (0, 1] of all that it has.
 using LimitDeviceMemory = void (*)(double share, c10::DeviceIndex index);
-LimitDeviceMemory& limit_device_memory();
 
 }  // namespace welkin::ops

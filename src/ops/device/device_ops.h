@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that libwelkin_cuda.so brings: kernels, recorded graphs, memory records, and the back end of collectives.
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+
+#include "ops/device/device_graph.h"
+#include "ops/device/device_memory.h"
+#include "ops/device/device_tables.h"
+
+namespace c10d {
+class Backend;
+class Store;
+}  // namespace c10d
+
+namespace welkin::ops {
+
+// The back end of the member `place` of `size`; the store's keys are the group's own. Its connections are made by the first call,
+// on the GPU of that call's tensors. Throws c10::Error where there is no GPU.
+using MakeDeviceBackend = c10::intrusive_ptr<c10d::Backend> (*)(const c10::intrusive_ptr<c10d::Store>& store, int place, int size,
+                                                                std::chrono::milliseconds deadline);
+
+struct DeviceOps {
+  DeviceGelu gelu;
+  DeviceLeakyRelu leaky_relu;
+  DeviceNorm norm;
+  DeviceErrors errors;
+  DeviceUpdate update;
+  MakeGraphRecorder make_graph_recorder = nullptr;
+  DeviceMemoryHistory memory_history;
+  LimitDeviceMemory limit_memory = nullptr;
+  MakeDeviceBackend make_backend = nullptr;  // null too where the library was built without NCCL's header
+};
+
+// The one of this process. libwelkin_cuda.so fills it while it is loaded; before, every function is null.
+DeviceOps& device_ops();
+
+}  // namespace welkin::ops
