@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The tests of what depends on the processor, once on each processor that this one can stand for: with fewer instruction sets, with dot
-# products of bfloat16 that are slow, fast or not there, and with either library of float32 matrix products. Ours are held by
+# matmuls of bfloat16 that are slow, fast or not there, and with either library of float32 matmuls. Ours are held by
 # WELKIN_INSTRUCTION_SET, WELKIN_BF16_DOT and WELKIN_GEMM (src/ops/base/processor_override.h), oneDNN's by ONEDNN_MAX_CPU_ISA and
 # aten's by ATEN_CPU_CAPABILITY. Two at a time; ./test.sh ran them on the processor as it is.
 #   tools/processors.sh [BUILD_FOLDER]

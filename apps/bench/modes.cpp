@@ -44,8 +44,7 @@ constexpr std::array kStudies{
         "how much of the gradients' exchange, or of what tensor parallelism sends, is hidden over an emulated link; what the "
         "collectives cost over c10d (welkin bench parallel_figure --help)",
         bench_figures, config::Listed::InFull},
-    BenchStudy{"tiles", "", "matrix products with one size varied: rate, time and tiles (welkin bench tiles --help)",
-               bench_tiles},
+    BenchStudy{"tiles", "", "matmuls with one size varied: rate, time and tiles (welkin bench tiles --help)", bench_tiles},
 };
 
 std::vector<std::string> names_of_modes() {

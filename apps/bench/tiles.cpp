@@ -44,12 +44,12 @@ bench::TileProblem tile_problem(const TileArguments& arguments, c10::Device devi
 int bench_tiles(Application& application, int argc, char** argv) {
   TileArguments arguments;
   bool asked = false;
-  CLI::App app("Times products (m, k) times (k, n) for one n after the other: rate, time, and tiles that the result touches");
+  CLI::App app("Times matmuls (m, k) times (k, n) for one n after the other: rate, time, and tiles that the result touches");
   app.add_flag("--tiles", asked, "this");
   const auto size = CLI::Range(int64_t{1}, int64_t{1} << 16);  // a matrix of 16 GiB
   app.add_option("-m", arguments.problem.m, "rows of the result")->check(size)->capture_default_str();
   app.add_option("-k", arguments.problem.k, "what is summed over")->check(size)->capture_default_str();
-  app.add_option("-n", arguments.problem.n, "columns of the result, one product each; without it half a tile to twelve")
+  app.add_option("-n", arguments.problem.n, "columns of the result, one matmul each; without it half a tile to twelve")
       ->delimiter(',')
       ->check(size);
   app.add_option("--tile", arguments.tile, "ROWSxCOLUMNS that are counted as one; without it 256x128 on a GPU, 1x16 on a CPU");
@@ -60,7 +60,7 @@ int bench_tiles(Application& application, int argc, char** argv) {
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
       ->capture_default_str();
   app.add_option("--threads", arguments.threads, "of a CPU; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
-  app.add_option("--seconds", arguments.problem.seconds, "for each n; at least three products")
+  app.add_option("--seconds", arguments.problem.seconds, "for each n; at least three matmuls")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--json", arguments.json, "write the figures to this file; - prints them instead of the text")

@@ -71,16 +71,16 @@ def against(bound, what, peer):
 
 
 def share_of_peak(bound):
-    """Nominal FLOPs over the best product of matrices that our side has measured in any window of the row."""
+    """Nominal FLOPs over the best matmul of matrices that our side has measured in any window of the row."""
     def check(figures, _):
         ours = figures["ours"]
         peak, flops = ours.get("peak_fp32_flops_per_s"), ours.get("train_flops_per_sample")
-        return at_least("share of the peak of matrix products", bound, ours[RATE] * flops / peak if peak and flops else None, "nominal FLOPs", unit="")
+        return at_least("share of the peak of matmuls", bound, ours[RATE] * flops / peak if peak and flops else None, "nominal FLOPs", unit="")
     return check
 
 
 def bf16_gain(figures):
-    """Best bf16 product over the best fp32 product, as our own side has measured them."""
+    """Best bf16 matmul over the best fp32 matmul, as our own side has measured them."""
     fp32, bf16 = (figures["ours"].get(f"peak_{name}_flops_per_s") for name in ("fp32", "bf16"))
     return bf16 / fp32 if fp32 and bf16 else None
 
@@ -91,12 +91,12 @@ def in_bf16(check, fp32_row):
         gain = bf16_gain(figures)
         if gain is None or gain >= BF16_PAYS:
             result = check(figures, every)
-            products = f"bf16 products {gain:.2f}x fp32's here" if gain else "products not measured"
-            result.note = "; ".join(filter(None, [result.note, products]))
+            matmuls = f"bf16 matmuls {gain:.2f}x fp32's here" if gain else "matmuls not measured"
+            result.note = "; ".join(filter(None, [result.note, matmuls]))
             return result
         fp32 = every.get(fp32_row, {}).get("ours", {}).get(RATE)
         bf16 = figures["ours"].get(RATE)
-        return at_least("bf16 over our own fp32", 1.0, bf16 / fp32 if fp32 and bf16 else None, f"bf16 products only {gain:.2f}x fp32's here")
+        return at_least("bf16 over our own fp32", 1.0, bf16 / fp32 if fp32 and bf16 else None, f"bf16 matmuls only {gain:.2f}x fp32's here")
     return checked
 
 
@@ -136,7 +136,7 @@ FULL = [
     Row("vit_batch1_fp32", "vit", 1, "fp32", VIT,
         [against(2.3, "samples/s over default eager", USED), against_best(1.35, "samples/s over the tuned peer", ["medium", "medium_compile"]),
          memory(0.6, less_parameters=False)]),
-    # Both sides may round operands of float32 products; only a processor with AMX does.
+    # Both sides may round operands of float32 matmuls; only a processor with AMX does.
     Row("vit_batch1_medium", "vit", 1, "fp32", MEDIUM_PEERS, [against_best(1.35, "samples/s over the tuned peer, operands rounded on both sides")],
         flags=(PRECISION, "medium")),
     # Ours keeps 16 bits of operands, the tuned peer 8.

@@ -111,7 +111,7 @@ def tables(arguments):
         "One switch at a time, each against the first row:", "",
         row("model", "switch", "samples/s", "ratio to the first", "peak memory"), row(*["---"] * 5), *single, "",
         "## Roofline per layer",
-        f"The same run, float32; matrix products reached {' and '.join(peaks)} in it. \"Before\" is PyTorch eager with its own kernels, layer by layer (bench/peer/layers.py),", "\"after\" are ours; forward and backward together, nominal FLOPs, so that a kernel which skips taps on the padding may exceed the roof.", "",
+        f"The same run, float32; matmuls reached {' and '.join(peaks)} in it. \"Before\" is PyTorch eager with its own kernels, layer by layer (bench/peer/layers.py),", "\"after\" are ours; forward and backward together, nominal FLOPs, so that a kernel which skips taps on the padding may exceed the roof.", "",
         row("layer", "GFLOP per sample", "MB per sample", "roof, GF/s", "bound", "before, GF/s", "after, GF/s", "% of peak", "before, ms", "after, ms"), row(*["---"] * 10),
         *roofline, ""])
 

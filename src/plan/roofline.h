@@ -10,8 +10,8 @@ inline double intensity_threshold(double peak_flops, double bytes_per_second) { 
 // Element-wise c = a + b: one FLOP for two reads and a write.
 inline double addition_intensity(double element_bytes) { return 1 / (3 * element_bytes); }
 
-// (m, k) times (k, n): 2 m n k FLOPs for both factors read once and the product written once.
-inline double product_intensity(double m, double n, double k, double element_bytes) {
+// (m, k) times (k, n): 2 m n k FLOPs for both factors read once and the matmul written once.
+inline double matmul_intensity(double m, double n, double k, double element_bytes) {
   return 2 * m * n * k / (element_bytes * (m * k + k * n + m * n));
 }
 

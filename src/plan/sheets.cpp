@@ -71,7 +71,7 @@ Section intensity_section() {
       .figures = {
           {"A100, fp16: compute-bound above", intensity_threshold(kA100Peak, kA100Bytes), "FLOP/B", 1, "312 TFLOP/s / 2039 GB/s"},
           {"fp16 addition", addition_intensity(2), "FLOP/B", 3, "1 FLOP, 3 x 2 bytes"},
-          {"fp16 product of 1024 x 1024", product_intensity(1024, 1024, 1024, 2), "FLOP/B", 1, "2 m n k / (2 (m k + k n + m n))"},
+          {"fp16 matmul of 1024 x 1024", matmul_intensity(1024, 1024, 1024, 2), "FLOP/B", 1, "2 m n k / (2 (m k + k n + m n))"},
           {"A100 peak, TF32", peak_flops(108, 512, 1.41e9) / kTera, "TFLOP/s", 1, "108 SMs x 512 x 2 x 1.41 GHz"},
           {"A100 peak, fp16", peak_flops(108, 1024, 1.41e9) / kTera, "TFLOP/s", 1, "108 SMs x 1024 x 2 x 1.41 GHz"}}};
 }
@@ -116,7 +116,7 @@ std::vector<Section> run_sheet(const RunEstimate& run) {
   Section work{
       .title = "work",
       .figures = {{"parameters", static_cast<double>(run.cost.parameters) / 1e6, "1e6", 3, ""},
-                  {"forward pass of a sample", run.cost.forward_flops / kBillion, "GFLOP", 1, "2 per multiply-add of products"},
+                  {"forward pass of a sample", run.cost.forward_flops / kBillion, "GFLOP", 1, "2 per multiply-add of matmuls"},
                   {"training step of a sample", run.cost.train_flops / kBillion, "GFLOP", 1, "forward and backward"},
                   {"training step", run.step_flops / kTera, "TFLOP", 2, cat(run.global_batch, " samples")},
                   {"samples of the run", samples, "", 0, ""},

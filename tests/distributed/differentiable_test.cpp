@@ -120,77 +120,77 @@ const RankTest kPairs("differentiable_pairs", [](Connection& connection) {
   EXPECT_TRUE(at::equal(y.grad(), whole_weight));
 });
 
-// What a test multiplies by the weights of a member, by the products of a ColumnInput where these take it.
-struct ColumnProducts {
+// What a test multiplies by the weights of a member, by the matmuls of a ColumnInput where these take it.
+struct ColumnMatmuls {
   ColumnInput& input;
   at::Tensor first, second;  // (4, 3)
-  int own = 0;               // products that the input made
+  int own = 0;               // matmuls that the input made
 
-  ColumnProducts(ColumnInput& of, int64_t place)
+  ColumnMatmuls(ColumnInput& of, int64_t place)
       : input(of), first(numbers(40 + place, {4, 3}).requires_grad_()), second(numbers(50 + place, {4, 3}).requires_grad_()) {}
   at::Tensor of(const at::Tensor& x, const at::Tensor& weight) {
-    const auto made = input.product(x, weight);
+    const auto made = input.matmul(x, weight);
     own += made ? 1 : 0;
     return made ? *made : at::linear(x, weight);
   }
 };
 
-// Two products of one input that is gathered, each member's own: the gradient by the input, and by the weights, which no backward
+// Two matmuls of one input that is gathered, each member's own: the gradient by the input, and by the weights, which no backward
 // pass of aten sees, since the input is not kept.
 const RankTest kGatheredColumns("gathered_columns", [](Connection& connection) {
   const Group all = group_of_all(connection);
   const int64_t place = all.group_rank();
   const Lengths lengths = balanced_split(2 * all.size() + 1, all.size());
   ColumnInput input(all, lengths);
-  ColumnProducts products(input, place);
+  ColumnMatmuls matmuls(input, place);
   const at::Tensor mine = numbers(place, {2, lengths[static_cast<size_t>(place)], 3});
   const auto expect = [&](const char* what, const OneTensor& of_entered) {
     expect_gradient(what, all, {[&](const at::Tensor& x) { return of_entered(input.enter(x)); }}, mine);
   };
-  expect("columns", [&](const at::Tensor& x) { return products.of(x, products.first) * products.of(x, products.second); });
-  EXPECT_EQ(products.own, 2) << "only with a gradient to come, and not where tokens are evaluated alone";
+  expect("columns", [&](const at::Tensor& x) { return matmuls.of(x, matmuls.first) * matmuls.of(x, matmuls.second); });
+  EXPECT_EQ(matmuls.own, 2) << "only with a gradient to come, and not where tokens are evaluated alone";
   const at::Tensor whole = all_gather_autograd(all, mine, 1, lengths);
-  const at::Tensor first_again = products.first.detach().clone().requires_grad_();
-  const at::Tensor second_again = products.second.detach().clone().requires_grad_();
+  const at::Tensor first_again = matmuls.first.detach().clone().requires_grad_();
+  const at::Tensor second_again = matmuls.second.detach().clone().requires_grad_();
   const ScalarOf written_out{[&](const at::Tensor& x) { return at::linear(x, first_again) * at::linear(x, second_again); }};
   written_out.own(all, whole).backward();
-  EXPECT_TRUE(tests::close(products.first.grad(), first_again.grad(), at::kDouble, whole.size(1)));
-  EXPECT_TRUE(tests::close(products.second.grad(), second_again.grad(), at::kDouble, whole.size(1)));
-  EXPECT_FALSE(input.product(mine, products.first).has_value()) << "what it did not gather is not its business";
+  EXPECT_TRUE(tests::close(matmuls.first.grad(), first_again.grad(), at::kDouble, whole.size(1)));
+  EXPECT_TRUE(tests::close(matmuls.second.grad(), second_again.grad(), at::kDouble, whole.size(1)));
+  EXPECT_FALSE(input.matmul(mine, matmuls.first).has_value()) << "what it did not gather is not its business";
 
-  expect("one product", [&](const at::Tensor& x) { return products.of(x, products.first); });
+  expect("one matmul", [&](const at::Tensor& x) { return matmuls.of(x, matmuls.first); });
   expect("another use of the input",
-         [&](const at::Tensor& x) { return products.of(x, products.first) * at::cos(x.sum(-1, true)); });
-  expect("a product without a gradient", [&](const at::Tensor& x) {
-    products.of(x, products.second);
-    return products.of(x, products.first);
+         [&](const at::Tensor& x) { return matmuls.of(x, matmuls.first) * at::cos(x.sum(-1, true)); });
+  expect("a matmul without a gradient", [&](const at::Tensor& x) {
+    matmuls.of(x, matmuls.second);
+    return matmuls.of(x, matmuls.first);
   });
-  const at::Tensor fixed = products.first.detach();
-  expect("a weight without a gradient", [&](const at::Tensor& x) { return products.of(x, fixed); });
+  const at::Tensor fixed = matmuls.first.detach();
+  expect("a weight without a gradient", [&](const at::Tensor& x) { return matmuls.of(x, fixed); });
 });
 
 // The same where every member has all tokens: a replicated input gets the sum of the members' gradients.
 const RankTest kReplicatedColumns("replicated_columns", [](Connection& connection) {
   const Group all = group_of_all(connection);
   ColumnInput input(all, std::nullopt);
-  ColumnProducts products(input, all.group_rank());
+  ColumnMatmuls matmuls(input, all.group_rank());
   const at::Tensor same = numbers(7, {2, 5, 3});
   const auto gradients = [&](const OneTensor& enter, bool twice) {
-    products.first.mutable_grad().reset();
-    products.second.mutable_grad().reset();
+    matmuls.first.mutable_grad().reset();
+    matmuls.second.mutable_grad().reset();
     const at::Tensor x = same.clone().requires_grad_();
     const at::Tensor entered = enter(x);
-    at::Tensor out = products.of(entered, products.first) * products.of(entered, products.second);
+    at::Tensor out = matmuls.of(entered, matmuls.first) * matmuls.of(entered, matmuls.second);
     if (twice) out = out * at::cos(entered.sum(-1, true));
     (out * numbers(3 + 10 * all.group_rank(), out.sizes())).sum().backward();
-    return std::vector<at::Tensor>{x.grad(), products.first.grad().clone(), products.second.grad().clone()};
+    return std::vector<at::Tensor>{x.grad(), matmuls.first.grad().clone(), matmuls.second.grad().clone()};
   };
   for (const bool twice : {false, true}) {
     const auto found = gradients([&](const at::Tensor& x) { return input.enter(x); }, twice);
     const auto wanted = gradients([&](const at::Tensor& x) { return copy_to_group(all, x); }, twice);
     for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(tests::close(found[i], wanted[i], at::kDouble, all.size())) << i;
   }
-  EXPECT_EQ(products.own, 4);
+  EXPECT_EQ(matmuls.own, 4);
 });
 
 // q, k, v stacked (3, B, H, tokens, D): one process against each way of splitting the tokens.

@@ -80,7 +80,7 @@ class BenchSteps(unittest.TestCase):
             self.assertIn("the step", result["bottleneck"])
             self.assertGreater(result["process_start_to_first_step_s"], result["first_step_s"])
             self.assertLess(result["process_start_to_first_step_s"], 60)
-            self.assertTrue(any("bf16 products are" in line for line in result["advice"]))
+            self.assertTrue(any("bf16 matmuls are" in line for line in result["advice"]))
 
     def test_micro_batches_count_as_one_step(self):
         result = self.bench(UNET, "--mode", "synthetic", "--micro_batch_size", "1", "--amp_mode", "bf16")
@@ -181,7 +181,7 @@ class BenchSteps(unittest.TestCase):
             command = [BINARY, "bench", *words, "--yaml_config", self.write(UNET), "--config", "run", *SHORT, "--json", "-"]
             done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=60, cwd=self.folder, check=True)
             self.assertEqual(list(json.loads(done.stdout)), list(self.bench(UNET, *flags)), words)
-        for words, text in ((["tiles", "--help"], "Times products"), (["scaling", "--help"], "weak"), (["collectives", "--help"], "collective")):
+        for words, text in ((["tiles", "--help"], "Times matmuls"), (["scaling", "--help"], "weak"), (["collectives", "--help"], "collective")):
             done = subprocess.run([BINARY, "bench", *words], capture_output=True, text=True, timeout=60, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(text, done.stdout)

@@ -116,7 +116,7 @@ class Goals(unittest.TestCase):
             check = checks_of("unet_batch4_fp32", found)[2]
             self.assertEqual((check.met, round(check.measured, 6)), (met, round(5 / eager, 6)))
 
-    def test_share_of_the_peak_uses_the_best_product_of_the_row(self):
+    def test_share_of_the_peak_uses_the_best_matmul_of_the_row(self):
         ours = Side("ours")
         ours.windows = [{RATE: 2.0, "peak_fp32_flops_per_s": peak, "train_flops_per_sample": 100.0} for peak in (250.0, 300.0, 200.0)]
         found = {"ours": ours.report(), "peers": {}, "ratios": {}}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A figure of docs/results/scaling.md: what a link adds to a step under tensor parallelism, whose calls are in part hidden behind
-// matrix products.
+// matmuls.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct TensorParallelResult {
   double compute_s = 0;        // a step whose calls send nothing
   double gloo_step_s = 0;      // by Gloo alone
   double step_s = 0;           // over the link
-  // What the link adds to Gloo's own time, over its time. Below 1 as far as calls are hidden: behind products, or behind Gloo.
+  // What the link adds to Gloo's own time, over its time. Below 1 as far as calls are hidden: behind matmuls, or behind Gloo.
   double added_fraction() const { return (step_s - gloo_step_s) / link_s; }
 };
 

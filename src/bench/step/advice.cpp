@@ -12,7 +12,7 @@ namespace welkin::bench {
 namespace {
 
 constexpr int64_t kAligned = 8;  // vectors of half precision, and of a tensor core's operands
-constexpr int64_t kTiled = 64;   // columns that a tile of a large product takes
+constexpr int64_t kTiled = 64;   // columns that a tile of a large matmul takes
 constexpr int64_t kGpuRows = 256, kGpuColumns = 128;
 constexpr double kWorthwhile = 1.2;
 
@@ -63,14 +63,14 @@ std::string width_line(const Width& width) {
              percent(tile_efficiency(width.size, kTiled)));
 }
 
-// Rows of the products: tokens or voxels times samples.
+// Rows of the matmuls: tokens or voxels times samples.
 std::string batch_line(const config::RunConfig& config, const AdviceFacts& facts) {
   const std::string batch = cat("a forward pass has ", facts.batch, facts.batch == 1 ? " sample" : " samples");
   if (config.model.model == "vit" && config.model.img_size.size() == 2) {
     const int64_t patch = std::max<int64_t>(1, config.model.patch_size);
     const int64_t rows = facts.batch * (config.model.img_size[0] / patch) * (config.model.img_size[1] / patch);
     const int64_t tile = facts.is_gpu ? kGpuRows : kTiled;
-    return cat(batch, ", so products have ", rows, " rows: tiles of ", tile, " are filled to ",
+    return cat(batch, ", so matmuls have ", rows, " rows: tiles of ", tile, " are filled to ",
                percent(tile_efficiency(rows, tile)));
   }
   if (facts.batch % kAligned == 0) return cat(batch, ", a multiple of 8");
@@ -82,9 +82,9 @@ std::string precision_line(const config::RunConfig& config, const AdviceFacts& f
   const double gain = facts.bf16_flops / facts.fp32_flops;
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.2f", gain);
-  const std::string measured = cat("bf16 products are ", text.data(), " times as fast as fp32 here");
+  const std::string measured = cat("bf16 matmuls are ", text.data(), " times as fast as fp32 here");
   const config::AmpMode mode = config.precision.amp_mode;
-  if (mode == config::AmpMode::Fp16 && !facts.is_gpu) return cat(measured, "; fp16 has no fast products on a CPU");
+  if (mode == config::AmpMode::Fp16 && !facts.is_gpu) return cat(measured, "; fp16 has no fast matmuls on a CPU");
   if (mode == config::AmpMode::None && gain >= kWorthwhile) return cat(measured, ": --amp_mode bf16 is worth trying");
   if (mode == config::AmpMode::Bf16 && gain < kWorthwhile) return cat(measured, ": --amp_mode none loses little or nothing");
   return cat(measured, ": the present mode fits");

@@ -32,31 +32,31 @@ at::Tensor factor(int64_t edge, at::ScalarType dtype, c10::Device device) {
   return at::sin(numbers).view({edge, edge}).to(dtype);
 }
 
-double product_flops(int64_t edge, at::ScalarType dtype, c10::Device device, double seconds) {
+double matmul_flops(int64_t edge, at::ScalarType dtype, c10::Device device, double seconds) {
   const at::Tensor a = factor(edge, dtype, device);
   double best = 0;
   const Stopwatch budget;
   do {
     const Stopwatch watch;
-    finish_work_on(ops::product(ops::matmul_operand(a), ops::matmul_operand(a), dtype));
+    finish_work_on(ops::matmul(ops::matmul_operand(a), ops::matmul_operand(a), dtype));
     const auto n = static_cast<double>(edge);
     best = std::max(best, 2 * n * n * n / watch.seconds());
   } while (budget.seconds() < seconds);
   return best;
 }
 
-// Rising sizes, as long as they fit the budget: a processor without products in a type takes seconds for a large one.
-double best_product(at::ScalarType dtype, c10::Device device, double seconds) {
+// Rising sizes, as long as they fit the budget: a processor without matmuls in a type takes seconds for a large one.
+double best_matmul(at::ScalarType dtype, c10::Device device, double seconds) {
   const std::vector<int64_t> edges =
       device.is_cuda() ? std::vector<int64_t>{2048, 4096, 8192} : std::vector<int64_t>{256, 512, 1024, 2048};
   double best = 0;
-  product_flops(edges.front(), dtype, device, 0);  // pays for set-up
+  matmul_flops(edges.front(), dtype, device, 0);  // pays for set-up
   const Stopwatch budget;
   for (const int64_t edge : edges) {
     const auto n = static_cast<double>(edge);
     const bool is_too_long = best > 0 && 2 * n * n * n / best > seconds;
     if (is_too_long || budget.seconds() > seconds) break;
-    best = std::max(best, product_flops(edge, dtype, device, seconds / static_cast<double>(edges.size())));
+    best = std::max(best, matmul_flops(edge, dtype, device, seconds / static_cast<double>(edges.size())));
   }
   return best;
 }
@@ -109,8 +109,8 @@ void add_theory_of_gpu(Peaks& peaks, c10::Device device) {
 Peaks measure_peaks(c10::Device device, double seconds) {
   const at::NoGradGuard no_grad;
   Peaks peaks;
-  peaks.fp32_flops = best_product(at::kFloat, device, seconds);
-  peaks.bf16_flops = best_product(at::kBFloat16, device, seconds);
+  peaks.fp32_flops = best_matmul(at::kFloat, device, seconds);
+  peaks.bf16_flops = best_matmul(at::kBFloat16, device, seconds);
   peaks.bytes = copy_bytes_per_second(device, seconds);
   device.is_cpu() ? add_theory_of_processor(peaks) : add_theory_of_gpu(peaks, device);
   return peaks;

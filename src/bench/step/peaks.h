@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine can do, measured: matrix products per precision, and memory traffic. And what its units could do by
+// What this machine can do, measured: matmuls per precision, and memory traffic. And what its units could do by
 // their clock and width (theoretical_peak.h), for comparison.
 #pragma once
 
@@ -12,13 +12,13 @@
 namespace welkin::bench {
 
 struct Peaks {
-  double fp32_flops = 0, bf16_flops = 0;  // FLOP/s of the best square product, in this process with its threads and kernels
+  double fp32_flops = 0, bf16_flops = 0;  // FLOP/s of the best square matmul, in this process with its threads and kernels
   double bytes = 0;                       // bytes/s of a copy that no cache holds: read and written
   // By clock and width (theoretical_peak.h); 0 where one of them is not known. Of fp32 on a GPU: of the units that it runs on,
   // TF32 or not.
   double theoretical_fp32_flops = 0, theoretical_bf16_flops = 0;
 
-  // Of the mode's products. Half of either kind has the same units; without fast ones its products are widened, so that a machine
+  // Of the mode's matmuls. Half of either kind has the same units; without fast ones its matmuls are widened, so that a machine
   // is never slower in it than in fp32.
   double measured(config::AmpMode mode) const { return of(mode, fp32_flops, bf16_flops); }
   double theoretical(config::AmpMode mode) const { return of(mode, theoretical_fp32_flops, theoretical_bf16_flops); }

@@ -147,7 +147,7 @@ void add_step_json(nlohmann::ordered_json& json, const StepReport& report, const
 }
 
 std::string peaks_text(const Peaks& peaks) {
-  std::string text = cat("machine: products reach ", format_flops(peaks.fp32_flops), " in fp32 and ",
+  std::string text = cat("machine: matmuls reach ", format_flops(peaks.fp32_flops), " in fp32 and ",
                          format_flops(peaks.bf16_flops), " in bf16, copies ", bench_number("%.3g", peaks.bytes * 1e-9), " GB/s");
   if (peaks.theoretical_fp32_flops > 0) {
     text += cat("; by clock and width ", format_flops(peaks.theoretical_fp32_flops), " and ",

@@ -22,7 +22,7 @@ struct Figures {
 // computing sharing the cores.
 std::string bottleneck(const Figures& figures, const std::vector<Phase>& phases);
 
-// FLOP/s of the products of the model.
+// FLOP/s of the matmuls of the model.
 double flops_per_second(const StepReport& report);
 
 std::string step_text(const StepReport& report, const config::RunConfig& config, const Peaks& peaks);

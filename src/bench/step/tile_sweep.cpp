@@ -24,12 +24,12 @@ constexpr int64_t kHalfTiles = 24;  // of usual_sizes()
 
 int64_t pieces(int64_t size, int64_t piece) { return (size + piece - 1) / piece; }
 
-// Many products for one wait: a GPU's are shorter than what a wait costs.
-double fastest_product(const at::Tensor& a, const at::Tensor& b, double seconds) {
+// Many matmuls for one wait: a GPU's are shorter than what a wait costs.
+double fastest_matmul(const at::Tensor& a, const at::Tensor& b, double seconds) {
   const int calls = a.is_cuda() ? 10 : 1;
   const auto multiply = [&](int times) {
     at::Tensor result;
-    for (int i = 0; i < times; ++i) result = ops::product(ops::matmul_operand(a), ops::matmul_operand(b), a.scalar_type());
+    for (int i = 0; i < times; ++i) result = ops::matmul(ops::matmul_operand(a), ops::matmul_operand(b), a.scalar_type());
     result.flatten().select(0, 0).item<float>();
   };
   multiply(calls);  // pays for set-up
@@ -106,7 +106,7 @@ std::vector<TileRow> measure_tiles(const TileProblem& problem, c10::Device devic
   std::vector<TileRow> rows;
   for (const int64_t n : problem.n) {
     TileRow row = tile_row(problem, n);
-    row.seconds = fastest_product(a, at::ones({problem.k, n}, options), problem.seconds);
+    row.seconds = fastest_matmul(a, at::ones({problem.k, n}, options), problem.seconds);
     row.flops_per_second = 2 * static_cast<double>(problem.m * problem.k) * static_cast<double>(n) / row.seconds;
     rows.push_back(row);
   }
@@ -150,11 +150,11 @@ nlohmann::ordered_json tiles_json(const TileProblem& problem, const std::vector<
                               {"type", type_name(problem.dtype)},
                               {"tile", tile_text(problem.tile)}};
   for (const TileRow& row : rows) {
-    json["products"].push_back({{"n", row.n},
-                                {"tiles", row.tiles},
-                                {"filled", row.filled},
-                                {"seconds", row.seconds},
-                                {"flops_per_s", row.flops_per_second}});
+    json["matmuls"].push_back({{"n", row.n},
+                               {"tiles", row.tiles},
+                               {"filled", row.filled},
+                               {"seconds", row.seconds},
+                               {"flops_per_s", row.flops_per_second}});
   }
   return json;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `welkin bench --tiles`: matrix products of which one size varies. A processor computes the result tile by tile, so time
+// `welkin bench --tiles`: matmuls of which one size varies. A processor computes the result tile by tile, so time
 // grows by whole tiles: a size that leaves its last tile partly empty costs as much as the next one that fills it.
 #pragma once
 
@@ -31,7 +31,7 @@ struct TileProblem {
   std::vector<int64_t> n{};
   at::ScalarType dtype = at::kFloat;
   Tile tile{};
-  double seconds = 0.05;  // for each n; at least three products
+  double seconds = 0.05;  // for each n; at least three matmuls
 };
 
 // Half a tile after the other, up to twelve tiles.
@@ -40,7 +40,7 @@ std::vector<int64_t> usual_sizes(const Tile& tile);
 struct TileRow {
   int64_t n = 0, tiles = 0;     // tiles that the result touches
   double filled = 0;            // share of their elements that is the result
-  double seconds = 0;           // of the fastest product
+  double seconds = 0;           // of the fastest matmul
   double flops_per_second = 0;  // 2 m n k
 };
 

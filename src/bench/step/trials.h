@@ -23,7 +23,7 @@ struct Trial {
 struct TrialRow {
   std::string name, note;
   std::optional<Rates> rates;   // of all ranks
-  double flops_per_second = 0;  // of the model's products
+  double flops_per_second = 0;  // of the model's matmuls
   int64_t peak_bytes = 0;       // the peak less what was there before the model, resident or on the GPU
 };
 

@@ -72,7 +72,7 @@ void contradicts_deterministic(Draft& draft, std::string_view path) {
 }
 
 // cuDNN's kernels for tensor cores take boxes channels-last alone: others it turns over before each convolution and back behind
-// it. Images are read by a product of patches, for which the order is no matter.
+// it. Images are read by a matmul of patches, for which the order is no matter.
 void derive_layout(Draft& draft) {
   if (draft.has("backend.channels_last") || draft.config.model.model != "unet3d") return;
   draft.config.backend.channels_last = true;

@@ -27,11 +27,11 @@ std::vector<SwitchMeaning> precision_rows() {
       {"enable_amp", "off", "fp32", "fp32"},
       {"amp_mode", "none", "fp32, whatever the file says", "fp32, whatever the file says"},
       {"amp_mode", "fp16",
-       "fp16 autocast with a loss scaler; few CPUs have products of fp16, the others make them in fp32: bf16 is the mode for a "
+       "fp16 autocast with a loss scaler; few CPUs have matmuls of fp16, the others make them in fp32: bf16 is the mode for a "
        "CPU",
        "fp16 autocast with a loss scaler"},
       {"amp_mode", "bf16",
-       "bf16 autocast, fp32 master weights, no scaler; fast where the CPU has AVX512-BF16 or AMX; without AVX-512 products are "
+       "bf16 autocast, fp32 master weights, no scaler; fast where the CPU has AVX512-BF16 or AMX; without AVX-512 matmuls are "
        "made in fp32",
        "bf16 autocast, fp32 master weights, no scaler"},
   };
@@ -147,7 +147,7 @@ std::string backend_note(const Resolved& resolved, DeviceKind device) {
                                  : text,
                " (", origin == resolved.origins.end() ? "default" : origin->second.text, ")");
   };
-  return cat("Products in fp32: ", with_origin("backend.tf32"), ", ", with_origin("backend.cudnn_enabled"), ", ",
+  return cat("Matmuls in fp32: ", with_origin("backend.tf32"), ", ", with_origin("backend.cudnn_enabled"), ", ",
              with_origin("backend.cudnn_benchmark"), ", ", with_origin("backend.cudnn_deterministic"),
              device == DeviceKind::Cpu ? "; no effect on a CPU" : "");
 }

@@ -74,7 +74,7 @@ std::vector<Key> backend_keys() {
       {.flat = "tf32",
        .path = "backend.tf32",
        .field = kBackend<&B::tf32>,
-       .summary = "TF32 units for fp32 products in cuBLAS and cuDNN; the environment's NVIDIA_TF32_OVERRIDE=0 turns them off "
+       .summary = "TF32 units for fp32 matmuls in cuBLAS and cuDNN; the environment's NVIDIA_TF32_OVERRIDE=0 turns them off "
                   "whatever this key says",
        .choices = "on|off",
        .is_flag = true},
@@ -104,7 +104,7 @@ std::vector<Key> backend_keys() {
        .path = "backend.float32_matmul_precision",
        .field = kBackend<&B::float32_matmul_precision>,
        .summary =
-           "PyTorch's torch.set_float32_matmul_precision on a CPU: where the processor has AMX, float32 products of linear "
+           "PyTorch's torch.set_float32_matmul_precision on a CPU: where the processor has AMX, float32 matmuls of linear "
            "layers and attention take operands as sums of two bfloat16 (high, 16 bits) or rounded to one (medium, 8 bits); "
            "sums stay float32",
        .choices = "highest|high|medium",

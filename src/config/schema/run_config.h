@@ -156,7 +156,7 @@ struct RuleConfig {
 
 // (ours) Process-wide settings of torch and of the libraries below it.
 struct BackendConfig {
-  std::string tf32 = "on";           // on, off: TF32 in cuBLAS and cuDNN for fp32 products; NVIDIA_TF32_OVERRIDE=0 turns it off
+  std::string tf32 = "on";           // on, off: TF32 in cuBLAS and cuDNN for fp32 matmuls; NVIDIA_TF32_OVERRIDE=0 turns it off
   bool cudnn_enabled = true;         // cuDNN, or torch's own kernels
   bool cudnn_benchmark = true;       // cuDNN measures its algorithms for each shape; off where `deterministic`
   bool cudnn_deterministic = false;  // only algorithms of cuDNN that repeat bit for bit; on where `deterministic`
@@ -165,7 +165,7 @@ struct BackendConfig {
   bool channels_last = false;        // images and boxes lie channels-last on a GPU, and the weights of convolutions with them
   std::string attention = "auto";    // auto, flash, memory_efficient, cudnn, math: torch's attention on a GPU; auto = measured
   std::string gemm = "auto";         // auto, mkl, onednn: library for float32 GEMM on a CPU; auto = by processor
-  std::string float32_matmul_precision = "highest";  // high, medium: products may take operands of 16 or 8 bits (on a CPU)
+  std::string float32_matmul_precision = "highest";  // high, medium: matmuls may take operands of 16 or 8 bits (on a CPU)
   std::string instruction_set = "auto";  // auto, portable, avx2, avx512, amx: of our CPU kernels; auto = the best there is
 
   bool operator==(const BackendConfig&) const = default;

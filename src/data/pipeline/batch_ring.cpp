@@ -147,10 +147,10 @@ void BatchRing::wait_for_readers(std::unique_lock<std::mutex>& lock) {
     return;
   }
   const std::string text = stalled_reads(watches_, static_cast<int64_t>(watches_.size()), options_.stall_seconds);
-  const auto& tell = options_.stalled ? options_.stalled : options_.report;
-  if (text.empty() || !tell) return;
+  const auto& report = options_.stalled ? options_.stalled : options_.report;
+  if (text.empty() || !report) return;
   lock.unlock();
-  tell(text);
+  report(text);
   lock.lock();
   reported_age_ += wait_seconds;
 }

@@ -30,8 +30,8 @@ std::string stalled_reads(ReadWatches watches, int64_t num_threads, double secon
              ". Check the file system; the run waits.");
 }
 
-StallWatch::StallWatch(ReadWatches watches, int64_t num_threads, double seconds, Tell tell)
-    : thread_([=, tell = std::move(tell)](const std::stop_token& stop) {
+StallWatch::StallWatch(ReadWatches watches, int64_t num_threads, double seconds, Report report)
+    : thread_([=, report = std::move(report)](const std::stop_token& stop) {
         pthread_setname_np(pthread_self(), "welkin-watch");
         std::mutex mutex;
         std::condition_variable_any woken;
@@ -41,7 +41,7 @@ StallWatch::StallWatch(ReadWatches watches, int64_t num_threads, double seconds,
           woken.wait_for(lock, stop, std::chrono::duration<double>(wait_seconds), [] { return false; });
           if (stop.stop_requested()) return;
           const std::string text = stalled_reads(watches, num_threads, seconds);
-          if (!text.empty()) tell(text);
+          if (!text.empty()) report(text);
           wait_seconds = text.empty() ? look_seconds : std::max(2 * wait_seconds, seconds);
         }
       }) {}

@@ -23,8 +23,8 @@ std::string stalled_reads(ReadWatches watches, int64_t num_threads, double secon
 // again whenever the age has doubled.
 class StallWatch {
  public:
-  using Tell = std::function<void(const std::string&)>;
-  StallWatch(ReadWatches watches, int64_t num_threads, double seconds, Tell tell);
+  using Report = std::function<void(const std::string&)>;
+  StallWatch(ReadWatches watches, int64_t num_threads, double seconds, Report report);
 
  private:
   std::jthread thread_;

@@ -59,7 +59,7 @@ std::vector<OpenYear> open_years(const std::filesystem::path& folder, bool with_
   return years;
 }
 
-// All times of one channel, in order: the result does not depend on how channels are dealt to threads.
+// All times of one channel, in order: the result does not depend on how channels are divided among threads.
 void add_channel(const std::vector<OpenYear>& years, int64_t channel, FolderStatistics& statistics) {
   const auto c = static_cast<size_t>(channel);
   const auto plane = static_cast<size_t>(statistics.height * statistics.width);

@@ -13,11 +13,11 @@ namespace welkin::model {
 struct SavedValues {
   double ends = 0;        // before and behind the blocks: every rank of tp and cp holds them whole
   double stream = 0;      // inputs of norms, float32 under mixed precision too; split by cp, and by tp with sequence_parallel
-  double shared = 0;      // inputs of products, in their type; split by cp, and by tp with sequence_parallel
-  double normed = 0;      // results of norms that enter products, as `shared`; a CPU makes them again
+  double shared = 0;      // inputs of matmuls, in their type; split by cp, and by tp with sequence_parallel
+  double normed = 0;      // results of norms that enter matmuls, as `shared`; a CPU makes them again
   double normed_end = 0;  // the same behind the blocks, as `ends`
-  double inner = 0;       // in the type of products, split by tp and by cp
-  double joined = 0;      // copies of two inputs as one, where a device's convolution takes one (GPUs); in the type of products
+  double inner = 0;       // in the type of matmuls, split by tp and by cp
+  double joined = 0;      // copies of two inputs as one, where a device's convolution takes one (GPUs); in the type of matmuls
   double keys = 0;        // keys and values of attention: as inner, but whole in cp where context_mode is all_gather
 
   // Of one process on a CPU.
@@ -50,7 +50,7 @@ struct MemoryCost {
   // of them again.
   SavedValues again{};
   double recompute_flops = 0;
-  // Weights of products in all parts that are run again, and in one of them: copies in 16 bits go with each run. All of them are
+  // Weights of matmuls in all parts that are run again, and in one of them: copies in 16 bits go with each run. All of them are
   // split_parameters.
   int64_t checkpointed_weights = 0, recomputed_weights = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one sample costs; torch-free. 2 FLOPs per multiply-add, products only (norms and pointwise work excluded), no
+// What one sample costs; torch-free. 2 FLOPs per multiply-add, matmuls only (norms and pointwise work excluded), no
 // recomputation.
 #pragma once
 

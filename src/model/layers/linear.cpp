@@ -19,35 +19,35 @@ constexpr double kLinearDeviation = 0.02;
 }  // namespace
 
 Linear::Linear(std::string path, int64_t in_features, int64_t out_features, bool with_bias)
-    : Layer(std::move(path)), product_(this->path()) {
+    : Layer(std::move(path)), matmul_(this->path()) {
   weight = register_parameter("weight", at::empty({out_features, in_features}));
   if (with_bias) bias = register_parameter("bias", at::empty({out_features}));
 }
 
-at::Tensor Linear::product(const at::Tensor& x) const {
-  if (product_.is_unwrapped()) return ops::linear(x, weight);
-  return product_({x, weight}, [](const Tensors& in) { return Tensors{ops::linear(in.at(0), in.at(1))}; }).at(0);
+at::Tensor Linear::matmul(const at::Tensor& x) const {
+  if (matmul_.is_unwrapped()) return ops::linear(x, weight);
+  return matmul_({x, weight}, [](const Tensors& in) { return Tensors{ops::linear(in.at(0), in.at(1))}; }).at(0);
 }
 
 at::Tensor Linear::forward(const at::Tensor& x) const {
-  return product_.is_unwrapped() ? ops::linear(x, weight, bias) : with_bias(product(x));
+  return matmul_.is_unwrapped() ? ops::linear(x, weight, bias) : with_bias(matmul(x));
 }
 
-// Where one kernel adds the first bias and makes GELU, the first product leaves it out.
+// Where one kernel adds the first bias and makes GELU, the first matmul leaves it out.
 at::Tensor Linear::forward_gelu_of(const Linear& first, const at::Tensor& x) const {
   const bool is_fused = ops::fuses_bias_gelu(first.bias);
   const auto second = [hidden_bias = first.bias, is_fused](const at::Tensor& hidden, const at::Tensor& w, const at::Tensor& b) {
     return is_fused ? ops::bias_gelu_linear(hidden, hidden_bias, w, b) : ops::gelu_linear(hidden, w, b);
   };
-  const at::Tensor hidden = is_fused ? first.product(x) : first.forward(x);
-  if (product_.is_unwrapped()) return second(hidden, weight, bias);
+  const at::Tensor hidden = is_fused ? first.matmul(x) : first.forward(x);
+  if (matmul_.is_unwrapped()) return second(hidden, weight, bias);
   return with_bias(
-      product_({hidden, weight}, [second](const Tensors& in) { return Tensors{second(in.at(0), in.at(1), {})}; }).at(0));
+      matmul_({hidden, weight}, [second](const Tensors& in) { return Tensors{second(in.at(0), in.at(1), {})}; }).at(0));
 }
 
 std::vector<at::Tensor> Linear::forward_together(const std::vector<const Linear*>& layers, const at::Tensor& x) {
   std::vector<at::Tensor> weights, biases, out;
-  if (std::ranges::all_of(layers, [](const Linear* layer) { return layer->product_.is_unwrapped(); })) {
+  if (std::ranges::all_of(layers, [](const Linear* layer) { return layer->matmul_.is_unwrapped(); })) {
     for (const Linear* layer : layers) {
       weights.push_back(layer->weight);
       biases.push_back(layer->bias);
@@ -58,8 +58,8 @@ std::vector<at::Tensor> Linear::forward_together(const std::vector<const Linear*
   return out;
 }
 
-at::Tensor Linear::with_bias(const at::Tensor& product) const {
-  return bias.defined() ? product.add(bias.to(product.scalar_type())) : product;
+at::Tensor Linear::with_bias(const at::Tensor& matmul) const {
+  return bias.defined() ? matmul.add(bias.to(matmul.scalar_type())) : matmul;
 }
 
 void Linear::initialise(uint64_t seed) {

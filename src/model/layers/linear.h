@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A linear layer whose product of input and weight, before the bias, is a site.
+// A linear layer whose matmul of input and weight, before the bias, is a site.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,10 +17,10 @@ class Linear : public Layer {
   at::Tensor forward(const at::Tensor& x) const;
   // forward(gelu(first.forward(x))), keeping what `first` makes alone (ops/gemm/gelu_linear.h).
   at::Tensor forward_gelu_of(const Linear& first, const at::Tensor& x) const;
-  // What layers with bias make of the same x, in one product where ops::linears() has one and nothing is installed at their
+  // What layers with bias make of the same x, in one matmul where ops::linears() has one and nothing is installed at their
   // sites.
   static std::vector<at::Tensor> forward_together(const std::vector<const Linear*>& layers, const at::Tensor& x);
-  std::vector<Site*> own_sites() override { return {&product_}; }
+  std::vector<Site*> own_sites() override { return {&matmul_}; }
   void initialise(uint64_t seed) override;
   void pretty_print(std::ostream& stream) const override;
 
@@ -28,10 +28,10 @@ class Linear : public Layer {
   at::Tensor bias;    // (out), undefined without bias
 
  private:
-  at::Tensor product(const at::Tensor& x) const;
-  at::Tensor with_bias(const at::Tensor& product) const;
+  at::Tensor matmul(const at::Tensor& x) const;
+  at::Tensor with_bias(const at::Tensor& matmul) const;
 
-  Site product_;
+  Site matmul_;
 };
 
 }  // namespace welkin::model

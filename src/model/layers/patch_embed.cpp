@@ -17,7 +17,7 @@ PatchProjection::PatchProjection(std::string path, int64_t in_channels, int64_t 
   bias = register_parameter("bias", at::empty({width}));
 }
 
-// A convolution whose stride is its kernel, as the product that it is: tokens come out in rows, where a convolution leaves them
+// A convolution whose stride is its kernel, as the matmul that it is: tokens come out in rows, where a convolution leaves them
 // in columns and every operator behind it pays for that.
 at::Tensor PatchProjection::forward(const at::Tensor& x_BCHW) const {
   const int64_t patch = weight.size(2);

@@ -44,7 +44,7 @@ int64_t block_parameters(const VitOptions& options) {
   return norms + attention + 2 * d * options.mlp_width + options.mlp_width + d;
 }
 
-// What the backward pass of a block asks for: the inputs of its two norms; what the norms give to the products; q, k, v, the
+// What the backward pass of a block asks for: the inputs of its two norms; what the norms give to the matmuls; q, k, v, the
 // result of attention, and the hidden features before GELU (and behind it, where dropout follows). Dropout keeps masks as keys,
 // not as values.
 SavedValues kept_of_block(const VitOptions& options) {
@@ -80,7 +80,7 @@ SavedValues difference(const SavedValues& whole, const SavedValues& checkpointed
   return more;
 }
 
-int64_t product_weights_of(const VitOptions& options, const std::string& part) {
+int64_t matmul_weights_of(const VitOptions& options, const std::string& part) {
   const int64_t attention = 4 * options.embed_dim * options.embed_dim, mlp = 2 * options.embed_dim * options.mlp_width;
   return part == "blocks" ? attention + mlp : part == "mlp" ? mlp : attention;
 }
@@ -126,7 +126,7 @@ MemoryCost vit_memory_cost(const VitOptions& options, const CheckpointedBlocks& 
     const SavedValues less = kept_of_checkpointed_block(options, checkpointed.part);
     cost.kept = cost.kept + static_cast<double>(num_checkpointed) * less;
     cost.again = difference(block, less);
-    cost.recomputed_weights = product_weights_of(options, checkpointed.part);
+    cost.recomputed_weights = matmul_weights_of(options, checkpointed.part);
     cost.checkpointed_weights = num_checkpointed * cost.recomputed_weights;
     const std::string inside = checkpointed.part == "blocks" ? "" : checkpointed.part == "mlp" ? ".mlp" : ".attn";
     cost.recompute_flops = static_cast<double>(num_checkpointed) * forward_flops_of(vit_cost(options), "blocks.0" + inside);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What gelu(x + bias) works on, forward and backward; torch-free. GELU is the exact one, in float32. Matrices are (rows, width),
-// without gaps. The backward pass makes gelu(x + bias) again, for the weight's gradient of the product after it, while it has x
+// without gaps. The backward pass makes gelu(x + bias) again, for the weight's gradient of the matmul after it, while it has x
 // in hand; the gradient of the bias is summed by chunks of rows, then the chunks are, so that its bits are the same every time.
 #pragma once
 

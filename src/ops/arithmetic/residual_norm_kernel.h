@@ -16,7 +16,7 @@ inline constexpr int kNormRows = 8;          // warps of a block
 inline constexpr int64_t kNormChunk = 64;    // rows of which a block sums the gradients of weight and bias
 inline constexpr int64_t kNormChunks = 512;  // at most; longer ones beyond
 
-// Low is the type of the branch and of what is normalised for the next product: float, half or bfloat16. All matrices are (rows,
+// Low is the type of the branch and of what is normalised for the next matmul: float, half or bfloat16. All matrices are (rows,
 // width), without gaps.
 template <typename Low>
 struct NormForward {

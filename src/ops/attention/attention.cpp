@@ -57,9 +57,9 @@ std::string attention_form(c10::Device device, at::ScalarType dtype, bool dropou
 }
 
 at::Tensor attention(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD) {
-  const at::Tensor q = cast_operand(q_BHND, OperatorClass::Product);
-  const at::Tensor k = cast_operand(k_BHMD, OperatorClass::Product);
-  const at::Tensor v = cast_operand(v_BHMD, OperatorClass::Product);
+  const at::Tensor q = cast_operand(q_BHND, OperatorClass::Matmul);
+  const at::Tensor k = cast_operand(k_BHMD, OperatorClass::Matmul);
+  const at::Tensor v = cast_operand(v_BHMD, OperatorClass::Matmul);
   if (!attention_cpu_supports(q, k, v)) return attention_reference(q, k, v);
   return CpuAttention::apply(q, k, v, WeightMask{});
 }
@@ -67,9 +67,9 @@ at::Tensor attention(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const a
 at::Tensor attention_with_dropout(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD, double rate,
                                   const MaskKey& key, const MaskWindow& window) {
   if (rate == 0.0) return attention(q_BHND, k_BHMD, v_BHMD);
-  const at::Tensor q = cast_operand(q_BHND, OperatorClass::Product);
-  const at::Tensor k = cast_operand(k_BHMD, OperatorClass::Product);
-  const at::Tensor v = cast_operand(v_BHMD, OperatorClass::Product);
+  const at::Tensor q = cast_operand(q_BHND, OperatorClass::Matmul);
+  const at::Tensor k = cast_operand(k_BHMD, OperatorClass::Matmul);
+  const at::Tensor v = cast_operand(v_BHMD, OperatorClass::Matmul);
   if (!attention_cpu_supports(q, k, v)) return attention_in_tiles(q, k, v, rate, key, window);
   return CpuAttention::apply(q, k, v, WeightMask{rate, key, window});
 }

@@ -48,7 +48,7 @@ struct AttentionShape {
   at::ScalarType dtype = at::kFloat;
 };
 
-// q, k and v (batch, heads, tokens, head_dim), the heads of a token side by side, as products leave them: a form may be made for
+// q, k and v (batch, heads, tokens, head_dim), the heads of a token side by side, as matmuls leave them: a form may be made for
 // that or copy them.
 std::vector<at::Tensor> attention_operands(const AttentionShape& shape, c10::Device device);
 

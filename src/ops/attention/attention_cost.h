@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cost of scaled dot-product attention, forward; torch-free. The backward pass has four products of the same size (five where the
+// Cost of scaled dot-product attention, forward; torch-free. The backward pass has four matmuls of the same size (five where the
 // weights are recomputed); a fused form moves q, k, v and the result only.
 #pragma once
 

@@ -28,14 +28,14 @@ constexpr double kLn2 = 0.693147180559945309417;
 struct AttentionSizes {
   int64_t batch, heads, queries, keys, head_dim;
   int64_t padded_queries, padded_keys, padded_dim;
-  int64_t panel_dim, row_dim;  // summed by the products of rows and panels
+  int64_t panel_dim, row_dim;  // summed by the matmuls of rows and panels
   int64_t key_multiple;        // of padded_keys
 
   int64_t num_heads() const { return batch * heads; }
   double scale() const { return 1.0 / std::sqrt(static_cast<double>(head_dim)); }
 };
 
-// `summed`: numbers that the products of rows and panels sum over.
+// `summed`: numbers that the matmuls of rows and panels sum over.
 template <typename T>
 AttentionSizes sizes_of(const at::Tensor& q, const at::Tensor& k, int64_t summed, const AttentionKernel<T>& kernel) {
   const int64_t padded_dim = padded_to(q.size(3), kDimMultiple);
@@ -62,7 +62,7 @@ struct LogitScale {
   static constexpr bool kFolded = std::is_same_v<T, float>;
 
   float of_query() const { return kFolded ? static_cast<float>(scale / kLn2) : 1.0F; }
-  float of_product() const { return kFolded ? 1.0F : static_cast<float>(scale / kLn2); }
+  float of_matmul() const { return kFolded ? 1.0F : static_cast<float>(scale / kLn2); }
   float of_key_gradient() const { return static_cast<float>(kFolded ? kLn2 : scale); }
 };
 
@@ -78,9 +78,9 @@ const T* packed_data(const at::Tensor& buffer) {
 
 at::Tensor with_dense_rows(const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); }
 
-// What products take: bfloat16 also of float32 operands, where those may be rounded; in two parts with what that leaves.
+// What matmuls take: bfloat16 also of float32 operands, where those may be rounded; in two parts with what that leaves.
 struct Operand {
-  at::Tensor side;     // of a product of rows and panels: three head dims in two parts
+  at::Tensor side;     // of a matmul of rows and panels: three head dims in two parts
   at::Tensor large{};  // of steps
   at::Tensor small{};  // of two parts
 };
@@ -150,7 +150,7 @@ at::Tensor rows_of(const at::Tensor& x, int64_t num_heads, int64_t padded_rows, 
                          [&](const HeadView& head, T* to) { pack_rows(head, 0, padded_rows, padded_dim, factor, to); });
 }
 
-// As the right side of a product reads rows; undefined of what is.
+// As the right side of a matmul reads rows; undefined of what is.
 template <typename T>
 at::Tensor steps_of(const at::Tensor& x, int64_t num_heads, int64_t padded_rows, int64_t padded_dim, int64_t pair_distance) {
   if (!x.defined()) return {};
@@ -169,15 +169,15 @@ at::Tensor panels_of(const at::Tensor& x, int64_t num_heads, int64_t padded_rows
 }
 
 // (heads, padded_queries): per query the sum over the head dim of a times b, zero behind the last.
-at::Tensor row_products(const at::Tensor& a, const at::Tensor& b, const AttentionSizes& sizes) {
-  at::Tensor products = at::zeros({sizes.num_heads(), sizes.padded_queries}, at::kFloat);
-  float* to = products.mutable_data_ptr<float>();
+at::Tensor row_matmuls(const at::Tensor& a, const at::Tensor& b, const AttentionSizes& sizes) {
+  at::Tensor matmuls = at::zeros({sizes.num_heads(), sizes.padded_queries}, at::kFloat);
+  float* to = matmuls.mutable_data_ptr<float>();
   at::parallel_for(0, sizes.num_heads(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t head = begin; head < end; ++head) {
       dot_rows(HeadView(a, head), HeadView(b, head), to + head * sizes.padded_queries);
     }
   });
-  return products;
+  return matmuls;
 }
 
 void add_numbers(const float* from, int64_t count, float* to) {
@@ -256,7 +256,7 @@ std::tuple<at::Tensor, at::Tensor> forward_of(const AttentionKernel<T>& kernel, 
       const int64_t head = task / blocks;
       const int64_t begin = task % blocks * block;
       pack_rows(HeadView(q, head), begin, block, sizes.row_dim, scale.of_query(), query.data());
-      kernel.forward({packed.of(head), scale.of_product(), query.data(), mixed.data(), block_sums.data(), masks.of(head, begin)},
+      kernel.forward({packed.of(head), scale.of_matmul(), query.data(), mixed.data(), block_sums.data(), masks.of(head, begin)},
                      scratch(kernel.scratch(sizes.padded_dim)));
       unpack_rows(mixed.data(), sizes.padded_dim, 1.0F, begin, block, out, head);
       std::copy_n(block_sums.data(), std::min(block, sizes.queries - begin), sums + head * sizes.queries + begin);
@@ -301,7 +301,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const AttentionKernel
   const at::Tensor small_query_steps = steps(q.small, sizes.padded_queries);
   const at::Tensor small_grad_steps = steps(grad.small, sizes.padded_queries);
   const at::Tensor sums = padded_per_query(log2_sum, sizes);
-  const at::Tensor means = row_products(with_dense_rows(out_in), with_dense_rows(grad_in), sizes);
+  const at::Tensor means = row_matmuls(with_dense_rows(out_in), with_dense_rows(grad_in), sizes);
 
   // Ranges of keys, each with a sum of its own for the gradient by the queries, added in order afterwards.
   const int64_t wanted = std::min((kBackwardTasks + heads - 1) / heads, (sizes.keys + kKeysPerTask - 1) / kKeysPerTask);
@@ -318,7 +318,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const AttentionKernel
       const int64_t head = task / ranges;
       const int64_t begin = task % ranges * range;
       const auto steps_at = [&](const at::Tensor& x) { return x.defined() ? packed_data<T>(x) + head * query_floats : nullptr; };
-      kernel.backward({packed.of(head), scale.of_product(), begin, std::min(begin + range, sizes.keys), sizes.padded_queries,
+      kernel.backward({packed.of(head), scale.of_matmul(), begin, std::min(begin + range, sizes.keys), sizes.padded_queries,
                        packed_data<T>(queries) + head * left_numbers, steps_at(query_steps), steps_at(small_query_steps),
                        packed_data<T>(grads) + head * left_numbers, steps_at(grad_steps), steps_at(small_grad_steps),
                        sums.const_data_ptr<float>() + head * sizes.padded_queries,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on a CPU by our own tiled kernels (ops/cpu/). Aten's flash form reaches a third of the machine's rate at the head
-// dims of the weather models (48); ours multiplies packed tiles at the rate of a large matrix product. Float32 inside, or
-// products of bfloat16 with float32 softmax and sums where that comes in and the CPU is fast with it; results do not depend on
+// dims of the weather models (48); ours multiplies packed tiles at the rate of a large matmul. Float32 inside, or
+// matmuls of bfloat16 with float32 softmax and sums where that comes in and the CPU is fast with it; results do not depend on
 // the number of threads.
 #pragma once
 
@@ -25,7 +25,7 @@ struct WeightMask {
 
 // -> out (B, H, N, head_dim) in q's dtype, whose memory is (B, N, H, head_dim), so that joining the heads copies nothing; and
 // log2_sum (B, H, N) float32: log2 of each query's sum of 2^(log2(e) q k / sqrt(head_dim)).
-// Where operands of float32 products are rounded (ops/gemm/gemm_provider.h), those of attention are.
+// Where operands of float32 matmuls are rounded (ops/gemm/gemm_provider.h), those of attention are.
 std::tuple<at::Tensor, at::Tensor> attention_cpu_forward(const at::Tensor& q_BHND, const at::Tensor& k_BHMD,
                                                          const at::Tensor& v_BHMD, const WeightMask& mask = {});
 

@@ -37,7 +37,7 @@ void unpack_rows(const float* from, int64_t padded_dim, float factor, int64_t be
                  int64_t head);
 
 // Float32 in two parts of bfloat16, the second what rounding to the first leaves, as (B, H, rows, 3 head_dim): large, large,
-// small on the left side of a product, large, small, large on the right one (ops/cpu/attention/attention_kernel.h). Rows of a
+// small on the left side of a matmul, large, small, large on the right one (ops/cpu/attention/attention_kernel.h). Rows of a
 // head lie as x's.
 at::Tensor joined_parts(const at::Tensor& x_BHND, bool left);
 

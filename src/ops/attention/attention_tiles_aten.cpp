@@ -87,7 +87,7 @@ struct HeadGradients {
   at::Tensor q, k, v;  // (G, tokens, D)
 };
 
-// The weights are computed again tile by tile. Keys and values gather from all tiles: float32 at least, whatever the products
+// The weights are computed again tile by tile. Keys and values gather from all tiles: float32 at least, whatever the matmuls
 // take.
 HeadGradients mix_backward(const WeightTiles& tiles, const at::Tensor& v_BHMD, const at::Tensor& gradient) {
   const at::Tensor v_GMD = WeightTiles::flat(v_BHMD);

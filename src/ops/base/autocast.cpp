@@ -27,7 +27,7 @@ at::ScalarType operand_type(const at::Tensor& x, OperatorClass operator_class) {
   if (!castable || operator_class == OperatorClass::Pointwise || !at::autocast::is_autocast_enabled(device)) {
     return x.scalar_type();
   }
-  return operator_class == OperatorClass::Product ? at::autocast::get_autocast_dtype(device) : at::kFloat;
+  return operator_class == OperatorClass::Matmul ? at::autocast::get_autocast_dtype(device) : at::kFloat;
 }
 
 at::Tensor cast_operand(const at::Tensor& x, OperatorClass operator_class) {

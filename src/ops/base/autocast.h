@@ -26,7 +26,7 @@ class AutocastGuard {
 };
 
 enum class OperatorClass {
-  Product,    // matrix products, convolutions, attention: the low precision of the scope
+  Matmul,     // matmuls, convolutions, attention: the low precision of the scope
   Reduction,  // norms, softmax, losses: float32
   Pointwise,  // whatever dtype comes in
 };

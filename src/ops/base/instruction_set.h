@@ -12,7 +12,7 @@ enum class InstructionSet {
   Portable,  // what the compiler makes of four lanes: SSE2, NEON
   Avx2,      // with FMA
   Avx512,    // F, BW, DQ, VL
-  Amx,       // products of bfloat16 by tiles, all else as Avx512
+  Amx,       // matmuls of bfloat16 by tiles, all else as Avx512
 };
 
 std::string_view name_of(InstructionSet set);

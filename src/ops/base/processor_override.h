@@ -3,7 +3,7 @@
 //   WELKIN_INSTRUCTION_SET  portable | avx2 | avx512 | amx: the best set that the processor has
 //   WELKIN_BF16_DOT         none | slow | fast: its dot products of bfloat16 (AVX512-BF16), and whether they are twice as fast as
 //                           float32's (AMD from Zen 4 on) or no faster (Intel)
-//   WELKIN_GEMM             mkl | onednn: the library that float32 matrix products go to where the configuration names none
+//   WELKIN_GEMM             mkl | onednn: the library that float32 matmuls go to where the configuration names none
 // Flags (--instruction_set, --gemm) choose among what is there. oneDNN and aten look at the processor themselves:
 // ONEDNN_MAX_CPU_ISA and ATEN_CPU_CAPABILITY hold them to the same. Read once; ConfigError for other values.
 #pragma once

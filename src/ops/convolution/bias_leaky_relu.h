@@ -8,7 +8,7 @@
 
 namespace welkin::ops {
 
-// Whether there is a kernel for products of this device with this bias and slope, and whether it takes this one.
+// Whether there is a kernel for matmuls of this device with this bias and slope, and whether it takes this one.
 bool fuses_bias_leaky_relu(c10::DeviceType device, const at::Tensor& bias, double slope);
 bool bias_leaky_relu_supports(const at::Tensor& x, const at::Tensor& bias, double slope);
 

@@ -30,7 +30,7 @@
 namespace welkin::ops {
 namespace {
 
-struct BoxProduct : torch::autograd::Function<BoxProduct> {
+struct BoxConvolution : torch::autograd::Function<BoxConvolution> {
   // Without `second` x has one part.
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& first,
                             const std::optional<at::Tensor>& second, const at::Tensor& weight, const at::Tensor& bias,
@@ -93,19 +93,19 @@ at::Tensor bent(at::Tensor x, const LeakyRelu& leaky_relu) {
   return leaky_relu.slope == 0.0 ? at::relu_(x) : at::leaky_relu_(x, leaky_relu.slope);
 }
 
-at::Tensor reference_product(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
+at::Tensor reference_convolution(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                 const ConvolutionCall& call) {
   return call.kind == ConvolutionKind::Strided ? convolution3d_reference(x, weight, bias, call.rule, call.leaky_relu)
                                                : transposed_convolution3d_reference(x, weight, bias, call.rule, call.leaky_relu);
 }
 
-// Where bias and leaky ReLU have a kernel, the product leaves them out.
-at::Tensor device_product(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
+// Where bias and leaky ReLU have a kernel, the convolution leaves them out.
+at::Tensor device_convolution(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
   if (!fuses_bias_leaky_relu(x.front().device().type(), bias, call.leaky_relu.slope))
-    return reference_product(x, weight, bias, call);
-  const at::Tensor product = reference_product(x, weight, {}, {call.rule, {.slope = 1.0}, call.kind});
-  if (bias_leaky_relu_supports(product, bias, call.leaky_relu.slope))
-    return bias_leaky_relu(product, bias, call.leaky_relu.slope);
-  return bent(product.add(bias.to(product.scalar_type()).view({-1, 1, 1, 1})), call.leaky_relu);
+    return reference_convolution(x, weight, bias, call);
+  const at::Tensor result = reference_convolution(x, weight, {}, {call.rule, {.slope = 1.0}, call.kind});
+  if (bias_leaky_relu_supports(result, bias, call.leaky_relu.slope)) return bias_leaky_relu(result, bias, call.leaky_relu.slope);
+  return bent(result.add(bias.to(result.scalar_type()).view({-1, 1, 1, 1})), call.leaky_relu);
 }
 
 constexpr int64_t kEight = 8, kLeastChannels = 4;  // that tensor cores take at once, and at least
@@ -131,11 +131,12 @@ struct FirstChannels : torch::autograd::Function<FirstChannels> {
   }
 };
 
-at::Tensor product_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
+at::Tensor convolution_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                 const ConvolutionCall& call) {
   const int64_t out = bias.size(0);
   const at::Tensor whole = in_eights(in_eights(weight, 0), 1);
-  const at::Tensor product = device_product({in_eights(joined(x), 1)}, whole, in_eights(bias, 0), call);
-  return out == product.size(1) ? product : FirstChannels::apply(product, out);
+  const at::Tensor result = device_convolution({in_eights(joined(x), 1)}, whole, in_eights(bias, 0), call);
+  return out == result.size(1) ? result : FirstChannels::apply(result, out);
 }
 
 // The order in which cuDNN computes is that of one of the two.
@@ -156,23 +157,23 @@ at::Tensor widened_reference(at::TensorList x, const at::Tensor& weight, const a
   std::vector<at::Tensor> wide;
   for (const at::Tensor& part : x) wide.push_back(part.to(at::kFloat));
   const at::Tensor wide_bias = bias.defined() ? bias.to(at::kFloat) : bias;
-  return reference_product(wide, weight.to(type).to(at::kFloat), wide_bias, call).to(type);
+  return reference_convolution(wide, weight.to(type).to(at::kFloat), wide_bias, call).to(type);
 }
 
-at::Tensor box_product(at::TensorList x_in, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
+at::Tensor box_convolution(at::TensorList x_in, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
   std::vector<at::Tensor> x;
-  for (const at::Tensor& part : x_in) x.push_back(cast_operand(part, OperatorClass::Product));
+  for (const at::Tensor& part : x_in) x.push_back(cast_operand(part, OperatorClass::Matmul));
   WELKIN_CHECK(x.size() == 1 || x.size() == 2, "a convolution takes one or two tensors");
   // Below a negative slope the result does not tell on which side of zero it was: aten refuses the gradient.
   if (call.leaky_relu.slope >= 0 && convolution_cpu_supports(x, weight, call.kind, bias)) {
-    return BoxProduct::apply(x.front(), x.size() == 2 ? std::optional(x.back()) : std::nullopt, weight, bias, call);
+    return BoxConvolution::apply(x.front(), x.size() == 2 ? std::optional(x.back()) : std::nullopt, weight, bias, call);
   }
   if (upcasts_matmul(x.front().device(), x.front().scalar_type())) return widened_reference(x, weight, bias, call);
-  if (wants_eights(x, weight)) return product_in_eights(x, weight, bias, call);
+  if (wants_eights(x, weight)) return convolution_in_eights(x, weight, bias, call);
   // Aten wants operands of one type. Autocast sees to it where it is on, else weights follow x, as in our own form.
   const bool is_cast = at::autocast::is_autocast_enabled(x.front().device().type());
   const auto as_x = [&](const at::Tensor& own) { return is_cast || !own.defined() ? own : own.to(x.front().scalar_type()); };
-  return device_product(x_in, as_x(weight), as_x(bias), call);
+  return device_convolution(x_in, as_x(weight), as_x(bias), call);
 }
 
 }  // namespace
@@ -188,7 +189,7 @@ std::string convolution_form(c10::Device device, at::ScalarType dtype) {
 
 at::Tensor convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionParams& rule,
                          const LeakyRelu& leaky_relu) {
-  return box_product(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Strided});
+  return box_convolution(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Strided});
 }
 
 at::Tensor convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
@@ -198,7 +199,7 @@ at::Tensor convolution3d_reference(at::TensorList x, const at::Tensor& weight, c
 
 at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                     const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
-  return box_product(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Transposed});
+  return box_convolution(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Transposed});
 }
 
 at::Tensor transposed_convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
@@ -208,12 +209,12 @@ at::Tensor transposed_convolution3d_reference(at::TensorList x, const at::Tensor
 
 at::Tensor convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                    const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
-  return product_in_eights(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Strided});
+  return convolution_in_eights(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Strided});
 }
 
 at::Tensor transposed_convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                               const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
-  return product_in_eights(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Transposed});
+  return convolution_in_eights(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Transposed});
 }
 
 }  // namespace welkin::ops

@@ -41,7 +41,7 @@ at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, 
 at::Tensor transposed_convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                               const ConvolutionParams& rule, const LeakyRelu& leaky_relu = {});
 
-// The same as products of whole eights of channels, in and out, with zeros in those that are missing: a view without them.
+// The same as matmuls of whole eights of channels, in and out, with zeros in those that are missing: a view without them.
 at::Tensor convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                    const ConvolutionParams& rule, const LeakyRelu& leaky_relu = {});
 at::Tensor transposed_convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the products of a convolution are shared out: results by ranges of lines and panels of channels, weight gradients by taps
+// How the matmuls of a convolution are shared out: results by ranges of lines and panels of channels, weight gradients by taps
 // and blocks of channels. No two tasks write the same number, and each sums in one order.
 #include "ops/convolution/convolution_cpu.h"
 
@@ -50,15 +50,15 @@ ConvolutionScratch<T>& convolution_scratch() {
   return scratch;
 }
 
-// One product of boxes: what its tasks share.
+// One matmul of boxes: what its tasks share.
 template <typename T, typename S>
-struct TapProduct {
+struct TapMatmul {
   const ConvolutionGeometry& convolution;
   const TapPairs& pairs;
   const TapPanels<T, S>& panels;
   S* result;
 
-  // Adds the products of `count` pairs of one tap for a block of channels, panel by panel: weights that are not packed are read
+  // Adds the matmuls of `count` pairs of one tap for a block of channels, panel by panel: weights that are not packed are read
   // as they lie side by side.
   void add_block(const ConvolutionPart<T>& part, int64_t tap, int64_t begin, int64_t depth_begin, PanelRange panels_of_task,
                  int64_t count, int64_t voxels, ConvolutionScratch<T>& scratch) const {
@@ -160,8 +160,8 @@ void sum_outer_block(const ConvolutionGeometry& convolution, const TapPairs& pai
 using namespace tap_detail;
 
 template <typename T, typename S>
-void tap_products(const ConvolutionGeometry& convolution, Grid of, const std::vector<ConvolutionPart<T>>& parts,
-                  const Epilogue& end, int64_t width, S* result) {
+void tap_matmuls(const ConvolutionGeometry& convolution, Grid of, const std::vector<ConvolutionPart<T>>& parts,
+                 const Epilogue& end, int64_t width, S* result) {
   const TapPairs pairs(convolution, of);
   TapPanels<T, S> panels{convolution, parts, end, width};
   for (const ConvolutionPart<T>& part : parts) panels.depth += part.box.channels;
@@ -183,9 +183,9 @@ void tap_products(const ConvolutionGeometry& convolution, Grid of, const std::ve
       const int64_t panel = task % groups * together;
       const PanelRange range{panel, std::min(panel + together, panels.num_panels())};
       if (tap_groups) {
-        gathered_products(panels, *tap_groups, line, last_line, range, result);
+        gathered_matmuls(panels, *tap_groups, line, last_line, range, result);
       } else {
-        TapProduct<T, S>{convolution, pairs, panels, result}.run_lines(line, last_line, range);
+        TapMatmul<T, S>{convolution, pairs, panels, result}.run_lines(line, last_line, range);
       }
     }
   });
@@ -228,10 +228,10 @@ void gate_gradient(const S* grad, const S* out, float slope, int64_t voxels, int
 }
 
 using FloatBoxParts = std::vector<ConvolutionPart<float>>;
-template void tap_products(const ConvolutionGeometry&, Grid, const FloatBoxParts&, const Epilogue&, int64_t, float*);
-template void tap_products(const ConvolutionGeometry&, Grid, const FloatBoxParts&, const Epilogue&, int64_t, Bf16*);
-template void tap_products(const ConvolutionGeometry&, Grid, const std::vector<ConvolutionPart<Bf16>>&, const Epilogue&, int64_t,
-                           Bf16*);
+template void tap_matmuls(const ConvolutionGeometry&, Grid, const FloatBoxParts&, const Epilogue&, int64_t, float*);
+template void tap_matmuls(const ConvolutionGeometry&, Grid, const FloatBoxParts&, const Epilogue&, int64_t, Bf16*);
+template void tap_matmuls(const ConvolutionGeometry&, Grid, const std::vector<ConvolutionPart<Bf16>>&, const Epilogue&, int64_t,
+                          Bf16*);
 template void sum_tap_outers<float>(const ConvolutionGeometry&, Grid, const BoxView<float>&, const BoxView<float>&,
                                     const TapSums&);
 template void sum_tap_outers<Bf16>(const ConvolutionGeometry&, Grid, const BoxView<Bf16>&, const BoxView<Bf16>&, const TapSums&);

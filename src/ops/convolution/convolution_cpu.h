@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strided 3-D convolutions on a CPU by our own kernels (ops/cpu/). Aten's reach 5 to 20 % of the machine's rate where boxes are
 // small and channels many, since they lay the weights out anew in every call; ours reads them tap by tap as they are stored, and
-// skips taps on the padding. Boxes are channels-last, (B, D, H, W, C) in memory: operands of products of type T, what comes out
+// skips taps on the padding. Boxes are channels-last, (B, D, H, W, C) in memory: operands of matmuls of type T, what comes out
 // of type S (ConvolutionKernel's); weights, biases and sums are float; results do not depend on the number of threads. Torch-free
 // but for its threads.
 #pragma once
@@ -55,8 +55,8 @@ struct Epilogue {
 // result (voxels of `of`, width) = the end of the sum, over parts and taps, of the partner voxels' channels times the weights.
 // Channels and width are multiples of kChannelMultiple.
 template <typename T, typename S>
-void tap_products(const ConvolutionGeometry& convolution, Grid of, const std::vector<ConvolutionPart<T>>& parts,
-                  const Epilogue& end, int64_t width, S* result);
+void tap_matmuls(const ConvolutionGeometry& convolution, Grid of, const std::vector<ConvolutionPart<T>>& parts,
+                 const Epilogue& end, int64_t width, S* result);
 
 struct TapSums {
   float* data = nullptr;

@@ -49,7 +49,7 @@ const float* floats(const at::Tensor& x) { return x.defined() ? x.const_data_ptr
 template <typename T>
 constexpr at::ScalarType kTypeOf = std::is_same_v<T, float> ? at::kFloat : at::kBFloat16;
 
-// One call. Its input is of type T, in which products are made; its results, their gradients and those of the input are of type
+// One call. Its input is of type T, in which matmuls are made; its results, their gradients and those of the input are of type
 // S.
 template <typename T, typename S = T>
 class BoxForm {
@@ -135,7 +135,7 @@ class BoxForm {
       parts.push_back({view(part), {floats(taps_) + first * out(), in() * out(), out(), 1}});
     });
     at::Tensor result = last_box(out(), out_box());
-    tap_products(convolution_, down() ? Grid::Coarse : Grid::Fine, parts, end, out(), data(result));
+    tap_matmuls(convolution_, down() ? Grid::Coarse : Grid::Fine, parts, end, out(), data(result));
     return result;
   }
 
@@ -146,7 +146,7 @@ class BoxForm {
       if (wanted.x) {
         gradients.x.push_back(last_box(part.size(1), box_of(part)));
         const std::vector<ConvolutionPart<T>> parts{{view(grad), {floats(taps_) + first * out(), in() * out(), 1, out()}}};
-        tap_products(convolution_, in_grid, parts, {}, part.size(1), data(gradients.x.back()));
+        tap_matmuls(convolution_, in_grid, parts, {}, part.size(1), data(gradients.x.back()));
       }
       if (wanted.weight) {
         sum_tap_outers<T>(convolution_, in_grid, view(part), view(grad),
@@ -186,7 +186,7 @@ class BoxForm {
     const PaddedBox<T> fine = padded_box(convolution_, x());
     const at::Tensor weights = column_weights(fine.depth());
     at::Tensor result = last_box(out(), convolution_.coarse);
-    narrow_products(convolution_, fine, floats(weights), weights.stride(0), end, out(), data(result));
+    narrow_matmuls(convolution_, fine, floats(weights), weights.stride(0), end, out(), data(result));
     return result;
   }
 
@@ -209,8 +209,8 @@ class BoxForm {
     for_parts([&](const at::Tensor& part, int64_t first) {
       if (wanted.x) {
         gradients.x.push_back(last_box(part.size(1), box_of(part)));
-        narrow_products(convolution_, fine, floats(weights) + first, weights.stride(0), {}, part.size(1),
-                        data(gradients.x.back()));
+        narrow_matmuls(convolution_, fine, floats(weights) + first, weights.stride(0), {}, part.size(1),
+                       data(gradients.x.back()));
       }
       if (wanted.weight) narrow_outers<T>(convolution_, fine, view(part), sums.mutable_data_ptr<float>() + first, in());
     });
@@ -225,7 +225,7 @@ class BoxForm {
     return call_.leaky_relu.slope == 0.0 ? at::zeros({}, grad.options()) : grad.mul(call_.leaky_relu.slope);
   }
 
-  // The gradient before the activation, as products take it, and its sum over voxels.
+  // The gradient before the activation, as matmuls take it, and its sum over voxels.
   at::Tensor gated(const at::Tensor& result, const at::Tensor& grad, at::Tensor* bias) const {
     const bool wide = !is_narrow(out());
     if (call_.leaky_relu.slope != 1.0 && wide) {
@@ -257,16 +257,16 @@ ConvolutionOperands laid_out(const ConvolutionCall& call, const ConvolutionOpera
   return ready;
 }
 
-// Whether the set in use has products of the type; float32's are those of every set.
+// Whether the set in use has matmuls of the type; float32's are those of every set.
 bool has_kernel(at::ScalarType type) { return type == at::kBFloat16 && convolution_kernel<Bf16>(instruction_set()) != nullptr; }
 
-// Whether products of operands of the type are made in float32. Those of bfloat16 are unless the set has kernels for them that
+// Whether matmuls of operands of the type are made in float32. Those of bfloat16 are unless the set has kernels for them that
 // are faster: in memory it stays bfloat16, so that it is no slower than float32, which aten's convolutions of bfloat16 can be.
 bool is_widened(at::ScalarType type) {
   return type != at::kFloat && (upcasts_matmul(at::kCPU, type) || (type == at::kBFloat16 && !has_kernel(type)));
 }
 
-// The operands for float32's kernels, where products of their type are widened. Weights are rounded as the type rounds them:
+// The operands for float32's kernels, where matmuls of their type are widened. Weights are rounded as the type rounds them:
 // bfloat16's kernels do so themselves.
 ConvolutionOperands widened(const ConvolutionOperands& operands) {
   const at::ScalarType type = operands.x.front().scalar_type();

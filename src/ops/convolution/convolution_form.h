@@ -20,7 +20,7 @@ struct ConvolutionCall {
   ConvolutionKind kind = ConvolutionKind::Strided;
 };
 
-// All x of one type, float32, bfloat16 or (where products are widened, ops/gemm/mixed_matmul.h) float16; weight and bias float32.
+// All x of one type, float32, bfloat16 or (where matmuls are widened, ops/gemm/mixed_matmul.h) float16; weight and bias float32.
 // Shapes that do not fit are not taken: aten says what is wrong with them.
 bool convolution_cpu_supports(at::TensorList x, const at::Tensor& weight, ConvolutionKind kind, const at::Tensor& bias = {});
 

@@ -32,9 +32,9 @@ struct PieceSource {
 
 // One group of voxels of a task.
 template <typename T, typename S>
-class GroupProduct {
+class GroupMatmul {
  public:
-  GroupProduct(const TapPanels<T, S>& panels, PanelRange panels_of_task, GatheredScratch<T>& scratch)
+  GroupMatmul(const TapPanels<T, S>& panels, PanelRange panels_of_task, GatheredScratch<T>& scratch)
       : panels_(panels), range_(panels_of_task), scratch_(scratch), count_(static_cast<int64_t>(scratch.voxels.size())) {
     scratch_.pieces.clear();
     scratch_.gathered.reserve(padded(count_, kRowBlock) * kGatheredRow);
@@ -63,8 +63,8 @@ class GroupProduct {
     kernel.gather(scratch_.pieces.data(), num_pieces(), count_, scratch_.gathered.data());
     for (int64_t panel = range_.begin; panel < range_.end; ++panel) {
       find_weights(panel);
-      kernel.add_product(scratch_.gathered.data(), count_, scratch_.pieces.data(), num_pieces(),
-                         scratch_.sums.data() + panels_.sums_at(panel - range_.begin, count_), panels_.panel_width(panel));
+      kernel.add_matmul(scratch_.gathered.data(), count_, scratch_.pieces.data(), num_pieces(),
+                        scratch_.sums.data() + panels_.sums_at(panel - range_.begin, count_), panels_.panel_width(panel));
     }
     sources_.clear();
     scratch_.pieces.clear();
@@ -125,25 +125,25 @@ class GroupProduct {
 using namespace gathered_detail;
 
 template <typename T, typename S>
-void gathered_products(const TapPanels<T, S>& panels, const TapGroups& groups, int64_t first_line, int64_t last_line,
-                       PanelRange panels_of_task, S* result) {
+void gathered_matmuls(const TapPanels<T, S>& panels, const TapGroups& groups, int64_t first_line, int64_t last_line,
+                      PanelRange panels_of_task, S* result) {
   GatheredScratch<T>& scratch = gathered_scratch<T>();
   for (int64_t group = 0; group < groups.num_groups(); ++group) {
     groups.voxels(group, first_line, last_line, scratch.voxels);
     if (scratch.voxels.empty()) continue;
-    GroupProduct<T, S> product(panels, panels_of_task, scratch);
+    GroupMatmul<T, S> matmul(panels, panels_of_task, scratch);
     for (const int64_t tap : groups.taps(group)) {
       groups.partners(group, tap, first_line, last_line, scratch.partners);
       const bool any = std::any_of(scratch.partners.begin(), scratch.partners.end(), [](int64_t p) { return p >= 0; });
-      if (any) product.add_tap(tap);
+      if (any) matmul.add_tap(tap);
     }
-    product.multiply();
-    product.finish(result);
+    matmul.multiply();
+    matmul.finish(result);
   }
 }
 
-template void gathered_products(const TapPanels<float, float>&, const TapGroups&, int64_t, int64_t, PanelRange, float*);
-template void gathered_products(const TapPanels<float, Bf16>&, const TapGroups&, int64_t, int64_t, PanelRange, Bf16*);
-template void gathered_products(const TapPanels<Bf16, Bf16>&, const TapGroups&, int64_t, int64_t, PanelRange, Bf16*);
+template void gathered_matmuls(const TapPanels<float, float>&, const TapGroups&, int64_t, int64_t, PanelRange, float*);
+template void gathered_matmuls(const TapPanels<float, Bf16>&, const TapGroups&, int64_t, int64_t, PanelRange, Bf16*);
+template void gathered_matmuls(const TapPanels<Bf16, Bf16>&, const TapGroups&, int64_t, int64_t, PanelRange, Bf16*);
 
 }  // namespace welkin::ops

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products for kernels whose rows are brought together first (GatheredRows). Voxels are taken by groups that have the same taps,
-// so that the rows of several taps stand side by side, and one product sums over all of them.
+// Matmuls for kernels whose rows are brought together first (GatheredRows). Voxels are taken by groups that have the same taps,
+// so that the rows of several taps stand side by side, and one matmul sums over all of them.
 #pragma once
 
 #include "ops/convolution/convolution_grid.h"
@@ -8,9 +8,9 @@
 
 namespace welkin::ops {
 
-// Writes the panels of the result in a range of lines. S as in tap_products.
+// Writes the panels of the result in a range of lines. S as in tap_matmuls.
 template <typename T, typename S>
-void gathered_products(const TapPanels<T, S>& panels, const TapGroups& groups, int64_t first_line, int64_t last_line,
-                       PanelRange panels_of_task, S* result);
+void gathered_matmuls(const TapPanels<T, S>& panels, const TapGroups& groups, int64_t first_line, int64_t last_line,
+                      PanelRange panels_of_task, S* result);
 
 }  // namespace welkin::ops

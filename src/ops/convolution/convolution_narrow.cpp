@@ -84,8 +84,8 @@ namespace narrow_detail {
 
 // Columns that are short enough are read where they lie, and the results are finished in registers.
 template <typename T, typename S>
-void segment_products(const ConvolutionKernel<T, S>& kernel, const PaddedBox<T>& fine, const PackedPanels<T>& panels,
-                      const Epilogue& end, int64_t voxels, int64_t width, S* result) {
+void segment_matmuls(const ConvolutionKernel<T, S>& kernel, const PaddedBox<T>& fine, const PackedPanels<T>& panels,
+                     const Epilogue& end, int64_t voxels, int64_t width, S* result) {
   const std::vector<int64_t> offsets = fine.offsets();
   const Segments segments{offsets.data(), static_cast<int64_t>(offsets.size()), fine.segment()};
   at::parallel_for(0, ceil_div(voxels, kColumnsPerTask), 1, [&](int64_t first, int64_t last) {
@@ -108,13 +108,13 @@ void segment_products(const ConvolutionKernel<T, S>& kernel, const PaddedBox<T>&
 }  // namespace narrow_detail
 
 template <typename T, typename S>
-void narrow_products(const ConvolutionGeometry& convolution, const PaddedBox<T>& fine, const float* weights, int64_t row_stride,
-                     const Epilogue& end, int64_t width, S* result) {
+void narrow_matmuls(const ConvolutionGeometry& convolution, const PaddedBox<T>& fine, const float* weights, int64_t row_stride,
+                    const Epilogue& end, int64_t width, S* result) {
   const ConvolutionKernel<T, S>& kernel = *convolution_kernel<T, S>(instruction_set());
   const PackedPanels<T> panels(kernel, weights, row_stride, fine.depth(), width);
   const int64_t voxels = voxels_of(convolution, convolution.coarse);
   if (fine.depth() <= kLongestColumn && fine.segment() % 2 == 0) {
-    segment_products(kernel, fine, panels, end, voxels, width, result);
+    segment_matmuls(kernel, fine, panels, end, voxels, width, result);
     return;
   }
   at::parallel_for(0, ceil_div(voxels, kColumnsPerTask), 1, [&](int64_t first, int64_t last) {
@@ -149,7 +149,7 @@ int64_t scatter_width(const ConvolutionGeometry& convolution, int64_t fine_chann
 
 namespace narrow_detail {
 
-// One plane of the fine grid: the products of the coarse planes that reach it, scattered into a plane that is as long as the taps
+// One plane of the fine grid: the matmuls of the coarse planes that reach it, scattered into a plane that is as long as the taps
 // reach.
 template <typename T, typename S>
 struct PlaneScatter {
@@ -162,12 +162,12 @@ struct PlaneScatter {
   int64_t width() const { return scatter_width(convolution, channels); }
   int64_t line() const { return ((convolution.coarse[2] - 1) * convolution.stride[2] + convolution.kernel[2]) * channels; }
 
-  void scatter_line(const float* products, int64_t o1, float* plane) const {
+  void scatter_line(const float* matmuls, int64_t o1, float* plane) const {
     const int64_t segment = convolution.kernel[2] * channels;
     for (int64_t k1 = 0; k1 < convolution.kernel[1]; ++k1) {
       const int64_t h = o1 * convolution.stride[1] - convolution.padding[1] + k1;
       if (h < 0 || h >= convolution.fine[1]) continue;
-      kernel.scatter(products + k1 * segment, {convolution.coarse[2], width(), segment, convolution.stride[2] * channels},
+      kernel.scatter(matmuls + k1 * segment, {convolution.coarse[2], width(), segment, convolution.stride[2] * channels},
                      plane + h * line());
     }
   }
@@ -176,21 +176,21 @@ struct PlaneScatter {
     NarrowScratch<T>& scratch = narrow_scratch<T>();
     const int64_t length = convolution.coarse[2];
     const int64_t lines = std::max<int64_t>(1, kColumnsPerTask / length);
-    float* products = scratch.sums.reserve(lines * length * padded(width(), kChannelPanel));
+    float* matmuls = scratch.sums.reserve(lines * length * padded(width(), kChannelPanel));
     scratch.left.resize(static_cast<size_t>(lines * length));
     scratch.to.resize(static_cast<size_t>(lines * length));
     for (int64_t o1 = 0; o1 < convolution.coarse[1]; o1 += lines) {
       const int64_t now = std::min(lines, convolution.coarse[1] - o1);
       const int64_t first = ((sample * convolution.coarse[0] + o0) * convolution.coarse[1] + o1) * length;
-      std::fill_n(products, now * length * width(), 0.0F);
+      std::fill_n(matmuls, now * length * width(), 0.0F);
       for (size_t p = 0; p < parts.size(); ++p) {
         for (int64_t i = 0; i < now * length; ++i) {
           scratch.left[static_cast<size_t>(i)] = parts[p].box.data + (first + i) * parts[p].box.channels;
-          scratch.to[static_cast<size_t>(i)] = products + i * width();
+          scratch.to[static_cast<size_t>(i)] = matmuls + i * width();
         }
         panels[p][static_cast<size_t>(k0)].add_rows(kernel, scratch.left, scratch.to, now * length);
       }
-      for (int64_t l = 0; l < now; ++l) scatter_line(products + l * length * width(), o1 + l, plane);
+      for (int64_t l = 0; l < now; ++l) scatter_line(matmuls + l * length * width(), o1 + l, plane);
     }
   }
 
@@ -338,12 +338,12 @@ void narrow_outers(const ConvolutionGeometry& convolution, const PaddedBox<T>& f
   }
 }
 
-template void narrow_products(const ConvolutionGeometry&, const PaddedBox<float>&, const float*, int64_t, const Epilogue&,
-                              int64_t, float*);
-template void narrow_products(const ConvolutionGeometry&, const PaddedBox<float>&, const float*, int64_t, const Epilogue&,
-                              int64_t, Bf16*);
-template void narrow_products(const ConvolutionGeometry&, const PaddedBox<Bf16>&, const float*, int64_t, const Epilogue&, int64_t,
-                              Bf16*);
+template void narrow_matmuls(const ConvolutionGeometry&, const PaddedBox<float>&, const float*, int64_t, const Epilogue&, int64_t,
+                             float*);
+template void narrow_matmuls(const ConvolutionGeometry&, const PaddedBox<float>&, const float*, int64_t, const Epilogue&, int64_t,
+                             Bf16*);
+template void narrow_matmuls(const ConvolutionGeometry&, const PaddedBox<Bf16>&, const float*, int64_t, const Epilogue&, int64_t,
+                             Bf16*);
 using FloatScatterParts = std::vector<ScatterPart<float>>;
 template void narrow_results(const ConvolutionGeometry&, const FloatScatterParts&, const Epilogue&, int64_t, float*);
 template void narrow_results(const ConvolutionGeometry&, const FloatScatterParts&, const Epilogue&, int64_t, Bf16*);

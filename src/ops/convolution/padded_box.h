@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fine grid of a convolution with few channels as products read it: what the taps of a coarse voxel read is one column.
+// The fine grid of a convolution with few channels as matmuls read it: what the taps of a coarse voxel read is one column.
 #pragma once
 
 #include <array>

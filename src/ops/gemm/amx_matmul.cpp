@@ -33,7 +33,7 @@ MatrixOperand operand(const at::Tensor& x, int64_t line_dim) {
   return {x.const_data_ptr<float>(), across ? depth : line, across};
 }
 
-struct Product {
+struct Matmul {
   MatrixOperand left, right;
   int64_t rows, columns, depth;
   const float* bias;
@@ -54,11 +54,11 @@ Division division_of(int64_t rows, int64_t depth) {
   return {up_to(blocks_of(rows, blocks), kMatrixBlock), std::max<int64_t>(1, threads / blocks)};
 }
 
-// Depths [begin, begin + depth) of a product.
-class DepthsOfProduct {
+// Depths [begin, begin + depth) of a matmul.
+class DepthsOfMatmul {
  public:
-  DepthsOfProduct(const MatrixKernel& kernel, const Product& product, int64_t begin, int64_t depth)
-      : kernel_(kernel), p_(product), begin_(begin), depth_(depth), division_(division_of(product.rows, depth)) {}
+  DepthsOfMatmul(const MatrixKernel& kernel, const Matmul& matmul, int64_t begin, int64_t depth)
+      : kernel_(kernel), p_(matmul), begin_(begin), depth_(depth), division_(division_of(matmul.rows, depth)) {}
 
   void add() {
     const AlignedBuffer<Bf16> right(panels_ * 2 * tile_);
@@ -111,7 +111,7 @@ class DepthsOfProduct {
   }
 
   const MatrixKernel& kernel_;
-  const Product& p_;
+  const Matmul& p_;
   int64_t begin_, depth_;
   Division division_;
   int64_t tile_ = packed_tile(depth_);
@@ -132,19 +132,19 @@ bool amx_matmul_supports(const at::Tensor& a, const at::Tensor& b) {
 at::Tensor amx_matmul(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
   WELKIN_CHECK(amx_matmul_supports(a, b), "matrices that tiles take, of one depth");
   WELKIN_CHECK(!bias.defined() || (bias.dim() == 1 && bias.size(0) == b.size(1)), "a bias for each column");
-  if (a.requires_grad() || b.requires_grad()) once_differentiable("product by tiles");
+  if (a.requires_grad() || b.requires_grad()) once_differentiable("matmul by tiles");
   const at::Tensor added = bias.defined() ? bias.to(at::kFloat).contiguous() : bias;
   at::Tensor result = at::empty({a.size(0), b.size(1)}, a.options());
-  const Product product{.left = operand(a, 0),
-                        .right = operand(b, 1),
-                        .rows = a.size(0),
-                        .columns = b.size(1),
-                        .depth = a.size(1),
-                        .bias = added.defined() ? added.const_data_ptr<float>() : nullptr,
-                        .to = result.mutable_data_ptr<float>()};
-  for (int64_t begin = 0; begin < product.depth; begin += kMostDepth) {
-    const int64_t depth = std::min(kMostDepth, product.depth - begin);
-    DepthsOfProduct(*matrix_kernel(instruction_set()), product, begin, depth).add();
+  const Matmul matmul{.left = operand(a, 0),
+                      .right = operand(b, 1),
+                      .rows = a.size(0),
+                      .columns = b.size(1),
+                      .depth = a.size(1),
+                      .bias = added.defined() ? added.const_data_ptr<float>() : nullptr,
+                      .to = result.mutable_data_ptr<float>()};
+  for (int64_t begin = 0; begin < matmul.depth; begin += kMostDepth) {
+    const int64_t depth = std::min(kMostDepth, matmul.depth - begin);
+    DepthsOfMatmul(*matrix_kernel(instruction_set()), matmul, begin, depth).add();
   }
   return result;
 }

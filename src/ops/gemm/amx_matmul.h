@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of large matrices of float32 on a CPU with tiles, where operands may be taken in two parts (Float32Precision::High of
+// Matmuls of large matrices of float32 on a CPU with tiles, where operands may be taken in two parts (Float32Precision::High of
 // ops/gemm/gemm_provider.h; ops/cpu/matrix/matrix_kernel.h). Results do not depend on the number of threads.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace welkin::ops {
 
-// Where it is to be so: two matrices of one depth, each with rows or columns without gaps, whose product is worth the packing.
+// Where it is to be so: two matrices of one depth, each with rows or columns without gaps, whose matmul is worth the packing.
 bool amx_matmul_supports(const at::Tensor& a_MK, const at::Tensor& b_KN);
 
 // a b + bias; bias (N) or undefined. Not differentiable: part of own gradients, which refuse to be differentiated once more.

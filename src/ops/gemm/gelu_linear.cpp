@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products stay aten's: they are what takes the time.
+// The matmuls stay aten's: they are what takes the time.
 #include "ops/gemm/gelu_linear.h"
 
 #include <ATen/TensorOperators.h>
@@ -28,7 +28,7 @@ const DeviceGelu* gelu_of(c10::DeviceType device) {
   return nullptr;
 }
 
-at::Tensor gelu_product(const at::Tensor& gelu, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
+at::Tensor gelu_matmul(const at::Tensor& gelu, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
   return matmul_linear(matmul_operand(gelu), matmul_operand(weight), bias.value_or(at::Tensor()), gelu.scalar_type());
 }
 
@@ -38,7 +38,7 @@ struct GeluLinear : torch::autograd::Function<GeluLinear> {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     context->save_for_backward({x, weight});
     context->saved_data["bias"] = bias.has_value();
-    return gelu_product(at::gelu(x), weight, bias);
+    return gelu_matmul(at::gelu(x), weight, bias);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -60,19 +60,19 @@ struct GeluLinear : torch::autograd::Function<GeluLinear> {
   }
 };
 
-// The same with a bias of x, which stays as it is: what is kept is what the product before has made.
+// The same with a bias of x, which stays as it is: what is kept is what the matmul before has made.
 struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& x_bias,
                             const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     context->save_for_backward({x, x_bias, weight});
     context->saved_data["bias"] = bias.has_value();
-    return gelu_product(gelu_of(x.device().type())->forward(x, x_bias), weight, bias);
+    return gelu_matmul(gelu_of(x.device().type())->forward(x, x_bias), weight, bias);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
-    once_differentiable("linear of GELU with a bias");  // of which the kernel writes over a product
+    once_differentiable("linear of GELU with a bias");  // of which the kernel writes over a matmul
     const auto saved = context->get_saved_variables();
     const at::Tensor& x = saved[0];
     const at::Tensor& weight = saved[2];
@@ -99,15 +99,14 @@ bool fuses_bias_gelu(const at::Tensor& x_bias) {
 }
 
 at::Tensor bias_gelu_linear(const at::Tensor& x, const at::Tensor& x_bias, const at::Tensor& weight, const at::Tensor& bias) {
-  const auto product = [](const at::Tensor& operand) { return cast_operand(operand, OperatorClass::Product); };
-  const at::Tensor low = product(x), low_weight = product(weight);
+  const auto matmul = [](const at::Tensor& operand) { return cast_operand(operand, OperatorClass::Matmul); };
+  const at::Tensor low = matmul(x), low_weight = matmul(weight);
   const bool is_one_type = is_kernel_type(low) && low.scalar_type() == low_weight.scalar_type();
   const bool bias_fits = x_bias.dim() == 1 && x_bias.size(0) == low.size(-1);
   if (!fuses_bias_gelu(x_bias) || !bias_fits || !is_one_type || low.numel() == 0) {
     return gelu_linear(low.add(x_bias.to(low.scalar_type())), weight, bias);
   }
-  return BiasGeluLinear::apply(low.contiguous(), x_bias, low_weight,
-                               bias.defined() ? std::optional(product(bias)) : std::nullopt);
+  return BiasGeluLinear::apply(low.contiguous(), x_bias, low_weight, bias.defined() ? std::optional(matmul(bias)) : std::nullopt);
 }
 
 at::Tensor gelu_linear_reference(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
@@ -115,8 +114,8 @@ at::Tensor gelu_linear_reference(const at::Tensor& x, const at::Tensor& weight, 
 }
 
 at::Tensor gelu_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  const auto product = [](const at::Tensor& operand) { return cast_operand(operand, OperatorClass::Product); };
-  return GeluLinear::apply(product(x), product(weight), bias.defined() ? std::optional(product(bias)) : std::nullopt);
+  const auto matmul = [](const at::Tensor& operand) { return cast_operand(operand, OperatorClass::Matmul); };
+  return GeluLinear::apply(matmul(x), matmul(weight), bias.defined() ? std::optional(matmul(bias)) : std::nullopt);
 }
 
 }  // namespace welkin::ops

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Torch routes float32 products to oneDNN when oneDNN may use bfloat16 inside. Without AMX, oneDNN has no faster bfloat16 form
+// Torch routes float32 matmuls to oneDNN when oneDNN may use bfloat16 inside. Without AMX, oneDNN has no faster bfloat16 form
 // and computes in float32 all the same (checked by tests/unit/ops/gemm/gemm_provider_test.cpp).
 #include "ops/gemm/gemm_provider.h"
 
@@ -40,7 +40,7 @@ GemmProvider default_gemm_provider() {
 
 void set_gemm_provider(GemmProvider provider) {
   if (provider == GemmProvider::OneDnn && cpu_has_amx_bf16()) {
-    throw ConfigError("ops", "on a CPU with AMX, oneDNN would round float32 products to bfloat16: gemm=onednn",
+    throw ConfigError("ops", "on a CPU with AMX, oneDNN would round float32 matmuls to bfloat16: gemm=onednn",
                       "Take gemm mkl; if that precision is wanted, float32_matmul_precision medium or amp_mode bf16");
   }
   let_onednn_multiply(provider == GemmProvider::OneDnn);
@@ -56,7 +56,7 @@ std::optional<Float32Precision> parse_float32_precision(std::string_view name) {
 GemmProvider provider_beside(std::optional<GemmProvider> named, Float32Precision precision) {
   if (precision != Float32Precision::Medium || !cpu_has_amx_bf16()) return named.value_or(default_gemm_provider());
   if (named == GemmProvider::Mkl) {
-    throw ConfigError("ops", "MKL has no products of rounded operands: gemm=mkl beside float32_matmul_precision=medium",
+    throw ConfigError("ops", "MKL has no matmuls of rounded operands: gemm=mkl beside float32_matmul_precision=medium",
                       "Leave gemm away, or take float32_matmul_precision highest or high");
   }
   return GemmProvider::OneDnn;

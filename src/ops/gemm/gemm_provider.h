@@ -25,7 +25,7 @@ GemmProvider gemm_provider();
 // where the CPU multiplies bfloat16 by tiles (AMX): in linear layers and in our attention.
 enum class Float32Precision {
   Highest,  // float32
-  High,     // operands as sums of two bfloat16, three products: 16 bits of significand
+  High,     // operands as sums of two bfloat16, three matmuls: 16 bits of significand
   Medium,   // operands rounded to bfloat16
 };
 

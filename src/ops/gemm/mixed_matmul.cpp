@@ -30,20 +30,20 @@ class WithoutAutocast {
   c10::impl::ExcludeDispatchKeyGuard guard_{c10::autocast_dispatch_keyset};
 };
 
-// Whether the product of this layer is one that tiles take. A bias of another shape is broadcast, or refused, by aten.
+// Whether the matmul of this layer is one that tiles take. A bias of another shape is broadcast, or refused, by aten.
 bool is_linear_of_tiles(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const bool bias_fits = !bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(0));
   return bias_fits && x.is_contiguous() && x.numel() > 0 &&
          amx_matmul_supports(x.detach().view({-1, x.size(-1)}), weight.detach().t());
 }
 
-// What at::linear has no form for: widened products, those of tiles, and an input that is a norm's result, which is not kept.
+// What at::linear has no form for: widened matmuls, those of tiles, and an input that is a norm's result, which is not kept.
 struct OwnLinear : torch::autograd::Function<OwnLinear> {
   // `result` is x's, or null.
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, const c10::intrusive_ptr<NormResult>& result) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    const at::Tensor operand = cast_operand(x, OperatorClass::Product);
+    const at::Tensor operand = cast_operand(x, OperatorClass::Matmul);
     context->save_for_backward({result ? at::Tensor() : x, weight});
     context->saved_data["bias"] = bias.has_value();
     context->saved_data["sizes"] = x.sizes();
@@ -93,7 +93,7 @@ UpcastMatmulGuard::UpcastMatmulGuard(bool widens) { widening = widens ? Widening
 UpcastMatmulGuard::~UpcastMatmulGuard() { widening = Widening::AsTheProcessorIs; }
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  const auto low = [](const at::Tensor& operand) { return cast_operand(operand, OperatorClass::Product); };
+  const auto low = [](const at::Tensor& operand) { return cast_operand(operand, OperatorClass::Matmul); };
   const auto low_bias = [&] { return bias.defined() ? std::optional(low(bias)) : std::nullopt; };
   if (const auto result = norm_result(x)) return OwnLinear::apply(x, low(weight), low_bias(), result);
   const at::Tensor operand = low(x);
@@ -104,12 +104,12 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 }
 
 std::vector<at::Tensor> linears(const at::Tensor& x, at::TensorList weights, at::TensorList biases) {
-  // Where operands are widened, one product widens x once.
-  if (x.is_cuda() || upcasts_matmul(x.device(), operand_type(biases.front(), OperatorClass::Product)))
+  // Where operands are widened, one matmul widens x once.
+  if (x.is_cuda() || upcasts_matmul(x.device(), operand_type(biases.front(), OperatorClass::Matmul)))
     return fused_linears(x, weights, biases);
-  std::vector<at::Tensor> products;
-  for (size_t i = 0; i < weights.size(); ++i) products.push_back(linear(x, weights[i], biases[i]));
-  return products;
+  std::vector<at::Tensor> matmuls;
+  for (size_t i = 0; i < weights.size(); ++i) matmuls.push_back(linear(x, weights[i], biases[i]));
+  return matmuls;
 }
 
 // The weights are small beside x.
@@ -121,7 +121,7 @@ std::vector<at::Tensor> fused_linears(const at::Tensor& x, at::TensorList weight
 
 at::Tensor matmul_operand(const at::Tensor& x) { return upcasts_matmul(x.device(), x.scalar_type()) ? x.to(at::kFloat) : x; }
 
-at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType type) {
+at::Tensor matmul(const at::Tensor& a, const at::Tensor& b, at::ScalarType type) {
   if (amx_matmul_supports(a, b)) return amx_matmul(a, b).to(type);
   const WithoutAutocast as_they_are;
   return at::mm(a, b).to(type);
@@ -138,11 +138,11 @@ at::Tensor matmul_linear(const at::Tensor& x, const at::Tensor& weight, const at
 }
 
 at::Tensor linear_grad_input(const at::Tensor& grad, const at::Tensor& weight, at::IntArrayRef sizes) {
-  return product(grad, matmul_operand(weight), weight.scalar_type()).view(sizes);
+  return matmul(grad, matmul_operand(weight), weight.scalar_type()).view(sizes);
 }
 
 at::Tensor linear_grad_weight(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& weight) {
-  return product(grad.t(), matmul_operand(x.reshape({-1, weight.size(1)})), weight.scalar_type());
+  return matmul(grad.t(), matmul_operand(x.reshape({-1, weight.size(1)})), weight.scalar_type());
 }
 
 }  // namespace welkin::ops

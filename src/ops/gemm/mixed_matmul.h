@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products of float16 and bfloat16. Most processors have no instructions for one of them or for both, and aten's forms are
+// Matmuls of float16 and bfloat16. Most processors have no instructions for one of them or for both, and aten's forms are
 // then a hundred times slower than those of float32 (EPYC of the third generation: 1.4 and 176 GFLOP/s on two cores). There
 // operands are widened, multiplied in float32 and the result is rounded: exact products of rounded operands, sums in float32 and
-// one rounding, which is what a product of such a type is.
+// one rounding, which is what a matmul of such a type is.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,7 @@
 
 namespace welkin::ops {
 
-// Whether products of this type are made in float32 on this device.
+// Whether matmuls of this type are made in float32 on this device.
 bool upcasts_matmul(c10::Device device, at::ScalarType type);
 
 // While alive, types that this processor could multiply are widened too, and the other way round: both ways run on any machine.
@@ -24,18 +24,18 @@ class UpcastMatmulGuard {
 };
 
 // As at::linear, under autocast in its type. x (..., in), weight (out, in), bias (out) or undefined. Differentiable; once only
-// where tiles make the products (ops/gemm/amx_matmul.h) or x is the result of layer_norm().
+// where tiles make the matmuls (ops/gemm/amx_matmul.h) or x is the result of layer_norm().
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {});
 
-// linear() of one x by several weights (out, in) and their biases. On a GPU it is one product: under autocast x is cast once and
-// the gradients by x are summed within the product, where each weight alone makes a cast of x and one of its gradient.
+// linear() of one x by several weights (out, in) and their biases. On a GPU it is one matmul: under autocast x is cast once and
+// the gradients by x are summed within the matmul, where each weight alone makes a cast of x and one of its gradient.
 std::vector<at::Tensor> linears(const at::Tensor& x, at::TensorList weights, at::TensorList biases);
 std::vector<at::Tensor> fused_linears(const at::Tensor& x, at::TensorList weights, at::TensorList biases);  // as one, anywhere
 
-// Inside of own gradients: x in the type in which products of it are made (x itself, mostly), and products of such operands,
+// Inside of own gradients: x in the type in which matmuls of it are made (x itself, mostly), and matmuls of such operands,
 // rounded to the type that is asked for. Autocast is left aside.
 at::Tensor matmul_operand(const at::Tensor& x);
-at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType type);
+at::Tensor matmul(const at::Tensor& a, const at::Tensor& b, at::ScalarType type);
 at::Tensor matmul_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type);
 
 // The gradients of a linear layer, in the type of its weight (out, in). grad (rows, out) is an operand already, since both take

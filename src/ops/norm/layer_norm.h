@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer normalisation over the last dim, y = (x - mean) / sqrt(variance + epsilon) * weight + bias, as aten makes it, whose
-// result need not be kept on a CPU: a product that takes it (linear() of ops/gemm/mixed_matmul.h) asks for it again in the
+// result need not be kept on a CPU: a matmul that takes it (linear() of ops/gemm/mixed_matmul.h) asks for it again in the
 // backward pass. That is a pass over memory for a sixth of what a transformer keeps.
 #pragma once
 
@@ -17,7 +17,7 @@ struct Node;
 
 namespace welkin::ops {
 
-// x (..., width), weight and bias (width). Differentiable; once only behind products that ask again.
+// x (..., width), weight and bias (width). Differentiable; once only behind matmuls that ask again.
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon);
 
 // The result of a norm, to be made again in the backward pass of those that took it without keeping it.

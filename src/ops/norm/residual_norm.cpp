@@ -59,8 +59,8 @@ struct FusedNorm : torch::autograd::Function<FusedNorm> {
   }
 };
 
-// In which the next product takes its operand on this device.
-at::ScalarType product_type(c10::DeviceType device) {
+// In which the next matmul takes its operand on this device.
+at::ScalarType matmul_type(c10::DeviceType device) {
   return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device) : at::kFloat;
 }
 
@@ -71,9 +71,9 @@ bool device_norm_takes(const at::Tensor& x, const at::Tensor& weight, const at::
          is_single(bias) && weight.numel() == x.size(-1) && weight.is_contiguous() && bias.is_contiguous();
 }
 
-// The type in which the next product takes its operand is that of the branch, which comes from a product itself.
+// The type in which the next matmul takes its operand is that of the branch, which comes from a matmul itself.
 bool device_norm_adds(const at::Tensor& x, const at::Tensor& branch) {
-  return x.sizes() == branch.sizes() && branch.scalar_type() == product_type(x.device().type());
+  return x.sizes() == branch.sizes() && branch.scalar_type() == matmul_type(x.device().type());
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ ResidualNorm residual_norm(const at::Tensor& x, const at::Tensor& branch, const 
 
 at::Tensor norm_for_matmul(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon) {
   if (!device_norm_takes(x, weight, bias)) return layer_norm(x, weight, bias, epsilon);
-  return FusedNorm::apply(x.contiguous(), weight, bias, epsilon, static_cast<int64_t>(product_type(x.device().type())));
+  return FusedNorm::apply(x.contiguous(), weight, bias, epsilon, static_cast<int64_t>(matmul_type(x.device().type())));
 }
 
 }  // namespace welkin::ops

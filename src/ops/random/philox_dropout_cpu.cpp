@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU kernel: factors come from ops/cpu/, types and windows are dealt with here.
+// The CPU kernel: factors come from ops/cpu/, types and windows are chosen here.
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>

@@ -35,9 +35,9 @@ class C10dWork : public BackendWork {
   C10dWork(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> buffers)
       : work_(std::move(work)), buffers_(std::move(buffers)) {}
   void wait() override { work_->wait(); }
-  bool when_done(std::function<void()> tell) override {
+  bool when_done(std::function<void()> callback) override {
     try {  // Gloo's messages from one rank to another, and its reduce-scatter, have no future
-      work_->getFuture()->addCallback([tell = std::move(tell)](c10::ivalue::Future&) { tell(); });
+      work_->getFuture()->addCallback([callback = std::move(callback)](c10::ivalue::Future&) { callback(); });
       return true;
     } catch (const c10::Error&) {
       return false;

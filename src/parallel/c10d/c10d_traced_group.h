@@ -27,7 +27,7 @@ class TracedProcessGroup : public c10d::ProcessGroup {
     BackgroundSpan& sent = sent_.emplace_back(cat("gradient exchange ", axis_), cat("gradient exchange ", sent_.size()));
     auto work = group_->allreduce(tensors, options);
     last_sent_ = observe::SpanClock::now();
-    work->getFuture()->addCallback([end = sent.end()](c10::ivalue::Future&) { end->tell(); });
+    work->getFuture()->addCallback([end = sent.end()](c10::ivalue::Future&) { end->finish(); });
     return work;
   }
 

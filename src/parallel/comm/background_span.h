@@ -15,7 +15,7 @@ namespace welkin::parallel {
 // Told on a thread of the back end, perhaps just after the waiting thread has gone on.
 class TransferEnd {
  public:
-  void tell() { ended_.store(observe::SpanClock::now().time_since_epoch().count(), std::memory_order_release); }
+  void finish() { ended_.store(observe::SpanClock::now().time_since_epoch().count(), std::memory_order_release); }
   observe::SpanClock::time_point time_or(observe::SpanClock::time_point otherwise) const {
     const auto ended = ended_.load(std::memory_order_acquire);
     return ended == 0 ? otherwise : observe::SpanClock::time_point(observe::SpanClock::duration(ended));

@@ -183,7 +183,7 @@ void Transfer::show(const char* name, const Group& group, bool beside) {
   if (tracer == nullptr || !tracer->active()) return;
   is_beside_ = beside;
   span_ = std::make_unique<BackgroundSpan>(group.name(), cat(name, " ", group.name()));
-  if (is_beside_) work_->when_done([end = span_->end()] { end->tell(); });
+  if (is_beside_) work_->when_done([end = span_->end()] { end->finish(); });
 }
 
 PendingTensor::PendingTensor(Transfer transfer, std::function<at::Tensor()> result)

@@ -14,7 +14,7 @@
 // | all_to_all_autograd | all-to-all                       | the all-to-all back              |
 //
 // gather_from_group is for what every member then computes alike (a head, a loss); all_gather_autograd for what each member uses
-// in its own way (keys and values; the input of a column-split product). Sums are taken in float32 for low-precision tensors.
+// in its own way (keys and values; the input of a column-split matmul). Sums are taken in float32 for low-precision tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -117,9 +117,9 @@ void PlanApplication::apply_row(const PlanRow& row) {
   }
 }
 
-Tensors leave_section(const Group& group, const TokenSplit::Level* level, const at::Tensor& product) {
-  if (level == nullptr) return {reduce_from_group(group, product)};
-  return {reduce_scatter_autograd(group, product, kTokenDim, level->lengths)};
+Tensors leave_section(const Group& group, const TokenSplit::Level* level, const at::Tensor& matmul) {
+  if (level == nullptr) return {reduce_from_group(group, matmul)};
+  return {reduce_scatter_autograd(group, matmul, kTokenDim, level->lengths)};
 }
 
 std::optional<TokenSplit::Level> copied(const TokenSplit::Level* level) {
@@ -165,7 +165,7 @@ bool PlanApplication::install_at(model::Site& site, const ParallelStyle& style) 
     split_linear(site.name(), shard, shard, column->axis);
     if (const auto input = column_input_near(site, column->axis)) {
       site.install([input](Tensors in, const Body& body) -> Tensors {
-        if (auto product = input->product(in.at(0), in.at(1))) return {*std::move(product)};
+        if (auto matmul = input->matmul(in.at(0), in.at(1))) return {*std::move(matmul)};
         return body(std::move(in));
       });
     }
@@ -289,13 +289,13 @@ model::Dropout::WindowOf PlanApplication::window_of(const ParallelStyle& style, 
   WELKIN_CHECK(attention != nullptr, cat("a plan treats a dropout layer as something else: ", layer.path()));
   const Group& heads = groups_.along(attention->heads);
   const Group& context = groups_.along(attention->tokens);
-  const bool dealt = attention->mode == ContextMode::AllToAll;
-  const int64_t deal = dealt ? context.size() : 1;
-  const int64_t dealt_place = dealt ? context.group_rank() : 0;
-  return [total = tokens_.num_tokens(), query = dealt ? 0 : tokens_.offset_without(attention->heads), heads, deal,
-          dealt_place](at::IntArrayRef shape) {
-    return ops::MaskWindow{{shape[1] * deal * heads.size(), total, total},
-                           {(heads.group_rank() * deal + dealt_place) * shape[1], query, 0}};
+  const bool all_to_all = attention->mode == ContextMode::AllToAll;
+  const int64_t all_to_all_size = all_to_all ? context.size() : 1;
+  const int64_t all_to_all_rank = all_to_all ? context.group_rank() : 0;
+  return [total = tokens_.num_tokens(), query = all_to_all ? 0 : tokens_.offset_without(attention->heads), heads, all_to_all_size,
+          all_to_all_rank](at::IntArrayRef shape) {
+    return ops::MaskWindow{{shape[1] * all_to_all_size * heads.size(), total, total},
+                           {(heads.group_rank() * all_to_all_size + all_to_all_rank) * shape[1], query, 0}};
   };
 }
 

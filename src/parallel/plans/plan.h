@@ -23,7 +23,7 @@ struct SplitTokens {  // from here on each member has its own tokens; with two a
 struct GatherTokens {  // from here on every member has all tokens again, and all do the same
   std::vector<Axis> axes;
 };
-struct ColumnParallelInput {  // the one input of several column-split products: gathered where the tokens are split over the axis
+struct ColumnParallelInput {  // the one input of several column-split matmuls: gathered where the tokens are split over the axis
                               // too
   Axis axis = Axis::Tp;
 };
@@ -32,7 +32,7 @@ struct ColumnParallel {  // a Linear's outputs are split: rows of the weight, el
   int64_t parts = 1;  // blocks of outputs, each of which is split: 3 for a joint q, k, v
   int64_t units = 0;  // that stay whole in each block: attention heads; 0: every output by itself
 };
-struct RowParallel {  // a Linear's inputs are split; products are summed (and tokens split again), then the bias is added
+struct RowParallel {  // a Linear's inputs are split; matmuls are summed (and tokens split again), then the bias is added
   Axis axis = Axis::Tp;
 };
 struct ContextParallelAttention {  // attention over tokens that are split over the axis

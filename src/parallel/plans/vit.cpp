@@ -11,7 +11,7 @@
 namespace welkin::parallel {
 namespace {
 
-// "tp=1 cp=2, tp=2 cp=1": the pairs with this product limit that give every rank whole heads.
+// "tp=1 cp=2, tp=2 cp=1": the pairs with this matmul limit that give every rank whole heads.
 std::string working_pairs(int64_t heads, int64_t ranks) {
   std::vector<std::string> pairs;
   for (int64_t tp = 1; tp <= ranks; ++tp) {
@@ -25,12 +25,12 @@ std::string working_pairs(int64_t heads, int64_t ranks) {
 void check_heads(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options) {
   const int64_t tp = mesh.size(Axis::Tp);
   const int64_t cp = mesh.size(Axis::Cp);
-  const bool dealt = options.context_mode == ContextMode::AllToAll;
-  if (vit.num_heads % (tp * (dealt ? cp : 1)) == 0) return;
+  const bool all_to_all = options.context_mode == ContextMode::AllToAll;
+  if (vit.num_heads % (tp * (all_to_all ? cp : 1)) == 0) return;
   throw ConfigError("parallel",
                     cat("the attention heads cannot be split: num_heads=", vit.num_heads, ", tp=", tp, ", cp=", cp,
                         ", context_mode=", context_mode_name(options.context_mode)),
-                    cat(dealt ? "All-to-all needs heads that divide by tp times cp" : "Heads must divide by tp",
+                    cat(all_to_all ? "All-to-all needs heads that divide by tp times cp" : "Heads must divide by tp",
                         "; what works on this many ranks: ", working_pairs(vit.num_heads, mesh.world_size())));
 }
 

@@ -18,7 +18,7 @@ namespace welkin::parallel {
 
 // Which parameters weight decay acts on.
 enum class DecayGroup {
-  Decay,    // weights of products and convolutions
+  Decay,    // weights of matmuls and convolutions
   NoDecay,  // biases, norms, position embeddings
 };
 

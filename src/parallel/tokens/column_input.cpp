@@ -31,13 +31,13 @@ struct ColumnInput::Source : torch::CustomClassHolder {
         norm(ops::norm_result(values)),
         own(norm ? at::Tensor() : values.detach()),
         type(values.scalar_type()),
-        product_type(type) {}
+        matmul_type(type) {}
 
-  // A product of the backward pass begins.
+  // A matmul of the backward pass begins.
   void begin() {
     if (left > 0) return;
-    left = products;
-    if (norm) own = norm->recompute(product_type);
+    left = matmuls;
+    if (norm) own = norm->recompute(matmul_type);
     if (lengths) gathering = start_all_gather(group, own, kColumnTokens, *lengths);
   }
 
@@ -50,14 +50,14 @@ struct ColumnInput::Source : torch::CustomClassHolder {
     return sum;
   }
 
-  // The input of the products, in their type.
+  // The input of the matmuls, in their type.
   at::Tensor whole() {
     if (!lengths) return own;
     if (gathering.pending()) gathered = gathering.wait();
     return gathered;
   }
 
-  void end_product() {
+  void end_matmul() {
     if (left > 0) return;
     if (gathering.pending()) gathering.wait();  // no weight's gradient was asked for
     gathered.reset();
@@ -65,12 +65,12 @@ struct ColumnInput::Source : torch::CustomClassHolder {
   }
 
   // The gradient by the own part, from that by the whole as it comes out of the graph. It is the very sum that was sent unless
-  // others than the products used the input too, or some products had no gradient.
+  // others than the matmuls used the input too, or some matmuls had no gradient.
   at::Tensor leave(const at::Tensor& gradient) {
     at::Tensor total = gradient;
     if (left > 0) {
       left = 0;
-      end_product();
+      end_matmul();
       if (sum.defined()) total = total.add(sum);
     }
     at::Tensor result;
@@ -93,14 +93,14 @@ struct ColumnInput::Source : torch::CustomClassHolder {
   Group group;
   std::optional<Lengths> lengths;
   c10::intrusive_ptr<ops::NormResult> norm;  // where the own part is its result: made again for a backward pass
-  at::Tensor own;                            // in the type of the products
+  at::Tensor own;                            // in the type of the matmuls
   at::ScalarType type;                       // of what entered
-  at::ScalarType product_type;
-  int products = 0;  // that ask in a backward pass
+  at::ScalarType matmul_type;
+  int matmuls = 0;  // that ask in a backward pass
   int left = 0;
   PendingTensor gathering, summing;
   at::Tensor gathered;
-  at::Tensor sum;  // of the products' gradients by the whole
+  at::Tensor sum;  // of the matmuls' gradients by the whole
 };
 
 struct ColumnInput::Entrance : torch::autograd::Function<Entrance> {
@@ -111,14 +111,14 @@ struct ColumnInput::Entrance : torch::autograd::Function<Entrance> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    ops::once_differentiable("input of column-split products");
+    ops::once_differentiable("input of column-split matmuls");
     const auto holder = context->saved_data["source"].toCapsule();
     return {static_cast<Source&>(*holder).leave(grads[0]), {}};
   }
 };
 
-struct ColumnInput::Product : torch::autograd::Function<Product> {
-  // `operand` is x in the type of the product and no part of the graph: gradients are summed in the type of x.
+struct ColumnInput::Matmul : torch::autograd::Function<Matmul> {
+  // `operand` is x in the type of the matmul and no part of the graph: gradients are summed in the type of x.
   static at::Tensor forward(AutogradContext* context, const at::Tensor& /*x*/, const at::Tensor& weight,
                             const at::Tensor& operand, const c10::intrusive_ptr<Source>& source) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -128,7 +128,7 @@ struct ColumnInput::Product : torch::autograd::Function<Product> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    ops::once_differentiable("column-split product");
+    ops::once_differentiable("column-split matmul");
     const at::Tensor weight = context->get_saved_variables()[0];
     const auto holder = context->saved_data["source"].toCapsule();
     auto& source = static_cast<Source&>(*holder);
@@ -141,7 +141,7 @@ struct ColumnInput::Product : torch::autograd::Function<Product> {
     if (context->needs_input_grad(0)) by_input = ops::linear_grad_input(grad, weight, sizes).to(source.type);
     gradients[0] = source.add(by_input);
     if (context->needs_input_grad(1)) gradients[1] = ops::linear_grad_weight(grad, source.whole(), weight);
-    source.end_product();
+    source.end_matmul();
     return gradients;
   }
 };
@@ -170,19 +170,19 @@ at::Tensor ColumnInput::enter(const at::Tensor& own) {
   return entered;
 }
 
-std::optional<at::Tensor> ColumnInput::product(const at::Tensor& x, const at::Tensor& weight) {
+std::optional<at::Tensor> ColumnInput::matmul(const at::Tensor& x, const at::Tensor& weight) {
   const c10::intrusive_ptr<Source> source = state_->source.lock();
   if (!source || state_->entered.lock() != x.getIntrusivePtr()) return std::nullopt;
-  at::Tensor operand = ops::cast_operand(x.detach(), ops::OperatorClass::Product);
-  source->product_type = operand.scalar_type();
+  at::Tensor operand = ops::cast_operand(x.detach(), ops::OperatorClass::Matmul);
+  source->matmul_type = operand.scalar_type();
   if (source->own.defined()) {
     if (source->own.scalar_type() != operand.scalar_type()) {
       source->own = source->lengths ? source->own.to(operand.scalar_type()) : operand;
     }
-    if (!source->lengths) operand = source->own;  // cast once for all products
+    if (!source->lengths) operand = source->own;  // cast once for all matmuls
   }
-  ++source->products;
-  return Product::apply(x, ops::cast_operand(weight, ops::OperatorClass::Product), operand, source);
+  ++source->matmuls;
+  return Matmul::apply(x, ops::cast_operand(weight, ops::OperatorClass::Matmul), operand, source);
 }
 
 }  // namespace welkin::parallel

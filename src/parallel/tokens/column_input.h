@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The input of column-parallel linear layers, which every member of a group multiplies by its own columns. In the backward pass
-// its communication overlaps the matrix products. Where tokens are split over the same group they are gathered for the products
+// its communication overlaps the matmuls. Where tokens are split over the same group they are gathered for the matmuls
 // and released after them. Only the member's own part is kept (the result of a norm not even that: it is recomputed,
 // ops/norm/layer_norm.h), and the backward pass gathers again for the weight gradients (Korthikanti et al. 2022, Reducing
 // Activation Recomputation in Large Transformer Models, section 4.2.2). Without this, the gathered inputs of q, k, v and of the
 // MLP would take most of a rank's activation memory.
 //
-// A backward pass: the gather starts; the first product's gradient by the input is computed meanwhile. With the last one the sum
+// A backward pass: the gather starts; the first matmul's gradient by the input is computed meanwhile. With the last one the sum
 // over the members starts, and the last weight's gradient is computed meanwhile.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace welkin::parallel {
 
-// Of one layer; its entrance and the products behind it share one. Used by the thread that runs the model.
+// Of one layer; its entrance and the matmuls behind it share one. Used by the thread that runs the model.
 class ColumnInput {
  public:
   // `lengths`: of the members' tokens where these are split over the group; else every member has all of them.
@@ -33,13 +33,13 @@ class ColumnInput {
   at::Tensor enter(const at::Tensor& own);
 
   // x weight^T, weight (out, D), if x is what enter() gave last and a gradient will be asked for; else nothing. Casts as
-  // at::linear does. The backward pass of every member must reach its products in the same order.
-  std::optional<at::Tensor> product(const at::Tensor& x, const at::Tensor& weight);
+  // at::linear does. The backward pass of every member must reach its matmuls in the same order.
+  std::optional<at::Tensor> matmul(const at::Tensor& x, const at::Tensor& weight);
 
  private:
   struct Source;
   struct Entrance;
-  struct Product;
+  struct Matmul;
   struct State;
   std::unique_ptr<State> state_;
 };

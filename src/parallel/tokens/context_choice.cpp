@@ -12,7 +12,7 @@ namespace welkin::parallel {
 namespace {
 
 constexpr double kSumBytes = 4;        // gradients of keys and values are summed in float32
-constexpr double kForwardFlops = 4;    // per query, key and feature: two products
+constexpr double kForwardFlops = 4;    // per query, key and feature: two matmuls
 constexpr double kBackwardFlops = 10;  // five
 constexpr std::array kModes{ContextMode::AllGather, ContextMode::AllToAll, ContextMode::Ring};  // by messages, fewest first
 

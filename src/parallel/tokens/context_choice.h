@@ -35,7 +35,7 @@ struct ContextRates {
 ContextRates typical_rates(bool is_gpu, int64_t value_bytes);
 
 // Seconds that forward and backward pass of a block wait for an exchange; nothing where the mode is impossible. A ring waits only
-// for what its products do not hide.
+// for what its matmuls do not hide.
 std::optional<double> exposed_seconds(ContextMode mode, const ContextWork& work, const ContextRates& rates);
 
 struct ContextChoice {

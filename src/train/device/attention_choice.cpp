@@ -25,7 +25,7 @@ bool can_run(const std::vector<ops::AttentionTiming>& timings, AttentionBackend 
                      [&](const ops::AttentionTiming& timing) { return timing.backend == backend && timing.seconds; });
 }
 
-// Flash attention has an order of sums that repeats; the plain form is one of products, which repeat too.
+// Flash attention has an order of sums that repeats; the plain form is one of matmuls, which repeat too.
 AttentionBackend repeatable(at::ScalarType dtype) {
   return dtype == at::kFloat ? AttentionBackend::Math : AttentionBackend::Flash;
 }

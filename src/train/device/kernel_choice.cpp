@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::string_view kKernelPrefix = "kernels.";
 
-// What comes in beside the provider of float32 products.
-std::string_view form_of_products(c10::Device device, at::ScalarType dtype) {
+// What comes in beside the provider of float32 matmuls.
+std::string_view form_of_matmuls(c10::Device device, at::ScalarType dtype) {
   if (dtype != at::kFloat) return ops::upcasts_matmul(device, dtype) ? " in float32" : "";
   constexpr std::string_view kForms[] = {"", " of operands rounded to bfloat16", " and welkin of operands in two bfloat16"};
   return kForms[ops::float32_parts()];
@@ -42,7 +42,7 @@ KernelChoice kernel_choice(const config::RunConfig& config, const model::ModelEn
     choice["kernels.gemm"] = cat("cublas, tf32 ", config.backend.tf32);
     return choice;
   }
-  choice["kernels.gemm"] = cat(name_of(ops::gemm_provider()), form_of_products(device, dtype));
+  choice["kernels.gemm"] = cat(name_of(ops::gemm_provider()), form_of_matmuls(device, dtype));
   choice["kernels.instruction_set"] = name_of(ops::instruction_set());
   choice["kernels.threads"] = cat(at::get_num_threads());
   return choice;

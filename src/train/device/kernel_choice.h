@@ -13,7 +13,7 @@
 
 namespace welkin::train {
 
-// By name, each beginning with "kernels.": who computes float32 products, attention and convolutions, with which instructions,
+// By name, each beginning with "kernels.": who computes float32 matmuls, attention and convolutions, with which instructions,
 // and over how many threads sums are split. What the ProcessSession has set is asked, not the configuration. `config` names the
 // model, which decides which operators there are, and the precision.
 using KernelChoice = std::map<std::string, std::string>;

@@ -32,17 +32,17 @@ CpuMemory& cpu_memory() {
 // The allocator's own size of a block, the same when it is taken and when it is given back.
 int64_t size_of_block(void* block) { return static_cast<int64_t>(ops::size_of_cpu_block(block)); }
 
-template <typename Say>
-void tell(const Say& say) {
+template <typename Notification>
+void notify(const Notification& notification) {
   CpuMemory& memory = cpu_memory();
   if (!memory.heard) return;
   const std::lock_guard lock(memory.mutex);
-  if (memory.listener != nullptr) say(*memory.listener);
+  if (memory.listener != nullptr) notification(*memory.listener);
 }
 
 void release_block(void* block) {
   CpuMemory& memory = cpu_memory();
-  if (block != nullptr) tell([&](MemoryListener& listener) { listener.given_back(block); });
+  if (block != nullptr) notify([&](MemoryListener& listener) { listener.given_back(block); });
   memory.used -= size_of_block(block);
   memory.base->raw_deleter()(block);
 }
@@ -69,7 +69,7 @@ class CountingAllocator final : public c10::Allocator {
     const int64_t limit = memory.limit;
     if (limit == 0 || before + bytes <= limit) return;
     memory.used -= bytes;
-    tell([&](MemoryListener& listener) { listener.refused(bytes); });
+    notify([&](MemoryListener& listener) { listener.refused(bytes); });
     throw MemoryError({.requested = bytes, .used = before, .limit = limit}, {},
                       "Raise --memory_limit_gib, or take smaller batches");
   }
@@ -78,7 +78,7 @@ class CountingAllocator final : public c10::Allocator {
     cpu_memory().used += size_of_block(block.get()) - reserved;
     const bool taken_over = block.compare_exchange_deleter(cpu_memory().base->raw_deleter(), &release_block);
     WELKIN_CHECK(taken_over || block.get() == nullptr, "torch's allocator has another deleter than it says");
-    if (block.get() != nullptr) tell([&](MemoryListener& listener) { listener.taken(block.get(), reserved); });
+    if (block.get() != nullptr) notify([&](MemoryListener& listener) { listener.taken(block.get(), reserved); });
     return block;
   }
 };

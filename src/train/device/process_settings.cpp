@@ -79,7 +79,7 @@ ProcessSettings one_thread() {
 
 ProcessSession::ProcessSession(const ProcessSettings& settings) : before_(current_settings(settings.device)) {
   ops::use_page_heap();  // before memory is counted, which is a layer around it
-  // cuBLAS takes its workspace from a pool without it, and two streams' products may differ from run to run; torch refuses that.
+  // cuBLAS takes its workspace from a pool without it, and two streams' matmuls may differ from run to run; torch refuses that.
   if (settings.deterministic) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   try {
     apply(settings);

@@ -15,23 +15,23 @@ namespace welkin::train {
 namespace {
 
 // Large enough to reach the peak.
-int64_t product_edge(c10::Device device) { return device.is_cuda() ? 8192 : 768; }
+int64_t matmul_edge(c10::Device device) { return device.is_cuda() ? 8192 : 768; }
 
-at::ScalarType product_dtype(config::AmpMode mode) {
+at::ScalarType matmul_dtype(config::AmpMode mode) {
   if (mode == config::AmpMode::None) return at::kFloat;
   return mode == config::AmpMode::Bf16 ? at::kBFloat16 : at::kHalf;
 }
 
-// A CPU without fast products of half precision widens them: its peak there is that of float32.
+// A CPU without fast matmuls of half precision widens them: its peak there is that of float32.
 std::vector<config::AmpMode> modes_to_time(c10::Device device, config::AmpMode mode) {
   if (device.is_cuda() || mode == config::AmpMode::None) return {mode};
   return {config::AmpMode::None, mode};
 }
 
-// Seconds of one product; reading an element waits for the device.
-double time_product(const at::Tensor& a, const at::Tensor& b) {
+// Seconds of one matmul; reading an element waits for the device.
+double time_matmul(const at::Tensor& a, const at::Tensor& b) {
   const Stopwatch watch;
-  const at::Tensor c = ops::product(ops::matmul_operand(a), ops::matmul_operand(b), a.scalar_type());
+  const at::Tensor c = ops::matmul(ops::matmul_operand(a), ops::matmul_operand(b), a.scalar_type());
   c.select(0, 0).select(0, 0).item<float>();
   return watch.seconds();
 }
@@ -43,11 +43,11 @@ double measure_peak_flops(c10::Device device, config::AmpMode mode, double secon
   double most = 0;
   const std::vector<config::AmpMode> modes = modes_to_time(device, mode);
   for (const config::AmpMode timed : modes) {
-    const int64_t edge = product_edge(device);
-    const at::Tensor a = at::ones({edge, edge}, at::TensorOptions(product_dtype(timed)).device(device));
-    double best = time_product(a, a);  // the first pays for set-up
+    const int64_t edge = matmul_edge(device);
+    const at::Tensor a = at::ones({edge, edge}, at::TensorOptions(matmul_dtype(timed)).device(device));
+    double best = time_matmul(a, a);  // the first pays for set-up
     const Stopwatch watch;
-    do best = std::min(best, time_product(a, a));
+    do best = std::min(best, time_matmul(a, a));
     while (watch.seconds() < seconds / static_cast<double>(modes.size()));
     const auto n = static_cast<double>(edge);
     most = std::max(most, 2 * n * n * n / best);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast the model runs against what the device can do: FLOPs of its products per second over the rate of a plain product of
+// How fast the model runs against what the device can do: FLOPs of its matmuls per second over the rate of a plain matmul of
 // matrices in the same precision, measured here.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace welkin::train {
 
-// FLOP/s of square products in the precision of the run (on a CPU of float32 where those are faster), best of those that fit into
+// FLOP/s of square matmuls in the precision of the run (on a CPU of float32 where those are faster), best of those that fit into
 // `seconds`, and of two at least.
 double measure_peak_flops(c10::Device device, config::AmpMode mode, double seconds);
 

@@ -41,8 +41,8 @@ void check_units(const config::RunConfig& config, const parallel::Group& replica
 // What SC23's DALI loader says where there are several shards.
 std::string shard_line(const config::RunConfig& config, const parallel::Group& replicas, int64_t samples) {
   if (config.data.data_loader_config != "dali" || replicas.size() == 1) return {};
-  const int64_t dealt = data::sharded_samples(samples, replicas.size(), data::parse_shard_rule(config.rules.shard_rule));
-  return cat("Using shards of size ", dealt / replicas.size(), " per rank");
+  const int64_t sharded = data::sharded_samples(samples, replicas.size(), data::parse_shard_rule(config.rules.shard_rule));
+  return cat("Using shards of size ", sharded / replicas.size(), " per rank");
 }
 
 void check_samples(const data::Dataset& dataset, const char* split) {

@@ -111,7 +111,7 @@ TEST(LayerGradients, DoublingConvolution) {
       layer, test_values({2, 2, 1, 2, 3}, 1), [&](const at::Tensor& x) { return layer.forward(x); }, 0.25));
 }
 
-// With these values no entry crosses the kink at zero within a step of the difference.
+// With these values no entry crosses zero within a step of the difference.
 TEST(LayerGradients, BlocksOfTheUnet) {
   DownBlock down("conv_down1", 2, 2, {});
   EXPECT_TRUE(layer_gradients_are_right(

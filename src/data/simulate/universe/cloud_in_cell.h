@@ -12,8 +12,8 @@ namespace welkin::data::simulate {
 inline constexpr int kCloudBits = 16;
 inline constexpr int64_t kCloudUnit = int64_t{1} << (3 * kCloudBits);  // weight of a whole particle
 
-// The lattice of particles stands half a cell beside the mesh: on it, where the kernel has its kink, a small displacement would
-// act on the cell downstream only, and waves would grow unevenly.
+// The lattice of particles stands half a cell beside the mesh: on it, where the slope of the kernel jumps, a small displacement
+// would act on the cell downstream only, and waves would grow unevenly.
 inline constexpr double kLatticeOffset = 0.5;
 
 // The two cells that a particle touches along an axis of `edge` cells, and their weights (of 2^16).

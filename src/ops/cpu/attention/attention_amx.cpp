@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of bfloat16 by AMX, or of float32 in two parts of it: products by tiles, softmax and sums in float32. Weights are
-// rounded for the second product only.
+// Attention of bfloat16 by AMX, or of float32 in two parts of it: matmuls by tiles, softmax and sums in float32. Weights are
+// rounded for the second matmul only.
 // This is the forward pass, and the table.
 #include "ops/cpu/attention/attention_amx.h"
 
@@ -185,7 +185,7 @@ class Forward {
     const TileOperands large{s_.weights,         kWeightRow * kBf16, keys_.value_steps + begin * width, width * 2 * kBf16,
                              count / kTileDepth, kTileDepth * kBf16, kTileDepth * width * kBf16};
     const Bf16* small_values = TwoParts ? keys_.value_steps_small + begin * width : nullptr;
-    add_rows(products_of<TwoParts>(large, s_.small_weights, small_values), work_.out + band * width, width, width);
+    add_rows(matmuls_of<TwoParts>(large, s_.small_weights, small_values), work_.out + band * width, width, width);
   }
 
   const AttentionForward<Bf16>& work_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two passes of attention by AMX share: powers, roundings, pieces of scores, products of tiles. See
+// What the two passes of attention by AMX share: powers, roundings, pieces of scores, matmuls of tiles. See
 // ops/cpu/lanes/lanes.h for why all of it is unnamed.
 #pragma once
 
@@ -132,25 +132,25 @@ WELKIN_INLINE void score_piece(const ScorePiece& p) {
   score_quarter<3>(p);
 }
 
-// One product, or the three of operands in two parts, of one shape and summed alike.
+// One matmul, or the three of operands in two parts, of one shape and summed alike.
 template <bool TwoParts>
-using Products = std::array<TileOperands, TwoParts ? 3 : 1>;
+using Matmuls = std::array<TileOperands, TwoParts ? 3 : 1>;
 
 // Left times right, where each is a large part and, in two parts, a small one of the same layout.
 template <bool TwoParts>
-WELKIN_INLINE Products<TwoParts> products_of(const TileOperands& large, const Bf16* small_left, const Bf16* small_right) {
-  Products<TwoParts> products;
-  products.fill(large);
+WELKIN_INLINE Matmuls<TwoParts> matmuls_of(const TileOperands& large, const Bf16* small_left, const Bf16* small_right) {
+  Matmuls<TwoParts> matmuls;
+  matmuls.fill(large);
   if constexpr (TwoParts) {
-    products[1].left = small_left;
-    products[2].right = small_right;
+    matmuls[1].left = small_left;
+    matmuls[2].right = small_right;
   }
-  return products;
+  return matmuls;
 }
 
-// sums (32, 48) += the products.
+// sums (32, 48) += the matmuls.
 template <size_t N>
-WELKIN_INLINE void add_two_by_three(const std::array<TileOperands, N>& products, float* sums, int64_t stride) {
+WELKIN_INLINE void add_two_by_three(const std::array<TileOperands, N>& matmuls, float* sums, int64_t stride) {
   const int64_t row = stride * static_cast<int64_t>(sizeof(float));
   float* lower = sums + kTileRows * stride;
   tiles_see_memory();
@@ -160,7 +160,7 @@ WELKIN_INLINE void add_two_by_three(const std::array<TileOperands, N>& products,
   _tile_loadd(3, lower, row);
   _tile_loadd(4, lower + 16, row);
   _tile_loadd(5, lower + 32, row);
-  for (const TileOperands& o : products) {
+  for (const TileOperands& o : matmuls) {
     const auto* left = reinterpret_cast<const char*>(o.left);
     const auto* right = reinterpret_cast<const char*>(o.right);
     for (int64_t s = 0; s < o.steps; ++s) {
@@ -189,9 +189,9 @@ WELKIN_INLINE void add_two_by_three(const std::array<TileOperands, N>& products,
   _tile_stored(5, lower + 32, row);
 }
 
-// sums (48, 32) += the products.
+// sums (48, 32) += the matmuls.
 template <size_t N>
-WELKIN_INLINE void add_three_by_two(const std::array<TileOperands, N>& products, float* sums, int64_t stride) {
+WELKIN_INLINE void add_three_by_two(const std::array<TileOperands, N>& matmuls, float* sums, int64_t stride) {
   const int64_t row = stride * static_cast<int64_t>(sizeof(float));
   const int64_t down = kTileRows * stride;
   tiles_see_memory();
@@ -201,7 +201,7 @@ WELKIN_INLINE void add_three_by_two(const std::array<TileOperands, N>& products,
   _tile_loadd(3, sums + 16, row);
   _tile_loadd(4, sums + down + 16, row);
   _tile_loadd(5, sums + 2 * down + 16, row);
-  for (const TileOperands& o : products) {
+  for (const TileOperands& o : matmuls) {
     const auto* left = reinterpret_cast<const char*>(o.left);
     const auto* right = reinterpret_cast<const char*>(o.right);
     for (int64_t s = 0; s < o.steps; ++s) {
@@ -230,11 +230,11 @@ WELKIN_INLINE void add_three_by_two(const std::array<TileOperands, N>& products,
   _tile_stored(5, sums + 2 * down + 16, row);
 }
 
-// sums (16 R, 16 V) += the products.
+// sums (16 R, 16 V) += the matmuls.
 template <int R, int V, size_t N>
-WELKIN_INLINE void add_tile_products(const std::array<TileOperands, N>& products, float* sums, int64_t stride) {
+WELKIN_INLINE void add_tile_matmuls(const std::array<TileOperands, N>& matmuls, float* sums, int64_t stride) {
   load_tiles<R, V>(sums, stride);
-  for (const TileOperands& o : products) add_tiles<R, V>(o);
+  for (const TileOperands& o : matmuls) add_tiles<R, V>(o);
   store_tiles<R, V>(sums, stride);
 }
 
@@ -243,32 +243,32 @@ constexpr int64_t next_tiles(int64_t tiles) { return tiles % 3 == 0 || tiles > 4
 
 // sums (32, width) += left times right.
 template <size_t N>
-WELKIN_INLINE void add_rows(std::array<TileOperands, N> products, float* sums, int64_t stride, int64_t width) {
+WELKIN_INLINE void add_rows(std::array<TileOperands, N> matmuls, float* sums, int64_t stride, int64_t width) {
   for (int64_t tiles = width / kTileRows; tiles > 0;) {
     const int64_t now = next_tiles(tiles);
     if (now == 3) {
-      add_two_by_three(products, sums, stride);
+      add_two_by_three(matmuls, sums, stride);
     } else {
-      now == 2 ? add_tile_products<2, 2>(products, sums, stride) : add_tile_products<2, 1>(products, sums, stride);
+      now == 2 ? add_tile_matmuls<2, 2>(matmuls, sums, stride) : add_tile_matmuls<2, 1>(matmuls, sums, stride);
     }
     tiles -= now;
-    for (TileOperands& o : products) o.right += now * 32;
+    for (TileOperands& o : matmuls) o.right += now * 32;
     sums += now * kTileRows;
   }
 }
 
 // sums (width, 32) += left times right.
 template <size_t N>
-WELKIN_INLINE void add_columns(std::array<TileOperands, N> products, float* sums, int64_t stride, int64_t width) {
+WELKIN_INLINE void add_columns(std::array<TileOperands, N> matmuls, float* sums, int64_t stride, int64_t width) {
   for (int64_t tiles = width / kTileRows; tiles > 0;) {
     const int64_t now = next_tiles(tiles);
     if (now == 3) {
-      add_three_by_two(products, sums, stride);
+      add_three_by_two(matmuls, sums, stride);
     } else {
-      now == 2 ? add_tile_products<2, 2>(products, sums, stride) : add_tile_products<1, 2>(products, sums, stride);
+      now == 2 ? add_tile_matmuls<2, 2>(matmuls, sums, stride) : add_tile_matmuls<1, 2>(matmuls, sums, stride);
     }
     tiles -= now;
-    for (TileOperands& o : products) o.left += now * kTileRows * o.left_row / kBf16;
+    for (TileOperands& o : matmuls) o.left += now * kTileRows * o.left_row / kBf16;
     sums += now * kTileRows * stride;
   }
 }

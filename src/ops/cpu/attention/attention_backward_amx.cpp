@@ -268,12 +268,12 @@ class Backward {
                                 queries / kTileDepth,
                                 kTileDepth * kBf16,
                                 kTileDepth / 2 * step_row};
-      add_rows(products_of<TwoParts>(values, s_.small_weights + place, small(work_.grad_out_steps_small)),
+      add_rows(matmuls_of<TwoParts>(values, s_.small_weights + place, small(work_.grad_out_steps_small)),
                work_.grad_value + (begin + row) * width_, width_, width_);
       TileOperands keys = values;
       keys.left = s_.grads + place;
       keys.right = work_.query_steps + query * width_;
-      add_rows(products_of<TwoParts>(keys, s_.small_grads + place, small(work_.query_steps_small)),
+      add_rows(matmuls_of<TwoParts>(keys, s_.small_grads + place, small(work_.query_steps_small)),
                work_.grad_key + (begin + row) * width_, width_, width_);
     }
     for (int64_t q = 0; q < queries; q += kBand) {
@@ -284,7 +284,7 @@ class Backward {
                                count / kTileDepth,
                                kTileDepth * kBf16,
                                kTileDepth / 2 * 2 * BackwardScratch::kRow * kBf16};
-      add_columns(products_of<TwoParts>(large, small_keys_transposed_ + key, s_.small_grad_pairs + 2 * q), query_grad_ + q,
+      add_columns(matmuls_of<TwoParts>(large, small_keys_transposed_ + key, s_.small_grad_pairs + 2 * q), query_grad_ + q,
                   BackwardScratch::kQueryRow, width_);
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The blocks of work that tiled attention on a CPU consists of, as plain pointers, and a table of functions per instruction set;
 // torch-free. The scheme is that of FlashAttention (Dao et al. 2022, algorithms 1 and 4): weights exist for one tile at a time.
-// Operands are of type T, float or bfloat16; sums, powers and results are float32. Logits are `scale` times the product of query
+// Operands are of type T, float or bfloat16; sums, powers and results are float32. Logits are `scale` times the matmul of query
 // and key, to base two, so that weights are powers of two.
 #pragma once
 
@@ -16,16 +16,16 @@ namespace welkin::ops {
 
 inline constexpr int64_t kDimMultiple = 16;  // packed head dims are padded to this
 
-// What logits are compared with before there is one. Not minus infinity, which a product may overflow to: less itself it is NaN.
+// What logits are compared with before there is one. Not minus infinity, which a matmul may overflow to: less itself it is NaN.
 inline constexpr float kNoLogit = std::numeric_limits<float>::lowest();
 
 // One head. Rows are packed, zero behind head_dim and behind the last: `padded_dim` numbers each, and `row_dim` on the left side
-// of a product that sums over the head dim. "Steps" are rows as the right side of a product reads them: the rows themselves, or
+// of a matmul that sums over the head dim. "Steps" are rows as the right side of a matmul reads them: the rows themselves, or
 // pairs of rows of bfloat16 interleaved. Panels hold `panel_rows` rows each as [panel_dim][panel_rows], of bfloat16 as [panel_dim
 // / 2][panel_rows][2].
 // Operands in two parts of bfloat16 (a large one, and a small one: what rounding leaves; see ops/gemm/gemm_provider.h): steps
 // come twice, and rows and panels have three times the head dim, large, large, small in rows and large, small, large in panels,
-// so that one long product is the sum of three. Only a kernel with `takes_two_parts` has them.
+// so that one long matmul is the sum of three. Only a kernel with `takes_two_parts` has them.
 template <typename T>
 struct PackedKeys {
   const T* key_steps = nullptr;          // backward only

@@ -32,7 +32,7 @@ void score_tile(const T* rows, const T* panels, const PackedKeys<T>& keys, int64
   constexpr int64_t kPanel = 2 * W;
   for (int64_t k = 0; k < count; k += kPanel) {
     const T* panel = panels + (begin + k) * keys.panel_dim;
-    product_rows<W, T, 2, false>({rows, keys.row_dim, 1}, {panel, kPanel}, {scores + k, kKeyBlock}, keys.panel_dim, kQueryBlock);
+    matmul_rows<W, T, 2, false>({rows, keys.row_dim, 1}, {panel, kPanel}, {scores + k, kKeyBlock}, keys.panel_dim, kQueryBlock);
   }
 }
 
@@ -73,7 +73,7 @@ WELKIN_INLINE Floats<W> relative_logit(Floats<W> score, float scale, float base)
   return (Coarse ? rounded<W>(logit) : logit) - base;
 }
 
-// Turns the row's products into powers relative to the largest so far, as weights, and scales what was summed before. The sum is
+// Turns the row's matmuls into powers relative to the largest so far, as weights, and scales what was summed before. The sum is
 // that of all powers; `factors` (null: none) is what they are multiplied by as weights.
 template <int W, typename T>
 WELKIN_INLINE void update_row(RunningRow& row, float scale, const float* scores, const float* factors, T* weights, int64_t count,
@@ -120,8 +120,8 @@ void attention_forward(const AttentionForward<T>& work, float* scratch) {
       update_row<W, T>(rows[r], work.scale, scratch + r * kKeyBlock, drops ? drop.factors : nullptr, weights + r * kKeyBlock,
                        count, work.out + r * width, width);
     }
-    add_product<W, T>({weights, kKeyBlock, 1}, {keys.value_steps + begin * width, width}, {work.out, width}, count, kQueryBlock,
-                      width);
+    add_matmul<W, T>({weights, kKeyBlock, 1}, {keys.value_steps + begin * width, width}, {work.out, width}, count, kQueryBlock,
+                     width);
   }
   for (int64_t r = 0; r < kQueryBlock; ++r) {
     // All logits may be minus infinity: no weights then, as aten has it.
@@ -131,7 +131,7 @@ void attention_forward(const AttentionForward<T>& work, float* scratch) {
   }
 }
 
-// The tiles of a backward pass, each as the products read them: the weights' and the logits' gradient transposed (keys are
+// The tiles of a backward pass, each as the matmuls read them: the weights' and the logits' gradient transposed (keys are
 // rows), and the latter as it is.
 template <typename T>
 struct GradientTiles {
@@ -140,10 +140,10 @@ struct GradientTiles {
 
 template <int W>
 struct TileWork<W, float> {
-  static float* weights(float* scratch) { return scratch; }  // in place of the products
+  static float* weights(float* scratch) { return scratch; }  // in place of the matmuls
   static WELKIN_INLINE void put(float* to, Floats<W> x) { store<W>(to, x); }
 
-  // From the products in two tiles of scratch: weights = 2^(logit - log2_sum), as they were used, and the gradient by the logits;
+  // From the matmuls in two tiles of scratch: weights = 2^(logit - log2_sum), as they were used, and the gradient by the logits;
   // both zero from key `valid` on. The tile's keys begin at `key`.
   static GradientTiles<float> gradients(const AttentionBackward<float>& work, int64_t query, int64_t key, int64_t count,
                                         int64_t valid, float* scratch) {
@@ -189,12 +189,12 @@ void attention_backward(const AttentionBackward<T>& work, float* scratch) {
       score_tile<W, T>(work.grad_out + query * keys.row_dim, keys.value_panels, keys, begin, count,
                        scratch + kQueryBlock * kKeyBlock);
       const GradientTiles<T> tiles = TileWork<W, T>::gradients(work, query, begin, count, work.key_end - begin, scratch);
-      add_product<W, T>(tiles.weights_transposed, {work.grad_out_steps + query * width, width}, {grad_value, width}, kQueryBlock,
-                        count, width);
-      add_product<W, T>(tiles.grads_transposed, {work.query_steps + query * width, width}, {grad_key, width}, kQueryBlock, count,
-                        width);
-      add_product<W, T>(tiles.grads, {keys.key_steps + begin * width, width}, {work.grad_query + query * width, width}, count,
-                        kQueryBlock, width);
+      add_matmul<W, T>(tiles.weights_transposed, {work.grad_out_steps + query * width, width}, {grad_value, width}, kQueryBlock,
+                       count, width);
+      add_matmul<W, T>(tiles.grads_transposed, {work.query_steps + query * width, width}, {grad_key, width}, kQueryBlock, count,
+                       width);
+      add_matmul<W, T>(tiles.grads, {keys.key_steps + begin * width, width}, {work.grad_query + query * width, width}, count,
+                       kQueryBlock, width);
     }
   }
 }

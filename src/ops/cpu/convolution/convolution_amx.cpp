@@ -54,7 +54,7 @@ void add_rows_amx(const Bf16* const* left, float* const* result, int64_t count, 
     rows.gather(left + begin, now, depth);
     for (int64_t column = 0; column < width; column += kSumBlock) {
       const int64_t columns = width - column < kSumBlock ? width - column : kSumBlock;
-      tile_product(operands_of(rows, panel + 2 * column, depth, width), now, columns, sums, kSumStride);
+      tile_matmul(operands_of(rows, panel + 2 * column, depth, width), now, columns, sums, kSumStride);
       for (int64_t i = 0; i < now; ++i) {
         float* to = result[begin + i] + column;
         for (int64_t n = 0; n < columns; n += 16) store<16>(to + n, load<16>(to + n) + load<16>(sums + i * kSumStride + n));
@@ -91,7 +91,7 @@ void segment_rows_amx(const Bf16* const* left, const Segments& segments, int64_t
     }
     for (int64_t column = 0; column < width; column += kSumBlock) {
       const int64_t columns = width - column < kSumBlock ? width - column : kSumBlock;
-      tile_product(operands_of(rows, panel + 2 * column, depth, width), now, columns, sums, kSumStride);
+      tile_matmul(operands_of(rows, panel + 2 * column, depth, width), now, columns, sums, kSumStride);
       for (int64_t i = 0; i < now; ++i) {
         for (int64_t n = 0; n < columns; n += 16) {
           Floats<16> x = load<16>(sums + i * kSumStride + n);
@@ -126,8 +126,8 @@ void gather_amx(const TapPiece<Bf16>* pieces, int64_t num_pieces, int64_t count,
   }
 }
 
-void add_product_amx(const Bf16* rows, int64_t count, const TapPiece<Bf16>* pieces, int64_t num_pieces, float* sums,
-                     int64_t width) {
+void add_matmul_amx(const Bf16* rows, int64_t count, const TapPiece<Bf16>* pieces, int64_t num_pieces, float* sums,
+                    int64_t width) {
   alignas(64) float block[kSumBlock * kSumStride];
   int64_t step = kTileDepth;
   for (int64_t p = 0; p < num_pieces; ++p) step = std::min(step, tile_depth(pieces[p].depth));
@@ -145,7 +145,7 @@ void add_product_amx(const Bf16* rows, int64_t count, const TapPiece<Bf16>* piec
         left += pieces[p].depth;
         return of_piece;
       };
-      tile_products(num_pieces, operands, now, columns, block, kSumStride);
+      tile_matmuls(num_pieces, operands, now, columns, block, kSumStride);
       for (int64_t r = 0; r < now; ++r) {
         float* to = sums + (row + r) * width + column;
         for (int64_t n = 0; n < columns; n += 16) store<16>(to + n, load<16>(to + n) + load<16>(block + r * kSumStride + n));
@@ -191,9 +191,9 @@ void multiply_amx(const Bf16* transposed, const Bf16* interleaved, int64_t count
     const int64_t rows = channels - row < kSumBlock ? channels - row : kSumBlock;
     for (int64_t column = 0; column < width; column += kSumBlock) {
       const int64_t columns = width - column < kSumBlock ? width - column : kSumBlock;
-      tile_product({transposed + row * kTransposedRow, kTransposedRow * kBf16, interleaved + 2 * column, pair_row, steps,
-                    kTileDepth * kBf16, kTileDepth / 2 * pair_row},
-                   rows, columns, sums, kSumStride);
+      tile_matmul({transposed + row * kTransposedRow, kTransposedRow * kBf16, interleaved + 2 * column, pair_row, steps,
+                   kTileDepth * kBf16, kTileDepth / 2 * pair_row},
+                  rows, columns, sums, kSumStride);
       for (int64_t r = 0; r < rows; ++r) {
         float* to = sum + (row + r) * width + column;
         for (int64_t n = 0; n < columns; n += 16) {
@@ -219,7 +219,7 @@ void transpose_back_amx(const float* sum, int64_t channels, int64_t width, float
 }  // namespace
 
 const ConvolutionKernel<Bf16>& convolution_kernel_amx() {
-  static constexpr GatheredRows<Bf16> kGathered{gather_amx, add_product_amx};
+  static constexpr GatheredRows<Bf16> kGathered{gather_amx, add_matmul_amx};
   static constexpr TransposedOuter<Bf16> kTransposed{transpose_amx, interleave_amx, multiply_amx, transpose_back_amx};
   static constexpr ConvolutionKernel<Bf16> kKernel{pack_bf16,     add_rows_amx, segment_rows_amx, /*sum_outer=*/nullptr,
                                                    activate_bf16, gate_bf16,    scatter_line<16>, &kGathered,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What convolutions of bfloat16 share, however their products are made: panels of weights and the ends. Unnamed
+// What convolutions of bfloat16 share, however their matmuls are made: panels of weights and the ends. Unnamed
 // for the reason that ops/cpu/lanes/lanes.h gives.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products that a convolution over channels-last boxes consists of, tap by tap, as plain pointers, and their table per
+// The matmuls that a convolution over channels-last boxes consists of, tap by tap, as plain pointers, and their table per
 // instruction set; torch-free. A tap joins voxels of one grid to voxels of another; each voxel is a vector of channels. Only
 // pairs that exist are listed, so taps on the padding cost nothing, and nothing is copied into columns. Sums are float.
 #pragma once
@@ -17,7 +17,7 @@ inline constexpr int64_t kDepthBlock = 256;      // channels of the operand that
 inline constexpr int64_t kLongestColumn = 512;   // that is summed at once; of longer ones the sum is made of short ones
 inline constexpr int64_t kGatheredDepth = 512;
 inline constexpr int64_t kGatheredRow = 544;       // as kTransposedRow
-inline constexpr int64_t kTransposedVoxels = 256;  // of a product of TransposedOuter
+inline constexpr int64_t kTransposedVoxels = 256;  // of a matmul of TransposedOuter
 inline constexpr int64_t kTransposedRow = 288;     // no power of two: such rows push each other out of the cache
 inline constexpr int64_t kPairBlock = 64;          // pairs that sum_outer takes at most
 
@@ -44,17 +44,17 @@ struct TapPiece {
   const T* panel = nullptr;
 };
 
-// Products where the rows of several pieces are brought together first, for all panels that they are multiplied by; pieces are
+// Matmuls where the rows of several pieces are brought together first, for all panels that they are multiplied by; pieces are
 // kGatheredDepth deep together at most.
 template <typename T>
 struct GatheredRows {
   // Row i of `to`, at i * kGatheredRow, = the pieces' rows i side by side. There is room for whole blocks of 32 rows.
   void (*gather)(const TapPiece<T>* pieces, int64_t num_pieces, int64_t count, T* to);
   // sums (count, width) += the rows times the pieces' panels.
-  void (*add_product)(const T* rows, int64_t count, const TapPiece<T>* pieces, int64_t num_pieces, float* sums, int64_t width);
+  void (*add_matmul)(const T* rows, int64_t count, const TapPiece<T>* pieces, int64_t num_pieces, float* sums, int64_t width);
 };
 
-// Weight gradients where products read one side channel by channel. To transpose it costs as much as to multiply it with 64
+// Weight gradients where matmuls read one side channel by channel. To transpose it costs as much as to multiply it with 64
 // channels: it is done once for many of the other side. Voxels are kTransposedVoxels at most; up to a multiple of 32 they are
 // zero.
 template <typename T>
@@ -77,7 +77,7 @@ struct LineScatter {
   int64_t segment = 0, step = 0;
 };
 
-// Operands of products are of type T, what is kept in memory of type S: float for both, bfloat16 for both, or bfloat16 in memory
+// Operands of matmuls are of type T, what is kept in memory of type S: float for both, bfloat16 for both, or bfloat16 in memory
 // that is multiplied as float, where weights are rounded as it would round them.
 template <typename T, typename S = T>
 struct ConvolutionKernel {
@@ -97,7 +97,7 @@ struct ConvolutionKernel {
   void (*gate)(const S* grad, const S* out, float slope, int64_t rows, int64_t width, T* gated, float* sums);
   // line += what the voxels give; each number of the line is read and written once.
   void (*scatter)(const float* from, const LineScatter& rule, float* line);
-  const GatheredRows<T>* gathered = nullptr;       // in place of add_rows for boxes of many channels, where products want it so
+  const GatheredRows<T>* gathered = nullptr;       // in place of add_rows for boxes of many channels, where matmuls want it so
   const TransposedOuter<T>* transposed = nullptr;  // in place of sum_outer
 };
 
@@ -110,7 +110,7 @@ const ConvolutionKernel<float, Bf16>& widened_convolution_kernel_portable();
 const ConvolutionKernel<float, Bf16>& widened_convolution_kernel_avx2();    // x86-64 only
 const ConvolutionKernel<float, Bf16>& widened_convolution_kernel_avx512();  // x86-64 only
 
-// The table of a set; none (null) for products of bfloat16 without fast dot products of it.
+// The table of a set; none (null) for matmuls of bfloat16 without fast dot products of it.
 template <typename T, typename S = T>
 const ConvolutionKernel<T, S>* convolution_kernel(InstructionSet set);
 template <>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products for W lanes. Each block is summed from zero and then added: a sum over all taps and channels, tens of thousands
+// The matmuls for W lanes. Each block is summed from zero and then added: a sum over all taps and channels, tens of thousands
 // of terms, is made of short ones and rounds less, so that fewer activations fall on the other side of zero. Included by one
 // file per instruction set; see ops/cpu/lanes/lanes.h for why all is unnamed.
 #pragma once

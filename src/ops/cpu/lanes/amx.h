@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of bfloat16 by the tiles of AMX: registers of 16 rows of 64 bytes, of which one instruction multiplies two and adds to
+// Matmuls of bfloat16 by the tiles of AMX: registers of 16 rows of 64 bytes, of which one instruction multiplies two and adds to
 // a third. Sums are float32. Unnamed for the reason that ops/cpu/lanes/lanes.h gives.
 #pragma once
 
@@ -66,7 +66,7 @@ struct TileOperands {
 // To the compiler the loads of tiles read no memory: what was written before stays before, by this.
 WELKIN_INLINE void tiles_see_memory() { asm volatile("" ::: "memory"); }
 
-// Sums of (16 R, 16 V), R and V 1 or 2, in tiles 0 to 3: none yet, those in memory at `stride` floats, those of a product more,
+// Sums of (16 R, 16 V), R and V 1 or 2, in tiles 0 to 3: none yet, those in memory at `stride` floats, those of a matmul more,
 // and into memory.
 template <int R, int V>
 WELKIN_INLINE void zero_tiles() {
@@ -118,10 +118,10 @@ WELKIN_INLINE void store_tiles(float* sums, int64_t stride) {
   if constexpr (R == 2 && V == 2) _tile_stored(3, sums + kTileRows * stride + kTileRows, row);
 }
 
-// sums (rows, columns), up to two tiles each way, at `stride` = the sum of the products of operands(0) to operands(count - 1).
+// sums (rows, columns), up to two tiles each way, at `stride` = the sum of the matmuls of operands(0) to operands(count - 1).
 template <typename Operands>
-WELKIN_INLINE void tile_products(int64_t count, Operands&& operands, int64_t rows, int64_t columns, float* sums, int64_t stride) {
-  const auto product = [&](auto shape) {
+WELKIN_INLINE void tile_matmuls(int64_t count, Operands&& operands, int64_t rows, int64_t columns, float* sums, int64_t stride) {
+  const auto matmul = [&](auto shape) {
     constexpr int kRows = decltype(shape)::kRows;
     constexpr int kColumns = decltype(shape)::kColumns;
     zero_tiles<kRows, kColumns>();
@@ -129,13 +129,13 @@ WELKIN_INLINE void tile_products(int64_t count, Operands&& operands, int64_t row
     store_tiles<kRows, kColumns>(sums, stride);
   };
   if (rows > kTileRows) {
-    columns > kTileRows ? product(TileShape<2, 2>{}) : product(TileShape<2, 1>{});
+    columns > kTileRows ? matmul(TileShape<2, 2>{}) : matmul(TileShape<2, 1>{});
   } else {
-    columns > kTileRows ? product(TileShape<1, 2>{}) : product(TileShape<1, 1>{});
+    columns > kTileRows ? matmul(TileShape<1, 2>{}) : matmul(TileShape<1, 1>{});
   }
 }
-WELKIN_INLINE void tile_product(const TileOperands& o, int64_t rows, int64_t columns, float* sums, int64_t stride) {
-  tile_products(
+WELKIN_INLINE void tile_matmul(const TileOperands& o, int64_t rows, int64_t columns, float* sums, int64_t stride) {
+  tile_matmuls(
       1, [&](int64_t) { return o; }, rows, columns, sums, stride);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of a product: how operands of type T are read, and how many elements of depth a step sums. bf16_dot.h has bfloat16's.
+// One step of a matmul: how operands of type T are read, and how many elements of depth a step sums. bf16_dot.h has bfloat16's.
 // Unnamed for the reason that ops/cpu/lanes/lanes.h gives.
 #pragma once
 

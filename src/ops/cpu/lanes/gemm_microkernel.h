@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The register-blocked product of dense matrices on which attention stands. Unnamed for the reason that ops/cpu/lanes/lanes.h
+// The register-blocked matmul of dense matrices on which attention stands. Unnamed for the reason that ops/cpu/lanes/lanes.h
 // gives.
 #pragma once
 
@@ -26,10 +26,10 @@ struct Result {
   int64_t stride;
 };
 
-// R rows and V vectors of C = A B, or C += A B, held in registers over the whole depth. The product is summed on its own and then
+// R rows and V vectors of C = A B, or C += A B, held in registers over the whole depth. The matmul is summed on its own and then
 // added: a long sum made of short ones rounds less.
 template <int W, typename T, int R, int V, bool Add>
-WELKIN_INLINE void product_tile(Left<T> a, Right<T> b, Result c, int64_t depth) {
+WELKIN_INLINE void matmul_tile(Left<T> a, Right<T> b, Result c, int64_t depth) {
   using Step = Dot<W, T>;
   Floats<W> sums[R][V];
   for (int r = 0; r < R; ++r) {
@@ -53,31 +53,31 @@ WELKIN_INLINE void product_tile(Left<T> a, Right<T> b, Result c, int64_t depth) 
 
 // `rows` rows (a multiple of tile_rows) of V vectors.
 template <int W, typename T, int V, bool Add>
-__attribute__((noinline)) void product_rows(Left<T> a, Right<T> b, Result c, int64_t depth, int64_t rows) {
+__attribute__((noinline)) void matmul_rows(Left<T> a, Right<T> b, Result c, int64_t depth, int64_t rows) {
   constexpr int kRows = tile_rows(W, V);
   for (int64_t r = 0; r < rows; r += kRows) {
-    product_tile<W, T, kRows, V, Add>({a.data + r * a.row_stride, a.row_stride, a.depth_stride}, b,
-                                      {c.data + r * c.stride, c.stride}, depth);
+    matmul_tile<W, T, kRows, V, Add>({a.data + r * a.row_stride, a.row_stride, a.depth_stride}, b,
+                                     {c.data + r * c.stride, c.stride}, depth);
   }
 }
 
 // C += A B over `width` columns, a multiple of W.
 template <int W, typename T>
-void add_product(Left<T> a, Right<T> b, Result c, int64_t depth, int64_t rows, int64_t width) {
+void add_matmul(Left<T> a, Right<T> b, Result c, int64_t depth, int64_t rows, int64_t width) {
   for (int64_t left = width / W; left > 0;) {
     const int vectors = next_vectors<W>(left);
     switch (vectors) {
       case 1:
-        product_rows<W, T, 1, true>(a, b, c, depth, rows);
+        matmul_rows<W, T, 1, true>(a, b, c, depth, rows);
         break;
       case 2:
-        product_rows<W, T, 2, true>(a, b, c, depth, rows);
+        matmul_rows<W, T, 2, true>(a, b, c, depth, rows);
         break;
       case 3:
-        product_rows<W, T, 3, true>(a, b, c, depth, rows);
+        matmul_rows<W, T, 3, true>(a, b, c, depth, rows);
         break;
       default:
-        product_rows<W, T, 4, true>(a, b, c, depth, rows);
+        matmul_rows<W, T, 4, true>(a, b, c, depth, rows);
         break;
     }
     left -= vectors;

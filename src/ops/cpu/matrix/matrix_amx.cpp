@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices by the tiles of AMX. A packed tile is 1 KiB in one piece; the order of the three products lets each be
+// Matmuls of matrices by the tiles of AMX. A packed tile is 1 KiB in one piece; the order of the three matmuls lets each be
 // loaded once.
 #include "ops/cpu/convolution/convolution_tiles.h"
 #include "ops/cpu/lanes/amx.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of large matrices of float32 whose operands are taken in two parts, as plain pointers; torch-free. A number stands as
-// the sum of two bfloat16, which keeps 16 bits of a float's 24; of the four products the one of the small parts is left out
+// Matmuls of large matrices of float32 whose operands are taken in two parts, as plain pointers; torch-free. A number stands as
+// the sum of two bfloat16, which keeps 16 bits of a float's 24; of the four matmuls the one of the small parts is left out
 // (Henry, Tang and Heinecke 2019, arXiv:1904.06376). Operands are packed block by block as tiles want them; sums are float32.
 #pragma once
 
@@ -17,7 +17,7 @@ inline constexpr int64_t kMatrixBlock = 32;     // rows and columns of a block o
 inline constexpr int64_t kMatrixNumbers = 512;  // of a packed tile
 inline constexpr int64_t kMatrixParts = 2;
 
-// An operand as the product sees it: lines (rows of the left one, columns of the right one) of one depth each. Either a line lies
+// An operand as the matmul sees it: lines (rows of the left one, columns of the right one) of one depth each. Either a line lies
 // side by side, one `stride` from the next; or, `across`, the numbers of one depth do.
 struct MatrixOperand {
   const float* data = nullptr;

@@ -127,7 +127,7 @@ TEST(BenchPeaks, AreMeasured) {
   EXPECT_GT(peaks.theoretical(config::AmpMode::Bf16), 0);
 }
 
-// fp16 runs on the units of bf16; a machine without them widens their products.
+// fp16 runs on the units of bf16; a machine without them widens their matmuls.
 TEST(BenchPeaks, NoModeHasALowerPeakThanFp32) {
   const Peaks fast{.fp32_flops = 4e11, .bf16_flops = 8e11, .theoretical_fp32_flops = 5e11, .theoretical_bf16_flops = 1e12};
   EXPECT_DOUBLE_EQ(fast.measured(config::AmpMode::None), 4e11);
@@ -190,7 +190,7 @@ config::RunConfig vit_config() {
 TEST(BenchAdvice, SpeaksOfWidthsRowsPrecisionAndThreads) {
   const auto lines =
       advice(vit_config(), {.is_gpu = false, .batch = 3, .threads = 1, .cores = 2, .fp32_flops = 1e9, .bf16_flops = 2e9});
-  EXPECT_THAT(lines, testing::Contains(HasSubstr("3 samples, so products have 96 rows: tiles of 64 are filled to 75 %")));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("3 samples, so matmuls have 96 rows: tiles of 64 are filled to 75 %")));
   EXPECT_THAT(lines, testing::Contains(
                          HasSubstr("embed_dim=100 is no multiple of 8: vectors are filled to 96 %; embed_dim=120 fills them")));
   for (const std::string& line : lines) EXPECT_THAT(line, testing::Not(HasSubstr("costs the same")));

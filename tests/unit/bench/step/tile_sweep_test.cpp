@@ -30,7 +30,7 @@ TEST(BenchTiles, AreNamedByRowsAndColumns) {
   EXPECT_EQ(usual_sizes({.rows = 1, .columns = 16}).back(), 192);
 }
 
-TEST(BenchTiles, RateAndTimeOfAProductBelongTogether) {
+TEST(BenchTiles, RateAndTimeOfAMatmulBelongTogether) {
   const TileProblem problem{.m = 16, .k = 32, .n = {8, 16}, .tile = {.rows = 1, .columns = 16}, .seconds = 0.001};
   const std::vector<TileRow> rows = measure_tiles(problem, c10::kCPU);
   ASSERT_EQ(rows.size(), 2U);
@@ -38,7 +38,7 @@ TEST(BenchTiles, RateAndTimeOfAProductBelongTogether) {
   EXPECT_GT(rows[0].seconds, 0);
   EXPECT_DOUBLE_EQ(rows[1].flops_per_second * rows[1].seconds, 2.0 * 16 * 32 * 16);
   EXPECT_THAT(tiles_text(problem, rows), HasSubstr("(16, 32) times (32, n), fp32, tiles of 1x16"));
-  EXPECT_EQ(tiles_json(problem, rows).at("products").at(1).at("n"), 16);
+  EXPECT_EQ(tiles_json(problem, rows).at("matmuls").at(1).at("n"), 16);
   EXPECT_THAT(tiles_svg(problem, rows), HasSubstr("Tiles"));
 }
 

@@ -211,7 +211,7 @@ TEST(Tf32, StateAndOriginArePrinted) {
   const Tf32Override none(nullptr);
   const Resolved resolved = resolve_shipped("ViT.yaml", {"--tf32=off", "--deterministic", "--no-cudnn_enabled"});
   EXPECT_EQ(backend_note(resolved, DeviceKind::Cuda),
-            "Products in fp32: tf32 off (--tf32), cudnn_enabled off (--cudnn_enabled), cudnn_benchmark off (from deterministic), "
+            "Matmuls in fp32: tf32 off (--tf32), cudnn_enabled off (--cudnn_enabled), cudnn_benchmark off (from deterministic), "
             "cudnn_deterministic on (from deterministic)");
   EXPECT_THAT(backend_note(resolved, DeviceKind::Cpu), HasSubstr("; no effect on a CPU"));
   EXPECT_THAT(table(resolved, 1), ::testing::ContainsRegex("tf32 +off +--tf32"));

@@ -50,7 +50,7 @@ TEST(Switches, EveryValueHasARow) {
 TEST(Switches, ARunSaysWhatItsSwitchesMean) {
   const auto notes = switch_notes(resolve_shipped("sc23/ViT.yaml", {"--config=short_opt"}).config, DeviceKind::Cpu);
   EXPECT_THAT(notes, ElementsAre(HasSubstr("enable_jit on: "), HasSubstr("enable_fused on: "),
-                                 HasSubstr("amp_mode fp16: fp16 autocast with a loss scaler; few CPUs have products of fp16"),
+                                 HasSubstr("amp_mode fp16: fp16 autocast with a loss scaler; few CPUs have matmuls of fp16"),
                                  HasSubstr("data_loader_config dali: read like pytorch; there is no GPU part on a CPU")));
   for (const auto& note : switch_notes(resolve_shipped("sc23/ViT.yaml", {"--config=short_opt"}).config, DeviceKind::Cuda)) {
     EXPECT_THAT(note, ::testing::Not(HasSubstr("on a CPU")));

@@ -158,7 +158,7 @@ TEST(Vit, SitesStandInTheOrderOfTheForwardPass) {
   EXPECT_EQ(called, wanted);
 }
 
-TEST(Vit, ALinearsSiteIsItsProductBeforeTheBias) {
+TEST(Vit, ALinearsSiteIsItsMatmulBeforeTheBias) {
   Linear linear("fc", 4, 3);
   fill_constant(linear.weight, 1.0);
   fill_constant(linear.bias, 10.0);
@@ -202,7 +202,7 @@ TEST(Vit, ResidualAddsTheNewestInputStep) {
   EXPECT_TRUE(at::equal(residual.forward(x, {}), plain.forward(x, {}).add(x.narrow(1, 1, 2))));
 }
 
-// The MLP's first bias joins GELU there, also where something stands at the sites of its products.
+// The MLP's first bias joins GELU there, also where something stands at the sites of its matmuls.
 TEST(Vit, ByTheWayOfAGpuIsTheSameFunction) {
   const at::Tensor x = random_field({2, 3, 8, 12}, 3);
   for (const bool has_wrappers : {false, true}) {
@@ -223,7 +223,7 @@ TEST(Vit, ByTheWayOfAGpuIsTheSameFunction) {
   }
 }
 
-// Every norm is a kernel of ours there, with the residual sum before it or alone, and makes what the products take.
+// Every norm is a kernel of ours there, with the residual sum before it or alone, and makes what the matmuls take.
 TEST(Vit, NormsByTheWayOfAGpuAreTheSameFunction) {
   const at::Tensor x = random_field({2, 3, 8, 12}, 3);
   Vit wanted(tiny_vit()), got(tiny_vit());

@@ -113,7 +113,7 @@ TEST_P(AttentionCpu, TakesLowPrecisionAndRoundsOnlyWhatComesInAndGoesOut) {
   }
 }
 
-// Operands are exact; what is rounded besides the result are weights and the logits' gradients, as operands of second products.
+// Operands are exact; what is rounded besides the result are weights and the logits' gradients, as operands of second matmuls.
 TEST_P(AttentionCpu, OfBfloat16EqualsTheReferenceForEveryShape) {
   for (const AttentionCase& c : kAttentionCases) {
     SCOPED_TRACE(::testing::PrintToString(c));

@@ -104,7 +104,7 @@ TEST(Attention, DropoutInTilesEqualsTheFormThatHoldsAllWeights) {
   }
 }
 
-TEST(Attention, DropoutUnderBf16AutocastTakesBf16ProductsAndKeepsTheMask) {
+TEST(Attention, DropoutUnderBf16AutocastTakesBf16MatmulsAndKeepsTheMask) {
   const auto heads = [](uint64_t seed) { return tests::test_values({2, 3, 200, 8}, seed).to(at::kFloat).requires_grad_(); };
   const std::vector<at::Tensor> low{heads(1), heads(2), heads(3)}, full{heads(1), heads(2), heads(3)};
   at::Tensor out;

@@ -25,12 +25,12 @@ TEST(Autocast, GuardTurnsItOnAndRestores) {
 TEST(Autocast, OperandsAreCastByOperatorClass) {
   const at::Tensor single = at::ones({2});
   const at::Tensor low = single.to(at::kBFloat16);
-  EXPECT_TRUE(cast_operand(single, OperatorClass::Product).is_same(single));  // outside of a scope
+  EXPECT_TRUE(cast_operand(single, OperatorClass::Matmul).is_same(single));  // outside of a scope
   const AutocastGuard guard(at::kCPU, at::kBFloat16);
-  EXPECT_EQ(cast_operand(single, OperatorClass::Product).scalar_type(), at::kBFloat16);
+  EXPECT_EQ(cast_operand(single, OperatorClass::Matmul).scalar_type(), at::kBFloat16);
   EXPECT_EQ(cast_operand(low, OperatorClass::Reduction).scalar_type(), at::kFloat);
   EXPECT_EQ(cast_operand(low, OperatorClass::Pointwise).scalar_type(), at::kBFloat16);
-  EXPECT_EQ(cast_operand(at::ones({2}, at::kDouble), OperatorClass::Product).scalar_type(), at::kDouble);
+  EXPECT_EQ(cast_operand(at::ones({2}, at::kDouble), OperatorClass::Matmul).scalar_type(), at::kDouble);
   EXPECT_EQ(cast_operand(at::ones({2}, at::kLong), OperatorClass::Reduction).scalar_type(), at::kLong);
 }
 

@@ -110,10 +110,10 @@ TEST(DifferentiableOnce, ByTiles) {
 TEST(DifferentiableOnce, OnAGpu) {
   const tests::BiasLeakyReluOnCpu leaky_relu;
   const Tensors box{leaf({2, 8, 3, 3, 5}, 1), leaf({8}, 2)};
-  const auto kinked = [](const Tensors& in) {
+  const auto activated = [](const Tensors& in) {
     return bias_leaky_relu(in[0].mul(1).contiguous(at::MemoryFormat::ChannelsLast3d), in[1], 0.3);
   };
-  expect_once("bias and kink", kinked, box);
+  expect_once("bias and leaky ReLU", activated, box);
   const tests::ResidualNormOnCpu norm;
   const Tensors rows{leaf({4, kWidth}, 1), leaf({4, kWidth}, 2), leaf({kWidth}, 3), leaf({kWidth}, 4)};
   expect_once(

@@ -27,7 +27,7 @@ constexpr double kNormEpsilon = 1e-6;
 
 using Tensors = std::vector<at::Tensor>;
 
-// Norm, product, GELU, product: two results, of which the second asks for no gradient.
+// Norm, matmul, GELU, matmul: two results, of which the second asks for no gradient.
 struct Layers {
   Tensors weights{tests::test_values({kLayerWidth}, 2), tests::test_values({kLayerWidth}, 3),
                   tests::test_values({kHidden, kLayerWidth}, 4), tests::test_values({kHidden}, 5),

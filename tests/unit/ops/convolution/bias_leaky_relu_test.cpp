@@ -44,14 +44,14 @@ TEST_P(BiasLeakyReluOnCpu, EqualsAtenForwardAndBackward) {
   const auto wanted_grads = torch::autograd::grad({wanted}, wanted_in, {grad.to(at::kDouble)});
 
   const std::vector<at::Tensor> in{leaf(x, type), leaf(bias, at::kFloat)};
-  const at::Tensor own = in[0].mul(1);  // as a product is: of nobody else
+  const at::Tensor own = in[0].mul(1);  // as a matmul is: of nobody else
   const at::Tensor got = bias_leaky_relu(own, in[1], kSlope);
   const auto grads = torch::autograd::grad({got}, in, {grad});
   EXPECT_GT(tests::BiasLeakyReluOnCpu::calls(), 0);
   EXPECT_EQ(got.const_data_ptr(), own.const_data_ptr());
   EXPECT_EQ(grads[1].scalar_type(), at::kFloat);
   EXPECT_TRUE(tests::close(got, wanted, type, 1));
-  // Rounding the result can move no number over the kink, and the sums are of gradients before they are rounded.
+  // Rounding the result can move no number over zero, and the sums are of gradients before they are rounded.
   EXPECT_TRUE(tests::close(grads[0], wanted_grads[0], type, 1));
   EXPECT_TRUE(tests::close(grads[1], wanted_grads[1], at::kFloat, 30 * depth));
 }
@@ -83,7 +83,7 @@ TEST(BiasLeakyRelu, TakesWhatItHasAKernelFor) {
   const tests::BiasLeakyReluOnCpu on_cpu;
   EXPECT_TRUE(fuses_bias_leaky_relu(c10::kCPU, bias, kSlope));
   EXPECT_TRUE(fuses_bias_leaky_relu(c10::kCPU, bias, 0));
-  EXPECT_FALSE(fuses_bias_leaky_relu(c10::kCPU, bias, 1)) << "no kink: the result would be kept for nothing";
+  EXPECT_FALSE(fuses_bias_leaky_relu(c10::kCPU, bias, 1)) << "no leaky ReLU: the result would be kept for nothing";
   EXPECT_FALSE(fuses_bias_leaky_relu(c10::kCPU, bias, -0.5)) << "the result's sign would not be that of the sum";
   EXPECT_FALSE(fuses_bias_leaky_relu(c10::kCPU, bias.to(at::kBFloat16), kSlope));
   EXPECT_FALSE(fuses_bias_leaky_relu(c10::kCPU, {}, kSlope));

@@ -243,7 +243,7 @@ TEST(Convolution, OfBfloat16) {
   for (const ConvolutionCase& c : kNarrowUp) expect_same(c, true, at::kBFloat16);
 }
 
-// By float32's kernels where the processor has no products of the type.
+// By float32's kernels where the processor has no matmuls of the type.
 TEST(Convolution, OfWidenedHalf) {
   const UpcastMatmulGuard wide(true);
   for (const bool up : {false, true}) {
@@ -266,7 +266,7 @@ TEST(Convolution, AtensFormIsWidenedToo) {
   }
 }
 
-// The weights are float32 parameters: their products are those of what the type makes of them, ties included.
+// The weights are float32 parameters: their matmuls are those of what the type makes of them, ties included.
 TEST_P(ConvolutionOnSet, WidenedWeightsAreRounded) {
   const UpcastMatmulGuard wide(true);
   const at::Tensor weight = tests::test_values({16, 16, 2, 2, 2}, 2).mul(512).round_().div_(256).to(at::kFloat);
@@ -388,7 +388,7 @@ TEST(Convolution, ANegativeSlopeIsAtens) {
   const at::Tensor bias = tests::test_values({16}, 3).to(at::kFloat);
   const at::Tensor got = convolution3d(x, weight, bias, {}, {-0.5});
   EXPECT_TRUE(tests::close(got, convolution3d_reference(x, weight, bias, {}, {-0.5}), at::kFloat, 16));
-  EXPECT_THROW(got.sum().backward(), c10::Error) << "of the result alone nobody knows which side of the kink it was on";
+  EXPECT_THROW(got.sum().backward(), c10::Error) << "of the result alone nobody knows its sign before the leaky ReLU";
 }
 
 }  // namespace

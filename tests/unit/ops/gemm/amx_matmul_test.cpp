@@ -23,13 +23,13 @@
 namespace welkin::ops {
 namespace {
 
-class MatrixProduct : public ::testing::Test {
+class AmxMatmul : public ::testing::Test {
  protected:
   void SetUp() override {
     if (instruction_set() != InstructionSet::Amx) GTEST_SKIP() << "this CPU has no tiles";
     set_float32_matmul({}, Float32Precision::High);
   }
-  ~MatrixProduct() override { set_float32_matmul({}, Float32Precision::Highest); }
+  ~AmxMatmul() override { set_float32_matmul({}, Float32Precision::Highest); }
 };
 
 using Sizes = std::tuple<int64_t, int64_t, int64_t>;  // rows, depth, columns
@@ -47,7 +47,7 @@ void with_every_layout(const at::Tensor& a, const at::Tensor& b, const Check& ch
   }
 }
 
-TEST_F(MatrixProduct, KeepsSixteenBits) {
+TEST_F(AmxMatmul, KeepsSixteenBits) {
   for (const auto& [rows, depth, columns] : kSizes) {
     const at::Tensor a = tests::test_values({rows, depth}, 1).to(at::kFloat);
     const at::Tensor b = tests::test_values({depth, columns}, 2).to(at::kFloat);
@@ -62,13 +62,13 @@ TEST_F(MatrixProduct, KeepsSixteenBits) {
 }
 
 // Numbers of eight bits have no small part: all that rounds are the sums.
-TEST_F(MatrixProduct, IsFloat32sOfWhatBfloat16Holds) {
+TEST_F(AmxMatmul, IsFloat32sOfWhatBfloat16Holds) {
   const at::Tensor a = tests::test_values({257, 385}, 1).to(at::kBFloat16).to(at::kFloat);
   const at::Tensor b = tests::test_values({385, 131}, 2).to(at::kBFloat16).to(at::kFloat);
   EXPECT_TRUE(tests::close(amx_matmul(a, b), a.to(at::kDouble).mm(b.to(at::kDouble)), at::kFloat, 385));
 }
 
-TEST_F(MatrixProduct, DoesNotDependOnTheThreads) {
+TEST_F(AmxMatmul, DoesNotDependOnTheThreads) {
   const at::Tensor a = tests::test_values({700, 1700}, 1).to(at::kFloat);
   const at::Tensor b = tests::test_values({1700, 90}, 2).to(at::kFloat);
   const int before = at::get_num_threads();
@@ -81,7 +81,7 @@ TEST_F(MatrixProduct, DoesNotDependOnTheThreads) {
   for (const at::Tensor& result : results) EXPECT_TRUE(at::equal(result, results[0]));
 }
 
-TEST_F(MatrixProduct, PartsOfMatricesAndWhatItLeaves) {
+TEST_F(AmxMatmul, PartsOfMatricesAndWhatItLeaves) {
   const at::Tensor whole = tests::test_values({600, 900}, 1).to(at::kFloat);
   const at::Tensor part = whole.narrow(0, 3, 300).narrow(1, 5, 400), other = whole.narrow(0, 1, 400).narrow(1, 7, 500);
   const at::Tensor wanted = part.to(at::kDouble).mm(other.to(at::kDouble));
@@ -94,7 +94,7 @@ TEST_F(MatrixProduct, PartsOfMatricesAndWhatItLeaves) {
 }
 
 // A bias is broadcast or refused as at::linear does it.
-TEST_F(MatrixProduct, ABiasOfAnotherShapeIsAtens) {
+TEST_F(AmxMatmul, ABiasOfAnotherShapeIsAtens) {
   const at::Tensor x = tests::test_values({300, 256}, 1).to(at::kFloat),
                    weight = tests::test_values({256, 256}, 2).to(at::kFloat);
   const at::Tensor one = tests::test_values({1}, 3).to(at::kFloat), some = tests::test_values({100}, 3).to(at::kFloat);
@@ -105,7 +105,7 @@ TEST_F(MatrixProduct, ABiasOfAnotherShapeIsAtens) {
   EXPECT_THROW(amx_matmul(x, weight.t(), some), InternalError);
 }
 
-TEST_F(MatrixProduct, WhatIsNotFiniteStaysInItsRow) {
+TEST_F(AmxMatmul, WhatIsNotFiniteStaysInItsRow) {
   const at::Tensor a = tests::test_values({300, 200}, 1).to(at::kFloat), b = tests::test_values({200, 100}, 2).to(at::kFloat);
   a.select(0, 7).select(0, 11).fill_(std::numeric_limits<double>::infinity());
   const at::Tensor got = amx_matmul(a, b);
@@ -114,7 +114,7 @@ TEST_F(MatrixProduct, WhatIsNotFiniteStaysInItsRow) {
 }
 
 // Of numbers that round to an infinite bfloat16 the small part has what the large one cannot.
-TEST_F(MatrixProduct, TheGreatestNumbersAreFinite) {
+TEST_F(AmxMatmul, TheGreatestNumbersAreFinite) {
   const at::Tensor a = tests::test_values({300, 200}, 1).mul(0x1.FFFFFEp127).to(at::kFloat);
   const at::Tensor b = tests::test_values({200, 100}, 2).mul(0x1p-60).to(at::kFloat);
   a.select(1, 5).fill_(0x1.FFFFFEp127);
@@ -125,7 +125,7 @@ TEST_F(MatrixProduct, TheGreatestNumbersAreFinite) {
   });
 }
 
-TEST_F(MatrixProduct, InfinitiesAreThoseOfFloat32) {
+TEST_F(AmxMatmul, InfinitiesAreThoseOfFloat32) {
   const at::Tensor a = tests::test_values({300, 200}, 1).to(at::kFloat), b = tests::test_values({200, 100}, 2).to(at::kFloat);
   a.select(0, 7).select(0, 11).fill_(-std::numeric_limits<double>::infinity());
   EXPECT_TRUE(at::equal(amx_matmul(a, b).select(0, 7), at::mm(a, b).select(0, 7)));

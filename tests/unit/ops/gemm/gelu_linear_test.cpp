@@ -89,8 +89,8 @@ TEST(BiasGeluLinear, IsTheReferenceOnACpu) {
   }
 }
 
-// Products of bfloat16 as processors with and without them make them.
-TEST(GeluLinear, IsTheReferenceWhereProductsAreWidened) {
+// Matmuls of bfloat16 as processors with and without them make them.
+TEST(GeluLinear, IsTheReferenceWhereMatmulsAreWidened) {
   for (const bool widens : {false, true}) {
     const UpcastMatmulGuard rule(widens);
     for (const auto& [rows, in, out] : {std::tuple<int64_t, int64_t, int64_t>{7, 33, 5}, {40, 48, 13}}) {
@@ -125,7 +125,7 @@ TEST(BiasGeluLinear, DoesNotDependOnThreads) {
   at::set_num_threads(before);
 }
 
-// The product comes in bfloat16, the bias stays a float32 parameter: its gradient is not rounded either.
+// The matmul comes in bfloat16, the bias stays a float32 parameter: its gradient is not rounded either.
 void under_autocast_the_bias_is_taken_as_it_is() {
   const auto inputs = with_hidden_bias(150, 40, 7);
   std::vector<at::Tensor> got_in, wanted_in;

@@ -36,7 +36,7 @@ TEST_F(GemmProviderTest, NamesAndTheSwitch) {
   }
 }
 
-// The switch speaks of bfloat16: no product may be rounded to it. Odd sizes and sizes at which oneDNN takes over.
+// The switch speaks of bfloat16: no matmul may be rounded to it. Odd sizes and sizes at which oneDNN takes over.
 TEST_F(GemmProviderTest, EveryProviderComputesInFloat32) {
   for (const GemmProvider provider : {GemmProvider::Mkl, GemmProvider::OneDnn}) {
     if (provider == GemmProvider::OneDnn && cpu_has_amx_bf16()) continue;

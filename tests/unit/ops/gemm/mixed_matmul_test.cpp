@@ -36,7 +36,7 @@ at::Tensor in_double(const std::vector<at::Tensor>& in) {
   return at::linear(in[0].to(at::kDouble), in[1].to(at::kDouble), bias).to(in[0].scalar_type());
 }
 
-TEST(LowProduct, LinearIsTheSameFunctionBothWays) {
+TEST(LowMatmul, LinearIsTheSameFunctionBothWays) {
   for (const bool widens : {false, true}) {
     const UpcastMatmulGuard rule(widens);
     for (const at::ScalarType type : {at::kBFloat16, at::kHalf, at::kFloat}) {
@@ -52,24 +52,22 @@ TEST(LowProduct, LinearIsTheSameFunctionBothWays) {
   }
 }
 
-TEST(LowProduct, ProductsOfOneXAreTheSameTogether) {
+TEST(LowMatmul, MatmulsOfOneXAreTheSameTogether) {
   for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
     std::vector<at::Tensor> inputs = linear_operands({2, 7, 20}, 6, type);
     inputs.push_back(tests::test_values({11, 20}, 4).to(type));
     inputs.push_back(tests::test_values({11}, 5).to(type));
-    const auto by = [](auto products) {
-      return [products](const std::vector<at::Tensor>& in) {
-        return at::cat(products(in[0], {in[1], in[3]}, {in[2], in[4]}), -1);
-      };
+    const auto by = [](auto matmuls) {
+      return [matmuls](const std::vector<at::Tensor>& in) { return at::cat(matmuls(in[0], {in[1], in[3]}, {in[2], in[4]}), -1); };
     };
     EXPECT_TRUE(tests::same_results(by(fused_linears), by(linears), inputs, 20)) << type;
-    const auto products = fused_linears(inputs[0], {inputs[1], inputs[3]}, {inputs[2], inputs[4]});
-    EXPECT_EQ(products[0].sizes(), (std::vector<int64_t>{2, 7, 6}));
-    EXPECT_EQ(products[1].sizes(), (std::vector<int64_t>{2, 7, 11}));
+    const auto matmuls = fused_linears(inputs[0], {inputs[1], inputs[3]}, {inputs[2], inputs[4]});
+    EXPECT_EQ(matmuls[0].sizes(), (std::vector<int64_t>{2, 7, 6}));
+    EXPECT_EQ(matmuls[1].sizes(), (std::vector<int64_t>{2, 7, 11}));
   }
 }
 
-TEST(LowProduct, UnderAutocastOperandsAreRoundedAndGradientsComeBackWide) {
+TEST(LowMatmul, UnderAutocastOperandsAreRoundedAndGradientsComeBackWide) {
   const UpcastMatmulGuard wide(true);
   auto leaves = linear_operands({9, 20}, 6, at::kFloat);
   for (at::Tensor& leaf : leaves) leaf.requires_grad_();
@@ -101,7 +99,7 @@ int64_t casts_in(const Work& work) {
   return casts;
 }
 
-TEST(LowProduct, WhereNothingIsWidenedOperandsAreCastOnce) {
+TEST(LowMatmul, WhereNothingIsWidenedOperandsAreCastOnce) {
   const UpcastMatmulGuard rule(false);
   const auto operands = linear_operands({9, 20}, 6, at::kFloat);
   const AutocastGuard autocast(at::kCPU, at::kBFloat16);
@@ -110,7 +108,7 @@ TEST(LowProduct, WhereNothingIsWidenedOperandsAreCastOnce) {
   EXPECT_EQ(casts_in([&] { linear(operands[0], operands[1], operands[2]); }), wanted);
 }
 
-TEST(LowProduct, TogetherXIsCastOnce) {
+TEST(LowMatmul, TogetherXIsCastOnce) {
   const UpcastMatmulGuard rule(false);
   const auto in = linear_operands({9, 20}, 6, at::kFloat);
   const AutocastGuard autocast(at::kCPU, at::kBFloat16);
@@ -118,21 +116,21 @@ TEST(LowProduct, TogetherXIsCastOnce) {
   EXPECT_EQ(casts_in([&] { fused_linears(in[0], {in[1], in[1], in[1]}, {in[2], in[2], in[2]}); }), 3);
 }
 
-TEST(LowProduct, OperandsAndResultsAreOfTheTypesAskedFor) {
+TEST(LowMatmul, OperandsAndResultsAreOfTheTypesAskedFor) {
   const at::Tensor a = tests::test_values({3, 4}, 1).to(at::kBFloat16), b = tests::test_values({4, 2}, 2).to(at::kBFloat16);
   const at::Tensor wanted = at::mm(a.to(at::kDouble), b.to(at::kDouble));
   for (const bool widens : {false, true}) {
     const UpcastMatmulGuard rule(widens);
     EXPECT_EQ(matmul_operand(a).scalar_type(), widens ? at::kFloat : at::kBFloat16);
     const AutocastGuard autocast(at::kCPU, at::kBFloat16);
-    const at::Tensor wide = product(matmul_operand(a), matmul_operand(b), at::kFloat);
+    const at::Tensor wide = matmul(matmul_operand(a), matmul_operand(b), at::kFloat);
     EXPECT_EQ(wide.scalar_type(), at::kFloat);
     EXPECT_TRUE(tests::close(wide, wanted, widens ? at::kFloat : at::kBFloat16, 4)) << "autocast is left aside";
-    EXPECT_EQ(product(matmul_operand(a), matmul_operand(b), at::kBFloat16).scalar_type(), at::kBFloat16);
+    EXPECT_EQ(matmul(matmul_operand(a), matmul_operand(b), at::kBFloat16).scalar_type(), at::kBFloat16);
   }
 }
 
-TEST(LowProduct, IsWidenedWhereTheProcessorHasNoInstructions) {
+TEST(LowMatmul, IsWidenedWhereTheProcessorHasNoInstructions) {
   EXPECT_EQ(upcasts_matmul(at::kCPU, at::kBFloat16), !cpu_multiplies_bf16());
   EXPECT_EQ(upcasts_matmul(at::kCPU, at::kHalf), !cpu_multiplies_fp16());
   EXPECT_FALSE(upcasts_matmul(at::kCPU, at::kFloat));

@@ -22,7 +22,7 @@ namespace {
 constexpr double kEpsilon = 1e-6;
 constexpr int64_t kWidth = 20, kOut = 6;
 
-// x, the norm's weight and bias, three products' weights and the first one's bias.
+// x, the norm's weight and bias, three matmuls' weights and the first one's bias.
 std::vector<at::Tensor> leaves_of(at::ScalarType type) {
   std::vector<at::Tensor> leaves{tests::test_values({3, 7, kWidth}, 1), tests::test_values({kWidth}, 2),
                                  tests::test_values({kWidth}, 3)};
@@ -36,25 +36,25 @@ at::Tensor biased_linear(const at::Tensor& x, const at::Tensor& weight, const at
   return ops::linear(x, weight, bias);  // at::linear is found by its arguments, too
 }
 
-at::Tensor own_products(const std::vector<at::Tensor>& in) {
+at::Tensor own_matmuls(const std::vector<at::Tensor>& in) {
   const at::Tensor y = layer_norm(in[0], in[1], in[2], kEpsilon);
   return at::cat({biased_linear(y, in[3], in[6]), biased_linear(y, in[4]), biased_linear(y, in[5])}, -1);
 }
 
-at::Tensor aten_products(const std::vector<at::Tensor>& in) {
+at::Tensor aten_matmuls(const std::vector<at::Tensor>& in) {
   const at::Tensor y = at::layer_norm(in[0], {kWidth}, in[1], in[2], kEpsilon);
   return at::cat({at::linear(y, in[3], in[6]), at::linear(y, in[4]), at::linear(y, in[5])}, -1);
 }
 
-using Products = at::Tensor (*)(const std::vector<at::Tensor>&);
+using Matmuls = at::Tensor (*)(const std::vector<at::Tensor>&);
 
 // The output and all gradients that are asked for.
-std::vector<at::Tensor> results_of(Products products, const std::vector<at::Tensor>& leaves,
+std::vector<at::Tensor> results_of(Matmuls matmuls, const std::vector<at::Tensor>& leaves,
                                    std::optional<at::ScalarType> low = {}) {
   at::Tensor out;
   {
     const AutocastGuard autocast(at::kCPU, low);
-    out = products(leaves);
+    out = matmuls(leaves);
   }
   for (const at::Tensor& leaf : leaves) leaf.mutable_grad().reset();
   out.backward(tests::test_values(out.sizes(), 9).to(out.scalar_type()));
@@ -74,20 +74,20 @@ void expect_equal(const std::vector<at::Tensor>& got, const std::vector<at::Tens
   }
 }
 
-TEST(LayerNorm, AndItsProductsAreThoseOfAten) {
+TEST(LayerNorm, AndItsMatmulsAreThoseOfAten) {
   for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
     const auto leaves = leaves_of(type);
-    expect_equal(results_of(own_products, leaves), results_of(aten_products, leaves), type, kWidth);
+    expect_equal(results_of(own_matmuls, leaves), results_of(aten_matmuls, leaves), type, kWidth);
   }
 }
 
-TEST(LayerNorm, UnderAutocastProductsAreLowAndGradientsWide) {
+TEST(LayerNorm, UnderAutocastMatmulsAreLowAndGradientsWide) {
   for (const bool widens : {false, true}) {
     const UpcastMatmulGuard rule(widens);
     const auto leaves = leaves_of(at::kFloat);
-    const auto got = results_of(own_products, leaves, at::kBFloat16);
+    const auto got = results_of(own_matmuls, leaves, at::kBFloat16);
     EXPECT_EQ(got[0].scalar_type(), at::kBFloat16);
-    expect_equal(got, results_of(aten_products, leaves, at::kBFloat16), at::kBFloat16, kWidth);
+    expect_equal(got, results_of(aten_matmuls, leaves, at::kBFloat16), at::kBFloat16, kWidth);
   }
 }
 
@@ -96,13 +96,13 @@ TEST(LayerNorm, SomeWeightsMayBeFrozen) {
   for (const size_t frozen : {1, 3, 4, 5}) {
     auto leaves = leaves_of(at::kFloat);
     leaves[frozen].requires_grad_(false);
-    expect_equal(results_of(own_products, leaves), results_of(aten_products, leaves), at::kFloat, kWidth);
+    expect_equal(results_of(own_matmuls, leaves), results_of(aten_matmuls, leaves), at::kFloat, kWidth);
   }
 }
 
 TEST(LayerNorm, AGraphMayBeWalkedTwice) {
   const auto leaves = leaves_of(at::kFloat);
-  const at::Tensor out = own_products(leaves), loss = out.mul(out).sum();
+  const at::Tensor out = own_matmuls(leaves), loss = out.mul(out).sum();
   loss.backward({}, /*retain_graph=*/true);
   const at::Tensor once = leaves[3].grad().clone();
   loss.backward();
@@ -115,7 +115,7 @@ TEST(LayerNorm, AWeightOfAnotherTypeIsRefusedAsByAten) {
   EXPECT_THROW(biased_linear(y, leaves[3].to(at::kDouble)), c10::Error);
 }
 
-// A product of something made from the result keeps that; so does one behind a change in place.
+// A matmul of something made from the result keeps that; so does one behind a change in place.
 TEST(LayerNorm, OnlyTheVeryResultIsMadeAgain) {
   const auto leaves = leaves_of(at::kFloat);
   const at::Tensor y = layer_norm(leaves[0], leaves[1], leaves[2], kEpsilon);
@@ -131,25 +131,25 @@ TEST(LayerNorm, OnlyTheVeryResultIsMadeAgain) {
 
 // Made again it would be what it was before.
 TEST(LayerNorm, AResultChangedWithoutAGraphIsKept) {
-  const auto products_of = [](auto norm, auto product) {
-    return [norm, product](const std::vector<at::Tensor>& in) {
+  const auto matmuls_of = [](auto norm, auto matmul) {
+    return [norm, matmul](const std::vector<at::Tensor>& in) {
       const at::Tensor y = norm(in[0], in[1], in[2]);
       {
         const at::NoGradGuard no_grad;
         y.mul_(2);
       }
-      return product(y, in[3]);
+      return matmul(y, in[3]);
     };
   };
   const auto own = [](const at::Tensor& x, const at::Tensor& w, const at::Tensor& b) { return layer_norm(x, w, b, kEpsilon); };
   const auto atens = [](const at::Tensor& x, const at::Tensor& w, const at::Tensor& b) {
     return at::layer_norm(x, {kWidth}, w, b, kEpsilon);
   };
-  const auto own_product = [](const at::Tensor& y, const at::Tensor& w) { return biased_linear(y, w); };
-  const auto atens_product = [](const at::Tensor& y, const at::Tensor& w) { return at::linear(y, w); };
+  const auto own_matmul = [](const at::Tensor& y, const at::Tensor& w) { return biased_linear(y, w); };
+  const auto atens_matmul = [](const at::Tensor& y, const at::Tensor& w) { return at::linear(y, w); };
   std::vector<at::Tensor> leaves = leaves_of(at::kFloat);
   leaves.resize(4);
-  EXPECT_TRUE(tests::same_results(products_of(own, own_product), products_of(atens, atens_product), leaves, kWidth));
+  EXPECT_TRUE(tests::same_results(matmuls_of(own, own_matmul), matmuls_of(atens, atens_matmul), leaves, kWidth));
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ResidualNormOnCpu,
                                   c10::toString(std::get<2>(shape.param));
                          });
 
-// The norm of x alone, in the type of the product that takes it; x is kept and not copied.
+// The norm of x alone, in the type of the matmul that takes it; x is kept and not copied.
 TEST_P(ResidualNormOnCpu, OfXAloneEqualsAten) {
   const auto [rows, width, low] = GetParam();
   const NormCase inputs(rows, width);

@@ -43,7 +43,7 @@ TEST(ParamTable, RowsAreTheModulesOwnTensors) {
   EXPECT_TRUE(table.at("head.weight").local.is_same(vit.named_parameters()["head.weight"]));
 }
 
-TEST(ParamTable, DecayActsOnWeightsOfProductsOnly) {
+TEST(ParamTable, DecayActsOnWeightsOfMatmulsOnly) {
   const model::Vit vit(small_vit());
   ParamTable table = ParamTable::of(vit);
   EXPECT_EQ(table.at("blocks.0.attn.q.weight").decay, DecayGroup::Decay);

@@ -25,9 +25,9 @@ TEST(ColumnInput, AndCollectivesAreDifferentiableOnce) {
   ColumnInput input(group, std::nullopt);
   const at::Tensor entered = input.enter(x);
   EXPECT_THROW(with_graph(entered), ConfigError);
-  const auto product = input.product(entered, weight);
-  ASSERT_TRUE(product);
-  EXPECT_THROW(with_graph(*product), ConfigError);
+  const auto matmul = input.matmul(entered, weight);
+  ASSERT_TRUE(matmul);
+  EXPECT_THROW(with_graph(*matmul), ConfigError);
   EXPECT_THROW(with_graph(copy_to_group(group, x)), ConfigError);
   const at::Tensor heads = x.unsqueeze(0);
   EXPECT_THROW(with_graph(ring_attention(group, {3, 3}, heads, heads, heads, {})), ConfigError);

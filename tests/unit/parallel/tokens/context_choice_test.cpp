@@ -27,9 +27,9 @@ TEST(ContextChoice, CountsBytesAndMessages) {
   EXPECT_DOUBLE_EQ(exposed_seconds(ContextMode::Ring, kSmall, far).value(), 13.0);
 }
 
-TEST(ContextChoice, ARingWaitsOnlyForWhatItsProductsDoNotHide) {
-  const ContextRates slow_products{.flops_per_second = 1, .bytes_per_second = 100, .latency_s = 0};
-  EXPECT_DOUBLE_EQ(exposed_seconds(ContextMode::Ring, kSmall, slow_products).value(), 16.0);
+TEST(ContextChoice, ARingWaitsOnlyForWhatItsMatmulsDoNotHide) {
+  const ContextRates slow_matmuls{.flops_per_second = 1, .bytes_per_second = 100, .latency_s = 0};
+  EXPECT_DOUBLE_EQ(exposed_seconds(ContextMode::Ring, kSmall, slow_matmuls).value(), 16.0);
 }
 
 TEST(ContextChoice, HeadsThatDoNotDivideExcludeTheExchange) {

@@ -62,23 +62,23 @@ TEST_F(KernelChoices, AreThoseThatRun) {
 
 TEST_F(KernelChoices, SayWhetherOperandsOfFloat32AreRounded) {
   config::RunConfig config = named("", "auto", "auto");
-  const auto products = [&] {
+  const auto matmuls = [&] {
     const ProcessSession session(config, at::kCPU);
     return kernel_choice(config, {}, at::kCPU).at("kernels.gemm");
   };
-  EXPECT_THAT(products(), Not(HasSubstr("rounded")));
+  EXPECT_THAT(matmuls(), Not(HasSubstr("rounded")));
   config.backend.float32_matmul_precision = "medium";
-  EXPECT_EQ(products() == "onednn of operands rounded to bfloat16", ops::cpu_has_amx_bf16()) << products();
+  EXPECT_EQ(matmuls() == "onednn of operands rounded to bfloat16", ops::cpu_has_amx_bf16()) << matmuls();
   config.backend.instruction_set = "avx512";
   if (ops::cpu_has_amx_bf16()) {
-    EXPECT_EQ(products(), "onednn of operands rounded to bfloat16") << "torch's products know of no set";
+    EXPECT_EQ(matmuls(), "onednn of operands rounded to bfloat16") << "torch's matmuls know of no set";
   }
   config.backend.instruction_set = "auto";
   config.backend.float32_matmul_precision = "high";
-  EXPECT_EQ(products() == "mkl and welkin of operands in two bfloat16", ops::cpu_has_amx_bf16()) << products();
+  EXPECT_EQ(matmuls() == "mkl and welkin of operands in two bfloat16", ops::cpu_has_amx_bf16()) << matmuls();
   config.backend.float32_matmul_precision = "medium";
   config.precision.amp_mode = config::AmpMode::Bf16;
-  EXPECT_THAT(products(), Not(HasSubstr("rounded"))) << "they are of bfloat16 as they come";
+  EXPECT_THAT(matmuls(), Not(HasSubstr("rounded"))) << "they are of bfloat16 as they come";
   config.backend.gemm = "mkl";
   if (ops::cpu_has_amx_bf16()) {
     EXPECT_THROW(ProcessSession(config, at::kCPU), ConfigError) << "mkl rounds nothing";

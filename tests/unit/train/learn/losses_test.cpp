@@ -28,7 +28,7 @@ TEST(Losses, EqualTheirDefinitions) {
   EXPECT_TRUE(tests::close(l1_rho(0)->per_sample(p, t), difference, at::kDouble, 40));
 }
 
-// Predictions and targets differ by more than a step of the difference everywhere, so that no L1 crosses its kink.
+// Predictions and targets differ by more than a step of the difference everywhere, so that no L1 crosses zero.
 TEST(Losses, GradientsAreThoseOfTheValues) {
   const at::Tensor target = tests::test_values({2, 3, 2, 5}, 3).mul(0.1);
   for (const LossPtr& loss : {relative_l2(), l1_rho(0.0), l1_rho(0.01)}) {

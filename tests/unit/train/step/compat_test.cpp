@@ -330,7 +330,7 @@ TEST(Compat, AResumedRunKeepsItsRules) {
   config.loop.compat = "sc23";
   config.rules.validation_rule = "full_batches";
   const TinyOutcome first = run_tiny(config, {});
-  EXPECT_THAT(first.log, HasSubstr("Products in fp32: tf32 on (default)"));
+  EXPECT_THAT(first.log, HasSubstr("Matmuls in fp32: tf32 on (default)"));
   config.loop.resume = true;
   EXPECT_TRUE(run_tiny(config, {}).run.completed);
   config.loop.compat = "dl4sci25";

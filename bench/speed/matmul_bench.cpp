@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products of a ViT's linear layers, ours beside aten's on the same operands, in turns, best of several: of one thread by its
+// The matmuls of a ViT's linear layers, ours beside aten's on the same operands, in turns, best of several: of one thread by its
 // CPU time, of more by the clock on the wall. Forward, gradient by the input, gradient by the weight.
-// usage: bench_products [bf16|highest|high|medium] [repeats] [threads]
+// usage: bench_matmuls [bf16|highest|high|medium] [repeats] [threads]
 #include <ATen/Parallel.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
@@ -31,18 +31,18 @@ constexpr LayerShape kLayers[] = {{4050, 384, 384},  {4050, 384, 1536},  {4050, 
 
 double wall_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-double seconds_of(const std::function<at::Tensor()>& product) {
+double seconds_of(const std::function<at::Tensor()>& matmul) {
   const auto now = at::get_num_threads() == 1 ? cpu_seconds : wall_seconds;
   const double start = now();
-  product();
+  matmul();
   return now() - start;
 }
 
-// GFLOP/s of both on a product of (m, k) by (k, n).
+// GFLOP/s of both on a matmul of (m, k) by (k, n).
 void compare(const at::Tensor& a, const at::Tensor& b, int repeats) {
   double own = 1e9, aten = 1e9;
   for (int i = 0; i < repeats; ++i) {
-    own = std::min(own, seconds_of([&] { return welkin::ops::product(a, b, a.scalar_type()); }));
+    own = std::min(own, seconds_of([&] { return welkin::ops::matmul(a, b, a.scalar_type()); }));
     aten = std::min(aten, seconds_of([&] { return at::mm(a, b); }));
   }
   const double flops = 2e-9 * static_cast<double>(a.size(0) * a.size(1) * b.size(1));
