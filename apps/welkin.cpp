@@ -12,8 +12,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "apps/cli/find_verb.h"
 #include "apps/cli/global_options.h"
 #include "apps/cli/help.h"
 #include "apps/cli/verbs.h"
@@ -26,36 +28,6 @@
 
 namespace welkin::apps {
 namespace {
-
-struct Match {
-  const Verb* verb = nullptr;
-  size_t num_words = 0;
-};
-
-// The verb named by the first one or two words.
-Match match_verb(std::span<char*> words) {
-  for (const Verb& verb : verbs()) {
-    const std::string_view name = verb.name;
-    if (words[0] == name) return {&verb, 1};
-    if (words.size() > 1 && cat(words[0], " ", words[1]) == name) return {&verb, 2};
-  }
-  return {};
-}
-
-[[noreturn]] void report_unknown_verb(std::span<char*> words) {
-  std::vector<std::string> names;
-  for (const Verb& verb : verbs()) names.emplace_back(verb.name);
-  std::vector<std::string> same_group;
-  std::ranges::copy_if(names, std::back_inserter(same_group),
-                       [&](const auto& name) { return name.starts_with(cat(words[0], " ")); });
-  if (!same_group.empty()) {
-    throw ConfigError("welkin", cat("the verb needs a second word: verb=", words[0]),
-                      cat("Choose one of: ", join(same_group, ", ")));
-  }
-  const auto close = nearest(words[0], names);
-  throw ConfigError("welkin", cat("unknown verb: verb=", words[0]),
-                    close.empty() ? "Run welkin --help for the verbs" : cat("Did you mean: ", join(close, ", ")));
-}
 
 void load_plugins(const std::vector<std::filesystem::path>& paths, train::Registries& registries) {
   using Register = void (*)(train::Registries&);
@@ -78,32 +50,33 @@ void check_said(std::ostream& out) {
 
 int dispatch(std::span<char*> arguments) {
   GlobalOptions options = parse_global_options(arguments);
-  if (options.version) {
+  options.rest = without_help_word(std::move(options.rest));
+  if (options.version || (options.rest.size() == 1 && options.rest.front() == std::string_view("--version"))) {
     std::cout << "welkin " << kVersion << "\n";
     return 0;
   }
-  if (options.help || options.rest.empty()) {
-    print_usage(options.help ? std::cout : std::cerr);
-    return options.help ? 0 : static_cast<int>(ExitCode::Usage);
+  if (options.help || options.rest.empty() || asks_for_help(options.rest.front())) {
+    const bool is_wanted = options.help || !options.rest.empty();
+    print_usage(is_wanted ? std::cout : std::cerr);
+    return is_wanted ? 0 : static_cast<int>(ExitCode::Usage);
   }
-  const Match match = match_verb(options.rest);
-  if (match.verb == nullptr) {
-    if (options.rest.size() > 1 && asks_for_help(options.rest[1])) {
-      print_usage(std::cout);
-      return 0;
-    }
-    report_unknown_verb(options.rest);
+  const FoundVerb found = find_verb(options.rest);
+  if (found.verb == nullptr) {
+    const auto group = verbs_of(options.rest.front());
+    if (group.empty() || options.rest.size() == 1 || !asks_for_help(options.rest[1])) report_unknown_verb(options.rest);
+    print_usage(std::cout, group);
+    return 0;
   }
   train::Registries registries;
   train::add_builtins(registries);
   load_plugins(options.plugins, registries);
   Application application{std::cout, std::cerr, registries, options.typed};
-  std::string path = cat("welkin ", match.verb->name);
+  std::string path = cat("welkin ", found.verb->name);
   std::vector<char*> words{path.data()};
-  words.insert(words.end(), options.rest.begin() + static_cast<std::ptrdiff_t>(match.num_words), options.rest.end());
+  words.insert(words.end(), options.rest.begin() + static_cast<std::ptrdiff_t>(found.num_words), options.rest.end());
   const int num_words = static_cast<int>(words.size());
   words.push_back(nullptr);
-  const int code = match.verb->run(application, num_words, words.data());
+  const int code = found.verb->run(application, num_words, words.data());
   check_said(application.out);
   return code;
 }

@@ -15,6 +15,11 @@ namespace {
 
 constexpr size_t kUsageColumn = 19;
 
+void print_verb(std::ostream& out, const Verb& verb) {
+  const std::string_view name = verb.name;
+  out << "  " << name << std::string(std::max<size_t>(1, 16 - name.size()), ' ') << verb.summary << "\n";
+}
+
 }  // namespace
 
 const std::vector<config::Option>& global_options() {
@@ -34,7 +39,8 @@ const std::vector<config::Option>& global_options() {
        .kind = Choice,
        .choices = {"auto", "off"}},
       {.name = "--version", .help = "print the version"},
-      {.name = "--help", .help = "print this text; `welkin VERB --help` for a verb, `--help=all` for all its options"},
+      {.name = "--help",
+       .help = "print this text; `welkin VERB --help` or `welkin help VERB` for a verb, `--help=all` for all its options"},
   };
   return options;
 }
@@ -74,10 +80,14 @@ void print_usage(std::ostream& out) {
     out << left << wrapped(option.help, kHelpWidth, kUsageColumn) << "\n";
   }
   out << "\nverbs:\n";
-  for (const Verb& verb : verbs()) {
-    out << "  " << verb.name << std::string(std::max<size_t>(1, 16 - std::string_view(verb.name).size()), ' ') << verb.summary
-        << "\n";
-  }
+  for (const Verb& verb : verbs()) print_verb(out, verb);
+}
+
+void print_usage(std::ostream& out, const std::vector<const Verb*>& group) {
+  const std::string_view name = group.front()->name;
+  out << "usage: welkin " << name.substr(0, name.find(' ')) << " VERB [ARGUMENTS]\n\nverbs:\n";
+  for (const Verb* verb : group) print_verb(out, *verb);
+  out << "\n`welkin " << name << " --help` has the options of a verb.\n";
 }
 
 }  // namespace welkin::apps

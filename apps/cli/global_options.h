@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/verbs.h"
 #include "config/help/option.h"
 
 namespace welkin::apps {
@@ -28,5 +29,7 @@ const std::vector<config::Option>& global_options();
 
 // `welkin --help`: these options, and the verbs.
 void print_usage(std::ostream& out);
+// `welkin data --help`: the verbs of one first word; `group` is not empty.
+void print_usage(std::ostream& out, const std::vector<const Verb*>& group);
 
 }  // namespace welkin::apps

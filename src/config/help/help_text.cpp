@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include "config/help/option.h"
 #include "config/resolve/flag.h"
@@ -63,18 +64,20 @@ std::string short_row(const Flag& flag) {
 }
 
 // What the verb's short help names: its own flags, those that steer, and the keys of verbs of its sort, with a flag or through
-// --set.
+// --set. Its own come last in a verb that is about its configuration, and first in others.
 std::vector<Flag> common_flags(const HelpPage& page) {
-  std::vector<Flag> flags;
+  std::vector<Flag> flags, own;
+  for (const Flag& flag : all_flags(page.extra)) {
+    if (flag.is_extra && flag.listed == Listed::Always) own.push_back(flag);
+  }
+  if (page.common == Common::EveryVerb) flags = std::move(own);
   for (const Flag& flag : all_flags(page.extra)) {
     if (flag.key == nullptr && !flag.is_extra && flag.listed == Listed::Always) flags.push_back(flag);
   }
   for (const Key& key : schema()) {
     if (key.common != Common::Nobody && key.common <= page.common) flags.push_back(flag_of(key));
   }
-  for (const Flag& flag : all_flags(page.extra)) {
-    if (flag.is_extra && flag.listed == Listed::Always) flags.push_back(flag);
-  }
+  if (page.common != Common::EveryVerb) flags.insert(flags.end(), own.begin(), own.end());
   return flags;
 }
 

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a CLI::App says of itself, without CLI11's own notation: --help, and the text of a wrong argument.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/help/option.h"
+
+namespace CLI {
+class App;
+class Option;
+class ParseError;
+}  // namespace CLI
+
+namespace welkin::apps {
+
+// An option as a row: "--format" with its choices, "-n" with "N".
+config::Option described_option(const CLI::Option& option);
+
+// The choices of an argument, empty where anything may stand: {"bash", "zsh", "man"}.
+std::vector<std::string> choices_of(const CLI::Option& option);
+
+// Usage, description, arguments and options; lines of at most kHelpWidth columns.
+std::string arguments_help(const CLI::App& app);
+
+// "--format: \"xyz\" is none of pt, safetensors".
+std::string argument_error(const CLI::App& app, const CLI::ParseError& error);
+
+}  // namespace welkin::apps
