@@ -9,22 +9,51 @@
 #include <string>
 
 #include "apps/cli/verbs.h"
+#include "config/resolve/resolve.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "data/datasets/open.h"
+#include "train/evaluate/normalization.h"
 #include "train/interchange/export_state.h"
+#include "train/learn/registries.h"
 
 namespace welkin::apps {
+namespace {
+
+namespace interchange = train::interchange;
+
+interchange::FileFormat format_of(const std::string& out) {
+  if (const auto format = interchange::format_of_name(out)) return *format;
+  throw ConfigError("ckpt export", cat("the name of the file says no format: out=", out),
+                    "Name it .pt or .safetensors, or give --format");
+}
+
+// Of the run's data; empty, with a note, where they are not there any more.
+std::string normalization_of(Application& application, const interchange::State& state) {
+  if (state.config.empty()) return "";
+  try {
+    const config::RunConfig config = config::from_yaml(state.config, state.path.string(), kWorldSize);
+    const auto dataset = application.registries.datasets.at(config.data.dataset).open(config, data::Split::Valid);
+    return train::normalization_json(dataset->spec());
+  } catch (const Error& error) {
+    application.err << "note: the export holds no normalization, since the run's data cannot be opened: " << error.what() << "\n";
+    return "";
+  }
+}
+
+}  // namespace
 
 int verb_ckpt_export(Application& application, int argc, char** argv) {
-  namespace interchange = train::interchange;
   CLI::App app("Writes weights under their PyTorch names: torch.load(OUT, weights_only=True), or safetensors");
   const std::map<std::string, interchange::FileFormat> formats = {{"pt", interchange::FileFormat::Torch},
                                                                   {"safetensors", interchange::FileFormat::Safetensors}};
   const std::map<std::string, at::ScalarType> dtypes = {{"fp32", at::kFloat}, {"bf16", at::kBFloat16}, {"fp16", at::kHalf}};
-  std::string path, out, dtype;
+  std::string path, out, dtype, format;
   interchange::StateChoice choice;
   interchange::ExportOptions options;
   app.add_option("CKPT", path, "checkpoint of any format")->required();
   app.add_option("OUT", out, "file to write; one that is there is replaced")->required();
-  app.add_option("--format", options.format, "pt or safetensors")->required()->transform(CLI::CheckedTransformer(formats));
+  app.add_option("--format", format, "default: by the name of OUT")->check(CLI::IsMember({"pt", "safetensors"}));
   app.add_option("--dtype", dtype, "fp32, bf16 or fp16 for the weights; as stored when not given")
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   app.add_flag("--optimizer", options.optimizer,
@@ -32,8 +61,10 @@ int verb_ckpt_export(Application& application, int argc, char** argv) {
   app.add_option("--checkpoint", choice.checkpoint, "of a run folder: best (default), newest, or a step");
   app.add_option("--key", choice.key, "of a .pt file: which of its values is the model's state dict");
   if (!parse_arguments(application, app, argc, argv)) return 0;
+  options.format = format.empty() ? format_of(out) : formats.at(format);
   if (!dtype.empty()) options.dtype = dtypes.at(dtype);
   const interchange::State state = interchange::open_state(path, choice);
+  options.normalization = normalization_of(application, state);
   interchange::export_state(state, options, out);
   application.out << state.path.string() << " -> " << out << ", " << std::filesystem::file_size(out) << " bytes\n";
   return 0;

@@ -122,6 +122,7 @@ void TorchWriter::write(const std::filesystem::path& path) const {
     for (size_t i = 0; i < storages_.size(); ++i) {
       zip.add(cat(root, "data/", i), storages_[i].bytes, storages_[i].produce);
     }
+    for (const auto& [name, text] : extras_) zip.add(cat(root, "extra/", name), as_byte_span(text));
     zip.add(root + "version", as_byte_span("3\n"));
     zip.finish();
   });

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/archive/zip_writer.h"
@@ -34,6 +35,9 @@ class TorchWriter {
   // `produce` is called once, during write(), and emits the values in row-major order.
   void tensor(Dtype dtype, const std::vector<int64_t>& shape, ZipWriter::Producer produce);
 
+  // A text beside the value, "archive/extra/NAME" in the file, as torch.jit.save's _extra_files; torch.load passes over it.
+  void extra(std::string name, std::string text) { extras_.emplace_back(std::move(name), std::move(text)); }
+
   // Throws DataError with the system's reason. A file that is there is replaced.
   void write(const std::filesystem::path& path) const;
   // The value alone, as pickle.load takes it; a value without tensors.
@@ -48,6 +52,7 @@ class TorchWriter {
 
   std::string pickle_;
   std::vector<Storage> storages_;
+  std::vector<std::pair<std::string, std::string>> extras_;
 };
 
 }  // namespace welkin::archive

@@ -54,6 +54,8 @@ void export_safetensors(const State& state, const ExportOptions& options, const 
   writer.set_metadata("format", "pt");  // what libraries of Python look for
   if (options.optimizer) writer.set_metadata("welkin.groups", "model optimizer");
   if (state.iteration) writer.set_metadata("iters", cat(*state.iteration));
+  if (!state.config.empty()) writer.set_metadata("welkin.config", state.config);
+  if (!options.normalization.empty()) writer.set_metadata("welkin.normalization", options.normalization);
   for (const StateTensor& tensor : state.tensors) {
     if (tensor.group != "model" && !(options.optimizer && tensor.group == "optimizer")) continue;
     const Dtype dtype = written_dtype(tensor, options);
@@ -79,6 +81,8 @@ class TorchExport {
     } else {
       add_model();
     }
+    if (!state_.config.empty()) writer_.extra("config.yaml", state_.config);
+    if (!options_.normalization.empty()) writer_.extra("normalization.json", options_.normalization);
     writer_.write(out);
   }
 
@@ -227,6 +231,13 @@ class TorchExport {
 };
 
 }  // namespace
+
+std::optional<FileFormat> format_of_name(const std::filesystem::path& path) {
+  const std::string ending = path.extension().string();
+  if (ending == ".safetensors") return FileFormat::Safetensors;
+  if (ending == ".pt" || ending == ".pth" || ending == ".ckpt") return FileFormat::Torch;
+  return {};
+}
 
 void export_state(const State& state, const ExportOptions& options, const std::filesystem::path& out) {
   if (options.optimizer) check_optimizer(state);

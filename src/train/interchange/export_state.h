@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "train/interchange/state.h"
 
@@ -17,8 +18,15 @@ struct ExportOptions {
   // false: the model alone, a plain state dict. true: {"model_state", "optimizer_state_dict", "iters", "epoch"}, the second as
   // torch.optim writes it; in safetensors the optimizer's tensors under our names.
   bool optimizer = false;
+  // JSON of how inputs and outputs are normalised (train/evaluate/normalization.h); empty: not known.
+  std::string normalization;
 };
 
+// By the ending of the name: .pt, .pth and .ckpt, .safetensors; nothing for others.
+std::optional<FileFormat> format_of_name(const std::filesystem::path& path);
+
+// The run's configuration and the normalization go along: in safetensors as metadata "welkin.config" and "welkin.normalization",
+// in a .pt as the records "extra/config.yaml" and "extra/normalization.json" of its archive, which torch.load passes over.
 // The file appears whole or not at all, in place of one that was there. CheckpointError when a value does not fit the dtype, or
 // there is no optimizer to write.
 void export_state(const State& state, const ExportOptions& options, const std::filesystem::path& out);
