@@ -2,9 +2,10 @@
 # Warnings, sanitizers and ccache for every target of ours.
 find_program(WELKIN_CCACHE ccache)
 if(WELKIN_CCACHE)
-  # As ccache needs it for precompiled headers, of which it hashes what they were made of.
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${WELKIN_CCACHE}")
-  set(CMAKE_C_COMPILER_LAUNCHER "${WELKIN_CCACHE}")
+  # Precompiled headers need the sloppiness. Without the folder in its hashes, every clone on a machine shares what one has compiled.
+  set(CMAKE_C_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${WELKIN_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+    CCACHE_SLOPPINESS=pch_defines,time_macros "${WELKIN_CCACHE}")
 endif()
 
 add_library(welkin_flags INTERFACE)
