@@ -99,6 +99,22 @@ class InstalledFolder(unittest.TestCase):
         self.assertIn("no torch in the folder named by WELKIN_TORCH", done.stderr)
         self.assertIn("pip install torch==2.11.0", done.stderr)
 
+    def test_the_page_of_plugins_is_true(self):
+        page = (SOURCE / "docs/guide/plugins.md").read_text()
+        folder = self.root / "mine"
+        folder.mkdir()
+        for name, text in re.findall(r"`([\w.]+)`:\n\n```\w+\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+            (folder / name).write_text(text)
+        self.assertEqual(sorted(path.name for path in folder.iterdir()), ["CMakeLists.txt", "mine.cpp"])
+        build, use = re.search(r"^```sh\n(.*)\n(.*)\n```$", page, re.MULTILINE).groups()
+        places = {"PREFIX": str(self.prefix), "PYTHON": cached("WELKIN_PYTHON")}
+        quoted = [line.replace("$PREFIX", '"$PREFIX"').replace("$PYTHON", '"$PYTHON"') for line in (build, use)]
+        done = run(["bash", "-c", quoted[0]], cwd=folder, env=os.environ | places)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        done = run(["bash", "-c", quoted[1]], cwd=folder, env=os.environ | places | {"WELKIN_TORCH": str(self.torch)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("mean_absolute", done.stdout)
+
     def test_plugin_builds_against_it(self):
         shutil.copytree(SOURCE / "tests" / "e2e" / "plugin", self.root / "plugin")
         build = self.root / "plugin" / "build"
