@@ -6,9 +6,11 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import safetensors  # noqa: E402
 import torch  # noqa: E402
 from interchange_case import InterchangeCase, module_of, stored, train, welkin  # noqa: E402
 
@@ -111,7 +113,27 @@ class Weights(InterchangeCase):
         self.assertIn("with equal bits, 0 different", welkin("ckpt", "diff", self.newest, self.folder / "back"))
         again = self.folder / "again.pt"
         welkin("ckpt", "export", self.folder / "back", again, "--format", "pt")
-        self.assertEqual(again.read_bytes(), first.read_bytes())
+        self.assert_same_bits(torch.load(again, weights_only=True), weights)
+
+    def test_the_name_says_the_format(self):
+        self.assert_same_bits(stored(self.folder, self.export("weights.safetensors").name), stored(self.newest))
+        for ending in ("pt", "pth", "ckpt"):
+            self.assert_same_bits(torch.load(self.export(f"weights.{ending}"), weights_only=True), stored(self.newest))
+        text = welkin("ckpt", "export", self.newest, self.folder / "weights.bin", code=2)
+        self.assertIn("the name of the file says no format: out=", text)
+        self.assertIn("Name it .pt or .safetensors, or give --format", text)
+
+    def test_configuration_and_normalization_go_along(self):
+        with safetensors.safe_open(self.export("weights.safetensors"), framework="pt") as file:
+            metadata = file.metadata()
+        with zipfile.ZipFile(self.export("weights.pt")) as archive:
+            extra = {name.rpartition("/extra/")[2]: archive.read(name).decode() for name in archive.namelist() if "/extra/" in name}
+        self.assertEqual(extra, {"config.yaml": metadata["welkin.config"], "normalization.json": metadata["welkin.normalization"]})
+        self.assertIn("embed_dim", extra["config.yaml"])
+        sides = json.loads(extra["normalization.json"])
+        for side in ("input", "target"):
+            self.assertEqual(sorted(sides[side]), ["channels", "clip", "log1p", "mean", "std", "units"])
+            self.assertIn(len(sides[side]["mean"]), (0, len(sides[side]["channels"])))  # synthetic fields are normalised already
 
     def test_safetensors_there_and_back(self):
         path = self.export("weights.safetensors", "--format", "safetensors")

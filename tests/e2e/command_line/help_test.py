@@ -57,6 +57,34 @@ class Help(unittest.TestCase):
         self.assertNotIn("--cudnn_benchmark", text)
         self.assertNotIn("--num_epochs", self.help("evaluate"))
 
+    def test_help_and_version_are_words_too(self):
+        for verb in ("", "train", "data ingest", "ckpt export"):
+            self.assertEqual(welkin("help", *verb.split()).stdout, self.help(verb), verb)
+        self.assertEqual(welkin("version").stdout, welkin("--version").stdout)
+        self.assertRegex(welkin("version").stdout, r"^welkin \d+\.\d+\.\d+\n$")
+
+    def test_a_word_of_several_verbs_lists_them(self):
+        text = self.help("data")
+        self.assertIn("usage: welkin data VERB", text)
+        self.assertEqual(set(re.findall(r"^  (data [a-z]+)", text, re.MULTILINE)), {verb for verb in verbs() if verb.startswith("data ")})
+        self.assertNotIn("train", text)
+
+    def test_verbs_about_a_trained_run_name_their_own_flags_first(self):
+        for verb, flag in (("evaluate", "--split"), ("predict", "--split")):
+            flags = re.findall(r"^  (--\w+)", self.help(verb), re.MULTILINE)
+            self.assertLess(flags.index(flag), 4, verb)
+
+    def test_no_notation_of_the_argument_library(self):
+        for verb in (*verbs(), *FORMS):
+            text = self.help(verb, "--help=all")
+            for notation in ("->", "ENUM", "TEXT:", "INT:", "UINT", "REQUIRED", "Excludes"):
+                self.assertNotIn(notation, text, verb)
+
+    def test_a_wrong_value_names_the_choices(self):
+        done = welkin("ckpt", "export", "a", "b", "--format", "xyz")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('--format: "xyz" is none of pt, safetensors', done.stderr)
+
     def test_another_form_is_an_error(self):
         done = welkin("train", "--help=most")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
