@@ -113,5 +113,5 @@ extern "C" void welkin_register(train::Registries& registries) {
                            return std::make_shared<PatchNet>(config, shape);
                          },
                          .cost = cost});
-  registries.plans.add("parallel_model", plan);
+  registries.plans.add("parallel_model", {plan});
 }

@@ -123,6 +123,7 @@ ModelEntry vit_entry() {
           .attention = [](const config::ModelConfig& config,
                           const ModelShape& shape) { return vit_attention(vit_options(config, shape)); },
           .default_loss = "relative_l2",
+          .grid_rank = 2,
           .has_attention = true,
           .has_convolutions = false};
 }
@@ -139,6 +140,7 @@ ModelEntry unet3d_entry() {
       .memory = [](const config::RunConfig& config,
                    const ModelShape& shape) { return unet3d_memory_cost(unet3d_options(config.model, shape), edges_of(shape)); },
       .default_loss = "l1_rho",
+      .grid_rank = 3,
       .has_attention = false,
       .has_convolutions = true};
 }

@@ -38,6 +38,7 @@ struct ModelEntry {
   std::function<MemoryCost(const config::RunConfig&, const ModelShape&)> memory = {};  // activations: plan estimate
   std::function<AttentionSize(const config::ModelConfig&, const ModelShape&)> attention = {};  // its GPU form is then measured
   std::string default_loss = "relative_l2";  // where the configuration has no key `loss`
+  int64_t grid_rank = 2;                     // of the samples that it takes: 2 for (H, W), 3 for (D, H, W)
   // Whose kernels logs and checkpoints name; not said: both.
   std::optional<bool> has_attention = std::nullopt, has_convolutions = std::nullopt;
 };

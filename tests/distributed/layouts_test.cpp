@@ -20,7 +20,21 @@ const parallel::RankTest kSomeLayouts("some_layouts", [](parallel::Connection& c
   const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
                             return connection.make_group(name, std::move(members));
                           }};
-  for (const LayoutReport& report : check_layouts({models.at("vit").build, parallel::vit_plan_of}, ranks, cases, {})) {
+  for (const LayoutReport& report : check_layouts({models.at("vit"), {parallel::vit_plan_of}}, ranks, cases, {})) {
+    EXPECT_TRUE(report.passed()) << report.layout.text() << ": " << report.worst_name << " is off by " << report.worst;
+  }
+});
+
+const parallel::RankTest kUnetLayouts("unet_layouts", [](parallel::Connection& connection) {
+  const parallel::PlanEntry plan{parallel::unet_plan_of, parallel::Axis::Tp};
+  const auto cases = layout_cases(connection.world_size(), LayoutChoice::Some, plan.axes);
+  ASSERT_GE(cases.size(), 3U);  // data parallel, tensor parallel, on four ranks both
+  model::Registry models;
+  model::add_builtin_models(models);
+  const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
+                            return connection.make_group(name, std::move(members));
+                          }};
+  for (const LayoutReport& report : check_layouts({models.at("unet3d"), plan}, ranks, cases, {})) {
     EXPECT_TRUE(report.passed()) << report.layout.text() << ": " << report.worst_name << " is off by " << report.worst;
   }
 });
@@ -40,7 +54,7 @@ const parallel::RankTest kForgottenSum("forgotten_sum", [](parallel::Connection&
   };
   LayoutCase split_tokens;
   split_tokens.sizes.cp = 2;
-  const auto reports = check_layouts({models.at("vit").build, forgetful}, ranks, {split_tokens}, {});
+  const auto reports = check_layouts({models.at("vit"), {forgetful}}, ranks, {split_tokens}, {});
   ASSERT_EQ(reports.size(), 1U);
   EXPECT_FALSE(reports[0].passed());
   EXPECT_EQ(reports[0].worst_name, "gradient of norm.weight");
@@ -89,6 +103,9 @@ TEST(Layouts, AForgottenSumIsFound) { parallel::run_on_ranks("forgotten_sum", 2)
 TEST(Replicas, TheOneThatDriftsIsNamed) { parallel::run_on_ranks("drifting_replica", 4); }
 TEST(Layouts, EqualOneProcessOnTwoRanks) { parallel::run_on_ranks("some_layouts", 2); }
 TEST(Layouts, EqualOneProcessOnFourRanks) { parallel::run_on_ranks("some_layouts", 4); }
+
+TEST(Layouts, OfTheUnetEqualOneProcessOnTwoRanks) { parallel::run_on_ranks("unet_layouts", 2); }
+TEST(Layouts, OfTheUnetEqualOneProcessOnFourRanks) { parallel::run_on_ranks("unet_layouts", 4); }
 
 TEST(LayoutCases, CoverEveryMeshAndAllPairs) {
   EXPECT_GE(layout_cases(4, LayoutChoice::Some).size(), 6U);

@@ -20,6 +20,18 @@ LayerCost conv_cost(std::string name, int64_t in_channels, int64_t out_channels,
   return layer_cost(std::move(name), cost, kTaps * in_channels * out_channels, out_channels, of_input);
 }
 
+int64_t conv_parameters(int64_t in_channels, int64_t out_channels) { return (kTaps * in_channels + 1) * out_channels; }
+
+// All but those of the last layer (parallel/plans/unet.cpp).
+int64_t split_parameters(const Unet3dOptions& options) {
+  int64_t split = 0;
+  for (int64_t scale = 1; scale <= options.scales; ++scale) {
+    split += conv_parameters(scale == 1 ? options.in_channels : options.channels(scale - 1), options.channels(scale));
+    if (scale > 1) split += conv_parameters(options.up_in_channels(scale), options.channels(scale - 1));
+  }
+  return split;
+}
+
 }  // namespace
 
 ModelCost unet3d_cost(const Unet3dOptions& options, const std::array<int64_t, 3>& edges) {
@@ -51,7 +63,7 @@ MemoryCost unet3d_memory_cost(const Unet3dOptions& options, const std::array<int
     kept += values(options.channels(scale - 1), scale - 1);
     joined += values(options.up_in_channels(scale - 1), scale - 1);
   }
-  return {.kept = {.shared = kept, .joined = joined}};
+  return {.kept = {.shared = kept, .joined = joined}, .split_parameters = split_parameters(options)};
 }
 
 }  // namespace welkin::model

@@ -11,53 +11,22 @@
 
 #include "model/base/model.h"
 #include "parallel/comm/mesh_groups.h"
+#include "parallel/plans/mask_styles.h"
+#include "parallel/plans/token_styles.h"
+#include "parallel/plans/weight_styles.h"
 #include "parallel/shard/param_table.h"
-#include "parallel/tokens/context_attention.h"
 
 namespace welkin::parallel {
 
-// Parallel styles of sites. Tokens are dim 1 of (B, N, D).
-struct SplitTokens {  // from here on each member has its own tokens; with two axes each part of the first is split by the second
-  std::vector<Axis> axes;
-};
-struct GatherTokens {  // from here on every member has all tokens again, and all do the same
-  std::vector<Axis> axes;
-};
-struct ColumnParallelInput {  // the one input of several column-split matmuls: gathered where the tokens are split over the axis
-                              // too
-  Axis axis = Axis::Tp;
-};
-struct ColumnParallel {  // a Linear's outputs are split: rows of the weight, elements of the bias
-  Axis axis = Axis::Tp;
-  int64_t parts = 1;  // blocks of outputs, each of which is split: 3 for a joint q, k, v
-  int64_t units = 0;  // that stay whole in each block: attention heads; 0: every output by itself
-};
-struct RowParallel {  // a Linear's inputs are split; matmuls are summed (and tokens split again), then the bias is added
-  Axis axis = Axis::Tp;
-};
-struct ContextParallelAttention {  // attention over tokens that are split over the axis
-  Axis axis = Axis::Cp;
-  ContextMode mode = ContextMode::AllGather;
-};
-
-// Parallel styles of what is no site.
-struct AllTokens {};  // a parameter that stands before SplitTokens or after GatherTokens
-// Where the input itself is split (Plan::input_axes), a site whose tokens are those of the rows that are read, or of the whole:
-struct OwnFromRead {};  // from the tokens of the rows to the own ones
-struct OwnFromAll {};   // from the tokens of the whole to the own ones
-struct ReadFromOwn {};  // from own tokens to those of the rows read; the others are zero and unused
-struct TokenMask {};    // a dropout layer on (B, own tokens, all features)
-struct ColumnMask {     // a dropout layer on (B, tokens of the section, own features)
-  Axis axis = Axis::Tp;
-};
-struct AttentionMask {  // a dropout layer on attention weights (B, own heads, own queries, keys)
-  Axis heads = Axis::Tp, tokens = Axis::Cp;
-  ContextMode mode = ContextMode::AllGather;
-};
-
-using ParallelStyle =
-    std::variant<SplitTokens, GatherTokens, ColumnParallelInput, ColumnParallel, RowParallel, ContextParallelAttention, AllTokens,
-                 OwnFromRead, OwnFromAll, ReadFromOwn, TokenMask, ColumnMask, AttentionMask>;
+// What a row does to the sites, parameters or dropout layers that it names. A style is a struct with those of these members that
+// concern it: install() at a site, window() of a dropout layer, enter() and leave() for the gradients (partial_sums.h).
+using ParallelStyle = std::variant<
+    // weights (weight_styles.h)
+    ColumnParallelInput, ColumnParallel, RowParallel, GatheredChannels,
+    // tokens (token_styles.h)
+    SplitTokens, GatherTokens, ContextParallelAttention, AllTokens, OwnFromRead, OwnFromAll, ReadFromOwn,
+    // masks of dropout (mask_styles.h)
+    TokenMask, ColumnMask, AttentionMask>;
 
 struct PlanRow {
   std::string pattern;  // a site, parameter or dropout layer; * stands for one part of the path: "blocks.*.attn.q"
@@ -65,7 +34,7 @@ struct PlanRow {
 };
 
 struct Plan {
-  int64_t num_tokens = 0;  // of a sample
+  int64_t num_tokens = 0;  // of a sample; 0: the model has no tokens
   std::vector<PlanRow> rows;
   // Axes over which the input is split before it enters the model: a member reads the rows of patches that its tokens need, and
   // gives them back; every gradient is then a part of a sum over these axes. SplitTokens splits what is left.

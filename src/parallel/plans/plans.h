@@ -15,8 +15,19 @@ namespace welkin::parallel {
 // ConfigError when the model cannot be split over this mesh.
 using PlanFactory = std::function<Plan(const config::ModelConfig&, const model::ModelShape&, const Mesh&, const LayoutOptions&)>;
 
+// A row: how a model's plan is made, and the axes that it can split the model over.
+struct PlanEntry {
+  PlanFactory make;
+  AxisSet axes = Axis::Tp | Axis::Cp;
+};
+
 // "vit".
 Plan vit_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                  const LayoutOptions& options);
+
+// "unet3d", over tp: every convolution but the last makes a part of its channels. ConfigError when the channels do not divide, or
+// for sequence_parallel.
+Plan unet_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
+                  const LayoutOptions& options);
 
 }  // namespace welkin::parallel

@@ -46,7 +46,7 @@ struct Registries {
   FactoryRegistry<LrScheduleFactory> schedules{"schedule"};
   FactoryRegistry<OptimizerEntry> optimizers{"optimizer"};
 
-  FactoryRegistry<parallel::PlanFactory> plans{"plan of model"};  // by the model's name: how tp and cp split it
+  FactoryRegistry<parallel::PlanEntry> plans{"plan of model"};  // by the model's name: how tp and cp split it
 
   // What config::resolve checks `model`, `dataset`, ... against.
   config::KnownNames known_names() const;

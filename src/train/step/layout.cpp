@@ -25,12 +25,20 @@ parallel::Plan plan_of(Layout& layout, const SetupSource& source) {
                           ", context_parallel=", mesh.size(parallel::Axis::Cp), ", models with one=", join(planned, " ")),
                       "Leave both at 1, or register a plan (docs/guide/parallelism.md)");
   }
+  const parallel::PlanEntry& entry = source.registries.plans.at(model.model);
+  for (const parallel::Axis axis : {parallel::Axis::Tp, parallel::Axis::Cp}) {
+    if (mesh.size(axis) == 1 || entry.axes.contains(axis)) continue;
+    throw ConfigError("train",
+                      cat("the plan of the model does not split it over this axis: model=", model.model, ", ",
+                          parallel::axis_name(axis), "=", mesh.size(axis)),
+                      "Set it to 1");
+  }
   const model::ModelShape shape = shape_of(source.spec);
   const parallel::LayoutOptions options{
       .sequence_parallel = source.config.parallel.sequence_parallel,
       .context_mode = parallel::context_mode_of(source.config, shape, mesh, source.device.is_cuda(), &layout.context_note),
       .sharded_io = source.config.parallel.context_io == "sharded"};
-  return source.registries.plans.at(model.model)(model, shape, mesh, options);
+  return entry.make(model, shape, mesh, options);
 }
 
 }  // namespace

@@ -33,8 +33,12 @@ LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels)
   return c;
 }
 
-// Options without a meaning on this mesh take their first level, so that no case comes twice.
-LayoutCase canonical(LayoutCase c) {
+// Options without a meaning on this mesh, or for a model without tokens, take their first level, so that no case comes twice.
+LayoutCase canonical(LayoutCase c, parallel::AxisSet axes) {
+  if (!axes.contains(parallel::Axis::Cp)) {
+    c.options.sequence_parallel = c.joint_qkv = false;
+    c.dropout = 0.0;
+  }
   if (c.sizes.tp == 1) c.options.sequence_parallel = false;
   if (c.sizes.cp == 1) c.options.context_mode = ContextMode::AllGather;
   if (c.sizes.cp == 1) c.options.sharded_io = false;
@@ -99,7 +103,7 @@ std::string LayoutCase::text() const {
   return out;
 }
 
-std::vector<LayoutCase> layout_cases(int64_t world_size, LayoutChoice choice) {
+std::vector<LayoutCase> layout_cases(int64_t world_size, LayoutChoice choice, parallel::AxisSet axes) {
   const std::vector<OptionLevels> settings = choice == LayoutChoice::All ? full_product() : pairwise();
   std::vector<LayoutCase> cases;
   std::set<std::string> seen;
@@ -107,11 +111,12 @@ std::vector<LayoutCase> layout_cases(int64_t world_size, LayoutChoice choice) {
   for (int64_t tp = 1; tp <= world_size; ++tp) {
     for (int64_t cp = 1; tp * cp <= world_size; ++cp) {
       if (world_size % (tp * cp) != 0) continue;
+      if ((tp > 1 && !axes.contains(parallel::Axis::Tp)) || (cp > 1 && !axes.contains(parallel::Axis::Cp))) continue;
       const parallel::MeshSizes sizes{.dp_replicate = world_size / (tp * cp), .tp = tp, .cp = cp};
       const size_t count = choice == LayoutChoice::Some ? 2 : settings.size();
       for (size_t i = 0; i < count; ++i) {
         const size_t setting = choice == LayoutChoice::Some ? next++ % settings.size() : i;
-        LayoutCase c = canonical(case_of(sizes, settings[setting]));
+        LayoutCase c = canonical(case_of(sizes, settings[setting]), axes);
         if (seen.insert(c.text()).second) cases.push_back(std::move(c));
       }
     }

@@ -31,7 +31,8 @@ enum class LayoutChoice {
   All,    // the full product
 };
 
-// All that fit `world_size` ranks. Deterministic.
-std::vector<LayoutCase> layout_cases(int64_t world_size, LayoutChoice choice);
+// All that fit `world_size` ranks, with meshes of the axes that a plan can split a model over (and dp). Deterministic.
+std::vector<LayoutCase> layout_cases(int64_t world_size, LayoutChoice choice,
+                                     parallel::AxisSet axes = parallel::Axis::Tp | parallel::Axis::Cp);
 
 }  // namespace welkin::verify

@@ -51,14 +51,22 @@ double smallest_normal(parallel::GradientDtype comm_dtype) {
   return comm_dtype == parallel::GradientDtype::Fp16 ? 0x1p-14 : 0x1p-126;
 }
 
-// 35 tokens with patches of 4 points: no size from 2 to 8 but 5 and 7 divides them.
-model::ModelShape problem_shape() { return {.in_channels = 3, .out_channels = 2, .grid = {20, 28}}; }
+// Fields: 35 tokens with patches of 4 points: no size from 2 to 8 but 5 and 7 divides them.
+model::ModelShape problem_shape(const model::ModelEntry& model) {
+  if (model.grid_rank == 3) return {.in_channels = 3, .out_channels = 2, .grid = {8, 8, 8}};
+  return {.in_channels = 3, .out_channels = 2, .grid = {20, 28}};
+}
 
-data::SampleSpec problem_spec() {
-  const model::ModelShape shape = problem_shape();
+// (n, ...) for the dims of the grid.
+std::vector<int64_t> with_grid(std::vector<int64_t> sizes, const model::ModelShape& shape) {
+  sizes.insert(sizes.end(), shape.grid.begin(), shape.grid.end());
+  return sizes;
+}
+
+data::SampleSpec spec_of(const model::ModelShape& shape) {
   data::SampleSpec spec;
-  spec.input.shape = {shape.in_channels, shape.grid[0], shape.grid[1]};
-  spec.target.shape = {shape.out_channels, shape.grid[0], shape.grid[1]};
+  spec.input.shape = with_grid({shape.in_channels}, shape);
+  spec.target.shape = with_grid({shape.out_channels}, shape);
   return spec;
 }
 
@@ -71,6 +79,8 @@ config::ModelConfig problem_config(const LayoutCase& c) {
   config.mlp_ratio = 2.0;
   config.dropout = c.dropout;
   config.qkv = c.joint_qkv ? "joint" : "separate";
+  config.width = 8;
+  config.scales = 3;
   return config;
 }
 
@@ -82,7 +92,7 @@ at::Tensor values_of(const std::string& name, at::IntArrayRef shape, double devi
 
 // Every parameter is random: zeros and ones would hide errors in biases and norms.
 model::ModelPtr make_model(const LayoutSubject& subject, const LayoutCase& c) {
-  model::ModelPtr model = subject.build(problem_config(c), problem_shape());
+  model::ModelPtr model = subject.model.build(problem_config(c), problem_shape(subject.model));
   model->to(at::kDouble);
   for (const auto& parameter : model->named_parameters()) {
     const bool is_norm_weight = parameter.key().find("norm") != std::string::npos && parameter.key().ends_with("weight");
@@ -106,12 +116,12 @@ struct LayoutRun {
 class LayoutTraining {
  public:
   LayoutTraining(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups)
-      : case_(c), groups_(groups), model_(make_model(subject, c)) {
+      : case_(c), groups_(groups), shape_(problem_shape(subject.model)), model_(make_model(subject, c)) {
     run_.table = parallel::ParamTable::of(*model_);
-    const parallel::Plan plan = subject.plan(problem_config(c), problem_shape(), groups.mesh(), c.options);
+    const parallel::Plan plan = subject.plan.make(problem_config(c), shape_, groups.mesh(), c.options);
     apply_plan(plan, *model_, run_.table, groups);
     model_->train();
-    shard_ = train::SampleShard(plan, groups, problem_spec());
+    shard_ = train::SampleShard(plan, groups, spec_of(shape_));
     const bool is_merged = !shard_.is_whole() || c.comm_dtype != parallel::GradientDtype::Same;
     if (!is_merged) return;
     exchange_ = groups.along(shard_.is_whole() ? parallel::kDp : parallel::kDp | parallel::Axis::Cp);
@@ -137,15 +147,14 @@ class LayoutTraining {
   StepData data_of(int64_t step) const {
     const int64_t local = kBatch / dp().size();
     const int64_t first = dp().group_rank() * local;
-    const model::ModelShape shape = problem_shape();
-    const data::Region region = shard_.region().value_or(data::whole(problem_spec()));
+    const data::Region region = shard_.region().value_or(data::whole(spec_of(shape_)));
     const auto own = [&](const char* name, int64_t channels) {
-      const at::Tensor whole = values_of(cat(name, step), {kBatch, channels, shape.grid[0], shape.grid[1]});
+      const at::Tensor whole = values_of(cat(name, step), with_grid({kBatch, channels}, shape_));
       return whole.narrow(0, first, local).narrow(2, region.begin[0], region.extent[0]).contiguous();
     };
     return {.step = step,
-            .input = own("input", shape.in_channels).requires_grad_(),
-            .target = own("target", shape.out_channels),
+            .input = own("input", shape_.in_channels).requires_grad_(),
+            .target = own("target", shape_.out_channels),
             .samples = at::arange(first, first + local, at::kLong) + step * kBatch};
   }
 
@@ -234,6 +243,7 @@ class LayoutTraining {
 
   LayoutCase case_;
   const parallel::MeshGroups& groups_;
+  model::ModelShape shape_;
   model::ModelPtr model_;
   train::LossPtr loss_ = train::relative_l2();
   LayoutRun run_;

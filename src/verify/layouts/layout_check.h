@@ -25,10 +25,11 @@ struct LayoutReport {
   bool passed() const;
 };
 
-// The model under test: one that has a plan, built for a grid of 20 x 28 points, width 32, 8 heads.
+// The model under test, built small: for fields of 20 x 28 points width 32 and 8 heads, for boxes of 8^3 cells width 8 and three
+// scales.
 struct LayoutSubject {
-  std::function<model::ModelPtr(const config::ModelConfig&, const model::ModelShape&)> build;
-  parallel::PlanFactory plan;
+  model::ModelEntry model;
+  parallel::PlanEntry plan;
 };
 
 // This rank, and the way to its groups.

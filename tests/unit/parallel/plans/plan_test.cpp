@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "model/vit/vit.h"
-#include "parallel/plans/vit.h"
+#include "parallel/plans/plans.h"
 #include "parallel/shard/shards.h"
 
 namespace welkin::parallel {
@@ -95,6 +95,22 @@ TEST(VitPlan, SequenceParallelMakesNormsPartialOverTp) {
   for (const char* name : {"norm.weight", "blocks.0.norm1.bias", "blocks.0.mlp.fc2.bias"}) {
     EXPECT_EQ(table.at(name).partial_over, Axis::Tp | Axis::Cp) << name;
   }
+}
+
+TEST(UnetPlan, SplitsEveryLayerButTheLast) {
+  const Mesh mesh("tp-dp", {.tp = 2});
+  const Plan plan = unet_plan_of({.width = 8, .scales = 3}, {}, mesh, {});
+  std::vector<std::string> names;
+  for (const PlanRow& row : plan.rows) names.push_back(row.pattern);
+  EXPECT_THAT(names, testing::ElementsAre("conv_down1", "conv_down2", "conv_up2", "conv_down3", "conv_up3"));
+}
+
+TEST(UnetPlan, RefusesWhatCannotBeSplit) {
+  const Mesh mesh("tp-dp", {.tp = 3});
+  EXPECT_THAT(config_error_of([&] { unet_plan_of({.width = 64}, {}, mesh, {}); }),
+              HasSubstr("the channels cannot be split: width=64, tp=3"));
+  EXPECT_THAT(config_error_of([&] { unet_plan_of({.width = 63}, {}, mesh, {.sequence_parallel = true}); }),
+              HasSubstr("the U-Net has no tokens to split: sequence_parallel=true"));
 }
 
 TEST(Plan, RefusesRowsAndParametersThatHaveNoPlace) {

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parallel styles of dropout layers: which window of the whole mask a member draws, so that all members together drop what one
+// process would drop (model/layers/dropout.h).
+#pragma once
+
+#include "model/layers/dropout.h"
+#include "parallel/mesh/axis.h"
+#include "parallel/tokens/context_attention.h"
+
+namespace welkin::parallel {
+
+struct PlanContext;  // plan_context.h
+
+// On (B, own tokens, all features).
+struct TokenMask {
+  model::Dropout::WindowOf window(const PlanContext& context) const;
+};
+
+// On (B, tokens of the section, own features).
+struct ColumnMask {
+  Axis axis = Axis::Tp;
+
+  model::Dropout::WindowOf window(const PlanContext& context) const;
+};
+
+// On attention weights (B, own heads, own queries, keys).
+struct AttentionMask {
+  Axis heads = Axis::Tp, tokens = Axis::Cp;
+  ContextMode mode = ContextMode::AllGather;
+
+  model::Dropout::WindowOf window(const PlanContext& context) const;
+};
+
+}  // namespace welkin::parallel

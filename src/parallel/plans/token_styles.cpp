@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/plans/token_styles.h"
+
+#include <ATen/ops/constant_pad_nd.h>
+
+#include <utility>
+
+#include "core/error.h"
+#include "parallel/comm/differentiable.h"
+#include "parallel/plans/plan_context.h"
+#include "parallel/tokens/field_shard.h"
+#include "parallel/tokens/ring_attention.h"
+
+namespace welkin::parallel {
+namespace {
+
+using model::Body;
+using model::Tensors;
+
+// The masks of a ring, from what the model hands over with q, k and v while dropout is active.
+RingDropout ring_dropout(const model::Dropout* layer, const Tensors& in) {
+  constexpr size_t kStep = 3, kSample = 4, kStream = 5;
+  if (in.size() <= kStream) return {};
+  WELKIN_CHECK(layer != nullptr, "a ring with dropout knows the layer whose masks it makes");
+  return {.rate = layer->rate(),
+          .key = {static_cast<uint64_t>(in[kStream].item<int64_t>()), in[kStep], in[kSample]},
+          .queries = layer->window({in[0].size(0), in[0].size(1), in[0].size(2), in[1].size(2)})};
+}
+
+// The dropout layer on attention weights that stands beside the site, where the plan has a row for one.
+const model::Dropout* attention_dropout_near(const PlanContext& context, const model::Site& site) {
+  const std::string home = home_of(site);
+  for (const auto& module : context.model.modules(/*include_self=*/false)) {
+    const auto* dropout = dynamic_cast<const model::Dropout*>(module.get());
+    if (dropout == nullptr || !dropout->path().starts_with(home)) continue;
+    const ParallelStyle* style = context.style_of(dropout->path());
+    if (style != nullptr && std::holds_alternative<AttentionMask>(*style)) return dropout;
+  }
+  return nullptr;
+}
+
+FieldShard rows_of(const PlanContext& context, const TokenSplit& input) {
+  return field_shard(input.offset(), input.num_own(), context.plan.tokens_per_row);
+}
+
+TokenSplit input_split(const PlanContext& context) { return {context.plan.num_tokens, context.plan.input_axes, context.groups}; }
+
+// Of a site that gives `extent` tokens, the `own` ones from `first` on.
+void install_narrow(model::Site& site, int64_t first, int64_t own, int64_t extent) {
+  site.install([first, own, extent](Tensors in, const Body& body) -> Tensors {
+    const at::Tensor out = body(std::move(in)).at(0);
+    WELKIN_CHECK(out.size(kTokenDim) == extent, "the plan knows the number of tokens");
+    return {out.narrow(kTokenDim, first, own)};
+  });
+}
+
+}  // namespace
+
+void SplitTokens::install(PlanContext& context, model::Site& site) const {
+  site.install([levels = context.inner_levels(), num_tokens = context.tokens.num_of(context.plan.input_axes.size())](
+                   Tensors in, const Body& body) {
+    Tensors out = body(std::move(in));
+    WELKIN_CHECK(out.at(0).size(kTokenDim) == num_tokens, "the plan knows the number of tokens");
+    for (const auto& level : levels) out = {split_to_group(level.group, out.at(0), kTokenDim, level.lengths)};
+    return out;
+  });
+}
+
+void SplitTokens::leave(PartialSums& sums) const {
+  for (const Axis axis : axes) sums.tokens = sums.tokens | axis;
+}
+
+void GatherTokens::install(PlanContext& context, model::Site& site) const {
+  site.install([levels = context.inner_levels()](Tensors in, const Body& body) {
+    Tensors out = body(std::move(in));
+    for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
+      out = {gather_from_group(level->group, out.at(0), kTokenDim, level->lengths)};
+    }
+    return out;
+  });
+}
+
+void ContextParallelAttention::install(PlanContext& context, model::Site& site) const {
+  const TokenSplit::Level* level = context.tokens.level(axis);
+  if (level == nullptr || level->group.size() == 1) return;
+  site.install([level = *level, mode = mode, dropout = attention_dropout_near(context, site)](const Tensors& in,
+                                                                                              const Body& body) -> Tensors {
+    if (mode == ContextMode::AllGather) return all_gather_attention(level.group, level.lengths, in, body);
+    if (mode == ContextMode::AllToAll) return all_to_all_attention(level.group, level.lengths, in, body);
+    return {ring_attention(level.group, level.lengths, in.at(0), in.at(1), in.at(2), ring_dropout(dropout, in))};
+  });
+}
+
+void OwnFromRead::install(PlanContext& context, model::Site& site) const {
+  const FieldShard shard = rows_of(context, input_split(context));
+  install_narrow(site, shard.first_token, shard.num_tokens, shard.num_tokens_read());
+}
+
+void OwnFromAll::install(PlanContext& context, model::Site& site) const {
+  const TokenSplit input = input_split(context);
+  install_narrow(site, input.offset(), input.num_own(), context.plan.num_tokens);
+}
+
+void ReadFromOwn::install(PlanContext& context, model::Site& site) const {
+  const FieldShard shard = rows_of(context, input_split(context));
+  const int64_t before = shard.first_token, own = shard.num_tokens;
+  site.install([before, own, after = shard.num_tokens_read() - before - own](Tensors in, const Body& body) -> Tensors {
+    const at::Tensor out = body(std::move(in)).at(0);
+    WELKIN_CHECK(out.size(kTokenDim) == own, "the plan knows the number of tokens");
+    return {at::constant_pad_nd(out, {0, 0, before, after})};
+  });
+}
+
+}  // namespace welkin::parallel

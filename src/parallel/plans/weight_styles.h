@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parallel styles that split weights: those of matmuls (Shoeybi et al. 2019, Megatron-LM, section 3) and of convolutions. Each
+// acts on a site whose name is that of the layer.
+#pragma once
+
+#include <cstdint>
+
+#include "model/base/site.h"
+#include "parallel/plans/partial_sums.h"
+
+namespace welkin::parallel {
+
+struct PlanContext;  // plan_context.h
+
+// The one input of several column-split matmuls: gathered where the tokens are split over the axis too.
+struct ColumnParallelInput {
+  Axis axis = Axis::Tp;
+
+  void install(PlanContext& context, model::Site& site) const;
+  void enter(PartialSums& sums) const { sums.section = axis; }
+};
+
+// A Linear's outputs are split: rows of the weight, elements of the bias.
+struct ColumnParallel {
+  Axis axis = Axis::Tp;
+  int64_t parts = 1;  // blocks of outputs, each of which is split: 3 for a joint q, k, v
+  int64_t units = 0;  // that stay whole in each block: attention heads; 0: every output by itself
+
+  void install(PlanContext& context, model::Site& site) const;
+};
+
+// A Linear's inputs are split; matmuls are summed (and tokens split again), then the bias is added.
+struct RowParallel {
+  Axis axis = Axis::Tp;
+
+  void install(PlanContext& context, model::Site& site) const;
+  void enter(PartialSums& sums) const { sums.section = {}; }
+};
+
+// A layer on whole inputs (B, C, ...) makes a part of the output channels; what it makes is gathered, so that what follows sees
+// all channels. For convolutions, whose next layer needs every channel: weights, gradients and optimizer states are split,
+// activations are not.
+struct GatheredChannels {
+  Axis axis = Axis::Tp;
+  int64_t weight_dim = 0;  // of the output channels: 0 for a convolution, 1 for a transposed one
+
+  void install(PlanContext& context, model::Site& site) const;
+};
+
+}  // namespace welkin::parallel
