@@ -107,7 +107,7 @@ std::string arguments_help(const CLI::App& app) {
     }
     const std::string name = positional_name(*option);
     usage += option->get_required() ? cat(" ", name) : cat(" [", name, "]");
-    arguments += help_row(name, help_of(*option, {.help = option->get_description()}));
+    arguments += help_row(name, help_of(*option, {.name = name, .help = option->get_description()}));
   }
   std::string text = cat(usage, " [options]\n");
   if (!app.get_description().empty()) text += cat("\n", wrapped(app.get_description(), kHelpWidth, 0), "\n");
