@@ -2,6 +2,7 @@
 // `welkin train`: resolves the configuration, meets the other processes of the run, and runs the trainer.
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
@@ -121,11 +122,13 @@ int verb_train(Application& application, int argc, char** argv) {
             if (world.is_main()) return log.warning(note);
             std::cerr << cat("rank ", place.rank, ": ", note, "\n") << std::flush;
           }};
-  bool has_lost = false;
+  bool has_lost = false, is_interrupted = false;
   run_as_rank(
       world,
       [&] {
-        has_lost = train::Trainer(context).run().has_lost_records;
+        const train::RunOutcome outcome = train::Trainer(context).run();
+        has_lost = outcome.has_lost_records;
+        is_interrupted = outcome.stop_signal == SIGINT;
         if (snapshot && !is_written(*snapshot, context.say_now)) has_lost = true;
         has_lost = is_so_anywhere(world, has_lost);  // so that a launcher that stops the others stops nothing
       },
@@ -134,6 +137,8 @@ int verb_train(Application& application, int argc, char** argv) {
         if (!log.enabled()) std::cerr << "welkin: " << what << std::endl;
         snapshot.reset();  // written here: a rank that stops runs no destructors
       });
+  // Who stops a run by hand does not want what comes after it; a scheduler's signal is how a job ends.
+  if (is_interrupted) return static_cast<int>(ExitCode::Interrupted);
   return static_cast<int>(has_lost ? ExitCode::Data : ExitCode::Done);
 }
 

@@ -50,13 +50,11 @@ InterruptWatch::InterruptWatch() {
   action.sa_handler = welkin_on_interrupt;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;  // reads and writes in progress go on: the step is to finish
-  sigaction(SIGINT, &action, &former_int_);
-  sigaction(SIGTERM, &action, &former_term_);
+  for (size_t i = 0; i < kWatched.size(); ++i) sigaction(kWatched[i], &action, &former_[i]);
 }
 
 InterruptWatch::~InterruptWatch() {
-  sigaction(SIGINT, &former_int_, nullptr);
-  sigaction(SIGTERM, &former_term_, nullptr);
+  for (size_t i = 0; i < kWatched.size(); ++i) sigaction(kWatched[i], &former_[i], nullptr);
   signal_state.watched = false;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGINT and SIGTERM. The first signal sets a flag that the trainer polls between steps. The second ends the process at once,
-// with exit code 130.
+// SIGINT, and SIGTERM and SIGUSR1 of schedulers. The first signal sets a flag that the trainer polls between steps. The second
+// ends the process at once, with exit code 130.
 #pragma once
 
+#include <array>
 #include <csignal>
 
 namespace welkin {
@@ -18,11 +19,11 @@ class InterruptWatch {
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
   bool requested() const { return signal_number() != 0; }
-  int signal_number() const;  // SIGINT or SIGTERM, 0 before the first
+  int signal_number() const;  // SIGINT, SIGTERM or SIGUSR1; 0 before the first
 
  private:
-  struct sigaction former_int_ {};
-  struct sigaction former_term_ {};
+  static constexpr std::array kWatched{SIGINT, SIGTERM, SIGUSR1};
+  std::array<struct sigaction, kWatched.size()> former_{};
 };
 
 }  // namespace welkin

@@ -80,10 +80,14 @@ struct Ending {
   int code = 0;  // as a shell counts: 128 + number for a signal
   std::string words;
   std::string note;  // what may have been the reason
+  bool is_interrupt = false;
 };
 
 Ending ending_of(int status, const rusage& usage) {
-  if (!WIFSIGNALED(status)) return {WEXITSTATUS(status), cat("ended with exit code ", WEXITSTATUS(status)), ""};
+  if (!WIFSIGNALED(status)) {
+    const int code = WEXITSTATUS(status);
+    return {code, cat("ended with exit code ", code), "", code == static_cast<int>(ExitCode::Interrupted)};
+  }
   const int number = WTERMSIG(status);
   Ending ending{128 + number,
                 cat("was ended by signal ", number, " (", sigdescr_np(number) ? sigdescr_np(number) : "unknown", ")"), ""};
@@ -251,7 +255,7 @@ void Crew::press_on() {
 }
 
 void Crew::report() const {
-  if (!culprit_) return;
+  if (!culprit_ || culprit_->ending.is_interrupt) return;  // which the ranks have said themselves
   std::cerr << "welkin: [launch] rank " << culprit_->rank << " (process " << culprit_->pid << " on " << host_name() << ") "
             << culprit_->ending.words << "; all ranks have been stopped" << culprit_->ending.note << std::endl;
 }

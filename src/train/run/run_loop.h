@@ -46,6 +46,8 @@ class RunLoop {
   bool run();
 
   bool interrupted() const { return context_.world.size() == 1 ? context_.interrupt.requested() : stop_agreed_; }
+  // Of an interrupted run: SIGINT where any rank was sent it. Every rank calls it.
+  int stop_signal() const;
   // One step that belongs to no epoch.
   void step_from(const Step::Source& next);
 

@@ -40,6 +40,7 @@ struct TrainerContext {
 
 struct RunOutcome {
   bool completed = false;  // false: interrupted, and saved
+  int stop_signal = 0;     // then: the same on every rank
   int64_t iterations = 0;
   std::filesystem::path folder;
   bool has_lost_records = false;  // a trace or a timeline could not be written; the log says why
