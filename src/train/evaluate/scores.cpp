@@ -3,12 +3,16 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "train/learn/metrics.h"
@@ -26,6 +30,22 @@ struct ScoreSums::Forecast {
 };
 
 namespace {
+
+constexpr const char* kMeanMap = "time mean";
+constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
+
+// What rounding to float32 leaves at every scale of values whose mean square is this.
+double rounding_power(double mean_square) {
+  constexpr double kUlp = 1.0 / (1 << 23), kRoundings = 16;  // in the file, by the normalisation, of its factors
+  return kRoundings * kUlp * kUlp * mean_square;
+}
+
+// The mean square of a channel as it is stored, in units of its standard deviation.
+double stored_mean_square(const data::SampleSpec& spec, size_t channel, double normalised) {
+  if (spec.target_mean.empty()) return normalised;
+  const double mean = spec.target_mean[channel] / spec.target_std[channel];
+  return 2 * (normalised + mean * mean);
+}
 
 // Boxes have no latitude: every row weighs the same.
 at::Tensor row_weights(const data::SampleSpec& spec, bool is_field) {
@@ -50,10 +70,19 @@ double scale(const std::vector<double>& deviations, size_t channel) { return dev
 
 }  // namespace
 
+std::vector<int64_t> earlier_channels(const data::SampleSpec& spec) {
+  if (!spec.earlier_target.empty()) return spec.earlier_target;
+  std::vector<int64_t> channels(static_cast<size_t>(spec.target.shape.at(0)));
+  std::iota(channels.begin(), channels.end(), spec.newest_input_channel);
+  return channels;
+}
+
 bool has_persistence(const data::SampleSpec& spec) {
   const auto& input = spec.input.shape;
   const auto& target = spec.target.shape;
-  return spec.geometry != data::Geometry::PeriodicBox && input.size() == 3 && spec.newest_input_channel + target[0] <= input[0];
+  if (std::ranges::count(spec.earlier_target, -1) > 0) return false;
+  return spec.geometry != data::Geometry::PeriodicBox && input.size() == 3 &&
+         (!spec.earlier_target.empty() || spec.newest_input_channel + target[0] <= input[0]);
 }
 
 double ForecastScores::rmse() const {
@@ -67,7 +96,7 @@ ScoreSums::ScoreSums(const data::SampleSpec& spec, at::Tensor time_mean)
   weights_ = row_weights(spec, is_field_);
   std::vector<std::string> names = {"model"};
   if (has_persistence(spec)) names.emplace_back("persistence");
-  if (time_mean_.defined()) names.emplace_back("time mean");
+  if (time_mean_.defined()) names.emplace_back(kMeanMap);
   for (auto& name : names) {
     const auto zero = [&] { return at::zeros({spec.target.shape[0]}, at::kDouble); };
     forecasts_.push_back({name, zero(), zero(), zero(), zero(), zero()});
@@ -80,9 +109,11 @@ ScoreSums::ScoreSums(ScoreSums&&) noexcept = default;
 void ScoreSums::add(const at::Tensor& input, const at::Tensor& target, const at::Tensor& prediction, const at::Tensor& losses) {
   for (auto& forecast : forecasts_) {
     if (forecast.name == "model") add_forecast(forecast, prediction, target);
-    if (forecast.name == "persistence")
-      add_forecast(forecast, input.narrow(1, spec_.newest_input_channel, target.size(1)), target);
-    if (forecast.name == "time mean") add_forecast(forecast, time_mean_.unsqueeze(0).expand_as(target), target);
+    if (forecast.name == "persistence") {
+      add_forecast(forecast, input.index_select(1, at::tensor(earlier_channels(spec_), input.options().dtype(at::kLong))),
+                   target);
+    }
+    if (forecast.name == kMeanMap) add_forecast(forecast, time_mean_.unsqueeze(0).expand_as(target), target);
   }
   accumulate(target_spectrum_, spectrum_of(target));
   const at::Tensor on_host = losses.to(at::kCPU, at::kDouble);
@@ -113,9 +144,17 @@ void ScoreSums::add_forecast(Forecast& forecast, const at::Tensor& values, const
     forecast.acc += weighted_acc(errors).sum(0);
     return;
   }
-  if (forecast.name == "time mean") return;  // its anomaly is zero everywhere: no correlation to speak of
+  if (forecast.name == kMeanMap) return;  // see finish()
   const at::Tensor mean = flat_rows(time_mean_.unsqueeze(0), is_field_);
   forecast.acc += weighted_acc(weighted_sums(p - mean, t - mean, weights_)).sum(0);
+}
+
+// Undefined where the target has no power there but for roundings.
+double ScoreSums::small_scale_ratio(const at::Tensor& spectrum, int64_t channel, int64_t points) const {
+  const at::Tensor target = target_spectrum_[channel] / static_cast<double>(samples_);
+  const double power = small_scale_power(target, points).item<double>();
+  const double least = rounding_power(stored_mean_square(spec_, static_cast<size_t>(channel), target.sum().item<double>()));
+  return power > least ? small_scale_power(spectrum, points).item<double>() / power : kUndefined;
 }
 
 Scores ScoreSums::finish() const {
@@ -140,11 +179,11 @@ Scores ScoreSums::finish() const {
       score.rmse_physical = score.rmse * scale(spec_.target_std, static_cast<size_t>(c));
       score.mae_physical = forecast.absolute[c].item<double>() / n * scale(spec_.target_std, static_cast<size_t>(c));
       score.bias_physical = forecast.error[c].item<double>() / n * scale(spec_.target_std, static_cast<size_t>(c));
-      score.acc = forecast.acc[c].item<double>() / n;
+      // The time mean's anomaly is zero everywhere: no correlation to speak of.
+      score.acc = forecast.name == kMeanMap ? kUndefined : forecast.acc[c].item<double>() / n;
       if (any) {
         score.spectrum = to_vector(forecast.spectrum[c] / n);
-        score.small_scales = small_scale_power(forecast.spectrum[c], points).item<double>() /
-                             small_scale_power(target_spectrum_[c], points).item<double>();
+        score.small_scales = small_scale_ratio(forecast.spectrum[c] / n, c, points);
       }
       row.channels.push_back(score);
     }

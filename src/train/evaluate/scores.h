@@ -13,14 +13,14 @@
 
 namespace welkin::train {
 
-// Of one channel and one forecast. Normalised units: divided by the data set's standard deviation.
+// Of one channel and one forecast. Normalised units: divided by the data set's standard deviation. NaN: not defined.
 struct ChannelScore {
   double rmse = 0;                 // root of the (latitude-weighted) mean square error over all samples and points
   double mean_rmse = 0;            // mean over the samples of their own RMSE, as the tutorials log it
   double rmse_physical = 0;        // rmse in the channel's unit; equals rmse where the data set is not normalised
   double mae_physical = 0;         // (latitude-weighted) mean absolute error, in the channel's unit
   double bias_physical = 0;        // (latitude-weighted) mean error, in the channel's unit
-  double small_scales = 0;         // power above half of the Nyquist wavenumber over the target's: below 1 is a blur
+  double small_scales = 0;         // power above half of the Nyquist wavenumber over the target's, which may have none
   std::vector<double> spectrum{};  // normalised mean square by wavenumber, mean over the samples (metrics_spectrum.h)
   double acc = 0;  // anomaly correlation against the time-mean map, mean over the samples; without a map against 0
 };
@@ -58,6 +58,7 @@ class ScoreSums {
   struct Forecast;
   void add_forecast(Forecast& forecast, const at::Tensor& values, const at::Tensor& target) const;
   at::Tensor spectrum_of(const at::Tensor& values) const;  // (C, K) sum over samples
+  double small_scale_ratio(const at::Tensor& spectrum, int64_t channel, int64_t points) const;
 
   const data::SampleSpec& spec_;
   at::Tensor time_mean_;
@@ -70,7 +71,8 @@ class ScoreSums {
   std::vector<Forecast> forecasts_;
 };
 
-// Whether the newest input step holds the target's channels at an earlier time.
+// Whether the newest input step holds the target's channels at an earlier time, and which input channels those are.
 bool has_persistence(const data::SampleSpec& spec);
+std::vector<int64_t> earlier_channels(const data::SampleSpec& spec);
 
 }  // namespace welkin::train

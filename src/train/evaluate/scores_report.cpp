@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/evaluate/scores_report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr const char* kTimeMean = "time mean";  // a forecast without anomaly has no correlation
 
-// A dash where there is no number: the correlation of a forecast without anomaly.
+// A dash where there is no number: the correlation of a forecast without anomaly, a ratio to a power that there is not.
 std::string fixed(double value) {
   if (!std::isfinite(value)) return "-";
   char text[32];
@@ -22,6 +23,7 @@ std::string fixed(double value) {
 }
 
 std::string compact(double value) {
+  if (!std::isfinite(value)) return "-";
   char text[32];
   std::snprintf(text, sizeof text, "%.5g", value);
   return text;
@@ -34,12 +36,32 @@ std::string label(const Scores& scores, size_t channel) {
 
 nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr); }
 
+const ForecastScores* forecast_of(const Scores& scores, std::string_view name) {
+  const auto found = std::ranges::find(scores.forecasts, name, &ForecastScores::name);
+  return found == scores.forecasts.end() ? nullptr : &*found;
+}
+
+// Whether the model is worse than no model.
+bool loses(const Scores& scores, size_t channel) {
+  const ForecastScores* persistence = forecast_of(scores, "persistence");
+  return persistence != nullptr && scores.forecasts.front().channels[channel].rmse > persistence->channels[channel].rmse;
+}
+
+std::vector<std::string> losing_channels(const Scores& scores) {
+  std::vector<std::string> channels;
+  for (size_t c = 0; c < scores.channels.size(); ++c) {
+    if (loses(scores, c)) channels.push_back(scores.channels[c]);
+  }
+  return channels;
+}
+
 nlohmann::ordered_json scores_tree(const Scores& scores) {
   nlohmann::ordered_json root;
   root["samples"] = scores.samples;
   root["loss"] = number(scores.loss);
   root["wavenumber"] = scores.wavenumber;
   for (const auto& forecast : scores.forecasts) root["rmse"][forecast.name] = number(forecast.rmse());
+  if (forecast_of(scores, "persistence") != nullptr) root["worse_than_persistence"] = losing_channels(scores);
   for (size_t c = 0; c < scores.channels.size(); ++c) {
     nlohmann::ordered_json channel;
     channel["unit"] = scores.units[c];
@@ -75,12 +97,16 @@ std::string scores_table(const Scores& scores) {
   for (size_t c = 0; c < scores.channels.size(); ++c) {
     for (const auto& forecast : scores.forecasts) {
       const ChannelScore& score = forecast.channels[c];
-      table.add_row({label(scores, c), forecast.name, fixed(score.rmse), compact(score.rmse_physical),
+      const bool is_marked = &forecast == &scores.forecasts.front() && loses(scores, c);
+      table.add_row({label(scores, c), forecast.name + (is_marked ? " *" : ""), fixed(score.rmse), compact(score.rmse_physical),
                      compact(score.mae_physical), compact(score.bias_physical), fixed(score.acc), fixed(score.small_scales)});
     }
   }
   for (const auto& forecast : scores.forecasts) table.add_row({"all", forecast.name, fixed(forecast.rmse()), "", "", "", "", ""});
-  return cat(table.text(), "loss ", fixed(scores.loss), " over ", scores.samples, " samples\n");
+  const size_t losing = losing_channels(scores).size();
+  const std::string legend =
+      losing == 0 ? "" : cat("* worse than persistence: ", losing, " of ", scores.channels.size(), " channels\n");
+  return cat(table.text(), legend, "loss ", fixed(scores.loss), " over ", scores.samples, " samples\n");
 }
 
 std::string rollout_table(const std::vector<Scores>& leads) {
@@ -92,18 +118,22 @@ std::string rollout_table(const std::vector<Scores>& leads) {
     if (forecast.name != kTimeMean) columns.push_back({cat("ACC ", forecast.name), Align::Right});
   }
   observe::Table table(columns);
+  bool any_marked = false;
   for (size_t c = 0; c <= first.channels.size(); ++c) {
     const bool all = c == first.channels.size();
     for (size_t i = 0; i < leads.size(); ++i) {
       std::vector<std::string> row = {all ? "all" : label(first, c), cat(i + 1)};
+      const bool is_marked = !all && loses(leads[i], c);
       for (const auto& forecast : leads[i].forecasts) row.push_back(fixed(all ? forecast.rmse() : forecast.channels[c].rmse));
+      if (is_marked) row[2].insert(0, "*");
+      any_marked = any_marked || is_marked;
       for (const auto& forecast : leads[i].forecasts) {
         if (forecast.name != kTimeMean) row.push_back(all ? "" : fixed(forecast.channels[c].acc));
       }
       table.add_row(row);
     }
   }
-  return cat(table.text(), "normalised, over ", first.samples, " starts\n");
+  return cat(table.text(), any_marked ? "* worse than persistence\n" : "", "normalised, over ", first.samples, " starts\n");
 }
 
 std::string rollout_json(const std::vector<Scores>& leads) {

@@ -109,6 +109,66 @@ TEST(Scores, PrintAsTableAndAsJson) {
   EXPECT_TRUE(tests::close(root["channels"]["b"]["persistence"]["rmse_physical"].get<double>(), 5.0, kFp64, 64));
 }
 
+// The first channel is better than persistence, the second is worse.
+Scores half_lost() {
+  const auto spec = two_channel_field();
+  ScoreSums sums(spec, at::zeros({2, 4, 6}));
+  const at::Tensor target = at::ones({1, 2, 4, 6});
+  at::Tensor prediction = target + 0.5, input = at::zeros({1, 3, 4, 6});
+  input.select(1, 1).fill_(0.75);
+  sums.add(input, target, prediction, at::zeros({1}));
+  return sums.finish();
+}
+
+TEST(Scores, MarkWhatLosesToPersistence) {
+  const Scores scores = half_lost();
+  const std::string table = scores_table(scores);
+  EXPECT_NE(table.find("b [m s-1]  model *      0.5000"), std::string::npos) << table;
+  EXPECT_NE(table.find("a [K]      model        0.5000"), std::string::npos) << table;
+  EXPECT_NE(table.find("* worse than persistence: 1 of 2 channels\n"), std::string::npos) << table;
+  EXPECT_EQ(nlohmann::json::parse(scores_json(scores))["worse_than_persistence"], nlohmann::json::array({"b"}));
+  const std::string leads = rollout_table({scores});
+  EXPECT_NE(leads.find("*0.5000"), std::string::npos) << leads;
+  EXPECT_NE(leads.find("* worse than persistence\n"), std::string::npos) << leads;
+}
+
+TEST(Scores, ThatAreNotDefinedAreADashAndNull) {
+  const Scores scores = half_lost();  // of constant fields: without power at small scales
+  const auto root = nlohmann::json::parse(scores_json(scores));
+  EXPECT_TRUE(root["channels"]["a"]["time mean"]["acc"].is_null());
+  EXPECT_TRUE(root["channels"]["a"]["model"]["small_scales"].is_null());
+  EXPECT_NE(scores_table(scores).find("a [K]      time mean    1.0000                10   10   -10       -             -"),
+            std::string::npos)
+      << scores_table(scores);
+}
+
+// Roundings of values about 280 are no weather.
+TEST(Scores, TheRoundingOfTheTargetIsNoPower) {
+  const auto spec = two_channel_field();
+  ScoreSums sums(spec, {});
+  const at::Tensor smooth = at::full({4, 2, 4, 6}, 28.0f) + tests::test_values({4, 2, 4, 1}, 1).to(at::kFloat);
+  const at::Tensor rounded = smooth + tests::test_values({4, 2, 4, 6}, 2).to(at::kFloat) * 2e-6f;
+  sums.add(at::zeros({4, 3, 4, 6}), rounded - 28, smooth - 28 + tests::test_values({4, 2, 4, 6}, 3).to(at::kFloat),
+           at::zeros({4}));
+  EXPECT_TRUE(std::isnan(sums.finish().forecasts[0].channels[0].small_scales));
+}
+
+TEST(Scores, PersistenceFollowsTheNamesOfTheChannels) {
+  auto spec = two_channel_field();
+  spec.earlier_target = {1, 0};
+  ASSERT_TRUE(has_persistence(spec));
+  ScoreSums sums(spec, {});
+  at::Tensor input = at::zeros({1, 3, 4, 6});
+  input.select(1, 0).fill_(2.0);
+  const at::Tensor target = at::zeros({1, 2, 4, 6});
+  sums.add(input, target, target, at::zeros({1}));
+  const ForecastScores persistence = sums.finish().forecasts.at(1);
+  EXPECT_EQ(persistence.channels[0].rmse, 0.0);
+  EXPECT_TRUE(tests::close(persistence.channels[1].rmse, 2.0, kFp64, 64));
+  spec.earlier_target = {1, -1};
+  EXPECT_FALSE(has_persistence(spec));
+}
+
 class TimeMean : public testing::Test {
  protected:
   std::string path_ = testing::TempDir() + "welkin_time_means.npy";
@@ -121,6 +181,21 @@ TEST_F(TimeMean, IsNormalisedAndCroppedLikeTheTarget) {
   ASSERT_EQ(map.sizes().vec(), (std::vector<int64_t>{2, 4, 6}));
   EXPECT_FLOAT_EQ(map[0][0][0].item<float>(), 1.0f);
   EXPECT_FLOAT_EQ(map[1][3][5].item<float>(), 58.0f);
+}
+
+TEST_F(TimeMean, LiesWhereTheTargetLiesInTheFile) {
+  std::vector<float> values;
+  for (int i = 0; i < 3 * 6 * 8; ++i) values.push_back(static_cast<float>(i));
+  data::write_npy(path_, {1, 3, 6, 8}, values);
+  auto spec = two_channel_field();
+  spec.target_mean.clear(), spec.target_std.clear();
+  spec.first_cell = {1, 2};
+  spec.target_of_file = {2, 0};
+  const at::Tensor map = read_time_mean(path_, spec);
+  EXPECT_FLOAT_EQ(map[0][0][0].item<float>(), 2 * 48 + 8 + 2);
+  EXPECT_FLOAT_EQ(map[1][3][5].item<float>(), 4 * 8 + 7);
+  spec.first_cell = {3, 2};
+  EXPECT_THROW(read_time_mean(path_, spec), DataError);
 }
 
 TEST_F(TimeMean, IsUndefinedWithoutAFile) {
