@@ -12,6 +12,7 @@
 #include "parallel/comm/collectives.h"
 #include "train/device/device.h"
 #include "train/device/memory_report.h"
+#include "train/learn/input_check.h"
 #include "train/run/benchy_run.h"
 #include "train/run/metric_logger.h"
 #include "train/run/run_checkpoints.h"
@@ -99,10 +100,11 @@ RunOutcome Trainer::run_to_the_end() {
   start_loop();
   if (benchy) {
     const bool completed = benchy->run(state_.length, [this](const Step::Source& next) { running_->loop->step_from(next); });
-    return {.completed = completed, .folder = folder_.path()};
+    return {.completed = completed, .stop_signal = completed ? 0 : running_->loop->stop_signal(), .folder = folder_.path()};
   }
   const bool completed = running_->loop->run();
   return {.completed = completed,
+          .stop_signal = completed ? 0 : running_->loop->stop_signal(),
           .iterations = state_.position.iteration,
           .folder = folder_.path(),
           .has_lost_records = profile_->has_lost()};
@@ -151,6 +153,7 @@ void Trainer::make_setup() {
   setup_ = train::make_setup(layout_, source, state_.length);
   if (!setup_->attention_note.empty()) context_.log.info(setup_->attention_note);
   state_.last_lr = setup_->lr_table->current();
+  for (const std::string& line : doubtful_rates(config_, state_.length.total_steps)) context_.log.warning(line);
 }
 
 // From the checkpoint or the beginning, up to the first step.

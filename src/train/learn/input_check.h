@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether what a run begins with looks as it should. Costs nothing after the first batch.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/schema/run_config.h"
+#include "data/sample/dataset.h"
+
+namespace welkin::train {
+
+// DataError where a channel of the batch (B, C, ...) lies 20 standard deviations and more from its mean, on average: then the
+// statistics are those of other data. Waits for the device. Data without statistics pass.
+void check_normalised(const at::Tensor& input, const data::SampleSpec& spec);
+
+// One line each: a rate that no training survives, a warm-up that does not end, an end above the beginning.
+std::vector<std::string> doubtful_rates(const config::RunConfig& config, int64_t total_steps);
+
+}  // namespace welkin::train

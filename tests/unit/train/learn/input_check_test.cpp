@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/learn/input_check.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+
+#include <limits>
+
+#include "core/error.h"
+
+namespace welkin::train {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
+
+data::SampleSpec field_of_two() {
+  data::SampleSpec spec;
+  spec.input = {{"u10", "t2m"}, {"", ""}, {2, 4, 6}};
+  spec.input_mean = {0, 1};
+  spec.input_std = {1, 2};
+  return spec;
+}
+
+TEST(InputCheck, InputFarFromItsMeanIsRefused) {
+  data::SampleSpec spec = field_of_two();
+  at::Tensor input = at::ones({3, 2, 4, 6});
+  EXPECT_NO_THROW(check_normalised(input, spec));
+  input.select(1, 1).fill_(-140.0f);
+  EXPECT_THAT(
+      [&] { check_normalised(input, spec); },
+      ThrowsMessage<DataError>(HasSubstr("[train] the input is not normalised by these statistics: channel=t2m, mean distance "
+                                         "in standard deviations=140, mean=1, std=2. Compute global_means_path")));
+  spec.input_mean.clear(), spec.input_std.clear();
+  EXPECT_NO_THROW(check_normalised(input, spec)) << "no statistics, no scale";
+}
+
+TEST(InputCheck, AFewExtremesAndNanPass) {
+  at::Tensor input = at::ones({3, 2, 4, 6});
+  input[0][1][0][0] = 1000.0f;
+  EXPECT_NO_THROW(check_normalised(input, field_of_two()));
+  input[0][1][0][0] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_NO_THROW(check_normalised(input, field_of_two())) << "has an event of its own";
+  input[0][1][0][0] = std::numeric_limits<float>::infinity();
+  EXPECT_NO_THROW(check_normalised(input, field_of_two()));
+}
+
+TEST(InputCheck, RatesThatLookWrong) {
+  config::RunConfig config;
+  config.schedule.schedule = "cosine";
+  config.schedule.start_lr = 1e-3;
+  config.schedule.warmup_steps = 10;
+  EXPECT_THAT(doubtful_rates(config, 100), IsEmpty());
+  EXPECT_THAT(doubtful_rates(config, 10), IsEmpty());
+  EXPECT_THAT(doubtful_rates(config, 5), ElementsAre("the warm-up does not end within the run: warmup=10, steps=5"));
+  config.schedule.end_lr = 1e-2;
+  EXPECT_THAT(doubtful_rates(config, 100), ElementsAre("the learning rate rises to its end: end_lr=0.01, lr=0.001"));
+  config.schedule.schedule = "constant";
+  config.schedule.start_lr = 0.05, config.schedule.scaling = "linear";
+  config.loop.global_batch_size = 256, config.loop.base_batch_size = 64;
+  EXPECT_THAT(doubtful_rates(config, 100),
+              ElementsAre("the learning rate looks too large: lr=0.05, scaled=0.2, optimizer=Adam, usual=at most 0.1"));
+  config.optimizer.optimizer = "SGD";
+  EXPECT_THAT(doubtful_rates(config, 100), IsEmpty());
+}
+
+}  // namespace
+}  // namespace welkin::train
