@@ -95,12 +95,27 @@ const HostBatch& BatchRing::take() {
   }
   Slot& next = slot(taken_);
   const std::vector<std::string> notes = std::exchange(next.notes, {});
+  const MaskedValues masked = std::exchange(next.masked, {});
   const std::exception_ptr error = next.error;
   if (!error) ++taken_;
   lock.unlock();
   say(notes);
+  say_masked(masked, next.batch.place);
   if (error) std::rethrow_exception(error);
   return next.batch;
+}
+
+// The first place at once, and one line where the epoch ends.
+void BatchRing::say_masked(const MaskedValues& masked, const MicroBatch& place) {
+  if (!options_.report || options_.rules.nan != NanPolicy::Mask) return;
+  if (masked.values > 0 && !std::exchange(has_said_masked_, true)) {
+    options_.report(cat(masked.first, ", masked with the channel's mean; what follows is counted until the epoch ends"));
+  }
+  masked_.add(masked);
+  if (masked_.values == 0 || plan_.after(place).epoch == place.epoch) return;
+  options_.report(cat("masked with the channels' means in epoch ", place.epoch + 1, ": values=", masked_.values,
+                      ", samples=", masked_.samples, ", channels=[", join(masked_.channels, ", "), "]"));
+  masked_ = {};
 }
 
 void BatchRing::say(const std::vector<std::string>& notes) const {
@@ -125,6 +140,7 @@ void BatchRing::skip_more(const std::vector<int64_t>& skips) {
     taken.batch.indices[i] = outcome.index;
     taken.batch.skips[i] = outcome.skips;
     taken.batch.orientations[i] = outcome.orientation;
+    masked_.add(outcome.masked);
     say(outcome.notes);
   }
 }
@@ -173,6 +189,7 @@ void BatchRing::seek(int64_t epoch, int64_t step) {
   while (in_flight_ > 0) wait_for_readers(lock);
   next_ = plan_.at(epoch, step, 0);
   epoch_ = epoch;
+  masked_ = {};
   released_ = taken_ = reading_ = planned_ = 0;
   paused_ = false;
   work_.notify_all();
@@ -214,6 +231,7 @@ void BatchRing::plan_slot() {
   planned.unfinished = next_.count;
   planned.error = nullptr;
   planned.notes.clear();
+  planned.masked = {};
   for (int64_t i = 0; i < next_.count; ++i) {
     planned.batch.indices[static_cast<size_t>(i)] = sampler_.at(next_.epoch, next_.first_position + i).index;
   }
@@ -243,6 +261,7 @@ bool BatchRing::try_work(std::unique_lock<std::mutex>& lock) {
     target.batch.orientations[static_cast<size_t>(sample)] = outcome.orientation;
   }
   for (std::string& note : outcome.notes) target.notes.push_back(std::move(note));
+  target.masked.add(outcome.masked);
   if (error && (!target.error || sample < target.error_sample)) {
     target.error = error;
     target.error_sample = sample;

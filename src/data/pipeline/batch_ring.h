@@ -83,7 +83,8 @@ class BatchRing {
     int64_t unfinished = 0;
     std::exception_ptr error;
     int64_t error_sample = 0;
-    std::vector<std::string> notes;  // of skipped and mended samples, for take() to report
+    std::vector<std::string> notes;  // of skipped samples, for take() to report
+    MaskedValues masked;
   };
 
   Slot& slot(int64_t number) { return slots_[static_cast<size_t>(number) % slots_.size()]; }
@@ -99,6 +100,7 @@ class BatchRing {
   void plan_slot();
   void read_sample(const Slot& target, int64_t sample, int64_t passed, SampleOutcome& outcome) const;
   void say(const std::vector<std::string>& notes) const;
+  void say_masked(const MaskedValues& masked, const MicroBatch& place);
 
   const Dataset& dataset_;
   const Sampler sampler_;
@@ -117,6 +119,8 @@ class BatchRing {
   int64_t in_flight_ = 0;
   int64_t epoch_ = 0;  // of the last batch taken; without persistent threads nothing is planned beyond it
   bool paused_ = false;
+  MaskedValues masked_;  // of the epoch so far
+  bool has_said_masked_ = false;
   double reported_age_ = 0;  // of the stalled read that was reported last, seconds
   std::atomic<int64_t> samples_read_ = 0;
   std::vector<std::unique_ptr<ReadWatch>> watches_;  // one per thread, or one for take() where it reads

@@ -74,7 +74,7 @@ void DeviceResident::report_nonfinite(const std::string& where, int64_t count, c
   if (options.nan == NanPolicy::Error) {
     throw DataError("data", text, "Fill them (welkin data ingest --missing mean), or set nan_policy to mask");
   }
-  if (options.report) options.report(options.nan == NanPolicy::Mask ? text + ", masked with the channel's mean" : text);
+  if (options.report) options.report(text);
 }
 
 at::Tensor DeviceResident::load(int64_t array, const DeviceResidentOptions& options) const {
@@ -83,13 +83,14 @@ at::Tensor DeviceResident::load(int64_t array, const DeviceResidentOptions& opti
   at::Tensor values = empty_on_device(planes * plane, device_);
   const int64_t at_once = std::clamp<int64_t>(kPieceBytes / (plane * static_cast<int64_t>(sizeof(float))), 1, planes);
   const at::Tensor piece = at::empty({at_once * plane}, at::TensorOptions(at::kFloat).pinned_memory(device_.is_cuda()));
-  const std::vector<double>& means = dataset_.spec().target_mean;
+  const std::vector<double>& means = shape.mean;
   std::vector<std::unique_ptr<ReadWatch>> watches;  // of the planes of a piece: a thread reads one after the other
   for (int64_t i = 0; i < at_once; ++i) watches.push_back(std::make_unique<ReadWatch>());
   const int threads = usable_cores();
   std::optional<StallWatch> watch;
   if (options.stall_seconds > 0 && options.stalled) watch.emplace(watches, threads, options.stall_seconds, options.stalled);
   ThreadPool pool({.num_threads = threads, .name = "hold"});
+  MaskedValues masked;
   for (int64_t first = 0; first < planes; first += at_once) {
     const int64_t count = std::min(at_once, planes - first);
     std::vector<int64_t> bad(static_cast<size_t>(count), 0);
@@ -105,9 +106,18 @@ at::Tensor DeviceResident::load(int64_t array, const DeviceResidentOptions& opti
     for (int64_t i = 0; i < count; ++i) {
       const int64_t number = bad[static_cast<size_t>(i)];
       if (number == 0) continue;
-      report_nonfinite(held_.plane_location(array, (first + i) % shape.channels, (first + i) / shape.channels), number, options);
+      const std::string where = held_.plane_location(array, (first + i) % shape.channels, (first + i) / shape.channels);
+      if (options.nan == NanPolicy::Mask) {
+        masked.add({.first = where, .values = number, .samples = 1, .channels = {}});
+      } else {
+        report_nonfinite(where, number, options);
+      }
     }
     values.narrow(0, first * plane, count * plane).copy_(piece.narrow(0, 0, count * plane));
+  }
+  if (masked.values > 0 && options.report) {
+    options.report(cat("values that are not finite: values=", masked.values, ", planes=", masked.samples,
+                       ", masked with the channel's mean; the first: ", masked.first));
   }
   return values;
 }

@@ -98,6 +98,7 @@ struct Pipeline::Impl {
 
   Impl(const Dataset& dataset, const Sampler& sampler, const PipelineOptions& options)
       : plan(epoch_plan_of(sampler, options)),
+        order(sampler),
         stage(dataset.spec(), {.device = options.device, .non_blocking = options.non_blocking}),
         agree(options.agree),
         next_place(plan.at(0, 0, 0)) {
@@ -120,6 +121,7 @@ struct Pipeline::Impl {
   Batch to_batch(const Held& taken) const;
 
   EpochPlan plan;
+  Sampler order;
   std::optional<BatchRing> ring;  // one of the two
   std::optional<ResidentBatches> resident;
   DeviceStage stage;
@@ -199,6 +201,16 @@ Batch Pipeline::next() {
 PipelineState Pipeline::state() const {
   WELKIN_CHECK(impl_->next_place.micro == 0, "the state of a pipeline in the middle of a step");
   return {impl_->next_place.epoch, impl_->next_place.step};
+}
+
+std::vector<SampleKey> Pipeline::keys_of(const PipelineState& step) const {
+  std::vector<SampleKey> keys;
+  for (int64_t micro = 0, num_micro = 1; micro < num_micro; ++micro) {
+    const MicroBatch place = impl_->plan.at(step.epoch, step.step, micro);
+    num_micro = place.num_micro;
+    for (int64_t i = 0; i < place.count; ++i) keys.push_back(impl_->order.at(place.epoch, place.first_position + i));
+  }
+  return keys;
 }
 
 void Pipeline::resume(const PipelineState& state) {

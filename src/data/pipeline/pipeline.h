@@ -82,6 +82,8 @@ class Pipeline {
   Batch next();
   PipelineState state() const;              // of the step that the next call to next() belongs to (only between steps)
   void resume(const PipelineState& state);  // drops what was read ahead
+  // The samples that this rank reads in a step; for messages.
+  std::vector<SampleKey> keys_of(const PipelineState& step) const;
 
  private:
   struct Impl;

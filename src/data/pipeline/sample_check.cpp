@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/pipeline/sample_check.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/error.h"
@@ -56,11 +58,12 @@ void check_side(const CheckedSide& side, NanPolicy policy, const std::string& wh
     if (policy == NanPolicy::Error) {
       throw DataError("data", text, "Fill them (welkin data ingest --missing mean), or set nan_policy to mask");
     }
-    if (policy == NanPolicy::Mask) {
-      mask_channel(values, side.transformed || side.mean.empty() ? 0.0f : static_cast<float>(side.mean[c]));
-      text += ", masked with the channel's mean";
+    if (policy == NanPolicy::Report) {
+      outcome.notes.push_back(std::move(text));
+      continue;
     }
-    outcome.notes.push_back(std::move(text));
+    mask_channel(values, side.transformed || side.mean.empty() ? 0.0f : static_cast<float>(side.mean[c]));
+    outcome.masked.add({std::move(text), count, 0, {cat(side.name, " ", side.spec.channels[c])}});
   }
 }
 
@@ -76,6 +79,7 @@ void read_once(const Dataset& dataset, const SampleKey& key, const Region& regio
   const std::string where = dataset.location(plan);
   check_side({"input", out.input, spec.input, spec.input_mean, out.transformed}, policy, where, outcome);
   check_side({"target", out.target, spec.target, spec.target_mean, out.transformed}, policy, where, outcome);
+  if (outcome.masked.values > 0) outcome.masked.samples = 1;
 }
 
 // A crop is a function of the draw alone: with the old one every substitute would be the same bad crop.
@@ -85,7 +89,72 @@ SampleKey after_skips(const Dataset& dataset, const SampleKey& key, int64_t skip
   return {(key.index + skips) % dataset.size(), (uint64_t{draw[1]} << 32) | draw[0]};
 }
 
+// "row=12, column=40, latitude=..., longitude=..." of the file's grid, or the cell of a box's crop.
+std::string place_text(const SampleSpec& spec, const Region& region, size_t place) {
+  const bool is_field = spec.input.shape.size() == 3;
+  std::array<int64_t, 3> at{};
+  auto rest = static_cast<int64_t>(place);
+  for (size_t d = is_field ? 2 : 3; d-- > 0;) {
+    at[d] = region.begin[d] + rest % region.extent[d];
+    rest /= region.extent[d];
+  }
+  if (!is_field) return cat("cell_of_crop=(", join(at, ", "), ")");
+  std::string text = cat("row=", spec.first_cell[0] + at[0], ", column=", spec.first_cell[1] + at[1]);
+  if (!spec.latitude.empty()) text += cat(", latitude=", spec.latitude[static_cast<size_t>(at[0])]);
+  if (!spec.longitude.empty()) text += cat(", longitude=", spec.longitude[static_cast<size_t>(at[1])]);
+  return text;
+}
+
+struct SearchedSide {
+  const char* name;
+  std::vector<float>& values;
+  const ArraySpec& array;
+  ArrayTransform transform;
+};
+
+// The first value that is not finite, before the transform or after it.
+std::string search_side(const SearchedSide& side, const SampleSpec& spec, const Region& region) {
+  const auto channels = static_cast<size_t>(side.array.shape.front());
+  const size_t plane = side.values.size() / channels;
+  const std::vector<ChannelOp> ops = channel_ops(side.transform, static_cast<int64_t>(channels), side.name);
+  const auto is_bad = [](float value) { return !std::isfinite(value); };
+  for (size_t c = 0; c < channels; ++c) {
+    const std::span<float> values = std::span(side.values).subspan(c * plane, plane);
+    const std::vector<float> stored(values.begin(), values.end());
+    const auto place_in = [&](const auto& found) {
+      return static_cast<size_t>(std::ranges::find_if(found, is_bad) - found.begin());
+    };
+    const size_t raw = place_in(stored);
+    apply(ops[c], values.data(), static_cast<int64_t>(plane));
+    const size_t place = raw < plane ? raw : place_in(values);
+    if (place == plane) continue;
+    return cat(side.name, "_channel=", c, " (", side.array.channels[c], "), ", place_text(spec, region, place),
+               ", value=", stored[place], raw < plane ? "" : cat(", after clip, log and normalisation=", values[place]));
+  }
+  return {};
+}
+
 }  // namespace
+
+void MaskedValues::add(const MaskedValues& more) {
+  if (first.empty()) first = more.first;
+  values += more.values;
+  samples += more.samples;
+  channels.insert(more.channels.begin(), more.channels.end());
+}
+
+std::string first_nonfinite(const Dataset& dataset, const SampleKey& key, const Region& region, const SampleRules& rules) {
+  const SampleSpec& spec = dataset.spec();
+  const auto cells = static_cast<size_t>(region.extent[0] * region.extent[1] * region.extent[2]);
+  std::vector<float> input(static_cast<size_t>(spec.input.shape.front()) * cells);
+  std::vector<float> target(static_cast<size_t>(spec.target.shape.front()) * cells);
+  SampleOutcome outcome;
+  read_checked(dataset, key, region, rules, {.input = input, .target = target}, outcome);
+  std::string found = search_side({"input", input, spec.input, input_transform(spec)}, spec, region);
+  if (found.empty()) found = search_side({"target", target, spec.target, target_transform(spec)}, spec, region);
+  if (found.empty()) return {};
+  return cat(dataset.location(dataset.plan(after_skips(dataset, key, outcome.skips), region)), ", ", found);
+}
 
 void read_checked(const Dataset& dataset, const SampleKey& key, const Region& region, const SampleRules& rules, SampleView out,
                   SampleOutcome& outcome, int64_t passed) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,21 @@ struct SampleRules {
   NanPolicy nan = NanPolicy::Off;
 };
 
+// What Mask replaced: the first place in words, and how much in all.
+struct MaskedValues {
+  std::string first;
+  int64_t values = 0, samples = 0;
+  std::set<std::string> channels;  // "input t2m"
+
+  void add(const MaskedValues& more);
+};
+
 struct SampleOutcome {
   int64_t index = 0;        // the sample that was read: another one where the one asked for was skipped
   int64_t skips = 0;        // how many were
   int32_t orientation = 0;  // that the sample is still to be given: 0 where the view is turned
   std::vector<std::string> notes;
+  MaskedValues masked;
 };
 
 // Reads the sample of `key` into `out`. Under Skip one that throws DataError is replaced by the next index with a draw of its own
@@ -33,5 +44,9 @@ struct SampleOutcome {
 // the fields have none), so that it is 0 once normalised. Where it throws, the notes of `outcome` say what was skipped before.
 void read_checked(const Dataset& dataset, const SampleKey& key, const Region& region, const SampleRules& rules, SampleView out,
                   SampleOutcome& outcome, int64_t passed = 0);
+
+// Reads the sample again, and says where its first NaN or infinity is: file, time, channel, place, value; in the values as they
+// are stored or, where these are finite, as clip, logarithm and normalisation leave them. Empty: there is none. For messages.
+std::string first_nonfinite(const Dataset& dataset, const SampleKey& key, const Region& region, const SampleRules& rules);
 
 }  // namespace welkin::data

@@ -59,6 +59,15 @@ void DataNotes::say_own(const std::function<void(const std::string&)>& say) {
   for (const std::string& note : std::exchange(waiting_, {})) say(note);
 }
 
+std::string first_text(const parallel::World& world, const std::string& own) {
+  if (world.size() == 1) return own;
+  std::istringstream texts(gathered_texts(world.world_group(), own + "\n"));
+  for (std::string text; std::getline(texts, text);) {
+    if (!text.empty()) return text;
+  }
+  return {};
+}
+
 // The largest number of skips of each sample, and of its negative: they are alike where the two agree.
 Agreement agree_on_skips(parallel::Group group) {
   return [group = std::move(group)](const std::vector<int64_t>& own) {

@@ -35,6 +35,9 @@ class DataNotes {
   std::vector<std::string> waiting_;
 };
 
+// The text of the first rank that has one. Every rank calls it.
+std::string first_text(const parallel::World& world, const std::string& own);
+
 // For data::PipelineOptions::agree: one small collective over `group`, whose members read the same samples.
 using Agreement = std::function<std::vector<int64_t>(const std::vector<int64_t>&)>;
 Agreement agree_on_skips(parallel::Group group);

@@ -11,8 +11,10 @@ namespace welkin::train {
 namespace {
 
 constexpr const char* kRemedy =
-    "Look at these samples with welkin data inspect, lower the rate, set clip_norm, or take --on_nonfinite skip; "
+    "The data of this step are finite: lower the rate, set clip_norm, or take --on_nonfinite skip; "
     "--resume continues from the checkpoint";
+constexpr const char* kDataRemedy =
+    "Fill these values (welkin data ingest --missing mean), or set nan_policy to mask; nan_policy report names all of them";
 
 // The first few sample indices of a step.
 std::string samples_text(const std::vector<int64_t>& samples) {
@@ -35,8 +37,10 @@ void NonFiniteWatch::flush() {
   const auto records = std::exchange(waiting_, {});
   for (const StepRecord& record : records) {
     if (record.gradient.nonfinite.item<float>() == 0) continue;
-    if (action_ == config::NonFiniteAction::Stop) throw NonFiniteError(describe(record), kRemedy);
-    report_(cat(describe(record), ", action=skip"));
+    const std::string in_data = in_data_(record);
+    const std::string what = cat(describe(record), in_data.empty() ? "" : cat(", not finite in the data: ", in_data));
+    if (action_ == config::NonFiniteAction::Stop) throw NonFiniteError(what, in_data.empty() ? kRemedy : kDataRemedy);
+    report_(cat(what, ", action=skip"));
   }
 }
 

@@ -22,9 +22,11 @@ class NonFiniteWatch {
  public:
   using Report = std::function<void(const std::string&)>;
 
-  // `report` receives the event's line under `skip`; `last_checkpoint` names the newest checkpoint, or is empty.
-  NonFiniteWatch(config::NonFiniteAction action, Report report, std::function<std::string()> last_checkpoint)
-      : action_(action), report_(std::move(report)), last_checkpoint_(std::move(last_checkpoint)) {}
+  // `report` receives the event's line under `skip`; `last_checkpoint` names the newest checkpoint, or is empty; `in_data` says
+  // where the data of that step are not finite, or nothing: every rank calls it.
+  NonFiniteWatch(config::NonFiniteAction action, Report report, std::function<std::string()> last_checkpoint,
+                 std::function<std::string(const StepRecord&)> in_data)
+      : action_(action), report_(std::move(report)), last_checkpoint_(std::move(last_checkpoint)), in_data_(std::move(in_data)) {}
 
   // Reads at once on a CPU, every kReadInterval steps on a GPU. Throws NonFiniteError under `stop`.
   void add(const StepRecord& record);
@@ -39,6 +41,7 @@ class NonFiniteWatch {
   config::NonFiniteAction action_;
   Report report_;
   std::function<std::string()> last_checkpoint_;
+  std::function<std::string(const StepRecord&)> in_data_;
   std::vector<StepRecord> waiting_;
 };
 

@@ -85,6 +85,7 @@ RunLength RunData::start_loader(const Layout& layout, const observe::Tracer& tra
   data::PipelineOptions options = pipeline_options(config_, layout.replicas, device_, drops_last_, layout.shard.region());
   reading_events(layout).add_to(options);
   options.tracer = &tracer;
+  region_ = options.region.value_or(data::whole(train_->spec())), rules_ = options.rules;
   loader_ = std::make_unique<data::Pipeline>(*train_, data::Sampler(train_->size(), data::Order::Shuffled, config_.loop.seed),
                                              std::move(options));
   const RunLength length = run_length(config_, train_->size(), loader_->steps_per_epoch());
@@ -93,11 +94,27 @@ RunLength RunData::start_loader(const Layout& layout, const observe::Tracer& tra
   return length;
 }
 
+std::string RunData::own_nonfinite(const data::PipelineState& step) const {
+  try {
+    for (const data::SampleKey& key : loader_->keys_of(step)) {
+      if (std::string found = data::first_nonfinite(*train_, key, region_, rules_); !found.empty()) return found;
+    }
+  } catch (const Error&) {
+    // what cannot be read again explains nothing
+  }
+  return {};
+}
+
+std::string RunData::first_nonfinite(const data::PipelineState& step) const {
+  return first_text(context_.world, own_nonfinite(step));
+}
+
 void RunData::log_data_sets(const Layout& layout) const {
   for (const data::Dataset* dataset : {train_.get(), valid_.get()}) {
     for (const std::string& line : dataset->describe()) context_.log.info(line);
     if (const std::string line = shard_line(config_, layout.replicas, dataset->size()); !line.empty()) context_.log.info(line);
   }
+  for (const std::string& line : data::warnings_of({train_.get(), valid_.get()})) context_.log.warning(line);
 }
 
 void RunData::log_loader() const {

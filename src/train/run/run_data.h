@@ -38,8 +38,12 @@ class RunData {
   const std::vector<data::FileFingerprint>& files() const { return files_; }
   int64_t samples_per_epoch() const { return samples_per_epoch_; }
   ReadingEvents reading_events(const Layout& layout);
+  // Where the data of a step are not finite, on the first rank that finds it; empty where they are finite. Reads them again.
+  // Every rank calls it.
+  std::string first_nonfinite(const data::PipelineState& step) const;
 
  private:
+  std::string own_nonfinite(const data::PipelineState& step) const;
   void log_data_sets(const Layout& layout) const;
   void log_loader() const;
 
@@ -50,6 +54,8 @@ class RunData {
   std::vector<data::FileFingerprint> files_;
   DataNotes notes_;
   std::unique_ptr<data::Pipeline> loader_;
+  data::Region region_;  // what of every sample this rank reads
+  data::SampleRules rules_;
   int64_t samples_per_epoch_ = 0;
   bool drops_last_ = false;
 };

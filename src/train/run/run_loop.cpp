@@ -13,10 +13,16 @@
 #include "observe/log/progress.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/shard/model_parallel_gradients.h"
+#include "train/learn/input_check.h"
 #include "train/run/run_rules.h"
 #include "train/step/step_graph.h"
 
 namespace welkin::train {
+namespace {
+
+const char* signal_name(int number) { return number == SIGINT ? "SIGINT" : number == SIGUSR1 ? "SIGUSR1" : "SIGTERM"; }
+
+}  // namespace
 
 RunLoop::RunLoop(const LoopParts& parts)
     : context_(parts.context),
@@ -25,7 +31,10 @@ RunLoop::RunLoop(const LoopParts& parts)
       state_(parts.state),
       nonfinite_(
           config_.loop.on_nonfinite, [this](const std::string& event) { context_.log.warning(event); },
-          [this] { return parts_.checkpoints.newest(); }) {
+          [this] { return parts_.checkpoints.newest(); },
+          [this](const StepRecord& record) {
+            return parts_.data.first_nonfinite({record.epoch, record.step});
+          }) {
   const auto on_forward = [this](const data::Batch& batch, const at::Tensor& prediction) {
     if (auto picture = parts_.report.on_forward(batch, prediction)) state_.picture = std::move(picture);
   };
@@ -61,6 +70,7 @@ double RunLoop::first_batch_loss() {
   do {
     batch = parts_.data.loader().next();
     if (batch.input.size(0) == 0) continue;
+    if (!config_.data.allow_unnormalized) check_normalised(batch.input, parts_.data.train().spec());
     const at::Tensor prediction = parts_.setup.model->forward(
         batch.input, {.seed = config_.loop.seed, .step = parts_.setup.counter, .sample = batch.sample});
     sum += parts_.setup.layout.shard.losses(*parts_.setup.loss, prediction, batch.target).sum().item<double>();
@@ -108,6 +118,7 @@ void RunLoop::train_epoch() {
 StepRecord RunLoop::train_step() {
   StepRecord record = step_->run([this] { return next_batch(); }, context_.interrupt.requested() ? 1 : 0);
   record.iteration = state_.position.iteration + 1;
+  record.epoch = state_.position.epoch, record.step = state_.position.step_in_epoch;
   read_requests(record);
   parts_.meter.add(record);
   check_replicas_if_due();
@@ -184,8 +195,17 @@ void RunLoop::finish() {
   context_.log.info("DONE ---- rank 0");
 }
 
+int RunLoop::stop_signal() const {
+  const int own = context_.interrupt.signal_number();
+  if (context_.world.size() == 1) return own;
+  constexpr int64_t kByHand = 1000;  // before those of a launcher that a Ctrl-C makes send others
+  const at::Tensor number = at::full({1}, own == SIGINT ? kByHand : int64_t{own}, at::kLong);
+  const auto most = parallel::all_reduce(context_.world.world_group(), number, parallel::Reduction::Max).item<int64_t>();
+  return most == kByHand ? SIGINT : static_cast<int>(most);
+}
+
 void RunLoop::stop_early() {
-  const char* signal = context_.interrupt.signal_number() == SIGINT ? "SIGINT" : "SIGTERM";
+  const std::string signal = signal_name(stop_signal());
   try {
     parts_.checkpoints.save();
     parts_.report.flush();

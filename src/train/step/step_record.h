@@ -15,7 +15,8 @@ namespace welkin::train {
 inline constexpr int64_t kNumRequests = 2;  // of StepRecord::requests
 
 struct StepRecord {
-  int64_t iteration = 0;  // of the run, from 1
+  int64_t iteration = 0;        // of the run, from 1
+  int64_t epoch = 0, step = 0;  // where its samples stand, from 0
   int64_t num_samples = 0;
   std::vector<int64_t> samples;  // indices into the data set
   at::Tensor loss;               // () float32 mean over the step's samples

@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/datasets/box_dataset.h"
+#include "data/datasets/era5_dataset.h"
 #include "data/pipeline/pipeline.h"
 #include "data/storage/fingerprint.h"
 #include "data/storage/read_watch.h"
@@ -168,12 +169,54 @@ TEST(SampleCheck, NanIsAnErrorMaskedOrReported) {
                                          "them (welkin data ingest --missing mean), or set nan_policy to mask.")));
   const Read masked = read_one(dataset, 2, {.nan = NanPolicy::Mask});
   EXPECT_THAT(masked.target, ElementsAre(2, 2, 2, 2, 2, 5, 5, 2)) << "the channel's mean";
-  EXPECT_THAT(masked.outcome.notes, ElementsAre(HasSubstr("masked with the channel's mean")));
+  EXPECT_THAT(masked.outcome.notes, IsEmpty());
+  EXPECT_EQ(masked.outcome.masked.first, "values that are not finite: index=2, target_channel=1 (c), values=2");
+  EXPECT_EQ(masked.outcome.masked.values, 2);
+  EXPECT_THAT(masked.outcome.masked.channels, ElementsAre("target c"));
   const Read reported = read_one(dataset, 2, {.nan = NanPolicy::Report});
   EXPECT_TRUE(std::isnan(reported.target[5]));
   EXPECT_THAT(reported.outcome.notes, ElementsAre(HasSubstr("values=2")));
   EXPECT_THAT(read_one(dataset, 1, {.nan = NanPolicy::Error}).outcome.notes, IsEmpty());
   EXPECT_THAT(read_one(dataset, 2, {}).outcome.notes, IsEmpty());
+}
+
+// One line for the first, one for each epoch.
+TEST(SampleCheck, ThePipelineSumsUpWhatItMasked) {
+  const FaultySamples dataset(6, {}, 2);
+  for (const int64_t workers : {0, 3}) {
+    std::vector<std::string> notes;
+    Pipeline pipeline(dataset, Sampler(6, Order::Sequential, 0),
+                      {.global_batch = 2,
+                       .micro_batch = 2,
+                       .num_workers = workers,
+                       .rules = {.nan = NanPolicy::Mask},
+                       .report = [&](const std::string& note) { notes.push_back(note); }});
+    for (int step = 0; step < 9; ++step) pipeline.next();
+    EXPECT_THAT(
+        notes, ElementsAre("values that are not finite: index=2, target_channel=1 (c), values=2, masked with the channel's mean; "
+                           "what follows is counted until the epoch ends",
+                           "masked with the channels' means in epoch 1: values=2, samples=1, channels=[target c]",
+                           "masked with the channels' means in epoch 2: values=2, samples=1, channels=[target c]",
+                           "masked with the channels' means in epoch 3: values=2, samples=1, channels=[target c]"));
+  }
+}
+
+TEST(SampleCheck, TheFirstValueThatIsNotFiniteIsFoundAgain) {
+  const FaultySamples dataset(5, {}, 2);
+  const auto found = [&](int64_t index, const SampleRules& rules) {
+    return first_nonfinite(dataset, {.index = index}, whole(dataset.spec()), rules);
+  };
+  EXPECT_EQ(found(1, {}), "");
+  EXPECT_THAT(found(2, {}), HasSubstr("index=2, target_channel=1 (c), "));
+  EXPECT_THAT(found(2, {}), HasSubstr("value="));
+  EXPECT_EQ(found(2, {.nan = NanPolicy::Mask}), "") << "what is masked is no cause";
+  const DataFolder folder;
+  write_field_file(folder / "2001.h5", {.first = -100, .names = {"t", "u"}});
+  const Era5Dataset fields({.folder = folder.path(), .height = 2, .width = 3, .crop = {{1, 2}}, .input_log = {1}});
+  EXPECT_EQ(first_nonfinite(fields, {.index = 0}, whole(fields.spec()), {}),
+            "path=" + (folder / "2001.h5").string() +
+                ", dataset=fields, step=0, target_step=1, index=0, input_channel=1 (u), row=1, column=2, value=-68, after clip, "
+                "log and normalisation=nan");
 }
 
 // Which samples are in a batch and what is reported does not depend on threads.
