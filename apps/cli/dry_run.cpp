@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "parallel/mesh/mesh_picture.h"
 #include "parallel/mesh/run_mesh.h"
+#include "train/learn/registries.h"
 
 namespace welkin::apps {
 namespace {
@@ -17,6 +18,18 @@ std::string ranks_text(const config::RunConfig& config, int64_t world_size, int6
   const parallel::Mesh mesh = parallel::mesh_of(config.parallel, world_size);
   return cat("\n", parallel::mesh_picture(mesh, num_nodes), "local batch ", config.loop.local_batch_size.value_or(0), " of ",
              config.loop.global_batch_size, " samples per step\n");
+}
+
+// Opens the data as training would, but holds and copies none of it.
+void warn_of_data(Application& application, config::RunConfig config) {
+  if (config.data.data_loader_config == "synthetic") return;
+  config.data.resident = "none";
+  if (config.data.data_loader_config == "inmem") config.data.data_loader_config = "lowmem";
+  const train::DatasetEntry& entry = application.registries.datasets.at(config.data.dataset);
+  const auto train = entry.open(config, data::Split::Train), valid = entry.open(config, data::Split::Valid);
+  for (const std::string& warning : data::warnings_of({train.get(), valid.get()})) {
+    application.err << "warning: " << warning << "\n";
+  }
 }
 
 }  // namespace
@@ -29,7 +42,10 @@ void print_configuration(Application& application, const config::CommandLine& li
     application.out << config::table(resolved, world_size);
     if (world_size > 1) application.out << ranks_text(resolved.config, world_size, num_nodes);
   }
-  if (line.check_data) return config::check_paths(resolved.config);
+  if (line.check_data) {
+    config::check_paths(resolved.config);
+    return warn_of_data(application, resolved.config);
+  }
   if (const std::string missing = config::describe_missing(resolved.config); !missing.empty()) {
     application.err << "warning: " << missing << "\n";
   }

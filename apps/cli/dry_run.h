@@ -12,8 +12,8 @@ namespace welkin::apps {
 
 inline bool is_dry_run(const config::CommandLine& line) { return line.dry_run != config::DryRun::Off; }
 
-// The resolved configuration as a table or as YAML, opening no data; of more than one rank with what lands where. Absent paths
-// are warnings, errors with --check_data.
+// The resolved configuration as a table or as YAML; of more than one rank with what lands where. Absent paths are warnings. With
+// --check_data they are errors, and the data are opened, which says what does not fit and what would be left out.
 void print_configuration(Application& application, const config::CommandLine& line, const config::Resolved& resolved,
                          int64_t world_size, int64_t num_nodes = 1);
 

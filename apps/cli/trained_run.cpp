@@ -86,6 +86,7 @@ void with_trained_model(Application& application, const TrainedRun& run,
   std::unique_ptr<train::TrainedModel> model;
   try {
     model = std::make_unique<train::TrainedModel>(application.registries, run.config, run.choice);
+    for (const std::string& warning : model->dataset().warnings()) application.err << "warning: " << warning << "\n";
     work(*model);
   } catch (const std::exception&) {
     const train::KnownMemory known{.weights = model ? model->weight_bytes() : 0, .rest = model ? "activations" : "weights"};

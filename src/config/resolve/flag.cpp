@@ -34,7 +34,7 @@ std::vector<Flag> steering_flags() {
        .help = "check and print the configuration, open no data, start nothing"},
       {.name = "check_data",
        .kind = FlagKind::Switch,
-       .help = "with --dry_run: missing paths are errors",
+       .help = "with --dry_run: open the data; missing paths and what does not fit are errors",
        .listed = Listed::InFull},
       {.name = "help",
        .kind = FlagKind::OptionalValue,

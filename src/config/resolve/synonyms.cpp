@@ -72,6 +72,30 @@ void settle_precision(Draft& draft) {
   }
 }
 
+// Names say how many channels there are. `rank`: of the key that names them.
+void settle_count(Draft& draft, std::string_view names, int64_t rank, const std::vector<std::string>& wanted,
+                  std::string_view number, int64_t& count) {
+  const auto size = static_cast<int64_t>(wanted.size());
+  if (size == 0 || count == size) return;
+  if (draft.has(number) && draft.rank(number) >= rank) return contradiction(draft, names, number);
+  count = size;
+  draft.derived(number, key_at(names).flat);
+}
+
+void settle_channels(Draft& draft) {
+  constexpr std::string_view kIn = "data.in_channels", kOut = "data.out_channels";
+  DataConfig& data = draft.config.data;
+  const bool follows_input = data.out_channels.empty() && !data.in_channels.empty();
+  if (follows_input) {
+    data.out_channels = data.in_channels;
+    draft.derived(kOut, "in_channels");
+  }
+  const int64_t rank = draft.rank(kIn);
+  settle_count(draft, kIn, rank, data.in_channels, "model.n_in_channels", draft.config.model.n_in_channels);
+  settle_count(draft, kOut, follows_input ? rank : draft.rank(kOut), data.out_channels, "model.n_out_channels",
+               draft.config.model.n_out_channels);
+}
+
 // Ranks that hold different samples; none when the sizes do not fit, which validate.h reports.
 std::optional<int64_t> data_parallel_size(const RunConfig& config, int64_t world_size) {
   const ParallelConfig& parallel = config.parallel;
@@ -91,6 +115,7 @@ void resolve_synonyms(Draft& draft) {
                config.parallel.row_parallel_size);
   settle_precision(draft);
   settle_length(draft);
+  settle_channels(draft);
 }
 
 void resolve_batch(Draft& draft, int64_t world_size) {

@@ -103,6 +103,26 @@ void validate_boxes(Draft& draft) {
   }
 }
 
+// Names once each; a residual prediction is added to the first input channels.
+void validate_fields(Draft& draft) {
+  const DataConfig& data = draft.config.data;
+  for (const char* path : {"data.in_channels", "data.out_channels"}) {
+    std::vector<std::string> names = std::string_view(path).ends_with("in_channels") ? data.in_channels : data.out_channels;
+    std::sort(names.begin(), names.end());
+    const auto twice = std::adjacent_find(names.begin(), names.end());
+    if (twice == names.end()) continue;
+    draft.problems.add(draft.place(path), cat("a channel is named twice: channel=", *twice, ", ", draft.show(path)),
+                       "Name each channel once");
+  }
+  const bool is_first = data.out_channels.size() <= data.in_channels.size() &&
+                        std::equal(data.out_channels.begin(), data.out_channels.end(), data.in_channels.begin());
+  if (!draft.config.model.residual || data.out_channels.empty() || is_first) return;
+  draft.problems.add(draft.place("data.out_channels"),
+                     cat("a residual prediction is added to the first input channels, which are others: ",
+                         draft.show("data.out_channels"), ", ", draft.show("data.in_channels")),
+                     "Name the predicted channels first in in_channels, in the same order");
+}
+
 void validate_loader(Draft& draft, std::string_view allowed) {
   const auto& loader = draft.config.data.data_loader_config;
   const auto kinds = split(allowed, '|');
@@ -234,7 +254,10 @@ void validate_data(Draft& draft) {
     validate_boxes(draft);
     validate_loader(draft, "lowmem|inmem|dali-lowmem|synthetic");
   }
-  if (dataset == "era5") validate_loader(draft, "pytorch|dali|synthetic");
+  if (dataset == "era5") {
+    validate_fields(draft);
+    validate_loader(draft, "pytorch|dali|synthetic");
+  }
 }
 
 void validate_loop(Draft& draft, int64_t world_size) {

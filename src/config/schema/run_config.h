@@ -65,6 +65,7 @@ struct DataConfig {
   std::string bad_samples = "error";      // (ours) what a sample that cannot be read does: error, skip
   std::string nan_policy = "off";         // (ours) what NaN or Inf in a sample does: off (not looked for), error, mask, report
   bool allow_changed_data = false;        // (ours) resume though the files of the training data have changed
+  bool allow_unnormalized = false;        // (ours) train on input that lies far from the mean of global_means_path
   std::string resident = "none";          // (ours) where all values are held for the whole run: none, host, device (GPU memory)
   std::optional<std::string> stage;       // (ours) folder on this node that training files are copied to and read from
   std::vector<double> clip_in, clip_out;  // (ours) {lowest, highest} value, before log and normalisation
@@ -93,6 +94,9 @@ struct DataConfig {
   std::string global_means_path, global_stds_path;            // npy, (1, C, 1, 1)
   std::optional<int64_t> limit_nsamples, limit_nsamples_val;  // at most so many samples per epoch
   std::vector<std::string> channel_names;                     // (ours) for logs and pictures; taken from the file where absent
+  std::vector<std::string> in_channels;   // (ours) names of the input channels, in this order; empty: the first n_in_channels
+  std::vector<std::string> out_channels;  // (ours) the same of the target; those of in_channels where these are named
+  std::vector<int64_t> crop;              // (ours) first row and column of the crop img_size; empty: {0, 0}
 
   bool operator==(const DataConfig&) const = default;
 };

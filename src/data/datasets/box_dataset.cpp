@@ -195,6 +195,24 @@ std::string BoxDataset::location(const SamplePlan& plan) const {
              ", index=", plan.index);
 }
 
+std::vector<std::string> BoxDataset::warnings() const {
+  std::vector<std::string> lines = options_.warnings;
+  std::vector<std::string> parts;
+  for (const auto* side : {&input_, &target_}) {
+    const bool is_input = side == &input_;
+    const int64_t held = side->box->shape().channels;
+    if (side->channels == held) continue;
+    const std::vector<std::string> names = channel_names_or_numbers(is_input ? options_.input_channels : options_.target_channels,
+                                                                    held, is_input ? "input" : "target");
+    const std::vector<std::string> unused(names.begin() + side->channels, names.end());
+    parts.push_back(cat(is_input ? "input" : "target", " channels=", unused.size(), " of ", held, " (", join(unused, ", "), ")"));
+  }
+  if (!parts.empty()) {
+    lines.push_back(cat("part of the data is left out: ", join(parts, ", "), ". To choose: N_in_channels and N_out_channels"));
+  }
+  return lines;
+}
+
 uint64_t BoxDataset::bytes_requested() const {
   const uint64_t input = input_.box->bytes_requested();  // of the whole file
   return input_.box->path() == target_.box->path() ? input : input + target_.box->bytes_requested();

@@ -30,6 +30,7 @@ struct BoxOptions {
   std::vector<std::string> input_units{}, target_units{};
   std::vector<double> input_clip{}, target_clip{};  // {low, high}
   std::vector<int64_t> input_log{}, target_log{};   // channels that become log(1 + x)
+  std::vector<std::string> warnings{};              // what is to be said of these boxes
   bool last_start = true;                           // false: the last start of a crop is never drawn, as in the tutorials
 };
 
@@ -45,6 +46,7 @@ class BoxDataset : public Dataset, public ResidentArrays {
   bool transforms() const override { return true; }
   bool turns() const override { return true; }
   const ResidentArrays* resident() const override { return this; }
+  std::vector<std::string> warnings() const override;
   std::string location(const SamplePlan& plan) const override;
   uint64_t bytes_requested() const override;
   std::vector<FileFingerprint> fingerprints() const override;

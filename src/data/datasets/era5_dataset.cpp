@@ -17,30 +17,14 @@ namespace {
 
 std::string grid_text(const FieldFacts& facts) { return cat(facts.channels, " x ", facts.height, " x ", facts.width); }
 
-std::vector<double> first_values(const std::vector<double>& values, int64_t count) {
+std::vector<double> part_of(const std::vector<double>& values, int64_t begin, int64_t extent) {
   if (values.empty()) return {};
-  return {values.begin(), values.begin() + count};
+  return {values.begin() + begin, values.begin() + begin + extent};
 }
 
-void append_first(std::vector<std::string>& to, const std::vector<std::string>& from, int64_t count, const std::string& suffix) {
-  for (int64_t c = 0; c < count; ++c) to.push_back(from[static_cast<size_t>(c)] + suffix);
-}
-
-void check_crop(const FieldFacts& facts, const Era5Options& options) {
-  if (options.height <= facts.height && options.width <= facts.width) return;
-  throw DataError("data",
-                  cat("the grid is smaller than img_size: path=", facts.path.string(), ", grid=", facts.height, " x ",
-                      facts.width, ", img_size=", options.height, " x ", options.width),
-                  cat("Set img_size to at most the grid, divisible by patch_size, as in --set 'img_size=[", facts.height, ",",
-                      facts.width, "]'"));
-}
-
-void check_channels(const FieldFacts& facts, const Era5Options& options) {
-  if (std::max(options.in_channels, options.out_channels) <= facts.channels) return;
-  throw DataError("data",
-                  cat("the file has too few channels: path=", facts.path.string(), ", channels=", facts.channels,
-                      ", n_in_channels=", options.in_channels, ", n_out_channels=", options.out_channels),
-                  "Set n_in_channels and n_out_channels to what the file holds");
+template <typename T>
+void append_at(std::vector<T>& to, const std::vector<T>& from, const std::vector<int64_t>& places) {
+  for (const int64_t place : places) to.push_back(from[static_cast<size_t>(place)]);
 }
 
 void check_steps(const FieldFacts& facts, const Era5Options& options) {
@@ -64,16 +48,23 @@ void check_same_grid(const FieldFacts& first, const FieldFacts& other) {
                   "Put files of one kind into one folder");
 }
 
-FieldWindow window_of(const Region& region) { return {region.begin[0], region.begin[1], region.extent[0], region.extent[1]}; }
+// Of the file, for a part of the crop.
+FieldWindow window_of(const FieldWindow& crop, const Region& region) {
+  return {crop.row + region.begin[0], crop.column + region.begin[1], region.extent[0], region.extent[1]};
+}
+
+bool begins_with(const std::vector<int64_t>& longer, const std::vector<int64_t>& start) {
+  return start.size() <= longer.size() && std::equal(start.begin(), start.end(), longer.begin());
+}
 
 }  // namespace
 
 GridFacts read_grid_facts(const Era5Options& options) {
   const FieldFile file(list_field_files(options.folder).front());
   const FieldFacts& facts = file.facts();
-  check_crop(facts, options);
-  return {.latitude = first_values(facts.latitude, options.height > 0 ? options.height : facts.height),
-          .longitude = first_values(facts.longitude, options.width > 0 ? options.width : facts.width),
+  const FieldWindow window = select_fields(facts, options).window;
+  return {.latitude = part_of(facts.latitude, window.row, window.height),
+          .longitude = part_of(facts.longitude, window.column, window.width),
           .calendar = facts.calendar};
 }
 
@@ -96,10 +87,11 @@ void Era5Dataset::open_files() {
   const auto cache = std::make_shared<ChunkCache>(kChunkCacheBytes);
   for (const auto& path : list_field_files(options_.folder)) files_.push_back(std::make_unique<FieldFile>(path, cache));
   const FieldFacts& first = files_.front()->facts();
-  if (options_.height == 0) options_.height = first.height;
-  if (options_.width == 0) options_.width = first.width;
-  if (options_.in_channels == 0) options_.in_channels = first.channels;
-  if (options_.out_channels == 0) options_.out_channels = first.channels;
+  selection_ = select_fields(first, options_);
+  input_runs_ = channel_runs(selection_.input), target_runs_ = channel_runs(selection_.target);
+  options_.height = selection_.window.height, options_.width = selection_.window.width;
+  options_.in_channels = static_cast<int64_t>(selection_.input.size());
+  options_.out_channels = static_cast<int64_t>(selection_.target.size());
 }
 
 void Era5Dataset::hold_files() {
@@ -117,8 +109,6 @@ void Era5Dataset::check_files() {
   const FieldFacts& first = files_.front()->facts();
   for (const auto& file : files_) {
     check_same_grid(first, file->facts());
-    check_crop(file->facts(), options_);
-    check_channels(file->facts(), options_);
     check_steps(file->facts(), options_);
     if (extra_ && file->facts().time.empty()) {
       throw DataError("data", cat("forcing needs the time of every step: path=", file->facts().path.string(), ", dataset=time"),
@@ -133,26 +123,30 @@ void Era5Dataset::check_files() {
 
 void Era5Dataset::make_spec() {
   const FieldFacts& facts = files_.front()->facts();
-  const auto count = static_cast<size_t>(facts.channels);
-  std::vector<std::string> names = options_.channel_names.empty() ? facts.channel_names : options_.channel_names;
+  const FieldWindow& window = selection_.window;
+  const std::vector<std::string> names = file_channel_names(facts, options_);
   std::vector<std::string> units = facts.units;
-  for (size_t c = names.size(); c < count; ++c) names.push_back(cat("channel", c));
-  units.resize(count);
+  units.resize(names.size());
   spec_.geometry = Geometry::Sphere;
-  spec_.latitude = first_values(facts.latitude, options_.height);
-  spec_.longitude = first_values(facts.longitude, options_.width);
-  append_first(spec_.target.channels, names, options_.out_channels, "");
-  append_first(spec_.target.units, units, options_.out_channels, "");
+  spec_.latitude = part_of(facts.latitude, window.row, window.height);
+  spec_.longitude = part_of(facts.longitude, window.column, window.width);
+  spec_.first_cell = {window.row, window.column};
+  spec_.target_of_file = selection_.target;
+  append_at(spec_.target.channels, names, selection_.target);
+  append_at(spec_.target.units, units, selection_.target);
   spec_.target.shape = {options_.out_channels, options_.height, options_.width};
   add_input_spec(names, units);
+  add_earlier_target();
   add_statistics(names);
   make_ops();
 }
 
 void Era5Dataset::add_input_spec(const std::vector<std::string>& names, const std::vector<std::string>& units) {
   for (int64_t age = options_.history - 1; age >= 0; --age) {
-    append_first(spec_.input.channels, names, options_.in_channels, age == 0 ? "" : cat("[-", age, "]"));
-    append_first(spec_.input.units, units, options_.in_channels, "");
+    for (const int64_t channel : selection_.input) {
+      spec_.input.channels.push_back(names[static_cast<size_t>(channel)] + (age == 0 ? "" : cat("[-", age, "]")));
+    }
+    append_at(spec_.input.units, units, selection_.input);
   }
   spec_.newest_input_channel = (options_.history - 1) * options_.in_channels;
   if (extra_) std::ranges::copy(extra_->names(), std::back_inserter(spec_.input.channels));
@@ -160,18 +154,23 @@ void Era5Dataset::add_input_spec(const std::vector<std::string>& names, const st
   spec_.input.shape = {static_cast<int64_t>(spec_.input.channels.size()), options_.height, options_.width};
 }
 
+void Era5Dataset::add_earlier_target() {
+  for (const int64_t channel : selection_.target) {
+    const auto found = std::ranges::find(selection_.input, channel);
+    const bool is_input = found != selection_.input.end();
+    spec_.earlier_target.push_back(is_input ? spec_.newest_input_channel + (found - selection_.input.begin()) : -1);
+  }
+}
+
 void Era5Dataset::add_statistics(const std::vector<std::string>& names) {
   if (options_.means.empty() && options_.stds.empty()) return;
   const int64_t channels = files_.front()->facts().channels;
   const ChannelStatistics statistics = load_channel_statistics(options_.means, options_.stds, channels, names);
-  const auto append = [](std::vector<double>& to, const std::vector<double>& from, int64_t count) {
-    to.insert(to.end(), from.begin(), from.begin() + count);
-  };
-  append(spec_.target_mean, statistics.mean, options_.out_channels);
-  append(spec_.target_std, statistics.std, options_.out_channels);
+  append_at(spec_.target_mean, statistics.mean, selection_.target);
+  append_at(spec_.target_std, statistics.std, selection_.target);
   for (int64_t step = 0; step < options_.history; ++step) {
-    append(spec_.input_mean, statistics.mean, options_.in_channels);
-    append(spec_.input_std, statistics.std, options_.in_channels);
+    append_at(spec_.input_mean, statistics.mean, selection_.input);
+    append_at(spec_.input_std, statistics.std, selection_.input);
   }
   spec_.input_mean.resize(spec_.input.channels.size(), 0.0);  // computed channels are of order one already
   spec_.input_std.resize(spec_.input.channels.size(), 1.0);
@@ -210,7 +209,7 @@ SamplePlan Era5Dataset::plan(SampleKey key, const Region& wanted) const {
 
 void Era5Dataset::read(const SamplePlan& plan, SampleView out) const {
   const FieldFile& file = *files_[static_cast<size_t>(plan.file)];
-  const FieldWindow window = window_of(plan.region);
+  const FieldWindow window = window_of(selection_.window, plan.region);
   const auto plane = static_cast<size_t>(window.height * window.width);
   const size_t step_values = static_cast<size_t>(options_.in_channels) * plane;
   if (!out.input.empty()) {
@@ -218,19 +217,49 @@ void Era5Dataset::read(const SamplePlan& plan, SampleView out) const {
     for (int64_t step = 0; step < options_.history; ++step) {
       const auto to = out.input.subspan(static_cast<size_t>(step) * step_values, step_values);
       const ChannelOp* ops = out.transformed && !input_ops_.empty() ? input_ops_.data() + step * options_.in_channels : nullptr;
-      file.read(plan.time - options_.history + 1 + step, options_.in_channels, window, to, ops);
+      read_step(file, plan.time - options_.history + 1 + step, input_runs_, window, to, ops);
     }
     fill_extra(plan, out.input.subspan(static_cast<size_t>(options_.history) * step_values), out.transformed);
   }
   if (out.target.empty()) return;
   const ChannelOp* ops = out.transformed && !target_ops_.empty() ? target_ops_.data() : nullptr;
-  file.read(plan.time + options_.lead, options_.out_channels, window, out.target, ops);
+  read_step(file, plan.time + options_.lead, target_runs_, window, out.target, ops);
+}
+
+void Era5Dataset::read_step(const FieldFile& file, int64_t step, const std::vector<ChannelRun>& runs, const FieldWindow& window,
+                            std::span<float> out, const ChannelOp* ops) const {
+  const auto plane = static_cast<size_t>(window.height * window.width);
+  for (const ChannelRun& run : runs) {
+    const size_t values = static_cast<size_t>(run.count) * plane;
+    file.read(step, run, window, out.first(values), ops);
+    out = out.subspan(values);
+    if (ops != nullptr) ops += run.count;
+  }
+}
+
+bool Era5Dataset::shares_channels() const {
+  return begins_with(selection_.input, selection_.target) || begins_with(selection_.target, selection_.input);
+}
+
+const std::vector<int64_t>& Era5Dataset::held_channels(int64_t array) const {
+  if (!shares_channels()) return array == 0 ? selection_.input : selection_.target;
+  return selection_.input.size() >= selection_.target.size() ? selection_.input : selection_.target;
 }
 
 std::vector<ResidentArray> Era5Dataset::arrays() const {
   const FieldFacts& facts = file(0);
-  return {{.channels = std::max(options_.in_channels, options_.out_channels),
-           .extent = {first_step_.back(), facts.height, facts.width}}};
+  std::vector<ResidentArray> arrays;
+  for (int64_t a = 0; a < (shares_channels() ? 1 : 2); ++a) {
+    arrays.push_back({.channels = static_cast<int64_t>(held_channels(a).size()),
+                      .extent = {first_step_.back(), facts.height, facts.width},
+                      .mean = held_mean(a)});
+  }
+  return arrays;
+}
+
+std::vector<double> Era5Dataset::held_mean(int64_t array) const {
+  if (&held_channels(array) == &selection_.target) return spec_.target_mean;
+  return part_of(spec_.input_mean, spec_.newest_input_channel, options_.in_channels);
 }
 
 Era5Dataset::FilePlace Era5Dataset::place_of(int64_t step) const {
@@ -239,27 +268,30 @@ Era5Dataset::FilePlace Era5Dataset::place_of(int64_t step) const {
   return {number, step - first_step_[number]};
 }
 
-void Era5Dataset::read_plane(int64_t /*array*/, int64_t channel, int64_t index, std::span<float> out) const {
+void Era5Dataset::read_plane(int64_t array, int64_t channel, int64_t index, std::span<float> out) const {
   const FilePlace place = place_of(index);
   const FieldFacts& facts = files_[place.file]->facts();
-  files_[place.file]->read_channel(place.step, channel, {0, 0, facts.height, facts.width}, out);
+  const int64_t of_file = held_channels(array)[static_cast<size_t>(channel)];
+  files_[place.file]->read_channel(place.step, of_file, {0, 0, facts.height, facts.width}, out);
 }
 
-std::string Era5Dataset::plane_location(int64_t /*array*/, int64_t channel, int64_t index) const {
+std::string Era5Dataset::plane_location(int64_t array, int64_t channel, int64_t index) const {
   const FilePlace place = place_of(index);
-  const std::string& name = channel < options_.out_channels
-                                ? spec_.target.channels[static_cast<size_t>(channel)]
-                                : spec_.input.channels[static_cast<size_t>(spec_.newest_input_channel + channel)];
-  return cat("path=", files_[place.file]->facts().path.string(), ", dataset=fields, step=", place.step, ", channel=", channel,
-             " (", name, ")");
+  const FieldFacts& facts = files_[place.file]->facts();
+  const int64_t of_file = held_channels(array)[static_cast<size_t>(channel)];
+  return cat("path=", facts.path.string(), ", dataset=fields, step=", place.step, ", channel=", of_file, " (",
+             file_channel_names(facts, options_)[static_cast<size_t>(of_file)], ")");
 }
 
 ResidentSample Era5Dataset::crops(const SamplePlan& plan) const {
   const int64_t step = first_step_[static_cast<size_t>(plan.file)] + plan.time;
-  ResidentCrop cut{.first = {step + options_.lead, plan.region.begin[0], plan.region.begin[1]},
-                   .extent = {1, plan.region.extent[0], plan.region.extent[1]},
+  const FieldWindow window = window_of(selection_.window, plan.region);
+  ResidentCrop cut{.array = shares_channels() ? 0 : 1,
+                   .first = {step + options_.lead, window.row, window.column},
+                   .extent = {1, window.height, window.width},
                    .num_channels = options_.out_channels};
   ResidentSample sample{.input = {}, .target = {cut}};
+  cut.array = 0;
   cut.num_channels = options_.in_channels;
   for (int64_t age = options_.history - 1; age >= 0; --age) {
     cut.first[0] = step - age;
@@ -287,7 +319,13 @@ std::vector<std::string> Era5Dataset::describe() const {
   lines.push_back(cat("Number of samples per year: ", shortest, longest > shortest ? cat(" to ", longest) : ""));
   lines.push_back(cat("Found data at path ", options_.folder.string(), ". Number of examples: ", size(),
                       ". Image Shape: ", options_.height, " x ", options_.width, " x ", options_.in_channels));
+  if (const std::string chosen = chosen_text(file(0), selection_, options_); !chosen.empty()) lines.push_back(chosen);
   return lines;
+}
+
+std::vector<std::string> Era5Dataset::warnings() const {
+  const std::string text = left_out_text(file(0), selection_, options_);
+  return text.empty() ? std::vector<std::string>{} : std::vector{text};
 }
 
 std::string Era5Dataset::location(const SamplePlan& plan) const {

@@ -10,29 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "data/datasets/era5_options.h"
 #include "data/datasets/field_file.h"
+#include "data/datasets/field_selection.h"
 #include "data/sample/dataset.h"
 #include "data/sample/extra_channels.h"
 #include "data/sample/field_pairs.h"
 #include "data/sample/resident_arrays.h"
 
 namespace welkin::data {
-
-struct Era5Options {
-  std::filesystem::path folder{};
-  int64_t height = 0, width = 0;                    // crop [0:height, 0:width]; 0 = the whole grid
-  int64_t lead = 1;                                 // target minus newest input, steps
-  int64_t history = 1;                              // input steps, oldest first in the channels
-  int64_t in_channels = 0;                          // first channels of the file that enter; 0 = all
-  int64_t out_channels = 0;                         // first channels of the file that are predicted; 0 = all
-  std::optional<int64_t> limit{};                   // at most so many samples: the first ones
-  std::filesystem::path means{}, stds{};            // npy; empty = fields are already scaled
-  std::vector<std::string> channel_names{};         // instead of the files'; empty = theirs, numbered where they have none
-  std::vector<double> input_clip{}, target_clip{};  // {low, high}
-  std::vector<int64_t> input_log{}, target_log{};   // channels that become log(1 + x)
-  bool hold = false;                                // all values in memory
-  Rules rules = Rules::Corrected;
-};
 
 // What the files of a folder have in common; extra channels are made from it before the data set exists.
 struct GridFacts {
@@ -53,6 +39,7 @@ class Era5Dataset : public Dataset, public ResidentArrays {
   void read(const SamplePlan& plan, SampleView out) const override;
   std::optional<int64_t> following(int64_t index) const override;
   std::vector<std::string> describe() const override;  // the tutorials' lines
+  std::vector<std::string> warnings() const override;
   bool transforms() const override { return true; }
   std::string location(const SamplePlan& plan) const override;
   uint64_t bytes_requested() const override;
@@ -74,7 +61,13 @@ class Era5Dataset : public Dataset, public ResidentArrays {
   void make_spec();
   void add_input_spec(const std::vector<std::string>& names, const std::vector<std::string>& units);
   void add_statistics(const std::vector<std::string>& names);
+  void add_earlier_target();
   void make_ops();
+  bool shares_channels() const;                                    // one held array serves input and target
+  const std::vector<int64_t>& held_channels(int64_t array) const;  // of the files
+  std::vector<double> held_mean(int64_t array) const;
+  void read_step(const FieldFile& file, int64_t step, const std::vector<ChannelRun>& runs, const FieldWindow& window,
+                 std::span<float> out, const ChannelOp* ops) const;
   struct FilePlace {
     size_t file = 0;
     int64_t step = 0;
@@ -85,7 +78,9 @@ class Era5Dataset : public Dataset, public ResidentArrays {
   Era5Options options_;
   std::shared_ptr<const ExtraChannels> extra_;
   std::vector<std::unique_ptr<FieldFile>> files_;
-  std::vector<int64_t> first_step_;  // of every file among the steps of all, and their number
+  FieldSelection selection_;
+  std::vector<ChannelRun> input_runs_, target_runs_;  // of selection_
+  std::vector<int64_t> first_step_;                   // of every file among the steps of all, and their number
   std::optional<FieldPairs> pairs_;
   SampleSpec spec_;
   std::vector<ChannelOp> input_ops_, target_ops_;  // one per channel; empty where nothing is transformed

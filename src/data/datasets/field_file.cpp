@@ -147,21 +147,22 @@ void FieldFile::hold() {
   mapped_.reset();
 }
 
-void FieldFile::read(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out,
+void FieldFile::read(int64_t step, const ChannelRun& channels, const FieldWindow& window, std::span<float> out,
                      const ChannelOp* ops) const {
-  WELKIN_CHECK(step >= 0 && step < facts_.steps && num_channels <= facts_.channels, "a step or channel outside the file");
+  WELKIN_CHECK(step >= 0 && step < facts_.steps && channels.first + channels.count <= facts_.channels,
+               "a step or channel outside the file");
   WELKIN_CHECK(window.row + window.height <= facts_.height && window.column + window.width <= facts_.width,
                "a window outside the field");
   if (ops == nullptr) {
-    fields_->read({{step, 0, window.row, window.column},
-                   {step + 1, num_channels, window.row + window.height, window.column + window.width}},
+    fields_->read({{step, channels.first, window.row, window.column},
+                   {step + 1, channels.first + channels.count, window.row + window.height, window.column + window.width}},
                   out);
     return;
   }
-  if (mapped_) return copy_mapped(step, num_channels, window, out, ops);
+  if (mapped_) return copy_mapped(step, channels, window, out, ops);
   const auto plane = static_cast<size_t>(window.height * window.width);
-  for (int64_t c = 0; c < num_channels; ++c) {
-    read_transformed(step, c, window, out.subspan(static_cast<size_t>(c) * plane, plane), ops[c]);
+  for (int64_t c = 0; c < channels.count; ++c) {
+    read_transformed(step, channels.first + c, window, out.subspan(static_cast<size_t>(c) * plane, plane), ops[c]);
   }
 }
 
@@ -172,17 +173,17 @@ void FieldFile::read_channel(int64_t step, int64_t channel, const FieldWindow& w
 }
 
 // One pass from the page cache into the batch, a row or, where rows lie one after the other, a plane at a time.
-void FieldFile::copy_mapped(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out,
+void FieldFile::copy_mapped(int64_t step, const ChannelRun& channels, const FieldWindow& window, std::span<float> out,
                             const ChannelOp* ops) const {
   const Extents& stride = mapped_->stride;
-  const int64_t first = step * stride[0] + window.row * stride[2] + window.column;
+  const int64_t first = step * stride[0] + channels.first * stride[1] + window.row * stride[2] + window.column;
   const bool whole_rows = window.width == stride[2];
   const int64_t rows = whole_rows ? 1 : window.height, length = whole_rows ? window.height * window.width : window.width;
   mapped_->file->copy(mapped_->offset + static_cast<uint64_t>(first) * sizeof(float),
-                      static_cast<uint64_t>(num_channels * rows * length) * sizeof(float), [&](const std::byte* file) {
+                      static_cast<uint64_t>(channels.count * rows * length) * sizeof(float), [&](const std::byte* file) {
                         const float* from = reinterpret_cast<const float*>(file + mapped_->offset) + first;
                         float* to = out.data();
-                        for (int64_t c = 0; c < num_channels; ++c) {
+                        for (int64_t c = 0; c < channels.count; ++c) {
                           for (int64_t row = 0; row < rows; ++row, to += length) {
                             copy_applied(ops[c], from + c * stride[1] + row * stride[2], to, length);
                           }

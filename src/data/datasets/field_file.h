@@ -32,6 +32,11 @@ struct FieldWindow {
   int64_t row = 0, column = 0, height = 0, width = 0;
 };
 
+// Channels that lie one after the other.
+struct ChannelRun {
+  int64_t first = 0, count = 0;
+};
+
 // Thread-safe after construction.
 class FieldFile {
  public:
@@ -43,9 +48,9 @@ class FieldFile {
 
   const FieldFacts& facts() const { return facts_; }
 
-  // Channels [0, num_channels) of one time, (num_channels, window.height, window.width) row-major.
+  // Channels of one time, (channels.count, window.height, window.width) row-major.
   // `ops`: one per channel, applied while what was just read is in the cache; null leaves the values as they are.
-  void read(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out,
+  void read(int64_t step, const ChannelRun& channels, const FieldWindow& window, std::span<float> out,
             const ChannelOp* ops = nullptr) const;
   // One channel of one time, row-major.
   void read_channel(int64_t step, int64_t channel, const FieldWindow& window, std::span<float> out) const;
@@ -59,7 +64,7 @@ class FieldFile {
   void read_transformed(int64_t step, int64_t channel, const FieldWindow& window, std::span<float> out,
                         const ChannelOp& op) const;
 
-  void copy_mapped(int64_t step, int64_t num_channels, const FieldWindow& window, std::span<float> out,
+  void copy_mapped(int64_t step, const ChannelRun& channels, const FieldWindow& window, std::span<float> out,
                    const ChannelOp* ops) const;
 
   FieldFacts facts_;

@@ -42,8 +42,10 @@ Era5Options era5_options(const config::RunConfig& config, Split split) {
   options.width = img_size.at(1);
   options.lead = data.dt;
   options.history = data.history;
+  if (!data.crop.empty()) options.crop = {data.crop.at(0), data.crop.at(1)};
   options.in_channels = config.model.n_in_channels;
   options.out_channels = config.model.n_out_channels;
+  options.in_names = data.in_channels, options.out_names = data.out_channels;
   if (split == Split::Train) options.limit = data.limit_nsamples;
   if (split == Split::Valid) options.limit = data.limit_nsamples_val;
   options.means = need_path(data.global_means_path, "global_means_path");
@@ -76,8 +78,11 @@ std::unique_ptr<Dataset> make_synthetic_fields(const config::RunConfig& config, 
   const int64_t in_channels = config.data.history * model.n_in_channels;
   SampleSpec spec;
   spec.geometry = Geometry::Sphere;
-  for (int64_t c = 0; c < in_channels; ++c) spec.input.channels.push_back(cat("channel", c));
-  for (int64_t c = 0; c < model.n_out_channels; ++c) spec.target.channels.push_back(cat("channel", c));
+  const auto name = [](const std::vector<std::string>& names, int64_t c) {
+    return names.empty() ? cat("channel", c) : names[static_cast<size_t>(c) % names.size()];
+  };
+  for (int64_t c = 0; c < in_channels; ++c) spec.input.channels.push_back(name(config.data.in_channels, c));
+  for (int64_t c = 0; c < model.n_out_channels; ++c) spec.target.channels.push_back(name(config.data.out_channels, c));
   spec.input.units.resize(spec.input.channels.size());
   spec.target.units.resize(spec.target.channels.size());
   spec.input.shape = {in_channels, height, width};
@@ -157,6 +162,20 @@ BoxPair open_boxes(const config::RunConfig& config, bool train, BoxOptions& opti
   return open_box_file(path, kind == "inmem" || data.resident == "host", options);
 }
 
+// The file's edge holds. The tutorials' 1024 and 512 are what the key has where nobody wrote it, so they are no contradiction.
+std::string check_box_size(const config::DataConfig& data, bool train, const BoxArray& box, const std::string& source) {
+  const int64_t edge = data.box_size.at(train ? 0 : 1);
+  const auto& extent = box.shape().extent;
+  const bool holds_crop = *std::ranges::min_element(extent) >= data.data_size;  // else an error of its own
+  if (std::ranges::count(extent, edge) > 0 || !holds_crop) return {};
+  const std::string what =
+      cat("box_size=[", join(data.box_size, ", "), "], ", train ? "training" : "validation", " box=", join(extent, " x "));
+  if (data.box_size == config::DataConfig{}.box_size)
+    return cat("the box is not as large as box_size says: ", what, ". The file's edge holds");
+  throw DataError("data", cat("box_size contradicts the file: ", what, ", path=", source),
+                  cat("Set box_size to the edges of the training and the validation box, or leave it out"));
+}
+
 }  // namespace
 
 std::unique_ptr<Dataset> open_boxes(const config::RunConfig& config, Split split) {
@@ -179,6 +198,11 @@ std::unique_ptr<Dataset> open_boxes(const config::RunConfig& config, Split split
   options.input_clip = data.clip_in, options.target_clip = data.clip_out;
   options.input_log = data.log_channels_in, options.target_log = data.log_channels_out;
   BoxPair boxes = open_boxes(config, train, options);
+  if (data.data_loader_config != "synthetic") {
+    if (std::string note = check_box_size(data, train, *boxes.input, options.source); !note.empty()) {
+      options.warnings.push_back(std::move(note));
+    }
+  }
   if (!data.channel_names.empty()) options.target_channels = data.channel_names;
   return std::make_unique<BoxDataset>(std::move(boxes.input), std::move(boxes.target), std::move(options));
 }

@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/sample/dataset.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "core/text.h"
 
 namespace welkin::data {
 
 std::string Dataset::location(const SamplePlan& plan) const { return cat("index=", plan.index); }
+
+std::vector<std::string> warnings_of(const std::vector<const Dataset*>& datasets) {
+  std::vector<std::string> lines;
+  for (const Dataset* dataset : datasets) {
+    for (std::string& line : dataset->warnings()) {
+      if (std::ranges::count(lines, line) == 0) lines.push_back(std::move(line));
+    }
+  }
+  return lines;
+}
 
 ArrayTransform input_transform(const SampleSpec& spec) {
   return {spec.input_clip, spec.input_log, spec.input_mean, spec.input_std};

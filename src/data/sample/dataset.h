@@ -52,6 +52,13 @@ struct SampleSpec {
   // Flat triples of channels that are the components of a vector along axes 0, 1, 2: they turn with a box.
   std::vector<int64_t> input_vectors, target_vectors;
   int64_t newest_input_channel = 0;  // first input channel of the newest time step (persistence, residual prediction)
+  // For each target channel the input channel of the newest step that is the same quantity, -1 where there is none. Empty: those
+  // from newest_input_channel on.
+  std::vector<int64_t> earlier_target;
+  // Where the target lies in the files' grid and channels, for maps beside them: first row and column, and channels (empty: the
+  // first ones).
+  std::array<int64_t, 2> first_cell{0, 0};
+  std::vector<int64_t> target_of_file;
 };
 
 // Which bytes a sample is made of, and how they are turned. Pure data: two equal plans read the same values.
@@ -87,6 +94,8 @@ class Dataset {
   virtual std::optional<int64_t> following(int64_t /*index*/) const { return {}; }
   // What a run's log says about the data when it opens, a line each; a data set logs nothing itself.
   virtual std::vector<std::string> describe() const { return {}; }
+  // What is not taken of the files though no key says so, and keys that the files contradict, a line each.
+  virtual std::vector<std::string> warnings() const { return {}; }
   // Whether read() can write transformed values, in the pass that reads them. Else the caller transforms.
   virtual bool transforms() const { return false; }
   // Whether samples have an orientation, and read() can leave it to the caller to turn them.
@@ -100,6 +109,9 @@ class Dataset {
   // Of every file, in a fixed order; reads a little of each. Empty: the samples come from no file.
   virtual std::vector<FileFingerprint> fingerprints() const { return {}; }
 };
+
+// The warnings of several, equal ones once.
+std::vector<std::string> warnings_of(const std::vector<const Dataset*>& datasets);
 
 // The transforms of a specification, as the data sets and the pipeline apply them.
 ArrayTransform input_transform(const SampleSpec& spec);

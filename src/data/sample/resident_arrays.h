@@ -16,6 +16,7 @@ namespace welkin::data {
 struct ResidentArray {
   int64_t channels = 0;
   std::array<int64_t, 3> extent{};  // cells along the axes; time steps along the first for series of fields
+  std::vector<double> mean{};       // of the channels, which masked values become; empty: 0
 
   int64_t num_values() const { return channels * extent[0] * extent[1] * extent[2]; }
 };

@@ -115,7 +115,7 @@ BenchTarget field_target(const std::filesystem::path& path) {
                      .bytes_requested = [file] { return file->bytes_requested(); }};
   target.read = [file](uint64_t number, std::span<float> out) {
     const FieldFacts& f = file->facts();
-    file->read(drawn(number, 0, f.steps), f.channels, {0, 0, f.height, f.width}, out);
+    file->read(drawn(number, 0, f.steps), {0, f.channels}, {0, 0, f.height, f.width}, out);
   };
   return target;
 }

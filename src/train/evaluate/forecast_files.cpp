@@ -53,7 +53,7 @@ void draw_sample(const data::SampleSpec& spec, const Forecast& forecast, int64_t
   ForecastPicture picture;
   picture.title = cat("sample ", forecast.index, ", ", with_unit(spec.target, channel), lead);
   picture.input_is_earlier_target = has_persistence(spec);
-  const int64_t shown = picture.input_is_earlier_target ? spec.newest_input_channel + channel : 0;
+  const int64_t shown = picture.input_is_earlier_target ? earlier_channels(spec)[static_cast<size_t>(channel)] : 0;
   if (!picture.input_is_earlier_target) picture.input_title = cat("input: ", with_unit(spec.input, shown));
   picture.input = plane(forecast.input, spec.input_mean, spec.input_std, shown);
   picture.target = plane(forecast.target, spec.target_mean, spec.target_std, channel);

@@ -2,6 +2,8 @@
 #include "train/evaluate/rollout.h"
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 
@@ -77,10 +79,22 @@ data::Batch Rollout::read(data::Pipeline& samples, const std::vector<int64_t>& i
   return batch;
 }
 
+// The target's channels may stand in another order than the input's.
+at::Tensor Rollout::in_input_order(const at::Tensor& prediction) const {
+  const data::SampleSpec& spec = model_.dataset().spec();
+  const std::vector<int64_t> earlier = earlier_channels(spec);
+  std::vector<int64_t> order(earlier.size());
+  for (size_t c = 0; c < earlier.size(); ++c)
+    order[static_cast<size_t>(earlier[c] - spec.newest_input_channel)] = static_cast<int64_t>(c);
+  if (std::ranges::is_sorted(order)) return prediction;
+  return prediction.index_select(1, at::tensor(order, prediction.options().dtype(at::kLong)));
+}
+
 // The states move by one step, the oldest leaves; computed channels come from the sample of that time.
 at::Tensor Rollout::next_input(const at::Tensor& input, const at::Tensor& prediction, const at::Tensor& truth_input) const {
   const int64_t newest = model_.dataset().spec().newest_input_channel, states = newest + state_channels_;
-  return at::cat({input.narrow(1, state_channels_, newest), prediction, truth_input.narrow(1, states, input.size(1) - states)},
+  return at::cat({input.narrow(1, state_channels_, newest), in_input_order(prediction),
+                  truth_input.narrow(1, states, input.size(1) - states)},
                  1);
 }
 

@@ -38,6 +38,7 @@ class Rollout {
   void check_channels() const;
   void find_starts();
   data::Batch read(data::Pipeline& samples, const std::vector<int64_t>& indices) const;
+  at::Tensor in_input_order(const at::Tensor& prediction) const;
   at::Tensor next_input(const at::Tensor& input, const at::Tensor& prediction, const at::Tensor& truth_input) const;
 
   const TrainedModel& model_;

@@ -2,9 +2,13 @@
 #include "train/evaluate/time_mean.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/tensor.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <numeric>
+#include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -17,6 +21,13 @@ constexpr int64_t kMostValues = int64_t{1} << 28;  // 2 GiB of doubles: 26 years
 
 at::Tensor per_channel(const std::vector<double>& values) { return at::tensor(values, at::kDouble).view({-1, 1, 1}); }
 
+std::vector<int64_t> channels_of_file(const data::SampleSpec& spec) {
+  if (!spec.target_of_file.empty()) return spec.target_of_file;
+  std::vector<int64_t> channels(static_cast<size_t>(spec.target.shape[0]));
+  std::iota(channels.begin(), channels.end(), 0);
+  return channels;
+}
+
 }  // namespace
 
 at::Tensor read_time_mean(const std::string& path, const data::SampleSpec& spec) {
@@ -24,14 +35,17 @@ at::Tensor read_time_mean(const std::string& path, const data::SampleSpec& spec)
   const data::NpyFile file(path);
   const auto& have = file.header().shape;
   const auto& want = spec.target.shape;
-  if (have.size() != 4 || have[0] != 1 || have[1] < want[0] || have[2] < want[1] || have[3] < want[2]) {
+  const auto [row, column] = spec.first_cell;
+  const std::vector<int64_t> channels = channels_of_file(spec);
+  if (have.size() != 4 || have[0] != 1 || have[1] <= *std::ranges::max_element(channels) || have[2] < row + want[1] ||
+      have[3] < column + want[2]) {
     throw DataError(
         "time mean",
         cat("shape does not fit: file=", path, ", shape=(", join(have, ", "), "), wanted=(1, ", join(want, ", "), ")"),
         "Write it again with welkin data stats, or set time_means_path to another file");
   }
   at::Tensor map = at::tensor(file.read_doubles(kMostValues), at::kDouble).view(have).select(0, 0);
-  map = map.narrow(0, 0, want[0]).narrow(1, 0, want[1]).narrow(2, 0, want[2]);
+  map = map.index_select(0, at::tensor(channels, at::kLong)).narrow(1, row, want[1]).narrow(2, column, want[2]);
   if (!spec.target_std.empty()) map = (map - per_channel(spec.target_mean)) / per_channel(spec.target_std);
   return map.to(at::kFloat).contiguous();
 }

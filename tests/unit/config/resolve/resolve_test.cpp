@@ -175,5 +175,22 @@ TEST(Resolve, RefusesMissingFilesAndPresets) {
                         "--yaml_config FILE."));
 }
 
+TEST(Resolve, NamesOfChannelsSayHowManyThereAre) {
+  const auto chosen = [](const std::vector<std::string>& flags) { return test::resolve_text(test::kVitFile, flags).config; };
+  RunConfig config = chosen({"--set=in_channels=[a, b, c]"});
+  EXPECT_EQ(config.model.n_in_channels, 3);
+  EXPECT_EQ(config.model.n_out_channels, 3);
+  EXPECT_EQ(config.data.out_channels, (std::vector<std::string>{"a", "b", "c"}));
+  config = chosen({"--set=in_channels=[a, b, c]", "--set=out_channels=[c]"});
+  EXPECT_EQ(config.model.n_out_channels, 1);
+  config = chosen({"--set=out_channels=[c]"});
+  EXPECT_TRUE(config.data.in_channels.empty());
+  EXPECT_EQ(config.model.n_in_channels, RunConfig{}.model.n_in_channels);
+  EXPECT_EQ(chosen({"--set=n_in_channels=7", "--set=in_channels=[a]"}).model.n_in_channels, 1) << "the later flag holds";
+  EXPECT_THAT(test::resolve_error(test::kVitFile, {"--set=in_channels=[a]", "--set=n_out_channels=7"}),
+              HasSubstr("two keys contradict each other: out_channels=[a] (from in_channels), n_out_channels=7 (--set "
+                        "n_out_channels)"));
+}
+
 }  // namespace
 }  // namespace welkin::config

@@ -88,6 +88,32 @@ TEST(OpenTest, BoxesOfEveryLoaderKindAreOfOneShape) {
   }
 }
 
+TEST(OpenTest, ABoxOfAnotherEdgeThanTheFileIsAnErrorWhereSomebodyWroteIt) {
+  const DataFolder folder;
+  write_box_file(folder / "box.h5", 8);
+  config::RunConfig config;
+  config.model.N_in_channels = 3, config.model.N_out_channels = 2;
+  config.data.data_size = 4;
+  config.data.train_path = config.data.val_path = (folder / "box.h5").string();
+  const std::string left_out =
+      "part of the data is left out: input channels=1 of 4 (input3), target channels=3 of 5 (target2, target3, target4). To "
+      "choose: N_in_channels and N_out_channels";
+  EXPECT_THAT(
+      open_boxes(config, Split::Train)->warnings(),
+      ElementsAre("the box is not as large as box_size says: box_size=[1024, 512], training box=8 x 8 x 8. The file's edge "
+                  "holds",
+                  left_out));
+  config.data.box_size = {8, 16};
+  EXPECT_THAT(open_boxes(config, Split::Train)->warnings(), ElementsAre(left_out));
+  EXPECT_THAT(
+      [&] { open_boxes(config, Split::Valid); },
+      ThrowsMessage<DataError>(HasSubstr("[data] box_size contradicts the file: box_size=[8, 16], validation box=8 x 8 x 8, "
+                                         "path=" +
+                                         (folder / "box.h5").string() + ". Set box_size to the edges")));
+  config.data.data_loader_config = "synthetic";
+  EXPECT_TRUE(open_boxes(config, Split::Valid)->warnings().empty());
+}
+
 TEST(OpenTest, AFileMaySayThatItIsPeriodic) {
   const DataFolder folder;
   Hdf5File file = Hdf5File::create(folder / "box.h5");

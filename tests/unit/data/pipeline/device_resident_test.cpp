@@ -194,6 +194,19 @@ TEST_F(ResidentFields, StepsOfAllYearsAreCutAsTheFilesAre) {
   }
 }
 
+TEST_F(ResidentFields, ChosenChannelsOfACropAreCutAsTheFilesAre) {
+  options_.crop = {{1, 2}}, options_.height = 2, options_.width = 3;
+  for (const auto& [in, out] : std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>>{
+           {{"channel2", "channel0"}, {"channel2"}}, {{"channel1"}, {"channel1", "channel0"}}, {{"channel2"}, {"channel0"}}}) {
+    options_.in_names = in, options_.out_names = out;
+    const Era5Dataset dataset(options_);
+    std::vector<SamplePlan> plans;
+    for (int64_t index = 0; index < dataset.size(); ++index)
+      plans.push_back(dataset.plan({.index = index}, whole(dataset.spec())));
+    expect_equal_cuts(dataset, plans);
+  }
+}
+
 // The pipeline gives the same batches, in the middle of an epoch too, and reads nothing after it has begun.
 TEST_F(ResidentFields, ThePipelineGivesTheSameBatches) {
   const Era5Dataset dataset(options_);

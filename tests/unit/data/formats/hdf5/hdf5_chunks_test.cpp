@@ -194,9 +194,9 @@ TEST(Hdf5Chunks, TheCacheSavesReading) {
   write_field_file(folder / "a.h5", {.steps = 3, .chunked = true});
   const FieldFile file(folder / "a.h5");
   std::vector<float> out(2 * 4 * 6);
-  file.read(1, 2, {0, 0, 4, 6}, out);
+  file.read(1, {0, 2}, {0, 0, 4, 6}, out);
   const uint64_t once = file.bytes_requested();
-  file.read(1, 2, {0, 0, 4, 6}, out);
+  file.read(1, {0, 2}, {0, 0, 4, 6}, out);
   EXPECT_EQ(file.bytes_requested(), once);
   EXPECT_EQ(out.front(), 48.0f);
 }

@@ -50,7 +50,7 @@ class SimulateWeather : public testing::Test {
   std::vector<float> step(const std::string& file, int64_t time) const {
     const FieldFile fields(root_ / file);
     std::vector<float> values(static_cast<size_t>(20 * 17 * 32));
-    fields.read(time, 20, {.row = 0, .column = 0, .height = 17, .width = 32}, values);
+    fields.read(time, {0, 20}, {.row = 0, .column = 0, .height = 17, .width = 32}, values);
     return values;
   }
 

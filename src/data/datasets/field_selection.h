@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rows, columns and channels of a file of fields become samples, and what that leaves out. Torch-free.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/datasets/era5_options.h"
+#include "data/datasets/field_file.h"
+
+namespace welkin::data {
+
+struct FieldSelection {
+  FieldWindow window;                  // the crop
+  std::vector<int64_t> input, target;  // channels of the file, in the order of the sample
+};
+
+// The names of a file's channels: those of the options, else its own; numbered where neither says.
+std::vector<std::string> file_channel_names(const FieldFacts& facts, const Era5Options& options);
+
+// DataError for a crop or a number of channels that the file does not have, ConfigError for a name that it does not have.
+FieldSelection select_fields(const FieldFacts& facts, const Era5Options& options);
+
+// What neither the input nor the target of a sample takes and no key chose, for a warning; empty where nothing is left out.
+std::string left_out_text(const FieldFacts& facts, const FieldSelection& selection, const Era5Options& options);
+// What keys chose, for the log; empty where none did.
+std::string chosen_text(const FieldFacts& facts, const FieldSelection& selection, const Era5Options& options);
+
+// The channels as runs that lie one after the other in the file.
+std::vector<ChannelRun> channel_runs(const std::vector<int64_t>& channels);
+
+}  // namespace welkin::data
