@@ -7,7 +7,8 @@
 
 namespace welkin {
 
-// At most 200 characters of ASCII on one line; others are '?', a line's end is a blank.
+// At most 200 characters on one line: what a terminal prints stays, in UTF-8; control characters, marks that turn or hide text
+// and bytes that are no UTF-8 are '?', a line's end is a blank.
 std::string printable(std::string_view text);
 
 // Whole lines: control characters are '?', all else stays.
