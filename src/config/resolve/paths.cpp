@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/resolve/paths.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -65,9 +66,25 @@ std::string describe_missing(const RunConfig& config) {
   return cat("paths of the training data do not exist: ", join(rows, ", "));
 }
 
+namespace {
+
+// The fields are there.
+bool lacks_statistics_alone(const RunConfig& config) {
+  const auto missing = missing_paths(config);
+  return !missing.empty() && std::ranges::all_of(missing, [](const MissingPath& one) { return one.key.starts_with("global_"); });
+}
+
+}  // namespace
+
 void check_paths(const RunConfig& config) {
   const std::string missing = describe_missing(config);
   if (missing.empty()) return;
+  if (lacks_statistics_alone(config)) {
+    const std::string folder = std::filesystem::path(config.data.global_means_path).parent_path().string();
+    throw DataError("config", missing,
+                    cat("Compute them with welkin data stats ", config.data.train_data_path, " --out ",
+                        folder.empty() ? "DIR" : folder, ", and give global_means_path and global_stds_path"));
+  }
   throw DataError("config", missing,
                   cat("Give --data_root DIR for what /data stands for (now ", config.data.data_root,
                       "), or make data with welkin data simulate or welkin data ingest"));
