@@ -23,6 +23,18 @@ std::string statistics_table(const data::FolderStatistics& statistics) {
   return table.text();
 }
 
+// Nothing where no value is missing.
+std::string missing_text(const data::FolderStatistics& statistics) {
+  std::string text;
+  for (size_t c = 0; c < statistics.channels.size(); ++c) {
+    const auto& moments = statistics.moments[c];
+    if (moments.num_nonfinite() == 0) continue;
+    text += cat("missing values left out: channel=", statistics.channels[c], ", values=", moments.num_nonfinite(), " of ",
+                moments.num_nonfinite() + moments.count(), "\n");
+  }
+  return text;
+}
+
 }  // namespace
 
 int verb_data_stats(Application& application, int argc, char** argv) {
@@ -36,12 +48,14 @@ int verb_data_stats(Application& application, int argc, char** argv) {
   app.add_option("--out", out, "output folder for the statistics")->type_name("DIR")->required();
   app.add_flag("--allow-constant", allow_constant, "write 1 as the standard deviation of a channel that never changes");
   app.add_flag("--climatology", options.climatology, "also write climatology.npy, the mean map of each calendar month");
+  app.add_option("--time-units", options.time.units, "units of times of files that do not say them, for --climatology");
+  app.add_option("--time-calendar", options.time.calendar, "CF calendar of times of files that do not say it");
   app.add_option("--threads", options.num_threads, "threads; 0 = the cores of this process")->check(CLI::Range(0, 4096));
   if (!parse_arguments(application, app, argc, argv)) return 0;
   const data::FolderStatistics statistics = data::compute_statistics(folder, options);
   data::write_statistics(statistics, out, allow_constant);
-  application.out << statistics_table(statistics) << statistics.steps << " steps of " << statistics.num_files << " files -> "
-                  << out << "\n";
+  application.out << statistics_table(statistics) << missing_text(statistics) << statistics.steps << " steps of "
+                  << statistics.num_files << " files -> " << out << "\n";
   return 0;
 }
 

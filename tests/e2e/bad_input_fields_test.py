@@ -135,7 +135,10 @@ class BadFields(BadInputCase):
 
     def test_gap_in_the_times(self):
         with h5py.File(self.year, "a") as file:
-            file["time"] = np.array([*range(6), *range(9, 15)], np.int64) * 21600
+            file["time"] = np.array([*range(6), *range(9, 15)], np.int64) * 6
+        self.refuse(f"the times of a file are not evenly spaced: path={self.year}, step=5, difference=24, shortest=6", "welkin data ingest")
+        with h5py.File(self.year, "a") as file:
+            file["time"].attrs["units"] = "hours since 1900-01-01"
         self.refuse(f"the times of a file are not evenly spaced: path={self.year}, step=5, seconds=86400, shortest=21600", "welkin data ingest")
 
     def test_coordinates_that_do_not_fit(self):

@@ -12,7 +12,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto document = welkin::data::parse_sidecar({reinterpret_cast<const char*>(data), size}, "fuzz");
     for (const auto& [name, array] : document.arrays) {
       if (array.shape && array.shape->size() > welkin::data::kMostArrayDims) std::abort();
-      if (array.shape) welkin::data::packing_of(array.attributes, *array.shape, "fuzz");
+      if (!array.shape) continue;
+      welkin::data::ArrayFacts facts{
+          .source = "fuzz", .name = name, .shape = *array.shape, .chunk = {}, .codecs = {}, .axes = {}, .packing = {}};
+      facts.dtype = array.dtype;
+      welkin::data::add_packing(array.attributes, facts);
     }
   } catch (const welkin::DataError&) {  // the one legal way to refuse
   }

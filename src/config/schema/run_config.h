@@ -89,6 +89,7 @@ struct DataConfig {
   int64_t history = 1;  // (ours) input steps, newest last; more channels enter the model
   std::vector<std::string>
       forcing;  // (ours) extra input channels computed from time and place: solar, solar_daily, calendar, coordinates
+  std::string time_units, time_calendar;         // (ours) CF units and calendar of the times of files that do not say them
   std::string train_data_path, valid_data_path;  // folders of yearly HDF5 files, dataset fields (time, channel, lat, lon)
   std::string inf_data_path, time_means_path;
   std::string global_means_path, global_stds_path;            // npy, (1, C, 1, 1)

@@ -82,6 +82,7 @@ BoxDataset::BoxDataset(BoxArrayPtr input, BoxArrayPtr target, BoxOptions options
   spec_.input_vectors = options_.input_vectors, spec_.target_vectors = options_.target_vectors;
   add_transform(input_, input_transform(spec_), "input");
   add_transform(target_, target_transform(spec_), "target");
+  spec_.has_missing = options_.has_missing;
   const bool wraps = std::ranges::all_of(options_.periodic, std::identity{});
   spec_.geometry = wraps ? Geometry::PeriodicBox : Geometry::Plane;
   spec_.input = box_array_spec(input_.channels, options_.crop, options_.input_channels, options_.input_units, "input");
@@ -197,6 +198,7 @@ std::string BoxDataset::location(const SamplePlan& plan) const {
 
 std::vector<std::string> BoxDataset::warnings() const {
   std::vector<std::string> lines = options_.warnings;
+  if (spec_.has_missing) lines.push_back(missing_line());
   std::vector<std::string> parts;
   for (const auto* side : {&input_, &target_}) {
     const bool is_input = side == &input_;

@@ -60,7 +60,7 @@ bool begins_with(const std::vector<int64_t>& longer, const std::vector<int64_t>&
 }  // namespace
 
 GridFacts read_grid_facts(const Era5Options& options) {
-  const FieldFile file(list_field_files(options.folder).front());
+  const FieldFile file(list_field_files(options.folder).front(), nullptr, options.time);
   const FieldFacts& facts = file.facts();
   const FieldWindow window = select_fields(facts, options).window;
   return {.latitude = part_of(facts.latitude, window.row, window.height),
@@ -85,7 +85,9 @@ Era5Dataset::Era5Dataset(Era5Options options, std::shared_ptr<const ExtraChannel
 
 void Era5Dataset::open_files() {
   const auto cache = std::make_shared<ChunkCache>(kChunkCacheBytes);
-  for (const auto& path : list_field_files(options_.folder)) files_.push_back(std::make_unique<FieldFile>(path, cache));
+  for (const auto& path : list_field_files(options_.folder)) {
+    files_.push_back(std::make_unique<FieldFile>(path, cache, options_.time));
+  }
   const FieldFacts& first = files_.front()->facts();
   selection_ = select_fields(first, options_);
   input_runs_ = channel_runs(selection_.input), target_runs_ = channel_runs(selection_.target);
@@ -110,10 +112,7 @@ void Era5Dataset::check_files() {
   for (const auto& file : files_) {
     check_same_grid(first, file->facts());
     check_steps(file->facts(), options_);
-    if (extra_ && file->facts().time.empty()) {
-      throw DataError("data", cat("forcing needs the time of every step: path=", file->facts().path.string(), ", dataset=time"),
-                      "Make the file with welkin data ingest or simulate, or drop the key forcing");
-    }
+    if (extra_ && extra_->needs_time()) need_times(file->facts(), "forcing", "the key forcing");
   }
   if (options_.rules == Rules::Tutorial && options_.history != 1) {
     throw ConfigError("data", cat("the tutorials' pairs have one input step: history=", options_.history),
@@ -128,6 +127,7 @@ void Era5Dataset::make_spec() {
   std::vector<std::string> units = facts.units;
   units.resize(names.size());
   spec_.geometry = Geometry::Sphere;
+  spec_.has_missing = std::ranges::any_of(files_, [](const auto& file) { return file->facts().has_missing; });
   spec_.latitude = part_of(facts.latitude, window.row, window.height);
   spec_.longitude = part_of(facts.longitude, window.column, window.width);
   spec_.first_cell = {window.row, window.column};
@@ -324,8 +324,11 @@ std::vector<std::string> Era5Dataset::describe() const {
 }
 
 std::vector<std::string> Era5Dataset::warnings() const {
-  const std::string text = left_out_text(file(0), selection_, options_);
-  return text.empty() ? std::vector<std::string>{} : std::vector{text};
+  std::vector<std::string> lines;
+  if (std::string text = left_out_text(file(0), selection_, options_); !text.empty()) lines.push_back(std::move(text));
+  if (spec_.has_missing) lines.push_back(missing_line());
+  if (!files_.front()->facts().place_note.empty()) lines.push_back(files_.front()->facts().place_note);
+  return lines;
 }
 
 std::string Era5Dataset::location(const SamplePlan& plan) const {
@@ -348,7 +351,8 @@ std::vector<FileFingerprint> Era5Dataset::fingerprints() const {
 void Era5Dataset::fill_extra(const SamplePlan& plan, std::span<float> out, bool transformed) const {
   if (!extra_) return;
   const FieldFacts& facts = file(plan.file);
-  extra_->fill(facts.time[static_cast<size_t>(plan.time + options_.lead)], plan.region, out);
+  const int64_t seconds = facts.time.empty() ? 0 : facts.time[static_cast<size_t>(plan.time + options_.lead)];
+  extra_->fill(seconds, plan.region, out);
   if (!transformed || input_ops_.empty()) return;
   const auto plane = plan.region.extent[0] * plan.region.extent[1];
   const size_t first = static_cast<size_t>(options_.history * options_.in_channels);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "data/datasets/file_times.h"
 #include "data/sample/rules.h"
 
 namespace welkin::data {
@@ -28,6 +29,7 @@ struct Era5Options {
   std::vector<double> input_clip{}, target_clip{};   // {low, high}
   std::vector<int64_t> input_log{}, target_log{};    // channels of the sample that become log(1 + x)
   bool hold = false;                                 // all values in memory
+  TimeKeys time{};                                   // of files that do not say the units of their times
   Rules rules = Rules::Corrected;
 };
 

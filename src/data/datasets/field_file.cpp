@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/datasets/coordinates.h"
 #include "data/formats/array_file.h"
 #include "data/storage/array_views.h"
 #include "data/storage/host_memory.h"
@@ -30,78 +30,66 @@ StoredArrayPtr ordered_fields(const StoredArrayPtr& fields) {
   if (facts.shape.size() != 4 || std::ranges::count(facts.shape, 0) > 0) refuse_fields(facts);
   return with_axes(fields, {{"time", "t", "valid_time", "step"},
                             {"channel", "channels", "variable", "c"},
-                            {"lat", "latitude", "y", "h"},
-                            {"lon", "longitude", "x", "w"}});
+                            {"lat", "latitude", "nav_lat", "y", "h"},
+                            {"lon", "longitude", "nav_lon", "x", "w"}});
 }
 
-std::vector<std::string> names_of_channels(const ArrayFile& file, std::string_view object, std::string_view attribute,
-                                           int64_t channels) {
-  std::vector<std::string> names = file.texts(object, attribute);
-  if (names.empty() || static_cast<int64_t>(names.size()) == channels) return names;
+std::vector<std::string> checked_texts(const ArrayFile& file, std::string_view attribute, std::vector<std::string> texts,
+                                       int64_t channels) {
+  if (texts.empty() || static_cast<int64_t>(texts.size()) == channels) return texts;
   throw DataError("data",
                   cat("an attribute does not fit its data set: path=", file.path.string(), ", attribute=", attribute,
-                      ", values=", names.size(), ", channels=", channels),
+                      ", values=", texts.size(), ", channels=", channels),
                   "Write one text per channel");
 }
 
-std::vector<double> coordinate(const ArrayFile& file, std::string_view name, int64_t length) {
-  if (!file.has(name)) return {};
-  std::vector<double> values = file.array(name)->read_doubles();
-  if (static_cast<int64_t>(values.size()) == length) return values;
-  throw DataError("data",
-                  cat("a coordinate does not fit the fields: path=", file.path.string(), ", dataset=", name,
-                      ", values=", values.size(), ", expected=", length),
-                  "Make the file again");
+// One text is that of all channels, as CF has it.
+std::vector<std::string> units_of_channels(const ArrayFile& file, const std::string& object, int64_t channels) {
+  std::vector<std::string> units = file.texts(object, "units");
+  if (units.size() == 1) units.resize(static_cast<size_t>(channels), units.front());
+  return checked_texts(file, "units", std::move(units), channels);
 }
 
-std::vector<int64_t> times_of(const ArrayFile& file, int64_t length) {
-  std::vector<int64_t> times;
-  for (const double seconds : coordinate(file, "time", length)) {
-    if (!(std::abs(seconds) < 0x1p53)) {
-      throw DataError("data", cat("not a valid number of seconds: path=", file.path.string(), ", dataset=time, value=", seconds),
-                      "Make the file again");
-    }
-    times.push_back(static_cast<int64_t>(seconds));
-  }
-  return times;
-}
-
-// A month may be 28 to 31 days long, a gap is at least twice the step.
-void check_even_times(const std::filesystem::path& path, const std::vector<int64_t>& time) {
-  if (time.size() < 3) return;
-  int64_t shortest = time[1] - time[0];
-  for (size_t i = 1; i + 1 < time.size(); ++i) shortest = std::min(shortest, time[i + 1] - time[i]);
-  for (size_t i = 0; i + 1 < time.size(); ++i) {
-    const int64_t step = time[i + 1] - time[i];
-    if (shortest > 0 && step * 2 <= shortest * 3) continue;
+void add_times(const ArrayFile& file, const TimeKeys& keys, FieldFacts& facts) {
+  const std::string name = find_coordinate(file, CoordinateKind::Time, facts.steps);
+  if (name.empty()) return;
+  FileTimes times = read_times(file, name, keys);
+  if (static_cast<int64_t>(times.stored.size()) != facts.steps) {
     throw DataError("data",
-                    cat("the times of a file are not evenly spaced: path=", path.string(), ", step=", i, ", seconds=", step,
-                        ", shortest=", shortest),
-                    "Make it with welkin data ingest, which splits at gaps");
+                    cat("a coordinate does not fit the fields: path=", file.path.string(), ", dataset=", name,
+                        ", values=", times.stored.size(), ", expected=", facts.steps),
+                    "Make the file again");
   }
+  check_time_order(times, file.path.string(), name);
+  if (times.seconds.empty()) facts.time_without_units = name;
+  facts.time = std::move(times.seconds);
+  facts.calendar = name_of(written_calendar(times.calendar));
 }
 
-void check_coordinates(const FieldFacts& facts) {
-  for (const std::vector<double>* values : {&facts.latitude, &facts.longitude}) {
-    if (std::ranges::all_of(*values, [](double value) { return std::isfinite(value) && std::abs(value) <= 720.0; })) continue;
-    throw DataError("data", cat("not a valid latitude or longitude: path=", facts.path.string()), "Make the file again");
-  }
-  check_even_times(facts.path, facts.time);
+// The tutorials' files hold `fields` alone: nothing is said of them.
+void add_places(const ArrayFile& file, FieldFacts& facts) {
+  const Extents grid{facts.height, facts.width};
+  PlaceAxis latitude = read_places(file, CoordinateKind::Latitude, grid);
+  facts.longitude = read_places(file, CoordinateKind::Longitude, grid).degrees;
+  facts.latitude = std::move(latitude.degrees);
+  const bool has_more = file.arrays.size() + file.not_numbers.size() > 1;
+  if (!facts.latitude.empty() || !has_more) return;
+  const std::string reason = latitude.problem.empty() ? "" : cat(" (", latitude.problem, ")");
+  facts.place_note = cat("The files do not say the latitudes of their rows", reason,
+                         ": scores weight the rows as equally spaced from pole to pole.");
 }
 
-FieldFacts read_facts(const ArrayFile& file, const Extents& shape) {
+FieldFacts read_facts(const ArrayFile& file, const ArrayFacts& fields, const TimeKeys& keys) {
   FieldFacts facts;
+  const Extents& shape = fields.shape;
   facts.path = file.path;
   facts.steps = shape[0], facts.channels = shape[1], facts.height = shape[2], facts.width = shape[3];
   const std::string object = file.has(kFields) ? kFields : "";
-  facts.channel_names = names_of_channels(file, object, "channels", facts.channels);
-  facts.units = names_of_channels(file, object, "units", facts.channels);
-  facts.latitude = coordinate(file, "latitude", facts.height);
-  facts.longitude = coordinate(file, "longitude", facts.width);
-  facts.time = times_of(file, facts.steps);
-  const auto calendar = file.texts("time", "calendar");
-  if (!facts.time.empty() && !calendar.empty()) facts.calendar = calendar.front();
-  check_coordinates(facts);
+  facts.channel_names = checked_texts(file, "channels", find_channel_names(file, object, facts.channels), facts.channels);
+  facts.units = units_of_channels(file, object, facts.channels);
+  facts.has_missing = fields.declares_missing;
+  add_places(file, facts);
+  add_times(file, keys, facts);
   return facts;
 }
 
@@ -133,10 +121,10 @@ FileKind kind_of(const std::filesystem::directory_entry& entry) {
 
 }  // namespace
 
-FieldFile::FieldFile(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache) {
+FieldFile::FieldFile(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache, const TimeKeys& keys) {
   const ArrayFile file = open_array_file(path, std::move(cache));
   fields_ = ordered_fields(file.array(kFields));
-  facts_ = read_facts(file, fields_->facts().shape);
+  facts_ = read_facts(file, fields_->facts(), keys);
   mapped_ = fields_->mapped();
   if (mapped_ && mapped_->stride[3] != 1) mapped_.reset();
 }
@@ -202,6 +190,13 @@ void FieldFile::read_transformed(int64_t step, int64_t channel, const FieldWindo
     read_channel(step, channel, part, to);
     apply(op, to.data(), static_cast<int64_t>(to.size()));
   }
+}
+
+void need_times(const FieldFacts& facts, std::string_view purpose, std::string_view remedy) {
+  if (!facts.time.empty()) return;
+  if (!facts.time_without_units.empty()) refuse_times_without_units(facts.path.string(), facts.time_without_units, purpose);
+  throw DataError("data", cat(purpose, " needs the time of every step: path=", facts.path.string(), ", dataset=time"),
+                  cat("Make the file with welkin data ingest or simulate, or drop ", remedy));
 }
 
 std::vector<std::filesystem::path> list_field_files(const std::filesystem::path& folder) {

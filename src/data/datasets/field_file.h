@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One training file of gridded fields, in any format of array_file.h: array `fields` (time, channel, lat, lon), any number type,
-// with optional `channels` and `units` attributes and the arrays `latitude`, `longitude`, `time`. Torch-free.
+// with optional `channels` and `units` attributes and arrays of latitude, longitude and time (coordinates.h). Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "data/datasets/file_times.h"
 #include "data/storage/channel_op.h"
 #include "data/storage/chunk_cache.h"
 #include "data/storage/stored_array.h"
@@ -25,6 +26,9 @@ struct FieldFacts {
   std::vector<double> latitude, longitude;  // degrees; empty when the file does not say
   std::vector<int64_t> time;  // seconds since 1970-01-01 of `calendar`, size steps; empty when the file does not say
   std::string calendar = "proleptic_gregorian";
+  std::string time_without_units;  // the array of times whose units nobody says: `time` is empty then
+  bool has_missing = false;        // the file declares values that stand for missing ones: NaN when read
+  std::string place_note;          // what is assumed of the latitudes, where a file with more than fields has none
 };
 
 // Rows and columns of a field.
@@ -41,7 +45,7 @@ struct ChannelRun {
 class FieldFile {
  public:
   // DataError when there is no usable `fields`. `cache`: of decoded chunks, where several files share one.
-  explicit FieldFile(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache = nullptr);
+  explicit FieldFile(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache = nullptr, const TimeKeys& keys = {});
 
   // Reads all values into memory; later reads come from there. Not while another thread reads. DataError where they do not fit.
   void hold();
@@ -71,6 +75,9 @@ class FieldFile {
   StoredArrayPtr fields_;
   std::optional<MappedFloats> mapped_;  // of fields_
 };
+
+// DataError where the file does not say the time of every step. `purpose`: what needs it, "forcing"; `remedy`: to do without.
+void need_times(const FieldFacts& facts, std::string_view purpose, std::string_view remedy);
 
 // The training files directly inside `folder`, sorted by name: its HDF5 files (known by their content or by .h5); where there are
 // none, files and folders of the other formats of array_file.h; where there are none either, its npy files but for statistics.

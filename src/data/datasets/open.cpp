@@ -54,6 +54,7 @@ Era5Options era5_options(const config::RunConfig& config, Split split) {
   options.input_clip = data.clip_in, options.target_clip = data.clip_out;
   options.input_log = data.log_channels_in, options.target_log = data.log_channels_out;
   options.hold = data.resident == "host";
+  options.time = {data.time_units, data.time_calendar};
   options.rules = config.rules.pair_rule == "first_file" ? Rules::Tutorial : Rules::Corrected;
   return options;
 }
@@ -124,6 +125,7 @@ void add_attributes(const ArrayFile& file, BoxOptions& options) {
 BoxPair open_box_file(const std::string& path, bool in_memory, BoxOptions& options) {
   options.source = path;
   const ArrayFile file = open_array_file(path);
+  options.has_missing = file.array("Nbody")->facts().declares_missing || file.array("Hydro")->facts().declares_missing;
   BoxPair pair{open_box(file, "Nbody", ChannelAxis::First, options.in_channels),
                open_box(file, "Hydro", ChannelAxis::First, options.out_channels)};
   add_attributes(file, options);
@@ -153,8 +155,10 @@ BoxPair open_boxes(const config::RunConfig& config, bool train, BoxOptions& opti
                            : need_path(data.val_path_npy_data, "val_path_npy_data");
     const std::string& label = train ? need_path(data.train_path_npy_label, "train_path_npy_label")
                                      : need_path(data.val_path_npy_label, "val_path_npy_label");
-    BoxPair pair{open_box(open_array_file(options.source), "Nbody", ChannelAxis::Last, options.in_channels),
-                 open_box(open_array_file(label), "Hydro", ChannelAxis::Last, options.out_channels)};
+    const ArrayFile input = open_array_file(options.source), target = open_array_file(label);
+    options.has_missing = input.array("Nbody")->facts().declares_missing || target.array("Hydro")->facts().declares_missing;
+    BoxPair pair{open_box(input, "Nbody", ChannelAxis::Last, options.in_channels),
+                 open_box(target, "Hydro", ChannelAxis::Last, options.out_channels)};
     if (data.resident != "host") return pair;
     return {load_box(*pair.input), load_box(*pair.target)};
   }

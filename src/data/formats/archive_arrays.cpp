@@ -52,7 +52,7 @@ ArrayFile open_raw_arrays(const std::filesystem::path& path) {
     facts.dtype = side.dtype;
     facts.big_endian = side.big_endian;
     facts.fortran_order = side.fortran_order;
-    facts.packing = packing_of(side.attributes, facts.shape, facts.source);
+    add_packing(side.attributes, facts);
     auto array = std::make_shared<FileArray>(std::move(facts), bytes, side.offset);
     file.arrays[name] = std::move(array);
   }

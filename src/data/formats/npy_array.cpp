@@ -17,7 +17,7 @@ void add_npy_sidecar(const std::filesystem::path& path, ArrayFile& file, ArrayFa
     if (side.values) continue;
     facts.name = name;
     facts.axes = side.axes;
-    facts.packing = packing_of(side.attributes, facts.shape, facts.source);
+    add_packing(side.attributes, facts);
     return;
   }
 }

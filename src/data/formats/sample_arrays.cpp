@@ -124,7 +124,7 @@ StoredArrayPtr make_sample_array(const std::string& name, SampleGroup group, con
   facts.fortran_order = group.header.fortran_order;
   facts.stored_bytes = group.offsets.size() * static_cast<uint64_t>(group.header.num_values()) * dtype_bytes(facts.dtype);
   const auto attributes = file.attributes.find(name);
-  if (attributes != file.attributes.end()) facts.packing = packing_of(attributes->second, facts.shape, facts.source);
+  if (attributes != file.attributes.end()) add_packing(attributes->second, facts);
   return std::make_shared<SampleArray>(std::move(facts), bytes, std::move(group.offsets));
 }
 

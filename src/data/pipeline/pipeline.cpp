@@ -40,7 +40,7 @@ BatchRingOptions ring_options_of(const Dataset& dataset, const PipelineOptions& 
           .persistent = options.persistent_workers,
           .tracer = options.tracer,
           .region = options.region.value_or(whole(dataset.spec())),
-          .rules = options.rules,
+          .rules = {.bad_sample = options.rules.bad_sample, .nan = nan_policy_for(dataset.spec(), options.rules.nan)},
           .stall_seconds = options.stall_seconds,
           .report = options.report,
           .stalled = options.stalled};
@@ -67,7 +67,7 @@ struct Pipeline::Impl {
           region(options.region.value_or(whole(all.spec()))),
           device(options.device),
           values(all, options.device,
-                 {.nan = options.rules.nan,
+                 {.nan = nan_policy_for(all.spec(), options.rules.nan),
                   .report = options.report,
                   .stall_seconds = options.stall_seconds,
                   .stalled = options.stalled}) {}

@@ -136,6 +136,10 @@ std::string search_side(const SearchedSide& side, const SampleSpec& spec, const 
 
 }  // namespace
 
+NanPolicy nan_policy_for(const SampleSpec& spec, NanPolicy wanted) {
+  return spec.has_missing && wanted == NanPolicy::Off ? NanPolicy::Error : wanted;
+}
+
 void MaskedValues::add(const MaskedValues& more) {
   if (first.empty()) first = more.first;
   values += more.values;

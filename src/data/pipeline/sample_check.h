@@ -14,12 +14,15 @@
 namespace welkin::data {
 
 enum class BadSample { Error, Skip };               // what an unreadable sample does
-enum class NanPolicy { Off, Error, Mask, Report };  // what NaN and infinity in a sample do; Off does not look
+enum class NanPolicy { Off, Error, Mask, Report };  // what NaN and infinity in a sample do; Off does not look: see nan_policy_for
 
 struct SampleRules {
   BadSample bad_sample = BadSample::Error;
   NanPolicy nan = NanPolicy::Off;
 };
+
+// What holds for the samples: where files declare missing values, Off is Error. A run is not to learn from them unseen.
+NanPolicy nan_policy_for(const SampleSpec& spec, NanPolicy wanted);
 
 // What Mask replaced: the first place in words, and how much in all.
 struct MaskedValues {

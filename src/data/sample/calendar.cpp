@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -196,7 +197,23 @@ struct UnitName {
   double seconds;
 };
 
-constexpr std::array<UnitName, 16> kUnits{{{"seconds", 1},
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+constexpr std::array<UnitName, 26> kUnits{{{"milliseconds", 1e-3},
+                                           {"millisecond", 1e-3},
+                                           {"millisecs", 1e-3},
+                                           {"millisec", 1e-3},
+                                           {"msecs", 1e-3},
+                                           {"ms", 1e-3},
+                                           {"microseconds", 1e-6},
+                                           {"microsecond", 1e-6},
+                                           {"nanoseconds", 1e-9},
+                                           {"nanosecond", 1e-9},
+                                           {"seconds", 1},
                                            {"second", 1},
                                            {"secs", 1},
                                            {"sec", 1},
@@ -289,14 +306,15 @@ int64_t TimeUnits::to_seconds(double value) const {
 
 TimeUnits parse_time_units(std::string_view units, std::string_view calendar) {
   TimeUnits result;
-  result.calendar = parse_calendar(calendar);
+  result.calendar = parse_calendar(lower_case(calendar));
   constexpr std::string_view kSince = " since ";
-  const size_t since = units.find(kSince);
+  const std::string lower = lower_case(units);
+  const size_t since = lower.find(kSince);
   const auto fail = [&](std::string_view remedy) -> DataError {
     return {"calendar", cat("cannot read the units of time: units=", units.substr(0, 128), ", calendar=", calendar), remedy};
   };
   if (since == std::string_view::npos) throw fail("Write them like: hours since 1900-01-01 00:00:00");
-  const std::string_view word = units.substr(0, since);
+  const std::string_view word = std::string_view(lower).substr(0, since);
   const auto unit = std::ranges::find(kUnits, word, &UnitName::name);
   const bool months = word == "months" || word == "month";
   const bool years = word == "years" || word == "year" || word == "common_years";

@@ -20,6 +20,12 @@ std::vector<std::string> warnings_of(const std::vector<const Dataset*>& datasets
   return lines;
 }
 
+std::string missing_line() {
+  return "The files declare missing values. They are NaN and handled by nan_policy: error and off refuse a sample that has them, "
+         "mask "
+         "puts the channel's mean in their place, report logs them.";
+}
+
 ArrayTransform input_transform(const SampleSpec& spec) {
   return {spec.input_clip, spec.input_log, spec.input_mean, spec.input_std};
 }

@@ -51,6 +51,7 @@ struct SampleSpec {
   std::vector<int64_t> input_log, target_log;
   // Flat triples of channels that are the components of a vector along axes 0, 1, 2: they turn with a box.
   std::vector<int64_t> input_vectors, target_vectors;
+  bool has_missing = false;          // files declare values that stand for missing ones: NaN when read
   int64_t newest_input_channel = 0;  // first input channel of the newest time step (persistence, residual prediction)
   // For each target channel the input channel of the newest step that is the same quantity, -1 where there is none. Empty: those
   // from newest_input_channel on.
@@ -79,6 +80,9 @@ struct SampleView {
   bool turned = true;        // false: as it lies in the file, for a device to turn; only whole samples of data sets that turn()
 };
 
+// The line of a log for files that declare missing values.
+std::string missing_line();
+
 class ResidentArrays;
 
 // Thread-safe after construction. `read` throws DataError naming file, dataset and offset.
@@ -94,7 +98,7 @@ class Dataset {
   virtual std::optional<int64_t> following(int64_t /*index*/) const { return {}; }
   // What a run's log says about the data when it opens, a line each; a data set logs nothing itself.
   virtual std::vector<std::string> describe() const { return {}; }
-  // What is not taken of the files though no key says so, and keys that the files contradict, a line each.
+  // What is not taken of the files though no key says so, what is assumed of them, and keys that they contradict, a line each.
   virtual std::vector<std::string> warnings() const { return {}; }
   // Whether read() can write transformed values, in the pass that reads them. Else the caller transforms.
   virtual bool transforms() const { return false; }

@@ -147,6 +147,10 @@ ForcingChannels::ForcingChannels(const std::vector<std::string>& forcings, std::
   }
 }
 
+bool ForcingChannels::needs_time() const {
+  return std::ranges::any_of(forcings_, [](Forcing forcing) { return forcing != Forcing::Coordinates; });
+}
+
 void ForcingChannels::fill(int64_t unix_seconds, const Region& region, std::span<float> out) const {
   const auto rows = static_cast<size_t>(region.extent[0]), columns = static_cast<size_t>(region.extent[1]);
   // The calendar's channels need no place: without coordinates any will do.

@@ -57,6 +57,7 @@ class ForcingChannels final : public ExtraChannels {
                   Calendar calendar);
 
   int64_t count() const override { return static_cast<int64_t>(names_.size()); }
+  bool needs_time() const override;  // unless all are coordinates
   const std::vector<std::string>& names() const override { return names_; }
   void fill(int64_t unix_seconds, const Region& region, std::span<float> out) const override;
 

@@ -2,8 +2,6 @@
 #include "data/storage/stored_array.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "core/checked.h"
 #include "core/error.h"
@@ -27,59 +25,8 @@ void check_region(const ArrayFacts& facts, const ArrayRegion& region) {
   }
 }
 
-// Calls body(offset) for each row along the last axis of a strided block.
-template <typename Body>
-void for_each_row(const Extents& extent, const int64_t* stride, Body&& body) {
-  const size_t outer = extent.size() - 1;
-  Extents index(outer, 0);
-  for (;;) {
-    int64_t offset = 0;
-    for (size_t d = 0; d < outer; ++d) offset += index[d] * stride[d];
-    body(offset);
-    size_t d = outer;
-    while (d > 0 && ++index[d - 1] == extent[d - 1]) index[--d] = 0;
-    if (d == 0) return;
-  }
-}
-
-template <typename T>
-void unpack_row(T* values, int64_t stride, int64_t count, double scale, double offset, const std::optional<double>& missing) {
-  for (int64_t i = 0; i < count; ++i) {
-    T& value = values[i * stride];
-    const auto stored = static_cast<double>(value);
-    value = missing && stored == *missing ? std::numeric_limits<T>::quiet_NaN() : static_cast<T>(stored * scale + offset);
-  }
-}
-
-// Undoes the packing in place. Stored integers of up to 24 bits are exact as floats.
-template <typename T>
-void unpack(const Packing& packing, const ArrayRegion& region, T* to, const int64_t* stride) {
-  Extents extent = region.extent();
-  Extents steps(stride, stride + extent.size());
-  const bool one = packing.scale.size() == 1;
-  const int64_t first = one ? 0 : region.begin[packing.axis];
-  const int64_t count = one ? 1 : extent[packing.axis];
-  const int64_t step = one ? 0 : steps[packing.axis];
-  if (!one) extent[packing.axis] = 1;
-  if (extent.empty()) extent = {1}, steps = {1};
-  for (int64_t i = 0; i < count; ++i) {
-    const auto which = static_cast<size_t>(first + i);
-    for_each_row(extent, steps.data(), [&](int64_t offset) {
-      unpack_row(to + i * step + offset, steps.back(), extent.back(), packing.scale[which], packing.offset[which],
-                 packing.missing);
-    });
-  }
-}
-
 bool is_exact_as_float(Dtype dtype) {
   return dtype == Dtype::F16 || dtype == Dtype::BF16 || dtype == Dtype::F32 || dtype_bytes(dtype) <= 2;
-}
-
-std::vector<double> numbers_in(const Attributes& attributes, std::string_view name) {
-  const auto found = attributes.find(name);
-  if (found == attributes.end()) return {};
-  const auto* values = std::get_if<std::vector<double>>(&found->second);
-  return values == nullptr ? std::vector<double>{} : *values;
 }
 
 }  // namespace
@@ -224,34 +171,11 @@ std::vector<std::string> ArrayFile::texts(std::string_view object, std::string_v
 
 std::vector<double> ArrayFile::numbers(std::string_view object, std::string_view name) const {
   const auto found = attributes.find(object);
-  return found == attributes.end() ? std::vector<double>{} : numbers_in(found->second, name);
-}
-
-std::optional<Packing> packing_of(const Attributes& attributes, const Extents& shape, std::string_view source) {
-  const auto refuse = [&](std::string_view why) {
-    throw DataError(
-        "data", cat("a packing that does not fit its array: path=", source, ", shape=", extents_text(shape), ", reason=", why),
-        "Give scale_factor and add_offset one number, or one for each index along the axis scale_axis");
-  };
-  Packing packing{
-      .scale = numbers_in(attributes, "scale_factor"), .offset = numbers_in(attributes, "add_offset"), .axis = 0, .missing = {}};
-  if (packing.scale.empty() && packing.offset.empty()) return std::nullopt;
-  if (packing.scale.empty()) packing.scale.assign(packing.offset.size(), 1.0);
-  if (packing.offset.empty()) packing.offset.assign(packing.scale.size(), 0.0);
-  if (packing.scale.size() != packing.offset.size()) refuse("scale_factor and add_offset differ in size");
-  const auto axis = numbers_in(attributes, "scale_axis");
-  if (!axis.empty() && (axis.size() != 1 || !(axis[0] >= 0) || axis[0] >= static_cast<double>(shape.size())))
-    refuse("scale_axis is no axis");
-  if (!axis.empty()) packing.axis = static_cast<size_t>(axis[0]);
-  if (packing.scale.size() > 1 && (axis.empty() || static_cast<int64_t>(packing.scale.size()) != shape[packing.axis])) {
-    refuse("the number of scales is not the extent of scale_axis");
-  }
-  const auto finite = [](double value) { return std::isfinite(value); };
-  if (!std::ranges::all_of(packing.scale, finite) || !std::ranges::all_of(packing.offset, finite))
-    refuse("a scale that is not finite");
-  const auto missing = numbers_in(attributes, "_FillValue");
-  if (missing.size() == 1) packing.missing = missing[0];
-  return packing;
+  if (found == attributes.end()) return {};
+  const auto value = found->second.find(name);
+  if (value == found->second.end()) return {};
+  const auto* values = std::get_if<std::vector<double>>(&value->second);
+  return values == nullptr ? std::vector<double>{} : *values;
 }
 
 std::string extents_text(const Extents& shape) { return cat("(", join(shape, ", "), ")"); }

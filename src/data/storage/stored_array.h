@@ -34,12 +34,16 @@ struct ArrayRegion {
 };
 ArrayRegion whole_region(const Extents& shape);
 
-// Small integers that stand for floats: value = stored * scale + offset, computed in double. One scale for all, or one for each
-// index along `axis`. A stored `missing` is NaN.
+// Stored values that stand for others: value = stored * scale + offset, computed in double. One scale for all, or one for each
+// index along `axis`. A stored value that is one of `missing`, or outside of what is valid, is NaN.
 struct Packing {
   std::vector<double> scale, offset;  // both of size 1, or of the extent of `axis`
   size_t axis = 0;
-  std::optional<double> missing;
+  std::vector<double> missing{};
+  std::optional<double> valid_min{}, valid_max{};
+  double unsigned_range = 0;  // added to negative values: 256 or 65536 for unsigned integers that are stored as signed; 0: not
+
+  bool is_scaled() const;  // false: values are NaN or as they are stored
 };
 
 struct ArrayFacts {
@@ -54,6 +58,7 @@ struct ArrayFacts {
   uint64_t stored_bytes = 0;        // 0: not known without reading everything
   std::vector<std::string> axes;    // names, where the file gives them: "time", "channel", ...
   std::optional<Packing> packing;
+  bool declares_missing = false;  // attributes say that values may be missing: those are NaN when read
 
   int64_t num_values() const;
 };
@@ -120,7 +125,8 @@ struct ArrayFile {
   std::map<std::string, StoredArrayPtr, std::less<>> arrays;    // by path in the file; "" for the one array without a name
   std::map<std::string, std::string, std::less<>> not_numbers;  // arrays that cannot be read, and why
   std::map<std::string, std::string, std::less<>> elsewhere{};  // names that are links into other files, and where those point
-  std::map<std::string, Attributes, std::less<>> attributes;    // of arrays and groups; "" is the file
+  std::map<std::string, std::vector<std::string>, std::less<>> text_arrays{};  // of one dimension; also in not_numbers
+  std::map<std::string, Attributes, std::less<>> attributes;                   // of arrays and groups; "" is the file
 
   bool has(std::string_view name) const { return arrays.contains(name); }
   // The array of that name; in a file of one array without a name, that one. DataError with the names that there are.
@@ -130,9 +136,30 @@ struct ArrayFile {
   std::vector<double> numbers(std::string_view object, std::string_view name) const;
 };
 
-// What scale_factor, add_offset, scale_axis and _FillValue of an array say (the names of the CF conventions, with one scale per
-// index along scale_axis as our extension). Empty when there is no scale. DataError when they do not fit the shape.
-std::optional<Packing> packing_of(const Attributes& attributes, const Extents& shape, std::string_view source);
+// Sets `packing` and `declares_missing` of `facts` (type and shape are known) from what the attributes of the array say, by the
+// names of the CF conventions: scale_factor, add_offset, _Unsigned, and _FillValue, missing_value, valid_range, valid_min,
+// valid_max, which are in units of the stored values. One scale per index along scale_axis is our extension. Nothing is set where
+// a _FillValue of NaN is all there is: values are read as they are. DataError when they do not fit the shape.
+void add_packing(const Attributes& attributes, ArrayFacts& facts);
+
+// Undoes the packing in place; element (i, j, ...) of the region lies at to[i * stride[0] + ...].
+void unpack(const Packing& packing, const ArrayRegion& region, float* to, const int64_t* stride);
+void unpack(const Packing& packing, const ArrayRegion& region, double* to, const int64_t* stride);
+
+// Calls body(offset) for each row along the last axis of a strided block.
+template <typename Body>
+void for_each_row(const Extents& extent, const int64_t* stride, Body&& body) {
+  const size_t outer = extent.size() - 1;
+  Extents index(outer, 0);
+  for (;;) {
+    int64_t offset = 0;
+    for (size_t d = 0; d < outer; ++d) offset += index[d] * stride[d];
+    body(offset);
+    size_t d = outer;
+    while (d > 0 && ++index[d - 1] == extent[d - 1]) index[--d] = 0;
+    if (d == 0) return;
+  }
+}
 
 // "(2, 3)"
 std::string extents_text(const Extents& shape);

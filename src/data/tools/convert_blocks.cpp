@@ -79,7 +79,7 @@ void pack_values(const Packing& packing, const ArrayRegion& block, std::vector<d
   for (size_t i = 0; i < values.size(); ++i) {
     const auto c = static_cast<size_t>(one ? 0 : first + static_cast<int64_t>(i) / run % channels);
     const double packed = std::nearbyint((values[i] - packing.offset[c]) / packing.scale[c]);
-    values[i] = std::isnan(values[i]) ? *packing.missing : std::clamp(packed, -32767.0, 32767.0);
+    values[i] = std::isnan(values[i]) ? packing.missing.front() : std::clamp(packed, -32767.0, 32767.0);
   }
 }
 

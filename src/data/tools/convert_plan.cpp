@@ -7,6 +7,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/datasets/coordinates.h"
+#include "data/datasets/file_times.h"
 #include "data/formats/array_file.h"
 
 namespace welkin::data {
@@ -18,9 +20,10 @@ constexpr double kPackedMissing = -32768;
 
 // Attributes that say how the input's values were packed or laid out: the output has its own.
 const std::vector<std::string>& layout_attributes() {
-  static const std::vector<std::string> names{"scale_factor", "add_offset",        "scale_axis",     "_FillValue",
-                                              "axes",         "_ARRAY_DIMENSIONS", "DIMENSION_LIST", "CLASS",
-                                              "NAME",         "REFERENCE_LIST",    "_Netcdf4Dimid"};
+  static const std::vector<std::string> names{
+      "scale_factor", "add_offset", "scale_axis",     "_Unsigned",     "_FillValue",        "missing_value",
+      "valid_range",  "valid_min",  "valid_max",      "axes",          "_ARRAY_DIMENSIONS", "DIMENSION_LIST",
+      "CLASS",        "NAME",       "REFERENCE_LIST", "_Netcdf4Dimid", "DIMENSION_LABELS",  "_Netcdf4Coordinates"};
   return names;
 }
 
@@ -30,6 +33,18 @@ Attributes kept_attributes(const ArrayFile& file, const std::string& name) {
   Attributes kept = found->second;
   for (const std::string& layout : layout_attributes()) kept.erase(layout);
   return kept;
+}
+
+// What the output cannot say as the input does: names of channels that stand in an array of texts, times of a sidecar.
+void add_known_attributes(const ArrayFile& file, const ArrayFacts& facts, Attributes& attributes) {
+  const auto channel = channel_axis(facts);
+  if (facts.shape.size() == 4 && channel && !attributes.contains("channels")) {
+    const auto names = find_channel_names(file, facts.name, facts.shape[*channel]);
+    if (!names.empty()) attributes["channels"] = names;
+  }
+  if (facts.name == "time" && !attributes.contains("units") && has_our_times(file)) {
+    attributes["units"] = std::vector<std::string>{std::string(kOurTimeUnits)};
+  }
 }
 
 ArrayRegion region_of(const ArrayFacts& facts, const ConvertOptions& options) {
@@ -50,7 +65,14 @@ ArrayRegion region_of(const ArrayFacts& facts, const ConvertOptions& options) {
 
 bool is_small(const ArrayFacts& facts) { return facts.shape.size() == 1 && facts.shape[0] <= kMostSmallValues; }
 
-Dtype kept_dtype(const ArrayFacts& facts) { return facts.packing ? Dtype::F32 : facts.dtype; }
+// Values that are scaled, or become NaN, are floats; coordinates keep all digits.
+Dtype kept_dtype(const ArrayFacts& facts) {
+  const bool is_float =
+      facts.dtype == Dtype::F64 || facts.dtype == Dtype::F32 || facts.dtype == Dtype::F16 || facts.dtype == Dtype::BF16;
+  if (!facts.packing || (is_float && !facts.packing->is_scaled())) return facts.dtype;
+  const bool wide = is_small(facts) || (!facts.packing->is_scaled() && dtype_bytes(facts.dtype) > 2);
+  return wide ? Dtype::F64 : Dtype::F32;
+}
 
 std::vector<std::string> wanted_names(const ArrayFile& file, const ConvertOptions& options) {
   std::vector<std::string> names = options.arrays;
@@ -106,7 +128,7 @@ std::vector<Range> channel_ranges(const Conversion& conversion, std::optional<si
 Packing make_packing(const Conversion& conversion, const std::string& name, uint64_t block_bytes, ConvertReport& report) {
   const ArrayFacts& facts = conversion.from->facts();
   const auto axis = channel_axis(facts);
-  Packing packing{.scale = {}, .offset = {}, .axis = axis.value_or(0), .missing = kPackedMissing};
+  Packing packing{.scale = {}, .offset = {}, .axis = axis.value_or(0), .missing = {kPackedMissing}};
   const auto ranges = channel_ranges(conversion, axis, block_bytes);
   for (size_t c = 0; c < ranges.size(); ++c) {
     const Range& range = ranges[c];
@@ -130,7 +152,7 @@ void add_packing_attributes(const Packing& packing, Attributes& attributes) {
   attributes["scale_factor"] = packing.scale;
   attributes["add_offset"] = packing.offset;
   if (packing.scale.size() > 1) attributes["scale_axis"] = std::vector<double>{static_cast<double>(packing.axis)};
-  attributes["_FillValue"] = std::vector<double>{*packing.missing};
+  attributes["_FillValue"] = packing.missing;
 }
 
 void check_fits(const ConvertPlan& plan, const ConvertOptions& options, const ArrayFile& file) {
@@ -169,6 +191,7 @@ ConvertPlan plan_conversion(const ArrayFile& file, const ConvertOptions& options
     OutputArray array{.name = facts.name, .shape = {}, .chunk = {}, .codecs = {}, .axes = facts.axes, .attributes = {}};
     array.attributes = kept_attributes(file, facts.name);
     array.dtype = kept_dtype(facts);
+    add_known_attributes(file, facts, array.attributes);
     Conversion conversion{from, region_of(facts, options), {}};
     array.shape = conversion.region.extent();
     if (is_small(facts)) {

@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "data/formats/array_file.h"
 #include "data/formats/npy_file.h"
+#include "data/formats/sidecar.h"
 #include "data/storage/watched_file.h"
 #include "data/tools/inspect_hdf5.h"
 #include "observe/log/table.h"
@@ -111,17 +112,20 @@ FileFormat format_of(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::string moments_text(const RunningMoments& moments) {
+std::string moments_text(const RunningMoments& moments, bool declares_missing) {
   if (moments.count() == 0 && moments.num_nonfinite() == 0) return "none";
+  const std::string_view others = declares_missing ? "missing " : "NaN or infinite ";
+  if (moments.count() == 0) return cat("none, ", others, moments.num_nonfinite());
   std::string text = cat("min ", moments.min(), ", max ", moments.max(), ", mean ", static_cast<float>(moments.mean()), ", std ",
                          static_cast<float>(moments.std()));
-  if (moments.num_nonfinite() > 0) text += cat(", NaN or infinite ", moments.num_nonfinite());
+  if (moments.num_nonfinite() > 0) text += cat(", ", others, moments.num_nonfinite());
   return text;
 }
 
 std::string inspect_file(const std::filesystem::path& path, const InspectOptions& options) {
   const std::string head = cat(path.string(), ": ");
   const ArrayFormat arrays = array_format_of(path);
+  if (arrays == ArrayFormat::Npy && read_sidecar(path)) return head + inspect_arrays(path, options);
   if (arrays != ArrayFormat::Unknown && arrays != ArrayFormat::Hdf5 && arrays != ArrayFormat::Npy) {
     return head + inspect_arrays(path, options);
   }

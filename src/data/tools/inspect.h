@@ -13,7 +13,8 @@ struct InspectOptions {
   int64_t most_datasets = 200;                     // described
 };
 
-// Many lines of ASCII; bytes of the file that are not printable are replaced. DataError for an unknown format or a broken file.
+// Many lines; characters of the file that are not printable (core/printable.h) are replaced. DataError for an unknown format or a
+// broken file.
 std::string inspect_file(const std::filesystem::path& path, const InspectOptions& options = {});
 
 }  // namespace welkin::data

@@ -19,7 +19,9 @@ std::string attribute_line(const AttributeValue& value) {
 void add_attributes_of(const ArrayFile& file, const std::string& object, std::string& text) {
   const auto found = file.attributes.find(object);
   if (found == file.attributes.end()) return;
-  for (const auto& [name, value] : found->second) text += cat("    ", printable(name), " = ", attribute_line(value), "\n");
+  for (const auto& [name, value] : found->second) {
+    if (!is_format_attribute(file, object, name)) text += cat("    ", printable(name), " = ", attribute_line(value), "\n");
+  }
 }
 
 std::string facts_line(const ArrayFacts& facts) {
@@ -28,7 +30,7 @@ std::string facts_line(const ArrayFacts& facts) {
   if (!facts.axes.empty()) text += cat("  axes ", printable(join(facts.axes, ", ")));
   text += facts.chunk.empty() ? "" : cat("  chunks ", extents_text(facts.chunk));
   text += facts.codecs.empty() ? "" : cat(" ", join(facts.codecs, "+"));
-  return text + (facts.packing ? "  scaled" : "");
+  return text + (facts.packing && facts.packing->is_scaled() ? "  scaled" : "");
 }
 
 // Of a few evenly spread slabs along the first axis.
@@ -47,7 +49,8 @@ std::string range_line(const StoredArray& array, int64_t most_values) {
     array.read(region, values);
     moments.add(values);
   }
-  return cat("    values", count < shape[0] ? " of a sample: " : ": ", moments_text(moments), "\n");
+  return cat("    values", count < shape[0] ? " of a sample: " : ": ", moments_text(moments, array.facts().declares_missing),
+             "\n");
 }
 
 }  // namespace
@@ -62,9 +65,14 @@ std::string inspect_arrays(const std::filesystem::path& path, const InspectOptio
       return text + cat("  ... and ", file.arrays.size() - static_cast<size_t>(rows) + 1, " more\n");
     text += cat("  ", name.empty() ? "(no name)" : printable(name), "  ", facts_line(array->facts()), "\n");
     if (!name.empty()) add_attributes_of(file, name, text);
-    text += range_line(*array, options.most_sampled_values);
+    const std::string coordinate = coordinate_lines(file, name);
+    text += coordinate.empty() ? range_line(*array, options.most_sampled_values) : coordinate;
   }
-  for (const auto& [name, why] : file.not_numbers) text += cat("  ", printable(name), "  not read: ", printable(why), "\n");
+  for (const auto& [name, why] : file.not_numbers) {
+    const std::string texts = text_line(file, name);
+    text += texts.empty() ? cat("  ", printable(name), "  not read: ", printable(why), "\n")
+                          : cat("  ", printable(name), "\n", texts);
+  }
   return text;
 }
 

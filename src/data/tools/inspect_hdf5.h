@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "data/storage/stored_array.h"
 #include "data/tools/inspect.h"
 #include "data/tools/statistics.h"
 
@@ -16,7 +17,15 @@ std::string inspect_hdf5(const std::filesystem::path& path, const InspectOptions
 // Formats that array_file.h opens and that have no part of their own here.
 std::string inspect_arrays(const std::filesystem::path& path, const InspectOptions& options);
 
-// "min ..., max ..., mean ..., std ..."
-std::string moments_text(const RunningMoments& moments);
+// "min ..., max ..., mean ..., std ...", and how many values are missing or not finite.
+std::string moments_text(const RunningMoments& moments, bool declares_missing = false);
+
+// Lines about an array of one dimension that says where or when the others are: first and last place, dates by the CF conventions
+// with step and gaps. Empty for other arrays.
+std::string coordinate_lines(const ArrayFile& file, const std::string& name);
+// The line about an array of texts.
+std::string text_line(const ArrayFile& file, const std::string& name);
+// Attributes that say how HDF5, netCDF-4 or Zarr keep an array, and nothing about its values.
+bool is_format_attribute(const ArrayFile& file, const std::string& object, std::string_view name);
 
 }  // namespace welkin::data

@@ -41,16 +41,13 @@ struct OpenYear {
   std::vector<int> months;
 };
 
-std::vector<OpenYear> open_years(const std::filesystem::path& folder, bool with_months) {
+std::vector<OpenYear> open_years(const std::filesystem::path& folder, bool with_months, const TimeKeys& keys) {
   std::vector<OpenYear> years;
   const auto cache = std::make_shared<ChunkCache>(kChunkCacheBytes);
   for (const auto& path : list_field_files(folder)) {
-    OpenYear year{std::make_unique<FieldFile>(path, cache), {}};
+    OpenYear year{std::make_unique<FieldFile>(path, cache, keys), {}};
     const FieldFacts& facts = year.file->facts();
-    if (with_months && facts.time.empty()) {
-      throw DataError("data", cat("a climatology needs the time of every step: path=", path.string(), ", dataset=time"),
-                      "Make the file with welkin data ingest or simulate, or drop --climatology");
-    }
+    if (with_months) need_times(facts, "a climatology", "--climatology");
     for (size_t t = 0; with_months && t < facts.time.size(); ++t) {
       year.months.push_back(to_date(parse_calendar(facts.calendar), facts.time[t]).month - 1);
     }
@@ -59,8 +56,33 @@ std::vector<OpenYear> open_years(const std::filesystem::path& folder, bool with_
   return years;
 }
 
+// How many values each point of the maps has; used where files declare missing values.
+struct MapCounts {
+  int32_t* time = nullptr;
+  int32_t* climatology = nullptr;
+};
+
+// Missing values are left out where the file declares them.
+void check_finite(const std::vector<float>& values, const RunningMoments& moments, const FieldFacts& facts,
+                  const std::string& where) {
+  if (moments.num_nonfinite() == 0) return;
+  if (facts.has_missing && std::ranges::none_of(values, [](float value) { return std::isinf(value); })) return;
+  throw DataError(
+      "data", cat("values that are not finite: path=", facts.path.string(), ", ", where, ", values=", moments.num_nonfinite()),
+      "Fill or mask them: welkin data ingest --missing mean; or declare them: values equal to the attribute _FillValue are left "
+      "out");
+}
+
+void add_map(const std::vector<float>& values, double* sum, int32_t* count) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::isnan(values[i])) continue;
+    sum[i] += static_cast<double>(values[i]);
+    ++count[i];
+  }
+}
+
 // All times of one channel, in order: the result does not depend on how channels are divided among threads.
-void add_channel(const std::vector<OpenYear>& years, int64_t channel, FolderStatistics& statistics) {
+void add_channel(const std::vector<OpenYear>& years, int64_t channel, FolderStatistics& statistics, const MapCounts& counts) {
   const auto c = static_cast<size_t>(channel);
   const auto plane = static_cast<size_t>(statistics.height * statistics.width);
   const size_t maps = statistics.time_mean.size();
@@ -70,30 +92,35 @@ void add_channel(const std::vector<OpenYear>& years, int64_t channel, FolderStat
       year.file->read_channel(step, channel, {0, 0, statistics.height, statistics.width}, values);
       RunningMoments moments;
       moments.add(values);
-      if (moments.num_nonfinite() > 0) {
-        throw DataError("data",
-                        cat("values that are not finite: path=", year.file->facts().path.string(), ", step=", step,
-                            ", channel=", statistics.channels[c], ", values=", moments.num_nonfinite()),
-                        "Fill or mask them: welkin data ingest --missing mean");
-      }
+      check_finite(values, moments, year.file->facts(), cat("step=", step, ", channel=", statistics.channels[c]));
       statistics.moments[c].join(moments);
-      double* sum = statistics.time_mean.data() + c * plane;
-      for (size_t i = 0; i < plane; ++i) sum[i] += static_cast<double>(values[i]);
+      add_map(values, statistics.time_mean.data() + c * plane, counts.time + c * plane);
       if (year.months.empty()) continue;
-      double* month =
-          statistics.climatology.data() + static_cast<size_t>(year.months[static_cast<size_t>(step)]) * maps + c * plane;
-      for (size_t i = 0; i < plane; ++i) month[i] += static_cast<double>(values[i]);
+      const size_t month = static_cast<size_t>(year.months[static_cast<size_t>(step)]) * maps + c * plane;
+      add_map(values, statistics.climatology.data() + month, counts.climatology + month);
     }
   }
 }
 
-void finish_means(FolderStatistics& statistics) {
-  const size_t maps = statistics.time_mean.size();
-  for (double& value : statistics.time_mean) value /= static_cast<double>(statistics.steps);
+// A point that never has a value gets the channel's mean, one without a value in a month its time mean.
+void finish_means(FolderStatistics& statistics, const std::vector<int32_t>& time, const std::vector<int32_t>& climatology) {
+  const size_t maps = statistics.time_mean.size(), plane = maps / statistics.moments.size();
+  for (size_t i = 0; i < maps; ++i) {
+    double& mean = statistics.time_mean[i];
+    mean = time[i] == 0 ? statistics.moments[i / plane].mean() : mean / static_cast<double>(time[i]);
+  }
   for (size_t i = 0; i < statistics.climatology.size(); ++i) {
-    const int64_t steps = statistics.month_steps[i / maps];
-    statistics.climatology[i] =
-        steps == 0 ? statistics.time_mean[i % maps] : statistics.climatology[i] / static_cast<double>(steps);
+    double& mean = statistics.climatology[i];
+    mean = climatology[i] == 0 ? statistics.time_mean[i % maps] : mean / static_cast<double>(climatology[i]);
+  }
+}
+
+// A channel without a single value has no mean.
+void check_any_values(const FolderStatistics& statistics, const std::filesystem::path& folder) {
+  for (size_t c = 0; c < statistics.moments.size(); ++c) {
+    if (statistics.moments[c].count() > 0) continue;
+    throw DataError("data", cat("a channel of missing values only: path=", folder.string(), ", channel=", statistics.channels[c]),
+                    "Leave it out, or check _FillValue, missing_value and valid_range of the fields");
   }
 }
 
@@ -137,7 +164,7 @@ void RunningMoments::join(const RunningMoments& other) {
 double RunningMoments::std() const { return count_ == 0 ? 0.0 : std::sqrt(squares_ / static_cast<double>(count_)); }
 
 FolderStatistics compute_statistics(const std::filesystem::path& folder, const StatisticsOptions& options) {
-  const std::vector<OpenYear> years = open_years(folder, options.climatology);
+  const std::vector<OpenYear> years = open_years(folder, options.climatology, options.time);
   const FieldFacts& facts = years.front().file->facts();
   FolderStatistics statistics = empty_statistics(facts);
   for (const OpenYear& year : years) {
@@ -148,8 +175,12 @@ FolderStatistics compute_statistics(const std::filesystem::path& folder, const S
   }
   if (options.climatology) statistics.climatology.resize(12 * statistics.time_mean.size());
   ThreadPool pool({.num_threads = options.num_threads > 0 ? options.num_threads : usable_cores(), .name = "stats"});
-  pool.parallel_for(facts.channels, [&](int64_t channel) { add_channel(years, channel, statistics); });
-  finish_means(statistics);
+  std::vector<int32_t> time(statistics.time_mean.size()), climatology(statistics.climatology.size());
+  pool.parallel_for(facts.channels, [&](int64_t channel) {
+    add_channel(years, channel, statistics, {time.data(), climatology.data()});
+  });
+  check_any_values(statistics, folder);
+  finish_means(statistics, time, climatology);
   return statistics;
 }
 

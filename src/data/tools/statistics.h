@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "data/datasets/file_times.h"
+
 namespace welkin::data {
 
 // Count, mean and sum of squared deviations that can be joined (Chan, Golub, LeVeque 1983: no cancellation, order almost free).
@@ -43,10 +45,11 @@ struct FolderStatistics {
 struct StatisticsOptions {
   int num_threads = 0;       // 0: the cores of this process. The result does not depend on it
   bool climatology = false;  // needs the data set `time`
+  TimeKeys time{};           // of files that do not say the units of their times
 };
 
-// Of all *.h5 in the folder, in one pass over them. DataError when files differ, or hold NaN or infinity (channel, file and step
-// are named).
+// Of all *.h5 in the folder, in one pass over them. Values that a file declares as missing are left out and counted as not finite
+// in `moments`. DataError when files differ, or hold infinity or other NaN (channel, file and step are named).
 FolderStatistics compute_statistics(const std::filesystem::path& folder, const StatisticsOptions& options = {});
 
 // global_means.npy, global_stds.npy, global_mins.npy and global_maxs.npy (1, C, 1, 1), time_means.npy (1, C, H, W) and, where it

@@ -69,6 +69,7 @@ struct FieldFileSpec {
   std::vector<std::string> names{};  // attribute `channels`
   std::vector<int64_t> time{};       // seconds; empty = no data set
   Hdf5Type type = Hdf5Type::Float32;
+  std::string time_units = "seconds since 1970-01-01";  // empty = none
 };
 
 inline void write_field_file(const std::filesystem::path& path, const FieldFileSpec& spec) {
@@ -84,6 +85,7 @@ inline void write_field_file(const std::filesystem::path& path, const FieldFileS
   if (!spec.time.empty()) {
     file.create_dataset("time", {.type = Hdf5Type::Int64, .shape = {spec.steps}, .chunk = {}});
     file.write("time", {0}, {spec.steps}, std::span<const int64_t>(spec.time));
+    if (!spec.time_units.empty()) file.set_string("time", "units", spec.time_units);
   }
   file.close();
 }

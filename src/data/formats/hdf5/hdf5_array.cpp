@@ -94,11 +94,12 @@ void add_hdf5_array(ArrayFile& file, const std::shared_ptr<const Hdf5File>& hdf5
                     const std::shared_ptr<ChunkCache>& cache, const std::string& name) {
   const Hdf5Dataset dataset = hdf5->dataset(name);
   const auto dtype = dtype_of(dataset);
+  const Attributes& attributes = file.attributes[name] = attributes_of(*hdf5, name);
   if (!dataset.is_number || !dtype) {
     file.not_numbers[name] = dataset.dtype;
+    if (auto texts = hdf5->text_values(name); !texts.empty()) file.text_arrays[name] = std::move(texts);
     return;
   }
-  const Attributes& attributes = file.attributes[name] = attributes_of(*hdf5, name);
   ArrayFacts facts{.source = cat(file.path.string(), ", dataset=", name),
                    .name = name,
                    .shape = dataset.shape,
@@ -110,7 +111,8 @@ void add_hdf5_array(ArrayFile& file, const std::shared_ptr<const Hdf5File>& hdf5
   facts.big_endian = dataset.dtype.ends_with("big-endian");
   facts.stored_bytes = dataset.stored_bytes;
   facts.axes = file.texts(name, "axes");
-  facts.packing = packing_of(attributes, facts.shape, facts.source);
+  if (facts.axes.empty()) facts.axes = hdf5->dimension_names(name);
+  add_packing(attributes, facts);
   if (dataset.offset && dataset.is_plain) {
     file.arrays[name] = std::make_shared<FileArray>(std::move(facts), bytes, *dataset.offset);
     return;

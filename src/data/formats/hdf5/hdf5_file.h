@@ -93,6 +93,11 @@ class Hdf5File {
   std::vector<double> read_doubles(std::string_view name) const;
   std::vector<int64_t> read_integers(std::string_view name) const;
 
+  // Names of the dimensions: their labels, else those of the dimension scales attached; empty where a dimension has neither.
+  std::vector<std::string> dimension_names(std::string_view name) const;
+  // A data set of one dimension of texts, or of two of single characters; empty for others and for more than 65536 texts.
+  std::vector<std::string> text_values(std::string_view name) const;
+
   // Attributes of a data set or group; object "/" is the file itself. Strings of fixed or variable length, one or many.
   std::vector<std::string> attribute_names(std::string_view object) const;
   bool has_attribute(std::string_view object, std::string_view name) const;

@@ -248,7 +248,7 @@ StoredArrayPtr make_zarr_array(const std::filesystem::path& folder, ZarrArray ar
   facts.fortran_order = encoding.order.size() > 1;
   facts.codecs = codec_names(encoding.codecs);
   if (array.shard) facts.codecs.push_back(cat("shards ", extents_text(array.chunk)));
-  facts.packing = packing_of(array.attributes, facts.shape, facts.source);
+  add_packing(array.attributes, facts);
   return std::make_shared<ZarrStoredArray>(folder, std::move(array), std::move(facts));
 }
 

@@ -185,7 +185,8 @@ void parse_codecs(const Json& list, ZarrArray& array, std::string_view source) {
 
 }  // namespace
 
-std::string ZarrArray::chunk_file(const Extents& index) const {
+std::string ZarrArray::chunk_file(const Extents& place) const {
+  const Extents index(place.begin(), place.end() - (is_text ? 1 : 0));
   std::string numbers = index.empty() && !has_prefix ? "0" : join(index, std::string(1, separator));
   if (!has_prefix) return numbers;
   return index.empty() ? "c" : cat("c", separator, numbers);

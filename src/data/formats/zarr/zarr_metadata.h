@@ -38,6 +38,7 @@ struct ZarrArray {
   std::optional<double> fill;  // of chunks without a file; none: they have to be there
   char separator = '.';
   bool has_prefix = false;  // chunk files are c/0/1, not 0/1
+  bool is_text = false;     // the last axis is that of characters: it has no number in the names of chunk files
   std::vector<std::string> axes;
   Attributes attributes;
 
@@ -52,6 +53,11 @@ struct ZarrRefusal {
 };
 
 inline constexpr uint64_t kMaxZarrMetadataBytes = uint64_t{64} << 20;
+
+// An array of texts of fixed length as one of characters, along one axis more. Empty for arrays of other types.
+std::optional<Json> text_array_metadata(const Json& json);
+// Of such an array, in UTF-8, without what fills them up.
+std::vector<std::string> texts_of(const StoredArray& characters);
 
 // `attributes` are those of .zattrs. Throws ZarrRefusal and DataError.
 ZarrArray parse_zarr2_array(std::string_view text, const Attributes& attributes, std::string_view source);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A folder of Zarr arrays and groups, version 2 or 3.
 #include <algorithm>
+#include <bit>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -26,6 +27,19 @@ bool is_file(const fs::path& path) {
 Attributes zarr2_attributes(const fs::path& folder) {
   const fs::path path = folder / ".zattrs";
   return is_file(path) ? json_attributes(parse_json(metadata_text(path), path.string())) : Attributes{};
+}
+
+// The 8 bytes of a little-endian double.
+std::optional<double> number_of_base64(std::string_view text) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  if (text.size() != 12 || text[11] != '=') return std::nullopt;
+  uint64_t bits = 0;
+  for (size_t i = 0; i < 11; ++i) {
+    const size_t digit = kDigits.find(text[i]);
+    if (digit == std::string_view::npos) return std::nullopt;
+    bits = i < 10 ? (bits << 6) | digit : (bits << 4) | (digit >> 2);  // 11 digits of 6 bits, the last two of which are none
+  }
+  return std::bit_cast<double>(__builtin_bswap64(bits));
 }
 
 class ZarrOpener {
@@ -92,12 +106,51 @@ class ZarrOpener {
                      .packing = {}};
     try {
       ZarrArray array = parse(facts.source);
+      add_fill_value(array);
       file_.format = cat("Zarr ", array.version);
       file_.attributes[name] = array.attributes;
       file_.arrays[name] = make_zarr_array(folder, std::move(array), std::move(facts));
     } catch (const ZarrRefusal& refusal) {
       file_.not_numbers[name] = refusal.reason;
+      add_texts(folder, name);
     }
+  }
+
+  // Of one dimension, such as names of channels. What is wrong with them is no obstacle: numbers do not need them.
+  void add_texts(const fs::path& folder, const std::string& name) {
+    constexpr int64_t kMostTexts = 65536, kMostCharacters = int64_t{1} << 22;
+    const bool old = is_file(folder / ".zarray");
+    const fs::path path = folder / (old ? ".zarray" : "zarr.json");
+    try {
+      const auto json = text_array_metadata(parse_json(metadata_text(path), path.string()));
+      if (!json) return;
+      ArrayFacts facts{.source = path.string(), .name = name, .shape = {}, .chunk = {}, .codecs = {}, .axes = {}, .packing = {}};
+      ZarrArray array = old ? parse_zarr2_array(json->dump(), {}, facts.source) : parse_zarr3_array(*json, facts.source);
+      if (array.shape.size() != 2 || array.shape[0] > kMostTexts || array.shape[0] * array.shape[1] > kMostCharacters) return;
+      array.is_text = true;
+      array.axes.clear();
+      file_.attributes[name] = old ? zarr2_attributes(folder) : array.attributes;
+      array.attributes.clear();
+      file_.text_arrays[name] = texts_of(*make_zarr_array(folder, std::move(array), std::move(facts)));
+    } catch (const ZarrRefusal&) {
+    } catch (const DataError&) {
+    }
+  }
+
+  // xarray stores _FillValue as the fill_value of version 2, and as base64 of a double in version 3. Arrays of others have a
+  // fill_value that stands for no missing value, as those that welkin data convert writes.
+  void add_fill_value(ZarrArray& array) const {
+    const auto root = file_.attributes.find("");
+    const bool ours = root != file_.attributes.end() && root->second.contains("converted_by");
+    const bool xarray = array.version == 2 && array.attributes.contains("_ARRAY_DIMENSIONS") && !ours;
+    const auto given = array.attributes.find("_FillValue");
+    if (given == array.attributes.end()) {
+      if (xarray && array.fill) array.attributes["_FillValue"] = std::vector<double>{*array.fill};
+      return;
+    }
+    const auto* texts = std::get_if<std::vector<std::string>>(&given->second);
+    const auto value = texts == nullptr || texts->size() != 1 ? std::nullopt : number_of_base64(texts->front());
+    if (value) given->second = std::vector<double>{*value};
   }
 
   ArrayFile file_;

@@ -28,6 +28,12 @@ std::string zarr2_type(Dtype dtype) {
   return header.substr(header.find(": '") + 3, 3);
 }
 
+// Every chunk has a file. Of arrays with named axes xarray takes any fill value for that of missing values.
+Json zarr2_fill(const OutputArray& array) {
+  if (!array.axes.empty()) return {};
+  return array.dtype == Dtype::Bool ? Json(false) : Json(0);
+}
+
 Json zarr2_codec(const Codec& codec) {
   switch (codec.kind) {
     case CodecKind::Zlib:
@@ -195,7 +201,7 @@ class ZarrWriter : public ArrayWriter {
                                     {"chunks", array.chunk},
                                     {"dtype", zarr2_type(array.dtype)},
                                     {"order", "C"},
-                                    {"fill_value", array.dtype == Dtype::Bool ? Json(false) : Json(0)},
+                                    {"fill_value", zarr2_fill(array)},
                                     {"filters", filters.empty() ? Json() : filters},
                                     {"compressor", compressor},
                                     {"dimension_separator", "."}});
