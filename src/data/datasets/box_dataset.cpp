@@ -38,11 +38,14 @@ std::vector<std::string> channel_names_or_numbers(std::vector<std::string> names
 }
 
 ArraySpec box_array_spec(int64_t count, int64_t crop, const std::vector<std::string>& names,
-                         const std::vector<std::string>& units, std::string_view prefix) {
+                         const std::vector<std::string>& units, const std::vector<ChannelScaling>& scaling,
+                         std::string_view prefix) {
   ArraySpec spec;
   spec.channels = channel_names_or_numbers(names, count, prefix);
   spec.units = units;
   spec.units.resize(static_cast<size_t>(count));
+  spec.scaling = scaling;
+  if (!scaling.empty()) spec.scaling.resize(static_cast<size_t>(count));
   spec.shape = {count, crop, crop, crop};
   return spec;
 }
@@ -85,8 +88,10 @@ BoxDataset::BoxDataset(BoxArrayPtr input, BoxArrayPtr target, BoxOptions options
   spec_.has_missing = options_.has_missing;
   const bool wraps = std::ranges::all_of(options_.periodic, std::identity{});
   spec_.geometry = wraps ? Geometry::PeriodicBox : Geometry::Plane;
-  spec_.input = box_array_spec(input_.channels, options_.crop, options_.input_channels, options_.input_units, "input");
-  spec_.target = box_array_spec(target_.channels, options_.crop, options_.target_channels, options_.target_units, "target");
+  spec_.input = box_array_spec(input_.channels, options_.crop, options_.input_channels, options_.input_units,
+                               options_.input_scaling, "input");
+  spec_.target = box_array_spec(target_.channels, options_.crop, options_.target_channels, options_.target_units,
+                                options_.target_scaling, "target");
 }
 
 BoxDataset::Side BoxDataset::make_side(BoxArrayPtr box, int64_t channels, const std::vector<int64_t>& vectors) const {

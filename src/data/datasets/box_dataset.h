@@ -28,6 +28,7 @@ struct BoxOptions {
   std::vector<int64_t> target_vectors{};
   std::vector<std::string> input_channels{}, target_channels{};  // names; numbered where empty
   std::vector<std::string> input_units{}, target_units{};
+  std::vector<ChannelScaling> input_scaling{}, target_scaling{};  // of all channels of the boxes, or empty
   std::vector<double> input_clip{}, target_clip{};  // {low, high}
   std::vector<int64_t> input_log{}, target_log{};   // channels that become log(1 + x)
   std::vector<std::string> warnings{};              // what is to be said of these boxes

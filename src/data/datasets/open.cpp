@@ -8,6 +8,7 @@
 #include "core/philox.h"
 #include "core/text.h"
 #include "data/datasets/box_dataset.h"
+#include "data/datasets/channel_scaling.h"
 #include "data/datasets/era5_dataset.h"
 #include "data/datasets/synthetic_fields.h"
 #include "data/formats/array_file.h"
@@ -119,6 +120,8 @@ void add_attributes(const ArrayFile& file, BoxOptions& options) {
   options.target_channels = file.texts("Hydro", "channels");
   options.input_units = file.texts("Nbody", "units");
   options.target_units = file.texts("Hydro", "units");
+  options.input_scaling = scaling_of(file, "Nbody");
+  options.target_scaling = scaling_of(file, "Hydro");
   if (options.last_start) options.periodic = periodic_axes(file).value_or(options.periodic);
 }
 

@@ -29,10 +29,17 @@ struct Region {
   std::array<int64_t, 3> extent{1, 1, 1};
 };
 
+// How a file's values came from physical ones, as welkin data ingest --box says it: stored = (transform(x) - offset) / scale.
+struct ChannelScaling {
+  std::string transform = "identity";  // or "log10"
+  double offset = 0, scale = 1;
+};
+
 struct ArraySpec {
-  std::vector<std::string> channels;  // names, size C
-  std::vector<std::string> units;     // size C, empty strings where unknown
-  std::vector<int64_t> shape;         // (C, H, W) or (C, D, H, W)
+  std::vector<std::string> channels;      // names, size C
+  std::vector<std::string> units;         // size C, empty strings where unknown; of transform(x) where there is a scaling
+  std::vector<int64_t> shape;             // (C, H, W) or (C, D, H, W)
+  std::vector<ChannelScaling> scaling{};  // size C; empty: the file holds values in their unit
 };
 
 enum class Geometry { Plane, Sphere, PeriodicBox };

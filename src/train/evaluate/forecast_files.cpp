@@ -10,6 +10,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "observe/image/png.h"
+#include "train/evaluate/channel_units.h"
 #include "train/evaluate/prediction_file.h"
 #include "train/evaluate/rollout.h"
 #include "train/run/field_picture.h"
@@ -38,26 +39,27 @@ struct Forecast {
   at::Tensor input, target, prediction;  // (1, C, ...)
 };
 
-std::string with_unit(const data::ArraySpec& array, int64_t channel) {
+std::string with_unit(const data::ArraySpec& array, const ChannelUnits& shown, int64_t channel) {
   const auto c = static_cast<size_t>(channel);
-  return array.units[c].empty() ? array.channels[c] : cat(array.channels[c], " [", array.units[c], "]");
+  return shown.units[c].empty() ? array.channels[c] : cat(array.channels[c], " [", shown.units[c], "]");
 }
 
-// The picture of one sample in the data's units. The input's panel is the newest step of the channel, or, where the input holds
-// other quantities than the target (dark matter and gas), its first channel.
+// The picture of one sample in the units of channel_units.h. The input's panel is the newest step of the channel, or, where the
+// input holds other quantities than the target (dark matter and gas), its first channel.
 void draw_sample(const data::SampleSpec& spec, const Forecast& forecast, int64_t channel, const std::string& lead,
                  const fs::path& path) {
-  const auto plane = [&](const at::Tensor& batch, const auto& mean, const auto& deviation, int64_t at_channel) {
-    return plane_of(in_data_units(batch, mean, deviation).select(0, 0), at_channel);
+  const ChannelUnits before = input_units(spec), after = target_units(spec);
+  const auto plane = [](const at::Tensor& batch, const ChannelUnits& shown, int64_t at_channel) {
+    return plane_of(rescaled(batch, shown.offset, shown.scale).select(0, 0), at_channel);
   };
   ForecastPicture picture;
-  picture.title = cat("sample ", forecast.index, ", ", with_unit(spec.target, channel), lead);
+  picture.title = cat("sample ", forecast.index, ", ", with_unit(spec.target, after, channel), lead);
   picture.input_is_earlier_target = has_persistence(spec);
   const int64_t shown = picture.input_is_earlier_target ? earlier_channels(spec)[static_cast<size_t>(channel)] : 0;
-  if (!picture.input_is_earlier_target) picture.input_title = cat("input: ", with_unit(spec.input, shown));
-  picture.input = plane(forecast.input, spec.input_mean, spec.input_std, shown);
-  picture.target = plane(forecast.target, spec.target_mean, spec.target_std, channel);
-  picture.prediction = plane(forecast.prediction, spec.target_mean, spec.target_std, channel);
+  if (!picture.input_is_earlier_target) picture.input_title = cat("input: ", with_unit(spec.input, before, shown));
+  picture.input = plane(forecast.input, before, shown);
+  picture.target = plane(forecast.target, after, channel);
+  picture.prediction = plane(forecast.prediction, after, channel);
   observe::image::write_png(path, draw_forecast(picture));
 }
 

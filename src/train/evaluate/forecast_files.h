@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `welkin predict` writes: one HDF5 file of samples in the data's own units (prediction_file.h), and a picture per sample
+// What `welkin predict` writes: one HDF5 file of samples (prediction_file.h), and a picture per sample
 // and channel.
 #pragma once
 

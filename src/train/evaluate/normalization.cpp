@@ -13,10 +13,16 @@ struct Steps {
 };
 
 nlohmann::ordered_json side(const data::ArraySpec& array, const Steps& steps) {
-  std::vector<std::string> logarithms;
+  std::vector<std::string> logarithms, transforms;
+  std::vector<double> offsets, scales;
+  for (const data::ChannelScaling& scaling : array.scaling) {
+    transforms.push_back(scaling.transform);
+    offsets.push_back(scaling.offset);
+    scales.push_back(scaling.scale);
+  }
   for (const int64_t channel : steps.log) logarithms.push_back(array.channels.at(static_cast<size_t>(channel)));
-  return {{"channels", array.channels}, {"units", array.units}, {"mean", steps.mean},
-          {"std", steps.std},           {"clip", steps.clip},   {"log1p", logarithms}};
+  return {{"channels", array.channels}, {"units", array.units},    {"mean", steps.mean}, {"std", steps.std}, {"clip", steps.clip},
+          {"log1p", logarithms},        {"transform", transforms}, {"offset", offsets},  {"scale", scales}};
 }
 
 }  // namespace

@@ -16,16 +16,26 @@ std::span<const float> floats(const at::Tensor& values) {
   return {values.const_data_ptr<float>(), static_cast<size_t>(values.numel())};
 }
 
+at::Tensor wide_rescaled(const at::Tensor& values, const std::vector<double>& offset, const std::vector<double>& scale) {
+  at::Tensor wide = values.detach().to(at::kCPU, at::kDouble).clone();
+  if (offset.empty()) return wide;
+  std::vector<int64_t> shape(static_cast<size_t>(values.dim()), 1);
+  shape[1] = static_cast<int64_t>(offset.size());
+  at::Tensor scaled = wide.narrow(1, 0, shape[1]);
+  scaled.mul_(at::tensor(scale, at::kDouble).view(shape)).add_(at::tensor(offset, at::kDouble).view(shape));
+  return wide;
+}
+
 }  // namespace
 
-at::Tensor in_data_units(const at::Tensor& values, const std::vector<double>& mean, const std::vector<double>& deviation) {
-  at::Tensor wide = values.detach().to(at::kCPU, at::kDouble).clone();
-  if (!mean.empty()) {
-    std::vector<int64_t> shape(static_cast<size_t>(values.dim()), 1);
-    shape[1] = static_cast<int64_t>(mean.size());
-    at::Tensor scaled = wide.narrow(1, 0, shape[1]);
-    scaled.mul_(at::tensor(deviation, at::kDouble).view(shape)).add_(at::tensor(mean, at::kDouble).view(shape));
-  }
+at::Tensor rescaled(const at::Tensor& values, const std::vector<double>& offset, const std::vector<double>& scale) {
+  return wide_rescaled(values, offset, scale).to(at::kFloat).contiguous();
+}
+
+at::Tensor in_file_units(const at::Tensor& values, const std::vector<double>& mean, const std::vector<double>& deviation,
+                         const std::vector<int64_t>& logarithms) {
+  at::Tensor wide = wide_rescaled(values, mean, deviation);
+  for (const int64_t channel : logarithms) wide.select(1, channel).expm1_();
   return wide.to(at::kFloat).contiguous();
 }
 
@@ -37,6 +47,12 @@ PredictionWriter::PredictionWriter(const std::filesystem::path& path, const data
   create("input", spec.input, {num_samples});
   create("target", spec.target, forecast);
   create("prediction", spec.target, forecast);
+  describe("input", spec.input, spec.input_mean, spec.input_std);
+  for (const char* name : {"target", "prediction"}) describe(name, spec.target, spec.target_mean, spec.target_std);
+  set_text(
+      "values",
+      "as in the files of the data set: transform(x) in its unit = value * scale + offset; the normalisation by mean and std "
+      "is undone");
   if (has_leads_) {
     file_.create_dataset("lead", {.type = data::Hdf5Type::Int64, .shape = {num_leads}, .chunk = {}});
     file_.write("lead", {0}, {num_leads}, std::span<const int64_t>(leads));
@@ -57,18 +73,43 @@ void PredictionWriter::create(const char* name, const data::ArraySpec& array, da
   file_.set_strings(name, "units", array.units);
 }
 
+// One number per channel, also for computed channels, which have no statistics.
+void PredictionWriter::describe(const char* name, const data::ArraySpec& array, const std::vector<double>& mean,
+                                const std::vector<double>& deviation) {
+  const size_t count = array.channels.size();
+  std::vector<data::ChannelScaling> scaling = array.scaling;
+  scaling.resize(count);
+  std::vector<std::string> transforms;
+  std::vector<double> offsets, scales, means = mean, deviations = deviation;
+  for (const data::ChannelScaling& channel : scaling) {
+    transforms.push_back(channel.transform);
+    offsets.push_back(channel.offset);
+    scales.push_back(channel.scale);
+  }
+  means.resize(count, 0.0);
+  deviations.resize(count, 1.0);
+  file_.set_strings(name, "transform", transforms);
+  file_.set_numbers(name, "offset", offsets);
+  file_.set_numbers(name, "scale", scales);
+  file_.set_numbers(name, "mean", means);
+  file_.set_numbers(name, "std", deviations);
+}
+
 void PredictionWriter::append(const at::Tensor& input, const at::Tensor& target, const at::Tensor& prediction,
                               const std::vector<int64_t>& samples) {
-  write("input", in_data_units(input, spec_.input_mean, spec_.input_std));
-  write("target", target_units(target));
-  write("prediction", target_units(prediction));
+  write("input", in_file_units(input, spec_.input_mean, spec_.input_std, spec_.input_log));
+  write("target", target_values(target));
+  write("prediction", target_values(prediction));
   file_.write("sample", {written_}, {static_cast<int64_t>(samples.size())}, std::span<const int64_t>(samples));
   written_ += static_cast<int64_t>(samples.size());
 }
 
-at::Tensor PredictionWriter::target_units(const at::Tensor& values) const {
-  if (!has_leads_) return in_data_units(values, spec_.target_mean, spec_.target_std);
-  return in_data_units(values.flatten(0, 1), spec_.target_mean, spec_.target_std).unflatten(0, values.sizes().slice(0, 2));
+at::Tensor PredictionWriter::target_values(const at::Tensor& values) const {
+  const auto stored = [&](const at::Tensor& batch) {
+    return in_file_units(batch, spec_.target_mean, spec_.target_std, spec_.target_log);
+  };
+  if (!has_leads_) return stored(values);
+  return stored(values.flatten(0, 1)).unflatten(0, values.sizes().slice(0, 2));
 }
 
 void PredictionWriter::write(const char* name, const at::Tensor& values) {

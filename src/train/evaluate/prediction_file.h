@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predictions as an HDF5 file in the data's own units: `input`, `target`, `prediction` (sample, channel, spatial...) float32 with
-// the channels' names and units as attributes, `sample` (int64 index into the data set), and the input's coordinates `latitude`,
-// `longitude`. Of a rollout, target and prediction are (sample, lead, channel, spatial...) and `lead` (int64) counts the steps of
-// the data from the newest input.
+// Predictions as an HDF5 file of values as the data set's files hold them: `input`, `target`, `prediction` (sample, channel,
+// spatial...) float32 with attributes per channel: names, units, `transform`, `offset`, `scale` (as in the files: transform(x) in
+// its unit = value * scale + offset) and `mean`, `std` (the normalisation, which is undone). Beside them `sample` (int64 index
+// into the data set), and the input's coordinates `latitude`, `longitude`. Of a rollout, target and prediction are (sample, lead,
+// channel, spatial...) and `lead` (int64) counts the steps of the data from the newest input.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,7 +34,9 @@ class PredictionWriter {
 
  private:
   void create(const char* name, const data::ArraySpec& array, data::Extents leading);
-  at::Tensor target_units(const at::Tensor& values) const;
+  void describe(const char* name, const data::ArraySpec& array, const std::vector<double>& mean,
+                const std::vector<double>& deviation);
+  at::Tensor target_values(const at::Tensor& values) const;
   void write(const char* name, const at::Tensor& values);
 
   data::Hdf5File file_;
@@ -42,8 +45,11 @@ class PredictionWriter {
   int64_t written_ = 0;
 };
 
-// Normalised values (B, C, ...) -> the data's units, float32 on the CPU, contiguous. Without statistics only moved. The means may
-// be of fewer channels than the values: computed channels (forcing) follow and stay as they are.
-at::Tensor in_data_units(const at::Tensor& values, const std::vector<double>& mean, const std::vector<double>& deviation);
+// (B, C, ...) -> values * scale + offset per channel, float32 on the CPU, contiguous. Without offsets only moved. They may be of
+// fewer channels than the values: computed channels (forcing) follow and stay as they are.
+at::Tensor rescaled(const at::Tensor& values, const std::vector<double>& offset, const std::vector<double>& scale);
+// The same, and exp(x) - 1 of the channels of which log(1 + x) was taken while reading: values as in the data set's files.
+at::Tensor in_file_units(const at::Tensor& values, const std::vector<double>& mean, const std::vector<double>& deviation,
+                         const std::vector<int64_t>& logarithms);
 
 }  // namespace welkin::train

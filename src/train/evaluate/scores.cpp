@@ -15,6 +15,7 @@
 #include <numeric>
 #include <utility>
 
+#include "train/evaluate/channel_units.h"
 #include "train/learn/metrics.h"
 #include "train/learn/metrics_spectrum.h"
 
@@ -65,8 +66,6 @@ std::vector<double> to_vector(const at::Tensor& values) {
   const at::Tensor flat = values.contiguous();
   return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
 }
-
-double scale(const std::vector<double>& deviations, size_t channel) { return deviations.empty() ? 1.0 : deviations[channel]; }
 
 }  // namespace
 
@@ -162,7 +161,8 @@ Scores ScoreSums::finish() const {
   scores.samples = samples_;
   scores.nonfinite = nonfinite_;
   scores.channels = spec_.target.channels;
-  scores.units = spec_.target.units;
+  const ChannelUnits shown = target_units(spec_);
+  scores.units = shown.units;
   const double n = static_cast<double>(std::max<int64_t>(samples_, 1));
   scores.loss = loss_ / n;
   scores.wavenumber = is_field_ ? "zonal" : "radial";
@@ -176,9 +176,10 @@ Scores ScoreSums::finish() const {
       ChannelScore score;
       score.rmse = std::sqrt(forecast.square_error[c].item<double>() / n);
       score.mean_rmse = forecast.rmse[c].item<double>() / n;
-      score.rmse_physical = score.rmse * scale(spec_.target_std, static_cast<size_t>(c));
-      score.mae_physical = forecast.absolute[c].item<double>() / n * scale(spec_.target_std, static_cast<size_t>(c));
-      score.bias_physical = forecast.error[c].item<double>() / n * scale(spec_.target_std, static_cast<size_t>(c));
+      const double scale = shown.scale_of(static_cast<size_t>(c));
+      score.rmse_physical = score.rmse * std::abs(scale);
+      score.mae_physical = forecast.absolute[c].item<double>() / n * std::abs(scale);
+      score.bias_physical = forecast.error[c].item<double>() / n * scale;
       // The time mean's anomaly is zero everywhere: no correlation to speak of.
       score.acc = forecast.name == kMeanMap ? kUndefined : forecast.acc[c].item<double>() / n;
       if (any) {

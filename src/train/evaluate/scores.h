@@ -15,12 +15,12 @@ namespace welkin::train {
 
 // Of one channel and one forecast. Normalised units: divided by the data set's standard deviation. NaN: not defined.
 struct ChannelScore {
-  double rmse = 0;                 // root of the (latitude-weighted) mean square error over all samples and points
-  double mean_rmse = 0;            // mean over the samples of their own RMSE, as the tutorials log it
-  double rmse_physical = 0;        // rmse in the channel's unit; equals rmse where the data set is not normalised
-  double mae_physical = 0;         // (latitude-weighted) mean absolute error, in the channel's unit
-  double bias_physical = 0;        // (latitude-weighted) mean error, in the channel's unit
-  double small_scales = 0;         // power above half of the Nyquist wavenumber over the target's, which may have none
+  double rmse = 0;           // root of the (latitude-weighted) mean square error over all samples and points
+  double mean_rmse = 0;      // mean over the samples of their own RMSE, as the tutorials log it
+  double rmse_physical = 0;  // rmse in the channel's unit (channel_units.h): times all deviations and scales that were taken
+  double mae_physical = 0;   // (latitude-weighted) mean absolute error, in the channel's unit
+  double bias_physical = 0;  // (latitude-weighted) mean error, in the channel's unit
+  double small_scales = 0;   // power above half of the Nyquist wavenumber over the target's, which may have none
   std::vector<double> spectrum{};  // normalised mean square by wavenumber, mean over the samples (metrics_spectrum.h)
   double acc = 0;  // anomaly correlation against the time-mean map, mean over the samples; without a map against 0
 };
@@ -35,7 +35,7 @@ struct Scores {
   int64_t samples = 0;
   double loss = 0;                   // mean over the samples
   std::vector<int64_t> nonfinite{};  // samples whose loss is not finite, counted from 0 in the order in which they were added
-  std::vector<std::string> channels, units;
+  std::vector<std::string> channels, units;           // those of channel_units.h
   std::string wavenumber;                             // of the spectra: "zonal" for fields, "radial" for boxes
   std::vector<std::vector<double>> target_spectra{};  // one per target channel
   std::vector<ForecastScores> forecasts;              // the model first

@@ -134,6 +134,49 @@ TEST(OpenTest, AFileMaySayThatItIsPeriodic) {
   EXPECT_THAT(dataset->spec().target.channels, ElementsAre("overdensity"));
 }
 
+// `offsets` as text, as welkin data ingest writes them; `scales` as numbers.
+config::RunConfig scaled_box_config(const DataFolder& folder, const std::vector<std::string>& offsets,
+                                    const std::vector<double>& scales) {
+  Hdf5File file = Hdf5File::create(folder / "box.h5");
+  for (const char* name : {"Nbody", "Hydro"}) {
+    file.create_dataset(name, {.shape = {2, 8, 8, 8}, .chunk = {}});
+    file.write(name, {0, 0, 0, 0}, {2, 8, 8, 8}, std::span<const float>(counting(1024)));
+  }
+  file.set_strings("Hydro", "transform", {"log10", "identity"});
+  file.set_strings("Hydro", "offset", offsets);
+  file.set_numbers("Hydro", "scale", scales);
+  file.set_numbers("Nbody", "scale", {64});  // alone it may mean anything
+  file.close();
+  config::RunConfig config;
+  config.data.dataset = "nbody";
+  config.model.N_in_channels = config.model.N_out_channels = 1;
+  config.data.data_size = 4;
+  config.data.train_path = (folder / "box.h5").string();
+  return config;
+}
+
+TEST(OpenTest, AFileMaySayHowItWasScaled) {
+  const DataFolder folder;
+  const auto dataset = open_boxes(scaled_box_config(folder, {"-30.5", "1e3"}, {0.25, 2}), Split::Train);
+  EXPECT_TRUE(dataset->spec().input.scaling.empty());
+  const auto& scaling = dataset->spec().target.scaling;
+  ASSERT_EQ(scaling.size(), 1u);  // of the channels in use
+  EXPECT_EQ(scaling[0].transform, "log10");
+  EXPECT_EQ(scaling[0].offset, -30.5);
+  EXPECT_EQ(scaling[0].scale, 0.25);
+}
+
+TEST(OpenTest, AScalingThatFitsNothingIsRefused) {
+  const DataFolder folder;
+  const auto refuses = [&](const std::vector<std::string>& offsets, const std::vector<double>& scales, const char* text) {
+    EXPECT_THAT([&] { open_boxes(scaled_box_config(folder, offsets, scales), Split::Train); },
+                ThrowsMessage<DataError>(HasSubstr(text)));
+  };
+  refuses({"1"}, {1, 1}, "dataset=Hydro, channels=2, transforms=2, offsets=1, scales=2");
+  refuses({"1", "two"}, {1, 1}, "attributes that do not say how the values were scaled");
+  refuses({"1", "2"}, {1, 0}, "channel=1, offset=2, scale=0. Make the file again");
+}
+
 TEST(OpenTest, SyntheticFieldsNeedNoFile) {
   config::RunConfig config;
   config.data.dataset = "era5";

@@ -15,6 +15,7 @@
 #include "core/file.h"
 #include "data/formats/npy_file.h"
 #include "gradient_check.h"
+#include "train/evaluate/channel_units.h"
 #include "train/evaluate/scores_report.h"
 #include "train/evaluate/time_mean.h"
 #include "train/learn/metrics.h"
@@ -48,6 +49,51 @@ TEST(Scores, OfConstantErrorsAreThoseErrors) {
   EXPECT_TRUE(tests::close(scores.forecasts[1].channels[1].rmse, 0.5, kFp64, 64));  // persistence
   EXPECT_TRUE(tests::close(scores.forecasts[2].rmse(), 1.0, kFp64, 64));            // time mean
   EXPECT_TRUE(tests::close(scores.forecasts[0].channels[0].acc, 1.0, kFp64, 64));
+}
+
+// A file that holds log10(density), less its mean and over its deviation; and a channel of which the run takes the logarithm.
+data::SampleSpec scaled_box() {
+  data::SampleSpec spec;
+  spec.input = {{"dm"}, {"1"}, {1, 4, 4, 4}, {{"identity", 3, 2}}};
+  spec.target = {{"gas", "rain", "flux"},
+                 {"log10(g cm-3)", "mm", "W"},
+                 {3, 4, 4, 4},
+                 {{"log10", -30, 0.5}, {"identity", 0, 1}, {"identity", 100, -20}}};
+  spec.target_log = {1};
+  return spec;
+}
+
+TEST(Scores, InTheUnitBeforeTheFileWasScaled) {
+  const auto spec = scaled_box();
+  ScoreSums sums(spec, {});
+  const at::Tensor target = tests::test_values({2, 3, 4, 4, 4}, 1);
+  sums.add(at::zeros({2, 1, 4, 4, 4}), target, target + 0.25, at::zeros({2}));
+  const Scores scores = sums.finish();
+  EXPECT_EQ(scores.units, (std::vector<std::string>{"log10(g cm-3)", "ln(1 + value in the file)", "W"}));
+  const auto& channels = scores.forecasts[0].channels;
+  for (const auto& [channel, expected] : {std::pair{0, 0.125}, {1, 0.25}, {2, 5.0}}) {
+    const auto& score = channels[static_cast<size_t>(channel)];
+    EXPECT_TRUE(tests::close(score.rmse, 0.25, kFp32, 64));
+    EXPECT_TRUE(tests::close(score.rmse_physical, expected, kFp32, 64));
+    EXPECT_TRUE(tests::close(score.mae_physical, expected, kFp32, 64));
+    EXPECT_TRUE(tests::close(score.bias_physical, channel == 2 ? -expected : expected, kFp32, 64));
+  }
+}
+
+TEST(ChannelUnits, UndoNormalisationAndTheFilesScaling) {
+  auto spec = scaled_box();
+  const ChannelUnits input = input_units(spec);
+  EXPECT_EQ(input.scale, std::vector<double>{2});
+  EXPECT_EQ(input.offset, std::vector<double>{3});
+  spec.target_mean = {1, 2, 3}, spec.target_std = {4, 5, 6};
+  const ChannelUnits target = target_units(spec);
+  EXPECT_EQ(target.scale, (std::vector<double>{2, 5, -120}));
+  EXPECT_EQ(target.offset, (std::vector<double>{-29.5, 2, 40}));
+  const ChannelUnits field = target_units(two_channel_field());
+  EXPECT_EQ(field.units, two_channel_field().target.units);
+  EXPECT_EQ(field.scale, two_channel_field().target_std);
+  spec.target.scaling.clear();
+  EXPECT_EQ(target_units(spec).units, (std::vector<std::string>{"log10(g cm-3)", "ln(1 + mm)", "W"}));
 }
 
 TEST(Scores, InUnitsAndByScale) {
