@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/formats/genericio/genericio_header.h"
 
 namespace welkin::data::ingest {
 namespace {
@@ -21,6 +22,7 @@ Format format_of(std::span<const std::byte> head) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   const bool classic = text.size() > 3 && text.starts_with("CDF") && (text[3] == 1 || text[3] == 2 || text[3] == 5);
   if (classic) return Format::Netcdf3;
+  if (is_genericio(head)) return Format::GenericIo;
   for (size_t offset = 0; offset <= kLastSignature && offset < text.size(); offset = offset == 0 ? 512 : offset * 2) {
     if (text.substr(offset).starts_with(kHdf5Signature)) return Format::Hdf5;
   }
@@ -44,6 +46,8 @@ std::string_view name_of(Format format) {
       return "netCDF-3";
     case Format::Hdf5:
       return "HDF5 (netCDF-4)";
+    case Format::GenericIo:
+      return "GenericIO";
     case Format::Unknown:
       break;
   }

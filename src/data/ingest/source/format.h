@@ -9,7 +9,7 @@
 
 namespace welkin::data::ingest {
 
-enum class Format { Unknown, Grib, Netcdf3, Hdf5 };  // Hdf5: netCDF-4 or plain HDF5
+enum class Format { Unknown, Grib, Netcdf3, Hdf5, GenericIo };  // Hdf5: netCDF-4 or plain HDF5; GenericIo: particles
 
 // `head` is the beginning of a file. GRIB may stand behind a short telecommunication header.
 Format format_of(std::span<const std::byte> head);
