@@ -40,6 +40,7 @@ in::Report run_fields(IngestArguments& a, const std::string& command) {
 in::Report run_box(IngestArguments& a, const std::string& command) {
   a.box.command = command;
   a.box.inputs = a.fields.inputs;
+  a.box.recursive = a.fields.recursive;
   a.box.out = a.fields.out;
   a.box.input = in::parse_choices(a.input);
   a.box.target = in::parse_choices(a.target);

@@ -33,6 +33,7 @@ inline void add_choice(CLI::App& app, const std::string& flag, Enum& value, cons
 
 inline void add_selection(CLI::App& app, IngestArguments& a) {
   app.add_option("inputs", a.fields.inputs, "files, and folders whose GRIB, netCDF and HDF5 files are taken")->required();
+  app.add_flag("--recursive", a.fields.recursive, "folders inside of folders too");
   app.add_option("--out", a.fields.out, "folder to make; must not exist")->type_name("DIR")->required();
   app.add_option("--variables", a.variables, "t2m,u10 or t500; source:new renames; default everything with a time")
       ->delimiter(',');
@@ -81,6 +82,7 @@ inline void add_box(CLI::App& app, IngestArguments& a) {
   app.add_option("--vector", a.box.vector, "box: components along axes 0,1,2, scaled by one factor")->delimiter(',');
   app.add_option("--log", a.box.log, "box: channels of which the logarithm is taken")->delimiter(',');
   app.add_option("--shape", a.shape, "box: how a data set is to be read, e.g. 1x64x512");
+  app.add_option("--cells", a.box.cells, "box: edge of the mesh for the field particles/density (GenericIO)");
   app.add_option("--target_deviations", a.box.target_deviations, "box: targets are divided by so many deviations (default 1)")
       ->check(CLI::PositiveNumber);
   app.add_option("--valid_axis", a.box.valid_axis, "box: axis along which --valid_fraction is cut");

@@ -46,7 +46,12 @@ void for_each_row(const Shape& whole, const Part3& part, Body&& body) {
 class BoxIngestion {
  public:
   explicit BoxIngestion(const BoxOptions& options)
-      : options_(options), staging_(options.out), files_(find_inputs(options.inputs)), reader_(files_, options.component) {
+      : options_(options),
+        staging_(options.out),
+        found_(find_inputs(options.inputs, options.recursive ? Subfolders::Read : Subfolders::Skip)),
+        files_(found_.files),
+        reader_(files_, options.component, options.cells) {
+    report_.lines = found_.warnings;
     for (const auto& choice : options.input) inputs_.push_back(channel_of(choice));
     for (const auto& choice : options.target) targets_.push_back(channel_of(choice));
   }
@@ -130,14 +135,22 @@ class BoxIngestion {
     if (channel.statistics.is_constant()) report_.lines.push_back(cat("constant in the training part: channel=", channel.name));
   }
 
-  static void find_floor(BoxChannel& channel, const Volume& volume) {
-    channel.floor = std::numeric_limits<float>::max();
+  void find_floor(BoxChannel& channel, const Volume& volume) {
+    channel.floor = std::numeric_limits<float>::infinity();
     for (const float value : volume.values) {
       if (value < 0)
         throw DataError("ingest", cat("a negative value has no logarithm: channel=", channel.name, ", value=", value),
                         "Leave it out of --log");
       if (value > 0) channel.floor = std::min(channel.floor, value);
     }
+    const auto zeros = std::ranges::count(volume.values, 0.0f);
+    if (zeros == static_cast<std::ptrdiff_t>(volume.values.size())) {
+      throw DataError("ingest", cat("no value has a logarithm: channel=", channel.name, ", zeros=", zeros),
+                      "Leave it out of --log");
+    }
+    if (zeros == 0) return;
+    report_.lines.push_back(cat("zeros have no logarithm and became the smallest positive value: channel=", channel.name,
+                                ", cells=", zeros, " of ", volume.values.size(), ", value=", channel.floor));
   }
 
   static void transform(const BoxChannel& channel, Volume& volume) {
@@ -232,7 +245,8 @@ class BoxIngestion {
 
   const BoxOptions& options_;
   StagingFolder staging_;  // first, so that an output that cannot be made is known before anything is read
-  std::vector<InputFile> files_;
+  Inputs found_;
+  const std::vector<InputFile>& files_;
   VolumeReader reader_;
   std::vector<BoxChannel> inputs_, targets_;
   std::optional<Shape> shape_;

@@ -14,7 +14,8 @@
 namespace welkin::data::ingest {
 
 struct BoxOptions {
-  std::vector<std::filesystem::path> inputs;  // files and folders: HDF5 of any layout, netCDF, GRIB
+  std::vector<std::filesystem::path> inputs;  // files and folders: HDF5 of any layout, netCDF, GRIB, GenericIO
+  bool recursive = false;                     // folders inside of folders too
   std::filesystem::path out;                  // must not exist
   std::vector<VariableChoice> input,
       target;                       // data sets by path or last name ("ParticleDisplacements_x"), or variables on levels ("u")
@@ -22,6 +23,7 @@ struct BoxOptions {
   std::vector<std::string>
       log;                     // channels of which the decimal logarithm is taken first; zeros become the smallest positive value
   std::vector<int64_t> shape;  // how the values of a data set are to be read, if not as stored (same count)
+  int64_t cells = 0;           // edge of the mesh on which particles (GenericIO) become the field particles/density
   double valid_fraction = 0;   // of the box along `valid_axis`, at its end, held back; 0 = no valid.h5
   int64_t valid_axis = 0;      // 0, 1 or 2
   double target_deviations =

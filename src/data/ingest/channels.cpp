@@ -37,9 +37,17 @@ std::vector<std::vector<double>> levels_of(const Inventory& inventory) {
   return levels;
 }
 
+bool is_level(double wanted, double level) { return std::abs(wanted - level) < 1e-6 * std::max(1.0, std::abs(wanted)); }
+
 bool is_wanted_level(const Variable& variable, double level, const std::vector<double>& wanted) {
   if (wanted.empty() || variable.level_kind == WELKIN_INGEST_LEVEL_NONE) return true;
-  return std::ranges::any_of(wanted, [&](double w) { return std::abs(w - level) < 1e-6 * std::max(1.0, std::abs(w)); });
+  return std::ranges::any_of(wanted, [&](double w) { return is_level(w, level); });
+}
+
+std::string text_of_levels(const std::vector<double>& levels) {
+  std::vector<std::string> texts;
+  for (const double level : levels) texts.push_back(level_text(level));
+  return join(texts, " ");
 }
 
 class Planner {
@@ -48,14 +56,13 @@ class Planner {
       : inventory_(inventory), options_(options), levels_(levels_of(inventory)) {}
 
   ChannelPlan plan() {
+    check_levels();
     if (options_.variables.empty()) {
       take_everything();
     } else {
       for (const auto& choice : options_.variables) take(choice);
     }
-    if (plan_.feeds.empty()) {
-      throw DataError("ingest", "no field on latitude and longitude is selected", cat("There are: ", join(all_names(), ", ")));
-    }
+    if (plan_.feeds.empty()) fail_empty();
     check_grid();
     check_calendar();
     make_channels();
@@ -77,6 +84,64 @@ class Planner {
       }
     }
     return names;
+  }
+
+  [[noreturn]] void fail_empty() const {
+    constexpr size_t kMostReasons = 20;
+    std::vector<std::string> sentences;
+    if (!inventory_.variables.empty()) sentences.push_back(cat("There are: ", join(all_names(), ", ")));
+    std::vector<std::string> reasons;
+    for (const LeftOut& out : inventory_.left_out) {
+      if (reasons.size() < kMostReasons) reasons.push_back(cat(out.variable, " (", out.file, "): ", out.reason));
+    }
+    if (inventory_.left_out.size() > kMostReasons)
+      reasons.push_back(cat("and ", inventory_.left_out.size() - kMostReasons, " more"));
+    if (!reasons.empty()) sentences.push_back(cat("Not taken: ", join(reasons, "; ")));
+    if (sentences.empty()) sentences.emplace_back("The files hold no variables");
+    throw DataError("ingest", "no field on latitude and longitude is selected", join(sentences, ". "));
+  }
+
+  // Whole variables that are asked for, and that have levels.
+  bool is_levelled_choice(size_t v) const {
+    const Variable& candidate = inventory_.variables[v];
+    if (candidate.level_kind == WELKIN_INGEST_LEVEL_NONE) return false;
+    if (options_.variables.empty()) return candidate.has_time;
+    return std::ranges::any_of(options_.variables, [&](const VariableChoice& choice) {
+      return choice.source == candidate.name || choice.source == candidate.other_name;
+    });
+  }
+
+  // Every level asked for is there; variables that lack some of them are named.
+  void check_levels() {
+    std::set<double> found;
+    std::vector<std::string> there;
+    for (size_t v = 0; v < inventory_.variables.size(); ++v) {
+      if (options_.levels.empty() || !is_levelled_choice(v)) continue;
+      const std::string& name = inventory_.variables[v].name;
+      there.push_back(cat(name, ": ", text_of_levels(levels_[v])));
+      std::vector<double> absent;
+      for (const double wanted : options_.levels) {
+        const bool has = std::ranges::any_of(levels_[v], [&](double level) { return is_level(wanted, level); });
+        has ? void(found.insert(wanted)) : absent.push_back(wanted);
+      }
+      if (!absent.empty())
+        plan_.notes.push_back(
+            cat("not there: variable=", name, ", levels=", text_of_levels(absent), "; it has ", text_of_levels(levels_[v])));
+    }
+    if (there.empty() && !inventory_.variables.empty() && !options_.levels.empty()) there.emplace_back("none");
+    for (const double wanted : options_.levels) {
+      if (found.contains(wanted) || there.empty()) continue;
+      throw DataError("ingest", cat("no selected variable has this level: level=", level_text(wanted)),
+                      cat("Choose among the levels that there are: ", join(there, "; ")));
+    }
+  }
+
+  // A variable that is there, but of which no field can be taken.
+  void check_left_out(const std::string& name) const {
+    const auto out = std::ranges::find(inventory_.left_out, name, &LeftOut::variable);
+    if (out == inventory_.left_out.end()) return;
+    throw DataError("ingest", cat("a variable cannot be taken: variable=", name, ", path=", out->file, ", reason=", out->reason),
+                    "Choose another, or bring it onto latitude and longitude first");
   }
 
   void add(int32_t index, double level, const std::string& name) {
@@ -115,6 +180,7 @@ class Planner {
       }
     }
     if (plan_.feeds.size() > before) return;
+    check_left_out(choice.source);
     const auto close = nearest(choice.source, all_names());
     throw DataError("ingest", cat("no field of this name and these levels: variable=", choice.source),
                     close.empty() ? cat("There are: ", join(all_names(), ", ")) : cat("Did you mean: ", join(close, ", ")));

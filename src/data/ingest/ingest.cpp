@@ -29,7 +29,8 @@ class Ingestion {
         progress_(progress),
         staging_(options.out),
         component_(component),
-        inventory_(take_inventory(component_, find_inputs(options.inputs))),
+        inputs_(find_inputs(options.inputs, options.recursive ? Subfolders::Read : Subfolders::Skip)),
+        inventory_(take_inventory(component_, inputs_.files)),
         plan_(plan_channels(inventory_, options)),
         sequences_(sort_sequences(inventory_, plan_, options)),
         output_(plan_output(sequences_, plan_.calendar, options)),
@@ -77,7 +78,7 @@ class Ingestion {
 
   void report_input() {
     note(cat("files=", inventory_.files.size(), ", fields=", inventory_.fields.size(), ", read with ", component_.versions()));
-    for (const auto* notes : {&inventory_.notes, &plan_.notes, &sequences_.notes, &output_.notes}) {
+    for (const auto* notes : {&inputs_.warnings, &inventory_.notes, &plan_.notes, &sequences_.notes, &output_.notes}) {
       for (const auto& line : *notes) note(line);
     }
     const auto& times = sequences_.members.front().times;
@@ -236,6 +237,7 @@ class Ingestion {
   StagingFolder staging_;  // first, so that an output that cannot be made is known before anything is read
   Report report_;
   const Component& component_;
+  Inputs inputs_;
   Inventory inventory_;
   ChannelPlan plan_;
   Sequences sequences_;

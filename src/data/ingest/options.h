@@ -40,6 +40,7 @@ struct Crop {
 
 struct Options {
   std::vector<std::filesystem::path> inputs;  // files and folders
+  bool recursive = false;                     // folders inside of folders too
   std::filesystem::path out;                  // must not exist
   std::vector<VariableChoice> variables;      // empty = everything that has a time, in the order of the files
   std::vector<double> levels;                 // empty = all

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/formats/hdf5/hdf5_file.h"
+#include "data/ingest/particles.h"
 
 namespace welkin::data::ingest {
 namespace {
@@ -37,6 +38,15 @@ std::array<int64_t, 3> three_extents(std::vector<int64_t> shape, const std::stri
   return {shape[0], shape[1], shape[2]};
 }
 
+// What an attribute says stands for no value.
+void mark_missing(const Hdf5File& file, const std::string& dataset, std::vector<float>& values) {
+  for (const char* attribute : {"_FillValue", "missing_value"}) {
+    if (!file.has_attribute(dataset, attribute) || file.is_string_attribute(dataset, attribute)) continue;
+    for (const double missing : file.numbers(dataset, attribute))
+      std::ranges::replace(values, static_cast<float>(missing), std::numeric_limits<float>::quiet_NaN());
+  }
+}
+
 void require_finite(const Volume& volume, const std::string& name) {
   const auto bad = std::ranges::count_if(volume.values, [](float v) { return !std::isfinite(v); });
   if (bad == 0) return;
@@ -46,11 +56,13 @@ void require_finite(const Volume& volume, const std::string& name) {
 
 }  // namespace
 
-VolumeReader::VolumeReader(std::vector<InputFile> files, std::filesystem::path component)
-    : files_(std::move(files)), component_path_(std::move(component)) {
+VolumeReader::VolumeReader(std::vector<InputFile> files, std::filesystem::path component, int64_t cells)
+    : files_(std::move(files)), component_path_(std::move(component)), cells_(cells) {
   for (size_t i = 0; i < files_.size(); ++i) {
     if (files_[i].format == Format::Hdf5) {
       index_hdf5(i);
+    } else if (files_[i].format == Format::GenericIo) {
+      particles_.push_back(files_[i].path);
     } else {
       has_other_fields_ = true;
     }
@@ -62,7 +74,8 @@ void VolumeReader::index_hdf5(size_t file) {
   const Hdf5File hdf5 = Hdf5File::open(files_[file].path);
   for (const auto& name : hdf5.dataset_names()) {
     const bool is_float = hdf5.dataset(name).dtype.starts_with("float");
-    const bool is_netcdf = hdf5.has_attribute(name, "scale_factor") || hdf5.has_attribute(name, "DIMENSION_LIST");
+    const bool is_netcdf = hdf5.has_attribute(name, "scale_factor") || hdf5.has_attribute(name, "add_offset") ||
+                           hdf5.has_attribute(name, "DIMENSION_LIST");
     if (is_float && !is_netcdf) places_.push_back({file, name});
     has_other_fields_ = has_other_fields_ || is_netcdf;
   }
@@ -86,6 +99,8 @@ std::optional<VolumeReader::Place> VolumeReader::find(const std::string& name) c
 
 Volume VolumeReader::read(const std::string& name, const std::vector<int64_t>& shape) {
   const auto place = find(name);
+  const bool is_particles = name == kParticleDensity || (!place && name == last_name(kParticleDensity));
+  if (is_particles && !particles_.empty()) return particle_density(particles_, cells_);
   Volume volume = place ? read_dataset(*place, shape) : read_levels(name);
   require_finite(volume, name);
   return volume;
@@ -104,6 +119,7 @@ Volume VolumeReader::read_dataset(const Place& place, const std::vector<int64_t>
   Volume volume{.shape = three_extents(shape.empty() ? stored : shape, place.dataset), .values = {}, .units = {}};
   volume.values.resize(static_cast<size_t>(cells));
   file.read(place.dataset, Extents(stored.size(), 0), stored, std::span<float>(volume.values));
+  mark_missing(file, place.dataset, volume.values);
   if (file.has_attribute(place.dataset, "units") && file.is_string_attribute(place.dataset, "units"))
     volume.units = join(file.strings(place.dataset, "units"), " ");
   return volume;
@@ -112,6 +128,7 @@ Volume VolumeReader::read_dataset(const Place& place, const std::vector<int64_t>
 void VolumeReader::fail_unknown(const std::string& name) const {
   std::set<std::string> names;
   for (const auto& place : places_) names.insert(place.dataset);
+  if (!particles_.empty()) names.insert(kParticleDensity);
   if (inventory_) {
     for (const auto& candidate : inventory_->variables) names.insert(candidate.name);
   }

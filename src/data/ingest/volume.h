@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One three-dimensional field by name, from plain HDF5 (any float data set) or from a netCDF or GRIB variable on levels.
+// One three-dimensional field by name, from plain HDF5 (any float data set), from a netCDF or GRIB variable on levels, or the
+// density of the particles of GenericIO files.
 #pragma once
 
 #include <array>
@@ -23,8 +24,9 @@ struct Volume {
 
 class VolumeReader {
  public:
-  // `component` is the path of libwelkin_ingest.so, opened only when a field is not found in plain HDF5.
-  VolumeReader(std::vector<InputFile> files, std::filesystem::path component);
+  // `component` is the path of libwelkin_ingest.so, opened only when a field is not found in plain HDF5. `cells`: edge of the
+  // mesh for particles.
+  VolumeReader(std::vector<InputFile> files, std::filesystem::path component, int64_t cells);
 
   // `shape` empty: as stored, without leading extents of 1. Throws DataError: no such field (with the names there are), not three
   // dimensions, values that are not finite.
@@ -44,7 +46,9 @@ class VolumeReader {
 
   std::vector<InputFile> files_;
   std::filesystem::path component_path_;
+  int64_t cells_;
   std::vector<Place> places_;
+  std::vector<std::filesystem::path> particles_;
   bool has_other_fields_ = false;  // that plain HDF5 does not show: GRIB, netCDF
   std::optional<Component> component_;
   std::optional<Inventory> inventory_;

@@ -61,6 +61,8 @@ std::optional<double> default_fill(nc_type type) {
   }
 }
 
+double as_stored(nc_type type, double value) { return type == NC_FLOAT ? static_cast<double>(static_cast<float>(value)) : value; }
+
 nc_type attribute_type(int group, int variable, const char* name) {
   nc_type type = NC_NAT;
   return nc_inq_atttype(group, variable, name, &type) == NC_NOERR ? type : NC_NAT;
@@ -103,6 +105,12 @@ bool is_time(const VariablePlace& place) {
   return text_attribute(place.group, place.variable, "units").find(" since ") != std::string::npos;
 }
 
+bool is_called_time(const VariablePlace& place, const std::string& name) {
+  static constexpr std::array<std::string_view, 4> kTimes{"time", "Time", "valid_time", "t"};
+  return among(name, kTimes) || text_attribute(place.group, place.variable, "standard_name") == "time" ||
+         text_attribute(place.group, place.variable, "axis") == "T";
+}
+
 std::optional<VariablePlace> coordinate_of(int group, int dimension) {
   char name[NC_MAX_NAME + 1] = {};
   if (nc_inq_dimname(group, dimension, name) != NC_NOERR) return std::nullopt;
@@ -129,14 +137,23 @@ DimensionRole role_of_coordinate(const VariablePlace& place, const std::string& 
   static constexpr std::array<std::string_view, 9> kLevels{
       "lev", "level", "plev", "height", "depth", "pressure_level", "isobaricInhPa", "altitude", "heightAboveGround"};
   static constexpr std::array<std::string_view, 5> kMembers{"number", "member", "ensemble", "realization", "ens"};
+  static constexpr std::array<std::string_view, 4> kTurned{"grid_latitude", "grid_longitude", "projection_x_coordinate",
+                                                           "projection_y_coordinate"};
+  static constexpr std::array<std::string_view, 3> kLatitudes{"lat", "latitude", "Latitude"};
+  static constexpr std::array<std::string_view, 3> kLongitudes{"lon", "longitude", "Longitude"};
   const std::string units = text_attribute(place.group, place.variable, "units");
   const std::string standard = text_attribute(place.group, place.variable, "standard_name");
+  if (among(standard, kTurned)) return DimensionRole::Other;
   if (among(units, kNorth) || standard == "latitude") return DimensionRole::Latitude;
   if (among(units, kEast) || standard == "longitude") return DimensionRole::Longitude;
+  // Files by hand: units "degrees", or none, and a name or an axis that says which.
+  const std::string axis = text_attribute(place.group, place.variable, "axis");
+  const bool degrees = units.starts_with("deg") && units.find(' ') == std::string::npos;
+  if ((degrees && axis == "Y") || ((degrees || units.empty()) && among(name, kLatitudes))) return DimensionRole::Latitude;
+  if ((degrees && axis == "X") || ((degrees || units.empty()) && among(name, kLongitudes))) return DimensionRole::Longitude;
   if (is_time(place)) return DimensionRole::Time;
   if (among(name, kMembers) || standard == "realization") return DimensionRole::Member;
-  const bool vertical = text_attribute(place.group, place.variable, "axis") == "Z" ||
-                        !text_attribute(place.group, place.variable, "positive").empty();
+  const bool vertical = axis == "Z" || !text_attribute(place.group, place.variable, "positive").empty();
   if (vertical || among(units, kPressure) || among(name, kLevels)) return DimensionRole::Level;
   return DimensionRole::Other;
 }
@@ -162,8 +179,9 @@ Packing::Packing(int group, int variable) : low_(-kInfinity), high_(kInfinity) {
 }
 
 void Packing::read_missing(int group, int variable, nc_type type) {
+  // A fill value of another precision than the values means the nearest of them: 1e20 in double beside floats.
   const auto add = [&](const char* name) {
-    for (const double value : number_attribute(group, variable, name)) missing_.push_back(value);
+    for (const double value : number_attribute(group, variable, name)) missing_.push_back(as_stored(type, value));
     return attribute_type(group, variable, name) != NC_NAT;
   };
   const bool has_fill = add("_FillValue");
@@ -187,6 +205,7 @@ void Packing::read_range(int group, int variable, nc_type type) {
     if (!high.empty()) high_ = high[0];
     if (low.empty()) named = "valid_max";
   }
+  low_ = as_stored(type, low_), high_ = as_stored(type, high_);
   // A range of another kind than the packed integers can only be meant for the physical values.
   const nc_type range_type = attribute_type(group, variable, named);
   range_unpacked_ = is_integer(type) && (range_type == NC_FLOAT || range_type == NC_DOUBLE);

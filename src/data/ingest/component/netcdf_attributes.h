@@ -30,6 +30,8 @@ DimensionRole role_of(int group, int dimension);
 // By name and attributes of a coordinate variable.
 DimensionRole role_of_coordinate(const VariablePlace& place, const std::string& name);
 bool is_time(const VariablePlace& place);
+// By its name, standard name or axis, whatever its units say.
+bool is_called_time(const VariablePlace& place, const std::string& name);
 
 // raw -> physical: factor * raw + offset, NaN where the raw value stands for none (CF conventions 1.10, section 2.5 and 8.1).
 class Packing {

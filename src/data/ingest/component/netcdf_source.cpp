@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <sstream>
 
 #include "data/ingest/component/netcdf_attributes.h"
@@ -19,6 +20,7 @@ constexpr int kPlaneBits = 40;
 constexpr int64_t kPlaneMask = (int64_t{1} << kPlaneBits) - 1;
 constexpr int kDeepestGroup = 8;
 constexpr size_t kMaxRank = 16;
+constexpr size_t kMostOthers = 256;  // named when they are not taken
 
 struct Axis {
   DimensionRole role = DimensionRole::Other;
@@ -68,15 +70,29 @@ bool is_numeric(const Variable& variable) {
   return nc_inq_vartype(variable.group, variable.id, &type) == NC_NOERR && type != NC_CHAR && type != NC_NAT && type <= NC_UINT64;
 }
 
-// Why a variable cannot be taken; empty when it can.
+std::string name_of_dimension(const Variable& variable, const Axis& axis) {
+  char name[NC_MAX_NAME + 1] = {};
+  nc_inq_dimname(variable.group, axis.dimension, name);
+  return name;
+}
+
+// What is known of a dimension that is of no use.
+std::string why_no_axis(const Variable& variable, const Axis& axis) {
+  const std::string name = name_of_dimension(variable, axis);
+  const auto place = coordinate_of(variable.group, axis.dimension);
+  if (!place) return name + " has no coordinate variable";
+  const std::string units = text_attribute(place->group, place->variable, "units");
+  if (is_called_time(*place, name))
+    return name + " has no units of time such as 'hours since 2001-01-01' (units='" + units + "')";
+  return name + " is neither time, member, level, latitude nor longitude" + (units.empty() ? "" : " (units='" + units + "')");
+}
+
+// Why a variable on latitude and longitude cannot be taken; empty when it can.
 std::string objection(const Variable& variable) {
   std::array<int, 6> seen{};
   for (const Axis& axis : variable.axes) {
-    char name[NC_MAX_NAME + 1] = {};
-    nc_inq_dimname(variable.group, axis.dimension, name);
-    if (axis.role == DimensionRole::Other && axis.length != 1) {
-      return std::string("its dimension ") + name + " is neither time, member, level, latitude nor longitude";
-    }
+    const std::string name = name_of_dimension(variable, axis);
+    if (axis.role == DimensionRole::Other && axis.length != 1) return "its dimension " + why_no_axis(variable, axis);
     if (axis.role != DimensionRole::Other && ++seen[static_cast<size_t>(axis.role)] > 1) {
       return std::string("two of its dimensions have the role of ") + name;
     }
@@ -88,6 +104,66 @@ std::string objection(const Variable& variable) {
 const Axis* axis_with(const Variable& variable, DimensionRole role) {
   const auto found = std::ranges::find(variable.axes, role, &Axis::role);
   return found == variable.axes.end() ? nullptr : &*found;
+}
+
+bool has_dimension(const Variable& variable, int dimension) {
+  return std::ranges::find(variable.axes, dimension, &Axis::dimension) != variable.axes.end();
+}
+
+// The name of a variable of two and more dimensions, all of them dimensions of `variable`, that holds latitudes or longitudes.
+std::string curvilinear(const Variable& variable, DimensionRole role) {
+  int count = 0;
+  check_netcdf(nc_inq_nvars(variable.group, &count), "variables");
+  for (int id = 0; id < count; ++id) {
+    const std::string name = name_of(variable.group, id);
+    if (id == variable.id || role_of_coordinate({variable.group, id}, name) != role) continue;
+    const Variable other = look_at(variable.group, id);
+    const bool shared =
+        std::ranges::all_of(other.axes, [&](const Axis& axis) { return has_dimension(variable, axis.dimension); });
+    if (other.axes.size() >= 2 && shared) return name;
+  }
+  return {};
+}
+
+// Why a variable is not on latitude and longitude.
+std::string why_no_field(const Variable& variable) {
+  nc_type type = NC_NAT;
+  nc_inq_vartype(variable.group, variable.id, &type);
+  if (type == NC_CHAR || type == NC_STRING) return "it holds text";
+  if (!is_numeric(variable)) return "it holds no numbers";
+  const std::string latitude = curvilinear(variable, DimensionRole::Latitude);
+  const std::string longitude = curvilinear(variable, DimensionRole::Longitude);
+  if (!latitude.empty() && !longitude.empty()) {
+    return "its latitude and longitude (" + latitude + ", " + longitude +
+           ") have two dimensions: interpolate it to a regular grid first (cdo remapbil)";
+  }
+  std::string reason = variable.latitude >= 0    ? "it has no dimension of longitude"
+                       : variable.longitude >= 0 ? "it has no dimension of latitude"
+                                                 : "it has no dimensions of latitude and longitude";
+  const char* separator = ": ";
+  for (const Axis& axis : variable.axes) {
+    if (axis.role != DimensionRole::Other) continue;
+    reason += separator + why_no_axis(variable, axis);
+    separator = ", ";
+  }
+  return reason;
+}
+
+// Coordinates, their bounds, and scalars: not meant as fields.
+bool is_auxiliary(const Variable& variable, const std::set<std::string>& bounds) {
+  const std::string name = name_of(variable.group, variable.id);
+  if (variable.axes.empty() || bounds.contains(name)) return true;
+  if (variable.axes.size() == 1 && name == name_of_dimension(variable, variable.axes.front())) return true;
+  const DimensionRole role = role_of_coordinate({variable.group, variable.id}, name);
+  return role == DimensionRole::Latitude || role == DimensionRole::Longitude || role == DimensionRole::Time;
+}
+
+std::set<std::string> bounds_of(int group, int num_variables) {
+  std::set<std::string> names;
+  for (int id = 0; id < num_variables; ++id) {
+    for (const char* attribute : {"bounds", "climatology"}) names.insert(text_attribute(group, id, attribute));
+  }
+  return names;
 }
 
 // A scalar coordinate (a time without a dimension), named by the attribute `coordinates`.
@@ -172,6 +248,15 @@ class NetcdfSource final : public Source {
 
   void scan(Tables& tables) override {
     for (size_t i = 0; i < variables_.size(); ++i) add(tables, variables_[i], static_cast<int64_t>(i));
+    for (const Variable& variable : others_) {
+      if (tables.variables.size() >= WELKIN_INGEST_MAX_VARIABLES) break;
+      welkin_ingest_variable row{};
+      copy_text(name_of(variable.group, variable.id), row.name);
+      copy_text(why_no_field(variable), row.skipped);
+      row.grid = -1;
+      row.is_minor = variable.axes.size() < 2 || !is_numeric(variable) ? 1 : 0;
+      add_variable(tables, row);
+    }
   }
 
   void read_plane(int64_t address, std::span<float> values) override {
@@ -196,14 +281,18 @@ class NetcdfSource final : public Source {
   }
 
  private:
-  // Every numeric variable on latitude and longitude, in the order of the file.
+  // Every numeric variable on latitude and longitude, in the order of the file; and the others that may be meant as fields.
   void collect(int group, int depth) {
     if (depth > kDeepestGroup) throw SourceError("groups nested too deeply");
     int count = 0;
     check_netcdf(nc_inq_nvars(group, &count), "variables");
+    const std::set<std::string> bounds = bounds_of(group, count);
     for (int id = 0; id < count; ++id) {
       Variable variable = look_at(group, id);
-      if (variable.latitude < 0 || variable.longitude < 0 || !is_numeric(variable)) continue;
+      if (variable.latitude < 0 || variable.longitude < 0 || !is_numeric(variable)) {
+        if (others_.size() < kMostOthers && !is_auxiliary(variable, bounds)) others_.push_back(std::move(variable));
+        continue;
+      }
       if (variables_.size() >= WELKIN_INGEST_MAX_VARIABLES) throw SourceError("too many variables in one file");
       variables_.push_back(std::move(variable));
       packings_.emplace_back(group, id);
@@ -267,6 +356,7 @@ class NetcdfSource final : public Source {
   int file_;
   std::vector<Variable> variables_;
   std::vector<Packing> packings_;  // of the same variables
+  std::vector<Variable> others_;   // of which no field can be taken
   std::vector<double> raw_;
 };
 

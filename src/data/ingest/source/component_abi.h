@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define WELKIN_INGEST_ABI 1
+#define WELKIN_INGEST_ABI 2
 #define WELKIN_INGEST_ENTRY "welkin_ingest_component"
 
 // What one file may hold at most; a file that holds more is refused by both sides.
@@ -36,9 +36,10 @@ typedef struct {
   char level_type[64];   // "isobaricInhPa", "surface", a dimension's name; empty without levels
   char time_units[128];  // "hours since 1900-01-01 00:00:00"; empty for a variable without time
   char calendar[32];     // as in the file; empty = standard
-  char skipped[192];     // not empty: why this variable has no planes
+  char skipped[384];     // not empty: why this variable has no planes
   int32_t level_kind;    // welkin_ingest_level
   int32_t grid;          // index of its grid, -1 when skipped
+  int32_t is_minor;      // skipped, and of fewer than two dimensions or of text: hardly meant as a field
 } welkin_ingest_variable;
 
 typedef struct {

@@ -24,6 +24,7 @@ struct Grid {
 struct Layout {
   int32_t grid = 0;  // index into Inventory::grids
   bool south_first = false, east_first = false;
+  int64_t first_column = 0;  // eastward in the file, where the grid begins: -180..180 and 0..360 are one grid
 };
 
 struct Variable {
@@ -49,18 +50,31 @@ struct InputFile {
   uint64_t xxh3 = 0;  // of the whole file
 };
 
+// A variable of which no field can be taken.
+struct LeftOut {
+  std::string variable, file, reason;
+};
+
 struct Inventory {
   std::vector<InputFile> files;
   std::vector<Grid> grids;
   std::vector<Layout> layouts;
   std::vector<Variable> variables;
   std::vector<Field> fields;
-  std::vector<std::string> notes;  // what was left out, and why
+  std::vector<LeftOut> left_out;
+  std::vector<std::string> notes;  // those left out that look like fields, and why; grids that were turned
 };
 
-// The files named, and those directly in the folders named that are GRIB, netCDF or HDF5 by content, sorted by name. Throws
-// DataError for what is absent, named but of no known format, or when nothing remains.
-std::vector<InputFile> find_inputs(const std::vector<std::filesystem::path>& paths);
+enum class Subfolders { Skip, Read };
+
+struct Inputs {
+  std::vector<InputFile> files;
+  std::vector<std::string> warnings;  // folders that were not looked into, files whose names promise what they do not hold
+};
+
+// The files named, and those in the folders named that are GRIB, netCDF or HDF5 by content, sorted by name. Links to folders are
+// not followed. Throws DataError for what is absent, named but of no known format, or when nothing remains.
+Inputs find_inputs(const std::vector<std::filesystem::path>& paths, Subfolders subfolders = Subfolders::Skip);
 
 // Opens every file and lists its fields. Throws DataError.
 Inventory take_inventory(const Component& component, std::vector<InputFile> files);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <optional>
 
 #include "core/error.h"
 #include "data/formats/hdf5/hdf5_file.h"
@@ -18,6 +19,7 @@ using welkin::kFp32;
 using welkin::tests::close;
 
 namespace box = welkin::data::ingest;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using BoxFile = welkin::data::Hdf5File;
@@ -26,7 +28,7 @@ using Workplace = welkin::data::ingest::fake::Workspace;
 using CellValue = std::function<float(int64_t, int64_t, int64_t)>;
 
 // One data set (1, 4, 4, 4) in a file of its own, as the initial conditions of Enzo.
-void write_box(const Workplace& place, const std::string& name, const CellValue& value) {
+void write_box(const Workplace& place, const std::string& name, const CellValue& value, std::optional<double> fill = {}) {
   auto file = BoxFile::create(place.in() / (name + ".h5"));
   file.create_dataset(name, {.type = welkin::data::Hdf5Type::Float32, .shape = {1, 4, 4, 4}, .chunk = {}});
   std::vector<float> values;
@@ -36,6 +38,7 @@ void write_box(const Workplace& place, const std::string& name, const CellValue&
     }
   }
   file.write(name, {0, 0, 0, 0}, {1, 4, 4, 4}, std::span<const float>(values));
+  if (fill) file.set_number(name, "_FillValue", *fill);
   file.close();
 }
 
@@ -122,7 +125,8 @@ TEST(IngestBox, LogarithmReplacesZeros) {
   auto options = options_of(place);
   options.target = {{"gas", ""}};
   options.log = {"gas"};
-  box::ingest_box(options);
+  EXPECT_THAT(box::ingest_box(options).lines,
+              Contains("zeros have no logarithm and became the smallest positive value: channel=gas, cells=1 of 64, value=0.01"));
   const auto file = BoxFile::open(place.out() / "train.h5");
   EXPECT_THAT(file.strings("Hydro", "transform"), ElementsAre("log10"));
   const auto values = box_values(place.out() / "train.h5", "Hydro");
@@ -152,6 +156,11 @@ TEST(IngestBox, ErrorsNameWhatIsThere) {
   options = options_of(place);
   options.log = {"dx"};
   EXPECT_THAT(box_refusal(options), HasSubstr("a negative value has no logarithm: channel=dx, value=-1"));
+  write_box(place, "void", [](int64_t, int64_t, int64_t) { return 0.0f; });
+  options = options_of(place);
+  options.target = {{"void", ""}};
+  options.log = {"void"};
+  EXPECT_THAT(box_refusal(options), HasSubstr("no value has a logarithm: channel=void, zeros=64. Leave it out of --log"));
   options = options_of(place);
   options.valid_fraction = 1;
   EXPECT_THAT(box_refusal(options), HasSubstr("nothing is left for training: valid_fraction=1, extent=4"));
@@ -162,6 +171,11 @@ TEST(IngestBox, ErrorsNameWhatIsThere) {
   options = options_of(place);
   options.target = {{"hole", ""}};
   EXPECT_THAT(box_refusal(options), HasSubstr("values that are not finite: field=hole, cells=16"));
+  write_box(
+      place, "filled", [](int64_t d, int64_t, int64_t) { return d == 0 ? -999.0f : 1.0f; }, -999.0);
+  options = options_of(place);
+  options.target = {{"filled", ""}};
+  EXPECT_THAT(box_refusal(options), HasSubstr("values that are not finite: field=filled, cells=16"));
   EXPECT_FALSE(std::filesystem::exists(place.out()));
 }
 

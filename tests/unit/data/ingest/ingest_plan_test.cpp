@@ -189,6 +189,43 @@ TEST(IngestChannels, ErrorsNameTheChoices) {
               HasSubstr("different grids: channel=t500, grid=2x3 from 50 N 0 E, channel=wd10, grid=3x2 from 50 N 0 E"));
 }
 
+TEST(IngestChannels, LevelsThatAreNotThereAreNamed) {
+  auto inventory = small_inventory();
+  in::Options options;
+  options.levels = {500, 333};
+  EXPECT_EQ(message_of([&] { in::plan_channels(inventory, options); }),
+            "[ingest] no selected variable has this level: level=333. Choose among the levels that there are: t: 500 850.");
+  inventory.variables.push_back(inventory.variables[0]);
+  inventory.variables[3].name = "u";
+  inventory.fields.push_back({0, 3, 0, 0, 500, 0, 4});
+  options.levels = {500, 850};
+  const auto plan = in::plan_channels(inventory, options);
+  EXPECT_THAT(channel_names_of(plan), ElementsAre("t500", "t850", "wd10", "u500"));
+  EXPECT_EQ(plan.notes.front(), "not there: variable=u, levels=850; it has 500");
+  options.levels = {1000};
+  EXPECT_THAT(message_of([&] { in::plan_channels(inventory, options); }), HasSubstr("there are: t: 500 850; u: 500."));
+  options.variables = in::parse_choices({"wd10"});
+  EXPECT_THAT(message_of([&] { in::plan_channels(inventory, options); }),
+              HasSubstr("level=1000. Choose among the levels that there are: none."));
+}
+
+TEST(IngestChannels, WhyNothingCanBeTaken) {
+  in::Inventory inventory;
+  EXPECT_EQ(message_of([&] { in::plan_channels(inventory, {}); }),
+            "[ingest] no field on latitude and longitude is selected. The files hold no variables.");
+  inventory.left_out = {{"T2", "wrf.nc", "its latitude and longitude (XLAT, XLONG) have two dimensions"},
+                        {"Times", "wrf.nc", "it holds text"}};
+  EXPECT_EQ(message_of([&] { in::plan_channels(inventory, {}); }),
+            "[ingest] no field on latitude and longitude is selected. Not taken: T2 (wrf.nc): its latitude and longitude (XLAT, "
+            "XLONG) have two dimensions; Times (wrf.nc): it holds text.");
+  in::Options options;
+  options.variables = in::parse_choices({"T2"});
+  EXPECT_EQ(
+      message_of([&] { in::plan_channels(inventory, options); }),
+      "[ingest] a variable cannot be taken: variable=T2, path=wrf.nc, reason=its latitude and longitude (XLAT, XLONG) have two "
+      "dimensions. Choose another, or bring it onto latitude and longitude first.");
+}
+
 TEST(IngestChannels, DegreesBecomeSineAndCosine) {
   const std::vector<float> degrees{0, 90, 350};
   std::vector<float> sine(3), cosine(3);

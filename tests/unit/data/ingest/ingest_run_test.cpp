@@ -221,6 +221,70 @@ TEST(IngestRun, CropsFromTheNorthWest) {
   EXPECT_THAT(failure_of(options), HasSubstr("the crop does not fit the grid: crop=3x2 at row 0, column 0, grid=2x3"));
 }
 
+// value = longitude modulo 360, plus the hour in thousands; the longitudes as the file has them.
+fake::File around_the_globe(double hour, std::vector<double> longitude) {
+  fake::File file = fake::hourly({hour});
+  file.grids = {{.latitude = {50, 40}, .longitude = longitude}};
+  file.value = [longitude](const welkin_ingest_plane& plane, int64_t, int64_t i) {
+    const double degrees = longitude[static_cast<size_t>(i)];
+    return static_cast<float>(plane.time * 1000 + (degrees < 0 ? degrees + 360 : degrees));
+  };
+  return file;
+}
+
+TEST(IngestRun, LongitudesOfOneCircleAreOneGrid) {
+  fake::Workspace place("ingest-circle");
+  place.add("a.nc", around_the_globe(0, {-180, -90, 0, 90}));
+  place.add("b.nc", around_the_globe(1, {0, 90, 180, 270}));
+  place.add("c.nc", around_the_globe(2, {270, 180, 90, 0}));
+  place.add("d.nc", around_the_globe(3, {180, 270, 0, 90}));
+  auto options = options_for(place);
+  options.crop = {.height = 1, .width = 4, .top = 0, .left = 0};
+  const auto report = run_ingest(options);
+  EXPECT_THAT(fields_of(place.out() / "train/2001.h5"),
+              ElementsAre(180, 270, 0, 90, 1180, 1270, 1000, 1090, 2180, 2270, 2000, 2090, 3180, 3270, 3000, 3090));
+  EXPECT_THAT(Hdf5File::open(place.out() / "train/2001.h5").read_doubles("longitude"), ElementsAre(-180, -90, 0, 90));
+  EXPECT_THAT(report.lines,
+              testing::Contains("turned to the longitudes of the first file: path=b.nc, begins at 0 E, written from -180 E"));
+  place.add("e.nc", around_the_globe(4, {0, 90, 180, 260}));  // another grid stays one
+  options.out = place.path() / "other";
+  EXPECT_THAT(failure_of(options), HasSubstr("the channels lie on different grids"));
+}
+
+TEST(IngestRun, FoldersInsideAreReadOnRequest) {
+  fake::Workspace place("ingest-recursive");
+  place.add("a.nc", fake::hourly({0, 1}));
+  std::filesystem::create_directories(place.in() / "more/still");
+  place.add("more/still/b.nc", {});
+  fake::files()["b.nc"] = fake::hourly({2, 3});
+  std::ofstream(place.in() / "c.nc") << "<html>404</html>";
+  auto options = options_for(place);
+  const auto flat = run_ingest(options);
+  EXPECT_EQ(fields_of(place.out() / "train/2001.h5").size(), 2u * 6);
+  EXPECT_THAT(flat.lines,
+              testing::Contains("warning: not looked into: folder=" + (place.in() / "more").string() + " (--recursive does)"));
+  EXPECT_THAT(flat.lines, testing::Contains("warning: left out: path=" + (place.in() / "c.nc").string() +
+                                            ", reason=its content is neither GRIB nor netCDF nor HDF5"));
+  options.out = place.path() / "deep";
+  options.recursive = true;
+  run_ingest(options);
+  EXPECT_EQ(fields_of(options.out / "train/2001.h5").size(), 4u * 6);
+}
+
+TEST(IngestRun, TimesThatCannotBeReadLeaveAVariableOut) {
+  fake::Workspace place("ingest-units");
+  auto file = fake::hourly({0, 1});
+  file.variables.push_back(fake::variable("odd"));
+  fake::put(file.variables[1].time_units, "fortnights since 2001-01-01");
+  file.planes.push_back({1, 0, 0, 0, 2});
+  place.add("a.nc", file);
+  auto options = options_for(place);
+  EXPECT_THAT(run_ingest(options).lines, testing::Contains(HasSubstr("left out: variable=odd, path=a.nc, reason=")));
+  options.out = place.path() / "named";
+  options.variables = {{"odd", ""}};
+  EXPECT_THAT(failure_of(options), HasSubstr("a variable cannot be taken: variable=odd, path=a.nc, reason="));
+}
+
 TEST(IngestRun, AnExistingOutputIsNotTouched) {
   fake::Workspace place("ingest-existing");
   place.add("a.nc", fake::hourly({0, 1}));

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GenericIO files of particles: `welkin data inspect`, and `welkin data ingest --box` to a density, cloud in cell."""
+import subprocess
+import unittest
+
+import h5py
+import numpy as np
+
+from genericio_writer import crc64, genericio
+from ingest_runner import BINARY, IngestCase, component_is_built, run_all
+from tolerance import rounds_to
+
+EXTENT, ORIGIN, CELLS = (100.0, 100.0, 50.0), (0.0, 10.0, 0.0), 8
+
+
+def particles(count, seed):
+    random = np.random.default_rng(seed)
+    places = [ORIGIN[a] + EXTENT[a] * random.random(count) for a in range(3)]
+    return {"x": places[0].astype(np.float32), "y": places[1].astype(np.float32), "z": places[2], "id": np.arange(count, dtype=np.int64) - 5,
+            "mask": np.full(count, 7, np.uint16)}
+
+
+def cloud_in_cell(ranks):
+    mesh, count = np.zeros((CELLS,) * 3), 0
+    for rank in ranks:
+        place = [(np.asarray(rank[name], float) - ORIGIN[a]) / EXTENT[a] * CELLS for a, name in enumerate("xyz")]
+        below = [np.floor(p).astype(int) for p in place]
+        count += len(place[0])
+        for corner in np.ndindex(2, 2, 2):
+            weight = np.prod([p - b if c else 1 - (p - b) for p, b, c in zip(place, below, corner)], axis=0)
+            np.add.at(mesh, tuple((b + c) % CELLS for b, c in zip(below, corner)), weight)
+    return mesh / (count / CELLS ** 3)
+
+
+class GenericIo(IngestCase):
+    def setUp(self):
+        super().setUp()
+        self.ranks = [particles(500, 1), particles(0, 2), particles(300, 3)]
+        self.mesh = self.root / "mesh.h5"
+        with h5py.File(self.mesh, "w") as file:
+            file["gas"] = np.random.default_rng(0).random((CELLS,) * 3).astype(np.float32)
+
+    def write(self, name="m000.full.mpicosmo.499", ranks=None, extent=EXTENT, **options):
+        path = self.root / name
+        path.write_bytes(genericio(self.ranks if ranks is None else ranks, extent, ORIGIN, **options))
+        return path
+
+    def inspect(self, path):
+        return subprocess.run([BINARY, "data", "inspect", path], capture_output=True, text=True, timeout=60)
+
+    def box_of(self, *files):
+        self.ingest("--box", *files, self.mesh, "--cells", CELLS, "--input", "density", "--target", "gas")
+        with h5py.File(self.out / "train.h5") as file:
+            nbody = file["Nbody"]
+            for attribute, text in ("channels", "density"), ("units", "1"), ("transform", "identity"):
+                self.assertEqual(list(nbody.attrs[attribute].astype(str)), [text])
+            return nbody[0].astype(float) * float(nbody.attrs["scale"][0]) + float(nbody.attrs["offset"][0])
+
+    def test_the_checksum_is_the_published_one(self):
+        self.assertEqual(crc64(b"123456789"), 0x995DC9BBDF1939FA)
+
+    def test_inspect(self):
+        for options in {}, {"big_endian": True}, {"element_size": False, "blocks": False}:
+            with self.subTest(**options):
+                done = self.inspect(self.write(**options))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                for part in ("800 particles of 3 ranks (3 x 1 x 1), checksum of the header right", "box from (0, 10, 0), extent (100, 100, 50)",
+                             "x  float32, coordinate x  values min ", "z  float64, coordinate z", "id  int64  values min -5, max 494",
+                             "mask  uint16  values min 7, max 7"):
+                    self.assertIn(part, done.stdout)
+
+    def test_density(self):
+        expected = cloud_in_cell(self.ranks)
+        rounds_to(self.box_of(self.write()), expected, 64, scale=expected)
+        self.out = self.root / "swapped"
+        rounds_to(self.box_of(self.write(big_endian=True)), expected, 64, scale=expected)
+
+    def test_a_snapshot_in_parts(self):
+        expected = cloud_in_cell(self.ranks)
+        rounds_to(self.box_of(self.write("part0", self.ranks[:2]), self.write("part1", self.ranks[2:])), expected, 64, scale=expected)
+
+    def refuse_box(self, path, *parts, cells=CELLS, code=3):
+        done = self.run_ingest("--box", path, self.mesh, *(("--cells", cells) if cells else ()), "--input", "particles/density", "--target", "gas")
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+        self.assertFalse(self.out.exists())
+
+    def test_what_is_refused(self):
+        path = self.write()
+        self.refuse_box(path, "a density of particles needs a mesh: cells=0. Give its edge with --cells", cells=0, code=2)
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])  # a value of `mask`, which is not read
+        rounds = self.inspect(path)
+        self.assertEqual(rounds.returncode, 3)
+        self.assertIn("the checksum of values is wrong: path=", rounds.stderr)
+        at = len(whole) - len(self.ranks[2]["x"]) * (4 + 4 + 8 + 8 + 2) - 5 * 8
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])  # the first x of the last rank
+        self.refuse_box(path, "the checksum of values is wrong", "variable=x")
+        path.write_bytes(whole[:100] + b"\1" + whole[101:])
+        self.refuse_box(path, "the checksum of the header is wrong")
+        path.write_bytes(whole[:-1])
+        self.refuse_box(path, "values beyond the end of the file: rank=2, variable=mask, elements=300")
+        path.write_bytes(whole[:600])
+        self.refuse_box(path, "its header does not fit into it")
+        self.refuse_box(self.write(extent=(50.0, 100.0, 50.0)), "a particle outside of the box: ", "axis=x")
+        self.refuse_box(self.write(extent=(0.0, 1.0, 1.0)), "a box of particles without extent")
+        self.refuse_box(self.write(ranks=self.ranks[1:2]), "the files hold no particles")
+
+    @unittest.skipUnless(component_is_built(), "the ingest component is not built: ecCodes or netCDF-C is not installed")
+    def test_particles_are_no_fields(self):
+        self.assertIn("Not taken: particles (m000.full.mpicosmo.499): only --box takes particles", self.refused(self.write()))
+
+
+if __name__ == "__main__":
+    run_all("__main__")
