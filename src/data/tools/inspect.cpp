@@ -14,6 +14,8 @@
 #include "data/formats/npy_file.h"
 #include "data/formats/sidecar.h"
 #include "data/storage/watched_file.h"
+#include "data/tools/inspect_fields.h"
+#include "data/tools/inspect_genericio.h"
 #include "data/tools/inspect_hdf5.h"
 #include "observe/log/table.h"
 
@@ -124,6 +126,16 @@ std::string moments_text(const RunningMoments& moments, bool declares_missing) {
 
 std::string inspect_file(const std::filesystem::path& path, const InspectOptions& options) {
   const std::string head = cat(path.string(), ": ");
+  switch (field_format_of(path)) {
+    case FieldFormat::Fields:
+      return head + inspect_fields(path, options);
+    case FieldFormat::Particles:
+      return head + inspect_genericio(path, options);
+    case FieldFormat::Folder:
+      return head + inspect_folder(path);
+    case FieldFormat::None:
+      break;
+  }
   const ArrayFormat arrays = array_format_of(path);
   if (arrays == ArrayFormat::Npy && read_sidecar(path)) return head + inspect_arrays(path, options);
   if (arrays != ArrayFormat::Unknown && arrays != ArrayFormat::Hdf5 && arrays != ArrayFormat::Npy) {
@@ -141,8 +153,8 @@ std::string inspect_file(const std::filesystem::path& path, const InspectOptions
   }
   throw DataError("data",
                   cat("not a known format: path=", path.string(),
-                      ", known=HDF5, npy, Zarr, WebDataset tar, LMDB, raw with a sidecar, safetensors"),
-                  "GRIB and netCDF-3 files are read by welkin data ingest");
+                      ", known=HDF5, netCDF, GRIB, GenericIO, npy, Zarr, WebDataset tar, LMDB, raw with a sidecar, safetensors"),
+                  "Check that the file is complete");
 }
 
 }  // namespace welkin::data
