@@ -49,6 +49,13 @@ class DoubtfulStart(BadInputCase):
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertIn("value=inf, action=skip", done.stderr)
 
+    def test_every_rank_knows_what_one_of_them_has_read(self):
+        self.spoil(np.nan, 3)
+        done = self.run_command([BINARY, "launch", "-n", "2", "--", *self.train_command(FIELDS)[1:]])
+        self.assertEqual(done.returncode, OTHER, done.stderr)
+        for rank in "01":
+            self.assertRegex(done.stderr, rf"\[{rank}\] .*event nonfinite_loss: .*not finite in the data: .*_channel=2 \(channel2\), row=5, column=7")
+
     def test_only_finite_data_are_an_occasion_to_speak_of_rates(self):
         message = self.assert_refused(self.train({**FIELDS, "lr": 1e38, "num_iters": 40}), OTHER, "The data of this step are finite: lower the rate")
         self.assertNotIn("not finite in the data", message)

@@ -14,7 +14,7 @@ void check_crop(const FieldFacts& facts, const Era5Options& options, const Field
   if (window.height > facts.height || window.width > facts.width) {
     throw DataError("data",
                     cat("the grid is smaller than img_size: path=", facts.path.string(), ", grid=", facts.height, " x ",
-                        facts.width, ", img_size=", options.height, " x ", options.width),
+                        facts.width, ", img_size=", window.height, " x ", window.width),
                     cat("Set img_size to at most the grid, divisible by patch_size, as in --set 'img_size=[", facts.height, ",",
                         facts.width, "]'"));
   }

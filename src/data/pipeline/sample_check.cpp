@@ -105,6 +105,8 @@ std::string place_text(const SampleSpec& spec, const Region& region, size_t plac
   return text;
 }
 
+std::string value_text(float value) { return std::isnan(value) ? "nan" : cat(value); }  // whatever its sign
+
 struct SearchedSide {
   const char* name;
   std::vector<float>& values;
@@ -129,7 +131,8 @@ std::string search_side(const SearchedSide& side, const SampleSpec& spec, const 
     const size_t place = raw < plane ? raw : place_in(values);
     if (place == plane) continue;
     return cat(side.name, "_channel=", c, " (", side.array.channels[c], "), ", place_text(spec, region, place),
-               ", value=", stored[place], raw < plane ? "" : cat(", after clip, log and normalisation=", values[place]));
+               ", value=", value_text(stored[place]),
+               raw < plane ? "" : cat(", after clip, log and normalisation=", value_text(values[place])));
   }
   return {};
 }

@@ -183,7 +183,7 @@ TEST(Scores, ThatAreNotDefinedAreADashAndNull) {
   const auto root = nlohmann::json::parse(scores_json(scores));
   EXPECT_TRUE(root["channels"]["a"]["time mean"]["acc"].is_null());
   EXPECT_TRUE(root["channels"]["a"]["model"]["small_scales"].is_null());
-  EXPECT_NE(scores_table(scores).find("a [K]      time mean    1.0000                10   10   -10       -             -"),
+  EXPECT_NE(scores_table(scores).find("a [K]      time mean    1.0000                10    10    -10       -             -"),
             std::string::npos)
       << scores_table(scores);
 }
