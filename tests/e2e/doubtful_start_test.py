@@ -77,7 +77,7 @@ class Interrupts(BadInputCase):
         self.make_fields()
         command = self.train_command({**FIELDS, "num_iters": 1000000, "checkpoint_interval": 20})
         process = self.start([BINARY, *launcher, *command[1:]])
-        self.wait_until(lambda: list(self.logs.glob("**/checkpoints/step_*")), process)
+        self.wait_until(lambda: list(self.logs.glob("base/*/00/checkpoints/step_*")), process)
         process.send_signal(number)
         log = process.communicate(timeout=60)[0]
         self.assertEqual(log.count(f"Interrupted by {number.name} at step"), 1, log)
