@@ -15,12 +15,14 @@
 #include <utility>
 #include <vector>
 
+#include "apps/cli/check_helper.h"
 #include "apps/cli/find_verb.h"
 #include "apps/cli/global_options.h"
 #include "apps/cli/help.h"
 #include "apps/cli/verbs.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "data/formats/check_arrays.h"
 #include "launch/plugin.h"
 #include "train/device/memory_report.h"
 #include "train/learn/registries.h"
@@ -76,6 +78,7 @@ int dispatch(std::span<char*> arguments) {
   words.insert(words.end(), options.rest.begin() + static_cast<std::ptrdiff_t>(found.num_words), options.rest.end());
   const int num_words = static_cast<int>(words.size());
   words.push_back(nullptr);
+  data::check_hdf5_in_children({.program = check_helper(), .arguments = {"hdf5"}});
   const int code = found.verb->run(application, num_words, words.data());
   check_said(application.out);
   return code;

@@ -4,6 +4,7 @@ set(CMAKE_INSTALL_LIBDIR lib)  # never lib64 or a multiarch folder: the launcher
 set(CMAKE_INSTALL_INCLUDEDIR include)
 include(CMakePackageConfigHelpers)
 install(TARGETS welkin welkin_launcher RUNTIME DESTINATION bin LIBRARY DESTINATION lib)
+install(TARGETS welkin_check_files RUNTIME DESTINATION libexec)
 foreach(_optional welkin_ingest welkin_cuda)
   if(TARGET ${_optional})
     install(TARGETS ${_optional} LIBRARY DESTINATION lib)

@@ -18,6 +18,7 @@ using VerbFunction = int (*)(Application& application, int argc, char** argv);
 int verb_train(Application& application, int argc, char** argv);
 int verb_evaluate(Application& application, int argc, char** argv);
 int verb_predict(Application& application, int argc, char** argv);
+int verb_init(Application& application, int argc, char** argv);
 int verb_data_simulate(Application& application, int argc, char** argv);
 int verb_data_ingest(Application& application, int argc, char** argv);
 int verb_data_inspect(Application& application, int argc, char** argv);

@@ -9,12 +9,11 @@
 #include <string>
 
 #include "apps/cli/application.h"
+#include "apps/cli/check_helper.h"
 #include "apps/cli/verbs.h"
 #include "apps/data/ingest_flags.h"
 #include "core/text.h"
 #include "data/ingest/box.h"
-#include "data/ingest/option_text.h"
-#include "data/sample/calendar.h"
 #include "observe/log/console.h"
 #include "observe/log/progress.h"
 
@@ -22,15 +21,10 @@ namespace welkin::apps {
 namespace {
 
 in::Report run_fields(IngestArguments& a, const std::string& command) {
-  a.fields.command = command;
-  a.fields.variables = in::parse_choices(a.variables);
-  if (!a.crop.empty()) a.fields.crop = in::parse_crop(a.crop);
-  if (!a.step.empty()) a.fields.step = data::parse_duration(a.step);
-  if (!a.valid_last.empty()) a.fields.split.valid_last = data::parse_duration(a.valid_last);
-  if (!a.test_last.empty()) a.fields.split.test_last = data::parse_duration(a.test_last);
+  settle_fields(a, command);
   observe::Console console;  // standard error: a bar on a terminal, else a line now and then
   std::optional<observe::Progress> bar;
-  return in::ingest(in::Component(a.component), a.fields, [&](int64_t done, int64_t total) {
+  return in::ingest(in::Component(a.component, check_helper()), a.fields, [&](int64_t done, int64_t total) {
     if (a.quiet) return;
     if (!bar) bar.emplace(console, observe::ProgressOptions{.title = "ingest", .total = total, .unit = "times"});
     bar->update(done);
@@ -38,16 +32,7 @@ in::Report run_fields(IngestArguments& a, const std::string& command) {
 }
 
 in::Report run_box(IngestArguments& a, const std::string& command) {
-  a.box.command = command;
-  a.box.inputs = a.fields.inputs;
-  a.box.recursive = a.fields.recursive;
-  a.box.out = a.fields.out;
-  a.box.input = in::parse_choices(a.input);
-  a.box.target = in::parse_choices(a.target);
-  if (!a.shape.empty()) a.box.shape = in::parse_shape(a.shape);
-  a.box.valid_fraction = a.fields.split.valid_fraction;
-  a.box.licence = a.fields.licence;
-  a.box.component = a.component;
+  settle_box(a, command);
   return in::ingest_box(a.box);
 }
 

@@ -89,6 +89,10 @@ inline void add_box(CLI::App& app, IngestArguments& a) {
   app.add_flag("--periodic", a.box.periodic, "box: all axes wrap around");
 }
 
+// What is typed as text becomes the library's options. `command`: how this was called, for the provenance.
+void settle_fields(IngestArguments& arguments, const std::string& command);
+void settle_box(IngestArguments& arguments, const std::string& command);
+
 inline void add_ingest_flags(CLI::App& app, IngestArguments& arguments) {
   add_selection(app, arguments);
   add_split(app, arguments);

@@ -3,13 +3,16 @@
 #include "data/tools/inspect.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "apps/cli/check_helper.h"
 #include "apps/cli/verbs.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "data/formats/check_arrays.h"
 #include "data/tools/inspect_bench.h"
 #include "data/tools/inspect_plot.h"
 
@@ -39,6 +42,8 @@ int verb_data_inspect(Application& application, int argc, char** argv) {
   app.add_option("--channel", plot.channel, "of --plot: a channel, variable or array, by name or number");
   app.add_option("--time", plot.time, "of --plot: a date, or a number from 0; of a box the plane");
   if (!parse_arguments(application, app, argc, argv)) return 0;
+  options.helper = plot.helper = check_helper();
+  data::check_array_files(std::vector<std::filesystem::path>(files.begin(), files.end()));
   if (!plot.output.empty()) {
     if (files.size() > 1)
       throw ConfigError("data", cat("one picture of several files: files=", files.size()), "Give one file with --plot");

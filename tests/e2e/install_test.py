@@ -13,6 +13,8 @@ import sys
 import tempfile
 import unittest
 
+from library_crash_test import refer_elsewhere, write_with_references
+
 BINARY = pathlib.Path(os.environ["WELKIN_BINARY"])
 SOURCE = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])
 LIMIT_BYTES = 32 << 20
@@ -64,13 +66,13 @@ class InstalledFolder(unittest.TestCase):
         self.assertLessEqual(total, LIMIT_BYTES)
 
     def test_needs_system_and_torch_only(self):
-        for name, allowed in (("bin/welkin", [SYSTEM]), ("lib/libwelkin.so", [SYSTEM, TORCH])):
+        for name, allowed in (("bin/welkin", [SYSTEM]), ("libexec/welkin-check-files", [SYSTEM]), ("lib/libwelkin.so", [SYSTEM, TORCH])):
             needed, text = dynamic_section(self.prefix / name)
             self.assertEqual([item for item in needed if not any(pattern.match(item) for pattern in allowed)], [], name)
             self.assertNotRegex(text, r"\((RPATH|RUNPATH|TEXTREL)\)", name)
 
     def test_holds_no_path_of_the_build(self):
-        for name in ("bin/welkin", "lib/libwelkin.so"):
+        for name in ("bin/welkin", "libexec/welkin-check-files", "lib/libwelkin.so"):
             data = (self.prefix / name).read_bytes()
             self.assertNotIn(str(SOURCE).encode() + b"/", data, name)
 
@@ -92,6 +94,14 @@ class InstalledFolder(unittest.TestCase):
         self.assertIn("libtorch_cpu.so", names)
         allowed = {path.name for path in self.torch.parent.rglob("*.so*")} | {"libwelkin.so"} | OPTIONAL
         self.assertEqual({name for name in names if not SYSTEM.match(name) and name not in allowed and "libcuda" not in name}, set())
+
+    def test_looks_at_files_in_a_process_of_its_own(self):
+        path = self.root / "damaged.h5"
+        write_with_references(path)
+        refer_elsewhere(path)
+        done = self.welkin("data", "inspect", path)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn(f"[hdf5] a damaged file: path={path}, reason=a process that read it ended with signal 11", done.stderr)
 
     def test_without_torch_it_says_what_to_do(self):
         done = self.welkin("--version", WELKIN_TORCH=str(self.elsewhere))

@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "core/thread_pool.h"
 #include "data/datasets/channel_statistics.h"
+#include "data/formats/check_arrays.h"
 #include "data/storage/fingerprint.h"
 #include "data/storage/host_memory.h"
 
@@ -85,9 +86,9 @@ Era5Dataset::Era5Dataset(Era5Options options, std::shared_ptr<const ExtraChannel
 
 void Era5Dataset::open_files() {
   const auto cache = std::make_shared<ChunkCache>(kChunkCacheBytes);
-  for (const auto& path : list_field_files(options_.folder)) {
-    files_.push_back(std::make_unique<FieldFile>(path, cache, options_.time));
-  }
+  const auto paths = list_field_files(options_.folder);
+  check_array_files(paths);
+  for (const auto& path : paths) files_.push_back(std::make_unique<FieldFile>(path, cache, options_.time));
   const FieldFacts& first = files_.front()->facts();
   selection_ = select_fields(first, options_);
   input_runs_ = channel_runs(selection_.input), target_runs_ = channel_runs(selection_.target);

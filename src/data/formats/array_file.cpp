@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
+#include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/formats/check_arrays.h"
 #include "data/formats/formats.h"
 #include "data/formats/lmdb_index.h"
 #include "data/formats/sidecar.h"
@@ -45,6 +48,16 @@ bool is_lmdb(const WatchedFile& file) {
   if (file.size() < head.size()) return false;
   file.read(0, head);
   return is_lmdb_head(head);
+}
+
+// As far as it can be seen; opening it says what is wrong with it.
+bool seems_hdf5(const std::filesystem::path& path) {
+  try {
+    if (!std::filesystem::is_regular_file(path)) return false;
+    return path.extension() == ".h5" || path.extension() == ".hdf5" || is_hdf5(WatchedFile(path));
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 // A raw file has no mark of its own: its sidecar says that it is one.
@@ -96,6 +109,12 @@ ArrayFile open_array_file(const std::filesystem::path& path, std::shared_ptr<Chu
   for (const FormatRow& row : kFormats) known += cat(known.empty() ? "" : ", ", row.name);
   throw DataError("data", cat("not a known format: path=", path.string(), ", known=", known),
                   "GRIB and netCDF-3 files are read by welkin data ingest");
+}
+
+void check_array_files(std::span<const std::filesystem::path> paths) {
+  std::vector<std::filesystem::path> files;
+  std::ranges::copy_if(paths, std::back_inserter(files), seems_hdf5);
+  check_hdf5_files(files);
 }
 
 }  // namespace welkin::data

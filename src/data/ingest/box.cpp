@@ -50,7 +50,7 @@ class BoxIngestion {
         staging_(options.out),
         found_(find_inputs(options.inputs, options.recursive ? Subfolders::Read : Subfolders::Skip)),
         files_(found_.files),
-        reader_(files_, options.component, options.cells) {
+        reader_(files_, options.component, options.helper, options.cells) {
     report_.lines = found_.warnings;
     for (const auto& choice : options.input) inputs_.push_back(channel_of(choice));
     for (const auto& choice : options.target) targets_.push_back(channel_of(choice));

@@ -30,7 +30,7 @@ struct BoxOptions {
       1;                  // targets are divided by so many deviations: the U-Net ends in tanh, so 5 keeps nearly all in [-1, 1]
   bool periodic = false;  // all axes wrap around; the cut one no longer does in the two parts
   std::string licence, command;
-  std::filesystem::path component;
+  std::filesystem::path component, helper;  // as Component takes them
 };
 
 // written = (transform(x) - offset) / scale with mean and deviation over the training part; the attributes `transform`, `offset`

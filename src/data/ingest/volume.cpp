@@ -56,8 +56,9 @@ void require_finite(const Volume& volume, const std::string& name) {
 
 }  // namespace
 
-VolumeReader::VolumeReader(std::vector<InputFile> files, std::filesystem::path component, int64_t cells)
-    : files_(std::move(files)), component_path_(std::move(component)), cells_(cells) {
+VolumeReader::VolumeReader(std::vector<InputFile> files, std::filesystem::path component, std::filesystem::path helper,
+                           int64_t cells)
+    : files_(std::move(files)), component_path_(std::move(component)), helper_(std::move(helper)), cells_(cells) {
   for (size_t i = 0; i < files_.size(); ++i) {
     if (files_[i].format == Format::Hdf5) {
       index_hdf5(i);
@@ -138,7 +139,7 @@ void VolumeReader::fail_unknown(const std::string& name) const {
 // Where it is not built, the name may still be what is wrong.
 void VolumeReader::open_component(const std::string& name) {
   try {
-    component_.emplace(component_path_);
+    component_.emplace(component_path_, helper_);
   } catch (const DataError& error) {
     std::set<std::string> names;
     for (const auto& place : places_) names.insert(place.dataset);

@@ -24,9 +24,9 @@ struct Volume {
 
 class VolumeReader {
  public:
-  // `component` is the path of libwelkin_ingest.so, opened only when a field is not found in plain HDF5. `cells`: edge of the
-  // mesh for particles.
-  VolumeReader(std::vector<InputFile> files, std::filesystem::path component, int64_t cells);
+  // `component` is the path of libwelkin_ingest.so (`helper`: Component's), opened only when a field is not found in plain HDF5.
+  // `cells`: edge of the mesh for particles.
+  VolumeReader(std::vector<InputFile> files, std::filesystem::path component, std::filesystem::path helper, int64_t cells);
 
   // `shape` empty: as stored, without leading extents of 1. Throws DataError: no such field (with the names there are), not three
   // dimensions, values that are not finite.
@@ -45,7 +45,7 @@ class VolumeReader {
   [[noreturn]] void fail_unknown(const std::string& name) const;
 
   std::vector<InputFile> files_;
-  std::filesystem::path component_path_;
+  std::filesystem::path component_path_, helper_;
   int64_t cells_;
   std::vector<Place> places_;
   std::vector<std::filesystem::path> particles_;

@@ -132,7 +132,7 @@ std::string inspect_file(const std::filesystem::path& path, const InspectOptions
     case FieldFormat::Particles:
       return head + inspect_genericio(path, options);
     case FieldFormat::Folder:
-      return head + inspect_folder(path);
+      return head + inspect_folder(path, options);
     case FieldFormat::None:
       break;
   }

@@ -119,7 +119,7 @@ ingest::Inventory inventory_of(const ingest::Component& component, const std::fi
 }
 
 std::string inspect_fields(const std::filesystem::path& path, const InspectOptions& options) {
-  const ingest::Component component;
+  const ingest::Component component({}, options.helper);
   const Inventory inventory = inventory_of(component, path);
   const auto sorted = by_variable(inventory);
   const ingest::InputFile& file = inventory.files.front();

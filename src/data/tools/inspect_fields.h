@@ -22,7 +22,7 @@ ingest::Inventory inventory_of(const ingest::Component& component, const std::fi
 std::string inspect_fields(const std::filesystem::path& path, const InspectOptions& options);
 
 // A table of the files directly in a folder, and the times of all of them together.
-std::string inspect_folder(const std::filesystem::path& folder);
+std::string inspect_folder(const std::filesystem::path& folder, const InspectOptions& options);
 
 // "744, 2019-03-01T00:00:00 to 2019-03-31T23:00:00, step 1 h, 2 gaps (first after ...)"
 std::string times_text(const std::vector<int64_t>& times, Calendar calendar);

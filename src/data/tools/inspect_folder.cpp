@@ -55,6 +55,7 @@ FolderRow row_of_arrays(const ArrayFile& file) {
 
 class FolderReading {
  public:
+  explicit FolderReading(fs::path helper) : helper_(std::move(helper)) {}
   // Nothing for what is no data.
   std::optional<FolderRow> row(const fs::directory_entry& entry) {
     try {
@@ -85,7 +86,7 @@ class FolderReading {
   }
 
   FolderRow row_of_fields(const fs::path& path) {
-    if (!component_) component_.emplace();
+    if (!component_) component_.emplace(fs::path(), helper_);
     const auto inventory = inventory_of(*component_, path);
     FolderRow row{.format = std::string(name_of(inventory.files.front().format)), .variables = {}, .problem = {}, .times = {}};
     std::vector<std::string> names;
@@ -100,6 +101,7 @@ class FolderReading {
     return row;
   }
 
+  fs::path helper_;
   std::optional<ingest::Component> component_;
 };
 
@@ -109,11 +111,11 @@ std::string file_times(const FolderRow& row) {
 
 }  // namespace
 
-std::string inspect_folder(const fs::path& folder) {
+std::string inspect_folder(const fs::path& folder, const InspectOptions& options) {
   std::vector<fs::directory_entry> entries(fs::directory_iterator(folder), fs::directory_iterator{});
   std::ranges::sort(entries, {}, [](const auto& entry) { return entry.path(); });
   observe::Table table({{"file"}, {"format"}, {"bytes", observe::Align::Right}, {"variables"}, {"times"}});
-  FolderReading reading;
+  FolderReading reading(options.helper);
   std::map<Calendar, std::set<int64_t>> times;
   size_t rows = 0, others = 0;
   for (const auto& entry : entries) {

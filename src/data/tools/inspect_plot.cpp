@@ -61,7 +61,7 @@ int64_t time_place(const std::string& text, const std::vector<int64_t>& times, C
 std::string unit_in_brackets(const std::string& unit) { return unit.empty() ? "" : cat(" [", unit, "]"); }
 
 Plane plane_of_fields(const fs::path& path, const FieldPlotOptions& options) {
-  const ingest::Component component;
+  const ingest::Component component({}, options.helper);
   const ingest::Inventory inventory = inventory_of(component, path);
   ingest::Options selection;
   if (!options.channel.empty()) selection.variables = {{options.channel, ""}};

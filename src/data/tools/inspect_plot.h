@@ -8,6 +8,7 @@
 namespace welkin::data {
 
 struct FieldPlotOptions {
+  std::filesystem::path helper{};  // of ingest::Component
   std::filesystem::path output;  // *.png or *.svg
   std::string channel;           // a channel or variable by name or number; empty: the first
   std::string time;              // a place along the axis before rows and columns, from 0, or a date; empty: the first, of a box

@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "core/thread_pool.h"
 #include "data/datasets/field_file.h"
+#include "data/formats/check_arrays.h"
 #include "data/formats/npy_file.h"
 #include "data/sample/calendar.h"
 
@@ -44,7 +45,9 @@ struct OpenYear {
 std::vector<OpenYear> open_years(const std::filesystem::path& folder, bool with_months, const TimeKeys& keys) {
   std::vector<OpenYear> years;
   const auto cache = std::make_shared<ChunkCache>(kChunkCacheBytes);
-  for (const auto& path : list_field_files(folder)) {
+  const auto paths = list_field_files(folder);
+  check_array_files(paths);
+  for (const auto& path : paths) {
     OpenYear year{std::make_unique<FieldFile>(path, cache, keys), {}};
     const FieldFacts& facts = year.file->facts();
     if (with_months) need_times(facts, "a climatology", "--climatology");

@@ -9,6 +9,8 @@
 #include <system_error>
 
 #include "core/text.h"
+#include "data/check/file_checks.h"
+#include "data/formats/check_arrays.h"
 #include "data/formats/hdf5/hdf5_filters.h"
 #include "data/formats/hdf5/hdf5_handle.h"
 
@@ -26,6 +28,19 @@ std::recursive_mutex& hdf5_mutex() {
   }();
   static_cast<void>(prepared);
   return mutex;
+}
+
+// The library ends the process on some damaged files, so a child opens them first. Off until check_hdf5_in_children.
+FileChecks& hdf5_checks() {
+  static FileChecks checks;
+  return checks;
+}
+
+void refuse_deadly(const std::filesystem::path& path) {
+  const std::string death = hdf5_checks().death(path);
+  if (death.empty()) return;
+  throw DataError("hdf5", cat("a damaged file: path=", path.string(), ", reason=a process that read it ", death),
+                  "Copy or make it again, or look at the disk that it is on");
 }
 
 // The innermost message says why; the ones above it only repeat which call failed.
@@ -115,6 +130,10 @@ Hdf5Handle within_this_file() {
 
 }  // namespace
 
+void check_hdf5_in_children(CheckHelper helper) { hdf5_checks().use(std::move(helper)); }
+
+void check_hdf5_files(std::span<const std::filesystem::path> paths) { hdf5_checks().check(paths); }
+
 Hdf5Lock::Hdf5Lock() : lock_(hdf5_mutex()) { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
 DataError hdf5_error(std::string_view action, const std::filesystem::path& path, std::string_view object) {
@@ -163,6 +182,7 @@ Hdf5File Hdf5File::open(const std::filesystem::path& path) {
                     cat("cannot open: path=", path.string(), ", reason=this is ", is_folder ? "a folder" : "no regular file"),
                     "Put an HDF5 file there, or move it out of the way");
   }
+  refuse_deadly(path);
   const Hdf5Lock lock;
   auto impl = std::make_unique<Impl>();
   impl->path = path;
@@ -190,6 +210,7 @@ void Hdf5File::close() {
   if (impl_->writable && H5Fflush(impl_->file.get(), H5F_SCOPE_LOCAL) < 0) throw hdf5_error("finish writing", impl_->path, "");
   impl_->datasets.clear();
   if (impl_->file.close() < 0) throw hdf5_error("finish writing", impl_->path, "");
+  if (impl_->writable) hdf5_checks().trust(impl_->path);
 }
 
 std::vector<std::string> Hdf5File::dataset_names() const {

@@ -11,6 +11,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "data/ingest/source/netcdf3_header.h"
+#include "data/ingest/source/remote.h"
 
 namespace welkin::data::ingest {
 namespace {
@@ -67,11 +68,16 @@ std::filesystem::path library_folder() {
   return path.parent_path();
 }
 
-Component::Component(const std::filesystem::path& path) {
+Component::Component(const std::filesystem::path& path, const std::filesystem::path& helper) {
   const auto library = std::filesystem::absolute(path.empty() ? library_folder() / kLibraryName : path);
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(library, ignored)) {
     throw DataError("ingest", cat("the GRIB and netCDF component is not installed: library=", library.string()), kRemedy);
+  }
+  if (!helper.empty()) remote_ = RemoteComponent::start(helper, library);
+  if (remote_) {
+    api_ = &RemoteComponent::api();
+    return;
   }
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw DataError("ingest", cat("the GRIB and netCDF component cannot be loaded: ", dlerror()), kRemedy);
@@ -83,13 +89,20 @@ Component::Component(const std::filesystem::path& path) {
   }
 }
 
+Component::Component(const welkin_ingest_api& api) : api_(&api) {}
+Component::~Component() = default;
+
+std::string Component::versions() const { return remote_ ? remote_->versions() : api_->versions; }
+
 std::unique_ptr<Source> Component::open(const std::filesystem::path& path, Format format) const {
   if (format == Format::Netcdf3) check_netcdf3(path);
   ErrorText error;
   welkin_ingest_source* handle = nullptr;
   const auto absolute = std::filesystem::absolute(path);  // netCDF-C takes other texts for addresses of the web
   const int kind = format == Format::Grib ? WELKIN_INGEST_GRIB : WELKIN_INGEST_NETCDF;
-  if (api_->open(absolute.c_str(), kind, &handle, error.data(), ErrorText::capacity()) != 0 || handle == nullptr) {
+  const int code = remote_ ? remote_->open(absolute.c_str(), kind, &handle, error.data(), ErrorText::capacity())
+                           : api_->open(absolute.c_str(), kind, &handle, error.data(), ErrorText::capacity());
+  if (code != 0 || handle == nullptr) {
     throw DataError("ingest",
                     cat("cannot open a file: path=", path.string(), ", format=", name_of(format), ", reason=", error.c_str()),
                     "Check that the file is complete");

@@ -24,6 +24,7 @@ struct SourceTables {
 };
 
 class Component;
+class RemoteComponent;  // remote.h
 
 // One open file. Not for use by two threads at a time.
 class Source {
@@ -52,15 +53,19 @@ class Source {
 class Component {
  public:
   // `path` empty: libwelkin_ingest.so in the folder of libwelkin.so. Throws DataError with the remedy when it is not there.
-  explicit Component(const std::filesystem::path& path = {});
+  // `helper`: the program welkin-check-files, in whose processes the library then runs; empty or not there: in this one.
+  explicit Component(const std::filesystem::path& path = {}, const std::filesystem::path& helper = {});
   // Functions that are there already; kept.
-  explicit Component(const welkin_ingest_api& api) : api_(&api) {}
+  explicit Component(const welkin_ingest_api& api);
+  ~Component();
 
   std::unique_ptr<Source> open(const std::filesystem::path& path, Format format) const;
-  std::string versions() const { return api_->versions; }
+  std::string versions() const;
+  const welkin_ingest_api& api() const { return *api_; }
 
  private:
   const welkin_ingest_api* api_ = nullptr;
+  std::unique_ptr<RemoteComponent> remote_;  // null: the library is loaded here
 };
 
 // The folder of the shared object (or the program) that holds this code.

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/data/ingest_flags.h"
+
+#include "apps/cli/check_helper.h"
+#include "data/ingest/option_text.h"
+#include "data/sample/calendar.h"
+
+namespace welkin::apps {
+
+void settle_fields(IngestArguments& a, const std::string& command) {
+  a.fields.command = command;
+  a.fields.variables = in::parse_choices(a.variables);
+  if (!a.crop.empty()) a.fields.crop = in::parse_crop(a.crop);
+  if (!a.step.empty()) a.fields.step = data::parse_duration(a.step);
+  if (!a.valid_last.empty()) a.fields.split.valid_last = data::parse_duration(a.valid_last);
+  if (!a.test_last.empty()) a.fields.split.test_last = data::parse_duration(a.test_last);
+}
+
+void settle_box(IngestArguments& a, const std::string& command) {
+  a.box.command = command;
+  a.box.inputs = a.fields.inputs;
+  a.box.recursive = a.fields.recursive;
+  a.box.out = a.fields.out;
+  a.box.input = in::parse_choices(a.input);
+  a.box.target = in::parse_choices(a.target);
+  if (!a.shape.empty()) a.box.shape = in::parse_shape(a.shape);
+  a.box.valid_fraction = a.fields.split.valid_fraction;
+  a.box.licence = a.fields.licence;
+  a.box.component = a.component;
+  a.box.helper = check_helper();
+}
+
+}  // namespace welkin::apps

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program that opens files one after the other, run as a child by posix_spawn: nothing survives a fork once torch is loaded. It
+// says on its standard output where it is, a byte each: kFileBegun, kFileProgress now and then, kFileFinished. A file within
+// which it dies, or is silent for too long, is damaged; the child prints nothing else and judges nothing. Torch-free.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace welkin::data {
+
+inline constexpr char kFileBegun = '+', kFileProgress = '.', kFileFinished = '=';
+
+// The program that looks at files: `program arguments... FILE...`.
+struct CheckHelper {
+  std::filesystem::path program;
+  std::vector<std::string> arguments{};
+  std::chrono::milliseconds patience{10'000};  // without a byte from the child
+};
+
+// For each file what became of its child ("ended with signal 11 (Segmentation fault)", "made no progress in 10 s"); empty: it did
+// not, or the child could not be run or was ended by others. Many files are divided between children that run at the same time.
+std::vector<std::string> check_in_children(const CheckHelper& helper, std::span<const std::string> files);
+
+}  // namespace welkin::data

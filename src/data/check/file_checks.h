@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which files a child process has looked at, and what came of it: once for each file as it is now (device, inode, size, time of
+// the last change). Thread-safe. Torch-free.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "data/check/check_child.h"
+
+namespace welkin::data {
+
+class FileChecks {
+ public:
+  // Without a helper, or where its program is not there, every file counts as sound.
+  void use(CheckHelper helper);
+
+  // Looks at those that are not known yet, at the same time. Files that are not there are passed over.
+  void check(std::span<const std::filesystem::path> files);
+  // What became of the child that looked at it (check_child.h); empty: nothing.
+  std::string death(const std::filesystem::path& file);
+  // This process wrote it and knows what it holds.
+  void trust(const std::filesystem::path& file);
+
+ private:
+  struct Identity {
+    uint64_t device = 0, inode = 0, bytes = 0;
+    int64_t changed_s = 0, changed_ns = 0;
+    auto operator<=>(const Identity&) const = default;
+  };
+  static std::optional<Identity> identity_of(const std::filesystem::path& file);
+
+  std::mutex mutex_;  // of what follows
+  std::optional<CheckHelper> helper_;
+  std::map<Identity, std::string> deaths_;
+};
+
+}  // namespace welkin::data

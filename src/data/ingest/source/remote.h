@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// libwelkin_ingest.so in processes of its own: `welkin-check-files ingest LIBRARY` serves the functions of component_abi.h over
+// its pipes, a process for each open file. What a damaged file does to ecCodes or netCDF-C ends that process, and is an error
+// here.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "data/check/child_process.h"
+#include "data/ingest/source/component_abi.h"
+
+namespace welkin::data::ingest {
+
+class Component;
+
+// The side of the child: answers until `input` ends. Returns the exit code.
+int serve_component(const Component& component, int input, int output);
+
+// The side of the reader. Thread-safe; its sources are closed before it goes.
+class RemoteComponent {
+ public:
+  // Null where the helper cannot be run or does not load the library: a reader that loads it itself says why.
+  static std::unique_ptr<RemoteComponent> start(const std::filesystem::path& helper, const std::filesystem::path& library);
+
+  const std::string& versions() const { return versions_; }
+  // As the function of component_abi.h; the handle is for the functions of `api` alone.
+  int open(const char* path, int format, welkin_ingest_source** out, char* error, int64_t capacity);
+  static const welkin_ingest_api& api();
+
+  // An opened file's process comes back when nothing failed in it.
+  void take_back(std::unique_ptr<ChildProcess> child);
+
+ private:
+  RemoteComponent(std::filesystem::path helper, std::filesystem::path library)
+      : helper_(std::move(helper)), library_(std::move(library)) {}
+  std::unique_ptr<ChildProcess> start_child();  // null: it does not run
+
+  std::filesystem::path helper_, library_;
+  std::string versions_;
+  std::mutex mutex_;  // of what follows
+  std::vector<std::unique_ptr<ChildProcess>> idle_;
+};
+
+}  // namespace welkin::data::ingest

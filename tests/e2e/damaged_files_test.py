@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hundreds of damaged copies of files of every format through the verbs that read them: none ends by a signal, none hangs, a refusal is one of
+the exit codes for it and says why, and a result of a file that was cut off, or that has checksums, is that of the whole file.
+
+usage: damaged_files_test.py [COUNT [SEED]]    COUNT damaged copies instead of the 300 of the test; prints what became of them
+"""
+import collections
+import concurrent.futures
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import numpy as np
+from bad_input_case import BINARY, DATA, DONE, FIELDS, CHECKPOINT, OTHER, USAGE, tree, write_statistics, yaml_text
+from damaged_copies import CONVERTED, HDF5, KINDS, copy_damaged, make_arrays, make_gridded
+
+COUNT, SEED = 300, 2026
+LONGEST_S = 30  # what takes 10 s of its own on a machine with other work
+ONE_STEP = {**FIELDS, "num_iters": 1, "global_batch_size": 2}
+
+
+def run(*command, **options):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace", **options)
+
+
+class Sources:
+    """Whole files of each format, and for each the commands that read a copy of it: (format, verb, command, result or None)."""
+
+    def __init__(self, root):
+        self.root = root
+        self.whole = root / "whole"
+        self.whole.mkdir()
+        make_arrays(self.whole)
+        if (pathlib.Path(BINARY).parent / "libwelkin_ingest.so").exists():
+            make_gridded(self.whole)
+        write_statistics(root / "stats")
+        self.make_checkpoint()
+
+    def make_checkpoint(self):
+        """A run of one step, its checkpoint as a folder, .safetensors and .pt, and its configuration."""
+        for split in ("train", "valid"):
+            (self.root / split).mkdir()
+            shutil.copy(self.whole / "hdf5-contiguous", self.root / split / "2000.h5")
+        (self.whole / "yaml").write_text(yaml_text(ONE_STEP))
+        done = run(*self.train(self.whole / "yaml", self.root, self.root / "logs"))
+        assert done.returncode == DONE, done.stderr
+        checkpoint = next((self.root / "logs").rglob("checkpoints/step_*"))
+        shutil.copytree(checkpoint, self.whole / "checkpoint")
+        for name in ("pt", "safetensors"):
+            done = run(BINARY, "ckpt", "export", checkpoint, self.root / f"export.{name}")
+            assert done.returncode == DONE, done.stderr
+            (self.root / f"export.{name}").rename(self.whole / name)
+
+    def train(self, yaml, data, logs, *flags):
+        """All paths of the configuration are below --data_root."""
+        return [BINARY, "train", "--yaml_config", yaml, "--config", "base", "--device", "cpu", "--threads", "1", "--data_root", data, "--log_root", logs,
+                *flags]
+
+    def formats(self):
+        return sorted(path.name for path in self.whole.iterdir() if not path.name.endswith(".json"))
+
+    def verbs(self, name):
+        if name in ("netcdf3", "netcdf4", "grib"):
+            return ["ingest"]
+        if name in ("pt", "safetensors"):
+            return ["ckpt inspect", "ckpt import"]
+        if name == "checkpoint":
+            return ["ckpt verify", "ckpt inspect", "ckpt export"]
+        if name == "yaml":
+            return ["dry_run"]
+        return ["inspect", "convert", "train"] + (["stats"] if name in HDF5_NAMES else [])
+
+    def read(self, name, verb, place):
+        """Runs the verb on the copy at `place`, in its folder; the process, and what it made (None: nothing that can be compared)."""
+        folder = place.parent
+        if verb == "ingest":
+            done = run(BINARY, "data", "ingest", place, "--out", folder / "out", "--quiet", timeout=LONGEST_S)
+            return done, folder / "out/train/2001.h5"
+        if verb in ("ckpt verify", "ckpt inspect"):
+            return run(BINARY, *verb.split(), place, timeout=LONGEST_S), None
+        if verb in ("ckpt import", "ckpt export"):
+            target = folder / ("out" if verb == "ckpt import" else "out.safetensors")
+            return run(BINARY, *verb.split(), place, target, timeout=LONGEST_S), target
+        if verb == "dry_run":
+            return run(*self.train(place, self.root, folder / "logs", "--dry_run"), timeout=LONGEST_S), None
+        if verb == "inspect":
+            return run(BINARY, "data", "inspect", place, timeout=LONGEST_S), None
+        if verb == "convert":
+            done = run(BINARY, "data", "convert", place, folder / "out.h5", "--format", "hdf5", timeout=LONGEST_S)
+            return done, folder / "out.h5"
+        if verb == "stats":
+            return run(BINARY, "data", "stats", folder, "--out", folder / "out", timeout=LONGEST_S), folder / "out/global_means.npy"
+        data = folder / "data"
+        (data / "train").mkdir(parents=True)
+        for path in list(folder.glob(place.name + "*")):
+            path.rename(data / "train" / path.name)
+        for link in ("valid", "stats"):
+            (data / link).symlink_to(self.root / link)
+        return run(*self.train(self.whole / "yaml", data, folder / "logs"), timeout=LONGEST_S), None
+
+
+HDF5_NAMES = {f"hdf5-{name}" for name in HDF5}
+# The copy is named so that a folder of training data takes it.
+NAMES = {"yaml": "run.yaml", "pt": "model.pt", "safetensors": "model.safetensors", "checkpoint": "step_1", **{name: "2000.h5" for name in HDF5_NAMES}}
+
+
+def bytes_of(path):
+    """Of a file, or of all files of a folder."""
+    if path.is_dir():
+        return [(name, (path / name).read_bytes()) for name in tree(path) if (path / name).is_file()]
+    return path.read_bytes() if path.exists() else None
+
+
+class Damaged:
+    """Runs one damaged copy; `trouble` says what must not be."""
+
+    def __init__(self, sources):
+        self.sources, self.sound = sources, {}
+        for name in sources.formats():
+            for verb in sources.verbs(name):
+                folder = sources.root / f"sound-{name}-{verb.replace(' ', '-')}"
+                folder.mkdir()
+                place = folder / NAMES.get(name, "2000")
+                source = sources.whole / name
+                shutil.copytree(source, place) if source.is_dir() else shutil.copy(source, place)
+                if pathlib.Path(f"{source}.json").exists():
+                    shutil.copy(f"{source}.json", f"{place}.json")
+                done, result = sources.read(name, verb, place)
+                assert done.returncode == DONE, (name, verb, done.stderr)
+                self.sound[name, verb] = bytes_of(result) if result else done.stdout
+
+    def case(self, seed, number):
+        chance = random.Random(f"{seed} {number}")
+        name = chance.choice(self.sources.formats())
+        verb, kind = chance.choice(self.sources.verbs(name)), chance.choice(KINDS)
+        folder = self.sources.root / f"case-{number}"
+        folder.mkdir()
+        place = folder / NAMES.get(name, "2000")
+        copy_damaged(self.sources.whole / name, place, kind, chance)
+        begin = time.monotonic()
+        try:
+            done, result = self.sources.read(name, verb, place)
+        except subprocess.TimeoutExpired:
+            return name, verb, kind, "hang", "it took longer than 30 s", folder
+        seconds = time.monotonic() - begin
+        trouble = self.trouble(name, verb, kind, done, result)
+        if not trouble:
+            shutil.rmtree(folder)
+        return name, verb, kind, f"exit code {done.returncode}", trouble, folder, seconds
+
+    def trouble(self, name, verb, kind, done, result):
+        if done.returncode == OTHER and "[train] event nonfinite_loss" in done.stderr:
+            return ""  # values without a checksum: what training said of them is right
+        if done.returncode not in (DONE, USAGE, DATA, CHECKPOINT):
+            return f"exit code {done.returncode}: {done.stderr[-400:]}"
+        if done.returncode != DONE:
+            said = done.stdout + done.stderr
+            return "" if "welkin: [" in done.stderr or verb == "ckpt verify" or verb == "dry_run" else f"no reason is given: {said[-400:]}"
+        if kind != "cut" and (name, verb) != ("checkpoint", "ckpt verify"):
+            return ""
+        if verb in ("inspect", "train", "dry_run", "ckpt inspect"):
+            return ""
+        made = bytes_of(result) if result else done.stdout
+        return "" if made == self.sound[name, verb] else "exit code 0 with another result"
+
+
+def run_cases(count, seed, workers):
+    """What became of how many, and the cases with trouble."""
+    root = pathlib.Path(tempfile.mkdtemp(prefix="welkin-damaged-"))
+    try:
+        damaged = Damaged(Sources(root))
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            cases = list(pool.map(lambda number: damaged.case(seed, number), range(count)))
+        troubles = [case for case in cases if case[4]]
+        keep = os.environ.get("WELKIN_KEEP_DAMAGED")  # a folder for the copies with trouble
+        if keep:
+            for number, case in enumerate(troubles):
+                shutil.copytree(case[5], pathlib.Path(keep) / f"{seed}-{case[5].name}-{case[0]}-{case[1].replace(' ', '-')}", dirs_exist_ok=True)
+        return cases, troubles
+    finally:
+        shutil.rmtree(root)
+
+
+class DamagedFiles(unittest.TestCase):
+    def test_damaged_copies_of_every_format(self):
+        cases, troubles = run_cases(COUNT, SEED, workers=len(os.sched_getaffinity(0)))
+        self.assertEqual([case[:5] for case in troubles], [])
+        self.assertGreater(sum(case[3] == "exit code 3" for case in cases), COUNT // 4)
+
+
+def main(count, seed):
+    cases, troubles = run_cases(count, seed, workers=len(os.sched_getaffinity(0)))
+    table = collections.Counter((case[0], case[3]) for case in cases)
+    for (name, end), number in sorted(table.items()):
+        print(f"{name:18} {end:14} {number}")
+    print(f"slowest: {max(case[6] for case in cases if len(case) > 6):.1f} s")
+    for case in troubles:
+        print("TROUBLE", *case[:5], case[5].name)
+    return 1 if troubles else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        sys.exit(main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else SEED))
+    unittest.main()

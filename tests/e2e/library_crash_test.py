@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that end the library which reads them, HDF5 or the GRIB and netCDF component: an error that names the file, since a process of its own
+(welkin-check-files) reads it."""
+import subprocess
+import unittest
+
+import h5py
+from bad_input_case import BINARY, DATA, DONE, FIELDS, SOURCE, BadInputCase, write_fields
+
+# A component that opens everything and crashes in what follows.
+CRASHING = r"""
+#include <stdlib.h>
+#include <string.h>
+#include "component_abi.h"
+static int open_source(const char* path, int format, welkin_ingest_source** out, char* error, int64_t capacity) {
+  *out = (welkin_ingest_source*)"x";
+  return 0;
+}
+static void close_source(welkin_ingest_source* source) {}
+static int scan(welkin_ingest_source* source, welkin_ingest_counts* out, char* error, int64_t capacity) { END; return 0; }
+const welkin_ingest_api* welkin_ingest_component(uint32_t abi) {
+  static welkin_ingest_api api = {WELKIN_INGEST_ABI, "crashing 1", open_source, close_source, scan};
+  return &api;
+}
+"""
+
+
+def write_with_references(path):
+    """Its attribute of three texts lies in a global heap, to which the attribute refers by address and index."""
+    write_fields(path)
+    with h5py.File(path, "a") as file:
+        file["fields"].attrs["channels"] = ["u10", "v10", "t2m"]
+
+
+def heap_of(data):
+    return data.index(b"GCOL")
+
+
+def refer_elsewhere(path):
+    """HDF5 1.10 follows an index without looking whether the heap is so long."""
+    data = path.read_bytes()
+    address = heap_of(data).to_bytes(8, "little")
+    damaged = data.replace(address + (1).to_bytes(4, "little"), address + (0xFF00).to_bytes(4, "little"))
+    assert damaged != data
+    path.write_bytes(damaged)
+
+
+def make_endless(path):
+    """HDF5 1.10 adds the size of an object to a place until it is behind the heap: this size leads it in a circle."""
+    data = bytearray(path.read_bytes())
+    size = heap_of(data) + 24
+    data[size:size + 8] = ((1 << 64) - 16).to_bytes(8, "little")
+    path.write_bytes(data)
+
+
+class LibraryCrashes(BadInputCase):
+    def test_an_hdf5_file_that_ends_the_library(self):
+        self.make_fields()
+        path = self.data / "train/2000.h5"
+        write_with_references(path)
+        sound = self.run_command([BINARY, "data", "inspect", path])
+        self.assertEqual(sound.returncode, DONE, sound.stderr)
+        refer_elsewhere(path)
+        said = (f"[hdf5] a damaged file: path={path}, reason=a process that read it ended with signal 11 (Segmentation fault). "
+                "Copy or make it again, or look at the disk that it is on.")
+        for command in (["data", "inspect", path], ["data", "stats", path.parent, "--out", self.root / "out"],
+                        ["data", "convert", path, self.root / "out.npy", "--format", "npy"]):
+            self.assert_refused(self.run_command([BINARY, *command]), DATA, said)
+        self.refuse_training(FIELDS, DATA, said)
+        self.assertEqual(sorted(entry.name for entry in self.root.iterdir()), ["data", "run.yaml"])
+
+    def test_a_file_that_keeps_the_library_busy_for_ever(self):
+        path = self.root / "a.h5"
+        write_with_references(path)
+        make_endless(path)
+        message = self.assert_refused(self.run_command([BINARY, "data", "inspect", path]), DATA, f"a damaged file: path={path}, reason=")
+        # Whichever comes first: 8 s of a processor, or 10 s on the clock.
+        self.assertRegex(message, r"a process that read it (ended with signal 24 \(CPU time limit exceeded\)|made no progress in 10 s)\. ")
+
+    def test_a_sound_file_beside_a_damaged_one(self):
+        good, bad = self.root / "good.h5", self.root / "bad.h5"
+        for path in (good, bad):
+            write_with_references(path)
+        refer_elsewhere(bad)
+        done = self.run_command([BINARY, "data", "inspect", good, bad])
+        self.assert_refused(done, DATA, f"path={bad}")
+        self.assertIn("u10", done.stdout)
+
+    def test_a_component_that_ends_its_process(self):
+        source = self.root / "component.c"
+        path = self.root / "a.grib"
+        path.write_bytes(b"GRIB" + bytes(64) + b"7777")
+        for end, reason in (("abort()", "ended with signal 6 (Aborted)"), ("strlen((char*)8)", "ended with signal 11 (Segmentation fault)"),
+                            ("exit(3)", "ended with exit code 3")):
+            source.write_text(CRASHING.replace("END", end))
+            subprocess.run(["cc", "-shared", "-fPIC", "-O0", "-w", "-I", SOURCE / "src/data/ingest/source", "-o", self.root / "component.so", source], check=True)
+            with self.subTest(end=end):
+                done = self.run_command([BINARY, "data", "ingest", path, "--out", self.root / "out", "--component", self.root / "component.so"])
+                self.assert_refused(done, DATA, f"[ingest] cannot read a file: path={path}, reason=the process that reads it {reason}. "
+                                                "Check that the file is complete.")
+                self.assertFalse((self.root / "out").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
