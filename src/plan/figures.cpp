@@ -1,14 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/figures.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "core/text.h"
 #include "observe/log/table.h"
 
 namespace welkin::plan {
 namespace {
+
+// From large to small, and the step between them.
+struct UnitLadder {
+  std::vector<std::string_view> units;
+  double step;
+};
+
+const UnitLadder* ladder_of(std::string_view unit) {
+  static const UnitLadder kFlops{{"PFLOP", "TFLOP", "GFLOP", "MFLOP", "kFLOP", "FLOP"}, 1000};
+  static const UnitLadder kBytes{{"GiB", "MiB", "KiB", "B"}, 1024};
+  for (const UnitLadder* ladder : {&kFlops, &kBytes}) {
+    if (std::ranges::find(ladder->units, unit) != ladder->units.end()) return ladder;
+  }
+  return nullptr;
+}
+
+// In a smaller unit where fewer than two digits of the number would be left.
+Figure readable(Figure figure) {
+  const UnitLadder* ladder = ladder_of(figure.unit);
+  if (ladder == nullptr || !figure.value || *figure.value <= 0) return figure;
+  auto unit = std::ranges::find(ladder->units, figure.unit);
+  while (*figure.value < std::pow(10.0, 1 - figure.decimals) && unit + 1 != ladder->units.end()) {
+    figure.unit = *++unit;
+    *figure.value *= ladder->step;
+    figure.decimals = unit + 1 == ladder->units.end() ? 0 : 1;
+  }
+  return figure;
+}
 
 std::string number_text(const Figure& figure) {
   if (!figure.value) return "-";
@@ -26,7 +57,10 @@ std::string figures_text(const std::vector<Section>& sections) {
                           {"value", observe::Align::Right},
                           {"unit", observe::Align::Left},
                           {"from", observe::Align::Left}});
-    for (const Figure& figure : section.figures) table.add_row({figure.name, number_text(figure), figure.unit, figure.note});
+    for (const Figure& given : section.figures) {
+      const Figure figure = readable(given);
+      table.add_row({figure.name, number_text(figure), figure.unit, figure.note});
+    }
     if (!text.empty()) text += "\n";
     text += table.text();
   }

@@ -21,6 +21,7 @@ struct Section {
   std::vector<Figure> figures;
 };
 
+// FLOPs and bytes of which the unit would show less than two digits stand in a smaller one.
 std::string figures_text(const std::vector<Section>& sections);
 // {"title": {"name": {"value": 1.2, "unit": "days"}}}; a value that is not known is null.
 std::string figures_json(const std::vector<Section>& sections);
