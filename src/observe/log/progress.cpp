@@ -66,7 +66,11 @@ std::string Progress::facts(std::string_view note) const {
                          : cat(done_);
   text += cat(" ", options_.unit, ", ", format_rate(rate()), "/s");
   if (options_.total > 0 && rate() > 0) {
-    text += cat(", ", format_duration(static_cast<double>(options_.total - done_) / rate()), " left");
+    const double left_s = static_cast<double>(options_.total - done_) / rate();
+    text += cat(", ", format_duration(left_s), " left");
+    if (options_.rest > 0) {
+      text += cat(", run ", format_duration(left_s + static_cast<double>(options_.rest) / rate() + options_.rest_s), " left");
+    }
   }
   if (!note.empty()) text += cat(", ", note);
   return text;

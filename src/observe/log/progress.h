@@ -17,6 +17,9 @@ struct ProgressOptions {
   std::string title{};           // "epoch 3"
   int64_t total = 0;             // in units; 0 when unknown: then no bar, share and remaining time
   std::string unit = "samples";  // what is counted
+  // The loop is a part of a run, of which so many units and seconds follow: the run's remaining time is shown, too.
+  int64_t rest = 0;
+  double rest_s = 0;
   double terminal_interval_s = 0.1;
   double plain_interval_s = 30;     // between lines where there is no terminal
   std::function<double()> now_s{};  // seconds of a monotonic clock; empty: the system's

@@ -30,6 +30,17 @@ TEST(Progress, PlainLinesWhenPiped) {
             "epoch 3: 1000/1000 samples, 10.0/s, 0:00 left, finished\n");
 }
 
+TEST(Progress, OfARunThatGoesOnAfterwards) {
+  CapturedConsole captured(false);
+  double now = 100;
+  Progress progress(
+      captured.console(),
+      {.title = "epoch 3/10", .total = 1000, .rest = 7000, .rest_s = 40, .plain_interval_s = 30, .now_s = [&] { return now; }});
+  now += 30;
+  progress.update(300);
+  EXPECT_EQ(captured.text(), "epoch 3/10:  300/1000 samples, 10.0/s, 1:10 left, run 13:30 left\n");
+}
+
 TEST(Progress, AShortLoopSaysNothingWhenPiped) {
   CapturedConsole captured(false);
   {
