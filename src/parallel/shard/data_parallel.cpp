@@ -52,10 +52,25 @@ class NarrowHook : public c10d::CppCommHookInterface<ProcessGroupPtr> {
   at::ScalarType dtype_;
 };
 
-std::vector<at::Tensor> parameters_of(const ParamTable& table) {
-  std::vector<at::Tensor> parameters;
-  for (const ParamRow& row : table.rows()) parameters.push_back(row.local);
-  return parameters;
+// Rows of the table; a frozen parameter has no gradient to exchange.
+std::vector<size_t> trained_rows(const ParamTable& table) {
+  std::vector<size_t> rows;
+  for (size_t i = 0; i < table.rows().size(); ++i) {
+    if (table.rows()[i].local.requires_grad()) rows.push_back(i);
+  }
+  return rows;
+}
+
+// The Reducer numbers the trained parameters from 0.
+std::vector<std::vector<size_t>> reducer_buckets(const std::vector<Bucket>& buckets, const std::vector<size_t>& trained) {
+  std::vector<std::vector<size_t>> numbered;
+  for (const Bucket& bucket : buckets) {
+    numbered.emplace_back();
+    for (const size_t row : bucket.parameters) {
+      numbered.back().push_back(static_cast<size_t>(std::lower_bound(trained.begin(), trained.end(), row) - trained.begin()));
+    }
+  }
+  return numbered;
 }
 
 // Is it the network that failed, or the computation? c10d has no type of its own for the first when Gloo throws.
@@ -71,11 +86,11 @@ bool is_failed_exchange(const std::string& what) {
 std::vector<Bucket> plan_buckets(const ParamTable& table, int64_t bucket_cap_mb) {
   std::vector<Bucket> buckets;
   int64_t limit = kFirstBucketBytes;
-  const auto& rows = table.rows();
+  const std::vector<size_t> rows = trained_rows(table);
   Bucket open;
   for (size_t i = rows.size(); i-- > 0;) {
-    open.parameters.push_back(i);
-    open.bytes += static_cast<int64_t>(rows[i].local.nbytes());
+    open.parameters.push_back(rows[i]);
+    open.bytes += static_cast<int64_t>(table.rows()[rows[i]].local.nbytes());
     if (open.bytes < limit) continue;
     buckets.push_back(std::exchange(open, {}));
     limit = bucket_cap_mb * kMib;
@@ -129,12 +144,15 @@ void DataParallel::Impl::make_reducer() {
     watched = c10::make_intrusive<TracedProcessGroup>(process_group, group.name());
     process_group = watched;
   }
-  const std::vector<at::Tensor> parameters = parameters_of(table);
-  const std::vector<bool> sparse(parameters.size(), false);
+  const std::vector<size_t> trained = trained_rows(table);
+  std::vector<at::Tensor> parameters;
   std::unordered_map<size_t, std::string> names;
-  for (size_t i = 0; i < parameters.size(); ++i) names[i] = table.rows()[i].name;
-  std::vector<std::vector<size_t>> assignment;
-  for (const Bucket& bucket : planned) assignment.push_back(bucket.parameters);
+  for (const size_t row : trained) {
+    names[parameters.size()] = table.rows()[row].name;
+    parameters.push_back(table.rows()[row].local);
+  }
+  const std::vector<bool> sparse(parameters.size(), false);
+  const std::vector<std::vector<size_t>> assignment = reducer_buckets(planned, trained);
   const int64_t cap = options.bucket_cap_mb * kMib;
   reducer = std::make_shared<c10d::Reducer>(parameters, assignment, process_group, sparse, cap, /*find_unused_parameters=*/false,
                                             options.gradient_as_bucket_view, names, kFirstBucketBytes,
