@@ -43,6 +43,17 @@ CheckpointGroup gather_whole(const CheckpointGroup& local, const parallel::Param
   return whole;
 }
 
+void cut_parts(const CheckpointGroup& whole, const CheckpointGroup& local, const parallel::ParamTable& table,
+               const parallel::MeshGroups& groups) {
+  const parallel::Group& tp = groups.along(parallel::Axis::Tp);
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < local.tensors.size(); ++i) {
+    if (whole.tensors[i].value.is_same(local.tensors[i].value)) continue;
+    const parallel::ParamRow* row = split_row(local.tensors[i].name, table);
+    local.tensors[i].value.copy_(parallel::shard_of(whole.tensors[i].value, shard_of_row(*row), tp.group_rank(), tp.size()));
+  }
+}
+
 void read_parts(const Checkpoint& checkpoint, const CheckpointGroup& local, const parallel::ParamTable& table,
                 const parallel::MeshGroups& groups) {
   const parallel::Group& tp = groups.along(parallel::Axis::Tp);
@@ -55,12 +66,7 @@ void read_parts(const Checkpoint& checkpoint, const CheckpointGroup& local, cons
     }
   }
   checkpoint.read_group(whole);
-  const at::NoGradGuard no_grad;
-  for (size_t i = 0; i < local.tensors.size(); ++i) {
-    if (whole.tensors[i].value.is_same(local.tensors[i].value)) continue;
-    const parallel::ParamRow* row = split_row(local.tensors[i].name, table);
-    local.tensors[i].value.copy_(parallel::shard_of(whole.tensors[i].value, shard_of_row(*row), tp.group_rank(), tp.size()));
-  }
+  cut_parts(whole, local, table, groups);
 }
 
 }  // namespace welkin::train

@@ -12,6 +12,10 @@ namespace welkin::train {
 // The same group with whole tensors. Every rank of tp calls it with the same names in the same order.
 CheckpointGroup gather_whole(const CheckpointGroup& local, const parallel::ParamTable& table, const parallel::MeshGroups& groups);
 
+// The other way: copies the parts that are this rank's out of whole tensors. A tensor that is the same in both stays.
+void cut_parts(const CheckpointGroup& whole, const CheckpointGroup& local, const parallel::ParamTable& table,
+               const parallel::MeshGroups& groups);
+
 // Reads a group from a checkpoint into the local tensors.
 void read_parts(const Checkpoint& checkpoint, const CheckpointGroup& local, const parallel::ParamTable& table,
                 const parallel::MeshGroups& groups);

@@ -152,7 +152,10 @@ class TorchExport {
     writer_.begin_dict();
     int64_t number = 0;
     for (const auto& list : lists) {
-      for (const StateTensor* parameter : list) add_entry(number++, parameter->name);
+      for (const StateTensor* parameter : list) {
+        if (!is_frozen(parameter->name)) add_entry(number, parameter->name);
+        ++number;
+      }
     }
     writer_.end_dict();
     writer_.text("param_groups");
@@ -175,6 +178,13 @@ class TorchExport {
     }
     writer_.text(key);
     add(*tensor);
+  }
+
+  // A parameter that was not trained has no state, in PyTorch neither.
+  bool is_frozen(const std::string& name) const {
+    const std::string prefix = is_adam() ? "optimizer.exp_avg." : "optimizer.momentum.";
+    const auto is_state = [&](const StateTensor& tensor) { return tensor.name.starts_with(prefix); };
+    return state_.find(prefix + name) == nullptr && std::ranges::any_of(state_.tensors, is_state);
   }
 
   void add_entry(int64_t number, const std::string& name) {

@@ -76,10 +76,12 @@ void check_weights(const State& state, const CheckpointGroup& model) {
     }
   }
   if (lacking.empty() && surplus.empty() && misshapen.empty()) return;
-  throw CheckpointError("checkpoint",
-                        cat("the weights are not those of this model: path=", state.path.string(), ", not stored=",
-                            first_of(lacking), ", not wanted=", first_of(surplus), ", of another shape=", first_of(misshapen)),
-                        "Give the configuration that the weights belong to; welkin ckpt inspect lists them");
+  throw CheckpointError(
+      "checkpoint",
+      cat("the weights are not those of this model: path=", state.path.string(), ", not stored=", first_of(lacking),
+          ", not wanted=", first_of(surplus), ", of another shape=", first_of(misshapen)),
+      "Give the configuration that the weights belong to; welkin ckpt inspect lists them. A run may begin with what fits: "
+      "--init_partial, and --init_map for other names");
 }
 
 ImportedState imported_state(const State& state, const ImportOptions& options) {

@@ -96,7 +96,10 @@ void read_index(State& state, const CheckpointIndex& index) {
                  {"mesh", mesh_text(index)}};
   if (!index.origin.empty()) state.facts.emplace_back("origin", index.origin);
   if (index.validation_loss) state.facts.emplace_back("validation loss", cat(*index.validation_loss));
-  if (index.best_loss) state.facts.emplace_back("best loss of the run", cat(*index.best_loss));
+  if (index.best_loss) {
+    const std::string metric = index.best_metric.empty() ? "loss" : index.best_metric;
+    state.facts.emplace_back(cat("best ", metric, " of the run"), cat(*index.best_loss));
+  }
   if (index.learning_rate) state.facts.emplace_back("learning rate", cat(*index.learning_rate));
   for (const auto& [name, text] : index.facts) state.facts.emplace_back(name, text);
   for (const auto& [name, file] : index.files) {
