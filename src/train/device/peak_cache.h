@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rate of matmuls that MFU refers to, kept in a file of the user's, so that runs on one processor refer to one peak: measured
+// anew at each start it moves with what else the machine does.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace welkin::train {
+
+// What a peak belongs to.
+struct PeakConditions {
+  std::string processor;        // model, as the system names it
+  std::string instruction_set;  // of the kernels
+  std::string gemm;             // who computes matmuls, in which form
+  std::string dtype;            // "fp32", "bf16", "fp16"
+  int64_t threads = 0;
+
+  bool operator==(const PeakConditions&) const = default;
+};
+
+struct KeptPeak {
+  PeakConditions conditions;
+  double gflops = 0;  // GFLOP/s of one process
+  std::string date;   // of the measurement: 2026-11-24
+};
+
+class PeakCache {
+ public:
+  // Nothing is read or made before it is asked. A file that cannot be used counts as empty.
+  explicit PeakCache(std::filesystem::path file) : file_(std::move(file)) {}
+
+  const std::filesystem::path& file() const { return file_; }
+  std::optional<KeptPeak> find(const PeakConditions& conditions) const;
+  // In the place of the peak of the same conditions. Throws DataError where the file cannot be written.
+  void keep(const KeptPeak& peak) const;
+
+ private:
+  std::vector<KeptPeak> peaks() const;
+
+  std::filesystem::path file_;
+};
+
+// XDG's folder for what can be made again: $XDG_CACHE_HOME/welkin/peaks.json, else below ~/.cache; empty where neither is known.
+std::filesystem::path peak_file(const char* xdg_cache_home, const char* home);
+
+// "model name" of /proc/cpuinfo, or what else the system says.
+std::string processor_name();
+// Of today, by the local clock: 2026-11-24.
+std::string date_today();
+
+}  // namespace welkin::train
