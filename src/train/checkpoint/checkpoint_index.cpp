@@ -96,11 +96,27 @@ LoaderState parse_loader(const json& object, const std::string& source) {
   return {.global_batch_size = keys.at<int64_t>("global_batch_size"), .samples_in_epoch = keys.at<int64_t>("samples_in_epoch")};
 }
 
+StoppingCount parse_stopping(const json& object, const std::string& source) {
+  if (object.is_null()) return {};
+  const Keys keys(object, source);
+  return {.metric = keys.at<std::string>("metric"),
+          .best = keys.optional_at("best"),
+          .best_step = keys.at<int64_t>("best_step"),
+          .waited = keys.at<int64_t>("waited")};
+}
+
+json stopping_json(const StoppingCount& count) {
+  return {
+      {"metric", count.metric}, {"best", optional_json(count.best)}, {"best_step", count.best_step}, {"waited", count.waited}};
+}
+
 // What later versions added.
 void parse_later_keys(const Keys& keys, CheckpointIndex& index, const std::string& source) {
   index.learning_rate = keys.optional_later_at("learning_rate");
   index.parameters = keys.later_at<std::vector<std::string>>("parameters");
   index.mesh = keys.later_at<std::map<std::string, int64_t>>("mesh");
+  index.best_metric = keys.later_at<std::string>("best_metric");
+  index.stopping = parse_stopping(keys.later_at<json>("early_stopping"), source);
   index.loader = parse_loader(keys.later_at<json>("loader"), source);
   index.facts = keys.later_at<std::map<std::string, std::string>>("facts");
   index.origin = keys.later_at<std::string>("origin");
@@ -145,6 +161,8 @@ std::string to_json(const CheckpointIndex& index) {
       {"origin", index.origin},
       {"files", json::object()},
       {"tensors", json::object()}};
+  if (!index.best_metric.empty()) body["best_metric"] = index.best_metric;
+  if (!index.stopping.metric.empty()) body["early_stopping"] = stopping_json(index.stopping);
   for (const auto& [name, file] : index.files) body["files"][name] = file_json(file);
   for (const auto& [name, file] : index.data) body["data"][name] = file_json(file);
   for (const auto& [name, tensor] : index.tensors) body["tensors"][name] = tensor_json(tensor);

@@ -28,6 +28,15 @@ struct LoaderState {
   bool operator==(const LoaderState&) const = default;
 };
 
+// What early stopping has seen. Of a run without it: no metric.
+struct StoppingCount {
+  std::string metric;
+  std::optional<double> best;
+  int64_t best_step = 0;
+  int64_t waited = 0;
+  bool operator==(const StoppingCount&) const = default;
+};
+
 struct StoredFile {
   uint64_t bytes = 0;
   uint64_t xxh3 = 0;
@@ -46,7 +55,9 @@ struct CheckpointIndex {
   uint64_t seed = 0;
   std::string config;                     // YAML (config/print/print.h)
   std::optional<double> validation_loss;  // of the weights in this checkpoint
-  std::optional<double> best_loss;        // smallest validation loss of the run so far
+  std::optional<double> best_loss;        // smallest value of best_metric in the run so far
+  std::string best_metric;                // what best_loss is a value of; empty: the validation loss
+  StoppingCount stopping;                 // of early stopping
   std::optional<double> learning_rate;    // of the next step
   std::vector<std::string> parameters;    // the model's, in the order of registration, by which PyTorch's optimizers number them
   std::map<std::string, int64_t> mesh;    // ranks along each axis (dp, tp, cp) of the run that saved; empty: one process

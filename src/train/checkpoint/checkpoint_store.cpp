@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -71,14 +72,19 @@ void CheckpointStore::save(const CheckpointIndex& index, const std::vector<Check
 }
 
 void CheckpointStore::mark_best(const BestRecord& record) {
-  const nlohmann::json text = {{"step", record.step}, {"validation_loss", record.validation_loss}};
+  nlohmann::json text = {{"step", record.step}, {"validation_loss", record.validation_loss}};
+  if (!record.metric.empty()) text.update({{"metric", record.metric}, {"value", record.value}});
   write_file_atomically(folder_ / "best.json", text.dump() + "\n");
 }
 
 std::optional<BestRecord> CheckpointStore::best() const {
   try {
     const auto text = nlohmann::json::parse(read_file(folder_ / "best.json", 1 << 16));
-    return BestRecord{.step = text.at("step").get<int64_t>(), .validation_loss = text.at("validation_loss").get<double>()};
+    const auto& loss = text.at("validation_loss");  // null where another metric counts and the loss is not finite
+    return BestRecord{.step = text.at("step").get<int64_t>(),
+                      .validation_loss = loss.is_null() ? std::numeric_limits<double>::quiet_NaN() : loss.get<double>(),
+                      .metric = text.value("metric", ""),
+                      .value = text.value("value", 0.0)};
   } catch (const DataError&) {
     return {};
   } catch (const nlohmann::json::exception&) {

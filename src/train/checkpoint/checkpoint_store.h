@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checkpoints of one run: <run folder>/checkpoints/step_N, and best.json, which names the one with the smallest validation
-// loss.
+// loss, or value of another metric.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,8 @@ namespace welkin::train {
 struct BestRecord {
   int64_t step = 0;
   double validation_loss = 0;
+  std::string metric = {};  // by which it is the best; empty: by the validation loss
+  double value = 0;         // of that metric
 };
 
 class CheckpointStore {
