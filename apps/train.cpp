@@ -7,6 +7,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@
 #include "parallel/comm/world.h"
 #include "train/device/device.h"
 #include "train/device/memory_snapshot.h"
+#include "train/device/peak_cache.h"
 #include "train/learn/registries.h"
 #include "train/run/trainer.h"
 
@@ -38,6 +40,16 @@ namespace {
 const std::vector<config::ExtraFlag> kTrainFlags = {
     {"init_from", "PATH",
      "the weights that a run begins with: of a checkpoint, run folder, .safetensors or .pt file; a resumed run has its own"},
+    {"init_map", "FROM=TO,...",
+     "with --init_from: names of the file, as patterns, and those of the model: 'encoder.*=blocks.*,head.*='",
+     config::Listed::InFull},
+    {"init_partial", "", "with --init_from: take the weights that fit, leave the others as the seed makes them, and say which",
+     config::Listed::InFull},
+    {"find_lr", "[low=1e-7,high=10,steps=100]",
+     "test learning rates instead of training: the rate rises from step to step, and lr_find.svg and .csv in the run folder show "
+     "where the loss falls; prints the rate to begin with"},
+    {"measure_peak", "", "measure the peak that MFU refers to again, though one is kept for this processor",
+     config::Listed::InFull},
     {"memory_snapshot", "FILE", "write a memory snapshot for PyTorch's memory viewer; rank R > 0 writes FILE.R",
      config::Listed::InFull},
     {"world", "N", "plan for N processes, with --dry_run; prints the groups of ranks and their placement on nodes"},
@@ -72,6 +84,23 @@ bool is_written(train::MemorySnapshot& snapshot, const std::function<void(const 
   }
 }
 
+train::interchange::InitialWeights initial_weights(const config::CommandLine& line) {
+  for (const char* flag : {"init_map", "init_partial"}) {
+    if (!has_flag(line, flag) || has_flag(line, "init_from")) continue;
+    throw ConfigError("command line", cat("there are no weights to begin with: --", flag), "Name their file with --init_from");
+  }
+  return {.renames = train::interchange::parse_renames(text_flag(line, "init_map")), .partial = has_flag(line, "init_partial")};
+}
+
+std::optional<train::LrRangeOptions> lr_range_of(const config::CommandLine& line, const config::Resolved& resolved) {
+  if (!has_flag(line, "find_lr")) return {};
+  if (resolved.config.loop.resume) {
+    throw ConfigError("command line", "--find_lr begins a run of its own: it goes not together with --resume",
+                      "Give the weights of the run with --init_from");
+  }
+  return train::parse_lr_range(text_flag(line, "find_lr"));
+}
+
 const char* read_environment(const char* name) { return std::getenv(name); }
 
 std::string benchy_file() {
@@ -97,6 +126,8 @@ int verb_train(Application& application, int argc, char** argv) {
   }
   label_process(place, resolved.config.parallel);
   const train::ProfileOptions profile = train::parse_profile_options(line.extra);
+  const train::interchange::InitialWeights weights = initial_weights(line);
+  const auto find_lr = lr_range_of(line, resolved);
   auto snapshot = begin_snapshot(line, resolved, place);
   parallel::World world = parallel::World::connect(place, world_options(resolved.config));
   const InterruptWatch interrupt;
@@ -114,6 +145,10 @@ int verb_train(Application& application, int argc, char** argv) {
       .world = world,
       .resume_command = resume_command(typed_command(application, argc, argv, place), resolved.config.loop.resume),
       .init_from = text_flag(line, "init_from"),
+      .initial_weights = weights,
+      .find_lr = find_lr,
+      .peak_file = train::peak_file(read_environment("XDG_CACHE_HOME"), read_environment("HOME")),
+      .measure_peak = has_flag(line, "measure_peak"),
       .profile = profile,
       .benchy_file = benchy_file(),
       .say = [&](const std::string& text) { application.out << text << std::endl; },

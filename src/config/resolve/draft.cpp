@@ -7,6 +7,7 @@
 
 #include "config/schema/key.h"
 #include "config/schema/value.h"
+#include "config/yaml/yaml_scalar.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -92,6 +93,24 @@ bool is_verbatim(const Setting& setting) {
   return key != nullptr && is_text(*key) && !text.empty() && text != "null" && text != "~" && text[0] != '\'' && text[0] != '"';
 }
 
+// A list of names as one writes it for a flag: val_loss,5.
+bool is_plain_list(const Setting& setting) {
+  const Key* key = find_key(setting.key);
+  const std::string& text = setting.text;
+  return key != nullptr && key->is_flag && is_text_list(*key) && !text.empty() && text[0] != '[' && text != "null" && text != "~";
+}
+
+std::string quoted_list(std::string_view text) {
+  std::string list;
+  for (const std::string_view item : split(text, ',')) list += cat(list.empty() ? "" : ", ", quote_if_needed(item));
+  return cat("[", list, "]");
+}
+
+YamlDocument document_of(const Setting& setting) {
+  if (is_verbatim(setting)) return string_value(setting.text, setting.flag);
+  return parse_yaml_value(is_plain_list(setting) ? quoted_list(setting.text) : setting.text, setting.flag);
+}
+
 }  // namespace
 
 bool Draft::is_sound(std::initializer_list<std::string_view> paths) const {
@@ -135,7 +154,7 @@ void apply_settings(Draft& draft, const std::vector<Setting>& settings) {
     const Source source{.layer = Layer::Flag, .place = setting.flag, .rank = ++rank};
     std::optional<YamlDocument> document;
     try {
-      document = is_verbatim(setting) ? string_value(setting.text, setting.flag) : parse_yaml_value(setting.text, setting.flag);
+      document = document_of(setting);
     } catch (const ConfigError&) {
       draft.problems.add(setting.flag, cat("the value is not valid: ", setting.text),
                          "Write a word, a number or a list: --set img_size=[32,64]");

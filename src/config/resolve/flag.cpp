@@ -49,6 +49,7 @@ std::string metavar_of(const Key& key) {
   const std::string type = type_name(key);
   if (type.starts_with("integer")) return "N";
   if (type.starts_with("number")) return "X";
+  if (is_text_list(key)) return "A,B";
   if (key.is_folder) return "DIR";
   return key.root.empty() ? "NAME" : "PATH";
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "config/schema/early_stopping.h"
 #include "config/schema/key.h"
 #include "core/text.h"
 
@@ -235,6 +236,15 @@ void validate_schedule(Draft& draft) {
   }
 }
 
+void validate_early_stopping(Draft& draft) {
+  constexpr std::string_view kPath = "loop.early_stopping";
+  std::string problem;
+  parse_early_stopping(draft.config.loop.early_stopping, problem);
+  if (problem.empty()) return;
+  draft.problems.add(draft.place(kPath), cat("early_stopping cannot be read, ", problem, ": ", draft.show(kPath)),
+                     "Write for instance --early_stopping val_loss,5");
+}
+
 }  // namespace
 
 void validate_model(Draft& draft) {
@@ -265,6 +275,7 @@ void validate_loop(Draft& draft, int64_t world_size) {
   validate_order(draft);
   validate_length(draft);
   validate_schedule(draft);
+  validate_early_stopping(draft);
   const SwitchConfig& switches = draft.config.switches;
   if (switches.enable_benchy && switches.enable_manual_profiling) {
     draft.problems.add(draft.place("switches.enable_manual_profiling"),

@@ -75,6 +75,13 @@ std::vector<Key> optimizer_keys() {
        .field = kOptimizer<&O::clip_norm>,
        .summary = "largest global 2-norm of the gradient, after unscaling; 0 = no clipping",
        .range = at_least(0)},
+      {.flat = "freeze",
+       .path = "optimizer.freeze",
+       .field = kOptimizer<&O::freeze>,
+       .summary =
+           "parameters that keep their values: patterns of their names, in which * stands for any text and ? for a character",
+       .is_flag = true,
+       .pinned = true},
   };
 }
 

@@ -117,6 +117,7 @@ struct OptimizerConfig {
   double weight_decay = 0.0;  // (ours) Adam, SGD: added to the gradient; AdamW: decoupled
   double momentum = 0.9;      // (ours) SGD
   double clip_norm = 0.0;     // (ours) largest global 2-norm of the gradient, after unscaling; 0 = no clipping
+  std::vector<std::string> freeze;  // (ours) parameters that are not trained: patterns of their names with * and ?
 
   bool operator==(const OptimizerConfig&) const = default;
 };
@@ -220,6 +221,8 @@ struct LoopConfig {
   bool deterministic = false;                   // (ours) same bits run to run
   int64_t checkpoint_interval = 0;              // (ours) steps; 0 = only at the end and on a signal
   int64_t keep_checkpoints = 2;                 // (ours) newest that stay on disk; the best one is kept besides
+  std::string best_metric = "val_loss";         // (ours) what the best checkpoint has the smallest value of
+  std::vector<std::string> early_stopping;      // (ours) metric, patience in validations, optionally min_delta (early_stopping.h)
   bool resume = false;                          // (ours) continue from the newest good checkpoint of the run folder
   NonFiniteAction on_nonfinite =
       NonFiniteAction::Stop;  // (ours) what a NaN or Inf in loss or gradient does (fp16 overflow is not one)
@@ -235,7 +238,9 @@ struct OutputConfig {
   std::string log_root = "/logs";  // (ours) what the prefix /logs of expdir stands for
   std::string run_num = "00";      // last folder of a run
   std::string folder_rule =
-      "auto";  // (ours) gpu: <world size>GPU, mp: <tp * cp>MP; auto = mp when a model-parallel flag is given
+      "auto";                     // (ours) gpu: <world size>GPU, mp: <tp * cp>MP; auto = mp when a model-parallel flag is given
+  int64_t log_every_n_steps = 0;  // (ours) steps between log lines of loss, rate and remaining time; 0 = none
+  bool csv = false;               // (ours) metrics.csv in the run folder: what goes to TensorBoard, as a table
 
   bool operator==(const OutputConfig&) const = default;
 };

@@ -32,6 +32,8 @@ std::string type_name(const Key& key);
 
 // Whether the key's value is a string of its own, so that a flag's text is taken as it stands.
 bool is_text(const Key& key);
+// A list of such: a flag takes its elements joined by commas.
+bool is_text_list(const Key& key);
 bool is_switch(const Key& key);
 
 }  // namespace welkin::config

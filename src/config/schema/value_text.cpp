@@ -112,6 +112,8 @@ bool is_text(const Key& key) {
   return !std::holds_alternative<Accessor<bool>>(key.field) && visit_value(RunConfig{}, key, TypeName{}).starts_with("string");
 }
 
+bool is_text_list(const Key& key) { return std::holds_alternative<Accessor<std::vector<std::string>>>(key.field); }
+
 bool is_switch(const Key& key) { return std::holds_alternative<Accessor<bool>>(key.field); }
 
 }  // namespace welkin::config

@@ -55,11 +55,11 @@ double measure_peak_flops(c10::Device device, config::AmpMode mode, double secon
   return most;
 }
 
-std::string throughput_text(double flops_per_second, double peak_flops) {
+std::string throughput_text(double flops_per_second, double peak_flops, const std::string& origin) {
   if (flops_per_second <= 0) return {};
   char text[160];
-  std::snprintf(text, sizeof text, "Model: %.4g TFLOP/s, MFU %.1f %% (peak %.4g TFLOP/s, measured)", flops_per_second * 1e-12,
-                100 * flops_per_second / peak_flops, peak_flops * 1e-12);
+  std::snprintf(text, sizeof text, "Model: %.4g TFLOP/s, MFU %.1f %% (peak %.4g TFLOP/s, %s)", flops_per_second * 1e-12,
+                100 * flops_per_second / peak_flops, peak_flops * 1e-12, origin.c_str());
   return text;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast the model runs against what the device can do: FLOPs of its matmuls per second over the rate of a plain matmul of
-// matrices in the same precision, measured here.
+// matrices in the same precision.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -15,7 +15,8 @@ namespace welkin::train {
 // `seconds`, and of two at least.
 double measure_peak_flops(c10::Device device, config::AmpMode mode, double seconds);
 
-// "Model: 0.123 TFLOP/s, MFU 45.6 % (peak 0.270 TFLOP/s, measured)"; empty when the model's cost is not known.
-std::string throughput_text(double flops_per_second, double peak_flops);
+// "Model: 0.123 TFLOP/s, MFU 45.6 % (peak 0.270 TFLOP/s, measured)"; empty when the model's cost is not known. `origin` says
+// where the peak comes from.
+std::string throughput_text(double flops_per_second, double peak_flops, const std::string& origin);
 
 }  // namespace welkin::train

@@ -38,19 +38,20 @@ void log_configuration(observe::RunLog& log, const config::Resolved& resolved) {
 }
 
 MetricLogger::MetricLogger(observe::RunLog& log, const config::RunConfig& config, const data::SampleSpec& spec,
-                           const std::optional<std::filesystem::path>& event_folder, std::optional<int64_t> resume_from)
+                           const ScalarFiles& files, std::optional<int64_t> resume_from)
     : log_(log),
       spec_(spec),
       is_unet_(config.model.model == "unet3d"),
       is_field_(spec.target.shape.size() == 3),
       nan_policy_(config.data.nan_policy) {
-  if (event_folder) events_.emplace(*event_folder, observe::EventWriterOptions{.purge_from_step = resume_from, .wall_time = {}});
+  if (files.events) events_.emplace(*files.events, observe::EventWriterOptions{.purge_from_step = resume_from, .wall_time = {}});
+  if (files.csv) csv_.emplace(*files.csv, resume_from);
 }
 
 int64_t MetricLogger::picture_channel() const { return spec_.target.shape[0] > kPictureChannel ? kPictureChannel : 0; }
 
 // Data sets call channels without a name "channel0", "channel1", ...: there the tutorials' name stands.
-std::string MetricLogger::channel_name(int64_t channel, const char* unnamed) const {
+std::string MetricLogger::channel_name(int64_t channel, const std::string& unnamed) const {
   const auto& names = spec_.target.channels;
   const auto index = static_cast<size_t>(channel);
   const bool has_name = index < names.size() && !names[index].empty() && names[index] != cat("channel", channel);
@@ -59,6 +60,7 @@ std::string MetricLogger::channel_name(int64_t channel, const char* unnamed) con
 
 void MetricLogger::scalar(const std::string& tag, double value, int64_t step) {
   if (events_) events_->scalar(tag, static_cast<float>(value), step);
+  if (csv_) csv_->add(tag, value, step, epoch_);
 }
 
 void MetricLogger::initial(const EpochReport& train, const ValidationReport& valid) {
@@ -67,6 +69,7 @@ void MetricLogger::initial(const EpochReport& train, const ValidationReport& val
 }
 
 void MetricLogger::epoch(const EpochReport& report) {
+  epoch_ = report.epoch;
   const double rate = per_second(report.samples, report.seconds);
   const auto number = [this](double value) { return is_unet_ ? shortest(value) : fixed6(value); };
   log_.info(
@@ -78,6 +81,13 @@ void MetricLogger::epoch(const EpochReport& report) {
   scalar("Learning Rate", is_unet_ ? report.last_lr : report.next_lr, report.iterations);
   scalar("Avg iters per sec", per_second(report.steps, report.seconds), report.iterations);
   if (!is_unet_) scalar("Avg samples per sec", rate, report.iterations);
+}
+
+void MetricLogger::step(const std::string& line, double loss, int64_t step, int64_t epoch) {
+  epoch_ = epoch;
+  log_.info(line);
+  scalar("Loss/train_step", loss, step);
+  flush();
 }
 
 void MetricLogger::picture(const ForecastPair& pair, int64_t step) {
@@ -94,13 +104,20 @@ void MetricLogger::validation(const ValidationReport& report, int64_t step) {
   if (report.first_channel_rmse) {
     scalar(cat("RMSE(", channel_name(0, "u10m"), ")/valid"), *report.first_channel_rmse, step);
   }
+  for (const auto& [channel, rmse] : report.watched_rmse) {
+    scalar(cat("RMSE(", channel_name(channel, cat("channel", channel)), ")/valid"), rmse, step);
+  }
   flush();
 }
 
 void MetricLogger::flush() {
-  if (!events_) return;
+  if (events_) try_to_write([this] { events_->flush(); });
+  if (csv_) try_to_write([this] { csv_->flush(); });
+}
+
+void MetricLogger::try_to_write(const std::function<void()>& write) {
   try {
-    events_->flush();
+    write();
   } catch (const DataError& error) {
     log_.error(error.what());
   }

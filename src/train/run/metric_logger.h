@@ -5,12 +5,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "config/resolve/resolve.h"
 #include "data/sample/dataset.h"
 #include "observe/events/event_writer.h"
+#include "observe/log/metrics_csv.h"
 #include "observe/log/run_log.h"
 #include "train/run/field_picture.h"
 
@@ -33,19 +37,27 @@ struct ValidationReport {
   double loss = 0;
   std::optional<double> first_channel_rmse;  // latitude-weighted, fields only
   double seconds = 0;
-  int64_t nonfinite = 0;  // samples whose loss is not finite
+  int64_t nonfinite = 0;                                   // samples whose loss is not finite
+  std::vector<std::pair<int64_t, double>> watched_rmse{};  // of the channels that the run is judged by (watched_channels)
+};
+
+// Where the scalars of a run go.
+struct ScalarFiles {
+  std::optional<std::filesystem::path> events;  // folder for TensorBoard; nothing on ranks that do not write
+  std::optional<std::filesystem::path> csv;     // metrics.csv; nothing where it is not wanted
 };
 
 class MetricLogger {
  public:
-  // `spec` names channels and says whether samples are fields. Without a folder, on ranks that do not write, events go nowhere.
-  // `resume_from`: scalars of earlier files from this step on are
+  // `spec` names channels and says whether samples are fields. `resume_from`: scalars of earlier files from this step on are
   // void.
-  MetricLogger(observe::RunLog& log, const config::RunConfig& config, const data::SampleSpec& spec,
-               const std::optional<std::filesystem::path>& event_folder, std::optional<int64_t> resume_from);
+  MetricLogger(observe::RunLog& log, const config::RunConfig& config, const data::SampleSpec& spec, const ScalarFiles& files,
+               std::optional<int64_t> resume_from);
 
   void initial(const EpochReport& train, const ValidationReport& valid);
   void epoch(const EpochReport& report);
+  // Of one step in between (log_every_n_steps), with the line about it.
+  void step(const std::string& line, double loss, int64_t step, int64_t epoch);
   void picture(const ForecastPair& pair, int64_t step);
   void validation(const ValidationReport& report, int64_t step);
   // Events that cannot be written end no run: the error is logged, they are kept and tried again with the next ones.
@@ -56,9 +68,10 @@ class MetricLogger {
 
  private:
   void scalar(const std::string& tag, double value, int64_t step);
+  void try_to_write(const std::function<void()>& write);
   void log_validation(const ValidationReport& report);
   void warn_of_nonfinite(const ValidationReport& report, int64_t step);
-  std::string channel_name(int64_t channel, const char* unnamed) const;
+  std::string channel_name(int64_t channel, const std::string& unnamed) const;
 
   observe::RunLog& log_;
   const data::SampleSpec& spec_;
@@ -67,6 +80,8 @@ class MetricLogger {
   std::string nan_policy_;
   bool warned_of_nonfinite_ = false;
   std::optional<observe::EventWriter> events_;
+  std::optional<observe::MetricsCsv> csv_;
+  int64_t epoch_ = 0;  // of the scalars that come
 };
 
 // Configuration block at the top of out.log.

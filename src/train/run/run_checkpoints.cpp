@@ -15,7 +15,8 @@
 #include "parallel/shard/model_parallel_gradients.h"
 #include "train/checkpoint/whole_tensors.h"
 #include "train/device/kernel_choice.h"
-#include "train/interchange/import_state.h"
+#include "train/interchange/initial_weights.h"
+#include "train/monitor/validation_metric.h"
 #include "train/step/model_setup.h"
 
 namespace welkin::train {
@@ -80,7 +81,9 @@ CheckpointIndex RunCheckpoints::index() const {
   index.seed = config_.loop.seed;
   index.config = config::yaml(config_);
   index.validation_loss = state_.validation_loss;
-  index.best_loss = state_.best_loss;
+  index.best_loss = state_.best_value;
+  if (config_.loop.best_metric != kValidationLoss) index.best_metric = best_metric_name();
+  index.stopping = state_.early_stop;
   index.learning_rate = setup_.lr_table->current().item<double>();
   for (const parallel::ParamRow& row : setup_.table.rows()) index.parameters.push_back(row.name);
   const config::ParallelConfig& parallel = config_.parallel;
@@ -115,10 +118,33 @@ void RunCheckpoints::save_if_due(bool is_best) {
   if (!context_.world.is_main()) return;
   try {
     write(std::move(groups));
-    if (is_best) store_.mark_best({.step = state_.position.iteration, .validation_loss = *state_.best_loss});
+    if (is_best) store_.mark_best(best_record());
     store_.prune(config_.loop.keep_checkpoints);
   } catch (const Error& error) {
     context_.log.error(error.what());
+  }
+}
+
+std::string RunCheckpoints::best_metric_name() const { return best_metric(config_, data_.valid().spec()).name; }
+
+BestRecord RunCheckpoints::best_record() const {
+  BestRecord record{.step = state_.position.iteration, .validation_loss = *state_.validation_loss};
+  if (const std::string metric = best_metric_name(); metric != kValidationLoss) {
+    record.metric = metric;
+    record.value = *state_.best_value;
+  }
+  return record;
+}
+
+// The best value so far, unless the run is judged by another metric now: then it is sought anew.
+void RunCheckpoints::load_judgement(const CheckpointIndex& index) {
+  state_.early_stop = index.stopping;
+  const std::string before = index.best_metric.empty() ? kValidationLoss : index.best_metric;
+  const std::string now = best_metric_name();
+  if (before == now) {
+    state_.best_value = index.best_loss;
+  } else if (index.best_loss) {
+    context_.log.info(cat("The best checkpoint was chosen by ", before, " and is now chosen by ", now, ": it is sought anew"));
   }
 }
 
@@ -155,9 +181,12 @@ void RunCheckpoints::load_imported(const Checkpoint& checkpoint) {
 
 // The weights of a file of any format, for a run that begins.
 void RunCheckpoints::load_initial_weights() {
+  if (context_.init_from.empty()) return;
   const interchange::State state = interchange::open_state(context_.init_from);
-  interchange::load_weights(state, model_group(setup_.table, *setup_.model));
-  context_.log.info(cat("Weights are those of ", context_.init_from, " (", state.format, ")"));
+  const CheckpointGroup own = model_group(setup_.table, *setup_.model);
+  const CheckpointGroup whole = gather_whole(own, setup_.table, setup_.layout.groups);
+  for (const std::string& line : interchange::take_weights(state, context_.initial_weights, whole)) context_.log.info(line);
+  cut_parts(whole, own, setup_.table, setup_.layout.groups);
 }
 
 void RunCheckpoints::load(const Checkpoint& checkpoint) {
@@ -171,7 +200,7 @@ void RunCheckpoints::load(const Checkpoint& checkpoint) {
   for (const CheckpointGroup& group : own_groups()) read_parts(checkpoint, group, setup_.table, setup_.layout.groups);
   state_.position = checkpoint.index().position;
   state_.validation_loss = checkpoint.index().validation_loss;
-  state_.best_loss = checkpoint.index().best_loss;
+  load_judgement(checkpoint.index());
   if (checkpoint.contains("picture.target")) {
     state_.picture =
         ForecastPair{.target = checkpoint.read("picture.target"), .prediction = checkpoint.read("picture.prediction")};
@@ -213,7 +242,7 @@ void RunCheckpoints::start_or_resume() {
   const auto checkpoint = find();
   if (checkpoint) {
     load(*checkpoint);
-  } else if (!context_.init_from.empty()) {
+  } else {
     load_initial_weights();
   }
   state_.resumed = checkpoint.has_value();

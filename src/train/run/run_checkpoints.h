@@ -28,6 +28,8 @@ class RunCheckpoints {
   // Continues from the newest good checkpoint where the run resumes, else takes the weights of `init_from`, else nothing. Every
   // rank calls it. CheckpointError, DataError for a checkpoint that does not fit the run.
   void start_or_resume();
+  // The weights of `init_from`, if there is one. Every rank calls it.
+  void load_initial_weights();
   // Checkpoints of steps beyond the present one are those of another continuation: they are put aside.
   void claim();
 
@@ -43,10 +45,12 @@ class RunCheckpoints {
   std::vector<CheckpointGroup> whole_groups();
   void write(std::vector<CheckpointGroup> groups);
   CheckpointIndex index() const;
+  std::string best_metric_name() const;
+  BestRecord best_record() const;
   void check_rules(const Checkpoint& checkpoint) const;
+  void load_judgement(const CheckpointIndex& index);
   void load(const Checkpoint& checkpoint);
   void load_imported(const Checkpoint& checkpoint);
-  void load_initial_weights();
 
   const TrainerContext& context_;
   const config::RunConfig& config_;

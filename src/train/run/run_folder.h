@@ -19,6 +19,7 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path log_file() const { return path_ / "out.log"; }
   std::filesystem::path event_folder() const { return path_ / "logs"; }
+  std::filesystem::path csv_file() const { return path_ / "metrics.csv"; }
   std::filesystem::path checkpoint_folder() const { return path_ / "checkpoints"; }
   std::filesystem::path config_file() const { return path_ / "config.yaml"; }
 

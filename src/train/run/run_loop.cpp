@@ -4,9 +4,11 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 
+#include "config/schema/early_stopping.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
@@ -14,6 +16,7 @@
 #include "parallel/comm/collectives.h"
 #include "parallel/shard/model_parallel_gradients.h"
 #include "train/learn/input_check.h"
+#include "train/monitor/step_log.h"
 #include "train/run/run_rules.h"
 #include "train/step/step_graph.h"
 
@@ -34,7 +37,13 @@ RunLoop::RunLoop(const LoopParts& parts)
           [this] { return parts_.checkpoints.newest(); },
           [this](const StepRecord& record) {
             return parts_.data.first_nonfinite({record.epoch, record.step});
-          }) {
+          }),
+      best_metric_(best_metric(config_, parts.data.valid().spec())),
+      stopping_metric_(early_stopping_metric(config_, parts.data.valid().spec())) {
+  std::string problem;
+  if (const auto rule = config::parse_early_stopping(config_.loop.early_stopping, problem)) {
+    early_stop_.emplace(*rule, stopping_metric_->name, state_.early_stop);
+  }
   const auto on_forward = [this](const data::Batch& batch, const at::Tensor& prediction) {
     if (auto picture = parts_.report.on_forward(batch, prediction)) state_.picture = std::move(picture);
   };
@@ -51,13 +60,17 @@ RunLoop::RunLoop(const LoopParts& parts)
 
 bool RunLoop::run() {
   if (!state_.resumed) report_initial_losses();
+  if (early_stop_ && early_stop_->should_stop() && !state_.all_steps_done()) {
+    state_.stops_early = true;
+    context_.log.info(cat("Early stopping had ended the run: ", early_stop_->reason(), ". A larger patience continues it"));
+  }
   agree_to_stop();
   while (!state_.is_finished() && !interrupted()) {
     if (!state_.epoch_is_complete()) train_epoch();
     if (state_.epoch_is_complete() && !interrupted()) finish_epoch();
   }
   parts_.profile.finish();
-  state_.is_finished() ? finish() : stop_early();
+  state_.is_finished() ? finish() : stop_interrupted();
   return state_.is_finished();
 }
 
@@ -90,11 +103,22 @@ void RunLoop::report_initial_losses() {
   parts_.report.initial(train_loss, parts_.validator.first_batch());
 }
 
+// With what follows after this epoch: its samples, and ends of epochs that take as long as the last one did.
+observe::ProgressOptions RunLoop::progress_options() const {
+  const int64_t epochs = epochs_of(state_.length);
+  const int64_t epochs_left = std::max<int64_t>(epochs - state_.position.epoch - 1, 0);
+  const int64_t steps_left =
+      state_.length.total_steps - state_.position.iteration - (state_.length.steps_per_epoch - state_.position.step_in_epoch);
+  return {.title = cat("epoch ", state_.position.epoch + 1, "/", epochs),
+          .total = parts_.data.samples_per_epoch(),
+          .rest = std::max<int64_t>(steps_left, 0) * config_.loop.global_batch_size,
+          .rest_s = static_cast<double>(epochs_left) * epoch_end_s_,
+          .now_s = {}};
+}
+
 // Steps until the epoch or the run ends, or a signal arrives.
 void RunLoop::train_epoch() {
-  observe::Progress progress(
-      context_.console,
-      {.title = cat("epoch ", state_.position.epoch + 1), .total = parts_.data.samples_per_epoch(), .now_s = {}});
+  observe::Progress progress(context_.console, progress_options());
   const Stopwatch watch;
   int64_t done = state_.position.step_in_epoch * config_.loop.global_batch_size;
   while (!state_.epoch_is_complete() && !interrupted()) {
@@ -154,8 +178,11 @@ void RunLoop::step_from(const Step::Source& next) {
 
 // Reports and validates; a signal during validation leaves the epoch complete and unfinished, to be finished after a resume.
 void RunLoop::finish_epoch() {
+  const Stopwatch watch;
   parts_.report.epoch(parts_.meter);
   if (!validate()) return;
+  const bool is_best = note_best();
+  stop_early_if_due(state_.ends_full_epoch());
   if (state_.ends_full_epoch()) {
     parts_.meter.clear();
     parts_.report.begin_epoch();
@@ -163,10 +190,23 @@ void RunLoop::finish_epoch() {
     ++state_.position.epoch;
     state_.position.step_in_epoch = 0;
   }
-  const bool is_best =
-      std::isfinite(*state_.validation_loss) && (!state_.best_loss || *state_.validation_loss < *state_.best_loss);
-  if (is_best) state_.best_loss = state_.validation_loss;
   parts_.checkpoints.save_if_due(is_best);
+  epoch_end_s_ = watch.seconds();
+}
+
+bool RunLoop::note_best() {
+  const bool is_best = std::isfinite(best_candidate_) && (!state_.best_value || best_candidate_ < *state_.best_value);
+  if (is_best) state_.best_value = best_candidate_;
+  return is_best;
+}
+
+// An epoch that the end of the run cuts short does not count: a longer run will validate it again.
+void RunLoop::stop_early_if_due(bool is_full_epoch) {
+  if (!early_stop_ || !is_full_epoch) return;
+  early_stop_->add(stopping_value_, state_.position.iteration);
+  if (!early_stop_->should_stop() || state_.all_steps_done()) return;
+  state_.stops_early = true;
+  context_.log.info(cat("Early stopping at step ", state_.position.iteration, ": ", early_stop_->reason()));
 }
 
 bool RunLoop::validate() {
@@ -178,7 +218,17 @@ bool RunLoop::validate() {
   if (!report) return false;
   parts_.report.validation(*report);
   state_.validation_loss = report->loss;
+  judge(*report);
   return true;
+}
+
+// The first rank's values, where ranks must end together.
+void RunLoop::judge(const ValidationReport& report) {
+  best_candidate_ = value_of(report, best_metric_);
+  if (!early_stop_) return;
+  const at::Tensor value = at::full({1}, value_of(report, *stopping_metric_), at::kDouble);
+  if (context_.world.size() > 1) parallel::broadcast(context_.world.world_group(), value, 0);
+  stopping_value_ = value.item<double>();
 }
 
 // Ranks step together only if they also stop together: any rank's signal counts, at the same place on all.
@@ -204,7 +254,7 @@ int RunLoop::stop_signal() const {
   return most == kByHand ? SIGINT : static_cast<int>(most);
 }
 
-void RunLoop::stop_early() {
+void RunLoop::stop_interrupted() {
   const std::string signal = signal_name(stop_signal());
   try {
     parts_.checkpoints.save();

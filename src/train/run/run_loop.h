@@ -9,6 +9,9 @@
 #include <memory>
 #include <optional>
 
+#include "observe/log/progress.h"
+#include "train/monitor/early_stop.h"
+#include "train/monitor/validation_metric.h"
 #include "train/profile/profile_session.h"
 #include "train/run/nonfinite_watch.h"
 #include "train/run/run_checkpoints.h"
@@ -59,11 +62,15 @@ class RunLoop {
   data::Batch next_batch();
   void read_requests(const StepRecord& record);
   void check_replicas_if_due();
+  observe::ProgressOptions progress_options() const;
   void finish_epoch();
   bool validate();
+  void judge(const ValidationReport& report);
+  bool note_best();
+  void stop_early_if_due(bool is_full_epoch);
   void agree_to_stop();
   void finish();
-  void stop_early();
+  void stop_interrupted();
 
   const TrainerContext& context_;
   const config::RunConfig& config_;
@@ -71,7 +78,12 @@ class RunLoop {
   RunState& state_;
   std::unique_ptr<Step> step_;
   NonFiniteWatch nonfinite_;
-  bool stop_agreed_ = false;  // of many ranks: one of them has received a signal
+  ValidationMetric best_metric_;
+  std::optional<ValidationMetric> stopping_metric_;
+  std::optional<EarlyStop> early_stop_;
+  double best_candidate_ = 0, stopping_value_ = 0;  // of the latest validation
+  double epoch_end_s_ = 0;                          // that the latest end of an epoch took
+  bool stop_agreed_ = false;                        // of many ranks: one of them has received a signal
 };
 
 }  // namespace welkin::train

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run/run_report.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "core/text.h"
 #include "model/base/describe.h"
@@ -25,17 +28,42 @@ std::optional<int64_t> void_from(const RunState& state) {
   return state.position.iteration + (state.epoch_is_complete() ? 0 : 1);
 }
 
+const char* dtype_name(config::AmpMode mode) {
+  if (mode == config::AmpMode::None) return "fp32";
+  return mode == config::AmpMode::Bf16 ? "bf16" : "fp16";
+}
+
+// A GPU has no name here: its peak is measured at each start.
+bool keeps_peak(const TrainerContext& context, c10::Device device) { return device.is_cpu() && !context.peak_file.empty(); }
+
+PeakSource peak_source(const TrainerContext& context, c10::Device device) {
+  const config::RunConfig& config = context.resolved.config;
+  const KernelChoice kernels = kernel_choice(config, context.registries.models.at(config.model.model), device);
+  const auto kernel = [&](const char* name) { return kernels.contains(name) ? kernels.at(name) : std::string(); };
+  PeakConditions conditions{.processor = processor_name(),
+                            .instruction_set = kernel("kernels.instruction_set"),
+                            .gemm = kernel("kernels.gemm"),
+                            .dtype = dtype_name(config.precision.amp_mode),
+                            .threads = at::get_num_threads()};
+  return {keeps_peak(context, device) ? std::optional<PeakCache>(context.peak_file) : std::nullopt, std::move(conditions),
+          context.measure_peak,
+          [=, mode = config.precision.amp_mode](double seconds) { return measure_peak_flops(device, mode, seconds); },
+          [&log = context.log](const std::string& note) { log.info(note); }};
+}
+
 }  // namespace
 
 RunReport::RunReport(const TrainerContext& context, const TrainSetup& setup, const RunData& data, const RunState& state,
-                     c10::Device device, const std::optional<std::filesystem::path>& event_folder)
+                     c10::Device device, const ScalarFiles& files)
     : context_(context),
       config_(context.resolved.config),
       setup_(setup),
       data_(data),
       state_(state),
       device_(device),
-      metric_logger_(context.log, config_, data.train().spec(), event_folder, void_from(state)) {}
+      metric_logger_(context.log, config_, data.train().spec(), files, void_from(state)),
+      peak_(peak_source(context, device)),
+      step_log_(context.world.is_main() ? config_.output.log_every_n_steps : 0) {}
 
 void RunReport::setup() {
   model();
@@ -75,6 +103,12 @@ void RunReport::initial(double train_loss, const ValidationReport& valid) {
 void RunReport::add_step(const StepRecord& record) {
   ++steps_;
   samples_ += record.num_samples;
+  step_log_.count(record.num_samples);
+  if (!step_log_.is_due(record.iteration)) return;
+  const auto loss = record.loss.item<double>();
+  const int64_t epoch = state_.position.epoch + 1;
+  metric_logger_.step(step_log_.line(record.iteration, epoch, state_.length, loss, record.rate.item<double>()), loss,
+                      record.iteration, epoch);
 }
 
 void RunReport::begin_epoch() {
@@ -83,11 +117,6 @@ void RunReport::begin_epoch() {
 }
 
 void RunReport::epoch(const EpochMeter& meter) {
-  if (train_flops_ > 0 && peak_flops_ == 0) {  // once a run, and not before its first step
-    peak_flops_ = static_cast<double>(context_.world.size()) *
-                  measure_peak_flops(device_, config_.precision.amp_mode, seconds_for_peak(seconds_));
-  }
-  const double samples_per_second = seconds_ > 0 ? static_cast<double>(samples_) / seconds_ : 0;
   metric_logger_.epoch({.epoch = state_.position.epoch + 1,
                         .iterations = state_.position.iteration,
                         .steps = steps_,
@@ -97,8 +126,18 @@ void RunReport::epoch(const EpochMeter& meter) {
                         .last_lr = state_.last_lr.item<double>(),
                         .next_lr = setup_.lr_table->current().item<double>(),
                         .skipped = meter.skipped_steps(),
-                        .throughput = throughput_text(train_flops_ * samples_per_second, peak_flops_)});
+                        .throughput = throughput()});
   if (state_.picture) metric_logger_.picture(*state_.picture, state_.position.iteration);
+}
+
+// Where no peak is kept every rank measures, at the same time as it computes.
+std::string RunReport::throughput() {
+  if (train_flops_ <= 0 || seconds_ <= 0) return {};
+  if (keeps_peak(context_, device_) && !context_.world.is_main()) return {};
+  const double model_flops = train_flops_ * static_cast<double>(samples_) / seconds_;
+  const auto ranks = static_cast<double>(context_.world.size());
+  const double peak = ranks * peak_.flops(model_flops / ranks, seconds_for_peak(seconds_));
+  return throughput_text(model_flops, peak, peak_.origin());
 }
 
 void RunReport::finish() {

@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 
+#include "train/device/peak_source.h"
+#include "train/monitor/step_log.h"
 #include "train/run/metric_logger.h"
 #include "train/run/run_data.h"
 #include "train/run/run_state.h"
@@ -20,15 +22,15 @@ namespace welkin::train {
 
 class RunReport {
  public:
-  // All references outlive it. Without an event folder, on ranks that do not write, scalars go nowhere.
+  // All references outlive it.
   RunReport(const TrainerContext& context, const TrainSetup& setup, const RunData& data, const RunState& state,
-            c10::Device device, const std::optional<std::filesystem::path>& event_folder);
+            c10::Device device, const ScalarFiles& files);
 
   void setup();  // model, ranks, kernels: lines of the log
   void initial(double train_loss, const ValidationReport& valid);
 
   // Of this process and epoch.
-  void add_step(const StepRecord& record);
+  void add_step(const StepRecord& record);  // waits for the device where log_every_n_steps asks for a line
   void add_seconds(double seconds) { seconds_ += seconds; }
   void epoch(const EpochMeter& meter);
   void validation(const ValidationReport& report) { metric_logger_.validation(report, state_.position.iteration); }
@@ -44,6 +46,7 @@ class RunReport {
  private:
   void model();
   void ranks();
+  std::string throughput();
   bool logs_this_step() const;
   bool draws_this_step() const;
 
@@ -54,8 +57,9 @@ class RunReport {
   const RunState& state_;
   c10::Device device_;
   MetricLogger metric_logger_;
+  PeakSource peak_;  // of a rank
+  StepLog step_log_;
   double train_flops_ = 0;  // per sample
-  double peak_flops_ = 0;   // of all ranks; measured once
   double seconds_ = 0;
   int64_t steps_ = 0;
   int64_t samples_ = 0;

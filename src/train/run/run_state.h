@@ -9,6 +9,7 @@
 
 #include "train/checkpoint/checkpoint_index.h"
 #include "train/learn/lr_schedule.h"
+#include "train/monitor/early_stop.h"
 #include "train/run/field_picture.h"
 
 namespace welkin::train {
@@ -19,8 +20,10 @@ struct RunState {
   bool resumed = false;                   // from a checkpoint
   at::Tensor last_lr;                     // () learning rate of the last step
   std::optional<double> validation_loss;  // of the present weights
-  std::optional<double> best_loss;        // the smallest validation loss so far
-  std::optional<ForecastPair> picture;    // what the model made of a sample of the epoch's last step
+  std::optional<double> best_value;       // the smallest value of best_metric so far
+  StoppingCount early_stop;
+  bool stops_early = false;             // early stopping has ended the run
+  std::optional<ForecastPair> picture;  // what the model made of a sample of the epoch's last step
 
   int64_t steps_so_far() const { return position.epoch * length.steps_per_epoch + position.step_in_epoch; }  // by place
   bool all_steps_done() const { return position.iteration >= length.total_steps; }
@@ -30,7 +33,7 @@ struct RunState {
   bool epoch_is_complete() const {
     return ends_full_epoch() || (all_steps_done() && position.step_in_epoch > 0 && !validation_loss);
   }
-  bool is_finished() const { return all_steps_done() && !epoch_is_complete(); }
+  bool is_finished() const { return (all_steps_done() || stops_early) && !epoch_is_complete(); }
   bool is_last_step_of_epoch() const {
     return position.step_in_epoch + 1 == length.steps_per_epoch || position.iteration + 1 == length.total_steps;
   }

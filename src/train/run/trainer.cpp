@@ -7,12 +7,15 @@
 
 #include "config/resolve/paths.h"
 #include "config/resolve/switches.h"
+#include "config/yaml/yaml_scalar.h"
 #include "core/text.h"
 #include "observe/log/table.h"
 #include "parallel/comm/collectives.h"
 #include "train/device/device.h"
 #include "train/device/memory_report.h"
 #include "train/learn/input_check.h"
+#include "train/monitor/lr_finder.h"
+#include "train/monitor/validation_metric.h"
 #include "train/run/benchy_run.h"
 #include "train/run/metric_logger.h"
 #include "train/run/run_checkpoints.h"
@@ -33,6 +36,11 @@ std::vector<std::string> table_of(const std::vector<MemoryItem>& items) {
   return lines;
 }
 
+ScalarFiles scalar_files(const TrainerContext& context, const RunFolder& folder) {
+  const bool has_csv = context.resolved.config.output.csv;
+  return {.events = folder.event_folder(), .csv = has_csv ? std::optional(folder.csv_file()) : std::nullopt};
+}
+
 }  // namespace
 
 struct Trainer::Running {
@@ -47,8 +55,7 @@ struct Trainer::Running {
       checkpoints.claim();
       folder.claim(context.resolved.config);
     }
-    report.emplace(context, setup, data, state, device,
-                   context.world.is_main() ? std::optional(folder.event_folder()) : std::nullopt);
+    report.emplace(context, setup, data, state, device, context.world.is_main() ? scalar_files(context, folder) : ScalarFiles{});
     loop.emplace(LoopParts{.context = context,
                            .setup = setup,
                            .data = data,
@@ -97,6 +104,7 @@ RunOutcome Trainer::run_to_the_end() {
   };
   if (benchy) benchy->read(data_.loader(), profile_->tracer(), device_, is_stopped);
   make_setup();
+  if (context_.find_lr) return find_lr();
   start_loop();
   if (benchy) {
     const bool completed = benchy->run(state_.length, [this](const Step::Source& next) { running_->loop->step_from(next); });
@@ -117,6 +125,7 @@ void Trainer::check_and_open(parallel::MeshGroups groups) {
   config::check_paths(config_);
   folder_.check(config_, context_.world.size(), [this](const std::string& note) { folder_note_ = note; });
   data_.open(device_);
+  check_metrics(config_, data_.valid().spec());
   layout_ = make_layout(std::move(groups), {config_, context_.registries, data_.train().spec(), device_});
   data_.check(layout_);
   parallel::barrier(context_.world.world_group());  // all have looked at the folder before the first writes there
@@ -151,9 +160,33 @@ void Trainer::make_setup() {
   const SetupSource source{config_, context_.registries,          data_.train().spec(),
                            device_, context_.world.world_group(), buffer_bytes_};
   setup_ = train::make_setup(layout_, source, state_.length);
-  if (!setup_->attention_note.empty()) context_.log.info(setup_->attention_note);
+  for (const std::string& note : {setup_->freeze_note, setup_->attention_note}) {
+    if (!note.empty()) context_.log.info(note);
+  }
   state_.last_lr = setup_->lr_table->current();
   for (const std::string& line : doubtful_rates(config_, state_.length.total_steps)) context_.log.warning(line);
+}
+
+// A run of its own, which takes nothing of the folder's other runs.
+RunOutcome Trainer::find_lr() {
+  EpochMeter meter(device_);
+  RunCheckpoints(context_, folder_.checkpoint_folder(), *setup_, meter, data_, state_, device_).load_initial_weights();
+  const LrRange range = train::find_lr({.setup = *setup_,
+                                        .config = config_,
+                                        .step = {.device = device_,
+                                                 .world_group = context_.world.world_group(),
+                                                 .dataset_size = data_.train().size(),
+                                                 .tracer = &profile_->tracer(),
+                                                 .recorder = graph_recorder(config_, device_)},
+                                        .next = [this] { return data_.loader().next(); },
+                                        .stop_requested = [this] { return context_.interrupt.requested(); }},
+                                       *context_.find_lr);
+  data_.notes().share();
+  if (context_.world.is_main()) write_lr_range(range, folder_.path());
+  context_.log.info(describe_lr(range, config_));
+  context_.log.info(cat("The curve: ", (folder_.path() / "lr_find.svg").string(), " and lr_find.csv beside it"));
+  if (context_.world.is_main() && context_.say) context_.say(config::float_text(suggested_lr(range, config_)));
+  return {.completed = true, .iterations = static_cast<int64_t>(range.points().size()), .folder = folder_.path()};
 }
 
 // From the checkpoint or the beginning, up to the first step.

@@ -38,6 +38,7 @@ class Trainer {
   void open_folder();
   void start_profile();
   void make_setup();
+  RunOutcome find_lr();
   void start_loop();
   MemoryError out_of_memory(const MemoryError& found) const;
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "config/resolve/resolve.h"
@@ -13,7 +14,9 @@
 #include "observe/log/run_log.h"
 #include "observe/timeline/span.h"
 #include "parallel/comm/world.h"
+#include "train/interchange/initial_weights.h"
 #include "train/learn/registries.h"
+#include "train/monitor/lr_range.h"
 #include "train/profile/profile_session.h"
 
 namespace welkin::train {
@@ -28,6 +31,10 @@ struct TrainerContext {
   const parallel::World& world;
   std::string resume_command;  // what the user types to go on, for the line after an interrupt; empty: not known
   std::string init_from = {};  // a checkpoint of any format whose weights a run begins with; empty: from the seed
+  interchange::InitialWeights initial_weights = {};  // how they are taken from it
+  std::optional<LrRangeOptions> find_lr = {};        // test learning rates instead of training
+  std::filesystem::path peak_file = {};              // where the peak that MFU refers to is kept; empty: nowhere
+  bool measure_peak = false;                         // although one is kept
   ProfileOptions profile = {};
   observe::SpanSink* span_recorder = nullptr;        // hears every span of the run
   std::string benchy_file = {};                      // what BENCHY_CONFIG_FILE names; empty: benchy's defaults

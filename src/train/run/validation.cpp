@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "config/schema/batch_plan.h"
+#include "core/error.h"
 #include "core/stopwatch.h"
+#include "core/text.h"
 #include "ops/base/autocast.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/comm/tree_sum.h"
@@ -19,10 +21,20 @@
 
 namespace welkin::train {
 
-// (4) float64 on the device, which is read only once, at the end: sums over samples of loss and RMSE, their number, and how many
-// have a loss that is not finite.
+namespace {
+
+constexpr int64_t kNumSums = 4;  // of every validation
+
+at::Tensor zero_sums(size_t watched, c10::Device device) {
+  return at::zeros({kNumSums + static_cast<int64_t>(watched)}, at::TensorOptions(at::kDouble).device(device));
+}
+
+}  // namespace
+
+// float64 on the device, which is read only once, at the end: sums over samples of loss and RMSE, their number, how many have a
+// loss that is not finite, and the RMSE of the watched channels.
 struct Validator::Sums {
-  explicit Sums(c10::Device device) : own(at::zeros({4}, at::TensorOptions(at::kDouble).device(device))) {}
+  explicit Sums(at::Tensor zeros) : own(std::move(zeros)) {}
   at::Tensor own;
 };
 
@@ -86,12 +98,22 @@ Validator::Validator(const data::Dataset& dataset, model::Model& model, const Lo
       pipeline_(dataset, data::Sampler(dataset.size(), validation_order(config, replicas_.size()), config.loop.seed),
                 validation_options(config, replicas_, shard_, device, events)) {
   const data::SampleSpec& spec = dataset.spec();
+  watched_ = watched_channels(config, spec);
   if (spec.target.shape.size() == 3) weights_ = latitude_weights(spec.target.shape[1], spec.latitude).to(device, at::kFloat);
+}
+
+double value_of(const ValidationReport& report, const ValidationMetric& metric) {
+  if (!metric.channel) return report.loss;
+  if (*metric.channel == 0) return report.first_channel_rmse.value();
+  for (const auto& [channel, rmse] : report.watched_rmse) {
+    if (channel == *metric.channel) return rmse;
+  }
+  throw InternalError(cat("the validation did not look at ", metric.name));
 }
 
 at::Tensor Validator::batch_sums(const data::Batch& batch, config::AmpMode mode) const {
   const at::NoGradGuard no_grad;
-  at::Tensor sums = at::zeros({4}, at::TensorOptions(at::kDouble).device(device_));
+  at::Tensor sums = zero_sums(watched_.size(), device_);
   if (batch.input.size(0) == 0) return sums;  // a short last step may leave a rank without samples
   const ops::AutocastGuard autocast(device_.type(), autocast_dtype(mode));
   const at::Tensor prediction = model_.forward(
@@ -103,8 +125,12 @@ at::Tensor Validator::batch_sums(const data::Batch& batch, config::AmpMode mode)
   sums[3].copy_(at::isfinite(losses).logical_not().sum());
   sums[2].fill_(static_cast<double>(batch.input.size(0)) / share);
   if (!weights_.defined()) return sums;
-  const auto first = [](const at::Tensor& values) { return values.narrow(1, 0, 1); };
-  sums[1].copy_(shard_.rmse(first(prediction), first(batch.target), weights_).sum().to(at::kDouble) / share);
+  const auto add_rmse = [&](int64_t place, int64_t channel) {
+    const at::Tensor rmse = shard_.rmse(prediction.narrow(1, channel, 1), batch.target.narrow(1, channel, 1), weights_);
+    sums[place].copy_(rmse.sum().to(at::kDouble) / share);
+  };
+  add_rmse(1, 0);
+  for (size_t i = 0; i < watched_.size(); ++i) add_rmse(kNumSums + static_cast<int64_t>(i), watched_[i]);
   return sums;
 }
 
@@ -118,6 +144,9 @@ ValidationReport Validator::report(Sums& sums, double seconds) const {
                           .seconds = seconds,
                           .nonfinite = total[3].item<int64_t>()};
   if (weights_.defined()) report.first_channel_rmse = total[1].item<double>() / weight;
+  for (size_t i = 0; i < watched_.size(); ++i) {
+    report.watched_rmse.emplace_back(watched_[i], total[kNumSums + static_cast<int64_t>(i)].item<double>() / weight);
+  }
   return report;
 }
 
@@ -140,7 +169,7 @@ void Validator::add_step(Sums& sums, config::AmpMode mode) {
 std::optional<ValidationReport> Validator::run(int64_t epoch, const std::function<bool()>& stop) {
   const Stopwatch watch;
   model_.eval();
-  Sums sums(device_);
+  Sums sums(zero_sums(watched_.size(), device_));
   const int64_t steps = pipeline_.steps_per_epoch();
   int64_t step = consumes_first_batch(config_) && epoch == 0 ? 1 : 0;
   if (step < steps) pipeline_.resume({.epoch = epoch, .step = step});
@@ -151,7 +180,7 @@ std::optional<ValidationReport> Validator::run(int64_t epoch, const std::functio
 }
 
 ValidationReport Validator::first_batch() {
-  Sums sums(device_);
+  Sums sums(zero_sums(watched_.size(), device_));
   pipeline_.resume({.epoch = 0, .step = 0});
   add_step(sums, config::AmpMode::None);
   return report(sums, 0);

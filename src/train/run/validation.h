@@ -19,6 +19,7 @@
 #include "parallel/comm/group.h"
 #include "train/learn/loss.h"
 #include "train/learn/sample_shard.h"
+#include "train/monitor/validation_metric.h"
 #include "train/run/metric_logger.h"
 
 namespace welkin::train {
@@ -34,6 +35,9 @@ struct ReadingEvents {
 
   void add_to(data::PipelineOptions& options) const { options.report = report, options.stalled = stalled, options.agree = agree; }
 };
+
+// What the report says of a metric.
+double value_of(const ValidationReport& report, const ValidationMetric& metric);
 
 class Validator {
  public:
@@ -60,7 +64,8 @@ class Validator {
   parallel::Group replicas_;
   SampleShard shard_;  // of each sample, what this rank reads
   c10::Device device_;
-  at::Tensor weights_;  // (H) of the rows; undefined for boxes
+  at::Tensor weights_;            // (H) of the rows; undefined for boxes
+  std::vector<int64_t> watched_;  // channels besides the first whose RMSE is wanted
   data::Pipeline pipeline_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "train/device/attention_choice.h"
 #include "train/step/activation_checkpointing.h"
+#include "train/step/freeze.h"
 #include "train/step/model_setup.h"
 
 namespace welkin::train {
@@ -30,6 +31,7 @@ void init_model(TrainSetup& setup, const SetupSource& source) {
   setup.model->train();
   setup.table = parallel::ParamTable::of(*setup.model);
   if (setup.layout.plan) parallel::apply_plan(*setup.layout.plan, *setup.model, setup.table, setup.layout.groups);
+  setup.freeze_note = freeze_parameters(setup.table, config.optimizer.freeze);
   checkpoint_activations(*setup.model, setup.table, config);
   setup.table.check_strides();
   setup.loss = source.registries.losses.at(config.loss.loss)(config);

@@ -32,6 +32,7 @@ struct TrainSetup {
   model::ModelPtr model;       // in training mode, with its initial weights
   parallel::ParamTable table;  // the model's parameters
   bool has_plan = false;       // tensor parallelism can split the model
+  std::string freeze_note;     // which parameters keep their values; empty: none
   std::string attention_note;  // which form of torch's attention was chosen, and why; empty where there is no choice
   std::unique_ptr<parallel::DataParallel> data_parallel;
   std::unique_ptr<parallel::TreeSum> unit_sum;  // rank_invariant, in the place of data_parallel's exchange
