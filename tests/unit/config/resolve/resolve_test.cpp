@@ -46,6 +46,20 @@ TEST(Resolve, UnsetFlagsNeverOverrideTheFile) {
   EXPECT_EQ(resolve_shipped("UNet.yaml", {"--num_data_workers=0"}).config.data.num_data_workers, 0);
 }
 
+TEST(Resolve, AListOfNamesIsAFlagWithCommas) {
+  using Names = std::vector<std::string>;
+  const auto stopping = [](const std::string& flag) { return resolve_text(test::kVitFile, {flag}).config.loop.early_stopping; };
+  EXPECT_EQ(stopping("--early_stopping=val_loss,5"), (Names{"val_loss", "5"}));
+  EXPECT_EQ(stopping("--early_stopping=[val_loss, 5, 1e-3]"), (Names{"val_loss", "5", "1e-3"}));
+  EXPECT_EQ(stopping("--early_stopping=RMSE(it's)/valid,5"), (Names{"RMSE(it's)/valid", "5"}));
+  EXPECT_EQ(stopping("--early_stopping=[]"), Names());
+  EXPECT_EQ(resolve_text(test::kVitFile, {"--freeze", "*.bias,blocks.?.norm*"}).config.optimizer.freeze,
+            (Names{"*.bias", "blocks.?.norm*"}));
+  EXPECT_EQ(resolve_text("base: {model: vit, global_batch_size: 4, num_iters: 5, freeze: ['*'], early_stopping: [val_loss, 3]}\n")
+                .config.loop.early_stopping,
+            (Names{"val_loss", "3"}));
+}
+
 TEST(Resolve, PrecisionSynonyms) {
   EXPECT_EQ(resolve_shipped("UNet.yaml", {"--config=short_opt", "--amp_mode=none"}).config.precision.amp_mode, AmpMode::None);
   EXPECT_EQ(resolve_shipped("sc21/UNet.yaml", {"--config=short_opt"}).config.precision.amp_mode, AmpMode::Fp16);

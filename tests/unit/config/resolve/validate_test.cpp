@@ -148,6 +148,24 @@ TEST(Validate, ActivationCheckpointingNeedsBlocks) {
             12);
 }
 
+TEST(Validate, EarlyStoppingIsAMetricAndANumber) {
+  for (const char* flag : {"--early_stopping=val_loss", "--early_stopping=val_loss,1,2,3", "--early_stopping=[]x"}) {
+    EXPECT_THAT(resolve_error(test::kVitFile, {flag}), HasSubstr("early_stopping")) << flag;
+  }
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--early_stopping=val_loss"}),
+              HasSubstr("early_stopping cannot be read, it is a metric, a number of validations, and optionally the least "
+                        "improvement: early_stopping=[val_loss] (--early_stopping). Write for instance --early_stopping "
+                        "val_loss,5."));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--early_stopping=val_loss,0"}),
+              HasSubstr("patience is a whole number of at least 1, not 0"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--early_stopping=val_loss,2.5"}),
+              HasSubstr("patience is a whole number of at least 1, not 2.5"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--early_stopping=val_loss,2,-1"}),
+              HasSubstr("min_delta is a number of at least 0, not -1"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--early_stopping=val_loss,2,nan"}),
+              HasSubstr("min_delta is a number of at least 0, not nan"));
+}
+
 TEST(Validate, LengthAndBatchAreRequired) {
   EXPECT_THAT(resolve_error("base: {model: vit}\n"),
               AllOf(HasSubstr("the length of the run is not given: num_epochs and num_iters are both absent. Give one of them"),
