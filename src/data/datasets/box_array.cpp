@@ -194,6 +194,9 @@ bool is_channel_last(const Extents& shape, ChannelAxis expected, int64_t channel
   return here != channels && there == channels ? !last : last;
 }
 
+// Dimensions of HDF5 may have names that say nothing.
+bool is_channel_name(const std::string& name) { return name == "channel" || name == "channels" || name == "c" || name == "C"; }
+
 // (C, D, H, W), whatever the order in the file.
 StoredArrayPtr channel_first_array(const StoredArrayPtr& array, ChannelAxis expected, int64_t channels) {
   const ArrayFacts& facts = array->facts();
@@ -202,7 +205,9 @@ StoredArrayPtr channel_first_array(const StoredArrayPtr& array, ChannelAxis expe
                     cat("Give an array ", expected == ChannelAxis::Last ? "(D, H, W, C)" : "(C, D, H, W)"));
   }
   if (facts.axes.size() == 4) {
-    return with_axes(array, {{"channel", "channels", "c"}, {"d", "depth", "z"}, {"h", "height", "y"}, {"w", "width", "x"}});
+    auto turned =
+        with_axes(array, {{"channel", "channels", "c"}, {"d", "depth", "z"}, {"h", "height", "y"}, {"w", "width", "x"}});
+    if (turned != array || is_channel_name(facts.axes[0])) return turned;
   }
   return is_channel_last(facts.shape, expected, channels) ? permuted(array, {3, 0, 1, 2}) : array;
 }

@@ -84,6 +84,21 @@ TEST(Paths, AllMissingOnesAreReportedTogetherWithTheRemedy) {
   EXPECT_THAT(describe_missing(resolve_text(test::kVitFile).config), HasSubstr("train_data_path=(not given)"));
 }
 
+TEST(Paths, MissingStatisticsComeWithTheCommandThatMakesThem) {
+  const auto config =
+      resolve_text(test::kVitFile, {"--set=train_data_path=/", "--set=valid_data_path=/",
+                                    "--set=global_means_path=/nowhere/means.npy", "--set=global_stds_path=/nowhere/stds.npy"})
+          .config;
+  try {
+    check_paths(config);
+    FAIL() << "nothing was thrown";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("global_stds_path=/nowhere/stds.npy. Compute them with welkin data stats / --out /nowhere, "
+                          "and give global_means_path and global_stds_path."));
+  }
+}
+
 TEST(Paths, DependOnTheLoader) {
   const auto first = [](const std::string& loader) {
     const auto missing =

@@ -176,6 +176,17 @@ TEST(ForeignCoordinatesTest, RadiansAreTurnedIntoDegreesAndOtherValuesRefused) {
               ThrowsMessage<DataError>(HasSubstr("not a valid latitude or longitude: path=" + path.string() + ", dataset=lat")));
 }
 
+TEST(ForeignNamesTest, UnitsOfAllChannelsAndNamesOfAnAttribute) {
+  const DataFolder folder;
+  const auto path = write_file(folder, [](Hdf5File& file) {
+    file.set_strings("fields", "variable", {"t2m", "u10"});
+    file.set_string("fields", "units", "1");
+  });
+  const FieldFacts facts = FieldFile(path).facts();
+  EXPECT_THAT(facts.channel_names, ElementsAre("t2m", "u10"));
+  EXPECT_THAT(facts.units, ElementsAre("1", "1"));
+}
+
 // A fill value of float64 in a file of float32, as h5py writes it.
 std::filesystem::path write_filled(const DataFolder& folder) {
   return write_file(folder, [](Hdf5File& file) {

@@ -59,6 +59,40 @@ TEST(OpenTest, FieldsBySplit) {
   EXPECT_THROW(open_fields(config, Split::Train), ConfigError) << "the tutorials know no history";
 }
 
+// Times without units train; what needs dates asks for them, and the key gives them.
+TEST(OpenTest, ForcingNeedsTimesWithUnits) {
+  const DataFolder folder;
+  write_field_tree(folder);
+  write_field_file(folder / "train/2001.h5", {.time = {0, 6, 12, 18, 24, 30}, .time_units = ""});
+  config::RunConfig config = field_config(folder);
+  EXPECT_EQ(open_fields(config, Split::Train)->size(), 5);
+  config.data.forcing = {"calendar"};
+  EXPECT_THAT(
+      [&] { open_fields(config, Split::Train); },
+      ThrowsMessage<DataError>(HasSubstr("the times of a file have no units: path=" + (folder / "train/2001.h5").string())));
+  config.data.time_units = "hours since 2017-01-01";
+  config.data.time_calendar = "noleap";
+  EXPECT_EQ(open_fields(config, Split::Train)->spec().input.shape[0], 2 + 4);
+}
+
+// Names of axes that say nothing leave the channels where their number is.
+TEST(OpenTest, ChannelsOfABoxAreFoundBesideAxesOfAnyName) {
+  const DataFolder folder;
+  Hdf5File file = Hdf5File::create(folder / "box.h5");
+  for (const auto& [name, channels] : std::map<std::string, int64_t>{{"Nbody", 4}, {"Hydro", 5}}) {
+    file.create_dataset(name, {.shape = {8, 8, 8, channels}, .chunk = {}});
+    file.write(name, {0, 0, 0, 0}, {8, 8, 8, channels}, std::span<const float>(counting(512 * channels)));
+    file.set_strings(name, "axes", {"dim_0", "dim_1", "dim_2", "dim_3"});
+  }
+  file.close();
+  config::RunConfig config;
+  config.model.model = "unet3d";
+  config.data.data_size = 4;
+  config.data.box_size = {8, 8};
+  config.data.train_path = (folder / "box.h5").string();
+  EXPECT_THAT(open_boxes(config, Split::Train)->spec().input.shape, ElementsAre(4, 4, 4, 4));
+}
+
 TEST(OpenTest, BoxesOfEveryLoaderKindAreOfOneShape) {
   const DataFolder folder;
   write_box_file(folder / "box.h5", 8);
