@@ -29,11 +29,11 @@ struct BoxOptions {
   std::vector<std::string> input_channels{}, target_channels{};  // names; numbered where empty
   std::vector<std::string> input_units{}, target_units{};
   std::vector<ChannelScaling> input_scaling{}, target_scaling{};  // of all channels of the boxes, or empty
-  std::vector<double> input_clip{}, target_clip{};  // {low, high}
-  std::vector<int64_t> input_log{}, target_log{};   // channels that become log(1 + x)
-  std::vector<std::string> warnings{};              // what is to be said of these boxes
-  bool has_missing = false;                         // the boxes declare missing values
-  bool last_start = true;                           // false: the last start of a crop is never drawn, as in the tutorials
+  std::vector<double> input_clip{}, target_clip{};                // {low, high}
+  std::vector<int64_t> input_log{}, target_log{};                 // channels that become log(1 + x)
+  std::vector<std::string> warnings{};                            // what is to be said of these boxes
+  bool has_missing = false;                                       // the boxes declare missing values
+  bool last_start = true;  // false: the last start of a crop is never drawn, as in the tutorials
 };
 
 class BoxDataset : public Dataset, public ResidentArrays {
