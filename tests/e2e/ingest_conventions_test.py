@@ -117,6 +117,25 @@ class Conventions(IngestCase):
             file["time"].setncattr("units", "hours")
         self.assertIn("Not taken: t (a.nc): its dimension time has no units of time such as 'hours since 2001-01-01' (units='hours')", self.refused(path))
 
+    def test_a_time_at_which_a_forecast_began(self):
+        path = self.write("a.nc", [0, 24])
+        with netCDF4.Dataset(path, "a") as file:
+            file["time"].standard_name = "forecast_reference_time"
+            step = file.createVariable("step", "f8", ())
+            step.setncatts({"standard_name": "forecast_period", "units": "hours"})
+            step[:] = 0
+        self.ingest(path)  # an analysis
+        with netCDF4.Dataset(path, "a") as file:
+            file["step"][:] = 6
+        self.out = self.root / "forecast"
+        self.assertIn("t (a.nc): its time (time) is that at which the forecast began: add step to it (standard_name=forecast_period)",
+                      self.run_ingest(path).stderr)
+        self.assertFalse(self.out.exists())
+
+    def test_a_repeated_longitude(self):
+        path = self.write("a.nc", [0, 1], np.arange(0.0, 361.0, 45.0))
+        self.assertIn("the last longitude of a file repeats the first: path=", self.refused(path))
+
     def test_levels_that_are_not_there(self):
         with netCDF4.Dataset(self.folder / "a.nc", "w") as file:
             for name, values, units in (("time", [0, 1], "hours since 2001-01-01"), ("plev", [50000, 85000], "Pa"), ("lat", LATITUDE, "degrees_north"),

@@ -323,7 +323,9 @@ TimeUnits parse_time_units(std::string_view units, std::string_view calendar) {
   } else if ((months || years) && result.calendar == Calendar::Day360) {
     result.seconds_per_unit = static_cast<double>(kSecondsPerDay) * (months ? 30 : 360);
   } else {
-    throw fail("Months and years have no fixed length: convert the axis to days (cdo -settunits,days in.nc out.nc)");
+    throw fail(months || years
+                   ? "Months and years have no fixed length: convert the axis to days (cdo -settunits,days in.nc out.nc)"
+                   : "Write them like: hours since 1900-01-01 00:00:00");
   }
   if (!scan_date(units.substr(since + kSince.size()), result.calendar, result.reference)) {
     throw fail("Write them like: hours since 1900-01-01 00:00:00");

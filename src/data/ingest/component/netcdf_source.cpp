@@ -101,6 +101,20 @@ std::string objection(const Variable& variable) {
   return {};
 }
 
+// The length of a forecast beside the time at which it began: the coordinate `forecast_period` of the conventions, not zero.
+std::string forecast_period(const Variable& variable) {
+  int count = 0;
+  check_netcdf(nc_inq_nvars(variable.group, &count), "variables");
+  for (int id = 0; id < count; ++id) {
+    int rank = 0;
+    if (text_attribute(variable.group, id, "standard_name") != "forecast_period") continue;
+    if (nc_inq_varndims(variable.group, id, &rank) != NC_NOERR || rank > 1) continue;
+    const auto periods = axis_values({variable.group, id});
+    if (std::ranges::any_of(periods, [](double period) { return period != 0; })) return name_of(variable.group, id);
+  }
+  return {};
+}
+
 const Axis* axis_with(const Variable& variable, DimensionRole role) {
   const auto found = std::ranges::find(variable.axes, role, &Axis::role);
   return found == variable.axes.end() ? nullptr : &*found;
@@ -181,6 +195,16 @@ std::optional<VariablePlace> scalar_time(const Variable& variable) {
 std::optional<VariablePlace> time_of(const Variable& variable) {
   const Axis* axis = axis_with(variable, DimensionRole::Time);
   return axis != nullptr ? coordinate_of(variable.group, axis->dimension) : scalar_time(variable);
+}
+
+// A time at which a forecast began, for fields that hold later: it must not pass for theirs.
+std::string objection_to_time(const Variable& variable) {
+  const auto time = time_of(variable);
+  if (!time || text_attribute(time->group, time->variable, "standard_name") != "forecast_reference_time") return {};
+  const std::string period = forecast_period(variable);
+  if (period.empty()) return {};
+  return "its time (" + name_of(time->group, time->variable) + ") is that at which the forecast began: add " + period +
+         " to it (standard_name=forecast_period), or use GRIB";
 }
 
 void describe_level(const Variable& variable, welkin_ingest_variable& out, std::vector<double>& levels) {
@@ -307,7 +331,8 @@ class NetcdfSource final : public Source {
     PlaneAxes axes;
     welkin_ingest_variable description = describe(variable, axes);
     description.grid = -1;
-    const std::string reason = objection(variable);
+    std::string reason = objection(variable);
+    if (reason.empty()) reason = objection_to_time(variable);
     copy_text(reason, description.skipped);
     if (reason.empty()) description.grid = add_grid(tables.grids, grid_of(variable));
     const int32_t index = add_variable(tables, description);

@@ -90,6 +90,14 @@ Layout normalise(Grid& grid, const fs::path& path) {
                     is_descending(grid.latitude) && is_ascending(grid.longitude) &&
                     std::abs(grid.latitude.front()) <= 90 + kSameDegrees && std::abs(grid.latitude.back()) <= 90 + kSameDegrees &&
                     grid.longitude.back() - grid.longitude.front() < 360;
+  const bool repeats =
+      grid.longitude.size() > 1 && std::abs(grid.longitude.back() - grid.longitude.front() - 360) <= kSameDegrees;
+  if (!sane && repeats) {
+    throw DataError("ingest",
+                    cat("the last longitude of a file repeats the first: path=", path.string(),
+                        ", first=", grid.longitude.front(), ", last=", grid.longitude.back()),
+                    "Leave its last column out (ncks -d, xarray's isel)");
+  }
   if (!sane) {
     throw DataError("ingest", cat("the latitudes or longitudes of a file are not in order: path=", path.string()),
                     "Sort or repair its coordinates (cdo invertlat, sellonlatbox)");

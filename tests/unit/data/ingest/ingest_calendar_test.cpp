@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CF calendars: days counted by cftime 1.6 (num2date/date2num), and the texts of units, dates and lengths of time.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/error.h"
@@ -51,6 +52,7 @@ TEST(IngestCalendar, ReadsUnits) {
   EXPECT_EQ(days.to_seconds(15.5), welkin::data::parse_date("1850-01-16T12", Calendar::NoLeap));
   const auto old = welkin::data::parse_time_units("hours since 1-1-1 00:00:0.0", "standard");  // as in the first NCEP reanalysis
   EXPECT_EQ(old.to_seconds(17522904), welkin::data::parse_date("2000-01-01", Calendar::ProlepticGregorian));
+  EXPECT_EQ(welkin::data::parse_time_units("Days since 1970-01-01", "").to_seconds(1), kDay);
   const auto zone = welkin::data::parse_time_units("seconds since 1970-01-01T00:00:00+01:00", "");
   EXPECT_EQ(zone.to_seconds(0), -3600);
   const auto months = welkin::data::parse_time_units("months since 1850-01-01", "360_day");
@@ -61,6 +63,9 @@ TEST(IngestCalendar, RefusesWhatIsNoTime) {
   EXPECT_THROW(welkin::data::parse_time_units("months since 1850-01-01", "noleap"), welkin::DataError);
   EXPECT_THROW(welkin::data::parse_time_units("hours since tomorrow", ""), welkin::DataError);
   EXPECT_THROW(welkin::data::parse_time_units("hours since 2019-02-29", ""), welkin::DataError);
+  EXPECT_THAT([] { welkin::data::parse_time_units("fortnights since 1850-01-01", ""); },
+              testing::ThrowsMessage<welkin::DataError>(
+                  testing::EndsWith("calendar=. Write them like: hours since 1900-01-01 00:00:00.")));
   EXPECT_THROW(welkin::data::parse_calendar("mayan"), welkin::DataError);
   EXPECT_THROW(welkin::data::parse_date("2019-13-01", Calendar::Standard), welkin::ConfigError);
   EXPECT_THROW(welkin::data::parse_date("1582-10-10", Calendar::Standard), welkin::ConfigError);

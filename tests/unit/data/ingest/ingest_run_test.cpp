@@ -251,6 +251,14 @@ TEST(IngestRun, LongitudesOfOneCircleAreOneGrid) {
   EXPECT_THAT(failure_of(options), HasSubstr("the channels lie on different grids"));
 }
 
+TEST(IngestRun, ARepeatedLongitudeIsNamed) {
+  fake::Workspace place("ingest-repeated");
+  place.add("a.nc", around_the_globe(0, {0, 90, 180, 270, 360}));
+  EXPECT_THAT(failure_of(options_for(place)), HasSubstr("the last longitude of a file repeats the first: path="));
+  place.add("a.nc", around_the_globe(0, {0, 90, 80, 270}));
+  EXPECT_THAT(failure_of(options_for(place)), HasSubstr("the latitudes or longitudes of a file are not in order: path="));
+}
+
 TEST(IngestRun, FoldersInsideAreReadOnRequest) {
   fake::Workspace place("ingest-recursive");
   place.add("a.nc", fake::hourly({0, 1}));
