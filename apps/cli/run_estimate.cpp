@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/cli/run_estimate.h"
+
+#include "config/resolve/resolve.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "parallel/mesh/run_mesh.h"
+#include "parallel/tokens/context_choice.h"
+#include "train/learn/registries.h"
+#include "train/step/model_setup.h"
+
+namespace welkin::apps {
+namespace {
+
+// By the keys alone where the data set can say it so; else by opening it.
+train::DatasetFacts facts_of(const train::DatasetEntry& entry, const config::RunConfig& config) {
+  if (entry.facts) return entry.facts(config);
+  const auto dataset = entry.open(config, data::Split::Train);
+  return {.shape = train::shape_of(dataset->spec()), .samples = dataset->size()};
+}
+
+}  // namespace
+
+plan::RunEstimate estimate_of(const Application& application, const config::CommandLine& line, int64_t world,
+                              std::optional<double> flops_per_second) {
+  const train::Registries& registries = application.registries;
+  config::RunConfig config = config::resolve(line, world, registries.known_names()).config;
+  const model::ModelEntry& entry = registries.models.at(config.model.model);
+  if (!entry.cost) {
+    throw ConfigError("plan", cat("the model has no cost: model=", config.model.model), "Give its ModelEntry a cost");
+  }
+  const train::DatasetFacts data = facts_of(registries.datasets.at(config.data.dataset), config);
+  const parallel::ContextMode mode =
+      parallel::context_mode_of(config, data.shape, parallel::mesh_of(config.parallel, world), config.loop.device != "cpu");
+  config.parallel.context_mode = parallel::context_mode_name(mode);
+  int64_t points = data.shape.in_channels + data.shape.out_channels;
+  for (const int64_t extent : data.shape.grid) points *= extent;
+  plan::RunFacts facts{.cost = entry.cost(config.model, data.shape),
+                       .sample_values = points,
+                       .samples_per_epoch = data.samples,
+                       .optimizer_states = registries.optimizers.at(config.optimizer.optimizer).states(config.optimizer),
+                       .world_size = world};
+  if (entry.memory) facts.memory = entry.memory(config, data.shape);
+  facts.flops_per_second = flops_per_second;
+  return plan::estimate_run(config, facts);
+}
+
+}  // namespace welkin::apps
