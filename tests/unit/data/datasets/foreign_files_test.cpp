@@ -171,7 +171,7 @@ TEST(ForeignCoordinatesTest, RadiansAreTurnedIntoDegreesAndOtherValuesRefused) {
     add_axis(file, "lat", {0, M_PI / 6, M_PI / 3, M_PI / 2});
     file.set_string("lat", "units", "radians");
   });
-  EXPECT_TRUE(tests::close(FieldFile(path).facts().latitude[1], 30, kFp64, 4));
+  EXPECT_TRUE(welkin::tests::close(FieldFile(path).facts().latitude[1], 30, kFp64, 4));
   write_file(folder, [&](Hdf5File& file) { add_axis(file, "lat", {0, 1000, 2000, 3000}); });
   EXPECT_THAT([&] { FieldFile{path}; },
               ThrowsMessage<DataError>(HasSubstr("not a valid latitude or longitude: path=" + path.string() + ", dataset=lat")));
