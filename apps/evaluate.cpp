@@ -54,7 +54,6 @@ void evaluate(Application& application, const TrainedRun& run, int64_t rollout_s
   const ScoresText scores = score(model, time_mean, rollout_steps);
   application.out << "checkpoint " << model.checkpoint().string() << ", step " << model.step() << ", " << scores.samples
                   << (rollout_steps == 1 ? " samples\n" : " starts\n") << scores.table;
-  for (const std::string& note : model.dataset().notes()) application.err << "note: " << note << "\n" << std::flush;
   warn_of_nonfinite(application, run, scores.nonfinite);
   if (const std::string file = text_flag(run.line, "json"); !file.empty()) write_file_atomically(file, scores.json);
 }

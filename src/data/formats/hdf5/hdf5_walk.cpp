@@ -55,6 +55,8 @@ class Hdf5Walk {
 
   void dataset(const std::string& name) {
     const Hdf5Dataset facts = file_.dataset(name);
+    part([&] { file_.dimension_names(name); });
+    part([&] { file_.text_values(name); });
     std::optional<ChunkLayout> layout;
     part([&] { layout = file_.chunk_layout(name); });
     if (std::ranges::any_of(facts.shape, [](int64_t size) { return size <= 0; })) return;
