@@ -153,7 +153,7 @@ class Initialisation {
     in::BoxOptions& box = arguments_.box;
     if (!box.input.empty() && !box.target.empty()) return;
     const in::Component component(arguments_.component, check_helper());
-    const std::vector<std::string> names = in::box_fields(box.inputs, component);
+    const std::vector<std::string> names = in::box_fields(box.inputs, box.recursive, component);
     if (names.size() != 2 || !box.input.empty() || !box.target.empty()) {
       throw ConfigError("init", cat("which fields are the input and which the target: fields=", join(names, ",")),
                         "Choose with --input and --target, as in --input a,b --target c");

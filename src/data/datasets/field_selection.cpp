@@ -10,7 +10,7 @@
 namespace welkin::data {
 namespace {
 
-void check_crop(const FieldFacts& facts, const Era5Options& options, const FieldWindow& window) {
+void check_crop(const FieldFacts& facts, const FieldWindow& window) {
   if (window.height > facts.height || window.width > facts.width) {
     throw DataError("data",
                     cat("the grid is smaller than img_size: path=", facts.path.string(), ", grid=", facts.height, " x ",
@@ -31,7 +31,7 @@ FieldWindow window_of_crop(const FieldFacts& facts, const Era5Options& options) 
   if (options.crop) window.row = options.crop->at(0), window.column = options.crop->at(1);
   window.height = options.height == 0 ? std::max<int64_t>(1, facts.height - window.row) : options.height;
   window.width = options.width == 0 ? std::max<int64_t>(1, facts.width - window.column) : options.width;
-  check_crop(facts, options, window);
+  check_crop(facts, window);
   return window;
 }
 

@@ -24,10 +24,14 @@ constexpr size_t kYearsThatSplit = 3;  // fewer: by a share of the times
 constexpr double kValidShare = 0.2;
 constexpr size_t kFewestTimes = 10;  // of a share: two pairs at least are held back
 
+std::vector<InputFile> inputs_of(const std::vector<std::filesystem::path>& inputs, bool recursive) {
+  return find_inputs(inputs, recursive ? Subfolders::Read : Subfolders::Skip).files;
+}
+
 class DefaultChoice {
  public:
   DefaultChoice(const Component& component, Options options)
-      : inventory_(take_inventory(component, find_inputs(options.inputs))) {
+      : inventory_(take_inventory(component, inputs_of(options.inputs, options.recursive))) {
     chosen_.options = std::move(options);
   }
 
@@ -124,10 +128,11 @@ FieldDefaults choose_defaults(const Component& component, Options options) {
   return DefaultChoice(component, std::move(options)).choose();
 }
 
-std::vector<std::string> box_fields(const std::vector<std::filesystem::path>& inputs, const Component& component) {
+std::vector<std::string> box_fields(const std::vector<std::filesystem::path>& inputs, bool recursive,
+                                    const Component& component) {
   std::vector<std::string> names;
   std::vector<InputFile> others;
-  for (const InputFile& file : find_inputs(inputs)) {
+  for (const InputFile& file : inputs_of(inputs, recursive)) {
     if (file.format == Format::Hdf5) {
       add_hdf5_fields(file.path, names);
     } else {

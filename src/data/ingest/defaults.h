@@ -26,6 +26,6 @@ FieldDefaults choose_defaults(const Component& component, Options options);
 int64_t choose_patch(int64_t height, int64_t width);
 
 // Names of what could be input or target of a box: data sets of three dimensions and more in HDF5, variables in other files.
-std::vector<std::string> box_fields(const std::vector<std::filesystem::path>& inputs, const Component& component);
+std::vector<std::string> box_fields(const std::vector<std::filesystem::path>& inputs, bool recursive, const Component& component);
 
 }  // namespace welkin::data::ingest
