@@ -33,7 +33,7 @@ int simulate_nbody_verb(Application& application, int argc, char** argv) {
   app.add_option("--redshift", options.redshift, "of the fields")->capture_default_str();
   app.add_option("--redshift_start", options.redshift_start, "at which the particles are placed")->capture_default_str();
   app.add_option("--start", options.start, "how they are placed: zeldovich (first order) or 2lpt (second order)")
-      ->transform(CLI::CheckedTransformer(kStarts).description(""))
+      ->transform(CLI::CheckedTransformer(kStarts))
       ->default_str("zeldovich");
   app.add_option("--steps", options.steps, "of the leapfrog")->capture_default_str();
   app.add_flag("--deconvolve", options.deconvolve, "sharpen the force by the cloud-in-cell window");

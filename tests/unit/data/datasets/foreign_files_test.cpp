@@ -142,7 +142,7 @@ TEST(ForeignCoordinatesTest, DistancesAndRowNumbersAreNoLatitudes) {
   });
   EXPECT_THAT(FieldFile(path).facts().latitude, IsEmpty());
   EXPECT_THAT(
-      Era5Dataset({.folder = folder.path()}).notes(),
+      Era5Dataset({.folder = folder.path()}).warnings(),
       ElementsAre("The files do not say the latitudes of their rows: scores weight the rows as equally spaced from pole to "
                   "pole."));
 }
@@ -204,7 +204,7 @@ TEST(ForeignMissingTest, FillValuesAreNanAndEndARun) {
   const Era5Dataset dataset({.folder = folder.path()});
   EXPECT_TRUE(dataset.spec().has_missing);
   EXPECT_EQ(
-      dataset.notes().front(),
+      dataset.warnings().front(),
       "The files declare missing values. They are NaN and handled by nan_policy: error and off refuse a sample that has them, "
       "mask puts the channel's mean in their place, report logs them.");
   EXPECT_EQ(nan_policy_for(dataset.spec(), NanPolicy::Off), NanPolicy::Error);

@@ -97,9 +97,16 @@ TEST(VitPlan, SequenceParallelMakesNormsPartialOverTp) {
   }
 }
 
+config::ModelConfig unet_of(int64_t width, int64_t scales) {
+  config::ModelConfig config;
+  config.width = width;
+  config.scales = scales;
+  return config;
+}
+
 TEST(UnetPlan, SplitsEveryLayerButTheLast) {
   const Mesh mesh("tp-dp", {.tp = 2});
-  const Plan plan = unet_plan_of({.width = 8, .scales = 3}, {}, mesh, {});
+  const Plan plan = unet_plan_of(unet_of(8, 3), {}, mesh, {});
   std::vector<std::string> names;
   for (const PlanRow& row : plan.rows) names.push_back(row.pattern);
   EXPECT_THAT(names, testing::ElementsAre("conv_down1", "conv_down2", "conv_up2", "conv_down3", "conv_up3"));
@@ -107,9 +114,9 @@ TEST(UnetPlan, SplitsEveryLayerButTheLast) {
 
 TEST(UnetPlan, RefusesWhatCannotBeSplit) {
   const Mesh mesh("tp-dp", {.tp = 3});
-  EXPECT_THAT(config_error_of([&] { unet_plan_of({.width = 64}, {}, mesh, {}); }),
+  EXPECT_THAT(config_error_of([&] { unet_plan_of(unet_of(64, 6), {}, mesh, {}); }),
               HasSubstr("the channels cannot be split: width=64, tp=3"));
-  EXPECT_THAT(config_error_of([&] { unet_plan_of({.width = 63}, {}, mesh, {.sequence_parallel = true}); }),
+  EXPECT_THAT(config_error_of([&] { unet_plan_of(unet_of(63, 6), {}, mesh, {.sequence_parallel = true}); }),
               HasSubstr("the U-Net has no tokens to split: sequence_parallel=true"));
 }
 
