@@ -19,7 +19,7 @@ struct ExportOptions {
   // torch.optim writes it; in safetensors the optimizer's tensors under our names.
   bool optimizer = false;
   // JSON of how inputs and outputs are normalised (train/evaluate/normalization.h); empty: not known.
-  std::string normalization;
+  std::string normalization{};
 };
 
 // By the ending of the name: .pt, .pth and .ckpt, .safetensors; nothing for others.
