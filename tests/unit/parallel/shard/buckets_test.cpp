@@ -18,7 +18,7 @@ ParamTable full_unet() {
   const auto add = [&](const std::vector<int64_t>& shape) {
     ParamRow row;
     row.global_shape = shape;
-    row.local = at::empty(shape, at::TensorOptions(at::kFloat).device(at::kMeta));
+    row.local = at::empty(shape, at::TensorOptions(at::kFloat).device(at::kMeta)).requires_grad_();
     table.rows().push_back(row);
   };
   for (const auto& [out, in, bias] : layers) {
@@ -41,6 +41,15 @@ TEST(Buckets, HoldEveryParameterOnceLastFirst) {
   for (const Bucket& bucket : plan_buckets(table, 25)) all.insert(all.end(), bucket.parameters.begin(), bucket.parameters.end());
   ASSERT_EQ(all.size(), table.rows().size());
   EXPECT_TRUE(std::is_sorted(all.rbegin(), all.rend()));
+}
+
+TEST(Buckets, LeaveOutFrozenParameters) {
+  const ParamTable table = full_unet();
+  for (const size_t row : {0U, 5U}) table.rows()[row].local.set_requires_grad(false);
+  std::vector<size_t> all;
+  for (const Bucket& bucket : plan_buckets(table, 25)) all.insert(all.end(), bucket.parameters.begin(), bucket.parameters.end());
+  EXPECT_EQ(all.size(), table.rows().size() - 2);
+  EXPECT_THAT(all, testing::AllOf(testing::Not(testing::Contains(0U)), testing::Not(testing::Contains(5U))));
 }
 
 }  // namespace
