@@ -98,7 +98,7 @@ class BenchLinks(RanksCase):
         self.assertIn("the study sets this itself: --mode", self.bench("--scaling", "weak", "--mode", "io", code=USAGE))
         self.assertIn("a study has a command line of its own: --scaling", self.bench("--scal", "weak", code=USAGE))
         self.assertIn("tp times cp does not divide the number of ranks", self.bench("--collectives", "-n", 3, "--tp", 2, code=USAGE))
-        self.assertIn("--device: gpu not in {auto,cpu,cuda}", self.bench("--collectives", "--device", "gpu", code=USAGE))
+        self.assertIn('--device: "gpu" is none of auto, cpu, cuda', self.bench("--collectives", "--device", "gpu", code=USAGE))
 
 
 if __name__ == "__main__":
