@@ -43,9 +43,15 @@ class VerifyLayouts(unittest.TestCase):
         self.assertIn("sequence parallel", text)
 
     def test_a_model_without_a_plan_is_refused(self):
-        code, text = verify("--layouts", "--model", "unet3d")
+        code, text = verify("--layouts", "--model", "linear_stencil")
         self.assertEqual(code, 2, text)
-        self.assertIn("unknown plan of model: plan of model=unet3d", text)
+        self.assertIn("unknown plan of model: plan of model=linear_stencil", text)
+
+    def test_the_unet_is_split_over_tp_alone(self):
+        code, text = verify("--layouts", "some", "--world", "4", "--model", "unet3d")
+        self.assertEqual(code, 0, text)
+        self.assertIn("dp 2, tp 2, cp 1", text)
+        self.assertNotIn("cp 2", text)
 
     def test_a_parallel_case_runs_on_its_ranks(self):
         case = GOLDENS / "mp25_cp2_uneven"
