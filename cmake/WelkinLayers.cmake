@@ -55,7 +55,7 @@ endfunction()
 # What every test finds in its environment: the built binary, the sources, and the shared data where a machine has it.
 function(welkin_test_properties test label timeout)
   set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT ${timeout} SKIP_RETURN_CODE 77 ENVIRONMENT
-    "GOMP_SPINCOUNT=0;WELKIN_BINARY=${CMAKE_BINARY_DIR}/welkin;WELKIN_SOURCE_DIR=${CMAKE_SOURCE_DIR};WELKIN_TEST_PYTHON=${WELKIN_TEST_PYTHON}")
+    "GOMP_SPINCOUNT=0;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache;WELKIN_BINARY=${CMAKE_BINARY_DIR}/welkin;WELKIN_SOURCE_DIR=${CMAKE_SOURCE_DIR};WELKIN_TEST_PYTHON=${WELKIN_TEST_PYTHON}")
 endfunction()
 
 # welkin_test_program(name label timeout LAYERS... SOURCES... FOLDERS...): one GoogleTest executable, one CTest test, a report in test-reports/.

@@ -8,10 +8,13 @@
 #include <cmath>
 #include <ctime>
 #include <fstream>
+#include <istream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/text.h"
 
 namespace welkin::train {
 namespace {
@@ -82,12 +85,20 @@ fs::path peak_file(const char* xdg_cache_home, const char* home) {
   return {};
 }
 
+std::string described_processor(std::istream& cpuinfo) {
+  std::map<std::string, std::string> first;  // of each key: the first processor's
+  for (std::string line; std::getline(cpuinfo, line);) {
+    const size_t colon = line.find(": "), tab = line.find_first_of("\t:");
+    if (colon != std::string::npos) first.try_emplace(line.substr(0, tab), line.substr(colon + 2));
+  }
+  if (!first.contains("model name")) return "";
+  if (!first.contains("cpu family") || !first.contains("model")) return first["model name"];
+  return cat(first["model name"], " family ", first["cpu family"], " model ", first["model"]);
+}
+
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
+  if (std::string name = described_processor(file); !name.empty()) return name;
   utsname system{};
   return ::uname(&system) == 0 ? system.machine : "unknown";
 }

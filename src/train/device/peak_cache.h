@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,7 +48,10 @@ class PeakCache {
 // XDG's folder for what can be made again: $XDG_CACHE_HOME/welkin/peaks.json, else below ~/.cache; empty where neither is known.
 std::filesystem::path peak_file(const char* xdg_cache_home, const char* home);
 
-// "model name" of /proc/cpuinfo, or what else the system says.
+// "AMD EPYC family 23 model 1": a cloud's processors of several generations share one "model name". Empty where the text of
+// /proc/cpuinfo says nothing.
+std::string described_processor(std::istream& cpuinfo);
+// Of this machine, or what else the system says.
 std::string processor_name();
 // Of today, by the local clock: 2026-11-24.
 std::string date_today();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <sstream>
 
 #include "core/file.h"
 #include "scratch_folder.h"
@@ -35,6 +36,17 @@ struct Machine {
             [this](const std::string& note) { notes.push_back(note); }};
   }
 };
+
+TEST(PeakCache, ProcessorsOfOneNameDifferByFamilyAndModel) {
+  const auto name_of = [](const char* text) {
+    std::istringstream cpuinfo(text);
+    return described_processor(cpuinfo);
+  };
+  EXPECT_EQ(name_of("processor\t: 0\ncpu family\t: 23\nmodel\t\t: 1\nmodel name\t: AMD EPYC\nprocessor\t: 1\nmodel\t\t: 2\n"),
+            "AMD EPYC family 23 model 1");
+  EXPECT_EQ(name_of("model name\t: Some CPU\n"), "Some CPU");
+  EXPECT_EQ(name_of("BogoMIPS : 50.00\n"), "");
+}
 
 TEST(PeakSource, IsMeasuredOnceForEachCondition) {
   const ScratchFolder folder;
