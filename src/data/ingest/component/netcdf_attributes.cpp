@@ -61,7 +61,11 @@ std::optional<double> default_fill(nc_type type) {
   }
 }
 
-double as_stored(nc_type type, double value) { return type == NC_FLOAT ? static_cast<double>(static_cast<float>(value)) : value; }
+double as_stored(nc_type type, double value) {
+  if (type != NC_FLOAT) return value;
+  const volatile float stored = static_cast<float>(value);  // g++ 12 takes both branches for one value from -O2 on
+  return static_cast<double>(stored);
+}
 
 nc_type attribute_type(int group, int variable, const char* name) {
   nc_type type = NC_NAT;
