@@ -42,7 +42,7 @@ class MemoryRefused(unittest.TestCase):
 
     def test_a_run_says_where_its_memory_is(self):
         line = self.preset("train")
-        for part in (", weights and the program=", ", gradients=", ", optimizer=", ", buffers=", ", activations=0 B", ". Weights shrink with a smaller model; "):
+        for part in (", weights and the program=", ", gradients=", ", optimizer=", ", buffers=", ", activations=0 B", ". Weights shrink with --tensor_parallel over more processes and a smaller model; "):
             self.assertIn(part, line)
         log = next(pathlib.Path(self.folder).rglob("out.log")).read_text()
         self.assertIn("Out of memory at step 1", log)

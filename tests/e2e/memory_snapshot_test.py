@@ -70,7 +70,7 @@ class MemorySnapshot(unittest.TestCase):
 
     def test_ranks_without_enough_memory_have_one_too(self):
         """One of them at least: the launcher stops the others."""
-        self.train("--memory_limit_gib", "0.002", code=1, launch=("launch", "-n", "2", "--bind", "off", "--"))
+        self.train("--memory_limit_gib", "0.001", code=1, launch=("launch", "-n", "2", "--bind", "off", "--"))
         found = [path for path in (self.file, self.folder / "memory.pickle.1") if path.exists()]
         self.assertTrue(found)
         for path in found:
