@@ -137,7 +137,7 @@ bool is_coordinate(const ArrayFile& file, CoordinateKind kind, const std::string
 }
 
 std::string find_coordinate(const ArrayFile& file, CoordinateKind kind, int64_t length) {
-  const std::string ours(words_of(kind).name);
+  std::string ours(words_of(kind).name);
   const bool has_ours = file.has(ours) && file.array(ours)->facts().shape.size() == 1 && !is_dimension_placeholder(file, ours);
   if (has_ours && (kind == CoordinateKind::Time || rank_of(file, ours, kind) > 0)) return ours;
   std::string best;
