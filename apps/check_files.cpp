@@ -75,7 +75,8 @@ int serve_ingest(const char* library) {
   const int answers = dup(STDOUT_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
   try {
-    return welkin::data::ingest::serve_component(welkin::data::ingest::Component(library), STDIN_FILENO, answers);
+    const auto allow_seconds = [](int64_t seconds) { set_limit(RLIMIT_CPU, used_seconds() + static_cast<rlim_t>(seconds)); };
+    return welkin::data::ingest::serve_component(welkin::data::ingest::Component(library), STDIN_FILENO, answers, allow_seconds);
   } catch (const std::exception&) {
     return 1;  // who loads the library itself says why
   }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,8 +19,10 @@ namespace welkin::data::ingest {
 
 class Component;
 
-// The side of the child: answers until `input` ends. Returns the exit code.
-int serve_component(const Component& component, int input, int output);
+// The side of the child: answers until `input` ends. Returns the exit code. `allow_seconds` hears before each call how many
+// seconds of CPU the call may take; a program that serves nothing else limits itself to them, so that an endless loop in the
+// library ends it.
+int serve_component(const Component& component, int input, int output, const std::function<void(int64_t)>& allow_seconds);
 
 // The side of the reader. Thread-safe; its sources are closed before it goes.
 class RemoteComponent {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,7 +41,8 @@ constexpr int64_t kLongestPath = 1 << 16;
 
 class ComponentServer {
  public:
-  ComponentServer(const welkin_ingest_api& api, int input, int output) : api_(api), input_(input), output_(output) {}
+  ComponentServer(const welkin_ingest_api& api, int input, int output, const std::function<void(int64_t)>& allow_seconds)
+      : api_(api), input_(input), output_(output), allow_seconds_(allow_seconds) {}
   ~ComponentServer() { close(); }
   ComponentServer(const ComponentServer&) = delete;
   ComponentServer& operator=(const ComponentServer&) = delete;
@@ -56,7 +57,7 @@ class ComponentServer {
       RemoteReply answer;
       results_.clear();
       if (request.call == RemoteCall::Open && !receive_path(request.second)) return 1;
-      limit_seconds();
+      allow_seconds_(patience_s());
       answer.code = call(request, answer.error, static_cast<int64_t>(sizeof(answer.error)));
       if (answer.code != 0) results_.clear();
       if (!reply(answer)) return 1;
@@ -76,17 +77,10 @@ class ComponentServer {
     return receive_all(input_, std::as_writable_bytes(std::span(path_)));
   }
 
-  // An endless loop within the library ends this process.
-  void limit_seconds() const {
+  int64_t patience_s() const {
     std::error_code ignored;
     const auto bytes = std::filesystem::file_size(path_, ignored);
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    rlimit limit{};
-    getrlimit(RLIMIT_CPU, &limit);
-    const auto used = static_cast<rlim_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);
-    limit.rlim_cur = std::min(limit.rlim_max, used + static_cast<rlim_t>(remote_patience_s(ignored ? 0 : bytes)));
-    setrlimit(RLIMIT_CPU, &limit);
+    return remote_patience_s(ignored ? 0 : bytes);
   }
 
   template <typename T>
@@ -126,6 +120,7 @@ class ComponentServer {
 
   const welkin_ingest_api& api_;
   int input_, output_;
+  const std::function<void(int64_t)>& allow_seconds_;
   welkin_ingest_source* source_ = nullptr;
   std::string path_;
   std::vector<std::byte> results_;
@@ -133,8 +128,8 @@ class ComponentServer {
 
 }  // namespace
 
-int serve_component(const Component& component, int input, int output) {
-  return ComponentServer(component.api(), input, output).run();
+int serve_component(const Component& component, int input, int output, const std::function<void(int64_t)>& allow_seconds) {
+  return ComponentServer(component.api(), input, output, allow_seconds).run();
 }
 
 }  // namespace welkin::data::ingest

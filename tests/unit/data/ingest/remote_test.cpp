@@ -3,11 +3,13 @@
 #include "data/ingest/source/remote.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "data/ingest/source/component.h"
 #include "data/ingest/source/remote_protocol.h"
@@ -15,6 +17,7 @@
 namespace welkin::data::ingest::tests {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::IsNull;
 
 std::array<int, 2> make_pipe() {
@@ -58,8 +61,12 @@ TEST(RemoteTest, ServesAComponentUntilItsInputEnds) {
                               .coordinates = nullptr,
                               .read_plane = fails};
   const auto input = make_pipe(), output = make_pipe();
+  rlimit before{}, after{};
+  ASSERT_EQ(getrlimit(RLIMIT_CPU, &before), 0);
   int code = -1;
-  std::jthread server([&] { code = serve_component(Component(api), input[0], output[1]); });
+  std::vector<int64_t> allowed;
+  std::jthread server(
+      [&] { code = serve_component(Component(api), input[0], output[1], [&](int64_t seconds) { allowed.push_back(seconds); }); });
   std::string versions(6, ' ');
   receive_reply(output[0], std::as_writable_bytes(std::span(versions)));
   EXPECT_EQ(versions, "fake 1");
@@ -79,6 +86,9 @@ TEST(RemoteTest, ServesAComponentUntilItsInputEnds) {
   close(input[1]);
   server.join();
   EXPECT_EQ(code, 0);
+  EXPECT_THAT(allowed, ElementsAre(10, 10, 10));
+  ASSERT_EQ(getrlimit(RLIMIT_CPU, &after), 0);
+  EXPECT_EQ(after.rlim_cur, before.rlim_cur) << "serving limits the process that serves, and here that is the test";
   for (const int end : {input[0], output[0], output[1]}) close(end);
 }
 
