@@ -21,21 +21,11 @@
 
 namespace {
 
-constexpr rlim_t kSecondsPerFile = 8;
+constexpr rlim_t kSecondsPerStep = 4;  // of CPU: steps take microseconds, and a damaged file can make the library loop
 [[maybe_unused]] constexpr rlim_t kMostBytes = rlim_t{16} << 30;  // of addresses; a damaged size makes the library ask for any
 
 void say(char byte) {
   if (write(STDOUT_FILENO, &byte, 1) != 1) _exit(1);  // nobody waits
-}
-
-// Steps take microseconds; who waits does so for seconds.
-void say_progress() {
-  using Clock = std::chrono::steady_clock;
-  static Clock::time_point last{};
-  const auto now = Clock::now();
-  if (now - last < std::chrono::milliseconds(100)) return;
-  last = now;
-  say(welkin::data::kFileProgress);
 }
 
 void set_limit(__rlimit_resource_t what, rlim_t soft) {
@@ -56,6 +46,17 @@ rlim_t used_seconds() {
   return static_cast<rlim_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);
 }
 
+// Between two steps. Who waits does so for seconds, so that a byte now and then will do.
+void say_progress() {
+  using Clock = std::chrono::steady_clock;
+  static Clock::time_point last{};
+  const auto now = Clock::now();
+  if (now - last < std::chrono::milliseconds(100)) return;
+  last = now;
+  set_limit(RLIMIT_CPU, used_seconds() + kSecondsPerStep);
+  say(welkin::data::kFileProgress);
+}
+
 // Ends with the thread that waits for it.
 void check_hdf5(std::span<char*> paths) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -63,7 +64,7 @@ void check_hdf5(std::span<char*> paths) {
   set_limit(RLIMIT_AS, kMostBytes);
 #endif
   for (const char* path : paths) {
-    set_limit(RLIMIT_CPU, used_seconds() + kSecondsPerFile);
+    set_limit(RLIMIT_CPU, used_seconds() + kSecondsPerStep);
     say(welkin::data::kFileBegun);
     welkin::data::walk_hdf5_file(path, say_progress);
     say(welkin::data::kFileFinished);

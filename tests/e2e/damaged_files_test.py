@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hundreds of damaged copies of files of every format through the verbs that read them: none ends by a signal, none hangs, a refusal is one of
-the exit codes for it and says why, and a result of a file that was cut off, or that has checksums, is that of the whole file.
+"""Damaged copies of files of every format through the verbs that read them: none ends by a signal, none hangs, a refusal is one of the exit
+codes for it and says why, and a result of a file that was cut off, or that has checksums, is that of the whole file.
 
-usage: damaged_files_test.py [COUNT [SEED]]    COUNT damaged copies instead of the 300 of the test; prints what became of them
+usage: damaged_files_test.py [COUNT [SEED [FORMAT...]]]    COUNT damaged copies instead of those of the test, of these formats alone where some
+are named; prints what became of them
 """
 import collections
 import concurrent.futures
@@ -13,20 +14,29 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
 import numpy as np
 from bad_input_case import BINARY, DATA, DONE, FIELDS, CHECKPOINT, OTHER, USAGE, tree, write_statistics, yaml_text
-from damaged_copies import CONVERTED, HDF5, KINDS, copy_damaged, make_arrays, make_gridded
+from damaged_copies import HDF5, KINDS, copy_damaged, make_arrays, make_gridded
+from verb_process import VerbProcess
 
-COUNT, SEED = 300, 2026
+COUNT, SEED = 1000, 2026
 LONGEST_S = 30  # what takes 10 s of its own on a machine with other work
 ONE_STEP = {**FIELDS, "num_iters": 1, "global_batch_size": 2}
 
 
-def run(*command, **options):
-    return subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace", **options)
+MINE = threading.local()  # each thread runs verbs in a process of its own
+PROCESSES = []
+
+
+def run(*words):
+    if not hasattr(MINE, "process"):
+        MINE.process = VerbProcess(BINARY)
+        PROCESSES.append(MINE.process)
+    return MINE.process.run(*words, timeout=LONGEST_S)
 
 
 class Sources:
@@ -53,13 +63,13 @@ class Sources:
         checkpoint = next((self.root / "logs").rglob("checkpoints/step_*"))
         shutil.copytree(checkpoint, self.whole / "checkpoint")
         for name in ("pt", "safetensors"):
-            done = run(BINARY, "ckpt", "export", checkpoint, self.root / f"export.{name}")
+            done = run("ckpt", "export", checkpoint, self.root / f"export.{name}")
             assert done.returncode == DONE, done.stderr
             (self.root / f"export.{name}").rename(self.whole / name)
 
     def train(self, yaml, data, logs, *flags):
         """All paths of the configuration are below --data_root."""
-        return [BINARY, "train", "--yaml_config", yaml, "--config", "base", "--device", "cpu", "--threads", "1", "--data_root", data, "--log_root", logs,
+        return ["train", "--yaml_config", yaml, "--config", "base", "--device", "cpu", "--threads", "1", "--data_root", data, "--log_root", logs,
                 *flags]
 
     def formats(self):
@@ -80,29 +90,29 @@ class Sources:
         """Runs the verb on the copy at `place`, in its folder; the process, and what it made (None: nothing that can be compared)."""
         folder = place.parent
         if verb == "ingest":
-            done = run(BINARY, "data", "ingest", place, "--out", folder / "out", "--quiet", timeout=LONGEST_S)
+            done = run("data", "ingest", place, "--out", folder / "out", "--quiet")
             return done, folder / "out/train/2001.h5"
         if verb in ("ckpt verify", "ckpt inspect"):
-            return run(BINARY, *verb.split(), place, timeout=LONGEST_S), None
+            return run(*verb.split(), place), None
         if verb in ("ckpt import", "ckpt export"):
             target = folder / ("out" if verb == "ckpt import" else "out.safetensors")
-            return run(BINARY, *verb.split(), place, target, timeout=LONGEST_S), target
+            return run(*verb.split(), place, target), target
         if verb == "dry_run":
-            return run(*self.train(place, self.root, folder / "logs", "--dry_run"), timeout=LONGEST_S), None
+            return run(*self.train(place, self.root, folder / "logs", "--dry_run")), None
         if verb == "inspect":
-            return run(BINARY, "data", "inspect", place, timeout=LONGEST_S), None
+            return run("data", "inspect", place), None
         if verb == "convert":
-            done = run(BINARY, "data", "convert", place, folder / "out.h5", "--format", "hdf5", timeout=LONGEST_S)
+            done = run("data", "convert", place, folder / "out.h5", "--format", "hdf5")
             return done, folder / "out.h5"
         if verb == "stats":
-            return run(BINARY, "data", "stats", folder, "--out", folder / "out", timeout=LONGEST_S), folder / "out/global_means.npy"
+            return run("data", "stats", folder, "--out", folder / "out"), folder / "out/global_means.npy"
         data = folder / "data"
         (data / "train").mkdir(parents=True)
         for path in list(folder.glob(place.name + "*")):
             path.rename(data / "train" / path.name)
         for link in ("valid", "stats"):
             (data / link).symlink_to(self.root / link)
-        return run(*self.train(self.whole / "yaml", data, folder / "logs"), timeout=LONGEST_S), None
+        return run(*self.train(self.whole / "yaml", data, folder / "logs")), None
 
 
 HDF5_NAMES = {f"hdf5-{name}" for name in HDF5}
@@ -120,9 +130,10 @@ def bytes_of(path):
 class Damaged:
     """Runs one damaged copy; `trouble` says what must not be."""
 
-    def __init__(self, sources):
+    def __init__(self, sources, formats=()):
         self.sources, self.sound = sources, {}
-        for name in sources.formats():
+        self.formats = formats or sources.formats()
+        for name in self.formats:
             for verb in sources.verbs(name):
                 folder = sources.root / f"sound-{name}-{verb.replace(' ', '-')}"
                 folder.mkdir()
@@ -137,7 +148,7 @@ class Damaged:
 
     def case(self, seed, number):
         chance = random.Random(f"{seed} {number}")
-        name = chance.choice(self.sources.formats())
+        name = chance.choice(self.formats)
         verb, kind = chance.choice(self.sources.verbs(name)), chance.choice(KINDS)
         folder = self.sources.root / f"case-{number}"
         folder.mkdir()
@@ -170,11 +181,11 @@ class Damaged:
         return "" if made == self.sound[name, verb] else "exit code 0 with another result"
 
 
-def run_cases(count, seed, workers):
+def run_cases(count, seed, workers, formats=()):
     """What became of how many, and the cases with trouble."""
     root = pathlib.Path(tempfile.mkdtemp(prefix="welkin-damaged-"))
     try:
-        damaged = Damaged(Sources(root))
+        damaged = Damaged(Sources(root), formats)
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
             cases = list(pool.map(lambda number: damaged.case(seed, number), range(count)))
         troubles = [case for case in cases if case[4]]
@@ -184,6 +195,8 @@ def run_cases(count, seed, workers):
                 shutil.copytree(case[5], pathlib.Path(keep) / f"{seed}-{case[5].name}-{case[0]}-{case[1].replace(' ', '-')}", dirs_exist_ok=True)
         return cases, troubles
     finally:
+        while PROCESSES:
+            PROCESSES.pop().close()
         shutil.rmtree(root)
 
 
@@ -194,12 +207,13 @@ class DamagedFiles(unittest.TestCase):
         self.assertGreater(sum(case[3] == "exit code 3" for case in cases), COUNT // 4)
 
 
-def main(count, seed):
-    cases, troubles = run_cases(count, seed, workers=len(os.sched_getaffinity(0)))
+def main(count, seed, formats):
+    cases, troubles = run_cases(count, seed, len(os.sched_getaffinity(0)), formats)
     table = collections.Counter((case[0], case[3]) for case in cases)
     for (name, end), number in sorted(table.items()):
         print(f"{name:18} {end:14} {number}")
-    print(f"slowest: {max(case[6] for case in cases if len(case) > 6):.1f} s")
+    slowest = max((case for case in cases if len(case) > 6), key=lambda case: case[6])
+    print(f"slowest: {slowest[6]:.1f} s,", *slowest[:4], slowest[5].name)
     for case in troubles:
         print("TROUBLE", *case[:5], case[5].name)
     return 1 if troubles else 0
@@ -207,5 +221,5 @@ def main(count, seed):
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        sys.exit(main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else SEED))
+        sys.exit(main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else SEED, sys.argv[3:]))
     unittest.main()

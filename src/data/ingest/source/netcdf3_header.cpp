@@ -28,9 +28,16 @@ class HeaderWalk {
     }
     attributes();
     for (uint64_t i = list(kVariableList); i > 0; --i) variable();
+    for (const Values& values : values_) require_room(values);
   }
 
  private:
+  // Of one variable: all of it, or what one record has of it.
+  struct Values {
+    uint64_t begin = 0, bytes = 0;
+    bool is_record = false;
+  };
+
   size_t wide() const { return version_ == 5 ? 8 : 4; }
 
   uint64_t number(size_t bytes) {
@@ -77,23 +84,56 @@ class HeaderWalk {
     skip(name_bytes());
     const uint64_t rank = number(wide());
     if (rank > lengths_.size()) throw std::runtime_error("a variable with more dimensions than there are");
-    std::vector<uint64_t> shape;
+    Values values;
+    std::vector<uint64_t> extents;
     for (uint64_t i = 0; i < rank; ++i) {
       const uint64_t dimension = number(wide());
       if (dimension >= lengths_.size()) throw std::runtime_error("a variable with an unknown dimension");
-      shape.push_back(lengths_[dimension] == 0 ? num_records_ : lengths_[dimension]);
+      const bool is_record = i == 0 && lengths_[dimension] == 0;
+      values.is_record = values.is_record || is_record;
+      if (!is_record) extents.push_back(lengths_[dimension]);
     }
     attributes();
-    const uint64_t bytes = type_bytes();
+    values.bytes = type_bytes();
+    for (const uint64_t extent : extents) values.bytes = product(values.bytes, extent);
     number(wide());  // the size of the values, which netCDF-C computes itself
-    const uint64_t begin = number(version_ == 1 ? 4 : 8);
-    require_room(bytes, shape, begin);
+    values.begin = number(version_ == 1 ? 4 : 8);
+    values_.push_back(values);
   }
 
-  void require_room(uint64_t bytes, const std::vector<uint64_t>& shape, uint64_t begin) const {
-    bool fits = begin <= file_bytes_;
-    for (const uint64_t extent : shape) fits = fits && !__builtin_mul_overflow(bytes, extent, &bytes) && bytes <= file_bytes_;
-    if (!fits) throw std::runtime_error("a variable has more values than the file holds");
+  // Records follow each other: in each, every record variable has its bytes, padded unless it is the only one.
+  uint64_t record_bytes() const {
+    uint64_t bytes = 0, last = 0, count = 0;
+    for (const Values& values : values_) {
+      if (!values.is_record) continue;
+      last = values.bytes;
+      bytes = sum(bytes, last + (4 - last % 4) % 4);
+      ++count;
+    }
+    return count == 1 ? last : bytes;
+  }
+
+  // netCDF-C reads zeros where a file was cut off.
+  void require_room(const Values& values) const {
+    if (values.is_record && num_records_ == 0) return;
+    const uint64_t before = values.is_record ? product(record_bytes(), num_records_ - 1) : 0;
+    sum(sum(values.begin, before), values.bytes);
+  }
+
+  // No number of values or place is beyond the end of the file.
+  uint64_t product(uint64_t a, uint64_t b) const {
+    uint64_t result = 0;
+    const bool fits = !__builtin_mul_overflow(a, b, &result);
+    return within(fits, result);
+  }
+  uint64_t sum(uint64_t a, uint64_t b) const {
+    uint64_t result = 0;
+    const bool fits = !__builtin_add_overflow(a, b, &result);
+    return within(fits, result);
+  }
+  uint64_t within(bool fits, uint64_t bytes) const {
+    if (!fits || bytes > file_bytes_) throw std::runtime_error("a variable has more values than the file holds");
+    return bytes;
   }
 
   std::span<const std::byte> head_;
@@ -101,6 +141,7 @@ class HeaderWalk {
   size_t place_ = 0;
   uint64_t version_ = 0, num_records_ = 0;
   std::vector<uint64_t> lengths_;
+  std::vector<Values> values_;
 };
 
 }  // namespace

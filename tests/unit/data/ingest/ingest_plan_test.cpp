@@ -44,13 +44,15 @@ TEST(IngestFormat, IsKnownByContent) {
   EXPECT_EQ(format(""), in::Format::Unknown);
 }
 
+std::string word(uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+          static_cast<char>(value)};
+}
+
+std::string name(char letter) { return word(1) + std::string{letter, 0, 0, 0}; }
+
 // A netCDF-3 file: dimension x = 3, attribute a = 7, variable v(x) of short.
 std::string classic_file() {
-  const auto word = [](uint32_t value) {
-    return std::string{static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
-                       static_cast<char>(value)};
-  };
-  const auto name = [&](char letter) { return word(1) + std::string{letter, 0, 0, 0}; };
   std::string header = "CDF\x01" + word(0);
   header += word(10) + word(1) + name('x') + word(3);
   header += word(12) + word(1) + name('a') + word(4) + word(1) + word(7);
@@ -58,12 +60,24 @@ std::string classic_file() {
   return header + word(static_cast<uint32_t>(header.size()) + 4) + std::string(8, '\1');
 }
 
+// Dimension t without limit, variables v, w, ... (t) of short, two records.
+std::string record_file(uint32_t variables) {
+  std::string header = "CDF\x01" + word(2);
+  header += word(10) + word(1) + name('t') + word(0) + word(0) + word(0) + word(11) + word(variables);
+  const auto values = static_cast<uint32_t>(header.size()) + 36 * variables;
+  for (uint32_t i = 0; i < variables; ++i) {
+    header += name(static_cast<char>('v' + i)) + word(1) + word(0) + word(0) + word(0) + word(3) + word(4) + word(values + 4 * i);
+  }
+  // Two shorts, each padded to four bytes unless it is alone; the last value needs no padding.
+  return header + std::string(variables == 1 ? 4 : 2 * variables * 4 - 2, '\1');
+}
+
 std::string problem_of(const std::string& file) { return in::netcdf3_problem(welkin::as_byte_span(file), file.size()); }
 
 TEST(IngestNetcdf3Header, EveryDamageIsFoundOrHarmless) {
   const std::string file = classic_file();
   EXPECT_EQ(problem_of(file), "");
-  for (size_t length = 0; length + 8 < file.size(); ++length) EXPECT_NE(problem_of(file.substr(0, length)), "") << length;
+  for (size_t length = 0; length + 2 < file.size(); ++length) EXPECT_NE(problem_of(file.substr(0, length)), "") << length;
   const auto damaged = [&](size_t place, char value) {
     auto copy = file;
     copy[place] = value;
@@ -77,6 +91,14 @@ TEST(IngestNetcdf3Header, EveryDamageIsFoundOrHarmless) {
   EXPECT_EQ(damaged(48, 127), "an attribute goes beyond the end of the file");
   for (size_t place = 4; place < file.size(); ++place) {  // no crash, no hang: the sanitizers watch
     for (int value = 0; value < 256; value += 5) damaged(place, static_cast<char>(value));
+  }
+}
+
+TEST(IngestNetcdf3Header, RecordsThatWereCutOffAreFound) {
+  for (const uint32_t variables : {1, 2}) {
+    const std::string file = record_file(variables);
+    EXPECT_EQ(problem_of(file), "");
+    for (size_t length = 0; length < file.size(); ++length) EXPECT_NE(problem_of(file.substr(0, length)), "") << length;
   }
 }
 
