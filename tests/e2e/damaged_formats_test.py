@@ -89,6 +89,7 @@ class DamagedFormats(BadInputCase):
 
     def test_turned_bits_of_descriptions(self):
         for kind, file, named in (("raw", "2000.json", "2000.json"), ("zarr2", "2000/fields/.zarray", "2000, dataset=fields"),
+                                  ("zarr2", "2000/.zgroup", "2000/.zgroup"),
                                   ("zarr3", "2000/fields/zarr.json", "2000/fields/zarr.json")):
             with self.subTest(kind=kind):
                 self.convert(kind)

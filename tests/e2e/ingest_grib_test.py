@@ -100,6 +100,8 @@ class Grib(IngestCase):
     def test_bad_files(self):
         whole = self.message(self.north_first())
         self.assertIn("cannot read a file: path=", self.refused(self.write(whole, whole[: len(whole) // 2])))
+        for left in (1, 2, 3):  # which ecCodes takes for padding
+            self.assertIn("the file ends within a message", self.refused(self.write(whole, whole[:left])))
         damaged = bytearray(whole)
         damaged[-4:] = b"7778"  # the message must end in 7777
         self.assertIn("cannot read a file: path=", self.refused(self.write(whole, bytes(damaged))))

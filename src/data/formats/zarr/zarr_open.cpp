@@ -64,6 +64,7 @@ class ZarrOpener {
       });
     } else if (is_file(folder / ".zgroup")) {
       is_group = true;
+      check_zarr2_group(folder / ".zgroup");
       file_.format = "Zarr 2";
       file_.attributes[name] = zarr2_attributes(folder);
     }
@@ -77,6 +78,11 @@ class ZarrOpener {
     }
     std::ranges::sort(children);
     for (const std::string& child : children) visit(folder / child, name.empty() ? child : cat(name, "/", child), depth + 1);
+  }
+
+  static void check_zarr2_group(const fs::path& path) {
+    const Json json = parse_json(metadata_text(path), path.string());
+    if (json_member(json, "zarr_format", path.string()) != 2) refuse_json(path.string(), "zarr_format", "not 2");
   }
 
   bool visit_zarr3(const fs::path& folder, const std::string& name) {

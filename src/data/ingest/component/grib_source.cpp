@@ -150,14 +150,16 @@ class GribSource final : public Source {
   void scan(Tables& tables) override {
     std::rewind(file_.get());
     codes_grib_multi_support_reset_file(codes_context_get_default(), file_.get());
-    int64_t last_offset = -1, field = 0;
+    int64_t last_offset = -1, field = 0, end = 0;
     while (const Handle handle = next()) {
       const auto offset = static_cast<int64_t>(get_double(handle.get(), "offset"));
       field = offset == last_offset ? field + 1 : 0;
       if (offset < 0 || offset > kOffsetMask || field >= kMaxFieldsPerMessage) throw SourceError("an impossible message offset");
       last_offset = offset;
+      end = offset + get_long(handle.get(), "totalLength");
       add_message(tables, handle.get(), (field << kOffsetBits) | offset);
     }
+    if (begins_message(end)) throw SourceError("the file ends within a message");
   }
 
   void read_plane(int64_t address, std::span<float> values) override {
@@ -174,6 +176,14 @@ class GribSource final : public Source {
   }
 
  private:
+  // Whether nothing but the first letters of "GRIB" is left of the file: ecCodes takes them for padding.
+  bool begins_message(int64_t end) {
+    char rest[4];
+    if (fseeko(file_.get(), end, SEEK_SET) != 0) return false;
+    const size_t size = std::fread(rest, 1, sizeof(rest), file_.get());
+    return size > 0 && size < sizeof(rest) && std::memcmp(rest, "GRIB", size) == 0;
+  }
+
   Handle next() {
     int code = 0;
     Handle handle(codes_handle_new_from_file(nullptr, file_.get(), PRODUCT_GRIB, &code));

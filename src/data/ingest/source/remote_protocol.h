@@ -26,7 +26,7 @@ struct RemoteReply {
 };
 
 // Seconds that reading all headers of a file of so many bytes may take.
-constexpr int64_t remote_patience_s(uint64_t file_bytes) { return 10 + static_cast<int64_t>(file_bytes >> 23); }
+constexpr int64_t remote_patience_s(uint64_t file_bytes) { return 4 + static_cast<int64_t>(file_bytes >> 23); }
 
 // All of it, or false: the other side is gone.
 bool receive_all(int from, std::span<std::byte> bytes);

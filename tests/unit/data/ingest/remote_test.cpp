@@ -86,7 +86,7 @@ TEST(RemoteTest, ServesAComponentUntilItsInputEnds) {
   close(input[1]);
   server.join();
   EXPECT_EQ(code, 0);
-  EXPECT_THAT(allowed, ElementsAre(10, 10, 10));
+  EXPECT_THAT(allowed, ElementsAre(4, 4, 4));
   ASSERT_EQ(getrlimit(RLIMIT_CPU, &after), 0);
   EXPECT_EQ(after.rlim_cur, before.rlim_cur) << "serving limits the process that serves, and here that is the test";
   for (const int end : {input[0], output[0], output[1]}) close(end);
