@@ -11,6 +11,8 @@ INPUT, TARGET = (4, EDGE, EDGE, EDGE), (5, EDGE, EDGE, EDGE)
 
 
 class BadBoxes(BadInputCase):
+    one_process = True
+
     def setUp(self):
         super().setUp()
         self.make_boxes()
@@ -91,6 +93,8 @@ class BadBoxes(BadInputCase):
 
 
 class BadNpyBoxes(BadInputCase):
+    one_process = True
+
     KEYS = {**BOXES, "data_loader_config": "dali-lowmem",
             **{f"{part}_path_npy_{side}": f"/data/{part}_{side}.npy" for part in ("train", "val") for side in ("data", "label")}}
 

@@ -10,6 +10,7 @@ import unittest
 
 import h5py
 import numpy as np
+from verb_process import VerbProcess
 
 BINARY = os.environ["WELKIN_BINARY"]
 SOURCE = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])
@@ -69,6 +70,13 @@ def tree(folder):
 
 
 class BadInputCase(unittest.TestCase):
+    one_process = False  # verbs run one after the other in one process, which is quicker; some tests want the shipped program
+
+    @classmethod
+    def setUpClass(cls):
+        cls.verbs = VerbProcess(BINARY)
+        cls.addClassCleanup(cls.verbs.close)
+
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="welkin-bad-input-"))
         self.addCleanup(shutil.rmtree, self.root)
@@ -97,6 +105,8 @@ class BadInputCase(unittest.TestCase):
                 str(self.logs), *arguments]
 
     def run_command(self, command, **options):
+        if self.one_process and command[0] == BINARY and "launch" not in command and not options:
+            return self.verbs.run(*command[1:], timeout=60, cwd=self.root)
         return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60, cwd=self.root, **options)
 
     def train(self, keys, *arguments, **options):

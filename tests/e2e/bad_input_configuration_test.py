@@ -12,6 +12,8 @@ def line_of(text, key):
 
 
 class BadConfiguration(BadInputCase):
+    one_process = True
+
     def refuse(self, text, *parts, arguments=()):
         return self.refuse_training(text, USAGE, *parts, arguments=("--dry_run", *arguments))
 
@@ -71,6 +73,8 @@ class BadConfiguration(BadInputCase):
 
 
 class HostileYaml(BadInputCase):
+    one_process = True
+
     def refuse(self, text, *parts):
         return self.refuse_training(text, USAGE, "run.yaml", *parts, arguments=("--dry_run",))
 

@@ -8,6 +8,8 @@ from bad_input_case import BINARY, CHECKPOINT, DATA, DONE, FIELDS, USAGE, BadInp
 
 
 class BadRuns(BadInputCase):
+    one_process = True
+
     def setUp(self):
         super().setUp()
         self.make_fields()

@@ -12,6 +12,8 @@ SHAPE = (YEAR_STEPS, CHANNELS, HEIGHT, WIDTH)
 
 
 class BadFields(BadInputCase):
+    one_process = True
+
     def setUp(self):
         super().setUp()
         self.make_fields()
@@ -148,6 +150,8 @@ class BadFields(BadInputCase):
 
 
 class BadStatistics(BadInputCase):
+    one_process = True
+
     def setUp(self):
         super().setUp()
         self.make_fields()

@@ -15,6 +15,8 @@ EDGE = 64  # 1 MiB a field
 
 
 class Ingest(BadInputCase):
+    one_process = True
+
     def setUp(self):
         super().setUp()
         self.file = self.data / "fields.h5"

@@ -13,6 +13,8 @@ EDGE = 16
 
 
 class BoxUnits(BadInputCase):
+    one_process = True
+
     def make_simulation(self):
         """A matter field, and a gas density over six orders of magnitude with some zeros."""
         random = np.random.default_rng(3)

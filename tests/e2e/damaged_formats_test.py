@@ -18,6 +18,8 @@ KINDS = {"npy": ((), ""), "raw": ((), ""), "webdataset": ((), ""), "lmdb": ((), 
 
 
 class DamagedFormats(BadInputCase):
+    one_process = True
+
     def setUp(self):
         super().setUp()
         self.make_fields()

@@ -10,6 +10,8 @@ from bad_input_case import BINARY, DATA, DONE, FIELDS, INTERRUPTED, OTHER, BadIn
 
 
 class DoubtfulStart(BadInputCase):
+    one_process = True
+
     def setUp(self):
         super().setUp()
         self.make_fields()
@@ -73,6 +75,8 @@ class DoubtfulStart(BadInputCase):
 
 
 class Interrupts(BadInputCase):
+    one_process = True
+
     def interrupted(self, number, *launcher):
         self.make_fields()
         command = self.train_command({**FIELDS, "num_iters": 1000000, "checkpoint_interval": 20})

@@ -45,6 +45,8 @@ def write_own(path, time=SECONDS, units="seconds since 1970-01-01", values=VALUE
 
 
 class ForeignFiles(BadInputCase):
+    one_process = True
+
     def setUp(self):
         super().setUp()
         write_statistics(self.data / "stats")

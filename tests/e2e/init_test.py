@@ -40,6 +40,8 @@ def write_box(path, **fields):
 
 
 class InitCase(BadInputCase):
+    one_process = True
+
     def setUp(self):
         super().setUp()
         self.input, self.out = self.root / "in", self.root / "out"

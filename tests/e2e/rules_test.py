@@ -13,6 +13,8 @@ def losses(log):
 
 
 class Rules(BadInputCase):
+    one_process = True
+
     def log(self):
         return (self.run_folder / "out.log").read_text()
 

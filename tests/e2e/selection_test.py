@@ -26,6 +26,8 @@ def write_year(path, seed):
 
 
 class Selection(BadInputCase):
+    one_process = True
+
     def setUp(self):
         super().setUp()
         write_year(self.data / "train/2000.h5", 1)
@@ -118,6 +120,8 @@ class Selection(BadInputCase):
 
 
 class BoxEdges(BadInputCase):
+    one_process = True
+
     def test_another_edge_than_the_files(self):
         self.make_boxes()
         message = self.refuse_training({**BOXES, "box_size": [16, 32]}, DATA, "box_size contradicts the file: box_size=[16, 32], validation "

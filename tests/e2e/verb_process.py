@@ -23,13 +23,13 @@ class VerbProcess:
         self.words = [sys.executable, __file__, str(package), str(pathlib.Path(binary).parent / "libwelkin.so")]
         self.child = None
 
-    def run(self, *words, timeout):
+    def run(self, *words, timeout, cwd="/"):
         """As subprocess.run: a negative code is the signal that ended the child; TimeoutExpired."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             if self.child is None:
                 self.start()
             files = [f"/proc/{os.getpid()}/fd/{file.fileno()}" for file in (out, err)]
-            self.child.stdin.write(json.dumps([[str(word) for word in words], *files]).encode() + b"\n")
+            self.child.stdin.write(json.dumps([str(cwd), [str(word) for word in words], *files]).encode() + b"\n")
             self.child.stdin.flush()
             if not select.select([self.child.stdout], [], [], timeout)[0]:
                 self.close()
@@ -64,7 +64,8 @@ def serve(package, library):
         ctypes.CDLL(f"{package}/lib/{name}", mode=ctypes.RTLD_GLOBAL)
     welkin_main = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL).welkin_main
     for line in sys.stdin:
-        words, *files = json.loads(line)
+        folder, words, *files = json.loads(line)
+        os.chdir(folder)
         for descriptor, name in enumerate(files, start=1):
             file = os.open(name, os.O_WRONLY | os.O_APPEND)
             os.dup2(file, descriptor)
