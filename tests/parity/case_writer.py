@@ -85,7 +85,7 @@ def sum_bound(length):
 
 
 def write_model_case(folder, model, batch, optimizer, *, steps=0, lr=None, by_formula=False, by_samples=False, with_acts=True, with_metrics=False,
-                     kinks=False, grid=None, seed=1):
+                     piecewise=False, grid=None, seed=1):
     """A case of a model with everything computed in float64 numpy."""
     folder.mkdir(parents=True)
     random = np.random.default_rng(seed)
@@ -128,9 +128,9 @@ def write_model_case(folder, model, batch, optimizer, *, steps=0, lr=None, by_fo
     length = max(int(np.prod(shape[1:])) for name, shape in shapes.items() if name.endswith("weight"))
     points = int(np.prod(shapes["target"][2:])) * batch
     meta["recommended_tolerance"] = {
-        "forward": {"rel_l2": sum_bound(length), "max_over_max": 6 * sum_bound(length)}, "loss": {"rel": 5e-6 if kinks else 2e-6},
-        "gradients": {"rel_l2": 1e-3 if kinks else 2 * sum_bound(points), "max_over_max": 5e-3 if kinks else 10 * sum_bound(points)},
-        "trajectory": {"loss_rel": 1e-4 if kinks else 1e-5, "weights_rel_l2": 2e-3 if kinks else 1e-4}}
+        "forward": {"rel_l2": sum_bound(length), "max_over_max": 6 * sum_bound(length)}, "loss": {"rel": 5e-6 if piecewise else 2e-6},
+        "gradients": {"rel_l2": 1e-3 if piecewise else 2 * sum_bound(points), "max_over_max": 5e-3 if piecewise else 10 * sum_bound(points)},
+        "trajectory": {"loss_rel": 1e-4 if piecewise else 1e-5, "weights_rel_l2": 2e-3 if piecewise else 1e-4}}
     files = {"outputs": outputs, "grads": keep(grads)}
     if steps:
         files["trajectory"] = keep_trajectory(model, weights, x, target, optimizer, steps, lr, keep)

@@ -61,7 +61,7 @@ class GeneratedCases(unittest.TestCase):
 
     def test_unet_of_other_width_and_channels(self):
         folder = write_model_case(self.root / "unet", Unet((2, 3), 3, 0.02), 2, {"lr": 1e-4, "betas": [0.9, 0.999]}, steps=2, by_samples=True,
-                                  kinks=True, grid=(32, 32, 64))
+                                  piecewise=True, grid=(32, 32, 64))
         forward = [row["tensor"] for row in self.report(folder)[0]["rows"] if row["part"] == "forward"]
         self.assertEqual(forward, [f"act.conv_down{s}" for s in range(1, 6)] + [f"act.conv_up{s}" for s in range(5, 1, -1)] + ["act.conv_last", "output"])
 

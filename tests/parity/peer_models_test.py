@@ -84,7 +84,7 @@ class ReferenceCases(unittest.TestCase):
     def test_generated_cases(self):
         cases = {"joint": (numpy_models.Vit((3, 2), (12, 20), 4, 24, 2, 3, joint=True), {}),
                  "separate": (numpy_models.Vit((2, 4), (10, 15), 5, 30, 1, 5, joint=False, mlp_ratio=2), {}),
-                 "unet": (numpy_models.Unet((2, 3), 3, 0.02), {"kinks": True, "grid": (32, 32, 64)})}
+                 "unet": (numpy_models.Unet((2, 3), 3, 0.02), {"piecewise": True, "grid": (32, 32, 64)})}
         with tempfile.TemporaryDirectory() as kept:
             for name, (model, options) in cases.items():
                 with self.subTest(name):

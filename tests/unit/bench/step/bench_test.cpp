@@ -31,7 +31,7 @@ TEST(BenchRates, SpreadIsTheRangeOverTheMedian) {
 
 TEST(BenchRates, RanksThatAgreeDoEquallyManyBatches) {
   int64_t batches = 0, settled = 0, warmed_up_at = -1;
-  std::vector<int64_t> wishes;
+  std::vector<int64_t> asked;
   const Rates rates = measure_rates({.warmup_batches = 2, .warmup_seconds = 0, .windows = 3, .window_seconds = 0},
                                     {.batch =
                                          [&] {
@@ -42,10 +42,10 @@ TEST(BenchRates, RanksThatAgreeDoEquallyManyBatches) {
                                      .warmed_up = [&] { warmed_up_at = batches; },
                                      .agree =
                                          [&](int64_t wanted) {
-                                           wishes.push_back(wanted);
-                                           return std::max<int64_t>(wanted, wishes.size() == 1 ? 0 : 5);
+                                           asked.push_back(wanted);
+                                           return std::max<int64_t>(wanted, asked.size() == 1 ? 0 : 5);
                                          }});
-  EXPECT_THAT(wishes, testing::ElementsAre(0, 1));  // what remains of the warm-up, and a window
+  EXPECT_THAT(asked, testing::ElementsAre(0, 1));  // what remains of the warm-up, and a window
   EXPECT_EQ(warmed_up_at, 3);
   EXPECT_EQ(batches, 3 + 3 * 5);
   EXPECT_EQ(rates.batches, 15);
