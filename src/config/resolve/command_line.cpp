@@ -14,10 +14,8 @@ namespace {
 constexpr std::string_view kComponent = "command line";
 
 Tutorial tutorial_from(const std::string& text) {
-  const auto names = split(key_at("tutorial").choices, '|');
-  for (size_t i = 1; i < names.size(); ++i) {
-    if (names[i] == text) return static_cast<Tutorial>(i);
-  }
+  const auto tutorial = choice_named<Tutorial>(text);
+  if (tutorial && *tutorial != Tutorial::None) return *tutorial;
   throw ConfigError(kComponent, cat("unknown tutorial: --tutorial ", text), "Use sc21, sc22, sc23 or dl4sci25");
 }
 

@@ -43,7 +43,11 @@ void apply_value(Draft& draft, const Key& key, const std::string& name, const Ya
     draft.problems.add(source.place, cat(name, " is given twice under different names, first at ", earlier->second.origin.text),
                        "Remove one of them");
   }
-  if (const auto problem = assign(draft.config, key, document, value)) {
+  draft.misnamed.erase(std::string(key.path));
+  if (const auto misnamed = unknown_choice(key, document.at(value))) {
+    draft.misnamed.emplace(key.path, *misnamed);
+    draft.rejected.erase(std::string(key.path));
+  } else if (const auto problem = assign(draft.config, key, document, value)) {
     draft.problems.add(source.place, cat(name, " ", *problem), cat("Meaning: ", key.summary));
     draft.rejected.emplace(key.path);
   } else {

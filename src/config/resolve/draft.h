@@ -35,6 +35,10 @@ struct Draft {
   // worth a word about it.
   std::set<std::string, std::less<>> rejected;
 
+  // Texts that name none of a key's values, by path; the field keeps what stood in it. validate_rows() speaks of those that no
+  // later entry replaces.
+  std::map<std::string, std::string, std::less<>> misnamed;
+
   bool has(std::string_view path) const { return given.find(path) != given.end(); }
   bool is_sound(std::initializer_list<std::string_view> paths) const;  // none of them is rejected
   int64_t rank(std::string_view path) const;                           // 0 for a default

@@ -135,8 +135,6 @@ const Flag& find_flag(const std::vector<Flag>& flags, std::string_view typed, Tu
   unknown_flag(flags, typed);
 }
 
-std::string_view tutorial_name(Tutorial tutorial) {
-  return split(key_at("tutorial").choices, '|').at(static_cast<size_t>(tutorial));
-}
+std::string_view tutorial_name(Tutorial tutorial) { return name_of(tutorial); }
 
 }  // namespace welkin::config

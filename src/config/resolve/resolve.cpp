@@ -136,6 +136,7 @@ RunConfig saved_values(std::string_view text, const std::string& name) {
   Draft draft;
   draft.config.config = only_preset(document);
   apply_file(draft, document, draft.config.config);
+  validate_misnamed(draft);
   draft.problems.throw_if_any();
   return draft.config;
 }

@@ -15,13 +15,21 @@ std::vector<Key> all_rows() {
                             .path = "tutorial",
                             .field = &member<&RunConfig::tutorial>,
                             .summary = "the tutorial whose rules hold; inferred from the keys of its files",
-                            .choices = "none|sc21|sc22|sc23|dl4sci25"}};
+                            .null_is_first = true}};
   for (const auto& more :
        {model_keys(), data_keys(), optimization_keys(), rule_keys(), backend_keys(), parallel_keys(), loop_keys()}) {
     rows.insert(rows.end(), more.begin(), more.end());
   }
+  for (Key& key : rows) {
+    if (const std::string_view names = enum_names(key.field); !names.empty()) key.choices = names;
+  }
   return rows;
 }
+
+template <typename T>
+constexpr std::string_view names_of_type = kNames<T>;
+template <typename T>
+constexpr std::string_view names_of_type<std::optional<T>> = kNames<T>;
 
 std::map<std::string_view, const Key*> keys_by_name() {
   std::map<std::string_view, const Key*> index;
@@ -80,6 +88,10 @@ const Key& key_at(std::string_view path) {
   const auto found = std::find_if(schema().begin(), schema().end(), [path](const Key& key) { return key.path == path; });
   WELKIN_CHECK(found != schema().end(), cat("no key of the schema has this path: ", path));
   return *found;
+}
+
+std::string_view enum_names(const Field& field) {
+  return std::visit([]<typename T>(Accessor<T>) { return names_of_type<T>; }, field);
 }
 
 bool is_key_prefix(std::string_view prefix) {

@@ -33,10 +33,17 @@ enum class Common { Nobody, EveryVerb, Steps, Training };
 // Where the value stands in a RunConfig; the type of the reference is the type of the key.
 template <typename T>
 using Accessor = T& (*)(RunConfig&);
-using Field = std::variant<Accessor<bool>, Accessor<int64_t>, Accessor<uint64_t>, Accessor<double>, Accessor<std::string>,
-                           Accessor<std::optional<int64_t>>, Accessor<std::optional<double>>,
-                           Accessor<std::optional<std::string>>, Accessor<std::vector<int64_t>>, Accessor<std::vector<double>>,
-                           Accessor<std::vector<std::string>>, Accessor<AmpMode>, Accessor<NonFiniteAction>, Accessor<Tutorial>>;
+using Field =
+    std::variant<Accessor<bool>, Accessor<int64_t>, Accessor<uint64_t>, Accessor<double>, Accessor<std::string>,
+                 Accessor<std::optional<int64_t>>, Accessor<std::optional<double>>, Accessor<std::optional<std::string>>,
+                 Accessor<std::vector<int64_t>>, Accessor<std::vector<double>>, Accessor<std::vector<std::string>>,
+                 Accessor<Tutorial>, Accessor<AmpMode>, Accessor<NonFiniteAction>, Accessor<BadSample>, Accessor<NanPolicy>,
+                 Accessor<Residence>, Accessor<Augmentation>, Accessor<RateScaling>, Accessor<CropRule>, Accessor<PairRule>,
+                 Accessor<ValidationRule>, Accessor<ShardRule>, Accessor<LengthRule>, Accessor<RateRule>,
+                 Accessor<FirstBatchRule>, Accessor<Tf32>, Accessor<AttentionForm>, Accessor<Gemm>, Accessor<MatmulPrecision>,
+                 Accessor<InstructionSet>, Accessor<ContextMode>, Accessor<ContextIo>, Accessor<WireupInfo>,
+                 Accessor<WireupStore>, Accessor<GradientType>, Accessor<CheckpointedPart>, Accessor<DeviceChoice>,
+                 Accessor<FolderRule>, Accessor<QkvLayout>, Accessor<std::optional<Loader>>, Accessor<std::optional<Compat>>>;
 
 template <auto... Members>
 auto& member(RunConfig& config) {
@@ -61,12 +68,13 @@ struct Key {
   std::string_view summary;  // one sentence without full stop
   std::string_view unit = "";
   Range range = {};
-  std::string_view choices = "";  // the allowed strings, separated by '|'; an enum's in its order
+  std::string_view choices = "";  // the allowed strings, separated by '|'; schema() fills in an enum's names
   int64_t size = 0;               // a list's length; 0 = any. An empty list stays allowed where it is the default
   std::string_view aliases = "";  // further flat names, separated by '|'
   TutorialBits tutorials = 0;     // whose files hold it; 0 = a key of ours
   Scope scope = Scope::Any;
   bool inert = false;               // known and without effect
+  bool null_is_first = false;       // of an enum: null stands for its first value
   bool is_flag = false;             // also --flat
   TutorialBits flag_tutorials = 0;  // whose programs take that flag; 0 = a flag of ours
   bool free = false;                // may differ between two runs of one folder (same_run.h)
@@ -78,6 +86,9 @@ struct Key {
 
 // All rows, by component in the order of RunConfig.
 const std::vector<Key>& schema();
+
+// The names of the enum that the field holds, separated by '|'; empty where it holds none.
+std::string_view enum_names(const Field& field);
 
 // By flat name, alias or dotted path; null when unknown.
 const Key* find_key(std::string_view name);

@@ -141,7 +141,7 @@ std::vector<Key> run_keys() {
        .path = "loop.on_nonfinite",
        .field = kLoop<&L::on_nonfinite>,
        .summary = "action on NaN or Inf in loss or gradient; fp16 overflow only lowers the loss scale",
-       .choices = "stop|skip",
+       .null_is_first = true,
        .is_flag = true,
        .free = true},
       {.flat = "compat",

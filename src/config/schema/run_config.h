@@ -12,11 +12,9 @@
 #include <string>
 #include <vector>
 
-namespace welkin::config {
+#include "config/schema/choices.h"
 
-enum class Tutorial { None, Sc21, Sc22, Sc23, Dl4sci25 };
-enum class AmpMode { None, Fp16, Bf16 };
-enum class NonFiniteAction { Stop, Skip };
+namespace welkin::config {
 
 struct WeightInit {
   std::string conv_init = "normal";       // known key without effect, as in the tutorials: the distribution is always normal

@@ -16,6 +16,12 @@ namespace welkin::config {
 // looked at.
 std::optional<std::string> assign(RunConfig& config, const Key& key, const YamlDocument& document, YamlId id);
 
+// The text of a node that should name a value of the key's enum and does not (empty for null), so that nothing can be assigned.
+std::optional<std::string> unknown_choice(const Key& key, const YamlNode& node);
+
+// What is wrong with a text that should be one of the key's choices: "is none of on, off"; empty when nothing is.
+std::optional<std::string> check_choice(std::string_view text, const Key& key);
+
 // What is wrong with the value that stands in the field (range, choices, length): "is below 1"; empty when nothing is.
 // Both configurations are only read: an accessor hands out mutable references.
 std::optional<std::string> check(RunConfig& config, RunConfig& defaults, const Key& key);

@@ -2,7 +2,9 @@
 // Checks one value against its row of the schema: choices, range, length.
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <type_traits>
+#include <utility>
 
 #include "config/schema/value.h"
 #include "config/yaml/yaml_scalar.h"
@@ -26,12 +28,6 @@ std::optional<std::string> check_number(double value, const Range& range) {
   return {};
 }
 
-std::optional<std::string> check_choice(const std::string& value, std::string_view choices) {
-  const auto allowed = split(choices, '|');
-  if (allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return {};
-  return cat("is none of ", join(allowed, ", "));
-}
-
 // Checks what stands in a field; a field at its default is never wrong (empty names, 0 for "not given").
 struct Checker {
   const Key& key;
@@ -40,9 +36,7 @@ struct Checker {
   std::optional<std::string> operator()(int64_t value) const { return check_number(static_cast<double>(value), key.range); }
   std::optional<std::string> operator()(uint64_t value) const { return check_number(static_cast<double>(value), key.range); }
   std::optional<std::string> operator()(double value) const { return check_number(value, key.range); }
-  std::optional<std::string> operator()(const std::string& value) const {
-    return value.empty() ? std::optional<std::string>("is empty") : check_choice(value, key.choices);
-  }
+  std::optional<std::string> operator()(const std::string& value) const { return check_choice(value, key); }
   template <typename T>
   std::optional<std::string> operator()(const std::optional<T>& value) const {
     return value ? (*this)(*value) : std::nullopt;
@@ -62,7 +56,26 @@ struct Checker {
   operator()(T) const { return {}; }
 };
 
+bool may_be_null(const Key& key) {
+  return key.null_is_first || std::holds_alternative<Accessor<std::optional<Loader>>>(key.field) ||
+         std::holds_alternative<Accessor<std::optional<Compat>>>(key.field);
+}
+
 }  // namespace
+
+std::optional<std::string> check_choice(std::string_view text, const Key& key) {
+  if (text.empty()) return "is empty";
+  const auto allowed = split(key.choices, '|');
+  if (allowed.empty() || std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return {};
+  return cat("is none of ", join(allowed, ", "));
+}
+
+std::optional<std::string> unknown_choice(const Key& key, const YamlNode& node) {
+  const bool is_text = node.kind != YamlKind::Bool && node.kind != YamlKind::Sequence && node.kind != YamlKind::Mapping;
+  if (enum_names(key.field).empty() || !is_text || (node.kind == YamlKind::Null && may_be_null(key))) return {};
+  std::string name = node.kind == YamlKind::Null ? std::string() : node.text;
+  return check_choice(name, key) ? std::optional(std::move(name)) : std::nullopt;
+}
 
 std::optional<std::string> check(RunConfig& config, RunConfig& defaults, const Key& key) {
   return std::visit(

@@ -19,7 +19,7 @@ std::string wrong_type(std::string_view wanted, const YamlNode& node) {
 // Reads one node into a value of type T; what is wrong otherwise.
 class NodeReader {
  public:
-  NodeReader(const YamlDocument& document, const Key& key) : document_(document), key_(key) {}
+  explicit NodeReader(const YamlDocument& document) : document_(document) {}
 
   std::optional<std::string> read(const YamlNode& node, bool& value) const {
     if (node.kind != YamlKind::Bool) return wrong_type("true or false", node);
@@ -52,7 +52,9 @@ class NodeReader {
   std::optional<std::string> read(const YamlNode& node, std::optional<T>& value) const {
     value.reset();
     if (node.kind == YamlKind::Null) return {};
-    return read(node, value.emplace());
+    auto problem = read(node, value.emplace());
+    if (problem) value.reset();
+    return problem;
   }
   template <typename T>
   std::optional<std::string> read(const YamlNode& node, std::vector<T>& value) const {
@@ -64,28 +66,25 @@ class NodeReader {
     value = std::move(items);
     return {};
   }
+  // What is no name of the enum is not tried: see unknown_choice().
   template <typename T>
   requires std::is_enum_v<T> std::optional<std::string> read(const YamlNode& node, T& value)
   const {
-    const auto choices = split(key_.choices, '|');
-    const std::string_view text = node.kind == YamlKind::Null ? choices.front() : std::string_view(node.text);
-    for (size_t i = 0; i < choices.size(); ++i) {
-      if (choices[i] != text) continue;
-      value = static_cast<T>(i);
-      return {};
-    }
-    return cat("is none of ", join(choices, ", "));
+    std::string name;
+    if (auto problem = read(node, name)) return problem;
+    if (node.kind != YamlKind::Null) value = choice_named<T>(name).value_or(value);
+    if (node.kind == YamlKind::Null) value = T{};
+    return {};
   }
 
  private:
   const YamlDocument& document_;
-  const Key& key_;
 };
 
 }  // namespace
 
 std::optional<std::string> assign(RunConfig& config, const Key& key, const YamlDocument& document, YamlId id) {
-  const NodeReader reader(document, key);
+  const NodeReader reader(document);
   return std::visit([&](auto accessor) { return reader.read(document.at(id), accessor(config)); }, key.field);
 }
 

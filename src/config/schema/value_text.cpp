@@ -11,14 +11,7 @@
 namespace welkin::config {
 namespace {
 
-template <typename T>
-std::string enum_text(T value, const Key& key) {
-  return std::string(split(key.choices, '|').at(static_cast<size_t>(value)));
-}
-
 struct YamlText {
-  const Key& key;
-
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(int64_t value) const { return std::to_string(value); }
   std::string operator()(uint64_t value) const { return std::to_string(value); }
@@ -35,7 +28,7 @@ struct YamlText {
     return cat("[", join(texts, ", "), "]");
   }
   template <typename T>
-  requires std::is_enum_v<T> std::string operator()(T value) const { return enum_text(value, key); }
+  requires std::is_enum_v<T> std::string operator()(T value) const { return quote_if_needed(name_of(value)); }
 };
 
 std::string python_float(double value) {
@@ -46,7 +39,6 @@ std::string python_float(double value) {
 
 // `nested`: inside a list or map, where Python shows strings in quotes.
 struct PythonText {
-  const Key& key;
   bool nested = false;
 
   std::string operator()(bool value) const { return value ? "True" : "False"; }
@@ -64,11 +56,11 @@ struct PythonText {
   template <typename T>
   std::string operator()(const std::vector<T>& values) const {
     std::vector<std::string> texts;
-    for (const T& value : values) texts.push_back(PythonText{key, true}(value));
+    for (const T& value : values) texts.push_back(PythonText{true}(value));
     return cat("[", join(texts, ", "), "]");
   }
   template <typename T>
-  requires std::is_enum_v<T> std::string operator()(T value) const { return enum_text(value, key); }
+  requires std::is_enum_v<T> std::string operator()(T value) const { return (*this)(std::string(name_of(value))); }
 };
 
 struct TypeName {
@@ -97,10 +89,10 @@ std::string visit_value(const RunConfig& config, const Key& key, Visitor visitor
 
 }  // namespace
 
-std::string value_text(const RunConfig& config, const Key& key) { return visit_value(config, key, YamlText{key}); }
+std::string value_text(const RunConfig& config, const Key& key) { return visit_value(config, key, YamlText{}); }
 
 std::string python_text(const RunConfig& config, const Key& key, bool nested) {
-  return visit_value(config, key, PythonText{key, nested});
+  return visit_value(config, key, PythonText{nested});
 }
 
 std::string type_name(const Key& key) {
