@@ -45,7 +45,8 @@ void warn_of_nonfinite(Application& application, const TrainedRun& run, const st
   constexpr size_t kMost = 5;
   const std::vector<int64_t> first(samples.begin(), samples.begin() + static_cast<ptrdiff_t>(std::min(kMost, samples.size())));
   application.err << "warning: the loss is not finite: samples=" << samples.size() << ", first=[" << join(first, ", ")
-                  << "], nan_policy=" << run.config.data.nan_policy << ". Look for NaN in the data with nan_policy report.\n"
+                  << "], nan_policy=" << name_of(run.config.data.nan_policy)
+                  << ". Look for NaN in the data with nan_policy report.\n"
                   << std::flush;
 }
 

@@ -22,7 +22,7 @@ nlohmann::ordered_json description(const BenchMode& mode, const BenchRequest& re
   return {{"mode", std::string(mode.name)},
           {"config", config.config},
           {"model", config.model.model},
-          {"data_loader_config", config.data.data_loader_config.value_or("")},
+          {"data_loader_config", std::string(config.data.data_loader_config ? name_of(*config.data.data_loader_config) : "")},
           {"num_data_workers", config.data.num_data_workers},
           {"global_batch_size", config.loop.global_batch_size},
           {"ranks", request.world.size()},

@@ -22,9 +22,9 @@ std::string ranks_text(const config::RunConfig& config, int64_t world_size, int6
 
 // Opens the data as training would, but holds and copies none of it.
 void warn_of_data(Application& application, config::RunConfig config) {
-  if (config.data.data_loader_config == "synthetic") return;
-  config.data.resident = "none";
-  if (config.data.data_loader_config == "inmem") config.data.data_loader_config = "lowmem";
+  if (config.data.data_loader_config == config::Loader::Synthetic) return;
+  config.data.resident = config::Residence::None;
+  if (config.data.data_loader_config == config::Loader::InMem) config.data.data_loader_config = config::Loader::LowMem;
   const train::DatasetEntry& entry = application.registries.datasets.at(config.data.dataset);
   const auto train = entry.open(config, data::Split::Train), valid = entry.open(config, data::Split::Valid);
   for (const std::string& warning : data::warnings_of({train.get(), valid.get()})) {

@@ -42,12 +42,7 @@ Rung graph_rung(DeviceKind device) {
   return {.name = "graphs", .settings = {}, .note = "no effect: a CPU has no launches to save", .is_measured = false};
 }
 
-std::string_view name_of(AmpMode mode) {
-  if (mode == AmpMode::None) return "none";
-  return mode == AmpMode::Fp16 ? "fp16" : "bf16";
-}
-
-std::string_view name_of(bool value) { return value ? "true" : "false"; }
+std::string_view name_of_switch(bool value) { return value ? "true" : "false"; }
 
 std::vector<std::string> halves(int64_t most, size_t how_many) {
   std::vector<std::string> values;
@@ -61,7 +56,7 @@ class ChoiceList {
     std::erase(values, present);
     if (!values.empty()) list_.push_back({std::move(key), std::move(values)});
   }
-  void add_switch(std::string key, bool present) { add(std::move(key), {"true", "false"}, name_of(present)); }
+  void add_switch(std::string key, bool present) { add(std::move(key), {"true", "false"}, name_of_switch(present)); }
   std::vector<Choice> take() { return std::move(list_); }
 
  private:
@@ -146,7 +141,7 @@ std::vector<Choice> switch_choices(const config::RunConfig& config, DeviceKind d
   readers.insert(readers.begin(), "0");
   list.add("num_data_workers", readers, std::to_string(config.data.num_data_workers));
   list.add("resident", is_cpu ? std::vector<std::string>{"none", "host"} : std::vector<std::string>{"none", "host", "device"},
-           config.data.resident);
+           name_of(config.data.resident));
   return list.take();
 }
 

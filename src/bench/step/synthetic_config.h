@@ -9,11 +9,11 @@ namespace welkin::bench {
 // Shapes as configured, and just enough samples for a step; boxes no larger than a crop.
 inline config::RunConfig synthetic_config(config::RunConfig config) {
   const int64_t samples = config.loop.global_batch_size;
-  config.data.data_loader_config = "synthetic";
+  config.data.data_loader_config = config::Loader::Synthetic;
   config.data.box_size = {config.data.data_size, config.data.data_size};
   config.data.Nsamples = samples;
   config.data.limit_nsamples = samples;
-  config.data.resident = "none";
+  config.data.resident = config::Residence::None;
   config.data.num_data_workers = 0;
   return config;
 }

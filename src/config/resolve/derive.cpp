@@ -41,7 +41,7 @@ void derive_loader(Draft& draft) {
   auto& loader = draft.config.data.data_loader_config;
   const std::string& dataset = draft.config.data.dataset;
   if (loader || (dataset != "era5" && dataset != "nbody")) return;
-  loader = dataset == "era5" ? "pytorch" : "lowmem";
+  loader = dataset == "era5" ? Loader::PyTorch : Loader::LowMem;
   draft.derived("data.data_loader_config", cat("dataset ", dataset));
 }
 

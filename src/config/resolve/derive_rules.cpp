@@ -2,6 +2,7 @@
 // The rules that --compat stands for, and what --deterministic asks of cuDNN. A key that is given stays as it is given.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,8 +13,8 @@ namespace welkin::config {
 namespace {
 
 bool uses_dali(const RunConfig& config) {
-  const std::string loader = config.data.data_loader_config.value_or("");
-  return loader == "dali" || loader == "dali-lowmem";
+  const std::optional<Loader> loader = config.data.data_loader_config;
+  return loader == Loader::Dali || loader == Loader::DaliLowMem;
 }
 
 // `lr_schedule: cosine` of the ViT files is how they spell their own schedule; any other way of writing it asks for ours.
@@ -48,9 +49,9 @@ constexpr OldRule kConsumed{"rules.first_batch_rule", &RuleConfig::first_batch_r
 
 // The HDF5 loaders turn by 24 maps, 8 of them reflections. DALI's: SC21 rotates, then flips; SC22 discards the rotation, and its
 // flip of the depth does nothing.
-std::string_view old_augmentation(const RunConfig& config) {
-  if (!uses_dali(config)) return "tutorial";
-  return config.loop.compat == "sc21" ? "octahedral" : "flips";
+Augmentation old_augmentation(const RunConfig& config) {
+  if (!uses_dali(config)) return Augmentation::Tutorial;
+  return config.loop.compat == "sc21" ? Augmentation::Octahedral : Augmentation::Flips;
 }
 
 void take_unet_rules(Draft& draft) {

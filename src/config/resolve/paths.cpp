@@ -17,9 +17,9 @@ struct NeededPath {
   const std::string* path;
 };
 
-std::vector<NeededPath> box_paths(const DataConfig& data, const std::string& loader) {
-  if (loader == "synthetic") return {};
-  if (loader == "dali-lowmem") {
+std::vector<NeededPath> box_paths(const DataConfig& data) {
+  if (data.data_loader_config == Loader::Synthetic) return {};
+  if (data.data_loader_config == Loader::DaliLowMem) {
     return {{"train_path_npy_data", &data.train_path_npy_data},
             {"train_path_npy_label", &data.train_path_npy_label},
             {"val_path_npy_data", &data.val_path_npy_data},
@@ -28,8 +28,8 @@ std::vector<NeededPath> box_paths(const DataConfig& data, const std::string& loa
   return {{"train_path", &data.train_path}, {"val_path", &data.val_path}};
 }
 
-std::vector<NeededPath> field_paths(const DataConfig& data, const std::string& loader) {
-  if (loader == "synthetic") return {};
+std::vector<NeededPath> field_paths(const DataConfig& data) {
+  if (data.data_loader_config == Loader::Synthetic) return {};
   return {{"train_data_path", &data.train_data_path},
           {"valid_data_path", &data.valid_data_path},
           {"global_means_path", &data.global_means_path},
@@ -37,9 +37,8 @@ std::vector<NeededPath> field_paths(const DataConfig& data, const std::string& l
 }
 
 std::vector<NeededPath> needed_paths(const DataConfig& data) {
-  const std::string loader = data.data_loader_config.value_or("");
-  if (data.dataset == "nbody") return box_paths(data, loader);
-  if (data.dataset == "era5") return field_paths(data, loader);
+  if (data.dataset == "nbody") return box_paths(data);
+  if (data.dataset == "era5") return field_paths(data);
   return {};  // a plug-in's data set looks after its own
 }
 

@@ -124,10 +124,11 @@ void validate_fields(Draft& draft) {
                      "Name the predicted channels first in in_channels, in the same order");
 }
 
-void validate_loader(Draft& draft, std::string_view allowed) {
-  const auto& loader = draft.config.data.data_loader_config;
-  const auto kinds = split(allowed, '|');
-  if (!loader || std::find(kinds.begin(), kinds.end(), *loader) != kinds.end()) return;
+void validate_loader(Draft& draft, const std::vector<Loader>& allowed) {
+  const std::optional<Loader> loader = draft.config.data.data_loader_config;
+  if (!loader || std::find(allowed.begin(), allowed.end(), *loader) != allowed.end()) return;
+  std::vector<std::string_view> kinds;
+  for (const Loader kind : allowed) kinds.push_back(name_of(kind));
   draft.problems.add(
       draft.place("data.data_loader_config"),
       cat("this data set has no such loader: ", draft.show("data.data_loader_config"), ", dataset=", draft.config.data.dataset),
@@ -262,11 +263,11 @@ void validate_data(Draft& draft) {
   }
   if (dataset == "nbody") {
     validate_boxes(draft);
-    validate_loader(draft, "lowmem|inmem|dali-lowmem|synthetic");
+    validate_loader(draft, {Loader::LowMem, Loader::InMem, Loader::DaliLowMem, Loader::Synthetic});
   }
   if (dataset == "era5") {
     validate_fields(draft);
-    validate_loader(draft, "pytorch|dali|synthetic");
+    validate_loader(draft, {Loader::PyTorch, Loader::Dali, Loader::Synthetic});
   }
 }
 

@@ -52,21 +52,21 @@ struct ModelConfig {
 struct DataConfig {
   // both
   std::string dataset;  // (ours) registered name: "era5" (yearly files), "nbody" (boxes) or a plug-in's; by the model when empty
-  std::optional<std::string>
+  std::optional<Loader>
       data_loader_config;        // loader kind, a hint: lowmem inmem dali-lowmem synthetic (U-Net), pytorch dali synthetic (ViT)
   int64_t num_data_workers = 0;  // reading threads; 0 reads in the step's own thread
   int64_t prefetch_depth = 2;    // (ours) batches held ready ahead of the step
-  bool persistent_workers = true;         // (ours) reading threads live on at an epoch's end and read ahead across it
-  bool pin_memory = true;                 // (ours) page-locked host buffers (GPU)
-  bool non_blocking = true;               // (ours) copies to the GPU overlap the step
-  double read_stall_seconds = 30;         // (ours) a read that takes longer is named in the log; 0 = never
-  std::string bad_samples = "error";      // (ours) what a sample that cannot be read does: error, skip
-  std::string nan_policy = "off";         // (ours) what NaN or Inf in a sample does: off (not looked for), error, mask, report
-  bool allow_changed_data = false;        // (ours) resume though the files of the training data have changed
-  bool allow_unnormalized = false;        // (ours) train on input that lies far from the mean of global_means_path
-  std::string resident = "none";          // (ours) where all values are held for the whole run: none, host, device (GPU memory)
-  std::optional<std::string> stage;       // (ours) folder on this node that training files are copied to and read from
-  std::vector<double> clip_in, clip_out;  // (ours) {lowest, highest} value, before log and normalisation
+  bool persistent_workers = true;            // (ours) reading threads live on at an epoch's end and read ahead across it
+  bool pin_memory = true;                    // (ours) page-locked host buffers (GPU)
+  bool non_blocking = true;                  // (ours) copies to the GPU overlap the step
+  double read_stall_seconds = 30;            // (ours) a read that takes longer is named in the log; 0 = never
+  BadSample bad_samples = BadSample::Error;  // (ours) what a sample that cannot be read does
+  NanPolicy nan_policy = NanPolicy::Off;     // (ours) what NaN or Inf in a sample does
+  bool allow_changed_data = false;           // (ours) resume though the files of the training data have changed
+  bool allow_unnormalized = false;           // (ours) train on input that lies far from the mean of global_means_path
+  Residence resident = Residence::None;      // (ours) where all values are held for the whole run: device is the GPU's memory
+  std::optional<std::string> stage;          // (ours) folder on this node that training files are copied to and read from
+  std::vector<double> clip_in, clip_out;     // (ours) {lowest, highest} value, before log and normalisation
   std::vector<int64_t> log_channels_in, log_channels_out;  // (ours) channels that become log(1 + x), before normalisation
   std::string data_root = "/data";  // (ours) what the prefix /data of the paths below stands for; resolve() has rebound them
   // N-body boxes
@@ -77,8 +77,8 @@ struct DataConfig {
   std::string train_path, val_path;             // HDF5 with datasets Nbody (C, L, L, L) and Hydro (C', L, L, L)
   std::string train_path_npy_data, train_path_npy_label, val_path_npy_data, val_path_npy_label;  // npy, (L, L, L, C)
   std::optional<std::string> use_cache;  // folder that replaces the folder part of train_path and val_path; resolve() has done so
-  std::string augment = "rotations";  // (ours) none, flips (4), rotations (24 proper), octahedral (48 with reflections), tutorial
-                                      // (its 24 with 8 reflections)
+  Augmentation augment = Augmentation::Rotations;  // (ours) none, flips (4), rotations (24 proper), octahedral (48 with
+                                                   // reflections), tutorial (its 24 with 8 reflections)
   std::vector<int64_t>
       vector_channels_in;  // (ours) flat triples of input channels that are vector components along axes 0, 1, 2 of the box
   std::vector<int64_t> vector_channels_out;  // (ours) the same for the output

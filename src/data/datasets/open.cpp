@@ -17,7 +17,7 @@
 namespace welkin::data {
 namespace {
 
-bool is_synthetic(const config::RunConfig& config) { return config.data.data_loader_config == "synthetic"; }
+bool is_synthetic(const config::RunConfig& config) { return config.data.data_loader_config == config::Loader::Synthetic; }
 
 const std::string& need_path(const std::string& path, std::string_view key) {
   if (!path.empty()) return path;
@@ -54,7 +54,7 @@ Era5Options era5_options(const config::RunConfig& config, Split split) {
   options.channel_names = data.channel_names;
   options.input_clip = data.clip_in, options.target_clip = data.clip_out;
   options.input_log = data.log_channels_in, options.target_log = data.log_channels_out;
-  options.hold = data.resident == "host";
+  options.hold = data.resident == config::Residence::Host;
   options.time = {data.time_units, data.time_calendar};
   options.rules = config.rules.pair_rule == "first_file" ? Rules::Tutorial : Rules::Corrected;
   return options;
@@ -151,9 +151,9 @@ BoxPair make_normal_boxes(const config::RunConfig& config, bool train, BoxOption
 
 BoxPair open_boxes(const config::RunConfig& config, bool train, BoxOptions& options) {
   const config::DataConfig& data = config.data;
-  const std::string kind = data.data_loader_config.value_or("lowmem");
-  if (kind == "synthetic") return make_normal_boxes(config, train, options);
-  if (kind == "dali-lowmem") {
+  const std::optional<config::Loader> kind = data.data_loader_config;
+  if (kind == config::Loader::Synthetic) return make_normal_boxes(config, train, options);
+  if (kind == config::Loader::DaliLowMem) {
     options.source = train ? need_path(data.train_path_npy_data, "train_path_npy_data")
                            : need_path(data.val_path_npy_data, "val_path_npy_data");
     const std::string& label = train ? need_path(data.train_path_npy_label, "train_path_npy_label")
@@ -162,11 +162,11 @@ BoxPair open_boxes(const config::RunConfig& config, bool train, BoxOptions& opti
     options.has_missing = input.array("Nbody")->facts().declares_missing || target.array("Hydro")->facts().declares_missing;
     BoxPair pair{open_box(input, "Nbody", ChannelAxis::Last, options.in_channels),
                  open_box(target, "Hydro", ChannelAxis::Last, options.out_channels)};
-    if (data.resident != "host") return pair;
+    if (data.resident != config::Residence::Host) return pair;
     return {load_box(*pair.input), load_box(*pair.target)};
   }
   const std::string& path = train ? need_path(data.train_path, "train_path") : need_path(data.val_path, "val_path");
-  return open_box_file(path, kind == "inmem" || data.resident == "host", options);
+  return open_box_file(path, kind == config::Loader::InMem || data.resident == config::Residence::Host, options);
 }
 
 // The file's edge holds. The tutorials' 1024 and 512 are what the key has where nobody wrote it, so they are no contradiction.
@@ -197,7 +197,7 @@ std::unique_ptr<Dataset> open_boxes(const config::RunConfig& config, Split split
   options.num_samples = train ? data.Nsamples : data.Nsamples_val;
   options.drawn = train || (split == Split::Valid && config.rules.validation_rule == "drawn");
   options.last_start = config.rules.crop_rule != "exclusive";
-  options.augmentation = parse_augmentation(data.augment);
+  options.augmentation = data.augment;
   options.in_channels = config.model.N_in_channels;
   options.out_channels = config.model.N_out_channels;
   options.input_vectors = data.vector_channels_in;
@@ -205,7 +205,7 @@ std::unique_ptr<Dataset> open_boxes(const config::RunConfig& config, Split split
   options.input_clip = data.clip_in, options.target_clip = data.clip_out;
   options.input_log = data.log_channels_in, options.target_log = data.log_channels_out;
   BoxPair boxes = open_boxes(config, train, options);
-  if (data.data_loader_config != "synthetic") {
+  if (data.data_loader_config != config::Loader::Synthetic) {
     if (std::string note = check_box_size(data, train, *boxes.input, options.source); !note.empty()) {
       options.warnings.push_back(std::move(note));
     }

@@ -227,11 +227,11 @@ fs::path stage_file(const fs::path& source, const StageOptions& options) {
 }
 
 config::RunConfig staged(const config::RunConfig& config, const std::function<void(const std::string&)>& report) {
-  if (!config.data.stage || config.data.data_loader_config.value_or("") == "synthetic") return config;
+  if (!config.data.stage || config.data.data_loader_config == config::Loader::Synthetic) return config;
   config::RunConfig result = config;
   config::DataConfig& data = result.data;
   const StageOptions options{.folder = *config.data.stage, .report = report};
-  const bool is_npy = data.data_loader_config.value_or("") == "dali-lowmem";
+  const bool is_npy = data.data_loader_config == config::Loader::DaliLowMem;
   std::vector<std::string*> files;
   if (data.dataset == "nbody" && is_npy) {
     files = {&data.train_path_npy_data, &data.train_path_npy_label, &data.val_path_npy_data, &data.val_path_npy_label};

@@ -8,13 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "config/schema/choices.h"
 #include "data/sample/dataset.h"
 #include "data/sample/sampler.h"
 
 namespace welkin::data {
 
-enum class BadSample { Error, Skip };               // what an unreadable sample does
-enum class NanPolicy { Off, Error, Mask, Report };  // what NaN and infinity in a sample do; Off does not look: see nan_policy_for
+using config::BadSample;
+using config::NanPolicy;  // Off: see nan_policy_for
 
 struct SampleRules {
   BadSample bad_sample = BadSample::Error;

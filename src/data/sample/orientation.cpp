@@ -83,15 +83,6 @@ const Orientation& orientation(int32_t index) {
   return kOrientationTable[static_cast<size_t>(index)];
 }
 
-Augmentation parse_augmentation(std::string_view name) {
-  if (name == "none") return Augmentation::None;
-  if (name == "flips") return Augmentation::Flips;
-  if (name == "rotations") return Augmentation::Rotations;
-  if (name == "octahedral") return Augmentation::Octahedral;
-  if (name == "tutorial") return Augmentation::Tutorial;
-  throw ConfigError("data", cat("unknown augmentation: augment=", name), "Use none, flips, rotations, octahedral or tutorial");
-}
-
 std::span<const int32_t> orientations_of(Augmentation augmentation) {
   const std::span<const int32_t> all(kCounting);
   switch (augmentation) {

@@ -6,7 +6,8 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string_view>
+
+#include "config/schema/choices.h"
 
 namespace welkin::data {
 
@@ -24,8 +25,7 @@ int determinant(const Orientation& orientation);  // +1 rotation, -1 reflection
 const Orientation& orientation(int32_t index);
 inline constexpr int32_t kNumOrientations = 48;
 
-enum class Augmentation { None, Flips, Rotations, Octahedral, Tutorial };  // Flips: of axes 1 and 2
-Augmentation parse_augmentation(std::string_view name);                    // ConfigError with the known names
+using config::Augmentation;
 
 // The indices into the table that an augmentation draws from, uniformly.
 std::span<const int32_t> orientations_of(Augmentation augmentation);

@@ -17,7 +17,7 @@ bool has_gpu() { return at::globalContext().hasCUDA() && at::detail::getCUDAHook
 }  // namespace
 
 config::RunConfig for_device(config::RunConfig config, c10::Device device) {
-  if (device.is_cpu() && config.data.resident == "device") config.data.resident = "host";
+  if (device.is_cpu() && config.data.resident == config::Residence::Device) config.data.resident = config::Residence::Host;
   return config;
 }
 

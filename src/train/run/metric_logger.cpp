@@ -133,7 +133,7 @@ void MetricLogger::warn_of_nonfinite(const ValidationReport& report, int64_t ste
   if (std::isfinite(report.loss) || warned_of_nonfinite_) return;
   warned_of_nonfinite_ = true;
   log_.warning(cat("[train] the validation loss is not finite: iteration=", step, ", samples=", report.nonfinite,
-                   ", nan_policy=", nan_policy_,
+                   ", nan_policy=", name_of(nan_policy_),
                    ". No best checkpoint can be chosen from it. Look for NaN in the validation data with nan_policy report."));
 }
 

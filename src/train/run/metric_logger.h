@@ -77,7 +77,7 @@ class MetricLogger {
   const data::SampleSpec& spec_;
   bool is_unet_;  // the U-Net tutorials' line formats and tags
   bool is_field_;
-  std::string nan_policy_;
+  config::NanPolicy nan_policy_;
   bool warned_of_nonfinite_ = false;
   std::optional<observe::EventWriter> events_;
   std::optional<observe::MetricsCsv> csv_;

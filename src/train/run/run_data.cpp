@@ -40,7 +40,7 @@ void check_units(const config::RunConfig& config, const parallel::Group& replica
 
 // What SC23's DALI loader says where there are several shards.
 std::string shard_line(const config::RunConfig& config, const parallel::Group& replicas, int64_t samples) {
-  if (config.data.data_loader_config != "dali" || replicas.size() == 1) return {};
+  if (config.data.data_loader_config != config::Loader::Dali || replicas.size() == 1) return {};
   const int64_t sharded = data::sharded_samples(samples, replicas.size(), data::parse_shard_rule(config.rules.shard_rule));
   return cat("Using shards of size ", sharded / replicas.size(), " per rank");
 }
@@ -119,8 +119,8 @@ void RunData::log_data_sets(const Layout& layout) const {
 
 void RunData::log_loader() const {
   const bool names_loader = config_.model.model == "unet3d" && config_.data.data_loader_config;
-  context_.log.info(
-      cat("rank 0, data loader initialized", names_loader ? " with config " + *config_.data.data_loader_config : ""));
+  context_.log.info(cat("rank 0, data loader initialized", names_loader ? " with config " : "",
+                        names_loader ? name_of(*config_.data.data_loader_config) : ""));
   if (loader_->resident_bytes() > 0) {
     return context_.log.info(
         cat("Reading: all values are held on ", device_.str(), ", ", format_bytes(loader_->resident_bytes())));

@@ -38,20 +38,6 @@ struct Validator::Sums {
   at::Tensor own;
 };
 
-namespace {
-
-data::SampleRules sample_rules(const config::DataConfig& config) {
-  using data::NanPolicy;
-  const std::string& nan = config.nan_policy;
-  return {.bad_sample = config.bad_samples == "skip" ? data::BadSample::Skip : data::BadSample::Error,
-          .nan = nan == "error"    ? NanPolicy::Error
-                 : nan == "mask"   ? NanPolicy::Mask
-                 : nan == "report" ? NanPolicy::Report
-                                   : NanPolicy::Off};
-}
-
-}  // namespace
-
 data::PipelineOptions pipeline_options(const config::RunConfig& config, const parallel::Group& replicas, c10::Device device,
                                        bool drop_last, const std::optional<data::Region>& region) {
   const config::BatchPlan batch = config::batch_plan(config, replicas.size());
@@ -66,9 +52,9 @@ data::PipelineOptions pipeline_options(const config::RunConfig& config, const pa
           .device = device,
           .persistent_workers = config.data.persistent_workers,
           .pin_memory = config.data.pin_memory,
-          .resident = config.data.resident == "device" && !device.is_cpu(),
+          .resident = config.data.resident == config::Residence::Device && !device.is_cpu(),
           .non_blocking = config.data.non_blocking,
-          .rules = sample_rules(config.data),
+          .rules = {.bad_sample = config.data.bad_samples, .nan = config.data.nan_policy},
           .stall_seconds = config.data.read_stall_seconds,
           .report = {},
           .stalled = {},

@@ -157,7 +157,7 @@ TEST(Resolve, FilesWithoutPresetsAndRunsWithoutFile) {
 TEST(Resolve, CompatChoosesTheOldRules) {
   const auto unet = resolve_shipped("UNet.yaml", {"--compat=sc22"}).config;
   EXPECT_EQ(unet.schedule.schedule, "unet_tutorial");
-  EXPECT_EQ(unet.data.augment, "tutorial");
+  EXPECT_EQ(unet.data.augment, Augmentation::Tutorial);
   EXPECT_EQ(resolve_shipped("ViT.yaml", {"--compat=dl4sci25"}).config.schedule.schedule, "vit_tutorial");
   EXPECT_EQ(resolve_shipped("ViT.yaml", {"--compat=dl4sci25", "--set=schedule=cosine"}).config.schedule.schedule, "cosine");
   EXPECT_EQ(resolve_shipped("UNet.yaml").config.schedule.schedule, "cosine");

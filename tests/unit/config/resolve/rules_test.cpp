@@ -23,7 +23,7 @@ RunConfig vit(const std::vector<std::string>& flags) { return resolve_shipped("V
 TEST(Rules, CorrectedOnesAreTheDefault) {
   EXPECT_EQ(unet({}).rules, RuleConfig{});
   EXPECT_EQ(vit({}).rules, RuleConfig{});
-  EXPECT_EQ(unet({}).data.augment, "rotations");
+  EXPECT_EQ(unet({}).data.augment, Augmentation::Rotations);
 }
 
 TEST(Rules, CompatTurnsATutorialsOldOnesOnTogether) {
@@ -32,7 +32,7 @@ TEST(Rules, CompatTurnsATutorialsOldOnesOnTogether) {
     const RunConfig config = unet({compat});
     EXPECT_EQ(config.rules, boxes);
     EXPECT_EQ(config.schedule.schedule, "unet_tutorial");
-    EXPECT_EQ(config.data.augment, "tutorial");
+    EXPECT_EQ(config.data.augment, Augmentation::Tutorial);
   }
   const RuleConfig fields{.pair_rule = "first_file",
                           .validation_rule = "full_batches",
@@ -50,8 +50,8 @@ TEST(Rules, CompatKnowsTheDaliLoaders) {
   const RunConfig sc21 = unet({"--compat=sc21", "--data_loader_config=dali-lowmem"});
   EXPECT_EQ(sc21.rules.shard_rule, "truncated");
   EXPECT_EQ(sc21.rules.first_batch_rule, "consumed");
-  EXPECT_EQ(sc21.data.augment, "octahedral");
-  EXPECT_EQ(unet({"--compat=sc22", "--config=short_opt"}).data.augment, "flips");
+  EXPECT_EQ(sc21.data.augment, Augmentation::Octahedral);
+  EXPECT_EQ(unet({"--compat=sc22", "--config=short_opt"}).data.augment, Augmentation::Flips);
   const RunConfig sc23 = resolve_shipped("sc23/ViT.yaml", {"--compat=sc23", "--data_loader_config=dali"}).config;
   EXPECT_EQ(sc23.rules.shard_rule, "truncated");
   EXPECT_EQ(sc23.rules.first_batch_rule, "consumed");
@@ -63,7 +63,7 @@ TEST(Rules, EachCanBeSwitchedAlone) {
   EXPECT_EQ(config.rules.crop_rule, "inclusive");
   EXPECT_EQ(config.rules.validation_rule, "every_sample");
   EXPECT_EQ(config.rules.rate_rule, "iterations");
-  EXPECT_EQ(config.data.augment, "rotations");
+  EXPECT_EQ(config.data.augment, Augmentation::Rotations);
   EXPECT_EQ(config.schedule.schedule, "cosine");
   const RunConfig alone = vit({"--set=pair_rule=first_file"});
   EXPECT_EQ(alone.rules.pair_rule, "first_file");

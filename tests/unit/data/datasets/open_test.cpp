@@ -110,8 +110,10 @@ TEST(OpenTest, BoxesOfEveryLoaderKindAreOfOneShape) {
   config.data.train_path = config.data.val_path = (folder / "box.h5").string();
   config.data.train_path_npy_data = config.data.val_path_npy_data = (folder / "data.npy").string();
   config.data.train_path_npy_label = config.data.val_path_npy_label = (folder / "label.npy").string();
-  for (const char* kind : {"lowmem", "inmem", "dali-lowmem", "synthetic"}) {
-    config.data.data_loader_config = kind;
+  using config::Loader;
+  for (const Loader loader : {Loader::LowMem, Loader::InMem, Loader::DaliLowMem, Loader::Synthetic}) {
+    config.data.data_loader_config = loader;
+    const std::string_view kind = name_of(loader);
     const auto train = open_boxes(config, Split::Train), valid = open_boxes(config, Split::Valid);
     EXPECT_EQ(train->size(), 10) << kind;
     EXPECT_EQ(valid->size(), 6) << "synthetic validation must not use Nsamples: " << kind;
@@ -144,7 +146,7 @@ TEST(OpenTest, ABoxOfAnotherEdgeThanTheFileIsAnErrorWhereSomebodyWroteIt) {
       ThrowsMessage<DataError>(HasSubstr("[data] box_size contradicts the file: box_size=[8, 16], validation box=8 x 8 x 8, "
                                          "path=" +
                                          (folder / "box.h5").string() + ". Set box_size to the edges")));
-  config.data.data_loader_config = "synthetic";
+  config.data.data_loader_config = config::Loader::Synthetic;
   EXPECT_TRUE(open_boxes(config, Split::Valid)->warnings().empty());
 }
 
@@ -214,7 +216,7 @@ TEST(OpenTest, AScalingThatFitsNothingIsRefused) {
 TEST(OpenTest, SyntheticFieldsNeedNoFile) {
   config::RunConfig config;
   config.data.dataset = "era5";
-  config.data.data_loader_config = "synthetic";
+  config.data.data_loader_config = config::Loader::Synthetic;
   config.model.img_size = {8, 8};
   config.model.n_in_channels = config.model.n_out_channels = 3;
   config.data.limit_nsamples = 5;

@@ -168,7 +168,7 @@ class LoaderKinds : public ::testing::Test {
     std::vector<float> values;
     uint64_t read_while_opening = 0, read_later = 0;
   };
-  Taken take(const std::string& kind) {
+  Taken take(config::Loader kind) {
     config_.data.data_loader_config = kind;
     const auto dataset = (config_.data.dataset == "era5" ? open_fields : open_boxes)(config_, Split::Train);
     Taken taken{.values = {}, .read_while_opening = dataset->bytes_requested()};
@@ -186,7 +186,7 @@ class LoaderKinds : public ::testing::Test {
 };
 
 TEST_F(LoaderKinds, BoxesAreReadWhenTheyAreNeededOrHeldWithTheSameCrops) {
-  const Taken lowmem = take("lowmem"), inmem = take("inmem"), dali = take("dali-lowmem");
+  const Taken lowmem = take(config::Loader::LowMem), inmem = take(config::Loader::InMem), dali = take(config::Loader::DaliLowMem);
   EXPECT_EQ(lowmem.values, inmem.values);
   EXPECT_EQ(lowmem.values, dali.values);
   const uint64_t delivered = 3 * 4 * 9 * 64 * sizeof(float);
@@ -194,9 +194,9 @@ TEST_F(LoaderKinds, BoxesAreReadWhenTheyAreNeededOrHeldWithTheSameCrops) {
   EXPECT_EQ(lowmem.read_later, delivered) << "the crops and no byte more";
   EXPECT_EQ(inmem.read_later, 0u) << "all of it was read before the first step";
   EXPECT_EQ(dali.read_later, delivered);
-  config_.data.resident = "host";
-  EXPECT_EQ(take("lowmem").read_later, 0u);
-  EXPECT_EQ(take("dali-lowmem").values, lowmem.values);
+  config_.data.resident = config::Residence::Host;
+  EXPECT_EQ(take(config::Loader::LowMem).read_later, 0u);
+  EXPECT_EQ(take(config::Loader::DaliLowMem).values, lowmem.values);
 }
 
 TEST_F(LoaderKinds, FieldsAreReadAlikeByPytorchAndDali) {
@@ -210,7 +210,7 @@ TEST_F(LoaderKinds, FieldsAreReadAlikeByPytorchAndDali) {
   config_.data.global_stds_path = (folder_ / "stds.npy").string();
   config_.model.img_size = {4, 6};
   config_.model.n_in_channels = config_.model.n_out_channels = 2;
-  const Taken pytorch = take("pytorch"), dali = take("dali");
+  const Taken pytorch = take(config::Loader::PyTorch), dali = take(config::Loader::Dali);
   EXPECT_EQ(pytorch.values, dali.values);
   EXPECT_EQ(pytorch.read_later, 3u * 4 * 2 * 48 * sizeof(float));
   EXPECT_EQ(dali.read_later, pytorch.read_later);

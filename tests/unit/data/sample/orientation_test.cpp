@@ -5,7 +5,6 @@
 
 #include <set>
 
-#include "core/error.h"
 #include "data_files.h"
 
 namespace welkin::data::tests {
@@ -71,12 +70,6 @@ TEST(OrientationTest, TutorialTableEqualsTheGolden) {
   }
   EXPECT_EQ(golden["table"].size(), 24u);
   EXPECT_EQ(reflections, 8);
-}
-
-TEST(OrientationTest, UnknownAugmentationNamesTheChoices) {
-  EXPECT_THAT([] { parse_augmentation("spin"); },
-              ::testing::ThrowsMessage<ConfigError>(::testing::HasSubstr(
-                  "[data] unknown augmentation: augment=spin. Use none, flips, rotations, octahedral or tutorial")));
 }
 
 }  // namespace
