@@ -25,27 +25,30 @@ bool names_a_schedule(const Draft& draft) {
   return !is_theirs || draft.config.schedule.schedule != "cosine";
 }
 
+template <typename Rule>
 struct OldRule {
   std::string_view path;
-  std::string RuleConfig::*value;
-  std::string_view old;
+  Rule RuleConfig::*value;
+  Rule old;
 };
 
-void take(Draft& draft, const OldRule& rule) {
+template <typename Rule>
+void take(Draft& draft, const OldRule<Rule>& rule) {
   if (draft.has(rule.path)) return;
   draft.config.rules.*rule.value = rule.old;
   draft.derived(rule.path, cat("compat ", draft.config.loop.compat));
 }
 
-constexpr OldRule kCrops{"rules.crop_rule", &RuleConfig::crop_rule, "exclusive"};
-constexpr OldRule kDrawn{"rules.validation_rule", &RuleConfig::validation_rule, "drawn"};
-constexpr OldRule kFullBatches{"rules.validation_rule", &RuleConfig::validation_rule, "full_batches"};
-constexpr OldRule kPairs{"rules.pair_rule", &RuleConfig::pair_rule, "first_file"};
-constexpr OldRule kLength{"rules.length_rule", &RuleConfig::length_rule, "whole_epochs"};
-constexpr OldRule kRate{"rules.rate_rule", &RuleConfig::rate_rule, "iterations"};
-constexpr OldRule kPadded{"rules.shard_rule", &RuleConfig::shard_rule, "padded"};
-constexpr OldRule kTruncated{"rules.shard_rule", &RuleConfig::shard_rule, "truncated"};
-constexpr OldRule kConsumed{"rules.first_batch_rule", &RuleConfig::first_batch_rule, "consumed"};
+constexpr OldRule<CropRule> kCrops{"rules.crop_rule", &RuleConfig::crop_rule, CropRule::Exclusive};
+constexpr OldRule<ValidationRule> kDrawn{"rules.validation_rule", &RuleConfig::validation_rule, ValidationRule::Drawn};
+constexpr OldRule<ValidationRule> kFullBatches{"rules.validation_rule", &RuleConfig::validation_rule,
+                                               ValidationRule::FullBatches};
+constexpr OldRule<PairRule> kPairs{"rules.pair_rule", &RuleConfig::pair_rule, PairRule::FirstFile};
+constexpr OldRule<LengthRule> kLength{"rules.length_rule", &RuleConfig::length_rule, LengthRule::WholeEpochs};
+constexpr OldRule<RateRule> kRate{"rules.rate_rule", &RuleConfig::rate_rule, RateRule::Iterations};
+constexpr OldRule<ShardRule> kPadded{"rules.shard_rule", &RuleConfig::shard_rule, ShardRule::Padded};
+constexpr OldRule<ShardRule> kTruncated{"rules.shard_rule", &RuleConfig::shard_rule, ShardRule::Truncated};
+constexpr OldRule<FirstBatchRule> kConsumed{"rules.first_batch_rule", &RuleConfig::first_batch_rule, FirstBatchRule::Consumed};
 
 // The HDF5 loaders turn by 24 maps, 8 of them reflections. DALI's: SC21 rotates, then flips; SC22 discards the rotation, and its
 // flip of the depth does nothing.
@@ -63,7 +66,9 @@ void take_unet_rules(Draft& draft) {
 }
 
 void take_vit_rules(Draft& draft) {
-  for (const OldRule& rule : {kPairs, kFullBatches, kLength}) take(draft, rule);
+  take(draft, kPairs);
+  take(draft, kFullBatches);
+  take(draft, kLength);
 }
 
 void contradicts_deterministic(Draft& draft, std::string_view path) {

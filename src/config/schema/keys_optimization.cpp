@@ -97,7 +97,6 @@ std::vector<Key> schedule_keys() {
        .path = "schedule.scaling",
        .field = kSchedule<&S::scaling>,
        .summary = "how the rate follows global_batch_size over base_batch_size",
-       .choices = "none|sqrt|linear",
        .tutorials = kUnetTutorials},
       {.flat = "lr_schedule.start_lr",
        .path = "schedule.start_lr",

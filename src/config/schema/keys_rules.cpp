@@ -22,7 +22,6 @@ std::vector<Key> rule_keys() {
        .field = kRules<&R::crop_rule>,
        .summary = "inclusive: crops start at 0 ... L - data_size, and wrap around a periodic box; exclusive: the last start is "
                   "never drawn, nothing wraps (SC21, SC22)",
-       .choices = "inclusive|exclusive",
        .scope = Scope::Boxes,
        .pinned = true},
       {.flat = "pair_rule",
@@ -30,7 +29,6 @@ std::vector<Key> rule_keys() {
        .field = kRules<&R::pair_rule>,
        .summary = "each_file: every pair of every year once; first_file: the first year's length for all, some pairs twice and "
                   "some never (SC23, DL4SCI25)",
-       .choices = "each_file|first_file",
        .scope = Scope::Fields,
        .pinned = true},
       {.flat = "validation_rule",
@@ -38,33 +36,28 @@ std::vector<Key> rule_keys() {
        .field = kRules<&R::validation_rule>,
        .summary = "every_sample: each once, unaugmented; drawn: new random crops and turns each time, mean over batches (SC21, "
                   "SC22); full_batches: the last short batch is dropped, mean over batches (SC23, DL4SCI25)",
-       .choices = "every_sample|drawn|full_batches",
        .pinned = true},
       {.flat = "shard_rule",
        .path = "rules.shard_rule",
        .field = kRules<&R::shard_rule>,
        .summary = "samples of an epoch over R data-parallel ranks: exact; padded: repeated up to a multiple of R (the tutorials' "
                   "PyTorch loaders); truncated: cut down to one (their DALI loaders)",
-       .choices = "exact|padded|truncated",
        .pinned = true},
       {.flat = "length_rule",
        .path = "rules.length_rule",
        .field = kRules<&R::length_rule>,
        .summary = "exact: num_iters steps; whole_epochs: as many whole epochs as fit into num_iters (SC23, DL4SCI25)",
-       .choices = "exact|whole_epochs",
        .pinned = true},
       {.flat = "rate_rule",
        .path = "rules.rate_rule",
        .field = kRules<&R::rate_rule>,
        .summary = "what the schedule counts: updates that were applied, or iterations, skipped ones too (the tutorials)",
-       .choices = "updates|iterations",
        .pinned = true},
       {.flat = "first_batch_rule",
        .path = "rules.first_batch_rule",
        .field = kRules<&R::first_batch_rule>,
        .summary = "kept: the initial losses leave the epoch whole; consumed: the first epoch trains and validates one batch less "
                   "(the tutorials' DALI loaders)",
-       .choices = "kept|consumed",
        .pinned = true},
   };
 }

@@ -123,11 +123,11 @@ struct OptimizerConfig {
 struct ScheduleConfig {
   std::string
       schedule;  // (ours) constant, linear, cosine, table, unet_tutorial, vit_tutorial or a plug-in's; by the file when empty
-  std::string scaling = "none";  // none, sqrt, linear in global_batch_size / base_batch_size (U-Net)
-  double start_lr = 5e-4;        // rate before scaling (U-Net files' name of lr; default 2e-4 for the U-Net)
-  double end_lr = 0.0;           // rate at the last step
-  int64_t warmup_steps = 0;      // linear ramp, optimizer steps (ViT files: `warmup`; U-Net: only when the batch is stretched)
-  std::vector<double> table;     // (ours) step0, rate0, step1, rate1, ...: linear in between
+  RateScaling scaling = RateScaling::None;  // none, sqrt, linear in global_batch_size / base_batch_size (U-Net)
+  double start_lr = 5e-4;                   // rate before scaling (U-Net files' name of lr; default 2e-4 for the U-Net)
+  double end_lr = 0.0;                      // rate at the last step
+  int64_t warmup_steps = 0;   // linear ramp, optimizer steps (ViT files: `warmup`; U-Net: only when the batch is stretched)
+  std::vector<double> table;  // (ours) step0, rate0, step1, rate1, ...: linear in between
 
   bool operator==(const ScheduleConfig&) const = default;
 };
@@ -146,14 +146,15 @@ struct PrecisionConfig {
 // (ours) How samples are chosen and steps counted: the corrected rules, or a tutorial's old ones, each on its own. --compat sets
 // them together, with schedule and augment; docs/reference/defects.md says what each old one does.
 struct RuleConfig {
-  std::string crop_rule = "inclusive";  // inclusive: starts 0 ... L - s; exclusive: the last start is never drawn
-  std::string pair_rule = "each_file";  // each_file: every pair of every year once; first_file: the first year's length
-  std::string validation_rule =
-      "every_sample";                     // every_sample; drawn: new random crops each time; full_batches: the rest is dropped
-  std::string shard_rule = "exact";       // exact; padded: samples repeat to a multiple of the ranks; truncated: they are cut
-  std::string length_rule = "exact";      // exact: num_iters steps; whole_epochs: num_iters // steps of an epoch epochs
-  std::string rate_rule = "updates";      // the schedule counts updates, or iterations (skipped updates too)
-  std::string first_batch_rule = "kept";  // kept; consumed: the initial loss takes the first batch out of the first epoch
+  CropRule crop_rule = CropRule::Inclusive;  // inclusive: starts 0 ... L - s; exclusive: the last start is never drawn
+  PairRule pair_rule = PairRule::EachFile;   // each_file: every pair of every year once; first_file: the first year's length
+  ValidationRule validation_rule =
+      ValidationRule::EverySample;          // every_sample; drawn: new random crops each time; full_batches: the rest is dropped
+  ShardRule shard_rule = ShardRule::Exact;  // exact; padded: samples repeat to a multiple of the ranks; truncated: they are cut
+  LengthRule length_rule = LengthRule::Exact;  // exact: num_iters steps; whole_epochs: num_iters // steps of an epoch epochs
+  RateRule rate_rule = RateRule::Updates;      // the schedule counts updates, or iterations (skipped updates too)
+  FirstBatchRule first_batch_rule =
+      FirstBatchRule::Kept;  // kept; consumed: the initial loss takes the first batch out of the first epoch
 
   bool operator==(const RuleConfig&) const = default;
 };

@@ -56,7 +56,7 @@ Era5Options era5_options(const config::RunConfig& config, Split split) {
   options.input_log = data.log_channels_in, options.target_log = data.log_channels_out;
   options.hold = data.resident == config::Residence::Host;
   options.time = {data.time_units, data.time_calendar};
-  options.rules = config.rules.pair_rule == "first_file" ? Rules::Tutorial : Rules::Corrected;
+  options.rules = config.rules.pair_rule == config::PairRule::FirstFile ? Rules::Tutorial : Rules::Corrected;
   return options;
 }
 
@@ -195,8 +195,8 @@ std::unique_ptr<Dataset> open_boxes(const config::RunConfig& config, Split split
   BoxOptions options;
   options.crop = data.data_size;
   options.num_samples = train ? data.Nsamples : data.Nsamples_val;
-  options.drawn = train || (split == Split::Valid && config.rules.validation_rule == "drawn");
-  options.last_start = config.rules.crop_rule != "exclusive";
+  options.drawn = train || (split == Split::Valid && config.rules.validation_rule == config::ValidationRule::Drawn);
+  options.last_start = config.rules.crop_rule != config::CropRule::Exclusive;
   options.augmentation = data.augment;
   options.in_channels = config.model.N_in_channels;
   options.out_channels = config.model.N_out_channels;

@@ -8,13 +8,6 @@
 
 namespace welkin::data {
 
-ShardRule parse_shard_rule(std::string_view name) {
-  if (name == "exact") return ShardRule::Exact;
-  if (name == "padded") return ShardRule::Padded;
-  if (name == "truncated") return ShardRule::Truncated;
-  throw ConfigError("data", cat("unknown rule: shard_rule=", name), "Use exact, padded or truncated");
-}
-
 int64_t sharded_samples(int64_t num_samples, int64_t num_shards, ShardRule shard_rule) {
   if (shard_rule == ShardRule::Exact) return num_samples;
   const int64_t rounded = shard_rule == ShardRule::Padded ? num_samples + num_shards - 1 : num_samples;

@@ -3,14 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+
+#include "config/schema/choices.h"
 
 namespace welkin::data {
 
 // How an epoch's samples are split to R shards: as they are, repeated from the start up to a multiple of R (PyTorch's
 // DistributedSampler), or cut down to one (the tutorials' DALI readers).
-enum class ShardRule { Exact, Padded, Truncated };
-ShardRule parse_shard_rule(std::string_view name);  // ConfigError with the known names
+using config::ShardRule;
 
 // Positions of an epoch that are split. Pure.
 int64_t sharded_samples(int64_t num_samples, int64_t num_shards, ShardRule shard_rule);

@@ -2,7 +2,6 @@
 #include "data/sample/orientation.h"
 
 #include "core/error.h"
-#include "core/text.h"
 
 namespace welkin::data {
 namespace {

@@ -79,13 +79,13 @@ double interpolate(const std::vector<std::pair<double, double>>& points, double 
 
 double peak_lr(const config::RunConfig& config) {
   const double start = config.schedule.start_lr;
-  if (config.schedule.scaling == "sqrt") return start * std::sqrt(batch_ratio(config));
-  if (config.schedule.scaling == "linear") return start * batch_ratio(config);
+  if (config.schedule.scaling == config::RateScaling::Sqrt) return start * std::sqrt(batch_ratio(config));
+  if (config.schedule.scaling == config::RateScaling::Linear) return start * batch_ratio(config);
   return start;
 }
 
 int64_t ramp_steps(const config::RunConfig& config) {
-  const bool stretched = batch_ratio(config) > 1 && config.schedule.scaling != "none";
+  const bool stretched = batch_ratio(config) > 1 && config.schedule.scaling != config::RateScaling::None;
   return is_unet_tutorial(config) && !stretched ? 0 : config.schedule.warmup_steps;
 }
 

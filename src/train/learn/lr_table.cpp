@@ -8,7 +8,7 @@
 
 namespace welkin::train {
 
-LrTable::LrTable(const LrSchedule& schedule, int64_t total_steps, c10::Device device, LrCount count)
+LrTable::LrTable(const LrSchedule& schedule, int64_t total_steps, c10::Device device, config::RateRule count)
     : updates_(at::zeros({}, at::TensorOptions(at::kLong).device(device))), count_(count) {
   const at::Tensor rates = at::empty({total_steps + 1}, at::kDouble);
   for (int64_t step = 0; step <= total_steps; ++step) rates.data_ptr<double>()[step] = schedule.rate(step);
@@ -21,7 +21,7 @@ at::Tensor LrTable::current() const {
 }
 
 void LrTable::advance(const at::Tensor& found_inf) {
-  if (count_ == LrCount::Iterations) {
+  if (count_ == config::RateRule::Iterations) {
     updates_.add_(1);
   } else {
     updates_.add_((1 - found_inf).to(at::kLong));

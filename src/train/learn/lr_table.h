@@ -8,16 +8,16 @@
 
 #include <vector>
 
+#include "config/schema/choices.h"
 #include "train/learn/lr_schedule.h"
 #include "train/learn/optimizer.h"
 
 namespace welkin::train {
 
-enum class LrCount { Updates, Iterations };
-
 class LrTable {
  public:
-  LrTable(const LrSchedule& schedule, int64_t total_steps, c10::Device device, LrCount count = LrCount::Updates);
+  LrTable(const LrSchedule& schedule, int64_t total_steps, c10::Device device,
+          config::RateRule count = config::RateRule::Updates);
 
   // () rate of the next update, in the dtype that the optimizers take on this device.
   at::Tensor current() const;
@@ -29,7 +29,7 @@ class LrTable {
  private:
   at::Tensor rates_;    // (total_steps + 1): one more, for what is logged after the last step
   at::Tensor updates_;  // () int64
-  LrCount count_;
+  config::RateRule count_;
 };
 
 }  // namespace welkin::train

@@ -38,7 +38,7 @@ LrSuggestion suggestion_of(const LrRange& range) {
 
 LrRange find_lr(LrFinderParts parts, const LrRangeOptions& options) {
   const LrSchedulePtr schedule = rising_schedule(options);
-  parts.setup.lr_table = std::make_unique<LrTable>(*schedule, options.steps, parts.step.device, LrCount::Iterations);
+  parts.setup.lr_table = std::make_unique<LrTable>(*schedule, options.steps, parts.step.device, config::RateRule::Iterations);
   const std::unique_ptr<Step> step = make_step(parts.setup, parts.config, std::move(parts.step));
   LrRange range;
   for (int64_t i = 0; i < options.steps; ++i) {

@@ -41,7 +41,7 @@ void check_units(const config::RunConfig& config, const parallel::Group& replica
 // What SC23's DALI loader says where there are several shards.
 std::string shard_line(const config::RunConfig& config, const parallel::Group& replicas, int64_t samples) {
   if (config.data.data_loader_config != config::Loader::Dali || replicas.size() == 1) return {};
-  const int64_t sharded = data::sharded_samples(samples, replicas.size(), data::parse_shard_rule(config.rules.shard_rule));
+  const int64_t sharded = data::sharded_samples(samples, replicas.size(), config.rules.shard_rule);
   return cat("Using shards of size ", sharded / replicas.size(), " per rank");
 }
 

@@ -10,27 +10,35 @@ RunLength run_length(const config::RunConfig& config, int64_t samples, int64_t s
   const config::LoopConfig& loop = config.loop;
   RunLength length{.total_steps = loop.num_epochs * steps_per_epoch, .steps_per_epoch = steps_per_epoch, .samples = samples};
   if (loop.num_iters > 0) {
-    const bool whole = config.rules.length_rule == "whole_epochs";
+    const bool whole = config.rules.length_rule == config::LengthRule::WholeEpochs;
     length.total_steps = whole ? loop.num_iters / steps_per_epoch * steps_per_epoch : loop.num_iters;
   }
   if (consumes_first_batch(config) && length.total_steps > 0) --length.total_steps;
   if (length.total_steps > 0) return length;
   throw ConfigError("train",
                     cat("the rules of the run leave no step: num_iters=", loop.num_iters, ", num_epochs=", loop.num_epochs,
-                        ", steps_per_epoch=", steps_per_epoch, ", length_rule=", config.rules.length_rule,
-                        ", first_batch_rule=", config.rules.first_batch_rule),
+                        ", steps_per_epoch=", steps_per_epoch, ", length_rule=", name_of(config.rules.length_rule),
+                        ", first_batch_rule=", name_of(config.rules.first_batch_rule)),
                     "Give at least the steps of one epoch, or drop compat or these rules");
 }
 
-bool consumes_first_batch(const config::RunConfig& config) { return config.rules.first_batch_rule == "consumed"; }
+bool consumes_first_batch(const config::RunConfig& config) {
+  return config.rules.first_batch_rule == config::FirstBatchRule::Consumed;
+}
 
-bool validation_drops_last(const config::RunConfig& config) { return config.rules.validation_rule == "full_batches"; }
+bool validation_drops_last(const config::RunConfig& config) {
+  return config.rules.validation_rule == config::ValidationRule::FullBatches;
+}
 
-bool validation_averages_batches(const config::RunConfig& config) { return config.rules.validation_rule != "every_sample"; }
+bool validation_averages_batches(const config::RunConfig& config) {
+  return config.rules.validation_rule != config::ValidationRule::EverySample;
+}
 
 data::Order validation_order(const config::RunConfig& config, int64_t num_shards) {
-  const bool shuffles_alone = config.rules.validation_rule == "full_batches" && config.rules.shard_rule != "truncated";
-  if (config.rules.validation_rule == "drawn" || (shuffles_alone && num_shards == 1)) return data::Order::Shuffled;
+  const bool shuffles_alone = config.rules.validation_rule == config::ValidationRule::FullBatches &&
+                              config.rules.shard_rule != config::ShardRule::Truncated;
+  if (config.rules.validation_rule == config::ValidationRule::Drawn || (shuffles_alone && num_shards == 1))
+    return data::Order::Shuffled;
   return data::Order::Sequential;
 }
 

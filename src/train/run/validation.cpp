@@ -46,7 +46,7 @@ data::PipelineOptions pipeline_options(const config::RunConfig& config, const pa
           .shard = replicas.group_rank(),
           .num_shards = replicas.size(),
           .drop_last = drop_last,
-          .shard_rule = data::parse_shard_rule(config.rules.shard_rule),
+          .shard_rule = config.rules.shard_rule,
           .num_workers = config.data.num_data_workers,
           .prefetch_depth = config.data.prefetch_depth,
           .device = device,

@@ -49,8 +49,7 @@ void build_optimizer(TrainSetup& setup, const SetupSource& source, const RunLeng
   setup.optimizer = source.registries.optimizers.at(config.optimizer.optimizer).make(config, optimizer_parameters(setup.table));
   setup.scaler = std::make_unique<LossScaler>(config.precision, source.device);
   const LrSchedulePtr schedule = source.registries.schedules.at(config.schedule.schedule)(config, length);
-  const auto count = config.rules.rate_rule == "iterations" ? LrCount::Iterations : LrCount::Updates;
-  setup.lr_table = std::make_unique<LrTable>(*schedule, length.total_steps, source.device, count);
+  setup.lr_table = std::make_unique<LrTable>(*schedule, length.total_steps, source.device, config.rules.rate_rule);
   setup.counter = at::full({}, int64_t{0}, at::TensorOptions(at::kLong).device(source.device));
 }
 

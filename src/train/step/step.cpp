@@ -26,8 +26,7 @@ at::Tensor zero_loss(c10::Device device) { return at::zeros({}, at::TensorOption
 }  // namespace
 
 int64_t samples_of_step(const config::RunConfig& config, int64_t num_replicas, int64_t dataset_size, int64_t step) {
-  const data::ShardRule shard_rule = data::parse_shard_rule(config.rules.shard_rule);
-  const int64_t sharded = data::sharded_samples(dataset_size, num_replicas, shard_rule);
+  const int64_t sharded = data::sharded_samples(dataset_size, num_replicas, config.rules.shard_rule);
   return std::min(config.loop.global_batch_size, sharded - step * config.loop.global_batch_size);
 }
 

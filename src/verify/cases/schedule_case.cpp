@@ -29,11 +29,17 @@ int64_t read_size(const Json& c, const char* key, int64_t least) {
   throw DataError("reference", cat("a size is out of range: ", key, "=", value, ", least=", least), "Correct the case's table");
 }
 
+config::RateScaling read_scaling(const Json& c) {
+  const auto name = c.at("scaling").get<std::string>();
+  if (const auto scaling = config::choice_named<config::RateScaling>(name)) return *scaling;
+  throw DataError("reference", cat("a scaling is unknown: scaling=", name), "Correct the case's table");
+}
+
 Table read_unet(const Json& c) {
   Table table;
   table.is_unet = true;
   table.config.tutorial = config::Tutorial::Sc22;
-  table.config.schedule.scaling = c.at("scaling").get<std::string>();
+  table.config.schedule.scaling = read_scaling(c);
   table.config.schedule.start_lr = c.at("start_lr").get<double>();
   table.config.schedule.end_lr = c.at("end_lr").get<double>();
   table.config.schedule.warmup_steps = read_size(c, "warmup_steps", 0);

@@ -27,18 +27,21 @@ TEST(Rules, CorrectedOnesAreTheDefault) {
 }
 
 TEST(Rules, CompatTurnsATutorialsOldOnesOnTogether) {
-  const RuleConfig boxes{.crop_rule = "exclusive", .validation_rule = "drawn", .shard_rule = "padded", .rate_rule = "iterations"};
+  const RuleConfig boxes{.crop_rule = CropRule::Exclusive,
+                         .validation_rule = ValidationRule::Drawn,
+                         .shard_rule = ShardRule::Padded,
+                         .rate_rule = RateRule::Iterations};
   for (const char* compat : {"--compat=sc21", "--compat=sc22"}) {
     const RunConfig config = unet({compat});
     EXPECT_EQ(config.rules, boxes);
     EXPECT_EQ(config.schedule.schedule, "unet_tutorial");
     EXPECT_EQ(config.data.augment, Augmentation::Tutorial);
   }
-  const RuleConfig fields{.pair_rule = "first_file",
-                          .validation_rule = "full_batches",
-                          .shard_rule = "padded",
-                          .length_rule = "whole_epochs",
-                          .rate_rule = "iterations"};
+  const RuleConfig fields{.pair_rule = PairRule::FirstFile,
+                          .validation_rule = ValidationRule::FullBatches,
+                          .shard_rule = ShardRule::Padded,
+                          .length_rule = LengthRule::WholeEpochs,
+                          .rate_rule = RateRule::Iterations};
   for (const char* compat : {"--compat=sc23", "--compat=dl4sci25"}) {
     EXPECT_EQ(vit({compat}).rules, fields);
     EXPECT_EQ(vit({compat}).schedule.schedule, "vit_tutorial");
@@ -48,26 +51,26 @@ TEST(Rules, CompatTurnsATutorialsOldOnesOnTogether) {
 // DALI's loaders have rules of their own: fewer samples, a consumed first batch, other orientations.
 TEST(Rules, CompatKnowsTheDaliLoaders) {
   const RunConfig sc21 = unet({"--compat=sc21", "--data_loader_config=dali-lowmem"});
-  EXPECT_EQ(sc21.rules.shard_rule, "truncated");
-  EXPECT_EQ(sc21.rules.first_batch_rule, "consumed");
+  EXPECT_EQ(sc21.rules.shard_rule, ShardRule::Truncated);
+  EXPECT_EQ(sc21.rules.first_batch_rule, FirstBatchRule::Consumed);
   EXPECT_EQ(sc21.data.augment, Augmentation::Octahedral);
   EXPECT_EQ(unet({"--compat=sc22", "--config=short_opt"}).data.augment, Augmentation::Flips);
   const RunConfig sc23 = resolve_shipped("sc23/ViT.yaml", {"--compat=sc23", "--data_loader_config=dali"}).config;
-  EXPECT_EQ(sc23.rules.shard_rule, "truncated");
-  EXPECT_EQ(sc23.rules.first_batch_rule, "consumed");
+  EXPECT_EQ(sc23.rules.shard_rule, ShardRule::Truncated);
+  EXPECT_EQ(sc23.rules.first_batch_rule, FirstBatchRule::Consumed);
 }
 
 TEST(Rules, EachCanBeSwitchedAlone) {
   const RunConfig config = unet({"--compat=sc22", "--set=crop_rule=inclusive", "--set=rules.validation_rule=every_sample",
                                  "--set=augment=rotations", "--set=schedule=cosine"});
-  EXPECT_EQ(config.rules.crop_rule, "inclusive");
-  EXPECT_EQ(config.rules.validation_rule, "every_sample");
-  EXPECT_EQ(config.rules.rate_rule, "iterations");
+  EXPECT_EQ(config.rules.crop_rule, CropRule::Inclusive);
+  EXPECT_EQ(config.rules.validation_rule, ValidationRule::EverySample);
+  EXPECT_EQ(config.rules.rate_rule, RateRule::Iterations);
   EXPECT_EQ(config.data.augment, Augmentation::Rotations);
   EXPECT_EQ(config.schedule.schedule, "cosine");
   const RunConfig alone = vit({"--set=pair_rule=first_file"});
-  EXPECT_EQ(alone.rules.pair_rule, "first_file");
-  EXPECT_EQ(alone.rules.validation_rule, "every_sample");
+  EXPECT_EQ(alone.rules.pair_rule, PairRule::FirstFile);
+  EXPECT_EQ(alone.rules.validation_rule, ValidationRule::EverySample);
   EXPECT_EQ(vit({"--compat=sc23", "--set=schedule=cosine"}).schedule.schedule, "cosine");
 }
 

@@ -51,6 +51,7 @@ TEST(Validate, TypesAndRanges) {
                         {{"amp_mode=bf61"}, "amp_mode is none of none, fp16, bf16"},
                         {{"qkv=joimt"}, "qkv is none of joint, separate: qkv=joimt. Nearest: joint."},
                         {{"nan_policy=of"}, "nan_policy is none of off, error, mask, report: nan_policy=of. Nearest: off."},
+                        {{"shard_rule=even"}, "shard_rule is none of exact, padded, truncated: shard_rule=even."},
                         {{"resident=null"}, "resident is empty: resident=null. "},
                         {{"bad_samples=[skip]"}, "bad_samples is none of error, skip: bad_samples='[skip]'. Meaning: "},
                         {{"forcing=[moon]"}, "forcing element 0 is none of solar, solar_daily, calendar, coordinates"},

@@ -55,7 +55,7 @@ TEST(OpenTest, FieldsBySplit) {
   config.data.history = 2;
   config.data.forcing = {"calendar"};
   EXPECT_THAT(open_fields(config, Split::Train)->spec().input.shape, ElementsAre(2 * 2 + 4, 4, 4));
-  config.rules.pair_rule = "first_file";
+  config.rules.pair_rule = config::PairRule::FirstFile;
   EXPECT_THROW(open_fields(config, Split::Train), ConfigError) << "the tutorials know no history";
 }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "config/resolve/resolve.h"
-#include "core/error.h"
 #include "data/datasets/open.h"
 #include "data/formats/npy_file.h"
 #include "data/pipeline/pipeline.h"
@@ -32,7 +31,7 @@ config::RunConfig box_run(const std::string& rules = "") {
 
 std::vector<SamplePlan> plans_of_epoch(const config::RunConfig& config, Split split, int64_t epoch) {
   const auto dataset = (config.data.dataset == "era5" ? open_fields : open_boxes)(config, split);
-  const bool is_fixed = split == Split::Valid && config.rules.validation_rule == "every_sample";
+  const bool is_fixed = split == Split::Valid && config.rules.validation_rule == config::ValidationRule::EverySample;
   const Sampler sampler(dataset->size(), is_fixed ? Order::Sequential : Order::Shuffled, config.loop.seed);
   std::vector<SamplePlan> plans;
   for (int64_t i = 0; i < dataset->size(); ++i) plans.push_back(dataset->plan(sampler.at(epoch, i), whole(dataset->spec())));
@@ -281,11 +280,6 @@ TEST(TutorialDefects, D29ZeroReadingThreadsWork) {
   Pipeline pipeline(*dataset, Sampler(dataset->size(), Order::Shuffled, 0),
                     {.global_batch = 4, .micro_batch = 4, .num_workers = 0});
   EXPECT_EQ(pipeline.next().input.size(0), 4);
-}
-
-TEST(ShardRule, UnknownRuleNamesTheChoices) {
-  EXPECT_THAT([] { parse_shard_rule("even"); }, ::testing::ThrowsMessage<ConfigError>(::testing::HasSubstr(
-                                                    "[data] unknown rule: shard_rule=even. Use exact, padded or truncated")));
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ TEST(InputCheck, RatesThatLookWrong) {
   config.schedule.end_lr = 1e-2;
   EXPECT_THAT(doubtful_rates(config, 100), ElementsAre("the learning rate rises to its end: end_lr=0.01, lr=0.001"));
   config.schedule.schedule = "constant";
-  config.schedule.start_lr = 0.05, config.schedule.scaling = "linear";
+  config.schedule.start_lr = 0.05, config.schedule.scaling = config::RateScaling::Linear;
   config.loop.global_batch_size = 256, config.loop.base_batch_size = 64;
   EXPECT_THAT(doubtful_rates(config, 100),
               ElementsAre("the learning rate looks too large: lr=0.05, scaled=0.2, optimizer=Adam, usual=at most 0.1"));

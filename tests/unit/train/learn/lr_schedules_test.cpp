@@ -24,7 +24,7 @@ ScheduleCase unet_case(const json& table) {
   const json& c = table.at("config");
   ScheduleCase made;
   made.config.tutorial = config::Tutorial::Sc22;
-  made.config.schedule.scaling = c.at("scaling").get<std::string>();
+  made.config.schedule.scaling = config::choice_named<config::RateScaling>(c.at("scaling").get<std::string>()).value();
   made.config.schedule.start_lr = c.at("start_lr").get<double>();
   made.config.schedule.end_lr = c.at("end_lr").get<double>();
   made.config.schedule.warmup_steps = c.at("warmup_steps").get<int64_t>();
@@ -105,9 +105,9 @@ TEST(Schedules, ConstantAndLinearRampFirst) {
 TEST(Schedules, ScalingFollowsTheBatch) {
   config::RunConfig config = plain(0.1, 0, 0);
   EXPECT_DOUBLE_EQ(peak_lr(config), 0.1);
-  config.schedule.scaling = "sqrt";
+  config.schedule.scaling = config::RateScaling::Sqrt;
   EXPECT_DOUBLE_EQ(peak_lr(config), 0.2);
-  config.schedule.scaling = "linear";
+  config.schedule.scaling = config::RateScaling::Linear;
   EXPECT_DOUBLE_EQ(peak_lr(config), 0.4);
 }
 
@@ -116,7 +116,7 @@ TEST(Schedules, OfTheUnetFilesRampOnlyAStretchedBatch) {
   EXPECT_EQ(ramp_steps(config), 5);
   config.tutorial = config::Tutorial::Sc21;
   EXPECT_EQ(ramp_steps(config), 0);  // scaling none
-  config.schedule.scaling = "sqrt";
+  config.schedule.scaling = config::RateScaling::Sqrt;
   EXPECT_EQ(ramp_steps(config), 5);
   config.loop.global_batch_size = 8;
   EXPECT_EQ(ramp_steps(config), 0);

@@ -43,7 +43,7 @@ RunLength length_of(const config::RunConfig& config, int64_t samples, bool drop_
                               .global_batch = config.loop.global_batch_size,
                               .micro_batch = config.loop.global_batch_size,
                               .drop_last = drop_last,
-                              .shard_rule = data::parse_shard_rule(config.rules.shard_rule)});
+                              .shard_rule = config.rules.shard_rule});
   return run_length(config, samples, plan.steps_per_epoch());
 }
 
@@ -95,7 +95,7 @@ TEST(Compat, UnetStepsAndRatesAreThePublishedOnes) {
   for (const UnetRow& row : unet_rows()) {
     const config::RunConfig config = shipped("UNet.yaml", row.preset, "sc22");
     const RunLength length = length_of(config, config.data.Nsamples, /*drop_last=*/false);
-    const int64_t consumed = config.rules.first_batch_rule == "consumed" ? 1 : 0;
+    const int64_t consumed = config.rules.first_batch_rule == config::FirstBatchRule::Consumed ? 1 : 0;
     EXPECT_EQ(length.steps_per_epoch, row.loaded) << row.preset;
     EXPECT_EQ(length.total_steps, row.loaded * row.epochs - consumed) << row.preset;
     const LrSchedulePtr schedule = schedule_of(config, length);
@@ -121,7 +121,7 @@ TEST(Compat, VitStepsAreThePublishedOnes) {
       const std::string file = std::string(compat) == "sc23" ? "sc23/ViT.yaml" : "ViT.yaml";
       config::RunConfig config = shipped(file, "bs" + std::to_string(batch) + "_opt", compat);
       ASSERT_EQ(config.loop.global_batch_size, batch);
-      config.rules.first_batch_rule = "kept";  // the table is the PyTorch loader's
+      config.rules.first_batch_rule = config::FirstBatchRule::Kept;  // the table is the PyTorch loader's
       const RunLength length = length_of(config, 37960, /*drop_last=*/true);
       EXPECT_EQ(length.steps_per_epoch, steps) << compat << batch;
       EXPECT_EQ(length.total_steps, iterations) << compat << batch;
@@ -173,7 +173,7 @@ TEST(TutorialDefects, D22ARunShorterThanAnEpochTrains) {
   config::RunConfig config;
   config.loop.num_iters = 7;
   EXPECT_EQ(run_length(config, 100, 10).total_steps, 7);
-  config.rules.length_rule = "whole_epochs";
+  config.rules.length_rule = config::LengthRule::WholeEpochs;
   EXPECT_THAT([&] { run_length(config, 100, 10); },
               ::testing::ThrowsMessage<ConfigError>(
                   HasSubstr("[train] the rules of the run leave no step: num_iters=7, num_epochs=0, steps_per_epoch=10, "
@@ -187,14 +187,14 @@ class Counting : public LrSchedule {
 };
 
 TEST(TutorialDefects, D22ASkippedUpdateDoesNotAdvanceTheSchedule) {
-  const auto after_a_skip = [](LrCount count) {
+  const auto after_a_skip = [](config::RateRule count) {
     LrTable table(Counting(), 5, at::kCPU, count);
     table.advance(at::ones({}));
     table.advance(at::zeros({}));
     return table.current().item<double>();
   };
-  EXPECT_EQ(after_a_skip(LrCount::Updates), 1);
-  EXPECT_EQ(after_a_skip(LrCount::Iterations), 2) << "the check does not see the defect";
+  EXPECT_EQ(after_a_skip(config::RateRule::Updates), 1);
+  EXPECT_EQ(after_a_skip(config::RateRule::Iterations), 2) << "the check does not see the defect";
 }
 
 // The numbers after `what` in the log, in order.
@@ -221,19 +221,19 @@ config::RunConfig two_epochs(const ScratchFolder& folder) {
 }
 
 TEST(TutorialDefects, D21TheInitialLossLeavesTheEpochWhole) {
-  const auto iterations = [](const std::string& rule) {
+  const auto iterations = [](config::FirstBatchRule rule) {
     const ScratchFolder folder;
     config::RunConfig config = two_epochs(folder);
     config.rules.first_batch_rule = rule;
     return run_tiny(config, {}).run.iterations;
   };
-  EXPECT_EQ(iterations("kept"), 10);
-  EXPECT_EQ(iterations("consumed"), 9) << "the check does not see the defect";
+  EXPECT_EQ(iterations(config::FirstBatchRule::Kept), 10);
+  EXPECT_EQ(iterations(config::FirstBatchRule::Consumed), 9) << "the check does not see the defect";
 }
 
 // Six samples in batches of 4 and of 2: what validation says of one model must not depend on that.
 TEST(TutorialDefects, D25TheScoreDoesNotDependOnTheBatch) {
-  const auto scores = [](const std::string& rule) {
+  const auto scores = [](config::ValidationRule rule) {
     std::vector<double> values;
     for (const int64_t batch : {4, 2}) {
       const ScratchFolder folder;
@@ -245,15 +245,15 @@ TEST(TutorialDefects, D25TheScoreDoesNotDependOnTheBatch) {
     }
     return values;
   };
-  const auto ours = scores("every_sample");
+  const auto ours = scores(config::ValidationRule::EverySample);
   EXPECT_TRUE(same_score(ours[0], ours[1]));
-  const auto dropping = scores("full_batches");
+  const auto dropping = scores(config::ValidationRule::FullBatches);
   EXPECT_FALSE(same_score(dropping[0], dropping[1])) << "the check does not see the defect";
 }
 
 // The tutorials' mean over batches counts the samples of a short last batch more.
 TEST(TutorialDefects, D25AShortBatchCountsByItsSamples) {
-  const auto score = [](const std::string& rule, int64_t batch) {
+  const auto score = [](config::ValidationRule rule, int64_t batch) {
     const ScratchFolder folder;
     config::RunConfig config = two_epochs(folder);
     config.rules.validation_rule = rule;
@@ -261,8 +261,9 @@ TEST(TutorialDefects, D25AShortBatchCountsByItsSamples) {
     config.schedule.start_lr = config.optimizer.lr = 0;
     return logged_values(run_tiny(config, {}).log, "Avg val loss").front();
   };
-  EXPECT_TRUE(same_score(score("every_sample", 4), score("every_sample", 1)));
-  EXPECT_FALSE(same_score(score("drawn", 4), score("drawn", 1))) << "the check does not see the defect";
+  EXPECT_TRUE(same_score(score(config::ValidationRule::EverySample, 4), score(config::ValidationRule::EverySample, 1)));
+  EXPECT_FALSE(same_score(score(config::ValidationRule::Drawn, 4), score(config::ValidationRule::Drawn, 1)))
+      << "the check does not see the defect";
 }
 
 TEST(TutorialDefects, D10SeedIsOneNumberThatIsLogged) {
@@ -328,13 +329,13 @@ TEST(Compat, AResumedRunKeepsItsRules) {
   const ScratchFolder folder;
   config::RunConfig config = two_epochs(folder);
   config.loop.compat = "sc23";
-  config.rules.validation_rule = "full_batches";
+  config.rules.validation_rule = config::ValidationRule::FullBatches;
   const TinyOutcome first = run_tiny(config, {});
   EXPECT_THAT(first.log, HasSubstr("Matmuls in fp32: tf32 on (default)"));
   config.loop.resume = true;
   EXPECT_TRUE(run_tiny(config, {}).run.completed);
   config.loop.compat = "dl4sci25";
-  config.rules.validation_rule = "every_sample";
+  config.rules.validation_rule = config::ValidationRule::EverySample;
   const std::string text = refused<ConfigError>(config);
   EXPECT_THAT(text, HasSubstr("[train] the run to resume has other rules: path="));
   EXPECT_THAT(text, HasSubstr("validation_rule=full_batches and every_sample, compat=sc23 and dl4sci25. Resume with the rules"));
