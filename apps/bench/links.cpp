@@ -79,7 +79,7 @@ int bench_collectives(Application& application, int argc, char** argv) {
   }
   label_process(place);
   const train::ProcessSession session(train::one_thread());
-  arguments.options.device = train::choose_device(arguments.device, place.local_rank, place.local_size);
+  arguments.options.device = train::choose_device(train::device_named(arguments.device), place.local_rank, place.local_size);
   parallel::WorldOptions options = world_options(std::chrono::seconds(arguments.deadline_s));
   options.with_gpu = arguments.options.device.is_cuda();
   parallel::World world = parallel::World::connect(place, options);

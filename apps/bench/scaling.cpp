@@ -106,9 +106,9 @@ class ScalingRun {
     }
     if (arguments_.predict.empty() || !arguments_.calibration.empty()) return 0;
     arguments_.calibration = named("_calibration.json").string();
-    return run_local_ranks(
-        own_command_with("bench", {"--collectives", "--device", own_config().loop.device, "--json", arguments_.calibration}),
-        std::max<int64_t>(2, std::ranges::max(arguments_.ranks)));
+    return run_local_ranks(own_command_with("bench", {"--collectives", "--device", std::string(name_of(own_config().loop.device)),
+                                                      "--json", arguments_.calibration}),
+                           std::max<int64_t>(2, std::ranges::max(arguments_.ranks)));
   }
 
   bench::LinkFit exchange() const {

@@ -71,7 +71,7 @@ int bench_tiles(Application& application, int argc, char** argv) {
   if (!arguments.plot.empty()) check_output("bench", "--plot", arguments.plot);
   config::RunConfig config;
   config.loop.threads = arguments.threads;
-  const c10::Device device = train::choose_device(arguments.device);
+  const c10::Device device = train::choose_device(train::device_named(arguments.device));
   const train::ProcessSession session(config, device);
   const bench::TileProblem problem = tile_problem(arguments, device);
   const auto rows = bench::measure_tiles(problem, device);

@@ -30,8 +30,8 @@ plan::RunEstimate estimate_of(const Application& application, const config::Comm
     throw ConfigError("plan", cat("the model has no cost: model=", config.model.model), "Give its ModelEntry a cost");
   }
   const train::DatasetFacts data = facts_of(registries.datasets.at(config.data.dataset), config);
-  const parallel::ContextMode mode =
-      parallel::context_mode_of(config, data.shape, parallel::mesh_of(config.parallel, world), config.loop.device != "cpu");
+  const parallel::ContextMode mode = parallel::context_mode_of(config, data.shape, parallel::mesh_of(config.parallel, world),
+                                                               config.loop.device != config::DeviceChoice::Cpu);
   config.parallel.context_mode = parallel::context_mode_name(mode);
   int64_t points = data.shape.in_channels + data.shape.out_channels;
   for (const int64_t extent : data.shape.grid) points *= extent;

@@ -96,7 +96,7 @@ int verb_verify(Application& application, int argc, char** argv) {
   app.add_flag("--brief", brief, "print only the tensors that fail");
   if (!parse_arguments(application, app, argc, argv, {"--layouts"})) return 0;
   if (!json.empty() && json != "-") check_output("verify", "--json", json);
-  const verify::VerifyOptions options{train::choose_device(device), amp_mode_named(amp_mode)};
+  const verify::VerifyOptions options{train::choose_device(train::device_named(device)), amp_mode_named(amp_mode)};
   config::RunConfig as_in_training;
   as_in_training.loop.threads = threads > 0 ? threads : usable_cores();
   const train::ProcessSession session(as_in_training, options.device);

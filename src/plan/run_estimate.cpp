@@ -25,7 +25,7 @@ double weights_in_16_bits(const RunFacts& facts, int64_t tensor_parallel) {
 double activation_bytes(const config::RunConfig& config, const model::SavedValues& kept) {
   const auto tp = static_cast<double>(config.parallel.tensor_parallel);
   const auto cp = static_cast<double>(config.parallel.context_parallel);
-  const bool on_cpu = config.loop.device == "cpu";
+  const bool on_cpu = config.loop.device == config::DeviceChoice::Cpu;
   const double narrow = narrow_bytes(config);
   const double token_parts = cp * (config.parallel.sequence_parallel ? tp : 1);
   const double keys = kept.keys * narrow / (tp * (config.parallel.context_mode == "all_gather" ? 1 : cp));

@@ -66,7 +66,7 @@ class ChoiceList {
 void add_choices_of_gpu(ChoiceList& list, const config::RunConfig& config, const PresentValues& present) {
   const config::BackendConfig& backend = config.backend;
   list.add_switch("backend.cuda_graph", backend.cuda_graph);
-  if (config.precision.amp_mode == AmpMode::None) list.add("backend.tf32", {"on", "off"}, backend.tf32);
+  if (config.precision.amp_mode == AmpMode::None) list.add("backend.tf32", {"on", "off"}, name_of(backend.tf32));
   if (!present.has_convolutions) return;
   list.add_switch("backend.channels_last", backend.channels_last);
   list.add_switch("backend.cudnn_benchmark", backend.cudnn_benchmark);
@@ -77,7 +77,7 @@ void add_choices_of_cpu(ChoiceList& list, const config::RunConfig& config, const
   list.add("backend.instruction_set", present.instruction_sets, present.instruction_set);
   const bool has_tiles = std::ranges::find(present.instruction_sets, "amx") != present.instruction_sets.end();
   if (config.precision.amp_mode == AmpMode::None && has_tiles) {
-    list.add("backend.float32_matmul_precision", {"highest", "high", "medium"}, config.backend.float32_matmul_precision);
+    list.add("backend.float32_matmul_precision", {"highest", "high", "medium"}, name_of(config.backend.float32_matmul_precision));
   }
   list.add("threads", halves(present.cores, 16), std::to_string(present.threads));
 }

@@ -157,7 +157,6 @@ std::vector<Key> run_keys() {
        .path = "loop.device",
        .field = kLoop<&L::device>,
        .summary = "where to compute; auto = a GPU where there is one",
-       .choices = "auto|cpu|cuda",
        .is_flag = true,
        .free = true,
        .common = Common::EveryVerb},

@@ -69,7 +69,6 @@ std::vector<Key> backend_keys() {
        .field = kBackend<&B::tf32>,
        .summary = "TF32 units for fp32 matmuls in cuBLAS and cuDNN; the environment's NVIDIA_TF32_OVERRIDE=0 turns them off "
                   "whatever this key says",
-       .choices = "on|off",
        .is_flag = true},
       {.flat = "cudnn_enabled",
        .path = "backend.cudnn_enabled",
@@ -90,7 +89,6 @@ std::vector<Key> backend_keys() {
        .path = "backend.gemm",
        .field = kBackend<&B::gemm>,
        .summary = "library for float32 GEMM on a CPU; auto = onednn on AMD processors, mkl elsewhere",
-       .choices = "auto|mkl|onednn",
        .is_flag = true,
        .free = true},
       {.flat = "float32_matmul_precision",
@@ -100,13 +98,11 @@ std::vector<Key> backend_keys() {
            "PyTorch's torch.set_float32_matmul_precision on a CPU: where the processor has AMX, float32 matmuls of linear "
            "layers and attention take operands as sums of two bfloat16 (high, 16 bits) or rounded to one (medium, 8 bits); "
            "sums stay float32",
-       .choices = "highest|high|medium",
        .is_flag = true},
       {.flat = "instruction_set",
        .path = "backend.instruction_set",
        .field = kBackend<&B::instruction_set>,
        .summary = "vector instructions of our CPU kernels; auto = the best that the processor has",
-       .choices = "auto|portable|avx2|avx512|amx",
        .is_flag = true,
        .free = true},
       {.flat = "memory_limit_gib",
@@ -135,7 +131,6 @@ std::vector<Key> backend_keys() {
        .path = "backend.attention",
        .field = kBackend<&B::attention>,
        .summary = "torch's form of attention on a GPU; auto = the fastest, measured at the start with the model's heads",
-       .choices = "auto|flash|memory_efficient|cudnn|math",
        .is_flag = true,
        .free = true},
   };

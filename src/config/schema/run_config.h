@@ -161,17 +161,18 @@ struct RuleConfig {
 
 // (ours) Process-wide settings of torch and of the libraries below it.
 struct BackendConfig {
-  std::string tf32 = "on";           // on, off: TF32 in cuBLAS and cuDNN for fp32 matmuls; NVIDIA_TF32_OVERRIDE=0 turns it off
+  Tf32 tf32 = Tf32::On;              // TF32 in cuBLAS and cuDNN for fp32 matmuls; NVIDIA_TF32_OVERRIDE=0 turns it off
   bool cudnn_enabled = true;         // cuDNN, or torch's own kernels
   bool cudnn_benchmark = true;       // cuDNN measures its algorithms for each shape; off where `deterministic`
   bool cudnn_deterministic = false;  // only algorithms of cuDNN that repeat bit for bit; on where `deterministic`
   double memory_limit_gib = 0.0;     // cap of the tensors' memory: of the process on a CPU, of the process on its GPU; 0 = none
   bool cuda_graph = false;           // steps are recorded once and replayed as CUDA graphs (SC21 to SC23: train_graph.py)
   bool channels_last = false;        // images and boxes lie channels-last on a GPU, and the weights of convolutions with them
-  std::string attention = "auto";    // auto, flash, memory_efficient, cudnn, math: torch's attention on a GPU; auto = measured
-  std::string gemm = "auto";         // auto, mkl, onednn: library for float32 GEMM on a CPU; auto = by processor
-  std::string float32_matmul_precision = "highest";  // high, medium: matmuls may take operands of 16 or 8 bits (on a CPU)
-  std::string instruction_set = "auto";  // auto, portable, avx2, avx512, amx: of our CPU kernels; auto = the best there is
+  AttentionForm attention = AttentionForm::Auto;  // torch's attention on a GPU; auto = measured
+  Gemm gemm = Gemm::Auto;                         // library for float32 GEMM on a CPU; auto = by processor
+  MatmulPrecision float32_matmul_precision =
+      MatmulPrecision::Highest;                           // high, medium: matmuls may take operands of 16 or 8 bits (on a CPU)
+  InstructionSet instruction_set = InstructionSet::Auto;  // of our CPU kernels; auto = the best there is
 
   bool operator==(const BackendConfig&) const = default;
 };
@@ -226,8 +227,8 @@ struct LoopConfig {
   NonFiniteAction on_nonfinite =
       NonFiniteAction::Stop;  // (ours) what a NaN or Inf in loss or gradient does (fp16 overflow is not one)
   std::string compat;  // (ours) sc21, sc22, sc23, dl4sci25: that tutorial's old schedule, augmentation and rules (RuleConfig)
-  std::string device = "auto";  // (ours) auto, cpu, cuda
-  int64_t threads = 0;          // (ours) intra-op threads; 0 = cores of this process
+  DeviceChoice device = DeviceChoice::Auto;  // (ours) auto = a GPU where there is one
+  int64_t threads = 0;                       // (ours) intra-op threads; 0 = cores of this process
 
   bool operator==(const LoopConfig&) const = default;
 };

@@ -77,13 +77,6 @@ std::string_view name_of(AttentionBackend backend) {
   return {};
 }
 
-std::optional<AttentionBackend> parse_attention_backend(std::string_view name) {
-  for (const AttentionBackend backend : kAttentionBackends) {
-    if (name_of(backend) == name) return backend;
-  }
-  return std::nullopt;
-}
-
 AttentionSwitches attention_switches() {
   at::Context& context = at::globalContext();
   AttentionSwitches switches{.flash = context.userEnabledFlashSDP(),

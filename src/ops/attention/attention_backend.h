@@ -19,7 +19,6 @@ inline constexpr AttentionBackend kAttentionBackends[] = {AttentionBackend::Flas
                                                           AttentionBackend::CuDnn, AttentionBackend::Math};
 
 std::string_view name_of(AttentionBackend backend);  // as the key `attention` has them
-std::optional<AttentionBackend> parse_attention_backend(std::string_view name);
 
 // Torch's own switches and its order of preference (at::SDPBackend as numbers).
 struct AttentionSwitches {

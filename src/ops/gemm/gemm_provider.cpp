@@ -46,13 +46,6 @@ void set_gemm_provider(GemmProvider provider) {
   let_onednn_multiply(provider == GemmProvider::OneDnn);
 }
 
-std::optional<Float32Precision> parse_float32_precision(std::string_view name) {
-  if (name == "highest") return Float32Precision::Highest;
-  if (name == "high") return Float32Precision::High;
-  if (name == "medium") return Float32Precision::Medium;
-  return std::nullopt;
-}
-
 GemmProvider provider_beside(std::optional<GemmProvider> named, Float32Precision precision) {
   if (precision != Float32Precision::Medium || !cpu_has_amx_bf16()) return named.value_or(default_gemm_provider());
   if (named == GemmProvider::Mkl) {

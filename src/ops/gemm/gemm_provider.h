@@ -29,8 +29,6 @@ enum class Float32Precision {
   Medium,   // operands rounded to bfloat16
 };
 
-std::optional<Float32Precision> parse_float32_precision(std::string_view name);  // highest, high, medium
-
 // The named provider, or the shipped one for this precision: beside Medium on a CPU with tiles oneDNN, which rounds what our
 // kernels do not take; mkl, which cannot, is a ConfigError there.
 GemmProvider provider_beside(std::optional<GemmProvider> named, Float32Precision precision);

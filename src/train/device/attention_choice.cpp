@@ -16,6 +16,22 @@ namespace {
 
 using ops::AttentionBackend;
 
+std::optional<AttentionBackend> named_backend(config::AttentionForm form) {
+  switch (form) {
+    case config::AttentionForm::Flash:
+      return AttentionBackend::Flash;
+    case config::AttentionForm::MemoryEfficient:
+      return AttentionBackend::MemoryEfficient;
+    case config::AttentionForm::CuDnn:
+      return AttentionBackend::CuDnn;
+    case config::AttentionForm::Math:
+      return AttentionBackend::Math;
+    case config::AttentionForm::Auto:
+      break;
+  }
+  return std::nullopt;
+}
+
 std::string shape_text(const ops::AttentionShape& shape) {
   return cat("batch ", shape.batch, ", ", shape.heads, " heads of ", shape.head_dim, ", ", shape.tokens, " tokens");
 }
@@ -45,7 +61,7 @@ std::optional<ops::AttentionShape> attention_shape(const config::RunConfig& conf
 
 AttentionChoice resolve_attention(const config::RunConfig& config, const ops::AttentionShape& shape,
                                   const std::function<std::vector<ops::AttentionTiming>()>& measure) {
-  const auto named = ops::parse_attention_backend(config.backend.attention);
+  const auto named = named_backend(config.backend.attention);
   if (!named && config.loop.deterministic) {
     const AttentionBackend backend = repeatable(shape.dtype);
     return {backend, cat("Attention: ", name_of(backend), " (deterministic)")};
@@ -72,7 +88,7 @@ std::string choose_attention(const config::RunConfig& config, const std::optiona
   if (!device.is_cuda()) return {};
   const auto shape = attention_shape(config, size, tensor_parallel);
   if (!shape) {
-    if (const auto named = ops::parse_attention_backend(config.backend.attention)) ops::set_attention_backend(*named);
+    if (const auto named = named_backend(config.backend.attention)) ops::set_attention_backend(*named);
     return {};
   }
   const auto measure = [&] {

@@ -30,11 +30,16 @@ c10::DeviceIndex gpu_of_rank(int64_t local_rank, int64_t local_size, int64_t num
   return static_cast<c10::DeviceIndex>(local_rank % num_gpus);
 }
 
-c10::Device choose_device(const std::string& name, int64_t local_rank, int64_t local_size) {
-  if (name == "cpu" || (name == "auto" && !has_gpu())) return at::kCPU;
+config::DeviceChoice device_named(const std::string& name) {
+  if (const auto choice = config::choice_named<config::DeviceChoice>(name)) return *choice;
+  throw ConfigError("device", cat("there is no such device: device=", name), "Take cpu, cuda or auto");
+}
+
+c10::Device choose_device(config::DeviceChoice choice, int64_t local_rank, int64_t local_size) {
+  if (choice == config::DeviceChoice::Cpu || (choice == config::DeviceChoice::Auto && !has_gpu())) return at::kCPU;
   if (!has_gpu()) {
     throw ConfigError(
-        "device", cat("there is no GPU that torch can use: device=", name),
+        "device", cat("there is no GPU that torch can use: device=", name_of(choice)),
         "Take --device cpu or auto; nvidia-smi shows whether the driver sees one, and a torch with CUDA must be installed");
   }
   const c10::Device device(at::kCUDA, gpu_of_rank(local_rank, local_size, at::detail::getCUDAHooks().deviceCount()));

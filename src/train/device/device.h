@@ -17,7 +17,10 @@ c10::DeviceIndex gpu_of_rank(int64_t local_rank, int64_t local_size, int64_t num
 
 // auto: a GPU where there is one, gpu_of_rank(). cuda without a GPU or without libtorch_cuda is a ConfigError, never a silent CPU
 // run. A GPU becomes the current one of the calling thread, which is to be the one that trains.
-c10::Device choose_device(const std::string& name, int64_t local_rank = 0, int64_t local_size = 1);
+c10::Device choose_device(config::DeviceChoice choice, int64_t local_rank = 0, int64_t local_size = 1);
+
+// The value of a verb's own flag --device. ConfigError with the names that there are.
+config::DeviceChoice device_named(const std::string& name);
 
 // For this thread: autograd's threads take the device of what they compute, and reading threads touch none. ConfigError where the
 // driver refuses it.

@@ -39,7 +39,7 @@ KernelChoice kernel_choice(const config::RunConfig& config, const model::ModelEn
   if (has_convolutions) choice["kernels.convolutions"] = ops::convolution_form(device, dtype);
   if (!device.is_cpu()) {
     if (has_attention && config.model.dropout == 0) choice["kernels.attention"] = ops::attention_backend_in_use();
-    choice["kernels.gemm"] = cat("cublas, tf32 ", config.backend.tf32);
+    choice["kernels.gemm"] = cat("cublas, tf32 ", name_of(config.backend.tf32));
     return choice;
   }
   choice["kernels.gemm"] = cat(name_of(ops::gemm_provider()), form_of_matmuls(device, dtype));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "core/host.h"
 #include "ops/base/large_blocks.h"
@@ -17,6 +18,46 @@ namespace {
 int64_t default_threads() {
   static const int at_start = at::get_num_threads();  // OMP_NUM_THREADS where that is set; later what a session asked for
   return std::min<int64_t>(at_start, usable_cores());
+}
+
+std::optional<ops::GemmProvider> named_provider(config::Gemm gemm) {
+  switch (gemm) {
+    case config::Gemm::Mkl:
+      return ops::GemmProvider::Mkl;
+    case config::Gemm::OneDnn:
+      return ops::GemmProvider::OneDnn;
+    case config::Gemm::Auto:
+      break;
+  }
+  return std::nullopt;
+}
+
+ops::Float32Precision named_precision(config::MatmulPrecision precision) {
+  switch (precision) {
+    case config::MatmulPrecision::High:
+      return ops::Float32Precision::High;
+    case config::MatmulPrecision::Medium:
+      return ops::Float32Precision::Medium;
+    case config::MatmulPrecision::Highest:
+      break;
+  }
+  return ops::Float32Precision::Highest;
+}
+
+ops::InstructionSet named_set(config::InstructionSet set) {
+  switch (set) {
+    case config::InstructionSet::Portable:
+      return ops::InstructionSet::Portable;
+    case config::InstructionSet::Avx2:
+      return ops::InstructionSet::Avx2;
+    case config::InstructionSet::Avx512:
+      return ops::InstructionSet::Avx512;
+    case config::InstructionSet::Amx:
+      return ops::InstructionSet::Amx;
+    case config::InstructionSet::Auto:
+      break;
+  }
+  return ops::best_instruction_set();
 }
 
 void apply(const ProcessSettings& settings) {
@@ -56,17 +97,16 @@ ProcessSettings current_settings(c10::Device device) {
 
 ProcessSettings settings_of(const config::RunConfig& config, c10::Device device) {
   const config::BackendConfig& backend = config.backend;
-  const auto precision = ops::parse_float32_precision(backend.float32_matmul_precision);
   ProcessSettings settings = current_settings(device);
   settings.threads = config.loop.threads > 0 ? config.loop.threads : default_threads();
   settings.deterministic = config.loop.deterministic;
   settings.cudnn_enabled = backend.cudnn_enabled;
   settings.cudnn_benchmark = backend.cudnn_benchmark;
   settings.cudnn_deterministic = backend.cudnn_deterministic;
-  settings.tf32_matmul = settings.tf32_convolution = backend.tf32 == "on";
-  settings.float32_precision = precision.value_or(ops::Float32Precision::Highest);
-  settings.gemm = ops::provider_beside(ops::parse_gemm_provider(backend.gemm), settings.float32_precision);
-  settings.instruction_set = ops::parse_instruction_set(backend.instruction_set).value_or(ops::best_instruction_set());
+  settings.tf32_matmul = settings.tf32_convolution = backend.tf32 == config::Tf32::On;
+  settings.float32_precision = named_precision(backend.float32_matmul_precision);
+  settings.gemm = ops::provider_beside(named_provider(backend.gemm), settings.float32_precision);
+  settings.instruction_set = named_set(backend.instruction_set);
   settings.memory_limit_gib = backend.memory_limit_gib;
   return settings;
 }

@@ -139,7 +139,7 @@ TEST(RunEstimate, AGpuCopiesWhatItJoins) {
   facts.memory->kept.joined = 25;
   EXPECT_EQ(part(estimate_run(small_config(), facts), "activations"), before + 4 * 4 * 25);
   config::RunConfig config = small_config();
-  config.loop.device = "cpu";
+  config.loop.device = config::DeviceChoice::Cpu;
   EXPECT_EQ(part(estimate_run(config, facts), "activations"), before);
 }
 

@@ -77,7 +77,7 @@ inline config::RunConfig tiny_config(const std::filesystem::path& root) {
   config.loop.base_batch_size = 4;
   config.loop.num_iters = 13;
   config.loop.seed = 11;
-  config.loop.device = "cpu";
+  config.loop.device = config::DeviceChoice::Cpu;
   config.loop.threads = 1;
   config.output.expdir = root.string();
   config.output.folder_rule = "gpu";

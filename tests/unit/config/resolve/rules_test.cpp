@@ -199,15 +199,15 @@ class Tf32Override {
 
 TEST(Tf32, IsOnUnlessAFlagOrTheEnvironmentTurnsItOff) {
   const Tf32Override none(nullptr);
-  EXPECT_EQ(vit({}).backend.tf32, "on");
-  EXPECT_EQ(vit({"--tf32", "off"}).backend.tf32, "off");
+  EXPECT_EQ(vit({}).backend.tf32, Tf32::On);
+  EXPECT_EQ(vit({"--tf32", "off"}).backend.tf32, Tf32::Off);
   const Tf32Override zero("0");
   const Resolved resolved = resolve_shipped("ViT.yaml", {"--tf32=on"});
-  EXPECT_EQ(resolved.config.backend.tf32, "off") << "NVIDIA's libraries read it too, whatever the program asks for";
+  EXPECT_EQ(resolved.config.backend.tf32, Tf32::Off) << "NVIDIA's libraries read it too, whatever the program asks for";
   EXPECT_EQ(resolved.origins.at("backend.tf32").text, "NVIDIA_TF32_OVERRIDE=0");
   EXPECT_THAT(resolved.notes, Contains("--tf32 on has no effect: the environment has NVIDIA_TF32_OVERRIDE=0"));
   const Tf32Override one("1");
-  EXPECT_EQ(vit({}).backend.tf32, "on");
+  EXPECT_EQ(vit({}).backend.tf32, Tf32::On);
 }
 
 TEST(Tf32, StateAndOriginArePrinted) {

@@ -96,13 +96,6 @@ TEST_F(GemmProviderTest, HighKeepsSixteenBits) {
   EXPECT_LE(error, 2 * sum_bound(has_tiles ? kTwoBf16 : kFp32, 384));
 }
 
-TEST_F(GemmProviderTest, PrecisionsAreNamed) {
-  EXPECT_EQ(parse_float32_precision("highest"), Float32Precision::Highest);
-  EXPECT_EQ(parse_float32_precision("high"), Float32Precision::High);
-  EXPECT_EQ(parse_float32_precision("medium"), Float32Precision::Medium);
-  EXPECT_FALSE(parse_float32_precision("low").has_value());
-}
-
 TEST_F(GemmProviderTest, MklRoundsNothing) {
   if (!cpu_has_amx_bf16()) GTEST_SKIP() << "this CPU has no AMX: medium changes nothing";
   EXPECT_THROW(set_float32_matmul(GemmProvider::Mkl, Float32Precision::Medium), ConfigError);

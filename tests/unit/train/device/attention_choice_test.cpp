@@ -54,7 +54,7 @@ TEST(AttentionChoice, IsTheFastestAndSaysWhy) {
   EXPECT_EQ(choice.line,
             "Attention: cudnn (batch 4, 8 heads of 48, 4050 tokens: flash 2.00 ms, memory_efficient cannot, cudnn 1.00 ms, math "
             "8.00 ms)");
-  config.backend.attention = "flash";
+  config.backend.attention = config::AttentionForm::Flash;
   const AttentionChoice forced = resolve_attention(config, shape, cudnn_is_fastest);
   EXPECT_EQ(forced.backend, AttentionBackend::Flash);
   EXPECT_THAT(forced.line, HasSubstr("Attention: flash (as asked for; batch 4"));
@@ -63,11 +63,11 @@ TEST(AttentionChoice, IsTheFastestAndSaysWhy) {
 TEST(AttentionChoice, WhatCannotRunIsAnError) {
   config::RunConfig config = small_vit();
   const auto shape = *attention_shape(config, kSize, 1);
-  config.backend.attention = "memory_efficient";
+  config.backend.attention = config::AttentionForm::MemoryEfficient;
   EXPECT_THAT([&] { resolve_attention(config, shape, cudnn_is_fastest); },
               ::testing::ThrowsMessage<ConfigError>(
                   HasSubstr("[train] this form of attention cannot run here: attention=memory_efficient, batch 4")));
-  config.backend.attention = "auto";
+  config.backend.attention = config::AttentionForm::Auto;
   EXPECT_THAT([&] { resolve_attention(config, shape, [] { return std::vector<ops::AttentionTiming>{}; }); },
               ::testing::ThrowsMessage<ConfigError>(HasSubstr("no form of attention can run here")));
 }

@@ -22,7 +22,7 @@ using ::testing::Not;
 
 class KernelChoices : public ::testing::Test {
  protected:
-  static config::RunConfig named(const std::filesystem::path& root, const char* gemm, const char* instruction_set) {
+  static config::RunConfig named(const std::filesystem::path& root, config::Gemm gemm, config::InstructionSet instruction_set) {
     config::RunConfig config = tiny_config(root);
     config.backend.gemm = gemm;
     config.backend.instruction_set = instruction_set;
@@ -36,7 +36,7 @@ class KernelChoices : public ::testing::Test {
 };
 
 TEST_F(KernelChoices, AreThoseThatRun) {
-  config::RunConfig config = named("", "mkl", "portable");
+  config::RunConfig config = named("", config::Gemm::Mkl, config::InstructionSet::Portable);
   const ProcessSession session(config, at::kCPU);
   config.model.dropout = 0;
   const model::ModelEntry with_attention{.build = {}, .has_attention = true, .has_convolutions = false};
@@ -61,25 +61,25 @@ TEST_F(KernelChoices, AreThoseThatRun) {
 }
 
 TEST_F(KernelChoices, SayWhetherOperandsOfFloat32AreRounded) {
-  config::RunConfig config = named("", "auto", "auto");
+  config::RunConfig config = named("", config::Gemm::Auto, config::InstructionSet::Auto);
   const auto matmuls = [&] {
     const ProcessSession session(config, at::kCPU);
     return kernel_choice(config, {}, at::kCPU).at("kernels.gemm");
   };
   EXPECT_THAT(matmuls(), Not(HasSubstr("rounded")));
-  config.backend.float32_matmul_precision = "medium";
+  config.backend.float32_matmul_precision = config::MatmulPrecision::Medium;
   EXPECT_EQ(matmuls() == "onednn of operands rounded to bfloat16", ops::cpu_has_amx_bf16()) << matmuls();
-  config.backend.instruction_set = "avx512";
+  config.backend.instruction_set = config::InstructionSet::Avx512;
   if (ops::cpu_has_amx_bf16()) {
     EXPECT_EQ(matmuls(), "onednn of operands rounded to bfloat16") << "torch's matmuls know of no set";
   }
-  config.backend.instruction_set = "auto";
-  config.backend.float32_matmul_precision = "high";
+  config.backend.instruction_set = config::InstructionSet::Auto;
+  config.backend.float32_matmul_precision = config::MatmulPrecision::High;
   EXPECT_EQ(matmuls() == "mkl and welkin of operands in two bfloat16", ops::cpu_has_amx_bf16()) << matmuls();
-  config.backend.float32_matmul_precision = "medium";
+  config.backend.float32_matmul_precision = config::MatmulPrecision::Medium;
   config.precision.amp_mode = config::AmpMode::Bf16;
   EXPECT_THAT(matmuls(), Not(HasSubstr("rounded"))) << "they are of bfloat16 as they come";
-  config.backend.gemm = "mkl";
+  config.backend.gemm = config::Gemm::Mkl;
   if (ops::cpu_has_amx_bf16()) {
     EXPECT_THROW(ProcessSession(config, at::kCPU), ConfigError) << "mkl rounds nothing";
   }
@@ -87,7 +87,7 @@ TEST_F(KernelChoices, SayWhetherOperandsOfFloat32AreRounded) {
 
 TEST_F(KernelChoices, StandInTheCheckpointAndInItsListing) {
   const ScratchFolder folder;
-  const TinyOutcome outcome = run_tiny(named(folder.path(), "mkl", "portable"), {});
+  const TinyOutcome outcome = run_tiny(named(folder.path(), config::Gemm::Mkl, config::InstructionSet::Portable), {});
   EXPECT_THAT(outcome.log, HasSubstr("Kernels: attention welkin, gemm mkl, instruction_set portable, threads 1"));
   const Checkpoint checkpoint = last_of(outcome);
   EXPECT_EQ(checkpoint.index().facts.at("kernels.gemm"), "mkl");
@@ -100,13 +100,13 @@ TEST_F(KernelChoices, StandInTheCheckpointAndInItsListing) {
 
 TEST_F(KernelChoices, OfAResumedRunAreSaidToDiffer) {
   const ScratchFolder folder;
-  config::RunConfig config = named(folder.path(), "mkl", "portable");
+  config::RunConfig config = named(folder.path(), config::Gemm::Mkl, config::InstructionSet::Portable);
   run_tiny(config, {});
   config.loop.resume = true;
   config.loop.num_iters = 3;
   EXPECT_THAT(run_tiny(config, {}).log, Not(HasSubstr("Other kernels")));
   if (ops::best_instruction_set() == ops::InstructionSet::Portable) GTEST_SKIP() << "this CPU has one instruction set";
-  config.backend.instruction_set = "auto";
+  config.backend.instruction_set = config::InstructionSet::Auto;
   config.loop.num_iters = 4;
   const std::string best(name_of(ops::best_instruction_set()));
   const TinyOutcome other = run_tiny(config, {});
@@ -117,7 +117,7 @@ TEST_F(KernelChoices, OfAResumedRunAreSaidToDiffer) {
 
 TEST_F(KernelChoices, OfADeterministicRunMayNotChange) {
   const ScratchFolder folder;
-  config::RunConfig config = named(folder.path(), "mkl", "portable");
+  config::RunConfig config = named(folder.path(), config::Gemm::Mkl, config::InstructionSet::Portable);
   config.loop.deterministic = true;
   run_tiny(config, {});
   config.loop.resume = true;

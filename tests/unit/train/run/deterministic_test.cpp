@@ -30,7 +30,7 @@ TEST(ProcessSession, FollowsTheKeys) {
   EXPECT_TRUE(context.allowTF32CuDNN());
   EXPECT_TRUE(context.allowTF32CuBLAS()) << "on for cuBLAS too, unlike torch's own default";
   config::RunConfig config = on_one_thread();
-  config.backend = {.tf32 = "off", .cudnn_enabled = false, .cudnn_benchmark = false, .cudnn_deterministic = true};
+  config.backend = {.tf32 = config::Tf32::Off, .cudnn_enabled = false, .cudnn_benchmark = false, .cudnn_deterministic = true};
   const ProcessSession other(config, at::kCPU);
   EXPECT_FALSE(context.userEnabledCuDNN());
   EXPECT_FALSE(context.benchmarkCuDNN());
@@ -45,13 +45,13 @@ TEST(ProcessSession, PutsBackWhatItFound) {
   config::RunConfig config;
   config.loop.threads = before.threads + 1;
   config.loop.deterministic = true;
-  config.backend = {.tf32 = "on",
+  config.backend = {.tf32 = config::Tf32::On,
                     .cudnn_enabled = false,
                     .cudnn_benchmark = true,
                     .cudnn_deterministic = true,
                     .memory_limit_gib = 64,
-                    .float32_matmul_precision = "high",
-                    .instruction_set = "portable"};
+                    .float32_matmul_precision = config::MatmulPrecision::High,
+                    .instruction_set = config::InstructionSet::Portable};
   {
     const ProcessSession session(config, at::kCPU);
     const ProcessSettings now = current_settings(at::kCPU);
@@ -67,7 +67,7 @@ TEST(ProcessSession, PutsBackWhatItFound) {
   }
   EXPECT_EQ(current_settings(at::kCPU), before);
   if (ops::is_supported(ops::InstructionSet::Amx)) {
-    config.backend.gemm = "onednn";  // would round there
+    config.backend.gemm = config::Gemm::OneDnn;  // would round there
     EXPECT_THROW(ProcessSession(config, at::kCPU), ConfigError);
     EXPECT_EQ(current_settings(at::kCPU), before);
   }

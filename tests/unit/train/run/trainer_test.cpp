@@ -294,7 +294,7 @@ TEST(Trainer, AReadOnlyFolderIsADataErrorThatNamesIt) {
 TEST(Trainer, ACudaDeviceThatIsAbsentIsAnError) {
   const ScratchFolder folder;
   config::RunConfig config = tiny_config(folder.path());
-  config.loop.device = "cuda";
+  config.loop.device = config::DeviceChoice::Cuda;
   EXPECT_THAT(error_text<ConfigError>([&] { run_tiny(config, {}); }),
               HasSubstr("there is no GPU that torch can use: device=cuda"));
 }
