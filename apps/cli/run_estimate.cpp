@@ -32,7 +32,7 @@ plan::RunEstimate estimate_of(const Application& application, const config::Comm
   const train::DatasetFacts data = facts_of(registries.datasets.at(config.data.dataset), config);
   const parallel::ContextMode mode = parallel::context_mode_of(config, data.shape, parallel::mesh_of(config.parallel, world),
                                                                config.loop.device != config::DeviceChoice::Cpu);
-  config.parallel.context_mode = parallel::context_mode_name(mode);
+  config.parallel.context_mode = config::choice_named<config::ContextMode>(parallel::context_mode_name(mode)).value();
   int64_t points = data.shape.in_channels + data.shape.out_channels;
   for (const int64_t extent : data.shape.grid) points *= extent;
   plan::RunFacts facts{.cost = entry.cost(config.model, data.shape),

@@ -28,7 +28,7 @@ double activation_bytes(const config::RunConfig& config, const model::SavedValue
   const bool on_cpu = config.loop.device == config::DeviceChoice::Cpu;
   const double narrow = narrow_bytes(config);
   const double token_parts = cp * (config.parallel.sequence_parallel ? tp : 1);
-  const double keys = kept.keys * narrow / (tp * (config.parallel.context_mode == "all_gather" ? 1 : cp));
+  const double keys = kept.keys * narrow / (tp * (config.parallel.context_mode == config::ContextMode::AllGather ? 1 : cp));
   const double whole = kept.ends + (on_cpu ? 0 : kept.joined + kept.normed_end);
   const double tokens = (kept.stream * kWideBytes + (kept.shared + (on_cpu ? 0 : kept.normed)) * narrow) / token_parts;
   return whole * narrow + tokens + kept.inner * narrow / (tp * cp) + keys;

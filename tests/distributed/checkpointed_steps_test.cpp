@@ -30,7 +30,7 @@ config::RunConfig layout_config(const ScratchFolder& root, int64_t tensor_parall
   config.loop.micro_batch_size = 2;
   config.parallel.tensor_parallel = tensor_parallel;
   config.parallel.context_parallel = context_parallel;
-  config.parallel.context_io = "gathered";  // every rank is given whole samples here
+  config.parallel.context_io = config::ContextIo::Gathered;  // every rank is given whole samples here
   return config;
 }
 
@@ -56,7 +56,8 @@ const parallel::RankTest kTensorParts("checkpointed_tensor_parts", [](parallel::
 const parallel::RankTest kContextParts("checkpointed_context_parts", [](parallel::Connection& connection) {
   const ScratchFolder root;
   config::RunConfig config = layout_config(root, 1, 2);
-  for (const char* mode : {"all_gather", "ring", "all_to_all"}) {
+  using config::ContextMode;
+  for (const ContextMode mode : {ContextMode::AllGather, ContextMode::Ring, ContextMode::AllToAll}) {
     config.parallel.context_mode = mode;
     expect_checkpointed_steps_equal(connection, config);
   }

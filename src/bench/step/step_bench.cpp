@@ -235,7 +235,7 @@ class StepRig {
 
   void time_exchange() {
     if (report_.exchanged_bytes == 0) return;
-    const bool travels_narrow = !config_.parallel.compress_gradients.empty() && config_.parallel.compress_gradients != "none";
+    const bool travels_narrow = config_.parallel.compress_gradients != config::GradientDtype::Same;
     const auto travels = at::TensorOptions(travels_narrow ? at::kBFloat16 : at::kFloat).device(context_.device);
     report_.traffic.exchange_alone_s = seconds_of_exchange_alone(*setup_->data_parallel, layout_.exchange, travels);
   }

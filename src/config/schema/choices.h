@@ -111,9 +111,9 @@ enum class WireupStore { Tcp, File, None };  // how ranks meet
 template <>
 inline constexpr std::string_view kNames<WireupStore> = "tcp|file|none";
 
-enum class GradientType { None, Bf16, Fp16 };  // in which gradients travel between replicas; None leaves them their own
+enum class GradientDtype { Same, Bf16, Fp16 };  // of the gradient all-reduce; stored gradients keep theirs
 template <>
-inline constexpr std::string_view kNames<GradientType> = "none|bf16|fp16";
+inline constexpr std::string_view kNames<GradientDtype> = "none|bf16|fp16";
 
 enum class CheckpointedPart { None, Mlp, Attention, Blocks };  // of what the backward pass runs the forward pass again
 template <>

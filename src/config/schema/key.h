@@ -42,7 +42,7 @@ using Field =
                  Accessor<ValidationRule>, Accessor<ShardRule>, Accessor<LengthRule>, Accessor<RateRule>,
                  Accessor<FirstBatchRule>, Accessor<Tf32>, Accessor<AttentionForm>, Accessor<Gemm>, Accessor<MatmulPrecision>,
                  Accessor<InstructionSet>, Accessor<ContextMode>, Accessor<ContextIo>, Accessor<WireupInfo>,
-                 Accessor<WireupStore>, Accessor<GradientType>, Accessor<CheckpointedPart>, Accessor<DeviceChoice>,
+                 Accessor<WireupStore>, Accessor<GradientDtype>, Accessor<CheckpointedPart>, Accessor<DeviceChoice>,
                  Accessor<FolderRule>, Accessor<QkvLayout>, Accessor<std::optional<Loader>>, Accessor<std::optional<Compat>>>;
 
 template <auto... Members>

@@ -185,24 +185,24 @@ struct SwitchConfig {
 };
 
 struct ParallelConfig {
-  int64_t tensor_parallel = 1;              // tp
-  int64_t context_parallel = 1;             // cp
-  int64_t row_parallel_size = 1;            // SC23's name for tp
-  int64_t col_parallel_size = 1;            // must be 1
-  std::string parallel_order = "tp-cp-dp";  // rank order, left = fastest
-  bool sequence_parallel = false;           // (ours) norms, dropout and residuals on tokens that are split over tp too
-  std::string context_mode = "all_gather";  // (ours) all_gather, ring, all_to_all: attention over tokens that are split over cp
-  std::string context_io = "sharded";       // (ours) sharded, gathered: what context-parallel ranks read, embed and score
-  int64_t replica_check_interval = 1000;    // (ours) steps between comparisons of replicas; 0 = only at the start
+  int64_t tensor_parallel = 1;                        // tp
+  int64_t context_parallel = 1;                       // cp
+  int64_t row_parallel_size = 1;                      // SC23's name for tp
+  int64_t col_parallel_size = 1;                      // must be 1
+  std::string parallel_order = "tp-cp-dp";            // rank order, left = fastest
+  bool sequence_parallel = false;                     // (ours) norms, dropout and residuals on tokens that are split over tp too
+  ContextMode context_mode = ContextMode::AllGather;  // (ours) attention over tokens that are split over cp
+  ContextIo context_io = ContextIo::Sharded;          // (ours) what context-parallel ranks read, embed and score
+  int64_t replica_check_interval = 1000;              // (ours) steps between comparisons of replicas; 0 = only at the start
   bool noddp = false;
   bool disable_broadcast_buffers = false;
   int64_t bucket_cap_mb = 25;
-  std::string wireup_info = "env";
-  std::string wireup_store = "tcp";
-  std::string compress_gradients = "none";  // (ours) none, bf16, fp16: the type in which gradients travel between replicas
-  bool static_graph = false;                // (ours) every step uses the same parameters in the same order
-  bool rank_invariant = false;              // (ours) the same bits for 1, 2, 4 and 8 data-parallel ranks
-  int64_t comm_timeout_s = 600;             // (ours) how long a rank waits for the others, at the start and in a collective
+  WireupInfo wireup_info = WireupInfo::Env;
+  WireupStore wireup_store = WireupStore::Tcp;
+  GradientDtype compress_gradients = GradientDtype::Same;  // (ours) the type in which gradients travel between replicas
+  bool static_graph = false;                               // (ours) every step uses the same parameters in the same order
+  bool rank_invariant = false;                             // (ours) the same bits for 1, 2, 4 and 8 data-parallel ranks
+  int64_t comm_timeout_s = 600;  // (ours) how long a rank waits for the others, at the start and in a collective
 
   bool operator==(const ParallelConfig&) const = default;
 };

@@ -25,7 +25,7 @@ ConnectOptions connect_options(const launch::RankInfo& place, const WorldOptions
   connect.with_gpu = options.with_gpu;
   connect.attempt = place.attempt;
   if (!options.interface.empty()) connect.own_address = launch::interface_address(options.interface);
-  if (options.store == "file") {
+  if (options.store == config::WireupStore::File) {
     if (place.store_file.empty()) {
       throw ConfigError(
           "parallel", "the file of the rendezvous is not named: wireup_store=file, WIREUP_FILE_PATH is not set",

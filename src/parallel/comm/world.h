@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "config/schema/choices.h"
 #include "launch/ranks.h"
 #include "parallel/comm/connection.h"
 #include "parallel/comm/flight_recorder.h"
@@ -18,9 +19,9 @@
 namespace welkin::parallel {
 
 struct WorldOptions {
-  std::chrono::milliseconds timeout{600'000};  // of the rendezvous and of every collective
-  std::string store = "tcp";                   // "file": launch::RankInfo::store_file, which all ranks share
-  std::string interface;                       // of the collectives; empty: the one on which rank 0 is reached
+  std::chrono::milliseconds timeout{600'000};            // of the rendezvous and of every collective
+  config::WireupStore store = config::WireupStore::Tcp;  // File: launch::RankInfo::store_file, which all ranks share
+  std::string interface;                                 // of the collectives; empty: the one on which rank 0 is reached
   // What must be equal on all ranks.
   std::string configuration;                             // as text; the first line that differs is named
   std::string program;                                   // hash of the program

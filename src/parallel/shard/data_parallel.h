@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "config/schema/choices.h"
 #include "parallel/comm/group.h"
 #include "parallel/shard/param_table.h"
 
 namespace welkin::parallel {
 
-enum class GradientDtype { Same, Bf16, Fp16 };  // type of the gradient all-reduce; stored gradients keep theirs
+using config::GradientDtype;
 
 struct DataParallelOptions {
   int64_t bucket_cap_mb = 25;

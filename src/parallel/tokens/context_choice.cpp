@@ -86,10 +86,17 @@ std::string ContextChoice::text() const {
 
 ContextMode context_mode_of(const config::RunConfig& config, const model::ModelShape& shape, const Mesh& mesh, bool is_gpu,
                             std::string* note) {
-  const std::string& wanted = config.parallel.context_mode;
-  if (wanted == "ring") return ContextMode::Ring;
-  if (wanted == "all_to_all") return ContextMode::AllToAll;
-  if (wanted == "all_gather" || mesh.size(Axis::Cp) == 1) return ContextMode::AllGather;
+  switch (config.parallel.context_mode) {
+    case config::ContextMode::Ring:
+      return ContextMode::Ring;
+    case config::ContextMode::AllToAll:
+      return ContextMode::AllToAll;
+    case config::ContextMode::AllGather:
+      return ContextMode::AllGather;
+    case config::ContextMode::Auto:
+      break;
+  }
+  if (mesh.size(Axis::Cp) == 1) return ContextMode::AllGather;
   ContextWork work{.tokens = 1,
                    .heads = std::max<int64_t>(1, config.model.num_heads / mesh.size(Axis::Tp)),
                    .head_dim = config.model.embed_dim / config.model.num_heads,

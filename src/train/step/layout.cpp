@@ -37,7 +37,7 @@ parallel::Plan plan_of(Layout& layout, const SetupSource& source) {
   const parallel::LayoutOptions options{
       .sequence_parallel = source.config.parallel.sequence_parallel,
       .context_mode = parallel::context_mode_of(source.config, shape, mesh, source.device.is_cuda(), &layout.context_note),
-      .sharded_io = source.config.parallel.context_io == "sharded"};
+      .sharded_io = source.config.parallel.context_io == config::ContextIo::Sharded};
   return entry.make(model, shape, mesh, options);
 }
 

@@ -20,8 +20,7 @@ parallel::DataParallelOptions data_parallel_options(const config::ParallelConfig
   options.gradient_as_bucket_view = config.disable_broadcast_buffers;
   options.static_graph = config.static_graph;
   options.exchange = !config.noddp && !config.rank_invariant;
-  if (config.compress_gradients == "bf16") options.comm_dtype = parallel::GradientDtype::Bf16;
-  if (config.compress_gradients == "fp16") options.comm_dtype = parallel::GradientDtype::Fp16;
+  options.comm_dtype = config.compress_gradients;
   return options;
 }
 

@@ -102,7 +102,7 @@ TEST(RunEstimate, MixedPrecisionAndLayoutsTakeTheirShare) {
   EXPECT_DOUBLE_EQ(run.step_seconds.value_or(0), 8 * 3e9 / 4e12);
   EXPECT_DOUBLE_EQ(run.device_hours().value_or(0), 4 * 100 * 8 * 3e9 / 4e12 / 3600);
   config.parallel.sequence_parallel = true;
-  config.parallel.context_mode = "ring";
+  config.parallel.context_mode = config::ContextMode::Ring;
   run = estimate_run(config, facts);
   EXPECT_EQ(part(run, "activations"), 2 * 10 + 4 * 25 + 2 * 50 + 2 * 100 + 2 * 20);
 }

@@ -54,13 +54,13 @@ TEST(ContextChoice, OfATransformerAsConfigured) {
   config.model.num_heads = 8;
   config.model.patch_size = 8;
   config.loop.global_batch_size = 4;
-  config.parallel.context_mode = "auto";
+  config.parallel.context_mode = config::ContextMode::Auto;
   const model::ModelShape shape{.in_channels = 20, .out_channels = 20, .grid = {360, 720}};
   const Mesh mesh("tp-cp-dp", {.dp_replicate = 1, .tp = 2, .cp = 4});
   std::string note;
   EXPECT_EQ(context_mode_of(config, shape, mesh, /*is_gpu=*/true, &note), ContextMode::AllToAll);
   EXPECT_THAT(note, HasSubstr("context_mode auto: all_to_all (estimated waiting of a block: all_gather "));
-  config.parallel.context_mode = "ring";
+  config.parallel.context_mode = config::ContextMode::Ring;
   note.clear();
   EXPECT_EQ(context_mode_of(config, shape, mesh, /*is_gpu=*/true, &note), ContextMode::Ring);
   EXPECT_EQ(note, "");
