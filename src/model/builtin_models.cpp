@@ -59,7 +59,6 @@ VitOptions vit_options(const config::ModelConfig& config, const ModelShape& shap
   problems.require(config.embed_dim % config.num_heads == 0,
                    cat("heads must divide the width: embed_dim=", config.embed_dim, ", num_heads=", config.num_heads));
   problems.require(config.dropout >= 0.0 && config.dropout < 1.0, cat("a rate lies in [0, 1): dropout=", config.dropout));
-  problems.require(config.qkv == "joint" || config.qkv == "separate", cat("qkv is joint or separate: qkv=", config.qkv));
   problems.require(
       !config.residual || shape.newest_input_channel + shape.out_channels <= shape.in_channels,
       cat("residual prediction needs every predicted channel in the newest input step: in_channels=", shape.in_channels,
@@ -74,7 +73,7 @@ VitOptions vit_options(const config::ModelConfig& config, const ModelShape& shap
           .depth = config.depth,
           .num_heads = config.num_heads,
           .mlp_width = mlp_width,
-          .joint_qkv = config.qkv == "joint",
+          .joint_qkv = config.qkv == config::QkvLayout::Joint,
           .dropout = config.dropout,
           .residual = config.residual,
           .newest_input_channel = shape.newest_input_channel};

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kNoLimit = int64_t{1} << 40;
 constexpr double kGoal = 0.3;
 
-config::ModelConfig deep_vit(const char* qkv) {
+config::ModelConfig deep_vit(config::QkvLayout qkv) {
   config::ModelConfig config;
   config.embed_dim = 96;
   config.depth = 12;
@@ -45,7 +45,7 @@ const parallel::RankTest kSequenceParallel("activations_of_tp4_sp", [](parallel:
     return connection.make_group(name, std::move(members));
   };
   const parallel::MeshGroups groups(make, connection.rank(), parallel::Mesh("tp-cp-dp", {.dp_replicate = 1, .tp = 4, .cp = 1}));
-  for (const char* qkv : {"separate", "joint"}) {
+  for (const config::QkvLayout qkv : {config::QkvLayout::Separate, config::QkvLayout::Joint}) {
     const config::ModelConfig config = deep_vit(qkv);
     const model::ModelPtr vit = models.at("vit").build(config, shape);
     vit->initialise(3);
@@ -53,7 +53,7 @@ const parallel::RankTest kSequenceParallel("activations_of_tp4_sp", [](parallel:
     parallel::ParamTable table = parallel::ParamTable::of(*vit);
     parallel::apply_plan(parallel::vit_plan_of(config, shape, groups.mesh(), {.sequence_parallel = true}), *vit, table, groups);
     const auto part = static_cast<double>(kept_bytes(*vit, shape));
-    EXPECT_LE(part / whole, kGoal) << cat("qkv=", qkv, ": ", part, " of ", whole, " bytes");
+    EXPECT_LE(part / whole, kGoal) << cat("qkv=", name_of(qkv), ": ", part, " of ", whole, " bytes");
   }
 });
 

@@ -16,7 +16,8 @@ void expect_checkpointed_steps_equal(parallel::Connection& connection, config::R
   TinySteps plain(config, nullptr, ranks);
   std::vector<StepRecord> wanted;
   for (int64_t step = 0; step < kSteps; ++step) wanted.push_back(plain.next());
-  for (const char* part : {"mlp", "attention", "blocks"}) {
+  using config::CheckpointedPart;
+  for (const CheckpointedPart part : {CheckpointedPart::Mlp, CheckpointedPart::Attention, CheckpointedPart::Blocks}) {
     config.loop.activation_checkpointing = part;
     TinySteps checkpointed(config, nullptr, ranks);
     for (int64_t step = 0; step < kSteps; ++step)

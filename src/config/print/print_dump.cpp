@@ -74,7 +74,7 @@ class Dump {
 
   void add_parallel() {
     const ParallelConfig& parallel = resolved_.config.parallel;
-    if (resolved_.config.output.folder_rule != "mp") return;
+    if (resolved_.config.output.folder_rule != FolderRule::Mp) return;
     if (resolved_.config.tutorial == Tutorial::Sc23) {
       add("model_parallel_sizes", cat("[", parallel.tensor_parallel, ", ", parallel.col_parallel_size, "]"));
       add("model_parallel_names", "['row_matmul', 'col_matmul']");

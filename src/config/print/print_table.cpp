@@ -57,8 +57,8 @@ std::string heading(const Resolved& resolved, int64_t world_size) {
   const std::string why = resolved.origins.at("tutorial").text;
   text += cat("tutorial    ", tutorial_title(config.tutorial), " (", why, ")\n");
   if (config.tutorial != Tutorial::None) text += cat("its flags   ", programs_flags(config.tutorial), "\n");
-  text += cat("model       ", config.model.model, config.model.model == "vit" ? cat(", q/k/v ", config.model.qkv) : std::string(),
-              "\n");
+  text += cat("model       ", config.model.model,
+              config.model.model == "vit" ? cat(", q/k/v ", name_of(config.model.qkv)) : std::string(), "\n");
   text += cat("processes   ", world_size, "\n");
   text += cat("run folder  ", run_folder(config, world_size), "\n");
   return text;

@@ -19,7 +19,7 @@ void derive_model(Draft& draft) {
     draft.derived("model.model", cat("tutorial ", tutorial_title(tutorial)));
   }
   if (tutorial == Tutorial::Sc23 && !draft.has("model.qkv")) {
-    model.qkv = "joint";
+    model.qkv = QkvLayout::Joint;
     draft.derived("model.qkv", "tutorial SC23");
   }
 }
@@ -76,12 +76,12 @@ void derive_optimization(Draft& draft) {
 
 void derive_folder_rule(Draft& draft) {
   const ParallelConfig& parallel = draft.config.parallel;
-  if (draft.config.output.folder_rule != "auto") return;
+  if (draft.config.output.folder_rule != FolderRule::Auto) return;
   bool is_parallel = parallel.tensor_parallel * parallel.context_parallel > 1;
   for (const char* path : {"tensor_parallel", "context_parallel", "row_parallel_size", "col_parallel_size", "parallel_order"}) {
     is_parallel = is_parallel || draft.has(cat("parallel.", path));
   }
-  draft.config.output.folder_rule = is_parallel ? "mp" : "gpu";
+  draft.config.output.folder_rule = is_parallel ? FolderRule::Mp : FolderRule::Gpu;
   draft.derived("output.folder_rule", is_parallel ? "the model-parallel keys" : "the absence of model-parallel keys");
 }
 

@@ -24,7 +24,7 @@ bool is_mesh_sound(const Draft& draft) {
 void validate_checkpointed_blocks(Draft& draft) {
   const LoopConfig& loop = draft.config.loop;
   if (!draft.is_sound({kCheckpointing, kCheckpointedBlocks, "model.depth"})) return;
-  if (loop.activation_checkpointing == "none" && loop.activation_checkpointing_blocks > 0) {
+  if (loop.activation_checkpointing == CheckpointedPart::None && loop.activation_checkpointing_blocks > 0) {
     draft.problems.add(
         draft.place(kCheckpointedBlocks),
         cat("blocks to checkpoint without what of them: ", draft.show(kCheckpointedBlocks), ", ", draft.show(kCheckpointing)),
@@ -71,7 +71,7 @@ void validate_vit(Draft& draft) {
 
 void validate_unet(Draft& draft) {
   const ModelConfig& model = draft.config.model;
-  if (draft.config.loop.activation_checkpointing != "none") {
+  if (draft.config.loop.activation_checkpointing != CheckpointedPart::None) {
     draft.problems.add(draft.place(kCheckpointing),
                        cat("the U-Net has no blocks to run again: ", draft.show(kCheckpointing), ", ", draft.show("model.model")),
                        "Its backward pass asks for the inputs of its convolutions alone; micro_batch_size makes them fewer");

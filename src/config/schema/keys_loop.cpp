@@ -53,7 +53,6 @@ std::vector<Key> batch_keys() {
        .field = kLoop<&L::activation_checkpointing>,
        .summary = "parts of a transformer's blocks that keep their inputs alone and run again in the backward pass: less memory "
                   "for another forward pass of them, the same numbers",
-       .choices = "none|mlp|attention|blocks",
        .is_flag = true,
        .free = true},
       {.flat = "activation_checkpointing_blocks",
@@ -202,7 +201,6 @@ std::vector<Key> output_keys() {
        .path = "output.folder_rule",
        .field = kOutput<&O::folder_rule>,
        .summary = "gpu: folder <world size>GPU, mp: <tp * cp>MP; auto = mp where a model-parallel key is given",
-       .choices = "auto|gpu|mp",
        .free = true},
       {.flat = "log_every_n_steps",
        .path = "output.log_every_n_steps",

@@ -64,7 +64,6 @@ std::vector<Key> model_keys() {
        .path = "model.qkv",
        .field = kModel<&M::qkv>,
        .summary = "query, key and value as one matrix (joint, SC23) or three (separate, DL4SCI25)",
-       .choices = "joint|separate",
        .scope = Scope::Vit},
       {.flat = "img_size",
        .path = "model.img_size",

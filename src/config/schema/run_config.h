@@ -27,13 +27,13 @@ struct WeightInit {
 struct ModelConfig {
   std::string model;  // (ours) registered name: "vit", "unet3d" or a plug-in's; inferred from the keys when absent
   // ViT
-  int64_t embed_dim = 384;       // width d of a token
-  int64_t depth = 12;            // number of blocks
-  int64_t patch_size = 8;        // edge of a square patch, grid points
-  int64_t num_heads = 8;         // attention heads; divides embed_dim
-  double mlp_ratio = 4.0;        // (ours) hidden width of the MLP over embed_dim
-  double dropout = 0.0;          // rate in [0, 1) of dropout, attention dropout and, rising over depth, drop-path
-  std::string qkv = "separate";  // (ours) "joint" (SC23: one attn.qkv) or "separate" (DL4SCI25: attn.q, attn.k, attn.v)
+  int64_t embed_dim = 384;                     // width d of a token
+  int64_t depth = 12;                          // number of blocks
+  int64_t patch_size = 8;                      // edge of a square patch, grid points
+  int64_t num_heads = 8;                       // attention heads; divides embed_dim
+  double mlp_ratio = 4.0;                      // (ours) hidden width of the MLP over embed_dim
+  double dropout = 0.0;                        // rate in [0, 1) of dropout, attention dropout and, rising over depth, drop-path
+  QkvLayout qkv = QkvLayout::Separate;         // (ours) joint (SC23: one attn.qkv) or separate (DL4SCI25: attn.q, attn.k, attn.v)
   std::vector<int64_t> img_size = {360, 720};  // latitude, longitude points of the cropped field; divisible by patch_size
   int64_t n_in_channels = 20;                  // channels per time step in the file that enter the model
   int64_t n_out_channels = 20;                 // channels predicted
@@ -212,8 +212,8 @@ struct LoopConfig {
   int64_t base_batch_size = 64;             // batch at which start_lr holds
   std::optional<int64_t> local_batch_size;  // per rank; sets global_batch_size = dp size * this
   int64_t micro_batch_size = 0;             // (ours) samples per forward; 0 = the whole local batch
-  std::string activation_checkpointing =
-      "none";  // (ours) none, mlp, attention, blocks: of what the backward pass runs the forward pass again
+  CheckpointedPart activation_checkpointing =
+      CheckpointedPart::None;                   // (ours) of what the backward pass runs the forward pass again
   int64_t activation_checkpointing_blocks = 0;  // (ours) in how many blocks, from the first on; 0 = in all
   int64_t num_epochs = 0;                       // U-Net; 0 = not given
   int64_t num_iters = 0;                        // ViT: optimizer steps; 0 = not given
@@ -237,8 +237,8 @@ struct OutputConfig {
   std::string expdir = "/logs";    // root of the run folders
   std::string log_root = "/logs";  // (ours) what the prefix /logs of expdir stands for
   std::string run_num = "00";      // last folder of a run
-  std::string folder_rule =
-      "auto";                     // (ours) gpu: <world size>GPU, mp: <tp * cp>MP; auto = mp when a model-parallel flag is given
+  FolderRule folder_rule =
+      FolderRule::Auto;           // (ours) gpu: <world size>GPU, mp: <tp * cp>MP; auto = mp when a model-parallel flag is given
   int64_t log_every_n_steps = 0;  // (ours) steps between log lines of loss, rate and remaining time; 0 = none
   bool csv = false;               // (ours) metrics.csv in the run folder: what goes to TensorBoard, as a table
 

@@ -4,7 +4,8 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
+
+#include "config/schema/choices.h"
 
 namespace welkin::model {
 
@@ -39,7 +40,7 @@ inline SavedValues operator*(double factor, SavedValues values) {
 
 // Activation checkpointing as config::LoopConfig says it.
 struct CheckpointedBlocks {
-  std::string part = "none";
+  config::CheckpointedPart part = config::CheckpointedPart::None;
   int64_t blocks = 0;  // the first so many; 0: all
 };
 

@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "config/schema/choices.h"
 #include "model/base/forward_context.h"
 #include "model/base/layer.h"
 #include "model/layers/dropout.h"
@@ -14,10 +15,9 @@
 
 namespace welkin::model {
 
-enum class QkvLayout {
-  Joint,     // one matrix "qkv", rows q of all heads, then k, then v; attn stands before the norms in files (SC23)
-  Separate,  // three matrices "q", "k", "v"; the norms stand first (DL4SCI25)
-};
+// Joint: one matrix "qkv", rows q of all heads, then k, then v; attn stands before the norms in files (SC23). Separate: three
+// matrices "q", "k", "v"; the norms stand first (DL4SCI25).
+using config::QkvLayout;
 
 struct VitBlockOptions {
   int64_t width = 384;

@@ -58,13 +58,13 @@ SavedValues kept_of_block(const VitOptions& options) {
 
 // Of one whose part keeps its input alone: the block's is that of the first norm, which the stream has anyway; the others' is
 // what a norm made, in float32.
-SavedValues kept_of_checkpointed_block(const VitOptions& options, const std::string& part) {
+SavedValues kept_of_checkpointed_block(const VitOptions& options, config::CheckpointedPart part) {
   const auto values = static_cast<double>(options.num_tokens() * options.embed_dim);
-  if (part == "blocks") return {.stream = values};
+  if (part == config::CheckpointedPart::Blocks) return {.stream = values};
   SavedValues kept = kept_of_block(options);
   kept.stream += values;
   kept.normed -= values;
-  if (part == "mlp") {
+  if (part == config::CheckpointedPart::Mlp) {
     kept.inner = 2 * values;
   } else {
     kept.inner -= 2 * values;
@@ -80,9 +80,9 @@ SavedValues difference(const SavedValues& whole, const SavedValues& checkpointed
   return more;
 }
 
-int64_t matmul_weights_of(const VitOptions& options, const std::string& part) {
+int64_t matmul_weights_of(const VitOptions& options, config::CheckpointedPart part) {
   const int64_t attention = 4 * options.embed_dim * options.embed_dim, mlp = 2 * options.embed_dim * options.mlp_width;
-  return part == "blocks" ? attention + mlp : part == "mlp" ? mlp : attention;
+  return part == config::CheckpointedPart::Blocks ? attention + mlp : part == config::CheckpointedPart::Mlp ? mlp : attention;
 }
 
 double forward_flops_of(const ModelCost& cost, const std::string& site) {
@@ -121,14 +121,16 @@ MemoryCost vit_memory_cost(const VitOptions& options, const CheckpointedBlocks& 
                            .normed_end = tokens * d},
                   .split_parameters = options.depth * (block_parameters(options) - whole_per_block)};
   int64_t num_checkpointed = 0;
-  if (checkpointed.part != "none") {
+  if (checkpointed.part != config::CheckpointedPart::None) {
     num_checkpointed = checkpointed.blocks > 0 ? std::min(checkpointed.blocks, options.depth) : options.depth;
     const SavedValues less = kept_of_checkpointed_block(options, checkpointed.part);
     cost.kept = cost.kept + static_cast<double>(num_checkpointed) * less;
     cost.again = difference(block, less);
     cost.recomputed_weights = matmul_weights_of(options, checkpointed.part);
     cost.checkpointed_weights = num_checkpointed * cost.recomputed_weights;
-    const std::string inside = checkpointed.part == "blocks" ? "" : checkpointed.part == "mlp" ? ".mlp" : ".attn";
+    const std::string inside = checkpointed.part == config::CheckpointedPart::Blocks ? ""
+                               : checkpointed.part == config::CheckpointedPart::Mlp  ? ".mlp"
+                                                                                     : ".attn";
     cost.recompute_flops = static_cast<double>(num_checkpointed) * forward_flops_of(vit_cost(options), "blocks.0" + inside);
   }
   cost.kept = cost.kept + static_cast<double>(options.depth - num_checkpointed) * block;

@@ -99,7 +99,7 @@ Plan vit_plan_of(const config::ModelConfig& config, const model::ModelShape& sha
   const int64_t patches = (shape.grid.at(0) / config.patch_size) * (shape.grid.at(1) / config.patch_size);
   return vit_plan({.num_tokens = patches,
                    .num_heads = config.num_heads,
-                   .joint_qkv = config.qkv == "joint",
+                   .joint_qkv = config.qkv == config::QkvLayout::Joint,
                    .mlp_width = std::llround(static_cast<double>(config.embed_dim) * config.mlp_ratio),
                    .tokens_per_row = shape.grid.at(1) / config.patch_size},
                   mesh, options);

@@ -15,9 +15,9 @@
 namespace welkin::train {
 namespace {
 
-std::string pattern_of_sites(const std::string& part) {
-  if (part == "blocks") return "blocks.*";
-  return part == "mlp" ? "blocks.*.mlp" : "blocks.*.attn";
+std::string pattern_of_sites(config::CheckpointedPart part) {
+  if (part == config::CheckpointedPart::Blocks) return "blocks.*";
+  return part == config::CheckpointedPart::Mlp ? "blocks.*.mlp" : "blocks.*.attn";
 }
 
 std::vector<model::Site*> sites_of(model::Model& model, const std::string& pattern) {
@@ -38,21 +38,21 @@ std::vector<at::Tensor> weights_at(const model::Site& site, const parallel::Para
 
 }  // namespace
 
-bool has_blocks(model::Model& model) { return !sites_of(model, pattern_of_sites("blocks")).empty(); }
+bool has_blocks(model::Model& model) { return !sites_of(model, pattern_of_sites(config::CheckpointedPart::Blocks)).empty(); }
 
 void checkpoint_activations(model::Model& model, const parallel::ParamTable& table, const config::RunConfig& config) {
-  const std::string& part = config.loop.activation_checkpointing;
-  if (part == "none") return;
+  const config::CheckpointedPart part = config.loop.activation_checkpointing;
+  if (part == config::CheckpointedPart::None) return;
   const std::string pattern = pattern_of_sites(part);
   std::vector<model::Site*> sites = sites_of(model, pattern);
   const auto wanted = static_cast<size_t>(config.loop.activation_checkpointing_blocks);
   if (sites.empty() || wanted > sites.size()) {
-    throw ConfigError(
-        "activation_checkpointing",
-        cat(sites.empty() ? "the model has no such parts" : "the model has fewer blocks", ": activation_checkpointing=", part,
-            ", activation_checkpointing_blocks=", wanted, ", model=", config.model.model, ", sites ", pattern, "=", sites.size()),
-        sites.empty() ? "Leave it at none: it is for models with blocks, such as the vit"
-                      : "Ask for as many blocks as there are, or for all (0)");
+    throw ConfigError("activation_checkpointing",
+                      cat(sites.empty() ? "the model has no such parts" : "the model has fewer blocks",
+                          ": activation_checkpointing=", name_of(part), ", activation_checkpointing_blocks=", wanted,
+                          ", model=", config.model.model, ", sites ", pattern, "=", sites.size()),
+                      sites.empty() ? "Leave it at none: it is for models with blocks, such as the vit"
+                                    : "Ask for as many blocks as there are, or for all (0)");
   }
   if (wanted > 0) sites.resize(wanted);
   for (model::Site* site : sites) {

@@ -52,11 +52,11 @@ void verify_count(const std::string& text, int64_t wanted, Rows& rows) {
     rows.push_back(failed("parameters of " + text, "not a description that can be built"));
     return;
   }
-  for (const char* qkv : {"separate", "joint"}) {
+  for (const config::QkvLayout qkv : {config::QkvLayout::Separate, config::QkvLayout::Joint}) {
     described->config.qkv = qkv;
     int64_t total = 0;
     for (const at::Tensor& parameter : build(*described)->parameters()) total += parameter.numel();
-    const std::string name = cat("parameters of ", text, described->model == "vit" ? cat(", q k v ", qkv) : "");
+    const std::string name = cat("parameters of ", text, described->model == "vit" ? cat(", q k v ", name_of(qkv)) : "");
     rows.push_back(compare_flag(name, total == wanted, cat("got=", total, ", wanted=", wanted)));
     if (described->model != "vit") return;
   }
@@ -105,13 +105,13 @@ void verify_vit(const Json& stated, Rows& rows) {
   const double deviation =
       number_after(stated.at("every linear weight (attention, mlp, head), pos_embed").get<std::string>(), "normal(0, ", NAN);
   const double patch_bound = 1 / std::sqrt(3.0 * 4 * 4);
-  for (const char* qkv : {"separate", "joint"}) {
+  for (const config::QkvLayout qkv : {config::QkvLayout::Separate, config::QkvLayout::Joint}) {
     d.config.qkv = qkv;
     const model::ModelPtr model = build(d);
     model->initialise(1);
     for (const auto& parameter : model->named_parameters()) {
       const std::string& key = parameter.key();
-      const std::string name = cat("initial vit (", qkv, ") ", key);
+      const std::string name = cat("initial vit (", name_of(qkv), ") ", key);
       if (key.starts_with("patch_embed."))
         rows.push_back(compare_uniform(name, *parameter, patch_bound));
       else if (key.ends_with("bias"))

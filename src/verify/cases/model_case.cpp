@@ -85,7 +85,7 @@ void read_vit(const Json& constructor, ModelCase& c) {
   m.patch_size = constructor.at("patch_size").get<int64_t>();
   m.mlp_ratio = constructor.at("mlp_ratio").get<double>();
   m.dropout = constructor.value("dropout", 0.0);
-  m.qkv = has_joint_qkv(c) ? "joint" : "separate";
+  m.qkv = has_joint_qkv(c) ? config::QkvLayout::Joint : config::QkvLayout::Separate;
   if (constructor.value("layernorm_eps", 1e-6) != 1e-6)
     refuse_case(*c.folder, "the model's norms have another epsilon: layernorm_eps is not 1e-6");
   if (!constructor.value("qkv_bias", true)) refuse_case(*c.folder, "the model's attention has biases: qkv_bias=false");

@@ -78,7 +78,7 @@ config::ModelConfig problem_config(const LayoutCase& c) {
   config.num_heads = 8;
   config.mlp_ratio = 2.0;
   config.dropout = c.dropout;
-  config.qkv = c.joint_qkv ? "joint" : "separate";
+  config.qkv = c.joint_qkv ? config::QkvLayout::Joint : config::QkvLayout::Separate;
   config.width = 8;
   config.scales = 3;
   return config;

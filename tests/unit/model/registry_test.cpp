@@ -65,7 +65,7 @@ TEST(ModelCost, UnetEqualsTheCount) {
 }
 
 TEST(ModelCost, ParametersAreThoseOfTheModelAndOfTheTutorials) {
-  for (const char* qkv : {"joint", "separate"}) {
+  for (const config::QkvLayout qkv : {config::QkvLayout::Joint, config::QkvLayout::Separate}) {
     config::ModelConfig config = vit_config();
     config.qkv = qkv;
     EXPECT_EQ(num_parameters(*builtin().at("vit").build(config, kEra5)), 23832960);

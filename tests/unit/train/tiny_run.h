@@ -80,7 +80,7 @@ inline config::RunConfig tiny_config(const std::filesystem::path& root) {
   config.loop.device = config::DeviceChoice::Cpu;
   config.loop.threads = 1;
   config.output.expdir = root.string();
-  config.output.folder_rule = "gpu";
+  config.output.folder_rule = config::FolderRule::Gpu;
   return config;
 }
 

@@ -22,17 +22,18 @@ TEST(Tutorial, IsInferredFromTheKeysOfTheShippedFiles) {
 TEST(Tutorial, DecidesModelVariantAndFolderRule) {
   EXPECT_EQ(resolve_shipped("UNet.yaml").config.model.model, "unet3d");
   EXPECT_EQ(resolve_shipped("ViT.yaml").config.model.model, "vit");
-  EXPECT_EQ(resolve_shipped("ViT.yaml").config.model.qkv, "separate");
-  EXPECT_EQ(resolve_shipped("sc23/ViT.yaml").config.model.qkv, "joint");
-  EXPECT_EQ(resolve_shipped("ViT.yaml").config.output.folder_rule, "gpu");
-  EXPECT_EQ(resolve_shipped("ViT.yaml", {"--tensor_parallel", "1"}).config.output.folder_rule, "mp");
-  EXPECT_EQ(resolve_shipped("sc23/ViT.yaml", {"--row_parallel_size", "4", "--config=mp"}, 4).config.output.folder_rule, "mp");
+  EXPECT_EQ(resolve_shipped("ViT.yaml").config.model.qkv, QkvLayout::Separate);
+  EXPECT_EQ(resolve_shipped("sc23/ViT.yaml").config.model.qkv, QkvLayout::Joint);
+  EXPECT_EQ(resolve_shipped("ViT.yaml").config.output.folder_rule, FolderRule::Gpu);
+  EXPECT_EQ(resolve_shipped("ViT.yaml", {"--tensor_parallel", "1"}).config.output.folder_rule, FolderRule::Mp);
+  EXPECT_EQ(resolve_shipped("sc23/ViT.yaml", {"--row_parallel_size", "4", "--config=mp"}, 4).config.output.folder_rule,
+            FolderRule::Mp);
 }
 
 TEST(Tutorial, FlagFixesIt) {
   const auto resolved = resolve_shipped("ViT.yaml", {"--tutorial=sc23"});
   EXPECT_EQ(resolved.config.tutorial, Tutorial::Sc23);
-  EXPECT_EQ(resolved.config.model.qkv, "joint");
+  EXPECT_EQ(resolved.config.model.qkv, QkvLayout::Joint);
   EXPECT_EQ(resolved.origins.at("tutorial").text, "--tutorial");
   EXPECT_THAT(
       test::config_error([] { resolve_shipped("ViT.yaml", {"--tutorial=sc22"}); }),
@@ -62,7 +63,7 @@ TEST(Tutorial, AmbiguityListsTheChoices) {
 TEST(Tutorial, AKeyOfOursMakesItUnnecessary) {
   EXPECT_EQ(resolve_text(test::kVitFile).config.tutorial, Tutorial::None);
   EXPECT_EQ(resolve_text(test::kUnetFile).config.model.model, "unet3d");
-  EXPECT_EQ(resolve_text("base: {tutorial: sc23, global_batch_size: 4, num_iters: 1}\n").config.model.qkv, "joint");
+  EXPECT_EQ(resolve_text("base: {tutorial: sc23, global_batch_size: 4, num_iters: 1}\n").config.model.qkv, QkvLayout::Joint);
 }
 
 TEST(Tutorial, KeysThatAnyFileMayAddDoNotConfuse) {

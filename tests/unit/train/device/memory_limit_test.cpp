@@ -115,7 +115,7 @@ TEST_F(MemoryLimit, RemediesAreThoseThatAreLeft) {
   config.loop.local_batch_size = 2;  // of four ranks
   EXPECT_THAT(said(in_use), HasSubstr("(now 2 samples a forward pass)"));
   config.loop.micro_batch_size = 1;
-  config.loop.activation_checkpointing = "blocks";
+  config.loop.activation_checkpointing = config::CheckpointedPart::Blocks;
   EXPECT_THAT(said(in_training), HasSubstr("Activations shrink with --amp_mode bf16."));
   config.precision.amp_mode = config::AmpMode::Bf16;
   EXPECT_THAT(said(in_training), HasSubstr("Activations shrink with a smaller model: nothing else is left."));

@@ -66,7 +66,7 @@ TEST(Freeze, WithActivationCheckpointingTheNumbersStay) {
   config::RunConfig config = frozen_config(plain.path(), {"blocks.0.*", "*.norm*"});
   const TinyOutcome one = run_tiny(config, {});
   config.output.expdir = again.path().string();
-  config.loop.activation_checkpointing = "blocks";
+  config.loop.activation_checkpointing = config::CheckpointedPart::Blocks;
   const TinyOutcome other = run_tiny(config, {});
   const Checkpoint first = checkpoint_at(one, 13), second = checkpoint_at(other, 13);
   for (const std::string& name : first.index().parameters) EXPECT_TRUE(at::equal(first.read(name), second.read(name))) << name;

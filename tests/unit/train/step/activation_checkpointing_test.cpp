@@ -19,7 +19,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-class CheckpointedSteps : public ::testing::TestWithParam<std::tuple<const char*, int64_t, config::AmpMode, bool>> {};
+class CheckpointedSteps : public ::testing::TestWithParam<std::tuple<config::CheckpointedPart, int64_t, config::AmpMode, bool>> {
+};
 
 TEST_P(CheckpointedSteps, EqualTheStepsAsTheyAreBitForBit) {
   const ScratchFolder root;
@@ -40,17 +41,19 @@ TEST_P(CheckpointedSteps, EqualTheStepsAsTheyAreBitForBit) {
 }
 
 using config::AmpMode;
+using config::CheckpointedPart;
 
 INSTANTIATE_TEST_SUITE_P(Kinds, CheckpointedSteps,
-                         ::testing::Values(std::tuple("mlp", 0, AmpMode::None, false), std::tuple("mlp", 1, AmpMode::Fp16, true),
-                                           std::tuple("attention", 0, AmpMode::Bf16, false),
-                                           std::tuple("attention", 1, AmpMode::None, true),
-                                           std::tuple("blocks", 0, AmpMode::None, false),
-                                           std::tuple("blocks", 0, AmpMode::Fp16, true),
-                                           std::tuple("blocks", 1, AmpMode::Bf16, false)));
+                         ::testing::Values(std::tuple(CheckpointedPart::Mlp, 0, AmpMode::None, false),
+                                           std::tuple(CheckpointedPart::Mlp, 1, AmpMode::Fp16, true),
+                                           std::tuple(CheckpointedPart::Attention, 0, AmpMode::Bf16, false),
+                                           std::tuple(CheckpointedPart::Attention, 1, AmpMode::None, true),
+                                           std::tuple(CheckpointedPart::Blocks, 0, AmpMode::None, false),
+                                           std::tuple(CheckpointedPart::Blocks, 0, AmpMode::Fp16, true),
+                                           std::tuple(CheckpointedPart::Blocks, 1, AmpMode::Bf16, false)));
 
 // Bytes that lie between the passes, of a small ViT.
-int64_t kept_bytes(const char* part, int64_t blocks) {
+int64_t kept_bytes(CheckpointedPart part, int64_t blocks) {
   config::RunConfig config;
   config.model.model = "vit";
   config.model.embed_dim = 96;
@@ -79,12 +82,12 @@ class CheckpointedMemory : public ::testing::Test {
 };
 
 TEST_F(CheckpointedMemory, IsLessByWhatIsMadeAgain) {
-  const int64_t all = kept_bytes("none", 0);
-  EXPECT_LT(kept_bytes("mlp", 0), all * 3 / 4);
-  EXPECT_LT(kept_bytes("attention", 0), all * 3 / 4);
-  EXPECT_LT(kept_bytes("blocks", 0), all / 6);
-  const auto saved = static_cast<double>(all - kept_bytes("blocks", 0)),
-             saved_by_half = static_cast<double>(all - kept_bytes("blocks", 2));
+  const int64_t all = kept_bytes(CheckpointedPart::None, 0);
+  EXPECT_LT(kept_bytes(CheckpointedPart::Mlp, 0), all * 3 / 4);
+  EXPECT_LT(kept_bytes(CheckpointedPart::Attention, 0), all * 3 / 4);
+  EXPECT_LT(kept_bytes(CheckpointedPart::Blocks, 0), all / 6);
+  const auto saved = static_cast<double>(all - kept_bytes(CheckpointedPart::Blocks, 0)),
+             saved_by_half = static_cast<double>(all - kept_bytes(CheckpointedPart::Blocks, 2));
   EXPECT_TRUE(tests::within(saved_by_half / saved, 0.5, {0.01, "the allocator's odds and ends"})) << "two of four blocks";
 }
 
@@ -93,7 +96,7 @@ TEST(ActivationCheckpointing, NeedsBlocks) {
   config.model.model = "unet3d";
   config.model.width = 4;
   config.model.scales = 2;
-  config.loop.activation_checkpointing = "blocks";
+  config.loop.activation_checkpointing = config::CheckpointedPart::Blocks;
   model::Registry registry;
   model::add_builtin_models(registry);
   const model::ModelPtr unet =

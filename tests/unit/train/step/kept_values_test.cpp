@@ -21,11 +21,11 @@ struct KeptCase {
   const char* model;
   config::ModelConfig config;
   model::ModelShape shape;
-  const char* checkpointing = "none";
+  config::CheckpointedPart checkpointing = config::CheckpointedPart::None;
   int64_t checkpointed_blocks = 0;
 };
 
-config::ModelConfig kept_vit(const char* qkv) {
+config::ModelConfig kept_vit(config::QkvLayout qkv) {
   config::ModelConfig config;
   config.model = "vit";
   config.embed_dim = 96;
@@ -85,10 +85,12 @@ TEST_F(KeptCasts, AreOfWhatDoesNotRunAgain) {
   model::Registry registry;
   model::add_builtin_models(registry);
   config::RunConfig config;
-  config.model = kept_vit("separate");
+  config.model = kept_vit(config::QkvLayout::Separate);
   config.model.embed_dim = 384;
   const model::ModelShape shape{.in_channels = 3, .out_channels = 3, .grid = {8, 8}};
-  for (const char* part : {"none", "mlp", "attention", "blocks"}) {
+  using config::CheckpointedPart;
+  for (const CheckpointedPart part :
+       {CheckpointedPart::None, CheckpointedPart::Mlp, CheckpointedPart::Attention, CheckpointedPart::Blocks}) {
     limit_cpu_memory(kNoLimit);
     const model::ModelPtr model = registry.at("vit").build(config.model, shape);
     model->initialise(7);
@@ -111,8 +113,8 @@ TEST_F(KeptCasts, AreOfWhatDoesNotRunAgain) {
     const model::MemoryCost cost = registry.at("vit").memory(config, shape);
     const double counted = 2.0 * static_cast<double>(in_blocks - cost.checkpointed_weights);
     const double rest = 2.0 * static_cast<double>(elsewhere) + 4 * cost.kept.sum_on_cpu() + 64.0 * 1024;
-    EXPECT_GE(kept, counted) << part;
-    EXPECT_LE(kept, counted + rest) << part;
+    EXPECT_GE(kept, counted) << name_of(part);
+    EXPECT_LE(kept, counted + rest) << name_of(part);
     EXPECT_LT(rest, 0.1 * 2.0 * static_cast<double>(in_blocks)) << "the bound has to tell the parts apart";
   }
 }
@@ -120,13 +122,30 @@ TEST_F(KeptCasts, AreOfWhatDoesNotRunAgain) {
 INSTANTIATE_TEST_SUITE_P(
     Models, KeptValuesCount,
     ::testing::Values(
-        KeptCase{"VitSeparate", "vit", kept_vit("separate"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
-        KeptCase{"VitJoint", "vit", kept_vit("joint"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
-        KeptCase{"VitMlp", "vit", kept_vit("separate"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}, "mlp"},
-        KeptCase{"VitAttention", "vit", kept_vit("joint"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}, "attention"},
-        KeptCase{"VitBlocks", "vit", kept_vit("separate"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}, "blocks"},
         KeptCase{
-            "VitThreeBlocks", "vit", kept_vit("joint"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}, "blocks", 3},
+            "VitSeparate", "vit", kept_vit(config::QkvLayout::Separate), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
+        KeptCase{"VitJoint", "vit", kept_vit(config::QkvLayout::Joint), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
+        KeptCase{"VitMlp",
+                 "vit",
+                 kept_vit(config::QkvLayout::Separate),
+                 {.in_channels = 3, .out_channels = 3, .grid = {64, 96}},
+                 config::CheckpointedPart::Mlp},
+        KeptCase{"VitAttention",
+                 "vit",
+                 kept_vit(config::QkvLayout::Joint),
+                 {.in_channels = 3, .out_channels = 3, .grid = {64, 96}},
+                 config::CheckpointedPart::Attention},
+        KeptCase{"VitBlocks",
+                 "vit",
+                 kept_vit(config::QkvLayout::Separate),
+                 {.in_channels = 3, .out_channels = 3, .grid = {64, 96}},
+                 config::CheckpointedPart::Blocks},
+        KeptCase{"VitThreeBlocks",
+                 "vit",
+                 kept_vit(config::QkvLayout::Joint),
+                 {.in_channels = 3, .out_channels = 3, .grid = {64, 96}},
+                 config::CheckpointedPart::Blocks,
+                 3},
         KeptCase{"Unet", "unet3d", kept_unet(), {.in_channels = 4, .out_channels = 5, .grid = {64, 64, 64}}}),
     [](const auto& tested) { return std::string(tested.param.name); });
 
