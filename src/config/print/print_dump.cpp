@@ -88,7 +88,7 @@ class Dump {
   // Whose rules hold, where they are not ours: what the numbers below it are to be read by.
   void add_rules() {
     const RunConfig defaults;
-    const bool compat = !resolved_.config.loop.compat.empty();
+    const bool compat = resolved_.config.loop.compat.has_value();
     for (const Key& key : schema()) {
       const bool chosen_by_compat = key.path == "data.augment" || key.path == "schedule.schedule";
       const bool is_rule = key.pinned || key.path == "loop.deterministic" || (compat && chosen_by_compat);

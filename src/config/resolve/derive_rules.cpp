@@ -25,6 +25,8 @@ bool names_a_schedule(const Draft& draft) {
   return !is_theirs || draft.config.schedule.schedule != "cosine";
 }
 
+std::string compat_text(const Draft& draft) { return cat("compat ", name_of(draft.config.loop.compat.value())); }
+
 template <typename Rule>
 struct OldRule {
   std::string_view path;
@@ -36,7 +38,7 @@ template <typename Rule>
 void take(Draft& draft, const OldRule<Rule>& rule) {
   if (draft.has(rule.path)) return;
   draft.config.rules.*rule.value = rule.old;
-  draft.derived(rule.path, cat("compat ", draft.config.loop.compat));
+  draft.derived(rule.path, compat_text(draft));
 }
 
 constexpr OldRule<CropRule> kCrops{"rules.crop_rule", &RuleConfig::crop_rule, CropRule::Exclusive};
@@ -54,7 +56,7 @@ constexpr OldRule<FirstBatchRule> kConsumed{"rules.first_batch_rule", &RuleConfi
 // flip of the depth does nothing.
 Augmentation old_augmentation(const RunConfig& config) {
   if (!uses_dali(config)) return Augmentation::Tutorial;
-  return config.loop.compat == "sc21" ? Augmentation::Octahedral : Augmentation::Flips;
+  return config.loop.compat == Compat::Sc21 ? Augmentation::Octahedral : Augmentation::Flips;
 }
 
 void take_unet_rules(Draft& draft) {
@@ -62,7 +64,7 @@ void take_unet_rules(Draft& draft) {
   take(draft, kDrawn);
   if (draft.has("data.augment")) return;
   draft.config.data.augment = old_augmentation(draft.config);
-  draft.derived("data.augment", cat("compat ", draft.config.loop.compat));
+  draft.derived("data.augment", compat_text(draft));
 }
 
 void take_vit_rules(Draft& draft) {
@@ -89,16 +91,16 @@ void derive_layout(Draft& draft) {
 
 void derive_rules(Draft& draft) {
   RunConfig& config = draft.config;
-  const std::string& compat = config.loop.compat;
+  const std::optional<Compat> compat = config.loop.compat;
   std::string& schedule = config.schedule.schedule;
-  if (compat.empty()) {
+  if (!compat) {
     if (schedule.empty()) schedule = "cosine";
     return;
   }
-  const bool is_unet = compat == "sc21" || compat == "sc22";
+  const bool is_unet = compat == Compat::Sc21 || compat == Compat::Sc22;
   if (!names_a_schedule(draft)) {
     schedule = is_unet ? "unet_tutorial" : "vit_tutorial";
-    draft.derived("schedule.schedule", cat("compat ", compat));
+    draft.derived("schedule.schedule", compat_text(draft));
   }
   is_unet ? take_unet_rules(draft) : take_vit_rules(draft);
   take(draft, kRate);

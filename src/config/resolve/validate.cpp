@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -227,10 +228,10 @@ void validate_schedule(Draft& draft) {
     draft.problems.add(draft.place(kTable), cat("a table is step, rate, step, rate with rising steps: ", draft.show(kTable)),
                        "Write for instance --set lr_schedule.table=[0,1e-3,1000,0]");
   }
-  const auto& compat = draft.config.loop.compat;
-  const bool compat_unet = compat.starts_with("sc21") || compat.starts_with("sc22");
+  const std::optional<Compat> compat = draft.config.loop.compat;
+  const bool compat_unet = compat == Compat::Sc21 || compat == Compat::Sc22;
   const std::string& model = draft.config.model.model;
-  if ((compat_unet && model == "vit") || (!compat.empty() && !compat_unet && model == "unet3d")) {
+  if ((compat_unet && model == "vit") || (compat && !compat_unet && model == "unet3d")) {
     draft.problems.add(draft.place("loop.compat"),
                        cat("that tutorial has another model: ", draft.show("loop.compat"), ", ", draft.show("model.model")),
                        "sc21 and sc22 are the U-Net's, sc23 and dl4sci25 the ViT's");

@@ -149,7 +149,6 @@ std::vector<Key> run_keys() {
        .summary =
            "follow that tutorial's old schedule, augmentation and rules, defects included (docs/reference/defects.md); wrong "
            "gradients stay fixed",
-       .choices = "sc21|sc22|sc23|dl4sci25",
        .is_flag = true,
        .pinned = true},
       {.flat = "device",

@@ -225,8 +225,8 @@ struct LoopConfig {
   std::vector<std::string> early_stopping;      // (ours) metric, patience in validations, optionally min_delta (early_stopping.h)
   bool resume = false;                          // (ours) continue from the newest good checkpoint of the run folder
   NonFiniteAction on_nonfinite =
-      NonFiniteAction::Stop;  // (ours) what a NaN or Inf in loss or gradient does (fp16 overflow is not one)
-  std::string compat;  // (ours) sc21, sc22, sc23, dl4sci25: that tutorial's old schedule, augmentation and rules (RuleConfig)
+      NonFiniteAction::Stop;                 // (ours) what a NaN or Inf in loss or gradient does (fp16 overflow is not one)
+  std::optional<Compat> compat;              // (ours) that tutorial's old schedule, augmentation and rules (RuleConfig)
   DeviceChoice device = DeviceChoice::Auto;  // (ours) auto = a GPU where there is one
   int64_t threads = 0;                       // (ours) intra-op threads; 0 = cores of this process
 

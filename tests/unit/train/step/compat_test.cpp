@@ -328,13 +328,13 @@ std::string refused(const config::RunConfig& config) {
 TEST(Compat, AResumedRunKeepsItsRules) {
   const ScratchFolder folder;
   config::RunConfig config = two_epochs(folder);
-  config.loop.compat = "sc23";
+  config.loop.compat = config::Compat::Sc23;
   config.rules.validation_rule = config::ValidationRule::FullBatches;
   const TinyOutcome first = run_tiny(config, {});
   EXPECT_THAT(first.log, HasSubstr("Matmuls in fp32: tf32 on (default)"));
   config.loop.resume = true;
   EXPECT_TRUE(run_tiny(config, {}).run.completed);
-  config.loop.compat = "dl4sci25";
+  config.loop.compat = config::Compat::Dl4sci25;
   config.rules.validation_rule = config::ValidationRule::EverySample;
   const std::string text = refused<ConfigError>(config);
   EXPECT_THAT(text, HasSubstr("[train] the run to resume has other rules: path="));
