@@ -13,7 +13,7 @@
 #include "apps/cli/verbs.h"
 #include "apps/data/ingest_flags.h"
 #include "core/text.h"
-#include "data/ingest/box.h"
+#include "data/ingest/box/box.h"
 #include "observe/log/console.h"
 #include "observe/log/progress.h"
 

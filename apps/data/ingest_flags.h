@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/ingest/box.h"
+#include "data/ingest/box/box.h"
 #include "data/ingest/options.h"
 
 namespace welkin::apps {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/ingest/box.h"
+#include "data/ingest/box/box.h"
 
 #include <algorithm>
 #include <array>
@@ -10,11 +10,11 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/formats/hdf5/hdf5_file.h"
+#include "data/ingest/box/volume.h"
 #include "data/ingest/part_statistics.h"
 #include "data/ingest/provenance.h"
 #include "data/ingest/source/inventory.h"
 #include "data/ingest/staging.h"
-#include "data/ingest/volume.h"
 
 namespace welkin::data::ingest {
 namespace {

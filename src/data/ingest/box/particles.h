@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "data/ingest/volume.h"
+#include "data/ingest/box/volume.h"
 
 namespace welkin::data::ingest {
 

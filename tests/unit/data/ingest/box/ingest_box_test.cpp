@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "data/formats/hdf5/hdf5_file.h"
-#include "data/ingest/box.h"
-#include "ingest_fake_component.h"
+#include "data/ingest/box/box.h"
+#include "ingest/ingest_fake_component.h"
 #include "number_close.h"
 
 namespace {

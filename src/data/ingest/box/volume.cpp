@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/ingest/volume.h"
+#include "data/ingest/box/volume.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/formats/hdf5/hdf5_file.h"
-#include "data/ingest/particles.h"
+#include "data/ingest/box/particles.h"
 
 namespace welkin::data::ingest {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/ingest/particles.h"
+#include "data/ingest/box/particles.h"
 
 #include <algorithm>
 #include <array>
