@@ -150,22 +150,33 @@ TEST(OpenTest, ABoxOfAnotherEdgeThanTheFileIsAnErrorWhereSomebodyWroteIt) {
   EXPECT_TRUE(open_boxes(config, Split::Valid)->warnings().empty());
 }
 
-TEST(OpenTest, AFileMaySayThatItIsPeriodic) {
-  const DataFolder folder;
+// box.h5 with boxes of `channels` channels and of this edge, still open for attributes.
+Hdf5File new_box_file(const DataFolder& folder, int64_t channels, int64_t edge) {
   Hdf5File file = Hdf5File::create(folder / "box.h5");
   for (const char* name : {"Nbody", "Hydro"}) {
-    file.create_dataset(name, {.shape = {1, 4, 4, 4}});
-    file.write(name, {0, 0, 0, 0}, {1, 4, 4, 4}, std::span<const float>(counting(64)));
+    file.create_dataset(name, {.shape = {channels, edge, edge, edge}});
+    file.write(name, {0, 0, 0, 0}, {channels, edge, edge, edge}, std::span<const float>(counting(channels * edge * edge * edge)));
   }
-  file.set_integer("Nbody", "periodic", 1);
-  file.set_strings("Hydro", "channels", {"overdensity"});
-  file.close();
+  return file;
+}
+
+// One channel of it.
+config::RunConfig box_config(const DataFolder& folder) {
   config::RunConfig config;
   config.data.dataset = "nbody";
   config.model.N_in_channels = config.model.N_out_channels = 1;
   config.data.data_size = 4;
   config.data.train_path = (folder / "box.h5").string();
-  const auto dataset = open_boxes(config, Split::Train);
+  return config;
+}
+
+TEST(OpenTest, AFileMaySayThatItIsPeriodic) {
+  const DataFolder folder;
+  Hdf5File file = new_box_file(folder, 1, 4);
+  file.set_integer("Nbody", "periodic", 1);
+  file.set_strings("Hydro", "channels", {"overdensity"});
+  file.close();
+  const auto dataset = open_boxes(box_config(folder), Split::Train);
   EXPECT_EQ(dataset->spec().geometry, Geometry::PeriodicBox);
   EXPECT_THAT(dataset->spec().target.channels, ElementsAre("overdensity"));
 }
@@ -173,22 +184,13 @@ TEST(OpenTest, AFileMaySayThatItIsPeriodic) {
 // `offsets` as text, as welkin data ingest writes them; `scales` as numbers.
 config::RunConfig scaled_box_config(const DataFolder& folder, const std::vector<std::string>& offsets,
                                     const std::vector<double>& scales) {
-  Hdf5File file = Hdf5File::create(folder / "box.h5");
-  for (const char* name : {"Nbody", "Hydro"}) {
-    file.create_dataset(name, {.shape = {2, 8, 8, 8}, .chunk = {}});
-    file.write(name, {0, 0, 0, 0}, {2, 8, 8, 8}, std::span<const float>(counting(1024)));
-  }
+  Hdf5File file = new_box_file(folder, 2, 8);
   file.set_strings("Hydro", "transform", {"log10", "identity"});
   file.set_strings("Hydro", "offset", offsets);
   file.set_numbers("Hydro", "scale", scales);
   file.set_numbers("Nbody", "scale", {64});  // alone it may mean anything
   file.close();
-  config::RunConfig config;
-  config.data.dataset = "nbody";
-  config.model.N_in_channels = config.model.N_out_channels = 1;
-  config.data.data_size = 4;
-  config.data.train_path = (folder / "box.h5").string();
-  return config;
+  return box_config(folder);
 }
 
 TEST(OpenTest, AFileMaySayHowItWasScaled) {
