@@ -1,55 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""welkin bench on steps: SYNTHETIC, FULL, all, layers, ladder, sweep, explore; and train --enable_benchy."""
+"""welkin bench on steps: SYNTHETIC, FULL, all, layers, ladder, sweep, explore."""
 import json
 import os
-import pathlib
-import signal
 import subprocess
-import tempfile
-import time
 import unittest
 
-BINARY = os.environ["WELKIN_BINARY"]
-SHORT = ["--windows", "2", "--window_seconds", "0.02", "--warmup_seconds", "0", "--threads", "1", "--device", "cpu"]
-UNET = """
-run: {model: unet3d, width: 8, scales: 2, data_size: 8, box_size: [16, 16], Nsamples: 16, Nsamples_val: 4, global_batch_size: 2, num_epochs: 8,
-  lr_schedule: {scaling: none, start_lr: 2.E-4, end_lr: 0., warmup_steps: 0}, expdir: /logs, train_path: /nowhere/box.h5, val_path: /nowhere/box.h5}
-"""
-VIT = """
-run: {model: vit, embed_dim: 32, depth: 2, num_heads: 4, patch_size: 8, img_size: [16, 32], n_in_channels: 3, n_out_channels: 3,
-  global_batch_size: 2, num_iters: 30, lr: 1E-3, warmup: 1, expdir: /logs, train_data_path: /nowhere/years, valid_data_path: /nowhere/years,
-  global_means_path: /nowhere/means.npy, global_stds_path: /nowhere/stds.npy}
-"""
-BENCHY = """
-global: {report_freq: 2, exit_after_tests: True, profiler_mode: none, output_filename: benchy_output.json, output_dir: './', use_distributed_barrier: False}
-IO: {run_benchmark: True, nbatches: 4, ntrials: 2, nwarmup: 1}
-synthetic: {run_benchmark: True, nbatches: 3, ntrials: 2, nwarmup: 1}
-full: {run_benchmark: True, nbatches: 3, ntrials: 2, nwarmup: 1}
-"""
+from bench_case import BINARY, BenchCase, SHORT, UNET, VIT
 
 
-class BenchSteps(unittest.TestCase):
-    def setUp(self):
-        kept = tempfile.TemporaryDirectory()
-        self.addCleanup(kept.cleanup)
-        self.folder = pathlib.Path(kept.name)
-
-    def write(self, text):
-        path = self.folder / "run.yaml"
-        path.write_text(text)
-        return path
-
-    def welkin(self, verb, text, *flags, code=0, **environment):
-        command = [BINARY, verb, "--yaml_config", self.write(text), "--config", "run", *flags]
-        done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300, cwd=self.folder,
-                              env={**os.environ, **environment})
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return done
-
-    def bench(self, text, *flags):
-        return json.loads(self.welkin("bench", text, *SHORT, "--json", "-", *flags).stdout)
-
+class BenchSteps(BenchCase):
     def check_rate(self, result, name):
         self.assertGreater(result[f"{name}_samples_per_s"], 0)
         self.assertGreaterEqual(result[f"{name}_samples_per_s_spread"], 0)
@@ -191,80 +151,6 @@ class BenchSteps(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             self.assertIn(text, done.stderr)
 
-    def test_an_interruption_ends_in_order(self):
-        long = ["--windows", "1000", "--threads", "1", "--device", "cpu", "--warmup_seconds", "0"]
-        command = [BINARY, "bench", "--yaml_config", self.write(UNET), "--config", "run", *long]
-        for flags, text in ((["--mode", "synthetic"], "[bench] interrupted before all was measured: no file was written"),
-                            (["--mode", "io", "--synthetic"], "[bench] interrupted before all was measured: no file was written")):
-            process = subprocess.Popen([*map(str, command), *flags, "--json", "out.json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                       cwd=self.folder)
-            time.sleep(3)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
-            self.assertEqual(process.returncode, 130, err)
-            self.assertIn(text, err)
-            self.assertEqual(out, "")
-        self.assertEqual([path.name for path in self.folder.iterdir()], ["run.yaml"])
-
-    def test_an_interruption_ends_several_ranks_in_order(self):
-        bench = ["bench", "--yaml_config", self.write(UNET), "--config", "run", "--windows", "1000", "--window_seconds", "0.1", "--threads", "1",
-                 "--device", "cpu", "--warmup_seconds", "0", "--json", "out.json"]
-        for flags in (["--mode", "synthetic"], ["--mode", "io", "--synthetic"], ["--mode", "nocomm"], ["--sweep", "bucket_cap_mb=1,25"]):
-            process = subprocess.Popen([*map(str, [BINARY, "launch", "-n", "2", *bench]), *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                       text=True, cwd=self.folder)
-            time.sleep(6)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
-            self.assertEqual(process.returncode, 130, err)
-            self.assertEqual(err.count("[bench] interrupted"), 1, err)
-            self.assertNotIn("rank 1 stopped", err)
-        self.assertEqual([path.name for path in self.folder.iterdir()], ["run.yaml"])
-
-    def serve(self, *flags):
-        command = [BINARY, "bench", "--yaml_config", self.write(UNET), "--config", "run", "--warmup_seconds", "0", "--threads", "1", "--device", "cpu", "--serve"]
-        process = subprocess.Popen([*map(str, command), *flags], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder)
-        self.addCleanup(process.kill)
-        return process
-
-    def test_windows_in_turns_with_another_program(self):
-        for mode in ("io", "synthetic", "full"):
-            process = self.serve("--mode", mode, "--synthetic", "--json", "-")
-            self.assertEqual(json.loads(process.stdout.readline()), {"ready": True})
-            rates = []
-            for _ in range(3):
-                process.stdin.write("0.02\n")
-                process.stdin.flush()
-                answer = json.loads(process.stdout.readline())
-                self.assertEqual(list(answer), [f"{mode}_samples_per_s"])
-                rates += answer.values()
-            out, err = process.communicate("0.02", timeout=60)  # an unfinished line at the end counts, too
-            self.assertEqual(process.returncode, 0, err)
-            last, _, closing = out.partition("\n")
-            rates += json.loads(last).values()
-            self.assertEqual(json.loads(closing)[f"{mode}_samples_per_s_windows"], rates)
-
-    def test_windows_that_nobody_can_measure(self):
-        for text in ("", "fast\n", "-1\n", "0\n", "nan\n", "inf\n", "1e9\n", "1 2\n", "\n", "9" * 100_000):
-            process = self.serve("--mode", "synthetic")
-            out, err = process.communicate(text, timeout=60)
-            self.assertEqual(process.returncode, 2, text[:20] + err)
-            self.assertIn("[bench] --serve was asked for a window of no usable length: " if text else "[bench] no window was asked for", err)
-            self.assertLess(len(err), 1000)
-            self.assertEqual(out, '{"ready":true}\n')
-        for flags, text in (([], "windows that are asked for are of one kind: --serve beside all"), (["--layers"], "--serve beside layers"),
-                            (["--mode", "io", "--windows", "2"], "with --serve every line on standard input is a window: --windows")):
-            out, err = self.serve(*flags).communicate(timeout=60)
-            self.assertIn(text, err)
-            self.assertEqual(out, "")
-
-    def test_an_interruption_between_windows_ends_in_order(self):
-        process = self.serve("--mode", "synthetic", "--json", "out.json")
-        process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(timeout=20), 130)
-        self.assertIn("[bench] interrupted before all was measured", process.stderr.read())
-        self.assertFalse((self.folder / "out.json").exists())
-
     def test_every_row_has_the_threads_that_it_asks_for(self):
         usable = self.bench(UNET, "--mode", "synthetic", "--threads", "0")["threads"]
         result = self.bench(UNET, "--threads", "0", "--sweep", "threads=1,0")
@@ -346,70 +232,6 @@ class BenchSteps(unittest.TestCase):
         self.assertTrue((self.folder / "pipe").is_fifo())
         self.assertEqual(list(self.folder.glob("*.svg")), [])
         self.welkin("bench", UNET, *SHORT, "--mode", "full", code=3)  # the data are not there
-
-    def test_benchy(self):
-        (self.folder / "benchy.yaml").write_text(BENCHY)
-        done = self.welkin("train", UNET, "--enable_benchy", "--set", "data_loader_config=synthetic", "--log_root", "logs", "--device", "cpu",
-                           "--threads", "1", BENCHY_CONFIG_FILE="benchy.yaml")
-        lines = [line for line in done.stdout.splitlines() if line.startswith("BENCHY::")]
-        self.assertEqual(lines[0], "BENCHY::INFO::Message: Using configuration file benchy.yaml.")
-        self.assertEqual(lines[1], "BENCHY::INFO::Message: Profiling mode: none.")
-        labels = [line.split("::")[1] for line in lines if "::Trial Throughput: " in line]
-        self.assertEqual(labels, [f"{kind}_{which}" for kind in ("IO", "SYNTHETIC", "FULL") for which in ("WARMUP_0", "0", "1")])
-        self.assertEqual(sum("::IO_0::Iteration Throughput: " in line for line in lines), 2)
-        self.assertRegex(lines[-5], r"^BENCHY::SUMMARY::IO average trial throughput: \d+\.\d{3} \+/- \d+\.\d{3}$")
-        self.assertRegex(lines[-4], r"^BENCHY::SUMMARY:: SYNTHETIC average trial throughput: ")
-        self.assertRegex(lines[-3], r"^BENCHY::SUMMARY::FULL average trial throughput: ")
-        self.assertEqual(lines[-2], "BENCHY::INFO::Message: Writing JSON output to ./benchy_output.json.")
-        self.assertEqual(lines[-1], "BENCHY::INFO::Message: Tests completed.... exiting.")
-        result = json.loads((self.folder / "benchy_output.json").read_text())
-        self.assertEqual(list(result), ["nranks", "IO", "SYNTHETIC", "FULL"])
-        self.assertEqual([len(result[kind]["rates"]) for kind in ("IO", "SYNTHETIC", "FULL")], [2, 2, 2])
-        self.assertEqual([len(rates) for rates in result["FULL"]["rates"]], [3, 3])
-        log = next((self.folder / "logs").rglob("out.log")).read_text()
-        self.assertNotIn("Avg val loss", log)
-        self.assertEqual(list((self.folder / "logs").rglob("step_*")), [])
-
-    def test_benchy_with_too_few_epochs_has_no_summary(self):
-        (self.folder / "benchy.yaml").write_text(BENCHY)
-        done = self.welkin("train", UNET.replace("num_epochs: 8", "num_epochs: 6"), "--enable_benchy", "--set", "data_loader_config=synthetic",
-                           "--log_root", "logs", "--device", "cpu", "--threads", "1", BENCHY_CONFIG_FILE="benchy.yaml")
-        self.assertIn("benchy needs 7 epochs for its tests, and this run has 6", done.stdout + done.stderr)
-        self.assertNotIn("SUMMARY", done.stdout)
-        self.assertFalse((self.folder / "benchy_output.json").exists())
-
-    def test_benchy_is_refused_before_anything_is_written(self):
-        flags = ["--enable_benchy", "--set", "data_loader_config=synthetic", "--log_root", "logs", "--device", "cpu"]
-        (self.folder / "benchy.yaml").write_text("full: {nbatches: 3}\n")
-        done = self.welkin("train", UNET, *flags, code=2, BENCHY_CONFIG_FILE="benchy.yaml")
-        self.assertIn("this one leaves out run_benchmark", done.stderr)
-        for text, found in (("", "nothing"), ("# sections\n", "nothing"), ("[full]\n", "a list")):
-            (self.folder / "benchy.yaml").write_text(text)
-            done = self.welkin("train", UNET, *flags, code=2, BENCHY_CONFIG_FILE="benchy.yaml")
-            self.assertIn(f"[benchy] this file holds no sections: BENCHY_CONFIG_FILE=benchy.yaml, found={found}. Give at least one of global, IO", done.stderr)
-        done = self.welkin("train", UNET, *flags, "--enable_manual_profiling", code=2)
-        self.assertIn("exclude each other", done.stderr)
-        for name, value, text in (("output_dir", "'./'", "because there is no folder"), ("output_filename", "benchy_output.json", "because it is a folder")):
-            bad = "'no/'" if name == "output_dir" else "''"
-            (self.folder / "benchy.yaml").write_text(BENCHY.replace(f"{name}: {value}", f"{name}: {bad}"))
-            done = self.welkin("train", UNET, *flags, code=2, BENCHY_CONFIG_FILE="benchy.yaml")
-            self.assertIn("[benchy] this file cannot be written: output_dir/output_filename=", done.stderr)
-            self.assertIn(text, done.stderr)
-        self.assertFalse((self.folder / "logs").exists())
-
-    def test_an_interrupted_benchy_says_that_there_is_no_result(self):
-        (self.folder / "benchy.yaml").write_text(BENCHY.replace("nbatches: 3", "nbatches: 1000000"))
-        command = [BINARY, "train", "--yaml_config", self.write(UNET), "--config", "run", "--enable_benchy", "--set", "data_loader_config=synthetic",
-                   "--log_root", "logs", "--device", "cpu", "--threads", "1"]
-        process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
-                                   env={**os.environ, "BENCHY_CONFIG_FILE": "benchy.yaml"})
-        while not process.stdout.readline().startswith("BENCHY::SYNTHETIC_WARMUP_0::Iteration"):
-            self.assertIsNone(process.poll())
-        process.send_signal(signal.SIGINT)
-        err = process.communicate(timeout=60)[1]
-        self.assertEqual(process.returncode, 130, err)
-        self.assertIn("[benchy] interrupted before its tests were done: there is no summary and no JSON. Start the run again", err)
-        self.assertFalse((self.folder / "benchy_output.json").exists())
 
 
 if __name__ == "__main__":
