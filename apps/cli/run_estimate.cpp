@@ -5,8 +5,10 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "parallel/mesh/run_mesh.h"
+#include "parallel/shard/param_table.h"
 #include "parallel/tokens/context_choice.h"
 #include "train/learn/registries.h"
+#include "train/step/freeze.h"
 #include "train/step/model_setup.h"
 
 namespace welkin::apps {
@@ -17,6 +19,17 @@ train::DatasetFacts facts_of(const train::DatasetEntry& entry, const config::Run
   if (entry.facts) return entry.facts(config);
   const auto dataset = entry.open(config, data::Split::Train);
   return {.shape = train::shape_of(dataset->spec()), .samples = dataset->size()};
+}
+
+// Of a model that is built to read the names of its parameters: nothing writes to them, so they take no memory.
+int64_t frozen_parameters(const model::ModelEntry& entry, const config::RunConfig& config, const model::ModelShape& shape) {
+  if (config.optimizer.freeze.empty()) return 0;
+  const model::ModelPtr model = entry.build(config.model, shape);
+  const auto table = parallel::ParamTable::of(*model);
+  train::freeze_parameters(table, config.optimizer.freeze);
+  int64_t frozen = 0;
+  for (const parallel::ParamRow& row : table.rows()) frozen += row.local.requires_grad() ? 0 : row.local.numel();
+  return frozen;
 }
 
 }  // namespace
@@ -39,6 +52,7 @@ plan::RunEstimate estimate_of(const Application& application, const config::Comm
                        .sample_values = points,
                        .samples_per_epoch = data.samples,
                        .optimizer_states = registries.optimizers.at(config.optimizer.optimizer).states(config.optimizer),
+                       .frozen_parameters = frozen_parameters(entry, config, data.shape),
                        .world_size = world};
   if (entry.memory) facts.memory = entry.memory(config, data.shape);
   facts.flops_per_second = flops_per_second;

@@ -16,6 +16,12 @@ double local_parameters(const RunFacts& facts, int64_t tensor_parallel) {
   return static_cast<double>(facts.cost.parameters) - split + split / static_cast<double>(tensor_parallel);
 }
 
+// Frozen ones are taken to be split as all are.
+double trained_parameters(const RunFacts& facts, int64_t tensor_parallel) {
+  const auto all = static_cast<double>(facts.cost.parameters), frozen = static_cast<double>(facts.frozen_parameters);
+  return frozen == 0 ? local_parameters(facts, tensor_parallel) : local_parameters(facts, tensor_parallel) * (1 - frozen / all);
+}
+
 // Those of parts that run again are made for each run, one part after the other.
 double weights_in_16_bits(const RunFacts& facts, int64_t tensor_parallel) {
   const int64_t gone = facts.memory ? facts.memory->checkpointed_weights - facts.memory->recomputed_weights : 0;
@@ -42,12 +48,13 @@ std::optional<int64_t> samples_of_run(const config::RunConfig& config, const Run
 
 std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunFacts& facts, const RunEstimate& estimate) {
   const double parameters = local_parameters(facts, estimate.tensor_parallel);
+  const double trained = trained_parameters(facts, estimate.tensor_parallel);
   const double replicas = static_cast<double>(estimate.world_size / (estimate.tensor_parallel * estimate.context_parallel));
   const auto local_batch = static_cast<double>(config::batch_plan(config).local);
   std::vector<MemoryPart> parts{
       {"weights", kWideBytes * parameters},
-      {"gradients", kWideBytes * parameters},
-      {"optimizer", kWideBytes * static_cast<double>(facts.optimizer_states) * parameters},
+      {"gradients", kWideBytes * trained},
+      {"optimizer", kWideBytes * static_cast<double>(facts.optimizer_states) * trained},
       {"batches in the loader",
        static_cast<double>(config.data.prefetch_depth + 1) * local_batch * kWideBytes * static_cast<double>(facts.sample_values)},
   };
@@ -59,7 +66,7 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   if (is_mixed(config))
     parts.insert(parts.begin() + 1, {"weights in 16 bits", 2 * weights_in_16_bits(facts, estimate.tensor_parallel)});
   if (replicas > 1 && !config.parallel.noddp && !config.parallel.disable_broadcast_buffers) {
-    parts.push_back({"buckets of gradients", kWideBytes * parameters});
+    parts.push_back({"buckets of gradients", kWideBytes * trained});
   }
   return parts;
 }
@@ -94,7 +101,7 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts)
   if (facts.memory) estimate.recompute_flops = facts.memory->recompute_flops * static_cast<double>(estimate.global_batch);
   const double replicas = static_cast<double>(facts.world_size / (estimate.tensor_parallel * estimate.context_parallel));
   if (!config.parallel.noddp) {
-    estimate.reduced_bytes = 2 * (replicas - 1) / replicas * kWideBytes * local_parameters(facts, estimate.tensor_parallel);
+    estimate.reduced_bytes = 2 * (replicas - 1) / replicas * kWideBytes * trained_parameters(facts, estimate.tensor_parallel);
   }
   estimate.memory = memory_parts(config, facts, estimate);
   if (facts.flops_per_second) {

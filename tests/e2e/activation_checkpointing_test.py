@@ -41,6 +41,16 @@ class ActivationCheckpointing(BadInputCase):
         self.assertGreater(again, 0.3 * whole)
         self.assertLess(again, whole / 3)
 
+    def test_the_estimate_counts_no_state_of_what_is_frozen(self):
+        def memory(*flags):
+            return next(figures for title, figures in self.estimate(*flags).items() if title.startswith("memory"))
+
+        plain, frozen, most = memory(), memory("--freeze", "head.*"), memory("--freeze", "blocks.*,patch_embed.*")
+        self.assertEqual(frozen["weights"], plain["weights"])
+        for part in ("gradients", "optimizer"):
+            self.assertLess(frozen[part]["value"], plain[part]["value"])
+            self.assertLess(most[part]["value"], 0.1 * plain[part]["value"])
+
 
 if __name__ == "__main__":
     unittest.main()

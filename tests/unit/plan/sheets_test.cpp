@@ -84,6 +84,23 @@ TEST(RunEstimate, CountsFloat32OnOneReplicaOfTwo) {
   EXPECT_EQ(run.device_hours(), std::nullopt);
 }
 
+TEST(RunEstimate, FrozenParametersHaveNeitherGradientNorState) {
+  RunFacts facts = small_facts();
+  facts.world_size = 2;
+  const RunEstimate all = estimate_run(small_config(), facts);
+  facts.frozen_parameters = 400;
+  RunEstimate run = estimate_run(small_config(), facts);
+  EXPECT_EQ(part(run, "weights"), 4000);
+  EXPECT_EQ(part(run, "gradients"), 2400);
+  EXPECT_EQ(part(run, "optimizer"), 4800);
+  EXPECT_EQ(part(run, "buckets of gradients"), 2400);
+  EXPECT_EQ(run.reduced_bytes, 2400);
+  EXPECT_EQ(part(run, "activations"), part(all, "activations"));
+  config::RunConfig config = small_config();
+  config.parallel.tensor_parallel = 2;
+  EXPECT_EQ(part(estimate_run(config, facts), "gradients"), 4 * 600 * 0.6);
+}
+
 TEST(RunEstimate, MixedPrecisionAndLayoutsTakeTheirShare) {
   config::RunConfig config = small_config();
   config.precision.amp_mode = config::AmpMode::Bf16;
