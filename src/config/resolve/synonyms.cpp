@@ -85,6 +85,11 @@ void settle_count(Draft& draft, std::string_view names, int64_t rank, const std:
 void settle_channels(Draft& draft) {
   constexpr std::string_view kIn = "data.in_channels", kOut = "data.out_channels";
   DataConfig& data = draft.config.data;
+  if (data.dataset == "nbody") {  // input and target are different quantities
+    ModelConfig& model = draft.config.model;
+    settle_count(draft, kIn, draft.rank(kIn), data.in_channels, "model.N_in_channels", model.N_in_channels);
+    return settle_count(draft, kOut, draft.rank(kOut), data.out_channels, "model.N_out_channels", model.N_out_channels);
+  }
   const bool follows_input = data.out_channels.empty() && !data.in_channels.empty();
   if (follows_input) {
     data.out_channels = data.in_channels;

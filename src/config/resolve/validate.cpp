@@ -105,8 +105,7 @@ void validate_boxes(Draft& draft) {
   }
 }
 
-// Names once each; a residual prediction is added to the first input channels.
-void validate_fields(Draft& draft) {
+void validate_channel_names(Draft& draft) {
   const DataConfig& data = draft.config.data;
   for (const char* path : {"data.in_channels", "data.out_channels"}) {
     std::vector<std::string> names = std::string_view(path).ends_with("in_channels") ? data.in_channels : data.out_channels;
@@ -116,6 +115,11 @@ void validate_fields(Draft& draft) {
     draft.problems.add(draft.place(path), cat("a channel is named twice: channel=", *twice, ", ", draft.show(path)),
                        "Name each channel once");
   }
+}
+
+// A residual prediction is added to the first input channels.
+void validate_fields(Draft& draft) {
+  const DataConfig& data = draft.config.data;
   const bool is_first = data.out_channels.size() <= data.in_channels.size() &&
                         std::equal(data.out_channels.begin(), data.out_channels.end(), data.in_channels.begin());
   if (!draft.config.model.residual || data.out_channels.empty() || is_first) return;
@@ -264,9 +268,11 @@ void validate_data(Draft& draft) {
   }
   if (dataset == "nbody") {
     validate_boxes(draft);
+    validate_channel_names(draft);
     validate_loader(draft, {Loader::LowMem, Loader::InMem, Loader::DaliLowMem, Loader::Synthetic});
   }
   if (dataset == "era5") {
+    validate_channel_names(draft);
     validate_fields(draft);
     validate_loader(draft, {Loader::PyTorch, Loader::Dali, Loader::Synthetic});
   }

@@ -269,14 +269,13 @@ std::vector<Key> field_keys() {
        .path = "data.in_channels",
        .field = kData<&D::in_channels>,
        .summary =
-           "names of the input channels, in the order wanted; sets n_in_channels. The first n_in_channels of the file when "
-           "not given",
-       .scope = Scope::Fields},
+           "names of the input channels, in the order wanted; sets n_in_channels, of boxes N_in_channels. The first so many of "
+           "the file when not given"},
       {.flat = "out_channels",
        .path = "data.out_channels",
        .field = kData<&D::out_channels>,
-       .summary = "names of the predicted channels; sets n_out_channels. Those of in_channels when only these are given",
-       .scope = Scope::Fields},
+       .summary = "names of the predicted channels; sets n_out_channels, of boxes N_out_channels. Of fields those of in_channels "
+                  "when only these are given"},
       {.flat = "crop",
        .path = "data.crop",
        .field = kData<&D::crop>,

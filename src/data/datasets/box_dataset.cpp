@@ -37,15 +37,52 @@ std::vector<std::string> channel_names_or_numbers(std::vector<std::string> names
   return names;
 }
 
-ArraySpec box_array_spec(int64_t count, int64_t crop, const std::vector<std::string>& names,
-                         const std::vector<std::string>& units, const std::vector<ChannelScaling>& scaling,
-                         std::string_view prefix) {
+// One side as the options have it: what it is called, and what the file says of all its channels.
+struct SideOptions {
+  std::string_view prefix, key;
+  int64_t count = 0;
+  const std::vector<std::string>& wanted;
+  const std::vector<std::string>& names;
+  const std::vector<std::string>& units;
+  const std::vector<ChannelScaling>& scaling;
+};
+
+SideOptions input_side(const BoxOptions& o) {
+  return {"input", "in_channels", o.in_channels, o.in_names, o.input_channels, o.input_units, o.input_scaling};
+}
+SideOptions target_side(const BoxOptions& o) {
+  return {"target", "out_channels", o.out_channels, o.out_names, o.target_channels, o.target_units, o.target_scaling};
+}
+
+// The channels of the box that are those of the sample, in its order.
+std::vector<int64_t> chosen_channels(const BoxArray& box, const SideOptions& side, const std::string& source) {
+  std::vector<int64_t> channels;
+  if (side.wanted.empty()) {
+    for (int64_t c = 0; c < used_channels(box, side.count, source); ++c) channels.push_back(c);
+    return channels;
+  }
+  const auto names = channel_names_or_numbers(side.names, box.shape().channels, side.prefix);
+  for (const std::string& name : side.wanted) {
+    const auto found = std::ranges::find(names, name);
+    if (found == names.end()) {
+      throw ConfigError("data", cat("the file has no such channel: ", side.key, "=", name, ", path=", source),
+                        cat("Choose from: ", join(names, ", ")));
+    }
+    channels.push_back(found - names.begin());
+  }
+  return channels;
+}
+
+ArraySpec box_array_spec(const std::vector<int64_t>& of_box, int64_t held, int64_t crop, const SideOptions& side) {
+  const auto names = channel_names_or_numbers(side.names, held, side.prefix);
+  const auto count = static_cast<int64_t>(of_box.size());
   ArraySpec spec;
-  spec.channels = channel_names_or_numbers(names, count, prefix);
-  spec.units = units;
-  spec.units.resize(static_cast<size_t>(count));
-  spec.scaling = scaling;
-  if (!scaling.empty()) spec.scaling.resize(static_cast<size_t>(count));
+  for (const int64_t channel : of_box) {
+    const auto c = static_cast<size_t>(channel);
+    spec.channels.push_back(names[c]);
+    spec.units.push_back(c < side.units.size() ? side.units[c] : std::string());
+    if (!side.scaling.empty()) spec.scaling.push_back(side.scaling.at(c));
+  }
   spec.shape = {count, crop, crop, crop};
   return spec;
 }
@@ -77,8 +114,10 @@ Runs runs_along(int64_t origin, int64_t crop, bool flip, int64_t edge, int64_t b
 }  // namespace
 
 BoxDataset::BoxDataset(BoxArrayPtr input, BoxArrayPtr target, BoxOptions options) : options_(std::move(options)) {
-  input_ = make_side(std::move(input), options_.in_channels, options_.input_vectors);
-  target_ = make_side(std::move(target), options_.out_channels, options_.target_vectors);
+  const auto of_input = chosen_channels(*input, input_side(options_), options_.source);
+  const auto of_target = chosen_channels(*target, target_side(options_), options_.source);
+  input_ = make_side(std::move(input), of_input, options_.input_vectors);
+  target_ = make_side(std::move(target), of_target, options_.target_vectors);
   check_boxes();
   spec_.input_clip = options_.input_clip, spec_.target_clip = options_.target_clip;
   spec_.input_log = options_.input_log, spec_.target_log = options_.target_log;
@@ -88,25 +127,26 @@ BoxDataset::BoxDataset(BoxArrayPtr input, BoxArrayPtr target, BoxOptions options
   spec_.has_missing = options_.has_missing;
   const bool wraps = std::ranges::all_of(options_.periodic, std::identity{});
   spec_.geometry = wraps ? Geometry::PeriodicBox : Geometry::Plane;
-  spec_.input = box_array_spec(input_.channels, options_.crop, options_.input_channels, options_.input_units,
-                               options_.input_scaling, "input");
-  spec_.target = box_array_spec(target_.channels, options_.crop, options_.target_channels, options_.target_units,
-                                options_.target_scaling, "target");
+  spec_.input = box_array_spec(input_.of_box, input_.box->shape().channels, options_.crop, input_side(options_));
+  spec_.target = box_array_spec(target_.of_box, target_.box->shape().channels, options_.crop, target_side(options_));
 }
 
-BoxDataset::Side BoxDataset::make_side(BoxArrayPtr box, int64_t channels, const std::vector<int64_t>& vectors) const {
+BoxDataset::Side BoxDataset::make_side(BoxArrayPtr box, const std::vector<int64_t>& of_box,
+                                       const std::vector<int64_t>& vectors) const {
   Side side;
-  side.channels = used_channels(*box, channels, options_.source);
+  side.channels = static_cast<int64_t>(of_box.size());
+  side.of_box = of_box;
   side.box = std::move(box);
   check_vectors(vectors, side.channels, options_.source);
   for (int32_t index = 0; index < kNumOrientations; ++index) {
     const Orientation& turn = orientation(index);
     ChannelTurn turned;
-    for (int64_t c = 0; c < side.channels; ++c) turned.from.push_back(c);
+    turned.from = of_box;
     turned.turned.resize(turned.from.size());
     for (size_t i = 0; i < vectors.size(); ++i) {
       const size_t component = i % 3, triple = i - component;
-      turned.from[static_cast<size_t>(vectors[i])] = vectors[triple + static_cast<size_t>(turn.axis[component])];
+      const int64_t source = vectors[triple + static_cast<size_t>(turn.axis[component])];
+      turned.from[static_cast<size_t>(vectors[i])] = of_box[static_cast<size_t>(source)];
       turned.turned[static_cast<size_t>(vectors[i])].negated = turn.flip[component];
     }
     side.turns.push_back(std::move(turned));
@@ -208,14 +248,16 @@ std::vector<std::string> BoxDataset::warnings() const {
   for (const auto* side : {&input_, &target_}) {
     const bool is_input = side == &input_;
     const int64_t held = side->box->shape().channels;
-    if (side->channels == held) continue;
+    const bool is_named = !(is_input ? options_.in_names : options_.out_names).empty();
+    if (side->channels == held || is_named) continue;
     const std::vector<std::string> names = channel_names_or_numbers(is_input ? options_.input_channels : options_.target_channels,
                                                                     held, is_input ? "input" : "target");
     const std::vector<std::string> unused(names.begin() + side->channels, names.end());
     parts.push_back(cat(is_input ? "input" : "target", " channels=", unused.size(), " of ", held, " (", join(unused, ", "), ")"));
   }
   if (!parts.empty()) {
-    lines.push_back(cat("part of the data is left out: ", join(parts, ", "), ". To choose: N_in_channels and N_out_channels"));
+    lines.push_back(cat("part of the data is left out: ", join(parts, ", "),
+                        ". To choose: N_in_channels and N_out_channels, or in_channels and out_channels"));
   }
   return lines;
 }
@@ -240,22 +282,24 @@ std::vector<ResidentArray> BoxDataset::arrays() const {
 }
 
 void BoxDataset::read_plane(int64_t array, int64_t channel, int64_t index, std::span<float> out) const {
-  const BoxArray& box = array == 0 ? *input_.box : *target_.box;
-  const auto& edge = box.shape().extent;
-  box.read({.first = {index, 0, 0},
-            .extent = {1, edge[1], edge[2]},
-            .turn = {},
-            .channels = &channel,
-            .num_channels = 1,
-            .to = out.data(),
-            .to_stride = {edge[1] * edge[2], edge[1] * edge[2], edge[2], 1}});
+  const Side& side = array == 0 ? input_ : target_;
+  const int64_t of_box = side.of_box.at(static_cast<size_t>(channel));
+  const auto& edge = side.box->shape().extent;
+  side.box->read({.first = {index, 0, 0},
+                  .extent = {1, edge[1], edge[2]},
+                  .turn = {},
+                  .channels = &of_box,
+                  .num_channels = 1,
+                  .to = out.data(),
+                  .to_stride = {edge[1] * edge[2], edge[1] * edge[2], edge[2], 1}});
 }
 
 std::string BoxDataset::plane_location(int64_t array, int64_t channel, int64_t index) const {
-  const BoxArray& box = array == 0 ? *input_.box : *target_.box;
-  const ArraySpec& side = array == 0 ? spec_.input : spec_.target;
-  return cat("path=", box.path().string(), ", ", array == 0 ? "input" : "target", "_channel=", channel, " (",
-             side.channels.at(static_cast<size_t>(channel)), "), plane=", index);
+  const Side& side = array == 0 ? input_ : target_;
+  const ArraySpec& spec = array == 0 ? spec_.input : spec_.target;
+  const auto c = static_cast<size_t>(channel);
+  return cat("path=", side.box->path().string(), ", ", array == 0 ? "input" : "target", "_channel=", side.of_box.at(c), " (",
+             spec.channels.at(c), "), plane=", index);
 }
 
 ResidentCrop BoxDataset::crop_of(int64_t array, const SamplePlan& plan) const {

@@ -22,7 +22,8 @@ struct BoxOptions {
   bool drawn = true;               // crops and orientations by the key's draw; false: the fixed cover
   std::array<bool, 3> periodic{};  // crops may wrap around the box along this axis
   Augmentation augmentation = Augmentation::Rotations;
-  int64_t in_channels = 0, out_channels = 0;  // first channels of the boxes; 0 = all
+  int64_t in_channels = 0, out_channels = 0;         // first channels of the boxes; 0 = all
+  std::vector<std::string> in_names{}, out_names{};  // instead of the first ones: these, in this order
   std::vector<int64_t>
       input_vectors{};  // flat triples of channels that are components along axes 0, 1, 2: they turn with the box
   std::vector<int64_t> target_vectors{};
@@ -67,10 +68,11 @@ class BoxDataset : public Dataset, public ResidentArrays {
   struct Side {
     BoxArrayPtr box;
     int64_t channels = 0;
+    std::vector<int64_t> of_box;     // for each channel of the sample, the box's that it is
     std::vector<ChannelTurn> turns;  // one per orientation
   };
 
-  Side make_side(BoxArrayPtr box, int64_t channels, const std::vector<int64_t>& vectors) const;
+  Side make_side(BoxArrayPtr box, const std::vector<int64_t>& of_box, const std::vector<int64_t>& vectors) const;
   static void add_transform(Side& side, const ArrayTransform& transform, const char* name);
   void check_boxes() const;
   std::array<int64_t, 3> num_starts() const;

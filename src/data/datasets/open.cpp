@@ -125,13 +125,18 @@ void add_attributes(const ArrayFile& file, BoxOptions& options) {
   if (options.last_start) options.periodic = periodic_axes(file).value_or(options.periodic);
 }
 
+// Of the file, to tell its axes apart: as many as it names, else as many as are wanted.
+int64_t num_channels(int64_t wanted, const std::vector<std::string>& names) {
+  return names.empty() ? wanted : static_cast<int64_t>(names.size());
+}
+
 BoxPair open_box_file(const std::string& path, bool in_memory, BoxOptions& options) {
   options.source = path;
   const ArrayFile file = open_array_file(path);
   options.has_missing = file.array("Nbody")->facts().declares_missing || file.array("Hydro")->facts().declares_missing;
-  BoxPair pair{open_box(file, "Nbody", ChannelAxis::First, options.in_channels),
-               open_box(file, "Hydro", ChannelAxis::First, options.out_channels)};
   add_attributes(file, options);
+  BoxPair pair{open_box(file, "Nbody", ChannelAxis::First, num_channels(options.in_channels, options.input_channels)),
+               open_box(file, "Hydro", ChannelAxis::First, num_channels(options.out_channels, options.target_channels))};
   if (in_memory) pair = {load_box(*pair.input), load_box(*pair.target)};
   return pair;
 }
@@ -140,6 +145,7 @@ constexpr int64_t kSyntheticEdge = 128;
 
 BoxPair make_normal_boxes(const config::RunConfig& config, bool train, BoxOptions& options) {
   options.source = "synthetic";
+  options.input_channels = options.in_names, options.target_channels = options.out_names;
   // The box's edge changes no shape of a sample: a small one does not wait for 40 GB of normals.
   const int64_t enough = std::max<int64_t>(kSyntheticEdge, 2 * config.data.data_size);
   const int64_t edge = std::min(enough, config.data.box_size.at(train ? 0 : 1));
@@ -200,6 +206,7 @@ std::unique_ptr<Dataset> open_boxes(const config::RunConfig& config, Split split
   options.augmentation = data.augment;
   options.in_channels = config.model.N_in_channels;
   options.out_channels = config.model.N_out_channels;
+  options.in_names = data.in_channels, options.out_names = data.out_channels;
   options.input_vectors = data.vector_channels_in;
   options.target_vectors = data.vector_channels_out;
   options.input_clip = data.clip_in, options.target_clip = data.clip_out;

@@ -206,5 +206,16 @@ TEST(Resolve, NamesOfChannelsSayHowManyThereAre) {
                         "n_out_channels)"));
 }
 
+TEST(Resolve, NamesOfChannelsOfABoxAreOfEachSideItsOwn) {
+  const RunConfig config = test::resolve_text(test::kUnetFile, {"--set=in_channels=[a, b]"}).config;
+  EXPECT_EQ(config.model.N_in_channels, 2);
+  EXPECT_EQ(config.model.N_out_channels, RunConfig{}.model.N_out_channels);
+  EXPECT_TRUE(config.data.out_channels.empty());
+  EXPECT_EQ(config.model.n_in_channels, RunConfig{}.model.n_in_channels);
+  EXPECT_EQ(test::resolve_text(test::kUnetFile, {"--set=out_channels=[rho]"}).config.model.N_out_channels, 1);
+  EXPECT_THAT(test::resolve_error(test::kUnetFile, {"--set=in_channels=[a, b, a]"}),
+              HasSubstr("a channel is named twice: channel=a"));
+}
+
 }  // namespace
 }  // namespace welkin::config

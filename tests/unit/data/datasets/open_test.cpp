@@ -133,7 +133,7 @@ TEST(OpenTest, ABoxOfAnotherEdgeThanTheFileIsAnErrorWhereSomebodyWroteIt) {
   config.data.train_path = config.data.val_path = (folder / "box.h5").string();
   const std::string left_out =
       "part of the data is left out: input channels=1 of 4 (input3), target channels=3 of 5 (target2, target3, target4). To "
-      "choose: N_in_channels and N_out_channels";
+      "choose: N_in_channels and N_out_channels, or in_channels and out_channels";
   EXPECT_THAT(
       open_boxes(config, Split::Train)->warnings(),
       ElementsAre("the box is not as large as box_size says: box_size=[1024, 512], training box=8 x 8 x 8. The file's edge "
@@ -179,6 +179,48 @@ TEST(OpenTest, AFileMaySayThatItIsPeriodic) {
   const auto dataset = open_boxes(box_config(folder), Split::Train);
   EXPECT_EQ(dataset->spec().geometry, Geometry::PeriodicBox);
   EXPECT_THAT(dataset->spec().target.channels, ElementsAre("overdensity"));
+}
+
+// Values of a sample that is the whole box, as it lies.
+std::vector<float> whole_input(const Dataset& dataset) {
+  std::vector<float> input(dataset.spec().input.channels.size() * 64), target(dataset.spec().target.channels.size() * 64);
+  dataset.read(dataset.plan({0, 0}, whole(dataset.spec())), {input, target});
+  return input;
+}
+
+TEST(OpenTest, ChannelsOfABoxAreChosenByName) {
+  const DataFolder folder;
+  Hdf5File file = new_box_file(folder, 3, 4);
+  file.set_strings("Nbody", "channels", {"a", "b", "c"});
+  file.set_strings("Nbody", "units", {"K", "m", "s"});
+  file.set_strings("Hydro", "transform", {"log10", "identity", "log10"});
+  file.set_numbers("Hydro", "offset", {0, 1, 2});
+  file.set_numbers("Hydro", "scale", {1, 2, 3});
+  file.close();
+  config::RunConfig config = box_config(folder);
+  config.data.val_path = config.data.train_path;
+  config.data.box_size = {4, 4};
+  config.model.N_in_channels = 2;
+  config.data.in_channels = {"c", "a"};
+  config.data.out_channels = {"target1"};  // without names they have numbers
+  const auto dataset = open_boxes(config, Split::Valid);
+  EXPECT_THAT(dataset->spec().input.channels, ElementsAre("c", "a"));
+  EXPECT_THAT(dataset->spec().input.units, ElementsAre("s", "K"));
+  ASSERT_EQ(dataset->spec().target.scaling.size(), 1u);
+  EXPECT_EQ(dataset->spec().target.scaling[0].scale, 2);
+  EXPECT_THAT(dataset->warnings(), ElementsAre()) << "what is left out was not chosen";
+  const std::vector<float> values = whole_input(*dataset), stored = counting(3 * 64);
+  const std::vector<float> c(stored.begin() + 128, stored.end()), a(stored.begin(), stored.begin() + 64);
+  EXPECT_EQ(std::vector<float>(values.begin(), values.begin() + 64), c);
+  EXPECT_EQ(std::vector<float>(values.begin() + 64, values.end()), a);
+  std::vector<float> plane(16);
+  dataset->resident()->read_plane(/*array=*/0, /*channel=*/0, /*index=*/0, plane);
+  EXPECT_EQ(plane, std::vector<float>(c.begin(), c.begin() + 16));
+  EXPECT_THAT(dataset->resident()->plane_location(0, 0, 3), HasSubstr("input_channel=2 (c), plane=3"));
+  config.data.in_channels = {"c", "d"};
+  EXPECT_THAT([&] { open_boxes(config, Split::Valid); },
+              ThrowsMessage<ConfigError>(HasSubstr("[data] the file has no such channel: in_channels=d, path=" +
+                                                   (folder / "box.h5").string() + ". Choose from: a, b, c")));
 }
 
 // `offsets` as text, as welkin data ingest writes them; `scales` as numbers.
