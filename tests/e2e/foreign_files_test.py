@@ -197,6 +197,17 @@ class ForeignFiles(BadInputCase):
                 self.assertNotIn(plumbing, done.stdout)
             self.assertNotIn("  bnds  (", done.stdout)
 
+    def test_zarr_names_of_any_length(self):
+        names = ["t2m", "", "Gr\u00f6\u00dfe"]
+        data = xarray.Dataset({"fields": (("time", "channel", "lat", "lon"), np.zeros((2, 3, 2, 2), "f4"))},
+                              coords={"channel": np.array(names, dtype=object)})
+        for version in (2, 3):
+            path = self.root / f"{version}.zarr"
+            data.to_zarr(path, zarr_format=version, consolidated=False)
+            done = self.run_command([BINARY, "data", "inspect", path])
+            self.assertEqual(done.returncode, DONE, done.stderr)
+            self.assertIn("texts: t2m, , Gr\u00f6\u00dfe", done.stdout)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -13,6 +13,16 @@ namespace welkin::data {
 // `folder` holds the array's metadata and chunks; `facts` have source and name. DataError when shape and chunk are unusable.
 StoredArrayPtr make_zarr_array(const std::filesystem::path& folder, ZarrArray array, ArrayFacts facts);
 
+// An array of texts of any length, as one of bytes that has its chunks and its compressors; what stands where no chunk is. Empty
+// for arrays of other types.
+struct LongTexts {
+  Json metadata;
+  std::string fill;
+};
+std::optional<LongTexts> long_text_metadata(const Json& json);
+// Of such an array of one dimension without shards, in UTF-8. DataError for a chunk that is damaged or larger than 4 MiB.
+std::vector<std::string> long_texts_of(const std::filesystem::path& folder, const ZarrArray& array, const std::string& fill);
+
 // Where the chunks of a shard lie, from the bytes of its index; checks the checksum and that each lies in the file. A chunk that
 // was not written has size 0. Throws CodecFailure.
 struct ShardPlace {

@@ -127,11 +127,22 @@ class ZarrOpener {
     constexpr int64_t kMostTexts = 65536, kMostCharacters = int64_t{1} << 22;
     const bool old = is_file(folder / ".zarray");
     const fs::path path = folder / (old ? ".zarray" : "zarr.json");
+    const auto parse = [&](const Json& json) {
+      return old ? parse_zarr2_array(json.dump(), {}, path.string()) : parse_zarr3_array(json, path.string());
+    };
     try {
-      const auto json = text_array_metadata(parse_json(metadata_text(path), path.string()));
+      const Json own = parse_json(metadata_text(path), path.string());
+      if (const auto texts = long_text_metadata(own)) {
+        const ZarrArray array = parse(texts->metadata);
+        if (array.shape.size() != 1 || array.shape[0] > kMostTexts || array.shard) return;
+        file_.attributes[name] = old ? zarr2_attributes(folder) : array.attributes;
+        file_.text_arrays[name] = long_texts_of(folder, array, texts->fill);
+        return;
+      }
+      const auto json = text_array_metadata(own);
       if (!json) return;
       ArrayFacts facts{.source = path.string(), .name = name, .shape = {}, .chunk = {}, .codecs = {}, .axes = {}, .packing = {}};
-      ZarrArray array = old ? parse_zarr2_array(json->dump(), {}, facts.source) : parse_zarr3_array(*json, facts.source);
+      ZarrArray array = parse(*json);
       if (array.shape.size() != 2 || array.shape[0] > kMostTexts || array.shape[0] * array.shape[1] > kMostCharacters) return;
       array.is_text = true;
       array.axes.clear();
