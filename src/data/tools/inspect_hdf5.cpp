@@ -2,6 +2,7 @@
 #include "data/tools/inspect_hdf5.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "core/error.h"
 #include "core/host.h"
@@ -9,6 +10,7 @@
 #include "core/text.h"
 #include "data/datasets/coordinates.h"
 #include "data/formats/array_file.h"
+#include "data/formats/formats.h"
 #include "data/formats/hdf5/hdf5_file.h"
 
 namespace welkin::data {
@@ -121,8 +123,9 @@ void add_dataset(const Hdf5File& file, const ArrayFile& arrays, const std::strin
 }  // namespace
 
 std::string inspect_hdf5(const std::filesystem::path& path, const InspectOptions& options) {
-  const Hdf5File file = Hdf5File::open(path);
-  const ArrayFile arrays = open_array_file(path);
+  const auto opened = std::make_shared<const Hdf5File>(Hdf5File::open(path));
+  const Hdf5File& file = *opened;
+  const ArrayFile arrays = open_hdf5_arrays(opened, std::make_shared<ChunkCache>(kChunkCacheBytes));
   std::vector<std::string> names = file.dataset_names();
   std::erase_if(names, [&](const std::string& name) { return is_dimension_placeholder(arrays, name); });
   std::string text = cat("HDF5, ", format_bytes(std::filesystem::file_size(path)), ", ", names.size(), " data sets\n");

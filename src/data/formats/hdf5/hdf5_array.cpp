@@ -133,11 +133,14 @@ ArrayFile open_hdf5_arrays(const std::filesystem::path& path) {
 }
 
 ArrayFile open_hdf5_arrays(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache) {
-  const auto hdf5 = std::make_shared<const Hdf5File>(Hdf5File::open(path));
-  ArrayFile file{.path = path, .format = "HDF5", .arrays = {}, .not_numbers = {}, .attributes = {}};
+  return open_hdf5_arrays(std::make_shared<const Hdf5File>(Hdf5File::open(path)), std::move(cache));
+}
+
+ArrayFile open_hdf5_arrays(const std::shared_ptr<const Hdf5File>& hdf5, std::shared_ptr<ChunkCache> cache) {
+  ArrayFile file{.path = hdf5->path(), .format = "HDF5", .arrays = {}, .not_numbers = {}, .attributes = {}};
   file.attributes[""] = attributes_of(*hdf5, "/");
   for (auto& [name, target] : hdf5->external_links()) file.elsewhere[name] = target;
-  const auto bytes = std::make_shared<const WatchedFile>(path);
+  const auto bytes = std::make_shared<const WatchedFile>(hdf5->path());
   for (const std::string& name : hdf5->dataset_names()) add_hdf5_array(file, hdf5, bytes, cache, name);
   return file;
 }
