@@ -77,6 +77,7 @@ ROOMS = {
     "parallel/c10d": {"parallel/comm"},
     "parallel/cuda": {"parallel/c10d"},
     "parallel/shard": {"parallel/c10d", "parallel/comm", "parallel/mesh"},
+    "parallel/sharding": {"parallel/comm", "parallel/mesh", "parallel/shard"},
     "parallel/tokens": {"parallel/comm", "parallel/mesh", "parallel/shard"},
     "parallel/plans": {"parallel/comm", "parallel/mesh", "parallel/shard", "parallel/tokens"},
     "train/device": {"train/learn"},

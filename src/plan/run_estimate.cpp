@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/run_estimate.h"
 
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
 #include "config/schema/batch_plan.h"
 
 namespace welkin::plan {
@@ -46,15 +50,56 @@ std::optional<int64_t> samples_of_run(const config::RunConfig& config, const Run
   return config.loop.num_epochs * *facts.samples_per_epoch;
 }
 
+// Of one rank's share of the training state (key `shard`): what of whole gradients, optimizer states and weights it holds, and
+// how often whole weights or gradients travel in a step.
+struct Sharing {
+  double ranks = 1;  // that share one state
+  double weights = 1, gradients = 1, optimizer = 1;
+  double transfers = 2;
+};
+
+Sharing sharing_of(const config::RunConfig& config, double replicas) {
+  const config::ParallelConfig& parallel = config.parallel;
+  Sharing sharing;
+  if (parallel.shard == config::ShardStage::None) return sharing;
+  const double number = std::strtod(parallel.shard_group.c_str(), nullptr);  // none: all, or a node, of which nothing is known
+  sharing.ranks = number >= 1 ? number : replicas;
+  if (parallel.context_io == config::ContextIo::Sharded) sharing.ranks *= static_cast<double>(parallel.context_parallel);
+  const config::BatchPlan batch = config::batch_plan(config);
+  const auto passes = static_cast<double>((batch.local + batch.micro - 1) / batch.micro);
+  sharing.optimizer = 1 / sharing.ranks;
+  if (parallel.shard == config::ShardStage::Optimizer) return sharing;
+  sharing.gradients = 1 / sharing.ranks;
+  sharing.transfers = 1 + passes;
+  if (parallel.shard == config::ShardStage::Gradients) return sharing;
+  sharing.weights = 1 / sharing.ranks;
+  sharing.transfers = passes * (parallel.reshard_after_forward ? 3 : 2);
+  return sharing;
+}
+
+// Of the largest block or layer: what is gathered together where weights are shared out.
+double parameters_of_largest_unit(const model::ModelCost& cost) {
+  std::map<std::string, double> units;  // "blocks.3" of "blocks.3.attn.q"
+  double largest = 0;
+  for (const model::LayerCost& layer : cost.layers) {
+    const size_t first = layer.name.find('.');
+    double& unit = units[layer.name.substr(0, first == std::string::npos ? first : layer.name.find('.', first + 1))];
+    unit += static_cast<double>(layer.parameters);
+    largest = std::max(largest, unit);
+  }
+  return largest;
+}
+
 std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunFacts& facts, const RunEstimate& estimate) {
   const double parameters = local_parameters(facts, estimate.tensor_parallel);
   const double trained = trained_parameters(facts, estimate.tensor_parallel);
   const double replicas = static_cast<double>(estimate.world_size / (estimate.tensor_parallel * estimate.context_parallel));
   const auto local_batch = static_cast<double>(config::batch_plan(config).local);
+  const Sharing sharing = sharing_of(config, replicas);
   std::vector<MemoryPart> parts{
-      {"weights", kWideBytes * parameters},
-      {"gradients", kWideBytes * trained},
-      {"optimizer", kWideBytes * static_cast<double>(facts.optimizer_states) * trained},
+      {"weights", kWideBytes * parameters * sharing.weights},
+      {"gradients", kWideBytes * trained * sharing.gradients},
+      {"optimizer", kWideBytes * static_cast<double>(facts.optimizer_states) * trained * sharing.optimizer},
       {"batches in the loader",
        static_cast<double>(config.data.prefetch_depth + 1) * local_batch * kWideBytes * static_cast<double>(facts.sample_values)},
   };
@@ -65,7 +110,14 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   }
   if (is_mixed(config))
     parts.insert(parts.begin() + 1, {"weights in 16 bits", 2 * weights_in_16_bits(facts, estimate.tensor_parallel)});
-  if (replicas > 1 && !config.parallel.noddp && !config.parallel.disable_broadcast_buffers) {
+  const bool is_shared = config.parallel.shard != config::ShardStage::None;
+  if (sharing.weights < 1) {
+    const double units = 1 + static_cast<double>(config.parallel.shard_prefetch);
+    const double tp = static_cast<double>(estimate.tensor_parallel);
+    const double at_work = units * parameters_of_largest_unit(facts.cost) / tp;
+    parts.push_back({"weights at work", kWideBytes * (config.parallel.reshard_after_forward ? at_work : parameters)});
+  }
+  if (replicas > 1 && !is_shared && !config.parallel.noddp && !config.parallel.disable_broadcast_buffers) {
     parts.push_back({"buckets of gradients", kWideBytes * trained});
   }
   return parts;
@@ -101,7 +153,10 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts)
   if (facts.memory) estimate.recompute_flops = facts.memory->recompute_flops * static_cast<double>(estimate.global_batch);
   const double replicas = static_cast<double>(facts.world_size / (estimate.tensor_parallel * estimate.context_parallel));
   if (!config.parallel.noddp) {
-    estimate.reduced_bytes = 2 * (replicas - 1) / replicas * kWideBytes * trained_parameters(facts, estimate.tensor_parallel);
+    const Sharing sharing = sharing_of(config, replicas);
+    const double ranks = config.parallel.shard == config::ShardStage::None ? replicas : sharing.ranks;
+    estimate.reduced_bytes =
+        sharing.transfers * (ranks - 1) / ranks * kWideBytes * trained_parameters(facts, estimate.tensor_parallel);
   }
   estimate.memory = memory_parts(config, facts, estimate);
   if (facts.flops_per_second) {

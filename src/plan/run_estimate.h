@@ -38,7 +38,8 @@ struct RunEstimate {
   std::optional<int64_t> samples{};  // of the whole run; nothing where only the files know
   double step_flops = 0;             // of all ranks together
   double recompute_flops = 0;        // of forward passes that activation checkpointing makes again, of a step likewise
-  double reduced_bytes = 0;          // that each rank sends per step for its gradients: a ring's 2 (n - 1)/n
+  double reduced_bytes = 0;          // that each rank sends per step for its gradients, and weights that are shared out: a ring's
+                                     // (n - 1)/n of each transfer
   std::vector<MemoryPart> memory{};  // of one rank, as the backward pass begins, with a part that it runs again; without
                                      // activations where they are not known
   std::optional<double> step_seconds{}, run_seconds{};

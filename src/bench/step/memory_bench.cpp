@@ -89,8 +89,9 @@ class MemoryRig {
   void count_placements() {
     const parallel::Mesh& mesh = layout_.groups.mesh();
     const std::vector<train::NamedState> states = setup_->optimizer->states();
+    // Else gradients live there, or only pass through.
     const bool has_buckets =
-        setup_->data_parallel->bytes_per_step() > 0 && !config_.parallel.disable_broadcast_buffers;  // else gradients live there
+        setup_->data_parallel->bytes_per_step() > 0 && !setup_->is_sharded() && !config_.parallel.disable_broadcast_buffers;
     for (const parallel::ParamRow& row : setup_->table.rows()) {
       const std::string placement = placement_text(row, mesh);
       auto same = std::ranges::find(report_.placements, placement, &PlacedBytes::placement);
@@ -100,8 +101,8 @@ class MemoryRig {
       int64_t elements = 1;
       for (const int64_t extent : row.global_shape) elements *= extent;
       same->parameters += elements;
-      const int64_t bytes = held_by(row.local);
-      const HeldBytes held{.weights = bytes,
+      const int64_t bytes = held_by(row.trained());
+      const HeldBytes held{.weights = row.held_bytes(),
                            .gradients = row.local.requires_grad() ? bytes : 0,
                            .optimizer = optimizer_bytes_of(row.name, states),
                            .exchange = has_buckets ? bytes : 0};
@@ -123,8 +124,7 @@ class MemoryRig {
   at::Tensor loss_of(const at::Tensor& input, const at::Tensor& target) const {
     const at::Tensor samples = at::arange(report_.batch_samples, at::kLong);
     const ops::AutocastGuard autocast(c10::kCPU, train::autocast_dtype(config_.precision.amp_mode));
-    const at::Tensor prediction =
-        setup_->model->forward(input, {.seed = config_.loop.seed, .step = setup_->counter, .sample = samples});
+    const at::Tensor prediction = setup_->forward(input, {.seed = config_.loop.seed, .step = setup_->counter, .sample = samples});
     return layout_.shard.losses(*setup_->loss, prediction, target).sum();
   }
 

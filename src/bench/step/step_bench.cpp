@@ -197,7 +197,7 @@ class StepRig {
   void settle() const {
     if (!context_.device.is_cuda()) return;
     last_loss_.item<float>();
-    setup_->table.rows().front().local.flatten().select(0, 0).item<float>();
+    setup_->table.rows().front().trained().sum().item<float>();
   }
 
   void first_step() {
@@ -245,8 +245,8 @@ class StepRig {
     memory.resident_peak = static_cast<int64_t>(peak_resident_bytes());
     if (context_.device.is_cuda()) memory.device_peak = train::max_memory_allocated(context_.device.index());
     for (const parallel::ParamRow& row : setup_->table.rows()) {
-      memory.weights += bytes_of(row.local);
-      if (row.local.requires_grad()) memory.gradients += bytes_of(row.local);
+      memory.weights += row.held_bytes();
+      if (row.local.requires_grad()) memory.gradients += bytes_of(row.trained());
     }
     for (const train::NamedState& state : setup_->optimizer->states()) memory.optimizer += bytes_of(state.value);
     memory.find_activations();

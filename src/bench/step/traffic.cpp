@@ -55,7 +55,7 @@ std::vector<CallTotal> calls_since(const std::vector<CallTotal>& before, const s
   return calls;
 }
 
-double seconds_of_exchange_alone(const parallel::DataParallel& exchange, const parallel::Group& group,
+double seconds_of_exchange_alone(const parallel::GradientExchange& exchange, const parallel::Group& group,
                                  const at::TensorOptions& travels) {
   std::vector<at::Tensor> messages;
   for (const parallel::Bucket& bucket : exchange.buckets()) messages.push_back(at::zeros({bucket.bytes / 4}, travels));

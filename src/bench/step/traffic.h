@@ -11,7 +11,7 @@
 
 #include "parallel/comm/flight_recorder.h"
 #include "parallel/comm/group.h"
-#include "parallel/shard/data_parallel.h"
+#include "parallel/shard/gradient_exchange.h"
 
 namespace welkin::bench {
 
@@ -27,7 +27,7 @@ std::vector<parallel::CallTotal> calls_since(const std::vector<parallel::CallTot
 
 // Seconds of the messages of one exchange, in the buckets in which it sends them; the median over repetitions of the slowest
 // rank. `travels`: their type, and the device on which they lie. Every rank of the group calls it.
-double seconds_of_exchange_alone(const parallel::DataParallel& exchange, const parallel::Group& group,
+double seconds_of_exchange_alone(const parallel::GradientExchange& exchange, const parallel::Group& group,
                                  const at::TensorOptions& travels);
 
 // What a step waits for, and what runs beside its computation. `step_s`, `no_comm_s`: a step with communication and without.

@@ -115,6 +115,10 @@ enum class GradientDtype { Same, Bf16, Fp16 };  // of the gradient all-reduce; s
 template <>
 inline constexpr std::string_view kNames<GradientDtype> = "none|bf16|fp16";
 
+enum class ShardStage { None, Optimizer, Gradients, Full };  // ZeRO 0 to 3
+template <>
+inline constexpr std::string_view kNames<ShardStage> = "none|optimizer|gradients|full";
+
 enum class CheckpointedPart { None, Mlp, Attention, Blocks };  // of what the backward pass runs the forward pass again
 template <>
 inline constexpr std::string_view kNames<CheckpointedPart> = "none|mlp|attention|blocks";

@@ -130,6 +130,38 @@ std::vector<Key> mesh_keys() {
   };
 }
 
+std::vector<Key> shard_keys() {
+  return {
+      {.flat = "shard",
+       .path = "parallel.shard",
+       .field = kParallel<&P::shard>,
+       .summary = "what data-parallel ranks share out among them: optimizer: the optimizer's states (ZeRO 1); gradients: those "
+                  "too (ZeRO 2); full: weights too (ZeRO 3, FSDP) (docs/guide/parallelism.md)",
+       .is_flag = true,
+       .free = true},
+      {.flat = "shard_group",
+       .path = "parallel.shard_group",
+       .field = kParallel<&P::shard_group>,
+       .summary = "data-parallel ranks that share one training state: all, those of a node, or a number that divides them; such "
+                  "groups are replicas of each other",
+       .is_flag = true,
+       .free = true},
+      {.flat = "reshard_after_forward",
+       .path = "parallel.reshard_after_forward",
+       .field = kParallel<&P::reshard_after_forward>,
+       .summary = "with shard full: a block's weights are let go after its forward pass and gathered again for the backward pass",
+       .free = true},
+      {.flat = "shard_prefetch",
+       .path = "parallel.shard_prefetch",
+       .field = kParallel<&P::shard_prefetch>,
+       .summary = "with shard full: blocks whose weights are gathered while another one computes",
+       .unit = "blocks",
+       .range = between(0, 1 << 10),
+       .is_flag = true,
+       .free = true},
+  };
+}
+
 std::vector<Key> replica_keys() {
   return {
       {.flat = "noddp",
@@ -200,7 +232,7 @@ std::vector<Key> replica_keys() {
 
 std::vector<Key> parallel_keys() {
   std::vector<Key> rows = switch_keys();
-  for (const auto& more : {mesh_keys(), replica_keys()}) rows.insert(rows.end(), more.begin(), more.end());
+  for (const auto& more : {mesh_keys(), shard_keys(), replica_keys()}) rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }
 

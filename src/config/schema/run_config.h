@@ -194,6 +194,10 @@ struct ParallelConfig {
   ContextMode context_mode = ContextMode::AllGather;  // (ours) attention over tokens that are split over cp
   ContextIo context_io = ContextIo::Sharded;          // (ours) what context-parallel ranks read, embed and score
   int64_t replica_check_interval = 1000;              // (ours) steps between comparisons of replicas; 0 = only at the start
+  ShardStage shard = ShardStage::None;  // (ours) what of the training state data-parallel ranks share out among them
+  std::string shard_group = "all";      // (ours) all, or a number: data-parallel ranks that share one training state
+  bool reshard_after_forward = true;    // (ours) shard: full lets a block's weights go between forward and backward pass
+  int64_t shard_prefetch = 1;           // (ours) blocks whose weights are gathered ahead
   bool noddp = false;
   bool disable_broadcast_buffers = false;
   int64_t bucket_cap_mb = 25;

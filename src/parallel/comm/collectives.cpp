@@ -80,6 +80,13 @@ void check_contiguous(const char* name, const at::Tensor& values) {
   WELKIN_CHECK(values.is_contiguous(), cat("a collective in place needs contiguous memory: call=", name));
 }
 
+void check_parts(const char* name, const Group& group, const at::Tensor& whole, const at::Tensor& part) {
+  check_contiguous(name, whole);
+  check_contiguous(name, part);
+  WELKIN_CHECK(whole.numel() == group.size() * part.numel() && whole.scalar_type() == part.scalar_type(),
+               cat("equal parts make up the whole: call=", name, ", whole=", whole.numel(), ", part=", part.numel()));
+}
+
 int64_t mine(const Group& group, const Lengths& lengths) { return lengths[static_cast<size_t>(group.group_rank())]; }
 
 int64_t longest(const Lengths& lengths) { return *std::max_element(lengths.begin(), lengths.end()); }
@@ -232,6 +239,26 @@ at::Tensor reduce_scatter(const Group& group, const at::Tensor& whole, int64_t d
 
 PendingTensor start_reduce_scatter(const Group& group, const at::Tensor& whole, int64_t dim, const Lengths& lengths) {
   return reduce_scatter_autograd(group, whole, dim, lengths, Caller::GoesOn);
+}
+
+Transfer start_all_gather_into(const Group& group, const at::Tensor& whole, const at::Tensor& part) {
+  check_parts("all_gather", group, whole, part);
+  if (group.size() == 1) {
+    whole.view({-1}).copy_(part.view({-1}));
+    return {};
+  }
+  return start_call(group, "all_gather", gathered_payload(part, whole),
+                    [&](Communicator& c) { return c.all_gather(whole.view({-1}), part.view({-1})); });
+}
+
+Transfer start_reduce_scatter_into(const Group& group, const at::Tensor& part, const at::Tensor& whole) {
+  check_parts("reduce_scatter", group, whole, part);
+  if (group.size() == 1) {
+    part.view({-1}).copy_(whole.view({-1}));
+    return {};
+  }
+  return start_call(group, "reduce_scatter", payload_of(whole),
+                    [&](Communicator& c) { return c.reduce_scatter(part.view({-1}), whole.view({-1})); });
 }
 
 at::Tensor all_to_all(const Group& group, const at::Tensor& values, const AllToAll& layout) {

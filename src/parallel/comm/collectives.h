@@ -67,6 +67,11 @@ PendingTensor start_all_gather(const Group& group, const at::Tensor& part, int64
 at::Tensor reduce_scatter(const Group& group, const at::Tensor& whole, int64_t dim, const Lengths& lengths);
 PendingTensor start_reduce_scatter(const Group& group, const at::Tensor& whole, int64_t dim, const Lengths& lengths);
 
+// The same for equal parts in the caller's contiguous memory, without copies: `whole` has as many elements as all parts, which
+// stand there in the order of the members.
+Transfer start_all_gather_into(const Group& group, const at::Tensor& whole, const at::Tensor& part);
+Transfer start_reduce_scatter_into(const Group& group, const at::Tensor& part, const at::Tensor& whole);
+
 // Cuts `values` along `split_dim` into split_lengths, sends piece j to member j, and puts what arrives together along `join_dim`,
 // where the piece of member j has the extent join_lengths[j].
 struct AllToAll {

@@ -15,13 +15,25 @@ struct NamedAxes {
   AxisSet axes;
 };
 
-constexpr std::array<NamedAxes, 7> kGroupedAxes{{{"dp", kDp},
-                                                 {"tp", Axis::Tp},
-                                                 {"cp", Axis::Cp},
-                                                 {"tp-cp", Axis::Tp | Axis::Cp},
-                                                 {"dp-cp", kDp | Axis::Cp},
-                                                 {"dp-tp", kDp | Axis::Tp},
-                                                 {"dp-tp-cp", kDp | Axis::Tp | Axis::Cp}}};
+constexpr Axis kReplicate = Axis::DpReplicate;
+constexpr Axis kShard = Axis::DpShard;
+
+constexpr std::array<NamedAxes, 13> kGroupedAxes{{{"dp", kDp},
+                                                  {"tp", Axis::Tp},
+                                                  {"cp", Axis::Cp},
+                                                  {"tp-cp", Axis::Tp | Axis::Cp},
+                                                  {"dp-cp", kDp | Axis::Cp},
+                                                  {"dp-tp", kDp | Axis::Tp},
+                                                  {"dp-tp-cp", kDp | Axis::Tp | Axis::Cp},
+                                                  {"dp_shard", kShard},
+                                                  {"dp_shard-cp", kShard | Axis::Cp},
+                                                  {"dp_replicate", kReplicate},
+                                                  {"dp_replicate-tp", kReplicate | Axis::Tp},
+                                                  {"dp_replicate-cp", kReplicate | Axis::Cp},
+                                                  {"dp_replicate-tp-cp", kReplicate | Axis::Tp | Axis::Cp}}};
+
+// Both kinds of data parallelism are there: else each set of axes is one with all of dp, or with none of it.
+bool is_hybrid(const Mesh& mesh) { return mesh.size(kReplicate) > 1 && mesh.size(kShard) > 1; }
 
 }  // namespace
 
@@ -48,7 +60,8 @@ const Group& MeshGroups::along(AxisSet axes) const {
 std::string MeshGroups::text() const {
   std::string lines;
   for (const NamedAxes& named : kGroupedAxes) {
-    if (mesh_.size(named.axes) == 1) continue;
+    const bool is_part_of_dp = named.axes.contains(kReplicate) != named.axes.contains(kShard);
+    if (mesh_.size(named.axes) == 1 || (is_part_of_dp && !is_hybrid(mesh_))) continue;
     lines += cat(named.name, ":");
     for (const auto& ranks : mesh_.groups(named.axes)) lines += cat(" [", join(ranks, ", "), "]");
     lines += "\n";

@@ -27,7 +27,8 @@ class MeshGroups {
 
   const Mesh& mesh() const { return mesh_; }
   int64_t rank() const { return rank_; }
-  // Along these axes through this rank. InternalError for a set that is none of tp, cp, dp and their unions.
+  // Along these axes through this rank. InternalError for a set that is none of tp, cp, dp and their unions,
+  // nor dp_shard (with cp) or dp_replicate (with tp and cp).
   const Group& along(AxisSet axes) const;
 
   // One line per group of more than one: "tp: [0, 1] [2, 3]", of the whole mesh.

@@ -1,12 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/mesh/run_mesh.h"
 
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <vector>
+
 #include "core/error.h"
 #include "core/text.h"
 
 namespace welkin::parallel {
 
-Mesh mesh_of(const config::ParallelConfig& config, int64_t world_size) {
+namespace {
+
+// The data-parallel ranks of one node.
+int64_t replicas_of_node(const Mesh& mesh, int64_t ranks_per_node) {
+  const std::vector<int64_t> ranks = mesh.group_of(0, kDp).ranks;
+  return std::ranges::count_if(ranks, [&](int64_t rank) { return ranks_per_node == 0 || rank < ranks_per_node; });
+}
+
+int64_t number_in(const std::string& text) {
+  int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  return read.ec == std::errc() && read.ptr == end ? number : 0;
+}
+
+// Of the data-parallel ranks, which `mesh` has as replicas, those that share one training state.
+int64_t shard_size_of(const config::ParallelConfig& config, const Mesh& mesh, int64_t ranks_per_node) {
+  const int64_t replicas = mesh.size(kDp);
+  if (config.shard == config::ShardStage::None) return 1;
+  if (config.shard_group == "all") return replicas;
+  const bool is_node = config.shard_group == "node";
+  const int64_t size = is_node ? replicas_of_node(mesh, ranks_per_node) : number_in(config.shard_group);
+  if (size >= 1 && replicas % size == 0) return size;
+  throw ConfigError("parallel",
+                    cat("the data-parallel ranks cannot be cut into such groups: shard_group=", config.shard_group,
+                        is_node ? cat(", ranks of a node=", size) : "", ", data-parallel ranks=", replicas),
+                    "Say all, node, or a number that divides them");
+}
+
+}  // namespace
+
+Mesh mesh_of(const config::ParallelConfig& config, int64_t world_size, int64_t ranks_per_node) {
   MeshSizes sizes;
   sizes.tp = config.tensor_parallel;
   sizes.cp = config.context_parallel;
@@ -18,6 +54,9 @@ Mesh mesh_of(const config::ParallelConfig& config, int64_t world_size) {
         cat("Start a multiple of ", model_size, " processes"));
   }
   sizes.dp_replicate = world_size / model_size;
+  const int64_t shards = shard_size_of(config, Mesh(config.parallel_order, sizes), ranks_per_node);
+  sizes.dp_shard = shards;
+  sizes.dp_replicate /= shards;
   return Mesh(config.parallel_order, sizes);
 }
 

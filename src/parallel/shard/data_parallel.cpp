@@ -2,14 +2,11 @@
 // The adapter to c10d::Reducer, whose interface is no stable one: nothing else names it.
 #include "parallel/shard/data_parallel.h"
 
-#include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/engine.h>
 
 #include <algorithm>
-#include <iomanip>
-#include <sstream>
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <utility>
@@ -19,15 +16,13 @@
 #include "parallel/c10d/c10d_group.h"
 #include "parallel/c10d/c10d_traced_group.h"
 #include "parallel/comm/collective_monitor.h"
-#include "parallel/comm/collectives.h"
 
 namespace welkin::parallel {
 namespace {
 
 using ProcessGroupPtr = c10::intrusive_ptr<c10d::ProcessGroup>;
 
-constexpr int64_t kMib = int64_t{1} << 20;
-constexpr int64_t kFirstBucketBytes = kMib;
+constexpr int64_t kReducerMib = int64_t{1} << 20;
 
 // Sends a bucket as a narrower type: divided first, so that the sum stays in its range.
 class NarrowHook : public c10d::CppCommHookInterface<ProcessGroupPtr> {
@@ -83,36 +78,11 @@ bool is_failed_exchange(const std::string& what) {
 
 }  // namespace
 
-std::vector<Bucket> plan_buckets(const ParamTable& table, int64_t bucket_cap_mb) {
-  std::vector<Bucket> buckets;
-  int64_t limit = kFirstBucketBytes;
-  const std::vector<size_t> rows = trained_rows(table);
-  Bucket open;
-  for (size_t i = rows.size(); i-- > 0;) {
-    open.parameters.push_back(rows[i]);
-    open.bytes += static_cast<int64_t>(table.rows()[rows[i]].local.nbytes());
-    if (open.bytes < limit) continue;
-    buckets.push_back(std::exchange(open, {}));
-    limit = bucket_cap_mb * kMib;
-  }
-  if (!open.parameters.empty()) buckets.push_back(std::move(open));
-  return buckets;
-}
-
-std::string describe(const std::vector<Bucket>& buckets) {
-  std::ostringstream out;
-  out << buckets.size() << (buckets.size() == 1 ? " bucket:" : " buckets:") << std::fixed << std::setprecision(1);
-  for (const Bucket& bucket : buckets) out << " " << static_cast<double>(bucket.bytes) / static_cast<double>(kMib);
-  out << " MiB";
-  return out.str();
-}
-
 struct DataParallel::Impl {
   Impl(const ParamTable& all, const Group& replicas, const DataParallelOptions& how)
       : table(all), group(replicas), options(how), planned(plan_buckets(all, how.bucket_cap_mb)) {}
 
   bool active() const { return group.size() > 1 && options.exchange; }
-  void spread_weights() const;
   void make_reducer();
   void run_backward(const at::Tensor& loss);
 
@@ -125,15 +95,6 @@ struct DataParallel::Impl {
   std::shared_ptr<c10d::Logger> logger;  // the Reducer keeps a weak pointer to it
   bool is_first_pass = true;
 };
-
-void DataParallel::Impl::spread_weights() const {
-  const at::NoGradGuard no_grad;
-  for (const ParamRow& row : table.rows()) {
-    const at::Tensor packed = row.local.detach().contiguous();
-    broadcast(group, packed, 0);
-    row.local.detach().copy_(packed);
-  }
-}
 
 // In the first step, whose forward pass has made the nodes that add up the gradients: a node belongs for ever to the stream on
 // which it was made, the Reducer keeps it, and a recording of steps (ops/device/device_graph.h) may not leave its own stream.
@@ -153,9 +114,9 @@ void DataParallel::Impl::make_reducer() {
   }
   const std::vector<bool> sparse(parameters.size(), false);
   const std::vector<std::vector<size_t>> assignment = reducer_buckets(planned, trained);
-  const int64_t cap = options.bucket_cap_mb * kMib;
+  const int64_t cap = options.bucket_cap_mb * kReducerMib;
   reducer = std::make_shared<c10d::Reducer>(parameters, assignment, process_group, sparse, cap, /*find_unused_parameters=*/false,
-                                            options.gradient_as_bucket_view, names, kFirstBucketBytes,
+                                            options.gradient_as_bucket_view, names, kReducerMib,
                                             /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
                                             std::vector<int64_t>{});
   logger = std::make_shared<c10d::Logger>(reducer);
@@ -190,7 +151,7 @@ void DataParallel::Impl::run_backward(const at::Tensor& loss) {
 
 DataParallel::DataParallel(const ParamTable& table, const Group& group, const DataParallelOptions& options)
     : impl_(std::make_unique<Impl>(table, group, options)) {
-  if (impl_->active()) impl_->spread_weights();
+  if (impl_->active()) spread_weights(table, group);
 }
 
 DataParallel::~DataParallel() = default;

@@ -7,16 +7,14 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "config/schema/choices.h"
 #include "parallel/comm/group.h"
+#include "parallel/shard/gradient_exchange.h"
 #include "parallel/shard/param_table.h"
 
 namespace welkin::parallel {
-
-using config::GradientDtype;
 
 struct DataParallelOptions {
   int64_t bucket_cap_mb = 25;
@@ -26,40 +24,26 @@ struct DataParallelOptions {
   bool exchange = true;  // false: the ranks train apart, for measuring what the exchange costs
 };
 
-// What a bucket holds, in the order in which the buckets are sent.
-struct Bucket {
-  std::vector<size_t> parameters;  // rows of the table
-  int64_t bytes = 0;
-};
-
-// Gradients come in the reverse order of the parameters: the first bucket is small (1 MiB), so that sending starts early, the
-// others hold at most the cap, except where one parameter alone is larger.
-std::vector<Bucket> plan_buckets(const ParamTable& table, int64_t bucket_cap_mb);
-
-// "8 buckets: 1.5 25.0 ... MiB".
-std::string describe(const std::vector<Bucket>& buckets);
-
-class DataParallel {
+class DataParallel final : public GradientExchange {
  public:
   // Every rank of the group calls it: rank 0's weights go to all. Before the optimizer copies or views them. A group of one only
   // keeps gradients as they are.
   DataParallel(const ParamTable& table, const Group& group, const DataParallelOptions& options);
-  ~DataParallel();
+  ~DataParallel() override;
   DataParallel(const DataParallel&) = delete;
   DataParallel& operator=(const DataParallel&) = delete;
 
-  // Gradients of `loss`, (), accumulate. With `is_last` they are averaged over the group when this returns: the loss of each rank
-  // counts equally, so that ranks weight theirs by their samples.
-  // CommError when a rank does not take part.
-  void backward(const at::Tensor& loss, bool is_last);
+  // With `is_last` gradients are averaged over the group when this returns: the loss of each rank counts equally, so that ranks
+  // weight theirs by their samples.
+  void backward(const at::Tensor& loss, bool is_last) override;
+  bool averages() const override { return true; }
 
-  // Before the next step's first backward pass: undefined, or zeroed in place where they are views.
-  void clear_gradients();
+  // Undefined, or zeroed in place where they are views.
+  void clear_gradients() override;
 
   // As they are sent now; after the first step in the order in which gradients came.
-  std::vector<Bucket> buckets() const;
-  // Bytes that one step sends from this rank's gradients, before the collective's own algorithm.
-  int64_t bytes_per_step() const;
+  std::vector<Bucket> buckets() const override;
+  int64_t bytes_per_step() const override;
 
  private:
   struct Impl;

@@ -63,11 +63,12 @@ void sum_in_one_message(const Group& group, const std::vector<at::Tensor>& tenso
   }
 }
 
-// The axes over which a parameter is replicated.
+// The axes over which what a rank holds of a parameter is replicated.
 AxisSet replicated_over(const ParamRow& row) {
-  AxisSet axes = kDp;
-  for (const Axis axis : {Axis::Tp, Axis::Cp}) axes = over_if(axes, axis, !row.placements[axis].sharded());
-  return axes;
+  AxisSet axes = Axis::DpReplicate;
+  axes = over_if(axes, Axis::DpShard, !row.is_released);
+  axes = over_if(axes, Axis::Tp, !row.placements[Axis::Tp].sharded());
+  return over_if(axes, Axis::Cp, !row.placements[Axis::Cp].sharded() && !(row.is_released && row.is_split_over_cp));
 }
 
 // Of the bytes in logical order. The top bit is cleared: a hash and its negative are both int64.
@@ -93,7 +94,8 @@ void sum_gradients(const ParamTable& table, const Group& group) {
   if (group.size() > 1) sum_in_one_message(group, gradients, 1.0);
 }
 
-at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Tensor>& values, const MeshGroups& groups) {
+at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Tensor>& values, const MeshGroups& groups,
+                              const Group& shards) {
   WELKIN_CHECK(values.size() == table.rows().size(), "one value per row");
   const at::NoGradGuard no_grad;
   at::Tensor whole, split;  // of replicated and of split parameters
@@ -103,6 +105,11 @@ at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Ten
     const at::Tensor square = (norm.scalar_type() == at::kDouble ? norm : norm.to(at::kFloat)).square();
     at::Tensor& sum = table.rows()[i].placements[Axis::Tp].sharded() ? split : whole;
     sum = sum.defined() ? sum + square : square;
+  }
+  if (shards.size() > 1) {  // every member has as many rows of each kind
+    for (at::Tensor* sum : {&whole, &split}) {
+      if (sum->defined()) *sum = all_reduce(shards, *sum);
+    }
   }
   if (split.defined()) {
     split = all_reduce(groups.along(Axis::Tp), split);
@@ -125,7 +132,10 @@ std::optional<ReplicaDifference> find_replica_difference(const ParamTable& table
     const Group& group = groups.along(axes);
     at::Tensor hashes = at::zeros({1, static_cast<int64_t>(rows.size())}, at::kLong);
     auto* own = hashes.data_ptr<int64_t>();
-    for (size_t i = 0; i < rows.size(); ++i) own[i] = hash_of_values(table.rows()[rows[i]].local);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const ParamRow& row = table.rows()[rows[i]];
+      own[i] = hash_of_values(row.is_released ? row.shard : row.local);
+    }
     const at::Tensor all = all_gather(group, hashes, 0, Lengths(static_cast<size_t>(group.size()), 1));
     const at::Tensor differs = all.ne(all[0]);
     for (size_t i = 0; i < rows.size(); ++i) {

@@ -25,7 +25,9 @@ void sum_gradients(const ParamTable& table, const Group& group);
 
 // () float32, or float64 of float64: the square of the 2-norm of all parameters' `values` (one per row, undefined ones are left
 // out), each element of the model counted once: the same on every rank of tp x cp.
-at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Tensor>& values, const MeshGroups& groups);
+// `shards`: members whose values are those of the pieces of one whole.
+at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Tensor>& values, const MeshGroups& groups,
+                              const Group& shards = Group());
 
 struct ReplicaDifference {
   std::string parameter;       // the first in the order of the table

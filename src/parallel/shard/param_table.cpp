@@ -34,6 +34,11 @@ at::Tensor& ParamRow::add_state(const std::string& role) {
   return states[role] = at::zeros_like(local, local.options().dtype(at::kFloat).requires_grad(false), at::MemoryFormat::Preserve);
 }
 
+int64_t ParamRow::held_bytes() const {
+  if (!is_released) return static_cast<int64_t>(local.nbytes());
+  return static_cast<int64_t>(shard.nbytes() + local.storage().nbytes());
+}
+
 ParamTable ParamTable::of(const torch::nn::Module& module) {
   ParamTable table;
   for (const auto& parameter : module.named_parameters()) {
@@ -69,7 +74,7 @@ int64_t ParamTable::num_parameters() const {
 void ParamTable::check_strides() const {
   for (const ParamRow& row : rows_) {
     WELKIN_CHECK(dense(row.local), cat("a parameter is dense: parameter=", row.name));
-    if (row.gradient().defined()) check_same_strides(row, row.gradient(), "gradient");
+    if (!row.shard.defined() && row.gradient().defined()) check_same_strides(row, row.gradient(), "gradient");
     for (const auto& [role, state] : row.states) check_same_strides(row, state, role);
   }
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "parallel/mesh/placement.h"
+#include "parallel/shard/memory_split.h"
 
 namespace welkin::parallel {
 
@@ -33,10 +34,18 @@ struct ParamRow {
   // axes that do not split the parameter every member has the complete gradient.
   AxisSet partial_over;
   at::Tensor local;  // the module's own leaf, not a copy
+  // Where data-parallel ranks share out the training state (parallel/sharding): this rank's piece of the memory of `local`, which
+  // is what the optimizer updates; undefined otherwise. It may be empty.
+  at::Tensor shard;
+  MemorySplit split{};
+  bool is_released = false;       // `local` has memory only while it is used; `shard` is then no view of it
+  bool is_split_over_cp = false;  // pieces are those of dp x cp
   DecayGroup decay = DecayGroup::Decay;
   std::map<std::string, at::Tensor> states;  // by role ("exp_avg"): shape, strides and device of `local`
 
-  at::Tensor gradient() const { return local.grad(); }  // undefined before the first backward pass
+  int64_t held_bytes() const;  // of weights, now
+  const at::Tensor& trained() const { return shard.defined() ? shard : local; }
+  at::Tensor gradient() const { return trained().grad(); }  // undefined before the first backward pass
   // A state of zeros, float32, with the strides of `local`. InternalError when the role is taken.
   at::Tensor& add_state(const std::string& role);
 };

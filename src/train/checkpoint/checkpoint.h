@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,6 +21,9 @@ struct CheckpointTensor {
   std::string name;
   at::Tensor value;
   std::string placement = "replicated";
+  // Where `value` is a part: the shape of the whole, and what makes it, once, when it is written.
+  std::vector<int64_t> whole_shape = {};
+  std::function<at::Tensor()> make_whole = {};
 };
 
 // Tensors that are written to <group>.safetensors, and to <group>-2.safetensors, ... beyond kMaxShardBytes.
@@ -49,7 +53,9 @@ class Checkpoint {
   void read_into(const std::string& name, const at::Tensor& target) const;
   // A stored tensor as it is, on the CPU.
   at::Tensor read(const std::string& name) const;
-  // All tensors of a group. CheckpointError lists names that are stored and not wanted, or wanted and not stored.
+  // CheckpointError lists names of a group that are stored and not wanted, or wanted and not stored.
+  void check_group(const CheckpointGroup& group) const;
+  // All tensors of a group, whose names are checked.
   void read_group(const CheckpointGroup& group) const;
 
  private:

@@ -97,7 +97,7 @@ at::Tensor Checkpoint::read(const std::string& name) const {
   return value;
 }
 
-void Checkpoint::read_group(const CheckpointGroup& group) const {
+void Checkpoint::check_group(const CheckpointGroup& group) const {
   std::set<std::string> surplus, lacking;
   for (const auto& [name, record] : index_.tensors) {
     if (record.file == group.name + ".safetensors" || record.file.starts_with(group.name + "-")) surplus.insert(name);
@@ -113,6 +113,10 @@ void Checkpoint::read_group(const CheckpointGroup& group) const {
                               some_of(surplus), ")"),
                           "Resume with the model and optimizer that it was saved with");
   }
+}
+
+void Checkpoint::read_group(const CheckpointGroup& group) const {
+  check_group(group);
   for (const CheckpointTensor& tensor : group.tensors) read_into(stored_name(group.name, tensor.name), tensor.value);
 }
 

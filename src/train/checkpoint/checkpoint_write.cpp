@@ -40,6 +40,16 @@ std::string shard_name(const std::string& group, int number) {
   return number == 1 ? cat(group, ".safetensors") : cat(group, "-", number, ".safetensors");
 }
 
+std::vector<int64_t> shape_of_whole(const CheckpointTensor& tensor) {
+  return tensor.make_whole ? tensor.whole_shape : tensor.value.sizes().vec();
+}
+
+uint64_t bytes_of_whole(const CheckpointTensor& tensor) {
+  uint64_t bytes = tensor.value.element_size();
+  for (const int64_t extent : shape_of_whole(tensor)) bytes *= static_cast<uint64_t>(extent);
+  return bytes;
+}
+
 // Collects tensors into files of at most the given size.
 class ShardedGroup {
  public:
@@ -48,7 +58,7 @@ class ShardedGroup {
 
   void write() {
     for (const CheckpointTensor& tensor : group_.tensors) {
-      if (bytes_ != 0 && bytes_ + tensor.value.nbytes() > largest_bytes_) flush();
+      if (bytes_ != 0 && bytes_ + bytes_of_whole(tensor) > largest_bytes_) flush();
       add(tensor);
     }
     flush();
@@ -58,9 +68,9 @@ class ShardedGroup {
   void add(const CheckpointTensor& tensor) {
     const std::string name = stored_name(group_.name, tensor.name);
     const Dtype dtype = stored_dtype(tensor.value.scalar_type());
-    const auto shape = tensor.value.sizes().vec();
-    writer_.add(name, dtype, shape, [value = tensor.value](const SafetensorsWriter::Emit& emit) {
-      const at::Tensor row_major = row_major_on_cpu(value);
+    const auto shape = shape_of_whole(tensor);
+    writer_.add(name, dtype, shape, [value = tensor.value, make = tensor.make_whole](const SafetensorsWriter::Emit& emit) {
+      const at::Tensor row_major = row_major_on_cpu(make ? make() : value);
       emit(bytes_of(row_major));
     });
     index_.tensors[name] = {.file = shard_name(group_.name, number_),
@@ -68,7 +78,7 @@ class ShardedGroup {
                             .shape = shape,
                             .offset = std::vector<int64_t>(shape.size(), 0),
                             .placement = tensor.placement};
-    bytes_ += tensor.value.nbytes();
+    bytes_ += bytes_of_whole(tensor);
   }
 
   void flush() {

@@ -4,69 +4,124 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/shard/shards.h"
+#include "parallel/sharding/sharded_parallel.h"
 
 namespace welkin::train {
 namespace {
 
-// The row whose parameter this is, or goes with; null when it is not split.
-const parallel::ParamRow* split_row(const std::string& name, const parallel::ParamTable& table) {
+// The row whose parameter this is, or goes with; null for none.
+const parallel::ParamRow* row_of(const std::string& name, const parallel::ParamTable& table) {
   const parallel::ParamRow* best = nullptr;
   for (const parallel::ParamRow& row : table.rows()) {
     const bool goes_with = name == row.name || name.ends_with("." + row.name);
     if (goes_with && (best == nullptr || row.name.size() > best->name.size())) best = &row;
   }
-  return best != nullptr && best->placements[parallel::Axis::Tp].sharded() ? best : nullptr;
+  return best;
 }
 
-parallel::Shard shard_of_row(const parallel::ParamRow& row) {
-  const parallel::Placement& placement = row.placements[parallel::Axis::Tp];
-  return {placement.dim(), placement.parts()};
-}
+// How a tensor lies on the ranks: of a row that is split over tp, of a piece, of both.
+class SplitTensor {
+ public:
+  SplitTensor(const CheckpointTensor& tensor, const TensorLayout& layout)
+      : layout_(layout), row_(row_of(tensor.name, layout.table)), tp_(layout.groups.along(parallel::Axis::Tp)) {
+    if (row_ == nullptr) return;
+    is_piece_ = layout.shards.size() > 1 && row_->shard.defined() && !tensor.value.is_same(row_->local) &&
+                tensor.value.sizes() == row_->shard.sizes();
+    is_split_ = tp_.size() > 1 && row_->placements[parallel::Axis::Tp].sharded();
+  }
 
-at::Tensor whole_of(const at::Tensor& local, const parallel::ParamRow& row, const parallel::Group& tp) {
-  const at::Tensor stacked = all_gather(tp, local.detach().unsqueeze(0), 0, parallel::Lengths(static_cast<size_t>(tp.size()), 1));
-  return parallel::join_shards(stacked.unbind(0), shard_of_row(row));
-}
+  bool is_whole() const { return !is_piece_ && !is_split_; }
+  const std::vector<int64_t>& whole_shape() const { return row_->global_shape; }
+
+  // Every rank calls it.
+  at::Tensor gather(const at::Tensor& local) const {
+    at::Tensor part = is_piece_ ? parallel::gathered_whole(layout_.shards, *row_, local) : local.detach();
+    if (!is_split_) return part;
+    const parallel::Lengths ones(static_cast<size_t>(tp_.size()), 1);
+    return parallel::join_shards(all_gather(tp_, part.unsqueeze(0), 0, ones).unbind(0), tp_split());
+  }
+
+  void cut(const at::Tensor& whole, const at::Tensor& local) const {
+    const at::NoGradGuard no_grad;
+    const at::Tensor part = is_split_ ? parallel::shard_of(whole, tp_split(), tp_.group_rank(), tp_.size()) : whole;
+    local.copy_(is_piece_ ? parallel::piece_of_whole(layout_.shards, *row_, part) : part);
+  }
+
+ private:
+  parallel::Shard tp_split() const {
+    const parallel::Placement& placement = row_->placements[parallel::Axis::Tp];
+    return {placement.dim(), placement.parts()};
+  }
+
+  TensorLayout layout_;
+  const parallel::ParamRow* row_;
+  const parallel::Group& tp_;
+  bool is_piece_ = false, is_split_ = false;
+};
 
 }  // namespace
 
-CheckpointGroup gather_whole(const CheckpointGroup& local, const parallel::ParamTable& table,
-                             const parallel::MeshGroups& groups) {
-  const parallel::Group& tp = groups.along(parallel::Axis::Tp);
+CheckpointGroup gather_whole(const CheckpointGroup& local, const TensorLayout& layout) {
   CheckpointGroup whole = local;
-  if (tp.size() == 1) return whole;
   for (CheckpointTensor& tensor : whole.tensors) {
-    if (const auto* row = split_row(tensor.name, table)) tensor.value = whole_of(tensor.value, *row, tp);
+    const SplitTensor split(tensor, layout);
+    if (!split.is_whole()) tensor.value = split.gather(tensor.value);
   }
   return whole;
 }
 
-void cut_parts(const CheckpointGroup& whole, const CheckpointGroup& local, const parallel::ParamTable& table,
-               const parallel::MeshGroups& groups) {
-  const parallel::Group& tp = groups.along(parallel::Axis::Tp);
-  const at::NoGradGuard no_grad;
-  for (size_t i = 0; i < local.tensors.size(); ++i) {
-    if (whole.tensors[i].value.is_same(local.tensors[i].value)) continue;
-    const parallel::ParamRow* row = split_row(local.tensors[i].name, table);
-    local.tensors[i].value.copy_(parallel::shard_of(whole.tensors[i].value, shard_of_row(*row), tp.group_rank(), tp.size()));
+// A file holds wide elements first (SafetensorsWriter), and else keeps the order.
+WholeGroups::WholeGroups(std::vector<CheckpointGroup> local, const TensorLayout& layout) : groups_(std::move(local)) {
+  for (CheckpointGroup& group : groups_) {
+    const auto width = [](const CheckpointTensor& tensor) { return -static_cast<int64_t>(tensor.value.element_size()); };
+    std::ranges::stable_sort(group.tensors, {}, width);
+    for (CheckpointTensor& tensor : group.tensors) {
+      const SplitTensor split(tensor, layout);
+      if (split.is_whole()) continue;
+      const size_t number = split_.size();
+      split_.emplace_back([split, value = tensor.value] { return split.gather(value); });
+      tensor.whole_shape = split.whole_shape();
+      tensor.make_whole = [this, number] { return next(number); };
+    }
   }
 }
 
-void read_parts(const Checkpoint& checkpoint, const CheckpointGroup& local, const parallel::ParamTable& table,
-                const parallel::MeshGroups& groups) {
-  const parallel::Group& tp = groups.along(parallel::Axis::Tp);
-  CheckpointGroup whole = local;
-  if (tp.size() > 1) {
-    for (CheckpointTensor& tensor : whole.tensors) {
-      if (const auto* row = split_row(tensor.name, table)) {
-        tensor.value = at::empty(row->global_shape, tensor.value.options().requires_grad(false));
-      }
-    }
+at::Tensor WholeGroups::next(size_t number) {
+  WELKIN_CHECK(number == done_, "split tensors are put together in one order on all ranks");
+  ++done_;
+  return split_[number]();
+}
+
+void WholeGroups::join_others() {
+  while (done_ < split_.size()) next(done_);
+}
+
+void cut_parts(const CheckpointGroup& whole, const CheckpointGroup& local, const TensorLayout& layout) {
+  for (size_t i = 0; i < local.tensors.size(); ++i) {
+    if (whole.tensors[i].value.is_same(local.tensors[i].value)) continue;
+    SplitTensor(local.tensors[i], layout).cut(whole.tensors[i].value, local.tensors[i].value);
   }
-  checkpoint.read_group(whole);
-  cut_parts(whole, local, table, groups);
+}
+
+void read_parts(const Checkpoint& checkpoint, const CheckpointGroup& local, const TensorLayout& layout) {
+  checkpoint.check_group(local);
+  for (const CheckpointTensor& tensor : local.tensors) {
+    const std::string name = stored_name(local.name, tensor.name);
+    const SplitTensor split(tensor, layout);
+    if (split.is_whole()) {
+      checkpoint.read_into(name, tensor.value);
+      continue;
+    }
+    const at::Tensor whole = at::empty(split.whole_shape(), tensor.value.options().requires_grad(false));
+    checkpoint.read_into(name, whole);
+    split.cut(whole, tensor.value);
+  }
 }
 
 }  // namespace welkin::train

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints hold whole tensors, so that any layout loads what any other has saved: split ones are put together before a save
-// and cut again after a load. Values that go with a parameter ("exp_avg.<parameter>") are split as it is.
+// Checkpoints hold whole tensors, so that any layout loads what any other has saved: split ones are put together for a save and
+// cut again after a load, one at a time, so that no rank holds more than one of them. Values that go with a parameter
+// ("exp_avg.<parameter>") are split as it is: over tp where a plan has split it, and in pieces where data-parallel ranks share
+// out the training state.
 #pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
 
 #include "parallel/comm/mesh_groups.h"
 #include "parallel/shard/param_table.h"
@@ -9,15 +15,42 @@
 
 namespace welkin::train {
 
-// The same group with whole tensors. Every rank of tp calls it with the same names in the same order.
-CheckpointGroup gather_whole(const CheckpointGroup& local, const parallel::ParamTable& table, const parallel::MeshGroups& groups);
+// How the tensors of a run lie on its ranks. All of it outlives what is made from it.
+struct TensorLayout {
+  const parallel::ParamTable& table;
+  const parallel::MeshGroups& groups;
+  const parallel::Group& shards;  // members have the pieces of one training state
+};
+
+// The same group with whole tensors. Every rank calls it with the same names in the same order.
+CheckpointGroup gather_whole(const CheckpointGroup& local, const TensorLayout& layout);
+
+// Groups whose split tensors are put together when they are written, in the order in which a file holds them.
+class WholeGroups {
+ public:
+  WholeGroups(std::vector<CheckpointGroup> local, const TensorLayout& layout);
+  WholeGroups(const WholeGroups&) = delete;
+  WholeGroups& operator=(const WholeGroups&) = delete;
+
+  // For write_checkpoint(), while this object lives.
+  const std::vector<CheckpointGroup>& groups() const { return groups_; }
+
+  // Takes part in what has not been put together yet: of a rank that does not write, all; of one whose write has failed or was
+  // not needed, the rest.
+  void join_others();
+
+ private:
+  at::Tensor next(size_t number);
+
+  std::vector<CheckpointGroup> groups_;
+  std::vector<std::function<at::Tensor()>> split_;
+  size_t done_ = 0;
+};
 
 // The other way: copies the parts that are this rank's out of whole tensors. A tensor that is the same in both stays.
-void cut_parts(const CheckpointGroup& whole, const CheckpointGroup& local, const parallel::ParamTable& table,
-               const parallel::MeshGroups& groups);
+void cut_parts(const CheckpointGroup& whole, const CheckpointGroup& local, const TensorLayout& layout);
 
 // Reads a group from a checkpoint into the local tensors.
-void read_parts(const Checkpoint& checkpoint, const CheckpointGroup& local, const parallel::ParamTable& table,
-                const parallel::MeshGroups& groups);
+void read_parts(const Checkpoint& checkpoint, const CheckpointGroup& local, const TensorLayout& layout);
 
 }  // namespace welkin::train

@@ -137,8 +137,9 @@ KnownMemory known_memory(const parallel::ParamTable& table, Optimizer* optimizer
   };
   KnownMemory known{.buffers = buffers, .rest = being_made(), .trains = true};
   for (const parallel::ParamRow& row : table.rows()) {
-    known.weights += bytes_taken_by(row.local);
-    known.gradients += bytes_taken_by(row.gradient());
+    known.weights += row.held_bytes();
+    known.gradients += bytes_taken_by(row.local.grad());
+    if (row.shard.defined()) known.gradients += bytes_taken_by(row.shard.grad());
   }
   if (optimizer == nullptr) return known;
   for (const NamedState& state : optimizer->states()) known.optimizer += bytes_taken_by(state.value);

@@ -13,7 +13,6 @@
 #include "data/storage/fingerprint.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/shard/model_parallel_gradients.h"
-#include "train/checkpoint/whole_tensors.h"
 #include "train/device/kernel_choice.h"
 #include "train/interchange/initial_weights.h"
 #include "train/monitor/validation_metric.h"
@@ -68,12 +67,7 @@ std::vector<CheckpointGroup> RunCheckpoints::own_groups() {
   return {model_group(setup_.table, *setup_.model), std::move(optimizer), std::move(state)};
 }
 
-// Every rank takes part where tensors are split.
-std::vector<CheckpointGroup> RunCheckpoints::whole_groups() {
-  std::vector<CheckpointGroup> groups;
-  for (const CheckpointGroup& group : own_groups()) groups.push_back(gather_whole(group, setup_.table, setup_.layout.groups));
-  return groups;
-}
+TensorLayout RunCheckpoints::tensor_layout() const { return {setup_.table, setup_.layout.groups, setup_.layout.sharding.shards}; }
 
 CheckpointIndex RunCheckpoints::index() const {
   CheckpointIndex index;
@@ -99,14 +93,23 @@ CheckpointIndex RunCheckpoints::index() const {
 }
 
 // Replicas are equal: the first rank's copy is everybody's.
-void RunCheckpoints::save() { write(whole_groups()); }
-
-void RunCheckpoints::write(std::vector<CheckpointGroup> groups) {
-  if (!context_.world.is_main()) return;
-  if (state_.picture)
+void RunCheckpoints::save() {
+  std::vector<CheckpointGroup> groups = own_groups();
+  if (context_.world.is_main() && state_.picture) {
     groups.push_back(
         {.name = "picture", .tensors = {{"target", state_.picture->target}, {"prediction", state_.picture->prediction}}});
-  store_.save(index(), groups);
+  }
+  WholeGroups whole(std::move(groups), tensor_layout());
+  if (!context_.world.is_main()) return whole.join_others();
+  try {
+    store_.save(index(), whole.groups());
+  } catch (const CommError&) {
+    throw;  // nobody is there to join
+  } catch (const Error&) {
+    whole.join_others();
+    throw;
+  }
+  whole.join_others();
 }
 
 // A checkpoint that cannot be written in the middle of a run is reported, and the run goes on: the next one may succeed, and
@@ -114,12 +117,13 @@ void RunCheckpoints::write(std::vector<CheckpointGroup> groups) {
 void RunCheckpoints::save_if_due(bool is_best) {
   const int64_t interval = config_.loop.checkpoint_interval;
   if (!is_best && (interval == 0 || state_.position.iteration % interval != 0)) return;
-  auto groups = whole_groups();  // not within the try: a rank that is missing ends the run
-  if (!context_.world.is_main()) return;
   try {
-    write(std::move(groups));
+    save();
+    if (!context_.world.is_main()) return;
     if (is_best) store_.mark_best(best_record());
     store_.prune(config_.loop.keep_checkpoints);
+  } catch (const CommError&) {
+    throw;  // a rank that is missing ends the run
   } catch (const Error& error) {
     context_.log.error(error.what());
   }
@@ -160,12 +164,12 @@ void RunCheckpoints::check_rules(const Checkpoint& checkpoint) const {
 // From another program: there are weights, perhaps an optimizer's state, and a number of steps. The rest follows from that
 // number.
 void RunCheckpoints::load_imported(const Checkpoint& checkpoint) {
-  read_parts(checkpoint, model_group(setup_.table, *setup_.model), setup_.table, setup_.layout.groups);
+  read_parts(checkpoint, model_group(setup_.table, *setup_.model), tensor_layout());
   CheckpointGroup optimizer{.name = "optimizer", .tensors = {}};
   append(optimizer, setup_.optimizer->states());
   const auto& stored = checkpoint.index().tensors;
   if (std::ranges::any_of(stored, [](const auto& row) { return row.first.starts_with("optimizer."); })) {
-    read_parts(checkpoint, optimizer, setup_.table, setup_.layout.groups);
+    read_parts(checkpoint, optimizer, tensor_layout());
   } else {
     context_.log.info("The imported checkpoint has no optimizer state: the moments start at zero");
   }
@@ -184,9 +188,9 @@ void RunCheckpoints::load_initial_weights() {
   if (context_.init_from.empty()) return;
   const interchange::State state = interchange::open_state(context_.init_from);
   const CheckpointGroup own = model_group(setup_.table, *setup_.model);
-  const CheckpointGroup whole = gather_whole(own, setup_.table, setup_.layout.groups);
+  const CheckpointGroup whole = gather_whole(own, tensor_layout());
   for (const std::string& line : interchange::take_weights(state, context_.initial_weights, whole)) context_.log.info(line);
-  cut_parts(whole, own, setup_.table, setup_.layout.groups);
+  cut_parts(whole, own, tensor_layout());
 }
 
 void RunCheckpoints::load(const Checkpoint& checkpoint) {
@@ -197,7 +201,7 @@ void RunCheckpoints::load(const Checkpoint& checkpoint) {
       check_kernels(checkpoint.index().facts, kernel_choice(config_, context_.registries.models.at(config_.model.model), device_),
                     config_.loop.deterministic);
   if (!note.empty()) context_.log.info(note);
-  for (const CheckpointGroup& group : own_groups()) read_parts(checkpoint, group, setup_.table, setup_.layout.groups);
+  for (const CheckpointGroup& group : own_groups()) read_parts(checkpoint, group, tensor_layout());
   state_.position = checkpoint.index().position;
   state_.validation_loss = checkpoint.index().validation_loss;
   load_judgement(checkpoint.index());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "train/checkpoint/checkpoint_store.h"
+#include "train/checkpoint/whole_tensors.h"
 #include "train/run/run_data.h"
 #include "train/run/run_state.h"
 #include "train/run/trainer_context.h"
@@ -42,8 +43,7 @@ class RunCheckpoints {
   std::optional<Checkpoint> find();
   std::optional<Checkpoint> choose();
   std::vector<CheckpointGroup> own_groups();
-  std::vector<CheckpointGroup> whole_groups();
-  void write(std::vector<CheckpointGroup> groups);
+  TensorLayout tensor_layout() const;
   CheckpointIndex index() const;
   std::string best_metric_name() const;
   BestRecord best_record() const;

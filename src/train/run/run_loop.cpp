@@ -82,12 +82,17 @@ double RunLoop::first_batch_loss() {
   data::Batch batch;
   do {
     batch = parts_.data.loader().next();
-    if (batch.input.size(0) == 0) continue;
+    if (batch.input.size(0) == 0) {
+      if (parts_.setup.joins_passes()) parts_.setup.forward_zeros(batch.input);
+      continue;
+    }
     if (!config_.data.allow_unnormalized) check_normalised(batch.input, parts_.data.train().spec());
-    const at::Tensor prediction = parts_.setup.model->forward(
-        batch.input, {.seed = config_.loop.seed, .step = parts_.setup.counter, .sample = batch.sample});
+    const at::Tensor prediction =
+        parts_.setup.forward(batch.input, {.seed = config_.loop.seed, .step = parts_.setup.counter, .sample = batch.sample});
     sum += parts_.setup.layout.shard.losses(*parts_.setup.loss, prediction, batch.target).sum().item<double>();
   } while (batch.micro + 1 < batch.num_micro);
+  const int64_t passes = parts_.setup.joint_passes(batch.num_micro);
+  for (int64_t pass = batch.num_micro; pass < passes; ++pass) parts_.setup.forward_zeros(batch.input);
   const int64_t samples = samples_of_step(config_, parts_.setup.layout.replicas.size(), parts_.data.train().size(), batch.step);
   if (consumes_first_batch(config_)) {
     state_.position.step_in_epoch = 1;

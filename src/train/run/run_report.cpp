@@ -91,6 +91,12 @@ void RunReport::ranks() {
   if (!layout.context_note.empty()) context_.log.info(layout.context_note);
   if (config_.parallel.noddp) return context_.log.info("Gradients are not exchanged (noddp)");
   if (setup_.unit_sum) return context_.log.info("Gradients of eighths of the batch are summed in a fixed tree (rank_invariant)");
+  if (setup_.is_sharded()) {
+    const parallel::ShardGroups& sharding = setup_.layout.sharding;
+    return context_.log.info(cat("Gradients are shared out over ", sharding.shards.size(), " ranks",
+                                 sharding.replicas.size() > 1 ? cat(" in ", sharding.replicas.size(), " groups") : "", ", in ",
+                                 parallel::describe(setup_.data_parallel->buckets())));
+  }
   context_.log.info(cat("Gradients are exchanged in ", parallel::describe(setup_.data_parallel->buckets())));
 }
 

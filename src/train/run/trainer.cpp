@@ -47,8 +47,7 @@ struct Trainer::Running {
   Running(const TrainerContext& context, TrainSetup& setup, RunData& data, RunState& state, ProfileSession& profile,
           const RunFolder& folder, c10::Device device)
       : meter(device),
-        validator(data.valid(), *setup.model, *setup.loss, context.resolved.config, setup.layout.replicas, setup.layout.shard,
-                  device, data.reading_events(setup.layout)),
+        validator(data.valid(), setup, context.resolved.config, device, data.reading_events(setup.layout)),
         checkpoints(context, folder.checkpoint_folder(), setup, meter, data, state, device) {
     checkpoints.start_or_resume();
     if (context.world.is_main()) {
@@ -160,7 +159,7 @@ void Trainer::make_setup() {
   const SetupSource source{config_, context_.registries,          data_.train().spec(),
                            device_, context_.world.world_group(), buffer_bytes_};
   setup_ = train::make_setup(layout_, source, state_.length);
-  for (const std::string& note : {setup_->freeze_note, setup_->attention_note}) {
+  for (const std::string& note : {setup_->freeze_note, setup_->attention_note, layout_.shard_note}) {
     if (!note.empty()) context_.log.info(note);
   }
   state_.last_lr = setup_->lr_table->current();

@@ -73,13 +73,12 @@ data::PipelineOptions validation_options(const config::RunConfig& config, const 
 
 }  // namespace
 
-Validator::Validator(const data::Dataset& dataset, model::Model& model, const Loss& loss, const config::RunConfig& config,
-                     parallel::Group replicas, SampleShard shard, c10::Device device, const ReadingEvents& events)
-    : model_(model),
-      loss_(loss),
+Validator::Validator(const data::Dataset& dataset, TrainSetup& setup, const config::RunConfig& config, c10::Device device,
+                     const ReadingEvents& events)
+    : setup_(setup),
       config_(config),
-      replicas_(std::move(replicas)),
-      shard_(std::move(shard)),
+      replicas_(setup.layout.replicas),
+      shard_(setup.layout.shard),
       device_(device),
       pipeline_(dataset, data::Sampler(dataset.size(), validation_order(config, replicas_.size()), config.loop.seed),
                 validation_options(config, replicas_, shard_, device, events)) {
@@ -100,13 +99,16 @@ double value_of(const ValidationReport& report, const ValidationMetric& metric) 
 at::Tensor Validator::batch_sums(const data::Batch& batch, config::AmpMode mode) const {
   const at::NoGradGuard no_grad;
   at::Tensor sums = zero_sums(watched_.size(), device_);
-  if (batch.input.size(0) == 0) return sums;  // a short last step may leave a rank without samples
   const ops::AutocastGuard autocast(device_.type(), autocast_dtype(mode));
-  const at::Tensor prediction = model_.forward(
+  if (batch.input.size(0) == 0) {  // a short last step may leave a rank without samples
+    if (setup_.joins_passes()) setup_.forward_zeros(batch.input);
+    return sums;
+  }
+  const at::Tensor prediction = setup_.forward(
       batch.input, {.seed = config_.loop.seed, .step = at::zeros({}, batch.sample.options()), .sample = batch.sample});
   // Sums over samples, or over the means of batches.
   const double share = validation_averages_batches(config_) ? static_cast<double>(batch.step_samples) : 1.0;
-  const at::Tensor losses = shard_.losses(loss_, prediction, batch.target);
+  const at::Tensor losses = shard_.losses(*setup_.loss, prediction, batch.target);
   sums[0].copy_(losses.sum().to(at::kDouble) / share);
   sums[3].copy_(at::isfinite(losses).logical_not().sum());
   sums[2].fill_(static_cast<double>(batch.input.size(0)) / share);
@@ -149,18 +151,21 @@ void Validator::add_step(Sums& sums, config::AmpMode mode) {
       sums.own += unit;
     }
   } while (batch.micro + 1 < batch.num_micro);
+  const at::NoGradGuard no_grad;
+  const int64_t passes = setup_.joint_passes(batch.num_micro);
+  for (int64_t pass = batch.num_micro; pass < passes; ++pass) setup_.forward_zeros(batch.input);
   if (config_.parallel.rank_invariant) sums.own += units.finish().front();
 }
 
 std::optional<ValidationReport> Validator::run(int64_t epoch, const std::function<bool()>& stop) {
   const Stopwatch watch;
-  model_.eval();
+  setup_.model->eval();
   Sums sums(zero_sums(watched_.size(), device_));
   const int64_t steps = pipeline_.steps_per_epoch();
   int64_t step = consumes_first_batch(config_) && epoch == 0 ? 1 : 0;
   if (step < steps) pipeline_.resume({.epoch = epoch, .step = step});
   for (; step < steps && !stop(); ++step) add_step(sums, config_.precision.amp_mode);
-  model_.train();
+  setup_.model->train();
   if (step < steps) return {};
   return report(sums, watch.seconds());
 }

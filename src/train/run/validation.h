@@ -15,12 +15,11 @@
 #include "config/schema/run_config.h"
 #include "core/signals.h"
 #include "data/pipeline/pipeline.h"
-#include "model/base/model.h"
 #include "parallel/comm/group.h"
-#include "train/learn/loss.h"
 #include "train/learn/sample_shard.h"
 #include "train/monitor/validation_metric.h"
 #include "train/run/metric_logger.h"
+#include "train/step/setup.h"
 
 namespace welkin::train {
 
@@ -41,9 +40,9 @@ double value_of(const ValidationReport& report, const ValidationMetric& metric);
 
 class Validator {
  public:
-  // All references outlive it. The ranks of `replicas` share the samples, and all get the report.
-  Validator(const data::Dataset& dataset, model::Model& model, const Loss& loss, const config::RunConfig& config,
-            parallel::Group replicas, SampleShard shard, c10::Device device, const ReadingEvents& events);
+  // All references outlive it. Ranks that train alike share the samples, and all get the report.
+  Validator(const data::Dataset& dataset, TrainSetup& setup, const config::RunConfig& config, c10::Device device,
+            const ReadingEvents& events);
 
   // Evaluation mode, autocast as in training. Nothing when `stop()`, which must say the same on every rank, said so between two
   // steps. `epoch` (from 0) matters only where the rules draw samples anew.
@@ -58,8 +57,7 @@ class Validator {
   void add_step(Sums& sums, config::AmpMode mode);
   ValidationReport report(Sums& sums, double seconds) const;
 
-  model::Model& model_;
-  const Loss& loss_;
+  TrainSetup& setup_;
   const config::RunConfig& config_;
   parallel::Group replicas_;
   SampleShard shard_;  // of each sample, what this rank reads

@@ -2,6 +2,7 @@
 #include "train/step/layout.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -41,27 +42,62 @@ parallel::Plan plan_of(Layout& layout, const SetupSource& source) {
   return entry.make(model, shape, mesh, options);
 }
 
+std::string shard_name(config::ShardStage stage) {
+  return std::array{"none", "optimizer", "gradients", "full"}[static_cast<size_t>(stage)];
+}
+
+void share_out(Layout& layout, const config::ParallelConfig& config, bool with_cp) {
+  if (config.shard == config::ShardStage::None) return;
+  const auto group = [&](parallel::Axis axis) -> const parallel::Group& {
+    return layout.groups.along(with_cp && axis == parallel::Axis::DpShard ? axis | parallel::Axis::Cp : parallel::AxisSet(axis));
+  };
+  layout.sharding = {group(parallel::Axis::DpShard), group(parallel::Axis::DpReplicate), with_cp};
+  if (layout.sharding.shards.size() > 1) return;
+  layout.shard_note = "shard has nothing to share out: there is one data-parallel rank";
+}
+
+// What keeps whole training states, or needs what is there only now and then.
+void check_sharding(const config::RunConfig& config) {
+  const config::ParallelConfig& parallel = config.parallel;
+  if (parallel.shard == config::ShardStage::None) return;
+  const std::array<std::pair<const char*, bool>, 5> others{{{"rank_invariant", parallel.rank_invariant},
+                                                            {"noddp", parallel.noddp},
+                                                            {"disable_broadcast_buffers", parallel.disable_broadcast_buffers},
+                                                            {"static_graph", parallel.static_graph},
+                                                            {"cuda_graph", config.backend.cuda_graph}}};
+  for (const auto& [key, is_on] : others) {
+    if (!is_on) continue;
+    throw ConfigError("parallel",
+                      cat("the training state cannot be shared out here: shard=", shard_name(parallel.shard), ", ", key, "=true"),
+                      cat("Leave ", key, " out, or take shard: none"));
+  }
+}
+
 }  // namespace
 
 parallel::MeshGroups make_mesh_groups(const config::ParallelConfig& config, const parallel::World& world) {
   const auto make = [&world](const std::string& name, parallel::GroupMembers members) {
     return world.group(name, std::move(members));
   };
-  return {make, world.rank(), parallel::mesh_of(config, world.size())};
+  return {make, world.rank(), parallel::mesh_of(config, world.size(), world.size() / world.rank_info().num_nodes)};
 }
 
 Layout make_layout(parallel::MeshGroups groups, const SetupSource& source) {
+  check_sharding(source.config);
   Layout layout;
   layout.groups = std::move(groups);
   layout.replicas = layout.exchange = layout.groups.along(parallel::kDp);
-  if (layout.groups.mesh().size(parallel::Axis::Tp | parallel::Axis::Cp) == 1) return layout;
+  const config::ParallelConfig& parallel = source.config.parallel;
+  if (layout.groups.mesh().size(parallel::Axis::Tp | parallel::Axis::Cp) == 1) {
+    share_out(layout, parallel, /*with_cp=*/false);
+    return layout;
+  }
   layout.plan = plan_of(layout, source);
   layout.shard = SampleShard(*layout.plan, layout.groups, source.spec);
   // Where every gradient is a part of a sum over context parallel ranks too, one exchange over dp x cp serves both.
-  const config::ParallelConfig& parallel = source.config.parallel;
-  if (!layout.shard.is_whole() && !parallel.rank_invariant && !parallel.noddp) {
-    layout.exchange = layout.groups.along(parallel::kDp | parallel::Axis::Cp);
-  }
+  const bool has_cp = !layout.shard.is_whole() && !parallel.rank_invariant && !parallel.noddp;
+  if (has_cp) layout.exchange = layout.groups.along(parallel::kDp | parallel::Axis::Cp);
+  share_out(layout, parallel, has_cp);
   return layout;
 }
 

@@ -13,6 +13,7 @@
 #include "parallel/comm/mesh_groups.h"
 #include "parallel/comm/world.h"
 #include "parallel/plans/plan.h"
+#include "parallel/sharding/sharded_gradients.h"
 #include "train/learn/registries.h"
 #include "train/learn/sample_shard.h"
 
@@ -38,6 +39,8 @@ struct Layout {
   std::string context_note;            // why the plan exchanges keys and values as it does, where that was left to it
   SampleShard shard;                   // what of each sample this rank reads
   parallel::Group exchange;            // ranks whose gradients are averaged: replicas, and those that share samples
+  parallel::ShardGroups sharding;      // of the exchange: who shares out one training state (key `shard`), and who has the same
+  std::string shard_note;              // where `shard` has nothing to do
 };
 
 // ConfigError for what the layout does not divide, and for a model without a plan that needs one.

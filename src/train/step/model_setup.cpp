@@ -49,7 +49,7 @@ std::optional<model::AttentionSize> attention_size(const Registries& registries,
 
 CheckpointGroup model_group(const parallel::ParamTable& table, const model::Model& model) {
   CheckpointGroup group{.name = "model", .tensors = {}};
-  for (const parallel::ParamRow& row : table.rows()) group.tensors.push_back({row.name, row.local});
+  for (const parallel::ParamRow& row : table.rows()) group.tensors.push_back({row.name, row.is_released ? row.shard : row.local});
   for (const auto& buffer : model.named_buffers()) group.tensors.push_back({buffer.key(), buffer.value()});
   return group;
 }
@@ -57,7 +57,7 @@ CheckpointGroup model_group(const parallel::ParamTable& table, const model::Mode
 std::vector<OptimizerParameter> optimizer_parameters(const parallel::ParamTable& table) {
   std::vector<OptimizerParameter> parameters;
   for (const parallel::ParamRow& row : table.rows()) {
-    if (row.local.requires_grad()) parameters.push_back({row.name, row.local, row.decay == parallel::DecayGroup::Decay});
+    if (row.local.requires_grad()) parameters.push_back({row.name, row.trained(), row.decay == parallel::DecayGroup::Decay});
   }
   return parameters;
 }

@@ -2,10 +2,14 @@
 #include "train/step/setup.h"
 
 #include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "parallel/comm/collectives.h"
+#include "parallel/shard/data_parallel.h"
+#include "parallel/sharding/sharded_parallel.h"
 #include "train/device/attention_choice.h"
 #include "train/step/activation_checkpointing.h"
 #include "train/step/freeze.h"
@@ -36,8 +40,20 @@ void init_model(TrainSetup& setup, const SetupSource& source) {
   setup.loss = source.registries.losses.at(config.loss.loss)(config);
 }
 
+parallel::ShardingOptions sharding_options(const config::ParallelConfig& config) {
+  return {.stage = config.shard,
+          .bucket_cap_mb = config.bucket_cap_mb,
+          .comm_dtype = data_parallel_options(config).comm_dtype,
+          .gather = {.reshard_after_forward = config.reshard_after_forward, .prefetch = config.shard_prefetch}};
+}
+
 void exchange_gradients(TrainSetup& setup, const SetupSource& source) {
   const config::ParallelConfig& config = source.config.parallel;
+  if (setup.is_sharded()) {
+    setup.data_parallel =
+        std::make_unique<parallel::ShardedParallel>(*setup.model, setup.table, setup.layout.sharding, sharding_options(config));
+    return;
+  }
   setup.data_parallel =
       std::make_unique<parallel::DataParallel>(setup.table, setup.layout.exchange, data_parallel_options(config));
   if (config.rank_invariant) setup.unit_sum = std::make_unique<parallel::TreeSum>(setup.layout.replicas);
@@ -53,6 +69,27 @@ void build_optimizer(TrainSetup& setup, const SetupSource& source, const RunLeng
 }
 
 }  // namespace
+
+at::Tensor TrainSetup::forward(const at::Tensor& input, const model::ForwardContext& context) const {
+  data_parallel->before_forward();
+  at::Tensor output = model->forward(input, context);
+  data_parallel->after_forward();
+  return output;
+}
+
+at::Tensor TrainSetup::forward_zeros(const at::Tensor& like) const {
+  std::vector<int64_t> sizes = like.sizes().vec();
+  sizes.front() = 1;
+  return forward(at::zeros(sizes, like.options().requires_grad(false)),
+                 {.seed = 0, .step = counter, .sample = at::zeros({1}, counter.options())});
+}
+
+int64_t TrainSetup::joint_passes(int64_t own) const {
+  if (!joins_passes()) return own;
+  const at::Tensor most = at::full({1}, own, at::kLong);
+  parallel::all_reduce_in_place(layout.exchange, most, parallel::Reduction::Max);
+  return most.item<int64_t>();
+}
 
 std::unique_ptr<TrainSetup> make_setup(const Layout& layout, const SetupSource& source, const RunLength& length) {
   auto setup = std::make_unique<TrainSetup>(layout);

@@ -10,7 +10,7 @@
 
 #include "model/base/model.h"
 #include "parallel/comm/tree_sum.h"
-#include "parallel/shard/data_parallel.h"
+#include "parallel/shard/gradient_exchange.h"
 #include "parallel/shard/param_table.h"
 #include "train/device/memory_report.h"
 #include "train/learn/loss.h"
@@ -28,13 +28,22 @@ struct TrainSetup {
   TrainSetup(const TrainSetup&) = delete;
   TrainSetup& operator=(const TrainSetup&) = delete;
 
+  // model->forward(), for which weights that are shared out are whole. Ranks that share them make as many passes.
+  at::Tensor forward(const at::Tensor& input, const model::ForwardContext& context) const;
+  // Where weights are gathered for a pass, a rank without samples takes part with a sample of zeros, shaped as those of `like`
+  // (..., any number), and every rank makes as many passes as the one that has most. Elsewhere `own`.
+  at::Tensor forward_zeros(const at::Tensor& like) const;
+  int64_t joint_passes(int64_t own) const;
+  bool joins_passes() const { return data_parallel->joins_every_forward(); }
+  bool is_sharded() const { return layout.sharding.shards.size() > 1; }
+
   const Layout& layout;
   model::ModelPtr model;       // in training mode, with its initial weights
   parallel::ParamTable table;  // the model's parameters
   bool has_plan = false;       // tensor parallelism can split the model
   std::string freeze_note;     // which parameters keep their values; empty: none
   std::string attention_note;  // which form of torch's attention was chosen, and why; empty where there is no choice
-  std::unique_ptr<parallel::DataParallel> data_parallel;
+  std::unique_ptr<parallel::GradientExchange> data_parallel;
   std::unique_ptr<parallel::TreeSum> unit_sum;  // rank_invariant, in the place of data_parallel's exchange
   LossPtr loss;
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/schema/batch_plan.h"
 #include "data/sample/epoch_plan.h"
 #include "ops/base/autocast.h"
 #include "parallel/comm/collectives.h"
@@ -54,6 +55,7 @@ StepRecord EagerStep::run(data::Batch batch, const Source& next, double stop_req
     if (batch.micro + 1 == batch.num_micro) break;
     batch = fetch(next);
   }
+  join_micro_steps(batch);
   post_requests(stop_requested);
   StepRecord record = finish();
   record.samples = std::move(samples);
@@ -79,12 +81,12 @@ void EagerStep::micro_step(const data::Batch& batch) {
     loss = micro_loss(batch);
     scaled = setup_.scaler->scaled(loss);
     // The exchange averages over its ranks, and the step wants the sum of their shares.
-    const bool averages = setup_.layout.exchange.size() > 1 && !setup_.unit_sum;
+    const bool averages = setup_.layout.exchange.size() > 1 && !setup_.unit_sum && setup_.data_parallel->averages();
     if (averages) scaled = scaled * setup_.layout.exchange.size();
   }
   {
     const observe::Span span(options_.tracer, "backward");
-    setup_.data_parallel->backward(scaled, batch.micro + 1 == batch.num_micro);
+    setup_.data_parallel->backward(scaled, batch.micro + 1 == micro_steps_of(batch));
   }
   loss_ += loss.detach();
   if (setup_.unit_sum) add_unit();
@@ -93,16 +95,34 @@ void EagerStep::micro_step(const data::Batch& batch) {
 // The sum of this micro-batch's losses over the samples of the whole step.
 at::Tensor EagerStep::micro_loss(const data::Batch& batch) {
   if (batch.input.size(0) == 0) {  // a short last step: nothing for this rank, whose gradients the others still wait for
+    if (setup_.joins_passes()) {
+      const ops::AutocastGuard autocast(options_.device.type(), autocast_dtype(config_.precision.amp_mode));
+      return setup_.forward_zeros(batch.input).sum().to(at::kFloat) * 0;
+    }
     at::Tensor nothing = zero_loss(options_.device);
     for (const parallel::ParamRow& row : setup_.table.rows()) nothing = nothing + 0 * row.local.sum();
     return nothing;
   }
   const ops::AutocastGuard autocast(options_.device.type(), autocast_dtype(config_.precision.amp_mode));
-  const at::Tensor prediction =
-      setup_.model->forward(batch.input.contiguous(memory_format(batch.input.dim(), channels_last_)),
-                            {.seed = config_.loop.seed, .step = setup_.counter, .sample = batch.sample});
+  const at::Tensor prediction = setup_.forward(batch.input.contiguous(memory_format(batch.input.dim(), channels_last_)),
+                                               {.seed = config_.loop.seed, .step = setup_.counter, .sample = batch.sample});
   if (options_.on_forward) options_.on_forward(batch, prediction);
   return setup_.layout.shard.losses(*setup_.loss, prediction, batch.target).sum() / samples_of(batch);
+}
+
+// Of this rank, or of all where their backward passes go together: a short step may leave one of them fewer samples.
+int64_t EagerStep::micro_steps_of(const data::Batch& batch) const {
+  if (!setup_.data_parallel->joins_every_backward()) return batch.num_micro;
+  const int64_t replicas = setup_.layout.replicas.size();
+  const int64_t most = (samples_of(batch) + replicas - 1) / replicas;
+  const int64_t micro = config::batch_plan(config_, replicas).micro;
+  return std::max(batch.num_micro, (most + micro - 1) / micro);
+}
+
+void EagerStep::join_micro_steps(const data::Batch& last) {
+  data::Batch empty = last;
+  empty.input = last.input.narrow(0, 0, 0);
+  for (empty.micro = last.micro + 1; empty.micro < micro_steps_of(last); ++empty.micro) micro_step(empty);
 }
 
 // On the device, where sum_over_ranks() reads them: it may be part of a recording, which knows no numbers of the host.
@@ -159,6 +179,7 @@ void EagerStep::update(const StepRecord& record) {
     inputs.gradient_scale = at::Tensor();
   }
   setup_.optimizer->step(inputs);
+  setup_.data_parallel->after_update();
 }
 
 std::vector<at::Tensor> EagerStep::clear_gradients() {
@@ -167,14 +188,22 @@ std::vector<at::Tensor> EagerStep::clear_gradients() {
   return gradients;
 }
 
-// Where tensor parallelism splits parameters, a rank knows a part of the gradient only; the verdict is that of all.
+// Where tensor parallelism splits parameters, or gradients are shared out, a rank knows a part of the gradient only; the verdict
+// is that of all.
 GradientScope EagerStep::gradient_scope() const {
-  if (!setup_.layout.plan || setup_.layout.groups.mesh().size(parallel::Axis::Tp) == 1) return {};
+  const parallel::Group& shards = setup_.layout.sharding.shards;
   GradientScope scope;
-  scope.norm = [this](const std::vector<at::Tensor>&) {
+  if (!setup_.layout.plan || setup_.layout.groups.mesh().size(parallel::Axis::Tp) == 1) {
+    if (shards.size() == 1) return scope;
+    scope.norm = [shards](const std::vector<at::Tensor>& gradients) {
+      return parallel::all_reduce(shards, global_norm(gradients).to(at::kDouble).square()).sqrt().to(at::kFloat);
+    };
+    return scope;
+  }
+  scope.norm = [this, shards](const std::vector<at::Tensor>&) {
     std::vector<at::Tensor> by_row;
     for (const parallel::ParamRow& row : setup_.table.rows()) by_row.push_back(row.gradient());
-    return parallel::global_square_norm(setup_.table, by_row, setup_.layout.groups).sqrt();
+    return parallel::global_square_norm(setup_.table, by_row, setup_.layout.groups, shards).sqrt();
   };
   scope.any = [this](const at::Tensor& flag) {
     return parallel::all_reduce(setup_.layout.groups.along(parallel::Axis::Tp), flag, parallel::Reduction::Max);

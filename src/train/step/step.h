@@ -79,6 +79,8 @@ class EagerStep : public Step {
 
  private:
   at::Tensor micro_loss(const data::Batch& batch);
+  int64_t micro_steps_of(const data::Batch& batch) const;
+  void join_micro_steps(const data::Batch& last);
   void add_unit();
   void sum_units();
   void sum_over_ranks(StepRecord& record);

@@ -14,11 +14,12 @@ namespace {
 using parallel::ContextMode;
 using parallel::GradientDtype;
 
-constexpr size_t kNumOptions = 8;
+constexpr size_t kNumOptions = 9;
 using OptionLevels = std::array<size_t, kNumOptions>;  // of the options below, in their order
 
-// sequence parallel, context mode, joint qkv, micro-batches, dropout, rank order, sharded input and output, gradients' type
-constexpr OptionLevels kLevels{2, 3, 2, 2, 2, 2, 2, 3};
+// sequence parallel, context mode, joint qkv, micro-batches, dropout, rank order, sharded input and output, gradients' type,
+// shared training state
+constexpr OptionLevels kLevels{2, 3, 2, 2, 2, 2, 2, 3, 4};
 
 LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels) {
   LayoutCase c{.sizes = sizes};
@@ -30,6 +31,7 @@ LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels)
   c.order = levels[5] == 1 ? "cp-tp-dp" : "tp-cp-dp";
   c.options.sharded_io = levels[6] == 1;
   c.comm_dtype = std::array{GradientDtype::Same, GradientDtype::Bf16, GradientDtype::Fp16}[levels[7]];
+  c.shard = static_cast<config::ShardStage>(levels[8]);
   return c;
 }
 
@@ -42,7 +44,10 @@ LayoutCase canonical(LayoutCase c, parallel::AxisSet axes) {
   if (c.sizes.tp == 1) c.options.sequence_parallel = false;
   if (c.sizes.cp == 1) c.options.context_mode = ContextMode::AllGather;
   if (c.sizes.cp == 1) c.options.sharded_io = false;
-  if (c.sizes.dp_replicate * (c.options.sharded_io ? c.sizes.cp : 1) == 1) c.comm_dtype = GradientDtype::Same;
+  if (c.exchange_size() == 1) c.shard = config::ShardStage::None;
+  // What is sent without an exchange, by which narrow types are judged, is not kept where gradients are shared out.
+  const bool keeps = c.shard == config::ShardStage::None || c.shard == config::ShardStage::Optimizer;
+  if (c.exchange_size() == 1 || !keeps) c.comm_dtype = GradientDtype::Same;
   if (c.sizes.tp == 1 || c.sizes.cp == 1) c.order = "tp-cp-dp";
   return c;
 }
@@ -90,6 +95,15 @@ std::vector<OptionLevels> pairwise() {
 
 }  // namespace
 
+parallel::Mesh LayoutCase::mesh() const {
+  parallel::MeshSizes split = sizes;
+  if (shard != config::ShardStage::None) {
+    split.dp_shard = sizes.dp_replicate / shard_replicas;
+    split.dp_replicate = shard_replicas;
+  }
+  return {order, split};
+}
+
 std::string LayoutCase::text() const {
   std::string out = cat("dp ", sizes.dp_replicate, ", tp ", sizes.tp, ", cp ", sizes.cp);
   if (sizes.tp > 1 && sizes.cp > 1) out += cat(" (", order, ")");
@@ -99,6 +113,10 @@ std::string LayoutCase::text() const {
   if (joint_qkv) out += ", joint qkv";
   if (num_micro > 1) out += cat(", ", num_micro, " micro-batches");
   if (dropout > 0) out += cat(", dropout ", dropout);
+  if (shard != config::ShardStage::None) {
+    out += cat(", shard ", std::array{"none", "optimizer", "gradients", "full"}[static_cast<size_t>(shard)]);
+    if (shard_replicas > 1) out += cat(" in ", shard_replicas, " groups");
+  }
   if (comm_dtype != GradientDtype::Same) out += comm_dtype == GradientDtype::Bf16 ? ", bf16 gradients" : ", fp16 gradients";
   return out;
 }

@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "config/schema/run_config.h"
 #include "parallel/mesh/mesh.h"
 #include "parallel/plans/vit.h"
-#include "parallel/shard/data_parallel.h"
+#include "parallel/shard/gradient_exchange.h"
 
 namespace welkin::verify {
 
@@ -20,8 +21,14 @@ struct LayoutCase {
   int64_t num_micro = 1;  // micro-batches whose gradients add up
   double dropout = 0.0;
   parallel::GradientDtype comm_dtype = parallel::GradientDtype::Same;  // of gradients between replicas
+  config::ShardStage shard = config::ShardStage::None;                 // what data-parallel ranks share out
+  int64_t shard_replicas = 1;                                          // groups of them that each have a whole training state
 
-  // "dp 2, tp 2, cp 2 (tp-cp-dp), sequence parallel, all_gather, sharded, joint qkv, 2 micro-batches, dropout 0.1, bf16"
+  // Ranks whose gradients go into one exchange.
+  int64_t exchange_size() const { return sizes.dp_replicate * (options.sharded_io ? sizes.cp : 1); }
+  parallel::Mesh mesh() const;
+
+  // "dp 2, tp 2, cp 2 (tp-cp-dp), sequence parallel, all_gather, sharded, joint qkv, 2 micro-batches, dropout 0.1, shard full"
   std::string text() const;
 };
 

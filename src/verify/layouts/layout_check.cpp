@@ -23,6 +23,7 @@
 #include "parallel/shard/data_parallel.h"
 #include "parallel/shard/model_parallel_gradients.h"
 #include "parallel/shard/shards.h"
+#include "parallel/sharding/sharded_parallel.h"
 #include "train/learn/loss.h"
 #include "train/learn/sample_shard.h"
 
@@ -42,7 +43,7 @@ constexpr double kBound = 1e-9;
 // (docs/reference/numerics.md). Loss and weights follow the gradients with factors below one.
 double bound_of(const LayoutCase& c) {
   if (c.comm_dtype == parallel::GradientDtype::Same) return kBound;
-  const auto ranks = static_cast<double>(c.sizes.dp_replicate * (c.options.sharded_io ? c.sizes.cp : 1));
+  const auto ranks = static_cast<double>(c.exchange_size());
   return ranks * (c.comm_dtype == parallel::GradientDtype::Bf16 ? 0x1p-8 : 0x1p-11);
 }
 
@@ -122,20 +123,39 @@ class LayoutTraining {
     apply_plan(plan, *model_, run_.table, groups);
     model_->train();
     shard_ = train::SampleShard(plan, groups, spec_of(shape_));
-    const bool is_merged = !shard_.is_whole() || c.comm_dtype != parallel::GradientDtype::Same;
-    if (!is_merged) return;
-    exchange_ = groups.along(shard_.is_whole() ? parallel::kDp : parallel::kDp | parallel::Axis::Cp);
-    reducer_ = std::make_unique<parallel::DataParallel>(run_.table, exchange_,
-                                                        parallel::DataParallelOptions{.comm_dtype = c.comm_dtype});
+    exchange_gradients();
   }
 
   LayoutRun run() {
     for (int64_t step = 0; step < kSteps; ++step) train_step(step);
-    for (const parallel::ParamRow& row : run_.table.rows()) run_.weights.push_back(row.local.detach().clone());
+    for (const parallel::ParamRow& row : run_.table.rows()) {
+      run_.weights.push_back(row.is_released ? gathered_whole(sharding_.shards, row, row.shard) : row.local.detach().clone());
+    }
     return std::move(run_);
   }
 
  private:
+  void exchange_gradients() {
+    const bool has_cp = !shard_.is_whole();
+    const bool is_shared = case_.shard != config::ShardStage::None;
+    if (!has_cp && !is_shared && case_.comm_dtype == parallel::GradientDtype::Same) return;
+    exchange_ = groups_.along(has_cp ? parallel::kDp | parallel::Axis::Cp : parallel::kDp);
+    if (!is_shared) {
+      reducer_ = std::make_unique<parallel::DataParallel>(run_.table, exchange_,
+                                                          parallel::DataParallelOptions{.comm_dtype = case_.comm_dtype});
+      return;
+    }
+    const parallel::AxisSet shard = parallel::Axis::DpShard;
+    sharding_ = {.shards = groups_.along(has_cp ? shard | parallel::Axis::Cp : shard),
+                 .replicas = groups_.along(parallel::Axis::DpReplicate),
+                 .with_cp = has_cp};
+    reducer_ = std::make_unique<parallel::ShardedParallel>(
+        *model_, run_.table, sharding_, parallel::ShardingOptions{.stage = case_.shard, .comm_dtype = case_.comm_dtype});
+  }
+
+  // By which the loss is scaled up where the exchange averages.
+  int64_t loss_factor() const { return reducer_ && reducer_->averages() ? exchange_.size() : 1; }
+
   const parallel::Group& dp() const { return groups_.along(parallel::kDp); }
 
   // This rank's samples of a step, the rows of them that it reads.
@@ -165,9 +185,11 @@ class LayoutTraining {
     const int64_t local = data.input.size(0);
     const int64_t begin = micro * local / num_micro();
     const int64_t count = (micro + 1) * local / num_micro() - begin;
+    if (reducer_) reducer_->before_forward();
     const at::Tensor output = model_->forward(
         data.input.narrow(0, begin, count),
         {.seed = kSeed, .step = at::full({}, data.step, at::kLong), .sample = data.samples.narrow(0, begin, count)});
+    if (reducer_) reducer_->after_forward();
     return {output, shard_.losses(*loss_, output, data.target.narrow(0, begin, count)).sum() / static_cast<double>(kBatch)};
   }
 
@@ -179,7 +201,7 @@ class LayoutTraining {
     for (int64_t micro = 0; micro < num_micro(); ++micro) {
       const auto [output, part] = forward(data, micro);
       if (reducer_) {
-        reducer_->backward(part * exchange_.size(), micro + 1 == num_micro());
+        reducer_->backward(part * loss_factor(), micro + 1 == num_micro());
       } else {
         part.backward();
       }
@@ -189,8 +211,7 @@ class LayoutTraining {
     finish_step(step, loss);
     if (step == 0) {
       run_.output = shard_.whole_fields(at::cat(outputs));
-      const int64_t counted = reducer_ ? exchange_.size() : 1;  // the exchange averages, so the loss was scaled up
-      run_.input_gradient = shard_.whole_fields(data.input.grad() / counted);
+      run_.input_gradient = shard_.whole_fields(data.input.grad() / loss_factor());
     }
   }
 
@@ -198,12 +219,12 @@ class LayoutTraining {
   // are rounded by follows from the parts. What tp and cp do afterwards with the exchanged sums, they do with their errors.
   void measure_sent(const StepData& data) {
     for (int64_t micro = 0; micro < num_micro(); ++micro) {
-      reducer_->backward(forward(data, micro).second * exchange_.size(), /*is_last=*/false);
+      reducer_->backward(forward(data, micro).second * loss_factor(), /*is_last=*/false);
     }
     const at::NoGradGuard no_grad;
     std::vector<double> largest;
-    for (const parallel::ParamRow& row : run_.table.rows()) largest.push_back(magnitude(row.gradient()));
-    run_.sent = all_reduce(exchange_, at::tensor(largest, at::kDouble) / exchange_.size());
+    for (const parallel::ParamRow& row : run_.table.rows()) largest.push_back(magnitude(row.local.grad()));
+    run_.sent = all_reduce(exchange_, at::tensor(largest, at::kDouble) / loss_factor());
     for (const parallel::Axis axis : {parallel::Axis::Tp, parallel::Axis::Cp}) {
       if (axis == parallel::Axis::Cp && !shard_.is_whole()) continue;  // part of the exchange
       const at::Tensor sums = all_reduce(groups_.along(axis), run_.sent);
@@ -230,15 +251,20 @@ class LayoutTraining {
       reduce_model_parallel_gradients(run_.table, groups_, parallel::Axis::Tp);
     }
     if (step == 0) {
-      for (const at::Tensor& gradient : gradients) run_.gradients.push_back(gradient.clone());
+      for (const parallel::ParamRow& row : run_.table.rows()) {
+        run_.gradients.push_back(row.shard.defined() ? gathered_whole(sharding_.shards, row, row.gradient())
+                                                     : row.gradient().clone());
+      }
     }
-    const double norm = global_square_norm(run_.table, gradients, groups_).sqrt().item<double>();
+    const double norm = global_square_norm(run_.table, gradients, groups_, sharding_.shards).sqrt().item<double>();
     const double rate = kRate * std::min(1.0, kClipNorm / norm);
     for (const parallel::ParamRow& row : run_.table.rows()) {
-      row.local.detach().sub_(row.gradient(), rate);
+      row.trained().detach().sub_(row.gradient(), rate);
       if (!reducer_) row.local.mutable_grad() = at::Tensor();
     }
-    if (reducer_) reducer_->clear_gradients();
+    if (!reducer_) return;
+    reducer_->after_update();
+    reducer_->clear_gradients();
   }
 
   LayoutCase case_;
@@ -248,8 +274,9 @@ class LayoutTraining {
   train::LossPtr loss_ = train::relative_l2();
   LayoutRun run_;
   train::SampleShard shard_;
-  parallel::Group exchange_;                         // of the reducer
-  std::unique_ptr<parallel::DataParallel> reducer_;  // as in training; without one gradients are summed plainly
+  parallel::Group exchange_;                             // of the reducer
+  parallel::ShardGroups sharding_;                       // of it, those who share out the training state
+  std::unique_ptr<parallel::GradientExchange> reducer_;  // as in training; without one gradients are summed plainly
 };
 
 double relative_error(const at::Tensor& value, const at::Tensor& wanted, double scale) {
@@ -332,8 +359,9 @@ std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const Layo
       const parallel::MeshGroups one;
       alone.emplace(problem_name, LayoutTraining(subject, serial, one).run());
     }
-    const parallel::Mesh mesh(c.order, c.sizes);
-    const std::string mesh_name = cat(c.order, " ", c.sizes.dp_replicate, " ", c.sizes.tp, " ", c.sizes.cp);
+    const parallel::Mesh mesh = c.mesh();
+    const std::string mesh_name = cat(c.order, " ", mesh.size(parallel::Axis::DpReplicate), " ", mesh.size(parallel::kDp), " ",
+                                      c.sizes.tp, " ", c.sizes.cp);
     if (!meshes.contains(mesh_name)) meshes.emplace(mesh_name, parallel::MeshGroups(ranks.make_group, ranks.rank, mesh));
     const parallel::MeshGroups& groups = meshes.at(mesh_name);
     std::vector<NamedError> errors = errors_of(LayoutTraining(subject, c, groups).run(), alone.at(problem_name), groups, c);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "plan/roofline.h"
@@ -122,6 +123,36 @@ TEST(RunEstimate, MixedPrecisionAndLayoutsTakeTheirShare) {
   config.parallel.context_mode = config::ContextMode::Ring;
   run = estimate_run(config, facts);
   EXPECT_EQ(part(run, "activations"), 2 * 10 + 4 * 25 + 2 * 50 + 2 * 100 + 2 * 20);
+}
+
+TEST(RunEstimate, TrainingStateThatIsSharedOutTakesItsPart) {
+  config::RunConfig config = small_config();
+  RunFacts facts = small_facts();
+  facts.world_size = 4;
+  facts.cost.layers = {{.name = "embed", .parameters = 200},
+                       {.name = "blocks.0.fc1", .parameters = 300},
+                       {.name = "blocks.0.fc2", .parameters = 100},
+                       {.name = "blocks.1.fc1", .parameters = 300},
+                       {.name = "blocks.1.fc2", .parameters = 100}};
+  const auto expect = [&](config::ShardStage stage, std::array<double, 3> held, double reduced) {
+    config.parallel.shard = stage;
+    const RunEstimate run = estimate_run(config, facts);
+    EXPECT_EQ(part(run, "weights"), held[0]);
+    EXPECT_EQ(part(run, "gradients"), held[1]);
+    EXPECT_EQ(part(run, "optimizer"), held[2]);
+    EXPECT_EQ(part(run, "buckets of gradients"), 0);
+    EXPECT_EQ(part(run, "weights at work"), stage == config::ShardStage::Full ? 2 * 4 * 400 : 0);
+    EXPECT_EQ(run.reduced_bytes, reduced);
+  };
+  expect(config::ShardStage::Optimizer, {4000, 4000, 2000}, 2 * 3000);
+  expect(config::ShardStage::Gradients, {4000, 1000, 2000}, 2 * 3000);
+  expect(config::ShardStage::Full, {1000, 1000, 2000}, 3 * 3000);
+  config.loop.micro_batch_size = 1;  // four passes
+  expect(config::ShardStage::Optimizer, {4000, 4000, 2000}, 2 * 3000);
+  expect(config::ShardStage::Gradients, {4000, 1000, 2000}, 5 * 3000);
+  expect(config::ShardStage::Full, {1000, 1000, 2000}, 12 * 3000);
+  config.parallel.shard_group = "2";
+  expect(config::ShardStage::Full, {2000, 2000, 4000}, 12 * 2000);
 }
 
 TEST(RunEstimate, WeightsOfPartsThatRunAgainAreCastOnePartAtATime) {

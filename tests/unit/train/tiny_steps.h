@@ -90,6 +90,8 @@ class TinySteps {
     return step_->run([this] { return pipeline_->next(); }, stop_requested);
   }
   TrainSetup& setup() { return *setup_; }
+  const Registries& registries() const { return registries_; }
+  const data::SampleSpec& spec() const { return dataset_.spec(); }
   std::string forward_log() { return std::exchange(forward_log_, {}); }
 
  private:

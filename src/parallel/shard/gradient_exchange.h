@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What data parallelism owes a training step: gradients that count the samples of all ranks. DataParallel keeps the whole
+// training state on every rank; ShardedParallel (parallel/sharding) shares it out.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/schema/choices.h"
+#include "parallel/comm/group.h"
+#include "parallel/shard/param_table.h"
+
+namespace welkin::parallel {
+
+using config::GradientDtype;  // type in which gradients travel; stored gradients keep theirs
+
+// What travels together, in the order in which it is sent.
+struct Bucket {
+  std::vector<size_t> parameters;  // rows of the table
+  int64_t bytes = 0;
+};
+
+// Gradients come in the reverse order of the parameters: the first bucket is small (1 MiB), so that sending starts early, the
+// others hold at most the cap, except where one parameter alone is larger.
+std::vector<Bucket> plan_buckets(const ParamTable& table, int64_t bucket_cap_mb);
+
+// "8 buckets: 1.5 25.0 ... MiB".
+std::string describe(const std::vector<Bucket>& buckets);
+
+// The first member's weights to all of the group.
+void spread_weights(const ParamTable& table, const Group& group);
+
+class GradientExchange {
+ public:
+  virtual ~GradientExchange() = default;
+
+  // Gradients of `loss`, (), accumulate. With `is_last` ParamRow::gradient() counts all ranks of the group when this returns.
+  // CommError when a rank does not take part.
+  virtual void backward(const at::Tensor& loss, bool is_last) = 0;
+  // Whether gradients are then means over the ranks; else they are sums.
+  virtual bool averages() const = 0;
+
+  // Before the next step's first backward pass.
+  virtual void clear_gradients() = 0;
+
+  // Around each forward pass, between which weights are whole; and after the update of ParamRow::trained().
+  virtual void before_forward() {}
+  virtual void after_forward() {}
+  virtual void after_update() {}
+
+  // Every rank of the group must make as many backward passes, or forward passes too, as any other.
+  virtual bool joins_every_backward() const { return false; }
+  virtual bool joins_every_forward() const { return false; }
+
+  virtual std::vector<Bucket> buckets() const = 0;
+  // Bytes of gradients that one step sends from this rank, before the collective's own algorithm.
+  virtual int64_t bytes_per_step() const = 0;
+};
+
+}  // namespace welkin::parallel

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the memory of a tensor is cut into one contiguous piece per member of a group, whatever order its dims have there: at rows,
+// which are the outermost dims in memory, as many together as make pieces of nearly the same size. Pieces may be empty.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace welkin::parallel {
+
+class MemorySplit {
+ public:
+  MemorySplit() = default;
+  // Of a dense tensor of any strides.
+  MemorySplit(const at::Tensor& tensor, int64_t members);
+
+  int64_t members() const { return members_; }
+  int64_t numel(int64_t member) const { return row_size_ * rows_of(member); }
+  int64_t offset(int64_t member) const;  // of its first element in memory
+  int64_t longest() const { return numel(0); }
+  bool is_even() const { return rows_ % members_ == 0; }
+  // The piece's own: its rows, then the other dims in the order of memory.
+  std::vector<int64_t> shape(int64_t member) const;
+
+  // Of the memory, (elements): a view.
+  at::Tensor piece_of(const at::Tensor& memory, int64_t member) const;
+
+ private:
+  int64_t rows_of(int64_t member) const { return rows_ / members_ + (member < rows_ % members_ ? 1 : 0); }
+
+  int64_t members_ = 1;
+  int64_t rows_ = 0, row_size_ = 1;
+  std::vector<int64_t> row_shape_;
+};
+
+// The memory of a dense tensor as one dim: a view without a graph.
+at::Tensor memory_of(const at::Tensor& dense);
+
+}  // namespace welkin::parallel

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/sharding/gathered_units.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/StorageImpl.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+
+namespace welkin::parallel {
+namespace {
+
+using model::Body;
+using model::Tensors;
+
+c10::StorageImpl& storage_of(const at::Tensor& tensor) { return *tensor.storage().unsafeGetStorageImpl(); }
+
+// The elements of the tensor fill its storage, so that nobody else loses anything with it.
+bool owns_storage(const at::Tensor& tensor) {
+  return tensor.storage_offset() == 0 &&
+         storage_of(tensor).nbytes() == static_cast<size_t>(tensor.numel()) * tensor.element_size();
+}
+
+// A tensor of its own over the same storage: what is written here does not count as a change of the parameter, of which autograd
+// may have kept views, and finds the storage's memory wherever it is.
+at::Tensor alias_of_memory(const at::Tensor& tensor) {
+  return at::empty({0}, tensor.options().requires_grad(false)).set_(tensor.storage(), 0, {tensor.numel()}, {1});
+}
+
+void drop_memory(const at::Tensor& tensor) {
+  c10::StorageImpl& storage = storage_of(tensor);
+  storage.set_data_ptr_noswap(at::DataPtr(nullptr, tensor.device()));
+  storage.set_nbytes(size_t{0});
+}
+
+void give_memory(const at::Tensor& tensor) {
+  c10::StorageImpl& storage = storage_of(tensor);
+  const size_t bytes = static_cast<size_t>(tensor.numel()) * tensor.element_size();
+  at::Allocator* allocator = storage.allocator() != nullptr ? storage.allocator() : c10::GetAllocator(tensor.device().type());
+  storage.set_data_ptr_noswap(allocator->allocate(bytes));
+  storage.set_nbytes(bytes);
+}
+
+std::vector<ParamRow*> trained_of(const std::vector<ParamRow*>& rows) {
+  std::vector<ParamRow*> trained = rows;
+  std::erase_if(trained, [](const ParamRow* row) { return !row->local.requires_grad(); });
+  return trained;
+}
+
+}  // namespace
+
+GatheredUnits::GatheredUnits(std::vector<WeightUnit> units, const Group& group, const GatherOptions& options)
+    : group_(group), options_(options) {
+  for (const WeightUnit& unit : units) add(unit);
+}
+
+// One message has one element type.
+void GatheredUnits::add(const WeightUnit& unit) {
+  for (const std::vector<ParamRow*>& rows : runs_of_one_type(unit.rows)) {
+    for (ParamRow* row : rows) row->split = MemorySplit(row->local, group_.size());
+    trained_.push_back(trained_of(rows));
+    units_.push_back({.is_whole_model = unit.site == nullptr,
+                      .is_trained = trained_.back().size() == rows.size(),
+                      .bucket = ShardBucket(rows, group_.size()),
+                      .memories = {},
+                      .all = {}});
+    shard_weights(units_.back());
+    if (unit.site != nullptr) install(*unit.site, units_.size() - 1);
+  }
+}
+
+void GatheredUnits::shard_weights(Unit& unit) {
+  const at::NoGradGuard no_grad;
+  for (ParamRow* row : unit.bucket.rows()) {
+    if (!owns_storage(row->local)) row->local.set_data(row->local.clone(at::MemoryFormat::Preserve));
+    unit.memories.push_back(alias_of_memory(row->local));
+    row->shard = row->split.piece_of(unit.memories.back(), group_.group_rank()).clone();
+    row->is_released = true;
+    drop_memory(row->local);
+  }
+}
+
+void GatheredUnits::install(model::Site& site, size_t number) {
+  site.install([this, number](Tensors in, const Body& body) {
+    gather(number, /*direction=*/1);
+    Tensors out = body(std::move(in));
+    bool has_graph = false;
+    for (const at::Tensor& x : out) {
+      if (!at::GradMode::is_enabled() || !x.requires_grad()) continue;
+      has_graph = true;
+      x.register_hook([this, number](const at::Tensor& /*gradient*/) { gather(number, /*direction=*/-1); });
+    }
+    if (!has_graph || options_.reshard_after_forward) release(units_[number]);
+    return out;
+  });
+}
+
+void GatheredUnits::start(Unit& unit) {
+  if (unit.place != Place::Shards) return;
+  const at::NoGradGuard no_grad;
+  const at::Tensor part = unit.bucket.packed_pieces();
+  unit.all = at::empty({unit.bucket.members(), unit.bucket.length()}, part.options());
+  unit.transfer = start_all_gather_into(group_, unit.all, part);
+  unit.place = Place::UnderWay;
+}
+
+// The unit, and those after it in this direction on the way.
+void GatheredUnits::gather(size_t number, int64_t direction) {
+  Unit& unit = units_[number];
+  start(unit);
+  const auto last = static_cast<int64_t>(units_.size()) - 1;
+  for (int64_t ahead = 1; ahead <= options_.prefetch; ++ahead) {
+    const int64_t next = static_cast<int64_t>(number) + direction * ahead;
+    if (next >= 0 && next <= last) start(units_[static_cast<size_t>(next)]);
+  }
+  if (unit.place != Place::UnderWay) return;
+  unit.transfer.wait();
+  for (const ParamRow* row : unit.bucket.rows()) give_memory(row->local);
+  unit.bucket.unpack_whole(unit.all, unit.memories);
+  unit.all = at::Tensor();
+  unit.place = Place::Whole;
+}
+
+void GatheredUnits::release(Unit& unit) {
+  if (unit.place == Place::UnderWay) {
+    unit.transfer.wait();
+    unit.all = at::Tensor();
+  } else if (unit.place == Place::Whole) {
+    for (const ParamRow* row : unit.bucket.rows()) drop_memory(row->local);
+  }
+  unit.place = Place::Shards;
+}
+
+void GatheredUnits::release_all() {
+  for (Unit& unit : units_) release(unit);
+}
+
+void GatheredUnits::before_forward() {
+  size_t first = 0;
+  for (; first < units_.size() && units_[first].is_whole_model; ++first) gather(first, /*direction=*/1);
+  if (first < units_.size()) start(units_[first]);
+}
+
+// A pass without a graph needs nothing of it again.
+void GatheredUnits::after_forward() {
+  if (!at::GradMode::is_enabled()) release_all();
+}
+
+void GatheredUnits::after_gradients(size_t unit) {
+  if (!units_[unit].is_whole_model && units_[unit].is_trained) release(units_[unit]);
+}
+
+// Whoever kept something that follows from the weights' values sees that they are others.
+void GatheredUnits::after_update() {
+  release_all();
+  for (const Unit& unit : units_) {
+    for (const ParamRow* row : unit.bucket.rows()) row->local.unsafeGetTensorImpl()->bump_version();
+  }
+}
+
+}  // namespace welkin::parallel

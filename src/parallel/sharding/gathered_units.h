@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights of which a rank holds its pieces only, and the whole while it is used: gathered before the forward pass of their unit
+// and before its backward pass, with those that come next on the way, and let go after each. A parameter stays the tensor that
+// it is: its memory comes and goes, so that what autograd has kept of it finds the same values there again.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "parallel/comm/collectives.h"
+#include "parallel/sharding/shard_bucket.h"
+#include "parallel/sharding/weight_units.h"
+
+namespace welkin::parallel {
+
+struct GatherOptions {
+  bool reshard_after_forward = true;
+  int64_t prefetch = 1;  // units
+};
+
+class GatheredUnits {
+ public:
+  // The weights are whole; their rows get pieces of their own, and their memory goes. Every rank of the group calls everything
+  // here in the same order.
+  GatheredUnits(std::vector<WeightUnit> units, const Group& group, const GatherOptions& options);
+  GatheredUnits(const GatheredUnits&) = delete;
+  GatheredUnits& operator=(const GatheredUnits&) = delete;
+
+  // By unit, in the order of the forward pass.
+  const std::vector<std::vector<ParamRow*>>& trained_rows() const { return trained_; }
+
+  void before_forward();
+  void after_forward();
+  // When the gradients of trained_rows()[unit] are complete; units with frozen weights stay until the end of the pass.
+  void after_gradients(size_t unit);
+  void after_backward() { release_all(); }
+  // The pieces have changed.
+  void after_update();
+
+ private:
+  enum class Place { Shards, UnderWay, Whole };
+  struct Unit {
+    bool is_whole_model = false, is_trained = false;
+    ShardBucket bucket;
+    std::vector<at::Tensor> memories;  // of each row, which follow its storage
+    Place place = Place::Shards;
+    at::Tensor all;
+    Transfer transfer{};
+  };
+
+  void add(const WeightUnit& unit);
+  void shard_weights(Unit& unit);
+  void install(model::Site& site, size_t number);
+  void start(Unit& unit);
+  void gather(size_t number, int64_t direction);
+  void release(Unit& unit);
+  void release_all();
+
+  Group group_;
+  GatherOptions options_;
+  std::vector<Unit> units_;
+  std::vector<std::vector<ParamRow*>> trained_;
+};
+
+}  // namespace welkin::parallel

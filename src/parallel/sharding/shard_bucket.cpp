@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/sharding/shard_bucket.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/zeros.h>
+
+#include <utility>
+
+#include "core/error.h"
+
+namespace welkin::parallel {
+namespace {
+
+// As (elements), in the order of the parameter's memory.
+at::Tensor gradient_memory(const ParamRow& row) {
+  const at::Tensor& gradient = row.local.grad();
+  if (gradient.strides() == row.local.strides()) return memory_of(gradient);
+  const at::Tensor ordered = at::empty_strided(row.local.sizes(), row.local.strides(), gradient.options());
+  return memory_of(ordered.copy_(gradient));
+}
+
+}  // namespace
+
+ShardBucket::ShardBucket(std::vector<ParamRow*> rows, int64_t members) : rows_(std::move(rows)), members_(members) {
+  for (const ParamRow* row : rows_) {
+    WELKIN_CHECK(row->split.members() == members && row->local.scalar_type() == rows_.front()->local.scalar_type(),
+                 "a bucket holds pieces of one element type that are cut for its members");
+    places_.push_back(length_);
+    length_ += row->split.longest();
+  }
+}
+
+at::TensorOptions ShardBucket::options() const { return rows_.front()->local.options().requires_grad(false); }
+
+int64_t ShardBucket::bytes() const {
+  int64_t bytes = 0;
+  for (const ParamRow* row : rows_) bytes += static_cast<int64_t>(row->local.nbytes());
+  return bytes;
+}
+
+at::Tensor ShardBucket::packed_pieces() const {
+  const at::NoGradGuard no_grad;
+  at::Tensor part = at::empty({length_}, options());
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const at::Tensor& shard = rows_[i]->shard;
+    part.narrow(0, places_[i], shard.numel()).copy_(shard.reshape({-1}));
+  }
+  return part;
+}
+
+void ShardBucket::unpack_whole(const at::Tensor& all, const std::vector<at::Tensor>& memories) const {
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const MemorySplit& split = rows_[i]->split;
+    if (split.is_even()) {
+      memories[i].view({members_, split.longest()}).copy_(all.narrow(1, places_[i], split.longest()));
+      continue;
+    }
+    for (int64_t member = 0; member < members_; ++member) {
+      const int64_t count = split.numel(member);
+      memories[i].narrow(0, split.offset(member), count).copy_(all[member].narrow(0, places_[i], count));
+    }
+  }
+}
+
+at::Tensor ShardBucket::packed_gradients(at::ScalarType dtype) const {
+  const at::NoGradGuard no_grad;
+  at::Tensor all = at::empty({members_, length_}, options().dtype(dtype));
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const MemorySplit& split = rows_[i]->split;
+    const at::Tensor place = all.narrow(1, places_[i], split.longest());
+    if (!rows_[i]->local.grad().defined()) {
+      place.zero_();
+      continue;
+    }
+    const at::Tensor memory = gradient_memory(*rows_[i]);
+    if (split.is_even()) {
+      place.copy_(memory.view({members_, split.longest()}));
+    } else {
+      for (int64_t member = 0; member < members_; ++member) {
+        const int64_t count = split.numel(member);
+        place[member].narrow(0, 0, count).copy_(memory.narrow(0, split.offset(member), count));
+        place[member].narrow(0, count, split.longest() - count).zero_();
+      }
+    }
+    rows_[i]->local.mutable_grad() = at::Tensor();
+  }
+  return all;
+}
+
+void ShardBucket::add_gradients(const at::Tensor& part, int64_t member) const {
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const at::Tensor& shard = rows_[i]->shard;
+    const at::Tensor piece =
+        part.narrow(0, places_[i], rows_[i]->split.numel(member)).view(shard.sizes()).to(shard.scalar_type());
+    at::Tensor& gradient = shard.mutable_grad();
+    if (gradient.defined()) {
+      gradient.add_(piece);
+    } else {
+      gradient = piece;
+    }
+  }
+}
+
+std::vector<std::vector<ParamRow*>> runs_of_one_type(const std::vector<ParamRow*>& rows) {
+  std::vector<std::vector<ParamRow*>> runs;
+  for (ParamRow* row : rows) {
+    if (runs.empty() || runs.back().front()->local.scalar_type() != row->local.scalar_type()) runs.emplace_back();
+    runs.back().push_back(row);
+  }
+  return runs;
+}
+
+}  // namespace welkin::parallel

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters whose pieces travel in one message: of each member all its pieces one after the other, padded to those of the
+// longest. It knows the places in messages, not when they are sent.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "parallel/shard/param_table.h"
+
+namespace welkin::parallel {
+
+class ShardBucket {
+ public:
+  // Rows of one element type that have their split; they outlive it.
+  ShardBucket(std::vector<ParamRow*> rows, int64_t members);
+
+  const std::vector<ParamRow*>& rows() const { return rows_; }
+  int64_t members() const { return members_; }
+  int64_t length() const { return length_; }  // elements of a member
+  at::TensorOptions options() const;
+  int64_t bytes() const;  // of all pieces without padding
+
+  // (length): this rank's pieces of the weights.
+  at::Tensor packed_pieces() const;
+  // From (members, length), of which each member's part is its packed pieces, into `memories`: (elements) of each row.
+  void unpack_whole(const at::Tensor& all, const std::vector<at::Tensor>& memories) const;
+
+  // (members, length) in `dtype`: the gradients of the whole parameters, zero where there is none. They are let go.
+  at::Tensor packed_gradients(at::ScalarType dtype) const;
+  // Adds this member's part of their sum, (length), to the gradients of the pieces, which may keep its memory.
+  void add_gradients(const at::Tensor& part, int64_t member) const;
+
+ private:
+  std::vector<ParamRow*> rows_;
+  int64_t members_ = 1;
+  std::vector<int64_t> places_;  // of each row's piece in a member's part
+  int64_t length_ = 0;
+};
+
+// The rows in runs of one element type, in their order.
+std::vector<std::vector<ParamRow*>> runs_of_one_type(const std::vector<ParamRow*>& rows);
+
+}  // namespace welkin::parallel

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/sharding/sharded_gradients.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <memory>
+#include <utility>
+
+namespace welkin::parallel {
+namespace {
+
+// Buffers that wait for the network: one is filled while the other travels.
+constexpr size_t kMostUnderWay = 2;
+
+class TellGradient : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit TellGradient(std::function<void()> tell) : tell_(std::move(tell)) {}
+  void operator()(const at::Tensor& /*parameter*/) override { tell_(); }
+
+ private:
+  std::function<void()> tell_;
+};
+
+}  // namespace
+
+ShardedGradients::ShardedGradients(std::vector<ShardBucket> buckets, const ShardGroups& groups,
+                                   std::optional<at::ScalarType> dtype)
+    : buckets_(std::move(buckets)), groups_(groups), dtype_(dtype) {
+  install();
+}
+
+void ShardedGradients::install() {
+  for (size_t i = 0; i < buckets_.size(); ++i) {
+    for (const ParamRow* row : buckets_[i].rows()) {
+      torch::autograd::impl::set_post_acc_grad_hooks(row->local, std::make_unique<TellGradient>([this, i] { take(i); }));
+    }
+  }
+}
+
+void ShardedGradients::begin_pass(bool reduces) {
+  reduces_ = reduces;
+  next_ = 0;
+  missing_.clear();
+  for (const ShardBucket& bucket : buckets_) missing_.push_back(bucket.rows().size());
+}
+
+void ShardedGradients::take(size_t bucket) {
+  if (missing_.empty() || --missing_[bucket] > 0) return;  // a pass of somebody else's
+  if (reduces_) send_complete();
+  if (on_complete) on_complete(bucket);
+}
+
+void ShardedGradients::send_complete() {
+  for (; next_ < buckets_.size() && missing_[next_] == 0; ++next_) send(buckets_[next_]);
+}
+
+void ShardedGradients::send(const ShardBucket& bucket) {
+  while (sent_.size() >= kMostUnderWay) land();
+  const at::NoGradGuard no_grad;
+  Sent sent{.bucket = &bucket,
+            .whole = bucket.packed_gradients(dtype_.value_or(bucket.rows().front()->local.scalar_type())),
+            .part = {},
+            .transfer = {}};
+  sent.part = at::empty({bucket.length()}, sent.whole.options());
+  sent.transfer = start_reduce_scatter_into(groups_.shards, sent.part, sent.whole);
+  sent_.push_back(std::move(sent));
+}
+
+void ShardedGradients::land() {
+  Sent sent = std::move(sent_.front());
+  sent_.pop_front();
+  sent.transfer.wait();
+  all_reduce_in_place(groups_.replicas, sent.part);
+  sent.bucket->add_gradients(sent.part, groups_.shards.group_rank());
+}
+
+void ShardedGradients::finish_pass() {
+  if (reduces_) {
+    for (; next_ < buckets_.size(); ++next_) send(buckets_[next_]);
+    while (!sent_.empty()) land();
+  }
+  missing_.clear();
+}
+
+void ShardedGradients::clear() {
+  for (const ShardBucket& bucket : buckets_) {
+    for (const ParamRow* row : bucket.rows()) {
+      row->local.mutable_grad() = at::Tensor();
+      row->shard.mutable_grad() = at::Tensor();
+    }
+  }
+}
+
+}  // namespace welkin::parallel

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/sharding/sharded_parallel.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "core/error.h"
+
+namespace welkin::parallel {
+namespace {
+
+using config::ShardStage;
+
+std::optional<at::ScalarType> travelling_type(GradientDtype dtype) {
+  if (dtype == GradientDtype::Bf16) return at::kBFloat16;
+  return dtype == GradientDtype::Fp16 ? std::optional(at::kHalf) : std::nullopt;
+}
+
+std::vector<ShardBucket> buckets_of(const std::vector<ParamRow*>& rows, int64_t members) {
+  std::vector<ShardBucket> buckets;
+  for (std::vector<ParamRow*>& run : runs_of_one_type(rows)) buckets.emplace_back(std::move(run), members);
+  return buckets;
+}
+
+}  // namespace
+
+ShardedParallel::ShardedParallel(model::Model& model, ParamTable& table, const ShardGroups& groups,
+                                 const ShardingOptions& options)
+    : table_(table), groups_(groups), options_(options) {
+  spread_weights(table, groups_.replicas);
+  spread_weights(table, groups_.shards);
+  for (ParamRow& row : table.rows()) row.is_split_over_cp = groups_.with_cp;
+  options_.stage == ShardStage::Full ? shard_weights(model, table) : shard_state(table);
+}
+
+// Views of the pieces, in the buckets in which gradients come.
+void ShardedParallel::shard_state(ParamTable& table) {
+  const at::NoGradGuard no_grad;
+  const int64_t members = groups_.shards.size();
+  for (ParamRow& row : table.rows()) {
+    if (!row.local.requires_grad()) continue;
+    row.split = MemorySplit(row.local, members);
+    row.shard = row.split.piece_of(memory_of(row.local), groups_.shards.group_rank());
+  }
+  std::vector<ShardBucket> buckets;
+  for (const Bucket& bucket : plan_buckets(table, options_.bucket_cap_mb)) {
+    std::vector<ParamRow*> rows;
+    for (const size_t row : bucket.parameters) rows.push_back(&table.rows()[row]);
+    std::ranges::move(buckets_of(rows, members), std::back_inserter(buckets));
+  }
+  gradients_ = std::make_unique<ShardedGradients>(std::move(buckets), groups_, travelling_type(options_.comm_dtype));
+}
+
+void ShardedParallel::shard_weights(model::Model& model, ParamTable& table) {
+  units_ = std::make_unique<GatheredUnits>(weight_units(model, table), groups_.shards, options_.gather);
+  std::vector<ShardBucket> buckets;  // of the unit that the forward pass uses last, which comes first
+  std::vector<size_t> unit_of_bucket;
+  const auto& units = units_->trained_rows();
+  for (size_t unit = units.size(); unit-- > 0;) {
+    for (ShardBucket& bucket : buckets_of(units[unit], groups_.shards.size())) {
+      buckets.push_back(std::move(bucket));
+      unit_of_bucket.push_back(unit);
+    }
+  }
+  gradients_ = std::make_unique<ShardedGradients>(std::move(buckets), groups_, travelling_type(options_.comm_dtype));
+  gradients_->on_complete = [this, unit_of_bucket](size_t bucket) { units_->after_gradients(unit_of_bucket[bucket]); };
+}
+
+void ShardedParallel::backward(const at::Tensor& loss, bool is_last) {
+  gradients_->begin_pass(is_last || joins_every_backward());
+  loss.backward();
+  gradients_->finish_pass();
+  if (units_) units_->after_backward();
+}
+
+void ShardedParallel::before_forward() {
+  if (units_) units_->before_forward();
+}
+
+void ShardedParallel::after_forward() {
+  if (units_) units_->after_forward();
+}
+
+void ShardedParallel::after_update() { units_ ? units_->after_update() : gather_weights(); }
+
+// In the order of the forward pass; one bucket is unpacked while the next one travels.
+void ShardedParallel::gather_weights() {
+  const at::NoGradGuard no_grad;
+  struct Gathering {
+    const ShardBucket* bucket = nullptr;
+    at::Tensor all;
+    Transfer transfer{};
+  };
+  Gathering before;
+  const auto finish = [](Gathering& gathering) {
+    if (gathering.bucket == nullptr) return;
+    gathering.transfer.wait();
+    std::vector<at::Tensor> memories;
+    for (const ParamRow* row : gathering.bucket->rows()) memories.push_back(memory_of(row->local));
+    gathering.bucket->unpack_whole(gathering.all, memories);
+  };
+  const std::vector<ShardBucket>& buckets = gradients_->buckets();
+  for (size_t i = buckets.size(); i-- > 0;) {
+    const at::Tensor part = buckets[i].packed_pieces();
+    Gathering next{.bucket = &buckets[i], .all = at::empty({buckets[i].members(), buckets[i].length()}, part.options())};
+    next.transfer = start_all_gather_into(groups_.shards, next.all, part);
+    finish(before);
+    before = std::move(next);
+  }
+  finish(before);
+}
+
+std::vector<Bucket> ShardedParallel::buckets() const {
+  std::vector<Bucket> all;
+  for (const ShardBucket& bucket : gradients_->buckets()) {
+    Bucket one{.parameters = {}, .bytes = bucket.bytes()};
+    for (const ParamRow* row : bucket.rows()) one.parameters.push_back(static_cast<size_t>(row - table_.rows().data()));
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+int64_t ShardedParallel::bytes_per_step() const {
+  int64_t bytes = 0;
+  for (const ShardBucket& bucket : gradients_->buckets()) bytes += bucket.bytes();
+  return options_.comm_dtype == GradientDtype::Same ? bytes : bytes / 2;
+}
+
+at::Tensor gathered_whole(const Group& shards, const ParamRow& row, const at::Tensor& piece) {
+  const at::NoGradGuard no_grad;
+  WELKIN_CHECK(piece.sizes() == row.shard.sizes(), "a piece has the shape of the row's own");
+  const int64_t longest = row.split.longest();
+  const auto options = piece.options().requires_grad(false);
+  const at::Tensor part = at::empty({longest}, options), all = at::empty({shards.size(), longest}, options);
+  part.narrow(0, 0, piece.numel()).copy_(piece.detach().reshape({-1}));
+  start_all_gather_into(shards, all, part).wait();
+  at::Tensor whole = at::empty_strided(row.local.sizes(), row.local.strides(), options);
+  const at::Tensor memory = memory_of(whole);
+  for (int64_t member = 0; member < shards.size(); ++member) {
+    const int64_t count = row.split.numel(member);
+    memory.narrow(0, row.split.offset(member), count).copy_(all[member].narrow(0, 0, count));
+  }
+  return whole;
+}
+
+at::Tensor piece_of_whole(const Group& shards, const ParamRow& row, const at::Tensor& whole) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor ordered = at::empty_strided(row.local.sizes(), row.local.strides(), whole.options().requires_grad(false));
+  return row.split.piece_of(memory_of(ordered.copy_(whole)), shards.group_rank());
+}
+
+}  // namespace welkin::parallel

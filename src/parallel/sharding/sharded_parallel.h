@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sharded data parallelism: ranks with the same weights share out what a training step keeps, so that each holds 1/N of it.
+// Rajbhandari et al. 2020, "ZeRO", arXiv:1910.02054; Zhao et al. 2023, "PyTorch FSDP", arXiv:2304.11277.
+//
+// | stage     | shared out              | bytes of a step, of weights P |
+// | Optimizer | the optimizer's states  | gradients reduced P, weights gathered P |
+// | Gradients | those and gradients     | the same; gradients in every micro-step |
+// | Full      | those and weights       | weights gathered 2 P, gradients reduced P, in every micro-step |
+//
+// Parameters keep their names: each is cut on its own (parallel/shard/memory_split.h), also where tensor parallelism has cut it
+// before. A parameter that a step has not used has a gradient of zero.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "config/schema/run_config.h"
+#include "parallel/shard/gradient_exchange.h"
+#include "parallel/sharding/gathered_units.h"
+#include "parallel/sharding/sharded_gradients.h"
+
+namespace welkin::parallel {
+
+struct ShardingOptions {
+  config::ShardStage stage = config::ShardStage::Optimizer;
+  int64_t bucket_cap_mb = 25;
+  GradientDtype comm_dtype = GradientDtype::Same;
+  GatherOptions gather{};
+};
+
+class ShardedParallel final : public GradientExchange {
+ public:
+  // Every rank of both groups calls it: the first one's weights go to all, and the rows of the table get their pieces. After all
+  // that surrounds sites of the model, before an optimizer sees the table; both outlive it.
+  ShardedParallel(model::Model& model, ParamTable& table, const ShardGroups& groups, const ShardingOptions& options);
+
+  void backward(const at::Tensor& loss, bool is_last) override;
+  bool averages() const override { return false; }
+  void clear_gradients() override { gradients_->clear(); }
+  void before_forward() override;
+  void after_forward() override;
+  void after_update() override;
+  bool joins_every_backward() const override { return options_.stage != config::ShardStage::Optimizer; }
+  bool joins_every_forward() const override { return options_.stage == config::ShardStage::Full; }
+  std::vector<Bucket> buckets() const override;
+  int64_t bytes_per_step() const override;
+
+ private:
+  void shard_state(ParamTable& table);
+  void shard_weights(model::Model& model, ParamTable& table);
+  void gather_weights();
+
+  ParamTable& table_;
+  ShardGroups groups_;
+  ShardingOptions options_;
+  std::unique_ptr<GatheredUnits> units_;  // of the stage Full
+  std::unique_ptr<ShardedGradients> gradients_;
+};
+
+// The whole of which the members have `pieces` of these sizes, as the row's parameter lies in memory: the weights of a piece, or
+// what goes with them. A new tensor. Every rank of the group calls it.
+at::Tensor gathered_whole(const Group& shards, const ParamRow& row, const at::Tensor& piece);
+// This member's piece of it.
+at::Tensor piece_of_whole(const Group& shards, const ParamRow& row, const at::Tensor& whole);
+
+}  // namespace welkin::parallel

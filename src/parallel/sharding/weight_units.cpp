@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/sharding/weight_units.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "model/layers/linear.h"
+
+namespace welkin::parallel {
+namespace {
+
+// A unit below this part of the largest is not worth its messages.
+constexpr int64_t kSmallestPart = 10;
+
+bool is_within(const std::string& name, const std::string& site) { return name.starts_with(site + "."); }
+
+// The site of a linear layer is its matmul alone: the bias comes after it.
+std::set<std::string> paths_of_linear_layers(const model::Model& model) {
+  std::set<std::string> paths;
+  for (const auto& module : model.modules(/*include_self=*/false)) {
+    if (const auto* linear = dynamic_cast<const model::Linear*>(module.get())) paths.insert(linear->path());
+  }
+  return paths;
+}
+
+int64_t elements_of(const WeightUnit& unit) {
+  int64_t elements = 0;
+  for (const ParamRow* row : unit.rows) elements += row->local.numel();
+  return elements;
+}
+
+}  // namespace
+
+std::vector<WeightUnit> weight_units(model::Model& model, ParamTable& table) {
+  const std::vector<model::Site*> sites = model.sites();
+  const std::set<std::string> linear = paths_of_linear_layers(model);
+  const auto is_inner = [&](const model::Site* site) {
+    return std::ranges::any_of(sites, [&](const model::Site* other) { return is_within(site->name(), other->name()); });
+  };
+  std::vector<WeightUnit> units;
+  int64_t largest = 0;
+  for (model::Site* site : sites) {
+    if (is_inner(site)) continue;
+    WeightUnit unit{.site = site, .rows = {}};
+    for (ParamRow& row : table.rows()) {
+      const bool reads = linear.contains(site->name()) ? row.name == site->name() + ".weight" : is_within(row.name, site->name());
+      if (reads) unit.rows.push_back(&row);
+    }
+    largest = std::max(largest, elements_of(unit));
+    units.push_back(std::move(unit));
+  }
+  std::erase_if(units, [&](const WeightUnit& unit) { return unit.rows.empty() || elements_of(unit) < largest / kSmallestPart; });
+  std::set<const ParamRow*> taken;
+  for (const WeightUnit& unit : units) taken.insert(unit.rows.begin(), unit.rows.end());
+  WeightUnit whole;
+  for (ParamRow& row : table.rows()) {
+    if (!taken.contains(&row)) whole.rows.push_back(&row);
+  }
+  units.insert(units.begin(), std::move(whole));
+  return units;
+}
+
+}  // namespace welkin::parallel

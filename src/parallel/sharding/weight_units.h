@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which weights are gathered together where a rank holds but a piece of each: those that the model reads within one of its
+// outermost sites (a block, a convolution) make a unit; small sites, and what stands outside of all, make one that is there
+// during the whole pass.
+#pragma once
+
+#include <vector>
+
+#include "model/base/model.h"
+#include "parallel/shard/param_table.h"
+
+namespace welkin::parallel {
+
+struct WeightUnit {
+  model::Site* site = nullptr;  // null: the whole model
+  std::vector<ParamRow*> rows;
+};
+
+// In the order of the forward pass, the one of the whole model first; it may have no rows.
+std::vector<WeightUnit> weight_units(model::Model& model, ParamTable& table);
+
+}  // namespace welkin::parallel

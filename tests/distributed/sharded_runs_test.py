@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`welkin launch ... train --shard`: the curve of plain data parallelism, for both models, with validation; a run goes on under another layout."""
+import pathlib
+import sys
+import unittest
+
+import numpy as np
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (0, 1)]
+from ranks_case import UNET, USAGE, VIT, RanksCase, checkpoints, log_text, losses, weights  # noqa: E402
+from tolerance import rounds_to, within  # noqa: E402
+
+LOGGED = 3e-6  # six decimals
+SGD = ("--set", "optimizer=SGD")  # Adam divides by its own noise where a gradient is all but zero
+
+
+class ShardedRuns(RanksCase):
+    def assert_same(self, got, wanted):
+        within(losses(got), losses(wanted), LOGGED, "a unit of the last logged digit, and the sums of ranks")
+        for name, values in weights(wanted).items():
+            rounds_to(weights(got)[name], values, 8, scale=max(1.0, np.abs(values).max()), message=name)  # a few steps of SGD
+
+    def test_the_curve_is_that_of_one_process(self):
+        for model, text in (("vit", VIT), ("unet", UNET)):
+            yaml = self.write(text)
+            one = self.folder / model
+            self.run_ranks(0, yaml, one, *SGD)
+            for ranks, stage in ((4, "full"), (2, "gradients"), (2, "optimizer")):
+                root = self.folder / f"{model}-{stage}"
+                self.run_ranks(ranks, yaml, root, *SGD, "--shard", stage, "--micro_batch_size", "1")
+                self.assertIn("Gradients are shared out", log_text(root))
+                self.assert_same(root, one)
+
+    def test_a_run_goes_on_under_another_layout(self):
+        yaml = self.write(VIT)
+        flags = ("--set", "folder_rule=mp", *SGD)
+        whole, parts = self.folder / "whole", self.folder / "parts"
+        self.run_ranks(0, yaml, whole, *flags)
+        for until, ranks, stage in ((2, 4, "full"), (4, 0, "none"), (6, 2, "optimizer")):
+            self.run_ranks(ranks, yaml, parts, *flags, "--num_iters", until, "--shard", stage, "--resume")
+            self.assertEqual(checkpoints(parts)[-1], until)
+
+    def test_a_group_that_does_not_divide_is_refused(self):
+        text = self.run_ranks(2, self.write(VIT), self.folder / "root", "--shard", "full", "--shard_group", "3", code=USAGE)
+        self.assertIn("shard_group=3, data-parallel ranks=2. Say all, node, or a number that divides them", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

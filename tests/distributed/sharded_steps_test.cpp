@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training steps whose state is shared out: the same as with whole states, the bytes that each rank holds and sends, and
+// checkpoints that move between layouts.
+#include <ATen/ops/equal.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "number_close.h"
+#include "parallel/comm/collectives.h"
+#include "parallel/comm/flight_recorder.h"
+#include "parallel/sharding/sharded_parallel.h"
+#include "parallel/sharding/weight_units.h"
+#include "rank_processes.h"
+#include "tiny_ranks.h"
+#include "train/checkpoint/whole_tensors.h"
+#include "train/step/model_setup.h"
+
+namespace welkin::train {
+namespace {
+
+using config::ShardStage;
+
+constexpr int64_t kShardedSteps = 5;  // the third is short, so that ranks make different numbers of passes
+constexpr std::array kStages{ShardStage::Optimizer, ShardStage::Gradients, ShardStage::Full};
+
+TensorLayout layout_of(TinySteps& steps) {
+  const TrainSetup& setup = steps.setup();
+  return {setup.table, setup.layout.groups, setup.layout.sharding.shards};
+}
+
+CheckpointGroup optimizer_group(TinySteps& steps) {
+  CheckpointGroup group{.name = "optimizer", .tensors = {}};
+  for (const NamedState& state : steps.setup().optimizer->states()) group.tensors.push_back({state.name, state.value});
+  return group;
+}
+
+std::vector<CheckpointGroup> groups_of(TinySteps& steps) {
+  return {model_group(steps.setup().table, *steps.setup().model), optimizer_group(steps)};
+}
+
+// Weights and states under their names, whole. Every rank calls it.
+std::map<std::string, at::Tensor> whole_state(TinySteps& steps) {
+  std::map<std::string, at::Tensor> all;
+  for (const CheckpointGroup& group : groups_of(steps)) {
+    for (const CheckpointTensor& tensor : gather_whole(group, layout_of(steps)).tensors) {
+      all[stored_name(group.name, tensor.name)] = tensor.value.detach().clone();
+    }
+  }
+  return all;
+}
+
+void expect_equal_states(const std::map<std::string, at::Tensor>& got, const std::map<std::string, at::Tensor>& wanted) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (const auto& [name, value] : wanted) EXPECT_TRUE(at::equal(got.at(name), value)) << name;
+}
+
+// Of two ranks a sum has one order: the same bits, but for the norm, by which nothing is clipped here.
+void expect_same_steps(parallel::Connection& connection, config::RunConfig config) {
+  const TinyRanks ranks = ranks_of(connection);
+  config.optimizer.clip_norm = 0;
+  TinySteps plain(config, nullptr, ranks);
+  std::vector<StepRecord> wanted;
+  for (int64_t step = 0; step < kShardedSteps; ++step) wanted.push_back(plain.next());
+  const auto state = whole_state(plain);
+  for (const ShardStage stage : kStages) {
+    config.parallel.shard = stage;
+    TinySteps sharded(config, nullptr, ranks);
+    for (const StepRecord& want : wanted) {
+      const StepRecord got = sharded.next();
+      EXPECT_TRUE(at::equal(got.loss, want.loss)) << got.loss.item<float>() << " " << want.loss.item<float>();
+      EXPECT_FLOAT_EQ(got.gradient.norm.item<float>(), want.gradient.norm.item<float>());
+    }
+    expect_equal_states(whole_state(sharded), state);
+  }
+}
+
+const parallel::RankTest kSame("sharded_steps", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  config::RunConfig config = tiny_config(root.path());
+  config.loop.micro_batch_size = 4;
+  expect_same_steps(connection, config);
+  config.loop.activation_checkpointing = "blocks";
+  config.precision.amp_mode = config::AmpMode::Bf16;
+  expect_same_steps(connection, config);
+  config.parallel.reshard_after_forward = false;
+  config.parallel.shard_prefetch = 0;
+  config.optimizer.freeze = {"blocks.0.mlp.*", "pos_embed"};
+  expect_same_steps(connection, config);
+});
+
+// Gradients of micro-batches are summed over ranks one after the other, or over all at once: other roundings.
+const parallel::RankTest kAccumulated("sharded_accumulation", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  const TinyRanks ranks = ranks_of(connection);
+  config::RunConfig config = tiny_config(root.path());
+  config.loop.micro_batch_size = 1;
+  config.optimizer.clip_norm = 0.5;
+  config.precision.amp_mode = config::AmpMode::Fp16;  // with loss scaling
+  config.optimizer.optimizer = "SGD";                 // Adam divides by its own noise where a gradient is all but zero
+  TinySteps plain(config, nullptr, ranks);
+  std::vector<StepRecord> wanted;
+  for (int64_t step = 0; step < kShardedSteps; ++step) wanted.push_back(plain.next());
+  for (const ShardStage stage : kStages) {
+    config.parallel.shard = stage;
+    TinySteps sharded(config, nullptr, ranks);
+    for (const StepRecord& want : wanted) {
+      const StepRecord got = sharded.next();
+      EXPECT_EQ(got.samples, want.samples);
+      EXPECT_TRUE(at::equal(got.gradient.found_inf, want.gradient.found_inf));
+      EXPECT_TRUE(tests::close(got.loss.item<float>(), want.loss.item<float>(), kFp16, 16));
+      EXPECT_TRUE(tests::close(got.gradient.norm.item<float>(), want.gradient.norm.item<float>(), kFp16, 16));
+    }
+  }
+});
+
+// A NaN on one rank's sample: all skip the step, with the same verdict.
+const parallel::RankTest kSkipped("sharded_nonfinite", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  const TinyRanks ranks = ranks_of(connection);
+  for (const ShardStage stage : kStages) {
+    config::RunConfig config = tiny_config(root.path());
+    config.loop.micro_batch_size = 2;
+    config.parallel.shard = stage;
+    TinySteps steps(config, nullptr, ranks);
+    steps.next();
+    const auto before = whole_state(steps);
+    for (const parallel::ParamRow& row : steps.setup().table.rows()) {
+      const bool is_first = connection.rank() == 0 && row.shard.numel() > 0 && row.name == "head.weight";
+      if (is_first) row.shard.view({-1})[0] = std::numeric_limits<float>::quiet_NaN();
+    }
+    steps.setup().data_parallel->after_update();
+    EXPECT_EQ(steps.next().gradient.found_inf.item<float>(), 1);
+    const auto after = whole_state(steps);
+    for (const auto& [name, value] : before) {
+      if (name == "head.weight") continue;
+      EXPECT_TRUE(at::equal(after.at(name), value)) << name;
+    }
+  }
+});
+
+struct Bytes {
+  double weights = 0, gradients = 0, states = 0;
+};
+
+double storage_bytes(const at::Tensor& tensor) { return tensor.defined() ? static_cast<double>(tensor.storage().nbytes()) : 0; }
+
+// After a backward pass, before the update.
+Bytes bytes_held(TinySteps& steps) {
+  TrainSetup& setup = steps.setup();
+  const at::Tensor loss =
+      setup.forward(at::zeros({1, 2, 8, 8}), {.seed = 1, .step = setup.counter, .sample = at::zeros({1}, at::kLong)}).sum();
+  setup.data_parallel->backward(loss, /*is_last=*/true);
+  Bytes bytes;
+  std::map<const void*, double> gradients;  // pieces of a bucket share its memory
+  for (const parallel::ParamRow& row : setup.table.rows()) {
+    bytes.weights += static_cast<double>(row.held_bytes());
+    for (const at::Tensor& gradient : {row.local.grad(), row.gradient()}) {
+      if (gradient.defined()) gradients[gradient.storage().unsafeGetStorageImpl()] = storage_bytes(gradient);
+    }
+  }
+  for (const auto& [storage, held] : gradients) bytes.gradients += held;
+  for (const NamedState& state : setup.optimizer->states()) bytes.states += storage_bytes(state.value);
+  setup.data_parallel->clear_gradients();
+  return bytes;
+}
+
+std::map<std::string, double> calls(parallel::Connection& connection) {
+  std::map<std::string, double> bytes;
+  for (const parallel::CallTotal& total : connection.recorder().totals()) bytes[total.name] += static_cast<double>(total.bytes);
+  return bytes;
+}
+
+const parallel::RankTest kBytes("sharded_bytes", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  const TinyRanks ranks = ranks_of(connection);
+  config::RunConfig config = tiny_config(root.path());
+  config.model.embed_dim = 64;
+  config.loop.micro_batch_size = 4;
+  const auto shards = static_cast<double>(connection.world_size());
+  const auto near = [](double got, double wanted, const char* what) {
+    constexpr tests::Stated kPadding{0.03, "pieces of rows, padded to the longest"};
+    EXPECT_TRUE(tests::within(got / wanted, 1, kPadding)) << what;
+  };
+  for (const ShardStage stage : kStages) {
+    config.parallel.shard = stage;
+    TinySteps steps(config, nullptr, ranks);
+    const auto weights = static_cast<double>(4 * steps.setup().table.num_parameters());
+    const Bytes held = bytes_held(steps);
+    near(held.weights, stage == ShardStage::Full ? weights / shards : weights, "weights");
+    near(held.gradients, weights / shards, "gradients, once they are reduced");
+    near(held.states, 2 * weights / shards, "states");
+
+    double always = 0;  // what is gathered once, for the whole of both passes
+    const model::ModelPtr model = build_model(steps.registries(), config, steps.spec(), at::kCPU);
+    parallel::ParamTable table = parallel::ParamTable::of(*model);
+    const std::vector<parallel::WeightUnit> units = parallel::weight_units(*model, table);
+    for (const parallel::ParamRow* row : units.front().rows) always += storage_bytes(row->local);
+    EXPECT_LT(always, weights / 10);
+    const auto before = calls(connection);
+    steps.next();
+    auto sent = calls(connection);
+    for (const auto& [name, bytes] : before) sent[name] -= bytes;
+    near(sent["reduce_scatter"], weights, "gradients that travel");
+    near(sent["all_gather"], stage == ShardStage::Full ? 2 * weights - always : weights, "weights that travel");
+  }
+});
+
+// Neighbours of a world of four as a world of their own.
+TinyRanks neighbours(parallel::Connection& connection, int64_t size) {
+  const int64_t first = connection.rank() / size * size;
+  const auto make = [&connection, first](const std::string& name, parallel::GroupMembers members) {
+    for (int64_t& rank : members.ranks) rank += first;
+    return connection.make_group(name, std::move(members));
+  };
+  std::vector<int64_t> all(static_cast<size_t>(size));
+  std::iota(all.begin(), all.end(), 0);
+  const int64_t rank = connection.rank() - first;
+  return {make, rank, size, make("world_group", {.ranks = all, .place = rank})};
+}
+
+const parallel::RankTest kMoved("sharded_checkpoint", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  config::RunConfig config = tiny_config(root.path());
+  config.loop.micro_batch_size = 2;
+  config.parallel.shard = ShardStage::Full;
+  config.parallel.tensor_parallel = 2;
+  TinySteps saved(config, nullptr, ranks_of(connection));
+  for (int64_t step = 0; step < 2; ++step) saved.next();
+  const auto state = whole_state(saved);
+  const std::filesystem::path folder = std::filesystem::path(parallel::rank_scratch_folder()) / "step_2";
+  WholeGroups whole(groups_of(saved), layout_of(saved));
+  if (connection.rank() == 0) write_checkpoint(folder, CheckpointIndex{}, whole.groups());
+  whole.join_others();
+  parallel::barrier(ranks_of(connection).world_group);
+  struct Other {
+    int64_t ranks, tensor_parallel;
+    ShardStage shard;
+  };
+  for (const Other& other : {Other{1, 1, ShardStage::None}, Other{2, 1, ShardStage::Optimizer}, Other{4, 1, ShardStage::Full},
+                             Other{4, 2, ShardStage::None}}) {
+    config.parallel.shard = other.shard;
+    config.parallel.tensor_parallel = other.tensor_parallel;
+    TinySteps loaded(config, nullptr, neighbours(connection, other.ranks));
+    for (const CheckpointGroup& group : groups_of(loaded)) read_parts(Checkpoint(folder), group, layout_of(loaded));
+    expect_equal_states(whole_state(loaded), state);
+  }
+});
+
+TEST(ShardedSteps, HaveTheBitsOfWholeStatesOnTwoRanks) { parallel::run_on_ranks("sharded_steps", 2); }
+TEST(ShardedSteps, AccumulateClipAndScale) { parallel::run_on_ranks("sharded_accumulation", 2); }
+TEST(ShardedSteps, GoOnWhereARankHasNoSamples) { parallel::run_on_ranks("sharded_accumulation", 4); }
+TEST(ShardedSteps, AreSkippedByAll) { parallel::run_on_ranks("sharded_nonfinite", 2); }
+TEST(ShardedSteps, HoldAndSendTheBytesOfTheFormulas) { parallel::run_on_ranks("sharded_bytes", 4); }
+TEST(ShardedCheckpoints, MoveBetweenLayoutsBitByBit) { parallel::run_on_ranks("sharded_checkpoint", 4); }
+
+}  // namespace
+}  // namespace welkin::train
