@@ -3,6 +3,7 @@
 """welkin bench on steps: SYNTHETIC, FULL, all, layers, ladder, sweep, explore."""
 import json
 import os
+import pathlib
 import subprocess
 import unittest
 
