@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`welkin launch ... train --shard`: the curve of plain data parallelism, for both models, with validation; a run goes on under another layout."""
 import pathlib
+import subprocess
 import sys
 import unittest
 
 import numpy as np
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (0, 1)]
-from ranks_case import UNET, USAGE, VIT, RanksCase, checkpoints, log_text, losses, weights  # noqa: E402
+from ranks_case import BINARY, UNET, USAGE, VIT, RanksCase, checkpoints, clean_environment, log_text, losses, weights  # noqa: E402
 from tolerance import rounds_to, within  # noqa: E402
 
 LOGGED = 3e-6  # six decimals
@@ -40,6 +41,16 @@ class ShardedRuns(RanksCase):
         for until, ranks, stage in ((2, 4, "full"), (4, 0, "none"), (6, 2, "optimizer")):
             self.run_ranks(ranks, yaml, parts, *flags, "--num_iters", until, "--shard", stage, "--resume")
             self.assertEqual(checkpoints(parts)[-1], until)
+
+    def test_a_plug_ins_model_needs_no_code_of_its_own(self):
+        plugin = pathlib.Path(BINARY).parent / "examples" / "liblinear_stencil.so"
+        if not plugin.exists():
+            self.skipTest("the examples are not built")
+        yaml = self.write(UNET.replace("model: unet3d, width: 4, scales: 2,", "model: linear_stencil, dataset: nbody,"))
+        for stage in ("none", "full"):
+            command = [BINARY, "launch", "-n", "2", "--bind", "off", "--", "--plugin", str(plugin), *self.train_arguments(yaml, self.folder / stage, *SGD, "--shard", stage)]
+            self.finish(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment()))
+        self.assert_same(self.folder / "full", self.folder / "none")
 
     def test_a_group_that_does_not_divide_is_refused(self):
         text = self.run_ranks(2, self.write(VIT), self.folder / "root", "--shard", "full", "--shard_group", "3", code=USAGE)
