@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_optimizer: one fused Adam step on the parameters of the whole U-Net (117 M) against what memory allows.
-//   bench_optimizer [THREADS [ROUNDS [WIDTH]]]      one JSON object
+//   bench_optimizer [THREADS [ROUNDS [WIDTH [NAME [STATE]]]]]      one JSON object
+// NAME is another optimizer, STATE its optimizer_state: both are timed in turns with Adam in float32, as "other_ms".
 // The floor is the time that the 28 bytes per parameter of a step (weight and both averages read and written, gradient read)
 // take at the best bandwidth that two loops of our own reach in the same run, in turns with the step: one with the very streams
 // of Adam and no arithmetic to speak of, and a plain copy.
@@ -22,6 +23,7 @@
 #include "core/text.h"
 #include "model/unet/unet3d.h"
 #include "parallel/shard/param_table.h"
+#include "train/learn/registries.h"
 #include "train/step/model_setup.h"
 
 namespace welkin::bench {
@@ -87,7 +89,20 @@ std::string spread(const char* name, const Series& series, double scale) {
              "_max\": ", series.most() * scale);
 }
 
-void run(int threads, int64_t rounds, int64_t width) {
+struct Other {
+  std::string name, state;
+};
+
+train::OptimizerPtr make_other(const Other& other, std::vector<train::OptimizerParameter> parameters) {
+  train::Registries registries;
+  train::add_builtins(registries);
+  config::RunConfig config;
+  config.optimizer.betas = {0.9, 0.999};
+  config.optimizer.optimizer_state = other.state;
+  return registries.optimizers.at(other.name).make(config, std::move(parameters));
+}
+
+void run(int threads, int64_t rounds, int64_t width, const Other& other) {
   at::set_num_threads(threads);
   model::Unet3d model({.width = width});
   const auto table = parallel::ParamTable::of(model);
@@ -99,17 +114,20 @@ void run(int threads, int64_t rounds, int64_t width) {
   config::RunConfig config;
   config.optimizer.betas = {0.9, 0.999};
   const auto optimizer = train::adam(config, parameters);
+  const auto compared = other.name.empty() ? nullptr : make_other(other, parameters);
   const train::StepInputs inputs{.rate = at::full({}, 1e-4, at::kDouble), .found_inf = at::zeros({}, at::kFloat)};
   const int64_t count = table.num_parameters();
   const Streams streams(count);
 
-  Series step, triad, copy, ratio;
+  Series step, others, triad, copy, ratio;
   for (int64_t round = -1; round < rounds; ++round) {  // the first one is the warm-up
     const double step_s = seconds_of([&] { optimizer->step(inputs); });
+    const double other_s = compared ? seconds_of([&] { compared->step(inputs); }) : 0;
     const double triad_s = seconds_of([&] { like_adam(streams); });
     const double copy_s = seconds_of([&] { plain_copy(streams); });
     if (round < 0) continue;
     step.add(step_s);
+    others.add(other_s);
     triad.add(static_cast<double>(count) * kStepBytes / triad_s);
     copy.add(static_cast<double>(count) * kCopyBytes / copy_s);
   }
@@ -118,16 +136,20 @@ void run(int threads, int64_t rounds, int64_t width) {
   for (const double value : step.values) ratio.add(value / floor_s);
   std::cout << "{\"parameters\": " << count << ", \"threads\": " << threads << ", " << spread("optimizer_ms", step, 1e3)
             << ", \"floor_ms\": " << floor_s * 1e3 << ", " << spread("optimizer_per_floor", ratio, 1) << ", "
-            << spread("adam_streams_bytes_per_s", triad, 1) << ", " << spread("copy_bytes_per_s", copy, 1) << "}\n";
+            << spread("adam_streams_bytes_per_s", triad, 1) << ", " << spread("copy_bytes_per_s", copy, 1);
+  if (compared) std::cout << ", \"other\": \"" << other.name << " " << other.state << "\", " << spread("other_ms", others, 1e3);
+  std::cout << "}\n";
 }
 
 }  // namespace
 }  // namespace welkin::bench
 
 int main(int argc, char** argv) {
+  const auto text = [&](int i, const char* otherwise) { return std::string(i < argc ? argv[i] : otherwise); };
   const auto number = [&](int i, int64_t otherwise) { return i < argc ? std::strtoll(argv[i], nullptr, 10) : otherwise; };
   try {
-    welkin::bench::run(static_cast<int>(number(1, at::get_num_threads())), number(2, 7), number(3, 64));
+    welkin::bench::run(static_cast<int>(number(1, at::get_num_threads())), number(2, 7), number(3, 64),
+                       {text(4, ""), text(5, "fp32")});
     return 0;
   } catch (const std::exception& error) {
     std::cerr << error.what() << "\n";

@@ -99,7 +99,7 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   std::vector<MemoryPart> parts{
       {"weights", kWideBytes * parameters * sharing.weights},
       {"gradients", kWideBytes * trained * sharing.gradients},
-      {"optimizer", kWideBytes * static_cast<double>(facts.optimizer_states) * trained * sharing.optimizer},
+      {"optimizer", kWideBytes * facts.optimizer_states * trained * sharing.optimizer},
       {"batches in the loader",
        static_cast<double>(config.data.prefetch_depth + 1) * local_batch * kWideBytes * static_cast<double>(facts.sample_values)},
   };
@@ -108,6 +108,7 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
     const model::SavedValues most = facts.memory->kept + facts.memory->again;
     parts.insert(parts.begin() + 3, {"activations", samples * activation_bytes(config, most)});
   }
+  if (config.optimizer.ema_decay > 0) parts.insert(parts.begin() + 3, {"moving average of weights", kWideBytes * parameters});
   if (is_mixed(config))
     parts.insert(parts.begin() + 1, {"weights in 16 bits", 2 * weights_in_16_bits(facts, estimate.tensor_parallel)});
   const bool is_shared = config.parallel.shard != config::ShardStage::None;

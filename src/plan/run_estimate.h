@@ -19,7 +19,7 @@ struct RunFacts {
   std::optional<model::MemoryCost> memory{};   // nothing: nobody knows what the model keeps
   int64_t sample_values = 0;                   // of input and target together
   std::optional<int64_t> samples_per_epoch{};  // nothing where only the files know
-  int64_t optimizer_states = 2;                // values for each weight that is trained
+  double optimizer_states = 2;                 // float32 values for each weight that is trained
   int64_t frozen_parameters = 0;               // of cost.parameters: they have no gradient
   int64_t world_size = 1;
   std::optional<double> flops_per_second{};  // achieved by each rank's device

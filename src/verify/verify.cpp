@@ -58,17 +58,11 @@ struct Kind {
   Rows (*run)(const CaseFolder&, const VerifyOptions&);
 };
 
-constexpr Kind kKinds[] = {{"model", verify_model},
-                           {"parallel", verify_model},
-                           {"adam", verify_adam},
-                           {"schedules", verify_schedules},
-                           {"losses", verify_losses},
-                           {"era5_pairs", verify_era5_pairs},
-                           {"nbody_crops", verify_nbody_crops},
-                           {"rank_groups", verify_rank_groups},
-                           {"splits", verify_splits},
-                           {"unpatchify", verify_unpatchify},
-                           {"initialisation", verify_initialisation}};
+constexpr Kind kKinds[] = {
+    {"model", verify_model},           {"parallel", verify_model},          {"adam", verify_adam},
+    {"optimizer", verify_optimizer},   {"schedules", verify_schedules},     {"losses", verify_losses},
+    {"era5_pairs", verify_era5_pairs}, {"nbody_crops", verify_nbody_crops}, {"rank_groups", verify_rank_groups},
+    {"splits", verify_splits},         {"unpatchify", verify_unpatchify},   {"initialisation", verify_initialisation}};
 
 const Kind& find_kind(const std::string& name) {
   for (const Kind& kind : kKinds) {

@@ -42,7 +42,7 @@ BOXES = ["dataset=nbody", "data_loader_config=synthetic", "data_size=8", "box_si
 CASES = {
     "travelling_waves": (["travelling_waves"], WAVES, ["num_iters=4"]),
     "parallel_model": (["travelling_waves", "parallel_model"], WAVES, ["model=parallel_model", "num_iters=4"]),
-    "lion_optimizer": (["travelling_waves", "lion_optimizer"], WAVES, ["optimizer=Lion", "num_iters=4"]),
+    "signum_optimizer": (["travelling_waves", "signum_optimizer"], WAVES, ["optimizer=Signum", "num_iters=4"]),
     "huber_loss": (["travelling_waves", "huber_loss"], WAVES, ["loss=huber", "num_iters=4"]),
     "step_schedule": (["travelling_waves", "step_schedule"], WAVES, ["lr_schedule=step", "num_iters=4"]),
     "linear_stencil": (["linear_stencil"], None, ["model=linear_stencil", "num_epochs=1", *BOXES]),
@@ -78,11 +78,11 @@ class Examples(unittest.TestCase):
         training, _ = losses(log)
         self.assertLess(training[-1], 0.5 * training[0], log)
 
-    def test_lion_trains_and_resumes(self):
-        lion = ("--set", "optimizer=Lion", "--set", "lr=3e-4")
-        code, log = train(self.logs, *lion, "--num_iters", "40", plugins=("travelling_waves", "lion_optimizer"))
+    def test_signum_trains_and_resumes(self):
+        signum = ("--set", "optimizer=Signum", "--set", "lr=3e-4")
+        code, log = train(self.logs, *signum, "--num_iters", "40", plugins=("travelling_waves", "signum_optimizer"))
         self.assertEqual(code, 0, log)
-        code, log = train(self.logs, *lion, "--num_iters", "80", "--resume", plugins=("travelling_waves", "lion_optimizer"))
+        code, log = train(self.logs, *signum, "--num_iters", "80", "--resume", plugins=("travelling_waves", "signum_optimizer"))
         self.assertEqual(code, 0, log)
         training, _ = losses(log)
         self.assertLess(training[-1], 0.8, log)

@@ -60,10 +60,29 @@ void derive_loss(Draft& draft, const KnownNames& known) {
   draft.derived("loss.loss", cat("model ", model));
 }
 
+// What the papers of these optimizers, or torch.optim, take where the file says nothing.
+void derive_for_optimizer(Draft& draft) {
+  OptimizerConfig& optimizer = draft.config.optimizer;
+  const std::string reason = cat("optimizer ", optimizer.optimizer);
+  const auto derive = [&](const char* path, double& value, double wanted) {
+    if (draft.has(path)) return;
+    value = wanted;
+    draft.derived(path, reason);
+  };
+  if (optimizer.optimizer == "LAMB") derive("optimizer.eps", optimizer.eps, 1e-6);
+  if (optimizer.optimizer == "Adafactor") derive("optimizer.eps", optimizer.eps, 0x1p-23);
+  if (optimizer.optimizer == "Muon") derive("optimizer.momentum", optimizer.momentum, 0.95);
+  if (optimizer.optimizer == "Lion" && optimizer.betas.empty()) {
+    optimizer.betas = {0.9, 0.99};
+    draft.derived("optimizer.betas", reason);
+  }
+}
+
 void derive_optimization(Draft& draft) {
   RunConfig& config = draft.config;
   const bool is_vit = config.model.model == "vit";
   const bool is_unet = config.model.model == "unet3d";
+  derive_for_optimizer(draft);
   if (config.optimizer.betas.empty()) {
     config.optimizer.betas = is_vit ? std::vector<double>{0.9, 0.95} : std::vector<double>{0.9, 0.999};
     draft.derived("optimizer.betas", cat("model ", config.model.model));

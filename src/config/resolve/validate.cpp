@@ -251,6 +251,33 @@ void validate_early_stopping(Draft& draft) {
                      "Write for instance --early_stopping val_loss,5");
 }
 
+void validate_optimizer(Draft& draft) {
+  const OptimizerConfig& optimizer = draft.config.optimizer;
+  const std::string& name = optimizer.optimizer;
+  const auto refuse = [&](std::string_view path, std::string_view what, std::string_view other, std::string_view remedy) {
+    draft.problems.add(draft.place(path), cat(what, ": ", draft.show(path), ", ", draft.show(other)), std::string(remedy));
+  };
+  constexpr std::string_view kName = "optimizer.optimizer", kState = "optimizer.optimizer_state",
+                             kSplit = "parallel.tensor_parallel";
+  const bool has_state = draft.is_sound({kState}) && optimizer.optimizer_state != "fp32";
+  for (const std::string_view other : {"SGD", "Lion", "LAMB", "LARS", "Adafactor", "Muon"}) {
+    if (has_state && name == other) refuse(kState, "this optimizer keeps float32", kName, "Only Adam and AdamW keep less");
+  }
+  const bool is_split = draft.is_sound({kSplit}) && draft.config.parallel.tensor_parallel > 1;
+  if (is_split && has_state && optimizer.optimizer_state == "8bit") {
+    refuse(kState, "the blocks of 8-bit states do not follow the cuts of tensor parallelism", kSplit,
+           "Take optimizer_state: bf16, or Adafactor without adafactor_factored");
+  }
+  if (is_split && name == "Muon") refuse(kName, "Muon needs whole matrices", kSplit, "Take AdamW, LAMB or Lion");
+  if (is_split && name == "Adafactor" && optimizer.adafactor_factored) {
+    refuse("optimizer.adafactor_factored", "factored averages need whole matrices", kSplit, "Say adafactor_factored: false");
+  }
+  if (optimizer.ema_validate && optimizer.ema_decay == 0) {
+    refuse("optimizer.ema_validate", "there is no moving average of weights to look at", "optimizer.ema_decay",
+           "Say for instance ema_decay: 0.999");
+  }
+}
+
 }  // namespace
 
 void validate_model(Draft& draft) {
@@ -284,6 +311,7 @@ void validate_loop(Draft& draft, int64_t world_size) {
   validate_length(draft);
   validate_schedule(draft);
   validate_early_stopping(draft);
+  validate_optimizer(draft);
   const SwitchConfig& switches = draft.config.switches;
   if (switches.enable_benchy && switches.enable_manual_profiling) {
     draft.problems.add(draft.place("switches.enable_manual_profiling"),

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "ops/arithmetic/adaptive_update_kernel.h"
+#include "ops/arithmetic/lean_update_kernel.h"
 #include "ops/base/instruction_set.h"
 
 namespace welkin::ops {
@@ -26,6 +28,8 @@ struct UpdateKernel {
   void (*sgd)(const SgdRule& rule, int64_t count, float* value, const float* gradient, float* velocity);
   // Sums of at most 1024 squares are float, their sum is double.
   double (*square_sum)(const float* x, int64_t count);
+  AdaptiveUpdateKernel adaptive;
+  LeanUpdateKernel lean;
 };
 
 const UpdateKernel& update_kernel_portable();

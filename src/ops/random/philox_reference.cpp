@@ -12,6 +12,7 @@
 #include "core/philox.h"
 #include "ops/arithmetic/philox_mask.h"
 #include "ops/random/philox_dropout.h"
+#include "ops/random/philox_words.h"
 
 namespace welkin::ops {
 namespace {
@@ -24,7 +25,7 @@ at::Tensor high_word(const at::Tensor& x) { return x.bitwise_right_shift(32).bit
 at::Tensor low_word(const at::Tensor& x) { return x.bitwise_and(kLow32); }
 
 // The ten rounds of core/philox.h.
-Words philox_words(uint64_t key, Words c) {
+Words words_of_blocks(uint64_t key, Words c) {
   auto k0 = static_cast<uint32_t>(key);
   auto k1 = static_cast<uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
@@ -57,6 +58,13 @@ at::Tensor element_indices(at::IntArrayRef shape, const MaskWindow& window, cons
 
 }  // namespace
 
+at::Tensor philox_words(uint64_t stream, const at::Tensor& counter, int64_t count) {
+  const at::Tensor block = at::arange((count + 3) / 4, counter.options());
+  const at::Tensor high = block * 0 + counter;
+  const Words words = words_of_blocks(stream, {low_word(block), high_word(block), low_word(high), high_word(high)});
+  return at::stack({words[0], words[1], words[2], words[3]}, 1).flatten().narrow(0, 0, count);
+}
+
 at::Tensor philox_keep_reference(at::IntArrayRef shape, double rate, const MaskKey& key, const MaskWindow& window) {
   WELKIN_CHECK(!shape.empty() && key.sample.numel() == shape[0], "one sample number per element of dim 0");
   std::vector<int64_t> per_sample(shape.size(), 1);
@@ -65,7 +73,7 @@ at::Tensor philox_keep_reference(at::IntArrayRef shape, double rate, const MaskK
   const at::Tensor counter = key.step.bitwise_left_shift(32).bitwise_xor(key.sample).view(per_sample);
   const at::Tensor block = element.bitwise_right_shift(2);
   const at::Tensor zero = (block + counter).mul(0);  // of the full shape
-  const Words words = philox_words(
+  const Words words = words_of_blocks(
       key.stream, {low_word(block) + zero, high_word(block) + zero, low_word(counter) + zero, high_word(counter) + zero});
   const at::Tensor lane = element.bitwise_and(3) + zero;
   const at::Tensor word = at::stack({words[0], words[1], words[2], words[3]}).gather(0, lane.unsqueeze(0)).squeeze(0);

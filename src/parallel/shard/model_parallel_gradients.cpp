@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -116,6 +117,26 @@ at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Ten
     whole = whole.defined() ? whole + split : split;
   }
   return whole.defined() ? whole : at::zeros({}, at::kFloat);
+}
+
+at::Tensor sum_over_parts(const ParamTable& table, const std::vector<size_t>& rows, const at::Tensor& numbers,
+                          const MeshGroups& groups) {
+  WELKIN_CHECK(numbers.dim() == 2 && numbers.size(1) == static_cast<int64_t>(rows.size()), "one column per row");
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> split;
+  std::vector<int64_t> columns;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!table.rows()[rows[i]].placements[Axis::Tp].sharded()) continue;
+    columns.push_back(static_cast<int64_t>(i));
+    split.push_back(numbers.select(1, columns.back()));
+  }
+  if (split.empty()) return numbers;
+  const at::Tensor sums = all_reduce(groups.along(Axis::Tp), at::stack(split, 1));
+  at::Tensor whole = numbers.clone();
+  for (size_t i = 0; i < columns.size(); ++i) {
+    whole.select(1, columns[i]).copy_(sums.select(1, static_cast<int64_t>(i)));
+  }
+  return whole;
 }
 
 std::optional<ReplicaDifference> find_replica_difference(const ParamTable& table, const MeshGroups& groups) {

@@ -29,6 +29,11 @@ void sum_gradients(const ParamTable& table, const Group& group);
 at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Tensor>& values, const MeshGroups& groups,
                               const Group& shards = Group());
 
+// (k, n) -> the same shape: k numbers for each row of the table that has a gradient of its own (`rows`: their places in the
+// table), summed over the ranks of tp where tp splits the parameter, and as they are elsewhere. Every rank of tp calls it.
+at::Tensor sum_over_parts(const ParamTable& table, const std::vector<size_t>& rows, const at::Tensor& numbers,
+                          const MeshGroups& groups);
+
 struct ReplicaDifference {
   std::string parameter;       // the first in the order of the table
   std::vector<int64_t> ranks;  // of the world, whose values are not those of the group's first rank

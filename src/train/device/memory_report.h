@@ -10,7 +10,7 @@
 #include "config/schema/run_config.h"
 #include "parallel/shard/param_table.h"
 #include "train/device/memory_limit.h"
-#include "train/learn/optimizer.h"
+#include "train/optim/optimizer.h"
 
 namespace welkin::train {
 

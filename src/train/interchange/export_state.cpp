@@ -5,6 +5,7 @@
 #include <ATen/ops/isinf.h>
 
 #include <algorithm>
+#include <array>
 
 #include "core/archive/safetensors.h"
 #include "core/archive/torch_writer.h"
@@ -47,6 +48,16 @@ void check_optimizer(const State& state) {
   if (state.has_group("optimizer")) return;
   throw CheckpointError("checkpoint", cat("there is no optimizer's state to export: path=", state.path.string()),
                         "Export the weights alone, without --optimizer");
+}
+
+// Their states have names of Adam's and SGD's, and another meaning.
+void check_kind(const State& state) {
+  constexpr std::array<std::string_view, 5> kOwn{"Lion", "LAMB", "LARS", "Adafactor", "Muon"};
+  if (std::ranges::find(kOwn, state.optimizer.kind) == kOwn.end()) return;
+  throw CheckpointError(
+      "checkpoint",
+      cat("this optimizer has no layout in a file of PyTorch: optimizer=", state.optimizer.kind, ", path=", state.path.string()),
+      "Export without --optimizer, or as .safetensors, which keeps the states under their own names");
 }
 
 void export_safetensors(const State& state, const ExportOptions& options, const std::filesystem::path& out) {
@@ -255,6 +266,7 @@ void export_state(const State& state, const ExportOptions& options, const std::f
     throw CheckpointError("checkpoint", cat("there is no model to export: path=", state.path.string()), "Check the path");
   }
   if (options.format == FileFormat::Safetensors) return export_safetensors(state, options, out);
+  if (options.optimizer) check_kind(state);
   TorchExport(state, options).write(out);
 }
 

@@ -10,7 +10,7 @@
 
 #include "config/schema/choices.h"
 #include "train/learn/lr_schedule.h"
-#include "train/learn/optimizer.h"
+#include "train/optim/optimizer.h"
 
 namespace welkin::train {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "config/schema/run_config.h"
-#include "train/learn/optimizer.h"
+#include "train/optim/optimizer.h"
 
 namespace welkin::train {
 

@@ -20,11 +20,26 @@ void add_schedules(FactoryRegistry<LrScheduleFactory>& schedules) {
   schedules.add("vit_tutorial", vit_tutorial_schedule);
 }
 
+double states_of_adam(const config::OptimizerConfig& config) {
+  if (config.optimizer_state == "8bit") return 2 * (0.25 + 1.0 / 256);  // codes, and a scale for each block
+  return config.optimizer_state == "bf16" ? 1 : 2;
+}
+
+double one_state(const config::OptimizerConfig& /*config*/) { return 1; }
+
 void add_optimizers(FactoryRegistry<OptimizerEntry>& optimizers) {
-  optimizers.add("Adam", {.make = adam});
-  optimizers.add("AdamW", {.make = adamw});
+  optimizers.add("Adam", {.make = adam, .states = states_of_adam});
+  optimizers.add("AdamW", {.make = adamw, .states = states_of_adam});
   optimizers.add("SGD",
                  {.make = sgd, .states = [](const config::OptimizerConfig& config) { return config.momentum > 0 ? 1 : 0; }});
+  optimizers.add("Lion", {.make = lion, .states = one_state});
+  optimizers.add("LAMB", {.make = lamb});
+  optimizers.add("LARS", {.make = lars, .states = one_state});
+  // Rows and columns are less than a hundredth of a matrix.
+  optimizers.add("Adafactor", {.make = adafactor, .states = [](const config::OptimizerConfig& config) {
+                                 return config.adafactor_factored ? 0 : 1;
+                               }});
+  optimizers.add("Muon", {.make = muon, .states = one_state});  // the rest, which has two, is small
 }
 
 DatasetFacts field_facts(const config::RunConfig& config) {

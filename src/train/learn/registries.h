@@ -16,7 +16,7 @@
 #include "train/learn/factory_registry.h"
 #include "train/learn/loss.h"
 #include "train/learn/lr_schedule.h"
-#include "train/learn/optimizer.h"
+#include "train/optim/optimizer.h"
 
 namespace welkin::train {
 
@@ -36,7 +36,7 @@ struct DatasetEntry {
 // `states`: float32 values that the optimizer keeps for each weight, for plan estimate.
 struct OptimizerEntry {
   OptimizerFactory make;
-  std::function<int64_t(const config::OptimizerConfig&)> states = [](const config::OptimizerConfig&) { return 2; };
+  std::function<double(const config::OptimizerConfig&)> states = [](const config::OptimizerConfig&) { return 2; };
 };
 
 struct Registries {

@@ -2,6 +2,7 @@
 #include "train/step/model_setup.h"
 
 #include <ATen/core/grad_mode.h>
+#include <c10/util/accumulate.h>
 
 namespace welkin::train {
 
@@ -57,7 +58,12 @@ CheckpointGroup model_group(const parallel::ParamTable& table, const model::Mode
 std::vector<OptimizerParameter> optimizer_parameters(const parallel::ParamTable& table) {
   std::vector<OptimizerParameter> parameters;
   for (const parallel::ParamRow& row : table.rows()) {
-    if (row.local.requires_grad()) parameters.push_back({row.name, row.trained(), row.decay == parallel::DecayGroup::Decay});
+    if (!row.local.requires_grad()) continue;
+    parameters.push_back({.name = row.name,
+                          .value = row.trained(),
+                          .decays = row.decay == parallel::DecayGroup::Decay,
+                          .is_part = row.placements[parallel::Axis::Tp].sharded() || row.shard.defined(),
+                          .whole_elements = c10::multiply_integers(row.global_shape)});
   }
   return parameters;
 }

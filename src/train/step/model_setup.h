@@ -12,8 +12,8 @@
 #include "model/registry.h"
 #include "parallel/shard/param_table.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/learn/optimizer.h"
 #include "train/learn/registries.h"
+#include "train/optim/optimizer.h"
 
 namespace welkin::train {
 

@@ -62,6 +62,9 @@ void exchange_gradients(TrainSetup& setup, const SetupSource& source) {
 void build_optimizer(TrainSetup& setup, const SetupSource& source, const RunLength& length) {
   const config::RunConfig& config = source.config;
   setup.optimizer = source.registries.optimizers.at(config.optimizer.optimizer).make(config, optimizer_parameters(setup.table));
+  if (config.optimizer.ema_decay > 0) {
+    setup.weight_average = std::make_unique<WeightAverage>(config.optimizer, optimizer_parameters(setup.table));
+  }
   setup.scaler = std::make_unique<LossScaler>(config.precision, source.device);
   const LrSchedulePtr schedule = source.registries.schedules.at(config.schedule.schedule)(config, length);
   setup.lr_table = std::make_unique<LrTable>(*schedule, length.total_steps, source.device, config.rules.rate_rule);
@@ -111,6 +114,9 @@ std::unique_ptr<TrainSetup> make_setup(const Layout& layout, const SetupSource& 
 KnownMemory known_memory(const TrainSetup* setup, int64_t buffers, bool has_buffers) {
   if (setup == nullptr) return known_memory(parallel::ParamTable(), nullptr, buffers, has_buffers);
   KnownMemory known = known_memory(setup->table, setup->optimizer.get(), buffers, has_buffers);
+  if (setup->weight_average) {
+    for (const NamedState& state : setup->weight_average->states()) known.optimizer += static_cast<int64_t>(state.value.nbytes());
+  }
   known.has_plan = setup->has_plan;
   known.has_blocks = setup->model != nullptr && has_blocks(*setup->model);
   return known;

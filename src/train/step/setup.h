@@ -16,8 +16,9 @@
 #include "train/learn/loss.h"
 #include "train/learn/lr_schedule.h"
 #include "train/learn/lr_table.h"
-#include "train/learn/optimizer.h"
 #include "train/learn/precision.h"
+#include "train/optim/optimizer.h"
+#include "train/optim/weight_average.h"
 #include "train/step/layout.h"
 
 namespace welkin::train {
@@ -48,6 +49,7 @@ struct TrainSetup {
   LossPtr loss;
 
   OptimizerPtr optimizer;
+  std::unique_ptr<WeightAverage> weight_average;  // null unless ema_decay is given
   std::unique_ptr<LossScaler> scaler;
   std::unique_ptr<LrTable> lr_table;
   at::Tensor counter;  // () int64 on the device: steps done, which keys dropout

@@ -41,6 +41,7 @@ EagerStep::EagerStep(TrainSetup& setup, const config::RunConfig& config, StepOpt
       config_(config),
       options_(std::move(options)),
       scope_(gradient_scope()),
+      sum_over_parts_(sum_over_parts()),
       channels_last_(options_.device.is_cuda() && config.backend.channels_last),
       requests_(at::zeros({kNumRequests}, at::TensorOptions(at::kDouble).device(options_.device))) {}
 
@@ -172,7 +173,10 @@ void EagerStep::sum_over_ranks(StepRecord& record) {
 }
 
 void EagerStep::update(const StepRecord& record) {
-  StepInputs inputs{.rate = record.rate, .found_inf = record.gradient.found_inf, .gradient_scale = record.gradient.scale};
+  StepInputs inputs{.rate = record.rate,
+                    .found_inf = record.gradient.found_inf,
+                    .gradient_scale = record.gradient.scale,
+                    .sum_over_parts = sum_over_parts_};
   if (!setup_.optimizer->takes_gradient_scale()) {
     const at::NoGradGuard no_grad;
     apply_gradient_scale(inputs, gradients_);
@@ -180,6 +184,7 @@ void EagerStep::update(const StepRecord& record) {
   }
   setup_.optimizer->step(inputs);
   setup_.data_parallel->after_update();
+  if (setup_.weight_average) setup_.weight_average->update(inputs.found_inf);
 }
 
 std::vector<at::Tensor> EagerStep::clear_gradients() {
@@ -209,6 +214,18 @@ GradientScope EagerStep::gradient_scope() const {
     return parallel::all_reduce(setup_.layout.groups.along(parallel::Axis::Tp), flag, parallel::Reduction::Max);
   };
   return scope;
+}
+
+// The optimizer's parameters are the rows that are trained, in their order.
+SumOverParts EagerStep::sum_over_parts() const {
+  if (!setup_.layout.plan || setup_.layout.groups.mesh().size(parallel::Axis::Tp) == 1) return {};
+  std::vector<size_t> rows;
+  for (size_t row = 0; row < setup_.table.rows().size(); ++row) {
+    if (setup_.table.rows()[row].local.requires_grad()) rows.push_back(row);
+  }
+  return [this, rows](const at::Tensor& numbers) {
+    return parallel::sum_over_parts(setup_.table, rows, numbers, setup_.layout.groups);
+  };
 }
 
 // rank_invariant: a micro-batch is a unit, whose gradients and loss are taken out to be summed in a fixed order.

@@ -86,11 +86,13 @@ class EagerStep : public Step {
   void sum_over_ranks(StepRecord& record);
   void update(const StepRecord& record);
   GradientScope gradient_scope() const;
+  SumOverParts sum_over_parts() const;
 
   TrainSetup& setup_;
   const config::RunConfig& config_;
   StepOptions options_;
   GradientScope scope_;
+  SumOverParts sum_over_parts_;
   bool channels_last_;
   at::Tensor loss_;                    // of the micro-batches so far
   at::Tensor requests_;                // (2) float64, this rank's: see StepRecord::requests

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "train/learn/gradients.h"
-#include "train/learn/optimizer.h"
+#include "train/optim/optimizer.h"
 
 namespace welkin::train {
 

@@ -10,8 +10,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "train/learn/gradients.h"
-#include "train/learn/optimizer.h"
 #include "train/learn/precision.h"
+#include "train/optim/optimizer.h"
 #include "verify/cases/table_cases.h"
 
 namespace welkin::verify {

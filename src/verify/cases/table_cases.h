@@ -14,6 +14,7 @@ namespace welkin::verify {
 using Rows = std::vector<ComparisonRow>;
 
 Rows verify_adam(const CaseFolder& folder, const VerifyOptions& options);            // optimizer alone, dynamic loss scale
+Rows verify_optimizer(const CaseFolder& folder, const VerifyOptions& options);       // any optimizer on several parameters
 Rows verify_schedules(const CaseFolder& folder, const VerifyOptions& options);       // learning rate at every step
 Rows verify_losses(const CaseFolder& folder, const VerifyOptions& options);          // losses with gradients, metrics
 Rows verify_era5_pairs(const CaseFolder& folder, const VerifyOptions& options);      // pair selection, normalisation, orders

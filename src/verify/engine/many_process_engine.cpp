@@ -17,7 +17,7 @@
 #include "parallel/shard/shards.h"
 #include "parallel/shard/split.h"
 #include "parallel/tokens/token_split.h"
-#include "train/learn/optimizer.h"
+#include "train/optim/optimizer.h"
 #include "verify/cases/reference_loss.h"
 #include "verify/engine/activations.h"
 

@@ -6,8 +6,8 @@
 
 #include "ops/base/autocast.h"
 #include "train/learn/loss.h"
-#include "train/learn/optimizer.h"
 #include "train/learn/precision.h"
+#include "train/optim/optimizer.h"
 #include "verify/cases/reference_loss.h"
 #include "verify/engine/model_engine.h"
 

@@ -67,8 +67,5 @@ double square_sum_loop(const float* x, int64_t count) {
   return total;
 }
 
-template <int W>
-constexpr UpdateKernel kUpdates{adam_loop, sgd_loop, square_sum_loop<W>};
-
 }  // namespace
 }  // namespace welkin::ops

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/cpu/elementwise/update_loops.h"
+#include "ops/cpu/elementwise/update_table.h"
 
 namespace welkin::ops {
 

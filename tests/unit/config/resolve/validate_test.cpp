@@ -136,6 +136,28 @@ TEST(Validate, Mesh) {
               HasSubstr("parallel_order leaves out an axis that is larger than 1: parallel_order=cp-dp"));
 }
 
+TEST(Validate, Optimizers) {
+  expect_complaints(
+      test::kVitFile,
+      {
+          {{"optimizer=Lion", "optimizer_state=bf16"},
+           "this optimizer keeps float32: optimizer_state=bf16 (--set optimizer_state), optimizer=Lion (--set optimizer). Only "
+           "Adam and AdamW keep less"},
+          {{"optimizer_state=4bit"}, "optimizer_state"},
+          {{"ema_validate=true"}, "there is no moving average of weights to look at: ema_validate=true (--set ema_validate)"},
+          {{"ema_decay=1"}, "ema_decay must be"},
+      });
+  const auto split = [](const char* key) { return resolve_error(test::kVitFile, {"--tensor_parallel=2", key}, 2); };
+  EXPECT_THAT(split("--set=optimizer_state=8bit"), HasSubstr("the blocks of 8-bit states do not follow the cuts of tensor"));
+  EXPECT_THAT(split("--set=optimizer=Muon"), HasSubstr("Muon needs whole matrices: optimizer=Muon (--set optimizer)"));
+  EXPECT_THAT(split("--set=optimizer=Adafactor"), HasSubstr("factored averages need whole matrices: adafactor_factored="));
+  const OptimizerConfig lion = test::resolve_text(test::kVitFile, {"--set=optimizer=Lion"}).config.optimizer;
+  EXPECT_EQ(lion.betas, (std::vector<double>{0.9, 0.99}));
+  EXPECT_EQ(test::resolve_text(test::kVitFile, {"--set=optimizer=LAMB"}).config.optimizer.eps, 1e-6);
+  EXPECT_EQ(test::resolve_text(test::kVitFile, {"--set=optimizer=LAMB", "--set=eps=1e-5"}).config.optimizer.eps, 1e-5);
+  EXPECT_EQ(test::resolve_text(test::kVitFile, {"--set=optimizer=Muon"}).config.optimizer.momentum, 0.95);
+}
+
 TEST(Validate, ActivationCheckpointingNeedsBlocks) {
   EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing=block"}), HasSubstr("Nearest: blocks"));
   EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing_blocks=2"}),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/learn/optimizer.h"
+#include "train/optim/optimizer.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>

@@ -7,7 +7,7 @@
 
 #include "ops/device/device_tables.h"
 #include "ops/update/fused_update.h"
-#include "train/learn/optimizer.h"
+#include "train/optim/optimizer.h"
 
 namespace welkin::train {
 

@@ -6,12 +6,12 @@
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/zeros.h>
 
-#include <cmath>
 #include <utility>
 
 #include "ops/device/device_ops.h"
-#include "train/learn/optimizer.h"
-#include "train/learn/update_spans.h"
+#include "train/optim/lean_adam.h"
+#include "train/optim/optimizer.h"
+#include "train/optim/update_spans.h"
 
 namespace welkin::train {
 namespace {
@@ -85,18 +85,12 @@ class Adam : public Optimizer {
 
   // On a CPU the scalars lie in memory.
   ops::AdamRule rule(const StepInputs& inputs, bool decays) const {
-    const double rate = inputs.rate.item<double>(), steps = steps_.item<double>(), decay = decays ? config_.weight_decay : 0.0;
-    const bool decoupled = kind_ == WeightDecay::Decoupled;
-    const auto single = [](double x) { return static_cast<float>(x); };
-    return {.gradient_scale = gradient_scale(inputs),
-            .decay = decoupled ? 0.0F : single(decay),
-            .keep = decoupled ? single(1 - rate * decay) : 1.0F,
-            .average_share = single(1 - config_.betas[0]),
-            .square_keep = single(config_.betas[1]),
-            .square_share = single(1 - config_.betas[1]),
-            .step = single(rate / (1 - std::pow(config_.betas[0], steps))),
-            .root_factor = single(1 / std::sqrt(1 - std::pow(config_.betas[1], steps))),
-            .epsilon = single(config_.eps)};
+    return adam_rule({.rate = inputs.rate.item<double>(),
+                      .steps = steps_.item<double>(),
+                      .decay = decays ? config_.weight_decay : 0.0,
+                      .decoupled = kind_ == WeightDecay::Decoupled,
+                      .gradient_scale = gradient_scale(inputs)},
+                     config_);
   }
 
   using Kernel = void (*)(at::TensorList, at::TensorList, at::TensorList, at::TensorList, at::TensorList, at::TensorList,
@@ -113,10 +107,12 @@ class Adam : public Optimizer {
 }  // namespace
 
 OptimizerPtr adam(const config::RunConfig& config, std::vector<OptimizerParameter> parameters) {
+  if (config.optimizer.optimizer_state != "fp32") return lean_adam(config, std::move(parameters), adam);
   return std::make_unique<Adam>(config.optimizer, std::move(parameters), WeightDecay::InGradient);
 }
 
 OptimizerPtr adamw(const config::RunConfig& config, std::vector<OptimizerParameter> parameters) {
+  if (config.optimizer.optimizer_state != "fp32") return lean_adam(config, std::move(parameters), adamw);
   return std::make_unique<Adam>(config.optimizer, std::move(parameters), WeightDecay::Decoupled);
 }
 

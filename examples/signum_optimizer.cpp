@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An optimizer of one's own: Lion (Chen et al., arXiv:2302.06675), one state per weight and steps of equal size.
-//   welkin --plugin build/release/examples/liblion_optimizer.so train ... --set optimizer=Lion --set lr=1e-4
+// An optimizer of one's own: Signum (Bernstein et al., arXiv:1802.04434, algorithm 2), one state per weight and steps of equal
+// size.
+//   welkin --plugin build/release/examples/libsignum_optimizer.so train ... --set optimizer=Signum --set lr=1e-4
 // Its states are saved, resumed and checked like Adam's. found_inf stays on the device: a skipped step multiplies by zero.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -13,10 +14,10 @@ namespace {
 
 using namespace welkin;
 
-class Lion : public train::Optimizer {
+class Signum : public train::Optimizer {
  public:
-  Lion(const config::OptimizerConfig& config, std::vector<train::OptimizerParameter> parameters)
-      : beta1_(config.betas.at(0)), beta2_(config.betas.at(1)), decay_(config.weight_decay), parameters_(std::move(parameters)) {
+  Signum(const config::OptimizerConfig& config, std::vector<train::OptimizerParameter> parameters)
+      : momentum_share_(1 - config.betas.at(0)), decay_(config.weight_decay), parameters_(std::move(parameters)) {
     for (const auto& parameter : parameters_) momentum_.push_back(train::state_like(parameter.value));
   }
 
@@ -40,13 +41,13 @@ class Lion : public train::Optimizer {
   // `rate` and `applies` are 0 when the step is skipped: then nothing changes.
   void update(const train::OptimizerParameter& parameter, const at::Tensor& gradient, at::Tensor& momentum,
               const at::Tensor& rate, const at::Tensor& applies) const {
-    at::Tensor direction = (beta1_ * momentum + (1 - beta1_) * gradient).sign();
+    momentum.add_(momentum_share_ * applies * (gradient - momentum));
+    at::Tensor direction = momentum.sign();
     if (parameter.decays) direction = direction + decay_ * parameter.value;
     parameter.value.sub_((direction * rate).to(parameter.value.dtype()));
-    momentum.add_((1 - beta2_) * applies * (gradient - momentum));
   }
 
-  double beta1_, beta2_, decay_;
+  double momentum_share_, decay_;
   std::vector<train::OptimizerParameter> parameters_;
   std::vector<at::Tensor> momentum_;
 };
@@ -54,9 +55,10 @@ class Lion : public train::Optimizer {
 }  // namespace
 
 extern "C" void welkin_register(welkin::train::Registries& registries) {
-  registries.optimizers.add("Lion", {.make =
-                                         [](const config::RunConfig& config, std::vector<train::OptimizerParameter> parameters) {
-                                           return std::make_unique<Lion>(config.optimizer, std::move(parameters));
-                                         },
-                                     .states = [](const config::OptimizerConfig&) { return 1; }});
+  registries.optimizers.add("Signum",
+                            {.make =
+                                 [](const config::RunConfig& config, std::vector<train::OptimizerParameter> parameters) {
+                                   return std::make_unique<Signum>(config.optimizer, std::move(parameters));
+                                 },
+                             .states = [](const config::OptimizerConfig&) { return 1; }});
 }

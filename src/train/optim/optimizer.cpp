@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/learn/optimizer.h"
+#include "train/optim/optimizer.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "train/learn/update_spans.h"
+#include "ops/update/device_update.h"
+#include "train/optim/update_spans.h"
 
 namespace welkin::train {
 
@@ -44,6 +47,17 @@ StepLists with_gradients(const std::vector<OptimizerParameter>& parameters, bool
 
 void apply_gradient_scale(const StepInputs& inputs, const std::vector<at::Tensor>& gradients) {
   if (inputs.gradient_scale.defined()) at::_foreach_mul_(gradients, inputs.gradient_scale);
+}
+
+at::Tensor is_skipped(const StepInputs& inputs) { return inputs.found_inf.ne(0); }
+
+at::Tensor safe_gradient(const StepInputs& inputs, const at::Tensor& gradient) {
+  const at::Tensor scaled = inputs.gradient_scale.defined() ? gradient * inputs.gradient_scale : gradient;
+  return at::where(is_skipped(inputs), at::zeros_like(scaled), scaled);
+}
+
+void assign_unless_skipped(const StepInputs& inputs, const at::Tensor& target, const at::Tensor& value) {
+  target.copy_(at::where(is_skipped(inputs), target, value));
 }
 
 at::Tensor in_memory_order(const at::Tensor& tensor) {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "ops/device/device_ops.h"
-#include "train/learn/optimizer.h"
-#include "train/learn/update_spans.h"
+#include "train/optim/optimizer.h"
+#include "train/optim/update_spans.h"
 
 namespace welkin::train {
 namespace {

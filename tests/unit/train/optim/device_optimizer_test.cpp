@@ -10,7 +10,7 @@
 #include "device_on_cpu.h"
 #include "tolerance.h"
 #include "train/learn/gradients.h"
-#include "train/learn/optimizer.h"
+#include "train/optim/optimizer.h"
 
 namespace welkin::train {
 namespace {

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words of a stream from aten's integer operators, on any device.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace welkin::ops {
+
+// (count) int64 that hold 32 bits each: word e is word e mod 4 of philox(stream, counter, e / 4). `counter`: () int64 on the
+// device that computes.
+at::Tensor philox_words(uint64_t stream, const at::Tensor& counter, int64_t count);
+
+}  // namespace welkin::ops

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lion, LAMB, LARS and Adafactor on many float32 tensors on a CPU, as ops/update/fused_update.h does Adam: every array once in a
+// pass, and a pass before it where norms are needed. Sums have an order of their own, the same for any number of threads.
+#pragma once
+
+#include <vector>
+
+#include "ops/update/fused_update.h"
+#include "ops/update/pieces.h"
+
+namespace welkin::ops {
+
+void fused_lion(const std::vector<UpdateSpan>& runs, const LionRule& rule);  // `first`: the average
+
+// Moves the averages; the sums of squares of weights and updates of each run. Then the weights by `steps`, one for each run.
+RunSums lamb_sums(const std::vector<UpdateSpan>& runs, const LambRule& rule);
+void fused_lamb(const std::vector<UpdateSpan>& runs, const LambRule& rule, const std::vector<float>& steps);
+
+// The sums of squares of weights and gradients; then the update with each run's own rate. `first`: the velocity.
+RunSums lars_sums(const std::vector<UpdateSpan>& runs, const LarsRule& rule);
+void fused_lars(const std::vector<UpdateSpan>& runs, const LarsRule& rule, const std::vector<float>& rates);
+
+// As for LAMB; `first`: the average of squares.
+RunSums adafactor_sums(const std::vector<UpdateSpan>& runs, const AdafactorRule& rule);
+void fused_adafactor(const std::vector<UpdateSpan>& runs, const AdafactorRule& rule, const std::vector<float>& steps);
+
+// A matrix in memory, row after row, with the averages of the squares of its rows and columns.
+struct FactoredSpan {
+  int64_t rows = 0, columns = 0;
+  float* value = nullptr;
+  const float* gradient = nullptr;
+  float* row_average = nullptr;
+  float* column_average = nullptr;
+  bool mean_of_columns = false;  // the mean of the averages is that of the columns' instead of the rows'
+};
+
+// Moves both averages; the sums of squares of weights and updates. `floor_of_mean`: the least mean of averages to divide by.
+// `scratch` grows to what the largest matrix needs and is kept by the caller.
+std::array<double, 2> factored_sums(const FactoredSpan& matrix, const AdafactorRule& rule, double floor_of_mean,
+                                    std::vector<float>& scratch);
+void fused_factored(const FactoredSpan& matrix, const AdafactorRule& rule, double floor_of_mean, float step);
+
+// average += share (value - average), `first`: the average; `gradient` is not read.
+void fused_average(const std::vector<UpdateSpan>& runs, float share);
+
+}  // namespace welkin::ops

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizers on flat lists of parameters, in one pass over weight, gradient and states; those that need a norm have one more.
+// They know no module, no rank and no schedule: where a rank holds a part of a parameter, StepInputs brings who adds up the
+// parts. Rate and found-inf are tensors on the parameters' device: a step never waits for the host.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/schema/run_config.h"
+
+namespace welkin::train {
+
+struct OptimizerParameter {
+  std::string name;
+  at::Tensor value;            // the float32 master; its .grad() is the gradient, with the same strides
+  bool decays = true;          // whether weight_decay applies (parallel/shard/param_table.h says to which)
+  bool is_part = false;        // other ranks hold the rest of it
+  int64_t whole_elements = 0;  // of all its parts; 0: as many as `value` has
+
+  int64_t elements() const { return whole_elements > 0 ? whole_elements : value.numel(); }
+};
+
+struct NamedState {
+  std::string name;  // "exp_avg.<parameter>", or a scalar's own name
+  at::Tensor value;  // to be saved; a resume copies into it
+};
+
+// (k, n) float32 or float64: k numbers for each of the n parameters, in the order that the optimizer was given them, summed over
+// the ranks that hold parts of the parameter, and as they are where it is whole. Every rank calls it, once a step at most.
+using SumOverParts = std::function<at::Tensor(const at::Tensor&)>;
+
+struct StepInputs {
+  at::Tensor rate;                // () learning rate: float64 on the CPU, float32 on a GPU (what the fused kernels take)
+  at::Tensor found_inf;           // () float32; 1: leave weights, states and step count as they are
+  at::Tensor gradient_scale{};    // () float32 that gradients are multiplied by: unscaling and clipping; undefined: 1
+  SumOverParts sum_over_parts{};  // empty: every parameter is whole
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  // Applies the gradients of all parameters. A parameter without a gradient is left alone.
+  virtual void step(const StepInputs& inputs) = 0;
+  // Whether step() heeds StepInputs::gradient_scale; otherwise it gets gradients that are scaled already, and none.
+  virtual bool takes_gradient_scale() const { return false; }
+  // Everything that a resume needs, in a fixed order.
+  virtual std::vector<NamedState> states() = 0;
+};
+
+using OptimizerPtr = std::unique_ptr<Optimizer>;
+using OptimizerFactory = std::function<OptimizerPtr(const config::RunConfig&, std::vector<OptimizerParameter>)>;
+
+// torch.optim.Adam: weight decay is added to the gradient. Kingma and Ba, arXiv:1412.6980.
+OptimizerPtr adam(const config::RunConfig& config, std::vector<OptimizerParameter> parameters);
+// Decoupled weight decay. Loshchilov and Hutter, arXiv:1711.05101.
+OptimizerPtr adamw(const config::RunConfig& config, std::vector<OptimizerParameter> parameters);
+// v = momentum v + g; p -= rate v.
+OptimizerPtr sgd(const config::RunConfig& config, std::vector<OptimizerParameter> parameters);
+// The sign of a mix of average and gradient. Chen et al., arXiv:2302.06675, algorithm 2.
+OptimizerPtr lion(const config::RunConfig& config, std::vector<OptimizerParameter> parameters);
+// Adam's update, scaled to the norm of the parameter. You et al., arXiv:1904.00962, algorithm 2; biases and norms are not scaled,
+// as in the authors' code.
+OptimizerPtr lamb(const config::RunConfig& config, std::vector<OptimizerParameter> parameters);
+// Momentum with a rate for each layer, the quotient of its norms. You et al., arXiv:1708.03888, algorithm 1; biases and norms
+// take the rate as it is.
+OptimizerPtr lars(const config::RunConfig& config, std::vector<OptimizerParameter> parameters);
+// torch.optim.Adafactor; Shazeer and Stern, arXiv:1804.04235, algorithms 4 and 5. Factored, a weight of more than two dims is a
+// matrix of its first dim. ConfigError when factored matrices are parts.
+OptimizerPtr adafactor(const config::RunConfig& config, std::vector<OptimizerParameter> parameters);
+// torch.optim.Muon for weights, AdamW for the rest. Jordan et al., kellerjordan.github.io/posts/muon; Liu et al.,
+// arXiv:2502.16982. The iteration is in the weights' own type. ConfigError when a matrix is a part.
+OptimizerPtr muon(const config::RunConfig& config, std::vector<OptimizerParameter> parameters);
+
+// Those of `parameters` that have a gradient, as the parallel lists that the fused kernels take, in the order of memory: strides
+// that differ between a parameter and its gradient are an InternalError here, since the result would be silently wrong.
+struct StepLists {
+  std::vector<at::Tensor> values, gradients;
+  std::vector<size_t> rows;  // index into `parameters`
+};
+StepLists with_gradients(const std::vector<OptimizerParameter>& parameters, bool decays);
+
+// () bool: this step is skipped.
+at::Tensor is_skipped(const StepInputs& inputs);
+// The gradient, scaled, or zeros where the step is skipped, so that nothing that is made of it is other than finite.
+at::Tensor safe_gradient(const StepInputs& inputs, const at::Tensor& gradient);
+// target = value, unless the step is skipped.
+void assign_unless_skipped(const StepInputs& inputs, const at::Tensor& target, const at::Tensor& value);
+
+// Multiplies the gradients by `inputs.gradient_scale` in place: for kernels that do not.
+void apply_gradient_scale(const StepInputs& inputs, const std::vector<at::Tensor>& gradients);
+
+// The same memory as a tensor of one dim. torch's fused kernels would copy a tensor of permuted dims into a contiguous one and
+// back, for which an update of such weights took seven times as long. A contiguous tensor, and one with gaps, as it is.
+at::Tensor in_memory_order(const at::Tensor& tensor);
+
+// A zero state with the parameter's shape, dtype and strides.
+at::Tensor state_like(const at::Tensor& value);
+
+}  // namespace welkin::train
