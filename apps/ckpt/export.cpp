@@ -7,6 +7,7 @@
 #include <map>
 #include <ostream>
 #include <string>
+#include <utility>
 
 #include "apps/cli/verbs.h"
 #include "config/resolve/resolve.h"
@@ -58,12 +59,15 @@ int verb_ckpt_export(Application& application, int argc, char** argv) {
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   app.add_flag("--optimizer", options.optimizer,
                "also the optimizer's state, as torch.optim has it: {model_state, optimizer_state_dict, epoch, iters}");
+  bool is_averaged = false;
+  app.add_flag("--ema", is_averaged, "the moving average of weights that the run kept, in the place of the weights");
   app.add_option("--checkpoint", choice.checkpoint, "of a run folder: best (default), newest, or a step");
   app.add_option("--key", choice.key, "of a .pt file: which of its values is the model's state dict");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   options.format = format.empty() ? format_of(out) : formats.at(format);
   if (!dtype.empty()) options.dtype = dtypes.at(dtype);
-  const interchange::State state = interchange::open_state(path, choice);
+  interchange::State state = interchange::open_state(path, choice);
+  if (is_averaged) state = interchange::averaged(std::move(state));
   options.normalization = normalization_of(application, state);
   interchange::export_state(state, options, out);
   application.out << state.path.string() << " -> " << out << ", " << std::filesystem::file_size(out) << " bytes\n";

@@ -55,6 +55,7 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
   extra.push_back(
       {"checkpoint", "WHICH",
        "best (smallest validation loss, the default), newest, a step, or a path; also of a .pt or .safetensors file"});
+  extra.push_back({"ema", "", "with the moving average of weights that the run kept (ema_decay)", config::Listed::InFull});
   extra.push_back({"split", "PART", "train, valid (the default) or test"});
   const Arguments arguments = expand(argc, argv);
   std::vector<const char*> words;
@@ -77,6 +78,7 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
   run.choice.run_folder = arguments.run_folder.value_or(config::run_folder(run.config, kWorldSize));
   run.choice.checkpoint = text_flag(run.line, "checkpoint", "best");
   run.choice.report = [&application](const std::string& note) { application.err << cat("warning: ", note, "\n") << std::flush; };
+  run.choice.averaged = has_flag(run.line, "ema");
   run.choice.split = train::parse_split(text_flag(run.line, "split", "valid"));
   return run;
 }

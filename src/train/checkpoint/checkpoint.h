@@ -32,6 +32,9 @@ struct CheckpointGroup {
   std::vector<CheckpointTensor> tensors;
 };
 
+// The group of the moving average of weights: under the parameters' names, with the number of updates.
+inline constexpr const char* kAverageGroup = "ema";
+
 inline constexpr uint64_t kMaxShardBytes = uint64_t{4} << 30;
 
 std::string stored_name(const std::string& group, const std::string& tensor);

@@ -63,8 +63,9 @@ int64_t TrainedModel::batch_size() const {
 
 void TrainedModel::load_weights(const ModelChoice& choice) {
   const CheckpointGroup weights = model_group(parallel::ParamTable::of(*model_), *model_);
+  if (names_file(choice.checkpoint)) checkpoint_ = choice.checkpoint;
+  if (choice.averaged) return load_average(weights);
   if (names_file(choice.checkpoint)) {
-    checkpoint_ = choice.checkpoint;
     const interchange::State state = interchange::open_state(checkpoint_);
     interchange::load_weights(state, weights);
     step_ = state.iteration.value_or(0);
@@ -73,6 +74,13 @@ void TrainedModel::load_weights(const ModelChoice& choice) {
     checkpoint.read_group(weights);
     step_ = checkpoint.index().position.iteration;
   }
+}
+
+// Parameters that were not trained and buffers have no average of their own.
+void TrainedModel::load_average(const CheckpointGroup& weights) {
+  const interchange::State state = interchange::averaged(interchange::open_state(checkpoint_));
+  interchange::load_weights(state, weights);
+  step_ = state.iteration.value_or(0);
 }
 
 data::Pipeline TrainedModel::pipeline(int64_t batch_size) const {

@@ -22,6 +22,7 @@ namespace welkin::train {
 struct ModelChoice {
   std::filesystem::path run_folder;
   std::string checkpoint = "best";  // "best" (smallest validation loss), "newest", a step, or the path of one of any format
+  bool averaged = false;            // the moving average of weights that the run kept, instead of the weights
   data::Split split = data::Split::Valid;
   // What became of samples that could not be read, and reads that do not come back (these from another thread).
   std::function<void(const std::string&)> report{};
@@ -53,6 +54,7 @@ class TrainedModel {
 
  private:
   void load_weights(const ModelChoice& choice);
+  void load_average(const CheckpointGroup& weights);
 
   config::RunConfig config_;
   c10::Device device_;

@@ -10,6 +10,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/checkpoint_store.h"
 
 namespace welkin::train::interchange {
@@ -50,6 +51,20 @@ const StateTensor* State::find(std::string_view name) const {
 
 bool State::has_group(std::string_view group) const {
   return std::ranges::any_of(tensors, [&](const StateTensor& tensor) { return tensor.group == group; });
+}
+
+State averaged(State state) {
+  if (!state.has_group(kAverageGroup)) {
+    throw CheckpointError("checkpoint", cat("it holds no moving average of weights: path=", state.path.string()),
+                          "Train with --set ema_decay=0.999, or leave --ema out");
+  }
+  for (StateTensor& tensor : state.tensors) {
+    if (tensor.group != "model") continue;
+    const StateTensor* const average = state.find(stored_name(kAverageGroup, tensor.name));
+    if (average != nullptr) tensor.read = average->read;
+  }
+  std::erase_if(state.tensors, [](const StateTensor& tensor) { return tensor.group == kAverageGroup; });
+  return state;
 }
 
 void strip_wrappers(std::vector<std::string>& names) {

@@ -20,7 +20,7 @@ namespace welkin::train::interchange {
 
 struct StateTensor {
   std::string name;
-  std::string group;  // "model", "optimizer", "state", "picture"
+  std::string group;  // "model", "optimizer", "ema", "state", "picture"
   Dtype dtype = Dtype::F32;
   std::vector<int64_t> shape;
   std::function<at::Tensor()> read;  // row-major, on the CPU; keeps the file open
@@ -62,6 +62,10 @@ State open_state(const std::filesystem::path& path, const StateChoice& choice = 
 State folder_state(const std::filesystem::path& folder);
 State safetensors_state(const std::filesystem::path& path);
 State torch_state(const std::filesystem::path& path, const std::string& key);
+
+// The state with the moving average of weights in the place of the weights, where the run kept one of a parameter.
+// CheckpointError when it holds none.
+State averaged(State state);
 
 // What PyTorch's wrappers put in front of names: "module." (DDP) where every name has it, "_orig_mod." (torch.compile) anywhere.
 // CheckpointError when two names become one.

@@ -56,7 +56,8 @@ RunCheckpoints::RunCheckpoints(const TrainerContext& context, std::filesystem::p
       state_(state),
       device_(device) {}
 
-// Of this rank: the model, the optimizer, and as "state" the scalars on the device with the epoch's running sums.
+// Of this rank: the model, the optimizer, the average of weights where one is kept, and as "state" the scalars on the device with
+// the epoch's running sums.
 std::vector<CheckpointGroup> RunCheckpoints::own_groups() {
   CheckpointGroup optimizer{.name = "optimizer", .tensors = {}}, state{.name = "state", .tensors = {}};
   append(optimizer, setup_.optimizer->states());
@@ -64,7 +65,17 @@ std::vector<CheckpointGroup> RunCheckpoints::own_groups() {
   append(state, setup_.scaler->states());
   append(state, meter_.states());
   state.tensors.push_back({"last_lr", state_.last_lr});
-  return {model_group(setup_.table, *setup_.model), std::move(optimizer), std::move(state)};
+  std::vector<CheckpointGroup> groups{model_group(setup_.table, *setup_.model), std::move(optimizer), std::move(state)};
+  if (setup_.weight_average) {
+    groups.push_back({.name = kAverageGroup, .tensors = {}});
+    append(groups.back(), setup_.weight_average->states());
+  }
+  return groups;
+}
+
+// A run that keeps an average from now on begins it with the weights.
+bool RunCheckpoints::lacks(const Checkpoint& checkpoint, const CheckpointGroup& group) const {
+  return group.name == kAverageGroup && !checkpoint.contains(stored_name(group.name, "updates"));
 }
 
 TensorLayout RunCheckpoints::tensor_layout() const { return {setup_.table, setup_.layout.groups, setup_.layout.sharding.shards}; }
@@ -173,6 +184,7 @@ void RunCheckpoints::load_imported(const Checkpoint& checkpoint) {
   } else {
     context_.log.info("The imported checkpoint has no optimizer state: the moments start at zero");
   }
+  if (setup_.weight_average) setup_.weight_average->restart();
   state_.position.iteration = checkpoint.index().position.iteration;
   state_.position.epoch = state_.position.iteration / state_.length.steps_per_epoch;
   state_.position.step_in_epoch = state_.position.iteration % state_.length.steps_per_epoch;
@@ -191,6 +203,7 @@ void RunCheckpoints::load_initial_weights() {
   const CheckpointGroup whole = gather_whole(own, tensor_layout());
   for (const std::string& line : interchange::take_weights(state, context_.initial_weights, whole)) context_.log.info(line);
   cut_parts(whole, own, tensor_layout());
+  if (setup_.weight_average) setup_.weight_average->restart();
 }
 
 void RunCheckpoints::load(const Checkpoint& checkpoint) {
@@ -201,7 +214,14 @@ void RunCheckpoints::load(const Checkpoint& checkpoint) {
       check_kernels(checkpoint.index().facts, kernel_choice(config_, context_.registries.models.at(config_.model.model), device_),
                     config_.loop.deterministic);
   if (!note.empty()) context_.log.info(note);
-  for (const CheckpointGroup& group : own_groups()) read_parts(checkpoint, group, tensor_layout());
+  for (const CheckpointGroup& group : own_groups()) {
+    if (!lacks(checkpoint, group)) {
+      read_parts(checkpoint, group, tensor_layout());
+      continue;
+    }
+    setup_.weight_average->restart();
+    context_.log.info("The checkpoint has no moving average of weights: it begins with the weights of the checkpoint");
+  }
   state_.position = checkpoint.index().position;
   state_.validation_loss = checkpoint.index().validation_loss;
   load_judgement(checkpoint.index());

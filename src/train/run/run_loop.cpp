@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <optional>
 
 #include "config/schema/early_stopping.h"
 #include "core/error.h"
@@ -17,6 +18,7 @@
 #include "parallel/shard/model_parallel_gradients.h"
 #include "train/learn/input_check.h"
 #include "train/monitor/step_log.h"
+#include "train/optim/weight_average.h"
 #include "train/run/run_rules.h"
 #include "train/step/step_graph.h"
 
@@ -215,10 +217,13 @@ void RunLoop::stop_early_if_due(bool is_full_epoch) {
 }
 
 bool RunLoop::validate() {
+  auto* const average = config_.optimizer.ema_validate ? parts_.setup.weight_average.get() : nullptr;
+  std::optional<AveragedWeights> averaged(std::in_place, average);
   const auto report = parts_.validator.run(state_.position.epoch, [this] {
     agree_to_stop();
     return interrupted();
   });
+  averaged.reset();
   parts_.data.notes().share();
   if (!report) return false;
   parts_.report.validation(*report);
