@@ -115,6 +115,14 @@ enum class GradientDtype { Same, Bf16, Fp16 };  // of the gradient all-reduce; s
 template <>
 inline constexpr std::string_view kNames<GradientDtype> = "none|bf16|fp16";
 
+enum class OptimizerState { Fp32, Bf16, Bits8 };  // how Adam and AdamW keep the averages of large weights
+template <>
+inline constexpr std::string_view kNames<OptimizerState> = "fp32|bf16|8bit";
+
+enum class MuonScale { MatchRmsAdamW, Original };  // how the edges of a matrix enter its step
+template <>
+inline constexpr std::string_view kNames<MuonScale> = "match_rms_adamw|original";
+
 enum class ShardStage { None, Optimizer, Gradients, Full };  // ZeRO 0 to 3
 template <>
 inline constexpr std::string_view kNames<ShardStage> = "none|optimizer|gradients|full";

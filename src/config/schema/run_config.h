@@ -115,16 +115,16 @@ struct OptimizerConfig {
   double weight_decay = 0.0;  // (ours) Adam, SGD, LARS: added to the gradient; LAMB: to the update; else decoupled
   double momentum = 0.9;      // (ours) SGD, LARS, Muon (0.95 when not given)
   double clip_norm = 0.0;     // (ours) largest global 2-norm of the gradient, after unscaling; 0 = no clipping
-  std::vector<std::string> freeze;             // (ours) parameters that are not trained: patterns of their names with * and ?
-  std::string optimizer_state = "fp32";        // (ours) fp32, bf16, 8bit: how Adam and AdamW keep their averages
-  double trust_coefficient = 0.001;            // (ours) LARS: rate of a layer over the quotient of its norms
-  bool adafactor_factored = true;              // (ours) averages of rows and columns instead of one for each weight
-  double adafactor_decay = -0.8;               // (ours) the average of squares forgets with step^adafactor_decay
-  double adafactor_clip = 1.0;                 // (ours) largest root mean square of an update
-  double adafactor_min_scale = 1e-3;           // (ours) smallest root mean square of a parameter that its step is measured by
-  std::string muon_scale = "match_rms_adamw";  // (ours) match_rms_adamw, original: how a matrix's edges enter its step
-  int64_t muon_steps = 5;                      // (ours) of the Newton-Schulz iteration
-  bool muon_nesterov = true;                   // (ours)
+  std::vector<std::string> freeze;  // (ours) parameters that are not trained: patterns of their names with * and ?
+  OptimizerState optimizer_state = OptimizerState::Fp32;  // (ours) how Adam and AdamW keep their averages
+  double trust_coefficient = 0.001;                       // (ours) LARS: rate of a layer over the quotient of its norms
+  bool adafactor_factored = true;                         // (ours) averages of rows and columns instead of one for each weight
+  double adafactor_decay = -0.8;                          // (ours) the average of squares forgets with step^adafactor_decay
+  double adafactor_clip = 1.0;                            // (ours) largest root mean square of an update
+  double adafactor_min_scale = 1e-3;  // (ours) smallest root mean square of a parameter that its step is measured by
+  MuonScale muon_scale = MuonScale::MatchRmsAdamW;               // (ours) how a matrix's edges enter its step
+  int64_t muon_steps = 5;                                        // (ours) of the Newton-Schulz iteration
+  bool muon_nesterov = true;                                     // (ours)
   std::vector<std::string> muon_except = {"*embed*", "head.*"};  // (ours) weights that Muon leaves to AdamW: patterns of names
   double ema_decay = 0.0;                                        // (ours) of the moving average of weights; 0 = none is kept
   bool ema_warmup = true;                                        // (ours) the decay is at most (1 + updates) / (10 + updates)

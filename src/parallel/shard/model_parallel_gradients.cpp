@@ -120,19 +120,20 @@ at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Ten
 }
 
 at::Tensor sum_over_parts(const ParamTable& table, const std::vector<size_t>& rows, const at::Tensor& numbers,
-                          const MeshGroups& groups) {
+                          const MeshGroups& groups, const Group& shards) {
   WELKIN_CHECK(numbers.dim() == 2 && numbers.size(1) == static_cast<int64_t>(rows.size()), "one column per row");
   const at::NoGradGuard no_grad;
+  at::Tensor whole = shards.size() > 1 ? all_reduce(shards, numbers) : numbers;
   std::vector<at::Tensor> split;
   std::vector<int64_t> columns;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (!table.rows()[rows[i]].placements[Axis::Tp].sharded()) continue;
     columns.push_back(static_cast<int64_t>(i));
-    split.push_back(numbers.select(1, columns.back()));
+    split.push_back(whole.select(1, columns.back()));
   }
-  if (split.empty()) return numbers;
+  if (split.empty()) return whole;
   const at::Tensor sums = all_reduce(groups.along(Axis::Tp), at::stack(split, 1));
-  at::Tensor whole = numbers.clone();
+  whole = whole.clone();
   for (size_t i = 0; i < columns.size(); ++i) {
     whole.select(1, columns[i]).copy_(sums.select(1, static_cast<int64_t>(i)));
   }

@@ -30,9 +30,10 @@ at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Ten
                               const Group& shards = Group());
 
 // (k, n) -> the same shape: k numbers for each row of the table that has a gradient of its own (`rows`: their places in the
-// table), summed over the ranks of tp where tp splits the parameter, and as they are elsewhere. Every rank of tp calls it.
+// table), summed over the ranks of tp where tp splits the parameter, and over `shards`, which have pieces of every one of them.
+// Every rank of both calls it.
 at::Tensor sum_over_parts(const ParamTable& table, const std::vector<size_t>& rows, const at::Tensor& numbers,
-                          const MeshGroups& groups);
+                          const MeshGroups& groups, const Group& shards);
 
 struct ReplicaDifference {
   std::string parameter;       // the first in the order of the table

@@ -21,8 +21,9 @@ void add_schedules(FactoryRegistry<LrScheduleFactory>& schedules) {
 }
 
 double states_of_adam(const config::OptimizerConfig& config) {
-  if (config.optimizer_state == "8bit") return 2 * (0.25 + 1.0 / 256);  // codes, and a scale for each block
-  return config.optimizer_state == "bf16" ? 1 : 2;
+  if (config.optimizer_state == config::OptimizerState::Bits8)
+    return 2 * (0.25 + 1.0 / 256);  // codes, and a scale for each block
+  return config.optimizer_state == config::OptimizerState::Bf16 ? 1 : 2;
 }
 
 double one_state(const config::OptimizerConfig& /*config*/) { return 1; }

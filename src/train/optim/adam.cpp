@@ -107,12 +107,12 @@ class Adam : public Optimizer {
 }  // namespace
 
 OptimizerPtr adam(const config::RunConfig& config, std::vector<OptimizerParameter> parameters) {
-  if (config.optimizer.optimizer_state != "fp32") return lean_adam(config, std::move(parameters), adam);
+  if (config.optimizer.optimizer_state != config::OptimizerState::Fp32) return lean_adam(config, std::move(parameters), adam);
   return std::make_unique<Adam>(config.optimizer, std::move(parameters), WeightDecay::InGradient);
 }
 
 OptimizerPtr adamw(const config::RunConfig& config, std::vector<OptimizerParameter> parameters) {
-  if (config.optimizer.optimizer_state != "fp32") return lean_adam(config, std::move(parameters), adamw);
+  if (config.optimizer.optimizer_state != config::OptimizerState::Fp32) return lean_adam(config, std::move(parameters), adamw);
   return std::make_unique<Adam>(config.optimizer, std::move(parameters), WeightDecay::Decoupled);
 }
 

@@ -112,7 +112,7 @@ class LeanAdam : public Optimizer {
       (is_lean ? parameters_ : rest).push_back(std::move(parameter));
     }
     config::RunConfig of_rest = config;
-    of_rest.optimizer.optimizer_state = "fp32";
+    of_rest.optimizer.optimizer_state = config::OptimizerState::Fp32;
     wide_ = wide(of_rest, std::move(rest));
     const auto device = parameters_.empty() ? at::Device(at::kCPU) : parameters_.front().value.device();
     steps_ = at::zeros({}, at::TensorOptions(at::kFloat).device(device));
@@ -302,7 +302,8 @@ class CodedAdam final : public LeanAdam {
 
 OptimizerPtr lean_adam(const config::RunConfig& config, std::vector<OptimizerParameter> parameters,
                        OptimizerPtr (*wide)(const config::RunConfig&, std::vector<OptimizerParameter>)) {
-  if (config.optimizer.optimizer_state == "bf16") return std::make_unique<Bf16Adam>(config, std::move(parameters), wide);
+  if (config.optimizer.optimizer_state == config::OptimizerState::Bf16)
+    return std::make_unique<Bf16Adam>(config, std::move(parameters), wide);
   return std::make_unique<CodedAdam>(config, std::move(parameters), wide);
 }
 

@@ -86,7 +86,7 @@ class Muon : public Optimizer {
 
   double scale_of(int64_t rows, int64_t columns) const {
     const auto a = static_cast<double>(rows), b = static_cast<double>(columns);
-    return config_.muon_scale == "original" ? std::sqrt(std::max(1.0, a / b)) : 0.2 * std::sqrt(std::max(a, b));
+    return config_.muon_scale == config::MuonScale::Original ? std::sqrt(std::max(1.0, a / b)) : 0.2 * std::sqrt(std::max(a, b));
   }
 
   config::OptimizerConfig config_;

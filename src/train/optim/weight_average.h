@@ -6,6 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "train/optim/optimizer.h"
@@ -37,20 +39,32 @@ class WeightAverage {
   at::Tensor updates_;  // () float32; exact up to 2^24
 };
 
-// The weights are the average while it lives. Null: nothing happens.
+// The weights are the average from here to end(). Null: nothing happens. `on_change` hears that the weights have changed.
 class AveragedWeights {
  public:
-  explicit AveragedWeights(WeightAverage* average) : average_(average) {
-    if (average_ != nullptr) average_->swap();
+  AveragedWeights(WeightAverage* average, std::function<void()> on_change) : average_(average), on_change_(std::move(on_change)) {
+    swap();
   }
   ~AveragedWeights() {
-    if (average_ != nullptr) average_->swap();
+    if (average_ != nullptr) average_->swap();  // an error is on its way: nobody uses the weights
   }
   AveragedWeights(const AveragedWeights&) = delete;
   AveragedWeights& operator=(const AveragedWeights&) = delete;
 
+  void end() {
+    swap();
+    average_ = nullptr;
+  }
+
  private:
+  void swap() {
+    if (average_ == nullptr) return;
+    average_->swap();
+    on_change_();
+  }
+
   WeightAverage* average_;
+  std::function<void()> on_change_;
 };
 
 }  // namespace welkin::train

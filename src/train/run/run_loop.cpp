@@ -218,12 +218,12 @@ void RunLoop::stop_early_if_due(bool is_full_epoch) {
 
 bool RunLoop::validate() {
   auto* const average = config_.optimizer.ema_validate ? parts_.setup.weight_average.get() : nullptr;
-  std::optional<AveragedWeights> averaged(std::in_place, average);
+  AveragedWeights averaged(average, [this] { parts_.setup.data_parallel->after_update(); });
   const auto report = parts_.validator.run(state_.position.epoch, [this] {
     agree_to_stop();
     return interrupted();
   });
-  averaged.reset();
+  averaged.end();
   parts_.data.notes().share();
   if (!report) return false;
   parts_.report.validation(*report);

@@ -218,13 +218,14 @@ GradientScope EagerStep::gradient_scope() const {
 
 // The optimizer's parameters are the rows that are trained, in their order.
 SumOverParts EagerStep::sum_over_parts() const {
-  if (!setup_.layout.plan || setup_.layout.groups.mesh().size(parallel::Axis::Tp) == 1) return {};
+  const bool is_split = setup_.layout.plan && setup_.layout.groups.mesh().size(parallel::Axis::Tp) > 1;
+  if (!is_split && !setup_.is_sharded()) return {};
   std::vector<size_t> rows;
   for (size_t row = 0; row < setup_.table.rows().size(); ++row) {
     if (setup_.table.rows()[row].local.requires_grad()) rows.push_back(row);
   }
   return [this, rows](const at::Tensor& numbers) {
-    return parallel::sum_over_parts(setup_.table, rows, numbers, setup_.layout.groups);
+    return parallel::sum_over_parts(setup_.table, rows, numbers, setup_.layout.groups, setup_.layout.sharding.shards);
   };
 }
 

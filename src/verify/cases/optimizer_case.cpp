@@ -30,6 +30,15 @@ std::vector<Entry> entries_of(const CaseFolder& folder) {
   return entries;
 }
 
+template <typename Choice>
+void take_choice(const Json& keys, const char* key, Choice& choice) {
+  if (!keys.contains(key)) return;
+  const auto name = keys.at(key).get<std::string>();
+  const auto named = config::choice_named<Choice>(name);
+  if (!named) throw DataError("reference", cat("an unknown choice: ", key, "=", name), "Correct the case's meta.json");
+  choice = *named;
+}
+
 config::RunConfig config_of(const Json& keys) {
   config::RunConfig config;
   config::OptimizerConfig& optimizer = config.optimizer;
@@ -41,13 +50,13 @@ config::RunConfig config_of(const Json& keys) {
   optimizer.eps = keys.value("eps", optimizer.eps);
   optimizer.weight_decay = keys.value("weight_decay", optimizer.weight_decay);
   optimizer.momentum = keys.value("momentum", optimizer.momentum);
-  optimizer.optimizer_state = keys.value("optimizer_state", optimizer.optimizer_state);
+  take_choice(keys, "optimizer_state", optimizer.optimizer_state);
   optimizer.trust_coefficient = keys.value("trust_coefficient", optimizer.trust_coefficient);
   optimizer.adafactor_factored = keys.value("adafactor_factored", optimizer.adafactor_factored);
   optimizer.adafactor_decay = keys.value("adafactor_decay", optimizer.adafactor_decay);
   optimizer.adafactor_clip = keys.value("adafactor_clip", optimizer.adafactor_clip);
   optimizer.adafactor_min_scale = keys.value("adafactor_min_scale", optimizer.adafactor_min_scale);
-  optimizer.muon_scale = keys.value("muon_scale", optimizer.muon_scale);
+  take_choice(keys, "muon_scale", optimizer.muon_scale);
   optimizer.muon_steps = keys.value("muon_steps", optimizer.muon_steps);
   optimizer.muon_nesterov = keys.value("muon_nesterov", optimizer.muon_nesterov);
   optimizer.muon_except = keys.value("muon_except", optimizer.muon_except);

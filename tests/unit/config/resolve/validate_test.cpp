@@ -148,9 +148,11 @@ TEST(Validate, Optimizers) {
           {{"ema_decay=1"}, "ema_decay must be"},
       });
   const auto split = [](const char* key) { return resolve_error(test::kVitFile, {"--tensor_parallel=2", key}, 2); };
-  EXPECT_THAT(split("--set=optimizer_state=8bit"), HasSubstr("the blocks of 8-bit states do not follow the cuts of tensor"));
+  EXPECT_THAT(split("--set=optimizer_state=8bit"), HasSubstr("the blocks of 8-bit states do not follow the cuts of weights"));
   EXPECT_THAT(split("--set=optimizer=Muon"), HasSubstr("Muon needs whole matrices: optimizer=Muon (--set optimizer)"));
   EXPECT_THAT(split("--set=optimizer=Adafactor"), HasSubstr("factored averages need whole matrices: adafactor_factored="));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--shard=full", "--set=optimizer=Muon"}, 2),
+              HasSubstr("Muon needs whole matrices: optimizer=Muon (--set optimizer), shard=full"));
   const OptimizerConfig lion = test::resolve_text(test::kVitFile, {"--set=optimizer=Lion"}).config.optimizer;
   EXPECT_EQ(lion.betas, (std::vector<double>{0.9, 0.99}));
   EXPECT_EQ(test::resolve_text(test::kVitFile, {"--set=optimizer=LAMB"}).config.optimizer.eps, 1e-6);

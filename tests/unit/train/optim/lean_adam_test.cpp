@@ -25,7 +25,7 @@ config::RunConfig lean_config(const std::string& state) {
   config::RunConfig config;
   config.optimizer.betas = {0.9, 0.99};
   config.optimizer.weight_decay = 0.01;
-  config.optimizer.optimizer_state = state;
+  config.optimizer.optimizer_state = config::choice_named<config::OptimizerState>(state).value();
   return config;
 }
 

@@ -40,7 +40,7 @@ config::RunConfig config_of(const OptimizerChoice& choice) {
   config.optimizer.betas = {0.9, 0.95};
   config.optimizer.eps = 1e-6;
   config.optimizer.weight_decay = 0.05;
-  config.optimizer.optimizer_state = choice.state;
+  config.optimizer.optimizer_state = config::choice_named<config::OptimizerState>(choice.state).value();
   config.optimizer.adafactor_factored = choice.factored;
   config.optimizer.trust_coefficient = 0.02;
   return config;

@@ -53,9 +53,13 @@ TEST(WeightAverage, SwapsBackAndForth) {
   weight.mul_(3);
   const at::Tensor second = weight.clone();
   {
-    const AveragedWeights guard(&average);
+    const AveragedWeights guard(&average, [] {});
     EXPECT_TRUE(at::equal(weight, first));
   }
+  int changes = 0;
+  AveragedWeights averaged(&average, [&] { ++changes; });
+  averaged.end();
+  EXPECT_EQ(changes, 2);
   EXPECT_TRUE(at::equal(weight, second));
   EXPECT_TRUE(at::equal(average.states().at(1).value, first));
   average.restart();

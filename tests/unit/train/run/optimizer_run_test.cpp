@@ -24,7 +24,7 @@ config::RunConfig config_for(const OptimizerRun& run, const ScratchFolder& root)
   config.model.embed_dim = 32;  // the MLP's weights have 4096 elements
   config.model.depth = 1;
   config.optimizer.optimizer = run.optimizer;
-  config.optimizer.optimizer_state = run.state;
+  config.optimizer.optimizer_state = config::choice_named<config::OptimizerState>(run.state).value();
   config.optimizer.weight_decay = 0.1;
   config.optimizer.clip_norm = 0.5;
   config.optimizer.ema_decay = 0.9;
