@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps whose state is shared out: the same as with whole states, the bytes that each rank holds and sends, and
 // checkpoints that move between layouts.
+#include <ATen/ops/abs.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <limits>
@@ -41,7 +43,14 @@ CheckpointGroup optimizer_group(TinySteps& steps) {
 }
 
 std::vector<CheckpointGroup> groups_of(TinySteps& steps) {
-  return {model_group(steps.setup().table, *steps.setup().model), optimizer_group(steps)};
+  std::vector<CheckpointGroup> groups{model_group(steps.setup().table, *steps.setup().model), optimizer_group(steps)};
+  if (steps.setup().weight_average) {
+    groups.push_back({.name = "average", .tensors = {}});
+    for (const NamedState& state : steps.setup().weight_average->states()) {
+      groups.back().tensors.push_back({state.name, state.value});
+    }
+  }
+  return groups;
 }
 
 // Weights and states under their names, whole. Every rank calls it.
@@ -85,7 +94,7 @@ const parallel::RankTest kSame("sharded_steps", [](parallel::Connection& connect
   config::RunConfig config = tiny_config(root.path());
   config.loop.micro_batch_size = 4;
   expect_same_steps(connection, config);
-  config.loop.activation_checkpointing = "blocks";
+  config.loop.activation_checkpointing = config::CheckpointedPart::Blocks;
   config.precision.amp_mode = config::AmpMode::Bf16;
   expect_same_steps(connection, config);
   config.parallel.reshard_after_forward = false;
@@ -115,6 +124,34 @@ const parallel::RankTest kAccumulated("sharded_accumulation", [](parallel::Conne
       EXPECT_TRUE(at::equal(got.gradient.found_inf, want.gradient.found_inf));
       EXPECT_TRUE(tests::close(got.loss.item<float>(), want.loss.item<float>(), kFp16, 16));
       EXPECT_TRUE(tests::close(got.gradient.norm.item<float>(), want.gradient.norm.item<float>(), kFp16, 16));
+    }
+  }
+});
+
+// Norms of parameters of which ranks have pieces, and the moving average of these.
+const parallel::RankTest kNorms("sharded_norms", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  const TinyRanks ranks = ranks_of(connection);
+  config::RunConfig config = tiny_config(root.path());
+  config.loop.micro_batch_size = 4;
+  config.optimizer.ema_decay = 0.5;
+  for (const char* optimizer : {"LAMB", "LARS", "Lion"}) {
+    config.optimizer.optimizer = optimizer;
+    config.parallel.shard = ShardStage::None;
+    TinySteps plain(config, nullptr, ranks);
+    for (int64_t step = 0; step < 3; ++step) plain.next();
+    const auto wanted = whole_state(plain);
+    for (const ShardStage stage : kStages) {
+      config.parallel.shard = stage;
+      TinySteps sharded(config, nullptr, ranks);
+      for (int64_t step = 0; step < 3; ++step) sharded.next();
+      const auto got = whole_state(sharded);
+      ASSERT_EQ(got.size(), wanted.size());
+      for (const auto& [name, value] : wanted) {
+        const double scale = std::max(1.0, value.abs().max().item<double>());
+        const double difference = (got.at(name) - value).abs().max().item<double>();
+        EXPECT_TRUE(tests::rounds_to(difference, 0, scale, kFp32, 64)) << optimizer << " " << name;
+      }
     }
   }
 });
@@ -255,6 +292,7 @@ const parallel::RankTest kMoved("sharded_checkpoint", [](parallel::Connection& c
 TEST(ShardedSteps, HaveTheBitsOfWholeStatesOnTwoRanks) { parallel::run_on_ranks("sharded_steps", 2); }
 TEST(ShardedSteps, AccumulateClipAndScale) { parallel::run_on_ranks("sharded_accumulation", 2); }
 TEST(ShardedSteps, GoOnWhereARankHasNoSamples) { parallel::run_on_ranks("sharded_accumulation", 4); }
+TEST(ShardedSteps, HaveTheNormsOfWholeParameters) { parallel::run_on_ranks("sharded_norms", 2); }
 TEST(ShardedSteps, AreSkippedByAll) { parallel::run_on_ranks("sharded_nonfinite", 2); }
 TEST(ShardedSteps, HoldAndSendTheBytesOfTheFormulas) { parallel::run_on_ranks("sharded_bytes", 4); }
 TEST(ShardedCheckpoints, MoveBetweenLayoutsBitByBit) { parallel::run_on_ranks("sharded_checkpoint", 4); }
