@@ -117,6 +117,24 @@ void validate_channel_names(Draft& draft) {
   }
 }
 
+void validate_crop(Draft& draft) {
+  const DataConfig& data = draft.config.data;
+  for (const char* path : {"data.crop_lat", "data.crop_lon"}) {
+    const auto& range = std::string_view(path).ends_with("lat") ? data.crop_lat : data.crop_lon;
+    if (range.empty()) continue;
+    if (!data.crop.empty()) {
+      draft.problems.add(draft.place(path),
+                         cat("two keys contradict each other: ", draft.show("data.crop"), ", ", draft.show(path)),
+                         "Give only one of them");
+    }
+    const bool is_lat = &range == &data.crop_lat;
+    if (range[0] < range[1] && (is_lat || range[1] - range[0] <= 360)) continue;
+    draft.problems.add(draft.place(path), cat("a range that is none: ", draft.show(path)),
+                       is_lat ? "Give south and north, as in crop: {lat: [35, 60]}"
+                              : "Give west and east, at most 360 apart, as in crop: {lon: [-10, 20]}");
+  }
+}
+
 // A residual prediction is added to the first input channels.
 void validate_fields(Draft& draft) {
   const DataConfig& data = draft.config.data;
@@ -304,6 +322,7 @@ void validate_data(Draft& draft) {
   if (dataset == "era5") {
     validate_channel_names(draft);
     validate_fields(draft);
+    validate_crop(draft);
     validate_loader(draft, {Loader::PyTorch, Loader::Dali, Loader::Synthetic});
   }
 }

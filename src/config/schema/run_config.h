@@ -93,9 +93,10 @@ struct DataConfig {
   std::string global_means_path, global_stds_path;            // npy, (1, C, 1, 1)
   std::optional<int64_t> limit_nsamples, limit_nsamples_val;  // at most so many samples per epoch
   std::vector<std::string> channel_names;                     // (ours) for logs and pictures; taken from the file where absent
-  std::vector<std::string> in_channels;   // (ours) names of the input channels, in this order; empty: the first n_in_channels
-  std::vector<std::string> out_channels;  // (ours) the same of the target; those of in_channels where these are named
-  std::vector<int64_t> crop;              // (ours) first row and column of the crop img_size; empty: {0, 0}
+  std::vector<std::string> in_channels;    // (ours) names of the input channels, in this order; empty: the first n_in_channels
+  std::vector<std::string> out_channels;   // (ours) the same of the target; those of in_channels where these are named
+  std::vector<int64_t> crop;               // (ours) first row and column of the crop img_size; empty: {0, 0}
+  std::vector<double> crop_lat, crop_lon;  // (ours) {south, north} and {west, east} of the crop instead, degrees
 
   bool operator==(const DataConfig&) const = default;
 };

@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "core/thread_pool.h"
 #include "data/datasets/channel_statistics.h"
+#include "data/datasets/crop_range.h"
 #include "data/formats/check_arrays.h"
 #include "data/storage/fingerprint.h"
 #include "data/storage/host_memory.h"
@@ -65,7 +66,7 @@ GridFacts read_grid_facts(const Era5Options& options) {
   const FieldFacts& facts = file.facts();
   const FieldWindow window = select_fields(facts, options).window;
   return {.latitude = part_of(facts.latitude, window.row, window.height),
-          .longitude = part_of(facts.longitude, window.column, window.width),
+          .longitude = longitudes_of(facts, window),
           .calendar = facts.calendar};
 }
 
@@ -130,8 +131,9 @@ void Era5Dataset::make_spec() {
   spec_.geometry = Geometry::Sphere;
   spec_.has_missing = std::ranges::any_of(files_, [](const auto& file) { return file->facts().has_missing; });
   spec_.latitude = part_of(facts.latitude, window.row, window.height);
-  spec_.longitude = part_of(facts.longitude, window.column, window.width);
+  spec_.longitude = longitudes_of(facts, window);
   spec_.first_cell = {window.row, window.column};
+  if (window.column + window.width > facts.width) spec_.columns_around = facts.width;
   spec_.target_of_file = selection_.target;
   append_at(spec_.target.channels, names, selection_.target);
   append_at(spec_.target.units, units, selection_.target);
@@ -227,8 +229,35 @@ void Era5Dataset::read(const SamplePlan& plan, SampleView out) const {
   read_step(file, plan.time + options_.lead, target_runs_, window, out.target, ops);
 }
 
+// Of one thread, for a part of a window that goes around; keeps its size from sample to sample.
+std::span<float> around_scratch(size_t count) {
+  thread_local std::vector<float> scratch;
+  if (scratch.size() < count) scratch.resize(count);
+  return std::span(scratch).first(count);
+}
+
+// The columns before the last one of the file, then those from the first one on.
+void Era5Dataset::read_around(const FieldFile& file, int64_t step, const std::vector<ChannelRun>& runs, const FieldWindow& window,
+                              std::span<float> out, const ChannelOp* ops) const {
+  const int64_t around = file.facts().width, begin = window.column % around;
+  int64_t channels = 0;
+  for (const ChannelRun& run : runs) channels += run.count;
+  const int64_t before = std::min(window.width, around - begin);
+  for (const int64_t at : {int64_t{0}, before}) {
+    const FieldWindow part{window.row, at == 0 ? begin : 0, window.height, at == 0 ? before : window.width - before};
+    if (part.width == 0) continue;
+    const int64_t rows = channels * part.height;
+    const std::span<float> values = around_scratch(static_cast<size_t>(rows * part.width));
+    read_step(file, step, runs, part, values, ops);
+    for (int64_t row = 0; row < rows; ++row) {
+      std::copy_n(values.data() + row * part.width, part.width, out.data() + row * window.width + at);
+    }
+  }
+}
+
 void Era5Dataset::read_step(const FieldFile& file, int64_t step, const std::vector<ChannelRun>& runs, const FieldWindow& window,
                             std::span<float> out, const ChannelOp* ops) const {
+  if (window.column + window.width > file.facts().width) return read_around(file, step, runs, window, out, ops);
   const auto plane = static_cast<size_t>(window.height * window.width);
   for (const ChannelRun& run : runs) {
     const size_t values = static_cast<size_t>(run.count) * plane;
@@ -287,8 +316,9 @@ std::string Era5Dataset::plane_location(int64_t array, int64_t channel, int64_t 
 ResidentSample Era5Dataset::crops(const SamplePlan& plan) const {
   const int64_t step = first_step_[static_cast<size_t>(plan.file)] + plan.time;
   const FieldWindow window = window_of(selection_.window, plan.region);
+  const FieldFacts& facts = file(plan.file);
   ResidentCrop cut{.array = shares_channels() ? 0 : 1,
-                   .first = {step + options_.lead, window.row, window.column},
+                   .first = {step + options_.lead, window.row, window.column % facts.width},
                    .extent = {1, window.height, window.width},
                    .num_channels = options_.out_channels};
   ResidentSample sample{.input = {}, .target = {cut}};

@@ -66,6 +66,8 @@ class Era5Dataset : public Dataset, public ResidentArrays {
   bool shares_channels() const;                                    // one held array serves input and target
   const std::vector<int64_t>& held_channels(int64_t array) const;  // of the files
   std::vector<double> held_mean(int64_t array) const;
+  void read_around(const FieldFile& file, int64_t step, const std::vector<ChannelRun>& runs, const FieldWindow& window,
+                   std::span<float> out, const ChannelOp* ops) const;
   void read_step(const FieldFile& file, int64_t step, const std::vector<ChannelRun>& runs, const FieldWindow& window,
                  std::span<float> out, const ChannelOp* ops) const;
   struct FilePlace {

@@ -3,14 +3,16 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/datasets/crop_range.h"
 
 namespace welkin::data {
 namespace {
 
-void check_crop(const FieldFacts& facts, const FieldWindow& window) {
+void check_crop(const FieldFacts& facts, const FieldWindow& window, bool may_wrap) {
   if (window.height > facts.height || window.width > facts.width) {
     throw DataError("data",
                     cat("the grid is smaller than img_size: path=", facts.path.string(), ", grid=", facts.height, " x ",
@@ -19,19 +21,33 @@ void check_crop(const FieldFacts& facts, const FieldWindow& window) {
                         facts.width, "]'"));
   }
   const int64_t last_row = facts.height - window.height, last_column = facts.width - window.width;
-  if (window.row <= last_row && window.column <= last_column) return;
+  if (window.row <= last_row && (window.column <= last_column || may_wrap)) return;
   throw DataError("data",
                   cat("the crop leaves the grid: path=", facts.path.string(), ", grid=", facts.height, " x ", facts.width,
                       ", crop=[", window.row, ", ", window.column, "], img_size=", window.height, " x ", window.width),
                   cat("Set crop to at most [", last_row, ", ", last_column, "], or a smaller img_size"));
 }
 
+[[noreturn]] void refuse_few(const FieldFacts& facts, const FieldWindow& window, int64_t rows, int64_t columns) {
+  throw DataError("data",
+                  cat("the range holds fewer points than img_size: path=", facts.path.string(), ", points of the range=", rows,
+                      " x ", columns, ", img_size=", window.height, " x ", window.width),
+                  cat("Set img_size to at most [", rows, ", ", columns, "], divisible by patch_size, or take a wider range"));
+}
+
 FieldWindow window_of_crop(const FieldFacts& facts, const Era5Options& options) {
   FieldWindow window;
   if (options.crop) window.row = options.crop->at(0), window.column = options.crop->at(1);
-  window.height = options.height == 0 ? std::max<int64_t>(1, facts.height - window.row) : options.height;
-  window.width = options.width == 0 ? std::max<int64_t>(1, facts.width - window.column) : options.width;
-  check_crop(facts, window);
+  std::optional<GridRange> rows, columns;
+  if (!options.crop_latitude.empty()) rows = rows_within(facts, options.crop_latitude), window.row = rows->first;
+  if (!options.crop_longitude.empty()) columns = columns_within(facts, options.crop_longitude), window.column = columns->first;
+  const int64_t height = rows ? rows->count : facts.height - window.row;
+  const int64_t width = columns ? columns->count : facts.width - window.column;
+  window.height = options.height == 0 ? std::max<int64_t>(1, height) : options.height;
+  window.width = options.width == 0 ? std::max<int64_t>(1, width) : options.width;
+  if ((rows && window.height > rows->count) || (columns && window.width > columns->count))
+    refuse_few(facts, window, height, width);
+  check_crop(facts, window, /*may_wrap=*/columns.has_value());
   return window;
 }
 
@@ -65,6 +81,10 @@ std::vector<int64_t> named_channels(const FieldFacts& facts, const std::vector<s
   return channels;
 }
 
+bool has_crop(const Era5Options& options) {
+  return options.crop || !options.crop_latitude.empty() || !options.crop_longitude.empty();
+}
+
 // "30 to 59, latitude 0 to -28.5"; the values where the file says them.
 std::string range_text(int64_t first, int64_t end, std::string_view coordinate, const std::vector<double>& values) {
   std::string text = end - first == 1 ? cat(first) : cat(first, " to ", end - 1);
@@ -82,6 +102,14 @@ struct Axis {
 std::vector<Axis> axes_of(const FieldFacts& facts, const FieldWindow& window) {
   return {{"rows", "latitude", window.row, window.height, facts.height, facts.latitude},
           {"columns", "longitude", window.column, window.width, facts.width, facts.longitude}};
+}
+
+// Of the crop; columns that go on at the first one have two parts.
+std::string taken_text(const Axis& axis) {
+  const int64_t end = axis.begin + axis.extent, last = std::min(end, axis.size);
+  const std::string first = range_text(axis.begin, last, axis.coordinate, axis.values);
+  return cat(axis.name, " ", first, end > last ? " and " : "",
+             end > last ? range_text(0, end - last, axis.coordinate, axis.values) : std::string());
 }
 
 // What lies before the crop and after it.
@@ -142,7 +170,7 @@ FieldSelection select_fields(const FieldFacts& facts, const Era5Options& options
 std::string left_out_text(const FieldFacts& facts, const FieldSelection& selection, const Era5Options& options) {
   std::vector<std::string> parts;
   for (const Axis& axis : axes_of(facts, selection.window)) {
-    if (!options.crop && axis.extent < axis.size) parts.push_back(outside_text(axis));
+    if (!has_crop(options) && axis.extent < axis.size) parts.push_back(outside_text(axis));
   }
   if (options.in_names.empty() && options.out_names.empty()) {
     if (const std::string text = unused_channels_text(facts, selection, options); !text.empty()) parts.push_back(text);
@@ -154,10 +182,8 @@ std::string left_out_text(const FieldFacts& facts, const FieldSelection& selecti
 
 std::string chosen_text(const FieldFacts& facts, const FieldSelection& selection, const Era5Options& options) {
   std::vector<std::string> parts;
-  if (options.crop) {
-    for (const Axis& axis : axes_of(facts, selection.window)) {
-      parts.push_back(cat(axis.name, " ", range_text(axis.begin, axis.begin + axis.extent, axis.coordinate, axis.values)));
-    }
+  if (has_crop(options)) {
+    for (const Axis& axis : axes_of(facts, selection.window)) parts.push_back(taken_text(axis));
   }
   const std::vector<std::string> names = file_channel_names(facts, options);
   if (!options.in_names.empty()) parts.push_back(cat("input channels ", names_at(names, selection.input)));

@@ -44,6 +44,7 @@ Era5Options era5_options(const config::RunConfig& config, Split split) {
   options.lead = data.dt;
   options.history = data.history;
   if (!data.crop.empty()) options.crop = {data.crop.at(0), data.crop.at(1)};
+  options.crop_latitude = data.crop_lat, options.crop_longitude = data.crop_lon;
   options.in_channels = config.model.n_in_channels;
   options.out_channels = config.model.n_out_channels;
   options.in_names = data.in_channels, options.out_names = data.out_channels;

@@ -99,7 +99,9 @@ std::string place_text(const SampleSpec& spec, const Region& region, size_t plac
     rest /= region.extent[d];
   }
   if (!is_field) return cat("cell_of_crop=(", join(at, ", "), ")");
-  std::string text = cat("row=", spec.first_cell[0] + at[0], ", column=", spec.first_cell[1] + at[1]);
+  const int64_t column = spec.first_cell[1] + at[1];
+  std::string text =
+      cat("row=", spec.first_cell[0] + at[0], ", column=", spec.columns_around > 0 ? column % spec.columns_around : column);
   if (!spec.latitude.empty()) text += cat(", latitude=", spec.latitude[static_cast<size_t>(at[0])]);
   if (!spec.longitude.empty()) text += cat(", longitude=", spec.longitude[static_cast<size_t>(at[1])]);
   return text;

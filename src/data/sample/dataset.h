@@ -66,6 +66,7 @@ struct SampleSpec {
   // Where the target lies in the files' grid and channels, for maps beside them: first row and column, and channels (empty: the
   // first ones).
   std::array<int64_t, 2> first_cell{0, 0};
+  int64_t columns_around = 0;  // of that grid, where the target goes beyond the last one and on from the first; else 0
   std::vector<int64_t> target_of_file;
 };
 

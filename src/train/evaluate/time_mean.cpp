@@ -2,6 +2,7 @@
 #include "train/evaluate/time_mean.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/tensor.h>
 
@@ -37,15 +38,18 @@ at::Tensor read_time_mean(const std::string& path, const data::SampleSpec& spec)
   const auto& want = spec.target.shape;
   const auto [row, column] = spec.first_cell;
   const std::vector<int64_t> channels = channels_of_file(spec);
-  if (have.size() != 4 || have[0] != 1 || have[1] <= *std::ranges::max_element(channels) || have[2] < row + want[1] ||
-      have[3] < column + want[2]) {
+  const bool goes_around = spec.columns_around > 0;
+  const bool has_columns = have.size() == 4 && (goes_around ? have[3] == spec.columns_around : have[3] >= column + want[2]);
+  if (!has_columns || have[0] != 1 || have[1] <= *std::ranges::max_element(channels) || have[2] < row + want[1]) {
     throw DataError(
         "time mean",
         cat("shape does not fit: file=", path, ", shape=(", join(have, ", "), "), wanted=(1, ", join(want, ", "), ")"),
         "Write it again with welkin data stats, or set time_means_path to another file");
   }
   at::Tensor map = at::tensor(file.read_doubles(kMostValues), at::kDouble).view(have).select(0, 0);
-  map = map.index_select(0, at::tensor(channels, at::kLong)).narrow(1, row, want[1]).narrow(2, column, want[2]);
+  map = map.index_select(0, at::tensor(channels, at::kLong)).narrow(1, row, want[1]);
+  const at::Tensor columns = at::arange(column, column + want[2], at::kLong).remainder(have[3]);
+  map = map.index_select(2, columns);
   if (!spec.target_std.empty()) map = (map - per_channel(spec.target_mean)) / per_channel(spec.target_std);
   return map.to(at::kFloat).contiguous();
 }

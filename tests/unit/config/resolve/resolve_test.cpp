@@ -2,6 +2,7 @@
 // Precedence, provenance, synonyms, batch sizes, the file level and what `None` means.
 #include "config/resolve/resolve.h"
 
+#include "config/print/print.h"
 #include "harness.h"
 
 namespace welkin::config {
@@ -204,6 +205,28 @@ TEST(Resolve, NamesOfChannelsSayHowManyThereAre) {
   EXPECT_THAT(test::resolve_error(test::kVitFile, {"--set=in_channels=[a]", "--set=n_out_channels=7"}),
               HasSubstr("two keys contradict each other: out_channels=[a] (from in_channels), n_out_channels=7 (--set "
                         "n_out_channels)"));
+}
+
+TEST(Resolve, ACropIsAPlaceOrRangesOfDegrees) {
+  const std::string file = "base:\n  model: vit\n  global_batch_size: 4\n  num_iters: 10\n";
+  EXPECT_EQ(test::resolve_text(file + "  crop: [3, 4]\n").config.data.crop, (std::vector<int64_t>{3, 4}));
+  const RunConfig config = test::resolve_text(file + "  crop: {lat: [35, 60], lon: [-10, 20]}\n").config;
+  EXPECT_EQ(config.data.crop_lat, (std::vector<double>{35, 60}));
+  EXPECT_EQ(config.data.crop_lon, (std::vector<double>{-10, 20}));
+  EXPECT_TRUE(config.data.crop.empty());
+  EXPECT_EQ(from_yaml(yaml(config), "saved").data, config.data);
+  EXPECT_EQ(test::resolve_text(file, {"--set=crop.lat=[35, 60]"}).config.data.crop_lat, config.data.crop_lat);
+  const auto refused = [&](const std::string& flag) { return test::resolve_error(file, {"--set=crop=[1, 1]", flag}); };
+  EXPECT_THAT(
+      refused("--set=crop.lat=[35, 60]"),
+      HasSubstr("two keys contradict each other: crop=[1, 1] (--set crop), crop.lat=[35.0, 60.0] (--set crop.lat). Give only "
+                "one of them"));
+  EXPECT_THAT(refused("--set=crop.lat=[60, 35]"),
+              HasSubstr("a range that is none: crop.lat=[60.0, 35.0] (--set crop.lat). Give south "
+                        "and north, as in crop: {lat: [35, 60]}"));
+  EXPECT_THAT(refused("--set=crop.lon=[-190, 200]"),
+              HasSubstr("Give west and east, at most 360 apart, as in crop: {lon: [-10, 20]}"));
+  EXPECT_THAT(refused("--set=crop.lat=[35, 95]"), HasSubstr("crop.lat element 1 must be at most 90"));
 }
 
 TEST(Resolve, NamesOfChannelsOfABoxAreOfEachSideItsOwn) {

@@ -242,6 +242,12 @@ TEST_F(TimeMean, LiesWhereTheTargetLiesInTheFile) {
   EXPECT_FLOAT_EQ(map[1][3][5].item<float>(), 4 * 8 + 7);
   spec.first_cell = {3, 2};
   EXPECT_THROW(read_time_mean(path_, spec), DataError);
+  spec.first_cell = {1, 6}, spec.columns_around = 8;
+  const at::Tensor around = read_time_mean(path_, spec);
+  EXPECT_FLOAT_EQ(around[0][0][1].item<float>(), 2 * 48 + 8 + 7);
+  EXPECT_FLOAT_EQ(around[0][0][2].item<float>(), 2 * 48 + 8) << "the first column follows the last";
+  spec.columns_around = 16;
+  EXPECT_THROW(read_time_mean(path_, spec), DataError);
 }
 
 TEST_F(TimeMean, IsUndefinedWithoutAFile) {
