@@ -214,7 +214,7 @@ TEST(Resolve, ACropIsAPlaceOrRangesOfDegrees) {
   EXPECT_EQ(config.data.crop_lat, (std::vector<double>{35, 60}));
   EXPECT_EQ(config.data.crop_lon, (std::vector<double>{-10, 20}));
   EXPECT_TRUE(config.data.crop.empty());
-  EXPECT_EQ(from_yaml(yaml(config), "saved").data, config.data);
+  EXPECT_EQ(from_yaml(yaml(config), "saved", 1).data, config.data);
   EXPECT_EQ(test::resolve_text(file, {"--set=crop.lat=[35, 60]"}).config.data.crop_lat, config.data.crop_lat);
   const auto refused = [&](const std::string& flag) { return test::resolve_error(file, {"--set=crop=[1, 1]", flag}); };
   EXPECT_THAT(
