@@ -49,7 +49,8 @@ bool goes_around(const FieldFacts& facts) {
   if (longitude.size() < 2) return false;
   const double step = longitude[1] - longitude[0];
   const double closing = longitude.front() - longitude.back() + std::copysign(kCircle, step);
-  return std::abs(closing - step) < 0.01 * std::abs(step);
+  const double missing = kCircle - std::abs(step) * static_cast<double>(longitude.size());  // of evenly spaced columns
+  return std::abs(closing - step) < 0.01 * std::abs(step) && std::abs(missing) < 0.5 * std::abs(step);
 }
 
 GridRange rows_within(const FieldFacts& facts, const std::vector<double>& degrees) {
