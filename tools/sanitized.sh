@@ -8,7 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/tools/setup.sh"
 
 preset=${1:-} minutes=${2:-}
-layers=(core observe config data launch plan parallel ops model train bench verify)
+layers=(core observe config data launch plan parallel ops model train bench)
 [ "$preset" = dev ] || { [ "$preset" = tsan ] && layers=(core observe data); } || fail "usage: tools/sanitized.sh dev|tsan MINUTES"
 [[ "$minutes" =~ ^[0-9]+$ ]] || fail "usage: tools/sanitized.sh dev|tsan MINUTES"
 # With more than one OpenMP thread libgomp, which is not instrumented, gives false races.
