@@ -4,7 +4,6 @@
 // (numcodecs: VLenUTF8).
 #include <algorithm>
 #include <cstring>
-#include <ranges>
 #include <system_error>
 
 #include "core/error.h"
@@ -74,7 +73,7 @@ ByteBuffer decoded_chunk(const std::filesystem::path& path, const std::vector<Co
   ByteBuffer bytes(static_cast<size_t>(file.size()));
   file.read(0, bytes.span());
   try {
-    for (const Codec& codec : codecs | std::views::reverse) bytes = decode(codec, bytes.span(), kMostTextBytes);
+    for (auto codec = codecs.rbegin(); codec != codecs.rend(); ++codec) bytes = decode(*codec, bytes.span(), kMostTextBytes);
   } catch (const CodecFailure& failure) {
     refuse_texts(path, failure.reason);
   }
