@@ -187,7 +187,7 @@ class Adafactor : public NormedOptimizer {
     std::vector<int64_t> shape(parameters()[row.row].value.sizes().size(), 1);
     shape[0] = of_first.numel();
     const at::Tensor estimate = rows.view(shape) * columns_[row.row].unsqueeze(0);
-    const at::Tensor direction = in_logical_order(row.row, row.gradient) * estimate.clamp_min(floor).rsqrt();
+    at::Tensor direction = in_logical_order(row.row, row.gradient) * estimate.clamp_min(floor).rsqrt();
     if (row.value.sizes() == direction.sizes()) return direction;
     const at::Tensor in_order = at::empty_strided(direction.sizes(), parameters()[row.row].value.strides(), direction.options());
     return in_memory_order(in_order.copy_(direction));

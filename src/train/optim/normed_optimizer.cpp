@@ -45,13 +45,15 @@ void NormedOptimizer::fused_step(const StepInputs& inputs, const std::array<Step
     const auto place = [num](size_t which, size_t row) { return static_cast<int64_t>(which) * num + static_cast<int64_t>(row); };
     for (size_t k = 0; k < 2; ++k) {
       for (size_t i = 0; i < sums[k].size(); ++i) {
-        for (const size_t which : {0, 1}) own.mutable_data_ptr<double>()[place(which, lists[k].rows[i])] = sums[k][i][which];
+        for (size_t which = 0; which < 2; ++which)
+          own.mutable_data_ptr<double>()[place(which, lists[k].rows[i])] = sums[k][i][which];
       }
     }
     const at::Tensor whole = inputs.sum_over_parts(own).contiguous();
     for (size_t k = 0; k < 2; ++k) {
       for (size_t i = 0; i < sums[k].size(); ++i) {
-        for (const size_t which : {0, 1}) sums[k][i][which] = whole.const_data_ptr<double>()[place(which, lists[k].rows[i])];
+        for (size_t which = 0; which < 2; ++which)
+          sums[k][i][which] = whole.const_data_ptr<double>()[place(which, lists[k].rows[i])];
       }
     }
   }

@@ -8,6 +8,7 @@
 #include "config/resolve/paths.h"
 #include "config/resolve/switches.h"
 #include "config/yaml/yaml_scalar.h"
+#include "core/host.h"
 #include "core/text.h"
 #include "observe/log/table.h"
 #include "parallel/comm/collectives.h"
