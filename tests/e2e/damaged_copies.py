@@ -9,6 +9,7 @@ import h5py
 import netCDF4
 import numpy as np
 from bad_input_case import BINARY, CHANNELS, HEIGHT, WIDTH, YEAR_STEPS
+from genericio_writer import genericio
 
 try:
     import eccodes
@@ -101,6 +102,8 @@ def make_arrays(folder):
     """One file or folder of each format of training data."""
     for name, options in HDF5.items():
         write_hdf5(folder / f"hdf5-{name}", **options)
+    ranks = [{"x": np.linspace(0, 99, count, dtype=np.float32), "id": np.arange(count)} for count in (300, 200)]
+    (folder / "genericio").write_bytes(genericio(ranks, (100.0, 100.0, 100.0), compress=True))
     for name, flags in CONVERTED.items():
         subprocess.run([BINARY, "data", "convert", folder / "hdf5-contiguous", folder / name, "--format", name, *flags], check=True,
                        capture_output=True)
