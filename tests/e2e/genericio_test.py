@@ -6,7 +6,7 @@ import unittest
 import h5py
 import numpy as np
 
-from genericio_writer import crc64, genericio
+from genericio_writer import closed, crc64, genericio
 from ingest_runner import BINARY, IngestCase, component_is_built, run_all
 from tolerance import rounds_to
 
@@ -30,6 +30,14 @@ def cloud_in_cell(ranks):
             weight = np.prod([p - b if c else 1 - (p - b) for p, b, c in zip(place, below, corner)], axis=0)
             np.add.at(mesh, tuple((b + c) % CELLS for b, c in zip(below, corner)), weight)
     return mesh / (count / CELLS ** 3)
+
+
+def resealed(whole, at):
+    """With byte `at` of the only block of values changed, under a right checksum of what is stored."""
+    begin = int.from_bytes(whole[8:16], "little")
+    block = bytearray(whole[begin:-8])
+    block[at] ^= 0x41
+    return whole[:begin] + closed(bytes(block))
 
 
 class GenericIo(IngestCase):
@@ -69,11 +77,37 @@ class GenericIo(IngestCase):
                              "mask  uint16  values min 7, max 7"):
                     self.assertIn(part, done.stdout)
 
+    def test_inspect_of_compressed_values(self):
+        path = self.write(compress=True)
+        done = self.inspect(path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for part in "compressed with BLOSC", "id  int64  values min -5, max 494", "mask  uint16  values min 7, max 7":
+            self.assertIn(part, done.stdout)
+        whole = path.read_bytes()
+        plain = len(self.write("plain").read_bytes())
+        self.assertLess(len(whole), plain)
+        path.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+        self.assertIn("the checksum of values is wrong: path=", self.inspect(path).stderr)
+        # A frame of other values with right checksums but for that of the plain ones.
+        path.write_bytes(genericio([{"x": np.zeros(500, np.float32)}], EXTENT, ORIGIN, compress=True))
+        done = self.inspect(path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for which, text in ((0, "the checksum of values is wrong"), (9, "values cannot be decompressed: path=")):
+            with self.subTest(text):
+                damaged = path.with_name(f"damaged{which}")
+                damaged.write_bytes(resealed(path.read_bytes(), which))
+                done = self.inspect(damaged)
+                self.assertEqual(done.returncode, 3)
+                self.assertIn(text, done.stderr)
+
     def test_density(self):
         expected = cloud_in_cell(self.ranks)
         rounds_to(self.box_of(self.write()), expected, 64, scale=expected)
         self.out = self.root / "swapped"
         rounds_to(self.box_of(self.write(big_endian=True)), expected, 64, scale=expected)
+        for order in "little", "big":
+            self.out = self.root / f"compressed-{order}"
+            rounds_to(self.box_of(self.write(compress=True, big_endian=order == "big")), expected, 64, scale=expected)
 
     def test_a_snapshot_in_parts(self):
         expected = cloud_in_cell(self.ranks)

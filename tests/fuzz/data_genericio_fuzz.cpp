@@ -23,12 +23,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const auto header = welkin::data::parse_genericio_header(head, file_bytes, "fuzz");
     for (const auto& rank : header.ranks) {
-      if (!header.filter.empty()) break;
-      if (rank.offsets.size() != header.variables.size()) std::abort();
+      if (rank.offsets.size() != header.variables.size() || rank.compressed.size() != rank.offsets.size()) std::abort();
       for (size_t v = 0; v < rank.offsets.size(); ++v) {
         const auto value =
             static_cast<uint64_t>(header.variables[v].bytes) * static_cast<uint64_t>(header.variables[v].per_element);
-        if (rank.offsets[v] > file_bytes || rank.elements > (file_bytes - rank.offsets[v]) / value) std::abort();
+        const uint64_t room = rank.offsets[v] > file_bytes ? 0 : file_bytes - rank.offsets[v];
+        if (rank.compressed[v] > 0 ? rank.compressed[v] > room : rank.elements > room / value) std::abort();
       }
     }
   } catch (const welkin::DataError&) {  // the one legal way to refuse

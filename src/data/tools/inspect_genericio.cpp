@@ -49,11 +49,11 @@ std::string inspect_genericio(const std::filesystem::path& path, const InspectOp
       cat("GenericIO, ", format_bytes(file.file().size()), header.big_endian ? ", big-endian, " : ", ", header.elements,
           " particles of ", header.ranks.size(), " ranks (", join(header.ranks_along, " x "), "), checksum of the header right\n",
           "  box from (", join(header.origin, ", "), "), extent (", join(header.extent, ", "), ")\n");
-  if (!header.filter.empty()) text += cat("  compressed with ", header.filter, ": values are not read\n");
+  if (!header.filter.empty()) text += cat("  compressed with ", header.filter, "\n");
   for (size_t v = 0; v < header.variables.size() && static_cast<int64_t>(v) < options.most_datasets; ++v) {
     const GenericIoVariable& variable = header.variables[v];
     text += cat("  ", printable(variable.name), "  ", type_text(variable));
-    const bool is_read = header.filter.empty() && variable.per_element == 1;
+    const bool is_read = variable.per_element == 1;
     text += is_read ? cat("  values ", range_text(file, v, options.most_sampled_values), "\n") : "\n";
   }
   return text;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <string>
 
@@ -73,36 +74,75 @@ size_t GenericIoFile::coordinate(int axis) const {
 
 GenericIoColumn::GenericIoColumn(const GenericIoFile& file, size_t variable, size_t rank)
     : file_(file), variable_(file.header().variables.at(variable)) {
-  const auto fail = [&](const std::string& what) {
-    throw DataError("data", cat(what, ": path=", file.file().path().string(), ", variable=", variable_.name),
-                    "Write it again, uncompressed and one value per particle");
-  };
-  if (!file.header().filter.empty()) fail(cat("values compressed with ", file.header().filter, " are not read"));
-  if (variable_.per_element != 1) fail(cat("several values per particle are not read: values=", variable_.per_element));
+  if (variable_.per_element != 1) {
+    throw DataError("data",
+                    cat("several values per particle are not read: path=", file.file().path().string(),
+                        ", variable=", variable_.name, ", values=", variable_.per_element),
+                    "Write it again with one value per particle");
+  }
   const GenericIoRank& block = file.header().ranks.at(rank);
   offset_ = block.offsets.at(variable);
   left_ = block.elements;
-  if (left_ == 0) check_sum();
+  is_compressed_ = block.compressed.at(variable) > 0;
+  if (is_compressed_) {
+    decompress(block.compressed.at(variable));
+  } else if (left_ == 0) {
+    check_sum();
+  }
+}
+
+// Stored are the CRC-64 of the plain values, a frame of blosc, and what closes the sum of both.
+void GenericIoColumn::decompress(uint64_t stored_bytes) {
+  ByteBuffer stored(static_cast<size_t>(stored_bytes));
+  file_.file().read(offset_, stored.span());
+  offset_ += stored_bytes;
+  sum_.add(stored.span());
+  check_sum();
+  std::array<std::byte, sizeof(uint64_t)> plain_sum{};
+  std::copy_n(stored.data(), plain_sum.size(), plain_sum.begin());
+  if (file_.header().big_endian) std::ranges::reverse(plain_sum);
+  decoded_ = ByteBuffer(static_cast<size_t>(left_) * static_cast<size_t>(variable_.bytes));
+  Crc64 sum;
+  try {
+    const size_t bytes = decode_into({.kind = CodecKind::Blosc}, stored.span().subspan(plain_sum.size()), decoded_.span());
+    if (bytes != decoded_.size()) throw CodecFailure{cat("it holds ", bytes, " bytes and not ", decoded_.size())};
+    sum.add(decoded_.span());
+  } catch (const CodecFailure& failure) {
+    throw DataError("data",
+                    cat("values cannot be decompressed: path=", file_.file().path().string(), ", variable=", variable_.name,
+                        ", codec=blosc, ", failure.reason),
+                    "The file is damaged: copy it again");
+  }
+  if (sum.sum() != std::bit_cast<uint64_t>(plain_sum)) refuse_sum();
 }
 
 void GenericIoColumn::read(std::span<double> out) {
   WELKIN_CHECK(out.size() <= left_, "more values than there are");
   const auto bytes = static_cast<size_t>(variable_.bytes);
-  raw_.resize(out.size() * bytes);
-  file_.file().read(offset_, raw_);
-  sum_.add(raw_);
+  const std::byte* values = decoded_.data() + taken_;
+  if (is_compressed_) {
+    taken_ += out.size() * bytes;
+  } else {
+    raw_.resize(out.size() * bytes);
+    file_.file().read(offset_, raw_);
+    sum_.add(raw_);
+    offset_ += raw_.size();
+    values = raw_.data();
+  }
   const NumberAt number = number_reader(variable_);
-  for (size_t i = 0; i < out.size(); ++i) out[i] = number(raw_.data() + i * bytes, file_.header().big_endian);
-  offset_ += raw_.size();
+  for (size_t i = 0; i < out.size(); ++i) out[i] = number(values + i * bytes, file_.header().big_endian);
   left_ -= out.size();
-  if (left_ == 0 && !out.empty()) check_sum();
+  if (!is_compressed_ && left_ == 0 && !out.empty()) check_sum();
 }
 
 void GenericIoColumn::check_sum() {
   std::array<std::byte, 8> stored{};
   file_.file().read(offset_, stored);
   sum_.add(stored);
-  if (sum_.is_closed()) return;
+  if (!sum_.is_closed()) refuse_sum();
+}
+
+void GenericIoColumn::refuse_sum() const {
   throw DataError("data",
                   cat("the checksum of values is wrong: path=", file_.file().path().string(), ", variable=", variable_.name,
                       ", ends_at=", offset_),

@@ -10,6 +10,7 @@
 
 #include "data/formats/genericio/crc64.h"
 #include "data/formats/genericio/genericio_header.h"
+#include "data/storage/codec.h"
 #include "data/storage/watched_file.h"
 
 namespace welkin::data {
@@ -30,7 +31,8 @@ class GenericIoFile {
   GenericIoHeader header_;
 };
 
-// One variable of one rank. `file` outlives it. DataError where values are compressed, or several per particle.
+// One variable of one rank. `file` outlives it. DataError where there are several values per particle. Compressed values are
+// held in memory, all at once.
 class GenericIoColumn {
  public:
   GenericIoColumn(const GenericIoFile& file, size_t variable, size_t rank);
@@ -40,13 +42,18 @@ class GenericIoColumn {
   void read(std::span<double> out);
 
  private:
+  void decompress(uint64_t stored_bytes);
   void check_sum();
+  [[noreturn]] void refuse_sum() const;
 
   const GenericIoFile& file_;
   const GenericIoVariable& variable_;
   uint64_t offset_, left_;
   Crc64 sum_;
   std::vector<std::byte> raw_;
+  ByteBuffer decoded_;  // of compressed values
+  size_t taken_ = 0;    // bytes of it
+  bool is_compressed_ = false;
 };
 
 }  // namespace welkin::data

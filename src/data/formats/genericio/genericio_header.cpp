@@ -12,6 +12,7 @@
 #include "core/printable.h"
 #include "core/text.h"
 #include "data/formats/genericio/crc64.h"
+#include "data/storage/codec.h"
 
 namespace welkin::data {
 namespace {
@@ -123,29 +124,33 @@ class HeaderReading {
     for (size_t v = 0; v < header_.variables.size(); ++v) {
       const auto& variable = header_.variables[v];
       const auto size = static_cast<uint64_t>(variable.bytes) * static_cast<uint64_t>(variable.per_element);
-      const bool has_room = rank.elements <= file_bytes_ / size;
-      if (has_blocks_ && read_block(index * header_.variables.size() + v, offset)) continue;  // its bytes are another number
-      if (!has_room || offset > file_bytes_ || rank.elements * size + kSumBytes > file_bytes_ - offset)
+      const uint64_t compressed = has_blocks_ ? read_block(index * header_.variables.size() + v, offset) : 0;
+      const bool is_possible = compressed == 0 ? rank.elements <= file_bytes_ / size
+                                               : compressed >= kSumBytes && rank.elements <= kMostDecodedBytes / size;
+      const uint64_t stored = !is_possible ? 0 : compressed == 0 ? rank.elements * size : compressed;
+      if (!is_possible || offset > file_bytes_ || stored > file_bytes_ || stored + kSumBytes > file_bytes_ - offset)
         fail(cat("values beyond the end of the file: rank=", index, ", variable=", variable.name, ", elements=", rank.elements));
       rank.offsets.push_back(offset);
-      offset += rank.elements * size + kSumBytes;
+      rank.compressed.push_back(compressed);
+      offset += stored + kSumBytes;
     }
-    if (rank.elements > file_bytes_) fail(cat("rank=", index, ", elements=", rank.elements));
+    if (rank.elements > kMostDecodedBytes && rank.elements > file_bytes_) fail(cat("rank=", index, ", elements=", rank.elements));
     header_.elements += rank.elements;
     header_.ranks.push_back(std::move(rank));
   }
 
-  // Whether the values are compressed; else where they are.
-  bool read_block(uint64_t index, uint64_t& offset) {
+  // Bytes of the compressed values, 0 where they are plain; and where they begin.
+  uint64_t read_block(uint64_t index, uint64_t& offset) {
     constexpr size_t kFilterBytes = 8;
     const uint64_t at = whole(kBlocksStart) + index * whole(kBlockBytes);
-    const char* filter = reinterpret_cast<const char*>(bytes_.data() + at);
-    if (filter[0] != '\0') {
-      header_.filter = printable(std::string_view(filter, strnlen(filter, kFilterBytes)));
-      return true;
-    }
+    const char* first = reinterpret_cast<const char*>(bytes_.data() + at);
+    const std::string_view filter(first, strnlen(first, kFilterBytes));
     if (const uint64_t start = whole(at + 32); start != 0) offset = start;
-    return false;
+    if (filter.empty()) return 0;
+    const bool is_alone = first[kFilterBytes] == '\0';  // of four filters, one after the other
+    if (filter != "BLOSC" || !is_alone) fail(cat("values with a filter that is not known: filter=", printable(filter)));
+    header_.filter = filter;
+    return whole(at + 40);
   }
 
   std::span<const std::byte> bytes_;

@@ -29,7 +29,8 @@ struct GenericIoVariable {
 struct GenericIoRank {
   std::array<uint64_t, 3> coordinates{};  // in GenericIoHeader::ranks_along
   uint64_t elements = 0;
-  std::vector<uint64_t> offsets;  // per variable: first byte of its values
+  std::vector<uint64_t> offsets;     // per variable: first byte of its values
+  std::vector<uint64_t> compressed;  // per variable: bytes of its compressed values with their checksum before them; 0: plain
 };
 
 struct GenericIoHeader {
@@ -39,7 +40,7 @@ struct GenericIoHeader {
   std::array<double, 3> origin{}, extent{};  // of the box, in the coordinates' unit
   std::vector<GenericIoVariable> variables;
   std::vector<GenericIoRank> ranks;
-  std::string filter;  // of compressed values ("BLOSC"), which are not read; else empty
+  std::string filter;  // of compressed values: "BLOSC"; else empty
 };
 
 inline constexpr size_t kGenericIoPrefix = 16;  // magic and size of the header
