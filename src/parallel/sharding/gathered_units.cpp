@@ -20,8 +20,7 @@ c10::StorageImpl& storage_of(const at::Tensor& tensor) { return *tensor.storage(
 
 // The elements of the tensor fill its storage, so that nobody else loses anything with it.
 bool owns_storage(const at::Tensor& tensor) {
-  return tensor.storage_offset() == 0 &&
-         storage_of(tensor).nbytes() == static_cast<size_t>(tensor.numel()) * tensor.element_size();
+  return tensor.storage_offset() == 0 && storage_of(tensor).nbytes() == tensor.nbytes();
 }
 
 // A tensor of its own over the same storage: what is written here does not count as a change of the parameter, of which autograd
@@ -38,7 +37,7 @@ void drop_memory(const at::Tensor& tensor) {
 
 void give_memory(const at::Tensor& tensor) {
   c10::StorageImpl& storage = storage_of(tensor);
-  const size_t bytes = static_cast<size_t>(tensor.numel()) * tensor.element_size();
+  const size_t bytes = tensor.nbytes();
   at::Allocator* allocator = storage.allocator() != nullptr ? storage.allocator() : c10::GetAllocator(tensor.device().type());
   storage.set_data_ptr_noswap(allocator->allocate(bytes));
   storage.set_nbytes(bytes);

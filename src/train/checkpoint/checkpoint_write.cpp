@@ -45,7 +45,7 @@ std::vector<int64_t> shape_of_whole(const CheckpointTensor& tensor) {
 }
 
 uint64_t bytes_of_whole(const CheckpointTensor& tensor) {
-  uint64_t bytes = tensor.value.element_size();
+  auto bytes = static_cast<uint64_t>(tensor.value.element_size());
   for (const int64_t extent : shape_of_whole(tensor)) bytes *= static_cast<uint64_t>(extent);
   return bytes;
 }
