@@ -59,6 +59,25 @@ class BenchSteps(BenchCase):
         self.check_rate(result, "full")
         self.assertEqual(result["mode"], "all")
 
+    def test_what_sharded_ranks_send(self):
+        # Weights of P bytes are gathered once for ZeRO 1 and 2, and for ZeRO 3 in both passes but for a block that is still there; padding is small.
+        for stage, least_gathered, most_gathered in (("optimizer", 1, 1), ("gradients", 1, 1), ("full", 1.5, 2)):
+            with self.subTest(stage):
+                command = [BINARY, "launch", "-n", "2", "--", "bench", "--mode", "all", "--yaml_config", self.write(VIT), "--config", "run", *SHORT,
+                           "--synthetic", "--shard", stage, "--json", self.folder / "out.json"]
+                done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300, cwd=self.folder)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                result = json.loads((self.folder / "out.json").read_text())
+                self.assertGreater(result["nocomm_samples_per_s"], 0)
+                calls = {call["collective"]: call for call in result["communication"]["calls"] if call["group"] == "dp [0, 1]"}
+                whole = result["exchanged_bytes_per_step"]
+                padding = 1.01
+                self.assertGreaterEqual(calls["all_gather"]["bytes_per_step"], least_gathered * whole)
+                self.assertLessEqual(calls["all_gather"]["bytes_per_step"], most_gathered * whole * padding)
+                self.assertGreaterEqual(calls["reduce_scatter"]["bytes_per_step"], whole)
+                self.assertLessEqual(calls["reduce_scatter"]["bytes_per_step"], whole * padding)
+                self.assertNotIn("gradient exchange", calls)
+
     def test_layers(self):
         for text, name, count in ((UNET, "conv_down2", 1), (VIT, "blocks.*.attn.core", 2)):
             result = self.bench(text, "--layers")

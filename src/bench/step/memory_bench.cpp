@@ -11,6 +11,7 @@
 
 #include "bench/step/synthetic_config.h"
 #include "config/schema/batch_plan.h"
+#include "config/schema/choices.h"
 #include "core/host.h"
 #include "core/text.h"
 #include "data/sample/dataset.h"
@@ -149,6 +150,7 @@ class MemoryRig {
     const parallel::Mesh& mesh = layout_.groups.mesh();
     std::vector<std::string> sizes;
     for (const auto& [name, axes] : kReportedAxes) sizes.push_back(cat(name, " ", mesh.size(axes)));
+    if (setup_->is_sharded()) sizes.push_back(cat("shard ", config::name_of(config_.parallel.shard)));
     report_.layout = join(sizes, ", ");
     const at::Tensor own = at::tensor({own_.weights, own_.gradients, own_.optimizer, own_.exchange, own_.activations}, at::kLong);
     const parallel::Group& world_group = world_.world_group();

@@ -44,7 +44,8 @@ namespace {
 
 config::RunConfig configuration_for(const config::RunConfig& config, StepMode mode) {
   config::RunConfig own = mode == StepMode::Full ? config : synthetic_config(config);
-  if (mode == StepMode::NoComm) own.parallel.noddp = true;
+  // Sharded exchanges run over groups that send nothing.
+  if (mode == StepMode::NoComm && own.parallel.shard == config::ShardStage::None) own.parallel.noddp = true;
   return own;
 }
 
@@ -225,7 +226,8 @@ class StepRig {
     report_.page_faults_per_step =
         static_cast<double>(page_faults() - faults_before_) / static_cast<double>(report_.rates.batches);
     report_.step_seconds = static_cast<double>(report_.batch_samples) / report_.rates.median();
-    report_.traffic = {.calls = calls_since(before_windows_, context_.world.traffic()), .steps = report_.rates.batches};
+    report_.traffic.calls = calls_since(before_windows_, context_.world.traffic());
+    report_.traffic.steps = report_.rates.batches;
     if (context_.layers != nullptr) report_.layers = context_.layers->per_step(report_.rates.batches);
     const auto sharers = static_cast<double>(world_group.size() / layout_.replicas.size());
     const at::Tensor own = at::tensor(report_.rates.windows, at::kDouble).div(sharers);
@@ -237,7 +239,11 @@ class StepRig {
     if (report_.exchanged_bytes == 0) return;
     const bool travels_narrow = config_.parallel.compress_gradients != config::GradientDtype::Same;
     const auto travels = at::TensorOptions(travels_narrow ? at::kBFloat16 : at::kFloat).device(context_.device);
-    report_.traffic.exchange_alone_s = seconds_of_exchange_alone(*setup_->data_parallel, layout_.exchange, travels);
+    if (setup_->is_sharded()) {
+      time_sharded_calls(report_.traffic, *setup_->data_parallel, layout_.sharding.shards, travels);
+    } else {
+      report_.traffic.exchange_alone_s = seconds_of_exchange_alone(*setup_->data_parallel, layout_.exchange, travels);
+    }
   }
 
   void count_memory() {

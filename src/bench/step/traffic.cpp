@@ -22,6 +22,7 @@ using parallel::CallTotal;
 constexpr size_t kExchangeRepeats = 5;
 // The record of an exchange lasts as long as the backward pass (data_parallel.cpp): it says nothing about the messages.
 constexpr const char* kExchangeName = "gradient exchange";
+constexpr const char *kGatherName = "all_gather", *kScatterName = "reduce_scatter";
 
 std::string traffic_number(double value, const char* format) {
   std::array<char, 32> text{};
@@ -30,12 +31,34 @@ std::string traffic_number(double value, const char* format) {
 }
 
 double call_seconds(const CallTotal& call, const Traffic& traffic) {
-  return call.name == kExchangeName ? traffic.exchange_alone_s : call.seconds / static_cast<double>(traffic.steps);
+  if (call.name == kExchangeName) return traffic.exchange_alone_s;
+  const auto steps = static_cast<double>(traffic.steps);
+  if (call.group == traffic.shard_group) {
+    if (call.name == kGatherName) return static_cast<double>(call.bytes) / steps * traffic.gather_s_per_byte;
+    if (call.name == kScatterName) return static_cast<double>(call.bytes) / steps * traffic.scatter_s_per_byte;
+  }
+  return call.seconds / steps;
 }
 
 double bytes_per_second(const CallTotal& call, const Traffic& traffic) {
   const double seconds = call_seconds(call, traffic);
   return seconds > 0 ? static_cast<double>(call.bytes) / static_cast<double>(traffic.steps) / seconds : 0;
+}
+
+// The median over repetitions of the slowest rank.
+template <typename Exchange>
+double median_seconds(const parallel::Group& group, c10::Device device, const Exchange& exchange) {
+  std::vector<double> seconds;
+  for (size_t i = 0; i < kExchangeRepeats; ++i) {
+    parallel::barrier(group);
+    const Stopwatch watch;
+    exchange();
+    train::wait_for_stream(device);
+    seconds.push_back(
+        parallel::all_reduce(group, at::full({1}, watch.seconds(), at::kDouble), parallel::Reduction::Max).item<double>());
+  }
+  std::ranges::sort(seconds);
+  return seconds[kExchangeRepeats / 2];
 }
 
 }  // namespace
@@ -59,17 +82,29 @@ double seconds_of_exchange_alone(const parallel::GradientExchange& exchange, con
                                  const at::TensorOptions& travels) {
   std::vector<at::Tensor> messages;
   for (const parallel::Bucket& bucket : exchange.buckets()) messages.push_back(at::zeros({bucket.bytes / 4}, travels));
-  std::vector<double> seconds;
-  for (size_t i = 0; i < kExchangeRepeats; ++i) {
-    parallel::barrier(group);
-    const Stopwatch watch;
+  return median_seconds(group, travels.device(), [&] {
     for (const at::Tensor& message : messages) all_reduce_in_place(group, message);
-    train::wait_for_stream(travels.device());
-    seconds.push_back(
-        parallel::all_reduce(group, at::full({1}, watch.seconds(), at::kDouble), parallel::Reduction::Max).item<double>());
-  }
-  std::ranges::sort(seconds);
-  return seconds[kExchangeRepeats / 2];
+  });
+}
+
+void time_sharded_calls(Traffic& traffic, const parallel::GradientExchange& exchange, const parallel::Group& group,
+                        const at::TensorOptions& gradients) {
+  int64_t bytes = 0;
+  for (const parallel::Bucket& bucket : exchange.buckets()) bytes = std::max(bytes, bucket.bytes);
+  if (bytes == 0) return;
+  traffic.shard_group = group.text();
+  const auto time = [&](const at::TensorOptions& travels, const auto& start) {
+    const int64_t length = (bytes / 4 + group.size() - 1) / group.size();
+    const at::Tensor whole = at::zeros({group.size(), length}, travels), part = at::zeros({length}, travels);
+    const double seconds = median_seconds(group, travels.device(), [&] { start(whole, part).wait(); });
+    return seconds / static_cast<double>(whole.nbytes());
+  };
+  traffic.gather_s_per_byte = time(gradients.dtype(at::kFloat), [&](const at::Tensor& whole, const at::Tensor& part) {
+    return parallel::start_all_gather_into(group, whole, part);
+  });
+  traffic.scatter_s_per_byte = time(gradients, [&](const at::Tensor& whole, const at::Tensor& part) {
+    return parallel::start_reduce_scatter_into(group, part, whole);
+  });
 }
 
 Communication communication_of(const Traffic& traffic, double step_s, double no_comm_s) {

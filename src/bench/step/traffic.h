@@ -19,6 +19,9 @@ struct Traffic {
   std::vector<parallel::CallTotal> calls;  // of this rank, by group and collective
   int64_t steps = 0;                       // in which they were made
   double exchange_alone_s = 0;             // of a step: the gradients' messages one after the other, with nothing beside them
+  // Of sharded data parallelism, whose calls last as long as what they run beside: seconds per byte with nothing beside them.
+  std::string shard_group;
+  double gather_s_per_byte = 0, scatter_s_per_byte = 0;
 };
 
 // The calls since `before`, which was taken from the same recorder.
@@ -29,6 +32,10 @@ std::vector<parallel::CallTotal> calls_since(const std::vector<parallel::CallTot
 // rank. `travels`: their type, and the device on which they lie. Every rank of the group calls it.
 double seconds_of_exchange_alone(const parallel::GradientExchange& exchange, const parallel::Group& group,
                                  const at::TensorOptions& travels);
+
+// Fills in shard_group and what follows it; of a message as large as the largest bucket. Every rank of the group calls it.
+void time_sharded_calls(Traffic& traffic, const parallel::GradientExchange& exchange, const parallel::Group& group,
+                        const at::TensorOptions& gradients);
 
 // What a step waits for, and what runs beside its computation. `step_s`, `no_comm_s`: a step with communication and without.
 struct Communication {
