@@ -11,6 +11,7 @@
 #include "apps/cli/rank_run.h"
 #include "bench/scaling/overlap_bench.h"
 #include "bench/scaling/tensor_parallel_bench.h"
+#include "config/schema/choices.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/output_check.h"
@@ -41,8 +42,10 @@ nlohmann::ordered_json measured_figure(const FigureArguments& arguments, paralle
     return found;
   }
   if (link != nullptr) {
-    found.update(
-        bench::overlap_json(bench::measure_overlap(arguments.problem, registries.models.at("vit"), world.world_group(), *link)));
+    const bool is_sharded = arguments.problem.shard != config::ShardStage::None;
+    const auto measure = is_sharded ? bench::measure_sharded_overlap : bench::measure_overlap;
+    if (is_sharded) found["shard"] = config::name_of(arguments.problem.shard);
+    found.update(bench::overlap_json(measure(arguments.problem, registries.models.at("vit"), world.world_group(), *link)));
     return found;
   }
   for (const int64_t bytes : arguments.sizes) {
@@ -96,6 +99,10 @@ int bench_figures(Application& application, int argc, char** argv) {
   app.add_option("--slower", arguments.problem.slower, "overlap: how many times as long as Gloo the link takes")
       ->check(CLI::Range(1.0, 1000.0))
       ->capture_default_str();
+  std::string shard = "none";
+  app.add_option("--shard", shard, "overlap: training state that the ranks share out")
+      ->check(CLI::IsMember({"none", "optimizer", "gradients", "full"}))
+      ->capture_default_str();
   app.add_option("--link_share", arguments.sections.link_share, "sections: time of the link over time of the computation")
       ->check(CLI::Range(0.01, 100.0))
       ->capture_default_str();
@@ -105,6 +112,7 @@ int bench_figures(Application& application, int argc, char** argv) {
   app.add_option("--json", arguments.json, "write the figure to this file")->type_name("FILE");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   arguments.sections.vit = arguments.problem.vit;
+  arguments.problem.shard = *config::choice_named<config::ShardStage>(shard);
   const launch::RankInfo place = this_rank_info();
   if (place.rank == 0 && !arguments.json.empty()) check_output("bench", "--json", arguments.json);
   if (place.world_size > 1) return run_figure_rank(place, arguments, application);

@@ -15,12 +15,14 @@
 #include "parallel/c10d/raw_c10d.h"
 #include "parallel/comm/fake_group.h"
 #include "parallel/shard/data_parallel.h"
+#include "parallel/sharding/sharded_parallel.h"
 #include "train/learn/loss.h"
 
 namespace welkin::bench {
 namespace {
 
 constexpr int64_t kFigureRepeats = 5;
+constexpr double kNoLimit = 1e15;  // bytes per second
 
 // What a tenth of the repetitions stay below: others of the machine's processes have not been in their way.
 double undisturbed(std::vector<double> values) {
@@ -90,7 +92,6 @@ class OverlapRig {
 
   double seconds_of(const std::function<void()>& work) const { return seconds_together(replicas_, work); }
 
-  static constexpr double kNoLimit = 1e15;  // bytes per second
   const OverlapProblem& problem_;
   const parallel::Group& replicas_;
   parallel::EmulatedLink& link_;
@@ -103,7 +104,70 @@ class OverlapRig {
   double after_gradients_ = 0;
 };
 
+// A ViT whose training state the group shares out; its steps end before the update.
+class ShardedRig {
+ public:
+  ShardedRig(const OverlapProblem& problem, const model::ModelEntry& vit, const parallel::Group& shards)
+      : model_(vit.build(problem.vit.config(), BenchVit::shape())) {
+    model_->initialise(1);
+    model_->train();
+    table_ = parallel::ParamTable::of(*model_);
+    exchange_ = std::make_unique<parallel::ShardedParallel>(
+        *model_, table_, parallel::ShardGroups{.shards = shards, .replicas = {}},
+        parallel::ShardingOptions{.stage = problem.shard, .bucket_cap_mb = problem.bucket_cap_mb});
+    const model::ModelShape shape = BenchVit::shape();
+    fields_ = at::ones({problem.vit.samples, shape.in_channels, shape.grid[0], shape.grid[1]});
+  }
+
+  int64_t gradient_bytes() const { return exchange_->bytes_per_step(); }
+
+  void step() {
+    exchange_->before_forward();
+    const at::Tensor output = model_->forward(fields_, {});
+    exchange_->after_forward();
+    exchange_->backward(loss_->per_sample(output, fields_).sum(), true);
+    exchange_->clear_gradients();
+    exchange_->after_update();
+  }
+
+ private:
+  model::ModelPtr model_;
+  parallel::ParamTable table_;
+  std::unique_ptr<parallel::ShardedParallel> exchange_;
+  train::LossPtr loss_ = train::relative_l2();
+  at::Tensor fields_;
+};
+
 }  // namespace
+
+OverlapResult measure_sharded_overlap(const OverlapProblem& problem, const model::ModelEntry& vit, const parallel::Group& shards,
+                                      parallel::EmulatedLink& link) {
+  set_link(link, kNoLimit);
+  ShardedRig sending(problem, vit, shards);
+  ShardedRig silent(problem, vit, parallel::fake_group("silent", {.ranks = shards.ranks(), .place = shards.group_rank()}));
+  const auto time = [&](ShardedRig& rig) { return seconds_together(shards, [&] { rig.step(); }); };
+  time(sending), time(silent);
+  OverlapResult figure{.gradient_bytes = sending.gradient_bytes()};
+  const at::Tensor flat = at::zeros({figure.gradient_bytes / 4});
+  std::vector<double> gloo, over_link, alone, by_gloo;
+  for (int64_t i = 0; i < kFigureRepeats; ++i)
+    gloo.push_back(seconds_together(shards, [&] { all_reduce_in_place(shards, flat); }));
+  figure.gloo_s = median_of(gloo);
+  for (int64_t i = 0; i < kFigureRepeats; ++i) {
+    set_link(link, static_cast<double>(figure.gradient_bytes) / (problem.slower * figure.gloo_s));
+    const int64_t before = link.busy_ns;
+    over_link.push_back(time(sending));
+    figure.link_s = 1e-9 * static_cast<double>(link.busy_ns - before);
+    set_link(link, kNoLimit);
+    alone.push_back(time(silent));
+    by_gloo.push_back(time(sending));
+  }
+  figure.step_s = median_of(over_link);
+  figure.compute_s = median_of(alone);
+  figure.gloo_step_s = median_of(by_gloo);
+  figure.exposed_s = std::max(0.0, figure.step_s - figure.compute_s);
+  return figure;
+}
 
 OverlapResult measure_overlap(const OverlapProblem& problem, const model::ModelEntry& vit, const parallel::Group& replicas,
                               parallel::EmulatedLink& link) {

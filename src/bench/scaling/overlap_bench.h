@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two figures of docs/results/scaling.md: how much of the gradient exchange is hidden behind the backward pass over an emulated
-// link, and what the collectives' adapter costs over c10d alone.
+// Two figures of docs/results/scaling.md: how much of the gradient exchange, or of what sharded ranks send, is hidden behind the
+// computation over an emulated link, and what the collectives' adapter costs over c10d alone.
 #pragma once
 
 #include <algorithm>
@@ -30,11 +30,17 @@ struct OverlapProblem {
   BenchVit vit;  // samples: of a rank
   int64_t bucket_cap_mb = 4;
   double slower = 5;  // the link than Gloo
+  config::ShardStage shard = config::ShardStage::None;
 };
 
 // The ranks of `replicas` train a ViT on data of their own. `link` is that of their connection.
 OverlapResult measure_overlap(const OverlapProblem& problem, const model::ModelEntry& vit, const parallel::Group& replicas,
                               parallel::EmulatedLink& link);
+
+// The same for problem.shard. `link_s` is what the link has carried in a step, `exposed_s` what a step takes longer than one
+// whose groups send nothing: Gloo's own work on the cores is in it.
+OverlapResult measure_sharded_overlap(const OverlapProblem& problem, const model::ModelEntry& vit, const parallel::Group& shards,
+                                      parallel::EmulatedLink& link);
 
 // Seconds of a sum of so many bytes by c10d alone and what collectives.h adds, over the former.
 double measure_adapter(const parallel::Group& group, int64_t bytes);
