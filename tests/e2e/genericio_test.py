@@ -17,11 +17,12 @@ def particles(count, seed):
     random = np.random.default_rng(seed)
     places = [ORIGIN[a] + EXTENT[a] * random.random(count) for a in range(3)]
     return {"x": places[0].astype(np.float32), "y": places[1].astype(np.float32), "z": places[2], "id": np.arange(count, dtype=np.int64) - 5,
-            "mask": np.full(count, 7, np.uint16)}
+            "mask": np.full(count, 7, np.uint16), "vx": random.normal(200, 50, count).astype(np.float32)}
 
 
-def cloud_in_cell(ranks):
-    mesh, count = np.zeros((CELLS,) * 3), 0
+def cloud_in_cell(ranks, variable=None):
+    """The density, or the mean of a variable."""
+    mesh, sums, count = np.zeros((CELLS,) * 3), np.zeros((CELLS,) * 3), 0
     for rank in ranks:
         place = [(np.asarray(rank[name], float) - ORIGIN[a]) / EXTENT[a] * CELLS for a, name in enumerate("xyz")]
         below = [np.floor(p).astype(int) for p in place]
@@ -29,7 +30,9 @@ def cloud_in_cell(ranks):
         for corner in np.ndindex(2, 2, 2):
             weight = np.prod([p - b if c else 1 - (p - b) for p, b, c in zip(place, below, corner)], axis=0)
             np.add.at(mesh, tuple((b + c) % CELLS for b, c in zip(below, corner)), weight)
-    return mesh / (count / CELLS ** 3)
+            if variable:
+                np.add.at(sums, tuple((b + c) % CELLS for b, c in zip(below, corner)), weight * np.asarray(rank[variable], float))
+    return np.divide(sums, mesh, where=mesh > 0, out=np.zeros_like(sums)) if variable else mesh / (count / CELLS ** 3)
 
 
 def resealed(whole, at):
@@ -109,6 +112,19 @@ class GenericIo(IngestCase):
             self.out = self.root / f"compressed-{order}"
             rounds_to(self.box_of(self.write(compress=True, big_endian=order == "big")), expected, 64, scale=expected)
 
+    def test_mean_velocity(self):
+        sparse = [{name: values[:40] for name, values in self.ranks[0].items()}]
+        expected = cloud_in_cell(sparse, "vx")
+        empty = int((expected == 0).sum())
+        self.assertGreater(empty, 100)
+        said = self.ingest("--box", self.write(ranks=sparse, compress=True), self.mesh, "--cells", CELLS, "--input", "density,particles/vx", "--target", "gas")
+        self.assertIn(f"points without a particle have the mean 0: field=particles/vx, points={empty} of {CELLS ** 3}", said)
+        with h5py.File(self.out / "train.h5") as file:
+            nbody = file["Nbody"]
+            self.assertEqual(list(nbody.attrs["channels"].astype(str)), ["density", "vx"])
+            made = nbody[1].astype(float) * float(nbody.attrs["scale"][1]) + float(nbody.attrs["offset"][1])
+        rounds_to(made, expected, 64, scale=np.abs(expected).max())
+
     def test_a_snapshot_in_parts(self):
         expected = cloud_in_cell(self.ranks)
         rounds_to(self.box_of(self.write("part0", self.ranks[:2]), self.write("part1", self.ranks[2:])), expected, 64, scale=expected)
@@ -122,24 +138,28 @@ class GenericIo(IngestCase):
 
     def test_what_is_refused(self):
         path = self.write()
-        self.refuse_box(path, "a density of particles needs a mesh: cells=0. Give its edge with --cells", cells=0, code=2)
+        self.refuse_box(path, "a field of particles needs a mesh: cells=0. Give its edge with --cells", cells=0, code=2)
         whole = path.read_bytes()
-        path.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])  # a value of `mask`, which is not read
+        path.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])  # a value of `vx`, which is not read
         rounds = self.inspect(path)
         self.assertEqual(rounds.returncode, 3)
         self.assertIn("the checksum of values is wrong: path=", rounds.stderr)
-        at = len(whole) - len(self.ranks[2]["x"]) * (4 + 4 + 8 + 8 + 2) - 5 * 8
+        at = len(whole) - len(self.ranks[2]["x"]) * (4 + 4 + 8 + 8 + 2 + 4) - 6 * 8
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])  # the first x of the last rank
         self.refuse_box(path, "the checksum of values is wrong", "variable=x")
         path.write_bytes(whole[:100] + b"\1" + whole[101:])
         self.refuse_box(path, "the checksum of the header is wrong")
         path.write_bytes(whole[:-1])
-        self.refuse_box(path, "values beyond the end of the file: rank=2, variable=mask, elements=300")
+        self.refuse_box(path, "values beyond the end of the file: rank=2, variable=vx, elements=300")
         path.write_bytes(whole[:600])
         self.refuse_box(path, "its header does not fit into it")
         self.refuse_box(self.write(extent=(50.0, 100.0, 50.0)), "a particle outside of the box: ", "axis=x")
         self.refuse_box(self.write(extent=(0.0, 1.0, 1.0)), "a box of particles without extent")
         self.refuse_box(self.write(ranks=self.ranks[1:2]), "the files hold no particles")
+        done = self.run_ingest("--box", self.write(), self.mesh, "--cells", CELLS, "--input", "particles/vw", "--target", "gas")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("no such variable: path=", done.stderr)
+        self.assertIn("variable=vw. There are: x, y, z, id, mask, vx.", done.stderr)
 
     @unittest.skipUnless(component_is_built(), "the ingest component is not built: ecCodes or netCDF-C is not installed")
     def test_particles_are_no_fields(self):

@@ -127,6 +127,7 @@ class BoxIngestion {
 
   void survey(BoxChannel& channel) {
     Volume volume = load(channel);
+    report_.lines.insert(report_.lines.end(), volume.notes.begin(), volume.notes.end());
     channel.units = channel.log ? cat("log10(", volume.units.empty() ? "1" : volume.units, ")") : volume.units;
     if (channel.log) find_floor(channel, volume);
     transform(channel, volume);

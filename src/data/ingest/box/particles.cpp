@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -33,7 +35,10 @@ Neighbours neighbours(double place, int64_t cells) {
 
 class ParticleMesh {
  public:
-  explicit ParticleMesh(int64_t cells) : cells_(cells), mass_(static_cast<size_t>(cells * cells * cells)) {}
+  // `variable`: whose mean is asked for, too; may be empty.
+  ParticleMesh(int64_t cells, std::string variable) : cells_(cells), variable_(std::move(variable)), mass_(num_points()) {
+    if (!variable_.empty()) sum_.resize(num_points());
+  }
 
   void add(const std::filesystem::path& path) {
     const GenericIoFile file(path);
@@ -43,16 +48,36 @@ class ParticleMesh {
   }
 
   Volume density() const {
-    if (particles_ == 0)
-      throw DataError("ingest", "the files hold no particles: particles=0", "Give the files of the particles themselves");
-    Volume volume{.shape = {cells_, cells_, cells_}, .values = {}, .units = "1"};
+    require_particles();
+    Volume volume{.shape = {cells_, cells_, cells_}, .values = {}, .units = "1", .notes = {}};
     volume.values.reserve(mass_.size());
     const double mean = static_cast<double>(particles_) / static_cast<double>(mass_.size());
     for (const double mass : mass_) volume.values.push_back(static_cast<float>(mass / mean));
     return volume;
   }
 
+  Volume mean() const {
+    require_particles();
+    Volume volume{.shape = {cells_, cells_, cells_}, .values = {}, .units = "", .notes = {}};
+    volume.values.reserve(mass_.size());
+    for (size_t i = 0; i < mass_.size(); ++i)
+      volume.values.push_back(mass_[i] > 0 ? static_cast<float>(sum_[i] / mass_[i]) : 0.0F);
+    const auto empty = std::ranges::count(mass_, 0.0);
+    if (empty > 0) {
+      volume.notes.push_back(cat("points without a particle have the mean 0: field=", kParticles, variable_, ", points=", empty,
+                                 " of ", mass_.size()));
+    }
+    return volume;
+  }
+
  private:
+  size_t num_points() const { return static_cast<size_t>(cells_ * cells_ * cells_); }
+
+  void require_particles() const {
+    if (particles_ > 0) return;
+    throw DataError("ingest", "the files hold no particles: particles=0", "Give the files of the particles themselves");
+  }
+
   void check_box(const std::filesystem::path& path, const GenericIoHeader& header) {
     const auto refuse = [&](const std::string& what) {
       throw DataError(
@@ -73,7 +98,10 @@ class ParticleMesh {
     std::array<GenericIoColumn, 3> columns{GenericIoColumn(file, file.coordinate(0), rank),
                                            GenericIoColumn(file, file.coordinate(1), rank),
                                            GenericIoColumn(file, file.coordinate(2), rank)};
+    std::optional<GenericIoColumn> variable;
+    if (!variable_.empty()) variable.emplace(file, file.variable(variable_), rank);
     std::array<std::vector<double>, 3> places;
+    std::vector<double> values;
     while (columns[0].left() > 0) {
       const auto count = static_cast<size_t>(std::min<uint64_t>(kParticlesAtOnce, columns[0].left()));
       for (size_t axis = 0; axis < 3; ++axis) {
@@ -81,9 +109,21 @@ class ParticleMesh {
         columns[axis].read(places[axis]);
         to_mesh(file, axis, places[axis]);
       }
-      for (size_t i = 0; i < count; ++i) deposit(places[0][i], places[1][i], places[2][i]);
+      values.assign(count, 0);
+      if (variable) {
+        variable->read(values);
+        require_finite_values(file, values);
+      }
+      for (size_t i = 0; i < count; ++i) deposit(places[0][i], places[1][i], places[2][i], values[i]);
       particles_ += static_cast<int64_t>(count);
     }
+  }
+
+  void require_finite_values(const GenericIoFile& file, const std::vector<double>& values) const {
+    if (std::ranges::all_of(values, [](double value) { return std::isfinite(value); })) return;
+    throw DataError(
+        "ingest", cat("a particle with a value that is not finite: path=", file.file().path().string(), ", variable=", variable_),
+        "Repair the input: a box may have no holes");
   }
 
   void to_mesh(const GenericIoFile& file, size_t axis, std::vector<double>& places) const {
@@ -99,34 +139,53 @@ class ParticleMesh {
     }
   }
 
-  void deposit(double x, double y, double z) {
+  void deposit(double x, double y, double z, double value) {
     const Neighbours nx = neighbours(x, cells_), ny = neighbours(y, cells_), nz = neighbours(z, cells_);
     for (size_t a = 0; a < 2; ++a) {
       for (size_t b = 0; b < 2; ++b) {
         const int64_t row = (nx.point[a] * cells_ + ny.point[b]) * cells_;
         const double share = nx.share[a] * ny.share[b];
-        mass_[static_cast<size_t>(row + nz.point[0])] += share * nz.share[0];
-        mass_[static_cast<size_t>(row + nz.point[1])] += share * nz.share[1];
+        for (size_t c = 0; c < 2; ++c) {
+          const auto point = static_cast<size_t>(row + nz.point[c]);
+          mass_[point] += share * nz.share[c];
+          if (!sum_.empty()) sum_[point] += share * nz.share[c] * value;
+        }
       }
     }
   }
 
   int64_t cells_, particles_ = 0;
-  std::vector<double> mass_;
+  std::string variable_;
+  std::vector<double> mass_, sum_;
   bool is_first_ = true;
   std::array<double, 3> origin_{}, extent_{};
 };
 
+ParticleMesh mesh_of(const std::vector<std::filesystem::path>& files, const std::string& variable, int64_t cells) {
+  if (cells < 1 || cells > kMostCellsAlong) {
+    throw ConfigError("ingest", cat("a field of particles needs a mesh: cells=", cells),
+                      cat("Give its edge with --cells, from 1 to ", kMostCellsAlong));
+  }
+  ParticleMesh mesh(cells, variable);
+  for (const auto& file : files) mesh.add(file);
+  return mesh;
+}
+
 }  // namespace
 
 Volume particle_density(const std::vector<std::filesystem::path>& files, int64_t cells) {
-  if (cells < 1 || cells > kMostCellsAlong) {
-    throw ConfigError("ingest", cat("a density of particles needs a mesh: cells=", cells),
-                      cat("Give its edge with --cells, from 1 to ", kMostCellsAlong));
-  }
-  ParticleMesh mesh(cells);
-  for (const auto& file : files) mesh.add(file);
-  return mesh.density();
+  return mesh_of(files, "", cells).density();
+}
+
+Volume particle_mean(const std::vector<std::filesystem::path>& files, const std::string& variable, int64_t cells) {
+  return mesh_of(files, variable, cells).mean();
+}
+
+std::vector<std::string> particle_fields(const std::filesystem::path& file) {
+  std::vector<std::string> names{kParticleDensity};
+  const GenericIoFile opened(file);
+  for (const GenericIoVariable& variable : opened.header().variables) names.push_back(cat(kParticles, variable.name));
+  return names;
 }
 
 }  // namespace welkin::data::ingest

@@ -100,8 +100,10 @@ std::optional<VolumeReader::Place> VolumeReader::find(const std::string& name) c
 
 Volume VolumeReader::read(const std::string& name, const std::vector<int64_t>& shape) {
   const auto place = find(name);
-  const bool is_particles = name == kParticleDensity || (!place && name == last_name(kParticleDensity));
-  if (is_particles && !particles_.empty()) return particle_density(particles_, cells_);
+  if (!particles_.empty() && !place && name == last_name(kParticleDensity)) return particle_density(particles_, cells_);
+  if (!particles_.empty() && name.starts_with(kParticles)) {
+    return name == kParticleDensity ? particle_density(particles_, cells_) : particle_mean(particles_, last_name(name), cells_);
+  }
   Volume volume = place ? read_dataset(*place, shape) : read_levels(name);
   require_finite(volume, name);
   return volume;
@@ -117,7 +119,7 @@ Volume VolumeReader::read_dataset(const Place& place, const std::vector<int64_t>
                         ", shape=", join(shape, "x")),
                     "Give a --shape of as many cells");
   }
-  Volume volume{.shape = three_extents(shape.empty() ? stored : shape, place.dataset), .values = {}, .units = {}};
+  Volume volume{.shape = three_extents(shape.empty() ? stored : shape, place.dataset), .values = {}, .units = {}, .notes = {}};
   volume.values.resize(static_cast<size_t>(cells));
   file.read(place.dataset, Extents(stored.size(), 0), stored, std::span<float>(volume.values));
   mark_missing(file, place.dataset, volume.values);
@@ -129,7 +131,10 @@ Volume VolumeReader::read_dataset(const Place& place, const std::vector<int64_t>
 void VolumeReader::fail_unknown(const std::string& name) const {
   std::set<std::string> names;
   for (const auto& place : places_) names.insert(place.dataset);
-  if (!particles_.empty()) names.insert(kParticleDensity);
+  for (const auto& file : particles_) {
+    const std::vector<std::string> fields = particle_fields(file);
+    names.insert(fields.begin(), fields.end());
+  }
   if (inventory_) {
     for (const auto& candidate : inventory_->variables) names.insert(candidate.name);
   }
@@ -170,7 +175,8 @@ Volume VolumeReader::read_levels(const std::string& name) {
   Volume volume{.shape = {static_cast<int64_t>(levels.size()), static_cast<int64_t>(grid.latitude.size()),
                           static_cast<int64_t>(grid.longitude.size())},
                 .values = {},
-                .units = found.units};
+                .units = found.units,
+                .notes = {}};
   const auto points = static_cast<size_t>(grid.num_points());
   volume.values.resize(levels.size() * points);
   size_t row = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One three-dimensional field by name, from plain HDF5 (any float data set), from a netCDF or GRIB variable on levels, or the
-// density of the particles of GenericIO files.
+// One three-dimensional field by name, from plain HDF5 (any float data set), from a netCDF or GRIB variable on levels, or of the
+// particles of GenericIO files: their density, or the mean of a variable.
 #pragma once
 
 #include <array>
@@ -20,6 +20,7 @@ struct Volume {
   std::array<int64_t, 3> shape{0, 0, 0};
   std::vector<float> values;  // row-major
   std::string units;
+  std::vector<std::string> notes;  // what its reader has to know of the values
 };
 
 class VolumeReader {
