@@ -35,6 +35,14 @@ class BadConfiguration(BadInputCase):
         done = self.run_command([*self.train_command(PLAIN)[:2], "--yaml_config", self.root])
         self.assert_refused(done, USAGE, str(self.root), "not a regular file", "Give a YAML file")
 
+    def test_deepspeeds_json_that_does_not_fit(self):
+        path = self.root / "ds.json"
+        for json, *parts in (("[]", "not a JSON object"), ('{"zero_optimisation": {}}', "zero_optimisation is unknown", "Nearest: zero_optimization"),
+                             ('{\n"zero_optimization": {"offload_param": {"device": "cpu"}}}', "ds.json:2 zero_optimization.offload_param.device", "cannot be done here"),
+                             ('{"train_batch_size": 3, "train_micro_batch_size_per_gpu": 2}', "the batch is not the product of its parts")):
+            path.write_text(json)
+            self.refuse(PLAIN, *parts, arguments=("--ds_config", path))
+
     def test_two_wrong_things_are_reported_together(self):
         text = PLAIN + "  embed_dimm: 32\n  lr: fast\n  optimiser: Adam\n"
         message = self.refuse(text, "3 problems", "unknown key: embed_dimm=32", "Nearest: embed_dim", "unknown key: optimiser=Adam", "optimizer")

@@ -112,6 +112,7 @@ class Parser {
   void steer(const std::string& name, const std::string& value) {
     if (name == "yaml_config") result_.yaml_config = value;
     if (name == "config") result_.config = value;
+    if (name == "ds_config") result_.ds_config = value;
     if (name == "tutorial") result_.tutorial = tutorial_from(value);
     if (name == "set") set_key(value);
     if (name == "dry_run") result_.dry_run = dry_run_from(value);

@@ -42,6 +42,7 @@ struct CommandLine {
   Tutorial tutorial = Tutorial::None;        // --tutorial
   std::optional<std::string> yaml_config;    // --yaml_config as typed
   std::optional<std::string> config;         // --config: the preset
+  std::optional<std::string> ds_config;      // --ds_config: DeepSpeed's JSON
   std::vector<Setting> settings;             // in the order given; a later one wins
   std::map<std::string, std::string> extra;  // the verb's own flags by name; a switch holds "true" or "false"
   DryRun dry_run = DryRun::Off;

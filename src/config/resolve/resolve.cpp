@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "config/resolve/derive.h"
+#include "config/resolve/ds_settings.h"
 #include "config/resolve/file.h"
 #include "config/resolve/tutorial.h"
 #include "config/resolve/validate.h"
@@ -20,6 +21,7 @@ namespace {
 struct Request {
   Tutorial tutorial = Tutorial::None;
   std::optional<std::string> preset;
+  std::optional<std::string> ds_config;
   std::vector<Setting> settings;
   int64_t world_size = 1;
   KnownNames known;
@@ -51,7 +53,10 @@ Resolved resolve_document(const std::optional<YamlDocument>& document, const Req
     if (draft.has("data.data_root")) draft.file_data_root = draft.config.data.data_root;
     if (draft.has("output.log_root")) draft.file_log_root = draft.config.output.log_root;
   }
-  apply_settings(draft, request.settings);
+  std::vector<Setting> settings;
+  if (request.ds_config) settings = read_ds_settings(draft, *request.ds_config, request.settings, request.world_size);
+  settings.insert(settings.end(), request.settings.begin(), request.settings.end());
+  apply_settings(draft, settings);
   resolve_tutorial(draft, request.tutorial);
   check_draft(draft, request);
   draft.problems.throw_if_any();
@@ -115,6 +120,7 @@ Resolved resolve(const CommandLine& command_line, int64_t world_size, const Know
   settings.insert(settings.end(), environment.begin(), environment.end());
   Resolved resolved = resolve_document(document, {.tutorial = command_line.tutorial,
                                                   .preset = command_line.config,
+                                                  .ds_config = command_line.ds_config,
                                                   .settings = settings,
                                                   .world_size = world_size,
                                                   .known = known});
@@ -125,9 +131,12 @@ Resolved resolve(const CommandLine& command_line, int64_t world_size, const Know
 
 RunConfig from_yaml(std::string_view text, const std::string& name, int64_t world_size) {
   const YamlDocument document = parse_yaml(text, name);
-  return resolve_document(
-             document,
-             {.tutorial = Tutorial::None, .preset = only_preset(document), .settings = {}, .world_size = world_size, .known = {}})
+  return resolve_document(document, {.tutorial = Tutorial::None,
+                                     .preset = only_preset(document),
+                                     .ds_config = {},
+                                     .settings = {},
+                                     .world_size = world_size,
+                                     .known = {}})
       .config;
 }
 

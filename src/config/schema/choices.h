@@ -47,6 +47,10 @@ enum class RateScaling { None, Sqrt, Linear };  // of the rate with global_batch
 template <>
 inline constexpr std::string_view kNames<RateScaling> = "none|sqrt|linear";
 
+enum class WarmupForm { Linear, Log };  // of the ramp of the rate
+template <>
+inline constexpr std::string_view kNames<WarmupForm> = "linear|log";
+
 enum class CropRule { Inclusive, Exclusive };  // whether the last start of a crop is drawn
 template <>
 inline constexpr std::string_view kNames<CropRule> = "inclusive|exclusive";

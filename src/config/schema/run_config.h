@@ -140,8 +140,10 @@ struct ScheduleConfig {
   RateScaling scaling = RateScaling::None;  // none, sqrt, linear in global_batch_size / base_batch_size (U-Net)
   double start_lr = 5e-4;                   // rate before scaling (U-Net files' name of lr; default 2e-4 for the U-Net)
   double end_lr = 0.0;                      // rate at the last step
-  int64_t warmup_steps = 0;   // linear ramp, optimizer steps (ViT files: `warmup`; U-Net: only when the batch is stretched)
-  std::vector<double> table;  // (ours) step0, rate0, step1, rate1, ...: linear in between
+  int64_t warmup_steps = 0;      // linear ramp, optimizer steps (ViT files: `warmup`; U-Net: only when the batch is stretched)
+  double warmup_start_lr = 0.0;  // (ours) rate before `scaling` that the ramp begins above
+  WarmupForm warmup_form = WarmupForm::Linear;  // (ours) how the ramp rises; log as DeepSpeed's WarmupLR
+  std::vector<double> table;                    // (ours) step0, rate0, step1, rate1, ...: linear in between
 
   bool operator==(const ScheduleConfig&) const = default;
 };

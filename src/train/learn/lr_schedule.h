@@ -34,7 +34,8 @@ double peak_lr(const config::RunConfig& config);
 // warmup_steps, except that the U-Net files (SC21, SC22) ramp only when the batch is stretched: G > B and scaling is not none.
 int64_t ramp_steps(const config::RunConfig& config);
 
-// Built-in schedules. All but the tutorials' ramp linearly to the peak first: rate(k) = peak (k + 1) / ramp for k < ramp.
+// Built-in schedules. All but the tutorials' ramp to the peak first. With warmup_start_lr s, for k < ramp:
+// rate(k) = s + (peak - s) (k + 1) / ramp, or with warmup_form log s + (peak - s) log(k + 1) / log(max(2, ramp)).
 LrSchedulePtr constant_schedule(const config::RunConfig& config, const RunLength& length);
 // Straight to end_lr, which is reached after the last step.
 LrSchedulePtr linear_schedule(const config::RunConfig& config, const RunLength& length);

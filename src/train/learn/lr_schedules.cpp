@@ -35,14 +35,26 @@ class Formula : public LrSchedule {
 
 LrSchedulePtr formula(std::function<double(int64_t)> function) { return std::make_unique<Formula>(std::move(function)); }
 
+// The share of the way from warmup_start_lr to the peak at update k of a ramp of `ramp` updates.
+double ramp_share(config::WarmupForm form, int64_t k, int64_t ramp) {
+  const auto steps = static_cast<double>(ramp);
+  if (form == config::WarmupForm::Log) return std::log(static_cast<double>(k + 1)) / std::log(std::max(2.0, steps));
+  return static_cast<double>(k + 1) / steps;
+}
+
 // The ramp, then `decay(progress)` in [0, 1] between peak and end_lr. `lead` is added to the step count in the progress.
 LrSchedulePtr ramp_then(const config::RunConfig& config, const RunLength& length, int64_t lead, double (*decay)(double)) {
   const double peak = peak_lr(config);
   const double end = config.schedule.end_lr;
+  const double start = config.schedule.warmup_start_lr;
+  const config::WarmupForm form = config.schedule.warmup_form;
   const int64_t ramp = ramp_steps(config);
   const auto steps = static_cast<double>(std::max<int64_t>(1, length.total_steps - ramp));
   return formula([=](int64_t k) {
-    if (k + lead < ramp) return peak * static_cast<double>(k + 1) / static_cast<double>(ramp);
+    if (k + lead < ramp) {
+      if (start == 0 && form == config::WarmupForm::Linear) return peak * static_cast<double>(k + 1) / static_cast<double>(ramp);
+      return start + (peak - start) * ramp_share(form, k, ramp);
+    }
     const double progress = std::min(1.0, static_cast<double>(k + lead - ramp) / steps);
     return end + (peak - end) * decay(progress);
   });

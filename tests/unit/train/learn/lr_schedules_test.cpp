@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -149,6 +150,38 @@ TEST(Schedules, ABadTableIsRefusedByName) {
       "[schedule] the table is empty or not made of pairs: lr_schedule.table has 3 numbers. Give pairs: step, rate, step, rate.");
   EXPECT_EQ(table_error({5, 1, 5, 2}),
             "[schedule] the steps of the table do not rise: step=5 after step=5. Sort lr_schedule.table by step.");
+}
+
+// DeepSpeed's WarmupLR and WarmupDecayLR (deepspeed/runtime/lr_schedules.py) after `iteration` calls of step(), the first of which
+// has the number 0. Ours come one call earlier where the ramp is linear.
+double deepspeed_rate(int64_t iteration, bool is_log, int64_t ramp, int64_t total, double low, double high) {
+  const auto i = static_cast<double>(iteration), n = static_cast<double>(ramp);
+  double gamma = 1;
+  if (iteration < ramp) {
+    gamma = is_log ? std::log(i + 1) / std::log(n) : i / n;
+  } else if (total > 0) {
+    gamma = std::max(0.0, (static_cast<double>(total) - i) / std::max(1.0, static_cast<double>(total) - n));
+  }
+  return low + (high - low) * gamma;
+}
+
+TEST(LrSchedules, RampsOfDeepSpeedsJson) {
+  config::RunConfig config;
+  config.loop.global_batch_size = config.loop.base_batch_size = 16;
+  config.schedule.start_lr = 2e-3;
+  config.schedule.warmup_start_lr = config.schedule.end_lr = 1e-4;
+  config.schedule.warmup_steps = 20;
+  constexpr int64_t kSteps = 100;
+  for (const bool is_log : {true, false}) {
+    config.schedule.warmup_form = is_log ? config::WarmupForm::Log : config::WarmupForm::Linear;
+    const auto flat = constant_schedule(config, {.total_steps = kSteps});
+    const auto falling = linear_schedule(config, {.total_steps = kSteps});
+    for (int64_t k = 0; k < kSteps; ++k) {
+      const int64_t earlier = !is_log && k < 20 ? 1 : 0;
+      EXPECT_DOUBLE_EQ(flat->rate(k), deepspeed_rate(k + earlier, is_log, 20, 0, 1e-4, 2e-3)) << k;
+      EXPECT_DOUBLE_EQ(falling->rate(k), deepspeed_rate(k + earlier, is_log, 20, kSteps, 1e-4, 2e-3)) << k;
+    }
+  }
 }
 
 }  // namespace

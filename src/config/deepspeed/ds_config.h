@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeepSpeed's JSON read: settings of our keys, each with its place, and what depends on the rest of the configuration. A key that
+// is absent, null or "auto" leaves what our own keys say.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config/schema/choices.h"
+#include "config/schema/problems.h"
+
+namespace welkin::config {
+
+struct DsSetting {
+  std::string path;   // of our key
+  std::string text;   // as --set takes it
+  std::string place;  // "ds.json:12 zero_optimization.stage"
+};
+
+struct DsWhole {
+  std::optional<int64_t> value = {};
+  bool is_auto = false;
+  std::string place = {};
+};
+
+struct DsConfig {
+  std::string name;                      // of the file
+  std::vector<DsSetting> settings = {};  // a later one of a path holds
+  DsWhole train_batch = {}, micro_batch = {}, accumulation = {};
+  DsWhole total_steps = {};                                     // of the scheduler
+  std::vector<std::pair<AmpMode, std::string>> modes_off = {};  // `enabled: false`, with places
+  std::vector<std::string> without_effect = {};                 // names
+  std::vector<std::string> own = {};                            // names whose value is "auto"
+};
+
+// Throws ConfigError where the text is no JSON mapping, or beyond the limits of YamlLimits; what is wrong with its keys goes to
+// `problems`. `name` stands for the file in messages.
+DsConfig read_ds_config(std::string_view text, const std::string& name, Problems& problems);
+
+}  // namespace welkin::config

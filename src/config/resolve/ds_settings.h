@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// --ds_config: DeepSpeed's JSON beside files and flags. Its values stand above those of the file and the preset. A flag that says
+// another thing is a problem, which names both.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/resolve/command_line.h"
+#include "config/resolve/draft.h"
+
+namespace welkin::config {
+
+// The settings that the JSON of `path` stands for, of which a later one holds. `draft` has the file's values; it gets notes and
+// problems. `flags` are the command line's, which are applied after these. Throws ConfigError for a file that cannot be read.
+std::vector<Setting> read_ds_settings(Draft& draft, const std::string& path, const std::vector<Setting>& flags,
+                                      int64_t world_size);
+
+}  // namespace welkin::config
