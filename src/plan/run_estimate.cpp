@@ -55,7 +55,7 @@ std::optional<int64_t> samples_of_run(const config::RunConfig& config, const Run
 struct Sharing {
   double ranks = 1;  // that share one state
   double weights = 1, gradients = 1, optimizer = 1;
-  double transfers = 2;
+  double reduces = 1, gathers = 1;
 };
 
 Sharing sharing_of(const config::RunConfig& config, double replicas) {
@@ -70,11 +70,20 @@ Sharing sharing_of(const config::RunConfig& config, double replicas) {
   sharing.optimizer = 1 / sharing.ranks;
   if (parallel.shard == config::ShardStage::Optimizer) return sharing;
   sharing.gradients = 1 / sharing.ranks;
-  sharing.transfers = 1 + passes;
+  sharing.reduces = passes;
   if (parallel.shard == config::ShardStage::Gradients) return sharing;
   sharing.weights = 1 / sharing.ranks;
-  sharing.transfers = passes * (parallel.reshard_after_forward ? 3 : 2);
+  sharing.gathers = passes * (parallel.reshard_after_forward ? 2 : 1);
   return sharing;
+}
+
+// Of a gathered weight, on average: those of matmuls and convolutions may travel in 16 bits.
+double gathered_bytes(const config::RunConfig& config, const model::ModelCost& cost) {
+  const config::ParallelConfig& parallel = config.parallel;
+  if (parallel.shard == config::ShardStage::None || parallel.shard_gather_dtype == config::GatherDtype::Fp32) return kWideBytes;
+  int64_t weights = 0;
+  for (const model::LayerCost& layer : cost.layers) weights += layer.weights;
+  return kWideBytes - 2 * static_cast<double>(weights) / static_cast<double>(cost.parameters);
 }
 
 // Of the largest block or layer: what is gathered together where weights are shared out.
@@ -118,6 +127,9 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
     const double at_work = units * parameters_of_largest_unit(facts.cost) / tp;
     parts.push_back({"weights at work", kWideBytes * (config.parallel.reshard_after_forward ? at_work : parameters)});
   }
+  const bool is_rounded = config.parallel.shard_gather_dtype != config::GatherDtype::Fp32;
+  if (is_shared && is_rounded && sharing.weights == 1)
+    parts.push_back({"weights as they are updated", kWideBytes * trained / sharing.ranks});
   if (replicas > 1 && !is_shared && !config.parallel.noddp && !config.parallel.disable_broadcast_buffers) {
     parts.push_back({"buckets of gradients", kWideBytes * trained});
   }
@@ -156,8 +168,8 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts)
   if (!config.parallel.noddp) {
     const Sharing sharing = sharing_of(config, replicas);
     const double ranks = config.parallel.shard == config::ShardStage::None ? replicas : sharing.ranks;
-    estimate.reduced_bytes =
-        sharing.transfers * (ranks - 1) / ranks * kWideBytes * trained_parameters(facts, estimate.tensor_parallel);
+    const double bytes = sharing.reduces * kWideBytes + sharing.gathers * gathered_bytes(config, facts.cost);
+    estimate.reduced_bytes = (ranks - 1) / ranks * bytes * trained_parameters(facts, estimate.tensor_parallel);
   }
   estimate.memory = memory_parts(config, facts, estimate);
   if (facts.flops_per_second) {

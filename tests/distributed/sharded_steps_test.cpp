@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training steps whose state is shared out: the same as with whole states, the bytes that each rank holds and sends, and
-// checkpoints that move between layouts.
+// Training steps whose state is shared out: the same as with whole states, and the bytes that each rank holds and sends.
 #include <ATen/ops/abs.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros.h>
@@ -8,10 +7,8 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <limits>
 #include <map>
-#include <numeric>
 
 #include "number_close.h"
 #include "parallel/comm/collectives.h"
@@ -19,8 +16,8 @@
 #include "parallel/sharding/sharded_parallel.h"
 #include "parallel/sharding/weight_units.h"
 #include "rank_processes.h"
+#include "sharded_state.h"
 #include "tiny_ranks.h"
-#include "train/checkpoint/whole_tensors.h"
 #include "train/step/model_setup.h"
 
 namespace welkin::train {
@@ -30,44 +27,6 @@ using config::ShardStage;
 
 constexpr int64_t kShardedSteps = 5;  // the third is short, so that ranks make different numbers of passes
 constexpr std::array kStages{ShardStage::Optimizer, ShardStage::Gradients, ShardStage::Full};
-
-TensorLayout layout_of(TinySteps& steps) {
-  const TrainSetup& setup = steps.setup();
-  return {setup.table, setup.layout.groups, setup.layout.sharding.shards};
-}
-
-CheckpointGroup optimizer_group(TinySteps& steps) {
-  CheckpointGroup group{.name = "optimizer", .tensors = {}};
-  for (const NamedState& state : steps.setup().optimizer->states()) group.tensors.push_back({state.name, state.value});
-  return group;
-}
-
-std::vector<CheckpointGroup> groups_of(TinySteps& steps) {
-  std::vector<CheckpointGroup> groups{model_group(steps.setup().table, *steps.setup().model), optimizer_group(steps)};
-  if (steps.setup().weight_average) {
-    groups.push_back({.name = "average", .tensors = {}});
-    for (const NamedState& state : steps.setup().weight_average->states()) {
-      groups.back().tensors.push_back({state.name, state.value});
-    }
-  }
-  return groups;
-}
-
-// Weights and states under their names, whole. Every rank calls it.
-std::map<std::string, at::Tensor> whole_state(TinySteps& steps) {
-  std::map<std::string, at::Tensor> all;
-  for (const CheckpointGroup& group : groups_of(steps)) {
-    for (const CheckpointTensor& tensor : gather_whole(group, layout_of(steps)).tensors) {
-      all[stored_name(group.name, tensor.name)] = tensor.value.detach().clone();
-    }
-  }
-  return all;
-}
-
-void expect_equal_states(const std::map<std::string, at::Tensor>& got, const std::map<std::string, at::Tensor>& wanted) {
-  ASSERT_EQ(got.size(), wanted.size());
-  for (const auto& [name, value] : wanted) EXPECT_TRUE(at::equal(got.at(name), value)) << name;
-}
 
 // Of two ranks a sum has one order: the same bits, but for the norm, by which nothing is clipped here.
 void expect_same_steps(parallel::Connection& connection, config::RunConfig config) {
@@ -101,6 +60,28 @@ const parallel::RankTest kSame("sharded_steps", [](parallel::Connection& connect
   config.parallel.shard_prefetch = 0;
   config.optimizer.freeze = {"blocks.0.mlp.*", "pos_embed"};
   expect_same_steps(connection, config);
+});
+
+// Weights that autocast rounds anyway are gathered rounded: the same bits with half of the bytes; their masters stay float32.
+const parallel::RankTest kGatheredLow("sharded_gather_bf16", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  const TinyRanks ranks = ranks_of(connection);
+  config::RunConfig config = tiny_config(root.path());
+  config.loop.micro_batch_size = 4;
+  config.precision.amp_mode = config::AmpMode::Bf16;
+  for (const ShardStage stage : kStages) {
+    config.parallel.shard = stage;
+    config.parallel.shard_gather_dtype = config::GatherDtype::Fp32;
+    TinySteps wide(config, nullptr, ranks);
+    config.parallel.shard_gather_dtype = config::GatherDtype::Bf16;
+    TinySteps low(config, nullptr, ranks);
+    for (int64_t step = 0; step < kShardedSteps; ++step) {
+      const StepRecord want = wide.next(), got = low.next();
+      EXPECT_TRUE(at::equal(got.loss, want.loss)) << got.loss.item<float>() << " " << want.loss.item<float>();
+      EXPECT_TRUE(at::equal(got.gradient.norm, want.gradient.norm));
+    }
+    expect_equal_states(whole_state(low), whole_state(wide));
+  }
 });
 
 // Gradients of micro-batches are summed over ranks one after the other, or over all at once: other roundings.
@@ -207,6 +188,15 @@ Bytes bytes_held(TinySteps& steps) {
   return bytes;
 }
 
+// Elements of a rank's message: of each row its longest piece, in bytes of the type in which it is gathered.
+double gathered_bytes_of(const std::vector<parallel::ParamRow*>& rows, double shards) {
+  double bytes = 0;
+  for (const parallel::ParamRow* row : rows) {
+    bytes += shards * static_cast<double>(row->split.longest()) * (row->decay == parallel::DecayGroup::Decay ? 2 : 4);
+  }
+  return bytes;
+}
+
 std::map<std::string, double> calls(parallel::Connection& connection) {
   std::map<std::string, double> bytes;
   for (const parallel::CallTotal& total : connection.recorder().totals()) bytes[total.name] += static_cast<double>(total.bytes);
@@ -248,54 +238,36 @@ const parallel::RankTest kBytes("sharded_bytes", [](parallel::Connection& connec
   }
 });
 
-// Neighbours of a world of four as a world of their own.
-TinyRanks neighbours(parallel::Connection& connection, int64_t size) {
-  const int64_t first = connection.rank() / size * size;
-  const auto make = [&connection, first](const std::string& name, parallel::GroupMembers members) {
-    for (int64_t& rank : members.ranks) rank += first;
-    return connection.make_group(name, std::move(members));
-  };
-  std::vector<int64_t> all(static_cast<size_t>(size));
-  std::iota(all.begin(), all.end(), 0);
-  const int64_t rank = connection.rank() - first;
-  return {make, rank, size, make("world_group", {.ranks = all, .place = rank})};
-}
-
-const parallel::RankTest kMoved("sharded_checkpoint", [](parallel::Connection& connection) {
+const parallel::RankTest kLowBytes("sharded_gather_bytes", [](parallel::Connection& connection) {
   const ScratchFolder root;
   config::RunConfig config = tiny_config(root.path());
-  config.loop.micro_batch_size = 2;
-  config.parallel.shard = ShardStage::Full;
-  config.parallel.tensor_parallel = 2;
-  TinySteps saved(config, nullptr, ranks_of(connection));
-  for (int64_t step = 0; step < 2; ++step) saved.next();
-  const auto state = whole_state(saved);
-  const std::filesystem::path folder = std::filesystem::path(parallel::rank_scratch_folder()) / "step_2";
-  WholeGroups whole(groups_of(saved), layout_of(saved));
-  if (connection.rank() == 0) write_checkpoint(folder, CheckpointIndex{}, whole.groups());
-  whole.join_others();
-  parallel::barrier(ranks_of(connection).world_group);
-  struct Other {
-    int64_t ranks, tensor_parallel;
-    ShardStage shard;
-  };
-  for (const Other& other : {Other{1, 1, ShardStage::None}, Other{2, 1, ShardStage::Optimizer}, Other{4, 1, ShardStage::Full},
-                             Other{4, 2, ShardStage::None}}) {
-    config.parallel.shard = other.shard;
-    config.parallel.tensor_parallel = other.tensor_parallel;
-    TinySteps loaded(config, nullptr, neighbours(connection, other.ranks));
-    for (const CheckpointGroup& group : groups_of(loaded)) read_parts(Checkpoint(folder), group, layout_of(loaded));
-    expect_equal_states(whole_state(loaded), state);
-  }
+  config.loop.micro_batch_size = 4;
+  config.parallel.shard = ShardStage::Optimizer;
+  config.parallel.shard_gather_dtype = config::GatherDtype::Bf16;
+  TinySteps steps(config, nullptr, ranks_of(connection));
+  std::vector<parallel::ParamRow*> rows;
+  for (parallel::ParamRow& row : steps.setup().table.rows()) rows.push_back(&row);
+  const auto before = calls(connection);
+  steps.next();
+  auto sent = calls(connection);
+  for (const auto& [name, bytes] : before) sent[name] -= bytes;
+  const double wanted = gathered_bytes_of(rows, static_cast<double>(connection.world_size()));
+  EXPECT_GE(sent["all_gather"], wanted);
+  // A message ends at a multiple of four bytes for each rank.
+  EXPECT_LE(sent["all_gather"],
+            wanted + 2.0 * static_cast<double>(connection.world_size() *
+                                               static_cast<int64_t>(steps.setup().data_parallel->buckets().size())));
 });
 
 TEST(ShardedSteps, HaveTheBitsOfWholeStatesOnTwoRanks) { parallel::run_on_ranks("sharded_steps", 2); }
+TEST(ShardedSteps, GatherRoundedWeightsOnTwoRanks) { parallel::run_on_ranks("sharded_gather_bf16", 2); }
+TEST(ShardedSteps, GatherRoundedWeightsOnFourRanks) { parallel::run_on_ranks("sharded_gather_bf16", 4); }
 TEST(ShardedSteps, AccumulateClipAndScale) { parallel::run_on_ranks("sharded_accumulation", 2); }
 TEST(ShardedSteps, GoOnWhereARankHasNoSamples) { parallel::run_on_ranks("sharded_accumulation", 4); }
 TEST(ShardedSteps, HaveTheNormsOfWholeParameters) { parallel::run_on_ranks("sharded_norms", 2); }
 TEST(ShardedSteps, AreSkippedByAll) { parallel::run_on_ranks("sharded_nonfinite", 2); }
 TEST(ShardedSteps, HoldAndSendTheBytesOfTheFormulas) { parallel::run_on_ranks("sharded_bytes", 4); }
-TEST(ShardedCheckpoints, MoveBetweenLayoutsBitByBit) { parallel::run_on_ranks("sharded_checkpoint", 4); }
+TEST(ShardedSteps, SendRoundedWeightsAsHalfOfTheBytes) { parallel::run_on_ranks("sharded_gather_bytes", 2); }
 
 }  // namespace
 }  // namespace welkin::train

@@ -131,6 +131,10 @@ enum class ShardStage { None, Optimizer, Gradients, Full };  // ZeRO 0 to 3
 template <>
 inline constexpr std::string_view kNames<ShardStage> = "none|optimizer|gradients|full";
 
+enum class GatherDtype { Fp32, Bf16 };  // in which weights that are shared out are gathered
+template <>
+inline constexpr std::string_view kNames<GatherDtype> = "fp32|bf16";
+
 enum class CheckpointedPart { None, Mlp, Attention, Blocks };  // of what the backward pass runs the forward pass again
 template <>
 inline constexpr std::string_view kNames<CheckpointedPart> = "none|mlp|attention|blocks";

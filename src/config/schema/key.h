@@ -42,9 +42,9 @@ using Field =
                  Accessor<PairRule>, Accessor<ValidationRule>, Accessor<ShardRule>, Accessor<LengthRule>, Accessor<RateRule>,
                  Accessor<FirstBatchRule>, Accessor<Tf32>, Accessor<AttentionForm>, Accessor<Gemm>, Accessor<MatmulPrecision>,
                  Accessor<InstructionSet>, Accessor<ContextMode>, Accessor<ContextIo>, Accessor<WireupInfo>,
-                 Accessor<WireupStore>, Accessor<GradientDtype>, Accessor<ShardStage>, Accessor<OptimizerState>,
-                 Accessor<MuonScale>, Accessor<CheckpointedPart>, Accessor<DeviceChoice>, Accessor<FolderRule>,
-                 Accessor<QkvLayout>, Accessor<std::optional<Loader>>, Accessor<std::optional<Compat>>>;
+                 Accessor<WireupStore>, Accessor<GradientDtype>, Accessor<ShardStage>, Accessor<GatherDtype>,
+                 Accessor<OptimizerState>, Accessor<MuonScale>, Accessor<CheckpointedPart>, Accessor<DeviceChoice>,
+                 Accessor<FolderRule>, Accessor<QkvLayout>, Accessor<std::optional<Loader>>, Accessor<std::optional<Compat>>>;
 
 template <auto... Members>
 auto& member(RunConfig& config) {

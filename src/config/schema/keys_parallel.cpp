@@ -159,6 +159,13 @@ std::vector<Key> shard_keys() {
        .range = between(0, 1 << 10),
        .is_flag = true,
        .free = true},
+      {.flat = "shard_gather_dtype",
+       .path = "parallel.shard_gather_dtype",
+       .field = kParallel<&P::shard_gather_dtype>,
+       .summary =
+           "with shard: type in which weights of matmuls and convolutions are gathered; bf16 is half of the bytes, and with "
+           "amp_mode bf16 the same numbers (docs/guide/parallelism.md)",
+       .is_flag = true},
   };
 }
 

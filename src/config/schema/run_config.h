@@ -214,6 +214,7 @@ struct ParallelConfig {
   std::string shard_group = "all";      // (ours) all, or a number: data-parallel ranks that share one training state
   bool reshard_after_forward = true;    // (ours) shard: full lets a block's weights go between forward and backward pass
   int64_t shard_prefetch = 1;           // (ours) blocks whose weights are gathered ahead
+  GatherDtype shard_gather_dtype = GatherDtype::Fp32;  // (ours) in which weights of matmuls and convolutions are gathered
   bool noddp = false;
   bool disable_broadcast_buffers = false;
   int64_t bucket_cap_mb = 25;

@@ -21,6 +21,7 @@ struct LayerCost {
   double train_flops = 0;       // forward and backward; without the gradient of the model's input
   double activation_bytes = 0;  // per sample, forward: inputs read and outputs written once, in float32
   int64_t parameters = 0;       // read once for a whole batch
+  int64_t weights = 0;          // of them those of its matmul or convolution
 
   // Forward, of a batch.
   double bytes(int64_t batch) const {
@@ -55,7 +56,8 @@ inline LayerCost layer_cost(std::string name, const ops::OperatorCost& cost, int
           .forward_flops = cost.flops,
           .train_flops = (of_input ? 2 : 3) * cost.flops,
           .activation_bytes = cost.bytes - kFloatBytes * static_cast<double>(weights),
-          .parameters = weights + biases};
+          .parameters = weights + biases,
+          .weights = weights};
 }
 
 }  // namespace welkin::model

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,12 +39,18 @@ struct ParamRow {
   // is what the optimizer updates; undefined otherwise. It may be empty.
   at::Tensor shard;
   MemorySplit split{};
+  // The type in which pieces are gathered, where it is not their own: `local` then has values rounded to it, and `shard` is no
+  // view of it but keeps what the optimizer updates.
+  std::optional<at::ScalarType> gathered_as;
   bool is_released = false;       // `local` has memory only while it is used; `shard` is then no view of it
   bool is_split_over_cp = false;  // pieces are those of dp x cp
   DecayGroup decay = DecayGroup::Decay;
   std::map<std::string, at::Tensor> states;  // by role ("exp_avg"): shape, strides and device of `local`
 
   int64_t held_bytes() const;  // of weights, now
+  at::ScalarType gathered_type() const { return gathered_as.value_or(local.scalar_type()); }
+  // Whether `shard` and not `local` has the values that are kept.
+  bool keeps_shard() const { return is_released || gathered_as.has_value(); }
   const at::Tensor& trained() const { return shard.defined() ? shard : local; }
   at::Tensor gradient() const { return trained().grad(); }  // undefined before the first backward pass
   // A state of zeros, float32, with the strides of `local`. InternalError when the role is taken.

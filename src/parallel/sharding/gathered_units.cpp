@@ -101,7 +101,7 @@ void GatheredUnits::start(Unit& unit) {
   if (unit.place != Place::Shards) return;
   const at::NoGradGuard no_grad;
   const at::Tensor part = unit.bucket.packed_pieces();
-  unit.all = at::empty({unit.bucket.members(), unit.bucket.length()}, part.options());
+  unit.all = unit.bucket.room_for_all();
   unit.transfer = start_all_gather_into(group_, unit.all, part);
   unit.place = Place::UnderWay;
 }

@@ -6,6 +6,7 @@
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
@@ -30,6 +31,27 @@ ShardBucket::ShardBucket(std::vector<ParamRow*> rows, int64_t members) : rows_(s
     places_.push_back(length_);
     length_ += row->split.longest();
   }
+  place_bytes();
+}
+
+// Wide pieces first, so that each begins at a multiple of its element; the length is one of the widest, for the next member's.
+void ShardBucket::place_bytes() {
+  if (std::ranges::none_of(rows_, [](const ParamRow* row) { return row->gathered_as.has_value(); })) return;
+  byte_places_.resize(rows_.size());
+  for (const bool is_low : {false, true}) {
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      if (rows_[i]->gathered_as.has_value() != is_low) continue;
+      byte_places_[i] = byte_length_;
+      byte_length_ += rows_[i]->split.longest() * static_cast<int64_t>(c10::elementSize(rows_[i]->gathered_type()));
+    }
+  }
+  const auto widest = static_cast<int64_t>(rows_.front()->local.element_size());
+  byte_length_ = (byte_length_ + widest - 1) / widest * widest;
+}
+
+at::Tensor ShardBucket::piece_in(const at::Tensor& bytes, size_t row, int64_t count) const {
+  const at::ScalarType type = rows_[row]->gathered_type();
+  return bytes.narrow(0, byte_places_[row], count * static_cast<int64_t>(c10::elementSize(type))).view(type);
 }
 
 at::TensorOptions ShardBucket::options() const { return rows_.front()->local.options().requires_grad(false); }
@@ -42,18 +64,35 @@ int64_t ShardBucket::bytes() const {
 
 at::Tensor ShardBucket::packed_pieces() const {
   const at::NoGradGuard no_grad;
-  at::Tensor part = at::empty({length_}, options());
+  const bool is_bytes = !byte_places_.empty();
+  at::Tensor part = is_bytes ? at::empty({byte_length_}, options().dtype(at::kByte)) : at::empty({length_}, options());
   for (size_t i = 0; i < rows_.size(); ++i) {
     const at::Tensor& shard = rows_[i]->shard;
+    if (is_bytes) {
+      piece_in(part, i, shard.numel()).copy_(shard.reshape({-1}));
+      continue;
+    }
     part.narrow(0, places_[i], shard.numel()).copy_(shard.reshape({-1}));
   }
   return part;
+}
+
+at::Tensor ShardBucket::room_for_all() const {
+  if (byte_places_.empty()) return at::empty({members_, length_}, options());
+  return at::empty({members_, byte_length_}, options().dtype(at::kByte));
 }
 
 void ShardBucket::unpack_whole(const at::Tensor& all, const std::vector<at::Tensor>& memories) const {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const MemorySplit& split = rows_[i]->split;
+    if (!byte_places_.empty()) {
+      for (int64_t member = 0; member < members_; ++member) {
+        const int64_t count = split.numel(member);
+        memories[i].narrow(0, split.offset(member), count).copy_(piece_in(all[member], i, count));
+      }
+      continue;
+    }
     if (split.is_even()) {
       memories[i].view({members_, split.longest()}).copy_(all.narrow(1, places_[i], split.longest()));
       continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters whose pieces travel in one message: of each member all its pieces one after the other, padded to those of the
-// longest. It knows the places in messages, not when they are sent.
+// longest. Weights may travel in bfloat16 (ParamRow::gathered_as): a message of theirs is bytes, and holds the float32 pieces of
+// the bucket's other rows as well. It knows the places in messages, not when they are sent.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,9 +24,11 @@ class ShardBucket {
   at::TensorOptions options() const;
   int64_t bytes() const;  // of all pieces without padding
 
-  // (length): this rank's pieces of the weights.
+  // (gathered length): this rank's pieces of the weights.
   at::Tensor packed_pieces() const;
-  // From (members, length), of which each member's part is its packed pieces, into `memories`: (elements) of each row.
+  // For the pieces of all: (members, gathered length), not filled.
+  at::Tensor room_for_all() const;
+  // From such, of which each member's part is its packed pieces, into `memories`: (elements) of each row.
   void unpack_whole(const at::Tensor& all, const std::vector<at::Tensor>& memories) const;
 
   // (members, length) in `dtype`: the gradients of the whole parameters, zero where there is none. They are let go.
@@ -34,10 +37,16 @@ class ShardBucket {
   void add_gradients(const at::Tensor& part, int64_t member) const;
 
  private:
+  void place_bytes();
+  // Of a member's part of a message of bytes: what the row's piece is there, (count).
+  at::Tensor piece_in(const at::Tensor& bytes, size_t row, int64_t count) const;
+
   std::vector<ParamRow*> rows_;
   int64_t members_ = 1;
   std::vector<int64_t> places_;  // of each row's piece in a member's part
   int64_t length_ = 0;
+  std::vector<int64_t> byte_places_;  // the same of gathered weights; empty where they travel in their own type
+  int64_t byte_length_ = 0;
 };
 
 // The rows in runs of one element type, in their order.

@@ -35,7 +35,12 @@ ShardedParallel::ShardedParallel(model::Model& model, ParamTable& table, const S
     : table_(table), groups_(groups), options_(options) {
   spread_weights(table, groups_.replicas);
   spread_weights(table, groups_.shards);
-  for (ParamRow& row : table.rows()) row.is_split_over_cp = groups_.with_cp;
+  for (ParamRow& row : table.rows()) {
+    row.is_split_over_cp = groups_.with_cp;
+    const bool is_low = options_.gather_dtype == config::GatherDtype::Bf16 && row.decay == DecayGroup::Decay;
+    const bool is_cut = options_.stage == ShardStage::Full || row.local.requires_grad();
+    if (is_low && is_cut && row.local.scalar_type() == at::kFloat) row.gathered_as = at::kBFloat16;
+  }
   options_.stage == ShardStage::Full ? shard_weights(model, table) : shard_state(table);
 }
 
@@ -47,6 +52,7 @@ void ShardedParallel::shard_state(ParamTable& table) {
     if (!row.local.requires_grad()) continue;
     row.split = MemorySplit(row.local, members);
     row.shard = row.split.piece_of(memory_of(row.local), groups_.shards.group_rank());
+    if (row.gathered_as) row.shard = row.shard.clone();
   }
   std::vector<ShardBucket> buckets;
   for (const Bucket& bucket : plan_buckets(table, options_.bucket_cap_mb)) {
@@ -55,6 +61,7 @@ void ShardedParallel::shard_state(ParamTable& table) {
     std::ranges::move(buckets_of(rows, members), std::back_inserter(buckets));
   }
   gradients_ = std::make_unique<ShardedGradients>(std::move(buckets), groups_, travelling_type(options_.comm_dtype));
+  if (options_.gather_dtype != config::GatherDtype::Fp32) gather_weights();  // rounded from the first step on
 }
 
 void ShardedParallel::shard_weights(model::Model& model, ParamTable& table) {
@@ -108,7 +115,7 @@ void ShardedParallel::gather_weights() {
   const std::vector<ShardBucket>& buckets = gradients_->buckets();
   for (size_t i = buckets.size(); i-- > 0;) {
     const at::Tensor part = buckets[i].packed_pieces();
-    Gathering next{.bucket = &buckets[i], .all = at::empty({buckets[i].members(), buckets[i].length()}, part.options())};
+    Gathering next{.bucket = &buckets[i], .all = buckets[i].room_for_all()};
     next.transfer = start_all_gather_into(groups_.shards, next.all, part);
     finish(before);
     before = std::move(next);

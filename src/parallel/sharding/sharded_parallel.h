@@ -28,6 +28,7 @@ struct ShardingOptions {
   config::ShardStage stage = config::ShardStage::Optimizer;
   int64_t bucket_cap_mb = 25;
   GradientDtype comm_dtype = GradientDtype::Same;
+  config::GatherDtype gather_dtype = config::GatherDtype::Fp32;  // of weights of matmuls and convolutions (DecayGroup::Decay)
   GatherOptions gather{};
 };
 

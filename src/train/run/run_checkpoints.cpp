@@ -269,6 +269,7 @@ void RunCheckpoints::start_or_resume() {
   } else {
     load_initial_weights();
   }
+  setup_.data_parallel->after_update();  // weights that are gathered follow what was loaded
   state_.resumed = checkpoint.has_value();
   parallel::barrier(context_.world.world_group());
   if (context_.world.size() > 1) parallel::check_replicas(setup_.table, setup_.layout.groups, "at the start");

@@ -50,7 +50,8 @@ std::optional<model::AttentionSize> attention_size(const Registries& registries,
 
 CheckpointGroup model_group(const parallel::ParamTable& table, const model::Model& model) {
   CheckpointGroup group{.name = "model", .tensors = {}};
-  for (const parallel::ParamRow& row : table.rows()) group.tensors.push_back({row.name, row.is_released ? row.shard : row.local});
+  for (const parallel::ParamRow& row : table.rows())
+    group.tensors.push_back({row.name, row.keeps_shard() ? row.shard : row.local});
   for (const auto& buffer : model.named_buffers()) group.tensors.push_back({buffer.key(), buffer.value()});
   return group;
 }

@@ -44,6 +44,7 @@ parallel::ShardingOptions sharding_options(const config::ParallelConfig& config)
   return {.stage = config.shard,
           .bucket_cap_mb = config.bucket_cap_mb,
           .comm_dtype = data_parallel_options(config).comm_dtype,
+          .gather_dtype = config.shard_gather_dtype,
           .gather = {.reshard_after_forward = config.reshard_after_forward, .prefetch = config.shard_prefetch}};
 }
 

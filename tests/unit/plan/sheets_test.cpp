@@ -155,6 +155,22 @@ TEST(RunEstimate, TrainingStateThatIsSharedOutTakesItsPart) {
   expect(config::ShardStage::Full, {2000, 2000, 4000}, 12 * 2000);
 }
 
+TEST(RunEstimate, WeightsThatAreGatheredIn16BitsTravelAsHalf) {
+  config::RunConfig config = small_config();
+  RunFacts facts = small_facts();  // 1000 parameters
+  facts.world_size = 4;
+  facts.cost.layers = {{.name = "embed", .parameters = 200}, {.name = "fc", .parameters = 800, .weights = 600}};
+  config.parallel.shard_gather_dtype = config::GatherDtype::Bf16;
+  const auto sent = [&](config::ShardStage stage) {
+    config.parallel.shard = stage;
+    return estimate_run(config, facts).reduced_bytes;
+  };
+  constexpr double kGathered = 2 * 600 + 4 * 400, kReduced = 4 * 1000;
+  EXPECT_DOUBLE_EQ(sent(config::ShardStage::None), 2 * kReduced * 3 / 4);
+  EXPECT_DOUBLE_EQ(sent(config::ShardStage::Optimizer), (kReduced + kGathered) * 3 / 4);
+  EXPECT_DOUBLE_EQ(sent(config::ShardStage::Full), (kReduced + 2 * kGathered) * 3 / 4);
+}
+
 TEST(RunEstimate, WeightsOfPartsThatRunAgainAreCastOnePartAtATime) {
   config::RunConfig config = small_config();
   config.precision.amp_mode = config::AmpMode::Bf16;
