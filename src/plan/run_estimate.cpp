@@ -56,6 +56,7 @@ struct Sharing {
   double ranks = 1;  // that share one state
   double weights = 1, gradients = 1, optimizer = 1;
   double reduces = 1, gathers = 1;
+  double kept_gathers = 0;  // of the gathers those that what stays for the whole pass does not take part in
 };
 
 Sharing sharing_of(const config::RunConfig& config, double replicas) {
@@ -74,6 +75,7 @@ Sharing sharing_of(const config::RunConfig& config, double replicas) {
   if (parallel.shard == config::ShardStage::Gradients) return sharing;
   sharing.weights = 1 / sharing.ranks;
   sharing.gathers = passes * (parallel.reshard_after_forward ? 2 : 1);
+  if (parallel.reshard_after_forward) sharing.kept_gathers = passes;
   return sharing;
 }
 
@@ -86,17 +88,27 @@ double gathered_bytes(const config::RunConfig& config, const model::ModelCost& c
   return kWideBytes - 2 * static_cast<double>(weights) / static_cast<double>(cost.parameters);
 }
 
-// Of the largest block or layer: what is gathered together where weights are shared out.
-double parameters_of_largest_unit(const model::ModelCost& cost) {
+// Parameters that are gathered together where weights are shared out: blocks and layers, and as one what stays for the whole
+// pass, which is what belongs to none of them or to one that is too small (parallel/sharding/weight_units.cpp).
+struct GatheredTogether {
+  double largest = 0;  // of a block or layer
+  double whole_pass = 0;
+};
+
+GatheredTogether gathered_together(const model::ModelCost& cost) {
+  constexpr double kSmallestPart = 10;  // as weight_units.cpp has it
   std::map<std::string, double> units;  // "blocks.3" of "blocks.3.attn.q"
-  double largest = 0;
+  GatheredTogether found{.whole_pass = static_cast<double>(cost.parameters)};
   for (const model::LayerCost& layer : cost.layers) {
     const size_t first = layer.name.find('.');
     double& unit = units[layer.name.substr(0, first == std::string::npos ? first : layer.name.find('.', first + 1))];
     unit += static_cast<double>(layer.parameters);
-    largest = std::max(largest, unit);
+    found.largest = std::max(found.largest, unit);
   }
-  return largest;
+  for (const auto& [name, parameters] : units) {
+    if (kSmallestPart * parameters >= found.largest) found.whole_pass -= parameters;
+  }
+  return found;
 }
 
 std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunFacts& facts, const RunEstimate& estimate) {
@@ -124,7 +136,8 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   if (sharing.weights < 1) {
     const double units = 1 + static_cast<double>(config.parallel.shard_prefetch);
     const double tp = static_cast<double>(estimate.tensor_parallel);
-    const double at_work = units * parameters_of_largest_unit(facts.cost) / tp;
+    const GatheredTogether together = gathered_together(facts.cost);
+    const double at_work = (units * together.largest + together.whole_pass) / tp;
     parts.push_back({"weights at work", kWideBytes * (config.parallel.reshard_after_forward ? at_work : parameters)});
   }
   const bool is_rounded = config.parallel.shard_gather_dtype != config::GatherDtype::Fp32;
@@ -168,8 +181,11 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts)
   if (!config.parallel.noddp) {
     const Sharing sharing = sharing_of(config, replicas);
     const double ranks = config.parallel.shard == config::ShardStage::None ? replicas : sharing.ranks;
-    const double bytes = sharing.reduces * kWideBytes + sharing.gathers * gathered_bytes(config, facts.cost);
-    estimate.reduced_bytes = (ranks - 1) / ranks * bytes * trained_parameters(facts, estimate.tensor_parallel);
+    const double trained = trained_parameters(facts, estimate.tensor_parallel);
+    const double stays = gathered_together(facts.cost).whole_pass / static_cast<double>(estimate.tensor_parallel);
+    const double gathered = sharing.gathers * trained - sharing.kept_gathers * stays;
+    estimate.reduced_bytes =
+        (ranks - 1) / ranks * (sharing.reduces * kWideBytes * trained + gathered * gathered_bytes(config, facts.cost));
   }
   estimate.memory = memory_parts(config, facts, estimate);
   if (facts.flops_per_second) {
