@@ -17,7 +17,7 @@
 namespace welkin::data {
 namespace {
 
-constexpr std::string_view kBigEndian{"HACC01B", 8}, kLittleEndian{"HACC01L", 8};  // with the NUL
+constexpr std::string_view kBigEndian{"HACC01B\0", 8}, kLittleEndian{"HACC01L\0", 8};
 constexpr uint64_t kSumBytes = 8;
 constexpr uint64_t kLargestHeader = uint64_t{1} << 30;
 constexpr uint64_t kMostVariables = 4096, kMostRanks = uint64_t{1} << 22;
@@ -30,7 +30,7 @@ constexpr uint64_t kElements = 16, kDims = 24, kNumVariables = 48, kVariableByte
                    kBlocksStart = 160;
 constexpr uint64_t kShortestGlobal = 152, kShortestVariable = kNameBytes + 16, kShortestRank = 40, kShortestBlock = 48;
 
-enum Flag : uint64_t { kFloat = 1, kSigned = 2, kX = 4, kY = 8, kZ = 16, kGhost = 32 };
+constexpr uint64_t kFloat = 1, kSigned = 2, kX = 4, kY = 8, kZ = 16, kGhost = 32;  // flags of a variable
 
 class HeaderReading {
  public:
