@@ -93,9 +93,8 @@ def checkpoints(root):
     return sorted(int(path.name[5:]) for path in (run_folder(root) / "checkpoints").glob("step_*"))
 
 
-def weights(root):
-    """Tensors of the newest checkpoint's model, by name."""
-    path = run_folder(root) / "checkpoints" / f"step_{checkpoints(root)[-1]}" / "model.safetensors"
+def stored_tensors(path):
+    """The float32 tensors of a safetensors file, by name."""
     raw = path.read_bytes()
     size = int.from_bytes(raw[:8], "little")
     header = json.loads(raw[8:8 + size])
@@ -104,6 +103,34 @@ def weights(root):
     for name, row in header.items():
         begin, end = row["data_offsets"]
         tensors[name] = np.frombuffer(raw[8 + size + begin:8 + size + end], np.float32).reshape(row["shape"])
+    return tensors
+
+
+def from_pieces(row, files):
+    """A tensor that stands in the files of several ranks (docs/reference/formats.md)."""
+    split = row.get("split", {"dim": 0, "blocks": 1, "ranks": 1})
+    dim, blocks, ranks = split["dim"], split["blocks"], split["ranks"]
+    shape = list(row["shape"])
+    if ranks > 1:
+        shape[dim] //= ranks
+    parts = []
+    for part in range(ranks):
+        pieces = sorted((piece for piece in row["pieces"] if piece["part"] == part), key=lambda piece: piece["begin"])
+        memory = np.concatenate([files[piece["file"]][row["name"]] for piece in pieces])
+        parts.append(memory.reshape([shape[i] for i in row["order"]]).transpose(np.argsort(row["order"])))
+    if ranks == 1:
+        return parts[0]
+    return np.concatenate([np.split(part, blocks, axis=dim)[block] for block in range(blocks) for part in parts], axis=dim)
+
+
+def weights(root):
+    """Tensors of the newest checkpoint's model, by name."""
+    folder = run_folder(root) / "checkpoints" / f"step_{checkpoints(root)[-1]}"
+    files = {path.name: stored_tensors(path) for path in folder.glob("model*.safetensors")}
+    tensors = {}
+    for name, row in json.loads((folder / "index.json").read_text())["tensors"].items():
+        if row["file"] in files:
+            tensors[name] = from_pieces({"name": name, **row}, files) if "pieces" in row else files[row["file"]][name]
     return tensors
 
 

@@ -9,7 +9,7 @@ import unittest
 import numpy as np
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (0, 1)]
-from ranks_case import BINARY, UNET, USAGE, VIT, RanksCase, checkpoints, clean_environment, log_text, losses, weights  # noqa: E402
+from ranks_case import BINARY, UNET, USAGE, VIT, RanksCase, checkpoints, clean_environment, log_text, losses, run_folder, stored_tensors, weights  # noqa: E402
 from tolerance import rounds_to, within  # noqa: E402
 
 LOGGED = 3e-6  # six decimals
@@ -22,6 +22,29 @@ class ShardedRuns(RanksCase):
         for name, values in weights(wanted).items():
             rounds_to(weights(got)[name], values, 8, scale=max(1.0, np.abs(values).max()), message=name)  # a few steps of SGD
 
+    def assert_files_of_ranks(self, root, ranks, stage):
+        """Each rank has written its own part; `ckpt` verifies and exports it as one."""
+        newest = run_folder(root) / "checkpoints" / f"step_{checkpoints(root)[-1]}"
+        names = {path.name for path in newest.iterdir()}
+        for rank in range(ranks):
+            self.assertIn("state.safetensors", names)
+            self.assertEqual(f"model-r{rank}.safetensors" in names, stage == "full", names)
+        if stage != "full":
+            return
+        for words in (("verify", newest), ("export", newest, self.folder / "one.safetensors")):
+            done = subprocess.run([BINARY, "ckpt", *map(str, words)], capture_output=True, text=True, env=clean_environment())
+            self.assertEqual(done.returncode, 0, done.stderr)
+        for name, values in stored_tensors(self.folder / "one.safetensors").items():
+            np.testing.assert_array_equal(values, weights(root)[name], err_msg=name)
+
+    def layout_flags(self, stage):
+        """By our own flags, or by DeepSpeed's JSON."""
+        if stage != "gradients":
+            return "--shard", stage, "--micro_batch_size", "1"
+        path = self.folder / "ds_config.json"
+        path.write_text('{"zero_optimization": {"stage": 2}, "train_batch_size": "auto", "train_micro_batch_size_per_gpu": 1}')
+        return "--ds_config", path
+
     def test_the_curve_is_that_of_one_process(self):
         for model, text in (("vit", VIT), ("unet", UNET)):
             yaml = self.write(text)
@@ -29,8 +52,9 @@ class ShardedRuns(RanksCase):
             self.run_ranks(0, yaml, one, *SGD)
             for ranks, stage in ((4, "full"), (2, "gradients"), (2, "optimizer")):
                 root = self.folder / f"{model}-{stage}"
-                self.run_ranks(ranks, yaml, root, *SGD, "--shard", stage, "--micro_batch_size", "1")
+                self.run_ranks(ranks, yaml, root, *SGD, *self.layout_flags(stage))
                 self.assertIn("Gradients are shared out", log_text(root))
+                self.assert_files_of_ranks(root, ranks, stage)
                 self.assert_same(root, one)
 
     def test_a_run_goes_on_under_another_layout(self):

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,13 @@
 
 namespace welkin::train {
 
+// Which piece of a tensor a rank has (TensorRecord).
+struct PiecePlace {
+  std::vector<int64_t> whole_shape;
+  PieceLayout layout;
+  int64_t part = 0, begin = 0;
+};
+
 struct CheckpointTensor {
   std::string name;
   at::Tensor value;
@@ -24,6 +32,7 @@ struct CheckpointTensor {
   // Where `value` is a part: the shape of the whole, and what makes it, once, when it is written.
   std::vector<int64_t> whole_shape = {};
   std::function<at::Tensor()> make_whole = {};
+  std::optional<PiecePlace> piece = {};  // where `value` is written as a piece, of its elements in their order
 };
 
 // Tensors that are written to <group>.safetensors, and to <group>-2.safetensors, ... beyond kMaxShardBytes.
@@ -44,6 +53,11 @@ std::string stored_name(const std::string& group, const std::string& tensor);
 void write_checkpoint(const std::filesystem::path& folder, CheckpointIndex index, const std::vector<CheckpointGroup>& groups,
                       uint64_t largest_shard_bytes = kMaxShardBytes);
 
+// The files of one rank in a folder that exists: <group>-r<rank>.safetensors, and <group>-r<rank>-2.safetensors, ...; without a
+// rank as write_checkpoint() names them. Groups without tensors have no file then. `index` gets their records. DataError.
+void write_files(const std::filesystem::path& folder, CheckpointIndex& index, const std::vector<CheckpointGroup>& groups,
+                 std::optional<int64_t> rank = {}, uint64_t largest_shard_bytes = kMaxShardBytes);
+
 // An opened checkpoint whose hashes were all verified. Throws CheckpointError naming the file that is missing or damaged.
 class Checkpoint {
  public:
@@ -62,7 +76,11 @@ class Checkpoint {
   void read_group(const CheckpointGroup& group) const;
 
  private:
-  std::span<const std::byte> bytes_at(const std::string& name) const;
+  // Where the tensor is, in pieces or whole.
+  const TensorRecord& record_of(const std::string& name) const;
+  const TensorInfo& info_in(const std::string& file, const std::string& name) const;
+  [[noreturn]] void missing(const std::string& name) const;
+  at::Tensor from_pieces(const std::string& name, const TensorRecord& record) const;
 
   std::filesystem::path folder_;
   CheckpointIndex index_;

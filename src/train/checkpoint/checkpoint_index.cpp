@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpoint/checkpoint_index.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -13,6 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kFormatVersion = 1;
+constexpr int kPiecesVersion = 2;  // of a checkpoint with tensors in pieces, which an earlier reader must not take
 
 [[noreturn]] void refuse(const std::string& source, const std::string& why) {
   throw CheckpointError("checkpoint", cat("index.json cannot be used: path=", source, ", reason=", why),
@@ -24,11 +26,23 @@ std::string hash_of(const json& body) { return hex_digits(xxh3_64(as_byte_span(b
 json file_json(const StoredFile& file) { return {{"bytes", file.bytes}, {"xxh3", hex_digits(file.xxh3)}}; }
 
 json tensor_json(const TensorRecord& tensor) {
-  return {{"file", tensor.file},
-          {"dtype", tensor.dtype},
-          {"shape", tensor.shape},
-          {"offset", tensor.offset},
-          {"placement", tensor.placement}};
+  json object = {{"file", tensor.file},
+                 {"dtype", tensor.dtype},
+                 {"shape", tensor.shape},
+                 {"offset", tensor.offset},
+                 {"placement", tensor.placement}};
+  if (tensor.pieces.empty()) return object;
+  const PieceLayout& layout = tensor.layout;
+  object["order"] = layout.order;
+  if (layout.ranks > 1) object["split"] = {{"dim", layout.dim}, {"blocks", layout.blocks}, {"ranks", layout.ranks}};
+  for (const TensorPiece& piece : tensor.pieces) {
+    object["pieces"].push_back({{"file", piece.file}, {"part", piece.part}, {"begin", piece.begin}, {"count", piece.count}});
+  }
+  return object;
+}
+
+bool has_pieces(const CheckpointIndex& index) {
+  return std::ranges::any_of(index.tensors, [](const auto& row) { return !row.second.pieces.empty(); });
 }
 
 json optional_json(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
@@ -83,11 +97,26 @@ StoredFile parse_file(const json& object, const std::string& source) {
 
 TensorRecord parse_tensor(const json& object, const std::string& source) {
   const Keys keys(object, source);
-  return {.file = keys.at<std::string>("file"),
-          .dtype = keys.at<std::string>("dtype"),
-          .shape = keys.at<std::vector<int64_t>>("shape"),
-          .offset = keys.at<std::vector<int64_t>>("offset"),
-          .placement = keys.at<std::string>("placement")};
+  TensorRecord record{.file = keys.at<std::string>("file"),
+                      .dtype = keys.at<std::string>("dtype"),
+                      .shape = keys.at<std::vector<int64_t>>("shape"),
+                      .offset = keys.at<std::vector<int64_t>>("offset"),
+                      .placement = keys.at<std::string>("placement")};
+  for (const json& piece : keys.later_at<std::vector<json>>("pieces")) {
+    const Keys own(piece, source);
+    record.pieces.push_back({.file = own.at<std::string>("file"),
+                             .part = own.at<int64_t>("part"),
+                             .begin = own.at<int64_t>("begin"),
+                             .count = own.at<int64_t>("count")});
+  }
+  if (record.pieces.empty()) return record;
+  record.layout.order = keys.at<std::vector<int64_t>>("order");
+  if (!object.contains("split")) return record;
+  const Keys split(object["split"], source);
+  record.layout.dim = split.at<int64_t>("dim");
+  record.layout.blocks = split.at<int64_t>("blocks");
+  record.layout.ranks = split.at<int64_t>("ranks");
+  return record;
 }
 
 LoaderState parse_loader(const json& object, const std::string& source) {
@@ -128,6 +157,9 @@ void check_names(const CheckpointIndex& index, const std::string& source) {
   }
   for (const auto& [name, tensor] : index.tensors) {
     if (!index.files.contains(tensor.file)) refuse(source, cat("tensor ", name, " stands in an unknown file: ", tensor.file));
+    for (const TensorPiece& piece : tensor.pieces) {
+      if (!index.files.contains(piece.file)) refuse(source, cat("tensor ", name, " stands in an unknown file: ", piece.file));
+    }
   }
 }
 
@@ -145,7 +177,7 @@ json verified_body(const std::string& text, const std::string& source) {
 
 std::string to_json(const CheckpointIndex& index) {
   json body = {
-      {"format_version", kFormatVersion},
+      {"format_version", has_pieces(index) ? kPiecesVersion : kFormatVersion},
       {"iteration", index.position.iteration},
       {"epoch", index.position.epoch},
       {"step_in_epoch", index.position.step_in_epoch},
@@ -173,8 +205,8 @@ std::string to_json(const CheckpointIndex& index) {
 CheckpointIndex parse_checkpoint_index(const std::string& text, const std::string& source) {
   const json body = verified_body(text, source);
   const Keys keys(body, source);
-  if (const int version = keys.at<int>("format_version"); version != kFormatVersion) {
-    refuse(source, cat("format_version=", version, ", known=", kFormatVersion));
+  if (const int version = keys.at<int>("format_version"); version != kFormatVersion && version != kPiecesVersion) {
+    refuse(source, cat("format_version=", version, ", known=", kFormatVersion, " and ", kPiecesVersion));
   }
   CheckpointIndex index;
   index.position = {.iteration = keys.at<int64_t>("iteration"),

@@ -42,12 +42,28 @@ struct StoredFile {
   uint64_t xxh3 = 0;
 };
 
-struct TensorRecord {
+// Of a tensor in pieces: it is cut along `dim` into parts, one for each of `ranks`, of which each has its share of every one of
+// `blocks` equal blocks (q, k and v of a joint projection). `order` is that of a part's dims in memory, outermost first.
+struct PieceLayout {
+  std::vector<int64_t> order = {};
+  int64_t dim = 0, blocks = 1, ranks = 1;
+  bool operator==(const PieceLayout&) const = default;
+};
+
+// `count` elements of a part in the order of its memory, from `begin` on: of one dim in their file, under the tensor's name.
+struct TensorPiece {
   std::string file;
+  int64_t part = 0, begin = 0, count = 0;
+};
+
+struct TensorRecord {
+  std::string file;             // of a tensor in pieces that of one of them
   std::string dtype;            // safetensors name
   std::vector<int64_t> shape;   // of the whole parameter over all ranks
   std::vector<int64_t> offset;  // of the part in `file` in the whole parameter
   std::string placement;        // "replicated", or how it is split
+  PieceLayout layout = {};
+  std::vector<TensorPiece> pieces = {};  // each in the file of its rank; empty: the tensor is whole in `file`
 };
 
 struct CheckpointIndex {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
 #include <set>
@@ -10,6 +11,7 @@
 #include "core/text.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/stored_tensor.h"
+#include "train/checkpoint/tensor_pieces.h"
 
 namespace welkin::train {
 namespace {
@@ -19,10 +21,22 @@ namespace fs = std::filesystem;
 constexpr uint64_t kLargestIndexBytes = uint64_t{256} << 20;
 constexpr const char* kUseAnother = "Use another checkpoint of the run; a resume takes the newest good one by itself";
 
+void check_pieces(const CheckpointIndex& index, const fs::path& path) {
+  for (const auto& [name, record] : index.tensors) {
+    const std::string problem = record.pieces.empty() ? std::string() : problem_of_pieces(record);
+    if (problem.empty()) continue;
+    throw CheckpointError("checkpoint",
+                          cat("the pieces of a tensor do not fit: path=", path.string(), ", tensor=", name, ", reason=", problem),
+                          kUseAnother);
+  }
+}
+
 CheckpointIndex load_index(const fs::path& folder) {
   const fs::path path = folder / "index.json";
   try {
-    return parse_checkpoint_index(read_file(path, kLargestIndexBytes), path.string());
+    CheckpointIndex index = parse_checkpoint_index(read_file(path, kLargestIndexBytes), path.string());
+    check_pieces(index, path);
+    return index;
   } catch (const DataError& error) {
     throw CheckpointError("checkpoint", cat("is not readable: path=", folder.string(), ", reason=", error.what()), kUseAnother);
   }
@@ -67,33 +81,62 @@ Checkpoint::Checkpoint(fs::path folder) : folder_(std::move(folder)), index_(loa
   }
 }
 
-std::span<const std::byte> Checkpoint::bytes_at(const std::string& name) const {
+void Checkpoint::missing(const std::string& name) const {
+  throw CheckpointError("checkpoint", cat("a tensor is missing: path=", folder_.string(), ", tensor=", name),
+                        "Load it with the model and optimizer that it was saved with");
+}
+
+const TensorRecord& Checkpoint::record_of(const std::string& name) const {
   const auto record = index_.tensors.find(name);
-  if (record == index_.tensors.end() || !files_.at(record->second.file).contains(name)) {
-    throw CheckpointError("checkpoint", cat("a tensor is missing: path=", folder_.string(), ", tensor=", name),
-                          "Load it with the model and optimizer that it was saved with");
+  if (record == index_.tensors.end()) missing(name);
+  return record->second;
+}
+
+const TensorInfo& Checkpoint::info_in(const std::string& file, const std::string& name) const {
+  const SafetensorsFile& stored = files_.at(file);
+  if (!stored.contains(name)) missing(name);
+  return stored.info(name);
+}
+
+// The index was read with its pieces checked against each other; here they are checked against their files.
+at::Tensor Checkpoint::from_pieces(const std::string& name, const TensorRecord& record) const {
+  const Dtype dtype = info_in(record.file, name).dtype;
+  for (const TensorPiece& piece : record.pieces) {
+    const TensorInfo& info = info_in(piece.file, name);
+    if (info.dtype == dtype && info.shape == std::vector<int64_t>{piece.count}) continue;
+    throw CheckpointError(
+        "checkpoint",
+        cat("a piece does not fit: path=", (folder_ / piece.file).string(), ", tensor=", name, ", stored=", text_of(info.shape),
+            " ", dtype_name(info.dtype), ", wanted=(", piece.count, ") ", dtype_name(dtype)),
+        kUseAnother);
   }
-  return files_.at(record->second.file).bytes(name);
+  return whole_of_pieces(record, tensor_dtype(dtype), [&](const TensorPiece& piece, const at::Tensor& target) {
+    copy_bytes_into(files_.at(piece.file).bytes(name), target);
+  });
 }
 
 void Checkpoint::read_into(const std::string& name, const at::Tensor& target) const {
-  const auto bytes = bytes_at(name);
-  const TensorInfo& info = files_.at(index_.tensors.at(name).file).info(name);
-  if (info.shape != target.sizes().vec() || info.dtype != stored_dtype(target.scalar_type())) {
+  const TensorRecord& record = record_of(name);
+  const TensorInfo& info = info_in(record.file, name);
+  const std::vector<int64_t>& shape = record.pieces.empty() ? info.shape : record.shape;
+  if (shape != target.sizes().vec() || info.dtype != stored_dtype(target.scalar_type())) {
     throw CheckpointError("checkpoint",
-                          cat("a tensor does not fit: path=", folder_.string(), ", tensor=", name,
-                              ", stored=", text_of(info.shape), " ", dtype_name(info.dtype),
-                              ", wanted=", text_of(target.sizes().vec()), " ", dtype_name(stored_dtype(target.scalar_type()))),
+                          cat("a tensor does not fit: path=", folder_.string(), ", tensor=", name, ", stored=", text_of(shape),
+                              " ", dtype_name(info.dtype), ", wanted=", text_of(target.sizes().vec()), " ",
+                              dtype_name(stored_dtype(target.scalar_type()))),
                           "Load it with the configuration that it was saved with (config in its index.json)");
   }
-  copy_bytes_into(bytes, target);
+  if (record.pieces.empty()) return copy_bytes_into(files_.at(record.file).bytes(name), target);
+  const at::NoGradGuard no_grad;
+  target.copy_(from_pieces(name, record));
 }
 
 at::Tensor Checkpoint::read(const std::string& name) const {
-  const auto bytes = bytes_at(name);
-  const TensorInfo& info = files_.at(index_.tensors.at(name).file).info(name);
+  const TensorRecord& record = record_of(name);
+  if (!record.pieces.empty()) return from_pieces(name, record);
+  const TensorInfo& info = info_in(record.file, name);
   at::Tensor value = at::empty(info.shape, at::TensorOptions(tensor_dtype(info.dtype)));
-  copy_bytes_into(bytes, value);
+  copy_bytes_into(files_.at(record.file).bytes(name), value);
   return value;
 }
 

@@ -55,20 +55,24 @@ std::vector<int64_t> CheckpointStore::steps() const {
   return found;
 }
 
-void CheckpointStore::save(const CheckpointIndex& index, const std::vector<CheckpointGroup>& groups) {
+bool CheckpointStore::make_room(const CheckpointIndex& index) {
   const fs::path target = path_of(index.position.iteration);
   make_folders(folder_);
   if (fs::exists(target)) {
     try {
       const Checkpoint stored(target);
       // The same place may be saved before and after its validation.
-      if (stored.index().position == index.position && stored.index().validation_loss == index.validation_loss) return;
+      if (stored.index().position == index.position && stored.index().validation_loss == index.validation_loss) return false;
     } catch (const CheckpointError&) {
       // Damaged: replaced below.
     }
     remove_checkpoint(target);
   }
-  write_checkpoint(target, index, groups);
+  return true;
+}
+
+void CheckpointStore::save(const CheckpointIndex& index, const std::vector<CheckpointGroup>& groups) {
+  if (make_room(index)) write_checkpoint(path_of(index.position.iteration), index, groups);
 }
 
 void CheckpointStore::mark_best(const BestRecord& record) {

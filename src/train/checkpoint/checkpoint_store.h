@@ -30,6 +30,8 @@ class CheckpointStore {
   std::filesystem::path path_of(int64_t step) const;
   std::vector<int64_t> steps() const;  // newest first; only names, nothing is verified
 
+  // Whether step_<iteration> is still to be written: not where it exists with equal position. A damaged or other one is removed.
+  bool make_room(const CheckpointIndex& index);
   // Writes step_<iteration>, unless it exists with equal position: then there is nothing to do.
   void save(const CheckpointIndex& index, const std::vector<CheckpointGroup>& groups);
 

@@ -5,6 +5,8 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
@@ -23,6 +25,19 @@ const parallel::ParamRow* row_of(const std::string& name, const parallel::ParamT
     if (goes_with && (best == nullptr || row.name.size() > best->name.size())) best = &row;
   }
   return best;
+}
+
+std::vector<int64_t> in_order(int64_t dims) {
+  std::vector<int64_t> order(static_cast<size_t>(dims));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+// Dims of one element may stand anywhere.
+std::vector<int64_t> order_in_memory(const at::Tensor& dense) {
+  std::vector<int64_t> order = in_order(dense.dim());
+  std::ranges::stable_sort(order, std::greater(), [&](int64_t dim) { return dense.stride(dim); });
+  return order;
 }
 
 // How a tensor lies on the ranks: of a row that is split over tp, of a piece, of both.
@@ -45,6 +60,26 @@ class SplitTensor {
     if (!is_split_) return part;
     const parallel::Lengths ones(static_cast<size_t>(tp_.size()), 1);
     return parallel::join_shards(all_gather(tp_, part.unsqueeze(0), 0, ones).unbind(0), tp_split());
+  }
+
+  // Whether this rank is the one that writes what it has.
+  bool is_written_here() const {
+    const bool is_twice = (!is_piece_ && layout_.shards.group_rank() != 0) || (!is_split_ && tp_.group_rank() != 0);
+    return !layout_.is_copy && !is_twice;
+  }
+
+  PiecePlace place() const {
+    PiecePlace place{.whole_shape = row_->global_shape, .layout = {}};
+    if (is_piece_) place.begin = row_->split.offset(layout_.shards.group_rank());
+    place.layout.order = is_piece_ ? order_in_memory(row_->local) : in_order(row_->local.dim());
+    if (is_split_) {
+      const parallel::Shard split = tp_split();
+      place.layout.dim = split.dim;
+      place.layout.blocks = split.parts;
+      place.layout.ranks = tp_.size();
+      place.part = tp_.group_rank();
+    }
+    return place;
   }
 
   void cut(const at::Tensor& whole, const at::Tensor& local) const {
@@ -100,6 +135,26 @@ at::Tensor WholeGroups::next(size_t number) {
 
 void WholeGroups::join_others() {
   while (done_ < split_.size()) next(done_);
+}
+
+RankTensors own_tensors(const std::vector<CheckpointGroup>& local, const TensorLayout& layout) {
+  RankTensors own;
+  for (const CheckpointGroup& group : local) {
+    CheckpointGroup whole{.name = group.name, .tensors = {}}, pieces{.name = group.name, .tensors = {}};
+    for (const CheckpointTensor& tensor : group.tensors) {
+      const SplitTensor split(tensor, layout);
+      if (split.is_whole()) {
+        whole.tensors.push_back(tensor);
+      } else if (split.is_written_here() && tensor.value.numel() > 0) {
+        pieces.tensors.push_back(tensor);
+        pieces.tensors.back().piece = split.place();
+        pieces.tensors.back().placement = "pieces";
+      }
+    }
+    own.whole.push_back(std::move(whole));
+    own.pieces.push_back(std::move(pieces));
+  }
+  return own;
 }
 
 void cut_parts(const CheckpointGroup& whole, const CheckpointGroup& local, const TensorLayout& layout) {

@@ -20,6 +20,7 @@ struct TensorLayout {
   const parallel::ParamTable& table;
   const parallel::MeshGroups& groups;
   const parallel::Group& shards;  // members have the pieces of one training state
+  bool is_copy = false;           // another rank holds the same pieces and parts, and writes them
 };
 
 // The same group with whole tensors. Every rank calls it with the same names in the same order.
@@ -46,6 +47,14 @@ class WholeGroups {
   std::vector<std::function<at::Tensor()>> split_;
   size_t done_ = 0;
 };
+
+// What each rank writes itself where data-parallel ranks share out the training state: its pieces, and of a tensor that is split
+// over tp alone its part.
+struct RankTensors {
+  std::vector<CheckpointGroup> whole;   // tensors that every rank has, which one of them writes
+  std::vector<CheckpointGroup> pieces;  // of this rank; without tensors where it holds a copy
+};
+RankTensors own_tensors(const std::vector<CheckpointGroup>& local, const TensorLayout& layout);
 
 // The other way: copies the parts that are this rank's out of whole tensors. A tensor that is the same in both stays.
 void cut_parts(const CheckpointGroup& whole, const CheckpointGroup& local, const TensorLayout& layout);

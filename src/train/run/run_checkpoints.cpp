@@ -13,6 +13,7 @@
 #include "data/storage/fingerprint.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/shard/model_parallel_gradients.h"
+#include "train/checkpoint/shared_checkpoint.h"
 #include "train/device/kernel_choice.h"
 #include "train/interchange/initial_weights.h"
 #include "train/monitor/validation_metric.h"
@@ -78,7 +79,14 @@ bool RunCheckpoints::lacks(const Checkpoint& checkpoint, const CheckpointGroup& 
   return group.name == kAverageGroup && !checkpoint.contains(stored_name(group.name, "updates"));
 }
 
-TensorLayout RunCheckpoints::tensor_layout() const { return {setup_.table, setup_.layout.groups, setup_.layout.sharding.shards}; }
+TensorLayout RunCheckpoints::tensor_layout() const {
+  const parallel::ShardGroups& sharding = setup_.layout.sharding;
+  const bool is_first_of_cp = sharding.with_cp || setup_.layout.groups.along(parallel::Axis::Cp).group_rank() == 0;
+  return {.table = setup_.table,
+          .groups = setup_.layout.groups,
+          .shards = sharding.shards,
+          .is_copy = sharding.replicas.group_rank() != 0 || !is_first_of_cp};
+}
 
 CheckpointIndex RunCheckpoints::index() const {
   CheckpointIndex index;
@@ -103,6 +111,17 @@ CheckpointIndex RunCheckpoints::index() const {
   return index;
 }
 
+// Pieces of one training state lie on many ranks: each writes its own.
+void RunCheckpoints::save_pieces(const std::vector<CheckpointGroup>& groups) {
+  const auto begin = [this]() -> std::optional<CheckpointIndex> {
+    CheckpointIndex wanted = index();
+    if (!store_.make_room(wanted)) return {};
+    return wanted;
+  };
+  write_shared_checkpoint(context_.world.world_group(), store_.path_of(state_.position.iteration),
+                          own_tensors(groups, tensor_layout()), begin);
+}
+
 // Replicas are equal: the first rank's copy is everybody's.
 void RunCheckpoints::save() {
   std::vector<CheckpointGroup> groups = own_groups();
@@ -110,6 +129,7 @@ void RunCheckpoints::save() {
     groups.push_back(
         {.name = "picture", .tensors = {{"target", state_.picture->target}, {"prediction", state_.picture->prediction}}});
   }
+  if (setup_.is_sharded()) return save_pieces(groups);
   WholeGroups whole(std::move(groups), tensor_layout());
   if (!context_.world.is_main()) return whole.join_others();
   try {

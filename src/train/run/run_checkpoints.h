@@ -44,6 +44,7 @@ class RunCheckpoints {
   std::optional<Checkpoint> choose();
   std::vector<CheckpointGroup> own_groups();
   TensorLayout tensor_layout() const;
+  void save_pieces(const std::vector<CheckpointGroup>& groups);
   bool lacks(const Checkpoint& checkpoint, const CheckpointGroup& group) const;
   CheckpointIndex index() const;
   std::string best_metric_name() const;

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint/shared_checkpoint.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "parallel/comm/collectives.h"
+#include "train/checkpoint/aside_folder.h"
+#include "train/checkpoint/tensor_pieces.h"
+
+namespace welkin::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kTrouble = '!';  // what a rank tells begins with it where it has failed; else it is an index of its files
+
+// What the first rank has made ready; nothing where there is nothing to write.
+struct Begun {
+  std::optional<CheckpointIndex> index;
+  std::optional<AsideFolder> aside;
+  std::exception_ptr failure;
+};
+
+void begin_on_first(Begun& begun, const fs::path& folder, const std::function<std::optional<CheckpointIndex>()>& begin) {
+  try {
+    begun.index = begin();
+    if (!begun.index) return;
+    try {
+      begun.aside.emplace(folder);
+    } catch (const DataError& error) {
+      throw cannot_be_saved(folder, begun.index->position.iteration, error.what());
+    }
+  } catch (const CommError&) {
+    throw;  // nobody is there to tell
+  } catch (const std::exception&) {
+    begun.failure = std::current_exception();
+    begun.aside.reset();
+  }
+}
+
+// The first rank's number, on all.
+int64_t told_by_first(const parallel::Group& world, int64_t number) {
+  const at::Tensor value = at::full({1}, number, at::kLong);
+  parallel::broadcast(world, value, 0);
+  return value.item<int64_t>();
+}
+
+// Writes this rank's files and says what they are.
+std::string write_own(const fs::path& folder, const RankTensors& own, int64_t rank) {
+  CheckpointIndex index;
+  try {
+    if (rank == 0) write_files(folder, index, own.whole);
+    write_files(folder, index, own.pieces, rank);
+    return to_json(index);
+  } catch (const std::exception& error) {
+    return cat(kTrouble, error.what());
+  }
+}
+
+std::vector<std::string> texts_of_all(const parallel::Group& world, const std::string& text) {
+  const auto bytes = static_cast<int64_t>(text.size());
+  const parallel::Lengths ones(static_cast<size_t>(world.size()), 1);
+  const at::Tensor sizes = parallel::all_gather(world, at::full({1}, bytes, at::kLong), 0, ones);
+  const parallel::Lengths lengths(sizes.const_data_ptr<int64_t>(), sizes.const_data_ptr<int64_t>() + sizes.numel());
+  const at::Tensor own = at::empty({bytes}, at::kByte);
+  std::memcpy(own.mutable_data_ptr(), text.data(), text.size());
+  const at::Tensor all = parallel::all_gather(world, own, 0, lengths);
+  std::vector<std::string> texts;
+  const auto* next = static_cast<const char*>(all.const_data_ptr());
+  for (const int64_t length : lengths) {
+    texts.emplace_back(next, static_cast<size_t>(length));
+    next += length;
+  }
+  return texts;
+}
+
+// The pieces of one tensor come from many ranks.
+void add_records(CheckpointIndex& index, const CheckpointIndex& part) {
+  index.files.insert(part.files.begin(), part.files.end());
+  for (const auto& [name, record] : part.tensors) {
+    const auto [place, is_new] = index.tensors.emplace(name, record);
+    if (is_new) continue;
+    std::vector<TensorPiece>& pieces = place->second.pieces;
+    pieces.insert(pieces.end(), record.pieces.begin(), record.pieces.end());
+  }
+}
+
+void merge(CheckpointIndex& index, const std::vector<std::string>& texts, const fs::path& folder) {
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    if (texts[rank].starts_with(kTrouble)) throw DataError(cat("rank ", rank), texts[rank].substr(1), "See that rank's disk");
+    const CheckpointIndex part = parse_checkpoint_index(texts[rank], cat("rank ", rank));
+    for (const auto& [name, file] : part.files) {
+      std::error_code missing;
+      if (fs::file_size(folder / name, missing) == file.bytes && !missing) continue;
+      throw DataError(cat("rank ", rank), cat("its file is not seen by the first rank: path=", (folder / name).string()),
+                      "Choose an expdir on a file system that all ranks share");
+    }
+    add_records(index, part);
+  }
+  for (auto& [name, record] : index.tensors) {
+    std::ranges::sort(record.pieces, {}, [](const TensorPiece& piece) { return std::tuple(piece.part, piece.begin); });
+    const std::string problem = record.pieces.empty() ? std::string() : problem_of_pieces(record);
+    WELKIN_CHECK(problem.empty(), cat("ranks write each element once: ", name, ": ", problem));
+  }
+}
+
+}  // namespace
+
+void write_shared_checkpoint(const parallel::Group& world, const fs::path& folder, const RankTensors& own,
+                             const std::function<std::optional<CheckpointIndex>()>& begin) {
+  const bool is_first = world.group_rank() == 0;
+  Begun begun;
+  if (is_first) begin_on_first(begun, folder, begin);
+  const int64_t writer = told_by_first(world, begun.aside ? int64_t{getpid()} : -1);
+  if (begun.failure) std::rethrow_exception(begun.failure);
+  if (writer < 0) return;
+  const fs::path aside = aside_path(folder, writer);
+  const std::vector<std::string> texts = texts_of_all(world, write_own(aside, own, world.group_rank()));
+  if (!is_first) return;
+  try {
+    merge(*begun.index, texts, aside);
+    write_file_atomically(aside / "index.json", to_json(*begun.index));
+    publish_folder(aside, folder);
+  } catch (const DataError& error) {
+    throw cannot_be_saved(folder, begun.index->position.iteration, error.what());
+  }
+}
+
+}  // namespace welkin::train
