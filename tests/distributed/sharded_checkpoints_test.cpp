@@ -3,9 +3,12 @@
 #include <ATen/ops/equal.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <functional>
+#include <iostream>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -144,9 +147,33 @@ const parallel::RankTest kRefused("sharded_pieces_refused", [](parallel::Connect
   EXPECT_THAT(text, ::testing::HasSubstr("[rank 1]"));
 });
 
+// A rank that ends while the others write takes the new folder with it, and nothing else.
+const parallel::RankTest kKilled("sharded_pieces_killed", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  config::RunConfig config = tiny_config(root.path());
+  config.loop.micro_batch_size = 2;
+  config.parallel.shard = ShardStage::Full;
+  TinySteps steps(config, nullptr, ranks_of(connection));
+  const parallel::Group world = ranks_of(connection).world_group;
+  const std::filesystem::path folder = std::filesystem::path(parallel::rank_scratch_folder()) / "killed";
+  const auto write = [&](const char* name) {
+    write_shared_checkpoint(world, folder / name, own_tensors(groups_of(steps), layout_of(steps)),
+                            [] { return std::optional(CheckpointIndex{}); });
+  };
+  write("step_1");
+  parallel::barrier(world);
+  if (connection.rank() == 1) _exit(0);
+  EXPECT_THROW(write("step_2"), CommError);
+  EXPECT_TRUE(Checkpoint(folder / "step_1").contains("head.weight"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+  std::cout << std::flush;
+  _exit(testing::Test::HasFailure() ? 1 : 0);  // destructors would wait for the rank that is gone
+});
+
 TEST(ShardedCheckpoints, AreWrittenByTwoRanks) { parallel::run_on_ranks("sharded_pieces", 2); }
 TEST(ShardedCheckpoints, AreWrittenByFourRanks) { parallel::run_on_ranks("sharded_pieces", 4); }
 TEST(ShardedCheckpoints, AppearWholeOrNotAtAll) { parallel::run_on_ranks("sharded_pieces_refused", 2); }
+TEST(ShardedCheckpoints, StayWhereARankEnds) { parallel::run_on_ranks("sharded_pieces_killed", 2); }
 TEST(ShardedCheckpoints, MoveBetweenLayoutsBitByBit) { parallel::run_on_ranks("sharded_checkpoint", 4); }
 
 }  // namespace
