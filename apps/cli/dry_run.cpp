@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/cli/dry_run.h"
 
+#include <optional>
 #include <ostream>
 #include <string>
 
+#include "apps/cli/run_estimate.h"
 #include "config/print/print.h"
 #include "config/resolve/paths.h"
+#include "core/host.h"
 #include "core/text.h"
 #include "parallel/mesh/mesh_picture.h"
 #include "parallel/mesh/run_mesh.h"
@@ -18,6 +21,20 @@ std::string ranks_text(const config::RunConfig& config, int64_t world_size, int6
   const parallel::Mesh mesh = parallel::mesh_of(config.parallel, world_size);
   return cat("\n", parallel::mesh_picture(mesh, num_nodes), "local batch ", config.loop.local_batch_size.value_or(0), " of ",
              config.loop.global_batch_size, " samples per step\n");
+}
+
+// Where the configuration alone says it.
+std::string offload_text(const Application& application, const config::CommandLine& line, const config::RunConfig& config,
+                         int64_t world_size) {
+  const train::Registries& registries = application.registries;
+  const bool is_known = registries.models.at(config.model.model).cost && registries.datasets.at(config.data.dataset).facts;
+  if (config.backend.offload.empty() || !is_known) return "";
+  const plan::RunEstimate estimate = estimate_of(application, line, world_size, std::nullopt);
+  const auto text = [](double bytes) { return format_bytes(static_cast<uint64_t>(bytes)); };
+  const std::string traffic =
+      estimate.disk_bytes > 0 ? cat(", ", text(estimate.disk_bytes), " to and from the disk in a step") : "";
+  return cat("\noffload: ", text(estimate.offloaded_bytes), " of a rank leave the memory of its device", traffic,
+             " (welkin plan estimate)\n");
 }
 
 // Opens the data as training would, but holds and copies none of it.
@@ -41,6 +58,7 @@ void print_configuration(Application& application, const config::CommandLine& li
   } else {
     application.out << config::table(resolved, world_size);
     if (world_size > 1) application.out << ranks_text(resolved.config, world_size, num_nodes);
+    application.out << offload_text(application, line, resolved.config, world_size);
   }
   if (line.check_data) {
     config::check_paths(resolved.config);

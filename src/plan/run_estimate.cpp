@@ -88,6 +88,17 @@ double gathered_bytes(const config::RunConfig& config, const model::ModelCost& c
   return kWideBytes - 2 * static_cast<double>(weights) / static_cast<double>(cost.parameters);
 }
 
+// By block or layer: "blocks.3" of "blocks.3.attn.q".
+std::map<std::string, double> parameters_of_units(const model::ModelCost& cost) {
+  std::map<std::string, double> units;
+  for (const model::LayerCost& layer : cost.layers) {
+    const size_t first = layer.name.find('.');
+    const size_t end = first == std::string::npos ? first : layer.name.find('.', first + 1);
+    units[layer.name.substr(0, end)] += static_cast<double>(layer.parameters);
+  }
+  return units;
+}
+
 // Parameters that are gathered together where weights are shared out: blocks and layers, and as one what stays for the whole
 // pass, which is what belongs to none of them or to one that is too small (parallel/sharding/weight_units.cpp).
 struct GatheredTogether {
@@ -97,14 +108,9 @@ struct GatheredTogether {
 
 GatheredTogether gathered_together(const model::ModelCost& cost) {
   constexpr double kSmallestPart = 10;  // as weight_units.cpp has it
-  std::map<std::string, double> units;  // "blocks.3" of "blocks.3.attn.q"
+  const std::map<std::string, double> units = parameters_of_units(cost);
   GatheredTogether found{.whole_pass = static_cast<double>(cost.parameters)};
-  for (const model::LayerCost& layer : cost.layers) {
-    const size_t first = layer.name.find('.');
-    double& unit = units[layer.name.substr(0, first == std::string::npos ? first : layer.name.find('.', first + 1))];
-    unit += static_cast<double>(layer.parameters);
-    found.largest = std::max(found.largest, unit);
-  }
+  for (const auto& [name, parameters] : units) found.largest = std::max(found.largest, parameters);
   for (const auto& [name, parameters] : units) {
     if (kSmallestPart * parameters >= found.largest) found.whole_pass -= parameters;
   }
@@ -149,6 +155,35 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   return parts;
 }
 
+// States leave the memory, and are read and written once a step; activations of all parts but two, in every pass. Each kind goes
+// through three buffers.
+void offload(const config::RunConfig& config, RunEstimate& estimate) {
+  const config::BackendConfig& backend = config.backend;
+  constexpr double kBuffers = 3, kReadAndWritten = 2, kPartsAtWork = 2, kBytesPerMib = 1 << 20;
+  const auto has = [&](const char* what) { return std::ranges::find(backend.offload, what) != backend.offload.end(); };
+  const config::BatchPlan batch = config::batch_plan(config);
+  const auto passes = static_cast<double>((batch.local + batch.micro - 1) / batch.micro);
+  const auto num_parts = static_cast<double>(parameters_of_units(estimate.cost).size());
+  double buffers = 0, travels = 0;
+  for (MemoryPart& part : estimate.memory) {
+    const bool is_state = part.name == "optimizer" || part.name == "moving average of weights";
+    double gone = 0;
+    if (is_state && has("optimizer")) gone = part.bytes;
+    if (part.name == "activations" && has("activations") && num_parts > kPartsAtWork) {
+      gone = part.bytes * (1 - kPartsAtWork / num_parts);
+    }
+    part.bytes -= gone;
+    estimate.offloaded_bytes += gone;
+    travels += kReadAndWritten * gone * (is_state ? 1 : passes);
+    buffers += kBuffers * std::min(gone, backend.offload_buffer_mib * kBytesPerMib);
+  }
+  std::erase_if(estimate.memory, [](const MemoryPart& part) { return part.bytes == 0 && part.name != "optimizer"; });
+  if (!backend.offload_path.empty()) estimate.disk_bytes = travels;
+  if (buffers > 0 && config.loop.device == config::DeviceChoice::Cpu) {
+    estimate.memory.push_back({"buffers of the offload", buffers});
+  }
+}
+
 }  // namespace
 
 double RunEstimate::memory_bytes() const {
@@ -188,6 +223,7 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts)
         (ranks - 1) / ranks * (sharing.reduces * kWideBytes * trained + gathered * gathered_bytes(config, facts.cost));
   }
   estimate.memory = memory_parts(config, facts, estimate);
+  offload(config, estimate);
   if (facts.flops_per_second) {
     const double all = *facts.flops_per_second * static_cast<double>(facts.world_size);
     const double flops_of_sample = facts.cost.train_flops + (facts.memory ? facts.memory->recompute_flops : 0);

@@ -40,6 +40,8 @@ struct RunEstimate {
   double recompute_flops = 0;        // of forward passes that activation checkpointing makes again, of a step likewise
   double reduced_bytes = 0;          // that each rank sends per step for its gradients, and weights that are shared out: a ring's
                                      // (n - 1)/n of each transfer
+  double offloaded_bytes = 0;        // of one rank, that leave the memory of its device (key `offload`)
+  double disk_bytes = 0;             // that one rank reads and writes for them in a step; 0 where they are in the host's memory
   std::vector<MemoryPart> memory{};  // of one rank, as the backward pass begins, with a part that it runs again; without
                                      // activations where they are not known
   std::optional<double> step_seconds{}, run_seconds{};

@@ -81,7 +81,7 @@ class MemoryRig {
     int64_t bytes = 0;
     for (const train::NamedState& state : states) {
       if (state.name.ends_with(cat(".", parameter)) && state.name.find('.') == state.name.size() - parameter.size() - 1) {
-        bytes += held_by(state.value);
+        bytes += state.read ? 0 : held_by(state.value);
       }
     }
     return bytes;

@@ -254,7 +254,7 @@ class StepRig {
       memory.weights += row.held_bytes();
       if (row.local.requires_grad()) memory.gradients += bytes_of(row.trained());
     }
-    for (const train::NamedState& state : setup_->optimizer->states()) memory.optimizer += bytes_of(state.value);
+    for (const train::NamedState& state : setup_->optimizer->states()) memory.optimizer += state.held_bytes();
     memory.find_activations();
   }
 

@@ -299,6 +299,27 @@ void validate_optimizer(Draft& draft) {
   }
 }
 
+void validate_offload(Draft& draft) {
+  const BackendConfig& backend = draft.config.backend;
+  constexpr std::string_view kOffload = "backend.offload", kPath = "backend.offload_path";
+  const auto refuse = [&](std::string_view path, const std::string& what, std::string_view remedy) {
+    draft.problems.add(draft.place(path), cat(what, ": ", draft.show(path)), std::string(remedy));
+  };
+  if (!draft.is_sound({kOffload})) return;
+  const auto has = [&](std::string_view what) { return std::ranges::find(backend.offload, what) != backend.offload.end(); };
+  if (has("parameters")) {
+    refuse(kOffload, "weights cannot be kept outside of the device's memory yet", "Take --shard full over more ranks");
+  }
+  if (backend.offload.empty()) {
+    if (!backend.offload_path.empty()) refuse(kPath, "nothing is offloaded", "Say what: --offload optimizer");
+    return;
+  }
+  if (draft.config.loop.device == DeviceChoice::Cpu && backend.offload_path.empty()) {
+    refuse(kOffload, "a run on a CPU needs a folder for what it offloads", "Name one on a local disk: --offload_path DIR");
+  }
+  if (backend.cuda_graph) refuse(kOffload, "a recorded step cannot read from a disk, cuda_graph=true", "Leave one of them out");
+}
+
 }  // namespace
 
 void validate_model(Draft& draft) {
@@ -334,6 +355,7 @@ void validate_loop(Draft& draft, int64_t world_size) {
   validate_schedule(draft);
   validate_early_stopping(draft);
   validate_optimizer(draft);
+  validate_offload(draft);
   const SwitchConfig& switches = draft.config.switches;
   if (switches.enable_benchy && switches.enable_manual_profiling) {
     draft.problems.add(draft.place("switches.enable_manual_profiling"),

@@ -33,6 +33,11 @@ struct CheckpointTensor {
   std::vector<int64_t> whole_shape = {};
   std::function<at::Tensor()> make_whole = {};
   std::optional<PiecePlace> piece = {};  // where `value` is written as a piece, of its elements in their order
+  // Where `value` is shape and type alone: what brings the values, and what takes them.
+  std::function<at::Tensor()> fetch = {};
+  std::function<void(const at::Tensor&)> store = {};
+
+  at::Tensor fetched() const { return fetch ? fetch() : value; }
 };
 
 // Tensors that are written to <group>.safetensors, and to <group>-2.safetensors, ... beyond kMaxShardBytes.

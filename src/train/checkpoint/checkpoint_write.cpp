@@ -49,8 +49,8 @@ class ShardedGroup {
     const std::string name = stored_name(group_.name, tensor.name);
     const Dtype dtype = stored_dtype(tensor.value.scalar_type());
     const auto shape = stored_shape(tensor);
-    writer_.add(name, dtype, shape, [value = tensor.value, make = tensor.make_whole](const SafetensorsWriter::Emit& emit) {
-      const at::Tensor row_major = row_major_on_cpu(make ? make() : value);
+    writer_.add(name, dtype, shape, [&tensor](const SafetensorsWriter::Emit& emit) {
+      const at::Tensor row_major = row_major_on_cpu(tensor.make_whole ? tensor.make_whole() : tensor.fetched());
       emit(bytes_of(row_major));
     });
     TensorRecord& record = index_.tensors[name];

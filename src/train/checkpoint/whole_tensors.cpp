@@ -3,6 +3,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 
 #include <algorithm>
 #include <functional>
@@ -106,7 +107,9 @@ CheckpointGroup gather_whole(const CheckpointGroup& local, const TensorLayout& l
   CheckpointGroup whole = local;
   for (CheckpointTensor& tensor : whole.tensors) {
     const SplitTensor split(tensor, layout);
-    if (!split.is_whole()) tensor.value = split.gather(tensor.value);
+    tensor.value = split.is_whole() ? tensor.fetched() : split.gather(tensor.fetched());
+    tensor.fetch = {};
+    tensor.store = {};
   }
   return whole;
 }
@@ -120,7 +123,7 @@ WholeGroups::WholeGroups(std::vector<CheckpointGroup> local, const TensorLayout&
       const SplitTensor split(tensor, layout);
       if (split.is_whole()) continue;
       const size_t number = split_.size();
-      split_.emplace_back([split, value = tensor.value] { return split.gather(value); });
+      split_.emplace_back([split, part = tensor] { return split.gather(part.fetched()); });
       tensor.whole_shape = split.whole_shape();
       tensor.make_whole = [this, number] { return next(number); };
     }
@@ -169,13 +172,16 @@ void read_parts(const Checkpoint& checkpoint, const CheckpointGroup& local, cons
   for (const CheckpointTensor& tensor : local.tensors) {
     const std::string name = stored_name(local.name, tensor.name);
     const SplitTensor split(tensor, layout);
+    const at::Tensor part =
+        tensor.store ? at::empty_like(tensor.value, tensor.value.options(), at::MemoryFormat::Preserve) : tensor.value;
     if (split.is_whole()) {
-      checkpoint.read_into(name, tensor.value);
-      continue;
+      checkpoint.read_into(name, part);
+    } else {
+      const at::Tensor whole = at::empty(split.whole_shape(), part.options().requires_grad(false));
+      checkpoint.read_into(name, whole);
+      split.cut(whole, part);
     }
-    const at::Tensor whole = at::empty(split.whole_shape(), tensor.value.options().requires_grad(false));
-    checkpoint.read_into(name, whole);
-    split.cut(whole, tensor.value);
+    if (tensor.store) tensor.store(part);
   }
 }
 

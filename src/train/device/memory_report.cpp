@@ -142,7 +142,7 @@ KnownMemory known_memory(const parallel::ParamTable& table, Optimizer* optimizer
     if (row.shard.defined()) known.gradients += bytes_taken_by(row.shard.grad());
   }
   if (optimizer == nullptr) return known;
-  for (const NamedState& state : optimizer->states()) known.optimizer += bytes_taken_by(state.value);
+  for (const NamedState& state : optimizer->states()) known.optimizer += state.held_bytes();
   return known;
 }
 

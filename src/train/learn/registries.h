@@ -33,10 +33,12 @@ struct DatasetEntry {
   bool drops_last = false;                                           // a training epoch ends with its last whole batch
 };
 
-// `states`: float32 values that the optimizer keeps for each weight, for plan estimate.
+// `states`: float32 values that the optimizer keeps for each weight, for plan estimate. `scope`: whether its parameters may be
+// updated one after the other, each with its own optimizer (key `offload`).
 struct OptimizerEntry {
   OptimizerFactory make;
   std::function<double(const config::OptimizerConfig&)> states = [](const config::OptimizerConfig&) { return 2; };
+  UpdateScope scope = UpdateScope::Model;
 };
 
 struct Registries {

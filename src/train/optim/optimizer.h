@@ -28,6 +28,11 @@ struct OptimizerParameter {
 struct NamedState {
   std::string name;  // "exp_avg.<parameter>", or a scalar's own name
   at::Tensor value;  // to be saved; a resume copies into it
+  // Of a state that is kept elsewhere: its values, and what sets them. `value` is then shape, strides and type alone.
+  std::function<at::Tensor()> read = {};
+  std::function<void(const at::Tensor&)> write = {};
+
+  int64_t held_bytes() const { return read ? 0 : static_cast<int64_t>(value.nbytes()); }
 };
 
 // (k, n) float32 or float64: k numbers for each of the n parameters, in the order that the optimizer was given them, summed over
@@ -52,6 +57,10 @@ class Optimizer {
   // Everything that a resume needs, in a fixed order.
   virtual std::vector<NamedState> states() = 0;
 };
+
+// On what the update of a weight depends besides counts and rate: its own states and gradient; those of its parameter (and a sum
+// over the parts); those of other parameters.
+enum class UpdateScope { Element, Parameter, Model };
 
 using OptimizerPtr = std::unique_ptr<Optimizer>;
 using OptimizerFactory = std::function<OptimizerPtr(const config::RunConfig&, std::vector<OptimizerParameter>)>;

@@ -13,7 +13,7 @@
 
 namespace welkin::train {
 
-WeightAverage::WeightAverage(const config::OptimizerConfig& config, std::vector<OptimizerParameter> parameters)
+HeldAverage::HeldAverage(const config::OptimizerConfig& config, std::vector<OptimizerParameter> parameters)
     : config_(config), parameters_(std::move(parameters)) {
   for (const OptimizerParameter& parameter : parameters_) average_.push_back(state_like(parameter.value));
   const auto device = average_.empty() ? at::Device(at::kCPU) : average_.front().device();
@@ -21,17 +21,17 @@ WeightAverage::WeightAverage(const config::OptimizerConfig& config, std::vector<
   restart();
 }
 
-void WeightAverage::restart() {
+void HeldAverage::restart() {
   const at::NoGradGuard no_grad;
   for (size_t row = 0; row < average_.size(); ++row) average_[row].copy_(parameters_[row].value);
   updates_.zero_();
 }
 
-double WeightAverage::share_at(double update) const {
+double HeldAverage::share_at(double update) const {
   return 1 - (config_.ema_warmup ? std::min(config_.ema_decay, (1 + update) / (10 + update)) : config_.ema_decay);
 }
 
-void WeightAverage::update(const at::Tensor& found_inf) {
+void HeldAverage::update(const at::Tensor& found_inf) {
   const at::NoGradGuard no_grad;
   updates_.add_(1 - found_inf);
   const auto fits = [](const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat; };
@@ -52,7 +52,7 @@ void WeightAverage::update(const at::Tensor& found_inf) {
   for (size_t row = 0; row < average_.size(); ++row) average_[row].add_((parameters_[row].value - average_[row]) * share);
 }
 
-void WeightAverage::swap() {
+void HeldAverage::swap() {
   const at::NoGradGuard no_grad;
   for (size_t row = 0; row < average_.size(); ++row) {
     const at::Tensor weight = parameters_[row].value.detach().clone();
@@ -61,7 +61,7 @@ void WeightAverage::swap() {
   }
 }
 
-std::vector<NamedState> WeightAverage::states() {
+std::vector<NamedState> HeldAverage::states() {
   std::vector<NamedState> all = {{"updates", updates_}};
   for (size_t row = 0; row < average_.size(); ++row) all.push_back({parameters_[row].name, average_[row]});
   return all;

@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <exception>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -16,19 +17,29 @@ namespace welkin::train {
 
 class WeightAverage {
  public:
-  // Begins as the weights are.
-  WeightAverage(const config::OptimizerConfig& config, std::vector<OptimizerParameter> parameters);
+  virtual ~WeightAverage() = default;
 
-  // After an update, in one pass and without waiting for the device; a step that was skipped (`found_inf` () float32 is 1)
-  // changes nothing and is not counted.
-  void update(const at::Tensor& found_inf);
+  // After an update, in one pass; a step that was skipped (`found_inf` () float32 is 1) changes nothing and is not counted.
+  virtual void update(const at::Tensor& found_inf) = 0;
   // Begins anew from the weights: they were loaded.
-  void restart();
+  virtual void restart() = 0;
   // The weights become the average and the average the weights, in place; a second call undoes it.
-  void swap();
+  virtual void swap() = 0;
 
   // The averages under the parameters' names, and the number of updates.
-  std::vector<NamedState> states();
+  virtual std::vector<NamedState> states() = 0;
+};
+
+// Beside the weights. It never waits for the device.
+class HeldAverage : public WeightAverage {
+ public:
+  // Begins as the weights are.
+  HeldAverage(const config::OptimizerConfig& config, std::vector<OptimizerParameter> parameters);
+
+  void update(const at::Tensor& found_inf) override;
+  void restart() override;
+  void swap() override;
+  std::vector<NamedState> states() override;
 
  private:
   double share_at(double update) const;
@@ -46,7 +57,12 @@ class AveragedWeights {
     swap();
   }
   ~AveragedWeights() {
-    if (average_ != nullptr) average_->swap();  // an error is on its way: nobody uses the weights
+    if (average_ == nullptr) return;
+    try {
+      average_->swap();
+    } catch (const std::exception&) {
+      return;  // an error is on its way: nobody uses the weights
+    }
   }
   AveragedWeights(const AveragedWeights&) = delete;
   AveragedWeights& operator=(const AveragedWeights&) = delete;

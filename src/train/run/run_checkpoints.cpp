@@ -23,7 +23,9 @@ namespace welkin::train {
 namespace {
 
 void append(CheckpointGroup& group, const std::vector<NamedState>& states) {
-  for (const NamedState& state : states) group.tensors.push_back({state.name, state.value});
+  for (const NamedState& state : states) {
+    group.tensors.push_back({.name = state.name, .value = state.value, .fetch = state.read, .store = state.write});
+  }
 }
 
 std::map<std::string, StoredFile> stored(const std::vector<data::FileFingerprint>& prints) {

@@ -17,6 +17,7 @@
 #include "train/learn/input_check.h"
 #include "train/monitor/lr_finder.h"
 #include "train/monitor/validation_metric.h"
+#include "train/offload/offload.h"
 #include "train/run/benchy_run.h"
 #include "train/run/metric_logger.h"
 #include "train/run/run_checkpoints.h"
@@ -122,6 +123,7 @@ void Trainer::check_and_open(parallel::MeshGroups groups) {
   device_ = choose_device(config_.loop.device, context_.world.rank_info().local_rank);
   session_.emplace(config_, device_);
   check_cuda_graph(config_, device_);
+  check_offload(config_, device_);
   config::check_paths(config_);
   folder_.check(config_, context_.world.size(), [this](const std::string& note) { folder_note_ = note; });
   data_.open(device_);
@@ -163,6 +165,7 @@ void Trainer::make_setup() {
   for (const std::string& note : {setup_->freeze_note, setup_->attention_note, layout_.shard_note}) {
     if (!note.empty()) context_.log.info(note);
   }
+  for (const std::string& note : setup_->offload_notes) context_.log.info(note);
   state_.last_lr = setup_->lr_table->current();
   for (const std::string& line : doubtful_rates(config_, state_.length.total_steps)) context_.log.warning(line);
 }

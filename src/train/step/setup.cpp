@@ -11,6 +11,7 @@
 #include "parallel/shard/data_parallel.h"
 #include "parallel/sharding/sharded_parallel.h"
 #include "train/device/attention_choice.h"
+#include "train/offload/offload.h"
 #include "train/step/activation_checkpointing.h"
 #include "train/step/freeze.h"
 #include "train/step/model_setup.h"
@@ -62,10 +63,13 @@ void exchange_gradients(TrainSetup& setup, const SetupSource& source) {
 
 void build_optimizer(TrainSetup& setup, const SetupSource& source, const RunLength& length) {
   const config::RunConfig& config = source.config;
-  setup.optimizer = source.registries.optimizers.at(config.optimizer.optimizer).make(config, optimizer_parameters(setup.table));
-  if (config.optimizer.ema_decay > 0) {
-    setup.weight_average = std::make_unique<WeightAverage>(config.optimizer, optimizer_parameters(setup.table));
-  }
+  Offload offload(config, source.device);
+  setup.activation_offload = offload.activations(*setup.model, setup.table);
+  const OptimizerEntry& entry = source.registries.optimizers.at(config.optimizer.optimizer);
+  setup.optimizer = offload.optimizer(entry.make, entry.scope, entry.states(config.optimizer), optimizer_parameters(setup.table));
+  if (config.optimizer.ema_decay > 0) setup.weight_average = offload.average(optimizer_parameters(setup.table));
+  setup.offload_notes = offload.notes();
+  if (source.device.is_cpu()) setup.offload_buffers = offload.buffer_bytes();
   setup.scaler = std::make_unique<LossScaler>(config.precision, source.device);
   const LrSchedulePtr schedule = source.registries.schedules.at(config.schedule.schedule)(config, length);
   setup.lr_table = std::make_unique<LrTable>(*schedule, length.total_steps, source.device, config.rules.rate_rule);
@@ -96,6 +100,7 @@ int64_t TrainSetup::joint_passes(int64_t own) const {
 }
 
 std::unique_ptr<TrainSetup> make_setup(const Layout& layout, const SetupSource& source, const RunLength& length) {
+  check_offload(source.config, source.device);
   auto setup = std::make_unique<TrainSetup>(layout);
   const std::vector<std::string> planned = source.registries.plans.names();
   setup->has_plan = std::ranges::find(planned, source.config.model.model) != planned.end();
@@ -116,8 +121,9 @@ KnownMemory known_memory(const TrainSetup* setup, int64_t buffers, bool has_buff
   if (setup == nullptr) return known_memory(parallel::ParamTable(), nullptr, buffers, has_buffers);
   KnownMemory known = known_memory(setup->table, setup->optimizer.get(), buffers, has_buffers);
   if (setup->weight_average) {
-    for (const NamedState& state : setup->weight_average->states()) known.optimizer += static_cast<int64_t>(state.value.nbytes());
+    for (const NamedState& state : setup->weight_average->states()) known.optimizer += state.held_bytes();
   }
+  known.buffers += setup->offload_buffers;
   known.has_plan = setup->has_plan;
   known.has_blocks = setup->model != nullptr && has_blocks(*setup->model);
   return known;

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "model/base/model.h"
 #include "parallel/comm/tree_sum.h"
@@ -17,6 +18,7 @@
 #include "train/learn/lr_schedule.h"
 #include "train/learn/lr_table.h"
 #include "train/learn/precision.h"
+#include "train/offload/activation_offload.h"
 #include "train/optim/optimizer.h"
 #include "train/optim/weight_average.h"
 #include "train/step/layout.h"
@@ -52,7 +54,10 @@ struct TrainSetup {
   std::unique_ptr<WeightAverage> weight_average;  // null unless ema_decay is given
   std::unique_ptr<LossScaler> scaler;
   std::unique_ptr<LrTable> lr_table;
-  at::Tensor counter;  // () int64 on the device: steps done, which keys dropout
+  std::unique_ptr<ActivationOffload> activation_offload;  // null unless activations are offloaded
+  std::vector<std::string> offload_notes;                 // what is kept outside of the device's memory, and where
+  int64_t offload_buffers = 0;                            // bytes of the CPU's memory through which it comes
+  at::Tensor counter;                                     // () int64 on the device: steps done, which keys dropout
 };
 
 // Whole when it returns. Every rank calls it. ConfigError for names that nothing is registered under; MemoryError, with what the

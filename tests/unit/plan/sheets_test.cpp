@@ -172,6 +172,39 @@ TEST(RunEstimate, WeightsThatAreGatheredIn16BitsTravelAsHalf) {
   EXPECT_DOUBLE_EQ(sent(config::ShardStage::Full), (kReduced + 2 * kGathered) * 3 / 4);
 }
 
+// States travel once there and back in a step, activations in each of four passes; of four parts two are at work.
+TEST(RunEstimate, WhatIsOffloadedLeavesTheMemoryAndTravels) {
+  config::RunConfig config = small_config();
+  RunFacts facts = small_facts();
+  for (const char* layer : {"blocks.0.fc1", "blocks.1.fc1", "blocks.2.fc1", "blocks.3.fc1"}) {
+    facts.cost.layers.push_back({.name = layer, .parameters = 200});
+  }
+  config.loop.micro_batch_size = 1;
+  config.loop.device = config::DeviceChoice::Cpu;
+  config.optimizer.ema_decay = 0.9;
+  const double activations = part(estimate_run(config, facts), "activations");
+  config.backend.offload = {"optimizer"};
+  config.backend.offload_path = "/scratch";
+  config.backend.offload_buffer_mib = 0.001;
+  RunEstimate run = estimate_run(config, facts);
+  EXPECT_EQ(part(run, "optimizer"), 0);
+  EXPECT_EQ(part(run, "moving average of weights"), 0);
+  EXPECT_EQ(part(run, "activations"), activations);
+  EXPECT_DOUBLE_EQ(part(run, "buffers of the offload"), 2 * 3 * 1048.576);
+  EXPECT_EQ(run.offloaded_bytes, 8000 + 4000);
+  EXPECT_EQ(run.disk_bytes, 2 * 12000);
+  config.backend.offload = {"optimizer", "activations"};
+  run = estimate_run(config, facts);
+  EXPECT_EQ(part(run, "activations"), activations / 2);
+  EXPECT_EQ(run.offloaded_bytes, 12000 + activations / 2);
+  EXPECT_EQ(run.disk_bytes, 2 * 12000 + 4 * activations);
+  config.loop.device = config::DeviceChoice::Cuda;
+  config.backend.offload_path = "";
+  run = estimate_run(config, facts);
+  EXPECT_EQ(part(run, "buffers of the offload"), 0);
+  EXPECT_EQ(run.disk_bytes, 0);
+}
+
 TEST(RunEstimate, WeightsOfPartsThatRunAgainAreCastOnePartAtATime) {
   config::RunConfig config = small_config();
   config.precision.amp_mode = config::AmpMode::Bf16;

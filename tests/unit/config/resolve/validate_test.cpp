@@ -176,6 +176,23 @@ TEST(Validate, ActivationCheckpointingNeedsBlocks) {
             12);
 }
 
+TEST(Validate, OffloadNeedsAPlaceAndASteppedRun) {
+  expect_complaints(
+      test::kVitFile,
+      {
+          {{"offload=[optimizer]", "device=cpu"},
+           "a run on a CPU needs a folder for what it offloads: offload=[optimizer] (--set offload). Name one"},
+          {{"offload=[parameters]", "offload_path=/scratch"},
+           "weights cannot be kept outside of the device's memory yet: offload=[parameters] (--set offload). Take"},
+          {{"offload=[optimizer]", "offload_path=/scratch", "cuda_graph=true"}, "a recorded step cannot read from a disk"},
+          {{"offload_path=/scratch"}, "nothing is offloaded: offload_path=/scratch (--set offload_path). Say what"},
+          {{"offload=[states]"}, "offload element 0 is none of optimizer, activations, parameters"},
+          {{"offload_buffer_mib=0"}, "offload_buffer_mib must be at least 0.01"},
+      });
+  const auto kept = [](const char* flag) { return test::resolve_text(test::kVitFile, {flag}).config.backend.offload; };
+  EXPECT_EQ(kept("--offload=optimizer,activations"), (std::vector<std::string>{"optimizer", "activations"}));
+}
+
 TEST(Validate, EarlyStoppingIsAMetricAndANumber) {
   for (const char* flag : {"--early_stopping=val_loss", "--early_stopping=val_loss,1,2,3", "--early_stopping=[]x"}) {
     EXPECT_THAT(resolve_error(test::kVitFile, {flag}), HasSubstr("early_stopping")) << flag;

@@ -24,7 +24,7 @@ TEST(WeightAverage, FollowsItsRule) {
       config.ema_decay = 0.75;
       config.ema_warmup = warmup;
       const at::Tensor weight = at::full({3, 5}, 1.0, dtype);
-      WeightAverage average(config, {{"w", weight, true}});
+      HeldAverage average(config, {{"w", weight, true}});
       double wanted = 1;
       int updates = 0;
       for (int step = 1; step <= 40; ++step) {
@@ -48,7 +48,7 @@ TEST(WeightAverage, SwapsBackAndForth) {
   config::OptimizerConfig config;
   config.ema_decay = 0.5;
   const at::Tensor weight = at::linspace(0, 1, 12).view({3, 4}).t();
-  WeightAverage average(config, {{"w", weight, true}});
+  HeldAverage average(config, {{"w", weight, true}});
   const at::Tensor first = weight.clone();
   weight.mul_(3);
   const at::Tensor second = weight.clone();

@@ -30,7 +30,12 @@ TEST(ProcessSession, FollowsTheKeys) {
   EXPECT_TRUE(context.allowTF32CuDNN());
   EXPECT_TRUE(context.allowTF32CuBLAS()) << "on for cuBLAS too, unlike torch's own default";
   config::RunConfig config = on_one_thread();
-  config.backend = {.tf32 = config::Tf32::Off, .cudnn_enabled = false, .cudnn_benchmark = false, .cudnn_deterministic = true};
+  config.backend = {.tf32 = config::Tf32::Off,
+                    .cudnn_enabled = false,
+                    .cudnn_benchmark = false,
+                    .cudnn_deterministic = true,
+                    .offload = {},
+                    .offload_path = {}};
   const ProcessSession other(config, at::kCPU);
   EXPECT_FALSE(context.userEnabledCuDNN());
   EXPECT_FALSE(context.benchmarkCuDNN());
@@ -50,6 +55,8 @@ TEST(ProcessSession, PutsBackWhatItFound) {
                     .cudnn_benchmark = true,
                     .cudnn_deterministic = true,
                     .memory_limit_gib = 64,
+                    .offload = {},
+                    .offload_path = {},
                     .float32_matmul_precision = config::MatmulPrecision::High,
                     .instruction_set = config::InstructionSet::Portable};
   {

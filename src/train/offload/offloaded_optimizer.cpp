@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/offload/offloaded_optimizer.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
+namespace welkin::train {
+
+OffloadedOptimizer::OffloadedOptimizer(const config::RunConfig& config, const OptimizerFactory& make,
+                                       std::vector<OptimizerParameter> parameters, const OffloadPlan& plan)
+    : states_(std::move(parameters), plan.device, plan.make_store, plan.staged),
+      windows_(state_units(states_.parameters(), plan.scope, plan.bytes_per_element, plan.buffer_bytes)) {
+  for (const StateWindows& windows : windows_) {
+    optimizers_.push_back(make(config, parameters_of(windows)));
+    states_.add(windows, optimizers_.back()->states());
+  }
+  states_.begin();
+}
+
+// A unit's parameters among all: everybody's message has numbers of all.
+StepInputs OffloadedOptimizer::inputs_of(const StepInputs& inputs, const StateWindows& windows) const {
+  StepInputs own = inputs;
+  if (!inputs.sum_over_parts) return own;
+  std::vector<int64_t> rows;
+  for (const StateWindow& window : windows) rows.push_back(static_cast<int64_t>(window.row));
+  const auto num = static_cast<int64_t>(states_.parameters().size());
+  own.sum_over_parts = [rows, num, sum = inputs.sum_over_parts](const at::Tensor& numbers) {
+    const at::Tensor index = at::tensor(rows, at::kLong).to(numbers.device());
+    return sum(at::zeros({numbers.size(0), num}, numbers.options()).index_copy(1, index, numbers)).index_select(1, index);
+  };
+  return own;
+}
+
+// A step that is skipped reads nothing where the host knows it.
+void OffloadedOptimizer::step(const StepInputs& inputs) {
+  const at::NoGradGuard no_grad;
+  if (inputs.found_inf.is_cpu() && inputs.found_inf.item<float>() != 0) return;
+  states_.pass([&](size_t unit) {
+    renew_windows(windows_[unit], states_.parameters(), /*has_gradients=*/true);
+    optimizers_[unit]->step(inputs_of(inputs, windows_[unit]));
+    renew_windows(windows_[unit], states_.parameters(), /*has_gradients=*/false);
+  });
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// States of parameters as blocks of a store: a unit is some parameters, or windows of large ones, with an object of its own
+// (an optimizer, an average) whose states have memory while a pass is at it and none otherwise. What the objects compute is
+// theirs; that all together have the states of one, under its names, is done here.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "train/offload/block_store.h"
+#include "train/optim/optimizer.h"
+
+namespace welkin::train {
+
+// A parameter, or elements of it in the order of memory.
+struct StateWindow {
+  size_t row = 0;  // of the parameters
+  bool is_whole = true;
+  int64_t begin = 0, count = 0;
+  OptimizerParameter parameter{};  // for the unit's object: the parameter itself, or a view of the window
+};
+using StateWindows = std::vector<StateWindow>;
+
+// Units whose states take about `buffer_bytes` each: alike on all ranks that hold parts of the same parameters, unless the update
+// is one of elements. Then large parameters are cut, where the kernels cut them too; else a unit has at least one of them, whole.
+std::vector<StateWindows> state_units(const std::vector<OptimizerParameter>& parameters, UpdateScope scope,
+                                      double bytes_per_element, int64_t buffer_bytes);
+std::vector<OptimizerParameter> parameters_of(const StateWindows& windows);
+
+// The windows' views are made again, of weights and gradients as they are now; `has_gradients` false takes the gradients away.
+void renew_windows(StateWindows& windows, const std::vector<OptimizerParameter>& parameters, bool has_gradients);
+
+// Memory of the host for a store, aligned to a page and pinned for a GPU.
+class HostBuffers {
+ public:
+  explicit HostBuffers(c10::Device device) : device_(device) {}
+  std::span<std::byte> take(size_t bytes);
+
+ private:
+  c10::Device device_;
+  std::vector<at::Tensor> buffers_;
+};
+
+class StateUnits {
+ public:
+  using MakeStore = std::function<std::unique_ptr<BlockStore>(HostMemory)>;
+
+  // `staged`: states go to the device for the time of a pass, which is so wherever it is not the CPU.
+  StateUnits(std::vector<OptimizerParameter> parameters, c10::Device device, const MakeStore& make_store, bool staged = false);
+  StateUnits(const StateUnits&) = delete;
+  StateUnits& operator=(const StateUnits&) = delete;
+
+  // Takes over the states of the next unit's object: their values go into the store and their memory is given back. States that
+  // go with no parameter (counts of steps) stay where they are, and the first unit's stand for all.
+  void add(const StateWindows& windows, const std::vector<NamedState>& states);
+  void begin();  // after the last
+
+  // body(unit) for each: its states have memory, and the counts are what the first unit's were before.
+  void pass(const std::function<void(size_t unit)>& body);
+
+  // As one object would have them.
+  std::vector<NamedState> states();
+
+  const BlockStore& store() const { return *store_; }
+  const std::vector<OptimizerParameter>& parameters() const { return parameters_; }
+
+ private:
+  struct Placed {
+    at::Tensor state;
+    size_t offset = 0, bytes = 0;
+  };
+  struct Unit {
+    std::vector<Placed> placed;
+    std::vector<at::Tensor> counts;
+    std::vector<std::string> count_names;
+  };
+  struct Piece {
+    size_t unit, placed;
+    int64_t begin, count;  // elements of the whole state
+  };
+  struct WholeState {
+    std::string name;
+    at::Tensor like;  // shape, strides and type; no memory
+    std::vector<Piece> pieces;
+  };
+
+  size_t place(Unit& unit) const;
+  void list(const StateWindow& window, const NamedState& state, size_t unit, size_t placed);
+  void attach(const Unit& unit, std::byte* memory) const;
+  void run(size_t unit, std::span<std::byte> memory, const std::function<void(size_t)>& body);
+  at::Tensor read(const WholeState& state);
+  void write(const WholeState& state, const at::Tensor& values);
+
+  std::vector<OptimizerParameter> parameters_;
+  c10::Device device_;
+  bool staged_;
+  HostBuffers buffers_;
+  std::unique_ptr<BlockStore> store_;
+  std::vector<Unit> units_;
+  std::vector<WholeState> whole_;
+  at::Tensor stage_;  // on the device, of the largest block
+};
+
+}  // namespace welkin::train
