@@ -152,8 +152,8 @@ TEST(Schedules, ABadTableIsRefusedByName) {
             "[schedule] the steps of the table do not rise: step=5 after step=5. Sort lr_schedule.table by step.");
 }
 
-// DeepSpeed's WarmupLR and WarmupDecayLR (deepspeed/runtime/lr_schedules.py) after `iteration` calls of step(), the first of which
-// has the number 0. Ours come one call earlier where the ramp is linear.
+// DeepSpeed's WarmupLR and WarmupDecayLR (deepspeed/runtime/lr_schedules.py) after `iteration` calls of step(), the first of
+// which has the number 0. Ours come one call earlier where the ramp is linear.
 double deepspeed_rate(int64_t iteration, bool is_log, int64_t ramp, int64_t total, double low, double high) {
   const auto i = static_cast<double>(iteration), n = static_cast<double>(ramp);
   double gamma = 1;
