@@ -23,14 +23,15 @@ using config::ShardStage;
 config::RunConfig offloaded_config(const ScratchFolder& root) {
   config::RunConfig config = tiny_config(root.path());
   config.model.embed_dim = 64;
+  config.model.patch_size = 1;  // activations that are worth a place
   config.loop.micro_batch_size = 4;
   config.optimizer.ema_decay = 0.5;
   config.precision.amp_mode = config::AmpMode::Fp16;  // with loss scaling
   return config;
 }
 
-void move_states_out(config::RunConfig& config, const ScratchFolder& root) {
-  config.backend.offload = {"optimizer"};
+void offload_all(config::RunConfig& config, const ScratchFolder& root) {
+  config.backend.offload = {"optimizer", "activations"};
   config.backend.offload_path = (root / "offload").string();
   config.backend.offload_buffer_mib = 0.13;  // a piece of the kernels
 }
@@ -78,7 +79,7 @@ const parallel::RankTest kOffloaded("offloaded_steps", [](parallel::Connection& 
       config.optimizer.optimizer = optimizer;
       config.parallel.shard = stage;
       TinySteps held(config, nullptr, ranks);
-      move_states_out(config, root);
+      offload_all(config, root);
       TinySteps offloaded(config, nullptr, ranks);
       int64_t units = 0;
       for (const NamedState& state : offloaded.setup().optimizer->states()) units += state.read ? 1 : 0;
@@ -95,6 +96,7 @@ const parallel::RankTest kOffloaded("offloaded_steps", [](parallel::Connection& 
         EXPECT_EQ(got.gradient.found_inf.item<float>(), step == 1 ? 1 : 0);
         for (TinySteps* steps : {&held, &offloaded}) steps->setup().scaler->states().front().value.fill_(1024);
       }
+      EXPECT_GT(offloaded.setup().activation_offload->stored_bytes(), 0);
       expect_equal_state(kept_state(offloaded), kept_state(held));
     }
   }
@@ -105,7 +107,7 @@ const parallel::RankTest kResumed("offloaded_checkpoint", [](parallel::Connectio
   const TinyRanks ranks = ranks_of(connection);
   config::RunConfig config = offloaded_config(root);
   config.parallel.shard = ShardStage::Optimizer;
-  move_states_out(config, root);
+  offload_all(config, root);
   TinySteps saved(config, nullptr, ranks);
   for (int64_t step = 0; step < 2; ++step) saved.next();
   const auto state = kept_state(saved);
@@ -120,7 +122,7 @@ const parallel::RankTest kResumed("offloaded_checkpoint", [](parallel::Connectio
     for (const ShardStage stage : {ShardStage::None, ShardStage::Gradients}) {
       config.parallel.shard = stage;
       config.backend.offload.clear();
-      if (is_offloaded) config.backend.offload = {"optimizer"};
+      if (is_offloaded) config.backend.offload = {"optimizer", "activations"};
       TinySteps loaded(config, nullptr, ranks);
       for (const CheckpointGroup& group : kept_groups(loaded)) read_parts(Checkpoint(folder), group, layout_of_steps(loaded));
       expect_equal_state(kept_state(loaded), state);

@@ -88,10 +88,10 @@ class SavedPart {
 
   // Over a piece of the memory that has come back, which lives as long.
   c10::Storage storage_within(size_t offset, size_t bytes) const {
-    auto* const owner = new at::Tensor(memory_);
+    auto owner = std::make_unique<at::Tensor>(memory_);
+    const auto let_go = [](void* context) { std::unique_ptr<at::Tensor>(static_cast<at::Tensor*>(context)).reset(); };
     auto* const begin = static_cast<std::byte*>(memory_.mutable_data_ptr()) + offset;
-    at::DataPtr data(
-        begin, owner, [](void* context) { delete static_cast<at::Tensor*>(context); }, memory_.device());
+    at::DataPtr data(begin, owner.release(), let_go, memory_.device());
     return c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, std::move(data),
                                                               /*allocator=*/nullptr, /*resizable=*/false));
   }

@@ -30,6 +30,7 @@ class FileBlocks : public BlockStore {
   void begin() override;
   void pass(const BlockBody& body) override;
   void visit(size_t block, bool changes, const BlockBody& body) override;
+  bool is_file() const override { return true; }
   size_t bytes() const override { return file_.bytes(); }
   size_t memory_bytes() const override { return kBuffers * buffer_bytes_; }
   std::string place() const override;

@@ -28,6 +28,7 @@ class BlockStore {
   // One block alone, between passes; `changes`: what the body has made of it is kept.
   virtual void visit(size_t block, bool changes, const BlockBody& body) = 0;
 
+  virtual bool is_file() const = 0;         // whose threads take a block's bytes when the body returns
   virtual size_t bytes() const = 0;         // of all blocks
   virtual size_t memory_bytes() const = 0;  // that it holds of the host's memory
   virtual std::string place() const = 0;    // for a log: "in a file in /scratch, by direct I/O"
@@ -45,6 +46,7 @@ class HostBlocks : public BlockStore {
   void begin() override {}
   void pass(const BlockBody& body) override;
   void visit(size_t block, bool changes, const BlockBody& body) override;
+  bool is_file() const override { return false; }
   size_t bytes() const override;
   size_t memory_bytes() const override { return bytes(); }
   std::string place() const override { return "in the host's memory"; }

@@ -213,8 +213,12 @@ void StateUnits::run(size_t unit, std::span<std::byte> memory, const std::functi
   attach(units_[unit], static_cast<std::byte*>(stage_.mutable_data_ptr()));
   body(unit);
   at::Tensor(host).copy_(stage, /*non_blocking=*/true);
-  if (device_.is_cpu()) return;
-  c10::impl::VirtualGuardImpl(device_.type()).getStream(device_).synchronize();  // the memory goes to the disk
+  if (store_->is_file()) wait_for_device();
+}
+
+// The host's memory has what the device was asked to copy there.
+void StateUnits::wait_for_device() const {
+  if (!device_.is_cpu()) c10::impl::VirtualGuardImpl(device_.type()).getStream(device_).synchronize();
 }
 
 void StateUnits::pass(const std::function<void(size_t unit)>& body) {
@@ -228,6 +232,7 @@ void StateUnits::pass(const std::function<void(size_t unit)>& body) {
 }
 
 at::Tensor StateUnits::read(const WholeState& state) {
+  wait_for_device();
   const at::Tensor values =
       at::empty_strided(state.like.sizes(), state.like.strides(), state.like.options().device(at::kCPU).requires_grad(false));
   auto* const out = static_cast<std::byte*>(values.mutable_data_ptr());
@@ -243,6 +248,7 @@ at::Tensor StateUnits::read(const WholeState& state) {
 
 void StateUnits::write(const WholeState& state, const at::Tensor& values) {
   const at::NoGradGuard no_grad;
+  wait_for_device();
   at::Tensor ordered =
       at::empty_strided(state.like.sizes(), state.like.strides(), state.like.options().device(at::kCPU).requires_grad(false));
   ordered.copy_(values);

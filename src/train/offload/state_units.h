@@ -92,6 +92,7 @@ class StateUnits {
   void list(const StateWindow& window, const NamedState& state, size_t unit, size_t placed);
   void attach(const Unit& unit, std::byte* memory) const;
   void run(size_t unit, std::span<std::byte> memory, const std::function<void(size_t)>& body);
+  void wait_for_device() const;
   at::Tensor read(const WholeState& state);
   void write(const WholeState& state, const at::Tensor& values);
 
