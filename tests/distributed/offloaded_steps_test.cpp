@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <string_view>
 
 #include "parallel/comm/collectives.h"
 #include "rank_processes.h"
@@ -75,6 +76,7 @@ const parallel::RankTest kOffloaded("offloaded_steps", [](parallel::Connection& 
   const TinyRanks ranks = ranks_of(connection);
   for (const char* optimizer : {"AdamW", "LAMB"}) {
     for (const ShardStage stage : {ShardStage::None, ShardStage::Optimizer, ShardStage::Full}) {
+      if (std::string_view(optimizer) == "LAMB" && stage != ShardStage::Optimizer) continue;  // for its norms of pieces
       config::RunConfig config = offloaded_config(root);
       config.optimizer.optimizer = optimizer;
       config.parallel.shard = stage;

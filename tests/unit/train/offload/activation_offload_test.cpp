@@ -37,7 +37,7 @@ config::RunConfig activation_config(const ActivationCase& c) {
   config::RunConfig config;
   config.model.model = c.model;
   config.model.embed_dim = 96;
-  config.model.depth = 6;
+  config.model.depth = 4;
   config.model.num_heads = 4;
   config.model.patch_size = 4;
   config.model.dropout = 0.1;
@@ -75,10 +75,10 @@ PassResult pass_of(const ActivationCase& c, const std::string& folder) {
     if (c.in_file) config.backend.offload_path = folder;
     offload = Offload(config, at::kCPU).activations(*model, table);
   }
-  std::vector<int64_t> sizes{4, 2};
+  std::vector<int64_t> sizes{2, 2};
   sizes.insert(sizes.end(), shape.grid.begin(), shape.grid.end());
   const at::Tensor input = at::arange(c10::multiply_integers(sizes), at::kFloat).mul(0.01F).sin().view(sizes);
-  const at::Tensor step = at::full({}, int64_t{3}, at::kLong), sample = at::arange(4, at::kLong);
+  const at::Tensor step = at::full({}, int64_t{3}, at::kLong), sample = at::arange(2, at::kLong);
   PassResult result;
   for (int pass = 0; pass < 2; ++pass) {
     model->zero_grad();
