@@ -92,6 +92,7 @@ DsConfig read_ds_config(std::string_view text, const std::string& name, Problems
   config.micro_batch = read_ds_whole(reader, "train_micro_batch_size_per_gpu", 1);
   config.accumulation = read_ds_whole(reader, "gradient_accumulation_steps", 1);
   read_ds_precision(reader, config);
+  read_ds_offload(reader);
   read_ds_optimizer(reader);
   read_ds_scheduler(reader, config);
   read_checkpointing(reader);

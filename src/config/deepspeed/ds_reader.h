@@ -47,6 +47,7 @@ class DsReader {
 
 // Sections whose keys act together.
 void read_ds_precision(DsReader& reader, DsConfig& config);
+void read_ds_offload(DsReader& reader);
 void read_ds_optimizer(DsReader& reader);
 void read_ds_scheduler(DsReader& reader, DsConfig& config);
 DsWhole read_ds_whole(DsReader& reader, std::string_view name, int64_t least);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "config/deepspeed/ds_keys.h"
+#include "config/deepspeed/ds_reader.h"
 #include "core/text.h"
 
 namespace welkin::config {
@@ -37,10 +38,25 @@ DsValue group_size(const YamlNode& node) {
   return ds_whole(node);
 }
 
-constexpr std::string_view kNoOffload =
-    "There is no such offload: say device: none; stage 3 and activation_checkpointing take less memory";
+constexpr std::string_view kNoOffload = "Weights stay in memory: take it out; stage 3 and offload_optimizer take less of it";
+constexpr std::string_view kOldOffload = "An older name: say offload_optimizer: {device: cpu} instead";
+constexpr std::string_view kDevice = "zero_optimization.offload_optimizer.device",
+                           kPath = "zero_optimization.offload_optimizer.nvme_path";
 
 }  // namespace
+
+void read_ds_offload(DsReader& reader) {
+  const YamlNode* device = reader.find(kDevice);
+  if (device == nullptr || device->text == "none") return;
+  const YamlNode* path = reader.find(kPath);
+  if (device->text != "cpu" && device->text != "nvme") {
+    return reader.problem(kDevice, cat("is none of none, cpu, nvme: ", device->text), "Say one of them");
+  }
+  reader.set("backend.offload", "[optimizer]", kDevice);
+  if (device->text == "cpu") return;
+  if (path == nullptr || path->text.empty()) return reader.problem(kDevice, "is nvme, without a folder", "Give nvme_path");
+  reader.set("backend.offload_path", path->text, kPath);
+}
 
 std::vector<DsKey> ds_zero_keys() {
   return {
@@ -71,11 +87,13 @@ std::vector<DsKey> ds_zero_keys() {
       {"zero_optimization.stage3_gather_16bit_weights_on_model_save", NoEffect, "",
        "a checkpoint holds all weights, in float32; welkin ckpt export writes them as one file"},
       {"zero_optimization.stage3_gather_fp16_weights_on_model_save", NoEffect, "", "older name of the key above"},
-      {"zero_optimization.offload_optimizer.device", OnlyOff, "", kNoOffload},
-      {"zero_optimization.offload_optimizer", NoEffect, "", "other keys of it concern offload alone"},
+      {kDevice, Combined, "backend.offload",
+       "none; cpu: the optimizer's states in the host's memory, of a GPU; nvme: in a file of each rank"},
+      {kPath, Combined, "backend.offload_path", "folder for device nvme"},
+      {"zero_optimization.offload_optimizer", NoEffect, "", "buffers are offload_buffer_mib each, and pinned for a GPU"},
       {"zero_optimization.offload_param.device", OnlyOff, "", kNoOffload},
       {"zero_optimization.offload_param", NoEffect, "", "other keys of it concern offload alone"},
-      {"zero_optimization.cpu_offload", OnlyOff, "", kNoOffload},
+      {"zero_optimization.cpu_offload", OnlyOff, "", kOldOffload},
       {"zero_optimization.cpu_offload_param", OnlyOff, "", kNoOffload},
       {"zero_optimization.cpu_offload_params", OnlyOff, "", kNoOffload},
       {"zero_optimization.cpu_offload_use_pin_memory", NoEffect, "", "concerns offload alone"},

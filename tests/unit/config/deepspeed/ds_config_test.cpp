@@ -211,6 +211,20 @@ TEST(DsConfig, WhatCannotBeDoneIsAnError) {
   EXPECT_NO_THROW(with_json(R"({"wandb": {"enabled": false}, "elasticity": {}, "amp": {"enabled": false, "opt_level": "O1"}})"));
 }
 
+TEST(DsConfig, OptimizerStatesAreOffloaded) {
+  const auto offload = [](const std::string& section) {
+    return with_json(cat(R"({"zero_optimization": {"stage": 1, "offload_optimizer": )", section, "}}")).config.backend;
+  };
+  EXPECT_EQ(offload(R"({"device": "cpu", "pin_memory": true})").offload, std::vector<std::string>{"optimizer"});
+  EXPECT_EQ(offload(R"({"device": "cpu"})").offload_path, "");
+  EXPECT_EQ(offload(R"({"device": "nvme", "nvme_path": "/local", "buffer_count": 4})").offload_path, "/local");
+  EXPECT_TRUE(offload(R"({"device": "none", "nvme_path": null})").offload.empty());
+  EXPECT_THAT(json_error(R"({"zero_optimization": {"offload_optimizer": {"device": "nvme"}}})"),
+              HasSubstr("zero_optimization.offload_optimizer.device is nvme, without a folder. Give nvme_path"));
+  EXPECT_THAT(json_error(R"({"zero_optimization": {"offload_optimizer": {"device": "tape"}}})"),
+              HasSubstr("is none of none, cpu, nvme: tape"));
+}
+
 TEST(DsConfig, UnknownKeysAreErrorsWithTheNearest) {
   EXPECT_THAT(json_error(R"({"zero_optimization": {"stages": 2}})"),
               HasSubstr("zero_optimization.stages is unknown. Nearest: zero_optimization.stage"));
