@@ -50,6 +50,25 @@ uint64_t peak_address_bytes() {
   return kilobytes * 1024;
 }
 
+// Of /proc/meminfo: "MemAvailable:   123 kB".
+uint64_t available_on_machine() {
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  uint64_t kilobytes = 0;
+  while (file >> word && word != "MemAvailable:") {
+  }
+  file >> kilobytes;
+  return kilobytes * 1024;
+}
+
+// cgroup v2: "<bytes>" each, or "max" where there is no limit.
+uint64_t available_in_cgroup() {
+  uint64_t limit = 0, used = 0;
+  std::ifstream("/sys/fs/cgroup/memory.max") >> limit;
+  std::ifstream("/sys/fs/cgroup/memory.current") >> used;
+  return limit > used ? limit - used : 0;
+}
+
 uint64_t page_bytes() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
 
 }  // namespace
@@ -81,6 +100,12 @@ ProcessMemory process_memory() {
     return {.peak = peak_address_bytes(), .limit = addresses.rlim_cur};
   }
   return {.peak = peak_resident_bytes(), .limit = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * page_bytes()};
+}
+
+uint64_t available_memory() {
+  const uint64_t machine = available_on_machine(), cgroup = available_in_cgroup();
+  if (machine == 0 || cgroup == 0) return std::max(machine, cgroup);
+  return std::min(machine, cgroup);
 }
 
 uint64_t page_faults() {

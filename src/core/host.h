@@ -16,6 +16,9 @@ std::string host_name();
 uint64_t resident_bytes();
 uint64_t peak_resident_bytes();
 
+// Bytes that processes can still take before the machine, or the cgroup of this one, has no more; 0 where neither says.
+uint64_t available_memory();
+
 // Pages of memory that the kernel has given to this process so far, each cleared before: 4 KiB, or 2 MiB where they are huge.
 // Threads that use memory again take none.
 uint64_t page_faults();

@@ -44,6 +44,12 @@ int64_t max_memory_allocated(c10::DeviceIndex index) {
 
 void reset_peak_memory(c10::DeviceIndex index) { at::getDeviceAllocator(at::kCUDA)->resetPeakStats(index); }
 
+int64_t max_memory_allocated(c10::Device device) {
+  return device.is_cpu() ? max_cpu_memory_allocated() : max_memory_allocated(device.index());
+}
+
+void reset_peak_memory(c10::Device device) { device.is_cpu() ? reset_max_cpu_memory() : reset_peak_memory(device.index()); }
+
 void empty_cache(c10::Device device) {
   if (device.is_cuda()) at::getDeviceAllocator(at::kCUDA)->emptyCache();
 }

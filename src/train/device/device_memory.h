@@ -36,6 +36,9 @@ DeviceMemoryState device_memory_state(c10::DeviceIndex index);
 // The most that tensors of this process took on a GPU since reset_peak_memory(), in bytes.
 int64_t max_memory_allocated(c10::DeviceIndex index);
 void reset_peak_memory(c10::DeviceIndex index);
+// The same for any device; of a CPU where tensors are counted (count_cpu_memory()).
+int64_t max_memory_allocated(c10::Device device);
+void reset_peak_memory(c10::Device device);
 
 // Gives memory that this process keeps for later tensors back to a GPU, for another process; nothing on a CPU.
 void empty_cache(c10::Device device);

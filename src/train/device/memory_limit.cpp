@@ -17,7 +17,7 @@ namespace {
 // Process-wide, as torch's table of allocators is: a block may be freed where no context reaches, until the process ends.
 struct CpuMemory {
   c10::Allocator* base = nullptr;  // torch's own; null until the first limit
-  std::atomic<int64_t> used = 0;
+  std::atomic<int64_t> used = 0, most = 0;
   std::atomic<int64_t> limit = 0;
   std::atomic<bool> heard = false;  // whether there is a listener
   std::mutex mutex;                 // of the listener, which must not go while it is called
@@ -31,6 +31,13 @@ CpuMemory& cpu_memory() {
 
 // The allocator's own size of a block, the same when it is taken and when it is given back.
 int64_t size_of_block(void* block) { return static_cast<int64_t>(ops::size_of_cpu_block(block)); }
+
+void note_most(int64_t used) {
+  std::atomic<int64_t>& most = cpu_memory().most;
+  int64_t before = most;
+  while (used > before && !most.compare_exchange_weak(before, used)) {
+  }
+}
 
 template <typename Notification>
 void notify(const Notification& notification) {
@@ -67,7 +74,7 @@ class CountingAllocator final : public c10::Allocator {
     CpuMemory& memory = cpu_memory();
     const int64_t before = memory.used.fetch_add(bytes);
     const int64_t limit = memory.limit;
-    if (limit == 0 || before + bytes <= limit) return;
+    if (limit == 0 || before + bytes <= limit) return note_most(before + bytes);
     memory.used -= bytes;
     notify([&](MemoryListener& listener) { listener.refused(bytes); });
     throw MemoryError({.requested = bytes, .used = before, .limit = limit}, {},
@@ -75,7 +82,8 @@ class CountingAllocator final : public c10::Allocator {
   }
 
   static c10::DataPtr counted(c10::DataPtr block, int64_t reserved) {
-    cpu_memory().used += size_of_block(block.get()) - reserved;
+    const int64_t more = size_of_block(block.get()) - reserved;
+    note_most(cpu_memory().used.fetch_add(more) + more);
     const bool taken_over = block.compare_exchange_deleter(cpu_memory().base->raw_deleter(), &release_block);
     WELKIN_CHECK(taken_over || block.get() == nullptr, "torch's allocator has another deleter than it says");
     if (block.get() != nullptr) notify([&](MemoryListener& listener) { listener.taken(block.get(), reserved); });
@@ -120,6 +128,12 @@ void listen_to_cpu_memory(MemoryListener* listener) {
   memory.listener = listener;
   memory.heard = listener != nullptr;
 }
+
+void count_cpu_memory() { begin_counting(); }
+
+int64_t max_cpu_memory_allocated() { return cpu_memory().most; }
+
+void reset_max_cpu_memory() { cpu_memory().most = cpu_memory().used.load(); }
 
 int64_t cpu_memory_allocated() { return cpu_memory().used; }
 

@@ -49,8 +49,13 @@ inline int64_t bytes_of_limit(double gib) {
 void limit_cpu_memory(int64_t limit_bytes);
 int64_t cpu_memory_limit();  // 0: none
 
-// Bytes of tensors on the CPU since the first call of limit_cpu_memory; 0 before it.
+// Counts from now on, without a limit of its own. What exists then is not counted.
+void count_cpu_memory();
+
+// Bytes of tensors on the CPU since counting began by one of the two; 0 before that. The most since reset_max_cpu_memory().
 int64_t cpu_memory_allocated();
+int64_t max_cpu_memory_allocated();
+void reset_max_cpu_memory();
 
 // Hears of every block of tensors on the CPU, on the thread that takes it or gives it back. Must not make tensors.
 class MemoryListener {
