@@ -110,7 +110,8 @@ AttentionSize vit_attention(const VitOptions& options) {
 
 MemoryCost vit_memory(const config::RunConfig& config, const ModelShape& shape) {
   const config::LoopConfig& loop = config.loop;
-  return vit_memory_cost(vit_options(config.model, shape), {loop.activation_checkpointing, loop.activation_checkpointing_blocks});
+  return vit_memory_cost(vit_options(config.model, shape),
+                         {loop.activation_checkpointing.part, loop.activation_checkpointing_blocks});
 }
 
 ModelEntry vit_entry() {

@@ -3,13 +3,30 @@
 // those without, bit for bit.
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "probe_bed.h"
 #include "rank_processes.h"
 #include "tiny_ranks.h"
+#include "train/step/activation_checkpointing.h"
+#include "train/step/probe_steps.h"
 
 namespace welkin::train {
 namespace {
 
 constexpr int64_t kSteps = 5;
+
+config::Checkpointing by_pattern(const char* regex) {
+  config::Checkpointing value(config::CheckpointedPart::Pattern);
+  value.pattern = regex;
+  return value;
+}
+
+config::Checkpointing within_budget(double gib) {
+  config::Checkpointing value(config::CheckpointedPart::Budget);
+  value.budget_gib = gib;
+  return value;
+}
 
 void expect_checkpointed_steps_equal(parallel::Connection& connection, config::RunConfig config) {
   const TinyRanks ranks = ranks_of(connection);
@@ -17,8 +34,10 @@ void expect_checkpointed_steps_equal(parallel::Connection& connection, config::R
   std::vector<StepRecord> wanted;
   for (int64_t step = 0; step < kSteps; ++step) wanted.push_back(plain.next());
   using config::CheckpointedPart;
-  for (const CheckpointedPart part : {CheckpointedPart::Mlp, CheckpointedPart::Attention, CheckpointedPart::Blocks}) {
-    config.loop.activation_checkpointing = part;
+  const std::vector<config::Checkpointing> values{CheckpointedPart::Mlp, CheckpointedPart::Attention, CheckpointedPart::Blocks,
+                                                  by_pattern("blocks\\.0|.*\\.fc1|norm")};
+  for (const config::Checkpointing& value : values) {
+    config.loop.activation_checkpointing = value;
     TinySteps checkpointed(config, nullptr, ranks);
     for (int64_t step = 0; step < kSteps; ++step)
       expect_equal_steps(checkpointed.next(), wanted[static_cast<size_t>(step)], step);
@@ -72,6 +91,59 @@ const parallel::RankTest kAllAxes("checkpointed_all_axes", [](parallel::Connecti
   expect_checkpointed_steps_equal(connection, layout_config(root, 2));  // with two replicas
 });
 
+// Ranks that measure choose alike: the budget lies between the least and all, so that something has to run again.
+const parallel::RankTest kBudget("checkpointed_budget", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  config::RunConfig config = layout_config(root, 1);
+  config.model.patch_size = 1;
+  config.model.depth = 4;
+  config.parallel.shard = config::ShardStage::Full;
+  const TinyRanks ranks = ranks_of(connection);
+  TinySteps plain(config, nullptr, ranks);
+  config.loop.activation_checkpointing = within_budget(64);
+  const auto all = static_cast<double>(TinySteps(config, nullptr, ranks).setup().predicted->peak_bytes);
+  config.loop.activation_checkpointing = within_budget(0.8 * all / (int64_t{1} << 30));
+  TinySteps chosen(config, nullptr, ranks);
+  EXPECT_NE(chosen.setup().checkpointing_note.find(" run again; predicted "), std::string::npos)
+      << chosen.setup().checkpointing_note;
+  for (int64_t step = 0; step < kSteps; ++step) expect_equal_steps(chosen.next(), plain.next(), step);
+});
+
+// The U-Net's levels hold convolutions whose channels are gathered, and whose weights are.
+void expect_checkpointed_levels_equal(const TinyRanks& ranks, config::RunConfig config) {
+  Registries registries;
+  add_builtins(registries);
+  data::SampleSpec spec = boxes_spec();
+  spec.input.shape = spec.target.shape = {2, 8, 8, 8};
+  const SetupSource source{config, registries, spec, at::kCPU, ranks.world_group};
+  const Layout layout = make_layout({ranks.make, ranks.rank, parallel::mesh_of(config.parallel, ranks.world_size)}, source);
+  std::vector<std::vector<at::Tensor>> weights;
+  for (const config::Checkpointing& value :
+       {config::Checkpointing(), config::Checkpointing(config::CheckpointedPart::Blocks), by_pattern("levels\\.3|conv_up.*")}) {
+    config.loop.activation_checkpointing = value;
+    ProbeSteps steps(layout, source, kProbeLength, [&](model::Model& model, const parallel::ParamTable& table) {
+      checkpoint_activations(model, table, config);
+    });
+    for (int step = 0; step < 2; ++step) steps.run();
+    auto& now = weights.emplace_back();
+    for (const parallel::ParamRow& row : steps.setup().table.rows()) now.push_back(row.trained().detach().clone());
+    for (size_t i = 0; i < now.size(); ++i) EXPECT_TRUE(at::equal(now[i], weights.front()[i])) << text_of(value) << " " << i;
+  }
+}
+
+const parallel::RankTest kLevels("checkpointed_levels", [](parallel::Connection& connection) {
+  const TinyRanks ranks = ranks_of(connection);
+  config::RunConfig config = probe_unet();
+  config.loop.micro_batch_size = 1;
+  config.parallel.shard = config::ShardStage::Full;
+  expect_checkpointed_levels_equal(ranks, config);
+  config.parallel.shard = config::ShardStage::None;
+  config.parallel.tensor_parallel = 2;
+  expect_checkpointed_levels_equal(ranks, config);
+});
+
+TEST(CheckpointedStepsOfRanks, EqualStepsAsTheyAreOnLevels) { parallel::run_on_ranks("checkpointed_levels", 2); }
+TEST(CheckpointedStepsOfRanks, ChooseAlikeForABudget) { parallel::run_on_ranks("checkpointed_budget", 2); }
 TEST(CheckpointedStepsOfRanks, EqualStepsAsTheyAreOnReplicas) { parallel::run_on_ranks("checkpointed_replicas", 2); }
 TEST(CheckpointedStepsOfRanks, EqualStepsAsTheyAreOnTensorParts) { parallel::run_on_ranks("checkpointed_tensor_parts", 2); }
 TEST(CheckpointedStepsOfRanks, EqualStepsAsTheyAreOnContextParts) { parallel::run_on_ranks("checkpointed_context_parts", 2); }

@@ -35,6 +35,7 @@
 #include "train/run/data_notes.h"
 #include "train/run/nonfinite_watch.h"
 #include "train/run/validation.h"
+#include "train/step/micro_batch.h"
 #include "train/step/model_setup.h"
 #include "train/step/step.h"
 #include "train/step/step_graph.h"
@@ -121,6 +122,7 @@ class StepRig {
     dataset_size_ = dataset_->size();
     report_.sample_bytes = (values_in(spec_.input) + values_in(spec_.target)) * static_cast<int64_t>(sizeof(float));
     layout_ = train::make_layout(std::move(groups), source());
+    choose_micro_batch();
     data::PipelineOptions options =
         train::pipeline_options(config_, layout_.replicas, context_.device, /*drop_last=*/true, layout_.shard.region());
     options.agree = train::agreement_of(config_, layout_.groups);
@@ -134,6 +136,13 @@ class StepRig {
     pipeline_.reset();
     dataset_.reset();
     report_.memory.buffers = 0;
+  }
+
+  void choose_micro_batch() {
+    if (!config_.loop.micro_batch_size.is_auto) return;
+    const train::MicroBatchChoice choice = train::choose_micro_batch(layout_, source(), context_.world.rank_info().local_size);
+    config_.loop.micro_batch_size = choice.samples;
+    report_.notes.push_back(choice.note);
   }
 
   train::SetupSource source() const {
@@ -152,6 +161,8 @@ class StepRig {
     }
     since_build_.emplace();
     setup_ = train::make_setup(layout_, source(), length_);
+    if (!setup_->checkpointing_note.empty()) report_.notes.push_back(setup_->checkpointing_note);
+    report_.predicted = setup_->predicted;
     report_.cost = train::cost_of(context_.registries, config_, spec_);
     time_layers();
     tracer_.add_sink(clock_);
@@ -176,6 +187,7 @@ class StepRig {
     clock_.clear();
     before_windows_ = context_.world.traffic();
     faults_before_ = page_faults();
+    if (context_.device.is_cpu()) train::reset_max_cpu_memory();
     if (context_.layers != nullptr) context_.layers->clear();
   }
 
@@ -249,6 +261,7 @@ class StepRig {
   void count_memory() {
     MemoryByKind& memory = report_.memory;
     memory.resident_peak = static_cast<int64_t>(peak_resident_bytes());
+    memory.tensors_peak = train::max_memory_allocated(context_.device);
     if (context_.device.is_cuda()) memory.device_peak = train::max_memory_allocated(context_.device.index());
     for (const parallel::ParamRow& row : setup_->table.rows()) {
       memory.weights += row.held_bytes();

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "model/base/model_cost.h"
 #include "parallel/comm/world.h"
 #include "train/learn/registries.h"
+#include "train/step/setup.h"
 
 namespace welkin::bench {
 
@@ -30,6 +32,8 @@ struct MemoryByKind {
   int64_t buffers = 0;      // batches in the loader, already there before the model
   int64_t resident_before_model = 0, resident_peak = 0;  // on the host
   int64_t device_before_model = 0, device_peak = 0;      // of tensors on a GPU; 0 on a CPU
+
+  int64_t tensors_peak = 0;  // on the device while steps were timed, buffers with it; of a CPU where memory is counted, else 0
 
   // Above what was there before the model, where the model is.
   int64_t peak() const { return device_peak > 0 ? device_peak - device_before_model : resident_peak - resident_before_model; }
@@ -52,7 +56,9 @@ struct StepReport {
   double page_faults_per_step = 0;   // fresh memory, after the warm-up: what is used again takes none
   std::vector<LayerSeconds> layers;  // per step, where they were timed
   double start_seconds = 0;          // from the start of the process to the end of the first step
-  double first_step_seconds = 0;     // from before the model was built to the end of the first step
+  std::vector<std::string> notes;    // what was chosen by measurement
+  std::optional<train::PredictedStep> predicted;
+  double first_step_seconds = 0;  // from before the model was built to the end of the first step
 };
 
 class LayerTimer;  // layers.h

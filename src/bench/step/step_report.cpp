@@ -52,11 +52,18 @@ std::string memory_text(const MemoryByKind& memory) {
   return cat("weights ", bytes_text(memory.weights), ", gradients ", bytes_text(memory.gradients), ", optimizer ",
              bytes_text(memory.optimizer), ", activations and workspaces ", bytes_text(memory.activations), ", buffers ",
              bytes_text(memory.buffers), "; resident ", bytes_text(memory.resident_before_model), " before the model, ",
-             bytes_text(memory.resident_peak), " at the peak", device_text(memory));
+             bytes_text(memory.resident_peak), " at the peak", device_text(memory),
+             memory.tensors_peak > 0 ? cat("; tensors in a step at most ", bytes_text(memory.tensors_peak)) : "");
 }
 
 // Operands of the layers once each, of a step on this rank; the backward pass touches about twice as much as the forward pass.
 double operand_bytes(const StepReport& report) { return 3 * report.cost.bytes(report.batch_samples); }
+
+std::string notes_text(const StepReport& report) {
+  std::string text;
+  for (const std::string& note : report.notes) text += cat("    ", note, "\n");
+  return text;
+}
 
 std::string bound_by_step(const std::vector<Phase>& phases) {
   const std::string_view phase = longest_phase(phases);
@@ -104,7 +111,7 @@ std::string step_text(const StepReport& report, const config::RunConfig& config,
              bytes_text(report.sample_bytes), " of input and target; operands of a step ",
              bytes_text(static_cast<int64_t>(operand_bytes(report))), ", gradients sent ", bytes_text(report.exchanged_bytes),
              "\n    memory: ", memory_text(report.memory), "\n    first step done ",
-             bench_number("%.3g", report.first_step_seconds), " s after the model was begun\n");
+             bench_number("%.3g", report.first_step_seconds), " s after the model was begun\n", notes_text(report));
 }
 
 void add_step_json(nlohmann::ordered_json& json, const StepReport& report, const config::RunConfig& config, const Peaks& peaks) {
@@ -140,6 +147,13 @@ void add_step_json(nlohmann::ordered_json& json, const StepReport& report, const
   if (memory.device_peak > 0) {
     json["memory_bytes"]["device_before_model"] = memory.device_before_model;
     json["peak_device_bytes"] = memory.device_peak;
+  }
+  if (memory.tensors_peak > 0) json["step_tensors_peak_bytes"] = memory.tensors_peak;
+  json["step_s"] = report.step_seconds;
+  if (!report.notes.empty()) json["notes"] = report.notes;
+  if (report.predicted) {
+    json["predicted_step_tensors_peak_bytes"] = report.predicted->peak_bytes;
+    json["predicted_step_s"] = report.predicted->seconds;
   }
   // The goal's quantity: what is neither there before nor weights, gradients and two states of 4 bytes each.
   json["resident_peak_less_before_and_16_bytes_per_parameter"] =

@@ -25,7 +25,10 @@ bool is_mesh_sound(const Draft& draft) {
 void validate_checkpointed_blocks(Draft& draft) {
   const LoopConfig& loop = draft.config.loop;
   if (!draft.is_sound({kCheckpointing, kCheckpointedBlocks, "model.depth"})) return;
-  if (loop.activation_checkpointing == CheckpointedPart::None && loop.activation_checkpointing_blocks > 0) {
+  const CheckpointedPart part = loop.activation_checkpointing.part;
+  const bool takes_number =
+      part == CheckpointedPart::Mlp || part == CheckpointedPart::Attention || part == CheckpointedPart::Blocks;
+  if (!takes_number && loop.activation_checkpointing_blocks > 0) {
     draft.problems.add(
         draft.place(kCheckpointedBlocks),
         cat("blocks to checkpoint without what of them: ", draft.show(kCheckpointedBlocks), ", ", draft.show(kCheckpointing)),
@@ -72,10 +75,12 @@ void validate_vit(Draft& draft) {
 
 void validate_unet(Draft& draft) {
   const ModelConfig& model = draft.config.model;
-  if (draft.config.loop.activation_checkpointing != CheckpointedPart::None) {
-    draft.problems.add(draft.place(kCheckpointing),
-                       cat("the U-Net has no blocks to run again: ", draft.show(kCheckpointing), ", ", draft.show("model.model")),
-                       "Its backward pass asks for the inputs of its convolutions alone; micro_batch_size makes them fewer");
+  const CheckpointedPart part = draft.config.loop.activation_checkpointing.part;
+  if (part == CheckpointedPart::Mlp || part == CheckpointedPart::Attention) {
+    draft.problems.add(
+        draft.place(kCheckpointing),
+        cat("the U-Net has neither attention nor an MLP: ", draft.show(kCheckpointing), ", ", draft.show("model.model")),
+        "Take blocks, a pattern or a budget: levels.2 is all below the first scale");
   }
   if (model.scales == 1) {
     draft.problems.add(draft.place("model.scales"), "scales must be 0 or at least 2: scales=1",
@@ -260,6 +265,23 @@ void validate_schedule(Draft& draft) {
   }
 }
 
+// A part of the batch that is chosen by memory, beside what else decides about the batch or about memory.
+void validate_micro_batch(Draft& draft) {
+  constexpr const char* kPath = "loop.micro_batch_size";
+  if (!draft.is_sound({kPath, kCheckpointing}) || !draft.config.loop.micro_batch_size.is_auto) return;
+  if (draft.config.parallel.rank_invariant) {
+    draft.problems.add(
+        draft.place(kPath),
+        cat("rank_invariant divides the batch itself: ", draft.show(kPath), ", ", draft.show("parallel.rank_invariant")),
+        "Leave one of them out");
+  }
+  if (draft.config.loop.activation_checkpointing.part == CheckpointedPart::Budget) {
+    draft.problems.add(draft.place(kPath),
+                       cat("two keys would choose by memory at once: ", draft.show(kPath), ", ", draft.show(kCheckpointing)),
+                       "Give a number for micro_batch_size, or parts for activation_checkpointing");
+  }
+}
+
 void validate_early_stopping(Draft& draft) {
   constexpr std::string_view kPath = "loop.early_stopping";
   std::string problem;
@@ -317,6 +339,10 @@ void validate_offload(Draft& draft) {
   if (draft.config.loop.device == DeviceChoice::Cpu && backend.offload_path.empty()) {
     refuse(kOffload, "a run on a CPU needs a folder for what it offloads", "Name one on a local disk: --offload_path DIR");
   }
+  if (has("activations") && draft.config.loop.activation_checkpointing.part == CheckpointedPart::Budget) {
+    refuse(kOffload, "a budget counts activations that stay in memory, activation_checkpointing=budget",
+           "Take activation_checkpointing: blocks, or leave activations out");
+  }
   if (backend.cuda_graph) refuse(kOffload, "a recorded step cannot read from a disk, cuda_graph=true", "Leave one of them out");
 }
 
@@ -354,6 +380,7 @@ void validate_loop(Draft& draft, int64_t world_size) {
   validate_length(draft);
   validate_schedule(draft);
   validate_early_stopping(draft);
+  validate_micro_batch(draft);
   validate_optimizer(draft);
   validate_offload(draft);
   const SwitchConfig& switches = draft.config.switches;

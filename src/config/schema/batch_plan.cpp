@@ -9,7 +9,8 @@ namespace {
 BatchPlan divided(const RunConfig& config, int64_t local) {
   BatchPlan plan{.global = config.loop.global_batch_size, .local = local};
   if (config.parallel.rank_invariant) plan.units = kInvariantUnits;
-  const int64_t wanted = plan.units > 0 ? plan.global / plan.units : config.loop.micro_batch_size;
+  const MicroBatchSize& size = config.loop.micro_batch_size;
+  const int64_t wanted = plan.units > 0 ? plan.global / plan.units : size.is_auto ? 1 : size.samples;
   plan.micro = wanted > 0 ? std::min(wanted, plan.local) : plan.local;
   return plan;
 }

@@ -15,7 +15,7 @@ inline constexpr int64_t kInvariantUnits = 8;
 struct BatchPlan {
   int64_t global = 0;  // samples per optimizer step, over all data-parallel ranks
   int64_t local = 0;   // of one rank; the largest where the ranks do not divide `global`
-  int64_t micro = 0;   // of one forward pass: at most `local`, at least 1
+  int64_t micro = 0;   // of one forward pass: at most `local`, at least 1; 1 where `auto` has not chosen yet
   int64_t units = 0;   // kInvariantUnits under rank_invariant, where a forward pass is one of them; else 0
 };
 

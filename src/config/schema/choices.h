@@ -135,9 +135,10 @@ enum class GatherDtype { Fp32, Bf16 };  // in which weights that are shared out 
 template <>
 inline constexpr std::string_view kNames<GatherDtype> = "fp32|bf16";
 
-enum class CheckpointedPart { None, Mlp, Attention, Blocks };  // of what the backward pass runs the forward pass again
+// Of what the backward pass runs the forward pass again.
+enum class CheckpointedPart { None, Mlp, Attention, Blocks, Pattern, Budget };
 template <>
-inline constexpr std::string_view kNames<CheckpointedPart> = "none|mlp|attention|blocks";
+inline constexpr std::string_view kNames<CheckpointedPart> = "none|mlp|attention|blocks|pattern|budget";
 
 enum class DeviceChoice { Auto, Cpu, Cuda };
 template <>

@@ -43,7 +43,9 @@ std::vector<Key> batch_keys() {
       {.flat = "micro_batch_size",
        .path = "loop.micro_batch_size",
        .field = kLoop<&L::micro_batch_size>,
-       .summary = "samples per forward pass, gradients accumulate over the local batch; 0 = the whole of it",
+       .summary =
+           "samples per forward pass, gradients accumulate over the local batch; 0 = the whole of it, auto = the largest divisor "
+           "of it that memory allows",
        .unit = "samples",
        .range = between(0, 1 << 30),
        .is_flag = true,
@@ -51,8 +53,8 @@ std::vector<Key> batch_keys() {
       {.flat = "activation_checkpointing",
        .path = "loop.activation_checkpointing",
        .field = kLoop<&L::activation_checkpointing>,
-       .summary = "parts of a transformer's blocks that keep their inputs alone and run again in the backward pass: less memory "
-                  "for another forward pass of them, the same numbers",
+       .summary = "parts of the model that keep their inputs alone and run again in the backward pass: less memory for another "
+                  "forward pass of them, the same numbers; those whose site matches, or what fits a step into so many GiB",
        .is_flag = true,
        .free = true},
       {.flat = "activation_checkpointing_blocks",

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "config/schema/checkpointing.h"
 #include "config/schema/choices.h"
 
 namespace welkin::config {
@@ -235,9 +236,8 @@ struct LoopConfig {
   int64_t global_batch_size = 0;            // samples per optimizer step, over all data-parallel ranks; required
   int64_t base_batch_size = 64;             // batch at which start_lr holds
   std::optional<int64_t> local_batch_size;  // per rank; sets global_batch_size = dp size * this
-  int64_t micro_batch_size = 0;             // (ours) samples per forward; 0 = the whole local batch
-  CheckpointedPart activation_checkpointing =
-      CheckpointedPart::None;                   // (ours) of what the backward pass runs the forward pass again
+  MicroBatchSize micro_batch_size;          // (ours) samples per forward; 0 = the whole local batch; auto = what memory allows
+  Checkpointing activation_checkpointing;   // (ours) of what the backward pass runs the forward pass again
   int64_t activation_checkpointing_blocks = 0;  // (ours) in how many blocks, from the first on; 0 = in all
   int64_t num_epochs = 0;                       // U-Net; 0 = not given
   int64_t num_iters = 0;                        // ViT: optimizer steps; 0 = not given

@@ -37,6 +37,8 @@ struct Checker {
   std::optional<std::string> operator()(uint64_t value) const { return check_number(static_cast<double>(value), key.range); }
   std::optional<std::string> operator()(double value) const { return check_number(value, key.range); }
   std::optional<std::string> operator()(const std::string& value) const { return check_choice(value, key); }
+  std::optional<std::string> operator()(const Checkpointing&) const { return {}; }
+  std::optional<std::string> operator()(const MicroBatchSize& value) const { return (*this)(value.samples); }
   template <typename T>
   std::optional<std::string> operator()(const std::optional<T>& value) const {
     return value ? (*this)(*value) : std::nullopt;
@@ -56,6 +58,12 @@ struct Checker {
   operator()(T) const { return {}; }
 };
 
+// pattern:REGEX stands for pattern: and any text.
+bool is_choice(std::string_view text, std::string_view choice) {
+  const size_t colon = choice.find(':');
+  return colon == std::string_view::npos ? text == choice : text.starts_with(choice.substr(0, colon + 1));
+}
+
 bool may_be_null(const Key& key) {
   return key.null_is_first || std::holds_alternative<Accessor<std::optional<Loader>>>(key.field) ||
          std::holds_alternative<Accessor<std::optional<Compat>>>(key.field);
@@ -66,7 +74,8 @@ bool may_be_null(const Key& key) {
 std::optional<std::string> check_choice(std::string_view text, const Key& key) {
   if (text.empty()) return "is empty";
   const auto allowed = split(key.choices, '|');
-  if (allowed.empty() || std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return {};
+  if (allowed.empty() || std::any_of(allowed.begin(), allowed.end(), [&](auto choice) { return is_choice(text, choice); }))
+    return {};
   return cat("is none of ", join(allowed, ", "));
 }
 

@@ -48,6 +48,19 @@ class NodeReader {
     value = node.kind == YamlKind::Null ? std::string() : node.text;
     return {};
   }
+  std::optional<std::string> read(const YamlNode& node, Checkpointing& value) const {
+    std::string text, problem;
+    if (auto wrong = read(node, text)) return wrong;
+    const auto parsed = parse_checkpointing(text, problem);
+    if (parsed) value = *parsed;
+    return parsed ? std::nullopt : std::optional(problem);
+  }
+  std::optional<std::string> read(const YamlNode& node, MicroBatchSize& value) const {
+    if (node.kind != YamlKind::Int && node.text != "auto") return wrong_type("an integer or auto", node);
+    value = node.kind == YamlKind::Int ? MicroBatchSize(node.integer) : MicroBatchSize();
+    value.is_auto = node.kind != YamlKind::Int;
+    return {};
+  }
   template <typename T>
   std::optional<std::string> read(const YamlNode& node, std::optional<T>& value) const {
     value.reset();

@@ -17,6 +17,8 @@ struct YamlText {
   std::string operator()(uint64_t value) const { return std::to_string(value); }
   std::string operator()(double value) const { return float_text(value); }
   std::string operator()(const std::string& value) const { return value.empty() ? "null" : quote_if_needed(value); }
+  std::string operator()(const Checkpointing& value) const { return quote_if_needed(text_of(value)); }
+  std::string operator()(const MicroBatchSize& value) const { return text_of(value); }
   template <typename T>
   std::string operator()(const std::optional<T>& value) const {
     return value ? (*this)(*value) : "null";
@@ -49,6 +51,8 @@ struct PythonText {
     if (value.empty()) return "None";
     return nested ? cat("'", value, "'") : value;
   }
+  std::string operator()(const Checkpointing& value) const { return (*this)(text_of(value)); }
+  std::string operator()(const MicroBatchSize& value) const { return text_of(value); }
   template <typename T>
   std::string operator()(const std::optional<T>& value) const {
     return value ? (*this)(*value) : "None";
@@ -69,6 +73,8 @@ struct TypeName {
   std::string operator()(const uint64_t&) const { return "integer"; }
   std::string operator()(const double&) const { return "number"; }
   std::string operator()(const std::string&) const { return "string"; }
+  std::string operator()(const Checkpointing&) const { return "string"; }
+  std::string operator()(const MicroBatchSize&) const { return "integer or auto"; }
   template <typename T>
   std::string operator()(const std::optional<T>&) const {
     return cat((*this)(T()), " or null");

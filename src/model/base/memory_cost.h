@@ -38,7 +38,8 @@ inline SavedValues operator*(double factor, SavedValues values) {
   return values;
 }
 
-// Activation checkpointing as config::LoopConfig says it.
+// Activation checkpointing as config::LoopConfig says it. What a pattern or a budget chooses is known once the model is there: it
+// is not counted.
 struct CheckpointedBlocks {
   config::CheckpointedPart part = config::CheckpointedPart::None;
   int64_t blocks = 0;  // the first so many; 0: all

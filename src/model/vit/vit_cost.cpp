@@ -121,7 +121,9 @@ MemoryCost vit_memory_cost(const VitOptions& options, const CheckpointedBlocks& 
                            .normed_end = tokens * d},
                   .split_parameters = options.depth * (block_parameters(options) - whole_per_block)};
   int64_t num_checkpointed = 0;
-  if (checkpointed.part != config::CheckpointedPart::None) {
+  using config::CheckpointedPart;
+  if (checkpointed.part != CheckpointedPart::None && checkpointed.part != CheckpointedPart::Pattern &&
+      checkpointed.part != CheckpointedPart::Budget) {
     num_checkpointed = checkpointed.blocks > 0 ? std::min(checkpointed.blocks, options.depth) : options.depth;
     const SavedValues less = kept_of_checkpointed_block(options, checkpointed.part);
     cost.kept = cost.kept + static_cast<double>(num_checkpointed) * less;

@@ -66,7 +66,7 @@ std::string remedy_for_activations(const config::RunConfig& config, const KnownM
   std::vector<std::string> ways;
   if (batch.micro > 1 && batch.units == 0)
     ways.push_back(cat("--micro_batch_size (now ", batch.micro, " samples a forward pass)"));
-  if (known.trains && known.has_blocks && config.loop.activation_checkpointing != config::CheckpointedPart::Blocks) {
+  if (known.trains && known.has_blocks && config.loop.activation_checkpointing.part != config::CheckpointedPart::Blocks) {
     ways.emplace_back("--activation_checkpointing blocks");
   }
   if (config.precision.amp_mode == config::AmpMode::None) ways.emplace_back("--amp_mode bf16");

@@ -65,6 +65,7 @@ void apply(const ProcessSettings& settings) {
   ops::set_instruction_set(settings.instruction_set);
   ops::set_float32_matmul(settings.gemm, settings.float32_precision);
   limit_memory(settings.device, settings.memory_limit_gib);
+  if (settings.counts_memory) count_cpu_memory();
   at::set_num_threads(static_cast<int>(settings.threads));
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(settings.deterministic, /*warn_only=*/false);
@@ -108,6 +109,8 @@ ProcessSettings settings_of(const config::RunConfig& config, c10::Device device)
   settings.gemm = ops::provider_beside(named_provider(backend.gemm), settings.float32_precision);
   settings.instruction_set = named_set(backend.instruction_set);
   settings.memory_limit_gib = backend.memory_limit_gib;
+  settings.counts_memory = device.is_cpu() && (config.loop.activation_checkpointing.part == config::CheckpointedPart::Budget ||
+                                               config.loop.micro_batch_size.is_auto);
   return settings;
 }
 

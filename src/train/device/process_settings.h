@@ -26,6 +26,7 @@ struct ProcessSettings {
   ops::AttentionSwitches attention{};  // which of torch's forms a GPU may take; a set-up narrows it to the fastest
   c10::Device device = c10::kCPU;      // whose memory is limited
   double memory_limit_gib = 0;         // 0: no limit
+  bool counts_memory = false;          // of the CPU, without a limit too; does not end with a session
 
   bool operator==(const ProcessSettings&) const = default;
 };

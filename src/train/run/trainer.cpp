@@ -24,6 +24,7 @@
 #include "train/run/run_loop.h"
 #include "train/run/run_report.h"
 #include "train/run/validation.h"
+#include "train/step/micro_batch.h"
 #include "train/step/step_graph.h"
 
 namespace welkin::train {
@@ -96,6 +97,7 @@ RunOutcome Trainer::run_to_the_end() {
   if (config_.switches.enable_benchy) benchy.emplace(context_);
   check_and_open(std::move(groups));
   open_folder();
+  choose_micro_batch();
   start_profile();
   const int64_t before = cpu_memory_allocated();
   state_.length = data_.start_loader(layout_, profile_->tracer());
@@ -147,6 +149,15 @@ void Trainer::open_folder() {
   context_.log.info(config::backend_note(context_.resolved, kind));
 }
 
+// From here on the configuration says a number, as the folder and checkpoints do.
+void Trainer::choose_micro_batch() {
+  if (!config_.loop.micro_batch_size.is_auto) return;
+  const SetupSource source{config_, context_.registries, data_.train().spec(), device_, context_.world.world_group()};
+  const MicroBatchChoice choice = train::choose_micro_batch(layout_, source, context_.world.rank_info().local_size);
+  context_.resolved.config.loop.micro_batch_size = choice.samples;
+  context_.log.info(choice.note);
+}
+
 void Trainer::start_profile() {
   ProfileSession::Place place{.folder = folder_.path() / "profile",
                               .rank = static_cast<int>(context_.world.rank()),
@@ -159,10 +170,15 @@ void Trainer::start_profile() {
 }
 
 void Trainer::make_setup() {
-  const SetupSource source{config_, context_.registries,          data_.train().spec(),
-                           device_, context_.world.world_group(), buffer_bytes_};
+  const SetupSource source{config_,
+                           context_.registries,
+                           data_.train().spec(),
+                           device_,
+                           context_.world.world_group(),
+                           buffer_bytes_,
+                           device_.is_cpu() ? buffer_bytes_ : 0};  // the loader for validation has as much
   setup_ = train::make_setup(layout_, source, state_.length);
-  for (const std::string& note : {setup_->freeze_note, setup_->attention_note, layout_.shard_note}) {
+  for (const std::string& note : {setup_->freeze_note, setup_->checkpointing_note, setup_->attention_note, layout_.shard_note}) {
     if (!note.empty()) context_.log.info(note);
   }
   for (const std::string& note : setup_->offload_notes) context_.log.info(note);

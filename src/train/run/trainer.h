@@ -36,6 +36,7 @@ class Trainer {
   RunOutcome run_to_the_end();
   void check_and_open(parallel::MeshGroups groups);
   void open_folder();
+  void choose_micro_batch();
   void start_profile();
   void make_setup();
   RunOutcome find_lr();

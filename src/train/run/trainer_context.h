@@ -21,9 +21,9 @@
 
 namespace welkin::train {
 
-// All of it outlives the run.
+// What it refers to outlives the run.
 struct TrainerContext {
-  const config::Resolved& resolved;
+  config::Resolved resolved;  // the trainer puts a number in the place of an `auto`
   const Registries& registries;
   observe::Console& console;
   observe::RunLog& log;

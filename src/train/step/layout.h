@@ -30,6 +30,7 @@ struct SetupSource {
   c10::Device device = c10::kCPU;
   parallel::Group world_group{};  // all ranks of the run, which agree on an attention back end
   int64_t buffer_bytes = 0;       // of batches that were made before: an error of memory names them
+  int64_t later_bytes = 0;        // on the device, of what is made afterwards and stays during steps: a budget counts them
 };
 
 struct Layout {

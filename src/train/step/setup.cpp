@@ -13,6 +13,7 @@
 #include "train/device/attention_choice.h"
 #include "train/offload/offload.h"
 #include "train/step/activation_checkpointing.h"
+#include "train/step/checkpointing_budget.h"
 #include "train/step/freeze.h"
 #include "train/step/model_setup.h"
 
@@ -29,14 +30,14 @@ parallel::DataParallelOptions data_parallel_options(const config::ParallelConfig
   return options;
 }
 
-void init_model(TrainSetup& setup, const SetupSource& source) {
+void init_model(TrainSetup& setup, const SetupSource& source, const SiteInstaller& install) {
   const config::RunConfig& config = source.config;
   setup.model = build_model(source.registries, config, source.spec, source.device);
   setup.model->train();
   setup.table = parallel::ParamTable::of(*setup.model);
   if (setup.layout.plan) parallel::apply_plan(*setup.layout.plan, *setup.model, setup.table, setup.layout.groups);
   setup.freeze_note = freeze_parameters(setup.table, config.optimizer.freeze);
-  checkpoint_activations(*setup.model, setup.table, config);
+  install(*setup.model, setup.table);
   setup.table.check_strides();
   setup.loss = source.registries.losses.at(config.loss.loss)(config);
 }
@@ -100,12 +101,29 @@ int64_t TrainSetup::joint_passes(int64_t own) const {
 }
 
 std::unique_ptr<TrainSetup> make_setup(const Layout& layout, const SetupSource& source, const RunLength& length) {
-  check_offload(source.config, source.device);
+  const config::RunConfig& config = source.config;
+  check_offload(config, source.device);
+  if (config.loop.activation_checkpointing.part != config::CheckpointedPart::Budget) {
+    return make_setup(layout, source, length, [&](model::Model& model, const parallel::ParamTable& table) {
+      checkpoint_activations(model, table, config);
+    });
+  }
+  const BudgetChoice choice = choose_for_budget(layout, source, length);
+  auto setup = make_setup(layout, source, length, [&](model::Model& model, const parallel::ParamTable& table) {
+    run_again(sites_named(model, choice.sites), table);
+  });
+  setup->checkpointing_note = choice.note;
+  setup->predicted = {.peak_bytes = choice.peak_bytes, .seconds = choice.step_seconds};
+  return setup;
+}
+
+std::unique_ptr<TrainSetup> make_setup(const Layout& layout, const SetupSource& source, const RunLength& length,
+                                       const SiteInstaller& install) {
   auto setup = std::make_unique<TrainSetup>(layout);
   const std::vector<std::string> planned = source.registries.plans.names();
   setup->has_plan = std::ranges::find(planned, source.config.model.model) != planned.end();
   try {
-    init_model(*setup, source);
+    init_model(*setup, source, install);
     exchange_gradients(*setup, source);
     setup->attention_note = choose_attention(source.config, attention_size(source.registries, source.config, source.spec),
                                              source.config.parallel.tensor_parallel, source.device, source.world_group);

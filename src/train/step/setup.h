@@ -5,7 +5,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,12 @@
 
 namespace welkin::train {
 
+// What a step should take, where it was measured before.
+struct PredictedStep {
+  int64_t peak_bytes = 0;  // of tensors on the device
+  double seconds = 0;      // without waiting for data
+};
+
 // Others point into it, so it stays where it was made.
 struct TrainSetup {
   explicit TrainSetup(const Layout& how) : layout(how) {}
@@ -41,11 +49,13 @@ struct TrainSetup {
   bool is_sharded() const { return layout.sharding.shards.size() > 1; }
 
   const Layout& layout;
-  model::ModelPtr model;       // in training mode, with its initial weights
-  parallel::ParamTable table;  // the model's parameters
-  bool has_plan = false;       // tensor parallelism can split the model
-  std::string freeze_note;     // which parameters keep their values; empty: none
-  std::string attention_note;  // which form of torch's attention was chosen, and why; empty where there is no choice
+  model::ModelPtr model;                   // in training mode, with its initial weights
+  parallel::ParamTable table;              // the model's parameters
+  bool has_plan = false;                   // tensor parallelism can split the model
+  std::string freeze_note;                 // which parameters keep their values; empty: none
+  std::string checkpointing_note;          // what was chosen for a budget of memory; empty: there is none
+  std::optional<PredictedStep> predicted;  // with it
+  std::string attention_note;              // which form of torch's attention was chosen, and why; empty where there is no choice
   std::unique_ptr<parallel::GradientExchange> data_parallel;
   std::unique_ptr<parallel::TreeSum> unit_sum;  // rank_invariant, in the place of data_parallel's exchange
   LossPtr loss;
@@ -63,6 +73,13 @@ struct TrainSetup {
 // Whole when it returns. Every rank calls it. ConfigError for names that nothing is registered under; MemoryError, with what the
 // memory holds, where the model or the optimizer's state does not fit. `layout` outlives it.
 std::unique_ptr<TrainSetup> make_setup(const Layout& layout, const SetupSource& source, const RunLength& length);
+
+// Installs at the sites of a model which a plan has split, before weights are shared out.
+using SiteInstaller = std::function<void(model::Model&, const parallel::ParamTable&)>;
+
+// The same with `install` in the place of what the configuration says of activation checkpointing.
+std::unique_ptr<TrainSetup> make_setup(const Layout& layout, const SetupSource& source, const RunLength& length,
+                                       const SiteInstaller& install);
 
 // What its memory is for, as far as it is made; null before that. `buffers`: bytes of batches, if these are made.
 KnownMemory known_memory(const TrainSetup* setup, int64_t buffers, bool has_buffers);

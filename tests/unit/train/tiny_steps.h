@@ -78,7 +78,7 @@ class TinySteps {
     pipeline_ =
         std::make_unique<data::Pipeline>(dataset_, data::Sampler(dataset_.size(), data::Order::Shuffled, config_.loop.seed),
                                          data::PipelineOptions{.global_batch = 4,
-                                                               .micro_batch = config_.loop.micro_batch_size,
+                                                               .micro_batch = config_.loop.micro_batch_size.samples,
                                                                .shard = layout_.replicas.group_rank(),
                                                                .num_shards = layout_.replicas.size(),
                                                                .drop_last = false});

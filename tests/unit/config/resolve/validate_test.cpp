@@ -168,9 +168,11 @@ TEST(Validate, ActivationCheckpointingNeedsBlocks) {
   EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing=mlp", "--activation_checkpointing_blocks=13"}),
               HasSubstr("more blocks than the model has: activation_checkpointing_blocks=13 "
                         "(--activation_checkpointing_blocks), depth=12"));
-  EXPECT_THAT(resolve_error(test::kUnetFile, {"--activation_checkpointing=blocks"}),
-              HasSubstr("the U-Net has no blocks to run again: activation_checkpointing=blocks (--activation_checkpointing), "
-                        "model=unet3d"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing=budget:4", "--activation_checkpointing_blocks=2"}),
+              HasSubstr("blocks to checkpoint without what of them: activation_checkpointing_blocks=2"));
+  EXPECT_THAT(resolve_error(test::kUnetFile, {"--activation_checkpointing=attention"}),
+              HasSubstr("the U-Net has neither attention nor an MLP: activation_checkpointing=attention "
+                        "(--activation_checkpointing), model=unet3d"));
   EXPECT_EQ(test::resolve_text(test::kVitFile, {"--activation_checkpointing=blocks", "--activation_checkpointing_blocks=12"})
                 .config.loop.activation_checkpointing_blocks,
             12);
@@ -185,12 +187,39 @@ TEST(Validate, OffloadNeedsAPlaceAndASteppedRun) {
           {{"offload=[parameters]", "offload_path=/scratch"},
            "weights cannot be kept outside of the device's memory yet: offload=[parameters] (--set offload). Take"},
           {{"offload=[optimizer]", "offload_path=/scratch", "cuda_graph=true"}, "a recorded step cannot read from a disk"},
+          {{"offload=[activations]", "offload_path=/scratch", "activation_checkpointing=budget:4"},
+           "a budget counts activations that stay in memory, activation_checkpointing=budget: offload=[activations]"},
           {{"offload_path=/scratch"}, "nothing is offloaded: offload_path=/scratch (--set offload_path). Say what"},
           {{"offload=[states]"}, "offload element 0 is none of optimizer, activations, parameters"},
           {{"offload_buffer_mib=0"}, "offload_buffer_mib must be at least 0.01"},
       });
   const auto kept = [](const char* flag) { return test::resolve_text(test::kVitFile, {flag}).config.backend.offload; };
   EXPECT_EQ(kept("--offload=optimizer,activations"), (std::vector<std::string>{"optimizer", "activations"}));
+}
+
+TEST(Validate, ActivationCheckpointingTakesAPatternOrABudget) {
+  const auto resolved = [](const char* file, const std::string& value) {
+    return test::resolve_text(file, {"--activation_checkpointing=" + value}).config.loop.activation_checkpointing;
+  };
+  EXPECT_EQ(resolved(test::kVitFile, "pattern:blocks\\.[0-3]").pattern, "blocks\\.[0-3]");
+  EXPECT_EQ(resolved(test::kUnetFile, "budget:1.5").budget_gib, 1.5);
+  EXPECT_EQ(resolved(test::kUnetFile, "blocks").part, CheckpointedPart::Blocks);
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing=pattern:("}),
+              HasSubstr("activation_checkpointing wants a POSIX extended regular expression, is ("));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing=budget:much"}),
+              HasSubstr("activation_checkpointing wants budget:GIB with a number above 0, is budget:much"));
+}
+
+TEST(Validate, MicroBatchSizeIsANumberOrAuto) {
+  EXPECT_TRUE(test::resolve_text(test::kVitFile, {"--micro_batch_size=auto"}).config.loop.micro_batch_size.is_auto);
+  EXPECT_EQ(test::resolve_text(test::kVitFile, {"--micro_batch_size=2"}).config.loop.micro_batch_size.samples, 2);
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--micro_batch_size=most"}),
+              HasSubstr("micro_batch_size wants an integer or auto, is a string (most)"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--micro_batch_size=-1"}), HasSubstr("micro_batch_size"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--micro_batch_size=auto", "--rank_invariant"}),
+              HasSubstr("rank_invariant divides the batch itself: micro_batch_size=auto (--micro_batch_size)"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--micro_batch_size=auto", "--activation_checkpointing=budget:4"}),
+              HasSubstr("two keys would choose by memory at once: micro_batch_size=auto"));
 }
 
 TEST(Validate, EarlyStoppingIsAMetricAndANumber) {

@@ -26,6 +26,7 @@ TEST(Choices, TheKeyTableReadsAndWritesEveryName) {
     enums += names.empty() ? 0 : 1;
     EXPECT_TRUE(names.empty() || names == key.choices) << key.path;
     for (const std::string_view name : split(names, '|')) {
+      if (name.find(':') != std::string_view::npos) continue;  // pattern:REGEX stands for many: checkpointing_test.cpp
       RunConfig config;
       const YamlDocument document = string_value(std::string(name), "test");
       EXPECT_FALSE(unknown_choice(key, document.top())) << key.path << " " << name;

@@ -2,11 +2,15 @@
 // Runs with activation checkpointing equal the runs without, bit for bit, and keep less.
 #include "train/step/activation_checkpointing.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/randn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "model/registry.h"
 #include "number_close.h"
 #include "tiny_steps.h"
@@ -19,8 +23,13 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-class CheckpointedSteps : public ::testing::TestWithParam<std::tuple<config::CheckpointedPart, int64_t, config::AmpMode, bool>> {
-};
+config::Checkpointing pattern(const char* regex) {
+  config::Checkpointing value(config::CheckpointedPart::Pattern);
+  value.pattern = regex;
+  return value;
+}
+
+class CheckpointedSteps : public ::testing::TestWithParam<std::tuple<config::Checkpointing, int64_t, config::AmpMode, bool>> {};
 
 TEST_P(CheckpointedSteps, EqualTheStepsAsTheyAreBitForBit) {
   const ScratchFolder root;
@@ -44,13 +53,17 @@ using config::AmpMode;
 using config::CheckpointedPart;
 
 INSTANTIATE_TEST_SUITE_P(Kinds, CheckpointedSteps,
-                         ::testing::Values(std::tuple(CheckpointedPart::Mlp, 0, AmpMode::None, false),
-                                           std::tuple(CheckpointedPart::Mlp, 1, AmpMode::Fp16, true),
-                                           std::tuple(CheckpointedPart::Attention, 0, AmpMode::Bf16, false),
-                                           std::tuple(CheckpointedPart::Attention, 1, AmpMode::None, true),
-                                           std::tuple(CheckpointedPart::Blocks, 0, AmpMode::None, false),
-                                           std::tuple(CheckpointedPart::Blocks, 0, AmpMode::Fp16, true),
-                                           std::tuple(CheckpointedPart::Blocks, 1, AmpMode::Bf16, false)));
+                         ::testing::Values(std::tuple(config::Checkpointing(CheckpointedPart::Mlp), 0, AmpMode::None, false),
+                                           std::tuple(config::Checkpointing(CheckpointedPart::Mlp), 1, AmpMode::Fp16, true),
+                                           std::tuple(config::Checkpointing(CheckpointedPart::Attention), 0, AmpMode::Bf16,
+                                                      false),
+                                           std::tuple(config::Checkpointing(CheckpointedPart::Attention), 1, AmpMode::None, true),
+                                           std::tuple(config::Checkpointing(CheckpointedPart::Blocks), 0, AmpMode::None, false),
+                                           std::tuple(config::Checkpointing(CheckpointedPart::Blocks), 0, AmpMode::Fp16, true),
+                                           std::tuple(config::Checkpointing(CheckpointedPart::Blocks), 1, AmpMode::Bf16, false),
+                                           std::tuple(pattern(".*"), 0, AmpMode::None, false),
+                                           std::tuple(pattern("blocks\\.0|.*\\.mlp"), 0, AmpMode::Bf16, false),
+                                           std::tuple(pattern(".*(core|fc1|in)"), 0, AmpMode::None, true)));
 
 // Bytes that lie between the passes, of a small ViT.
 int64_t kept_bytes(CheckpointedPart part, int64_t blocks) {
@@ -91,30 +104,127 @@ TEST_F(CheckpointedMemory, IsLessByWhatIsMadeAgain) {
   EXPECT_TRUE(tests::within(saved_by_half / saved, 0.5, {0.01, "the allocator's odds and ends"})) << "two of four blocks";
 }
 
+// Boxes whose activations are most of a step: output, gradients and what lies between the passes.
+struct UnetPass {
+  at::Tensor output;
+  std::vector<at::Tensor> weights;
+  int64_t kept = 0;
+};
+
+UnetPass unet_steps(const config::Checkpointing& checkpointing) {
+  config::RunConfig config;
+  config.model.model = "unet3d";
+  config.model.width = 4;
+  config.model.scales = 3;
+  config.loop.activation_checkpointing = checkpointing;
+  model::Registry registry;
+  model::add_builtin_models(registry);
+  const model::ModelPtr model =
+      registry.at("unet3d").build(config.model, {.in_channels = 2, .out_channels = 3, .grid = {16, 32, 16}});
+  model->initialise(7);
+  const parallel::ParamTable table = parallel::ParamTable::of(*model);
+  checkpoint_activations(*model, table, config);
+  const at::Tensor input = at::arange(2 * 2 * 16 * 32 * 16, at::kFloat).mul_(0.37F).sin_().view({2, 2, 16, 32, 16});
+  UnetPass pass;
+  for (int step = 0; step < 3; ++step) {
+    const int64_t before = cpu_memory_allocated();
+    pass.output = model->forward(input, {});
+    pass.kept = cpu_memory_allocated() - before;
+    pass.output.square().sum().backward();
+    const at::NoGradGuard no_grad;
+    for (const parallel::ParamRow& row : table.rows()) {
+      row.local.sub_(row.local.grad(), 1e-4);
+      row.local.mutable_grad() = at::Tensor();
+    }
+  }
+  for (const parallel::ParamRow& row : table.rows()) pass.weights.push_back(row.local.detach());
+  return pass;
+}
+
+TEST_F(CheckpointedMemory, OfAUnetIsThatOfItsLevels) {
+  const UnetPass plain = unet_steps(CheckpointedPart::None);
+  for (const config::Checkpointing& value : {config::Checkpointing(CheckpointedPart::Blocks), pattern("levels\\.3"),
+                                             pattern("conv_.*"), pattern("levels\\.3|conv_down2"), pattern(".*")}) {
+    const UnetPass checkpointed = unet_steps(value);
+    EXPECT_TRUE(at::equal(checkpointed.output, plain.output)) << text_of(value);
+    for (size_t i = 0; i < plain.weights.size(); ++i) {
+      EXPECT_TRUE(at::equal(checkpointed.weights[i], plain.weights[i])) << text_of(value) << " " << i;
+    }
+    EXPECT_LE(checkpointed.kept, plain.kept) << text_of(value);
+  }
+  EXPECT_LT(unet_steps(CheckpointedPart::Blocks).kept, plain.kept * 9 / 10);
+}
+
+class SitesToRunAgain : public ::testing::Test {
+ protected:
+  SitesToRunAgain() { model::add_builtin_models(registry_); }
+  std::string of(const char* name, const config::Checkpointing& value) {
+    config::RunConfig config;
+    config.model.model = name;
+    config.model.embed_dim = 16;
+    config.model.num_heads = config.model.depth = 2;
+    config.model.width = 4;
+    config.model.scales = 3;
+    config.loop.activation_checkpointing = value;
+    const bool is_vit = config.model.model == "vit";
+    const model::ModelPtr model = registry_.at(name).build(
+        config.model,
+        {.in_channels = 1, .out_channels = 1, .grid = is_vit ? std::vector<int64_t>{8, 8} : std::vector<int64_t>{8, 8, 8}});
+    std::vector<std::string> names;
+    for (const model::Site* site : sites_to_run_again(*model, config)) names.push_back(site->name());
+    return join(names, " ");
+  }
+
+ private:
+  model::Registry registry_;
+};
+
+TEST_F(SitesToRunAgain, AreThoseThatNoOtherOfThemHolds) {
+  EXPECT_EQ(of("vit", CheckpointedPart::None), "");
+  EXPECT_EQ(of("vit", CheckpointedPart::Attention), "blocks.0.attn blocks.1.attn");
+  EXPECT_EQ(of("vit", pattern("blocks\\.0.*|.*mlp")), "blocks.0 blocks.1.mlp");
+  EXPECT_EQ(of("vit", pattern("norm|head")), "norm head");
+  EXPECT_EQ(of("unet3d", CheckpointedPart::Blocks), "levels.2");
+  EXPECT_EQ(of("unet3d", pattern("levels\\.3|conv_down.*")), "conv_down1 conv_down2 levels.3");
+  EXPECT_EQ(of("unet3d", pattern(".*")), "conv_down1 levels.2 conv_last");
+}
+
+TEST_F(SitesToRunAgain, AreNamedWhereNoneMatches) {
+  EXPECT_THAT([&] { of("vit", pattern("block")); },
+              ThrowsMessage<ConfigError>(AllOf(
+                  HasSubstr("[activation_checkpointing] no site has a name that the pattern matches as a whole: pattern=block, "
+                            "model=vit. Its sites are, with # for a number: "),
+                  HasSubstr("blocks.#, "), HasSubstr("blocks.#.attn.core, "), HasSubstr("tokens.out, head"))));
+  EXPECT_THAT([&] { of("unet3d", pattern("levels")); },
+              ThrowsMessage<ConfigError>(HasSubstr("conv_down#, levels.#, conv_up#, conv_last")));
+}
+
 TEST(ActivationCheckpointing, NeedsBlocks) {
   config::RunConfig config;
   config.model.model = "unet3d";
   config.model.width = 4;
   config.model.scales = 2;
-  config.loop.activation_checkpointing = config::CheckpointedPart::Blocks;
+  config.loop.activation_checkpointing = config::CheckpointedPart::Attention;
   model::Registry registry;
   model::add_builtin_models(registry);
   const model::ModelPtr unet =
       registry.at("unet3d").build(config.model, {.in_channels = 1, .out_channels = 1, .grid = {8, 8, 8}});
   EXPECT_THAT([&] { checkpoint_activations(*unet, parallel::ParamTable::of(*unet), config); },
               ThrowsMessage<ConfigError>(AllOf(HasSubstr("[activation_checkpointing] the model has no such parts: "
-                                                         "activation_checkpointing=blocks"),
-                                               HasSubstr("model=unet3d, sites blocks.*=0. Leave it at none"))));
+                                                         "activation_checkpointing=attention"),
+                                               HasSubstr("model=unet3d, sites blocks.*.attn=0. Leave it at none"))));
   config.model = {};
+  config.loop.activation_checkpointing = config::CheckpointedPart::Blocks;
   config.model.model = "vit";
   config.model.embed_dim = 16;
   config.model.num_heads = 2;
   config.model.depth = 2;
   config.loop.activation_checkpointing_blocks = 3;
   const model::ModelPtr vit = registry.at("vit").build(config.model, {.in_channels = 1, .out_channels = 1, .grid = {8, 8}});
-  EXPECT_THAT([&] { checkpoint_activations(*vit, parallel::ParamTable::of(*vit), config); },
-              ThrowsMessage<ConfigError>(HasSubstr("the model has fewer blocks: activation_checkpointing=blocks, "
-                                                   "activation_checkpointing_blocks=3, model=vit, sites blocks.*=2")));
+  EXPECT_THAT(
+      [&] { checkpoint_activations(*vit, parallel::ParamTable::of(*vit), config); },
+      ThrowsMessage<ConfigError>(HasSubstr("the model has fewer blocks: activation_checkpointing=blocks, "
+                                           "activation_checkpointing_blocks=3, model=vit, sites blocks.* or levels.*=2")));
 }
 
 }  // namespace

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys whose value is a name or a name with more behind it: `activation_checkpointing` (none, blocks, pattern:REGEX, ...) and
+// `micro_batch_size` (a number or auto).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "config/schema/choices.h"
+
+namespace welkin::config {
+
+// Of what the backward pass runs the forward pass again.
+struct Checkpointing {
+  Checkpointing(CheckpointedPart of = CheckpointedPart::None) : part(of) {}  // NOLINT: a part alone says it all
+  CheckpointedPart part;
+  std::string pattern;    // of Pattern: a POSIX extended regular expression over whole names of sites
+  double budget_gib = 0;  // of Budget: the most that a step may take; above 0
+
+  bool operator==(const Checkpointing&) const = default;
+};
+
+template <>
+inline constexpr std::string_view kNames<Checkpointing> = "none|mlp|attention|blocks|pattern:REGEX|budget:GIB";
+
+// Samples of a forward pass.
+struct MicroBatchSize {
+  MicroBatchSize(int64_t number = 0) : samples(number) {}  // NOLINT: reads as the number that it is
+  int64_t samples;                                         // 0: the whole local batch
+  bool is_auto = false;                                    // not chosen yet: the most that fits into memory
+
+  bool operator==(const MicroBatchSize&) const = default;
+};
+
+// What the text says. Nothing where it is not of the forms above, or names no usable regular expression or budget: then
+// `problem` says what is wrong.
+std::optional<Checkpointing> parse_checkpointing(std::string_view text, std::string& problem);
+std::string text_of(const Checkpointing& value);
+std::string text_of(const MicroBatchSize& value);
+
+// Whether the regular expression matches the whole name. It is one that parse_checkpointing() took: matching takes a time that
+// grows with the product of both lengths at most.
+bool matches_regex(const std::string& pattern, const std::string& name);
+
+}  // namespace welkin::config

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// `activation_checkpointing: budget:GIB`: the parts that run again so that a step takes at most so much memory of its device, all
+// counted (weights, gradients, states, activations, buffers of batches), and as little time as it can.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "train/step/setup.h"
+#include "train/step/step_probe.h"
+
+namespace welkin::train {
+
+struct BudgetChoice {
+  std::vector<std::string> sites;  // that run again
+  int64_t peak_bytes = 0;          // of tensors in a step, predicted
+  double step_seconds = 0;         // predicted, without waiting for data
+  std::string note;                // for the log
+};
+
+// The choice for what was measured. ConfigError with the least that is possible where the budget is below it.
+BudgetChoice choose_within(const ProbedStep& probed, const config::RunConfig& config);
+
+// Measures and chooses; a few steps long. Every rank calls it, and all choose the same.
+BudgetChoice choose_for_budget(const Layout& layout, const SetupSource& source, const RunLength& length);
+
+}  // namespace welkin::train
