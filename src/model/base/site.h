@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,8 +20,12 @@ using Wrapper = std::function<Tensors(Tensors, const Body&)>;
 
 class Site {
  public:
-  explicit Site(std::string name) : name_(std::move(name)) {}
+  // `layers`: paths of the layers that work here, where these do not follow from the site's name.
+  explicit Site(std::string name, std::vector<std::string> layers = {}) : name_(std::move(name)), layers_(std::move(layers)) {}
   const std::string& name() const { return name_; }
+
+  // Whether the layer, parameter or site of this name is part of the work that is done here.
+  bool holds(std::string_view name) const;
 
   // Later wrappers surround earlier ones. Only before the first forward pass, by the thread that owns the model.
   void install(Wrapper wrapper);
@@ -38,6 +43,7 @@ class Site {
 
  private:
   std::string name_;
+  std::vector<std::string> layers_;
   Wrapper wrapper_;
 };
 

@@ -12,6 +12,16 @@ namespace {
 constexpr double kNegativeSlope = 0.01;
 constexpr double kRelu = 0.0;
 
+Site level_site(int64_t scale, int64_t scales) {
+  std::vector<std::string> layers;
+  for (int64_t inner = scale; inner <= scales; ++inner) {
+    layers.push_back("conv_down" + std::to_string(inner));
+    layers.push_back("conv_up" + std::to_string(inner));
+    if (inner > scale) layers.push_back("levels." + std::to_string(inner));
+  }
+  return Site("levels." + std::to_string(scale), std::move(layers));
+}
+
 }  // namespace
 
 DownBlock::DownBlock(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial)
@@ -38,24 +48,33 @@ Unet3d::Unet3d(const Unet3dOptions& options) : last_site_("conv_last") {
     up_.push_back(
         add<UpBlock>("conv_up" + std::to_string(scale), options.up_in_channels(scale), options.channels(scale - 1), initial));
   }
+  for (int64_t scale = 2; scale <= options.scales; ++scale) levels_.push_back(level_site(scale, options.scales));
   last_ = add<TransposedConv3d>("conv_last", options.up_in_channels(1), options.out_channels, initial);
 }
 
 at::Tensor Unet3d::forward(const at::Tensor& input, const ForwardContext& /*context*/) {
-  Tensors skips;
-  at::Tensor down = input;
-  for (const auto& block : down_) skips.push_back(down = block->forward(down));
-  Tensors x{skips.back()};  // the deepest is the way itself
-  skips.pop_back();
-  for (const auto& block : up_) {
-    x = {block->forward(x), skips.back()};
-    skips.pop_back();
-  }
+  const at::Tensor skip = down_.front()->forward(input);
+  const Tensors x{level(2, skip), skip};
   return at::tanh(last_site_(x, [this](Tensors in) { return Tensors{last_->forward(in)}; }).at(0));
 }
 
+at::Tensor Unet3d::level(int64_t scale, const at::Tensor& x_BCDHW) const {
+  const auto work = [this, scale](Tensors in) {
+    const at::Tensor down = down_.at(static_cast<size_t>(scale) - 1)->forward(in.at(0));
+    const auto deepest = static_cast<int64_t>(down_.size());
+    const Tensors halves = scale == deepest ? Tensors{down} : Tensors{level(scale + 1, down), down};
+    return Tensors{up_.at(static_cast<size_t>(deepest - scale))->forward(halves)};
+  };
+  return levels_.at(static_cast<size_t>(scale) - 2)({x_BCDHW}, work).at(0);
+}
+
 std::vector<Site*> Unet3d::sites() {
-  std::vector<Site*> sites = Model::sites();
+  std::vector<Site*> sites;
+  for (size_t i = 0; i < down_.size(); ++i) {
+    if (i > 0) sites.push_back(&levels_.at(i - 1));
+    sites.push_back(down_[i]->own_sites().front());
+  }
+  for (const auto& block : up_) sites.push_back(block->own_sites().front());
   sites.push_back(&last_site_);
   return sites;
 }

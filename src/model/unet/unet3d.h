@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The 3-D U-Net of the N-body tutorials: halving convolutions with LeakyReLU down, doubling ones with ReLU up, skips by
 // concatenation (upward path first; never made, the convolution reads both), tanh at the end. No norms, no dropout.
+// Level k, at the site "levels.k", is all that works below scale k - 1: its halving, level k + 1, its doubling. Level 1 would be
+// the model.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -47,8 +49,11 @@ class Unet3d : public Model {
   void pretty_print(std::ostream& stream) const override { stream << "Unet3d"; }
 
  private:
+  at::Tensor level(int64_t scale, const at::Tensor& x_BCDHW) const;  // from 2 on; what comes out has the edges of x
+
   std::vector<std::shared_ptr<DownBlock>> down_;  // scale 1 first
   std::vector<std::shared_ptr<UpBlock>> up_;      // deepest first
+  std::vector<Site> levels_;                      // "levels.2" first
   Site last_site_;                                // "conv_last", before tanh
   std::shared_ptr<TransposedConv3d> last_;
 };

@@ -59,7 +59,8 @@ TEST(Unet3d, SitesAreCalledInTheirOrder) {
   }
   unet.forward(at::ones({1, 4, 8, 8, 8}), {});
   EXPECT_EQ(called, listed);
-  EXPECT_EQ(called, (std::vector<std::string>{"conv_down1", "conv_down2", "conv_down3", "conv_up3", "conv_up2", "conv_last"}));
+  EXPECT_EQ(called, (std::vector<std::string>{"conv_down1", "levels.2", "conv_down2", "levels.3", "conv_down3", "conv_up3",
+                                              "conv_up2", "conv_last"}));
 }
 
 TEST(Describe, PrintsTheTree) {
