@@ -138,7 +138,7 @@ std::vector<Section> run_sheet(const RunEstimate& run) {
                .figures = {{"a step", run.step_seconds, "s", 4, "FLOPs / achieved rate"},
                            {"the run", divided(run.run_seconds, 3600), "hours", 3, ""},
                            {"the run, all devices", run.device_hours(), "device-hours", 3, ""},
-                           {"sent for gradients", run.reduced_bytes / 1e6, "MB per step and rank", 1, "2 (n - 1)/n x 4 bytes"}}};
+                           {"sent for gradients", run.reduced_bytes / 1e6, "MB per step and rank", 1, "(n - 1)/n of each transfer"}}};
   if (run.disk_bytes > 0) {
     time.figures.push_back(
         {"to and from the disk", run.disk_bytes / 1e6, "MB per step and rank", 1, "offloaded states, read and written once"});
