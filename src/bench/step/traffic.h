@@ -20,7 +20,7 @@ struct Traffic {
   int64_t steps = 0;                       // in which they were made
   double exchange_alone_s = 0;             // of a step: the gradients' messages one after the other, with nothing beside them
   // Of sharded data parallelism, whose calls last as long as what they run beside: seconds per byte with nothing beside them.
-  std::string shard_group;
+  std::string shard_group = {};
   double gather_s_per_byte = 0, scatter_s_per_byte = 0;
 };
 

@@ -52,5 +52,17 @@ TEST(Traffic, HiddenIsWhatAStepDoesNotWaitFor) {
   EXPECT_THAT(communication_text(traffic, found), HasSubstr("hidden 75 %"));
 }
 
+// Calls of sharded ranks run beside the computation: their bytes count by what a call takes alone.
+TEST(Traffic, CallsOfShardedRanksCountAsTheyAreAlone) {
+  const Traffic traffic{.calls = {{.group = "dp [0, 1]", .name = "all_gather", .calls = 4, .bytes = 8'000'000, .seconds = 9},
+                                  {.group = "dp [0, 1]", .name = "reduce_scatter", .calls = 2, .bytes = 4'000'000, .seconds = 9},
+                                  {.group = "tp [0, 1]", .name = "all_gather", .calls = 2, .bytes = 1000, .seconds = 0.02}},
+                        .steps = 2,
+                        .shard_group = "dp [0, 1]",
+                        .gather_s_per_byte = 1e-8,
+                        .scatter_s_per_byte = 2e-8};
+  EXPECT_TRUE(tests::close(communication_of(traffic, 0.6, 0.5).alone_s, 0.04 + 0.04 + 0.01, kFp64, 8));
+}
+
 }  // namespace
 }  // namespace welkin::bench

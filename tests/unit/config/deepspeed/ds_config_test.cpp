@@ -171,7 +171,7 @@ TEST(DsConfig, AModeThatIsOffIsTurnedOff) {
 TEST(DsConfig, BatchSizesFollowFromEachOther) {
   const auto batch = [](const std::string& json) {
     const LoopConfig loop = with_json(json).config.loop;
-    return std::pair(loop.global_batch_size, loop.micro_batch_size);
+    return std::pair(loop.global_batch_size, loop.micro_batch_size.samples);
   };
   EXPECT_EQ(batch(R"({"train_micro_batch_size_per_gpu": 3})"), std::pair(int64_t{6}, int64_t{3}));
   EXPECT_EQ(batch(R"({"train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 2})"),
