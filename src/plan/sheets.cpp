@@ -134,11 +134,12 @@ std::vector<Section> run_sheet(const RunEstimate& run) {
     const char* const where = run.disk_bytes > 0 ? "in a file" : "in the host's memory";
     memory.figures.push_back({"offloaded", run.offloaded_bytes / kBytesPerGib, "GiB", 4, where});
   }
-  Section time{.title = cat("time on ", run.world_size, run.world_size == 1 ? " device" : " devices"),
-               .figures = {{"a step", run.step_seconds, "s", 4, "FLOPs / achieved rate"},
-                           {"the run", divided(run.run_seconds, 3600), "hours", 3, ""},
-                           {"the run, all devices", run.device_hours(), "device-hours", 3, ""},
-                           {"sent for gradients", run.reduced_bytes / 1e6, "MB per step and rank", 1, "(n - 1)/n of each transfer"}}};
+  Section time{
+      .title = cat("time on ", run.world_size, run.world_size == 1 ? " device" : " devices"),
+      .figures = {{"a step", run.step_seconds, "s", 4, "FLOPs / achieved rate"},
+                  {"the run", divided(run.run_seconds, 3600), "hours", 3, ""},
+                  {"the run, all devices", run.device_hours(), "device-hours", 3, ""},
+                  {"sent for gradients", run.reduced_bytes / 1e6, "MB per step and rank", 1, "(n - 1)/n of each transfer"}}};
   if (run.disk_bytes > 0) {
     time.figures.push_back(
         {"to and from the disk", run.disk_bytes / 1e6, "MB per step and rank", 1, "offloaded states, read and written once"});
