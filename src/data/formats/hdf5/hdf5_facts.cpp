@@ -110,6 +110,18 @@ void add_layout(hid_t dataset, int rank, Hdf5Dataset& facts) {
   if (here && facts.stored_bytes > 0) facts.offset = offset;
 }
 
+// As the library demands of those who write: in a damaged file it takes what is there, and reads beyond what a chunk decodes to.
+void require_possible_chunks(const Hdf5Dataset& facts, const std::filesystem::path& path) {
+  for (size_t i = 0; i < facts.chunk.size(); ++i) {
+    const bool is_fixed = facts.max_shape[i] >= 0;
+    if (facts.chunk[i] > 0 && (!is_fixed || facts.chunk[i] <= facts.max_shape[i])) continue;
+    throw DataError("hdf5",
+                    cat("chunks larger than their data set: path=", path.string(), ", dataset=", facts.name,
+                        ", chunk=", join(facts.chunk, "x"), ", most=", join(facts.max_shape, "x")),
+                    "The file is damaged: copy it again");
+  }
+}
+
 std::optional<ChunkStep> chunk_step(H5Z_filter_t filter, std::span<const unsigned> parameters, size_t width) {
   switch (filter) {
     case H5Z_FILTER_DEFLATE:
@@ -204,6 +216,7 @@ Hdf5Dataset Hdf5File::dataset(std::string_view name) const {
   facts.is_float32_le = H5Tequal(type.get(), H5T_IEEE_F32LE) > 0;
   facts.is_plain = facts.is_number && is_plain_type(type.get());
   add_layout(id, rank, facts);
+  require_possible_chunks(facts, path());
   H5Eclear2(H5E_DEFAULT);
   return facts;
 }

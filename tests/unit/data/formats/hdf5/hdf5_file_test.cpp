@@ -143,6 +143,24 @@ TEST(Hdf5FileTest, ErrorsNameFileDataSetAndReason) {
   EXPECT_THAT([&] { Hdf5File::open(folder / "cut.h5"); }, ThrowsMessage<DataError>(HasSubstr("truncated file")));
 }
 
+// The library itself takes such a chunk and reads far beyond the memory of a decoded one.
+TEST(Hdf5FileTest, ChunksLargerThanTheirDatasetAreRefused) {
+  const DataFolder folder;
+  Hdf5File out = Hdf5File::create(folder / "a.h5");
+  out.create_dataset("fields", {.type = Hdf5Type::Float32, .shape = {4, 3, 5, 7}, .chunk = {2, 3, 5, 7}});
+  out.write("fields", {0, 0, 0, 0}, {4, 3, 5, 7}, std::span<const float>(std::vector<float>(4 * 3 * 5 * 7)));
+  out.close();
+  std::string bytes = read_file(folder / "a.h5", 1 << 20);
+  const std::vector<uint32_t> extents{2, 3, 5, 7, 4};  // of a chunk, with the bytes of a value
+  const size_t at = bytes.find(std::string(reinterpret_cast<const char*>(extents.data()), 4 * extents.size()));
+  ASSERT_NE(at, std::string::npos);
+  bytes[at + 14] = 1;  // 7 + 65536
+  write_file_atomically(folder / "b.h5", bytes);
+  EXPECT_NO_THROW(Hdf5File::open(folder / "a.h5").dataset("fields"));
+  EXPECT_THAT([&] { Hdf5File::open(folder / "b.h5").dataset("fields"); },
+              ThrowsMessage<DataError>(HasSubstr("dataset=fields, chunk=2x3x5x65543, most=4x3x5x7. The file is damaged")));
+}
+
 TEST(Hdf5FileTest, FullDiskIsAnError) {
   const DataFolder folder;
   struct rlimit before {};
