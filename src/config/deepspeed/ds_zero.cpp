@@ -21,7 +21,7 @@ DsValue shard_stage(const YamlNode& node) {
 
 // DeepSpeed counts elements, we count bytes of float32 gradients.
 DsValue bucket_megabytes(const YamlNode& node) {
-  if (const DsValue value = ds_whole(node); !value.problem.empty()) return value;
+  if (DsValue value = ds_whole(node); !value.problem.empty()) return value;
   constexpr int64_t kElements = (int64_t{1} << 20) / 4;
   const auto elements = static_cast<int64_t>(node.number);
   return {.text = cat(std::max<int64_t>(1, elements / kElements + (elements % kElements != 0 ? 1 : 0)))};

@@ -54,7 +54,7 @@ std::vector<int64_t> shape_of_part(const std::vector<int64_t>& shape, const Piec
 }
 
 std::string problem_of_pieces(const TensorRecord& record) {
-  if (const std::string problem = problem_of_layout(record); !problem.empty()) return problem;
+  if (std::string problem = problem_of_layout(record); !problem.empty()) return problem;
   bool overflows = false;
   struct TooLarge {};
   int64_t elements = 0;
@@ -95,7 +95,7 @@ at::Tensor whole_of_pieces(const TensorRecord& record, at::ScalarType type,
     return part_of_memory(memory, shape, layout.order);
   };
   if (layout.ranks == 1) return part_of(0).contiguous();
-  const at::Tensor whole = at::empty(record.shape, at::TensorOptions(type));
+  at::Tensor whole = at::empty(record.shape, at::TensorOptions(type));
   const int64_t share = shape[static_cast<size_t>(layout.dim)] / layout.blocks;
   for (int64_t number = 0; number < layout.ranks; ++number) {
     const at::Tensor part = part_of(number);

@@ -25,7 +25,7 @@ constexpr size_t kStateAlignment = 64;  // a line of the cache, which vectors of
 
 c10::StorageImpl& storage_behind(const at::Tensor& tensor) { return *tensor.storage().unsafeGetStorageImpl(); }
 
-size_t bytes_of_state(const at::Tensor& state) { return static_cast<size_t>(state.numel()) * state.element_size(); }
+size_t bytes_of_state(const at::Tensor& state) { return state.nbytes(); }
 
 // (elements) in the order of memory, a view.
 at::Tensor flat_memory(const at::Tensor& dense) { return in_memory_order(dense.detach()).view({-1}); }
@@ -240,7 +240,7 @@ at::Tensor StateUnits::read(const WholeState& state) {
     const Placed& placed = units_[piece.unit].placed[piece.placed];
     store_->visit(piece.unit, /*changes=*/false, [&](size_t /*block*/, std::span<std::byte> memory) {
       if (placed.bytes == 0) return;
-      std::memcpy(out + static_cast<size_t>(piece.begin) * values.element_size(), memory.data() + placed.offset, placed.bytes);
+      std::memcpy(out + static_cast<size_t>(piece.begin * values.element_size()), memory.data() + placed.offset, placed.bytes);
     });
   }
   return values.to(device_);
@@ -257,7 +257,7 @@ void StateUnits::write(const WholeState& state, const at::Tensor& values) {
     const Placed& placed = units_[piece.unit].placed[piece.placed];
     store_->visit(piece.unit, /*changes=*/true, [&](size_t /*block*/, std::span<std::byte> memory) {
       if (placed.bytes == 0) return;
-      std::memcpy(memory.data() + placed.offset, in + static_cast<size_t>(piece.begin) * ordered.element_size(), placed.bytes);
+      std::memcpy(memory.data() + placed.offset, in + static_cast<size_t>(piece.begin * ordered.element_size()), placed.bytes);
     });
   }
 }
