@@ -29,20 +29,20 @@ double states_of_adam(const config::OptimizerConfig& config) {
 double one_state(const config::OptimizerConfig& /*config*/) { return 1; }
 
 void add_optimizers(FactoryRegistry<OptimizerEntry>& optimizers) {
-  constexpr auto element = UpdateScope::Element, parameter = UpdateScope::Parameter;
-  optimizers.add("Adam", {.make = adam, .states = states_of_adam, .scope = element});
-  optimizers.add("AdamW", {.make = adamw, .states = states_of_adam, .scope = element});
+  constexpr auto kElement = UpdateScope::Element, kParameter = UpdateScope::Parameter;
+  optimizers.add("Adam", {.make = adam, .states = states_of_adam, .scope = kElement});
+  optimizers.add("AdamW", {.make = adamw, .states = states_of_adam, .scope = kElement});
   optimizers.add("SGD", {.make = sgd,
                          .states = [](const config::OptimizerConfig& config) { return config.momentum > 0 ? 1 : 0; },
-                         .scope = element});
-  optimizers.add("Lion", {.make = lion, .states = one_state, .scope = element});
-  optimizers.add("LAMB", {.make = lamb, .scope = parameter});
-  optimizers.add("LARS", {.make = lars, .states = one_state, .scope = parameter});
+                         .scope = kElement});
+  optimizers.add("Lion", {.make = lion, .states = one_state, .scope = kElement});
+  optimizers.add("LAMB", {.make = lamb, .scope = kParameter});
+  optimizers.add("LARS", {.make = lars, .states = one_state, .scope = kParameter});
   // Rows and columns are less than a hundredth of a matrix.
   optimizers.add("Adafactor", {.make = adafactor,
                                .states = [](const config::OptimizerConfig& config) { return config.adafactor_factored ? 0 : 1; },
-                               .scope = parameter});
-  optimizers.add("Muon", {.make = muon, .states = one_state, .scope = parameter});  // the rest, which has two, is small
+                               .scope = kParameter});
+  optimizers.add("Muon", {.make = muon, .states = one_state, .scope = kParameter});  // the rest, which has two, is small
 }
 
 DatasetFacts field_facts(const config::RunConfig& config) {
