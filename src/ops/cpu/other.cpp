@@ -4,6 +4,7 @@
 #include "ops/base/instruction_support.h"
 #include "ops/cpu/attention/attention_kernel.h"
 #include "ops/cpu/convolution/convolution_kernel.h"
+#include "ops/cpu/elementwise/convert_kernel.h"
 #include "ops/cpu/elementwise/gelu_kernel.h"
 #include "ops/cpu/elementwise/mask_kernel.h"
 #include "ops/cpu/elementwise/normal_kernel.h"
@@ -28,6 +29,8 @@ template <>
 const AttentionKernel<Bf16>* attention_kernel<Bf16>(InstructionSet) {
   return nullptr;
 }
+
+const ConvertKernel& convert_kernel(InstructionSet) { return convert_kernel_portable(); }
 
 const GeluKernels& gelu_kernels(InstructionSet) { return gelu_kernels_portable(); }
 

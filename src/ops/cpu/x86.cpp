@@ -10,6 +10,7 @@
 #include "ops/base/processor_override.h"
 #include "ops/cpu/attention/attention_kernel.h"
 #include "ops/cpu/convolution/convolution_kernel.h"
+#include "ops/cpu/elementwise/convert_kernel.h"
 #include "ops/cpu/elementwise/gelu_kernel.h"
 #include "ops/cpu/elementwise/mask_kernel.h"
 #include "ops/cpu/elementwise/normal_kernel.h"
@@ -114,6 +115,10 @@ template <>
 const AttentionKernel<Bf16>* attention_kernel<Bf16>(InstructionSet set) {
   if (set == InstructionSet::Amx) return &attention_kernel_amx();
   return set == InstructionSet::Avx512 && cpu_has_fast_bf16() ? &attention_kernel_avx512bf16() : nullptr;
+}
+
+const ConvertKernel& convert_kernel(InstructionSet set) {
+  return table_of(set, convert_kernel_portable, convert_kernel_avx2, convert_kernel_avx512);
 }
 
 const GeluKernels& gelu_kernels(InstructionSet set) {

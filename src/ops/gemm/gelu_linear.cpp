@@ -29,7 +29,19 @@ const DeviceGelu* gelu_of(c10::DeviceType device) {
 }
 
 at::Tensor gelu_matmul(const at::Tensor& gelu, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
-  return matmul_linear(matmul_operand(gelu), matmul_operand(weight), bias.value_or(at::Tensor()), gelu.scalar_type());
+  const at::ScalarType low = gelu.scalar_type();
+  const at::Tensor operand_bias = bias ? matmul_operand(*bias, low) : at::Tensor();
+  return matmul_linear(matmul_operand(gelu), matmul_operand(weight, low), operand_bias, low);
+}
+
+void keep_bias_type(torch::autograd::AutogradContext& context, const std::optional<at::Tensor>& bias) {
+  if (bias) context.saved_data["bias_type"] = static_cast<int64_t>(bias->scalar_type());
+}
+
+// Undefined where there is no bias, which is then no input either.
+at::Tensor grad_bias(const torch::autograd::AutogradContext& context, size_t input, const at::Tensor& grad, at::ScalarType low) {
+  if (context.saved_data.count("bias_type") == 0 || !context.needs_input_grad(input)) return {};
+  return linear_grad_bias(grad, low, static_cast<at::ScalarType>(context.saved_data.at("bias_type").toInt()));
 }
 
 struct GeluLinear : torch::autograd::Function<GeluLinear> {
@@ -37,7 +49,7 @@ struct GeluLinear : torch::autograd::Function<GeluLinear> {
                             const std::optional<at::Tensor>& bias) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     context->save_for_backward({x, weight});
-    context->saved_data["bias"] = bias.has_value();
+    keep_bias_type(*context, bias);
     return gelu_matmul(at::gelu(x), weight, bias);
   }
 
@@ -48,15 +60,11 @@ struct GeluLinear : torch::autograd::Function<GeluLinear> {
     const at::Tensor& weight = saved[1];
     const at::Tensor grad = matmul_operand(grads[0].reshape({-1, weight.size(0)}));
     torch::autograd::variable_list gradients(3);
-    if (context->needs_input_grad(1)) gradients[1] = linear_grad_weight(grad, at::gelu(x), weight);
-    if (context->needs_input_grad(0)) gradients[0] = at::gelu_backward(linear_grad_input(grad, weight, x.sizes()), x);
-    if (gradients_bias(*context)) gradients[2] = grad.sum(0).to(x.scalar_type());
+    const at::ScalarType low = x.scalar_type();
+    if (context->needs_input_grad(1)) gradients[1] = linear_grad_weight(grad, at::gelu(x), weight, low);
+    if (context->needs_input_grad(0)) gradients[0] = at::gelu_backward(linear_grad_input(grad, weight, x.sizes(), low, low), x);
+    gradients[2] = grad_bias(*context, 2, grad, low);
     return gradients;
-  }
-
-  // The bias is an input only where there is one.
-  static bool gradients_bias(const torch::autograd::AutogradContext& context) {
-    return context.saved_data.at("bias").toBool() && context.needs_input_grad(2);
   }
 };
 
@@ -66,7 +74,7 @@ struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
                             const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     context->save_for_backward({x, x_bias, weight});
-    context->saved_data["bias"] = bias.has_value();
+    keep_bias_type(*context, bias);
     return gelu_matmul(gelu_of(x.device().type())->forward(x, x_bias), weight, bias);
   }
 
@@ -77,13 +85,19 @@ struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
     const at::Tensor& x = saved[0];
     const at::Tensor& weight = saved[2];
     const at::Tensor grad = matmul_operand(grads[0].reshape({-1, weight.size(0)}));
-    const GeluGradients gelu = gelu_of(x.device().type())->backward(linear_grad_input(grad, weight, x.sizes()), x, saved[1]);
+    const at::ScalarType low = x.scalar_type();
+    const GeluGradients gelu =
+        gelu_of(x.device().type())->backward(linear_grad_input(grad, weight, x.sizes(), low, low), x, saved[1]);
     torch::autograd::variable_list gradients{gelu.grad_x, gelu.grad_bias, at::Tensor(), at::Tensor()};
-    if (context->needs_input_grad(2)) gradients[2] = linear_grad_weight(grad, gelu.out, weight);
-    if (context->saved_data.at("bias").toBool() && context->needs_input_grad(3)) gradients[3] = grad.sum(0).to(x.scalar_type());
+    if (context->needs_input_grad(2)) gradients[2] = linear_grad_weight(grad, gelu.out, weight, low);
+    gradients[3] = grad_bias(*context, 3, grad, low);
     return gradients;
   }
 };
+
+std::optional<at::Tensor> own_bias(const at::Tensor& bias) {
+  return bias.defined() ? std::optional(matmul_weight(bias)) : std::nullopt;
+}
 
 // The kernels of a CPU leave half to aten.
 bool is_kernel_type(const at::Tensor& x) {
@@ -99,14 +113,13 @@ bool fuses_bias_gelu(const at::Tensor& x_bias) {
 }
 
 at::Tensor bias_gelu_linear(const at::Tensor& x, const at::Tensor& x_bias, const at::Tensor& weight, const at::Tensor& bias) {
-  const auto matmul = [](const at::Tensor& operand) { return cast_operand(operand, OperatorClass::Matmul); };
-  const at::Tensor low = matmul(x), low_weight = matmul(weight);
-  const bool is_one_type = is_kernel_type(low) && low.scalar_type() == low_weight.scalar_type();
+  const at::Tensor low = cast_operand(x, OperatorClass::Matmul);
+  const bool is_one_type = is_kernel_type(low) && low.scalar_type() == operand_type(weight, OperatorClass::Matmul);
   const bool bias_fits = x_bias.dim() == 1 && x_bias.size(0) == low.size(-1);
   if (!fuses_bias_gelu(x_bias) || !bias_fits || !is_one_type || low.numel() == 0) {
     return gelu_linear(low.add(x_bias.to(low.scalar_type())), weight, bias);
   }
-  return BiasGeluLinear::apply(low.contiguous(), x_bias, low_weight, bias.defined() ? std::optional(matmul(bias)) : std::nullopt);
+  return BiasGeluLinear::apply(low.contiguous(), x_bias, matmul_weight(weight), own_bias(bias));
 }
 
 at::Tensor gelu_linear_reference(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
@@ -114,8 +127,7 @@ at::Tensor gelu_linear_reference(const at::Tensor& x, const at::Tensor& weight, 
 }
 
 at::Tensor gelu_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  const auto matmul = [](const at::Tensor& operand) { return cast_operand(operand, OperatorClass::Matmul); };
-  return GeluLinear::apply(matmul(x), matmul(weight), bias.defined() ? std::optional(matmul(bias)) : std::nullopt);
+  return GeluLinear::apply(cast_operand(x, OperatorClass::Matmul), matmul_weight(weight), own_bias(bias));
 }
 
 }  // namespace welkin::ops

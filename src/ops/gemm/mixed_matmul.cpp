@@ -15,6 +15,7 @@
 #include "ops/base/instruction_support.h"
 #include "ops/base/once_differentiable.h"
 #include "ops/gemm/amx_matmul.h"
+#include "ops/gemm/bf16_casts.h"
 #include "ops/norm/layer_norm.h"
 
 namespace welkin::ops {
@@ -39,17 +40,19 @@ bool is_linear_of_tiles(const at::Tensor& x, const at::Tensor& weight, const at:
 
 // What at::linear has no form for: widened matmuls, those of tiles, and an input that is a norm's result, which is not kept.
 struct OwnLinear : torch::autograd::Function<OwnLinear> {
-  // `result` is x's, or null.
+  // `result` is x's, or null. x is cast already, unless it is a norm's result.
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, const c10::intrusive_ptr<NormResult>& result) {
+    const at::ScalarType low = operand_type(x, OperatorClass::Matmul);
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    const at::Tensor operand = cast_operand(x, OperatorClass::Matmul);
     context->save_for_backward({result ? at::Tensor() : x, weight});
-    context->saved_data["bias"] = bias.has_value();
+    if (bias) context->saved_data["bias_type"] = static_cast<int64_t>(bias->scalar_type());
     context->saved_data["sizes"] = x.sizes();
     context->saved_data["type"] = static_cast<int64_t>(x.scalar_type());
+    context->saved_data["low"] = static_cast<int64_t>(low);
     if (result) context->saved_data["result"] = c10::IValue::make_capsule(result);
-    return matmul_linear(matmul_operand(operand), matmul_operand(weight), bias.value_or(at::Tensor()), operand.scalar_type());
+    const at::Tensor operand_bias = bias ? matmul_operand(*bias, low) : at::Tensor();
+    return matmul_linear(matmul_operand(x, low), matmul_operand(weight, low), operand_bias, low);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -57,21 +60,27 @@ struct OwnLinear : torch::autograd::Function<OwnLinear> {
     const auto saved = context->get_saved_variables();
     if (!saved[0].defined()) once_differentiable("linear of a layer norm's result");  // which comes back without its graph
     const at::Tensor& weight = saved[1];
+    const at::ScalarType low = type_of(*context, "low");
     const at::Tensor grad = matmul_operand(grads[0].reshape({-1, weight.size(0)}));
     torch::autograd::variable_list gradients(4);
     if (context->needs_input_grad(0)) {
-      const auto type = static_cast<at::ScalarType>(context->saved_data["type"].toInt());
-      gradients[0] = linear_grad_input(grad, weight, context->saved_data["sizes"].toIntVector()).to(type);
+      const std::vector<int64_t> sizes = context->saved_data["sizes"].toIntVector();
+      gradients[0] = linear_grad_input(grad, weight, sizes, low, type_of(*context, "type"));
     }
     if (context->needs_input_grad(1)) {
-      gradients[1] =
-          linear_grad_weight(grad, saved[0].defined() ? saved[0] : result_again(*context, weight.scalar_type()), weight);
+      const at::ScalarType kept = upcasts_matmul(weight.device(), low) ? type_of(*context, "type") : low;
+      const at::Tensor x = saved[0].defined() ? saved[0] : result_again(*context, kept);
+      gradients[1] = linear_grad_weight(grad, x, weight, low);
     }
     // The bias is an input only where there is one.
-    if (context->saved_data["bias"].toBool() && context->needs_input_grad(2)) {
-      gradients[2] = grad.sum(0).to(weight.scalar_type());
+    if (context->saved_data.count("bias_type") != 0 && context->needs_input_grad(2)) {
+      gradients[2] = linear_grad_bias(grad, low, type_of(*context, "bias_type"));
     }
     return gradients;
+  }
+
+  static at::ScalarType type_of(const torch::autograd::AutogradContext& context, const char* name) {
+    return static_cast<at::ScalarType>(context.saved_data.at(name).toInt());
   }
 
   static at::Tensor result_again(torch::autograd::AutogradContext& context, at::ScalarType type) {
@@ -79,6 +88,14 @@ struct OwnLinear : torch::autograd::Function<OwnLinear> {
     return static_cast<NormResult&>(*holder).recompute(type);
   }
 };
+
+// a b, rounded to `low`, in the type `to`.
+at::Tensor matmul_of_operands(const at::Tensor& a, const at::Tensor& b, at::ScalarType low, at::ScalarType to) {
+  const WithoutAutocast as_they_are;
+  const at::Tensor product = amx_matmul_supports(a, b) ? amx_matmul(a, b) : at::mm(a, b);
+  if (product.scalar_type() == low) return product.to(to);
+  return to == product.scalar_type() ? rounded_in_place(product, low) : narrowed(product, low).to(to);
+}
 
 }  // namespace
 
@@ -94,13 +111,13 @@ UpcastMatmulGuard::~UpcastMatmulGuard() { widening = Widening::AsTheProcessorIs;
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const auto low = [](const at::Tensor& operand) { return cast_operand(operand, OperatorClass::Matmul); };
-  const auto low_bias = [&] { return bias.defined() ? std::optional(low(bias)) : std::nullopt; };
-  if (const auto result = norm_result(x)) return OwnLinear::apply(x, low(weight), low_bias(), result);
+  const auto own_bias = [&] { return bias.defined() ? std::optional(matmul_weight(bias)) : std::nullopt; };
+  if (const auto result = norm_result(x)) return OwnLinear::apply(x, matmul_weight(weight), own_bias(), result);
   const at::Tensor operand = low(x);
   if (!upcasts_matmul(operand.device(), operand.scalar_type()) && !is_linear_of_tiles(operand, weight, bias)) {
     return at::linear(operand, weight, bias);
   }
-  return OwnLinear::apply(operand, low(weight), low_bias(), c10::intrusive_ptr<NormResult>());
+  return OwnLinear::apply(operand, matmul_weight(weight), own_bias(), c10::intrusive_ptr<NormResult>());
 }
 
 std::vector<at::Tensor> linears(const at::Tensor& x, at::TensorList weights, at::TensorList biases) {
@@ -119,30 +136,41 @@ std::vector<at::Tensor> fused_linears(const at::Tensor& x, at::TensorList weight
   return linear(x, at::cat(weights), at::cat(biases)).split_with_sizes(widths, -1);
 }
 
-at::Tensor matmul_operand(const at::Tensor& x) { return upcasts_matmul(x.device(), x.scalar_type()) ? x.to(at::kFloat) : x; }
-
-at::Tensor matmul(const at::Tensor& a, const at::Tensor& b, at::ScalarType type) {
-  if (amx_matmul_supports(a, b)) return amx_matmul(a, b).to(type);
-  const WithoutAutocast as_they_are;
-  return at::mm(a, b).to(type);
+at::Tensor matmul_operand(const at::Tensor& x, at::ScalarType low) {
+  const bool is_rounded = x.scalar_type() == at::kFloat && at::isReducedFloatingType(low);
+  TORCH_CHECK(is_rounded || x.scalar_type() == low, "matmul: operands of one type, not ", x.scalar_type(), " and ", low);
+  if (!upcasts_matmul(x.device(), low)) return x.to(low);
+  return x.scalar_type() == at::kFloat ? rounded(x, low) : widened(x);
 }
 
+at::Tensor matmul_weight(const at::Tensor& weight) {
+  const bool is_rounded =
+      weight.scalar_type() == at::kFloat && upcasts_matmul(weight.device(), operand_type(weight, OperatorClass::Matmul));
+  return is_rounded ? weight : cast_operand(weight, OperatorClass::Matmul);
+}
+
+at::Tensor matmul(const at::Tensor& a, const at::Tensor& b, at::ScalarType type) { return matmul_of_operands(a, b, type, type); }
+
 at::Tensor matmul_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type) {
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes.back() = weight.size(0);
   if (is_linear_of_tiles(x, weight, bias)) {
-    std::vector<int64_t> sizes = x.sizes().vec();
-    sizes.back() = weight.size(0);
     return amx_matmul(x.view({-1, x.size(-1)}), weight.t(), bias).view(sizes).to(type);
   }
   const WithoutAutocast as_they_are;
-  return at::linear(x, weight, bias.defined() ? bias.to(x.scalar_type()) : bias).to(type);
+  if (x.scalar_type() == type) return at::linear(x, weight, bias.defined() ? bias.to(type) : bias);
+  return narrowed(at::mm(x.reshape({-1, x.size(-1)}), weight.t()), type, bias).view(sizes);
 }
 
-at::Tensor linear_grad_input(const at::Tensor& grad, const at::Tensor& weight, at::IntArrayRef sizes) {
-  return matmul(grad, matmul_operand(weight), weight.scalar_type()).view(sizes);
+at::Tensor linear_grad_input(const at::Tensor& grad, const at::Tensor& weight, at::IntArrayRef sizes, at::ScalarType low,
+                             at::ScalarType to) {
+  return matmul_of_operands(grad, matmul_operand(weight, low), low, to).view(sizes);
 }
 
-at::Tensor linear_grad_weight(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& weight) {
-  return matmul(grad.t(), matmul_operand(x.reshape({-1, weight.size(1)})), weight.scalar_type());
+at::Tensor linear_grad_weight(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& weight, at::ScalarType low) {
+  return matmul_of_operands(grad.t(), matmul_operand(x.reshape({-1, weight.size(1)}), low), low, weight.scalar_type());
 }
+
+at::Tensor linear_grad_bias(const at::Tensor& grad, at::ScalarType low, at::ScalarType to) { return grad.sum(0).to(low).to(to); }
 
 }  // namespace welkin::ops

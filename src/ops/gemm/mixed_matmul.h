@@ -32,15 +32,23 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 std::vector<at::Tensor> linears(const at::Tensor& x, at::TensorList weights, at::TensorList biases);
 std::vector<at::Tensor> fused_linears(const at::Tensor& x, at::TensorList weights, at::TensorList biases);  // as one, anywhere
 
-// Inside of own gradients: x in the type in which matmuls of it are made (x itself, mostly), and matmuls of such operands,
-// rounded to the type that is asked for. Autocast is left aside.
-at::Tensor matmul_operand(const at::Tensor& x);
+// Inside of own gradients, with autocast left aside. `low` is the type whose rounding a matmul has; where matmuls of it are made
+// in float32, operands are float32 tensors with values of it, and nothing in that type needs memory.
+at::Tensor matmul_operand(const at::Tensor& x, at::ScalarType low);
+inline at::Tensor matmul_operand(const at::Tensor& x) { return matmul_operand(x, x.scalar_type()); }
+// A weight as own gradients take it and keep it for the backward pass: under autocast cast, or itself where matmul_operand()
+// rounds.
+at::Tensor matmul_weight(const at::Tensor& weight);
+// Matmuls of such operands, rounded to the type that is asked for. x (..., in), weight (out, in), bias (out) or undefined.
 at::Tensor matmul(const at::Tensor& a, const at::Tensor& b, at::ScalarType type);
 at::Tensor matmul_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type);
 
-// The gradients of a linear layer, in the type of its weight (out, in). grad (rows, out) is an operand already, since both take
-// it.
-at::Tensor linear_grad_input(const at::Tensor& grad, const at::Tensor& weight, at::IntArrayRef sizes);  // of the input
-at::Tensor linear_grad_weight(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& weight);   // x (..., in)
+// The gradients of a linear layer, rounded to `low`. grad (rows, out) is an operand already, since both take it; weight (out,
+// in). Of the input, in the type `to`, and of the weight, in its type; x (..., in).
+at::Tensor linear_grad_input(const at::Tensor& grad, const at::Tensor& weight, at::IntArrayRef sizes, at::ScalarType low,
+                             at::ScalarType to);
+at::Tensor linear_grad_weight(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& weight, at::ScalarType low);
+// grad.sum(0), rounded, in the type `to`.
+at::Tensor linear_grad_bias(const at::Tensor& grad, at::ScalarType low, at::ScalarType to);
 
 }  // namespace welkin::ops

@@ -138,9 +138,9 @@ struct ColumnInput::Matmul : torch::autograd::Function<Matmul> {
     sizes.back() = weight.size(1);
     variable_list gradients(4);
     at::Tensor by_input;
-    if (context->needs_input_grad(0)) by_input = ops::linear_grad_input(grad, weight, sizes).to(source.type);
+    if (context->needs_input_grad(0)) by_input = ops::linear_grad_input(grad, weight, sizes, source.matmul_type, source.type);
     gradients[0] = source.add(by_input);
-    if (context->needs_input_grad(1)) gradients[1] = ops::linear_grad_weight(grad, source.whole(), weight);
+    if (context->needs_input_grad(1)) gradients[1] = ops::linear_grad_weight(grad, source.whole(), weight, source.matmul_type);
     source.end_matmul();
     return gradients;
   }

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/cpu/elementwise/convert_loops.h"
+
+namespace welkin::ops {
+
+const ConvertKernel& convert_kernel_avx512() { return kConvert<16>; }
+
+}  // namespace welkin::ops
