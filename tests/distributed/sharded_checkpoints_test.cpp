@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <iterator>
@@ -69,6 +70,17 @@ const parallel::RankTest kMoved("sharded_checkpoint", [](parallel::Connection& c
   }
 });
 
+// Whatever the layout that saved, a rank reads as many bytes of tensors as it has.
+void expect_own_bytes(const std::filesystem::path& folder, TinySteps& loaded) {
+  const Checkpoint checkpoint(folder, OpeningCheck::Sizes);
+  uint64_t own = 0;
+  for (const CheckpointGroup& group : groups_of(loaded)) {
+    read_parts(checkpoint, group, layout_of(loaded));
+    for (const CheckpointTensor& tensor : group.tensors) own += tensor.value.nbytes();
+  }
+  EXPECT_EQ(checkpoint.bytes_read(), own);
+}
+
 // Each rank writes what it has; the folder appears with all of it, and any layout takes it.
 void expect_pieces_move(parallel::Connection& connection, const config::RunConfig& saving, const std::filesystem::path& folder) {
   config::RunConfig config = saving;
@@ -94,9 +106,12 @@ void expect_pieces_move(parallel::Connection& connection, const config::RunConfi
     config.parallel.shard = shard;
     config.parallel.tensor_parallel = tensor_parallel;
     TinySteps loaded(config, nullptr, ranks_of(connection));
-    for (const CheckpointGroup& group : groups_of(loaded)) read_parts(checkpoint, group, layout_of(loaded));
+    expect_own_bytes(folder, loaded);
     expect_equal_states(whole_state(loaded), state);
   }
+  config = saving;
+  TinySteps again(config, nullptr, ranks_of(connection));
+  expect_own_bytes(folder, again);
 }
 
 const parallel::RankTest kPieces("sharded_pieces", [](parallel::Connection& connection) {
@@ -123,6 +138,17 @@ std::string text_of_error(const std::function<void()>& body) {
   return "no error";
 }
 
+void flip_last_byte(const parallel::Group& world, const std::filesystem::path& path) {
+  if (world.group_rank() == 0) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(-1, std::ios::end);
+    const auto last = static_cast<char>(file.get());
+    file.seekp(-1, std::ios::end);
+    file.put(static_cast<char>(~last));
+  }
+  parallel::barrier(world);
+}
+
 // Where one rank cannot write, nothing is published and the first rank says which; what there was stays.
 const parallel::RankTest kRefused("sharded_pieces_refused", [](parallel::Connection& connection) {
   const ScratchFolder root;
@@ -138,6 +164,7 @@ const parallel::RankTest kRefused("sharded_pieces_refused", [](parallel::Connect
   parallel::barrier(world);
   std::filesystem::remove(folder / "model-r1.safetensors");
   EXPECT_THAT(text_of_error([&] { Checkpoint{folder}; }), ::testing::HasSubstr("model-r1.safetensors. Use another checkpoint"));
+  EXPECT_THAT(text_of_error([&] { open_shared_checkpoint(world, folder); }), ::testing::HasSubstr("a file is missing: path="));
   parallel::barrier(world);
   if (connection.rank() == 0) std::filesystem::remove_all(folder);
   if (connection.rank() == 1) own.pieces.front().name = "no_such_folder/model";
@@ -148,6 +175,29 @@ const parallel::RankTest kRefused("sharded_pieces_refused", [](parallel::Connect
   if (connection.rank() != 0) return;
   EXPECT_THAT(text, ::testing::HasSubstr("cannot be saved: path="));
   EXPECT_THAT(text, ::testing::HasSubstr("[rank 1]"));
+});
+
+// Each rank looks at a share of the files, and all hear of what one finds.
+const parallel::RankTest kOpened("sharded_pieces_opened", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  config::RunConfig config = tiny_config(root.path());
+  config.loop.micro_batch_size = 2;
+  config.parallel.shard = ShardStage::Full;
+  TinySteps steps(config, nullptr, ranks_of(connection));
+  const parallel::Group world = ranks_of(connection).world_group;
+  const std::filesystem::path folder = std::filesystem::path(parallel::rank_scratch_folder()) / "opened" / "step_1";
+  write_shared_checkpoint(world, folder, own_tensors(groups_of(steps), layout_of(steps)),
+                          [] { return std::optional(CheckpointIndex{}); });
+  parallel::barrier(world);
+  EXPECT_TRUE(open_shared_checkpoint(world, folder).contains("head.weight"));
+  for (const char* name : {"model-r0.safetensors", "optimizer-r1.safetensors"}) {
+    flip_last_byte(world, folder / name);
+    EXPECT_THAT(text_of_error([&] { open_shared_checkpoint(world, folder); }),
+                ::testing::AllOf(::testing::HasSubstr("not every rank can read it: path="), ::testing::HasSubstr(name)));
+    parallel::barrier(world);
+    flip_last_byte(world, folder / name);
+  }
+  EXPECT_NO_THROW(open_shared_checkpoint(world, folder));
 });
 
 // A rank that ends while the others write takes the new folder with it, and nothing else.
@@ -176,6 +226,7 @@ const parallel::RankTest kKilled("sharded_pieces_killed", [](parallel::Connectio
 TEST(ShardedCheckpoints, AreWrittenByTwoRanks) { parallel::run_on_ranks("sharded_pieces", 2); }
 TEST(ShardedCheckpoints, AreWrittenByFourRanks) { parallel::run_on_ranks("sharded_pieces", 4); }
 TEST(ShardedCheckpoints, AppearWholeOrNotAtAll) { parallel::run_on_ranks("sharded_pieces_refused", 2); }
+TEST(ShardedCheckpoints, AreVerifiedByAllRanks) { parallel::run_on_ranks("sharded_pieces_opened", 2); }
 TEST(ShardedCheckpoints, StayWhereARankEnds) { parallel::run_on_ranks("sharded_pieces_killed", 2); }
 TEST(ShardedCheckpoints, MoveBetweenLayoutsBitByBit) { parallel::run_on_ranks("sharded_checkpoint", 4); }
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`welkin launch ... train --shard`: the curve of plain data parallelism, for both models, with validation; a run goes on under another layout."""
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
@@ -12,6 +13,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (0, 1)
 from ranks_case import BINARY, UNET, USAGE, VIT, RanksCase, checkpoints, clean_environment, log_text, losses, run_folder, stored_tensors, weights  # noqa: E402
 from tolerance import rounds_to, within  # noqa: E402
 
+CHECKPOINT = 5
 LOGGED = 3e-6  # six decimals
 SGD = ("--set", "optimizer=SGD")  # Adam divides by its own noise where a gradient is all but zero
 
@@ -36,6 +38,26 @@ class ShardedRuns(RanksCase):
             self.assertEqual(done.returncode, 0, done.stderr)
         for name, values in stored_tensors(self.folder / "one.safetensors").items():
             np.testing.assert_array_equal(values, weights(root)[name], err_msg=name)
+
+    def ckpt(self, *words, code=0):
+        done = subprocess.run([BINARY, "ckpt", *map(str, words)], capture_output=True, text=True, env=clean_environment())
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def write_again(self, newest, ranks):
+        """The checkpoint in the pieces of another number of ranks takes its place; without one of its files it is refused."""
+        again = self.folder / f"of_{ranks}"
+        self.assertIn(f"in pieces of {ranks} ranks", self.ckpt("reshard", newest, again, "--shards", ranks))
+        self.ckpt("diff", newest, again)
+        self.ckpt("reshard", again, self.folder / f"whole_{ranks}")
+        self.ckpt("diff", newest, self.folder / f"whole_{ranks}")
+        missing = again / "optimizer-r1.safetensors"
+        missing.rename(self.folder / "aside")
+        self.assertIn(f"a file is missing: path={missing}", self.ckpt("inspect", again, code=CHECKPOINT))
+        self.assertIn(f"a file is missing: path={missing}", self.ckpt("reshard", again, self.folder / "nowhere", code=CHECKPOINT))
+        (self.folder / "aside").rename(missing)
+        shutil.rmtree(newest)
+        again.rename(newest)
 
     def layout_flags(self, stage):
         """By our own flags, or by DeepSpeed's JSON."""
@@ -65,6 +87,8 @@ class ShardedRuns(RanksCase):
         for until, ranks, stage in ((2, 4, "full"), (4, 0, "none"), (6, 2, "optimizer")):
             self.run_ranks(ranks, yaml, parts, *flags, "--num_iters", until, "--shard", stage, "--resume")
             self.assertEqual(checkpoints(parts)[-1], until)
+            if until < 6:
+                self.write_again(run_folder(parts) / "checkpoints" / f"step_{until}", until)
 
     def test_a_plug_ins_model_needs_no_code_of_its_own(self):
         plugin = pathlib.Path(BINARY).parent / "examples" / "liblinear_stencil.so"

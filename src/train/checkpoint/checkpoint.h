@@ -18,13 +18,6 @@
 
 namespace welkin::train {
 
-// Which piece of a tensor a rank has (TensorRecord).
-struct PiecePlace {
-  std::vector<int64_t> whole_shape;
-  PieceLayout layout;
-  int64_t part = 0, begin = 0;
-};
-
 struct CheckpointTensor {
   std::string name;
   at::Tensor value;
@@ -52,6 +45,8 @@ inline constexpr const char* kAverageGroup = "ema";
 inline constexpr uint64_t kMaxShardBytes = uint64_t{4} << 30;
 
 std::string stored_name(const std::string& group, const std::string& tensor);
+// "optimizer" of "optimizer-r1-2.safetensors".
+std::string group_of_file(const std::string& file);
 
 // Writes `folder`, which must not exist; its parent does. `index` brings everything but files and tensors. Throws CheckpointError
 // with the system's reason (full disk, read-only folder) and leaves nothing behind.
@@ -63,18 +58,32 @@ void write_checkpoint(const std::filesystem::path& folder, CheckpointIndex index
 void write_files(const std::filesystem::path& folder, CheckpointIndex& index, const std::vector<CheckpointGroup>& groups,
                  std::optional<int64_t> rank = {}, uint64_t largest_shard_bytes = kMaxShardBytes);
 
-// An opened checkpoint whose hashes were all verified. Throws CheckpointError naming the file that is missing or damaged.
+// How much of its files is looked at when a checkpoint is opened.
+enum class OpeningCheck {
+  Hashes,  // every byte
+  Sizes,   // that they are there: the hashes are verified by verify_share()
+};
+
+// An opened checkpoint. Throws CheckpointError naming the file that is missing or damaged. Files are mapped when a tensor of
+// theirs is asked for. Of one thread.
 class Checkpoint {
  public:
-  explicit Checkpoint(std::filesystem::path folder);
+  explicit Checkpoint(std::filesystem::path folder, OpeningCheck check = OpeningCheck::Hashes);
 
   const std::filesystem::path& folder() const { return folder_; }
   const CheckpointIndex& index() const { return index_; }
   bool contains(const std::string& name) const { return index_.tensors.contains(name); }
+  // The hashes of some of the files: of about as many bytes as any other of the `shares`, which together are all.
+  void verify_share(int64_t share, int64_t shares) const;
   // Copies a stored tensor into `target`; CheckpointError when it is absent, or differs in shape or dtype.
   void read_into(const std::string& name, const at::Tensor& target) const;
   // A stored tensor as it is, on the CPU.
   at::Tensor read(const std::string& name) const;
+  // (count) elements of it from a place on, on the CPU; nothing else is read. CheckpointError where its shape is not the place's,
+  // or its type another.
+  at::Tensor read_piece(const std::string& name, const PiecePlace& place, int64_t count, at::ScalarType type) const;
+  // Of tensors' values, since it was opened.
+  uint64_t bytes_read() const { return bytes_read_; }
   // CheckpointError lists names of a group that are stored and not wanted, or wanted and not stored.
   void check_group(const CheckpointGroup& group) const;
   // All tensors of a group, whose names are checked.
@@ -83,13 +92,16 @@ class Checkpoint {
  private:
   // Where the tensor is, in pieces or whole.
   const TensorRecord& record_of(const std::string& name) const;
-  const TensorInfo& info_in(const std::string& file, const std::string& name) const;
+  const SafetensorsFile& file_with(const std::string& file, const std::string& name) const;
+  at::ScalarType type_of(const std::string& name, const TensorRecord& record) const;
+  // The elements that stand in a file, (count), in its memory.
+  at::Tensor stored_piece(const std::string& name, const TensorPiece& piece, at::ScalarType type, bool is_piece) const;
   [[noreturn]] void missing(const std::string& name) const;
-  at::Tensor from_pieces(const std::string& name, const TensorRecord& record) const;
 
   std::filesystem::path folder_;
   CheckpointIndex index_;
-  std::map<std::string, SafetensorsFile> files_;
+  mutable std::map<std::string, SafetensorsFile> files_;  // as far as they were asked for
+  mutable uint64_t bytes_read_ = 0;
 };
 
 }  // namespace welkin::train

@@ -56,6 +56,13 @@ struct TensorPiece {
   int64_t part = 0, begin = 0, count = 0;
 };
 
+// Where a piece stands in its tensor.
+struct PiecePlace {
+  std::vector<int64_t> whole_shape;
+  PieceLayout layout;
+  int64_t part = 0, begin = 0;
+};
+
 struct TensorRecord {
   std::string file;             // of a tensor in pieces that of one of them
   std::string dtype;            // safetensors name

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/util/accumulate.h>
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -11,6 +16,7 @@
 #include "core/text.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/stored_tensor.h"
+#include "train/checkpoint/tensor_boxes.h"
 #include "train/checkpoint/tensor_pieces.h"
 
 namespace welkin::train {
@@ -42,21 +48,45 @@ CheckpointIndex load_index(const fs::path& folder) {
   }
 }
 
-void verify_file(const fs::path& path, const StoredFile& file) {
+void verify_size(const fs::path& path, const StoredFile& file) {
   std::error_code missing;
   const uint64_t bytes = fs::file_size(path, missing);
   if (missing) throw CheckpointError("checkpoint", cat("a file is missing: path=", path.string()), kUseAnother);
-  if (bytes != file.bytes) {
-    throw CheckpointError("checkpoint",
-                          cat("a file has the wrong size: path=", path.string(), ", bytes=", bytes, ", expected=", file.bytes),
-                          kUseAnother);
-  }
-  if (const uint64_t hash = xxh3_64_of_file(path); hash != file.xxh3) {
+  if (bytes == file.bytes) return;
+  throw CheckpointError("checkpoint",
+                        cat("a file has the wrong size: path=", path.string(), ", bytes=", bytes, ", expected=", file.bytes),
+                        kUseAnother);
+}
+
+void verify_hash(const fs::path& path, const StoredFile& file) {
+  try {
+    const uint64_t hash = xxh3_64_of_file(path);
+    if (hash == file.xxh3) return;
     throw CheckpointError(
         "checkpoint",
         cat("a file is damaged: path=", path.string(), ", xxh3=", hex_digits(hash), ", expected=", hex_digits(file.xxh3)),
         kUseAnother);
+  } catch (const DataError& error) {
+    throw CheckpointError("checkpoint", error.what(), kUseAnother);
   }
+}
+
+// Only to be read. Files of ours have tensors at multiples of their element; of others, who knows.
+at::Tensor elements_of(std::span<const std::byte> bytes, at::ScalarType type) {
+  const auto width = c10::elementSize(type);
+  const std::vector<int64_t> shape{static_cast<int64_t>(bytes.size() / width)};
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % width == 0) {
+    return at::from_blob(const_cast<std::byte*>(bytes.data()), shape, at::TensorOptions(type));
+  }
+  at::Tensor aligned = at::empty(shape, at::TensorOptions(type));
+  copy_bytes_into(bytes, aligned);
+  return aligned;
+}
+
+std::vector<int64_t> in_order(size_t dims) {
+  std::vector<int64_t> order(dims);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
 }
 
 std::string text_of(const std::vector<int64_t>& shape) { return cat("(", join(shape, ","), ")"); }
@@ -70,14 +100,21 @@ std::string some_of(const std::set<std::string>& names) {
 
 }  // namespace
 
-Checkpoint::Checkpoint(fs::path folder) : folder_(std::move(folder)), index_(load_index(folder_)) {
-  for (const auto& [name, file] : index_.files) {
-    verify_file(folder_ / name, file);
-    try {
-      files_.emplace(name, SafetensorsFile(folder_ / name));
-    } catch (const DataError& error) {
-      throw CheckpointError("checkpoint", error.what(), kUseAnother);
-    }
+Checkpoint::Checkpoint(fs::path folder, OpeningCheck check) : folder_(std::move(folder)), index_(load_index(folder_)) {
+  for (const auto& [name, file] : index_.files) verify_size(folder_ / name, file);
+  if (check == OpeningCheck::Hashes) verify_share(0, 1);
+}
+
+// The largest files first, each to the share that has least: alike wherever it is computed.
+void Checkpoint::verify_share(int64_t share, int64_t shares) const {
+  std::vector<std::pair<uint64_t, std::string>> files;
+  for (const auto& [name, file] : index_.files) files.emplace_back(file.bytes, name);
+  std::ranges::sort(files, std::greater());
+  std::vector<uint64_t> load(static_cast<size_t>(shares), 0);
+  for (const auto& [bytes, name] : files) {
+    const auto least = std::ranges::min_element(load);
+    *least += bytes;
+    if (least - load.begin() == share) verify_hash(folder_ / name, index_.files.at(name));
   }
 }
 
@@ -92,58 +129,85 @@ const TensorRecord& Checkpoint::record_of(const std::string& name) const {
   return record->second;
 }
 
-const TensorInfo& Checkpoint::info_in(const std::string& file, const std::string& name) const {
-  const SafetensorsFile& stored = files_.at(file);
-  if (!stored.contains(name)) missing(name);
-  return stored.info(name);
+const SafetensorsFile& Checkpoint::file_with(const std::string& file, const std::string& name) const {
+  auto known = files_.find(file);
+  try {
+    if (known == files_.end()) known = files_.emplace(file, SafetensorsFile(folder_ / file)).first;
+  } catch (const DataError& error) {
+    throw CheckpointError("checkpoint", error.what(), kUseAnother);
+  }
+  if (!known->second.contains(name)) missing(name);
+  return known->second;
+}
+
+at::ScalarType Checkpoint::type_of(const std::string& name, const TensorRecord& record) const {
+  return tensor_dtype(file_with(record.file, name).info(name).dtype);
 }
 
 // The index was read with its pieces checked against each other; here they are checked against their files.
-at::Tensor Checkpoint::from_pieces(const std::string& name, const TensorRecord& record) const {
-  const Dtype dtype = info_in(record.file, name).dtype;
-  for (const TensorPiece& piece : record.pieces) {
-    const TensorInfo& info = info_in(piece.file, name);
-    if (info.dtype == dtype && info.shape == std::vector<int64_t>{piece.count}) continue;
+at::Tensor Checkpoint::stored_piece(const std::string& name, const TensorPiece& piece, at::ScalarType type, bool is_piece) const {
+  const SafetensorsFile& file = file_with(piece.file, name);
+  const TensorInfo& info = file.info(name);
+  if (info.dtype != stored_dtype(type) || (is_piece && info.shape != std::vector<int64_t>{piece.count})) {
     throw CheckpointError(
         "checkpoint",
         cat("a piece does not fit: path=", (folder_ / piece.file).string(), ", tensor=", name, ", stored=", text_of(info.shape),
-            " ", dtype_name(info.dtype), ", wanted=(", piece.count, ") ", dtype_name(dtype)),
+            " ", dtype_name(info.dtype), ", wanted=(", piece.count, ") ", dtype_name(stored_dtype(type))),
         kUseAnother);
   }
-  return whole_of_pieces(record, tensor_dtype(dtype), [&](const TensorPiece& piece, const at::Tensor& target) {
-    copy_bytes_into(files_.at(piece.file).bytes(name), target);
-  });
+  return elements_of(file.bytes(name), type);
+}
+
+at::Tensor Checkpoint::read_piece(const std::string& name, const PiecePlace& place, int64_t count, at::ScalarType type) const {
+  const TensorRecord& record = record_of(name);
+  const bool is_whole = record.pieces.empty();
+  const TensorInfo& info = file_with(record.file, name).info(name);
+  const std::vector<int64_t>& shape = is_whole ? info.shape : record.shape;
+  if (shape != place.whole_shape || info.dtype != stored_dtype(type)) {
+    throw CheckpointError(
+        "checkpoint",
+        cat("a tensor does not fit: path=", folder_.string(), ", tensor=", name, ", stored=", text_of(shape), " ",
+            dtype_name(info.dtype), ", wanted=", text_of(place.whole_shape), " ", dtype_name(stored_dtype(type))),
+        "Load it with the configuration that it was saved with (config in its index.json)");
+  }
+  const at::NoGradGuard no_grad;
+  at::Tensor values = at::empty({count}, at::TensorOptions(type));
+  const std::vector<PieceBox> wanted = boxes_of_piece(place, count);
+  const std::vector<TensorPiece> pieces =
+      is_whole ? std::vector<TensorPiece>{{.file = record.file, .count = c10::multiply_integers(shape)}} : record.pieces;
+  const PieceLayout layout = is_whole ? PieceLayout{.order = in_order(shape.size())} : record.layout;
+  for (const TensorPiece& piece : pieces) {
+    at::Tensor stored;
+    for (const PieceBox& from :
+         boxes_of_piece({.whole_shape = shape, .layout = layout, .part = piece.part, .begin = piece.begin}, piece.count)) {
+      for (const PieceBox& to : wanted) {
+        if (!have_common(from, to)) continue;
+        if (!stored.defined()) stored = stored_piece(name, piece, type, !is_whole);
+        bytes_read_ += static_cast<uint64_t>(copy_common(from, stored, to, values)) * c10::elementSize(type);
+      }
+    }
+  }
+  return values;
 }
 
 void Checkpoint::read_into(const std::string& name, const at::Tensor& target) const {
-  const TensorRecord& record = record_of(name);
-  const TensorInfo& info = info_in(record.file, name);
-  const std::vector<int64_t>& shape = record.pieces.empty() ? info.shape : record.shape;
-  if (shape != target.sizes().vec() || info.dtype != stored_dtype(target.scalar_type())) {
-    throw CheckpointError("checkpoint",
-                          cat("a tensor does not fit: path=", folder_.string(), ", tensor=", name, ", stored=", text_of(shape),
-                              " ", dtype_name(info.dtype), ", wanted=", text_of(target.sizes().vec()), " ",
-                              dtype_name(stored_dtype(target.scalar_type()))),
-                          "Load it with the configuration that it was saved with (config in its index.json)");
-  }
-  if (record.pieces.empty()) return copy_bytes_into(files_.at(record.file).bytes(name), target);
   const at::NoGradGuard no_grad;
-  target.copy_(from_pieces(name, record));
+  const std::vector<int64_t> shape = target.sizes().vec();
+  const PiecePlace whole{.whole_shape = shape, .layout = {.order = in_order(shape.size())}};
+  target.detach().copy_(read_piece(name, whole, target.numel(), target.scalar_type()).view(shape));
 }
 
 at::Tensor Checkpoint::read(const std::string& name) const {
   const TensorRecord& record = record_of(name);
-  if (!record.pieces.empty()) return from_pieces(name, record);
-  const TensorInfo& info = info_in(record.file, name);
-  at::Tensor value = at::empty(info.shape, at::TensorOptions(tensor_dtype(info.dtype)));
-  copy_bytes_into(files_.at(record.file).bytes(name), value);
-  return value;
+  const std::vector<int64_t> shape = record.pieces.empty() ? file_with(record.file, name).info(name).shape : record.shape;
+  const PiecePlace whole{.whole_shape = shape, .layout = {.order = in_order(shape.size())}};
+  return read_piece(name, whole, c10::multiply_integers(shape), type_of(name, record)).view(shape);
 }
 
 void Checkpoint::check_group(const CheckpointGroup& group) const {
   std::set<std::string> surplus, lacking;
   for (const auto& [name, record] : index_.tensors) {
-    if (record.file == group.name + ".safetensors" || record.file.starts_with(group.name + "-")) surplus.insert(name);
+    if (group_of_file(record.file) == group.name) surplus.insert(name);
   }
   for (const CheckpointTensor& tensor : group.tensors) {
     const std::string name = stored_name(group.name, tensor.name);

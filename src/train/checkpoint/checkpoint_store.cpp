@@ -104,10 +104,11 @@ void CheckpointStore::prune(int64_t keep) {
   }
 }
 
-std::optional<Checkpoint> CheckpointStore::newest_good(const std::function<void(const std::string&)>& report) const {
-  for (const int64_t step : steps()) {
+std::optional<Checkpoint> CheckpointStore::newest_good(const std::vector<int64_t>& steps, const OpenCheckpoint& open,
+                                                       const std::function<void(const std::string&)>& report) const {
+  for (const int64_t step : steps) {
     try {
-      return Checkpoint(path_of(step));
+      return open(path_of(step));
     } catch (const CheckpointError& error) {
       report(error.what());
     }

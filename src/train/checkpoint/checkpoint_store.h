@@ -41,8 +41,10 @@ class CheckpointStore {
   // Removes all but the `keep` newest ones and the best one.
   void prune(int64_t keep);
 
-  // The newest one that verifies. `report` is told about each damaged one (the text of its error).
-  std::optional<Checkpoint> newest_good(const std::function<void(const std::string&)>& report) const;
+  // The newest of `steps`, the newest first, that `open` opens. `report` is told about each damaged one (the text of its error).
+  using OpenCheckpoint = std::function<Checkpoint(const std::filesystem::path&)>;
+  std::optional<Checkpoint> newest_good(const std::vector<int64_t>& steps, const OpenCheckpoint& open,
+                                        const std::function<void(const std::string&)>& report) const;
 
   // For a run that goes on from `step` (0: begins). Later checkpoints, which newest_good() has refused, become step_N.damaged:
   // they would be counted as the newest ones. What a killed writer left half done is removed.

@@ -92,6 +92,8 @@ std::string stored_name(const std::string& group, const std::string& tensor) {
   return group == "model" ? tensor : cat(group, ".", tensor);
 }
 
+std::string group_of_file(const std::string& file) { return file.substr(0, file.find_first_of("-.")); }
+
 void write_files(const fs::path& folder, CheckpointIndex& index, const std::vector<CheckpointGroup>& groups,
                  std::optional<int64_t> rank, uint64_t largest_shard_bytes) {
   for (const CheckpointGroup& group : groups) {

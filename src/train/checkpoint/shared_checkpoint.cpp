@@ -5,12 +5,10 @@
 #include <ATen/ops/full.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "core/error.h"
@@ -25,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kTrouble = '!';  // what a rank tells begins with it where it has failed; else it is an index of its files
+constexpr char kTrouble = '!';  // what a rank tells begins with it where it has failed
 
 // What the first rank has made ready; nothing where there is nothing to write.
 struct Begun {
@@ -87,17 +85,6 @@ std::vector<std::string> texts_of_all(const parallel::Group& world, const std::s
   return texts;
 }
 
-// The pieces of one tensor come from many ranks.
-void add_records(CheckpointIndex& index, const CheckpointIndex& part) {
-  index.files.insert(part.files.begin(), part.files.end());
-  for (const auto& [name, record] : part.tensors) {
-    const auto [place, is_new] = index.tensors.emplace(name, record);
-    if (is_new) continue;
-    std::vector<TensorPiece>& pieces = place->second.pieces;
-    pieces.insert(pieces.end(), record.pieces.begin(), record.pieces.end());
-  }
-}
-
 void merge(CheckpointIndex& index, const std::vector<std::string>& texts, const fs::path& folder) {
   for (size_t rank = 0; rank < texts.size(); ++rank) {
     if (texts[rank].starts_with(kTrouble)) throw DataError(cat("rank ", rank), texts[rank].substr(1), "See that rank's disk");
@@ -110,11 +97,7 @@ void merge(CheckpointIndex& index, const std::vector<std::string>& texts, const 
     }
     add_records(index, part);
   }
-  for (auto& [name, record] : index.tensors) {
-    std::ranges::sort(record.pieces, {}, [](const TensorPiece& piece) { return std::tuple(piece.part, piece.begin); });
-    const std::string problem = record.pieces.empty() ? std::string() : problem_of_pieces(record);
-    WELKIN_CHECK(problem.empty(), cat("ranks write each element once: ", name, ": ", problem));
-  }
+  finish_records(index);
 }
 
 }  // namespace
@@ -137,6 +120,33 @@ void write_shared_checkpoint(const parallel::Group& world, const fs::path& folde
   } catch (const DataError& error) {
     throw cannot_be_saved(folder, begun.index->position.iteration, error.what());
   }
+}
+
+Checkpoint open_shared_checkpoint(const parallel::Group& world, const fs::path& folder) {
+  std::optional<Checkpoint> own;
+  std::string told = "whole";
+  try {
+    own.emplace(folder, OpeningCheck::Sizes);
+    own->verify_share(world.group_rank(), world.size());
+  } catch (const CheckpointError& error) {
+    if (world.size() == 1) throw;
+    told = cat(kTrouble, error.what());
+  }
+  for (const std::string& text : texts_of_all(world, told)) {
+    if (!text.starts_with(kTrouble)) continue;
+    throw CheckpointError("checkpoint", cat("not every rank can read it: path=", folder.string(), ", reason=", text.substr(1)),
+                          "Use another checkpoint of the run");
+  }
+  return *std::move(own);
+}
+
+std::vector<int64_t> steps_of_first(const parallel::Group& world, const std::vector<int64_t>& steps) {
+  std::vector<int64_t> told;
+  const int64_t num = told_by_first(world, static_cast<int64_t>(steps.size()));
+  for (int64_t i = 0; i < num; ++i) {
+    told.push_back(told_by_first(world, world.group_rank() == 0 ? steps[static_cast<size_t>(i)] : 0));
+  }
+  return told;
 }
 
 }  // namespace welkin::train

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checkpoint that many ranks write at once, each its own files, and one publishes: by one rename, when all have written.
+// A checkpoint that many ranks write at once, each its own files, and one publishes: by one rename, when all have written. And
+// one that many ranks open.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "parallel/comm/group.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/whole_tensors.h"
 
 namespace welkin::train {
@@ -17,5 +21,12 @@ namespace welkin::train {
 // The others return. CommError on all when a rank does not take part.
 void write_shared_checkpoint(const parallel::Group& world, const std::filesystem::path& folder, const RankTensors& own,
                              const std::function<std::optional<CheckpointIndex>()>& begin);
+
+// The checkpoint on every rank of `world`, each of which has verified its share of the files: all bytes are looked at once.
+// CheckpointError on all where a rank finds a file missing or damaged.
+Checkpoint open_shared_checkpoint(const parallel::Group& world, const std::filesystem::path& folder);
+
+// The first rank's list on all: a folder may change while others look.
+std::vector<int64_t> steps_of_first(const parallel::Group& world, const std::vector<int64_t>& steps);
 
 }  // namespace welkin::train

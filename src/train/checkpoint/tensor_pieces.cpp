@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpoint/tensor_pieces.h"
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 #include <tuple>
 
 #include "core/checked.h"
+#include "core/error.h"
 #include "core/text.h"
 
 namespace welkin::train {
@@ -33,16 +31,6 @@ std::string problem_of_layout(const TensorRecord& record) {
   if (layout.dim < 0 || layout.dim >= static_cast<int64_t>(record.shape.size())) return cat("no such dim: ", layout.dim);
   const int64_t extent = record.shape[static_cast<size_t>(layout.dim)];
   return extent % (layout.ranks * layout.blocks) == 0 ? "" : cat("dim ", layout.dim, " does not divide: ", extent);
-}
-
-// (elements) of a part -> the part.
-at::Tensor part_of_memory(const at::Tensor& memory, const std::vector<int64_t>& shape, const std::vector<int64_t>& order) {
-  std::vector<int64_t> ordered, inverse(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    ordered.push_back(shape[static_cast<size_t>(order[i])]);
-    inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  }
-  return memory.view(ordered).permute(inverse);
 }
 
 }  // namespace
@@ -82,29 +70,22 @@ std::string problem_of_pieces(const TensorRecord& record) {
   return is_whole ? "" : cat("elements are missing: part ", part, " from ", filled);
 }
 
-// One part after the other, so that no more than the tensor and a part of it are there.
-at::Tensor whole_of_pieces(const TensorRecord& record, at::ScalarType type,
-                           const std::function<void(const TensorPiece&, const at::Tensor&)>& fill) {
-  const PieceLayout& layout = record.layout;
-  const std::vector<int64_t> shape = shape_of_part(record.shape, layout);
-  const auto part_of = [&](int64_t number) {
-    const at::Tensor memory = at::empty({c10::multiply_integers(shape)}, at::TensorOptions(type));
-    for (const TensorPiece& piece : record.pieces) {
-      if (piece.part == number) fill(piece, memory.narrow(0, piece.begin, piece.count));
-    }
-    return part_of_memory(memory, shape, layout.order);
-  };
-  if (layout.ranks == 1) return part_of(0).contiguous();
-  at::Tensor whole = at::empty(record.shape, at::TensorOptions(type));
-  const int64_t share = shape[static_cast<size_t>(layout.dim)] / layout.blocks;
-  for (int64_t number = 0; number < layout.ranks; ++number) {
-    const at::Tensor part = part_of(number);
-    for (int64_t block = 0; block < layout.blocks; ++block) {
-      const at::Tensor place = whole.narrow(layout.dim, (block * layout.ranks + number) * share, share);
-      place.copy_(part.narrow(layout.dim, block * share, share));
-    }
+void add_records(CheckpointIndex& index, const CheckpointIndex& part) {
+  index.files.insert(part.files.begin(), part.files.end());
+  for (const auto& [name, record] : part.tensors) {
+    const auto [place, is_new] = index.tensors.emplace(name, record);
+    if (is_new) continue;
+    std::vector<TensorPiece>& pieces = place->second.pieces;
+    pieces.insert(pieces.end(), record.pieces.begin(), record.pieces.end());
   }
-  return whole;
+}
+
+void finish_records(CheckpointIndex& index) {
+  for (auto& [name, record] : index.tensors) {
+    std::ranges::sort(record.pieces, {}, [](const TensorPiece& piece) { return std::tuple(piece.part, piece.begin); });
+    const std::string problem = record.pieces.empty() ? std::string() : problem_of_pieces(record);
+    WELKIN_CHECK(problem.empty(), cat("each element is written once: ", name, ": ", problem));
+  }
 }
 
 }  // namespace welkin::train

@@ -3,10 +3,7 @@
 // the elements of a part in the order of the part's memory.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,8 +17,8 @@ std::vector<int64_t> shape_of_part(const std::vector<int64_t>& shape, const Piec
 // Why the record's pieces do not make its tensor, each element once; empty where they do.
 std::string problem_of_pieces(const TensorRecord& record);
 
-// Row-major, on the CPU. `fill` copies a piece into a tensor, (count). The record has no problem.
-at::Tensor whole_of_pieces(const TensorRecord& record, at::ScalarType type,
-                           const std::function<void(const TensorPiece&, const at::Tensor&)>& fill);
+// The files and tensors of a part of the writers become the index's, too; then, when all have come, the pieces get their order.
+void add_records(CheckpointIndex& index, const CheckpointIndex& part);
+void finish_records(CheckpointIndex& index);
 
 }  // namespace welkin::train

@@ -2,7 +2,6 @@
 #include "train/checkpoint/whole_tensors.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
 #include <algorithm>
@@ -81,6 +80,13 @@ class SplitTensor {
       place.part = tp_.group_rank();
     }
     return place;
+  }
+
+  // What this rank has of it, and nothing else.
+  void read(const Checkpoint& checkpoint, const std::string& stored, const at::Tensor& local) const {
+    const at::NoGradGuard no_grad;
+    const at::Tensor values = checkpoint.read_piece(stored, place(), local.numel(), local.scalar_type());
+    local.detach().copy_(values.view(local.sizes()));
   }
 
   void cut(const at::Tensor& whole, const at::Tensor& local) const {
@@ -177,9 +183,7 @@ void read_parts(const Checkpoint& checkpoint, const CheckpointGroup& local, cons
     if (split.is_whole()) {
       checkpoint.read_into(name, part);
     } else {
-      const at::Tensor whole = at::empty(split.whole_shape(), part.options().requires_grad(false));
-      checkpoint.read_into(name, whole);
-      split.cut(whole, part);
+      split.read(checkpoint, name, part);
     }
     if (tensor.store) tensor.store(part);
   }

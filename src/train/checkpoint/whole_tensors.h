@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints hold whole tensors, so that any layout loads what any other has saved: split ones are put together for a save and
-// cut again after a load, one at a time, so that no rank holds more than one of them. Values that go with a parameter
+// Any layout loads what any other has saved: a checkpoint holds whole tensors, which are put together for a save one at a time,
+// or the pieces of all ranks; a rank reads what it has of each. Values that go with a parameter
 // ("exp_avg.<parameter>") are split as it is: over tp where a plan has split it, and in pieces where data-parallel ranks share
 // out the training state.
 #pragma once
@@ -59,7 +59,7 @@ RankTensors own_tensors(const std::vector<CheckpointGroup>& local, const TensorL
 // The other way: copies the parts that are this rank's out of whole tensors. A tensor that is the same in both stays.
 void cut_parts(const CheckpointGroup& whole, const CheckpointGroup& local, const TensorLayout& layout);
 
-// Reads a group from a checkpoint into the local tensors.
+// Reads a group from a checkpoint into the local tensors: of each what this rank has of it.
 void read_parts(const Checkpoint& checkpoint, const CheckpointGroup& local, const TensorLayout& layout);
 
 }  // namespace welkin::train

@@ -21,8 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string group_of_file(const std::string& file) { return file.substr(0, file.find_first_of("-.")); }
-
 Dtype known_dtype(const std::string& name) {
   const auto dtype = dtype_of_name(name);
   if (!dtype) throw CheckpointError("checkpoint", cat("unknown element type: dtype=", name), "Use a newer version of welkin");

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run/run_checkpoints.h"
 
-#include <ATen/ops/full.h>
-
 #include <algorithm>
 
 #include "config/print/print.h"
@@ -256,32 +254,34 @@ void RunCheckpoints::load(const Checkpoint& checkpoint) {
   data_.loader().resume({.epoch = state_.position.epoch + (at_end ? 1 : 0), .step = at_end ? 0 : state_.position.step_in_epoch});
 }
 
-// What to go on from; nothing where the run begins. The leader chooses: files may change while others look.
+// What to go on from; nothing where the run begins. The leader's folder counts: files may change while others look.
 std::optional<Checkpoint> RunCheckpoints::find() {
-  std::optional<Checkpoint> own;
-  if (context_.world.is_main()) own = choose();
-  const at::Tensor step = at::full({1}, own ? own->index().position.iteration : int64_t{-1}, at::kLong);
-  parallel::broadcast(context_.world.world_group(), step, 0);
-  if (context_.world.is_main() || step.item<int64_t>() < 0) return own;
-  return Checkpoint(store_.path_of(step.item<int64_t>()));
-}
-
-std::optional<Checkpoint> RunCheckpoints::choose() {
+  const parallel::Group& world = context_.world.world_group();
   if (!config_.loop.resume) {
-    if (const auto aside = store_.move_aside()) {
-      context_.log.info(cat("Checkpoints of an earlier run were moved to ", aside->string()));
-    }
+    if (context_.world.is_main()) put_aside();
     return {};
   }
-  auto checkpoint = store_.newest_good([this](const std::string& damage) { context_.log.warning(damage); });
-  if (checkpoint) return checkpoint;
-  if (const size_t damaged = store_.steps().size(); damaged > 0) {
+  const std::vector<int64_t> steps = steps_of_first(world, store_.steps());
+  const auto open = [&world](const std::filesystem::path& folder) { return open_shared_checkpoint(world, folder); };
+  auto checkpoint = store_.newest_good(steps, open, [this](const std::string& damage) {
+    if (context_.world.is_main()) context_.log.warning(damage);
+  });
+  if (!checkpoint && context_.world.is_main()) check_none(steps.size());
+  return checkpoint;
+}
+
+void RunCheckpoints::put_aside() {
+  const auto aside = store_.move_aside();
+  if (aside) context_.log.info(cat("Checkpoints of an earlier run were moved to ", aside->string()));
+}
+
+void RunCheckpoints::check_none(size_t damaged) const {
+  if (damaged > 0) {
     throw CheckpointError("checkpoint",
                           cat("no checkpoint of the run is whole: path=", store_.folder().string(), ", damaged=", damaged),
                           "Restore one from a copy, or start over without --resume, which moves them aside");
   }
   context_.log.info("There is no checkpoint to resume from: the run starts from the beginning");
-  return {};
 }
 
 void RunCheckpoints::start_or_resume() {

@@ -41,7 +41,8 @@ class RunCheckpoints {
 
  private:
   std::optional<Checkpoint> find();
-  std::optional<Checkpoint> choose();
+  void put_aside();
+  void check_none(size_t damaged) const;
   std::vector<CheckpointGroup> own_groups();
   TensorLayout tensor_layout() const;
   void save_pieces(const std::vector<CheckpointGroup>& groups);

@@ -146,15 +146,23 @@ TEST(Checkpoint, SaysWhichTensorDoesNotFit) {
               HasSubstr("not stored=1 (b.weight), not wanted=2 (a.bias a.weight)"));
 }
 
+std::optional<Checkpoint> newest_of(const CheckpointStore& store, std::vector<std::string>* reports = nullptr) {
+  return store.newest_good(
+      store.steps(), [](const fs::path& folder) { return Checkpoint(folder); },
+      [reports](const std::string& text) {
+        if (reports != nullptr) reports->push_back(text);
+      });
+}
+
 TEST(CheckpointStore, TakesTheNewestGoodOneAndReportsTheDamaged) {
   const ScratchFolder folder;
   CheckpointStore store(folder / "checkpoints");
-  EXPECT_FALSE(store.newest_good([](const std::string&) {}).has_value());
+  EXPECT_FALSE(newest_of(store).has_value());
   for (const int64_t step : {2, 10, 4}) store.save(index_at(step), groups_with(static_cast<double>(step)));
   EXPECT_THAT(store.steps(), ElementsAre(10, 4, 2));
   flip_a_byte(store.path_of(10) / "model.safetensors");
   std::vector<std::string> reports;
-  const auto good = store.newest_good([&](const std::string& text) { reports.push_back(text); });
+  const auto good = newest_of(store, &reports);
   ASSERT_TRUE(good.has_value());
   EXPECT_EQ(good->index().position.iteration, 4);
   ASSERT_EQ(reports.size(), 1u);
@@ -223,7 +231,7 @@ TEST(CheckpointStore, AFullDiskLeavesThePreviousOneGoodAndNothingHalfWritten) {
   EXPECT_THAT(text, HasSubstr("[checkpoint] cannot be saved: path="));
   EXPECT_THAT(text, HasSubstr("earlier checkpoints are untouched"));
   EXPECT_THAT(store.steps(), ElementsAre(1));
-  EXPECT_EQ(store.newest_good([](const std::string&) {})->index().position.iteration, 1);
+  EXPECT_EQ(newest_of(store)->index().position.iteration, 1);
   for (const auto& entry : fs::directory_iterator(store.folder())) EXPECT_EQ(entry.path().filename(), "step_1");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors that stand in pieces: put together whatever the order of memory and the split, and hostile records of them.
+// Tensors that stand in pieces: hostile records of them, and files that are not what the index says.
 #include "train/checkpoint/tensor_pieces.h"
 
 #include <ATen/ops/arange.h>
@@ -12,7 +12,6 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "parallel/shard/shards.h"
 #include "scratch_folder.h"
 #include "train/checkpoint/checkpoint.h"
 
@@ -29,30 +28,6 @@ TensorRecord record_of(std::vector<int64_t> shape, PieceLayout layout, std::vect
           .placement = "replicated",
           .layout = std::move(layout),
           .pieces = std::move(pieces)};
-}
-
-TEST(TensorPieces, MakeTheTensorWhateverItsOrderInMemory) {
-  const at::Tensor whole = at::arange(24, at::kFloat).view({2, 3, 4});
-  const at::Tensor memory = whole.permute({2, 0, 1}).contiguous().view({-1});
-  const TensorRecord record = record_of({2, 3, 4}, {.order = {2, 0, 1}}, {{"a", 0, 12, 12}, {"b", 0, 0, 12}});
-  ASSERT_EQ(problem_of_pieces(record), "");
-  const at::Tensor got = whole_of_pieces(record, at::kFloat, [&](const TensorPiece& piece, const at::Tensor& target) {
-    target.copy_(memory.narrow(0, piece.begin, piece.count));
-  });
-  EXPECT_TRUE(at::equal(got, whole));
-  EXPECT_TRUE(got.is_contiguous());
-}
-
-TEST(TensorPieces, MakeWhatTensorParallelRanksHold) {
-  const at::Tensor whole = at::arange(48, at::kFloat).view({12, 4});
-  const PieceLayout layout{.order = {1, 0}, .dim = 0, .blocks = 3, .ranks = 2};
-  const TensorRecord record = record_of({12, 4}, layout, {{"a", 0, 0, 10}, {"b", 0, 10, 14}, {"c", 1, 0, 24}});
-  ASSERT_EQ(problem_of_pieces(record), "");
-  const at::Tensor got = whole_of_pieces(record, at::kFloat, [&](const TensorPiece& piece, const at::Tensor& target) {
-    const at::Tensor part = parallel::shard_of(whole, {0, 3}, piece.part, 2);
-    target.copy_(part.t().contiguous().view({-1}).narrow(0, piece.begin, piece.count));
-  });
-  EXPECT_TRUE(at::equal(got, whole));
 }
 
 TEST(TensorPieces, ThatAreNoTensorAreRefused) {
