@@ -106,7 +106,7 @@ void run(int threads, int64_t rounds, int64_t width, const Other& other) {
   at::set_num_threads(threads);
   model::Unet3d model({.width = width});
   const auto table = parallel::ParamTable::of(model);
-  const std::vector<train::OptimizerParameter> parameters = train::optimizer_parameters(table);
+  const std::vector<train::OptimizerParameter> parameters = train::optimizer_parameters(table, train::Layout());
   for (const auto& parameter : parameters) {
     parameter.value.detach().fill_(0.02);
     parameter.value.mutable_grad() = at::full_like(parameter.value, 1e-3).detach();

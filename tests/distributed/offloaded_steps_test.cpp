@@ -47,7 +47,8 @@ std::vector<CheckpointGroup> kept_groups(TinySteps& steps) {
   const auto add = [&groups](const std::string& name, const std::vector<NamedState>& states) {
     groups.push_back({.name = name, .tensors = {}});
     for (const NamedState& state : states) {
-      groups.back().tensors.push_back({.name = state.name, .value = state.value, .fetch = state.read, .store = state.write});
+      groups.back().tensors.push_back(
+          {.name = state.name, .value = state.value, .run = state.run, .fetch = state.read, .store = state.write});
     }
   };
   add("optimizer", steps.setup().optimizer->states());
@@ -74,9 +75,9 @@ void expect_equal_state(const std::map<std::string, at::Tensor>& got, const std:
 const parallel::RankTest kOffloaded("offloaded_steps", [](parallel::Connection& connection) {
   const ScratchFolder root;
   const TinyRanks ranks = ranks_of(connection);
-  for (const char* optimizer : {"AdamW", "LAMB"}) {
+  for (const char* optimizer : {"AdamW", "LAMB", "Adafactor", "Muon"}) {
     for (const ShardStage stage : {ShardStage::None, ShardStage::Optimizer, ShardStage::Full}) {
-      if (std::string_view(optimizer) == "LAMB" && stage != ShardStage::Optimizer) continue;  // for its norms of pieces
+      if (std::string_view(optimizer) != "AdamW" && stage != ShardStage::Optimizer) continue;  // for what they do with pieces
       config::RunConfig config = offloaded_config(root);
       config.optimizer.optimizer = optimizer;
       config.parallel.shard = stage;

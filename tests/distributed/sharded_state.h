@@ -22,7 +22,9 @@ inline TensorLayout layout_of(TinySteps& steps) {
 
 inline CheckpointGroup optimizer_group(TinySteps& steps) {
   CheckpointGroup group{.name = "optimizer", .tensors = {}};
-  for (const NamedState& state : steps.setup().optimizer->states()) group.tensors.push_back({state.name, state.value});
+  for (const NamedState& state : steps.setup().optimizer->states()) {
+    group.tensors.push_back({.name = state.name, .value = state.value, .run = state.run});
+  }
   return group;
 }
 

@@ -288,6 +288,17 @@ at::Tensor all_to_all(const Group& group, const at::Tensor& values, const AllToA
   return at::cat(arrived, join_dim);
 }
 
+at::Tensor exchange_runs(const Group& group, const at::Tensor& values, const Lengths& to, const Lengths& from) {
+  if (group.size() == 1) return values;
+  check_lengths(group, "exchange_runs", to, values.numel());
+  const at::Tensor in = values.detach().contiguous();
+  const at::Tensor out = at::empty({std::accumulate(from.begin(), from.end(), int64_t{0})}, in.options());
+  check_lengths(group, "exchange_runs", from, out.numel());
+  run_call(group, "exchange_runs", Payload{"runs", static_cast<int64_t>(in.nbytes()), in.is_cuda()},
+           [&](Communicator& c) { return c.all_to_all(out, in, from, to); });
+  return out;
+}
+
 void broadcast(const Group& group, const at::Tensor& values, int64_t root) {
   check_contiguous("broadcast", values);
   if (group.size() == 1) return;

@@ -82,6 +82,10 @@ struct AllToAll {
 };
 at::Tensor all_to_all(const Group& group, const at::Tensor& values, const AllToAll& layout);
 
+// (elements), runs of to[j] of them for each member j -> runs of from[j] elements of each: of any lengths, which the members
+// know.
+at::Tensor exchange_runs(const Group& group, const at::Tensor& values, const Lengths& to, const Lengths& from);
+
 // From the member at place `root` into the others' `values`, contiguous.
 void broadcast(const Group& group, const at::Tensor& values, int64_t root);
 

@@ -30,8 +30,14 @@ std::vector<int64_t> extents_in_memory(const at::Tensor& tensor) {
 
 }  // namespace
 
-MemorySplit::MemorySplit(const at::Tensor& tensor, int64_t members) : members_(members), rows_(1) {
+MemorySplit::MemorySplit(const at::Tensor& tensor, int64_t members, int64_t block)
+    : members_(members), elements_(tensor.numel()), rows_(1), is_flat_(block > 1) {
   WELKIN_CHECK(members >= 1 && tensor.is_non_overlapping_and_dense(), "a dense tensor is cut for at least one member");
+  if (is_flat_) {
+    rows_ = (elements_ + block - 1) / block;
+    row_size_ = block;
+    return;
+  }
   const std::vector<int64_t> extents = extents_in_memory(tensor);
   auto next = extents.begin();
   const auto is_fine = [&] { return rows_ % members == 0 || rows_ >= kRowsPerMember * members; };
@@ -41,10 +47,11 @@ MemorySplit::MemorySplit(const at::Tensor& tensor, int64_t members) : members_(m
 }
 
 int64_t MemorySplit::offset(int64_t member) const {
-  return row_size_ * (member * (rows_ / members_) + std::min(member, rows_ % members_));
+  return std::min(elements_, row_size_ * (member * (rows_ / members_) + std::min(member, rows_ % members_)));
 }
 
 std::vector<int64_t> MemorySplit::shape(int64_t member) const {
+  if (is_flat_) return {numel(member)};
   std::vector<int64_t> shape{rows_of(member)};
   shape.insert(shape.end(), row_shape_.begin(), row_shape_.end());
   return shape;

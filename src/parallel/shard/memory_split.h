@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -13,14 +14,16 @@ namespace welkin::parallel {
 class MemorySplit {
  public:
   MemorySplit() = default;
-  // Of a dense tensor of any strides.
-  MemorySplit(const at::Tensor& tensor, int64_t members);
+  // Of a dense tensor of any strides. With a `block` of more than one element pieces are flat, and begin at multiples of it.
+  MemorySplit(const at::Tensor& tensor, int64_t members, int64_t block = 1);
 
   int64_t members() const { return members_; }
-  int64_t numel(int64_t member) const { return row_size_ * rows_of(member); }
+  int64_t numel(int64_t member) const {
+    return std::min(elements_, offset(member) + row_size_ * rows_of(member)) - offset(member);
+  }
   int64_t offset(int64_t member) const;  // of its first element in memory
   int64_t longest() const { return numel(0); }
-  bool is_even() const { return rows_ % members_ == 0; }
+  bool is_even() const { return rows_ % members_ == 0 && rows_ * row_size_ == elements_; }
   // The piece's own: its rows, then the other dims in the order of memory.
   std::vector<int64_t> shape(int64_t member) const;
 
@@ -31,7 +34,8 @@ class MemorySplit {
   int64_t rows_of(int64_t member) const { return rows_ / members_ + (member < rows_ % members_ ? 1 : 0); }
 
   int64_t members_ = 1;
-  int64_t rows_ = 0, row_size_ = 1;
+  int64_t elements_ = 0, rows_ = 0, row_size_ = 1;
+  bool is_flat_ = false;
   std::vector<int64_t> row_shape_;
 };
 

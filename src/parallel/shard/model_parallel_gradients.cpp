@@ -140,6 +140,35 @@ at::Tensor sum_over_parts(const ParamTable& table, const std::vector<size_t>& ro
   return whole;
 }
 
+namespace {
+
+// One message of all.
+void add_up(const Group& group, const std::vector<at::Tensor>& values) {
+  if (values.empty() || group.size() == 1) return;
+  std::vector<at::Tensor> flat;
+  std::vector<int64_t> lengths;
+  for (const at::Tensor& value : values) {
+    flat.push_back(value.view({-1}));
+    lengths.push_back(value.numel());
+  }
+  const std::vector<at::Tensor> sums = all_reduce(group, at::cat(flat)).split_with_sizes(lengths);
+  for (size_t i = 0; i < flat.size(); ++i) flat[i].copy_(sums[i]);
+}
+
+}  // namespace
+
+void add_over_parts(const ParamTable& table, const std::vector<size_t>& rows, const std::vector<at::Tensor>& values,
+                    const MeshGroups& groups, const Group& shards) {
+  WELKIN_CHECK(values.size() == rows.size(), "one tensor per row");
+  const at::NoGradGuard no_grad;
+  add_up(shards, values);
+  std::vector<at::Tensor> split;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (table.rows()[rows[i]].placements[Axis::Tp].sharded()) split.push_back(values[i]);
+  }
+  add_up(groups.along(Axis::Tp), split);
+}
+
 std::optional<ReplicaDifference> find_replica_difference(const ParamTable& table, const MeshGroups& groups) {
   std::vector<std::pair<AxisSet, std::vector<size_t>>> kinds;
   for (size_t i = 0; i < table.rows().size(); ++i) {

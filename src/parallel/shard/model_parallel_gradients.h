@@ -35,6 +35,10 @@ at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Ten
 at::Tensor sum_over_parts(const ParamTable& table, const std::vector<size_t>& rows, const at::Tensor& numbers,
                           const MeshGroups& groups, const Group& shards);
 
+// The same, in place, of one contiguous tensor for each row, all of one type.
+void add_over_parts(const ParamTable& table, const std::vector<size_t>& rows, const std::vector<at::Tensor>& values,
+                    const MeshGroups& groups, const Group& shards);
+
 struct ReplicaDifference {
   std::string parameter;       // the first in the order of the table
   std::vector<int64_t> ranks;  // of the world, whose values are not those of the group's first rank

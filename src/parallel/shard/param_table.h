@@ -39,6 +39,7 @@ struct ParamRow {
   // is what the optimizer updates; undefined otherwise. It may be empty.
   at::Tensor shard;
   MemorySplit split{};
+  int64_t split_block = 1;  // elements: pieces begin at multiples of it
   // The type in which pieces are gathered, where it is not their own: `local` then has values rounded to it, and `shard` is no
   // view of it but keeps what the optimizer updates.
   std::optional<at::ScalarType> gathered_as;

@@ -59,7 +59,7 @@ GatheredUnits::GatheredUnits(std::vector<WeightUnit> units, const Group& group, 
 // One message has one element type.
 void GatheredUnits::add(const WeightUnit& unit) {
   for (const std::vector<ParamRow*>& rows : runs_of_one_type(unit.rows)) {
-    for (ParamRow* row : rows) row->split = MemorySplit(row->local, group_.size());
+    for (ParamRow* row : rows) row->split = MemorySplit(row->local, group_.size(), row->split_block);
     trained_.push_back(trained_of(rows));
     units_.push_back({.is_whole_model = unit.site == nullptr,
                       .is_trained = trained_.back().size() == rows.size(),

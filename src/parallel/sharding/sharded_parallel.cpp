@@ -37,6 +37,7 @@ ShardedParallel::ShardedParallel(model::Model& model, ParamTable& table, const S
   spread_weights(table, groups_.shards);
   for (ParamRow& row : table.rows()) {
     row.is_split_over_cp = groups_.with_cp;
+    row.split_block = options_.block;
     const bool is_low = options_.gather_dtype == config::GatherDtype::Bf16 && row.decay == DecayGroup::Decay;
     const bool is_cut = options_.stage == ShardStage::Full || row.local.requires_grad();
     if (is_low && is_cut && row.local.scalar_type() == at::kFloat) row.gathered_as = at::kBFloat16;
@@ -50,7 +51,7 @@ void ShardedParallel::shard_state(ParamTable& table) {
   const int64_t members = groups_.shards.size();
   for (ParamRow& row : table.rows()) {
     if (!row.local.requires_grad()) continue;
-    row.split = MemorySplit(row.local, members);
+    row.split = MemorySplit(row.local, members, row.split_block);
     row.shard = row.split.piece_of(memory_of(row.local), groups_.shards.group_rank());
     if (row.gathered_as) row.shard = row.shard.clone();
   }

@@ -29,6 +29,7 @@ struct ShardingOptions {
   int64_t bucket_cap_mb = 25;
   GradientDtype comm_dtype = GradientDtype::Same;
   config::GatherDtype gather_dtype = config::GatherDtype::Fp32;  // of weights of matmuls and convolutions (DecayGroup::Decay)
+  int64_t block = 1;                                             // elements that stay together: what an optimizer codes together
   GatherOptions gather{};
 };
 

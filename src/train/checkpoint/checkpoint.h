@@ -25,6 +25,7 @@ struct CheckpointTensor {
   // Where `value` is a part: the shape of the whole, and what makes it, once, when it is written.
   std::vector<int64_t> whole_shape = {};
   std::function<at::Tensor()> make_whole = {};
+  int64_t run = 0;                       // elements of its parameter's memory for each value; 0: it has the parameter's dims
   std::optional<PiecePlace> piece = {};  // where `value` is written as a piece, of its elements in their order
   // Where `value` is shape and type alone: what brings the values, and what takes them.
   std::function<at::Tensor()> fetch = {};

@@ -40,22 +40,40 @@ std::vector<int64_t> order_in_memory(const at::Tensor& dense) {
   return order;
 }
 
-// How a tensor lies on the ranks: of a row that is split over tp, of a piece, of both.
+int64_t numbers_in(int64_t elements, int64_t run) { return (elements + run - 1) / run; }
+
+// How a tensor lies on the ranks: of a row that is split over tp, of a piece, of both. A tensor of other dims than its parameter
+// has (averages of rows, a count) is whole on every rank.
 class SplitTensor {
  public:
   SplitTensor(const CheckpointTensor& tensor, const TensorLayout& layout)
-      : layout_(layout), row_(row_of(tensor.name, layout.table)), tp_(layout.groups.along(parallel::Axis::Tp)) {
+      : layout_(layout), row_(row_of(tensor.name, layout.table)), tp_(layout.groups.along(parallel::Axis::Tp)), run_(tensor.run) {
     if (row_ == nullptr) return;
-    is_piece_ = layout.shards.size() > 1 && row_->shard.defined() && !tensor.value.is_same(row_->local) &&
-                tensor.value.sizes() == row_->shard.sizes();
-    is_split_ = tp_.size() > 1 && row_->placements[parallel::Axis::Tp].sharded();
+    const bool has_pieces = layout.shards.size() > 1 && row_->shard.defined() && !tensor.value.is_same(row_->local);
+    is_piece_ = has_pieces && (run_ > 0 || tensor.value.sizes() == row_->shard.sizes());
+    const bool has_dims = is_piece_ || tensor.value.sizes() == row_->local.sizes();
+    is_split_ = has_dims && run_ == 0 && tp_.size() > 1 && row_->placements[parallel::Axis::Tp].sharded();
   }
 
   bool is_whole() const { return !is_piece_ && !is_split_; }
-  const std::vector<int64_t>& whole_shape() const { return row_->global_shape; }
+
+  std::vector<int64_t> whole_shape() const {
+    if (run_ == 0) return row_->global_shape;
+    if (run_ > 1) return {numbers_in(row_->local.numel(), run_)};
+    std::vector<int64_t> shape;
+    for (const int64_t dim : order_in_memory(row_->local)) shape.push_back(row_->local.size(dim));
+    return shape;
+  }
 
   // Every rank calls it.
   at::Tensor gather(const at::Tensor& local) const {
+    if (run_ > 0) {
+      parallel::Lengths lengths;
+      for (int64_t member = 0; member < layout_.shards.size(); ++member) {
+        lengths.push_back(numbers_in(row_->split.numel(member), run_));
+      }
+      return all_gather(layout_.shards, local, 0, lengths).view(whole_shape());
+    }
     at::Tensor part = is_piece_ ? parallel::gathered_whole(layout_.shards, *row_, local) : local.detach();
     if (!is_split_) return part;
     const parallel::Lengths ones(static_cast<size_t>(tp_.size()), 1);
@@ -69,16 +87,15 @@ class SplitTensor {
   }
 
   PiecePlace place() const {
-    PiecePlace place{.whole_shape = row_->global_shape, .layout = {}};
-    if (is_piece_) place.begin = row_->split.offset(layout_.shards.group_rank());
-    place.layout.order = is_piece_ ? order_in_memory(row_->local) : in_order(row_->local.dim());
-    if (is_split_) {
-      const parallel::Shard split = tp_split();
-      place.layout.dim = split.dim;
-      place.layout.blocks = split.parts;
-      place.layout.ranks = tp_.size();
-      place.part = tp_.group_rank();
+    if (run_ > 0) {
+      PiecePlace place{.whole_shape = whole_shape(), .layout = {}};
+      place.layout.order = in_order(static_cast<int64_t>(place.whole_shape.size()));
+      place.begin = row_->split.offset(layout_.shards.group_rank()) / run_;
+      return place;
     }
+    PiecePlace place = place_of_trained(*row_, layout_.groups, layout_.shards);
+    if (!is_piece_) place.layout.order = in_order(row_->local.dim());
+    if (!is_piece_) place.begin = 0;
     return place;
   }
 
@@ -104,10 +121,24 @@ class SplitTensor {
   TensorLayout layout_;
   const parallel::ParamRow* row_;
   const parallel::Group& tp_;
+  int64_t run_;
   bool is_piece_ = false, is_split_ = false;
 };
 
 }  // namespace
+
+PiecePlace place_of_trained(const parallel::ParamRow& row, const parallel::MeshGroups& groups, const parallel::Group& shards) {
+  PiecePlace place{.whole_shape = row.global_shape, .layout = {.order = order_in_memory(row.local)}};
+  if (row.shard.defined()) place.begin = row.split.offset(shards.group_rank());
+  const parallel::Group& tp = groups.along(parallel::Axis::Tp);
+  const parallel::Placement& placement = row.placements[parallel::Axis::Tp];
+  if (tp.size() == 1 || !placement.sharded()) return place;
+  place.layout.dim = placement.dim();
+  place.layout.blocks = placement.parts();
+  place.layout.ranks = tp.size();
+  place.part = tp.group_rank();
+  return place;
+}
 
 CheckpointGroup gather_whole(const CheckpointGroup& local, const TensorLayout& layout) {
   CheckpointGroup whole = local;

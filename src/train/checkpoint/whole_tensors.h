@@ -23,6 +23,9 @@ struct TensorLayout {
   bool is_copy = false;           // another rank holds the same pieces and parts, and writes them
 };
 
+// What of a row's parameter this rank trains, in the order of memory.
+PiecePlace place_of_trained(const parallel::ParamRow& row, const parallel::MeshGroups& groups, const parallel::Group& shards);
+
 // The same group with whole tensors. Every rank calls it with the same names in the same order.
 CheckpointGroup gather_whole(const CheckpointGroup& local, const TensorLayout& layout);
 

@@ -29,6 +29,17 @@ StepInputs OffloadedOptimizer::inputs_of(const StepInputs& inputs, const StateWi
     const at::Tensor index = at::tensor(rows, at::kLong).to(numbers.device());
     return sum(at::zeros({numbers.size(0), num}, numbers.options()).index_copy(1, index, numbers)).index_select(1, index);
   };
+  const auto among_all = [rows](const std::vector<size_t>& of_unit) {
+    std::vector<size_t> numbers;
+    for (const size_t row : of_unit) numbers.push_back(static_cast<size_t>(rows[row]));
+    return numbers;
+  };
+  own.add_over_parts = [among_all, &inputs](const std::vector<size_t>& of_unit, const std::vector<at::Tensor>& values) {
+    inputs.add_over_parts(among_all(of_unit), values);
+  };
+  own.on_wholes = [among_all, &inputs](const std::vector<size_t>& of_unit, const WholeWork& work) {
+    inputs.on_wholes(among_all(of_unit), work);
+  };
   return own;
 }
 

@@ -148,7 +148,10 @@ void StateUnits::list(const StateWindow& window, const NamedState& state, size_t
     return;
   }
   const at::Tensor& shape = window.is_whole ? state.value : parameters_[window.row].value;
-  whole_.push_back({.name = state.name, .like = without_memory(state.value, shape.sizes(), shape.strides()), .pieces = {piece}});
+  whole_.push_back({.name = state.name,
+                    .like = without_memory(state.value, shape.sizes(), shape.strides()),
+                    .run = state.run,
+                    .pieces = {piece}});
 }
 
 void StateUnits::add(const StateWindows& windows, const std::vector<NamedState>& states) {
@@ -269,6 +272,7 @@ std::vector<NamedState> StateUnits::states() {
   for (const WholeState& state : whole_) {
     all.push_back({.name = state.name,
                    .value = state.like,
+                   .run = state.run,
                    .read = [this, &state] { return read(state); },
                    .write = [this, &state](const at::Tensor& values) { write(state, values); }});
   }

@@ -85,6 +85,7 @@ class StateUnits {
   struct WholeState {
     std::string name;
     at::Tensor like;  // shape, strides and type; no memory
+    int64_t run = 0;  // NamedState::run
     std::vector<Piece> pieces;
   };
 

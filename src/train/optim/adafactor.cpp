@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adafactor, with averages of rows and columns or of every weight.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/zeros.h>
@@ -9,8 +10,6 @@
 #include <cmath>
 #include <utility>
 
-#include "core/error.h"
-#include "core/text.h"
 #include "ops/update/adaptive_update.h"
 #include "train/optim/normed_optimizer.h"
 #include "train/optim/update_spans.h"
@@ -61,6 +60,25 @@ class Adafactor : public NormedOptimizer {
  protected:
   void count(const StepInputs& inputs) override { steps_.add_(1 - inputs.found_inf); }
 
+  // Averages of rows and columns of which ranks have parts: all add up their squares, in double precision.
+  void prepare(const StepLists& lists, const StepInputs& inputs) override {
+    std::vector<size_t> rows;
+    std::vector<at::Tensor> sums;
+    for (size_t i = 0; i < lists.rows.size(); ++i) {
+      if (!is_factored(lists.rows[i]) || !is_part(lists.rows[i])) continue;
+      rows.push_back(lists.rows[i]);
+      sums.push_back(sums_of_part(lists.rows[i], safe_gradient(inputs, lists.gradients[i])));
+    }
+    if (rows.empty()) return;
+    inputs.add_over_parts(rows, sums);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const at::Tensor &of_first = average_[rows[i]], &of_rest = columns_[rows[i]];
+      const int64_t first = of_first.numel(), rest = of_rest.numel();
+      move(inputs, of_first, sums[i].narrow(0, 0, first) / rest);
+      move(inputs, of_rest, sums[i].narrow(0, first, rest).view(of_rest.sizes()) / first);
+    }
+  }
+
   Sums fused_sums(const StepLists& lists, const StepInputs& inputs, bool decays) override {
     const ops::AdafactorRule rule = rule_of(inputs, decays);
     Sums sums(lists.rows.size());
@@ -100,16 +118,12 @@ class Adafactor : public NormedOptimizer {
   }
 
   SumTensors reference_sums(const Row& row, const StepInputs& inputs) override {
-    const at::Tensor share = at::pow(steps_.to(at::kDouble).clamp_min(1), config_.adafactor_decay);
-    const auto move = [&](const at::Tensor& average, const at::Tensor& mean) {
-      assign_unless_skipped(inputs, average, average + (mean - average) * share);
-    };
-    if (is_factored(row.row)) {
+    if (is_factored(row.row) && !is_part(row.row)) {
       const at::Tensor squares = in_logical_order(row.row, row.gradient).square();
-      move(average_[row.row], squares.flatten(1).mean(1));
-      move(columns_[row.row], squares.mean(0));
-    } else {
-      move(in_memory_order(average_[row.row]), row.gradient.square());
+      move(inputs, average_[row.row], squares.flatten(1).mean(1));
+      move(inputs, columns_[row.row], squares.mean(0));
+    } else if (!is_factored(row.row)) {
+      move(inputs, in_memory_order(average_[row.row]), row.gradient.square());
     }
     return {row.value.square().sum(), reference_direction(row).square().sum()};
   }
@@ -128,18 +142,65 @@ class Adafactor : public NormedOptimizer {
  private:
   void add_state(const OptimizerParameter& parameter) {
     const at::Tensor& value = parameter.value;
-    const bool is_matrix = config_.adafactor_factored && value.dim() > 1;
-    if (is_matrix && parameter.is_part) {
-      throw ConfigError("optimizer",
-                        cat("factored averages need whole matrices: optimizer=Adafactor, parameter=", parameter.name),
-                        "Say adafactor_factored: false, or train without splitting the parameters");
+    const auto options = value.options().requires_grad(false);
+    const std::vector<int64_t> shape = parameter.shape();
+    const bool is_matrix = config_.adafactor_factored && shape.size() > 1;
+    average_.push_back(is_matrix ? at::zeros({shape[0]}, options) : state_like(value));
+    if (!is_matrix) {
+      columns_.emplace_back();
+    } else {
+      columns_.push_back(parameter.is_part ? at::zeros(at::IntArrayRef(shape).slice(1), options) : column_state(value));
     }
-    average_.push_back(is_matrix ? at::zeros({value.size(0)}, value.options().requires_grad(false)) : state_like(value));
-    columns_.push_back(is_matrix ? column_state(value) : at::Tensor());
+  }
+
+  bool is_part(size_t row) const { return parameters()[row].is_part; }
+
+  // In the type of the average, from a mean of any.
+  void move(const StepInputs& inputs, const at::Tensor& average, const at::Tensor& mean) const {
+    const at::Tensor share = at::pow(steps_.to(at::kDouble).clamp_min(1), config_.adafactor_decay);
+    assign_unless_skipped(inputs, average, average + (mean - average) * share);
+  }
+
+  // A part's elements as boxes of the whole, in which dim 0 is that of rows.
+  static at::Tensor view_of(const at::Tensor& part, const PartBox& box) {
+    return part.as_strided(box.extent, box.strides, part.storage_offset() + box.offset);
+  }
+  static at::Tensor cells_of(at::Tensor of_rest, const PartBox& box) {
+    for (int64_t dim = 0; dim < of_rest.dim(); ++dim) {
+      const auto own = static_cast<size_t>(dim) + 1;
+      of_rest = of_rest.narrow(dim, box.begin[own], box.extent[own]);
+    }
+    return of_rest;
+  }
+
+  // (rows + columns) float64: what the part adds to the sums of squares.
+  at::Tensor sums_of_part(size_t row, const at::Tensor& gradient) const {
+    const int64_t first = average_[row].numel(), rest = columns_[row].numel();
+    at::Tensor sums = at::zeros({first + rest}, gradient.options().dtype(at::kDouble).requires_grad(false));
+    const at::Tensor of_rest = sums.narrow(0, first, rest).view(columns_[row].sizes());
+    for (const PartBox& box : parameters()[row].boxes) {
+      const at::Tensor squares = view_of(gradient, box).square();
+      sums.narrow(0, box.begin[0], box.extent[0]).add_(squares.flatten(1).sum(1, false, at::kDouble));
+      cells_of(of_rest, box).add_(squares.sum(0, false, at::kDouble));
+    }
+    return sums;
+  }
+
+  at::Tensor direction_of_part(const Row& row, const at::Tensor& rows) const {
+    const at::Tensor direction = at::empty_like(row.gradient);
+    for (const PartBox& box : parameters()[row.row].boxes) {
+      std::vector<int64_t> shape(box.extent.size(), 1);
+      shape[0] = box.extent[0];
+      const at::Tensor estimate =
+          rows.narrow(0, box.begin[0], box.extent[0]).view(shape) * cells_of(columns_[row.row], box).unsqueeze(0);
+      const double floor = config_.eps * config_.eps;
+      view_of(direction, box).copy_(view_of(row.gradient, box) * estimate.clamp_min(floor).rsqrt());
+    }
+    return direction;
   }
 
   bool is_factored(size_t row) const { return columns_[row].defined(); }
-  MatrixOrder order(size_t row) const { return matrix_order(parameters()[row].value); }
+  MatrixOrder order(size_t row) const { return is_part(row) ? MatrixOrder::Neither : matrix_order(parameters()[row].value); }
 
   // What with_gradients() laid out in the order of memory, with the parameter's dims again.
   at::Tensor in_logical_order(size_t row, const at::Tensor& in_memory) const {
@@ -184,6 +245,7 @@ class Adafactor : public NormedOptimizer {
     if (!is_factored(row.row)) return row.gradient * in_memory_order(average_[row.row]).clamp_min(floor).rsqrt();
     const at::Tensor& of_first = average_[row.row];
     const at::Tensor rows = of_first / of_first.mean().clamp_min(config_.eps);
+    if (is_part(row.row)) return direction_of_part(row, rows);
     std::vector<int64_t> shape(parameters()[row.row].value.sizes().size(), 1);
     shape[0] = of_first.numel();
     const at::Tensor estimate = rows.view(shape) * columns_[row.row].unsqueeze(0);

@@ -241,11 +241,13 @@ class CodedAdam final : public LeanAdam {
   CodedAdam(const config::RunConfig& config, std::vector<OptimizerParameter> all, Wide wide)
       : LeanAdam(config, std::move(all), wide) {
     for (const OptimizerParameter& parameter : parameters()) {
-      if (parameter.is_part) {
+      if (parameter.is_part && parameter.run_begin.value_or(1) % ops::kCodedBlock != 0) {
         throw ConfigError(
             "optimizer",
-            cat("the blocks of 8-bit states do not follow cuts of a parameter: optimizer_state=8bit, parameter=", parameter.name),
-            "Take optimizer_state: bf16, or train without splitting the parameters");
+            cat("the blocks of 8-bit states do not follow cuts of a parameter by tensor parallelism: optimizer_state=8bit, "
+                "parameter=",
+                parameter.name),
+            "Take optimizer_state: bf16, or share the states out with --shard instead of --tensor_parallel");
       }
       average_.push_back(coded_state(parameter.value));
       square_average_.push_back(coded_state(parameter.value));
@@ -282,10 +284,10 @@ class CodedAdam final : public LeanAdam {
 
   void add_states(std::vector<NamedState>& all, size_t row) override {
     const std::string& name = parameters()[row].name;
-    all.push_back({"exp_avg_codes." + name, average_[row].codes});
-    all.push_back({"exp_avg_scale." + name, average_[row].scale});
-    all.push_back({"exp_avg_sq_codes." + name, square_average_[row].codes});
-    all.push_back({"exp_avg_sq_scale." + name, square_average_[row].scale});
+    all.push_back({.name = "exp_avg_codes." + name, .value = average_[row].codes, .run = 1});
+    all.push_back({.name = "exp_avg_scale." + name, .value = average_[row].scale, .run = ops::kCodedBlock});
+    all.push_back({.name = "exp_avg_sq_codes." + name, .value = square_average_[row].codes, .run = 1});
+    all.push_back({.name = "exp_avg_sq_scale." + name, .value = square_average_[row].scale, .run = ops::kCodedBlock});
   }
 
  private:

@@ -4,14 +4,13 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/mm.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "core/error.h"
 #include "core/glob.h"
-#include "core/text.h"
 #include "train/optim/optimizer.h"
 
 namespace welkin::train {
@@ -36,14 +35,13 @@ class Muon : public Optimizer {
  public:
   Muon(const config::RunConfig& config, std::vector<OptimizerParameter> parameters) : config_(config.optimizer) {
     std::vector<OptimizerParameter> rest;
-    for (OptimizerParameter& parameter : parameters) (takes(parameter) ? matrices_ : rest).push_back(std::move(parameter));
-    for (const OptimizerParameter& matrix : matrices_) {
-      if (matrix.is_part) {
-        throw ConfigError("optimizer", cat("Muon needs whole matrices: optimizer=Muon, parameter=", matrix.name),
-                          "Take AdamW, LAMB or Lion, or train without splitting the parameters");
-      }
-      average_.push_back(state_like(matrix.value));
+    for (size_t number = 0; number < parameters.size(); ++number) {
+      OptimizerParameter& parameter = parameters[number];
+      const bool is_matrix = takes(parameter);
+      if (is_matrix) numbers_.push_back(number);
+      (is_matrix ? matrices_ : rest).push_back(std::move(parameter));
     }
+    for (const OptimizerParameter& matrix : matrices_) average_.push_back(state_like(matrix.value));
     rest_ = adamw(config, std::move(rest));
   }
 
@@ -52,10 +50,12 @@ class Muon : public Optimizer {
     rest_->step(inputs);
     const bool on_cpu = inputs.found_inf.is_cpu();
     if (on_cpu && inputs.found_inf.item<float>() != 0) return;  // spares the products
+    std::vector<size_t> rows, parts;
     for (size_t row = 0; row < matrices_.size(); ++row) {
-      const at::Tensor& gradient = matrices_[row].value.grad();
-      if (gradient.defined()) update(inputs, matrices_[row], gradient, average_[row]);
+      if (matrices_[row].value.grad().defined()) (matrices_[row].is_part ? parts : rows).push_back(row);
     }
+    for (const size_t row : rows) update(inputs, row, direction(row, mixed(inputs, row)));
+    if (!parts.empty()) update_parts(inputs, parts);
   }
 
   bool takes_gradient_scale() const override { return true; }
@@ -69,19 +69,38 @@ class Muon : public Optimizer {
  private:
   bool takes(const OptimizerParameter& parameter) const {
     const auto matches = [&](const std::string& pattern) { return matches_glob(pattern, parameter.name); };
-    return parameter.decays && parameter.value.dim() >= 2 && std::ranges::none_of(config_.muon_except, matches);
+    return parameter.decays && parameter.shape().size() >= 2 && std::ranges::none_of(config_.muon_except, matches);
   }
 
-  void update(const StepInputs& inputs, const OptimizerParameter& parameter, const at::Tensor& raw, const at::Tensor& average) {
-    const at::Tensor& value = parameter.value;
-    const at::Tensor gradient = safe_gradient(inputs, raw);
+  // Moves the average; what is to be made orthogonal.
+  at::Tensor mixed(const StepInputs& inputs, size_t row) const {
+    const at::Tensor& average = average_[row];
+    const at::Tensor gradient = safe_gradient(inputs, matrices_[row].value.grad());
     assign_unless_skipped(inputs, average, average + (1 - config_.momentum) * (gradient - average));
-    const at::Tensor mixed = config_.muon_nesterov ? gradient + config_.momentum * (average - gradient) : average;
-    const at::Tensor matrix = mixed.reshape({value.size(0), -1});
-    const at::Tensor direction = orthogonalised(matrix, config_.muon_steps).reshape(value.sizes());
-    const double decay = parameter.decays ? config_.weight_decay : 0.0;
-    const double scale = scale_of(matrix.size(0), matrix.size(1));
-    assign_unless_skipped(inputs, value, value * (1 - inputs.rate * decay) - direction * (inputs.rate * scale));
+    return config_.muon_nesterov ? gradient + config_.momentum * (average - gradient) : average;
+  }
+
+  // Of a whole.
+  at::Tensor direction(size_t row, const at::Tensor& whole) const {
+    const std::vector<int64_t> shape = matrices_[row].shape();
+    return orthogonalised(whole.reshape({shape[0], -1}), config_.muon_steps).reshape(shape);
+  }
+
+  void update(const StepInputs& inputs, size_t row, const at::Tensor& of_part) const {
+    const at::Tensor& value = matrices_[row].value;
+    const std::vector<int64_t> shape = matrices_[row].shape();
+    const double decay = matrices_[row].decays ? config_.weight_decay : 0.0;
+    const double scale = scale_of(shape[0], c10::multiply_integers(shape) / shape[0]);
+    assign_unless_skipped(inputs, value, value * (1 - inputs.rate * decay) - of_part * (inputs.rate * scale));
+  }
+
+  // Each matrix is whole on one of the ranks that hold parts of it.
+  void update_parts(const StepInputs& inputs, const std::vector<size_t>& parts) const {
+    std::vector<size_t> numbers;
+    for (const size_t row : parts) numbers.push_back(numbers_[row]);
+    inputs.on_wholes(numbers, {.part = [&](size_t i) { return mixed(inputs, parts[i]); },
+                               .body = [&](size_t i, const at::Tensor& whole) { return direction(parts[i], whole); },
+                               .take = [&](size_t i, const at::Tensor& of_part) { update(inputs, parts[i], of_part); }});
   }
 
   double scale_of(int64_t rows, int64_t columns) const {
@@ -91,6 +110,7 @@ class Muon : public Optimizer {
 
   config::OptimizerConfig config_;
   std::vector<OptimizerParameter> matrices_;
+  std::vector<size_t> numbers_;      // of matrices_, among all parameters
   std::vector<at::Tensor> average_;  // by row of matrices_
   OptimizerPtr rest_;
 };

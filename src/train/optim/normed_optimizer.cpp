@@ -29,11 +29,10 @@ void NormedOptimizer::step(const StepInputs& inputs) {
   const at::NoGradGuard no_grad;
   const std::array<StepLists, 2> lists{with_gradients(parameters_, true), with_gradients(parameters_, false)};
   count(inputs);
-  if (takes_fused(lists[0]) && takes_fused(lists[1])) {
-    if (inputs.found_inf.item<float>() == 0) fused_step(inputs, lists);
-  } else {
-    reference_step(inputs, lists);
-  }
+  const bool is_fused = takes_fused(lists[0]) && takes_fused(lists[1]);
+  if (is_fused && inputs.found_inf.item<float>() != 0) return;
+  for (const StepLists& list : lists) prepare(list, inputs);
+  is_fused ? fused_step(inputs, lists) : reference_step(inputs, lists);
 }
 
 void NormedOptimizer::fused_step(const StepInputs& inputs, const std::array<StepLists, 2>& lists) {

@@ -33,6 +33,8 @@ class NormedOptimizer : public Optimizer {
   // Every way first counts the step. On a CPU in float32, with states `first` and `second` by row; a step that is skipped does
   // not come here.
   virtual void count(const StepInputs& /*inputs*/) {}
+  // Then, in a step that may still be skipped on a device, what ranks with parts have to know of each other before sums.
+  virtual void prepare(const StepLists& /*lists*/, const StepInputs& /*inputs*/) {}
   virtual Sums fused_sums(const StepLists& lists, const StepInputs& inputs, bool decays) = 0;
   virtual void fused_update(const StepLists& lists, const StepInputs& inputs, bool decays, const Sums& sums) = 0;
   // By aten's operators, without waiting for the device: () sums, then the update, neither of which changes anything where the

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,19 +16,34 @@
 
 namespace welkin::train {
 
+// Elements of a part of a parameter that make a box of the whole.
+struct PartBox {
+  std::vector<int64_t> begin, extent;  // in the whole
+  int64_t offset = 0;                  // of the first, in the memory of the part
+  std::vector<int64_t> strides;        // there
+};
+
 struct OptimizerParameter {
   std::string name;
   at::Tensor value;            // the float32 master; its .grad() is the gradient, with the same strides
   bool decays = true;          // whether weight_decay applies (parallel/shard/param_table.h says to which)
   bool is_part = false;        // other ranks hold the rest of it
   int64_t whole_elements = 0;  // of all its parts; 0: as many as `value` has
+  // Of a part: the shape of the whole, which elements of it the part has, and where it is a run of the memory of the whole, the
+  // first of them.
+  std::vector<int64_t> whole_shape{};
+  std::vector<PartBox> boxes{};
+  std::optional<int64_t> run_begin{};
 
+  std::vector<int64_t> shape() const { return is_part ? whole_shape : value.sizes().vec(); }
   int64_t elements() const { return whole_elements > 0 ? whole_elements : value.numel(); }
 };
 
 struct NamedState {
   std::string name;  // "exp_avg.<parameter>", or a scalar's own name
   at::Tensor value;  // to be saved; a resume copies into it
+  // Of a state that goes along the memory of its parameter and has no dims of it: for how many elements each value stands.
+  int64_t run = 0;
   // Of a state that is kept elsewhere: its values, and what sets them. `value` is then shape, strides and type alone.
   std::function<at::Tensor()> read = {};
   std::function<void(const at::Tensor&)> write = {};
@@ -39,11 +55,26 @@ struct NamedState {
 // the ranks that hold parts of the parameter, and as they are where it is whole. Every rank calls it, once a step at most.
 using SumOverParts = std::function<at::Tensor(const at::Tensor&)>;
 
+// Adds up, in place, what each rank that holds a part has: contiguous tensors, one for each of `rows` (of the parameters).
+using AddOverParts = std::function<void(const std::vector<size_t>& rows, const std::vector<at::Tensor>& values)>;
+
+// What needs whole parameters, by number in the list of rows: part() is asked for this rank's once, body() makes a tensor of the
+// same shape of a whole, on one of the ranks that hold parts of it, and take() gets this rank's part of that.
+struct WholeWork {
+  std::function<at::Tensor(size_t)> part;
+  std::function<at::Tensor(size_t, const at::Tensor&)> body;
+  std::function<void(size_t, const at::Tensor&)> take;
+};
+using OnWholes = std::function<void(const std::vector<size_t>& rows, const WholeWork& work)>;
+
 struct StepInputs {
-  at::Tensor rate;                // () learning rate: float64 on the CPU, float32 on a GPU (what the fused kernels take)
-  at::Tensor found_inf;           // () float32; 1: leave weights, states and step count as they are
-  at::Tensor gradient_scale{};    // () float32 that gradients are multiplied by: unscaling and clipping; undefined: 1
-  SumOverParts sum_over_parts{};  // empty: every parameter is whole
+  at::Tensor rate;              // () learning rate: float64 on the CPU, float32 on a GPU (what the fused kernels take)
+  at::Tensor found_inf;         // () float32; 1: leave weights, states and step count as they are
+  at::Tensor gradient_scale{};  // () float32 that gradients are multiplied by: unscaling and clipping; undefined: 1
+  // What ranks that hold parts do together, each with the same rows; empty: every parameter is whole.
+  SumOverParts sum_over_parts{};
+  AddOverParts add_over_parts{};
+  OnWholes on_wholes{};
 };
 
 class Optimizer {
@@ -80,10 +111,10 @@ OptimizerPtr lamb(const config::RunConfig& config, std::vector<OptimizerParamete
 // take the rate as it is.
 OptimizerPtr lars(const config::RunConfig& config, std::vector<OptimizerParameter> parameters);
 // torch.optim.Adafactor; Shazeer and Stern, arXiv:1804.04235, algorithms 4 and 5. Factored, a weight of more than two dims is a
-// matrix of its first dim. ConfigError when factored matrices are parts.
+// matrix of its first dim. Averages of rows and columns of a part are those of the whole, on every rank that holds one.
 OptimizerPtr adafactor(const config::RunConfig& config, std::vector<OptimizerParameter> parameters);
 // torch.optim.Muon for weights, AdamW for the rest. Jordan et al., kellerjordan.github.io/posts/muon; Liu et al.,
-// arXiv:2502.16982. The iteration is in the weights' own type. ConfigError when a matrix is a part.
+// arXiv:2502.16982. The iteration is in the weights' own type, on one of the ranks that hold parts of a matrix.
 OptimizerPtr muon(const config::RunConfig& config, std::vector<OptimizerParameter> parameters);
 
 // Those of `parameters` that have a gradient, as the parallel lists that the fused kernels take, in the order of memory: strides

@@ -22,7 +22,8 @@ namespace {
 
 void append(CheckpointGroup& group, const std::vector<NamedState>& states) {
   for (const NamedState& state : states) {
-    group.tensors.push_back({.name = state.name, .value = state.value, .fetch = state.read, .store = state.write});
+    group.tensors.push_back(
+        {.name = state.name, .value = state.value, .run = state.run, .fetch = state.read, .store = state.write});
   }
 }
 

@@ -4,6 +4,9 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/accumulate.h>
 
+#include "train/checkpoint/tensor_boxes.h"
+#include "train/checkpoint/whole_tensors.h"
+
 namespace welkin::train {
 
 model::ModelShape shape_of(const data::SampleSpec& spec) {
@@ -56,15 +59,30 @@ CheckpointGroup model_group(const parallel::ParamTable& table, const model::Mode
   return group;
 }
 
-std::vector<OptimizerParameter> optimizer_parameters(const parallel::ParamTable& table) {
+namespace {
+
+void describe_part(OptimizerParameter& parameter, const parallel::ParamRow& row, const Layout& layout) {
+  const PiecePlace place = place_of_trained(row, layout.groups, layout.sharding.shards);
+  parameter.whole_shape = row.global_shape;
+  for (const PieceBox& box : boxes_of_piece(place, parameter.value.numel())) {
+    parameter.boxes.push_back({box.begin, box.extent, box.offset, box.strides});
+  }
+  if (place.layout.ranks == 1) parameter.run_begin = place.begin;
+}
+
+}  // namespace
+
+std::vector<OptimizerParameter> optimizer_parameters(const parallel::ParamTable& table, const Layout& layout) {
   std::vector<OptimizerParameter> parameters;
   for (const parallel::ParamRow& row : table.rows()) {
     if (!row.local.requires_grad()) continue;
+    const bool is_split = layout.groups.along(parallel::Axis::Tp).size() > 1 && row.placements[parallel::Axis::Tp].sharded();
     parameters.push_back({.name = row.name,
                           .value = row.trained(),
                           .decays = row.decay == parallel::DecayGroup::Decay,
-                          .is_part = row.placements[parallel::Axis::Tp].sharded() || row.shard.defined(),
+                          .is_part = is_split || row.shard.defined(),
                           .whole_elements = c10::multiply_integers(row.global_shape)});
+    if (parameters.back().is_part) describe_part(parameters.back(), row, layout);
   }
   return parameters;
 }

@@ -14,6 +14,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/learn/registries.h"
 #include "train/optim/optimizer.h"
+#include "train/step/layout.h"
 
 namespace welkin::train {
 
@@ -40,6 +41,7 @@ std::optional<model::AttentionSize> attention_size(const Registries& registries,
 // The table's parameters and the model's buffers: the group "model" of a checkpoint.
 CheckpointGroup model_group(const parallel::ParamTable& table, const model::Model& model);
 
-std::vector<OptimizerParameter> optimizer_parameters(const parallel::ParamTable& table);
+// Of those that are trained, in their order: what of each this rank has.
+std::vector<OptimizerParameter> optimizer_parameters(const parallel::ParamTable& table, const Layout& layout);
 
 }  // namespace welkin::train

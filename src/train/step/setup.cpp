@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "ops/arithmetic/state_codes.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/shard/data_parallel.h"
 #include "parallel/sharding/sharded_parallel.h"
@@ -42,19 +43,21 @@ void init_model(TrainSetup& setup, const SetupSource& source, const SiteInstalle
   setup.loss = source.registries.losses.at(config.loss.loss)(config);
 }
 
-parallel::ShardingOptions sharding_options(const config::ParallelConfig& config) {
+parallel::ShardingOptions sharding_options(const config::RunConfig& run) {
+  const config::ParallelConfig& config = run.parallel;
   return {.stage = config.shard,
           .bucket_cap_mb = config.bucket_cap_mb,
           .comm_dtype = data_parallel_options(config).comm_dtype,
           .gather_dtype = config.shard_gather_dtype,
+          .block = run.optimizer.optimizer_state == config::OptimizerState::Bits8 ? ops::kCodedBlock : 1,
           .gather = {.reshard_after_forward = config.reshard_after_forward, .prefetch = config.shard_prefetch}};
 }
 
 void exchange_gradients(TrainSetup& setup, const SetupSource& source) {
   const config::ParallelConfig& config = source.config.parallel;
   if (setup.is_sharded()) {
-    setup.data_parallel =
-        std::make_unique<parallel::ShardedParallel>(*setup.model, setup.table, setup.layout.sharding, sharding_options(config));
+    setup.data_parallel = std::make_unique<parallel::ShardedParallel>(*setup.model, setup.table, setup.layout.sharding,
+                                                                      sharding_options(source.config));
     return;
   }
   setup.data_parallel =
@@ -67,8 +70,9 @@ void build_optimizer(TrainSetup& setup, const SetupSource& source, const RunLeng
   Offload offload(config, source.device);
   setup.activation_offload = offload.activations(*setup.model, setup.table);
   const OptimizerEntry& entry = source.registries.optimizers.at(config.optimizer.optimizer);
-  setup.optimizer = offload.optimizer(entry.make, entry.scope, entry.states(config.optimizer), optimizer_parameters(setup.table));
-  if (config.optimizer.ema_decay > 0) setup.weight_average = offload.average(optimizer_parameters(setup.table));
+  setup.optimizer =
+      offload.optimizer(entry.make, entry.scope, entry.states(config.optimizer), optimizer_parameters(setup.table, setup.layout));
+  if (config.optimizer.ema_decay > 0) setup.weight_average = offload.average(optimizer_parameters(setup.table, setup.layout));
   setup.offload_notes = offload.notes();
   if (source.device.is_cpu()) setup.offload_buffers = offload.buffer_bytes();
   setup.scaler = std::make_unique<LossScaler>(config.precision, source.device);

@@ -16,6 +16,7 @@
 #include "ops/base/autocast.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/shard/model_parallel_gradients.h"
+#include "parallel/sharding/whole_parameters.h"
 #include "train/step/model_setup.h"
 #include "train/step/recorded_step.h"
 
@@ -42,6 +43,7 @@ EagerStep::EagerStep(TrainSetup& setup, const config::RunConfig& config, StepOpt
       options_(std::move(options)),
       scope_(gradient_scope()),
       sum_over_parts_(sum_over_parts()),
+      trained_rows_(trained_rows()),
       channels_last_(options_.device.is_cuda() && config.backend.channels_last),
       requests_(at::zeros({kNumRequests}, at::TensorOptions(at::kDouble).device(options_.device))) {}
 
@@ -177,6 +179,7 @@ void EagerStep::update(const StepRecord& record) {
                     .found_inf = record.gradient.found_inf,
                     .gradient_scale = record.gradient.scale,
                     .sum_over_parts = sum_over_parts_};
+  if (sum_over_parts_) add_exchanges(inputs);
   if (!setup_.optimizer->takes_gradient_scale()) {
     const at::NoGradGuard no_grad;
     apply_gradient_scale(inputs, gradients_);
@@ -217,14 +220,34 @@ GradientScope EagerStep::gradient_scope() const {
 }
 
 // The optimizer's parameters are the rows that are trained, in their order.
-SumOverParts EagerStep::sum_over_parts() const {
-  const bool is_split = setup_.layout.plan && setup_.layout.groups.mesh().size(parallel::Axis::Tp) > 1;
-  if (!is_split && !setup_.is_sharded()) return {};
+std::vector<size_t> EagerStep::trained_rows() const {
   std::vector<size_t> rows;
   for (size_t row = 0; row < setup_.table.rows().size(); ++row) {
     if (setup_.table.rows()[row].local.requires_grad()) rows.push_back(row);
   }
-  return [this, rows](const at::Tensor& numbers) {
+  return rows;
+}
+
+// What optimizers do with parts besides sums of numbers: by numbers of their parameters.
+void EagerStep::add_exchanges(StepInputs& inputs) const {
+  const auto in_table = [this](const std::vector<size_t>& parameters) {
+    std::vector<size_t> rows;
+    for (const size_t parameter : parameters) rows.push_back(trained_rows_[parameter]);
+    return rows;
+  };
+  inputs.add_over_parts = [this, in_table](const std::vector<size_t>& parameters, const std::vector<at::Tensor>& values) {
+    parallel::add_over_parts(setup_.table, in_table(parameters), values, setup_.layout.groups, setup_.layout.sharding.shards);
+  };
+  inputs.on_wholes = [this, in_table](const std::vector<size_t>& parameters, const WholeWork& work) {
+    parallel::each_whole(setup_.table, in_table(parameters), setup_.layout.groups, setup_.layout.sharding.shards,
+                         {.part = work.part, .body = work.body, .take = work.take});
+  };
+}
+
+SumOverParts EagerStep::sum_over_parts() const {
+  const bool is_split = setup_.layout.plan && setup_.layout.groups.mesh().size(parallel::Axis::Tp) > 1;
+  if (!is_split && !setup_.is_sharded()) return {};
+  return [this, rows = trained_rows()](const at::Tensor& numbers) {
     return parallel::sum_over_parts(setup_.table, rows, numbers, setup_.layout.groups, setup_.layout.sharding.shards);
   };
 }

@@ -87,12 +87,15 @@ class EagerStep : public Step {
   void update(const StepRecord& record);
   GradientScope gradient_scope() const;
   SumOverParts sum_over_parts() const;
+  std::vector<size_t> trained_rows() const;
+  void add_exchanges(StepInputs& inputs) const;
 
   TrainSetup& setup_;
   const config::RunConfig& config_;
   StepOptions options_;
   GradientScope scope_;
   SumOverParts sum_over_parts_;
+  std::vector<size_t> trained_rows_;  // the optimizer's parameters
   bool channels_last_;
   at::Tensor loss_;                    // of the micro-batches so far
   at::Tensor requests_;                // (2) float64, this rank's: see StepRecord::requests
