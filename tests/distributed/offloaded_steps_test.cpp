@@ -43,6 +43,7 @@ TensorLayout layout_of_steps(TinySteps& steps) {
 }
 
 std::vector<CheckpointGroup> kept_groups(TinySteps& steps) {
+  steps.setup().data_parallel->complete_weights();
   std::vector<CheckpointGroup> groups{model_group(steps.setup().table, *steps.setup().model)};
   const auto add = [&groups](const std::string& name, const std::vector<NamedState>& states) {
     groups.push_back({.name = name, .tensors = {}});

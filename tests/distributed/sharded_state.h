@@ -29,6 +29,7 @@ inline CheckpointGroup optimizer_group(TinySteps& steps) {
 }
 
 inline std::vector<CheckpointGroup> groups_of(TinySteps& steps) {
+  steps.setup().data_parallel->complete_weights();
   std::vector<CheckpointGroup> groups{model_group(steps.setup().table, *steps.setup().model), optimizer_group(steps)};
   if (steps.setup().weight_average) {
     groups.push_back({.name = "average", .tensors = {}});

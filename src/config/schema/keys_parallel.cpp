@@ -154,7 +154,7 @@ std::vector<Key> shard_keys() {
       {.flat = "shard_prefetch",
        .path = "parallel.shard_prefetch",
        .field = kParallel<&P::shard_prefetch>,
-       .summary = "with shard full: blocks whose weights are gathered while another one computes",
+       .summary = "with shard: blocks whose weights are gathered while another one computes",
        .unit = "blocks",
        .range = between(0, 1 << 10),
        .is_flag = true,

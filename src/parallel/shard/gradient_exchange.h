@@ -46,10 +46,13 @@ class GradientExchange {
   // Before the next step's first backward pass.
   virtual void clear_gradients() = 0;
 
-  // Around each forward pass, between which weights are whole; and after the update of ParamRow::trained().
+  // Around each forward pass, in which weights are whole where they are used; and after the update of ParamRow::trained(), of
+  // which other ranks may hear as late as in the next forward pass.
   virtual void before_forward() {}
   virtual void after_forward() {}
   virtual void after_update() {}
+  // For who looks at weights outside of a forward pass: what every rank has whole is so when it returns. Every rank calls it.
+  virtual void complete_weights() {}
 
   // Every rank of the group must make as many backward passes, or forward passes too, as any other.
   virtual bool joins_every_backward() const { return false; }

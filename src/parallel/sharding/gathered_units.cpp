@@ -118,7 +118,7 @@ void GatheredUnits::gather(size_t number, int64_t direction) {
   if (unit.place != Place::UnderWay) return;
   unit.transfer.wait();
   for (const ParamRow* row : unit.bucket.rows()) give_memory(row->local);
-  unit.bucket.unpack_whole(unit.all, unit.memories);
+  unit.bucket.unpack_whole(unit.all, unit.memories, group_.group_rank());
   unit.all = at::Tensor();
   unit.place = Place::Whole;
 }

@@ -82,24 +82,24 @@ at::Tensor ShardBucket::room_for_all() const {
   return at::empty({members_, byte_length_}, options().dtype(at::kByte));
 }
 
-void ShardBucket::unpack_whole(const at::Tensor& all, const std::vector<at::Tensor>& memories) const {
+at::Tensor ShardBucket::arrived_piece(const at::Tensor& all, size_t row, int64_t member) const {
+  const int64_t count = rows_[row]->split.numel(member);
+  if (!byte_places_.empty()) return piece_in(all[member], row, count);
+  return all[member].narrow(0, places_[row], count);
+}
+
+void ShardBucket::unpack_whole(const at::Tensor& all, const std::vector<at::Tensor>& memories, int64_t member) const {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const MemorySplit& split = rows_[i]->split;
-    if (!byte_places_.empty()) {
-      for (int64_t member = 0; member < members_; ++member) {
-        const int64_t count = split.numel(member);
-        memories[i].narrow(0, split.offset(member), count).copy_(piece_in(all[member], i, count));
-      }
-      continue;
-    }
-    if (split.is_even()) {
+    const bool is_view = !rows_[i]->keeps_shard();
+    if (byte_places_.empty() && split.is_even() && !is_view) {
       memories[i].view({members_, split.longest()}).copy_(all.narrow(1, places_[i], split.longest()));
       continue;
     }
-    for (int64_t member = 0; member < members_; ++member) {
-      const int64_t count = split.numel(member);
-      memories[i].narrow(0, split.offset(member), count).copy_(all[member].narrow(0, places_[i], count));
+    for (int64_t other = 0; other < members_; ++other) {
+      if (is_view && other == member) continue;
+      memories[i].narrow(0, split.offset(other), split.numel(other)).copy_(arrived_piece(all, i, other));
     }
   }
 }

@@ -28,8 +28,9 @@ class ShardBucket {
   at::Tensor packed_pieces() const;
   // For the pieces of all: (members, gathered length), not filled.
   at::Tensor room_for_all() const;
-  // From such, of which each member's part is its packed pieces, into `memories`: (elements) of each row.
-  void unpack_whole(const at::Tensor& all, const std::vector<at::Tensor>& memories) const;
+  // From such, of which each member's part is its packed pieces, into `memories`: (elements) of each row. A piece of `member`,
+  // which calls it, is left as it is where it is a view of that memory.
+  void unpack_whole(const at::Tensor& all, const std::vector<at::Tensor>& memories, int64_t member) const;
 
   // (members, length) in `dtype`: the gradients of the whole parameters, zero where there is none. They are let go.
   at::Tensor packed_gradients(at::ScalarType dtype) const;
@@ -38,6 +39,8 @@ class ShardBucket {
 
  private:
   void place_bytes();
+  // A member's piece of a row in a message of all: (count).
+  at::Tensor arrived_piece(const at::Tensor& all, size_t row, int64_t member) const;
   // Of a member's part of a message of bytes: what the row's piece is there, (count).
   at::Tensor piece_in(const at::Tensor& bytes, size_t row, int64_t count) const;
 

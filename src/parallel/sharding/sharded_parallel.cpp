@@ -42,11 +42,11 @@ ShardedParallel::ShardedParallel(model::Model& model, ParamTable& table, const S
     const bool is_cut = options_.stage == ShardStage::Full || row.local.requires_grad();
     if (is_low && is_cut && row.local.scalar_type() == at::kFloat) row.gathered_as = at::kBFloat16;
   }
-  options_.stage == ShardStage::Full ? shard_weights(model, table) : shard_state(table);
+  options_.stage == ShardStage::Full ? shard_weights(model, table) : shard_state(model, table);
 }
 
 // Views of the pieces, in the buckets in which gradients come.
-void ShardedParallel::shard_state(ParamTable& table) {
+void ShardedParallel::shard_state(model::Model& model, ParamTable& table) {
   const at::NoGradGuard no_grad;
   const int64_t members = groups_.shards.size();
   for (ParamRow& row : table.rows()) {
@@ -62,7 +62,10 @@ void ShardedParallel::shard_state(ParamTable& table) {
     std::ranges::move(buckets_of(rows, members), std::back_inserter(buckets));
   }
   gradients_ = std::make_unique<ShardedGradients>(std::move(buckets), groups_, travelling_type(options_.comm_dtype));
-  if (options_.gather_dtype != config::GatherDtype::Fp32) gather_weights();  // rounded from the first step on
+  updated_ = std::make_unique<UpdatedUnits>(weight_units(model, table), groups_.shards, options_.gather.prefetch);
+  if (options_.gather_dtype == config::GatherDtype::Fp32) return;
+  updated_->start();  // rounded from the first step on
+  updated_->complete();
 }
 
 void ShardedParallel::shard_weights(model::Model& model, ParamTable& table) {
@@ -80,48 +83,23 @@ void ShardedParallel::shard_weights(model::Model& model, ParamTable& table) {
   gradients_->on_complete = [this, unit_of_bucket](size_t bucket) { units_->after_gradients(unit_of_bucket[bucket]); };
 }
 
+// A rank without samples made no forward pass.
 void ShardedParallel::backward(const at::Tensor& loss, bool is_last) {
+  complete_weights();
   gradients_->begin_pass(is_last || joins_every_backward());
   loss.backward();
   gradients_->finish_pass();
   if (units_) units_->after_backward();
 }
 
-void ShardedParallel::before_forward() {
-  if (units_) units_->before_forward();
-}
+void ShardedParallel::before_forward() { units_ ? units_->before_forward() : updated_->before_forward(); }
 
-void ShardedParallel::after_forward() {
-  if (units_) units_->after_forward();
-}
+void ShardedParallel::after_forward() { units_ ? units_->after_forward() : updated_->complete(); }
 
-void ShardedParallel::after_update() { units_ ? units_->after_update() : gather_weights(); }
+void ShardedParallel::after_update() { units_ ? units_->after_update() : updated_->start(); }
 
-// In the order of the forward pass; one bucket is unpacked while the next one travels.
-void ShardedParallel::gather_weights() {
-  const at::NoGradGuard no_grad;
-  struct Gathering {
-    const ShardBucket* bucket = nullptr;
-    at::Tensor all;
-    Transfer transfer{};
-  };
-  Gathering before;
-  const auto finish = [](Gathering& gathering) {
-    if (gathering.bucket == nullptr) return;
-    gathering.transfer.wait();
-    std::vector<at::Tensor> memories;
-    for (const ParamRow* row : gathering.bucket->rows()) memories.push_back(memory_of(row->local));
-    gathering.bucket->unpack_whole(gathering.all, memories);
-  };
-  const std::vector<ShardBucket>& buckets = gradients_->buckets();
-  for (size_t i = buckets.size(); i-- > 0;) {
-    const at::Tensor part = buckets[i].packed_pieces();
-    Gathering next{.bucket = &buckets[i], .all = buckets[i].room_for_all()};
-    next.transfer = start_all_gather_into(groups_.shards, next.all, part);
-    finish(before);
-    before = std::move(next);
-  }
-  finish(before);
+void ShardedParallel::complete_weights() {
+  if (updated_) updated_->complete();
 }
 
 std::vector<Bucket> ShardedParallel::buckets() const {

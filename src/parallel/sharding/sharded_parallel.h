@@ -21,6 +21,7 @@
 #include "parallel/shard/gradient_exchange.h"
 #include "parallel/sharding/gathered_units.h"
 #include "parallel/sharding/sharded_gradients.h"
+#include "parallel/sharding/updated_units.h"
 
 namespace welkin::parallel {
 
@@ -45,20 +46,21 @@ class ShardedParallel final : public GradientExchange {
   void before_forward() override;
   void after_forward() override;
   void after_update() override;
+  void complete_weights() override;
   bool joins_every_backward() const override { return options_.stage != config::ShardStage::Optimizer; }
   bool joins_every_forward() const override { return options_.stage == config::ShardStage::Full; }
   std::vector<Bucket> buckets() const override;
   int64_t bytes_per_step() const override;
 
  private:
-  void shard_state(ParamTable& table);
+  void shard_state(model::Model& model, ParamTable& table);
   void shard_weights(model::Model& model, ParamTable& table);
-  void gather_weights();
 
   ParamTable& table_;
   ShardGroups groups_;
   ShardingOptions options_;
-  std::unique_ptr<GatheredUnits> units_;  // of the stage Full
+  std::unique_ptr<GatheredUnits> units_;   // of the stage Full
+  std::unique_ptr<UpdatedUnits> updated_;  // of the others
   std::unique_ptr<ShardedGradients> gradients_;
 };
 

@@ -44,9 +44,9 @@ std::vector<WeightUnit> weight_units(model::Model& model, ParamTable& table) {
   int64_t largest = 0;
   for (model::Site* site : sites) {
     if (is_inner(site)) continue;
-    WeightUnit unit{.site = site, .rows = {}};
+    WeightUnit unit{.site = site, .is_matmul = linear.contains(site->name()), .rows = {}};
     for (ParamRow& row : table.rows()) {
-      const bool reads = linear.contains(site->name()) ? row.name == site->name() + ".weight" : is_within(row.name, site->name());
+      const bool reads = unit.is_matmul ? row.name == site->name() + ".weight" : is_within(row.name, site->name());
       if (reads) unit.rows.push_back(&row);
     }
     largest = std::max(largest, elements_of(unit));

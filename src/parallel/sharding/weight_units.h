@@ -13,6 +13,7 @@ namespace welkin::parallel {
 
 struct WeightUnit {
   model::Site* site = nullptr;  // null: the whole model
+  bool is_matmul = false;       // the site is a linear layer's: where something is installed, its bias is added by itself
   std::vector<ParamRow*> rows;
 };
 

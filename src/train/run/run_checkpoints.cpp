@@ -125,6 +125,7 @@ void RunCheckpoints::save_pieces(const std::vector<CheckpointGroup>& groups) {
 
 // Replicas are equal: the first rank's copy is everybody's.
 void RunCheckpoints::save() {
+  setup_.data_parallel->complete_weights();
   std::vector<CheckpointGroup> groups = own_groups();
   if (context_.world.is_main() && state_.picture) {
     groups.push_back(
@@ -293,6 +294,7 @@ void RunCheckpoints::start_or_resume() {
     load_initial_weights();
   }
   setup_.data_parallel->after_update();  // weights that are gathered follow what was loaded
+  setup_.data_parallel->complete_weights();
   state_.resumed = checkpoint.has_value();
   parallel::barrier(context_.world.world_group());
   if (context_.world.size() > 1) parallel::check_replicas(setup_.table, setup_.layout.groups, "at the start");

@@ -175,6 +175,7 @@ void RunLoop::check_replicas_if_due() {
   const int64_t interval = config_.parallel.replica_check_interval;
   const int64_t done = state_.position.iteration + 1;
   if (context_.world.size() == 1 || config_.parallel.noddp || interval == 0 || done % interval != 0) return;
+  parts_.setup.data_parallel->complete_weights();
   parallel::check_replicas(parts_.setup.table, parts_.setup.layout.groups, cat("at step ", done));
 }
 

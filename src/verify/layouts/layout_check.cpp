@@ -128,6 +128,7 @@ class LayoutTraining {
 
   LayoutRun run() {
     for (int64_t step = 0; step < kSteps; ++step) train_step(step);
+    if (reducer_) reducer_->complete_weights();
     for (const parallel::ParamRow& row : run_.table.rows()) {
       run_.weights.push_back(row.is_released ? gathered_whole(sharding_.shards, row, row.shard) : row.local.detach().clone());
     }

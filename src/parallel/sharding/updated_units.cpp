@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/sharding/updated_units.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace welkin::parallel {
+
+UpdatedUnits::UpdatedUnits(const std::vector<WeightUnit>& units, const Group& group, int64_t prefetch)
+    : group_(group), prefetch_(static_cast<size_t>(prefetch)) {
+  for (const bool is_outside : {true, false}) {
+    for (const WeightUnit& unit : units) {
+      if (is_outside == (unit.site == nullptr || unit.is_matmul)) add(unit, is_outside);
+    }
+    if (is_outside) num_outside_ = units_.size();
+  }
+  sent_ = landed_ = units_.size();
+}
+
+// One message has one element type.
+void UpdatedUnits::add(const WeightUnit& unit, bool is_outside) {
+  std::vector<ParamRow*> trained = unit.rows;
+  std::erase_if(trained, [](const ParamRow* row) { return !row->shard.defined(); });
+  for (std::vector<ParamRow*>& rows : runs_of_one_type(trained)) {
+    units_.push_back({.bucket = ShardBucket(std::move(rows), group_.size()), .all = {}});
+  }
+  if (is_outside || trained.empty()) return;
+  unit.site->install([this, end = units_.size()](model::Tensors in, const model::Body& body) {
+    need(end);
+    return body(std::move(in));
+  });
+}
+
+// What a pass has left of the update before comes first: its messages are under way.
+void UpdatedUnits::start() {
+  complete();
+  sent_ = landed_ = 0;
+  send_until(prefetch_ == 0 ? 0 : prefetch_ + 1);
+}
+
+void UpdatedUnits::before_forward() { need(num_outside_); }
+
+void UpdatedUnits::complete() { need(units_.size()); }
+
+void UpdatedUnits::send_until(size_t end) {
+  for (; sent_ < std::min(end, units_.size()); ++sent_) {
+    Unit& unit = units_[sent_];
+    const at::Tensor part = unit.bucket.packed_pieces();
+    unit.all = unit.bucket.room_for_all();
+    unit.transfer = start_all_gather_into(group_, unit.all, part);
+  }
+}
+
+void UpdatedUnits::need(size_t end) {
+  const at::NoGradGuard no_grad;
+  while (landed_ < end) {
+    send_until(landed_ + 1 + prefetch_);
+    Unit& unit = units_[landed_++];
+    unit.transfer.wait();
+    std::vector<at::Tensor> memories;
+    for (const ParamRow* row : unit.bucket.rows()) memories.push_back(memory_of(row->local));
+    unit.bucket.unpack_whole(unit.all, memories, group_.group_rank());
+    unit.all = at::Tensor();
+  }
+}
+
+}  // namespace welkin::parallel
