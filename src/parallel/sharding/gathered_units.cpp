@@ -16,6 +16,9 @@ namespace {
 using model::Body;
 using model::Tensors;
 
+// What is worth a message of its own: packing it would take as much memory again, and two copies.
+constexpr size_t kLeastOfOwn = 1 << 20;
+
 c10::StorageImpl& storage_of(const at::Tensor& tensor) { return *tensor.storage().unsafeGetStorageImpl(); }
 
 // The elements of the tensor fill its storage, so that nobody else loses anything with it.
@@ -56,30 +59,40 @@ GatheredUnits::GatheredUnits(std::vector<WeightUnit> units, const Group& group, 
   for (const WeightUnit& unit : units) add(unit);
 }
 
-// One message has one element type.
+// A message has one element type.
 void GatheredUnits::add(const WeightUnit& unit) {
   for (const std::vector<ParamRow*>& rows : runs_of_one_type(unit.rows)) {
-    for (ParamRow* row : rows) row->split = MemorySplit(row->local, group_.size(), row->split_block);
     trained_.push_back(trained_of(rows));
-    units_.push_back({.is_whole_model = unit.site == nullptr,
-                      .is_trained = trained_.back().size() == rows.size(),
-                      .bucket = ShardBucket(rows, group_.size()),
-                      .memories = {},
-                      .all = {}});
-    shard_weights(units_.back());
+    Unit added{.is_whole_model = unit.site == nullptr,
+               .is_trained = trained_.back().size() == rows.size(),
+               .direct = {},
+               .direct_memories = {},
+               .bucket = {},
+               .memories = {},
+               .all = {}};
+    std::vector<ParamRow*> packed;
+    for (ParamRow* row : rows) {
+      row->split = MemorySplit(row->local, group_.size(), row->split_block);
+      const bool is_direct = row->split.is_even() && !row->gathered_as && row->local.nbytes() >= kLeastOfOwn;
+      (is_direct ? added.direct : packed).push_back(row);
+    }
+    for (ParamRow* row : added.direct) added.direct_memories.push_back(shard_weights(*row));
+    if (!packed.empty()) added.bucket = ShardBucket(std::move(packed), group_.size());
+    for (ParamRow* row : added.bucket.rows()) added.memories.push_back(shard_weights(*row));
+    units_.push_back(std::move(added));
     if (unit.site != nullptr) install(*unit.site, units_.size() - 1);
   }
 }
 
-void GatheredUnits::shard_weights(Unit& unit) {
+// Returns what follows its memory.
+at::Tensor GatheredUnits::shard_weights(ParamRow& row) const {
   const at::NoGradGuard no_grad;
-  for (ParamRow* row : unit.bucket.rows()) {
-    if (!owns_storage(row->local)) row->local.set_data(row->local.clone(at::MemoryFormat::Preserve));
-    unit.memories.push_back(alias_of_memory(row->local));
-    row->shard = row->split.piece_of(unit.memories.back(), group_.group_rank()).clone();
-    row->is_released = true;
-    drop_memory(row->local);
-  }
+  if (!owns_storage(row.local)) row.local.set_data(row.local.clone(at::MemoryFormat::Preserve));
+  at::Tensor memory = alias_of_memory(row.local);
+  row.shard = row.split.piece_of(memory, group_.group_rank()).clone();
+  row.is_released = true;
+  drop_memory(row.local);
+  return memory;
 }
 
 void GatheredUnits::install(model::Site& site, size_t number) {
@@ -100,10 +113,22 @@ void GatheredUnits::install(model::Site& site, size_t number) {
 void GatheredUnits::start(Unit& unit) {
   if (unit.place != Place::Shards) return;
   const at::NoGradGuard no_grad;
-  const at::Tensor part = unit.bucket.packed_pieces();
-  unit.all = unit.bucket.room_for_all();
-  unit.transfer = start_all_gather_into(group_, unit.all, part);
+  for (size_t i = 0; i < unit.direct.size(); ++i) {
+    give_memory(unit.direct[i]->local);
+    const at::Tensor all = unit.direct_memories[i].view({group_.size(), -1});
+    unit.transfers.push_back(start_all_gather_into(group_, all, unit.direct[i]->shard.reshape({-1})));
+  }
+  if (!unit.bucket.rows().empty()) {
+    const at::Tensor part = unit.bucket.packed_pieces();
+    unit.all = unit.bucket.room_for_all();
+    unit.transfers.push_back(start_all_gather_into(group_, unit.all, part));
+  }
   unit.place = Place::UnderWay;
+}
+
+void GatheredUnits::wait(Unit& unit) {
+  for (Transfer& transfer : unit.transfers) transfer.wait();
+  unit.transfers.clear();
 }
 
 // The unit, and those after it in this direction on the way.
@@ -116,20 +141,21 @@ void GatheredUnits::gather(size_t number, int64_t direction) {
     if (next >= 0 && next <= last) start(units_[static_cast<size_t>(next)]);
   }
   if (unit.place != Place::UnderWay) return;
-  unit.transfer.wait();
-  for (const ParamRow* row : unit.bucket.rows()) give_memory(row->local);
-  unit.bucket.unpack_whole(unit.all, unit.memories, group_.group_rank());
-  unit.all = at::Tensor();
+  wait(unit);
+  if (unit.all.defined()) {
+    for (const ParamRow* row : unit.bucket.rows()) give_memory(row->local);
+    unit.bucket.unpack_whole(unit.all, unit.memories, group_.group_rank());
+    unit.all = at::Tensor();
+  }
   unit.place = Place::Whole;
 }
 
 void GatheredUnits::release(Unit& unit) {
-  if (unit.place == Place::UnderWay) {
-    unit.transfer.wait();
-    unit.all = at::Tensor();
-  } else if (unit.place == Place::Whole) {
-    for (const ParamRow* row : unit.bucket.rows()) drop_memory(row->local);
-  }
+  if (unit.place == Place::Shards) return;
+  wait(unit);
+  unit.all = at::Tensor();
+  for (const ParamRow* row : unit.direct) drop_memory(row->local);
+  for (const ParamRow* row : unit.bucket.rows()) drop_memory(row->local);
   unit.place = Place::Shards;
 }
 
@@ -156,7 +182,9 @@ void GatheredUnits::after_gradients(size_t unit) {
 void GatheredUnits::after_update() {
   release_all();
   for (const Unit& unit : units_) {
-    for (const ParamRow* row : unit.bucket.rows()) row->local.unsafeGetTensorImpl()->bump_version();
+    for (const auto* rows : {&unit.direct, &unit.bucket.rows()}) {
+      for (const ParamRow* row : *rows) row->local.unsafeGetTensorImpl()->bump_version();
+    }
   }
 }
 

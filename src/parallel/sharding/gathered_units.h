@@ -44,17 +44,20 @@ class GatheredUnits {
   enum class Place { Shards, UnderWay, Whole };
   struct Unit {
     bool is_whole_model = false, is_trained = false;
-    ShardBucket bucket;
-    std::vector<at::Tensor> memories;  // of each row, which follow its storage
+    std::vector<ParamRow*> direct;            // gathered into their own memory, a message each
+    std::vector<at::Tensor> direct_memories;  // which follow the storage of their row
+    ShardBucket bucket;                       // the others, in one message; may have no rows
+    std::vector<at::Tensor> memories;         // of the bucket's rows
     Place place = Place::Shards;
     at::Tensor all;
-    Transfer transfer{};
+    std::vector<Transfer> transfers{};
   };
 
   void add(const WeightUnit& unit);
-  void shard_weights(Unit& unit);
+  at::Tensor shard_weights(ParamRow& row) const;
   void install(model::Site& site, size_t number);
   void start(Unit& unit);
+  static void wait(Unit& unit);
   void gather(size_t number, int64_t direction);
   void release(Unit& unit);
   void release_all();

@@ -15,6 +15,7 @@ namespace welkin::parallel {
 
 class ShardBucket {
  public:
+  ShardBucket() = default;
   // Rows of one element type that have their split; they outlive it.
   ShardBucket(std::vector<ParamRow*> rows, int64_t members);
 

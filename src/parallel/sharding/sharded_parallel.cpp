@@ -17,6 +17,8 @@ namespace {
 
 using config::ShardStage;
 
+constexpr int64_t kBytesPerMb = 1 << 20;
+
 std::optional<at::ScalarType> travelling_type(GradientDtype dtype) {
   if (dtype == GradientDtype::Bf16) return at::kBFloat16;
   return dtype == GradientDtype::Fp16 ? std::optional(at::kHalf) : std::nullopt;
@@ -26,6 +28,22 @@ std::vector<ShardBucket> buckets_of(const std::vector<ParamRow*>& rows, int64_t 
   std::vector<ShardBucket> buckets;
   for (std::vector<ParamRow*>& run : runs_of_one_type(rows)) buckets.emplace_back(std::move(run), members);
   return buckets;
+}
+
+// A unit's rows from the last to the first, which is the order of their gradients, in runs of at most so many bytes or one row.
+std::vector<std::vector<ParamRow*>> runs_of_most(const std::vector<ParamRow*>& rows, int64_t most) {
+  std::vector<std::vector<ParamRow*>> runs;
+  int64_t bytes = most;
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+    const auto own = static_cast<int64_t>((*row)->local.nbytes());
+    if (bytes + own > most) {
+      runs.emplace_back();
+      bytes = 0;
+    }
+    runs.back().push_back(*row);
+    bytes += own;
+  }
+  return runs;
 }
 
 }  // namespace
@@ -68,24 +86,33 @@ void ShardedParallel::shard_state(model::Model& model, ParamTable& table) {
   updated_->complete();
 }
 
+// A unit's weights go when all of its gradients are on their way.
 void ShardedParallel::shard_weights(model::Model& model, ParamTable& table) {
   units_ = std::make_unique<GatheredUnits>(weight_units(model, table), groups_.shards, options_.gather);
   std::vector<ShardBucket> buckets;  // of the unit that the forward pass uses last, which comes first
   std::vector<size_t> unit_of_bucket;
   const auto& units = units_->trained_rows();
+  buckets_of_unit_.resize(units.size());
   for (size_t unit = units.size(); unit-- > 0;) {
-    for (ShardBucket& bucket : buckets_of(units[unit], groups_.shards.size())) {
-      buckets.push_back(std::move(bucket));
-      unit_of_bucket.push_back(unit);
+    for (const std::vector<ParamRow*>& rows : runs_of_most(units[unit], options_.bucket_cap_mb * kBytesPerMb)) {
+      for (ShardBucket& bucket : buckets_of(rows, groups_.shards.size())) {
+        buckets.push_back(std::move(bucket));
+        unit_of_bucket.push_back(unit);
+        ++buckets_of_unit_[unit];
+      }
     }
   }
   gradients_ = std::make_unique<ShardedGradients>(std::move(buckets), groups_, travelling_type(options_.comm_dtype));
-  gradients_->on_complete = [this, unit_of_bucket](size_t bucket) { units_->after_gradients(unit_of_bucket[bucket]); };
+  gradients_->on_complete = [this, unit_of_bucket](size_t bucket) {
+    const size_t unit = unit_of_bucket[bucket];
+    if (--missing_of_unit_[unit] == 0) units_->after_gradients(unit);
+  };
 }
 
 // A rank without samples made no forward pass.
 void ShardedParallel::backward(const at::Tensor& loss, bool is_last) {
   complete_weights();
+  missing_of_unit_ = buckets_of_unit_;
   gradients_->begin_pass(is_last || joins_every_backward());
   loss.backward();
   gradients_->finish_pass();

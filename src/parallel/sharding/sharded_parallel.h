@@ -62,6 +62,8 @@ class ShardedParallel final : public GradientExchange {
   std::unique_ptr<GatheredUnits> units_;   // of the stage Full
   std::unique_ptr<UpdatedUnits> updated_;  // of the others
   std::unique_ptr<ShardedGradients> gradients_;
+  std::vector<int64_t> buckets_of_unit_,
+      missing_of_unit_;  // of the stage Full: messages of gradients, and those of a pass to come
 };
 
 // The whole of which the members have `pieces` of these sizes, as the row's parameter lies in memory: the weights of a piece, or
