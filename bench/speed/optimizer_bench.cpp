@@ -98,7 +98,7 @@ train::OptimizerPtr make_other(const Other& other, std::vector<train::OptimizerP
   train::add_builtins(registries);
   config::RunConfig config;
   config.optimizer.betas = {0.9, 0.999};
-  config.optimizer.optimizer_state = other.state;
+  config.optimizer.optimizer_state = config::choice_named<config::OptimizerState>(other.state).value();
   return registries.optimizers.at(other.name).make(config, std::move(parameters));
 }
 
