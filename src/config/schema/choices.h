@@ -123,6 +123,10 @@ enum class OptimizerState { Fp32, Bf16, Bits8 };  // how Adam and AdamW keep the
 template <>
 inline constexpr std::string_view kNames<OptimizerState> = "fp32|bf16|8bit";
 
+enum class ResumedOptimizer { Same, Fitting, None };  // which states of a checkpoint's optimizer a run that resumes takes
+template <>
+inline constexpr std::string_view kNames<ResumedOptimizer> = "same|fitting|none";
+
 enum class MuonScale { MatchRmsAdamW, Original };  // how the edges of a matrix enter its step
 template <>
 inline constexpr std::string_view kNames<MuonScale> = "match_rms_adamw|original";

@@ -43,9 +43,9 @@ using Field =
                  Accessor<FirstBatchRule>, Accessor<Tf32>, Accessor<AttentionForm>, Accessor<Gemm>, Accessor<MatmulPrecision>,
                  Accessor<InstructionSet>, Accessor<ContextMode>, Accessor<ContextIo>, Accessor<WireupInfo>,
                  Accessor<WireupStore>, Accessor<GradientDtype>, Accessor<ShardStage>, Accessor<GatherDtype>,
-                 Accessor<OptimizerState>, Accessor<MuonScale>, Accessor<Checkpointing>, Accessor<MicroBatchSize>,
-                 Accessor<DeviceChoice>, Accessor<FolderRule>, Accessor<QkvLayout>, Accessor<std::optional<Loader>>,
-                 Accessor<std::optional<Compat>>>;
+                 Accessor<OptimizerState>, Accessor<MuonScale>, Accessor<ResumedOptimizer>, Accessor<Checkpointing>,
+                 Accessor<MicroBatchSize>, Accessor<DeviceChoice>, Accessor<FolderRule>, Accessor<QkvLayout>,
+                 Accessor<std::optional<Loader>>, Accessor<std::optional<Compat>>>;
 
 template <auto... Members>
 auto& member(RunConfig& config) {

@@ -138,6 +138,14 @@ std::vector<Key> run_keys() {
        .is_flag = true,
        .free = true,
        .common = Common::Training},
+      {.flat = "resume_optimizer",
+       .path = "loop.resume_optimizer",
+       .field = kLoop<&L::resume_optimizer>,
+       .summary = "with resume, after a change of the optimizer: same (its states must be the run's), fitting (those of equal "
+                  "name, shape "
+                  "and type are kept) or none (all begin anew)",
+       .is_flag = true,
+       .free = true},
       {.flat = "on_nonfinite",
        .path = "loop.on_nonfinite",
        .field = kLoop<&L::on_nonfinite>,

@@ -248,6 +248,8 @@ struct LoopConfig {
   std::string best_metric = "val_loss";         // (ours) what the best checkpoint has the smallest value of
   std::vector<std::string> early_stopping;      // (ours) metric, patience in validations, optionally min_delta (early_stopping.h)
   bool resume = false;                          // (ours) continue from the newest good checkpoint of the run folder
+  ResumedOptimizer resume_optimizer =
+      ResumedOptimizer::Same;  // (ours) of the checkpoint's states: all, which must be the run's, those that fit, or none
   NonFiniteAction on_nonfinite =
       NonFiniteAction::Stop;                 // (ours) what a NaN or Inf in loss or gradient does (fp16 overflow is not one)
   std::optional<Compat> compat;              // (ours) that tutorial's old schedule, augmentation and rules (RuleConfig)

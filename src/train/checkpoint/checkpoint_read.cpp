@@ -218,7 +218,10 @@ void Checkpoint::check_group(const CheckpointGroup& group) const {
                           cat("its tensors are not those of the run: path=", folder_.string(), ", group=", group.name,
                               ", not stored=", lacking.size(), " (", some_of(lacking), "), not wanted=", surplus.size(), " (",
                               some_of(surplus), ")"),
-                          "Resume with the model and optimizer that it was saved with");
+                          group.name == "optimizer"
+                              ? "Resume with the optimizer that it was saved with, or say --resume_optimizer fitting (keeps the "
+                                "states that fit) or none"
+                              : "Resume with the model and optimizer that it was saved with");
   }
 }
 

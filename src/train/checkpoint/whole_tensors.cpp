@@ -13,6 +13,7 @@
 #include "parallel/comm/collectives.h"
 #include "parallel/shard/shards.h"
 #include "parallel/sharding/sharded_parallel.h"
+#include "train/checkpoint/stored_tensor.h"
 
 namespace welkin::train {
 namespace {
@@ -200,12 +201,34 @@ RankTensors own_tensors(const std::vector<CheckpointGroup>& local, const TensorL
 void cut_parts(const CheckpointGroup& whole, const CheckpointGroup& local, const TensorLayout& layout) {
   for (size_t i = 0; i < local.tensors.size(); ++i) {
     if (whole.tensors[i].value.is_same(local.tensors[i].value)) continue;
-    SplitTensor(local.tensors[i], layout).cut(whole.tensors[i].value, local.tensors[i].value);
+    const CheckpointTensor& own = local.tensors[i];
+    const at::Tensor part = own.store ? at::empty_like(own.value, own.value.options(), at::MemoryFormat::Preserve) : own.value;
+    SplitTensor(own, layout).cut(whole.tensors[i].value, part);
+    if (own.store) own.store(part);
   }
+}
+
+CheckpointGroup fitting_tensors(const Checkpoint& checkpoint, const CheckpointGroup& local, const TensorLayout& layout) {
+  CheckpointGroup fitting{.name = local.name, .tensors = {}};
+  const auto& stored = checkpoint.index().tensors;
+  for (const CheckpointTensor& tensor : local.tensors) {
+    const auto record = stored.find(stored_name(local.name, tensor.name));
+    if (record == stored.end()) continue;
+    const SplitTensor split(tensor, layout);
+    const std::vector<int64_t> shape = split.is_whole() ? tensor.value.sizes().vec() : split.whole_shape();
+    const bool fits =
+        record->second.shape == shape && record->second.dtype == dtype_name(stored_dtype(tensor.value.scalar_type()));
+    if (fits) fitting.tensors.push_back(tensor);
+  }
+  return fitting;
 }
 
 void read_parts(const Checkpoint& checkpoint, const CheckpointGroup& local, const TensorLayout& layout) {
   checkpoint.check_group(local);
+  read_tensors(checkpoint, local, layout);
+}
+
+void read_tensors(const Checkpoint& checkpoint, const CheckpointGroup& local, const TensorLayout& layout) {
   for (const CheckpointTensor& tensor : local.tensors) {
     const std::string name = stored_name(local.name, tensor.name);
     const SplitTensor split(tensor, layout);

@@ -62,7 +62,14 @@ RankTensors own_tensors(const std::vector<CheckpointGroup>& local, const TensorL
 // The other way: copies the parts that are this rank's out of whole tensors. A tensor that is the same in both stays.
 void cut_parts(const CheckpointGroup& whole, const CheckpointGroup& local, const TensorLayout& layout);
 
-// Reads a group from a checkpoint into the local tensors: of each what this rank has of it.
+// Of a group those that the checkpoint has under the same names, of the same whole shapes and types.
+CheckpointGroup fitting_tensors(const Checkpoint& checkpoint, const CheckpointGroup& local, const TensorLayout& layout);
+
+// Reads tensors of a group that are known to be there.
+void read_tensors(const Checkpoint& checkpoint, const CheckpointGroup& local, const TensorLayout& layout);
+
+// The same for a whole group, of which nothing may be missing or left over: reads a group from a checkpoint into the local
+// tensors: of each what this rank has of it.
 void read_parts(const Checkpoint& checkpoint, const CheckpointGroup& local, const TensorLayout& layout);
 
 }  // namespace welkin::train

@@ -228,6 +228,20 @@ void RunCheckpoints::load_initial_weights() {
   if (setup_.weight_average) setup_.weight_average->restart();
 }
 
+// Another optimizer than the one that saved may have states of the same meaning, and of the same names then.
+void RunCheckpoints::load_optimizer(const Checkpoint& checkpoint, const CheckpointGroup& group) {
+  const config::ResumedOptimizer how = config_.loop.resume_optimizer;
+  if (how == config::ResumedOptimizer::Same) return read_parts(checkpoint, group, tensor_layout());
+  CheckpointGroup kept{.name = group.name, .tensors = {}};
+  if (how == config::ResumedOptimizer::Fitting) kept = fitting_tensors(checkpoint, group, tensor_layout());
+  read_tensors(checkpoint, kept, tensor_layout());
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min<size_t>(3, kept.tensors.size()); ++i) names.push_back(kept.tensors[i].name);
+  context_.log.info(cat("Optimizer states: ", kept.tensors.size(), " of ", group.tensors.size(), " are those of the checkpoint",
+                        names.empty() ? "" : cat(" (", join(names, " "), kept.tensors.size() > 3 ? " ..." : "", ")"),
+                        ", the others begin anew"));
+}
+
 void RunCheckpoints::load(const Checkpoint& checkpoint) {
   if (!checkpoint.index().origin.empty()) return load_imported(checkpoint);
   check_rules(checkpoint);
@@ -238,7 +252,7 @@ void RunCheckpoints::load(const Checkpoint& checkpoint) {
   if (!note.empty()) context_.log.info(note);
   for (const CheckpointGroup& group : own_groups()) {
     if (!lacks(checkpoint, group)) {
-      read_parts(checkpoint, group, tensor_layout());
+      group.name == "optimizer" ? load_optimizer(checkpoint, group) : read_parts(checkpoint, group, tensor_layout());
       continue;
     }
     setup_.weight_average->restart();

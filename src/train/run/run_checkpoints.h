@@ -54,6 +54,7 @@ class RunCheckpoints {
   void load_judgement(const CheckpointIndex& index);
   void load(const Checkpoint& checkpoint);
   void load_imported(const Checkpoint& checkpoint);
+  void load_optimizer(const Checkpoint& checkpoint, const CheckpointGroup& group);
 
   const TrainerContext& context_;
   const config::RunConfig& config_;

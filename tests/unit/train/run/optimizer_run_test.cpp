@@ -63,6 +63,36 @@ INSTANTIATE_TEST_SUITE_P(All, OptimizerRuns,
                                            OptimizerRun{"Adam_8bit", "Adam", "8bit"}),
                          [](const auto& row) { return row.param.name; });
 
+// Another optimizer than the one that saved: its states are named, and kept where they fit, or begin anew.
+TEST(SwitchedOptimizer, KeepsWhatFitsOrBeginsAnew) {
+  using config::ResumedOptimizer;
+  const ScratchFolder root;
+  config::RunConfig config = config_for({"AdamW", "AdamW"}, root);
+  config.loop.num_iters = 5;
+  run_tiny(config, {});
+  config.loop.resume = true;
+  config.loop.num_iters = 7;
+  config.optimizer.optimizer = "SGD";
+  try {
+    run_tiny(config, {});
+    ADD_FAILURE() << "no error";
+  } catch (const CheckpointError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("group=optimizer, not stored="));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("or say --resume_optimizer fitting (keeps the states that fit) or none"));
+  }
+  config.optimizer.optimizer = "LAMB";
+  config.loop.resume_optimizer = ResumedOptimizer::Fitting;
+  const TinyOutcome kept = run_tiny(config, {});
+  EXPECT_TRUE(kept.run.completed);
+  EXPECT_THAT(kept.log, ::testing::HasSubstr("are those of the checkpoint (steps exp_avg."));
+  config.optimizer.optimizer = "SGD";
+  config.loop.num_iters = 9;
+  config.loop.resume_optimizer = ResumedOptimizer::None;
+  const TinyOutcome anew = run_tiny(config, {});
+  EXPECT_TRUE(anew.run.completed);
+  EXPECT_THAT(anew.log, ::testing::HasSubstr("Optimizer states: 0 of "));
+}
+
 TEST(AveragedRun, ARunWithoutAnAverageBeginsOneWhenItIsResumed) {
   const ScratchFolder root;
   config::RunConfig config = config_for({"AdamW", "AdamW"}, root);
