@@ -155,8 +155,9 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   return parts;
 }
 
-// States leave the memory, and are read and written once a step; activations of all parts but two, in every pass. Each kind goes
-// through three buffers.
+// States leave the memory, and are read and written once a step; activations of all parts but two, in every pass. Each of these
+// kinds goes through three buffers. Of weights two units stay, and what belongs to none; they are read for the forward and for
+// the backward pass, and read and written for the update.
 void offload(const config::RunConfig& config, RunEstimate& estimate) {
   const config::BackendConfig& backend = config.backend;
   constexpr double kBuffers = 3, kReadAndWritten = 2, kPartsAtWork = 2, kBytesPerMib = 1 << 20;
@@ -172,10 +173,16 @@ void offload(const config::RunConfig& config, RunEstimate& estimate) {
     if (part.name == "activations" && has("activations") && num_parts > kPartsAtWork) {
       gone = part.bytes * (1 - kPartsAtWork / num_parts);
     }
+    const bool is_weights = part.name == "weights" && has("parameters");
+    if (is_weights) {
+      const GatheredTogether units = gathered_together(estimate.cost);
+      const double stays = kWideBytes * (units.whole_pass + kPartsAtWork * units.largest);
+      gone = std::max(0.0, part.bytes - stays / static_cast<double>(estimate.tensor_parallel));
+    }
     part.bytes -= gone;
     estimate.offloaded_bytes += gone;
-    travels += kReadAndWritten * gone * (is_state ? 1 : passes);
-    buffers += kBuffers * std::min(gone, backend.offload_buffer_mib * kBytesPerMib);
+    travels += kReadAndWritten * gone * (is_state ? 1 : is_weights ? passes + 1 : passes);
+    if (!is_weights) buffers += kBuffers * std::min(gone, backend.offload_buffer_mib * kBytesPerMib);
   }
   std::erase_if(estimate.memory, [](const MemoryPart& part) { return part.bytes == 0 && part.name != "optimizer"; });
   if (!backend.offload_path.empty()) estimate.disk_bytes = travels;

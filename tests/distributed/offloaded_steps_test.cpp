@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps whose states are in a file of each rank: the same bits as with states in memory, whole or shared out, and
 // checkpoints that go back and forth.
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "parallel/comm/collectives.h"
 #include "rank_processes.h"
@@ -106,6 +110,37 @@ const parallel::RankTest kOffloaded("offloaded_steps", [](parallel::Connection& 
   }
 });
 
+// Weights have memory while they are used, and what is kept of them for the backward pass finds them again.
+const parallel::RankTest kOffloadedWeights("offloaded_weights", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  const TinyRanks ranks = ranks_of(connection);
+  using What = std::vector<std::string>;
+  for (const What& what : {What{"parameters"}, What{"parameters", "optimizer"}, What{"parameters", "optimizer", "activations"}}) {
+    for (const config::CheckpointedPart part : {config::CheckpointedPart::None, config::CheckpointedPart::Blocks}) {
+      config::RunConfig config = offloaded_config(root);
+      config.loop.micro_batch_size = 2;
+      config.loop.activation_checkpointing = part;
+      config.optimizer.freeze = {"blocks.1.mlp.*"};
+      TinySteps held(config, nullptr, ranks);
+      offload_all(config, root);
+      config.backend.offload = what;
+      TinySteps offloaded(config, nullptr, ranks);
+      for (int64_t step = 0; step < 4; ++step) {  // the third is short
+        const StepRecord wanted = held.next(), got = offloaded.next();
+        EXPECT_TRUE(at::equal(got.loss, wanted.loss)) << step;
+        for (const parallel::ParamRow& row : offloaded.setup().table.rows()) EXPECT_EQ(row.held_bytes(), 0) << row.name;
+      }
+      expect_equal_state(kept_state(offloaded), kept_state(held));
+      offloaded.setup().weight_average->swap();
+      held.setup().weight_average->swap();
+      expect_equal_state(kept_state(offloaded), kept_state(held));
+      const at::NoGradGuard no_grad;
+      const at::Tensor zeros = at::zeros({1, 2, 8, 8});
+      EXPECT_TRUE(at::equal(offloaded.setup().forward_zeros(zeros), held.setup().forward_zeros(zeros)));
+    }
+  }
+});
+
 const parallel::RankTest kResumed("offloaded_checkpoint", [](parallel::Connection& connection) {
   const ScratchFolder root;
   const TinyRanks ranks = ranks_of(connection);
@@ -127,6 +162,7 @@ const parallel::RankTest kResumed("offloaded_checkpoint", [](parallel::Connectio
       config.parallel.shard = stage;
       config.backend.offload.clear();
       if (is_offloaded) config.backend.offload = {"optimizer", "activations"};
+      if (is_offloaded && stage == ShardStage::None) config.backend.offload.emplace_back("parameters");
       TinySteps loaded(config, nullptr, ranks);
       for (const CheckpointGroup& group : kept_groups(loaded)) read_parts(Checkpoint(folder), group, layout_of_steps(loaded));
       expect_equal_state(kept_state(loaded), state);
@@ -135,6 +171,7 @@ const parallel::RankTest kResumed("offloaded_checkpoint", [](parallel::Connectio
 });
 
 TEST(OffloadedSteps, HaveTheBitsOfStatesInMemory) { parallel::run_on_ranks("offloaded_steps", 2); }
+TEST(OffloadedWeights, HaveTheBitsOfWeightsInMemory) { parallel::run_on_ranks("offloaded_weights", 2); }
 TEST(OffloadedCheckpoints, GoBackAndForth) { parallel::run_on_ranks("offloaded_checkpoint", 2); }
 
 }  // namespace

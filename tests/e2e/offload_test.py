@@ -58,20 +58,21 @@ class Offload(unittest.TestCase):
         error = self.train("short", "--memory_limit_gib", LIMIT_GIB, code=OTHER)
         self.assertIn("tensors would take more memory than the limit allows", error)
         self.train("whole")
-        for what in ("optimizer", "optimizer,activations"):
+        for what in ("optimizer", "optimizer,activations", "optimizer,parameters"):
             with self.subTest(what=what):
                 self.train(what, "--memory_limit_gib", LIMIT_GIB, *self.offload(what))
                 log = (self.run_folder(what) / "out.log").read_text()
-                self.assertRegex(log, rf"Offload: the optimizer states are in a file in {self.disk}, (by direct I/O|through the page cache.*): 2[0-9.]+ MiB, 3.0 MiB of host memory")
+                self.assertRegex(log, rf"Offload: the optimizer states are in a file in {self.disk}, (by direct I/O|through the page cache.*): 2[0-9.]+ MiB, [36].0 MiB of host memory")
                 self.assertIn("Offload: the moving averages of weights are in a file", log)
                 self.assertEqual("Offload: the activations of 4 parts" in log, "activations" in what)
+                self.assertEqual("Offload: the weights are in a file" in log, "parameters" in what)
                 self.assertEqual(self.losses(what), self.losses("whole"))
                 self.assertEqual(self.checkpoint(what, 4), self.checkpoint("whole", 4))
                 self.assertEqual(list(self.disk.iterdir()), [], "nothing is left of the file")
 
     def test_a_run_goes_on_with_and_without(self):
         self.train("whole")
-        for until, flags in ((2, self.offload()), (3, ()), (4, self.offload("activations,optimizer"))):
+        for until, flags in ((2, self.offload()), (3, self.offload("parameters")), (4, self.offload("activations,optimizer,parameters"))):
             self.train("parts", "--num_iters", until, "--resume", *flags, "--set", "lr_schedule=constant")
         self.train("plain", "--set", "lr_schedule=constant")
         self.assertEqual(self.checkpoint("parts", 4), self.checkpoint("plain", 4))
@@ -93,7 +94,8 @@ class Offload(unittest.TestCase):
 
     def test_what_cannot_be_done_is_refused(self):
         for flags, text in ((("--offload", "optimizer"), "a run on a CPU needs a folder for what it offloads: offload=[optimizer] (--offload). Name one"),
-                            (self.offload("parameters"), "weights cannot be kept outside of the device's memory yet"),
+                            ((*self.offload("parameters"), "--shard", "full"), "weights leave the memory of ranks that keep them whole, shard is not none"),
+                            (("--offload", "parameters"), "a run on a CPU needs a folder for what it offloads"),
                             (self.offload("everything"), "is none of optimizer, activations, parameters"),
                             (("--offload_path", self.disk), "nothing is offloaded")):
             self.assertIn(text, self.train("refused", *flags, code=USAGE))

@@ -329,15 +329,19 @@ void validate_offload(Draft& draft) {
   };
   if (!draft.is_sound({kOffload})) return;
   const auto has = [&](std::string_view what) { return std::ranges::find(backend.offload, what) != backend.offload.end(); };
-  if (has("parameters")) {
-    refuse(kOffload, "weights cannot be kept outside of the device's memory yet", "Take --shard full over more ranks");
-  }
   if (backend.offload.empty()) {
     if (!backend.offload_path.empty()) refuse(kPath, "nothing is offloaded", "Say what: --offload optimizer");
     return;
   }
   if (draft.config.loop.device == DeviceChoice::Cpu && backend.offload_path.empty()) {
     refuse(kOffload, "a run on a CPU needs a folder for what it offloads", "Name one on a local disk: --offload_path DIR");
+  }
+  if (has("parameters") && backend.offload_path.empty()) {
+    refuse(kOffload, "weights leave the memory for a file alone", "Name a folder on a local disk: --offload_path DIR");
+  }
+  if (has("parameters") && draft.config.parallel.shard != ShardStage::None) {
+    refuse(kOffload, "weights leave the memory of ranks that keep them whole, shard is not none",
+           "Leave one of them out: --shard full shares weights out, offload=parameters puts them into a file");
   }
   if (has("activations") && draft.config.loop.activation_checkpointing.part == CheckpointedPart::Budget) {
     refuse(kOffload, "a budget counts activations that stay in memory, activation_checkpointing=budget",

@@ -118,7 +118,7 @@ std::vector<Key> backend_keys() {
        .field = kBackend<&B::offload>,
        .summary =
            "what a rank keeps outside of its device's memory: optimizer: states of the optimizer and the moving average of "
-           "weights; activations: what blocks keep for the backward pass (docs/guide/training.md)",
+           "weights; activations: what blocks keep for the backward pass; parameters: the weights (docs/guide/training.md)",
        .choices = "optimizer|activations|parameters",
        .is_flag = true,
        .free = true},

@@ -183,7 +183,7 @@ struct BackendConfig {
   bool cudnn_benchmark = true;       // cuDNN measures its algorithms for each shape; off where `deterministic`
   bool cudnn_deterministic = false;  // only algorithms of cuDNN that repeat bit for bit; on where `deterministic`
   double memory_limit_gib = 0.0;     // cap of the tensors' memory: of the process on a CPU, of the process on its GPU; 0 = none
-  std::vector<std::string> offload;  // (ours) what is kept outside of the device's memory: optimizer, activations
+  std::vector<std::string> offload;  // (ours) what is kept outside of the device's memory: optimizer, activations, parameters
   std::string offload_path;  // (ours) folder on a local disk, for a file of each rank; empty: the host's memory (of a GPU)
   double offload_buffer_mib = 64.0;  // (ours) size of one of the three host buffers between file and device
   bool cuda_graph = false;           // steps are recorded once and replayed as CUDA graphs (SC21 to SC23: train_graph.py)

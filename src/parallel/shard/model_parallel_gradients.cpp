@@ -185,7 +185,7 @@ std::optional<ReplicaDifference> find_replica_difference(const ParamTable& table
     auto* own = hashes.data_ptr<int64_t>();
     for (size_t i = 0; i < rows.size(); ++i) {
       const ParamRow& row = table.rows()[rows[i]];
-      own[i] = hash_of_values(row.is_released ? row.shard : row.local);
+      own[i] = hash_of_values(row.read ? row.read() : row.is_released ? row.shard : row.local);
     }
     const at::Tensor all = all_gather(group, hashes, 0, Lengths(static_cast<size_t>(group.size()), 1));
     const at::Tensor differs = all.ne(all[0]);

@@ -8,6 +8,7 @@
 #include <torch/nn/module.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -43,6 +44,9 @@ struct ParamRow {
   // The type in which pieces are gathered, where it is not their own: `local` then has values rounded to it, and `shard` is no
   // view of it but keeps what the optimizer updates.
   std::optional<at::ScalarType> gathered_as;
+  // Where `local` has memory only while somebody holds it (--offload parameters): its values, and what sets them.
+  std::function<at::Tensor()> read{};
+  std::function<void(const at::Tensor&)> write{};
   bool is_released = false;       // `local` has memory only while it is used; `shard` is then no view of it
   bool is_split_over_cp = false;  // pieces are those of dp x cp
   DecayGroup decay = DecayGroup::Decay;

@@ -11,6 +11,7 @@
 #include "parallel/plans/plan.h"
 #include "parallel/sharding/weight_units.h"
 #include "train/offload/block_ring.h"
+#include "train/offload/offloaded_weights.h"
 
 namespace welkin::train {
 namespace {
@@ -23,6 +24,10 @@ bool is_offloaded(const config::RunConfig& config, const char* what) {
 
 void check_offload(const config::RunConfig& config, c10::Device device) {
   const config::BackendConfig& backend = config.backend;
+  if (is_offloaded(config, "parameters") && !device.is_cpu()) {
+    throw ConfigError("offload", cat("weights leave the memory of a CPU's run alone: offload=parameters, device=", device.str()),
+                      "Take parameters out of offload; --shard full shares weights out");
+  }
   if (backend.offload.empty() || !device.is_cpu() || !backend.offload_path.empty()) return;
   throw ConfigError("offload",
                     cat("a run on a CPU needs a folder for it: offload=", join(backend.offload, ","), ", offload_path="),
@@ -59,7 +64,9 @@ int64_t Offload::bytes_of_buffer() const { return static_cast<int64_t>(config_.b
 
 OffloadPlan Offload::plan(const std::string& holds) const {
   OffloadPlan plan{.device = device_, .buffer_bytes = bytes_of_buffer()};
-  plan.make_store = [path = config_.backend.offload_path, holds](HostMemory memory) -> std::unique_ptr<BlockStore> {
+  plan.weights = weights_;
+  plan.make_store = [path = has_optimizer() ? config_.backend.offload_path : std::string(),
+                     holds](HostMemory memory) -> std::unique_ptr<BlockStore> {
     if (path.empty()) return std::make_unique<HostBlocks>(std::move(memory));
     return std::make_unique<FileBlocks>(path, holds, std::move(memory));
   };
@@ -74,7 +81,7 @@ void Offload::note(const std::string& holds, const BlockStore& store) {
 
 OptimizerPtr Offload::optimizer(const OptimizerFactory& make, UpdateScope scope, double states_per_element,
                                 std::vector<OptimizerParameter> parameters) {
-  if (!has_optimizer()) return make(config_, std::move(parameters));
+  if (!has_optimizer() && !has_weights()) return make(config_, std::move(parameters));
   if (scope == UpdateScope::Model) {
     throw ConfigError("offload",
                       cat("this optimizer does not say that its parameters can be updated one after the other: optimizer=",
@@ -85,10 +92,19 @@ OptimizerPtr Offload::optimizer(const OptimizerFactory& make, UpdateScope scope,
   OffloadPlan how = plan(holds);
   const bool is_lean =
       config_.optimizer.optimizer_state != config::OptimizerState::Fp32;  // its blocks and streams are a parameter's
-  how.scope = is_lean ? UpdateScope::Parameter : scope;
+  how.scope = is_lean || has_weights() ? UpdateScope::Parameter : scope;
   how.bytes_per_element = std::max(states_per_element, 1.0) * sizeof(float);
   auto offloaded = std::make_unique<OffloadedOptimizer>(config_, make, std::move(parameters), how);
-  note(holds, offloaded->store());
+  if (has_optimizer()) note(holds, offloaded->store());
+  return offloaded;
+}
+
+std::unique_ptr<parallel::GradientExchange> Offload::weights(std::unique_ptr<parallel::GradientExchange> exchange,
+                                                             model::Model& model, parallel::ParamTable& table) {
+  if (!is_offloaded(config_, "parameters")) return exchange;
+  auto offloaded = std::make_unique<OffloadedWeights>(std::move(exchange), model, table, config_.backend.offload_path);
+  weights_ = offloaded.get();
+  notes_.push_back(cat("Offload: the weights are ", offloaded->store().place(), ": ", format_bytes(offloaded->store().bytes())));
   return offloaded;
 }
 
@@ -114,10 +130,10 @@ std::unique_ptr<ActivationOffload> Offload::activations(model::Model& model, par
 }
 
 std::unique_ptr<WeightAverage> Offload::average(std::vector<OptimizerParameter> parameters) {
-  if (!has_optimizer()) return std::make_unique<HeldAverage>(config_.optimizer, std::move(parameters));
+  if (!has_optimizer() && !has_weights()) return std::make_unique<HeldAverage>(config_.optimizer, std::move(parameters));
   const char* const holds = "moving averages of weights";
   auto offloaded = std::make_unique<OffloadedAverage>(config_.optimizer, std::move(parameters), plan(holds));
-  note(holds, offloaded->store());
+  if (has_optimizer()) note(holds, offloaded->store());
   return offloaded;
 }
 

@@ -11,6 +11,7 @@
 
 #include "config/schema/run_config.h"
 #include "model/base/model.h"
+#include "parallel/shard/gradient_exchange.h"
 #include "parallel/shard/param_table.h"
 #include "train/offload/activation_offload.h"
 #include "train/offload/offloaded_average.h"
@@ -26,6 +27,9 @@ class Offload {
   // `config` outlives it.
   Offload(const config::RunConfig& config, c10::Device device) : config_(config), device_(device) {}
 
+  // Around `exchange` where weights are offloaded, else as it is. The optimizer and the average, which are made later, hold them.
+  std::unique_ptr<parallel::GradientExchange> weights(std::unique_ptr<parallel::GradientExchange> exchange, model::Model& model,
+                                                      parallel::ParamTable& table);
   // By the registry's `make` where the states stay with the weights. `scope` and `states_per_element` are of the registry's row.
   OptimizerPtr optimizer(const OptimizerFactory& make, UpdateScope scope, double states_per_element,
                          std::vector<OptimizerParameter> parameters);
@@ -39,12 +43,14 @@ class Offload {
 
  private:
   bool has_optimizer() const;
+  bool has_weights() const { return weights_ != nullptr; }
   OffloadPlan plan(const std::string& holds) const;
   int64_t bytes_of_buffer() const;
   void note(const std::string& holds, const BlockStore& store);
 
   const config::RunConfig& config_;
   c10::Device device_;
+  WeightHolder* weights_ = nullptr;  // where these are offloaded
   std::vector<std::string> notes_;
   int64_t buffer_bytes_ = 0;
 };

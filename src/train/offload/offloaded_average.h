@@ -20,10 +20,11 @@ class OffloadedAverage : public WeightAverage {
   const BlockStore& store() const { return states_.store(); }
 
  private:
-  void each(const std::function<void(WeightAverage&)>& body);
+  void each(bool changes_weights, const std::function<void(WeightAverage&)>& body);
 
   StateUnits states_;
   std::vector<StateWindows> windows_;
+  UnitWeights weights_;
   std::vector<std::unique_ptr<WeightAverage>> averages_;  // one a unit
 };
 

@@ -7,10 +7,29 @@
 
 namespace welkin::train {
 
+UnitWeights::UnitWeights(WeightHolder* holder, const std::vector<StateWindows>& units) : holder_(holder) {
+  for (const StateWindows& windows : units) {
+    parameters_.emplace_back();
+    for (const StateWindow& window : windows) parameters_.back().push_back(window.row);
+  }
+}
+
+void UnitWeights::before(size_t unit) {
+  if (holder_ == nullptr) return;
+  if (unit == 0) holder_->start(parameters_[0]);
+  if (unit + 1 < parameters_.size()) holder_->start(parameters_[unit + 1]);
+  holder_->wait(parameters_[unit]);
+}
+
+void UnitWeights::after(size_t unit, bool is_changed) {
+  if (holder_ != nullptr) holder_->let_go(parameters_[unit], is_changed);
+}
+
 OffloadedOptimizer::OffloadedOptimizer(const config::RunConfig& config, const OptimizerFactory& make,
                                        std::vector<OptimizerParameter> parameters, const OffloadPlan& plan)
     : states_(std::move(parameters), plan.device, plan.make_store, plan.staged),
-      windows_(state_units(states_.parameters(), plan.scope, plan.bytes_per_element, plan.buffer_bytes)) {
+      windows_(state_units(states_.parameters(), plan.scope, plan.bytes_per_element, plan.buffer_bytes)),
+      weights_(plan.weights, windows_) {
   for (const StateWindows& windows : windows_) {
     optimizers_.push_back(make(config, parameters_of(windows)));
     states_.add(windows, optimizers_.back()->states());
@@ -48,9 +67,11 @@ void OffloadedOptimizer::step(const StepInputs& inputs) {
   const at::NoGradGuard no_grad;
   if (inputs.found_inf.is_cpu() && inputs.found_inf.item<float>() != 0) return;
   states_.pass([&](size_t unit) {
+    weights_.before(unit);
     renew_windows(windows_[unit], states_.parameters(), /*has_gradients=*/true);
     optimizers_[unit]->step(inputs_of(inputs, windows_[unit]));
     renew_windows(windows_[unit], states_.parameters(), /*has_gradients=*/false);
+    weights_.after(unit, /*is_changed=*/true);
   });
 }
 

@@ -10,6 +10,29 @@
 
 namespace welkin::train {
 
+// Who has weights that are kept elsewhere, too: by number of the parameter, each is there between wait() and let_go(), which
+// start() precedes by as much as it can.
+class WeightHolder {
+ public:
+  virtual ~WeightHolder() = default;
+  virtual void start(const std::vector<size_t>& parameters) = 0;
+  virtual void wait(const std::vector<size_t>& parameters) = 0;
+  virtual void let_go(const std::vector<size_t>& parameters, bool is_changed) = 0;
+};
+
+// The weights of a unit while its states are there, and the next unit's on their way.
+class UnitWeights {
+ public:
+  // `holder` null: weights are always there.
+  UnitWeights(WeightHolder* holder, const std::vector<StateWindows>& units);
+  void before(size_t unit);
+  void after(size_t unit, bool is_changed);
+
+ private:
+  WeightHolder* holder_;
+  std::vector<std::vector<size_t>> parameters_;  // of each unit
+};
+
 // How the states are made and kept.
 struct OffloadPlan {
   c10::Device device = c10::kCPU;
@@ -17,7 +40,8 @@ struct OffloadPlan {
   UpdateScope scope = UpdateScope::Parameter;
   double bytes_per_element = 4;
   int64_t buffer_bytes = int64_t{64} << 20;
-  bool staged = false;  // as on a GPU: for tests
+  bool staged = false;              // as on a GPU: for tests
+  WeightHolder* weights = nullptr;  // who has the weights, where they are kept elsewhere: parameters are not cut then
 };
 
 class OffloadedOptimizer : public Optimizer {
@@ -35,6 +59,7 @@ class OffloadedOptimizer : public Optimizer {
 
   StateUnits states_;
   std::vector<StateWindows> windows_;
+  UnitWeights weights_;
   std::vector<OptimizerPtr> optimizers_;  // one a unit
 };
 

@@ -54,7 +54,8 @@ std::optional<model::AttentionSize> attention_size(const Registries& registries,
 CheckpointGroup model_group(const parallel::ParamTable& table, const model::Model& model) {
   CheckpointGroup group{.name = "model", .tensors = {}};
   for (const parallel::ParamRow& row : table.rows())
-    group.tensors.push_back({row.name, row.keeps_shard() ? row.shard : row.local});
+    group.tensors.push_back(
+        {.name = row.name, .value = row.keeps_shard() ? row.shard : row.local, .fetch = row.read, .store = row.write});
   for (const auto& buffer : model.named_buffers()) group.tensors.push_back({buffer.key(), buffer.value()});
   return group;
 }

@@ -68,6 +68,7 @@ void exchange_gradients(TrainSetup& setup, const SetupSource& source) {
 void build_optimizer(TrainSetup& setup, const SetupSource& source, const RunLength& length) {
   const config::RunConfig& config = source.config;
   Offload offload(config, source.device);
+  setup.data_parallel = offload.weights(std::move(setup.data_parallel), *setup.model, setup.table);
   setup.activation_offload = offload.activations(*setup.model, setup.table);
   const OptimizerEntry& entry = source.registries.optimizers.at(config.optimizer.optimizer);
   setup.optimizer =

@@ -198,6 +198,13 @@ TEST(RunEstimate, WhatIsOffloadedLeavesTheMemoryAndTravels) {
   EXPECT_EQ(part(run, "activations"), activations / 2);
   EXPECT_EQ(run.offloaded_bytes, 12000 + activations / 2);
   EXPECT_EQ(run.disk_bytes, 2 * 12000 + 4 * activations);
+  config.backend.offload = {"parameters"};  // of four equal units two stay, and the fifth of the weights that is in none
+  run = estimate_run(config, facts);
+  EXPECT_EQ(part(run, "weights"), 4 * 600);
+  EXPECT_EQ(run.offloaded_bytes, 1600);
+  EXPECT_EQ(run.disk_bytes, 1600 * 2 * (4 + 1));
+  EXPECT_EQ(part(run, "buffers of the offload"), 0);
+  config.backend.offload = {"optimizer", "activations"};
   config.loop.device = config::DeviceChoice::Cuda;
   config.backend.offload_path = "";
   run = estimate_run(config, facts);

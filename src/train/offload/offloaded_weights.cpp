@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/offload/offloaded_weights.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <functional>
+#include <utility>
+
+namespace welkin::train {
+namespace {
+
+class TellOfGradient : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit TellOfGradient(std::function<void()> tell) : tell_(std::move(tell)) {}
+  void operator()(const at::Tensor& /*parameter*/) override { tell_(); }
+
+ private:
+  std::function<void()> tell_;
+};
+
+std::vector<at::Tensor> weights_of(const parallel::ParamTable& table) {
+  std::vector<at::Tensor> weights;
+  for (const parallel::ParamRow& row : table.rows()) weights.push_back(row.local);
+  return weights;
+}
+
+}  // namespace
+
+OffloadedWeights::OffloadedWeights(std::unique_ptr<GradientExchange> exchange, model::Model& model, parallel::ParamTable& table,
+                                   const std::filesystem::path& folder)
+    : exchange_(std::move(exchange)), store_(folder, weights_of(table)) {
+  for (size_t number = 0; number < table.rows().size(); ++number) {
+    parallel::ParamRow& row = table.rows()[number];
+    if (row.local.requires_grad()) trained_.push_back(number);
+    row.read = [this, number] {
+      store_.start(number);
+      store_.wait(number);
+      at::Tensor values = store_.weight(number).detach().clone();
+      store_.let_go(number, /*is_changed=*/false);
+      return values;
+    };
+    row.write = [this, number](const at::Tensor& values) {
+      const at::NoGradGuard no_grad;
+      store_.start(number);
+      store_.wait(number);
+      store_.weight(number).detach().copy_(values);
+      store_.let_go(number, /*is_changed=*/true);
+    };
+  }
+  std::vector<parallel::WeightUnit> units = parallel::weight_units(model, table);
+  for (const parallel::WeightUnit& unit : units) {
+    if (unit.is_matmul) units.front().rows.insert(units.front().rows.end(), unit.rows.begin(), unit.rows.end());
+  }
+  std::erase_if(units, [](const parallel::WeightUnit& unit) { return unit.is_matmul; });
+  for (const parallel::WeightUnit& unit : units) add(unit, table);
+}
+
+void OffloadedWeights::add(const parallel::WeightUnit& unit, parallel::ParamTable& table) {
+  const size_t number = units_.size();
+  Unit own{.weights = {}, .is_whole_model = unit.site == nullptr};
+  for (const parallel::ParamRow* row : unit.rows) {
+    own.weights.push_back(static_cast<size_t>(row - table.rows().data()));
+    if (!row->local.requires_grad()) continue;
+    ++own.num_trained;
+    listen(*row, number);
+  }
+  own.is_trained = own.num_trained == own.weights.size();
+  units_.push_back(std::move(own));
+  if (unit.site != nullptr) install(*unit.site, number);
+}
+
+// A unit with weights that are frozen stays until the end of the pass: their gradients tell of no end.
+void OffloadedWeights::listen(const parallel::ParamRow& row, size_t number) {
+  torch::autograd::impl::set_post_acc_grad_hooks(row.local, std::make_unique<TellOfGradient>([this, number] {
+                                                   Unit& unit = units_[number];
+                                                   if (unit.missing == 0 || --unit.missing > 0) return;
+                                                   if (!unit.is_whole_model && unit.is_trained) release(unit);
+                                                 }));
+}
+
+// The unit that a pass ends with begins the backward pass.
+void OffloadedWeights::install(model::Site& site, size_t number) {
+  site.install([this, number](model::Tensors in, const model::Body& body) {
+    bring(number, /*direction=*/1);
+    model::Tensors out = body(std::move(in));
+    bool has_graph = false;
+    for (const at::Tensor& x : out) {
+      if (!at::GradMode::is_enabled() || !x.requires_grad()) continue;
+      has_graph = true;
+      x.register_hook([this, number](const at::Tensor& /*gradient*/) { bring(number, /*direction=*/-1); });
+    }
+    if (!has_graph || number + 1 < units_.size()) release(units_[number]);
+    return out;
+  });
+}
+
+void OffloadedWeights::start_unit(Unit& unit) {
+  if (std::exchange(unit.is_started, true)) return;
+  for (const size_t weight : unit.weights) store_.start(weight);
+}
+
+// The unit, and the one after it in this direction on its way.
+void OffloadedWeights::bring(size_t number, int64_t direction) {
+  Unit& unit = units_[number];
+  start_unit(unit);
+  const int64_t next = static_cast<int64_t>(number) + direction;
+  if (next >= 0 && next < static_cast<int64_t>(units_.size())) start_unit(units_[static_cast<size_t>(next)]);
+  if (std::exchange(unit.is_there, true)) return;
+  for (const size_t weight : unit.weights) store_.wait(weight);
+}
+
+void OffloadedWeights::release(Unit& unit) {
+  if (!std::exchange(unit.is_started, false)) return;
+  if (!std::exchange(unit.is_there, false)) {
+    for (const size_t weight : unit.weights) store_.wait(weight);
+  }
+  for (const size_t weight : unit.weights) store_.let_go(weight, /*is_changed=*/false);
+}
+
+void OffloadedWeights::release_all() {
+  for (Unit& unit : units_) release(unit);
+}
+
+void OffloadedWeights::before_forward() {
+  exchange_->before_forward();
+  bring(0, /*direction=*/1);  // what stands outside of sites
+}
+
+// A pass without a graph needs nothing of it again.
+void OffloadedWeights::after_forward() {
+  exchange_->after_forward();
+  if (!at::GradMode::is_enabled()) release_all();
+}
+
+void OffloadedWeights::backward(const at::Tensor& loss, bool is_last) {
+  for (Unit& unit : units_) unit.missing = unit.num_trained;
+  exchange_->backward(loss, is_last);
+  release_all();
+}
+
+void OffloadedWeights::start(const std::vector<size_t>& parameters) {
+  for (const size_t parameter : parameters) store_.start(trained_[parameter]);
+}
+
+void OffloadedWeights::wait(const std::vector<size_t>& parameters) {
+  for (const size_t parameter : parameters) store_.wait(trained_[parameter]);
+}
+
+void OffloadedWeights::let_go(const std::vector<size_t>& parameters, bool is_changed) {
+  for (const size_t parameter : parameters) store_.let_go(trained_[parameter], is_changed);
+}
+
+}  // namespace welkin::train

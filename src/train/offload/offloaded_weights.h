@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// --offload parameters: weights are read before their unit's forward and before its backward pass, the next unit's meanwhile, and
+// let go after each. What else wants a weight holds it for that time.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "model/base/model.h"
+#include "parallel/shard/gradient_exchange.h"
+#include "parallel/sharding/weight_units.h"
+#include "train/offload/offloaded_optimizer.h"
+#include "train/offload/weight_store.h"
+
+namespace welkin::train {
+
+// Around an exchange of gradients, which keeps its own business.
+class OffloadedWeights final : public parallel::GradientExchange, public WeightHolder {
+ public:
+  // After all that surrounds sites of the model but activations' offload; the rows get functions that read and write them. All
+  // outlives it but `exchange`.
+  OffloadedWeights(std::unique_ptr<GradientExchange> exchange, model::Model& model, parallel::ParamTable& table,
+                   const std::filesystem::path& folder);
+
+  void backward(const at::Tensor& loss, bool is_last) override;
+  bool averages() const override { return exchange_->averages(); }
+  void clear_gradients() override { exchange_->clear_gradients(); }
+  void before_forward() override;
+  void after_forward() override;
+  void after_update() override { exchange_->after_update(); }
+  void complete_weights() override { exchange_->complete_weights(); }
+  bool joins_every_backward() const override { return exchange_->joins_every_backward(); }
+  bool joins_every_forward() const override { return true; }  // a rank without samples cannot read weights outside of a pass
+  std::vector<parallel::Bucket> buckets() const override { return exchange_->buckets(); }
+  int64_t bytes_per_step() const override { return exchange_->bytes_per_step(); }
+
+  // By number among the rows that are trained.
+  void start(const std::vector<size_t>& parameters) override;
+  void wait(const std::vector<size_t>& parameters) override;
+  void let_go(const std::vector<size_t>& parameters, bool is_changed) override;
+
+  const WeightStore& store() const { return store_; }
+
+ private:
+  struct Unit {
+    std::vector<size_t> weights;
+    bool is_whole_model = false, is_trained = false;
+    size_t num_trained = 0, missing = 0;  // gradients, in this pass
+    bool is_started = false, is_there = false;
+  };
+
+  void add(const parallel::WeightUnit& unit, parallel::ParamTable& table);
+  void install(model::Site& site, size_t number);
+  void listen(const parallel::ParamRow& row, size_t number);
+  void start_unit(Unit& unit);
+  void bring(size_t number, int64_t direction);
+  void release(Unit& unit);
+  void release_all();
+
+  std::unique_ptr<GradientExchange> exchange_;
+  WeightStore store_;
+  std::vector<Unit> units_;
+  std::vector<size_t> trained_;  // weights that are trained
+};
+
+}  // namespace welkin::train
