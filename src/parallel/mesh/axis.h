@@ -32,8 +32,12 @@ class AxisSet {
 };
 
 constexpr AxisSet operator|(Axis a, Axis b) { return AxisSet(a) | AxisSet(b); }
+constexpr AxisSet operator|(Axis a, AxisSet b) { return AxisSet(a) | b; }
 
 // Both kinds of data parallelism.
 inline constexpr AxisSet kDp = Axis::DpReplicate | Axis::DpShard;
+// Which cut a sample into blocks; and all along which ranks share a sample's points.
+inline constexpr AxisSet kSpatial = Axis::H | Axis::W | Axis::D;
+inline constexpr AxisSet kSampleParts = kSpatial | Axis::Cp;
 
 }  // namespace welkin::parallel

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which cells of its input a convolution needs for a range of its result, along one axis, and how an axis is cut into blocks;
+// pure arithmetic, torch-free. Along each axis cell o of a convolution reads the cells o * stride - padding + k * dilation; a
+// transposed one adds cell i to the cells i * stride - padding + k * dilation, k = 0 ... kernel - 1.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace welkin::parallel {
+
+// Cells begin ... end - 1. Cells outside of an axis are padding, or those of its other end where it is periodic.
+struct CellRange {
+  int64_t begin = 0, end = 0;
+
+  constexpr int64_t size() const { return end - begin; }
+  constexpr bool empty() const { return end <= begin; }
+  constexpr bool contains(const CellRange& other) const { return begin <= other.begin && other.end <= end; }
+  constexpr CellRange shifted(int64_t by) const { return {begin + by, end + by}; }
+  bool operator==(const CellRange&) const = default;
+};
+
+constexpr CellRange intersection(const CellRange& a, const CellRange& b) {
+  return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
+}
+
+constexpr int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+constexpr int64_t ceil_quotient(int64_t a, int64_t b) { return -floor_quotient(-a, b); }
+
+// How a kernel is placed along an axis. A transposed one reaches from stride to stride: reach() >= stride.
+struct AxisRule {
+  int64_t kernel = 1, stride = 1, padding = 0, dilation = 1;
+  bool transposed = false;
+
+  constexpr int64_t reach() const { return (kernel - 1) * dilation + 1; }
+};
+
+// The block at `place` of an axis that is cut as evenly as its cells allow: empty for some where there are fewer cells than
+// blocks. Halving the cells halves where it is cut, up to rounding, so that a block's coarse cells lie where its fine ones do.
+constexpr CellRange block_of(int64_t cells, int64_t blocks, int64_t place) {
+  return {place * cells / blocks, (place + 1) * cells / blocks};
+}
+
+// The cells that a result's range, not empty, is made from; they may lie outside of the axis.
+constexpr CellRange cells_needed(const AxisRule& rule, const CellRange& made) {
+  const int64_t reach = (rule.kernel - 1) * rule.dilation;
+  if (!rule.transposed) {
+    return {made.begin * rule.stride - rule.padding, (made.end - 1) * rule.stride - rule.padding + reach + 1};
+  }
+  return {ceil_quotient(made.begin + rule.padding - reach, rule.stride),
+          floor_quotient(made.end - 1 + rule.padding, rule.stride) + 1};
+}
+
+// The part of `made` that needs nothing but `held`; empty where there is none.
+constexpr CellRange made_from(const AxisRule& rule, const CellRange& held, const CellRange& made) {
+  const int64_t reach = (rule.kernel - 1) * rule.dilation;
+  CellRange whole;
+  if (rule.transposed) {
+    whole = {(held.begin - 1) * rule.stride + 1 - rule.padding + reach, held.end * rule.stride - rule.padding};
+  } else {
+    whole = {ceil_quotient(held.begin + rule.padding, rule.stride),
+             floor_quotient(held.end - 1 + rule.padding - reach, rule.stride) + 1};
+  }
+  const CellRange part = intersection(whole, made);
+  return part.empty() ? CellRange{made.begin, made.begin} : part;
+}
+
+// How a layer makes `made` of cells_needed(rule, made), when these are all that it sees: with which padding, and how many cells
+// of what it makes stand before the first one wanted. A convolution takes them as they are. A transposed one makes cells beside
+// the wanted ones, which padding takes away on both sides alike.
+struct AxisPlacement {
+  int64_t padding = 0, skip = 0;
+  bool operator==(const AxisPlacement&) const = default;
+};
+
+constexpr AxisPlacement placement_of(const AxisRule& rule, const CellRange& made) {
+  if (!rule.transposed) return {};
+  const CellRange needed = cells_needed(rule, made);
+  const int64_t before = made.begin - (needed.begin * rule.stride - rule.padding);
+  const int64_t behind = (needed.end - 1) * rule.stride - rule.padding + rule.reach() - made.end;
+  const int64_t padding = std::min(before, behind);
+  return {padding, before - padding};
+}
+
+}  // namespace welkin::parallel

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/spatial/halo_exchange.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <utility>
+
+#include "core/error.h"
+#include "ops/base/once_differentiable.h"
+
+namespace welkin::parallel {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// The cells `block` of a tensor whose first cell is that of `whole`.
+at::Tensor cut(const at::Tensor& values, const Block& whole, const Block& block) {
+  at::Tensor part = values;
+  for (size_t a = 0; a < kSpaceAxes; ++a) {
+    part = part.narrow(kFirstSpaceDim + static_cast<int64_t>(a), block.axes[a].begin - whole.axes[a].begin, block.axes[a].size());
+  }
+  return part;
+}
+
+std::vector<int64_t> sizes_of(const std::vector<int64_t>& like, const Block& block) {
+  const Cells extent = block.extent();
+  return {like[0], like[1], extent[0], extent[1], extent[2]};
+}
+
+// Calls body(box, tensor, its cells) for all that lies in a parcel.
+template <typename Metas, typename Body>
+void for_cells(const HaloMessage& message, const at::Tensor& cells, const Metas& metas, Body&& body) {
+  int64_t offset = 0;
+  for (const HaloBox& box : message.boxes) {
+    for (size_t i = 0; i < metas.size(); ++i) {
+      const std::vector<int64_t> sizes = sizes_of(metas[i].sizes, box.to);
+      const int64_t count = c10::multiply_integers(sizes);
+      body(box, i, cells.narrow(0, offset, count).view(sizes));
+      offset += count;
+    }
+  }
+}
+
+void wait_for(std::vector<Transfer>& transfers) {
+  for (Transfer& transfer : transfers) transfer.wait();
+  transfers.clear();
+}
+
+}  // namespace
+
+std::vector<HaloTurn::Parcel> HaloTurn::parcels_for(const std::vector<HaloMessage>& messages) const {
+  int64_t per_cell = 0;
+  for (const Meta& meta : metas_) per_cell += meta.sizes[0] * meta.sizes[1];
+  std::vector<Parcel> parcels;
+  for (const HaloMessage& message : messages) {
+    parcels.push_back({&message, at::empty({per_cell * message.cells()}, metas_.front().options)});
+  }
+  return parcels;
+}
+
+// Both ways at once with a member that has something for this one too, as a GPU's back end wants it.
+std::vector<Transfer> HaloTurn::send(std::vector<Parcel>& going, std::vector<Parcel>& coming) const {
+  std::vector<Transfer> transfers;
+  auto out = going.begin();
+  auto in = coming.begin();
+  while (out != going.end() || in != coming.end()) {
+    const bool sends = out != going.end() && (in == coming.end() || out->message->peer <= in->message->peer);
+    const bool receives = in != coming.end() && (out == going.end() || in->message->peer <= out->message->peer);
+    if (sends && receives) {
+      const int64_t peer = out->message->peer;
+      transfers.push_back(start_send_receive(group_, out->cells, peer, in->cells, peer));
+    } else if (sends) {
+      transfers.push_back(start_send(group_, out->cells, out->message->peer));
+    } else {
+      transfers.push_back(start_receive(group_, in->cells, in->message->peer));
+    }
+    if (sends) ++out;
+    if (receives) ++in;
+  }
+  return transfers;
+}
+
+void HaloTurn::start(const std::vector<at::Tensor>& x) {
+  for (const at::Tensor& each : x) {
+    x_.push_back(each.detach());
+    metas_.push_back({each.sizes().vec(), each.options().requires_grad(false), each.suggest_memory_format()});
+    WELKIN_CHECK(sizes_of(metas_.back().sizes, plan_->held) == metas_.back().sizes && each.dtype() == x.front().dtype(),
+                 "the boxes of an exchange have the extents of the own block and one type");
+  }
+  going_ = parcels_for(plan_->sends);
+  for (const Parcel& parcel : going_) {
+    for_cells(*parcel.message, parcel.cells, metas_,
+              [&](const HaloBox& box, size_t i, const at::Tensor& cells) { cells.copy_(cut(x_[i], plan_->held, box.from)); });
+  }
+  coming_ = parcels_for(plan_->receives);
+  transfers_ = send(going_, coming_);
+}
+
+std::vector<at::Tensor> HaloTurn::finish() {
+  std::vector<at::Tensor> strips;
+  for (size_t p = first_strip(); p < plan_->pieces.size(); ++p) {
+    const Block& needed = plan_->pieces[p].needed;
+    for (size_t i = 0; i < metas_.size(); ++i) {
+      const at::TensorOptions options = metas_[i].options.memory_format(metas_[i].format);
+      strips.push_back(at::empty(sizes_of(metas_[i].sizes, needed), options).zero_());
+      const Block own = intersection(needed, plan_->held);
+      if (!own.empty()) cut(strips.back(), needed, own).copy_(cut(x_[i], plan_->held, own));
+    }
+  }
+  const auto put = [&](const HaloBox& box, size_t i, const at::Tensor& cells) {
+    for (size_t p = first_strip(); p < plan_->pieces.size(); ++p) {
+      const Block& needed = plan_->pieces[p].needed;
+      const Block part = intersection(needed, box.to);
+      if (part.empty()) continue;
+      cut(strips[(p - first_strip()) * metas_.size() + i], needed, part).copy_(cut(cells, box.to, part));
+    }
+  };
+  for (const HaloBox& box : plan_->own_images) {
+    for (size_t i = 0; i < metas_.size(); ++i) put(box, i, cut(x_[i], plan_->held, box.from));
+  }
+  wait_for(transfers_);
+  for (const Parcel& parcel : coming_) for_cells(*parcel.message, parcel.cells, metas_, put);
+  going_.clear(), coming_.clear(), x_.clear();
+  return strips;
+}
+
+// to += what the strips have of `block`, whose first cell is that of `to`.
+void HaloTurn::add_strip_cells(const std::vector<at::Tensor>& strips, size_t tensor, const Block& block,
+                               const at::Tensor& to) const {
+  if (strips.empty()) return;
+  for (size_t p = first_strip(); p < plan_->pieces.size(); ++p) {
+    const Block& needed = plan_->pieces[p].needed;
+    const Block part = intersection(needed, block);
+    const at::Tensor& strip = strips[(p - first_strip()) * metas_.size() + tensor];
+    if (!part.empty() && strip.defined()) cut(to, block, part).add_(cut(strip, needed, part));
+  }
+}
+
+void HaloTurn::start_back(const std::vector<at::Tensor>& strips) {
+  goes_back_ = true;
+  strips_ = strips;
+  going_ = parcels_for(plan_->receives);
+  for (const Parcel& parcel : going_) {
+    for_cells(*parcel.message, parcel.cells, metas_, [&](const HaloBox& box, size_t i, const at::Tensor& cells) {
+      cells.zero_();
+      add_strip_cells(strips_, i, box.to, cells);
+    });
+  }
+  coming_ = parcels_for(plan_->sends);
+  transfers_ = send(going_, coming_);
+}
+
+std::vector<at::Tensor> HaloTurn::finish_back(const std::vector<at::Tensor>& interior) {
+  if (!goes_back_) start_back({});
+  const Block& held = plan_->held;
+  std::vector<at::Tensor> gradients;
+  for (size_t i = 0; i < metas_.size(); ++i) {
+    const at::Tensor gradient = at::empty(metas_[i].sizes, metas_[i].options.memory_format(metas_[i].format));
+    gradients.push_back(gradient);
+    if (i < interior.size() && interior[i].defined()) {
+      const Block& inner = plan_->pieces.front().needed;
+      cut(gradient, held, inner).copy_(interior[i]);
+      for (const Block& slab : around(held, inner)) cut(gradient, held, slab).zero_();
+    } else {
+      gradient.zero_();
+    }
+    add_strip_cells(strips_, i, held, gradient);
+    for (const HaloBox& box : plan_->own_images) {
+      const at::Tensor image = at::zeros(sizes_of(metas_[i].sizes, box.to), metas_[i].options);
+      add_strip_cells(strips_, i, box.to, image);
+      cut(gradient, held, box.from).add_(image);
+    }
+  }
+  wait_for(transfers_);
+  for (const Parcel& parcel : coming_) {
+    for_cells(*parcel.message, parcel.cells, metas_,
+              [&](const HaloBox& box, size_t i, const at::Tensor& cells) { cut(gradients[i], held, box.from).add_(cells); });
+  }
+  going_.clear(), coming_.clear(), strips_.clear();
+  return gradients;
+}
+
+namespace {
+
+struct TurnHolder : torch::CustomClassHolder {
+  explicit TurnHolder(std::shared_ptr<HaloTurn> kept) : turn(std::move(kept)) {}
+  std::shared_ptr<HaloTurn> turn;
+};
+
+void keep_turn(AutogradContext* context, const std::shared_ptr<HaloTurn>& turn) {
+  context->saved_data["turn"] = c10::IValue::make_capsule(c10::make_intrusive<TurnHolder>(turn));
+}
+
+std::shared_ptr<HaloTurn> turn_of(AutogradContext* context) {
+  return static_cast<TurnHolder&>(*context->saved_data["turn"].toCapsule()).turn;
+}
+
+struct OpenBlock : torch::autograd::Function<OpenBlock> {
+  static variable_list forward(AutogradContext* context, at::TensorList x, const std::shared_ptr<HaloTurn>& turn) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    keep_turn(context, turn);
+    turn->start(x.vec());
+    variable_list out;
+    if (turn->plan().has_interior) {
+      for (const at::Tensor& each : x) out.push_back(cut(each, turn->plan().held, turn->plan().pieces.front().needed));
+    }
+    out.push_back(at::zeros({1}, x.front().options().requires_grad(false)));
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    ops::once_differentiable("halo exchange");
+    variable_list out = turn_of(context)->finish_back({grads.begin(), grads.end() - 1});
+    out.emplace_back();
+    return out;
+  }
+};
+
+struct FillStrips : torch::autograd::Function<FillStrips> {
+  static variable_list forward(AutogradContext* context, const at::Tensor& token, const std::shared_ptr<HaloTurn>& turn) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    keep_turn(context, turn);
+    context->saved_data["options"] = token;
+    return turn->finish();
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    ops::once_differentiable("halo exchange");
+    turn_of(context)->start_back(grads);
+    return {at::zeros({1}, context->saved_data["options"].toTensor().options().requires_grad(false)), {}};
+  }
+};
+
+struct JoinPieces : torch::autograd::Function<JoinPieces> {
+  struct Holder : torch::CustomClassHolder {
+    explicit Holder(std::shared_ptr<const HaloPlan> kept) : plan(std::move(kept)) {}
+    std::shared_ptr<const HaloPlan> plan;
+  };
+
+  static at::Tensor forward(AutogradContext* context, at::TensorList made, const std::shared_ptr<const HaloPlan>& plan) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    context->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<Holder>(plan));
+    const at::Tensor& first = made.front();
+    const at::Tensor whole = at::empty(sizes_of(first.sizes().vec(), plan->made),
+                                       first.options().requires_grad(false).memory_format(first.suggest_memory_format()));
+    for (size_t p = 0; p < made.size(); ++p) cut(whole, plan->made, plan->pieces[p].made).copy_(made[p]);
+    return whole;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    const auto holder = context->saved_data["plan"].toCapsule();
+    const HaloPlan& plan = *static_cast<Holder&>(*holder).plan;
+    variable_list out;
+    for (const HaloPiece& piece : plan.pieces) out.push_back(cut(grads[0], plan.made, piece.made));
+    out.emplace_back();
+    return out;
+  }
+};
+
+}  // namespace
+
+OpenedBlock open_block(const std::shared_ptr<HaloTurn>& turn, const std::vector<at::Tensor>& x) {
+  variable_list out = OpenBlock::apply(at::TensorList(x), turn);
+  at::Tensor token = out.back();
+  out.pop_back();
+  return {std::move(out), std::move(token)};
+}
+
+std::vector<at::Tensor> fill_strips(const std::shared_ptr<HaloTurn>& turn, const at::Tensor& token) {
+  const HaloPlan& plan = turn->plan();
+  if (plan.pieces.size() > (plan.has_interior ? 1U : 0U)) return FillStrips::apply(token, turn);
+  turn->finish();
+  return {};
+}
+
+at::Tensor join_pieces(const std::shared_ptr<const HaloPlan>& plan, const std::vector<at::Tensor>& made) {
+  if (made.size() == 1) return made.front();
+  return JoinPieces::apply(at::TensorList(made), plan);
+}
+
+}  // namespace welkin::parallel
