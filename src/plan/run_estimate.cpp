@@ -37,11 +37,12 @@ double activation_bytes(const config::RunConfig& config, const model::SavedValue
   const auto cp = static_cast<double>(config.parallel.context_parallel);
   const bool on_cpu = config.loop.device == config::DeviceChoice::Cpu;
   const double narrow = narrow_bytes(config);
+  const auto blocks = static_cast<double>(config.parallel.spatial.size());  // of all that a forward pass keeps
   const double token_parts = cp * (config.parallel.sequence_parallel ? tp : 1);
   const double keys = kept.keys * narrow / (tp * (config.parallel.context_mode == config::ContextMode::AllGather ? 1 : cp));
   const double whole = kept.ends + (on_cpu ? 0 : kept.joined + kept.normed_end);
   const double tokens = (kept.stream * kWideBytes + (kept.shared + (on_cpu ? 0 : kept.normed)) * narrow) / token_parts;
-  return whole * narrow + tokens + kept.inner * narrow / (tp * cp) + keys;
+  return (whole * narrow + tokens + kept.inner * narrow / (tp * cp) + keys) / blocks;
 }
 
 std::optional<int64_t> samples_of_run(const config::RunConfig& config, const RunFacts& facts) {
@@ -127,8 +128,9 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
       {"weights", kWideBytes * parameters * sharing.weights},
       {"gradients", kWideBytes * trained * sharing.gradients},
       {"optimizer", kWideBytes * facts.optimizer_states * trained * sharing.optimizer},
-      {"batches in the loader",
-       static_cast<double>(config.data.prefetch_depth + 1) * local_batch * kWideBytes * static_cast<double>(facts.sample_values)},
+      {"batches in the loader", static_cast<double>(config.data.prefetch_depth + 1) * local_batch * kWideBytes *
+                                    static_cast<double>(facts.sample_values) /
+                                    static_cast<double>(config.parallel.spatial.size())},
   };
   if (facts.memory) {
     const double samples = static_cast<double>(estimate.forward_batch);
@@ -214,6 +216,7 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts)
                        .world_size = facts.world_size,
                        .tensor_parallel = config.parallel.tensor_parallel,
                        .context_parallel = config.parallel.context_parallel,
+                       .blocks = config.parallel.spatial.size(),
                        .global_batch = config.loop.global_batch_size,
                        .samples = samples_of_run(config, facts)};
   estimate.forward_batch = config::batch_plan(config).micro;

@@ -126,7 +126,9 @@ std::vector<Section> run_sheet(const RunEstimate& run) {
     work.figures.insert(work.figures.begin() + 4,
                         {"forward again", run.recompute_flops / kTera, "TFLOP", 2, "activation checkpointing, of a step"});
   }
-  Section memory{.title = cat("memory of a rank, tp=", run.tensor_parallel, ", cp=", run.context_parallel), .figures = {}};
+  Section memory{.title = cat("memory of a rank, tp=", run.tensor_parallel, ", cp=", run.context_parallel,
+                              run.blocks > 1 ? cat(", blocks=", run.blocks) : ""),
+                 .figures = {}};
   for (const MemoryPart& part : run.memory) memory.figures.push_back({part.name, part.bytes / kBytesPerGib, "GiB", 4, ""});
   memory.figures.push_back(
       {"all of it", run.memory_bytes() / kBytesPerGib, "GiB", 4, cat(run.forward_batch, " samples a forward pass")});

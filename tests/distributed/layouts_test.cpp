@@ -26,9 +26,9 @@ const parallel::RankTest kSomeLayouts("some_layouts", [](parallel::Connection& c
 });
 
 const parallel::RankTest kUnetLayouts("unet_layouts", [](parallel::Connection& connection) {
-  const parallel::PlanEntry plan{parallel::unet_plan_of, parallel::Axis::Tp};
+  const parallel::PlanEntry plan{parallel::unet_plan_of, parallel::Axis::Tp | parallel::kSpatial};
   const auto cases = layout_cases(connection.world_size(), LayoutChoice::Some, plan.axes);
-  ASSERT_GE(cases.size(), 3U);  // data parallel, tensor parallel, on four ranks both
+  ASSERT_GE(cases.size(), 6U);  // data parallel, tensor parallel, blocks along two axes, on four ranks several at once
   model::Registry models;
   model::add_builtin_models(models);
   const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
@@ -106,6 +106,7 @@ TEST(Layouts, EqualOneProcessOnFourRanks) { parallel::run_on_ranks("some_layouts
 
 TEST(Layouts, OfTheUnetEqualOneProcessOnTwoRanks) { parallel::run_on_ranks("unet_layouts", 2); }
 TEST(Layouts, OfTheUnetEqualOneProcessOnFourRanks) { parallel::run_on_ranks("unet_layouts", 4); }
+TEST(Layouts, OfTheUnetEqualOneProcessOnEightRanks) { parallel::run_on_ranks("unet_layouts", 8, 180); }
 
 TEST(LayoutCases, CoverEveryMeshAndAllPairs) {
   EXPECT_GE(layout_cases(4, LayoutChoice::Some).size(), 6U);

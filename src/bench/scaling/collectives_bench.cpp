@@ -114,7 +114,7 @@ CollectiveKind kind_named(const std::string& name) {
 CollectivesReport run_collectives_bench(const parallel::MeshGroups& groups, const CollectivesOptions& options) {
   constexpr std::array<std::pair<const char*, parallel::AxisSet>, 3> kAxes{
       {{"dp", parallel::kDp}, {"tp", parallel::Axis::Tp}, {"cp", parallel::Axis::Cp}}};
-  const Group& world_group = groups.along(parallel::kDp | parallel::Axis::Tp | parallel::Axis::Cp);
+  const Group& world_group = groups.along(parallel::kDp | parallel::Axis::Tp | parallel::kSampleParts);
   CollectivesReport report;
   report.device = c10::DeviceTypeName(options.device.type(), /*lower_case=*/true);
   for (const auto& [name, axes] : kAxes) {

@@ -111,7 +111,7 @@ std::vector<Rung> ladder_rungs(const config::RunConfig& config, DeviceKind devic
 
 PresentValues present_values(const config::RunConfig& config, int64_t world_size, bool has_convolutions) {
   const config::ParallelConfig& parallel = config.parallel;
-  const int64_t replicas = std::max<int64_t>(1, world_size / (parallel.tensor_parallel * parallel.context_parallel));
+  const int64_t replicas = std::max<int64_t>(1, world_size / parallel.model_size());
   PresentValues present{.local_batch = std::max<int64_t>(1, config.loop.global_batch_size / replicas),
                         .cores = usable_cores(),
                         .threads = at::get_num_threads(),

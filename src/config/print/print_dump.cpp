@@ -81,6 +81,7 @@ class Dump {
     } else {
       add("tp", std::to_string(parallel.tensor_parallel));
       add("cp", std::to_string(parallel.context_parallel));
+      if (parallel.spatial.size() > 1) add("spatial", text_of(parallel.spatial));
       add("order", parallel.parallel_order);
     }
   }

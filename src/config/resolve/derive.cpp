@@ -96,8 +96,9 @@ void derive_optimization(Draft& draft) {
 void derive_folder_rule(Draft& draft) {
   const ParallelConfig& parallel = draft.config.parallel;
   if (draft.config.output.folder_rule != FolderRule::Auto) return;
-  bool is_parallel = parallel.tensor_parallel * parallel.context_parallel > 1;
-  for (const char* path : {"tensor_parallel", "context_parallel", "row_parallel_size", "col_parallel_size", "parallel_order"}) {
+  bool is_parallel = parallel.model_size() > 1;
+  for (const char* path :
+       {"tensor_parallel", "context_parallel", "spatial", "row_parallel_size", "col_parallel_size", "parallel_order"}) {
     is_parallel = is_parallel || draft.has(cat("parallel.", path));
   }
   draft.config.output.folder_rule = is_parallel ? FolderRule::Mp : FolderRule::Gpu;

@@ -68,8 +68,9 @@ class DsSettings {
     const bool is_first = probe_.rank("parallel.tensor_parallel") >= probe_.rank("parallel.row_parallel_size");
     const int64_t tp = is_first ? parallel.tensor_parallel : parallel.row_parallel_size;
     const int64_t cp = parallel.context_parallel;
-    if (tp < 1 || cp < 1 || tp > world_size || cp > world_size || world_size % (tp * cp) != 0) return 0;
-    return world_size / (tp * cp);
+    const int64_t blocks = parallel.spatial.size();
+    if (tp < 1 || cp < 1 || tp > world_size || cp > world_size || world_size % (tp * cp * blocks) != 0) return 0;
+    return world_size / (tp * cp * blocks);
   }
 
   void turn_modes_off() {

@@ -91,7 +91,7 @@ void check_paths(const RunConfig& config) {
 
 std::string run_folder(const RunConfig& config, int64_t world_size) {
   const bool is_model_parallel = config.output.folder_rule == FolderRule::Mp;
-  const int64_t size = is_model_parallel ? config.parallel.tensor_parallel * config.parallel.context_parallel : world_size;
+  const int64_t size = is_model_parallel ? config.parallel.model_size() : world_size;
   const std::filesystem::path root = config.output.expdir;
   return (root / config.config / cat(size, is_model_parallel ? "MP" : "GPU") / config.output.run_num).string();
 }

@@ -19,7 +19,8 @@ constexpr const char* kCheckpointing = "loop.activation_checkpointing";
 constexpr const char* kCheckpointedBlocks = "loop.activation_checkpointing_blocks";
 
 bool is_mesh_sound(const Draft& draft) {
-  return draft.is_sound({"parallel.tensor_parallel", "parallel.row_parallel_size", "parallel.context_parallel"});
+  return draft.is_sound(
+      {"parallel.tensor_parallel", "parallel.row_parallel_size", "parallel.context_parallel", "parallel.spatial"});
 }
 
 void validate_checkpointed_blocks(Draft& draft) {
@@ -173,12 +174,13 @@ void validate_pairing(Draft& draft) {
                      "vit takes fields (era5), unet3d takes boxes (nbody)");
 }
 
-// dp, tp, cp, pp in any order, each once; a name that is left out belongs to an axis of size 1.
+// dp, tp, cp, pp, h, w, d in any order, each once; a name that is left out belongs to an axis of size 1.
 void validate_order(Draft& draft) {
   constexpr std::string_view kPath = "parallel.parallel_order";
   const auto axes = split(draft.config.parallel.parallel_order, '-');
   for (size_t i = 0; i < axes.size(); ++i) {
-    const bool known = axes[i] == "dp" || axes[i] == "tp" || axes[i] == "cp" || axes[i] == "pp";
+    const bool known = axes[i] == "dp" || axes[i] == "tp" || axes[i] == "cp" || axes[i] == "pp" || axes[i] == "h" ||
+                       axes[i] == "w" || axes[i] == "d";
     if (known && std::find(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(i), axes[i]) ==
                      axes.begin() + static_cast<std::ptrdiff_t>(i))
       continue;
@@ -195,15 +197,34 @@ void validate_order(Draft& draft) {
   }
 }
 
+// Gradients are summed over the blocks of a sample by the exchange of the backward pass, which these leave out.
+void validate_spatial(Draft& draft) {
+  constexpr std::string_view kPath = "parallel.spatial";
+  const ParallelConfig& parallel = draft.config.parallel;
+  if (parallel.spatial.size() == 1 || !draft.is_sound({kPath})) return;
+  for (const auto& [path, is_on] :
+       {std::pair<std::string_view, bool>{"parallel.rank_invariant", parallel.rank_invariant},
+        std::pair<std::string_view, bool>{"parallel.noddp", parallel.noddp},
+        std::pair<std::string_view, bool>{"parallel.context_parallel", parallel.context_parallel > 1}}) {
+    if (!is_on) continue;
+    draft.problems.add(draft.place(kPath), cat("spatial does not go with this: ", draft.show(kPath), ", ", draft.show(path)),
+                       "Leave one of them out");
+  }
+}
+
 void validate_mesh(Draft& draft, int64_t world_size) {
   const ParallelConfig& parallel = draft.config.parallel;
-  const int64_t model_size = parallel.tensor_parallel * parallel.context_parallel;
+  const int64_t model_size = parallel.model_size();
   if (world_size % model_size == 0 || !is_mesh_sound(draft)) return;
-  draft.problems.add(
-      draft.place(parallel.tensor_parallel > 1 ? "parallel.tensor_parallel" : "parallel.context_parallel"),
-      cat("tensor_parallel times context_parallel does not divide the number of processes: ",
-          draft.show("parallel.tensor_parallel"), ", ", draft.show("parallel.context_parallel"), ", processes=", world_size),
-      cat("Start a multiple of ", model_size, " processes, for instance with welkin launch -n ", model_size));
+  const bool is_spatial = parallel.spatial.size() > 1;
+  draft.problems.add(draft.place(is_spatial                     ? "parallel.spatial"
+                                 : parallel.tensor_parallel > 1 ? "parallel.tensor_parallel"
+                                                                : "parallel.context_parallel"),
+                     cat("tensor_parallel times context_parallel", is_spatial ? " times the ranks of spatial" : "",
+                         " does not divide the number of processes: ", draft.show("parallel.tensor_parallel"), ", ",
+                         draft.show("parallel.context_parallel"), is_spatial ? cat(", ", draft.show("parallel.spatial")) : "",
+                         ", processes=", world_size),
+                     cat("Start a multiple of ", model_size, " processes, for instance with welkin launch -n ", model_size));
 }
 
 // The samples of an epoch as far as the configuration tells; 0 = it does not.
@@ -380,6 +401,7 @@ void validate_data(Draft& draft) {
 
 void validate_loop(Draft& draft, int64_t world_size) {
   validate_mesh(draft, world_size);
+  validate_spatial(draft);
   validate_order(draft);
   validate_length(draft);
   validate_schedule(draft);

@@ -45,7 +45,7 @@ using Field =
                  Accessor<WireupStore>, Accessor<GradientDtype>, Accessor<ShardStage>, Accessor<GatherDtype>,
                  Accessor<OptimizerState>, Accessor<MuonScale>, Accessor<ResumedOptimizer>, Accessor<Checkpointing>,
                  Accessor<MicroBatchSize>, Accessor<DeviceChoice>, Accessor<FolderRule>, Accessor<QkvLayout>,
-                 Accessor<std::optional<Loader>>, Accessor<std::optional<Compat>>>;
+                 Accessor<std::optional<Loader>>, Accessor<std::optional<Compat>>, Accessor<SpatialRanks>>;
 
 template <auto... Members>
 auto& member(RunConfig& config) {

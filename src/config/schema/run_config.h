@@ -14,6 +14,7 @@
 
 #include "config/schema/checkpointing.h"
 #include "config/schema/choices.h"
+#include "config/schema/spatial.h"
 
 namespace welkin::config {
 
@@ -207,6 +208,7 @@ struct SwitchConfig {
 struct ParallelConfig {
   int64_t tensor_parallel = 1;                        // tp
   int64_t context_parallel = 1;                       // cp
+  SpatialRanks spatial;                               // (ours) d, h, w: ranks that share the points of a sample, block by block
   int64_t row_parallel_size = 1;                      // SC23's name for tp
   int64_t col_parallel_size = 1;                      // must be 1
   std::string parallel_order = "tp-cp-dp";            // rank order, left = fastest
@@ -228,6 +230,9 @@ struct ParallelConfig {
   bool static_graph = false;                               // (ours) every step uses the same parameters in the same order
   bool rank_invariant = false;                             // (ours) the same bits for 1, 2, 4 and 8 data-parallel ranks
   int64_t comm_timeout_s = 600;  // (ours) how long a rank waits for the others, at the start and in a collective
+
+  // Ranks that share the weights or the points of a sample.
+  int64_t model_size() const { return tensor_parallel * context_parallel * spatial.size(); }
 
   bool operator==(const ParallelConfig&) const = default;
 };

@@ -38,6 +38,7 @@ struct Checker {
   std::optional<std::string> operator()(double value) const { return check_number(value, key.range); }
   std::optional<std::string> operator()(const std::string& value) const { return check_choice(value, key); }
   std::optional<std::string> operator()(const Checkpointing&) const { return {}; }
+  std::optional<std::string> operator()(const SpatialRanks&) const { return {}; }
   std::optional<std::string> operator()(const MicroBatchSize& value) const { return (*this)(value.samples); }
   template <typename T>
   std::optional<std::string> operator()(const std::optional<T>& value) const {

@@ -55,6 +55,12 @@ class NodeReader {
     if (parsed) value = *parsed;
     return parsed ? std::nullopt : std::optional(problem);
   }
+  std::optional<std::string> read(const YamlNode& node, SpatialRanks& value) const {
+    const auto parsed = parse_spatial(node.text);
+    if (!parsed) return wrong_type("ranks along depth, height and width as DxHxW, for instance 1x1x2", node);
+    value = *parsed;
+    return {};
+  }
   std::optional<std::string> read(const YamlNode& node, MicroBatchSize& value) const {
     if (node.kind != YamlKind::Int && node.text != "auto") return wrong_type("an integer or auto", node);
     value = node.kind == YamlKind::Int ? MicroBatchSize(node.integer) : MicroBatchSize();

@@ -8,12 +8,10 @@
 #include <ostream>
 
 #include "model/base/init.h"
+#include "ops/base/autocast.h"
 
 namespace welkin::model {
 namespace {
-
-constexpr int64_t kKernel = 4;
-constexpr ops::ConvolutionParams kHalving{{2, 2, 2}, {1, 1, 1}};
 
 void initialise_conv(const Layer& layer, const at::Tensor& weight, const at::Tensor& bias, const ConvInit& initial,
                      uint64_t seed) {
@@ -33,33 +31,31 @@ void print_conv(std::ostream& stream, const char* kind, int64_t in_channels, int
 
 }  // namespace
 
-StridedConv3d::StridedConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial)
-    : Layer(std::move(path)), initial_(initial) {
-  weight =
-      register_parameter("weight", at::empty({kKernel, kKernel, kKernel, in_channels, out_channels}).permute({4, 3, 0, 1, 2}));
+BoxConvolution::BoxConvolution(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial,
+                               bool is_transposed)
+    : Layer(std::move(path)), initial_(initial), is_transposed_(is_transposed) {
+  const at::Tensor taps = at::empty({kKernel, kKernel, kKernel, in_channels, out_channels});
+  weight = register_parameter("weight", is_transposed ? taps.permute({3, 4, 0, 1, 2}) : taps.permute({4, 3, 0, 1, 2}));
   bias = register_parameter("bias", at::empty({out_channels}));
 }
 
-at::Tensor StridedConv3d::forward(at::TensorList x_BCDHW, const ops::LeakyRelu& leaky_relu) const {
-  return ops::convolution3d(x_BCDHW, weight, bias, kHalving, leaky_relu);
+at::Tensor BoxConvolution::forward(at::TensorList x_BCDHW, const ops::LeakyRelu& leaky_relu) const {
+  if (!on_blocks) return placed(x_BCDHW, kRule.padding, leaky_relu);
+  Tensors x;  // in the type that is multiplied, which is what travels
+  for (const at::Tensor& part : x_BCDHW) x.push_back(ops::cast_operand(part, ops::OperatorClass::Matmul));
+  const auto place = [this](const Tensors& blocks, const ops::BoxShape& padding) { return placed(blocks, padding, {}); };
+  return ops::leaky_relu_in_place(on_blocks(x, place), leaky_relu);
 }
 
-void StridedConv3d::initialise(uint64_t seed) { initialise_conv(*this, weight, bias, initial_, seed); }
+at::Tensor BoxConvolution::placed(at::TensorList x_BCDHW, const ops::BoxShape& padding, const ops::LeakyRelu& leaky_relu) const {
+  const ops::ConvolutionParams rule{kRule.stride, padding};
+  return is_transposed_ ? ops::transposed_convolution3d(x_BCDHW, weight, bias, rule, leaky_relu)
+                        : ops::convolution3d(x_BCDHW, weight, bias, rule, leaky_relu);
+}
+
+void BoxConvolution::initialise(uint64_t seed) { initialise_conv(*this, weight, bias, initial_, seed); }
 
 void StridedConv3d::pretty_print(std::ostream& stream) const { print_conv(stream, "Conv3d", weight.size(1), weight.size(0)); }
-
-TransposedConv3d::TransposedConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial)
-    : Layer(std::move(path)), initial_(initial) {
-  weight =
-      register_parameter("weight", at::empty({kKernel, kKernel, kKernel, in_channels, out_channels}).permute({3, 4, 0, 1, 2}));
-  bias = register_parameter("bias", at::empty({out_channels}));
-}
-
-at::Tensor TransposedConv3d::forward(at::TensorList x_BCDHW, const ops::LeakyRelu& leaky_relu) const {
-  return ops::transposed_convolution3d(x_BCDHW, weight, bias, kHalving, leaky_relu);
-}
-
-void TransposedConv3d::initialise(uint64_t seed) { initialise_conv(*this, weight, bias, initial_, seed); }
 
 void TransposedConv3d::pretty_print(std::ostream& stream) const {
   print_conv(stream, "ConvTranspose3d", weight.size(0), weight.size(1));

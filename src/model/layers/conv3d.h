@@ -5,7 +5,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "model/base/layer.h"
 #include "ops/convolution/convolution.h"
@@ -17,34 +20,46 @@ struct ConvInit {
   std::optional<double> bias = 0.0;  // constant; without a value PyTorch's default, uniform in +-1/sqrt(fan_in)
 };
 
-class StridedConv3d : public Layer {
+class BoxConvolution : public Layer {
  public:
-  StridedConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial);
   // x: one tensor, or two whose channels stand side by side.
   at::Tensor forward(at::TensorList x_BCDHW, const ops::LeakyRelu& leaky_relu = {}) const;
   void initialise(uint64_t seed) override;
-  void pretty_print(std::ostream& stream) const override;
 
-  at::Tensor weight;  // (out, in, 4, 4, 4)
+  static constexpr int64_t kKernel = 4;
+  static constexpr ops::ConvolutionParams kRule{{2, 2, 2}, {1, 1, 1}};
+  bool is_transposed() const { return is_transposed_; }
+
+  // Set by who cuts boxes into blocks (parallel/spatial): makes the layer's result, before its activation, of the blocks at hand
+  // by placing the kernel with paddings of its own. Empty: boxes are whole.
+  using Place = std::function<at::Tensor(const Tensors& x_BCDHW, const ops::BoxShape& padding)>;
+  std::function<at::Tensor(const Tensors& x_BCDHW, const Place& place)> on_blocks;
+
+  at::Tensor weight;  // (out, in, 4, 4, 4), transposed (in, out, 4, 4, 4)
   at::Tensor bias;    // (out)
 
+ protected:
+  BoxConvolution(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial, bool is_transposed);
+
  private:
+  at::Tensor placed(at::TensorList x_BCDHW, const ops::BoxShape& padding, const ops::LeakyRelu& leaky_relu) const;
+
   ConvInit initial_;
+  bool is_transposed_;
 };
 
-class TransposedConv3d : public Layer {
+class StridedConv3d : public BoxConvolution {
  public:
-  TransposedConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial);
-  // x: one tensor, or two whose channels stand side by side.
-  at::Tensor forward(at::TensorList x_BCDHW, const ops::LeakyRelu& leaky_relu = {}) const;
-  void initialise(uint64_t seed) override;
+  StridedConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial)
+      : BoxConvolution(std::move(path), in_channels, out_channels, initial, /*is_transposed=*/false) {}
   void pretty_print(std::ostream& stream) const override;
+};
 
-  at::Tensor weight;  // (in, out, 4, 4, 4)
-  at::Tensor bias;    // (out)
-
- private:
-  ConvInit initial_;
+class TransposedConv3d : public BoxConvolution {
+ public:
+  TransposedConv3d(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial)
+      : BoxConvolution(std::move(path), in_channels, out_channels, initial, /*is_transposed=*/true) {}
+  void pretty_print(std::ostream& stream) const override;
 };
 
 }  // namespace welkin::model

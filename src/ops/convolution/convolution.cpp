@@ -87,12 +87,6 @@ at::Tensor joined(at::TensorList x) {
   return at::cat(rows, 1).view({box.size(0), box.size(2), box.size(3), box.size(4), -1}).permute({0, 4, 1, 2, 3});
 }
 
-// In place, as x is nobody else's.
-at::Tensor bent(at::Tensor x, const LeakyRelu& leaky_relu) {
-  if (leaky_relu.slope == 1.0) return x;
-  return leaky_relu.slope == 0.0 ? at::relu_(x) : at::leaky_relu_(x, leaky_relu.slope);
-}
-
 at::Tensor reference_convolution(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                  const ConvolutionCall& call) {
   return call.kind == ConvolutionKind::Strided ? convolution3d_reference(x, weight, bias, call.rule, call.leaky_relu)
@@ -105,7 +99,7 @@ at::Tensor device_convolution(at::TensorList x, const at::Tensor& weight, const 
     return reference_convolution(x, weight, bias, call);
   const at::Tensor result = reference_convolution(x, weight, {}, {call.rule, {.slope = 1.0}, call.kind});
   if (bias_leaky_relu_supports(result, bias, call.leaky_relu.slope)) return bias_leaky_relu(result, bias, call.leaky_relu.slope);
-  return bent(result.add(bias.to(result.scalar_type()).view({-1, 1, 1, 1})), call.leaky_relu);
+  return leaky_relu_in_place(result.add(bias.to(result.scalar_type()).view({-1, 1, 1, 1})), call.leaky_relu);
 }
 
 constexpr int64_t kEight = 8, kLeastChannels = 4;  // that tensor cores take at once, and at least
@@ -178,6 +172,11 @@ at::Tensor box_convolution(at::TensorList x_in, const at::Tensor& weight, const 
 
 }  // namespace
 
+at::Tensor leaky_relu_in_place(at::Tensor x, const LeakyRelu& leaky_relu) {
+  if (leaky_relu.slope == 1.0) return x;
+  return leaky_relu.slope == 0.0 ? at::relu_(x) : at::leaky_relu_(x, leaky_relu.slope);
+}
+
 // Asked of the rule itself.
 std::string convolution_form(c10::Device device, at::ScalarType dtype) {
   if (!device.is_cpu()) return "aten";
@@ -194,7 +193,7 @@ at::Tensor convolution3d(at::TensorList x, const at::Tensor& weight, const at::T
 
 at::Tensor convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                    const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
-  return bent(at::conv3d(joined(x), weight, bias, rule.stride, rule.padding), leaky_relu);
+  return leaky_relu_in_place(at::conv3d(joined(x), weight, bias, rule.stride, rule.padding), leaky_relu);
 }
 
 at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
@@ -204,7 +203,7 @@ at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, 
 
 at::Tensor transposed_convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                               const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
-  return bent(at::conv_transpose3d(joined(x), weight, bias, rule.stride, rule.padding), leaky_relu);
+  return leaky_relu_in_place(at::conv_transpose3d(joined(x), weight, bias, rule.stride, rule.padding), leaky_relu);
 }
 
 at::Tensor convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,

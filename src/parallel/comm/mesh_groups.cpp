@@ -18,19 +18,29 @@ struct NamedAxes {
 constexpr Axis kReplicate = Axis::DpReplicate;
 constexpr Axis kShard = Axis::DpShard;
 
-constexpr std::array<NamedAxes, 13> kGroupedAxes{{{"dp", kDp},
+constexpr std::array<NamedAxes, 15> kGroupedAxes{{{"dp", kDp},
                                                   {"tp", Axis::Tp},
                                                   {"cp", Axis::Cp},
-                                                  {"tp-cp", Axis::Tp | Axis::Cp},
-                                                  {"dp-cp", kDp | Axis::Cp},
+                                                  {"spatial", kSpatial},
+                                                  {"parts", kSampleParts},
+                                                  {"tp-cp", Axis::Tp | kSampleParts},
+                                                  {"dp-cp", kDp | kSampleParts},
                                                   {"dp-tp", kDp | Axis::Tp},
-                                                  {"dp-tp-cp", kDp | Axis::Tp | Axis::Cp},
+                                                  {"dp-tp-cp", kDp | Axis::Tp | kSampleParts},
                                                   {"dp_shard", kShard},
-                                                  {"dp_shard-cp", kShard | Axis::Cp},
+                                                  {"dp_shard-cp", kShard | kSampleParts},
                                                   {"dp_replicate", kReplicate},
                                                   {"dp_replicate-tp", kReplicate | Axis::Tp},
-                                                  {"dp_replicate-cp", kReplicate | Axis::Cp},
-                                                  {"dp_replicate-tp-cp", kReplicate | Axis::Tp | Axis::Cp}}};
+                                                  {"dp_replicate-cp", kReplicate | kSampleParts},
+                                                  {"dp_replicate-tp-cp", kReplicate | Axis::Tp | kSampleParts}}};
+
+// Samples are cut over cp or over the axes of blocks, after which a group is called.
+std::string name_in(const Mesh& mesh, const NamedAxes& named) {
+  std::string name = named.name;
+  const bool is_cut = named.axes.contains(Axis::D) && mesh.size(kSpatial) > 1;
+  if (is_cut && name.ends_with("-cp")) name.replace(name.size() - 2, 2, "spatial");
+  return name;
+}
 
 // Both kinds of data parallelism are there: else each set of axes is one with all of dp, or with none of it.
 bool is_hybrid(const Mesh& mesh) { return mesh.size(kReplicate) > 1 && mesh.size(kShard) > 1; }
@@ -47,7 +57,7 @@ MeshGroups::MeshGroups(const MakeGroup& make, int64_t rank, const Mesh& mesh) : 
     const auto same = std::find_if(groups_.begin(), groups_.end(), [&](const auto& made) {
       return made.second.ranks() == members.ranks && mesh.size(made.first) == mesh.size(named.axes);
     });
-    groups_.emplace_back(named.axes, same != groups_.end() ? same->second : make(named.name, std::move(members)));
+    groups_.emplace_back(named.axes, same != groups_.end() ? same->second : make(name_in(mesh, named), std::move(members)));
   }
 }
 
@@ -62,7 +72,7 @@ std::string MeshGroups::text() const {
   for (const NamedAxes& named : kGroupedAxes) {
     const bool is_part_of_dp = named.axes.contains(kReplicate) != named.axes.contains(kShard);
     if (mesh_.size(named.axes) == 1 || (is_part_of_dp && !is_hybrid(mesh_))) continue;
-    lines += cat(named.name, ":");
+    lines += cat(name_in(mesh_, named), ":");
     for (const auto& ranks : mesh_.groups(named.axes)) lines += cat(" [", join(ranks, ", "), "]");
     lines += "\n";
   }

@@ -2,10 +2,14 @@
 #include "parallel/mesh/run_mesh.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "config/schema/key.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -17,6 +21,19 @@ namespace {
 int64_t replicas_of_node(const Mesh& mesh, int64_t ranks_per_node) {
   const std::vector<int64_t> ranks = mesh.group_of(0, kDp).ranks;
   return std::ranges::count_if(ranks, [&](int64_t rank) { return ranks_per_node == 0 || rank < ranks_per_node; });
+}
+
+// Ranks that share a sample exchange halos in every layer: nearer than replicas, farther than what splits weights.
+std::string order_of(const config::ParallelConfig& config) {
+  std::vector<std::string> axes;
+  for (const std::string_view name : config::split(config.parallel_order, '-')) axes.emplace_back(name);
+  const std::array<std::pair<const char*, int64_t>, 3> blocks{
+      {{"w", config.spatial.w}, {"h", config.spatial.h}, {"d", config.spatial.d}}};
+  for (const auto& [name, ranks] : blocks) {
+    const bool is_named = std::ranges::find(axes, name) != axes.end();
+    if (ranks > 1 && !is_named) axes.insert(std::ranges::find(axes, "dp"), name);
+  }
+  return join(axes, "-");
 }
 
 int64_t number_in(const std::string& text) {
@@ -46,18 +63,22 @@ Mesh mesh_of(const config::ParallelConfig& config, int64_t world_size, int64_t r
   MeshSizes sizes;
   sizes.tp = config.tensor_parallel;
   sizes.cp = config.context_parallel;
-  const int64_t model_size = sizes.tp * sizes.cp;
+  sizes.d = config.spatial.d, sizes.h = config.spatial.h, sizes.w = config.spatial.w;
+  const int64_t model_size = config.model_size();
+  const std::string order = order_of(config);
   if (world_size % model_size != 0) {
     throw ConfigError(
         "parallel",
-        cat("tp times cp does not divide the number of ranks: tp=", sizes.tp, ", cp=", sizes.cp, ", ranks=", world_size),
+        cat("tp times cp", config.spatial.size() > 1 ? " times spatial" : "",
+            " does not divide the number of ranks: tp=", sizes.tp, ", cp=", sizes.cp,
+            config.spatial.size() > 1 ? cat(", spatial=", config::text_of(config.spatial)) : "", ", ranks=", world_size),
         cat("Start a multiple of ", model_size, " processes"));
   }
   sizes.dp_replicate = world_size / model_size;
-  const int64_t shards = shard_size_of(config, Mesh(config.parallel_order, sizes), ranks_per_node);
+  const int64_t shards = shard_size_of(config, Mesh(order, sizes), ranks_per_node);
   sizes.dp_shard = shards;
   sizes.dp_replicate /= shards;
-  return Mesh(config.parallel_order, sizes);
+  return Mesh(order, sizes);
 }
 
 }  // namespace welkin::parallel

@@ -9,8 +9,8 @@
 
 namespace welkin::parallel {
 
-// tp and cp as configured, data parallelism over the rest, of which `shard_group` share a training state. ConfigError where they
-// do not make up the world. `ranks_per_node`: neighbours that a node holds; 0: all of them.
+// tp, cp and spatial as configured, data parallelism over the rest, of which `shard_group` share a training state. ConfigError
+// where they do not make up the world. `ranks_per_node`: neighbours that a node holds; 0: all of them.
 Mesh mesh_of(const config::ParallelConfig& config, int64_t world_size, int64_t ranks_per_node = 0);
 
 }  // namespace welkin::parallel

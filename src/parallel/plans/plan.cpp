@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "model/layers/conv3d.h"
 #include "model/layers/dropout.h"
 #include "parallel/plans/plan_context.h"
 
@@ -59,12 +60,30 @@ model::Dropout::WindowOf window_of(const ParallelStyle& style, const PlanContext
       style);
 }
 
+// Whether the style is one of convolution layers.
+bool split(const ParallelStyle& style, const PlanContext& context, model::BoxConvolution& layer) {
+  return std::visit(
+      [&]<typename Style>(const Style& each) {
+        if constexpr (requires { each.split(context, layer); }) {
+          each.split(context, layer);
+          return true;
+        } else {
+          return false;
+        }
+      },
+      style);
+}
+
 void apply_row(const PlanRow& row, PlanContext& context, const std::vector<model::Site*>& sites) {
   bool used = false;
   for (model::Site* site : sites) {
     if (matches_pattern(row.pattern, site->name())) used = install(row.style, context, *site) || used;
   }
   for (const auto& module : context.model.modules(/*include_self=*/false)) {
+    auto* convolution = dynamic_cast<model::BoxConvolution*>(module.get());
+    if (convolution != nullptr && matches_pattern(row.pattern, convolution->path())) {
+      used = split(row.style, context, *convolution) || used;
+    }
     auto* dropout = dynamic_cast<model::Dropout*>(module.get());
     if (dropout == nullptr || !matches_pattern(row.pattern, dropout->path())) continue;
     dropout->window_of = window_of(row.style, context, *dropout);
@@ -73,7 +92,7 @@ void apply_row(const PlanRow& row, PlanContext& context, const std::vector<model
   for (const ParamRow& parameter : context.table.rows()) used = used || matches_pattern(row.pattern, parameter.name);
   if (used) return;
   throw ConfigError("parallel", cat("a row of the plan names nothing in the model: pattern=", row.pattern),
-                    "Name a site, a parameter or a dropout layer of this model; * stands for one part of a path");
+                    "Name a site, a parameter or a layer of this model; * stands for one part of a path");
 }
 
 // The site with the longest name that leads to the parameter.
@@ -107,6 +126,7 @@ AxisSet axes_of(const std::vector<Axis>& axes) {
 
 AxisSet partial_axes(const PlanContext& context, const std::vector<model::Site*>& sites, const ParamRow& row) {
   PartialSums sums{.input = axes_of(context.plan.input_axes)};
+  if (context.plan.blocks) sums.input = sums.input | kSpatial;
   const ParallelStyle* own = context.style_of(row.name);
   if (own != nullptr && std::holds_alternative<AllTokens>(*own)) return sums.all();
   const size_t place = site_index_of(sites, row.name);
@@ -114,7 +134,7 @@ AxisSet partial_axes(const PlanContext& context, const std::vector<model::Site*>
     if (const ParallelStyle* style = context.style_of(sites[i]->name())) follow(*style, sums, /*leaves=*/i < place);
   }
   AxisSet summed;
-  for (const Axis axis : {Axis::Tp, Axis::Cp}) {
+  for (const Axis axis : {Axis::Tp, Axis::Cp, Axis::H, Axis::W, Axis::D}) {
     if (sums.all().contains(axis) && !row.placements[axis].sharded()) summed = summed | axis;
   }
   return summed;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -12,24 +13,28 @@
 #include "model/base/model.h"
 #include "parallel/comm/mesh_groups.h"
 #include "parallel/plans/mask_styles.h"
+#include "parallel/plans/spatial_styles.h"
 #include "parallel/plans/token_styles.h"
 #include "parallel/plans/weight_styles.h"
 #include "parallel/shard/param_table.h"
 
 namespace welkin::parallel {
 
-// What a row does to the sites, parameters or dropout layers that it names. A style is a struct with those of these members that
-// concern it: install() at a site, window() of a dropout layer, enter() and leave() for the gradients (partial_sums.h).
+// What a row does to the sites, parameters, dropout or convolution layers that it names. A style is a struct with those of these
+// members that concern it: install() at a site, window() of a dropout layer, split() of a convolution layer, enter() and leave()
+// for the gradients (partial_sums.h).
 using ParallelStyle = std::variant<
     // weights (weight_styles.h)
     ColumnParallelInput, ColumnParallel, RowParallel, GatheredChannels,
     // tokens (token_styles.h)
     SplitTokens, GatherTokens, ContextParallelAttention, AllTokens, OwnFromRead, OwnFromAll, ReadFromOwn,
     // masks of dropout (mask_styles.h)
-    TokenMask, ColumnMask, AttentionMask>;
+    TokenMask, ColumnMask, AttentionMask,
+    // layers on blocks (spatial_styles.h)
+    HaloConvolution>;
 
 struct PlanRow {
-  std::string pattern;  // a site, parameter or dropout layer; * stands for one part of the path: "blocks.*.attn.q"
+  std::string pattern;  // a site, parameter or layer; * stands for one part of the path: "blocks.*.attn.q"
   ParallelStyle style;
 };
 
@@ -40,6 +45,10 @@ struct Plan {
   // gives them back; every gradient is then a part of a sum over these axes. SplitTokens splits what is left.
   std::vector<Axis> input_axes = {};
   int64_t tokens_per_row = 0;  // of the grid of patches; only with input_axes
+  // The cells of a sample (d, h, w) where these are cut into blocks over the axes of kSpatial: a member reads its block, and
+  // every gradient is a part of a sum over these axes.
+  std::optional<Cells> blocks = {};
+  std::string note = {};  // for the log: what the plan does that nobody has asked for; empty: nothing
 };
 
 // "blocks.*.attn" against "blocks.3.attn".

@@ -25,8 +25,8 @@ struct PlanEntry {
 Plan vit_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                  const LayoutOptions& options);
 
-// "unet3d", over tp: every convolution but the last makes a part of its channels. ConfigError when the channels do not divide, or
-// for sequence_parallel.
+// "unet3d", over tp: every convolution but the last makes a part of its channels; over d, h, w: each rank has a block of the box.
+// ConfigError when the channels do not divide, when an edge has fewer cells than ranks, or for sequence_parallel.
 Plan unet_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                   const LayoutOptions& options);
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the 3-D U-Net is split over tp: by output channels. Each convolution needs all channels of its input, so what the members
+// How the 3-D U-Net is split. Over tp by output channels: each convolution needs all channels of its input, so what the members
 // make is gathered behind every layer; the weights, 72 % of which stand in the four deepest layers, and all that belongs to them
-// are divided.
+// are divided. Over d, h, w by blocks of the box: each convolution exchanges halos, inside of what tp does around it.
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "parallel/plans/plans.h"
+#include "parallel/spatial/sample_blocks.h"
 
 namespace welkin::parallel {
 namespace {
@@ -24,19 +26,62 @@ void check_channels(const config::ModelConfig& config, const Mesh& mesh) {
                     "Take a tensor_parallel that divides the width of the U-Net");
 }
 
+// A rank without cells of its own would have nothing to read.
+void check_edges(const Cells& cells, const Mesh& mesh) {
+  for (size_t a = 0; a < kSpaceAxes; ++a) {
+    const int64_t ranks = mesh.size(kSpaceAxisOrder[a]);
+    if (ranks <= cells[a]) continue;
+    throw ConfigError("parallel",
+                      cat("an edge of the box has fewer cells than ranks: axis=", axis_name(kSpaceAxisOrder[a]),
+                          ", cells=", cells[a], ", ranks=", ranks),
+                      cat("Take at most ", cells[a], " ranks along this axis of spatial"));
+  }
+}
+
+Cells halved(const Cells& cells, int64_t times) { return {cells[0] >> times, cells[1] >> times, cells[2] >> times}; }
+
+// Which boxes have fewer cells along an axis than there are ranks, so that some of these wait there: "" where none has.
+std::string note_of(const Cells& cells, const Mesh& mesh, int64_t scales) {
+  std::vector<std::string> parts;
+  for (size_t a = 0; a < kSpaceAxes; ++a) {
+    const int64_t ranks = mesh.size(kSpaceAxisOrder[a]);
+    int64_t first = 1;
+    while (first <= scales && halved(cells, first)[a] >= ranks) ++first;
+    if (first > scales) continue;
+    parts.push_back(cat("along ", axis_name(kSpaceAxisOrder[a]), " from scale ", first, " on (", halved(cells, first)[a], " of ",
+                        ranks, " ranks have cells there, ", halved(cells, scales)[a], " at the deepest)"));
+  }
+  if (parts.empty()) return {};
+  return cat("spatial: boxes of deep scales are smaller than the ranks and gather onto fewer of them: ", join(parts, "; "));
+}
+
+void add_blocks(Plan& plan, const model::ModelShape& shape, const Mesh& mesh, int64_t scales) {
+  const Cells cells{shape.grid.at(0), shape.grid.at(1), shape.grid.at(2)};
+  check_edges(cells, mesh);
+  plan.blocks = cells;
+  plan.note = note_of(cells, mesh, scales);
+  for (int64_t scale = 1; scale <= scales; ++scale) {
+    const Cells fine = halved(cells, scale - 1), coarse = halved(cells, scale);
+    plan.rows.push_back({cat("conv_down", scale, ".0"), HaloConvolution{fine, coarse}});
+    plan.rows.push_back({scale > 1 ? cat("conv_up", scale, ".0") : "conv_last", HaloConvolution{coarse, fine}});
+  }
+}
+
 }  // namespace
 
-Plan unet_plan_of(const config::ModelConfig& config, const model::ModelShape& /*shape*/, const Mesh& mesh,
+Plan unet_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                   const LayoutOptions& options) {
   if (options.sequence_parallel) {
     throw ConfigError("parallel", "the U-Net has no tokens to split: sequence_parallel=true", "Leave sequence_parallel away");
   }
   check_channels(config, mesh);
   Plan plan;
-  for (int64_t scale = 1; scale <= num_scales(config); ++scale) {
+  const int64_t scales = num_scales(config);
+  for (int64_t scale = 1; scale <= scales; ++scale) {
     plan.rows.push_back({cat("conv_down", scale), GatheredChannels{Axis::Tp, /*weight_dim=*/0}});
     if (scale > 1) plan.rows.push_back({cat("conv_up", scale), GatheredChannels{Axis::Tp, /*weight_dim=*/1}});
   }
+  if (mesh.size(kSpatial) > 1) add_blocks(plan, shape, mesh, scales);
   return plan;
 }
 

@@ -20,7 +20,7 @@
 namespace welkin::parallel {
 namespace {
 
-AxisSet over_if(AxisSet set, Axis axis, bool condition) { return condition ? set | axis : set; }
+AxisSet over_if(AxisSet set, AxisSet axes, bool condition) { return condition ? set | axes : set; }
 
 // Parameters whose gradients are treated alike.
 struct GradientKind {
@@ -69,7 +69,7 @@ AxisSet replicated_over(const ParamRow& row) {
   AxisSet axes = Axis::DpReplicate;
   axes = over_if(axes, Axis::DpShard, !row.is_released);
   axes = over_if(axes, Axis::Tp, !row.placements[Axis::Tp].sharded());
-  return over_if(axes, Axis::Cp, !row.placements[Axis::Cp].sharded() && !(row.is_released && row.is_split_over_cp));
+  return over_if(axes, kSampleParts, !row.placements[Axis::Cp].sharded() && !(row.is_released && row.is_split_over_cp));
 }
 
 // Of the bytes in logical order. The top bit is cleared: a hash and its negative are both int64.
@@ -206,7 +206,7 @@ void check_replicas(const ParamTable& table, const MeshGroups& groups, const std
   const auto difference = find_replica_difference(table, groups);
   // Every rank stops, also those whose own groups agree.
   const at::Tensor any = at::full({1}, difference ? int64_t{1} : int64_t{0}, at::kLong);
-  all_reduce_in_place(groups.along(kDp | Axis::Tp | Axis::Cp), any, Reduction::Max);
+  all_reduce_in_place(groups.along(kDp | Axis::Tp | kSampleParts), any, Reduction::Max);
   if (any.item<int64_t>() == 0) return;
   throw CommError("parallel",
                   difference ? cat("replicas of a parameter differ ", when, ": parameter=", difference->parameter, ", ranks=[",

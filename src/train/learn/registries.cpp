@@ -86,7 +86,7 @@ void add_builtins(Registries& registries) {
   model::add_builtin_models(registries.models);
   add_datasets(registries.datasets);
   registries.plans.add("vit", {parallel::vit_plan_of});
-  registries.plans.add("unet3d", {parallel::unet_plan_of, parallel::Axis::Tp});
+  registries.plans.add("unet3d", {parallel::unet_plan_of, parallel::Axis::Tp | parallel::kSpatial});
   add_losses(registries.losses);
   add_schedules(registries.schedules);
   add_optimizers(registries.optimizers);

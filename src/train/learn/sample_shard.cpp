@@ -5,35 +5,60 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+
+#include "core/error.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/comm/differentiable.h"
+#include "parallel/spatial/sample_blocks.h"
 #include "parallel/tokens/token_split.h"
 #include "train/learn/metrics.h"
 
 namespace welkin::train {
 
 SampleShard::SampleShard(const parallel::Plan& plan, const parallel::MeshGroups& groups, const data::SampleSpec& spec) {
-  if (plan.input_axes.empty()) return;
+  grid_ = {spec.target.shape.begin() + 1, spec.target.shape.end()};
+  if (!plan.input_axes.empty()) share_tokens(plan, groups);
+  if (plan.blocks) share_blocks(plan, groups);
+}
+
+void SampleShard::share_tokens(const parallel::Plan& plan, const parallel::MeshGroups& groups) {
   const parallel::TokenSplit tokens(plan.num_tokens, plan.input_axes, groups);
   const parallel::FieldShard share = parallel::field_shard(tokens.offset(), tokens.num_own(), plan.tokens_per_row);
   group_ = tokens.levels().back().group;
-  height_ = spec.target.shape.at(1);
-  width_ = spec.target.shape.at(2);
-  const int64_t patch = width_ / plan.tokens_per_row;
-  first_row_ = share.first_row * patch;
-  num_rows_ = share.num_rows * patch;
+  const int64_t patch = grid_.at(1) / plan.tokens_per_row;
+  read_ = {{share.first_row * patch, 0}, {share.num_rows * patch, grid_.at(1)}};
   for (const auto& piece : share.own) {
-    own_.push_back({piece.row * patch, piece.column * patch, piece.rows * patch, piece.columns * patch});
+    own_.push_back({{piece.row * patch, piece.column * patch}, {piece.rows * patch, piece.columns * patch}});
   }
+}
+
+void SampleShard::share_blocks(const parallel::Plan& plan, const parallel::MeshGroups& groups) {
+  group_ = groups.along(parallel::kSpatial);
+  const parallel::Block block =
+      parallel::grid_of(*plan.blocks, groups.mesh()).block(parallel::coordinates_of({groups.rank()}, groups.mesh()).front());
+  for (const parallel::CellRange& range : block.axes) {
+    read_.begin.push_back(range.begin);
+    read_.extent.push_back(range.size());
+  }
+  own_.push_back({{0, 0, 0}, read_.extent});
 }
 
 std::optional<data::Region> SampleShard::region() const {
   if (is_whole()) return {};
-  return data::Region{.begin = {first_row_, 0, 0}, .extent = {num_rows_, width_, 1}};
+  data::Region region;
+  std::copy(read_.begin.begin(), read_.begin.end(), region.begin.begin());
+  std::copy(read_.extent.begin(), read_.extent.end(), region.extent.begin());
+  return region;
 }
 
-at::Tensor SampleShard::cut(const at::Tensor& values, const Piece& piece) const {
-  return values.narrow(-2, piece.row, piece.rows).narrow(-1, piece.column, piece.columns);
+at::Tensor SampleShard::cut(const at::Tensor& values, const Piece& piece) {
+  const auto num_dims = static_cast<int64_t>(piece.begin.size());
+  at::Tensor part = values;
+  for (int64_t dim = 0; dim < num_dims; ++dim) {
+    part = part.narrow(dim - num_dims, piece.begin[static_cast<size_t>(dim)], piece.extent[static_cast<size_t>(dim)]);
+  }
+  return part;
 }
 
 at::Tensor SampleShard::losses(const Loss& loss, const at::Tensor& prediction, const at::Tensor& target) const {
@@ -49,9 +74,10 @@ at::Tensor SampleShard::losses(const Loss& loss, const at::Tensor& prediction, c
 at::Tensor SampleShard::rmse(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights) const {
   const int64_t num_points = weights.size(0) * target.size(-1);
   if (is_whole()) return weighted_rmse(weighted_sums(prediction, target, weights), num_points);
+  WELKIN_CHECK(grid_.size() == 2, "rows of a field have weights");
   WeightedSums sums;
   for (const Piece& piece : own_) {
-    const at::Tensor rows = weights.narrow(0, first_row_ + piece.row, piece.rows);
+    const at::Tensor rows = weights.narrow(0, read_.begin[0] + piece.begin[0], piece.extent[0]);
     const at::Tensor part = weighted_sums(cut(prediction, piece), cut(target, piece), rows).square_error;
     sums.square_error = sums.square_error.defined() ? sums.square_error + part : part;
   }
@@ -63,11 +89,9 @@ at::Tensor SampleShard::whole_fields(const at::Tensor& values) const {
   if (is_whole()) return values;
   const at::NoGradGuard no_grad;
   std::vector<int64_t> sizes = values.sizes().vec();
-  sizes[sizes.size() - 2] = height_;
+  std::copy(grid_.begin(), grid_.end(), sizes.end() - static_cast<std::ptrdiff_t>(grid_.size()));
   const at::Tensor whole = at::zeros(sizes, values.options().requires_grad(false));
-  for (const Piece& piece : own_) {
-    cut(whole.narrow(-2, first_row_, num_rows_), piece).copy_(cut(values, piece));
-  }
+  for (const Piece& piece : own_) cut(cut(whole, read_), piece).copy_(cut(values, piece));
   return all_reduce(group_, whole);
 }
 

@@ -89,7 +89,7 @@ Agreement agree_on_skips(parallel::Group group) {
 }
 
 Agreement agreement_of(const config::RunConfig& config, const parallel::MeshGroups& groups) {
-  constexpr auto kOfOneModel = parallel::Axis::Tp | parallel::Axis::Cp;
+  constexpr auto kOfOneModel = parallel::Axis::Tp | parallel::kSampleParts;
   if (config.data.bad_samples != config::BadSample::Skip || groups.mesh().size(kOfOneModel) == 1) return {};
   return agree_on_skips(groups.along(kOfOneModel));
 }

@@ -82,7 +82,7 @@ bool RunCheckpoints::lacks(const Checkpoint& checkpoint, const CheckpointGroup& 
 
 TensorLayout RunCheckpoints::tensor_layout() const {
   const parallel::ShardGroups& sharding = setup_.layout.sharding;
-  const bool is_first_of_cp = sharding.with_cp || setup_.layout.groups.along(parallel::Axis::Cp).group_rank() == 0;
+  const bool is_first_of_cp = sharding.with_cp || setup_.layout.groups.along(parallel::kSampleParts).group_rank() == 0;
   return {.table = setup_.table,
           .groups = setup_.layout.groups,
           .shards = sharding.shards,
@@ -102,6 +102,9 @@ CheckpointIndex RunCheckpoints::index() const {
   for (const parallel::ParamRow& row : setup_.table.rows()) index.parameters.push_back(row.name);
   const config::ParallelConfig& parallel = config_.parallel;
   index.mesh = {{"dp", setup_.layout.replicas.size()}, {"tp", parallel.tensor_parallel}, {"cp", parallel.context_parallel}};
+  if (parallel.spatial.size() > 1) {
+    index.mesh.insert({{"d", parallel.spatial.d}, {"h", parallel.spatial.h}, {"w", parallel.spatial.w}});
+  }
   index.loader = {
       .global_batch_size = config_.loop.global_batch_size,
       .samples_in_epoch = std::min(state_.position.step_in_epoch * config_.loop.global_batch_size, data_.samples_per_epoch())};

@@ -89,6 +89,7 @@ void RunReport::ranks() {
                         config_.loop.local_batch_size.value_or(0)));
   if (layout.plan) context_.log.info(cat("Groups of ranks:\n", layout.groups.text()));
   if (!layout.context_note.empty()) context_.log.info(layout.context_note);
+  if (layout.plan && !layout.plan->note.empty()) context_.log.info(layout.plan->note);
   if (config_.parallel.noddp) return context_.log.info("Gradients are not exchanged (noddp)");
   if (setup_.unit_sum) return context_.log.info("Gradients of eighths of the batch are summed in a fixed tree (rank_invariant)");
   if (setup_.is_sharded()) {
@@ -163,7 +164,8 @@ std::optional<ForecastPair> RunReport::on_forward(const data::Batch& batch, cons
   std::optional<ForecastPair> picture;
   if (draws_this_step()) {
     const auto whole = [&](const at::Tensor& samples) {
-      return setup_.layout.shard.whole_fields(plane_of(samples.select(0, 0), metric_logger_.picture_channel()));
+      const at::Tensor channel = samples.select(0, 0).narrow(0, metric_logger_.picture_channel(), 1);
+      return plane_of(setup_.layout.shard.whole_fields(channel.contiguous()), 0);
     };
     picture = ForecastPair{.target = whole(batch.target), .prediction = whole(prediction)};
   }

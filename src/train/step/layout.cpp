@@ -20,14 +20,16 @@ parallel::Plan plan_of(Layout& layout, const SetupSource& source) {
   const config::ModelConfig& model = source.config.model;
   const std::vector<std::string> planned = source.registries.plans.names();
   if (std::find(planned.begin(), planned.end(), model.model) == planned.end()) {
-    throw ConfigError("train",
-                      cat("the model has no plan for tensor or context parallelism: model=", model.model,
-                          ", tensor_parallel=", mesh.size(parallel::Axis::Tp),
-                          ", context_parallel=", mesh.size(parallel::Axis::Cp), ", models with one=", join(planned, " ")),
-                      "Leave both at 1, or register a plan (docs/guide/parallelism.md)");
+    throw ConfigError(
+        "train",
+        cat("the model has no plan for tensor, context or spatial parallelism: model=", model.model,
+            ", tensor_parallel=", mesh.size(parallel::Axis::Tp), ", context_parallel=", mesh.size(parallel::Axis::Cp),
+            ", spatial=", config::text_of(source.config.parallel.spatial), ", models with one=", join(planned, " ")),
+        "Leave all at 1, or register a plan (docs/guide/parallelism.md)");
   }
   const parallel::PlanEntry& entry = source.registries.plans.at(model.model);
-  for (const parallel::Axis axis : {parallel::Axis::Tp, parallel::Axis::Cp}) {
+  using parallel::Axis;
+  for (const Axis axis : {Axis::Tp, Axis::Cp, Axis::D, Axis::H, Axis::W}) {
     if (mesh.size(axis) == 1 || entry.axes.contains(axis)) continue;
     throw ConfigError("train",
                       cat("the plan of the model does not split it over this axis: model=", model.model, ", ",
@@ -49,7 +51,8 @@ std::string shard_name(config::ShardStage stage) {
 void share_out(Layout& layout, const config::ParallelConfig& config, bool with_cp) {
   if (config.shard == config::ShardStage::None) return;
   const auto group = [&](parallel::Axis axis) -> const parallel::Group& {
-    return layout.groups.along(with_cp && axis == parallel::Axis::DpShard ? axis | parallel::Axis::Cp : parallel::AxisSet(axis));
+    return layout.groups.along(with_cp && axis == parallel::Axis::DpShard ? axis | parallel::kSampleParts
+                                                                          : parallel::AxisSet(axis));
   };
   layout.sharding = {group(parallel::Axis::DpShard), group(parallel::Axis::DpReplicate), with_cp};
   if (layout.sharding.shards.size() > 1) return;
@@ -88,15 +91,15 @@ Layout make_layout(parallel::MeshGroups groups, const SetupSource& source) {
   layout.groups = std::move(groups);
   layout.replicas = layout.exchange = layout.groups.along(parallel::kDp);
   const config::ParallelConfig& parallel = source.config.parallel;
-  if (layout.groups.mesh().size(parallel::Axis::Tp | parallel::Axis::Cp) == 1) {
+  if (layout.groups.mesh().size(parallel::Axis::Tp | parallel::kSampleParts) == 1) {
     share_out(layout, parallel, /*with_cp=*/false);
     return layout;
   }
   layout.plan = plan_of(layout, source);
   layout.shard = SampleShard(*layout.plan, layout.groups, source.spec);
-  // Where every gradient is a part of a sum over context parallel ranks too, one exchange over dp x cp serves both.
+  // Where every gradient is a part of a sum over ranks that share samples too, one exchange over all of them serves both.
   const bool has_cp = !layout.shard.is_whole() && !parallel.rank_invariant && !parallel.noddp;
-  if (has_cp) layout.exchange = layout.groups.along(parallel::kDp | parallel::Axis::Cp);
+  if (has_cp) layout.exchange = layout.groups.along(parallel::kDp | parallel::kSampleParts);
   share_out(layout, parallel, has_cp);
   return layout;
 }

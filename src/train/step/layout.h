@@ -36,7 +36,7 @@ struct SetupSource {
 struct Layout {
   parallel::MeshGroups groups;
   parallel::Group replicas;            // ranks that train the same weights on different samples
-  std::optional<parallel::Plan> plan;  // how tensor and context parallelism split the model; nothing where both are 1
+  std::optional<parallel::Plan> plan;  // how tensor, context and spatial parallelism split the model; nothing where all are 1
   std::string context_note;            // why the plan exchanges keys and values as it does, where that was left to it
   SampleShard shard;                   // what of each sample this rank reads
   parallel::Group exchange;            // ranks whose gradients are averaged: replicas, and those that share samples

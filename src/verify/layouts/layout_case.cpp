@@ -93,6 +93,32 @@ std::vector<OptionLevels> pairwise() {
   return chosen;
 }
 
+// Along axes of the plan and dp. Blocks are cut along each axis alone, and along several: 1x1x2, 2x1x1, 1x2x2, 2x2x2.
+std::vector<parallel::MeshSizes> meshes_of(int64_t world_size, parallel::AxisSet axes) {
+  std::vector<std::array<int64_t, 3>> blocks{{1, 1, 1}};
+  if (axes.contains(parallel::Axis::W)) {
+    for (int64_t ranks = 2; ranks <= world_size; ++ranks) {
+      for (const std::array<int64_t, 3>& cut :
+           {std::array<int64_t, 3>{1, 1, ranks}, {ranks, 1, 1}, {1, 2, ranks / 2}, {2, 2, ranks / 4}}) {
+        const bool is_new = std::ranges::find(blocks, cut) == blocks.end();
+        if (is_new && cut[0] * cut[1] * cut[2] == ranks) blocks.push_back(cut);
+      }
+    }
+  }
+  std::vector<parallel::MeshSizes> meshes;
+  for (int64_t tp = 1; tp <= world_size; ++tp) {
+    for (int64_t cp = 1; tp * cp <= world_size; ++cp) {
+      if ((tp > 1 && !axes.contains(parallel::Axis::Tp)) || (cp > 1 && !axes.contains(parallel::Axis::Cp))) continue;
+      for (const auto& [d, h, w] : blocks) {
+        const int64_t model_size = tp * cp * d * h * w;
+        if (world_size % model_size != 0) continue;
+        meshes.push_back({.dp_replicate = world_size / model_size, .tp = tp, .cp = cp, .h = h, .w = w, .d = d});
+      }
+    }
+  }
+  return meshes;
+}
+
 }  // namespace
 
 parallel::Mesh LayoutCase::mesh() const {
@@ -101,11 +127,14 @@ parallel::Mesh LayoutCase::mesh() const {
     split.dp_shard = sizes.dp_replicate / shard_replicas;
     split.dp_replicate = shard_replicas;
   }
-  return {order, split};
+  std::string axes = order;
+  if (num_blocks() > 1) axes.insert(axes.rfind("dp"), "w-h-d-");
+  return {axes, split};
 }
 
 std::string LayoutCase::text() const {
   std::string out = cat("dp ", sizes.dp_replicate, ", tp ", sizes.tp, ", cp ", sizes.cp);
+  if (num_blocks() > 1) out += cat(", spatial ", sizes.d, "x", sizes.h, "x", sizes.w);
   if (sizes.tp > 1 && sizes.cp > 1) out += cat(" (", order, ")");
   if (options.sequence_parallel) out += ", sequence parallel";
   if (sizes.cp > 1) out += cat(", ", context_mode_name(options.context_mode));
@@ -126,17 +155,12 @@ std::vector<LayoutCase> layout_cases(int64_t world_size, LayoutChoice choice, pa
   std::vector<LayoutCase> cases;
   std::set<std::string> seen;
   size_t next = 0;
-  for (int64_t tp = 1; tp <= world_size; ++tp) {
-    for (int64_t cp = 1; tp * cp <= world_size; ++cp) {
-      if (world_size % (tp * cp) != 0) continue;
-      if ((tp > 1 && !axes.contains(parallel::Axis::Tp)) || (cp > 1 && !axes.contains(parallel::Axis::Cp))) continue;
-      const parallel::MeshSizes sizes{.dp_replicate = world_size / (tp * cp), .tp = tp, .cp = cp};
-      const size_t count = choice == LayoutChoice::Some ? 2 : settings.size();
-      for (size_t i = 0; i < count; ++i) {
-        const size_t setting = choice == LayoutChoice::Some ? next++ % settings.size() : i;
-        LayoutCase c = canonical(case_of(sizes, settings[setting]), axes);
-        if (seen.insert(c.text()).second) cases.push_back(std::move(c));
-      }
+  for (const parallel::MeshSizes& sizes : meshes_of(world_size, axes)) {
+    const size_t count = choice == LayoutChoice::Some ? 2 : settings.size();
+    for (size_t i = 0; i < count; ++i) {
+      const size_t setting = choice == LayoutChoice::Some ? next++ % settings.size() : i;
+      LayoutCase c = canonical(case_of(sizes, settings[setting]), axes);
+      if (seen.insert(c.text()).second) cases.push_back(std::move(c));
     }
   }
   return cases;

@@ -25,7 +25,8 @@ struct LayoutCase {
   int64_t shard_replicas = 1;                                          // groups of them that each have a whole training state
 
   // Ranks whose gradients go into one exchange.
-  int64_t exchange_size() const { return sizes.dp_replicate * (options.sharded_io ? sizes.cp : 1); }
+  int64_t exchange_size() const { return sizes.dp_replicate * (options.sharded_io ? sizes.cp : 1) * num_blocks(); }
+  int64_t num_blocks() const { return sizes.d * sizes.h * sizes.w; }
   parallel::Mesh mesh() const;
 
   // "dp 2, tp 2, cp 2 (tp-cp-dp), sequence parallel, all_gather, sharded, joint qkv, 2 micro-batches, dropout 0.1, shard full"

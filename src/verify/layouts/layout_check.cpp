@@ -140,14 +140,14 @@ class LayoutTraining {
     const bool has_cp = !shard_.is_whole();
     const bool is_shared = case_.shard != config::ShardStage::None;
     if (!has_cp && !is_shared && case_.comm_dtype == parallel::GradientDtype::Same) return;
-    exchange_ = groups_.along(has_cp ? parallel::kDp | parallel::Axis::Cp : parallel::kDp);
+    exchange_ = groups_.along(has_cp ? parallel::kDp | parallel::kSampleParts : parallel::kDp);
     if (!is_shared) {
       reducer_ = std::make_unique<parallel::DataParallel>(run_.table, exchange_,
                                                           parallel::DataParallelOptions{.comm_dtype = case_.comm_dtype});
       return;
     }
     const parallel::AxisSet shard = parallel::Axis::DpShard;
-    sharding_ = {.shards = groups_.along(has_cp ? shard | parallel::Axis::Cp : shard),
+    sharding_ = {.shards = groups_.along(has_cp ? shard | parallel::kSampleParts : shard),
                  .replicas = groups_.along(parallel::Axis::DpReplicate),
                  .with_cp = has_cp};
     reducer_ = std::make_unique<parallel::ShardedParallel>(
@@ -159,7 +159,7 @@ class LayoutTraining {
 
   const parallel::Group& dp() const { return groups_.along(parallel::kDp); }
 
-  // This rank's samples of a step, the rows of them that it reads.
+  // This rank's samples of a step, what of them it reads.
   struct StepData {
     int64_t step;
     at::Tensor input, target, samples;
@@ -171,7 +171,11 @@ class LayoutTraining {
     const data::Region region = shard_.region().value_or(data::whole(spec_of(shape_)));
     const auto own = [&](const char* name, int64_t channels) {
       const at::Tensor whole = values_of(cat(name, step), with_grid({kBatch, channels}, shape_));
-      return whole.narrow(0, first, local).narrow(2, region.begin[0], region.extent[0]).contiguous();
+      at::Tensor part = whole.narrow(0, first, local);
+      for (size_t a = 0; a < shape_.grid.size(); ++a) {
+        part = part.narrow(2 + static_cast<int64_t>(a), region.begin[a], region.extent[a]);
+      }
+      return part.contiguous();
     };
     return {.step = step,
             .input = own("input", shape_.in_channels).requires_grad_(),
@@ -362,11 +366,11 @@ std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const Layo
     }
     const parallel::Mesh mesh = c.mesh();
     const std::string mesh_name = cat(c.order, " ", mesh.size(parallel::Axis::DpReplicate), " ", mesh.size(parallel::kDp), " ",
-                                      c.sizes.tp, " ", c.sizes.cp);
+                                      c.sizes.tp, " ", c.sizes.cp, " ", c.sizes.d, " ", c.sizes.h, " ", c.sizes.w);
     if (!meshes.contains(mesh_name)) meshes.emplace(mesh_name, parallel::MeshGroups(ranks.make_group, ranks.rank, mesh));
     const parallel::MeshGroups& groups = meshes.at(mesh_name);
     std::vector<NamedError> errors = errors_of(LayoutTraining(subject, c, groups).run(), alone.at(problem_name), groups, c);
-    worst_over_ranks(groups.along(parallel::kDp | parallel::Axis::Tp | parallel::Axis::Cp), errors);
+    worst_over_ranks(groups.along(parallel::kDp | parallel::Axis::Tp | parallel::kSampleParts), errors);
     LayoutReport result{
         .layout = c, .worst = 0, .worst_name = {}, .num_tensors = static_cast<int64_t>(errors.size()), .seconds = 0};
     for (const NamedError& error : errors) {

@@ -102,6 +102,18 @@ TEST(RunEstimate, FrozenParametersHaveNeitherGradientNorState) {
   EXPECT_EQ(part(estimate_run(config, facts), "gradients"), 4 * 600 * 0.6);
 }
 
+TEST(RunEstimate, BlocksShareActivationsAndBatches) {
+  RunFacts facts = small_facts();
+  const RunEstimate whole = estimate_run(small_config(), facts);
+  config::RunConfig config = small_config();
+  config.parallel.spatial = {.d = 1, .h = 2, .w = 2};
+  facts.world_size = 4;
+  const RunEstimate run = estimate_run(config, facts);
+  for (const char* name : {"activations", "batches in the loader"})
+    EXPECT_DOUBLE_EQ(part(run, name), part(whole, name) / 4) << name;
+  EXPECT_EQ(part(run, "weights"), part(whole, "weights"));
+}
+
 TEST(RunEstimate, MixedPrecisionAndLayoutsTakeTheirShare) {
   config::RunConfig config = small_config();
   config.precision.amp_mode = config::AmpMode::Bf16;

@@ -128,6 +128,17 @@ TEST(Validate, Mesh) {
             HasSubstr("tensor_parallel does not divide num_heads: tensor_parallel=3 (--tensor_parallel)"),
             HasSubstr("tensor_parallel times context_parallel does not divide the number of processes: tensor_parallel=3 "
                       "(--tensor_parallel), context_parallel=1 (default), processes=4. Start a multiple of 3 processes")));
+  EXPECT_THAT(resolve_error(test::kUnetFile, {"--spatial=1x3x1"}, 4),
+              HasSubstr("tensor_parallel times context_parallel times the ranks of spatial does not divide the number of "
+                        "processes: tensor_parallel=1 (default), context_parallel=1 (default), spatial=1x3x1 (--spatial), "
+                        "processes=4. Start a multiple of 3 processes"));
+  EXPECT_THAT(resolve_error(test::kUnetFile, {"--spatial=1x1x2", "--noddp"}, 2),
+              HasSubstr("spatial does not go with this: spatial=1x1x2 (--spatial), noddp=true (--noddp). Leave one of them out"));
+  for (const char* wrong : {"2", "1x2", "0x1x1", "1x1x2x1", "1x1x", "1x1x2000", "axbxc"}) {
+    EXPECT_THAT(resolve_error(test::kUnetFile, {cat("--spatial=", wrong)}, 2),
+                HasSubstr("wants ranks along depth, height and width as DxHxW"))
+        << wrong;
+  }
   EXPECT_THAT(resolve_error(test::kVitFile, {"--col_parallel_size=2"}), HasSubstr("col_parallel_size must be at most 1"));
   EXPECT_THAT(resolve_error(test::kVitFile, {"--parallel_order=tp-xx"}),
               HasSubstr("parallel_order names an axis that does not exist: parallel_order=tp-xx"));

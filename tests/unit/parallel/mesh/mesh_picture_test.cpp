@@ -11,6 +11,7 @@
 namespace welkin::parallel {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 config::ParallelConfig layout(int64_t tp, int64_t cp, const std::string& order) {
@@ -33,6 +34,18 @@ TEST(MeshPicture, ShowsEveryGroupAndTheNodes) {
 TEST(MeshPicture, AnOrderWithDpFirstTakesTpAcrossNodes) {
   EXPECT_THAT(mesh_picture(mesh_of(layout(2, 1, "dp-tp-cp"), 8), 2),
               HasSubstr("groups along tp: 4 of 2, across nodes: [0 4] [1 5]"));
+}
+
+// Blocks of a sample lie between what splits weights and replicas, unless the order says where.
+TEST(MeshPicture, BlocksAreNearerThanReplicas) {
+  config::ParallelConfig config = layout(2, 1, "tp-cp-dp");
+  config.spatial = {.d = 2, .h = 1, .w = 2};
+  EXPECT_THAT(mesh_picture(mesh_of(config, 16), 1),
+              AllOf(HasSubstr("16 ranks, order tp-cp-w-d-dp-pp"), HasSubstr("groups along w: 8 of 2, within a node: [0 2] [1 3]"),
+                    HasSubstr("groups along d: 8 of 2, within a node: [0 4] [1 5]"),
+                    HasSubstr("groups along dp: 8 of 2, within a node: [0 8]")));
+  config.parallel_order = "tp-dp-d-w";
+  EXPECT_THAT(mesh_picture(mesh_of(config, 16), 1), HasSubstr("order tp-dp-d-w-pp-cp"));
 }
 
 TEST(MeshPicture, OneRankHasNoGroups) {

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Spatial training through `welkin launch`: blocks of a box have the losses and weights of one process, alone and with data and
+tensor parallelism, accumulation and activation checkpointing; a checkpoint continues in another layout; what cannot be cut is
+refused before anything is written."""
+import pathlib
+import re
+import sys
+import unittest
+
+import numpy as np
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (0, 1)]
+from ranks_case import UNET, USAGE, VIT, RanksCase, log_text, losses, weights  # noqa: E402
+from tolerance import rounds_to, within  # noqa: E402
+
+LOGGED = 6e-6  # six decimals of losses near 1
+SGD = ("--set", "optimizer=SGD", "--set", "clip_norm=0.05")
+
+
+class SpatialParallel(RanksCase):
+    def assert_same(self, one, other):
+        self.assertGreaterEqual(len(losses(one)), 4)
+        within(losses(other), losses(one), LOGGED, "a unit of the last logged digit, and the sums of ranks")
+        expected, found = weights(one), weights(other)
+        self.assertEqual(expected.keys(), found.keys())
+        for name, values in expected.items():
+            rounds_to(found[name], values, 16, scale=max(1.0, np.abs(values).max()), message=name)  # a few steps of SGD
+
+    def test_every_cut_has_the_curve_of_one_process(self):
+        yaml = self.write(UNET)
+        one = self.folder / "one"
+        self.run_ranks(0, yaml, one, *SGD)
+        for ranks, flags in ((2, ("--spatial", "1x1x2")),
+                             (3, ("--spatial", "3x1x1", "--micro_batch_size", 3)),
+                             (4, ("--spatial", "1x1x2", "--activation_checkpointing", "pattern:levels.2|conv_last")),
+                             (4, ("--spatial", "1x2x1", "--tensor_parallel", 2, "--replica_check_interval", 1)),
+                             (4, ("--spatial", "1x1x2", "--shard", "full")),
+                             (8, ("--spatial", "2x2x2"))):
+            root = self.folder / "-".join(str(flag).strip("-").replace("|", "_").replace(":", "_") for flag in flags)
+            self.run_ranks(ranks, yaml, root, *SGD, *flags)
+            self.assert_same(one, root)
+        self.assertIn("spatial: [0, 1, 2, 3, 4, 5, 6, 7]", log_text(root))
+
+    def test_a_rank_reads_its_block_alone(self):
+        yaml = self.write(UNET)
+        shares = []
+        for ranks, flags in ((0, ()), (2, ("--spatial", "1x1x2"))):
+            root = self.folder / str(ranks)
+            self.run_ranks(ranks, yaml, root, *SGD, *flags)
+            size, unit = re.search(r"Reading: .* into (\S+) (\S+) of host buffers", log_text(root)).groups()
+            shares.append((float(size), unit))
+        self.assertEqual(shares[0][1], shares[1][1])
+        within(shares[1][0] / shares[0][0], 0.5, 0.01, "the digits that are logged")
+
+    def test_deep_scales_gather_onto_fewer_ranks_and_say_so(self):
+        yaml = self.write(UNET)
+        self.run_ranks(0, yaml, self.folder / "one", *SGD)
+        self.run_ranks(4, yaml, self.folder / "four", *SGD, "--spatial", "1x1x4")
+        self.assert_same(self.folder / "one", self.folder / "four")
+        self.assertIn("gather onto fewer of them: along w from scale 2 on (2 of 4 ranks have cells there", log_text(self.folder / "four"))
+
+    def test_a_checkpoint_of_blocks_continues_in_one_process(self):
+        yaml = self.write(UNET.replace("lr_schedule: {", "schedule: constant, lr_schedule: {"))
+        whole, parts = self.folder / "whole", self.folder / "parts"
+        flags = ("--set", "folder_rule=mp", *SGD)
+        self.run_ranks(0, yaml, whole, *flags, "--num_epochs", 2)
+        self.run_ranks(2, yaml, parts, *flags, "--num_epochs", 1, "--spatial", "2x1x1")
+        self.run_ranks(0, yaml, parts, *flags, "--num_epochs", 2, "--resume")
+        within(losses(parts)[-1], losses(whole)[-1], LOGGED, "a unit of the last logged digit, and the sums of ranks")
+
+    def test_bf16_follows_one_process(self):
+        yaml = self.write(UNET)
+        for ranks, flags in ((0, ()), (2, ("--spatial", "1x2x1"))):
+            self.run_ranks(ranks, yaml, self.folder / str(ranks), *SGD, "--amp_mode", "bf16", *flags)
+        within(losses(self.folder / "2"), losses(self.folder / "0"), 2**-8, "bfloat16 rounds so")
+
+    def test_what_cannot_be_cut_is_refused_before_anything_is_written(self):
+        unet, vit = self.write(UNET), self.write(VIT, "vit.yaml")
+        for ranks, yaml, flags, message in (
+                (8, unet, ("--spatial", "1x1x8", "--set", "data_size=4"),
+                 "an edge of the box has fewer cells than ranks: axis=w, cells=4, ranks=8. Take at most 4 ranks along this axis"),
+                (2, vit, ("--spatial", "1x1x2"), "the plan of the model does not split it over this axis: model=vit, w=2"),
+                (2, unet, ("--spatial", "1x1x2", "--rank_invariant"), "spatial does not go with this: spatial=1x1x2"),
+                (3, unet, ("--spatial", "1x1x2"), "times the ranks of spatial does not divide the number of processes"),
+                (2, unet, ("--spatial", "2"), "wants ranks along depth, height and width as DxHxW")):
+            text = self.run_ranks(ranks, yaml, self.folder / "no", *flags, code=USAGE)
+            self.assertIn(message, text)
+            self.assertFalse((self.folder / "no").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
