@@ -44,7 +44,7 @@ at::Tensor halo_convolution(const Group& group, const std::shared_ptr<const Halo
     made.push_back(placed(plan->pieces[made.size()], {begin, begin + static_cast<std::ptrdiff_t>(x.size())}, place));
   }
   if (made.empty()) return nothing(*plan, x.front(), channels, block.token, weights);
-  return join_pieces(plan, made);
+  return join_pieces(turn, made);
 }
 
 }  // namespace welkin::parallel

@@ -2,6 +2,7 @@
 #include "parallel/spatial/halo_exchange.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -43,6 +44,10 @@ void for_cells(const HaloMessage& message, const at::Tensor& cells, const Metas&
       offset += count;
     }
   }
+}
+
+at::Tensor over_storage_of(const at::Tensor& values) {
+  return at::empty({0}, values.options().requires_grad(false)).set_(values.storage(), 0, values.sizes(), values.strides());
 }
 
 void wait_for(std::vector<Transfer>& transfers) {
@@ -100,32 +105,67 @@ void HaloTurn::start(const std::vector<at::Tensor>& x) {
   transfers_ = send(going_, coming_);
 }
 
+// Own cells, and zeros elsewhere; or the cells that come from other members, and from the other end of an own axis.
+void HaloTurn::fill(const std::vector<at::Tensor>& strips, bool with_halos) const {
+  const auto put = [&](const Block& block, size_t i, const at::Tensor& cells) {
+    for (size_t p = first_strip(); p < plan_->pieces.size(); ++p) {
+      const Block& needed = plan_->pieces[p].needed;
+      const Block part = intersection(needed, block);
+      if (part.empty()) continue;
+      cut(strips[(p - first_strip()) * metas_.size() + i], needed, part).copy_(cut(cells, block, part));
+    }
+  };
+  if (!with_halos) {
+    for (const at::Tensor& strip : strips) strip.zero_();
+    for (size_t i = 0; i < metas_.size(); ++i) put(plan_->held, i, x_[i]);
+    return;
+  }
+  for (const HaloBox& box : plan_->own_images) {
+    for (size_t i = 0; i < metas_.size(); ++i) put(box.to, i, cut(x_[i], plan_->held, box.from));
+  }
+  for (const Parcel& parcel : halos_) {
+    for_cells(*parcel.message, parcel.cells, metas_,
+              [&](const HaloBox& box, size_t i, const at::Tensor& cells) { put(box.to, i, cells); });
+  }
+}
+
 std::vector<at::Tensor> HaloTurn::finish() {
   std::vector<at::Tensor> strips;
   for (size_t p = first_strip(); p < plan_->pieces.size(); ++p) {
-    const Block& needed = plan_->pieces[p].needed;
-    for (size_t i = 0; i < metas_.size(); ++i) {
-      const at::TensorOptions options = metas_[i].options.memory_format(metas_[i].format);
-      strips.push_back(at::empty(sizes_of(metas_[i].sizes, needed), options).zero_());
-      const Block own = intersection(needed, plan_->held);
-      if (!own.empty()) cut(strips.back(), needed, own).copy_(cut(x_[i], plan_->held, own));
+    for (const Meta& meta : metas_) {
+      strips.push_back(at::empty(sizes_of(meta.sizes, plan_->pieces[p].needed), meta.options.memory_format(meta.format)));
     }
   }
-  const auto put = [&](const HaloBox& box, size_t i, const at::Tensor& cells) {
-    for (size_t p = first_strip(); p < plan_->pieces.size(); ++p) {
-      const Block& needed = plan_->pieces[p].needed;
-      const Block part = intersection(needed, box.to);
-      if (part.empty()) continue;
-      cut(strips[(p - first_strip()) * metas_.size() + i], needed, part).copy_(cut(cells, box.to, part));
-    }
-  };
-  for (const HaloBox& box : plan_->own_images) {
-    for (size_t i = 0; i < metas_.size(); ++i) put(box, i, cut(x_[i], plan_->held, box.from));
-  }
+  fill(strips, /*with_halos=*/false);
   wait_for(transfers_);
-  for (const Parcel& parcel : coming_) for_cells(*parcel.message, parcel.cells, metas_, put);
-  going_.clear(), coming_.clear(), x_.clear();
+  going_.clear();
+  halos_ = std::exchange(coming_, {});
+  fill(strips, /*with_halos=*/true);
+  for (const at::Tensor& strip : strips) made_strips_.push_back(over_storage_of(strip));
   return strips;
+}
+
+void HaloTurn::release_strips() {
+  for (const at::Tensor& strip : made_strips_) {
+    c10::StorageImpl& storage = *strip.storage().unsafeGetStorageImpl();
+    storage.set_data_ptr_noswap(at::DataPtr(nullptr, strip.device()));
+    storage.set_nbytes(size_t{0});
+  }
+  is_released_ = true;
+}
+
+void HaloTurn::restore_strips() {
+  if (!is_released_) return;
+  const at::NoGradGuard no_grad;
+  for (const at::Tensor& strip : made_strips_) {
+    c10::StorageImpl& storage = *strip.storage().unsafeGetStorageImpl();
+    const auto bytes = static_cast<size_t>(strip.nbytes());
+    storage.set_data_ptr_noswap(storage.allocator()->allocate(bytes));
+    storage.set_nbytes(bytes);
+  }
+  fill(made_strips_, /*with_halos=*/false);
+  fill(made_strips_, /*with_halos=*/true);
+  made_strips_.clear(), x_.clear(), halos_.clear();
 }
 
 // to += what the strips have of `block`, whose first cell is that of `to`.
@@ -236,26 +276,22 @@ struct FillStrips : torch::autograd::Function<FillStrips> {
 };
 
 struct JoinPieces : torch::autograd::Function<JoinPieces> {
-  struct Holder : torch::CustomClassHolder {
-    explicit Holder(std::shared_ptr<const HaloPlan> kept) : plan(std::move(kept)) {}
-    std::shared_ptr<const HaloPlan> plan;
-  };
-
-  static at::Tensor forward(AutogradContext* context, at::TensorList made, const std::shared_ptr<const HaloPlan>& plan) {
+  static at::Tensor forward(AutogradContext* context, at::TensorList made, const std::shared_ptr<HaloTurn>& turn) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    context->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<Holder>(plan));
+    keep_turn(context, turn);
+    const HaloPlan& plan = turn->plan();
     const at::Tensor& first = made.front();
-    const at::Tensor whole = at::empty(sizes_of(first.sizes().vec(), plan->made),
+    const at::Tensor whole = at::empty(sizes_of(first.sizes().vec(), plan.made),
                                        first.options().requires_grad(false).memory_format(first.suggest_memory_format()));
-    for (size_t p = 0; p < made.size(); ++p) cut(whole, plan->made, plan->pieces[p].made).copy_(made[p]);
+    for (size_t p = 0; p < made.size(); ++p) cut(whole, plan.made, plan.pieces[p].made).copy_(made[p]);
     return whole;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    const auto holder = context->saved_data["plan"].toCapsule();
-    const HaloPlan& plan = *static_cast<Holder&>(*holder).plan;
+    const std::shared_ptr<HaloTurn> turn = turn_of(context);
+    turn->restore_strips();
     variable_list out;
-    for (const HaloPiece& piece : plan.pieces) out.push_back(cut(grads[0], plan.made, piece.made));
+    for (const HaloPiece& piece : turn->plan().pieces) out.push_back(cut(grads[0], turn->plan().made, piece.made));
     out.emplace_back();
     return out;
   }
@@ -277,9 +313,11 @@ std::vector<at::Tensor> fill_strips(const std::shared_ptr<HaloTurn>& turn, const
   return {};
 }
 
-at::Tensor join_pieces(const std::shared_ptr<const HaloPlan>& plan, const std::vector<at::Tensor>& made) {
+at::Tensor join_pieces(const std::shared_ptr<HaloTurn>& turn, const std::vector<at::Tensor>& made) {
   if (made.size() == 1) return made.front();
-  return JoinPieces::apply(at::TensorList(made), plan);
+  at::Tensor whole = JoinPieces::apply(at::TensorList(made), turn);
+  if (whole.requires_grad()) turn->release_strips();
+  return whole;
 }
 
 }  // namespace welkin::parallel

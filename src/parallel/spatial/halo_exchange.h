@@ -25,6 +25,9 @@ class HaloTurn {
   void start(const std::vector<at::Tensor>& x);  // sends own cells
   // For each piece but the interior the cells that it needs, of each box: halos, own cells, and zeros beyond the border.
   std::vector<at::Tensor> finish();
+  // Between the passes strips have no memory: own cells are in x, which is kept anyway, and the halos are kept as they came.
+  void release_strips();
+  void restore_strips();
 
   // `strips`: gradients of what finish() gave; undefined ones are none. The halos' go home.
   void start_back(const std::vector<at::Tensor>& strips);
@@ -45,17 +48,20 @@ class HaloTurn {
 
   std::vector<Parcel> parcels_for(const std::vector<HaloMessage>& messages) const;
   std::vector<Transfer> send(std::vector<Parcel>& going, std::vector<Parcel>& coming) const;
+  void fill(const std::vector<at::Tensor>& strips, bool with_halos) const;
   size_t first_strip() const { return plan_->has_interior ? 1 : 0; }
   void add_strip_cells(const std::vector<at::Tensor>& strips, size_t tensor, const Block& block, const at::Tensor& to) const;
 
   Group group_;
   std::shared_ptr<const HaloPlan> plan_;
   std::vector<Meta> metas_;
-  std::vector<at::Tensor> x_;  // until the strips are filled
+  std::vector<at::Tensor> x_;
+  std::vector<at::Tensor> made_strips_;  // over the same storages, whose changes here are none of those that autograd knows
   std::vector<Parcel> going_, coming_;
   std::vector<Transfer> transfers_;
+  std::vector<Parcel> halos_;       // that came in the forward pass
   std::vector<at::Tensor> strips_;  // gradients, until they are added
-  bool goes_back_ = false;
+  bool goes_back_ = false, is_released_ = false;
 };
 
 // x -> the interior of each (none where the plan has none), and a token that stands for what is under way.
@@ -68,7 +74,8 @@ OpenedBlock open_block(const std::shared_ptr<HaloTurn>& turn, const std::vector<
 // The strips, piece by piece; within a piece tensor by tensor.
 std::vector<at::Tensor> fill_strips(const std::shared_ptr<HaloTurn>& turn, const at::Tensor& token);
 
-// What the pieces of the plan made, (B, C, extents of the piece) each, as one.
-at::Tensor join_pieces(const std::shared_ptr<const HaloPlan>& plan, const std::vector<at::Tensor>& made);
+// What the pieces of the plan made, (B, C, extents of the piece) each, as one. The strips get their memory back before the
+// pieces' backward passes.
+at::Tensor join_pieces(const std::shared_ptr<HaloTurn>& turn, const std::vector<at::Tensor>& made);
 
 }  // namespace welkin::parallel
