@@ -77,6 +77,7 @@ ROOMS = {
     "parallel/comm": {"parallel/mesh"},
     "parallel/c10d": {"parallel/comm"},
     "parallel/cuda": {"parallel/c10d"},
+    "parallel/pipeline": {"parallel/comm", "parallel/mesh", "parallel/shard"},
     "parallel/shard": {"parallel/c10d", "parallel/comm", "parallel/mesh"},
     "parallel/sharding": {"parallel/comm", "parallel/mesh", "parallel/shard"},
     "parallel/tokens": {"parallel/comm", "parallel/mesh", "parallel/shard"},
@@ -97,7 +98,7 @@ ROOMS = {
 NO_TORCH = {"core", "observe", "config", "launch", "plan"}
 # Parsers of foreign bytes outside these layers, and costs, which the planner includes.
 NO_TORCH_FILES = ["src/data/check/*", "src/data/storage/*", "src/data/formats/*", "src/data/ingest/*", "src/data/simulate/*", "src/*_cost.h", "apps/launcher.cpp",
-                  "apps/check_files.cpp", "src/train/offload/spill_file.*", "src/train/offload/block_*"]
+                  "apps/check_files.cpp", "src/train/offload/spill_file.*", "src/train/offload/block_*", "src/parallel/pipeline/schedule*"]
 HEAVY = {"torch/torch.h", "torch/nn.h", "torch/all.h", "ATen/ATen.h"}
 MODULE_HEADER = "torch/nn/module.h"  # 8 s to compile
 MODULE_HEADER_FILES = ["src/model/*", "src/train/*", "src/bench/*", "src/verify/*", "src/parallel/*", "cmake/*", "tests/*", "examples/*", "apps/*"]

@@ -107,6 +107,10 @@ enum class ContextIo { Sharded, Gathered };  // what context-parallel ranks read
 template <>
 inline constexpr std::string_view kNames<ContextIo> = "sharded|gathered";
 
+enum class PipelineSchedule { GPipe, OneForwardOneBackward, Interleaved, ZeroBubble };  // order of a pipeline's passes
+template <>
+inline constexpr std::string_view kNames<PipelineSchedule> = "gpipe|1f1b|interleaved|zero_bubble";
+
 enum class WireupInfo { Env, Mpi };
 template <>
 inline constexpr std::string_view kNames<WireupInfo> = "env|mpi";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Line and bar plots as SVG, for pages and reports: sharp at any size, text that can be searched. Pictures of fields and plots
-// inside event files are image/. Pure functions: no file is written here.
+// Line, bar and lane plots as SVG, for pages and reports: sharp at any size, text that can be searched. Pictures of fields and
+// plots inside event files are image/. Pure functions: no file is written here.
 #pragma once
 
 #include <optional>
@@ -47,10 +47,31 @@ struct BarPlot {
   int width = 800, height = 480;
 };
 
+// A stretch of time, in the units of its plot.
+struct LaneBox {
+  double begin = 0, end = 0;
+  std::string text{};  // inside, where there is room
+  size_t kind = 0;     // its colour: a place in LanePlot::kinds
+};
+
+struct Lane {
+  std::string label{};  // before it
+  std::vector<LaneBox> boxes{};
+};
+
+// What several workers do over time, which begins at 0: one lane below the other, as high as they need.
+struct LanePlot {
+  std::string title{};
+  std::vector<std::string> kinds{};  // names of the colours; those that occur stand in the legend
+  std::vector<Lane> lanes{};
+  int width = 1000;
+};
+
 // A whole SVG document. InternalError where a curve has unequal numbers of x and y, or a group another number of values than
-// there are series.
+// there are series, or a box a kind without a name.
 std::string svg(const LinePlot& plot);
 std::string svg(const BarPlot& plot);
+std::string svg(const LanePlot& plot);
 // Several in one document, from left to right.
 std::string svg_row(const std::vector<LinePlot>& plots);
 

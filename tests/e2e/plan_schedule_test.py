@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`welkin plan schedule`: the table of a pipeline as text and as a picture."""
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+BINARY = os.environ["WELKIN_BINARY"]
+
+
+class PlanSchedule(unittest.TestCase):
+    def run_plan(self, *flags, code=0):
+        done = subprocess.run([BINARY, "plan", "schedule", *flags], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout + done.stderr
+
+    def test_the_table_is_printed_with_its_figures(self):
+        self.assertEqual(self.run_plan("--pipeline_parallel", "2", "--micro_batches", "2"),
+                         "1f1b: 2 ranks, 2 micro-batches\n"
+                         "rank 0   F0 F1 .  .  B0 -  .  B1 -\n"
+                         "rank 1   .  F0 B0 -  F1 B1 -  .  .\n"
+                         "idle 33.3 % of the time (formula: 33.3 %); activations of 2 1 micro-batches held at once\n")
+        for schedule, idle in (("gpipe", "27.3"), ("1f1b", "27.3"), ("interleaved", "15.8"), ("zero_bubble", "11.1")):
+            text = self.run_plan("--pipeline_schedule", schedule)
+            self.assertIn(f"idle {idle} % of the time (formula: {idle} %)", text)
+
+    def test_the_picture_is_svg(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "schedule.svg"
+            self.run_plan("--pipeline_schedule", "zero_bubble", "--svg", str(path))
+            page = xml.etree.ElementTree.parse(path).getroot()
+        words = [element.text for element in page.iter("{http://www.w3.org/2000/svg}text")]
+        self.assertIn("zero_bubble: 4 ranks, 8 micro-batches", words)
+        self.assertIn("of weights", words)
+
+    def test_a_shape_that_does_not_go_is_refused(self):
+        text = self.run_plan("--pipeline_schedule", "interleaved", "--micro_batches", "6", code=2)
+        self.assertIn("the ranks of the pipeline do not divide the micro-batches of a step", text)
+        self.assertIn("makes 4 or 8 micro-batches, or take pipeline_schedule: 1f1b", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

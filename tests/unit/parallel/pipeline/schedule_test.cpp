@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every schedule over many shapes: it ends, it idles as its publication says, and it holds as many activations as it promises.
+#include "parallel/pipeline/schedule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "number_close.h"
+#include "parallel/pipeline/schedule_picture.h"
+#include "parallel/pipeline/schedule_timing.h"
+
+namespace welkin::parallel {
+namespace {
+
+using config::PipelineSchedule;
+using testing::HasSubstr;
+
+constexpr std::array kKinds{PipelineSchedule::GPipe, PipelineSchedule::OneForwardOneBackward, PipelineSchedule::Interleaved,
+                            PipelineSchedule::ZeroBubble};
+
+std::string text_of(PipelineSchedule kind, const PipelineShape& shape) {
+  return cat(config::name_of(kind), " ranks ", shape.ranks, " micros ", shape.micros, " chunks ", shape.chunks);
+}
+
+// All that a kind takes, of up to nine ranks, twenty micro-batches and four chunks.
+template <typename Function>
+void for_each_shape(const Function& function) {
+  size_t count = 0;
+  for (const PipelineSchedule kind : kKinds) {
+    for (int64_t ranks = 1; ranks <= 9; ++ranks) {
+      for (int64_t micros = 1; micros <= 20; ++micros) {
+        for (int64_t chunks = 1; chunks <= 4; ++chunks) {
+          const PipelineShape shape{.ranks = ranks, .micros = micros, .chunks = chunks};
+          if (!problem_of(kind, shape).what.empty()) continue;
+          SCOPED_TRACE(text_of(kind, shape));
+          function(kind, shape);
+          ++count;
+        }
+      }
+    }
+  }
+  EXPECT_GT(count, 500U);
+}
+
+TEST(PipelineSchedule, EveryTableIsSoundAndEnds) {
+  for_each_shape(
+      [](PipelineSchedule kind, const PipelineShape& shape) { EXPECT_EQ(problem_of(make_schedule(kind, shape)), ""); });
+}
+
+TEST(PipelineSchedule, AShortStepGoesThroughWithAnyNumber) {
+  for (const PipelineSchedule kind : kKinds) {
+    for (int64_t ranks = 1; ranks <= 5; ++ranks) {
+      for (int64_t micros = 1; micros <= 11; ++micros) {
+        const PipelineShape shape{.ranks = ranks, .micros = micros, .chunks = kind == PipelineSchedule::Interleaved ? 3 : 1};
+        EXPECT_EQ(problem_of(schedule_of_short_step(kind, shape)), "") << text_of(kind, shape);
+      }
+    }
+  }
+}
+
+// ZB-H1 reaches its formula once there are micro-batches enough to fill the pipeline.
+TEST(PipelineSchedule, IdlesAsThePublicationSays) {
+  for_each_shape([](PipelineSchedule kind, const PipelineShape& shape) {
+    const bool is_filled = shape.micros >= shape.ranks;
+    if (kind != PipelineSchedule::GPipe && !is_filled) return;
+    const double bubble = time_schedule(make_schedule(kind, shape)).bubble;
+    EXPECT_TRUE(tests::rounds_to(bubble, promised_bubble(kind, shape), 1, kFp64, 1000))
+        << bubble << " " << promised_bubble(kind, shape);
+  });
+}
+
+TEST(PipelineSchedule, HoldsTheActivationsThatItPromises) {
+  for_each_shape([](PipelineSchedule kind, const PipelineShape& shape) {
+    const std::vector<double> held = time_schedule(make_schedule(kind, shape)).held;
+    for (int64_t rank = 0; rank < shape.ranks; ++rank) {
+      const auto micros = static_cast<double>(shape.micros);
+      const auto later = static_cast<double>(shape.ranks - rank);  // with this one
+      const double chunks = static_cast<double>(shape.chunks);
+      const double interleaved = (2 * (later - 1) + (chunks - 1) * static_cast<double>(shape.ranks) + 1) / chunks;
+      const double promised = kind == PipelineSchedule::GPipe                   ? micros
+                              : kind == PipelineSchedule::OneForwardOneBackward ? std::min(micros, later)
+                              : kind == PipelineSchedule::Interleaved           ? std::min(micros, interleaved)
+                                                                      : std::min(micros, static_cast<double>(shape.ranks));
+      EXPECT_EQ(held[static_cast<size_t>(rank)], promised) << "rank " << rank;
+    }
+  });
+}
+
+TEST(PipelineSchedule, ZeroBubbleIdlesLeast) {
+  const PipelineShape shape{.ranks = 4, .micros = 8};
+  EXPECT_LT(promised_bubble(PipelineSchedule::ZeroBubble, shape),
+            promised_bubble(PipelineSchedule::OneForwardOneBackward, shape) / 2);
+}
+
+TEST(PipelineSchedule, ATableWithoutAnEndIsFound) {
+  Schedule schedule = make_schedule(PipelineSchedule::OneForwardOneBackward, {.ranks = 2, .micros = 2});
+  std::reverse(schedule.rows[1].begin(), schedule.rows[1].end());
+  EXPECT_THAT(problem_of(schedule),
+              HasSubstr("passes wait for each other: rank 0 at backward of micro-batch 0 in stage 0, rank 1 "
+                        "at backward of micro-batch 1 in stage 1"));
+}
+
+TEST(PipelineSchedule, ALackingOrMisplacedPassIsFound) {
+  Schedule schedule = make_schedule(PipelineSchedule::GPipe, {.ranks = 2, .micros = 2});
+  schedule.rows[1].pop_back();
+  EXPECT_THAT(problem_of(schedule), HasSubstr("micro-batch 1 does not go once forward and once backward through stage 1"));
+  schedule.rows[1].push_back({PassKind::Backward, 0, 1});
+  EXPECT_THAT(problem_of(schedule), HasSubstr("backward of micro-batch 1 in stage 0 is on rank 1"));
+}
+
+std::string refusal(PipelineSchedule kind, const PipelineShape& shape) {
+  try {
+    make_schedule(kind, shape);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no ConfigError";
+}
+
+TEST(PipelineSchedule, SaysWhatWouldDo) {
+  EXPECT_THAT(refusal(PipelineSchedule::Interleaved, {.ranks = 4, .micros = 6, .chunks = 2}),
+              testing::AllOf(HasSubstr("the ranks of the pipeline do not divide the micro-batches of a step: "
+                                       "pipeline_schedule=interleaved, pipeline_parallel=4, micro-batches=6"),
+                             HasSubstr("makes 4 or 8 micro-batches")));
+  EXPECT_THAT(refusal(PipelineSchedule::Interleaved, {.ranks = 4, .micros = 8, .chunks = 1}),
+              HasSubstr("interleaving needs several chunks of the model per rank: pipeline_chunks=1"));
+  EXPECT_THAT(refusal(PipelineSchedule::ZeroBubble, {.ranks = 2, .micros = 8, .chunks = 2}),
+              HasSubstr("this schedule has one chunk of the model per rank: pipeline_schedule=zero_bubble, pipeline_chunks=2"));
+  EXPECT_THAT(refusal(PipelineSchedule::GPipe, {.ranks = 2, .micros = 0}),
+              HasSubstr("a pipeline needs ranks, micro-batches and chunks: ranks=2, micro-batches=0, chunks=1"));
+}
+
+TEST(PipelineSchedule, IsPrintedInSlots) {
+  EXPECT_EQ(schedule_text(make_schedule(PipelineSchedule::OneForwardOneBackward, {.ranks = 2, .micros = 2})),
+            "1f1b: 2 ranks, 2 micro-batches\n"
+            "rank 0   F0 F1 .  .  B0 -  .  B1 -\n"
+            "rank 1   .  F0 B0 -  F1 B1 -  .  .\n"
+            "idle 33.3 % of the time (formula: 33.3 %); activations of 2 1 micro-batches held at once\n");
+  EXPECT_THAT(schedule_text(make_schedule(PipelineSchedule::ZeroBubble, {.ranks = 2, .micros = 2})), HasSubstr("I0"));
+  EXPECT_THAT(schedule_text(make_schedule(PipelineSchedule::Interleaved, {.ranks = 2, .micros = 2, .chunks = 2})),
+              HasSubstr("F0.0 F1.0 F0.1 F1.1"));
+}
+
+TEST(PipelineSchedule, IsDrawnTrueToScale) {
+  const std::string page = schedule_svg(make_schedule(PipelineSchedule::GPipe, {.ranks = 2, .micros = 1}));
+  EXPECT_THAT(page, HasSubstr("gpipe: 2 ranks, 1 micro-batch"));
+  EXPECT_THAT(page, HasSubstr("rank 1"));
+  EXPECT_THAT(page, testing::Not(HasSubstr("of weights")));  // no such pass
+}
+
+}  // namespace
+}  // namespace welkin::parallel
