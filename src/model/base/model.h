@@ -10,6 +10,7 @@
 
 #include "model/base/forward_context.h"
 #include "model/base/layer.h"
+#include "model/base/segment.h"
 #include "model/base/site.h"
 
 namespace welkin::model {
@@ -20,6 +21,9 @@ class Model : public Layer {
 
   // input (B, C, spatial...), output (B, C', spatial...), dtype by autocast.
   virtual at::Tensor forward(const at::Tensor& input, const ForwardContext& context) = 0;
+
+  // What forward() does, cut where a pipeline may cut it; every parameter is held by one of them. Empty: the model is one piece.
+  virtual std::vector<Segment> segments() { return {}; }
 };
 
 using ModelPtr = std::shared_ptr<Model>;

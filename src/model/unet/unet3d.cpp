@@ -54,8 +54,11 @@ Unet3d::Unet3d(const Unet3dOptions& options) : last_site_("conv_last") {
 
 at::Tensor Unet3d::forward(const at::Tensor& input, const ForwardContext& /*context*/) {
   const at::Tensor skip = down_.front()->forward(input);
-  const Tensors x{level(2, skip), skip};
-  return at::tanh(last_site_(x, [this](Tensors in) { return Tensors{last_->forward(in)}; }).at(0));
+  return output_of({level(2, skip), skip});
+}
+
+at::Tensor Unet3d::output_of(const Tensors& x_BCDHW) const {
+  return at::tanh(last_site_(x_BCDHW, [this](Tensors in) { return Tensors{last_->forward(in)}; }).at(0));
 }
 
 at::Tensor Unet3d::level(int64_t scale, const at::Tensor& x_BCDHW) const {
@@ -66,6 +69,30 @@ at::Tensor Unet3d::level(int64_t scale, const at::Tensor& x_BCDHW) const {
     return Tensors{up_.at(static_cast<size_t>(deepest - scale))->forward(halves)};
   };
   return levels_.at(static_cast<size_t>(scale) - 2)({x_BCDHW}, work).at(0);
+}
+
+// Tensors between segments: what the next one works on, then the results of halvings that are still wanted, deepest first.
+std::vector<Segment> Unet3d::segments() {
+  std::vector<Segment> segments;
+  for (size_t i = 0; i < down_.size(); ++i) {
+    const auto halve = [this, i](Tensors in, const at::Tensor& input, const ForwardContext& /*context*/) {
+      in.insert(in.begin(), down_[i]->forward(i == 0 ? input : in.at(0)));
+      return in;
+    };
+    segments.push_back({.name = down_[i]->path(), .layers = {down_[i]->path()}, .run = halve});
+  }
+  for (size_t i = 0; i < up_.size(); ++i) {
+    const size_t joined = i == 0 ? 1 : 2;  // the deepest doubling has no skip
+    const bool is_last = i + 1 == up_.size();
+    const auto twice = [this, i, joined, is_last](Tensors in, const at::Tensor& /*input*/, const ForwardContext& /*context*/) {
+      Tensors left{up_[i]->forward({in.begin(), in.begin() + static_cast<std::ptrdiff_t>(joined)})};
+      left.insert(left.end(), in.begin() + static_cast<std::ptrdiff_t>(joined), in.end());
+      return is_last ? Tensors{output_of(left)} : left;
+    };
+    segments.push_back({.name = up_[i]->path(), .layers = {up_[i]->path()}, .run = twice});
+  }
+  segments.back().layers.push_back("conv_last");
+  return segments;
 }
 
 std::vector<Site*> Unet3d::sites() {

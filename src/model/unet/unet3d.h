@@ -46,9 +46,12 @@ class Unet3d : public Model {
   // (B, in_channels, s, s, s) -> (B, out_channels, s, s, s) in (-1, 1).
   at::Tensor forward(const at::Tensor& input, const ForwardContext& context) override;
   std::vector<Site*> sites() override;
+  // One per halving and per doubling; what halvings have left for their doublings goes along. None of them is a whole level.
+  std::vector<Segment> segments() override;
   void pretty_print(std::ostream& stream) const override { stream << "Unet3d"; }
 
  private:
+  at::Tensor output_of(const Tensors& x_BCDHW) const;
   at::Tensor level(int64_t scale, const at::Tensor& x_BCDHW) const;  // from 2 on; what comes out has the edges of x
 
   std::vector<std::shared_ptr<DownBlock>> down_;  // scale 1 first

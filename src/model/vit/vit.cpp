@@ -47,12 +47,34 @@ at::Tensor Vit::embed(const at::Tensor& input, const ForwardContext& context) co
 at::Tensor Vit::forward(const at::Tensor& input, const ForwardContext& context) {
   at::Tensor x_BND = embed(input, context);
   for (const auto& block : blocks_->layers()) x_BND = block->forward(x_BND, context);
+  return output_of(x_BND, input);
+}
+
+at::Tensor Vit::output_of(const at::Tensor& x_BND, const at::Tensor& input) const {
   const at::Tensor out_BND = tokens_out_({norm_->forward(x_BND)}, same_tokens).at(0);
   at::Tensor patches_BNF = head_->forward(out_BND);
   const int64_t rows = patches_BNF.size(1) / (options_.width / options_.patch);  // of a part of the field where the input is one
   at::Tensor output = unpatchify(patches_BNF, rows, options_.patch);
   if (!options_.residual) return output;
   return output.add(input.narrow(1, options_.newest_input_channel, options_.out_channels));
+}
+
+std::vector<Segment> Vit::segments() {
+  std::vector<Segment> segments;
+  const size_t depth = blocks_->layers().size();
+  for (size_t i = 0; i < depth; ++i) {
+    const bool is_first = i == 0, is_last = i + 1 == depth;
+    const auto run = [this, i, is_first, is_last](Tensors in, const at::Tensor& input, const ForwardContext& context) {
+      const at::Tensor x_BND = is_first ? embed(input, context) : in.at(0);
+      const at::Tensor out_BND = blocks_->layers()[i]->forward(x_BND, context);
+      return Tensors{is_last ? output_of(out_BND, input) : out_BND};
+    };
+    segments.push_back({.name = blocks_->layers()[i]->path(), .layers = {blocks_->layers()[i]->path()}, .run = run});
+  }
+  if (segments.empty()) return segments;
+  for (const char* layer : {"pos_embed", "patch_embed"}) segments.front().layers.emplace_back(layer);
+  for (const char* layer : {"norm", "head"}) segments.back().layers.emplace_back(layer);
+  return segments;
 }
 
 void Vit::initialise(uint64_t seed) {

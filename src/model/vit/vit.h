@@ -20,10 +20,12 @@ class Vit : public Model {
   at::Tensor forward(const at::Tensor& input, const ForwardContext& context) override;
   void initialise(uint64_t seed) override;
   std::vector<Site*> sites() override;
+  std::vector<Segment> segments() override;  // one per block; the first embeds, the last makes the output
   void pretty_print(std::ostream& stream) const override { stream << "Vit"; }
 
  private:
   at::Tensor embed(const at::Tensor& input, const ForwardContext& context) const;
+  at::Tensor output_of(const at::Tensor& x_BND, const at::Tensor& input) const;
 
   VitOptions options_;
   Site positions_, tokens_in_, tokens_out_;
