@@ -53,9 +53,25 @@ class PatchNet : public model::Model {
   }
 
   at::Tensor forward(const at::Tensor& x_BCHW, const model::ForwardContext& /*context*/) override {
-    at::Tensor x_BND = tokens_in_({embed_->forward(x_BCHW)}, pass).at(0);
+    at::Tensor x_BND = first(x_BCHW);
     for (const auto& layer : layers_->layers()) x_BND = layer->forward(x_BND);
-    return model::unpatchify(head_->forward(tokens_out_({x_BND}, pass).at(0)), rows_, patch_);
+    return last(x_BND);
+  }
+
+  // Where a pipeline may cut it: between its layers.
+  std::vector<model::Segment> segments() override {
+    std::vector<model::Segment> segments;
+    const size_t depth = layers_->layers().size();
+    for (size_t i = 0; i < depth; ++i) {
+      const auto run = [this, i, depth](Tensors in, const at::Tensor& x_BCHW, const model::ForwardContext& /*context*/) {
+        const at::Tensor x_BND = layers_->layers()[i]->forward(i == 0 ? first(x_BCHW) : in.at(0));
+        return Tensors{i + 1 == depth ? last(x_BND) : x_BND};
+      };
+      segments.push_back({.name = layers_->layers()[i]->path(), .layers = {layers_->layers()[i]->path()}, .run = run});
+    }
+    segments.front().layers.emplace_back("embed");
+    segments.back().layers.emplace_back("head");
+    return segments;
   }
 
   std::vector<model::Site*> sites() override {
@@ -66,6 +82,11 @@ class PatchNet : public model::Model {
   }
 
  private:
+  at::Tensor first(const at::Tensor& x_BCHW) const { return tokens_in_({embed_->forward(x_BCHW)}, pass).at(0); }
+  at::Tensor last(const at::Tensor& x_BND) const {
+    return model::unpatchify(head_->forward(tokens_out_({x_BND}, pass).at(0)), rows_, patch_);
+  }
+
   int64_t patch_, rows_;
   model::Site tokens_in_, tokens_out_;
   std::shared_ptr<model::PatchEmbed> embed_;

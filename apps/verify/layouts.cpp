@@ -77,7 +77,7 @@ int run_rank(const launch::RankInfo& place, const LayoutArguments& arguments, Ap
   try {
     const verify::LayoutSubject subject{application.registries.models.at(arguments.model),
                                         application.registries.plans.at(arguments.model)};
-    const auto cases = verify::layout_cases(place.world_size, choice_named(arguments.choice), subject.plan.axes);
+    const auto cases = verify::layout_cases(place.world_size, choice_named(arguments.choice), verify::axes_of(subject));
     check_layouts(subject, ranks, cases, [&](const verify::LayoutReport& report) {
       failed += report.passed() ? 0 : 1;
       if (place.rank == 0) application.out << report_line(report) << "\n" << std::flush;

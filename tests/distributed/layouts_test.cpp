@@ -13,10 +13,11 @@ namespace welkin::verify {
 namespace {
 
 const parallel::RankTest kSomeLayouts("some_layouts", [](parallel::Connection& connection) {
-  const auto cases = layout_cases(connection.world_size(), LayoutChoice::Some);
-  ASSERT_FALSE(cases.empty());
   model::Registry models;
   model::add_builtin_models(models);
+  const auto cases =
+      layout_cases(connection.world_size(), LayoutChoice::Some, axes_of({models.at("vit"), {parallel::vit_plan_of}}));
+  ASSERT_FALSE(cases.empty());
   const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
                             return connection.make_group(name, std::move(members));
                           }};
@@ -27,10 +28,10 @@ const parallel::RankTest kSomeLayouts("some_layouts", [](parallel::Connection& c
 
 const parallel::RankTest kUnetLayouts("unet_layouts", [](parallel::Connection& connection) {
   const parallel::PlanEntry plan{parallel::unet_plan_of, parallel::Axis::Tp | parallel::kSpatial};
-  const auto cases = layout_cases(connection.world_size(), LayoutChoice::Some, plan.axes);
-  ASSERT_GE(cases.size(), 6U);  // data parallel, tensor parallel, blocks along two axes, on four ranks several at once
   model::Registry models;
   model::add_builtin_models(models);
+  const auto cases = layout_cases(connection.world_size(), LayoutChoice::Some, axes_of({models.at("unet3d"), plan}));
+  ASSERT_GE(cases.size(), 8U);  // data, tensor and pipeline parallel, blocks along two axes, on four ranks several at once
   const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
                             return connection.make_group(name, std::move(members));
                           }};

@@ -17,7 +17,10 @@ namespace welkin::train {
 
 inline TensorLayout layout_of(TinySteps& steps) {
   const TrainSetup& setup = steps.setup();
-  return {setup.table, setup.layout.groups, setup.layout.sharding.shards};
+  return {.table = setup.table,
+          .groups = setup.layout.groups,
+          .shards = setup.layout.sharding.shards,
+          .stages = setup.layout.groups.along(parallel::Axis::Pp)};
 }
 
 inline CheckpointGroup optimizer_group(TinySteps& steps) {

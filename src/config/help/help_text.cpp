@@ -114,8 +114,8 @@ std::string full_text(const HelpPage& page) {
   };
   return cat(usage_text(page),
              "\nA value comes from: default < file < preset < flag. A flag counts only when it is given; a switch\n"
-             "has a --no-... form. Flags may be shortened as long as they stay unique, and --tp, --cp, --sp stand\n"
-             "for --tensor_parallel, --context_parallel, --sequence_parallel.\n"
+             "has a --no-... form. Flags may be shortened as long as they stay unique, and --tp, --cp, --pp,\n"
+             "--sp stand for --tensor_parallel, --context_parallel, --pipeline_parallel, --sequence_parallel.\n"
              "{sc21, ...}: tutorials that have the flag.\n",
              grouped(all_flags(page.extra), full_row),
              "\nAll keys that --set takes stand in docs/reference/keys.md. Exit codes: 0 done, 2 usage or\n"

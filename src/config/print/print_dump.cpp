@@ -82,6 +82,7 @@ class Dump {
       add("tp", std::to_string(parallel.tensor_parallel));
       add("cp", std::to_string(parallel.context_parallel));
       if (parallel.spatial.size() > 1) add("spatial", text_of(parallel.spatial));
+      if (parallel.pipeline_parallel > 1) add("pp", std::to_string(parallel.pipeline_parallel));
       add("order", parallel.parallel_order);
     }
   }

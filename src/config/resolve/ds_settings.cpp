@@ -68,9 +68,12 @@ class DsSettings {
     const bool is_first = probe_.rank("parallel.tensor_parallel") >= probe_.rank("parallel.row_parallel_size");
     const int64_t tp = is_first ? parallel.tensor_parallel : parallel.row_parallel_size;
     const int64_t cp = parallel.context_parallel;
-    const int64_t blocks = parallel.spatial.size();
-    if (tp < 1 || cp < 1 || tp > world_size || cp > world_size || world_size % (tp * cp * blocks) != 0) return 0;
-    return world_size / (tp * cp * blocks);
+    const int64_t pp = parallel.pipeline_parallel;
+    for (const int64_t size : {tp, cp, pp}) {
+      if (size < 1 || size > world_size) return 0;
+    }
+    const int64_t model_size = tp * cp * pp * parallel.spatial.size();
+    return world_size % model_size == 0 ? world_size / model_size : 0;
   }
 
   void turn_modes_off() {

@@ -13,8 +13,8 @@ namespace welkin::config {
 namespace {
 
 // The axes' own names.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kShortNames{
-    {{"tp", "tensor_parallel"}, {"cp", "context_parallel"}, {"sp", "sequence_parallel"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kShortNames{
+    {{"tp", "tensor_parallel"}, {"cp", "context_parallel"}, {"pp", "pipeline_parallel"}, {"sp", "sequence_parallel"}}};
 
 std::vector<Flag> steering_flags() {
   return {

@@ -104,8 +104,9 @@ void settle_channels(Draft& draft) {
 // Ranks that hold different samples; none when the sizes do not fit, which validate.h reports.
 std::optional<int64_t> data_parallel_size(const RunConfig& config, int64_t world_size) {
   const ParallelConfig& parallel = config.parallel;
-  if (parallel.tensor_parallel < 1 || parallel.context_parallel < 1) return {};
-  if (parallel.tensor_parallel > world_size || parallel.context_parallel > world_size) return {};
+  for (const int64_t size : {parallel.tensor_parallel, parallel.context_parallel, parallel.pipeline_parallel}) {
+    if (size < 1 || size > world_size) return {};
+  }
   const int64_t model_size = parallel.model_size();
   if (model_size > world_size || world_size % model_size != 0) return {};
   return world_size / model_size;
@@ -129,7 +130,7 @@ void resolve_batch(Draft& draft, int64_t world_size) {
   LoopConfig& loop = draft.config.loop;
   const auto replicas = data_parallel_size(draft.config, world_size);
   const bool is_sound = draft.is_sound({kGlobal, kLocal, "parallel.tensor_parallel", "parallel.row_parallel_size",
-                                        "parallel.context_parallel", "parallel.spatial"});
+                                         "parallel.context_parallel", "parallel.pipeline_parallel", "parallel.spatial"});
   if (!replicas || !is_sound) return;
   const Winner which = winner(draft, kGlobal, kLocal);
   if (which == Winner::Second && loop.local_batch_size) {

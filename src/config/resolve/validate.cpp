@@ -20,7 +20,8 @@ constexpr const char* kCheckpointedBlocks = "loop.activation_checkpointing_block
 
 bool is_mesh_sound(const Draft& draft) {
   return draft.is_sound(
-      {"parallel.tensor_parallel", "parallel.row_parallel_size", "parallel.context_parallel", "parallel.spatial"});
+      {"parallel.tensor_parallel", "parallel.row_parallel_size", "parallel.context_parallel", "parallel.pipeline_parallel",
+       "parallel.spatial"});
 }
 
 void validate_checkpointed_blocks(Draft& draft) {
@@ -216,14 +217,20 @@ void validate_mesh(Draft& draft, int64_t world_size) {
   const ParallelConfig& parallel = draft.config.parallel;
   const int64_t model_size = parallel.model_size();
   if (world_size % model_size == 0 || !is_mesh_sound(draft)) return;
-  const bool is_spatial = parallel.spatial.size() > 1;
-  draft.problems.add(draft.place(is_spatial                     ? "parallel.spatial"
-                                 : parallel.tensor_parallel > 1 ? "parallel.tensor_parallel"
-                                                                : "parallel.context_parallel"),
-                     cat("tensor_parallel times context_parallel", is_spatial ? " times the ranks of spatial" : "",
-                         " does not divide the number of processes: ", draft.show("parallel.tensor_parallel"), ", ",
-                         draft.show("parallel.context_parallel"), is_spatial ? cat(", ", draft.show("parallel.spatial")) : "",
-                         ", processes=", world_size),
+  std::string axes = "tensor_parallel times context_parallel";
+  std::string values = cat(draft.show("parallel.tensor_parallel"), ", ", draft.show("parallel.context_parallel"));
+  const char* place = parallel.tensor_parallel > 1 ? "parallel.tensor_parallel" : "parallel.context_parallel";
+  if (parallel.spatial.size() > 1) {
+    place = "parallel.spatial";
+    axes += " times the ranks of spatial";
+    values += cat(", ", draft.show(place));
+  }
+  if (parallel.pipeline_parallel > 1) {
+    place = "parallel.pipeline_parallel";
+    axes = cat("pipeline_parallel times ", axes);
+    values = cat(draft.show(place), ", ", values);
+  }
+  draft.problems.add(draft.place(place), cat(axes, " does not divide the number of processes: ", values, ", processes=", world_size),
                      cat("Start a multiple of ", model_size, " processes, for instance with welkin launch -n ", model_size));
 }
 

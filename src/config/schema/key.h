@@ -41,11 +41,11 @@ using Field =
                  Accessor<Residence>, Accessor<Augmentation>, Accessor<RateScaling>, Accessor<WarmupForm>, Accessor<CropRule>,
                  Accessor<PairRule>, Accessor<ValidationRule>, Accessor<ShardRule>, Accessor<LengthRule>, Accessor<RateRule>,
                  Accessor<FirstBatchRule>, Accessor<Tf32>, Accessor<AttentionForm>, Accessor<Gemm>, Accessor<MatmulPrecision>,
-                 Accessor<InstructionSet>, Accessor<ContextMode>, Accessor<ContextIo>, Accessor<WireupInfo>,
-                 Accessor<WireupStore>, Accessor<GradientDtype>, Accessor<ShardStage>, Accessor<GatherDtype>,
-                 Accessor<OptimizerState>, Accessor<MuonScale>, Accessor<ResumedOptimizer>, Accessor<Checkpointing>,
-                 Accessor<MicroBatchSize>, Accessor<DeviceChoice>, Accessor<FolderRule>, Accessor<QkvLayout>,
-                 Accessor<std::optional<Loader>>, Accessor<std::optional<Compat>>, Accessor<SpatialRanks>>;
+                 Accessor<InstructionSet>, Accessor<ContextMode>, Accessor<ContextIo>, Accessor<PipelineSchedule>,
+                 Accessor<WireupInfo>, Accessor<WireupStore>, Accessor<GradientDtype>, Accessor<ShardStage>,
+                 Accessor<GatherDtype>, Accessor<OptimizerState>, Accessor<MuonScale>, Accessor<ResumedOptimizer>,
+                 Accessor<Checkpointing>, Accessor<MicroBatchSize>, Accessor<DeviceChoice>, Accessor<FolderRule>,
+                 Accessor<QkvLayout>, Accessor<std::optional<Loader>>, Accessor<std::optional<Compat>>, Accessor<SpatialRanks>>;
 
 template <auto... Members>
 auto& member(RunConfig& config) {

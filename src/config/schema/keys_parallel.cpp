@@ -139,6 +139,38 @@ std::vector<Key> mesh_keys() {
   };
 }
 
+std::vector<Key> pipeline_keys() {
+  return {
+      {.flat = "pipeline_parallel",
+       .path = "parallel.pipeline_parallel",
+       .field = kParallel<&P::pipeline_parallel>,
+       .summary = "ranks that each have some of the model's blocks and pass micro-batches on (pp) (docs/guide/parallelism.md)",
+       .unit = "ranks",
+       .range = between(1, 1 << 10),
+       .is_flag = true,
+       .free = true},
+      {.flat = "pipeline_schedule",
+       .path = "parallel.pipeline_schedule",
+       .field = kParallel<&P::pipeline_schedule>,
+       .summary = "order of a pipeline's passes (welkin plan schedule draws it)",
+       .is_flag = true,
+       .free = true},
+      {.flat = "pipeline_chunks",
+       .path = "parallel.pipeline_chunks",
+       .field = kParallel<&P::pipeline_chunks>,
+       .summary = "runs of blocks that each rank of an interleaved pipeline has; 0: two for interleaved, else one",
+       .range = between(0, 1 << 8),
+       .is_flag = true,
+       .free = true},
+      {.flat = "pipeline_split",
+       .path = "parallel.pipeline_split",
+       .field = kParallel<&P::pipeline_split>,
+       .summary = "blocks of each stage of the pipeline, from 0: 0-3,4-7; empty: by what they cost",
+       .is_flag = true,
+       .free = true},
+  };
+}
+
 std::vector<Key> shard_keys() {
   return {
       {.flat = "shard",
@@ -248,7 +280,8 @@ std::vector<Key> replica_keys() {
 
 std::vector<Key> parallel_keys() {
   std::vector<Key> rows = switch_keys();
-  for (const auto& more : {mesh_keys(), shard_keys(), replica_keys()}) rows.insert(rows.end(), more.begin(), more.end());
+  for (const auto& more : {mesh_keys(), pipeline_keys(), shard_keys(), replica_keys()})
+    rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }
 

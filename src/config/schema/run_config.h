@@ -206,12 +206,16 @@ struct SwitchConfig {
 };
 
 struct ParallelConfig {
-  int64_t tensor_parallel = 1;                        // tp
-  int64_t context_parallel = 1;                       // cp
-  SpatialRanks spatial;                               // (ours) d, h, w: ranks that share the points of a sample, block by block
-  int64_t row_parallel_size = 1;                      // SC23's name for tp
-  int64_t col_parallel_size = 1;                      // must be 1
-  std::string parallel_order = "tp-cp-dp";            // rank order, left = fastest
+  int64_t tensor_parallel = 1;              // tp
+  int64_t context_parallel = 1;             // cp
+  SpatialRanks spatial;                     // (ours) d, h, w: ranks that share the points of a sample, block by block
+  int64_t row_parallel_size = 1;            // SC23's name for tp
+  int64_t col_parallel_size = 1;            // must be 1
+  std::string parallel_order = "tp-cp-dp";  // rank order, left = fastest; pp is the slowest where it is not named
+  int64_t pipeline_parallel = 1;            // (ours) pp: ranks that each have some of the model's blocks
+  PipelineSchedule pipeline_schedule = PipelineSchedule::OneForwardOneBackward;  // (ours) order of their passes
+  int64_t pipeline_chunks = 0;                        // (ours) runs of blocks per rank; 0 = two for interleaved, else one
+  std::string pipeline_split;                         // (ours) blocks of each stage: 0-3,4-7; empty = by cost
   bool sequence_parallel = false;                     // (ours) norms, dropout and residuals on tokens that are split over tp too
   ContextMode context_mode = ContextMode::AllGather;  // (ours) attention over tokens that are split over cp
   ContextIo context_io = ContextIo::Sharded;          // (ours) what context-parallel ranks read, embed and score
@@ -231,8 +235,12 @@ struct ParallelConfig {
   bool rank_invariant = false;                             // (ours) the same bits for 1, 2, 4 and 8 data-parallel ranks
   int64_t comm_timeout_s = 600;  // (ours) how long a rank waits for the others, at the start and in a collective
 
-  // Ranks that share the weights or the points of a sample.
-  int64_t model_size() const { return tensor_parallel * context_parallel * spatial.size(); }
+  // Ranks that hold one copy of the model, or share the points of a sample, together.
+  int64_t model_size() const { return tensor_parallel * context_parallel * spatial.size() * pipeline_parallel; }
+  int64_t chunks() const {
+    if (pipeline_chunks > 0) return pipeline_chunks;
+    return pipeline_schedule == PipelineSchedule::Interleaved ? 2 : 1;
+  }
 
   bool operator==(const ParallelConfig&) const = default;
 };

@@ -92,7 +92,11 @@ void CollectiveMonitor::await_readers(const std::vector<Member>& members) const 
 
 // Nothing about a member that made this call, or that is silent.
 std::optional<std::string> CollectiveMonitor::finding(const Member& member, const CallEntry& call) const {
-  const auto other = [&](const std::string& text) { return cat("rank ", member.rank, " made another call: ", text); };
+  // Members of a pipeline send and receive, each in an order of its own.
+  const bool is_message = call.name == "send" || call.name == "receive";
+  const auto other = [&](const std::string& text) {
+    return cat("rank ", member.rank, is_message ? " waits in " : " made another call: ", text);
+  };
   if (member.failed) return *member.failed == call.text() ? std::nullopt : std::optional(other(*member.failed));
   if (member.left) return cat("rank ", member.rank, " stopped: ", *member.left);
   if (!member.doing) return {};

@@ -18,9 +18,10 @@ struct NamedAxes {
 constexpr Axis kReplicate = Axis::DpReplicate;
 constexpr Axis kShard = Axis::DpShard;
 
-constexpr std::array<NamedAxes, 15> kGroupedAxes{{{"dp", kDp},
+constexpr std::array<NamedAxes, 16> kGroupedAxes{{{"dp", kDp},
                                                   {"tp", Axis::Tp},
                                                   {"cp", Axis::Cp},
+                                                  {"pp", Axis::Pp},
                                                   {"spatial", kSpatial},
                                                   {"parts", kSampleParts},
                                                   {"tp-cp", Axis::Tp | kSampleParts},

@@ -28,7 +28,7 @@ class MeshGroups {
   const Mesh& mesh() const { return mesh_; }
   int64_t rank() const { return rank_; }
   // Along these axes through this rank. InternalError for a set that is none of tp, cp, kSpatial, dp and the unions of tp, dp and
-  // kSampleParts, nor dp_shard (with kSampleParts) or dp_replicate (with tp and kSampleParts).
+  // kSampleParts, nor pp, nor dp_shard (with kSampleParts) or dp_replicate (with tp and kSampleParts).
   const Group& along(AxisSet axes) const;
 
   // One line per group of more than one: "tp: [0, 1] [2, 3]", of the whole mesh.

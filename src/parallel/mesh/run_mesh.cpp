@@ -57,22 +57,30 @@ int64_t shard_size_of(const config::ParallelConfig& config, const Mesh& mesh, in
                     "Say all, node, or a number that divides them");
 }
 
+// Messages between stages are the rarest: pp is the slowest axis where the order does not place it.
+std::string order_of(const config::ParallelConfig& config) {
+  if (config.pipeline_parallel == 1 || config.parallel_order.find("pp") != std::string::npos) return config.parallel_order;
+  return cat(config.parallel_order, "-pp");
+}
+
 }  // namespace
 
 Mesh mesh_of(const config::ParallelConfig& config, int64_t world_size, int64_t ranks_per_node) {
   MeshSizes sizes;
   sizes.tp = config.tensor_parallel;
   sizes.cp = config.context_parallel;
+  sizes.pp = config.pipeline_parallel;
   sizes.d = config.spatial.d, sizes.h = config.spatial.h, sizes.w = config.spatial.w;
   const int64_t model_size = config.model_size();
   const std::string order = order_of(config);
   if (world_size % model_size != 0) {
-    throw ConfigError(
-        "parallel",
-        cat("tp times cp", config.spatial.size() > 1 ? " times spatial" : "",
-            " does not divide the number of ranks: tp=", sizes.tp, ", cp=", sizes.cp,
-            config.spatial.size() > 1 ? cat(", spatial=", config::text_of(config.spatial)) : "", ", ranks=", world_size),
-        cat("Start a multiple of ", model_size, " processes"));
+    const bool is_spatial = config.spatial.size() > 1;
+    throw ConfigError("parallel",
+                      cat("tp times cp", is_spatial ? " times spatial" : "", sizes.pp > 1 ? " times pp" : "",
+                          " does not divide the number of ranks: tp=", sizes.tp, ", cp=", sizes.cp,
+                          is_spatial ? cat(", spatial=", config::text_of(config.spatial)) : "",
+                          sizes.pp > 1 ? cat(", pp=", sizes.pp) : "", ", ranks=", world_size),
+                      cat("Start a multiple of ", model_size, " processes"));
   }
   sizes.dp_replicate = world_size / model_size;
   const int64_t shards = shard_size_of(config, Mesh(order, sizes), ranks_per_node);

@@ -207,6 +207,7 @@ void check_replicas(const ParamTable& table, const MeshGroups& groups, const std
   // Every rank stops, also those whose own groups agree.
   const at::Tensor any = at::full({1}, difference ? int64_t{1} : int64_t{0}, at::kLong);
   all_reduce_in_place(groups.along(kDp | Axis::Tp | kSampleParts), any, Reduction::Max);
+  all_reduce_in_place(groups.along(Axis::Pp), any, Reduction::Max);
   if (any.item<int64_t>() == 0) return;
   throw CommError("parallel",
                   difference ? cat("replicas of a parameter differ ", when, ": parameter=", difference->parameter, ", ranks=[",

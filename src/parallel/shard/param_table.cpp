@@ -3,7 +3,9 @@
 #include "parallel/shard/param_table.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
 
@@ -49,6 +51,7 @@ ParamTable ParamTable::of(const torch::nn::Module& module) {
     row.global_shape = parameter->sizes().vec();
     row.local = *parameter;
     row.decay = decay_group_of(row.name, parameter->sizes());
+    table.names_.push_back(row.name);
     table.rows_.push_back(std::move(row));
   }
   return table;
@@ -64,13 +67,19 @@ ParamRow& ParamTable::at(const std::string& name) {
 }
 
 int64_t ParamTable::num_parameters() const {
-  int64_t total = 0;
-  for (const ParamRow& row : rows_) {
-    int64_t elements = 1;
-    for (const int64_t extent : row.global_shape) elements *= extent;
-    total += elements;
-  }
+  int64_t total = elsewhere_;
+  for (const ParamRow& row : rows_) total += c10::multiply_integers(row.global_shape);
   return total;
+}
+
+void ParamTable::keep(const std::function<bool(const std::string&)>& wanted) {
+  for (ParamRow& row : rows_) {
+    if (wanted(row.name)) continue;
+    elsewhere_ += c10::multiply_integers(row.global_shape);
+    // One element that stands for all: the shape stays, which modules tell of themselves.
+    row.local.set_data(at::zeros({}, row.local.options().requires_grad(false)).expand(row.local.sizes()));
+  }
+  std::erase_if(rows_, [&](const ParamRow& row) { return !wanted(row.name); });
 }
 
 void ParamTable::check_strides() const {

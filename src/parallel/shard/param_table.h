@@ -70,13 +70,21 @@ class ParamTable {
   std::vector<ParamRow>& rows() { return rows_; }
   const std::vector<ParamRow>& rows() const { return rows_; }
   ParamRow& at(const std::string& name);  // ConfigError with the nearest names when absent
-  int64_t num_parameters() const;         // elements of the global shapes
+  int64_t num_parameters() const;         // elements of the global shapes, of the whole model
+  // Of the whole model, in the order of registration.
+  const std::vector<std::string>& names() const { return names_; }
+
+  // Lets go of all rows but these, and of the memory of their parameters: other ranks have them. Before anything else sees the
+  // table.
+  void keep(const std::function<bool(const std::string&)>& wanted);
 
   // InternalError when a parameter is not dense and non-overlapping, or a gradient or state has other strides than its parameter.
   void check_strides() const;
 
  private:
   std::vector<ParamRow> rows_;
+  std::vector<std::string> names_;
+  int64_t elsewhere_ = 0;  // elements of rows that others have
 };
 
 }  // namespace welkin::parallel

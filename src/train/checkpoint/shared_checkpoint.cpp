@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpoint/shared_checkpoint.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <algorithm>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "core/text.h"
 #include "parallel/comm/collectives.h"
 #include "train/checkpoint/aside_folder.h"
+#include "train/checkpoint/staged_tensors.h"
 #include "train/checkpoint/tensor_pieces.h"
 
 namespace welkin::train {
@@ -68,21 +68,15 @@ std::string write_own(const fs::path& folder, const RankTensors& own, int64_t ra
   }
 }
 
-std::vector<std::string> texts_of_all(const parallel::Group& world, const std::string& text) {
-  const auto bytes = static_cast<int64_t>(text.size());
-  const parallel::Lengths ones(static_cast<size_t>(world.size()), 1);
-  const at::Tensor sizes = parallel::all_gather(world, at::full({1}, bytes, at::kLong), 0, ones);
-  const parallel::Lengths lengths(sizes.const_data_ptr<int64_t>(), sizes.const_data_ptr<int64_t>() + sizes.numel());
-  const at::Tensor own = at::empty({bytes}, at::kByte);
-  std::memcpy(own.mutable_data_ptr(), text.data(), text.size());
-  const at::Tensor all = parallel::all_gather(world, own, 0, lengths);
-  std::vector<std::string> texts;
-  const auto* next = static_cast<const char*>(all.const_data_ptr());
-  for (const int64_t length : lengths) {
-    texts.emplace_back(next, static_cast<size_t>(length));
-    next += length;
+// The pieces of one tensor come from many ranks.
+void add_records(CheckpointIndex& index, const CheckpointIndex& part) {
+  index.files.insert(part.files.begin(), part.files.end());
+  for (const auto& [name, record] : part.tensors) {
+    const auto [place, is_new] = index.tensors.emplace(name, record);
+    if (is_new) continue;
+    std::vector<TensorPiece>& pieces = place->second.pieces;
+    pieces.insert(pieces.end(), record.pieces.begin(), record.pieces.end());
   }
-  return texts;
 }
 
 void merge(CheckpointIndex& index, const std::vector<std::string>& texts, const fs::path& folder) {

@@ -13,6 +13,7 @@
 #include "parallel/comm/collectives.h"
 #include "parallel/shard/shards.h"
 #include "parallel/sharding/sharded_parallel.h"
+#include "train/checkpoint/staged_tensors.h"
 #include "train/checkpoint/stored_tensor.h"
 
 namespace welkin::train {
@@ -126,6 +127,37 @@ class SplitTensor {
   bool is_piece_ = false, is_split_ = false;
 };
 
+// The shape of the whole that a tensor is, or is a part of.
+std::vector<int64_t> whole_shape_of(const CheckpointTensor& tensor, const TensorLayout& layout) {
+  const SplitTensor split(tensor, layout);
+  return split.is_whole() ? tensor.value.sizes().vec() : split.whole_shape();
+}
+
+// All tensors of a group over the stages of a pipeline, in one order on all: stage by stage, each where it is found first.
+std::vector<StagedTensor> staged(const CheckpointGroup& local, const TensorLayout& layout) {
+  std::vector<StagedTensor> own;
+  for (const CheckpointTensor& tensor : local.tensors) {
+    own.push_back({.name = tensor.name, .shape = whole_shape_of(tensor, layout), .type = tensor.value.scalar_type()});
+  }
+  return tensors_of_stages(layout.stages, own);
+}
+
+const CheckpointTensor* named(const CheckpointGroup& group, const std::string& name) {
+  const auto found = std::ranges::find(group.tensors, name, &CheckpointTensor::name);
+  return found == group.tensors.end() ? nullptr : &*found;
+}
+
+// Names, shapes and types of all stages; own tensors first.
+CheckpointGroup with_other_stages(const CheckpointGroup& local, const TensorLayout& layout) {
+  CheckpointGroup all = local;
+  if (layout.stages.size() == 1) return all;
+  for (const StagedTensor& tensor : staged(local, layout)) {
+    if (named(local, tensor.name) != nullptr) continue;
+    all.tensors.push_back({.name = tensor.name, .value = at::empty(tensor.shape, at::TensorOptions(tensor.type))});
+  }
+  return all;
+}
+
 }  // namespace
 
 PiecePlace place_of_trained(const parallel::ParamRow& row, const parallel::MeshGroups& groups, const parallel::Group& shards) {
@@ -142,7 +174,7 @@ PiecePlace place_of_trained(const parallel::ParamRow& row, const parallel::MeshG
 }
 
 CheckpointGroup gather_whole(const CheckpointGroup& local, const TensorLayout& layout) {
-  CheckpointGroup whole = local;
+  CheckpointGroup whole = with_other_stages(local, layout);
   for (CheckpointTensor& tensor : whole.tensors) {
     const SplitTensor split(tensor, layout);
     tensor.value = split.is_whole() ? tensor.fetched() : split.gather(tensor.fetched());
@@ -154,6 +186,10 @@ CheckpointGroup gather_whole(const CheckpointGroup& local, const TensorLayout& l
 
 // A file holds wide elements first (SafetensorsWriter), and else keeps the order.
 WholeGroups::WholeGroups(std::vector<CheckpointGroup> local, const TensorLayout& layout) : groups_(std::move(local)) {
+  layout.stages.size() > 1 ? join_stages(layout) : join_parts(layout);
+}
+
+void WholeGroups::join_parts(const TensorLayout& layout) {
   for (CheckpointGroup& group : groups_) {
     const auto width = [](const CheckpointTensor& tensor) { return -static_cast<int64_t>(tensor.value.element_size()); };
     std::ranges::stable_sort(group.tensors, {}, width);
@@ -164,6 +200,32 @@ WholeGroups::WholeGroups(std::vector<CheckpointGroup> local, const TensorLayout&
       split_.emplace_back([split, part = tensor] { return split.gather(part.fetched()); });
       tensor.whole_shape = split.whole_shape();
       tensor.make_whole = [this, number] { return next(number); };
+    }
+  }
+}
+
+// The first stage, which writes, asks for them in this order, and each stage sends what it is the first to have.
+void WholeGroups::join_stages(const TensorLayout& layout) {
+  for (CheckpointGroup& group : groups_) {
+    const CheckpointGroup local = std::exchange(group, {.name = group.name, .tensors = {}});
+    std::vector<StagedTensor> tensors = staged(local, layout);
+    std::ranges::stable_sort(tensors, {},
+                             [](const StagedTensor& tensor) { return -static_cast<int64_t>(elementSize(tensor.type)); });
+    for (const StagedTensor& tensor : tensors) {
+      const CheckpointTensor* own = named(local, tensor.name);
+      CheckpointTensor all =
+          own != nullptr ? *own : CheckpointTensor{.name = tensor.name, .value = at::empty({0}, at::TensorOptions(tensor.type))};
+      const size_t number = split_.size();
+      split_.emplace_back([tensor, layout, part = all, is_own = own != nullptr] {
+        return whole_on_first_stage(layout, tensor, [&] {
+          WELKIN_CHECK(is_own, "a stage sends what it has");
+          const SplitTensor split(part, layout);
+          return split.is_whole() ? part.fetched().detach() : split.gather(part.fetched());
+        });
+      });
+      all.whole_shape = tensor.shape;
+      all.make_whole = [this, number] { return next(number); };
+      group.tensors.push_back(std::move(all));
     }
   }
 }
@@ -224,7 +286,7 @@ CheckpointGroup fitting_tensors(const Checkpoint& checkpoint, const CheckpointGr
 }
 
 void read_parts(const Checkpoint& checkpoint, const CheckpointGroup& local, const TensorLayout& layout) {
-  checkpoint.check_group(local);
+  checkpoint.check_group(with_other_stages(local, layout));
   read_tensors(checkpoint, local, layout);
 }
 

@@ -21,12 +21,15 @@ struct TensorLayout {
   const parallel::MeshGroups& groups;
   const parallel::Group& shards;  // members have the pieces of one training state
   bool is_copy = false;           // another rank holds the same pieces and parts, and writes them
+  // Members have the parameters of one stage of a pipeline each, and what goes with them. The first one writes.
+  parallel::Group stages{};
 };
 
 // What of a row's parameter this rank trains, in the order of memory.
 PiecePlace place_of_trained(const parallel::ParamRow& row, const parallel::MeshGroups& groups, const parallel::Group& shards);
 
-// The same group with whole tensors. Every rank calls it with the same names in the same order.
+// The same group with whole tensors. Every rank calls it with the same names in the same order, of a pipeline every rank of a
+// stage. Behind them come the tensors of other stages, as memory of their shapes that nobody looks at.
 CheckpointGroup gather_whole(const CheckpointGroup& local, const TensorLayout& layout);
 
 // Groups whose split tensors are put together when they are written, in the order in which a file holds them.
@@ -44,6 +47,8 @@ class WholeGroups {
   void join_others();
 
  private:
+  void join_parts(const TensorLayout& layout);
+  void join_stages(const TensorLayout& layout);
   at::Tensor next(size_t number);
 
   std::vector<CheckpointGroup> groups_;

@@ -86,7 +86,8 @@ TensorLayout RunCheckpoints::tensor_layout() const {
   return {.table = setup_.table,
           .groups = setup_.layout.groups,
           .shards = sharding.shards,
-          .is_copy = sharding.replicas.group_rank() != 0 || !is_first_of_cp};
+          .is_copy = sharding.replicas.group_rank() != 0 || !is_first_of_cp,
+          .stages = setup_.layout.groups.along(parallel::Axis::Pp)};
 }
 
 CheckpointIndex RunCheckpoints::index() const {
@@ -99,12 +100,13 @@ CheckpointIndex RunCheckpoints::index() const {
   if (config_.loop.best_metric != kValidationLoss) index.best_metric = best_metric_name();
   index.stopping = state_.early_stop;
   index.learning_rate = setup_.lr_table->current().item<double>();
-  for (const parallel::ParamRow& row : setup_.table.rows()) index.parameters.push_back(row.name);
+  index.parameters = setup_.table.names();
   const config::ParallelConfig& parallel = config_.parallel;
   index.mesh = {{"dp", setup_.layout.replicas.size()}, {"tp", parallel.tensor_parallel}, {"cp", parallel.context_parallel}};
   if (parallel.spatial.size() > 1) {
     index.mesh.insert({{"d", parallel.spatial.d}, {"h", parallel.spatial.h}, {"w", parallel.spatial.w}});
   }
+  if (parallel.pipeline_parallel > 1) index.mesh["pp"] = parallel.pipeline_parallel;
   index.loader = {
       .global_batch_size = config_.loop.global_batch_size,
       .samples_in_epoch = std::min(state_.position.step_in_epoch * config_.loop.global_batch_size, data_.samples_per_epoch())};

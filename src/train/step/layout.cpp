@@ -11,6 +11,7 @@
 #include "parallel/mesh/run_mesh.h"
 #include "parallel/tokens/context_choice.h"
 #include "train/step/model_setup.h"
+#include "train/step/stages.h"
 
 namespace welkin::train {
 namespace {
@@ -89,6 +90,7 @@ Layout make_layout(parallel::MeshGroups groups, const SetupSource& source) {
   check_sharding(source.config);
   Layout layout;
   layout.groups = std::move(groups);
+  layout.stages = stages_of(layout.groups.mesh(), source);
   layout.replicas = layout.exchange = layout.groups.along(parallel::kDp);
   const config::ParallelConfig& parallel = source.config.parallel;
   if (layout.groups.mesh().size(parallel::Axis::Tp | parallel::kSampleParts) == 1) {

@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "data/sample/dataset.h"
 #include "parallel/comm/mesh_groups.h"
 #include "parallel/comm/world.h"
+#include "parallel/pipeline/stage_cut.h"
 #include "parallel/plans/plan.h"
 #include "parallel/sharding/sharded_gradients.h"
 #include "train/learn/registries.h"
@@ -42,6 +44,7 @@ struct Layout {
   parallel::Group exchange;            // ranks whose gradients are averaged: replicas, and those that share samples
   parallel::ShardGroups sharding;      // of the exchange: who shares out one training state (key `shard`), and who has the same
   std::string shard_note;              // where `shard` has nothing to do
+  std::vector<parallel::StageRange> stages;  // of the model's segments, where a pipeline cuts it; empty where none does
 };
 
 // ConfigError for what the layout does not divide, and for a model without a plan that needs one.

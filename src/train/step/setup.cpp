@@ -17,6 +17,7 @@
 #include "train/step/checkpointing_budget.h"
 #include "train/step/freeze.h"
 #include "train/step/model_setup.h"
+#include "train/step/stages.h"
 
 namespace welkin::train {
 namespace {
@@ -40,6 +41,7 @@ void init_model(TrainSetup& setup, const SetupSource& source, const SiteInstalle
   setup.freeze_note = freeze_parameters(setup.table, config.optimizer.freeze);
   install(*setup.model, setup.table);
   setup.table.check_strides();
+  keep_own_stages(setup, source);
   setup.loss = source.registries.losses.at(config.loss.loss)(config);
 }
 
@@ -85,6 +87,7 @@ void build_optimizer(TrainSetup& setup, const SetupSource& source, const RunLeng
 }  // namespace
 
 at::Tensor TrainSetup::forward(const at::Tensor& input, const model::ForwardContext& context) const {
+  if (pipeline) return pipeline->forward({input, context});
   data_parallel->before_forward();
   at::Tensor output = model->forward(input, context);
   data_parallel->after_forward();

@@ -13,6 +13,7 @@
 
 #include "model/base/model.h"
 #include "parallel/comm/tree_sum.h"
+#include "parallel/pipeline/pipeline_engine.h"
 #include "parallel/shard/gradient_exchange.h"
 #include "parallel/shard/param_table.h"
 #include "train/device/memory_report.h"
@@ -39,7 +40,8 @@ struct TrainSetup {
   TrainSetup(const TrainSetup&) = delete;
   TrainSetup& operator=(const TrainSetup&) = delete;
 
-  // model->forward(), for which weights that are shared out are whole. Ranks that share them make as many passes.
+  // model->forward(), for which weights that are shared out are whole. Ranks that share them make as many passes. Of a pipeline,
+  // through all its stages and without gradients; its ranks call it together.
   at::Tensor forward(const at::Tensor& input, const model::ForwardContext& context) const;
   // Where weights are gathered for a pass, a rank without samples takes part with a sample of zeros, shaped as those of `like`
   // (..., any number), and every rank makes as many passes as the one that has most. Elsewhere `own`.
@@ -50,12 +52,13 @@ struct TrainSetup {
 
   const Layout& layout;
   model::ModelPtr model;                   // in training mode, with its initial weights
-  parallel::ParamTable table;              // the model's parameters
+  parallel::ParamTable table;              // the model's parameters; of a pipeline those of this rank's stages
   bool has_plan = false;                   // tensor parallelism can split the model
   std::string freeze_note;                 // which parameters keep their values; empty: none
   std::string checkpointing_note;          // what was chosen for a budget of memory; empty: there is none
   std::optional<PredictedStep> predicted;  // with it
   std::string attention_note;              // which form of torch's attention was chosen, and why; empty where there is no choice
+  std::unique_ptr<parallel::PipelineEngine> pipeline;  // null where no pipeline cuts the model
   std::unique_ptr<parallel::GradientExchange> data_parallel;
   std::unique_ptr<parallel::TreeSum> unit_sum;  // rank_invariant, in the place of data_parallel's exchange
   LossPtr loss;

@@ -52,11 +52,15 @@ EagerStep::EagerStep(TrainSetup& setup, const config::RunConfig& config, StepOpt
 StepRecord EagerStep::run(data::Batch batch, const Source& next, double stop_requested) {
   std::vector<int64_t> samples;
   begin(zero_loss(options_.device));
-  for (;;) {
-    samples.insert(samples.end(), batch.indices.begin(), batch.indices.end());
-    micro_step(batch);
-    if (batch.micro + 1 == batch.num_micro) break;
-    batch = fetch(next);
+  if (setup_.pipeline && batch.input.size(0) > 0) {
+    pipeline_step(batch, next, samples);
+  } else {
+    for (;;) {
+      samples.insert(samples.end(), batch.indices.begin(), batch.indices.end());
+      micro_step(batch);
+      if (batch.micro + 1 == batch.num_micro) break;
+      batch = fetch(next);
+    }
   }
   join_micro_steps(batch);
   post_requests(stop_requested);
@@ -82,10 +86,7 @@ void EagerStep::micro_step(const data::Batch& batch) {
   {
     const observe::Span span(options_.tracer, "forward");
     loss = micro_loss(batch);
-    scaled = setup_.scaler->scaled(loss);
-    // The exchange averages over its ranks, and the step wants the sum of their shares.
-    const bool averages = setup_.layout.exchange.size() > 1 && !setup_.unit_sum && setup_.data_parallel->averages();
-    if (averages) scaled = scaled * setup_.layout.exchange.size();
+    scaled = scaled_loss(loss);
   }
   {
     const observe::Span span(options_.tracer, "backward");
@@ -95,6 +96,20 @@ void EagerStep::micro_step(const data::Batch& batch) {
   if (setup_.unit_sum) add_unit();
 }
 
+// What a backward pass starts from. The exchange averages over its ranks, and the step wants the sum of their shares.
+at::Tensor EagerStep::scaled_loss(const at::Tensor& loss) const {
+  const at::Tensor scaled = setup_.scaler->scaled(loss);
+  const bool averages = setup_.layout.exchange.size() > 1 && !setup_.unit_sum && setup_.data_parallel->averages();
+  return averages ? scaled * setup_.layout.exchange.size() : scaled;
+}
+
+// (), zero, with a gradient of zeros for every parameter.
+at::Tensor EagerStep::nothing_of_all() const {
+  at::Tensor nothing = zero_loss(options_.device);
+  for (const parallel::ParamRow& row : setup_.table.rows()) nothing = nothing + 0 * row.local.sum();
+  return nothing;
+}
+
 // The sum of this micro-batch's losses over the samples of the whole step.
 at::Tensor EagerStep::micro_loss(const data::Batch& batch) {
   if (batch.input.size(0) == 0) {  // a short last step: nothing for this rank, whose gradients the others still wait for
@@ -102,9 +117,7 @@ at::Tensor EagerStep::micro_loss(const data::Batch& batch) {
       const ops::AutocastGuard autocast(options_.device.type(), autocast_dtype(config_.precision.amp_mode));
       return setup_.forward_zeros(batch.input).sum().to(at::kFloat) * 0;
     }
-    at::Tensor nothing = zero_loss(options_.device);
-    for (const parallel::ParamRow& row : setup_.table.rows()) nothing = nothing + 0 * row.local.sum();
-    return nothing;
+    return nothing_of_all();
   }
   const ops::AutocastGuard autocast(options_.device.type(), autocast_dtype(config_.precision.amp_mode));
   const at::Tensor prediction = setup_.forward(batch.input.contiguous(memory_format(batch.input.dim(), channels_last_)),
@@ -168,9 +181,11 @@ void EagerStep::sum_over_ranks(StepRecord& record) {
   if (world_group.size() == 1) return;
   const at::Tensor packed = at::cat({record.loss.to(at::kDouble).view({1}), requests_});
   const at::Tensor sums = parallel::all_reduce(world_group, packed);
-  if (!setup_.unit_sum)
-    record.loss =
-        (sums[0] / (world_group.size() / setup_.layout.replicas.size())).to(at::kFloat);  // ranks of a model have the same
+  if (!setup_.unit_sum) {
+    // Ranks of a model have the same, but for those of a pipeline, of which the last stage has it.
+    const int64_t stages = setup_.layout.groups.mesh().size(parallel::Axis::Pp);
+    record.loss = (sums[0] / (world_group.size() / (setup_.layout.replicas.size() * stages))).to(at::kFloat);
+  }
   record.requests = sums.narrow(0, 1, kNumRequests);
 }
 
@@ -199,6 +214,20 @@ std::vector<at::Tensor> EagerStep::clear_gradients() {
 // Where tensor parallelism splits parameters, or gradients are shared out, a rank knows a part of the gradient only; the verdict
 // is that of all.
 GradientScope EagerStep::gradient_scope() const {
+  GradientScope scope = layer_scope();
+  if (!setup_.pipeline) return scope;
+  const parallel::Group stages = setup_.layout.groups.along(parallel::Axis::Pp);
+  return {.norm =
+              [stages, inner = scope.norm](const std::vector<at::Tensor>& gradients) {
+                const at::Tensor square = inner(gradients).to(at::kDouble).square();
+                return parallel::all_reduce(stages, square).sqrt().to(at::kFloat);
+              },
+          .any = [stages, inner = scope.any](
+                     const at::Tensor& flag) { return parallel::all_reduce(stages, inner(flag), parallel::Reduction::Max); }};
+}
+
+// Within one stage of a pipeline, or without one.
+GradientScope EagerStep::layer_scope() const {
   const parallel::Group& shards = setup_.layout.sharding.shards;
   GradientScope scope;
   if (!setup_.layout.plan || setup_.layout.groups.mesh().size(parallel::Axis::Tp) == 1) {

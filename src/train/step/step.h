@@ -81,11 +81,15 @@ class EagerStep : public Step {
   at::Tensor micro_loss(const data::Batch& batch);
   int64_t micro_steps_of(const data::Batch& batch) const;
   void join_micro_steps(const data::Batch& last);
+  at::Tensor scaled_loss(const at::Tensor& loss) const;
+  at::Tensor nothing_of_all() const;
+  void pipeline_step(data::Batch& batch, const Source& next, std::vector<int64_t>& samples);
   void add_unit();
   void sum_units();
   void sum_over_ranks(StepRecord& record);
   void update(const StepRecord& record);
   GradientScope gradient_scope() const;
+  GradientScope layer_scope() const;
   SumOverParts sum_over_parts() const;
   std::vector<size_t> trained_rows() const;
   void add_exchanges(StepInputs& inputs) const;

@@ -11,6 +11,7 @@
 namespace welkin::verify {
 namespace {
 
+using config::PipelineSchedule;
 using parallel::ContextMode;
 using parallel::GradientDtype;
 
@@ -32,6 +33,13 @@ LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels)
   c.options.sharded_io = levels[6] == 1;
   c.comm_dtype = std::array{GradientDtype::Same, GradientDtype::Bf16, GradientDtype::Fp16}[levels[7]];
   c.shard = static_cast<config::ShardStage>(levels[8]);
+  if (sizes.pp > 1) {
+    c.depth = 4;
+    c.num_micro *= 2;
+    c.schedule =
+        std::array{PipelineSchedule::OneForwardOneBackward, PipelineSchedule::Interleaved, PipelineSchedule::GPipe}[levels[1]];
+    if (sizes.pp * c.chunks() > c.depth) c.schedule = PipelineSchedule::GPipe;
+  }
   return c;
 }
 
@@ -46,6 +54,10 @@ LayoutCase canonical(LayoutCase c, parallel::AxisSet axes) {
   if (c.sizes.cp == 1) c.options.sharded_io = false;
   if (c.exchange_size() == 1) c.shard = config::ShardStage::None;
   // What is sent without an exchange, by which narrow types are judged, is not kept where gradients are shared out.
+  if (c.sizes.pp > 1) {
+    c.shard = config::ShardStage::None;
+    c.comm_dtype = GradientDtype::Same;
+  }
   const bool keeps = c.shard == config::ShardStage::None || c.shard == config::ShardStage::Optimizer;
   if (c.exchange_size() == 1 || !keeps) c.comm_dtype = GradientDtype::Same;
   if (c.sizes.tp == 1 || c.sizes.cp == 1) c.order = "tp-cp-dp";
@@ -112,7 +124,12 @@ std::vector<parallel::MeshSizes> meshes_of(int64_t world_size, parallel::AxisSet
       for (const auto& [d, h, w] : blocks) {
         const int64_t model_size = tp * cp * d * h * w;
         if (world_size % model_size != 0) continue;
-        meshes.push_back({.dp_replicate = world_size / model_size, .tp = tp, .cp = cp, .h = h, .w = w, .d = d});
+        const int64_t rest = world_size / model_size;
+        meshes.push_back({.dp_replicate = rest, .tp = tp, .cp = cp, .h = h, .w = w, .d = d});
+        for (const int64_t pp : {2, 4}) {
+          if (rest % pp != 0 || d * h * w > 1 || !axes.contains(parallel::Axis::Pp)) continue;
+          meshes.push_back({.dp_replicate = rest / pp, .tp = tp, .cp = cp, .pp = pp});
+        }
       }
     }
   }
@@ -129,12 +146,14 @@ parallel::Mesh LayoutCase::mesh() const {
   }
   std::string axes = order;
   if (num_blocks() > 1) axes.insert(axes.rfind("dp"), "w-h-d-");
+  if (sizes.pp > 1) axes += "-pp";
   return {axes, split};
 }
 
 std::string LayoutCase::text() const {
   std::string out = cat("dp ", sizes.dp_replicate, ", tp ", sizes.tp, ", cp ", sizes.cp);
   if (num_blocks() > 1) out += cat(", spatial ", sizes.d, "x", sizes.h, "x", sizes.w);
+  if (sizes.pp > 1) out += cat(", pp ", sizes.pp, " ", config::name_of(schedule));
   if (sizes.tp > 1 && sizes.cp > 1) out += cat(" (", order, ")");
   if (options.sequence_parallel) out += ", sequence parallel";
   if (sizes.cp > 1) out += cat(", ", context_mode_name(options.context_mode));

@@ -23,11 +23,14 @@ struct LayoutCase {
   parallel::GradientDtype comm_dtype = parallel::GradientDtype::Same;  // of gradients between replicas
   config::ShardStage shard = config::ShardStage::None;                 // what data-parallel ranks share out
   int64_t shard_replicas = 1;                                          // groups of them that each have a whole training state
+  config::PipelineSchedule schedule = config::PipelineSchedule::OneForwardOneBackward;
+  int64_t depth = 2;  // blocks of a model that has such
 
   // Ranks whose gradients go into one exchange.
   int64_t exchange_size() const { return sizes.dp_replicate * (options.sharded_io ? sizes.cp : 1) * num_blocks(); }
   int64_t num_blocks() const { return sizes.d * sizes.h * sizes.w; }
   parallel::Mesh mesh() const;
+  int64_t chunks() const { return schedule == config::PipelineSchedule::Interleaved ? 2 : 1; }
 
   // "dp 2, tp 2, cp 2 (tp-cp-dp), sequence parallel, all_gather, sharded, joint qkv, 2 micro-batches, dropout 0.1, shard full"
   std::string text() const;
@@ -39,7 +42,8 @@ enum class LayoutChoice {
   All,    // the full product
 };
 
-// All that fit `world_size` ranks, with meshes of the axes that a plan can split a model over (and dp). Deterministic.
+// All that fit `world_size` ranks, with meshes of the axes that a plan can split a model over (and dp), and pp where a model has
+// segments. Deterministic.
 std::vector<LayoutCase> layout_cases(int64_t world_size, LayoutChoice choice,
                                      parallel::AxisSet axes = parallel::Axis::Tp | parallel::Axis::Cp);
 

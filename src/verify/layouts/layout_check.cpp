@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "core/stopwatch.h"
@@ -20,6 +21,7 @@
 #include "model/base/init.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/comm/mesh_groups.h"
+#include "parallel/pipeline/pipeline_engine.h"
 #include "parallel/shard/data_parallel.h"
 #include "parallel/shard/model_parallel_gradients.h"
 #include "parallel/shard/shards.h"
@@ -74,7 +76,7 @@ data::SampleSpec spec_of(const model::ModelShape& shape) {
 config::ModelConfig problem_config(const LayoutCase& c) {
   config::ModelConfig config;
   config.embed_dim = 32;
-  config.depth = 2;
+  config.depth = c.depth;
   config.patch_size = 4;
   config.num_heads = 8;
   config.mlp_ratio = 2.0;
@@ -123,6 +125,7 @@ class LayoutTraining {
     apply_plan(plan, *model_, run_.table, groups);
     model_->train();
     shard_ = train::SampleShard(plan, groups, spec_of(shape_));
+    if (c.sizes.pp > 1) cut_into_stages();
     exchange_gradients();
   }
 
@@ -136,6 +139,21 @@ class LayoutTraining {
   }
 
  private:
+  const parallel::Group& stages() const { return groups_.along(parallel::Axis::Pp); }
+
+  void cut_into_stages() {
+    const std::vector<model::Segment> segments = model_->segments();
+    const std::vector<double> costs(segments.size(), 1);
+    pipeline_ = std::make_unique<parallel::PipelineEngine>(
+        segments, stages(),
+        parallel::PipelineOptions{.schedule = case_.schedule,
+                                  .chunks = case_.chunks(),
+                                  .stages = parallel::balanced_stages(costs, stages().size() * case_.chunks())});
+    const StepData data = data_of(0);
+    pipeline_->learn_shapes({data.input.detach().narrow(0, 0, 1), context_of(data, 0, 1)});
+    run_.table.keep([this](const std::string& name) { return pipeline_->holds(name); });
+  }
+
   void exchange_gradients() {
     const bool has_cp = !shard_.is_whole();
     const bool is_shared = case_.shard != config::ShardStage::None;
@@ -191,11 +209,45 @@ class LayoutTraining {
     const int64_t begin = micro * local / num_micro();
     const int64_t count = (micro + 1) * local / num_micro() - begin;
     if (reducer_) reducer_->before_forward();
-    const at::Tensor output = model_->forward(
-        data.input.narrow(0, begin, count),
-        {.seed = kSeed, .step = at::full({}, data.step, at::kLong), .sample = data.samples.narrow(0, begin, count)});
+    const at::Tensor output = model_->forward(data.input.narrow(0, begin, count), context_of(data, begin, count));
     if (reducer_) reducer_->after_forward();
-    return {output, shard_.losses(*loss_, output, data.target.narrow(0, begin, count)).sum() / static_cast<double>(kBatch)};
+    return {output, loss_of(data, output, begin)};
+  }
+
+  static model::ForwardContext context_of(const StepData& data, int64_t begin, int64_t count) {
+    return {.seed = kSeed, .step = at::full({}, data.step, at::kLong), .sample = data.samples.narrow(0, begin, count)};
+  }
+
+  at::Tensor loss_of(const StepData& data, const at::Tensor& output, int64_t begin) const {
+    const at::Tensor target = data.target.narrow(0, begin, output.size(0));
+    return shard_.losses(*loss_, output, target).sum() / static_cast<double>(kBatch);
+  }
+
+  void backward(const at::Tensor& root, bool is_last) {
+    if (!reducer_) return root.backward();
+    reducer_->backward(root, is_last);
+  }
+
+  // As forward() and backward() for every micro-batch, by this rank's stages.
+  void pipeline_step(const StepData& data, at::Tensor& loss, std::vector<at::Tensor>& outputs) {
+    const int64_t local = data.input.size(0);
+    const auto begin = [&](int64_t micro) { return micro * local / num_micro(); };
+    const auto count = [&](int64_t micro) { return begin(micro + 1) - begin(micro); };
+    parallel::PipelineStep step{.micros = num_micro(), .samples = count};
+    step.batch = [&](int64_t micro) -> parallel::PipelineBatch {
+      return {data.input.narrow(0, begin(micro), count(micro)), context_of(data, begin(micro), count(micro))};
+    };
+    step.loss = [&](int64_t micro, const at::Tensor& output) {
+      const at::Tensor part = loss_of(data, output, begin(micro));
+      loss += part.detach();
+      outputs.push_back(output.detach());
+      return part * loss_factor();
+    };
+    step.backward = [&](const at::Tensor& root, bool is_last) { backward(root, is_last); };
+    if (pipeline_->run(step) || !reducer_) return;
+    at::Tensor nothing = at::zeros({}, at::kDouble);
+    for (const parallel::ParamRow& row : run_.table.rows()) nothing = nothing + 0 * row.local.sum();
+    reducer_->backward(nothing, /*is_last=*/true);
   }
 
   void train_step(int64_t step) {
@@ -203,21 +255,17 @@ class LayoutTraining {
     if (step == 0 && case_.comm_dtype != parallel::GradientDtype::Same) measure_sent(data);
     at::Tensor loss = at::zeros({}, at::kDouble);
     std::vector<at::Tensor> outputs;
-    for (int64_t micro = 0; micro < num_micro(); ++micro) {
+    if (pipeline_) pipeline_step(data, loss, outputs);
+    for (int64_t micro = 0; !pipeline_ && micro < num_micro(); ++micro) {
       const auto [output, part] = forward(data, micro);
-      if (reducer_) {
-        reducer_->backward(part * loss_factor(), micro + 1 == num_micro());
-      } else {
-        part.backward();
-      }
+      backward(part * loss_factor(), micro + 1 == num_micro());
       loss += part.detach();
       outputs.push_back(output.detach());
     }
     finish_step(step, loss);
-    if (step == 0) {
-      run_.output = shard_.whole_fields(at::cat(outputs));
-      run_.input_gradient = shard_.whole_fields(data.input.grad() / loss_factor());
-    }
+    if (step > 0) return;
+    if (!outputs.empty()) run_.output = shard_.whole_fields(at::cat(outputs));
+    if (data.input.grad().defined()) run_.input_gradient = shard_.whole_fields(data.input.grad() / loss_factor());
   }
 
   // The same step without its exchange. Parts over tokens may be large where their sum is nothing, as for a key's bias: what they
@@ -246,7 +294,7 @@ class LayoutTraining {
   // Over dp every gradient and the loss are sums; then what tp and cp owe, clipping and a plain step, which hides no scale.
   void finish_step(int64_t step, const at::Tensor& loss) {
     const at::NoGradGuard no_grad;
-    run_.losses.push_back(all_reduce(dp(), loss).item<double>());
+    run_.losses.push_back(all_reduce(stages(), all_reduce(dp(), loss)).item<double>());
     std::vector<at::Tensor> gradients;
     if (!reducer_) sum_gradients(run_.table, dp());
     for (const parallel::ParamRow& row : run_.table.rows()) gradients.push_back(row.gradient());
@@ -261,7 +309,8 @@ class LayoutTraining {
                                                      : row.gradient().clone());
       }
     }
-    const double norm = global_square_norm(run_.table, gradients, groups_, sharding_.shards).sqrt().item<double>();
+    const at::Tensor square = global_square_norm(run_.table, gradients, groups_, sharding_.shards);
+    const double norm = all_reduce(stages(), square).sqrt().item<double>();
     const double rate = kRate * std::min(1.0, kClipNorm / norm);
     for (const parallel::ParamRow& row : run_.table.rows()) {
       row.trained().detach().sub_(row.gradient(), rate);
@@ -282,6 +331,7 @@ class LayoutTraining {
   parallel::Group exchange_;                             // of the reducer
   parallel::ShardGroups sharding_;                       // of it, those who share out the training state
   std::unique_ptr<parallel::GradientExchange> reducer_;  // as in training; without one gradients are summed plainly
+  std::unique_ptr<parallel::PipelineEngine> pipeline_;   // null where no pipeline cuts the model
 };
 
 double relative_error(const at::Tensor& value, const at::Tensor& wanted, double scale) {
@@ -305,6 +355,13 @@ struct NamedError {
   double error;
 };
 
+// The row of this name; nothing where another stage of a pipeline has it.
+std::optional<size_t> row_named(const parallel::ParamTable& table, const std::string& name) {
+  const auto found = std::ranges::find(table.rows(), name, &parallel::ParamRow::name);
+  if (found == table.rows().end()) return std::nullopt;
+  return static_cast<size_t>(found - table.rows().begin());
+}
+
 std::vector<NamedError> errors_of(const LayoutRun& run, const LayoutRun& alone, const parallel::MeshGroups& groups,
                                   const LayoutCase& c) {
   std::vector<NamedError> errors;
@@ -314,24 +371,32 @@ std::vector<NamedError> errors_of(const LayoutRun& run, const LayoutRun& alone, 
   const parallel::Group& dp = groups.along(parallel::kDp);
   const int64_t local = kBatch / dp.size();
   const auto compare_samples = [&](const char* name, const at::Tensor& value, const at::Tensor& whole) {
-    errors.push_back({name, relative_error(value, whole.narrow(0, dp.group_rank() * local, local), magnitude(whole))});
+    const at::Tensor wanted = whole.narrow(0, dp.group_rank() * local, local);
+    errors.push_back({name, value.defined() ? relative_error(value, wanted, magnitude(whole)) : 0});
   };
   compare_samples("output", run.output, alone.output);
   compare_samples("input gradient", run.input_gradient, alone.input_gradient);
   // A key's bias has no influence: its gradient is rounding noise, judged on the scale of the others.
   double largest = 0;
   for (const at::Tensor& gradient : alone.gradients) largest = std::max(largest, magnitude(gradient));
-  for (size_t i = 0; i < run.table.rows().size(); ++i) {
-    const parallel::ParamRow& row = run.table.rows()[i];
+  for (size_t i = 0; i < alone.table.rows().size(); ++i) {
+    const std::string& name = alone.table.rows()[i].name;
+    const std::optional<size_t> own = row_named(run.table, name);
+    if (!own) {  // as many on every rank
+      errors.push_back({cat("gradient of ", name), 0});
+      errors.push_back({cat("trained ", name), 0});
+      continue;
+    }
+    const parallel::ParamRow& row = run.table.rows()[*own];
     double scale = std::max(magnitude(alone.gradients[i]), 1e-4 * largest);
     if (c.comm_dtype != parallel::GradientDtype::Same) {
       const double sent = run.sent[static_cast<int64_t>(i)].item<double>();
       scale = sent + smallest_normal(c.comm_dtype) + kBound / bound_of(c) * scale;  // two bounds, as one relative to bound_of
     }
     errors.push_back(
-        {cat("gradient of ", row.name), relative_error(run.gradients[i], local_part(alone.gradients[i], row, groups), scale)});
+        {cat("gradient of ", row.name), relative_error(run.gradients[*own], local_part(alone.gradients[i], row, groups), scale)});
     errors.push_back({cat("trained ", row.name),
-                      relative_error(run.weights[i], local_part(alone.weights[i], row, groups), magnitude(alone.weights[i]))});
+                      relative_error(run.weights[*own], local_part(alone.weights[i], row, groups), magnitude(alone.weights[i]))});
   }
   return errors;
 }
@@ -348,6 +413,11 @@ void worst_over_ranks(const parallel::Group& world, std::vector<NamedError>& err
 
 }  // namespace
 
+parallel::AxisSet axes_of(const LayoutSubject& subject) {
+  const model::ModelPtr model = subject.model.build(problem_config({}), problem_shape(subject.model));
+  return model->segments().empty() ? subject.plan.axes : subject.plan.axes | parallel::Axis::Pp;
+}
+
 bool LayoutReport::passed() const { return num_tensors > 0 && worst <= bound_of(layout); }
 
 std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const LayoutRanks& ranks,
@@ -358,19 +428,22 @@ std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const Layo
   std::map<std::string, parallel::MeshGroups> meshes;
   for (const LayoutCase& c : cases) {
     const Stopwatch watch;
-    LayoutCase serial{.sizes = {}, .order = "tp-cp-dp", .options = {}, .joint_qkv = c.joint_qkv, .dropout = c.dropout};
-    const std::string problem_name = serial.text();
+    LayoutCase serial{
+        .sizes = {}, .order = "tp-cp-dp", .options = {}, .joint_qkv = c.joint_qkv, .dropout = c.dropout, .depth = c.depth};
+    const std::string problem_name = cat(serial.text(), " ", serial.depth);
     if (!alone.contains(problem_name)) {
       const parallel::MeshGroups one;
       alone.emplace(problem_name, LayoutTraining(subject, serial, one).run());
     }
     const parallel::Mesh mesh = c.mesh();
     const std::string mesh_name = cat(c.order, " ", mesh.size(parallel::Axis::DpReplicate), " ", mesh.size(parallel::kDp), " ",
-                                      c.sizes.tp, " ", c.sizes.cp, " ", c.sizes.d, " ", c.sizes.h, " ", c.sizes.w);
+                                      c.sizes.tp, " ", c.sizes.cp, " ", c.sizes.pp, " ", c.sizes.d, " ", c.sizes.h, " ",
+                                      c.sizes.w);
     if (!meshes.contains(mesh_name)) meshes.emplace(mesh_name, parallel::MeshGroups(ranks.make_group, ranks.rank, mesh));
     const parallel::MeshGroups& groups = meshes.at(mesh_name);
     std::vector<NamedError> errors = errors_of(LayoutTraining(subject, c, groups).run(), alone.at(problem_name), groups, c);
     worst_over_ranks(groups.along(parallel::kDp | parallel::Axis::Tp | parallel::kSampleParts), errors);
+    worst_over_ranks(groups.along(parallel::Axis::Pp), errors);
     LayoutReport result{
         .layout = c, .worst = 0, .worst_name = {}, .num_tensors = static_cast<int64_t>(errors.size()), .seconds = 0};
     for (const NamedError& error : errors) {

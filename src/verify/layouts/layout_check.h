@@ -32,6 +32,9 @@ struct LayoutSubject {
   parallel::PlanEntry plan;
 };
 
+// The axes that its plan splits, and pp where the model says its segments.
+parallel::AxisSet axes_of(const LayoutSubject& subject);
+
 // This rank, and the way to its groups.
 struct LayoutRanks {
   int64_t rank = 0;

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/pipeline/deferred_weights.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "model/layers/linear.h"
+
+namespace welkin::parallel {
+namespace {
+
+// What a site's work has left in a forward pass: a graph of its own.
+struct LayerGraph : torch::CustomClassHolder {
+  at::Tensor input, weight, output;  // two leaves and the root
+  std::vector<at::Tensor> others;    // parameters that the work uses besides: a bias that it is fused with
+  at::Tensor parameter;
+  std::shared_ptr<WeightQueue> queue;
+};
+
+void accumulate(const at::Tensor& leaf, const at::Tensor& gradient) {
+  const at::NoGradGuard no_grad;
+  at::Tensor& sum = leaf.mutable_grad();
+  sum = sum.defined() ? sum.add_(gradient) : gradient;
+}
+
+// The leaves of the graph but these two.
+std::vector<at::Tensor> other_leaves(const LayerGraph& graph) {
+  std::vector<at::Tensor> leaves;
+  std::vector<std::shared_ptr<torch::autograd::Node>> left{graph.output.grad_fn()};
+  std::set<torch::autograd::Node*> seen;
+  while (!left.empty()) {
+    const std::shared_ptr<torch::autograd::Node> node = std::move(left.back());
+    left.pop_back();
+    if (!node || !seen.insert(node.get()).second) continue;
+    if (const auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node.get())) {
+      if (!leaf->variable.is_same(graph.input) && !leaf->variable.is_same(graph.weight)) leaves.push_back(leaf->variable);
+    }
+    for (const torch::autograd::Edge& edge : node->next_edges()) left.push_back(edge.function);
+  }
+  return leaves;
+}
+
+struct DeferredWeight : torch::autograd::Function<DeferredWeight> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            const model::Body& body, const std::shared_ptr<WeightQueue>& queue) {
+    auto graph = c10::make_intrusive<LayerGraph>();
+    {
+      const at::AutoGradMode with_grad(true);
+      graph->input = x.detach().requires_grad_(x.requires_grad());
+      graph->weight = weight.detach().requires_grad_();
+      graph->output = body({graph->input, graph->weight}).at(0);
+    }
+    graph->others = other_leaves(*graph);
+    graph->parameter = weight;
+    graph->queue = queue;
+    context->saved_data["graph"] = c10::IValue::make_capsule(graph);
+    return graph->output.detach();
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    const auto holder = context->saved_data["graph"].toCapsule();
+    const auto& graph = static_cast<LayerGraph&>(*holder);
+    torch::autograd::variable_list gradients(4);
+    std::vector<at::Tensor> leaves = graph.others;
+    if (graph.input.requires_grad()) leaves.push_back(graph.input);
+    if (!leaves.empty()) {
+      const auto made = torch::autograd::grad({graph.output}, leaves, {grads[0]}, /*retain_graph=*/true);
+      for (size_t i = 0; i < graph.others.size(); ++i) accumulate(graph.others[i], made[i]);
+      if (graph.input.requires_grad()) gradients[0] = made.back();
+    }
+    graph.queue->now.add(graph.output, graph.weight, graph.parameter, grads[0]);
+    context->saved_data.erase("graph");
+    return gradients;
+  }
+};
+
+}  // namespace
+
+void WeightGradients::add(at::Tensor output, at::Tensor weight, at::Tensor parameter, at::Tensor gradient) {
+  waiting_.push_back({std::move(output), std::move(weight), std::move(parameter), std::move(gradient)});
+}
+
+void WeightGradients::compute() {
+  for (Waiting& one : waiting_) {
+    accumulate(one.parameter, torch::autograd::grad({one.output}, {one.weight}, {one.gradient}).at(0));
+    one = {};
+  }
+  waiting_.clear();
+}
+
+int64_t defer_weight_gradients(model::Model& model, const ParamTable& table, const std::shared_ptr<WeightQueue>& queue) {
+  int64_t count = 0;
+  for (const auto& module : model.modules(/*include_self=*/false)) {
+    auto* linear = dynamic_cast<model::Linear*>(module.get());
+    if (linear == nullptr || !linear->weight.requires_grad()) continue;
+    const std::string weight = linear->path() + ".weight";
+    if (std::ranges::find(table.rows(), weight, &ParamRow::name) == table.rows().end()) continue;
+    for (model::Site* site : linear->own_sites()) {
+      site->install([queue](model::Tensors in, const model::Body& body) {
+        if (!at::GradMode::is_enabled()) return body(std::move(in));
+        return model::Tensors{DeferredWeight::apply(in.at(0), in.at(1), body, queue)};
+      });
+    }
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace welkin::parallel

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/pipeline/pipeline_engine.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/error.h"
+#include "ops/base/autocast.h"
+#include "parallel/pipeline/resume_backward.h"
+#include "parallel/pipeline/stage_messages.h"
+
+namespace welkin::parallel {
+namespace {
+
+using model::Tensors;
+
+// In which matmuls of float32 compute now.
+at::ScalarType matmul_type(c10::Device device) {
+  return ops::operand_type(at::empty({0}, at::TensorOptions(at::kFloat).device(device)), ops::OperatorClass::Matmul);
+}
+
+// What the pass before has left, as the beginning of a graph of our own.
+Tensors as_leaves(const Tensors& tensors) {
+  Tensors leaves;
+  for (const at::Tensor& tensor : tensors) leaves.push_back(tensor.detach().requires_grad_());
+  return leaves;
+}
+
+}  // namespace
+
+// The passes of one step on this rank.
+class PipelineEngine::Step {
+ public:
+  Step(PipelineEngine& engine, const PipelineStep& step, const Schedule& schedule)
+      : engine_(engine),
+        step_(step),
+        schedule_(schedule),
+        batches_(static_cast<size_t>(step.micros)),
+        messages_(schedule, engine.ranks_, [this](int64_t boundary, int64_t micro) {
+          return engine_.buffers(boundary, step_.samples(micro), step_.autocast.value_or(at::kFloat), device_);
+        }) {}
+
+  bool run() {
+    const std::vector<Pass>& row = schedule_.rows[static_cast<size_t>(engine_.ranks_.group_rank())];
+    const bool has_last = schedule_.shape.chunks == 1 && row.back().kind == PassKind::Backward;
+    device_ = fetch(0).input.device();
+    for (const Pass& pass : row) {
+      if (pass.kind == PassKind::Forward) {
+        forward(pass);
+      } else if (pass.kind == PassKind::BackwardWeight) {
+        weights_of(pass);
+      } else {
+        backward(pass, has_last && pass == row.back());
+      }
+    }
+    messages_.finish();
+    return has_last;
+  }
+
+ private:
+  struct Fetched {
+    PipelineBatch batch;
+    bool is_there = false;
+    int64_t passes = 0;  // of this rank's stages, done with it
+  };
+  struct Saved {
+    Tensors inputs, outputs;  // the output of the last stage is the loss
+  };
+
+  const PipelineBatch& fetch(int64_t micro) {
+    Fetched& fetched = batches_[static_cast<size_t>(micro)];
+    if (!std::exchange(fetched.is_there, true)) fetched.batch = step_.batch(micro);
+    return fetched.batch;
+  }
+
+  void forward(const Pass& pass) {
+    const PipelineBatch& batch = fetch(pass.micro);
+    Saved saved;
+    if (pass.stage > 0) saved.inputs = as_leaves(messages_.receive({pass.stage - 1, pass.micro, false}));
+    const ops::AutocastGuard autocast(device_.type(), step_.autocast);
+    saved.outputs = engine_.run_stage(pass.stage, saved.inputs, batch);
+    if (pass.stage + 1 == schedule_.shape.stages()) {
+      saved.outputs = {step_.loss(pass.micro, saved.outputs.at(0))};
+    } else {
+      messages_.send({pass.stage, pass.micro, false}, saved.outputs);
+    }
+    saved_.emplace(std::pair(pass.stage, pass.micro), std::move(saved));
+    engine_.most_held_ = std::max(engine_.most_held_, static_cast<int64_t>(saved_.size() + waiting_.size()));
+    Fetched& fetched = batches_[static_cast<size_t>(pass.micro)];
+    if (++fetched.passes == schedule_.shape.chunks) fetched.batch = {};
+  }
+
+  void backward(const Pass& pass, bool is_last) {
+    const auto place = saved_.find({pass.stage, pass.micro});
+    const Saved saved = std::move(place->second);
+    saved_.erase(place);
+    const at::Tensor root = root_of(pass, saved);
+    if (root.requires_grad()) step_.backward(root, is_last);  // else all of the stage is frozen, and all before it
+    if (pass.kind == PassKind::BackwardInput) {
+      waiting_.emplace(std::pair(pass.stage, pass.micro), std::exchange(engine_.options_.weights->now, {}));
+    }
+    if (pass.stage == 0) return;
+    Tensors gradients;
+    for (const at::Tensor& input : saved.inputs)
+      gradients.push_back(input.grad().defined() ? input.grad() : at::zeros_like(input));
+    messages_.send({pass.stage - 1, pass.micro, true}, gradients);
+  }
+
+  void weights_of(const Pass& pass) {
+    const auto place = waiting_.find({pass.stage, pass.micro});
+    place->second.compute();
+    waiting_.erase(place);
+  }
+
+  // What a backward pass of this stage starts from.
+  at::Tensor root_of(const Pass& pass, const Saved& saved) {
+    if (pass.stage + 1 == schedule_.shape.stages()) return saved.outputs.at(0);
+    return resume_backward(saved.outputs, messages_.receive({pass.stage, pass.micro, true}));
+  }
+
+  PipelineEngine& engine_;
+  const PipelineStep& step_;
+  const Schedule& schedule_;
+  c10::Device device_ = c10::kCPU;
+  std::vector<Fetched> batches_;
+  StageMessages messages_;
+  std::map<std::pair<int64_t, int64_t>, Saved> saved_;              // by stage and micro-batch
+  std::map<std::pair<int64_t, int64_t>, WeightGradients> waiting_;  // the same, after half of a backward pass
+};
+
+PipelineEngine::PipelineEngine(std::vector<model::Segment> segments, Group ranks, PipelineOptions options)
+    : segments_(std::move(segments)), ranks_(std::move(ranks)), options_(std::move(options)) {
+  WELKIN_CHECK(options_.schedule != config::PipelineSchedule::ZeroBubble || options_.weights, "halves of passes need a queue");
+  WELKIN_CHECK(num_stages() == ranks_.size() * options_.chunks, "a pipeline has a stage for every chunk of every rank");
+}
+
+bool PipelineEngine::has_output() const { return rank_of(num_stages() - 1) == ranks_.group_rank(); }
+
+bool PipelineEngine::holds(const std::string& parameter) const {
+  for (int64_t stage = ranks_.group_rank(); stage < num_stages(); stage += ranks_.size()) {
+    const StageRange& range = options_.stages[static_cast<size_t>(stage)];
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      if (segments_[static_cast<size_t>(i)].holds(parameter)) return true;
+    }
+  }
+  return false;
+}
+
+Tensors PipelineEngine::run_stage(int64_t stage, Tensors in, const PipelineBatch& batch) const {
+  const StageRange& range = options_.stages[static_cast<size_t>(stage)];
+  for (int64_t i = range.begin; i < range.end; ++i) {
+    in = segments_[static_cast<size_t>(i)].run(std::move(in), batch.input, batch.context);
+  }
+  return in;
+}
+
+void PipelineEngine::learn_shapes(const PipelineBatch& sample) {
+  const at::NoGradGuard no_grad;
+  Boundaries boundaries;
+  Tensors tensors;
+  for (int64_t stage = 0; stage < num_stages(); ++stage) {
+    tensors = run_stage(stage, std::move(tensors), sample);
+    boundaries.emplace_back();
+    for (const at::Tensor& tensor : tensors) {
+      boundaries.back().push_back({{tensor.sizes().begin() + 1, tensor.sizes().end()}, tensor.scalar_type()});
+    }
+  }
+  boundaries_[matmul_type(sample.input.device())] = std::move(boundaries);
+}
+
+Tensors PipelineEngine::buffers(int64_t boundary, int64_t samples, at::ScalarType matmuls, c10::Device device) const {
+  const auto known = boundaries_.find(matmuls);
+  WELKIN_CHECK(known != boundaries_.end(), "the boundaries of a pipeline are known for this autocast");
+  Tensors tensors;
+  for (const Boundary& one : known->second.at(static_cast<size_t>(boundary))) {
+    std::vector<int64_t> sizes{samples};
+    sizes.insert(sizes.end(), one.sizes.begin(), one.sizes.end());
+    tensors.push_back(at::empty(sizes, at::TensorOptions(one.type).device(device)));
+  }
+  return tensors;
+}
+
+at::Tensor PipelineEngine::forward(const PipelineBatch& batch) const {
+  const at::NoGradGuard no_grad;
+  const int64_t own = ranks_.group_rank();
+  const auto buffers_of = [&](int64_t boundary) {
+    return buffers(boundary, batch.input.size(0), matmul_type(batch.input.device()), batch.input.device());
+  };
+  Tensors tensors;
+  for (int64_t stage = own; stage < num_stages(); stage += ranks_.size()) {
+    if (stage > 0) {
+      tensors = buffers_of(stage - 1);
+      for (const at::Tensor& tensor : tensors) start_receive(ranks_, tensor, rank_of(stage - 1)).wait();
+    }
+    tensors = run_stage(stage, std::move(tensors), batch);
+    if (stage + 1 == num_stages()) break;
+    for (const at::Tensor& tensor : tensors) start_send(ranks_, tensor.contiguous(), rank_of(stage + 1)).wait();
+  }
+  const at::Tensor output = has_output() ? tensors.at(0).contiguous() : buffers_of(num_stages() - 1).at(0);
+  broadcast(ranks_, output, rank_of(num_stages() - 1));
+  return output;
+}
+
+const Schedule& PipelineEngine::schedule_of(int64_t micros) {
+  const auto known = schedules_.find(micros);
+  if (known != schedules_.end()) return known->second;
+  const PipelineShape shape{.ranks = ranks_.size(), .micros = micros, .chunks = options_.chunks};
+  return schedules_.emplace(micros, schedule_of_short_step(options_.schedule, shape)).first->second;
+}
+
+bool PipelineEngine::run(const PipelineStep& step) { return Step(*this, step, schedule_of(step.micros)).run(); }
+
+}  // namespace welkin::parallel

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs this rank's stages of a model: a step's passes as the table of its schedule says, and forward passes alone. It knows no
+// loss, no optimizer and no data: the caller gives micro-batches, makes a loss of the output, and starts backward passes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/schema/choices.h"
+#include "model/base/segment.h"
+#include "parallel/comm/group.h"
+#include "parallel/pipeline/deferred_weights.h"
+#include "parallel/pipeline/schedule.h"
+#include "parallel/pipeline/stage_cut.h"
+
+namespace welkin::parallel {
+
+struct PipelineOptions {
+  config::PipelineSchedule schedule = config::PipelineSchedule::OneForwardOneBackward;
+  int64_t chunks = 1;
+  std::vector<StageRange> stages;          // of the segments; rank r has stages r, r + ranks, ...
+  std::shared_ptr<WeightQueue> weights{};  // zero_bubble: where its backward passes leave what gradients of weights are made of
+};
+
+struct PipelineBatch {
+  at::Tensor input;  // (B, ...) of the whole model; of every stage, which looks at what it needs
+  model::ForwardContext context;
+};
+
+// One step. Every rank of the pipeline has the same micro-batches.
+struct PipelineStep {
+  int64_t micros = 0;
+  std::optional<at::ScalarType> autocast{};                                   // of forward passes and losses
+  std::function<int64_t(int64_t micro)> samples{};                            // of a micro-batch: B
+  std::function<PipelineBatch(int64_t micro)> batch{};                        // called once for each, in their order
+  std::function<at::Tensor(int64_t micro, const at::Tensor& output)> loss{};  // (), where the last stage is
+  std::function<void(const at::Tensor& root, bool is_last)> backward{};       // `is_last`: no other pass adds to gradients
+};
+
+class PipelineEngine {
+ public:
+  // `segments` are those of a model that outlives this.
+  PipelineEngine(std::vector<model::Segment> segments, Group ranks, PipelineOptions options);
+
+  bool has_output() const;                         // whether the model's last stage is here
+  bool holds(const std::string& parameter) const;  // whether a stage of this rank does
+
+  // Runs the whole model on one sample (1, ...) and remembers what goes over boundaries under the present autocast. Every rank
+  // calls it while weights of all stages are there.
+  void learn_shapes(const PipelineBatch& sample);
+
+  // All stages, one after the other, without gradients: the output (B, ...), on every rank.
+  at::Tensor forward(const PipelineBatch& batch) const;
+
+  // Gradients of this rank's parameters accumulate. False: no backward pass was told that it is the last, since several stages,
+  // or halves of passes, add to them. CommError when a rank does not take part.
+  bool run(const PipelineStep& step);
+
+  // The most (stage, micro-batch) whose activations were held at once, since the beginning.
+  int64_t most_held() const { return most_held_; }
+
+ private:
+  class Step;
+  struct Boundary {
+    std::vector<int64_t> sizes;  // behind B
+    at::ScalarType type;
+  };
+  using Boundaries = std::vector<std::vector<Boundary>>;  // tensors behind each stage
+
+  int64_t rank_of(int64_t stage) const { return stage % ranks_.size(); }
+  int64_t num_stages() const { return static_cast<int64_t>(options_.stages.size()); }
+  model::Tensors run_stage(int64_t stage, model::Tensors in, const PipelineBatch& batch) const;
+  model::Tensors buffers(int64_t boundary, int64_t samples, at::ScalarType matmuls, c10::Device device) const;
+  const Schedule& schedule_of(int64_t micros);
+
+  std::vector<model::Segment> segments_;
+  Group ranks_;
+  PipelineOptions options_;
+  std::map<at::ScalarType, Boundaries> boundaries_;  // by the type in which matmuls compute
+  std::map<int64_t, Schedule> schedules_;            // by micro-batches
+  int64_t most_held_ = 0;
+};
+
+}  // namespace welkin::parallel

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a model's segments are cut into the stages of a pipeline: by their costs, or as a user says.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/base/model_cost.h"
+#include "model/base/segment.h"
+
+namespace welkin::parallel {
+
+// Segments begin ... end - 1.
+struct StageRange {
+  int64_t begin = 0, end = 0;
+
+  bool operator==(const StageRange&) const = default;
+};
+
+// FLOPs of training, of the layers that each segment holds; one for each where the model does not say its costs.
+std::vector<double> segment_costs(const std::vector<model::Segment>& segments, const model::ModelCost& cost);
+
+// Stages in their order, none of them empty, of which the most expensive one is as cheap as can be. ConfigError where there are
+// fewer segments than stages.
+std::vector<StageRange> balanced_stages(const std::vector<double>& costs, int64_t stages);
+
+// "0-3,4-7": the first and the last segment of each stage, or one number for a stage of one. ConfigError where these are not all
+// segments, each once and in order, in as many stages.
+std::vector<StageRange> stages_of_text(const std::string& text, int64_t segments, int64_t stages);
+
+// "0-3,4-7".
+std::string text_of(const std::vector<StageRange>& stages);
+
+}  // namespace welkin::parallel

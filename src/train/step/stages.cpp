@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/step/stages.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "config/schema/batch_plan.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "model/layers/linear.h"
+#include "ops/base/autocast.h"
+#include "train/learn/precision.h"
+#include "train/step/activation_checkpointing.h"
+#include "train/step/model_setup.h"
+
+namespace welkin::train {
+namespace {
+
+using Segments = std::vector<model::Segment>;
+
+// What works on whole models, or on steps that are no table of passes.
+void check_options(const config::RunConfig& config) {
+  const config::ParallelConfig& parallel = config.parallel;
+  const bool is_split = parallel.pipeline_schedule == config::PipelineSchedule::ZeroBubble;
+  const std::array<std::pair<const char*, bool>, 9> others{
+      {{"shard", parallel.shard != config::ShardStage::None},
+       {"rank_invariant", parallel.rank_invariant},
+       {"static_graph", parallel.static_graph},
+       {"cuda_graph", config.backend.cuda_graph},
+       {"offload", !config.backend.offload.empty()},
+       {"micro_batch_size: auto", config.loop.micro_batch_size.is_auto},
+       {"activation_checkpointing: budget", config.loop.activation_checkpointing.part == config::CheckpointedPart::Budget},
+       {"pipeline_schedule: zero_bubble and tensor_parallel", is_split && parallel.tensor_parallel > 1},
+       {"pipeline_schedule: zero_bubble and activation_checkpointing",
+        is_split && config.loop.activation_checkpointing.part != config::CheckpointedPart::None}}};
+  for (const auto& [key, is_on] : others) {
+    if (!is_on) continue;
+    throw ConfigError("parallel",
+                      cat("a pipeline does not go with this: pipeline_parallel=", parallel.pipeline_parallel, ", ", key),
+                      cat("Leave ", key, " out, or set pipeline_parallel to 1"));
+  }
+}
+
+void check_micro_batches(const config::RunConfig& config, int64_t replicas) {
+  const config::BatchPlan batch = config::batch_plan(config, replicas);
+  const parallel::PipelineShape shape{.ranks = config.parallel.pipeline_parallel,
+                                      .micros = (batch.local + batch.micro - 1) / batch.micro,
+                                      .chunks = config.parallel.chunks()};
+  parallel::make_schedule(config.parallel.pipeline_schedule, shape);
+}
+
+void check_segments(const Segments& segments, const model::Model& model, const std::string& name) {
+  if (segments.empty()) {
+    throw ConfigError("parallel", cat("the model does not say where a pipeline may cut it: model=", name),
+                      "Set pipeline_parallel to 1, or give the model segments() (docs/guide/parallelism.md)");
+  }
+  for (const auto& parameter : model.named_parameters()) {
+    const auto holders = std::ranges::count_if(segments, [&](const auto& segment) { return segment.holds(parameter.key()); });
+    if (holders == 1) continue;
+    throw ConfigError("parallel",
+                      cat("every parameter belongs to one segment of the model: model=", name, ", parameter=", parameter.key(),
+                          ", segments=", holders),
+                      "Name its layer in the segment that works with it (src/model/base/segment.h)");
+  }
+}
+
+void check_linear_layers(const model::Model& model, const config::RunConfig& config) {
+  if (config.parallel.pipeline_schedule != config::PipelineSchedule::ZeroBubble) return;
+  const auto modules = model.modules(/*include_self=*/false);
+  const bool has_some = std::ranges::any_of(
+      modules, [](const auto& module) { return dynamic_cast<const model::Linear*>(module.get()) != nullptr; });
+  if (has_some) return;
+  throw ConfigError("parallel",
+                    cat("the model has no linear layers, whose gradients by the weight could wait: model=", config.model.model,
+                        ", pipeline_schedule=zero_bubble"),
+                    "Take pipeline_schedule: 1f1b");
+}
+
+// A site that reaches over several segments is passed by: what is installed there would do nothing.
+void check_sites(model::Model& model, const Segments& segments, const config::RunConfig& config) {
+  for (const model::Site* site : sites_to_run_again(model, config)) {
+    const auto parts = std::ranges::count_if(segments, [&](const model::Segment& segment) {
+      return segment.holds(site->name()) ||
+             std::ranges::any_of(segment.layers, [&](const std::string& layer) { return site->holds(layer); });
+    });
+    if (parts == 1) continue;
+    throw ConfigError("parallel",
+                      cat("a part that is run again reaches over several blocks of the pipeline: site=", site->name()),
+                      "Name sites inside of blocks: activation_checkpointing takes a pattern");
+  }
+}
+
+void check_trained(const parallel::ParamTable& table, const Layout& layout) {
+  if (std::ranges::any_of(table.rows(), [](const parallel::ParamRow& row) { return row.local.requires_grad(); })) return;
+  throw ConfigError("parallel",
+                    cat("a rank of the pipeline has nothing to train: stages=", parallel::text_of(layout.stages),
+                        ", rank of the pipeline=", layout.groups.along(parallel::Axis::Pp).group_rank()),
+                    "Freeze less, or give it other blocks by pipeline_split");
+}
+
+at::Tensor zero_sample(const SetupSource& source, const SampleShard& shard) {
+  std::vector<int64_t> sizes = source.spec.input.shape;
+  if (const auto region = shard.region()) {
+    for (size_t dim = 1; dim < sizes.size(); ++dim) sizes[dim] = region->extent[dim - 1];
+  }
+  sizes.insert(sizes.begin(), 1);
+  return at::zeros(sizes, at::TensorOptions(at::kFloat).device(source.device));
+}
+
+}  // namespace
+
+std::vector<parallel::StageRange> stages_of(const parallel::Mesh& mesh, const SetupSource& source) {
+  if (mesh.size(parallel::Axis::Pp) == 1) return {};
+  const config::RunConfig& config = source.config;
+  check_options(config);
+  check_micro_batches(config, mesh.size(parallel::kDp));
+  const model::ModelPtr model = source.registries.models.at(config.model.model).build(config.model, shape_of(source.spec));
+  const Segments segments = model->segments();
+  check_segments(segments, *model, config.model.model);
+  check_sites(*model, segments, config);
+  check_linear_layers(*model, config);
+  const int64_t stages = mesh.size(parallel::Axis::Pp) * config.parallel.chunks();
+  if (!config.parallel.pipeline_split.empty()) {
+    return parallel::stages_of_text(config.parallel.pipeline_split, static_cast<int64_t>(segments.size()), stages);
+  }
+  return parallel::balanced_stages(parallel::segment_costs(segments, cost_of(source.registries, config, source.spec)), stages);
+}
+
+void keep_own_stages(TrainSetup& setup, const SetupSource& source) {
+  if (setup.layout.stages.empty()) return;
+  const config::RunConfig& config = source.config;
+  parallel::PipelineOptions options{
+      .schedule = config.parallel.pipeline_schedule, .chunks = config.parallel.chunks(), .stages = setup.layout.stages};
+  if (options.schedule == config::PipelineSchedule::ZeroBubble) {
+    options.weights = std::make_shared<parallel::WeightQueue>();
+    parallel::defer_weight_gradients(*setup.model, setup.table, options.weights);
+  }
+  setup.pipeline =
+      std::make_unique<parallel::PipelineEngine>(setup.model->segments(), setup.layout.groups.along(parallel::Axis::Pp), options);
+  const at::TensorOptions whole_numbers = at::TensorOptions(at::kLong).device(source.device);
+  const parallel::PipelineBatch sample{
+      zero_sample(source, setup.layout.shard),
+      {.seed = config.loop.seed, .step = at::zeros({}, whole_numbers), .sample = at::zeros({1}, whole_numbers)}};
+  for (const config::AmpMode mode : {config::AmpMode::None, config.precision.amp_mode}) {
+    const ops::AutocastGuard autocast(source.device.type(), autocast_dtype(mode));
+    setup.pipeline->learn_shapes(sample);
+  }
+  setup.table.keep([&](const std::string& name) { return setup.pipeline->holds(name); });
+  check_trained(setup.table, setup.layout);
+}
+
+}  // namespace welkin::train
