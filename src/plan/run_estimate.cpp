@@ -118,10 +118,32 @@ GatheredTogether gathered_together(const model::ModelCost& cost) {
   return found;
 }
 
+// Of a pipeline (parallel/pipeline/schedule.h): the micro-batches of whose activations its first rank holds a share, and the
+// share of the ranks' time that is idle, where forward and backward by input and by weights cost alike. One and none without one.
+struct PipelineShare {
+  double stages = 1, held = 1, idle = 0;
+};
+
+PipelineShare pipeline_share(const config::RunConfig& config) {
+  const config::ParallelConfig& parallel = config.parallel;
+  if (parallel.pipeline_parallel == 1) return {};
+  const config::BatchPlan batch = config::batch_plan(config);
+  const auto micros = static_cast<double>((batch.local + batch.micro - 1) / batch.micro);
+  const auto ranks = static_cast<double>(parallel.pipeline_parallel), chunks = static_cast<double>(parallel.chunks());
+  PipelineShare share{.stages = ranks, .held = std::min(micros, ranks), .idle = (ranks - 1) / (chunks * micros + ranks - 1)};
+  if (parallel.pipeline_schedule == config::PipelineSchedule::GPipe) share.held = micros;
+  if (parallel.pipeline_schedule == config::PipelineSchedule::Interleaved) {
+    share.held = std::min(micros, (2 * (ranks - 1) + (chunks - 1) * ranks + 1) / chunks);
+  }
+  if (parallel.pipeline_schedule == config::PipelineSchedule::ZeroBubble) share.idle = (ranks - 1) / (3 * micros + ranks - 1);
+  return share;
+}
+
 std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunFacts& facts, const RunEstimate& estimate) {
-  const double parameters = local_parameters(facts, estimate.tensor_parallel);
-  const double trained = trained_parameters(facts, estimate.tensor_parallel);
-  const double replicas = static_cast<double>(estimate.world_size / (estimate.tensor_parallel * estimate.context_parallel));
+  const PipelineShare pipeline = pipeline_share(config);
+  const double parameters = local_parameters(facts, estimate.tensor_parallel) / pipeline.stages;
+  const double trained = trained_parameters(facts, estimate.tensor_parallel) / pipeline.stages;
+  const double replicas = static_cast<double>(estimate.world_size / config.parallel.model_size());
   const auto local_batch = static_cast<double>(config::batch_plan(config).local);
   const Sharing sharing = sharing_of(config, replicas);
   std::vector<MemoryPart> parts{
@@ -135,11 +157,13 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   if (facts.memory) {
     const double samples = static_cast<double>(estimate.forward_batch);
     const model::SavedValues most = facts.memory->kept + facts.memory->again;
-    parts.insert(parts.begin() + 3, {"activations", samples * activation_bytes(config, most)});
+    const double of_stage = samples * activation_bytes(config, most) / pipeline.stages;
+    parts.insert(parts.begin() + 3, {"activations", of_stage * pipeline.held});
   }
   if (config.optimizer.ema_decay > 0) parts.insert(parts.begin() + 3, {"moving average of weights", kWideBytes * parameters});
   if (is_mixed(config))
-    parts.insert(parts.begin() + 1, {"weights in 16 bits", 2 * weights_in_16_bits(facts, estimate.tensor_parallel)});
+    parts.insert(parts.begin() + 1,
+                 {"weights in 16 bits", 2 * weights_in_16_bits(facts, estimate.tensor_parallel) / pipeline.stages});
   const bool is_shared = config.parallel.shard != config::ShardStage::None;
   if (sharing.weights < 1) {
     const double units = 1 + static_cast<double>(config.parallel.shard_prefetch);
@@ -216,17 +240,18 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts)
                        .world_size = facts.world_size,
                        .tensor_parallel = config.parallel.tensor_parallel,
                        .context_parallel = config.parallel.context_parallel,
+                       .pipeline_parallel = config.parallel.pipeline_parallel,
                        .blocks = config.parallel.spatial.size(),
                        .global_batch = config.loop.global_batch_size,
                        .samples = samples_of_run(config, facts)};
   estimate.forward_batch = config::batch_plan(config).micro;
   estimate.step_flops = facts.cost.train_flops * static_cast<double>(estimate.global_batch);
   if (facts.memory) estimate.recompute_flops = facts.memory->recompute_flops * static_cast<double>(estimate.global_batch);
-  const double replicas = static_cast<double>(facts.world_size / (estimate.tensor_parallel * estimate.context_parallel));
+  const double replicas = static_cast<double>(facts.world_size / config.parallel.model_size());
   if (!config.parallel.noddp) {
     const Sharing sharing = sharing_of(config, replicas);
     const double ranks = config.parallel.shard == config::ShardStage::None ? replicas : sharing.ranks;
-    const double trained = trained_parameters(facts, estimate.tensor_parallel);
+    const double trained = trained_parameters(facts, estimate.tensor_parallel) / pipeline_share(config).stages;
     const double stays = gathered_together(facts.cost).whole_pass / static_cast<double>(estimate.tensor_parallel);
     const double gathered = sharing.gathers * trained - sharing.kept_gathers * stays;
     estimate.reduced_bytes =
@@ -235,7 +260,8 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts)
   estimate.memory = memory_parts(config, facts, estimate);
   offload(config, estimate);
   if (facts.flops_per_second) {
-    const double all = *facts.flops_per_second * static_cast<double>(facts.world_size);
+    const double busy = 1 - pipeline_share(config).idle;
+    const double all = *facts.flops_per_second * static_cast<double>(facts.world_size) * busy;
     const double flops_of_sample = facts.cost.train_flops + (facts.memory ? facts.memory->recompute_flops : 0);
     estimate.step_seconds = (estimate.step_flops + estimate.recompute_flops) / all;
     if (estimate.samples) estimate.run_seconds = static_cast<double>(*estimate.samples) * flops_of_sample / all;

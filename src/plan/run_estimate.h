@@ -32,7 +32,7 @@ struct MemoryPart {
 
 struct RunEstimate {
   model::ModelCost cost{};
-  int64_t world_size = 1, tensor_parallel = 1, context_parallel = 1;
+  int64_t world_size = 1, tensor_parallel = 1, context_parallel = 1, pipeline_parallel = 1;
   int64_t blocks = 1;  // of a sample, one on each of so many ranks
   int64_t global_batch = 0;
   int64_t forward_batch = 0;         // samples of one forward pass of a rank

@@ -127,7 +127,8 @@ std::vector<Section> run_sheet(const RunEstimate& run) {
                         {"forward again", run.recompute_flops / kTera, "TFLOP", 2, "activation checkpointing, of a step"});
   }
   Section memory{.title = cat("memory of a rank, tp=", run.tensor_parallel, ", cp=", run.context_parallel,
-                              run.blocks > 1 ? cat(", blocks=", run.blocks) : ""),
+                              run.blocks > 1 ? cat(", blocks=", run.blocks) : "",
+                              run.pipeline_parallel > 1 ? cat(", pp=", run.pipeline_parallel) : ""),
                  .figures = {}};
   for (const MemoryPart& part : run.memory) memory.figures.push_back({part.name, part.bytes / kBytesPerGib, "GiB", 4, ""});
   memory.figures.push_back(

@@ -137,6 +137,28 @@ TEST(RunEstimate, MixedPrecisionAndLayoutsTakeTheirShare) {
   EXPECT_EQ(part(run, "activations"), 2 * 10 + 4 * 25 + 2 * 50 + 2 * 100 + 2 * 20);
 }
 
+// Four stages; four micro-batches of two samples, then eight of one.
+TEST(RunEstimate, APipelineCutsTheStateAndIdles) {
+  config::RunConfig config = small_config();
+  config.loop.local_batch_size = 8;
+  config.loop.micro_batch_size = 2;
+  config.parallel.pipeline_parallel = 4;
+  RunFacts facts = small_facts();
+  facts.world_size = 4;
+  facts.flops_per_second = 1e12;
+  RunEstimate run = estimate_run(config, facts);
+  EXPECT_EQ(part(run, "weights"), 1000);
+  EXPECT_EQ(part(run, "optimizer"), 2000);
+  EXPECT_EQ(part(run, "buckets of gradients"), 0);
+  const double sample = 4 * (10 + 100 + 200 + 400 + 80);
+  EXPECT_EQ(part(run, "activations"), 2 * sample / 4 * 4);
+  EXPECT_DOUBLE_EQ(run.step_seconds.value_or(0), 8 * 3e9 / 4e12 / (4.0 / 7));
+  config.loop.micro_batch_size = 1;
+  EXPECT_EQ(part(estimate_run(config, facts), "activations"), sample / 4 * 4);
+  config.parallel.pipeline_schedule = config::PipelineSchedule::GPipe;
+  EXPECT_EQ(part(estimate_run(config, facts), "activations"), sample / 4 * 8);
+}
+
 TEST(RunEstimate, TrainingStateThatIsSharedOutTakesItsPart) {
   config::RunConfig config = small_config();
   RunFacts facts = small_facts();
