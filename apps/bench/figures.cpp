@@ -10,6 +10,7 @@
 #include "apps/bench/studies.h"
 #include "apps/cli/rank_run.h"
 #include "bench/scaling/overlap_bench.h"
+#include "bench/scaling/pipeline_bench.h"
 #include "bench/scaling/tensor_parallel_bench.h"
 #include "config/schema/choices.h"
 #include "core/error.h"
@@ -27,6 +28,7 @@ struct FigureArguments {
   int64_t ranks = 2;
   bench::OverlapProblem problem;
   bench::TensorParallelProblem sections;
+  bench::PipelineProblem pipeline;
   std::vector<int64_t> sizes{4096, 65536, int64_t{1} << 20};
   int64_t deadline_s = 120;
   std::string json;
@@ -35,6 +37,11 @@ struct FigureArguments {
 nlohmann::ordered_json measured_figure(const FigureArguments& arguments, parallel::World& world, parallel::EmulatedLink* link,
                                        const train::Registries& registries) {
   nlohmann::ordered_json found{{"figure", arguments.figure}, {"ranks", world.size()}};
+  if (arguments.figure == "pipeline") {
+    found["pass_ms"] = arguments.pipeline.pass_ms;
+    found["schedules"] = bench::pipeline_json(bench::measure_pipeline(arguments.pipeline, world));
+    return found;
+  }
   if (arguments.figure == "sections") {
     found["sequence_parallel"] = arguments.sections.sequence_parallel;
     found.update(bench::tensor_parallel_json(
@@ -58,7 +65,7 @@ int run_figure_rank(const launch::RankInfo& place, const FigureArguments& argume
   label_process(place);
   const train::ProcessSession session(train::one_thread());
   parallel::WorldOptions options = world_options(std::chrono::seconds(arguments.deadline_s));
-  if (arguments.figure != "adapter") options.link = std::make_shared<parallel::EmulatedLink>();
+  if (arguments.figure == "overlap" || arguments.figure == "sections") options.link = std::make_shared<parallel::EmulatedLink>();
   if (options.link) options.link->bytes_per_second = 1e15;  // until it is set
   parallel::World world = parallel::World::connect(place, options);
   run_as_rank(world, [&] {
@@ -79,10 +86,11 @@ int bench_figures(Application& application, int argc, char** argv) {
       "overlap: the share of the gradient exchange that is hidden behind the backward pass, over an emulated link; sections: "
       "what "
       "a link adds to a step under tensor parallelism; adapter: a sum by our collectives over one by c10d "
-      "alone");
+      "alone; pipeline: "
+      "idle time of each schedule beside its formula, of passes that sleep");
   app.add_option("--parallel_figure", arguments.figure, "which")
       ->required()
-      ->check(CLI::IsMember({"overlap", "sections", "adapter"}));
+      ->check(CLI::IsMember({"overlap", "sections", "adapter", "pipeline"}));
   app.add_option("-n,--ranks", arguments.ranks, "ranks that are started here")->check(CLI::Range(2, 64))->capture_default_str();
   app.add_option("--width", arguments.problem.vit.width, "overlap, sections: of the ViT, a multiple of 8")
       ->check(CLI::Range(8, 4096))
@@ -107,6 +115,10 @@ int bench_figures(Application& application, int argc, char** argv) {
       ->check(CLI::Range(0.01, 100.0))
       ->capture_default_str();
   app.add_flag("--sequence_parallel", arguments.sections.sequence_parallel, "sections: tokens are split outside of them");
+  app.add_option("--micro_batches", arguments.pipeline.micros, "pipeline: of a step")->delimiter(',')->check(CLI::Range(1, 1024));
+  app.add_option("--pass_ms", arguments.pipeline.pass_ms, "pipeline: time of a forward pass; a backward pass takes twice as long")
+      ->check(CLI::Range(0.1, 1000.0))
+      ->capture_default_str();
   app.add_option("--sizes", arguments.sizes, "adapter: bytes")->delimiter(',')->check(CLI::Range(4, 1 << 30));
   app.add_option("--deadline_s", arguments.deadline_s, "of a call")->check(CLI::Range(1, 86400))->capture_default_str();
   app.add_option("--json", arguments.json, "write the figure to this file")->type_name("FILE");
