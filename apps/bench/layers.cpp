@@ -29,9 +29,10 @@ std::string milliseconds_text(double seconds) {
 
 BenchResult bench_layers(const BenchRequest& request) {
   if (request.config.parallel.model_size() > 1) {
-    throw ConfigError("bench",
-                      "the costs of layers are those of whole layers: tensor_parallel, context_parallel, spatial or pipeline_parallel > 1",
-                      "Take --layers without them");
+    throw ConfigError(
+        "bench",
+        "the costs of layers are those of whole layers: tensor_parallel, context_parallel, spatial or pipeline_parallel > 1",
+        "Take --layers without them");
   }
   const bench::Peaks peaks = peaks_of_machine(request);
   const bench::StepBenchContext context{

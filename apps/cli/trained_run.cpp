@@ -22,10 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // A checkpoint holds whole tensors: one process reads it, however many trained. Flags that the user gives come later and win.
-const std::vector<std::string> kOneProcess = {"--set", "tensor_parallel=1",       "--set", "context_parallel=1",
-                                              "--set", "pipeline_parallel=1",     "--set", "pipeline_split=null",
-                                              "--set", "sequence_parallel=false", "--set", "local_batch_size=null",
-                                              "--set", "spatial=1x1x1"};
+const std::vector<std::string> kOneProcess = {
+    "--set", "tensor_parallel=1",   "--set", "context_parallel=1",      "--set", "pipeline_parallel=1",
+    "--set", "pipeline_split=null", "--set", "sequence_parallel=false", "--set", "local_batch_size=null",
+    "--set", "spatial=1x1x1"};
 
 // Arguments with `RUN_FOLDER` replaced by the flags that name its configuration.
 struct Arguments {

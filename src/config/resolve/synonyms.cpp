@@ -130,7 +130,7 @@ void resolve_batch(Draft& draft, int64_t world_size) {
   LoopConfig& loop = draft.config.loop;
   const auto replicas = data_parallel_size(draft.config, world_size);
   const bool is_sound = draft.is_sound({kGlobal, kLocal, "parallel.tensor_parallel", "parallel.row_parallel_size",
-                                         "parallel.context_parallel", "parallel.pipeline_parallel", "parallel.spatial"});
+                                        "parallel.context_parallel", "parallel.pipeline_parallel", "parallel.spatial"});
   if (!replicas || !is_sound) return;
   const Winner which = winner(draft, kGlobal, kLocal);
   if (which == Winner::Second && loop.local_batch_size) {

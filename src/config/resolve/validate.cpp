@@ -19,9 +19,8 @@ constexpr const char* kCheckpointing = "loop.activation_checkpointing";
 constexpr const char* kCheckpointedBlocks = "loop.activation_checkpointing_blocks";
 
 bool is_mesh_sound(const Draft& draft) {
-  return draft.is_sound(
-      {"parallel.tensor_parallel", "parallel.row_parallel_size", "parallel.context_parallel", "parallel.pipeline_parallel",
-       "parallel.spatial"});
+  return draft.is_sound({"parallel.tensor_parallel", "parallel.row_parallel_size", "parallel.context_parallel",
+                         "parallel.pipeline_parallel", "parallel.spatial"});
 }
 
 void validate_checkpointed_blocks(Draft& draft) {
@@ -230,7 +229,8 @@ void validate_mesh(Draft& draft, int64_t world_size) {
     axes = cat("pipeline_parallel times ", axes);
     values = cat(draft.show(place), ", ", values);
   }
-  draft.problems.add(draft.place(place), cat(axes, " does not divide the number of processes: ", values, ", processes=", world_size),
+  draft.problems.add(draft.place(place),
+                     cat(axes, " does not divide the number of processes: ", values, ", processes=", world_size),
                      cat("Start a multiple of ", model_size, " processes, for instance with welkin launch -n ", model_size));
 }
 

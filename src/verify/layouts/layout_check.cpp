@@ -436,9 +436,9 @@ std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const Layo
       alone.emplace(problem_name, LayoutTraining(subject, serial, one).run());
     }
     const parallel::Mesh mesh = c.mesh();
-    const std::string mesh_name = cat(c.order, " ", mesh.size(parallel::Axis::DpReplicate), " ", mesh.size(parallel::kDp), " ",
-                                      c.sizes.tp, " ", c.sizes.cp, " ", c.sizes.pp, " ", c.sizes.d, " ", c.sizes.h, " ",
-                                      c.sizes.w);
+    const std::string mesh_name =
+        cat(c.order, " ", mesh.size(parallel::Axis::DpReplicate), " ", mesh.size(parallel::kDp), " ", c.sizes.tp, " ", c.sizes.cp,
+            " ", c.sizes.pp, " ", c.sizes.d, " ", c.sizes.h, " ", c.sizes.w);
     if (!meshes.contains(mesh_name)) meshes.emplace(mesh_name, parallel::MeshGroups(ranks.make_group, ranks.rank, mesh));
     const parallel::MeshGroups& groups = meshes.at(mesh_name);
     std::vector<NamedError> errors = errors_of(LayoutTraining(subject, c, groups).run(), alone.at(problem_name), groups, c);
