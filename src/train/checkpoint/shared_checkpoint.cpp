@@ -4,7 +4,6 @@
 #include <ATen/ops/full.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -65,17 +64,6 @@ std::string write_own(const fs::path& folder, const RankTensors& own, int64_t ra
     return to_json(index);
   } catch (const std::exception& error) {
     return cat(kTrouble, error.what());
-  }
-}
-
-// The pieces of one tensor come from many ranks.
-void add_records(CheckpointIndex& index, const CheckpointIndex& part) {
-  index.files.insert(part.files.begin(), part.files.end());
-  for (const auto& [name, record] : part.tensors) {
-    const auto [place, is_new] = index.tensors.emplace(name, record);
-    if (is_new) continue;
-    std::vector<TensorPiece>& pieces = place->second.pieces;
-    pieces.insert(pieces.end(), record.pieces.begin(), record.pieces.end());
   }
 }
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of the mesh of ranks: its order, its sizes, and what does not go with an axis.
+#pragma once
+
+#include <cstdint>
+
+#include "config/resolve/draft.h"
+
+namespace welkin::config {
+
+// Whether no size of an axis was reported already.
+bool is_mesh_sound(const Draft& draft);
+
+void validate_mesh(Draft& draft, int64_t world_size);
+
+}  // namespace welkin::config
