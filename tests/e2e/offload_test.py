@@ -70,6 +70,15 @@ class Offload(unittest.TestCase):
                 self.assertEqual(self.checkpoint(what, 4), self.checkpoint("whole", 4))
                 self.assertEqual(list(self.disk.iterdir()), [], "nothing is left of the file")
 
+    def test_weights_leave_the_memory_too(self):
+        """A limit in which the run fits without its weights alone."""
+        limit = ("--memory_limit_gib", "0.035")
+        self.assertIn("weights=12.1 MiB", self.train("without", *limit, *self.offload("optimizer,activations"), code=OTHER))
+        self.train("with", *limit, *self.offload("optimizer,activations,parameters"))
+        self.train("whole")
+        self.assertEqual(self.losses("with"), self.losses("whole"))
+        self.assertEqual(self.checkpoint("with", 4), self.checkpoint("whole", 4))
+
     def test_a_run_goes_on_with_and_without(self):
         self.train("whole")
         for until, flags in ((2, self.offload()), (3, self.offload("parameters")), (4, self.offload("activations,optimizer,parameters"))):

@@ -63,6 +63,7 @@ MeshGroups::MeshGroups(const MakeGroup& make, int64_t rank, const Mesh& mesh) : 
 }
 
 const Group& MeshGroups::along(AxisSet axes) const {
+  if (axes.contains(Axis::Cp) && axes != AxisSet(Axis::Cp)) axes = axes | kSampleParts;
   const auto found = std::find_if(groups_.begin(), groups_.end(), [&](const auto& made) { return made.first == axes; });
   WELKIN_CHECK(found != groups_.end(), "a group of these axes is not made");
   return found->second;

@@ -23,7 +23,8 @@ int64_t replicas_of_node(const Mesh& mesh, int64_t ranks_per_node) {
   return std::ranges::count_if(ranks, [&](int64_t rank) { return ranks_per_node == 0 || rank < ranks_per_node; });
 }
 
-// Ranks that share a sample exchange halos in every layer: nearer than replicas, farther than what splits weights.
+// Where the order does not place them: ranks that share a sample exchange halos in every layer, so they are nearer than replicas and
+// farther than what splits weights; messages between stages are the rarest.
 std::string order_of(const config::ParallelConfig& config) {
   std::vector<std::string> axes;
   for (const std::string_view name : config::split(config.parallel_order, '-')) axes.emplace_back(name);
@@ -33,6 +34,7 @@ std::string order_of(const config::ParallelConfig& config) {
     const bool is_named = std::ranges::find(axes, name) != axes.end();
     if (ranks > 1 && !is_named) axes.insert(std::ranges::find(axes, "dp"), name);
   }
+  if (config.pipeline_parallel > 1 && std::ranges::find(axes, "pp") == axes.end()) axes.emplace_back("pp");
   return join(axes, "-");
 }
 
@@ -55,12 +57,6 @@ int64_t shard_size_of(const config::ParallelConfig& config, const Mesh& mesh, in
                     cat("the data-parallel ranks cannot be cut into such groups: shard_group=", config.shard_group,
                         is_node ? cat(", ranks of a node=", size) : "", ", data-parallel ranks=", replicas),
                     "Say all, node, or a number that divides them");
-}
-
-// Messages between stages are the rarest: pp is the slowest axis where the order does not place it.
-std::string order_of(const config::ParallelConfig& config) {
-  if (config.pipeline_parallel == 1 || config.parallel_order.find("pp") != std::string::npos) return config.parallel_order;
-  return cat(config.parallel_order, "-pp");
 }
 
 }  // namespace

@@ -281,8 +281,8 @@ struct JoinPieces : torch::autograd::Function<JoinPieces> {
     keep_turn(context, turn);
     const HaloPlan& plan = turn->plan();
     const at::Tensor& first = made.front();
-    const at::Tensor whole = at::empty(sizes_of(first.sizes().vec(), plan.made),
-                                       first.options().requires_grad(false).memory_format(first.suggest_memory_format()));
+    at::Tensor whole = at::empty(sizes_of(first.sizes().vec(), plan.made),
+                                 first.options().requires_grad(false).memory_format(first.suggest_memory_format()));
     for (size_t p = 0; p < made.size(); ++p) cut(whole, plan.made, plan.pieces[p].made).copy_(made[p]);
     return whole;
   }
