@@ -201,7 +201,7 @@ at::Tensor PipelineEngine::forward(const PipelineBatch& batch) const {
     if (stage + 1 == num_stages()) break;
     for (const at::Tensor& tensor : tensors) start_send(ranks_, tensor.contiguous(), rank_of(stage + 1)).wait();
   }
-  const at::Tensor output = has_output() ? tensors.at(0).contiguous() : buffers_of(num_stages() - 1).at(0);
+  at::Tensor output = has_output() ? tensors.at(0).contiguous() : buffers_of(num_stages() - 1).at(0);
   broadcast(ranks_, output, rank_of(num_stages() - 1));
   return output;
 }

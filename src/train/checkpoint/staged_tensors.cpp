@@ -76,7 +76,7 @@ at::Tensor whole_on_first_stage(const TensorLayout& layout, const StagedTensor& 
   if (has_it) parallel::start_send(stages, whole().contiguous(), 0).wait();
   if (!is_first) return {};
   const c10::Device device = layout.table.rows().front().local.device();
-  const at::Tensor arriving = at::empty(tensor.shape, at::TensorOptions(tensor.type).device(device));
+  at::Tensor arriving = at::empty(tensor.shape, at::TensorOptions(tensor.type).device(device));
   parallel::start_receive(stages, arriving, tensor.stage).wait();
   return arriving;
 }

@@ -36,8 +36,8 @@ void EagerStep::pipeline_step(data::Batch& batch, const Source& next, std::vecto
     if (micro > 0) batch = fetch(next);
     samples.insert(samples.end(), batch.indices.begin(), batch.indices.end());
     data::Batch own = kept(batch);
-    const parallel::PipelineBatch given{own.input.contiguous(memory_format(own.input.dim(), channels_last_)),
-                                        {.seed = config_.loop.seed, .step = setup_.counter, .sample = own.sample}};
+    parallel::PipelineBatch given{own.input.contiguous(memory_format(own.input.dim(), channels_last_)),
+                                  {.seed = config_.loop.seed, .step = setup_.counter, .sample = own.sample}};
     if (setup_.pipeline->has_output()) under_way[static_cast<size_t>(micro)] = std::move(own);
     return given;
   };
