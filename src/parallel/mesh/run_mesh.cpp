@@ -23,8 +23,8 @@ int64_t replicas_of_node(const Mesh& mesh, int64_t ranks_per_node) {
   return std::ranges::count_if(ranks, [&](int64_t rank) { return ranks_per_node == 0 || rank < ranks_per_node; });
 }
 
-// Where the order does not place them: ranks that share a sample exchange halos in every layer, so they are nearer than replicas and
-// farther than what splits weights; messages between stages are the rarest.
+// Where the order does not place them: ranks that share a sample exchange halos in every layer, so they are nearer than replicas
+// and farther than what splits weights; messages between stages are the rarest.
 std::string order_of(const config::ParallelConfig& config) {
   std::vector<std::string> axes;
   for (const std::string_view name : config::split(config.parallel_order, '-')) axes.emplace_back(name);

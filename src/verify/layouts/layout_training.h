@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small model trained in float64 under a layout, for three clipped steps.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "parallel/comm/mesh_groups.h"
+#include "parallel/shard/param_table.h"
+#include "verify/layouts/layout_check.h"
+
+namespace welkin::verify {
+
+inline constexpr int64_t kBatch = 8;  // samples of a step over all ranks
+
+// What one rank has after training: first the whole-sample values, then its parameters.
+struct LayoutRun {
+  std::vector<double> losses;
+  at::Tensor output, input_gradient;  // of this rank's samples in the first step
+  std::vector<at::Tensor> gradients;  // of the first step, complete, by row
+  std::vector<at::Tensor> weights;    // after the last step, by row
+  at::Tensor sent;  // (rows): where gradients travel in fewer bits, the sum over ranks of the largest element of what they send
+  parallel::ParamTable table;
+};
+
+// Every rank of the groups calls it with the same case.
+LayoutRun train_under(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups);
+
+// Whether a pipeline can cut the model.
+bool has_segments(const LayoutSubject& subject);
+
+// The largest absolute value.
+double magnitude(const at::Tensor& values);
+
+}  // namespace welkin::verify
