@@ -35,7 +35,10 @@ TEST(Sharding, IsRefusedWithWhatNeedsWholeStates) {
 }
 
 TEST(Sharding, WantsGroupsThatDivide) {
-  config::ParallelConfig config{.tensor_parallel = 2, .shard = config::ShardStage::Optimizer, .shard_group = "4"};
+  config::ParallelConfig config;
+  config.tensor_parallel = 2;
+  config.shard = config::ShardStage::Optimizer;
+  config.shard_group = "4";
   EXPECT_EQ(parallel::mesh_of(config, 16).size(parallel::Axis::DpShard), 4);
   EXPECT_EQ(parallel::mesh_of(config, 16).size(parallel::Axis::DpReplicate), 2);
   config.shard_group = "node";
