@@ -105,6 +105,7 @@ std::map<std::string, double> parameters_of_units(const model::ModelCost& cost) 
 struct GatheredTogether {
   double largest = 0;  // of a block or layer
   double whole_pass = 0;
+  double largest_layer = 0;  // within a block
 };
 
 GatheredTogether gathered_together(const model::ModelCost& cost) {
@@ -112,6 +113,9 @@ GatheredTogether gathered_together(const model::ModelCost& cost) {
   const std::map<std::string, double> units = parameters_of_units(cost);
   GatheredTogether found{.whole_pass = static_cast<double>(cost.parameters)};
   for (const auto& [name, parameters] : units) found.largest = std::max(found.largest, parameters);
+  for (const model::LayerCost& layer : cost.layers) {
+    found.largest_layer = std::max(found.largest_layer, static_cast<double>(layer.parameters));
+  }
   for (const auto& [name, parameters] : units) {
     if (kSmallestPart * parameters >= found.largest) found.whole_pass -= parameters;
   }
@@ -171,6 +175,10 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
     const GatheredTogether together = gathered_together(facts.cost);
     const double at_work = (units * together.largest + together.whole_pass) / tp;
     parts.push_back({"weights at work", kWideBytes * (config.parallel.reshard_after_forward ? at_work : parameters)});
+    // One bucket is made, and two are under way to a part each (parallel/sharding/sharded_gradients.cpp).
+    const double cap = static_cast<double>(config.parallel.bucket_cap_mb) * 1024 * 1024 / kWideBytes;
+    const double bucket = std::min(together.largest, std::max(cap, together.largest_layer)) / tp;
+    parts.push_back({"gradients under way", kWideBytes * bucket * (3 + 2 / sharing.ranks)});
   }
   const bool is_rounded = config.parallel.shard_gather_dtype != config::GatherDtype::Fp32;
   if (is_shared && is_rounded && sharing.weights == 1)

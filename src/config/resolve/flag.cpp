@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <variant>
 
 #include "config/schema/value.h"
 #include "core/error.h"
@@ -54,6 +55,7 @@ std::string metavar_of(const Key& key) {
   if (type.starts_with("integer")) return "N";
   if (type.starts_with("number")) return "X";
   if (is_text_list(key)) return "A,B";
+  if (std::holds_alternative<Accessor<SpatialRanks>>(key.field)) return "DxHxW";
   if (key.is_folder) return "DIR";
   return key.root.empty() ? "NAME" : "PATH";
 }

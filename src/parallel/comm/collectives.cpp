@@ -68,10 +68,10 @@ void run_call(const Group& group, const char* name, const Payload& payload, Disp
   send_call(group, name, payload, dispatch).wait();
 }
 
-void check_lengths(const Group& group, const char* name, const Lengths& lengths, int64_t extent) {
+void check_lengths(const Group& group, const char* name, const Lengths& lengths, int64_t extent, int64_t least = 1) {
   const int64_t total = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   WELKIN_CHECK(static_cast<int64_t>(lengths.size()) == group.size() && total == extent &&
-                   *std::min_element(lengths.begin(), lengths.end()) > 0,
+                   *std::min_element(lengths.begin(), lengths.end()) >= least,
                cat("the parts of a collective make up the whole: call=", name, ", group=", group.text(), ", lengths=[",
                    join(lengths, ", "), "], extent=", extent));
 }
@@ -290,10 +290,10 @@ at::Tensor all_to_all(const Group& group, const at::Tensor& values, const AllToA
 
 at::Tensor exchange_runs(const Group& group, const at::Tensor& values, const Lengths& to, const Lengths& from) {
   if (group.size() == 1) return values;
-  check_lengths(group, "exchange_runs", to, values.numel());
+  check_lengths(group, "exchange_runs", to, values.numel(), /*least=*/0);
   const at::Tensor in = values.detach().contiguous();
   const at::Tensor out = at::empty({std::accumulate(from.begin(), from.end(), int64_t{0})}, in.options());
-  check_lengths(group, "exchange_runs", from, out.numel());
+  check_lengths(group, "exchange_runs", from, out.numel(), /*least=*/0);
   run_call(group, "exchange_runs", Payload{"runs", static_cast<int64_t>(in.nbytes()), in.is_cuda()},
            [&](Communicator& c) { return c.all_to_all(out, in, from, to); });
   return out;

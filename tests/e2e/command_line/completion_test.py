@@ -82,8 +82,8 @@ class Bash(Completion):
     def test_verbs_behind_options(self):
         self.assertEqual(self.offers("welkin --plugin libmine.so ev"), ["evaluate"])
         self.assertEqual(self.offers("welkin launch -n 4 -- tr"), ["train"])
-        self.assertEqual(self.offers("welkin launch -n 4 -- train --resu"), ["--resume"])
-        self.assertEqual(self.offers("welkin launch -n 4 train --resu"), ["--resume"])
+        self.assertEqual(self.offers("welkin launch -n 4 -- train --resu"), ["--resume", "--resume_optimizer"])
+        self.assertEqual(self.offers("welkin launch -n 4 train --resu"), ["--resume", "--resume_optimizer"])
 
     def test_flags_of_each_verb(self):
         self.assertEqual(self.offers("welkin train --num_e"), ["--num_epochs"])
@@ -101,7 +101,7 @@ class Bash(Completion):
         self.assertEqual(self.offers("welkin train --amp_mode "), ["none", "fp16", "bf16"])
         self.assertEqual(self.offers("welkin train --amp_mode=b"), ["bf16"])
         self.assertEqual(self.offers("welkin train --dry_run=y"), ["yaml"])
-        self.assertEqual(self.offers("welkin train --dry_run --resu"), ["--resume"])
+        self.assertEqual(self.offers("welkin train --dry_run --resu"), ["--resume", "--resume_optimizer"])
         self.assertEqual(self.offers("welkin train --num_epochs "), [])
         self.assertEqual(self.offers("welkin verify --amp_mode "), ["fp32", "bf16", "fp16"])
         self.assertEqual(self.offers("welkin ckpt export --format s"), ["safetensors"])

@@ -177,6 +177,8 @@ TEST(RunEstimate, TrainingStateThatIsSharedOutTakesItsPart) {
     EXPECT_EQ(part(run, "optimizer"), held[2]);
     EXPECT_EQ(part(run, "buckets of gradients"), 0);
     EXPECT_EQ(part(run, "weights at work"), stage == config::ShardStage::Full ? 4 * (2 * 400 + 10) : 0);
+    const double ranks = config.parallel.shard_group == "2" ? 2 : 4;
+    EXPECT_EQ(part(run, "gradients under way"), stage == config::ShardStage::Full ? 4 * 400 * (3 + 2 / ranks) : 0);
     EXPECT_EQ(run.reduced_bytes, reduced);
   };
   expect(config::ShardStage::Optimizer, {4000, 4000, 2000}, 2 * 3000);

@@ -8,6 +8,7 @@
 #include "model/registry.h"
 #include "number_close.h"
 #include "ops/base/autocast.h"
+#include "ops/gemm/mixed_matmul.h"
 #include "train/device/memory_limit.h"
 #include "train/step/activation_checkpointing.h"
 
@@ -82,6 +83,7 @@ TEST_P(KeptValuesCount, EqualsWhatTensorsTakeBetweenForwardAndBackward) {
 
 // A model of which next to nothing but the copies of its weights is kept: four tokens.
 TEST_F(KeptCasts, AreOfWhatDoesNotRunAgain) {
+  const ops::UpcastMatmulGuard as_with_fast_bf16(/*widens=*/false);
   model::Registry registry;
   model::add_builtin_models(registry);
   config::RunConfig config;
@@ -117,6 +119,30 @@ TEST_F(KeptCasts, AreOfWhatDoesNotRunAgain) {
     EXPECT_LE(kept, counted + rest) << name_of(part);
     EXPECT_LT(rest, 0.1 * 2.0 * static_cast<double>(in_blocks)) << "the bound has to tell the parts apart";
   }
+}
+
+// Where matmuls are made in float32, operands are rounded on the way: only the joint copy of q, k and v stays.
+TEST_F(KeptCasts, AreOfJointWeightsWhereMatmulsAreWidened) {
+  const ops::UpcastMatmulGuard as_without_fast_bf16(/*widens=*/true);
+  model::Registry registry;
+  model::add_builtin_models(registry);
+  config::ModelConfig config = kept_vit(config::QkvLayout::Separate);
+  config.embed_dim = 384;
+  limit_cpu_memory(kNoLimit);
+  const model::ModelShape shape{.in_channels = 3, .out_channels = 3, .grid = {8, 8}};
+  const model::ModelPtr model = registry.at("vit").build(config, shape);
+  model->initialise(7);
+  const at::Tensor input = at::randn({1, 3, 8, 8});
+  const int64_t before = cpu_memory_allocated();
+  at::Tensor output;
+  {
+    const ops::AutocastGuard autocast(at::kCPU, at::kBFloat16);
+    output = model->forward(input, {});
+  }
+  const auto kept = static_cast<double>(cpu_memory_allocated() - before);
+  const double joint = 2.0 * 3 * 384 * 384 * static_cast<double>(config.depth);
+  EXPECT_GE(kept, joint);
+  EXPECT_LE(kept, 1.1 * joint);
 }
 
 INSTANTIATE_TEST_SUITE_P(
