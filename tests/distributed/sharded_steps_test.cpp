@@ -231,6 +231,7 @@ const parallel::RankTest kBytes("sharded_bytes", [](parallel::Connection& connec
     EXPECT_LT(always, weights / 10);
     const auto before = calls(connection);
     steps.next();
+    steps.setup().data_parallel->complete_weights();  // a call counts when it has ended
     auto sent = calls(connection);
     for (const auto& [name, bytes] : before) sent[name] -= bytes;
     near(sent["reduce_scatter"], weights, "gradients that travel");
@@ -249,6 +250,7 @@ const parallel::RankTest kLowBytes("sharded_gather_bytes", [](parallel::Connecti
   for (parallel::ParamRow& row : steps.setup().table.rows()) rows.push_back(&row);
   const auto before = calls(connection);
   steps.next();
+  steps.setup().data_parallel->complete_weights();
   auto sent = calls(connection);
   for (const auto& [name, bytes] : before) sent[name] -= bytes;
   const double wanted = gathered_bytes_of(rows, static_cast<double>(connection.world_size()));
