@@ -292,7 +292,7 @@ at::Tensor exchange_runs(const Group& group, const at::Tensor& values, const Len
   if (group.size() == 1) return values;
   check_lengths(group, "exchange_runs", to, values.numel(), /*least=*/0);
   const at::Tensor in = values.detach().contiguous();
-  const at::Tensor out = at::empty({std::accumulate(from.begin(), from.end(), int64_t{0})}, in.options());
+  at::Tensor out = at::empty({std::accumulate(from.begin(), from.end(), int64_t{0})}, in.options());
   check_lengths(group, "exchange_runs", from, out.numel(), /*least=*/0);
   run_call(group, "exchange_runs", Payload{"runs", static_cast<int64_t>(in.nbytes()), in.is_cuda()},
            [&](Communicator& c) { return c.all_to_all(out, in, from, to); });
