@@ -116,7 +116,7 @@ std::string arguments_help(const CLI::App& app) {
 }
 
 std::string argument_error(const CLI::App& app, const CLI::ParseError& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   if (error.get_name() != "ValidationError") return text;
   const size_t colon = text.find(": ");
   if (colon == std::string::npos) return text;

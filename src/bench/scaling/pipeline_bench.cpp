@@ -95,7 +95,7 @@ PipelineFigure measure_schedule(const PipelineProblem& problem, parallel::World&
   engine.learn_shapes(batch);
   const parallel::PipelineStep step{.micros = figure.micros,
                                     .samples = [](int64_t) { return 1; },
-                                    .batch = [&](int64_t) { return batch; },
+                                    .batch = [&](int64_t) { return parallel::PipelineBatch(batch); },
                                     .loss = [](int64_t, const at::Tensor& output) { return output.sum(); },
                                     .backward = [](const at::Tensor& root, bool) { root.backward(); }};
   std::vector<std::pair<double, double>> steps;  // seconds, and the share in which ranks idle

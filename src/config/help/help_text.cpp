@@ -70,7 +70,7 @@ std::vector<Flag> common_flags(const HelpPage& page) {
   for (const Flag& flag : all_flags(page.extra)) {
     if (flag.is_extra && flag.listed == Listed::Always) own.push_back(flag);
   }
-  if (page.common == Common::EveryVerb) flags = std::move(own);
+  if (page.common == Common::EveryVerb) flags = own;
   for (const Flag& flag : all_flags(page.extra)) {
     if (flag.key == nullptr && !flag.is_extra && flag.listed == Listed::Always) flags.push_back(flag);
   }
