@@ -187,7 +187,7 @@ class Adafactor : public NormedOptimizer {
   }
 
   at::Tensor direction_of_part(const Row& row, const at::Tensor& rows) const {
-    const at::Tensor direction = at::empty_like(row.gradient);
+    at::Tensor direction = at::empty_like(row.gradient);
     for (const PartBox& box : parameters()[row.row].boxes) {
       std::vector<int64_t> shape(box.extent.size(), 1);
       shape[0] = box.extent[0];
