@@ -86,7 +86,7 @@ ROOMS = {
     "train/learn": {"train/optim"},
     "train/device": {"train/learn", "train/optim"},
     "train/offload": {"train/optim"},
-    "train/step": {"train/checkpoint", "train/device", "train/learn", "train/offload", "train/optim"},
+    "train/step": {"train/checkpoint", "train/device", "train/learn", "train/offload", "train/optim", "train/recompute"},
     "train/interchange": {"train/checkpoint"},
     "train/monitor": {"train/checkpoint", "train/learn", "train/step"},
     "train/run": {"train/benchy", "train/checkpoint", "train/device", "train/interchange", "train/learn", "train/monitor", "train/offload",

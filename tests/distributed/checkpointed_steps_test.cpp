@@ -8,7 +8,7 @@
 #include "probe_bed.h"
 #include "rank_processes.h"
 #include "tiny_ranks.h"
-#include "train/step/activation_checkpointing.h"
+#include "train/recompute/activation_checkpointing.h"
 #include "train/step/probe_steps.h"
 
 namespace welkin::train {

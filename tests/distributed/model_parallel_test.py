@@ -11,11 +11,9 @@ import numpy as np
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (0, 1)]
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
-from ranks_case import USAGE, VIT, RanksCase, log_text, losses, run_folder, weights  # noqa: E402
+from ranks_case import USAGE, VIT, RanksCase, log_text, losses, run_folder  # noqa: E402
 from read_events import read  # noqa: E402
 from tolerance import rounds_to, within  # noqa: E402
-
-LOGGED = 6e-6  # six decimals of losses near 2
 
 FOUR_HEADS = VIT.replace("num_heads: 2", "num_heads: 4")
 SGD = ("--set", "optimizer=SGD", "--set", "clip_norm=0.05")  # Adam hides wrong scales; the norm is above 0.05, so clipping acts
@@ -26,14 +24,6 @@ def events_of(root):
 
 
 class ModelParallel(RanksCase):
-    def assert_same(self, one, other):
-        self.assertGreaterEqual(len(losses(one)), 4)
-        within(losses(other), losses(one), LOGGED, "a unit of the last logged digit, and the sums of ranks")
-        expected, found = weights(one), weights(other)
-        self.assertEqual(expected.keys(), found.keys())
-        for name, values in expected.items():
-            rounds_to(found[name], values, 16, scale=max(1.0, np.abs(values).max()), message=name)  # a few steps of SGD
-
     def test_every_kind_of_layout_has_the_curve_of_one_process(self):
         yaml = self.write(FOUR_HEADS)
         one = self.folder / "one"
@@ -44,7 +34,7 @@ class ModelParallel(RanksCase):
                              (4, ("--context_parallel", 2, "--context_io", "gathered"))):
             root = self.folder / "-".join(str(flag).lstrip("-") for flag in flags)
             self.run_ranks(ranks, yaml, root, *SGD, *flags)
-            self.assert_same(one, root)
+            self.assert_close_training(one, root)
         self.assertIn("dp: [0, 2] [1, 3]", log_text(root))
         self.assertRegex(log_text(root), r"Scaffolding memory high watermark: 0\.\d+ GB\.")
         self.assertEqual(len(re.findall(r" -  Memory usage after forward pass: 0\.\d+ GB\.", log_text(root))), 3)  # once an epoch
@@ -55,7 +45,7 @@ class ModelParallel(RanksCase):
         self.run_ranks(0, yaml, self.folder / "one", *SGD, "--set", "qkv=joint")
         self.run_ranks(4, yaml, self.folder / "ring", *SGD, "--set", "qkv=joint", "--tensor_parallel", 2, "--context_parallel", 2,
                        "--context_mode", "ring")
-        self.assert_same(self.folder / "one", self.folder / "ring")
+        self.assert_close_training(self.folder / "one", self.folder / "ring")
 
     def test_ranks_of_a_sample_read_their_own_rows(self):
         # 4 rows of 8 patches over 3 ranks: 11, 11 and 10 tokens, in 2, 3 and 2 rows. Loss, RMSE and picture are those of the whole.
@@ -63,7 +53,7 @@ class ModelParallel(RanksCase):
         self.run_ranks(0, yaml, self.folder / "one", *SGD)
         for io in ("sharded", "gathered"):
             self.run_ranks(3, yaml, self.folder / io, *SGD, "--context_parallel", 3, "--context_io", io)
-            self.assert_same(self.folder / "one", self.folder / io)
+            self.assert_close_training(self.folder / "one", self.folder / io)
             one, other = events_of(self.folder / "one"), events_of(self.folder / io)
             tag = next(tag for tag in one["scalars"] if tag.startswith("RMSE"))
             values = [np.array(events["scalars"][tag]) for events in (other, one)]

@@ -10,7 +10,6 @@
 #include <array>
 #include <filesystem>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -32,19 +31,6 @@ constexpr int64_t kPipelineSteps = 5;  // the third has three samples of four
 constexpr std::array kRunSchedules{PipelineSchedule::GPipe, PipelineSchedule::OneForwardOneBackward,
                                    PipelineSchedule::Interleaved};
 
-// Ranks 0 ... size - 1, size ... 2 size - 1, ... of the test, each as a world of its own.
-TinyRanks apart(parallel::Connection& connection, int64_t size) {
-  const int64_t first = connection.rank() / size * size;
-  const auto make = [&connection, first](const std::string& name, parallel::GroupMembers members) {
-    for (int64_t& rank : members.ranks) rank += first;
-    return connection.make_group(name, std::move(members));
-  };
-  std::vector<int64_t> all(static_cast<size_t>(size));
-  std::iota(all.begin(), all.end(), 0);
-  const int64_t rank = connection.rank() - first;
-  return {make, rank, size, make("world_group", {.ranks = all, .place = rank})};
-}
-
 config::RunConfig pipeline_config(const ScratchFolder& root) {
   config::RunConfig config = tiny_config(root.path());
   config.model.depth = 4;
@@ -61,7 +47,7 @@ void expect_own_rows_equal(TinySteps& got, TinySteps& wanted) {
 
 // The pipeline is the slowest axis: ranks of its first stage are those of a run without one.
 void expect_steps_without_pipeline(parallel::Connection& connection, config::RunConfig config, int64_t stages) {
-  TinySteps plain(config, nullptr, apart(connection, connection.world_size() / stages));
+  TinySteps plain(config, nullptr, neighbours(connection, connection.world_size() / stages));
   config.parallel.pipeline_parallel = stages;
   TinySteps piped(config, nullptr, ranks_of(connection));
   EXPECT_LT(piped.setup().table.rows().size(), plain.setup().table.rows().size());

@@ -7,12 +7,17 @@ import pathlib
 import re
 import socket
 import subprocess
+import sys
 import tempfile
 import unittest
 
 import numpy as np
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from tolerance import rounds_to, within  # noqa: E402
+
 BINARY = os.environ["WELKIN_BINARY"]
+LOGGED = 6e-6  # six decimals of losses near 1 or 2
 DONE, OTHER, USAGE, DATA, COMM = 0, 1, 2, 3, 4  # ExitCode of src/core/error.h
 
 # 20 samples and 10 for validation: the last steps of an epoch are shorter than a batch of 8, and leave ranks without a sample.
@@ -67,6 +72,18 @@ class RanksCase(unittest.TestCase):
 
     def run_ranks(self, ranks, yaml, root, *flags, code=DONE):
         return self.finish(self.launch(ranks, yaml, root, *flags), code)
+
+    def assert_close_weights(self, one, other):
+        """As those of a few steps of SGD in another order of sums."""
+        expected, found = weights(one), weights(other)
+        self.assertEqual(expected.keys(), found.keys())
+        for name, values in expected.items():
+            rounds_to(found[name], values, 16, scale=max(1.0, np.abs(values).max()), message=name)
+
+    def assert_close_training(self, one, other, logged=LOGGED):
+        self.assertGreaterEqual(len(losses(one)), 4)
+        within(losses(other), losses(one), logged, "a unit of the last logged digit, and the sums of ranks")
+        self.assert_close_weights(one, other)
 
     def by_hand(self, yaml, root, rank, world, port, *flags, **variables):
         """One rank, in the tutorials' own environment."""

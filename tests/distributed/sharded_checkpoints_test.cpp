@@ -10,7 +10,6 @@
 #include <functional>
 #include <iostream>
 #include <iterator>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,19 +27,6 @@ namespace welkin::train {
 namespace {
 
 using config::ShardStage;
-
-// Neighbours of a world of four as a world of their own.
-TinyRanks neighbours(parallel::Connection& connection, int64_t size) {
-  const int64_t first = connection.rank() / size * size;
-  const auto make = [&connection, first](const std::string& name, parallel::GroupMembers members) {
-    for (int64_t& rank : members.ranks) rank += first;
-    return connection.make_group(name, std::move(members));
-  };
-  std::vector<int64_t> all(static_cast<size_t>(size));
-  std::iota(all.begin(), all.end(), 0);
-  const int64_t rank = connection.rank() - first;
-  return {make, rank, size, make("world_group", {.ranks = all, .place = rank})};
-}
 
 const parallel::RankTest kMoved("sharded_checkpoint", [](parallel::Connection& connection) {
   const ScratchFolder root;

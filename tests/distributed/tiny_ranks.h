@@ -23,4 +23,17 @@ inline TinyRanks ranks_of(parallel::Connection& connection) {
   return {make, connection.rank(), connection.world_size(), make("world_group", {.ranks = all, .place = connection.rank()})};
 }
 
+// Ranks 0 ... size - 1, size ... 2 size - 1, and so on, each as a world of its own.
+inline TinyRanks neighbours(parallel::Connection& connection, int64_t size) {
+  const int64_t first = connection.rank() / size * size;
+  const auto make = [&connection, first](const std::string& name, parallel::GroupMembers members) {
+    for (int64_t& rank : members.ranks) rank += first;
+    return connection.make_group(name, std::move(members));
+  };
+  std::vector<int64_t> all(static_cast<size_t>(size));
+  std::iota(all.begin(), all.end(), 0);
+  const int64_t rank = connection.rank() - first;
+  return {make, rank, size, make("world_group", {.ranks = all, .place = rank})};
+}
+
 }  // namespace welkin::train

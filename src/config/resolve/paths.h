@@ -28,7 +28,8 @@ std::string describe_missing(const RunConfig& config);
 // Throws DataError with that text unless all are there. Called when a run starts, and by --dry_run --check_data.
 void check_paths(const RunConfig& config);
 
-// <expdir>/<config>/<W>GPU/<run_num> or <expdir>/<config>/<M>MP/<run_num> with M = tp * cp, by output.folder_rule.
+// <expdir>/<config>/<W>GPU/<run_num> or <expdir>/<config>/<M>MP/<run_num> with M = the ranks that hold one model, by
+// output.folder_rule.
 std::string run_folder(const RunConfig& config, int64_t world_size);
 
 // Paths that are relative to the current folder as seen from anywhere: roots, what lies below them, and all other paths of data

@@ -152,7 +152,11 @@ enum class DeviceChoice { Auto, Cpu, Cuda };
 template <>
 inline constexpr std::string_view kNames<DeviceChoice> = "auto|cpu|cuda";
 
-enum class FolderRule { Auto, Gpu, Mp };  // <world size>GPU or <tp * cp>MP; Auto is Mp when a model-parallel flag is given
+enum class FolderRule {
+  Auto,
+  Gpu,
+  Mp
+};  // <world size>GPU or <ranks of one model>MP; Auto is Mp when a model-parallel flag is given
 template <>
 inline constexpr std::string_view kNames<FolderRule> = "auto|gpu|mp";
 

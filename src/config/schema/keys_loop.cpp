@@ -209,7 +209,7 @@ std::vector<Key> output_keys() {
       {.flat = "folder_rule",
        .path = "output.folder_rule",
        .field = kOutput<&O::folder_rule>,
-       .summary = "gpu: folder <world size>GPU, mp: <tp * cp * pp>MP; auto = mp where a model-parallel key is given",
+       .summary = "gpu: folder <world size>GPU, mp: <ranks of one model>MP; auto = mp where a model-parallel key is given",
        .free = true},
       {.flat = "log_every_n_steps",
        .path = "output.log_every_n_steps",

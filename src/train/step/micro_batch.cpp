@@ -13,7 +13,7 @@
 #include "core/text.h"
 #include "parallel/comm/collectives.h"
 #include "train/device/device_memory.h"
-#include "train/step/activation_checkpointing.h"
+#include "train/recompute/activation_checkpointing.h"
 #include "train/step/probe_steps.h"
 
 namespace welkin::train {

@@ -13,7 +13,7 @@
 #include "parallel/sharding/sharded_parallel.h"
 #include "train/device/attention_choice.h"
 #include "train/offload/offload.h"
-#include "train/step/activation_checkpointing.h"
+#include "train/recompute/activation_checkpointing.h"
 #include "train/step/checkpointing_budget.h"
 #include "train/step/freeze.h"
 #include "train/step/model_setup.h"

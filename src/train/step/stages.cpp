@@ -14,7 +14,7 @@
 #include "model/layers/linear.h"
 #include "ops/base/autocast.h"
 #include "train/learn/precision.h"
-#include "train/step/activation_checkpointing.h"
+#include "train/recompute/activation_checkpointing.h"
 #include "train/step/model_setup.h"
 
 namespace welkin::train {

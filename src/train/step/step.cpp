@@ -276,8 +276,8 @@ void EagerStep::add_exchanges(StepInputs& inputs) const {
 SumOverParts EagerStep::sum_over_parts() const {
   const bool is_split = setup_.layout.plan && setup_.layout.groups.mesh().size(parallel::Axis::Tp) > 1;
   if (!is_split && !setup_.is_sharded()) return {};
-  return [this, rows = trained_rows()](const at::Tensor& numbers) {
-    return parallel::sum_over_parts(setup_.table, rows, numbers, setup_.layout.groups, setup_.layout.sharding.shards);
+  return [this](const at::Tensor& numbers) {
+    return parallel::sum_over_parts(setup_.table, trained_rows_, numbers, setup_.layout.groups, setup_.layout.sharding.shards);
   };
 }
 

@@ -13,9 +13,9 @@
 #include "ops/base/recompute.h"
 #include "parallel/comm/collectives.h"
 #include "train/device/device_memory.h"
-#include "train/step/activation_checkpointing.h"
+#include "train/recompute/activation_checkpointing.h"
+#include "train/recompute/recomputable_parts.h"
 #include "train/step/probe_steps.h"
-#include "train/step/recomputable_parts.h"
 
 namespace welkin::train {
 namespace {

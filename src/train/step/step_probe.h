@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "train/step/memory_plan.h"
+#include "train/recompute/memory_plan.h"
 #include "train/step/setup.h"
 
 namespace welkin::train {

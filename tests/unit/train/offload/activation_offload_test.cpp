@@ -18,7 +18,7 @@
 #include "scratch_folder.h"
 #include "train/device/memory_limit.h"
 #include "train/offload/offload.h"
-#include "train/step/activation_checkpointing.h"
+#include "train/recompute/activation_checkpointing.h"
 
 namespace welkin::train {
 namespace {

@@ -10,7 +10,7 @@
 #include "probe_bed.h"
 #include "tiny_steps.h"
 #include "train/device/memory_limit.h"
-#include "train/step/activation_checkpointing.h"
+#include "train/recompute/activation_checkpointing.h"
 #include "train/step/probe_steps.h"
 
 namespace welkin::train {

@@ -10,7 +10,7 @@
 #include "ops/base/autocast.h"
 #include "ops/gemm/mixed_matmul.h"
 #include "train/device/memory_limit.h"
-#include "train/step/activation_checkpointing.h"
+#include "train/recompute/activation_checkpointing.h"
 
 namespace welkin::train {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs with activation checkpointing equal the runs without, bit for bit, and keep less.
-#include "train/step/activation_checkpointing.h"
+#include "train/recompute/activation_checkpointing.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dynamic programme against all choices that there are.
-#include "train/step/memory_plan.h"
+#include "train/recompute/memory_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/step/activation_checkpointing.h"
+#include "train/recompute/activation_checkpointing.h"
 
 #include <ATen/core/grad_mode.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/step/memory_plan.h"
+#include "train/recompute/memory_plan.h"
 
 #include <algorithm>
 #include <limits>

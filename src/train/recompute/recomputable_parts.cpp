@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/step/recomputable_parts.h"
+#include "train/recompute/recomputable_parts.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "core/text.h"
-#include "train/step/activation_checkpointing.h"
+#include "train/recompute/activation_checkpointing.h"
 
 namespace welkin::train {
 namespace {
