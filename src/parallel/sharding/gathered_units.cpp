@@ -8,23 +8,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/error.h"
+#include "parallel/shard/parameter_memory.h"
 
 namespace welkin::parallel {
 namespace {
-
-using model::Body;
-using model::Tensors;
 
 // What is worth a message of its own: packing it would take as much memory again, and two copies.
 constexpr size_t kLeastOfOwn = 1 << 20;
 
 c10::StorageImpl& storage_of(const at::Tensor& tensor) { return *tensor.storage().unsafeGetStorageImpl(); }
-
-// The elements of the tensor fill its storage, so that nobody else loses anything with it.
-bool owns_storage(const at::Tensor& tensor) {
-  return tensor.storage_offset() == 0 && storage_of(tensor).nbytes() == tensor.nbytes();
-}
 
 // A tensor of its own over the same storage: what is written here does not count as a change of the parameter, of which autograd
 // may have kept views, and finds the storage's memory wherever it is.
@@ -87,7 +79,7 @@ void GatheredUnits::add(const WeightUnit& unit) {
 // Returns what follows its memory.
 at::Tensor GatheredUnits::shard_weights(ParamRow& row) const {
   const at::NoGradGuard no_grad;
-  if (!owns_storage(row.local)) row.local.set_data(row.local.clone(at::MemoryFormat::Preserve));
+  own_storage(row.local);
   at::Tensor memory = alias_of_memory(row.local);
   row.shard = row.split.piece_of(memory, group_.group_rank()).clone();
   row.is_released = true;
@@ -96,18 +88,11 @@ at::Tensor GatheredUnits::shard_weights(ParamRow& row) const {
 }
 
 void GatheredUnits::install(model::Site& site, size_t number) {
-  site.install([this, number](Tensors in, const Body& body) {
-    gather(number, /*direction=*/1);
-    Tensors out = body(std::move(in));
-    bool has_graph = false;
-    for (const at::Tensor& x : out) {
-      if (!at::GradMode::is_enabled() || !x.requires_grad()) continue;
-      has_graph = true;
-      x.register_hook([this, number](const at::Tensor& /*gradient*/) { gather(number, /*direction=*/-1); });
-    }
-    if (!has_graph || options_.reshard_after_forward) release(units_[number]);
-    return out;
-  });
+  surround_passes(
+      site, [this, number](int64_t direction) { gather(number, direction); },
+      [this, number](bool has_graph) {
+        if (!has_graph || options_.reshard_after_forward) release(units_[number]);
+      });
 }
 
 void GatheredUnits::start(Unit& unit) {

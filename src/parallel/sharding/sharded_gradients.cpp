@@ -3,26 +3,16 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
-#include <memory>
 #include <utility>
+
+#include "parallel/shard/parameter_memory.h"
 
 namespace welkin::parallel {
 namespace {
 
 // Buffers that wait for the network: one is filled while the other travels.
 constexpr size_t kMostUnderWay = 2;
-
-class TellGradient : public torch::autograd::PostAccumulateGradHook {
- public:
-  explicit TellGradient(std::function<void()> tell) : tell_(std::move(tell)) {}
-  void operator()(const at::Tensor& /*parameter*/) override { tell_(); }
-
- private:
-  std::function<void()> tell_;
-};
 
 }  // namespace
 
@@ -35,7 +25,7 @@ ShardedGradients::ShardedGradients(std::vector<ShardBucket> buckets, const Shard
 void ShardedGradients::install() {
   for (size_t i = 0; i < buckets_.size(); ++i) {
     for (const ParamRow* row : buckets_[i].rows()) {
-      torch::autograd::impl::set_post_acc_grad_hooks(row->local, std::make_unique<TellGradient>([this, i] { take(i); }));
+      on_gradient(row->local, [this, i] { take(i); });
     }
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/sharding/weight_units.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <set>
@@ -61,6 +63,21 @@ std::vector<WeightUnit> weight_units(model::Model& model, ParamTable& table) {
   }
   units.insert(units.begin(), std::move(whole));
   return units;
+}
+
+void surround_passes(model::Site& site, const std::function<void(int64_t)>& bring, const std::function<void(bool)>& leave) {
+  site.install([bring, leave](model::Tensors in, const model::Body& body) {
+    bring(1);
+    model::Tensors out = body(std::move(in));
+    bool has_graph = false;
+    for (const at::Tensor& x : out) {
+      if (!at::GradMode::is_enabled() || !x.requires_grad()) continue;
+      has_graph = true;
+      x.register_hook([bring](const at::Tensor& /*gradient*/) { bring(-1); });
+    }
+    leave(has_graph);
+    return out;
+  });
 }
 
 }  // namespace welkin::parallel

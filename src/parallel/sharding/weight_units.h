@@ -4,6 +4,8 @@
 // during the whole pass.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "model/base/model.h"
@@ -19,5 +21,9 @@ struct WeightUnit {
 
 // In the order of the forward pass, the one of the whole model first; it may have no rows.
 std::vector<WeightUnit> weight_units(model::Model& model, ParamTable& table);
+
+// bring(1) is called before the site's forward pass, leave(whether a graph was made) after it, and bring(-1) before its backward
+// pass, once for each result.
+void surround_passes(model::Site& site, const std::function<void(int64_t)>& bring, const std::function<void(bool)>& leave);
 
 }  // namespace welkin::parallel

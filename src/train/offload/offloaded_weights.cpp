@@ -2,23 +2,13 @@
 #include "train/offload/offloaded_weights.h"
 
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
-#include <functional>
 #include <utility>
+
+#include "parallel/shard/parameter_memory.h"
 
 namespace welkin::train {
 namespace {
-
-class TellOfGradient : public torch::autograd::PostAccumulateGradHook {
- public:
-  explicit TellOfGradient(std::function<void()> tell) : tell_(std::move(tell)) {}
-  void operator()(const at::Tensor& /*parameter*/) override { tell_(); }
-
- private:
-  std::function<void()> tell_;
-};
 
 std::vector<at::Tensor> weights_of(const parallel::ParamTable& table) {
   std::vector<at::Tensor> weights;
@@ -73,27 +63,20 @@ void OffloadedWeights::add(const parallel::WeightUnit& unit, parallel::ParamTabl
 
 // A unit with weights that are frozen stays until the end of the pass: their gradients tell of no end.
 void OffloadedWeights::listen(const parallel::ParamRow& row, size_t number) {
-  torch::autograd::impl::set_post_acc_grad_hooks(row.local, std::make_unique<TellOfGradient>([this, number] {
-                                                   Unit& unit = units_[number];
-                                                   if (unit.missing == 0 || --unit.missing > 0) return;
-                                                   if (!unit.is_whole_model && unit.is_trained) release(unit);
-                                                 }));
+  parallel::on_gradient(row.local, [this, number] {
+    Unit& unit = units_[number];
+    if (unit.missing == 0 || --unit.missing > 0) return;
+    if (!unit.is_whole_model && unit.is_trained) release(unit);
+  });
 }
 
 // The unit that a pass ends with begins the backward pass.
 void OffloadedWeights::install(model::Site& site, size_t number) {
-  site.install([this, number](model::Tensors in, const model::Body& body) {
-    bring(number, /*direction=*/1);
-    model::Tensors out = body(std::move(in));
-    bool has_graph = false;
-    for (const at::Tensor& x : out) {
-      if (!at::GradMode::is_enabled() || !x.requires_grad()) continue;
-      has_graph = true;
-      x.register_hook([this, number](const at::Tensor& /*gradient*/) { bring(number, /*direction=*/-1); });
-    }
-    if (!has_graph || number + 1 < units_.size()) release(units_[number]);
-    return out;
-  });
+  parallel::surround_passes(
+      site, [this, number](int64_t direction) { bring(number, direction); },
+      [this, number](bool has_graph) {
+        if (!has_graph || number + 1 < units_.size()) release(units_[number]);
+      });
 }
 
 void OffloadedWeights::start_unit(Unit& unit) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/text.h"
+#include "parallel/shard/parameter_memory.h"
 
 namespace welkin::train {
 namespace {
@@ -37,11 +38,6 @@ void point_to(const at::Tensor& weight, std::byte* memory) {
   storage.set_nbytes(memory == nullptr ? size_t{0} : weight.nbytes());
 }
 
-void own_storage(at::Tensor& weight) {
-  const bool owns = weight.storage_offset() == 0 && weight.storage().nbytes() == weight.nbytes();
-  if (!owns) weight.set_data(weight.clone(at::MemoryFormat::Preserve));
-}
-
 }  // namespace
 
 WeightStore::WeightStore(std::filesystem::path folder, std::vector<at::Tensor> weights)
@@ -49,7 +45,7 @@ WeightStore::WeightStore(std::filesystem::path folder, std::vector<at::Tensor> w
   const at::NoGradGuard no_grad;
   for (at::Tensor& tensor : weights) weights_.push_back({.tensor = tensor, .block = file_.add(block_bytes(tensor))});
   for (Weight& weight : weights_) {
-    own_storage(weight.tensor);
+    parallel::own_storage(weight.tensor);
     const at::Tensor memory = memory_for(weight.tensor);
     const std::span<std::byte> pages = pages_of(memory, weight.tensor);
     std::ranges::fill(pages, std::byte{0});
