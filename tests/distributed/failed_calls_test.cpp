@@ -51,6 +51,12 @@ const RankTest kKilledRank("killed_rank", [](Connection& connection) {
   leave();
 });
 
+// What the system sends a process that writes to a rank which is gone.
+const RankTest kBrokenPipe("broken_pipe", [](Connection& connection) {
+  ASSERT_EQ(raise(SIGPIPE), 0);
+  barrier(world_of(connection));
+});
+
 // Pairs exchange in a ring: 0 and 1 are done with each other and the dead rank's neighbour waits for nobody dead.
 const RankTest kWaitingRank(
     "waiting_rank",
@@ -120,6 +126,7 @@ const RankTest kOtherOrder(
     /*deadline_s=*/3);
 
 TEST(FailedCalls, NameTheRankThatWasKilled) { run_on_ranks("killed_rank", 4); }
+TEST(FailedCalls, AreNotEndedByABrokenPipe) { run_on_ranks("broken_pipe", 2); }
 TEST(FailedCalls, DoNotNameARankThatWaits) { run_on_ranks("waiting_rank", 3); }
 TEST(FailedCalls, NameTheRankThatIsSlow) { run_on_ranks("slow_rank", 3); }
 TEST(FailedCalls, NameTheRankThatStopped) { run_on_ranks("stopped_rank", 3); }

@@ -4,6 +4,8 @@
 #ifndef USE_C10D_GLOO
 #define USE_C10D_GLOO
 #endif
+#include <signal.h>
+
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -198,6 +200,15 @@ StorePtr open_store(const ConnectOptions& options) {
   return c10::make_intrusive<c10d::PrefixStore>(cat("welkin", options.attempt), std::move(store));
 }
 
+// Gloo writes to sockets without MSG_NOSIGNAL: a peer that is gone would end this process in place of its call. A handler that
+// somebody has set stays.
+void ignore_broken_pipes() {
+  struct sigaction action {};
+  if (sigaction(SIGPIPE, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;  // NOLINT: the signal interface
+  action.sa_handler = SIG_IGN;                                                            // NOLINT: the signal interface
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
 }  // namespace
 
 // Of a group that is dropped before the connection's end. NCCL's end waits for the other members, who drop theirs at the same
@@ -289,6 +300,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> process_group_of(const Group& group) {
 }
 
 std::unique_ptr<Connection> Connection::open(const ConnectOptions& options) {
+  ignore_broken_pipes();
   if (options.with_gpu && ops::device_ops().make_backend == nullptr) {
     throw CommError(
         "parallel",

@@ -36,7 +36,8 @@ struct ConnectOptions {
 
 class Connection {
  public:
-  // Every rank calls it; returns when the store answers. CommError when it does not within the deadline.
+  // Every rank calls it; returns when the store answers. CommError when it does not within the deadline. From then on the process
+  // ignores SIGPIPE, unless it has a handler of its own: a lost rank is an error of the call that it is missed in.
   static std::unique_ptr<Connection> open(const ConnectOptions& options);
 
   virtual ~Connection() = default;
