@@ -183,7 +183,10 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   const bool is_rounded = config.parallel.shard_gather_dtype != config::GatherDtype::Fp32;
   if (is_shared && is_rounded && sharing.weights == 1)
     parts.push_back({"weights as they are updated", kWideBytes * trained / sharing.ranks});
-  if (replicas > 1 && !is_shared && !config.parallel.noddp && !config.parallel.disable_broadcast_buffers) {
+  // Gradients of one pass go into the buckets as they come.
+  const config::BatchPlan batch = config::batch_plan(config);
+  const bool adds_up_outside = batch.local > batch.micro && !config.parallel.disable_broadcast_buffers;
+  if (replicas > 1 && !is_shared && !config.parallel.noddp && adds_up_outside) {
     parts.push_back({"buckets of gradients", kWideBytes * trained});
   }
   return parts;

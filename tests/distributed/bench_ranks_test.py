@@ -61,9 +61,16 @@ class BenchRanks(RanksCase):
         self.assertEqual(alike["parameters"] + cut["parameters"], whole["placements"][0]["parameters"])
         for row in split["held"]:
             self.assertEqual(row["weights_bytes"], alike["weights_bytes"] + cut["weights_bytes"])
-            self.assertEqual(row["exchange_bytes"], row["gradients_bytes"])
+            self.assertEqual(row["exchange_bytes"], 0)  # gradients of one pass go into the buckets
             # Half of the samples over dp, and less than all of each over tp.
             self.assertLess(row["activations_bytes"] * 2.5, held["activations_bytes"])
+
+    def test_gradients_of_several_micro_batches_have_buckets_beside_them(self):
+        several = ("--set", "micro_batch_size=1")
+        for row in self.held(2, *several)["held"]:
+            self.assertEqual(row["exchange_bytes"], row["gradients_bytes"])
+        for row in self.held(2, *several, "--set", "disable_broadcast_buffers=true")["held"]:
+            self.assertEqual(row["exchange_bytes"], 0)
 
     def test_nocomm_runs_layouts_that_exchange_activations(self):
         result = self.bench(VIT, "--mode", "nocomm", "--set", "tensor_parallel=2", "--set", "sequence_parallel=true")

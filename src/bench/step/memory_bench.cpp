@@ -91,8 +91,9 @@ class MemoryRig {
     const parallel::Mesh& mesh = layout_.groups.mesh();
     const std::vector<train::NamedState> states = setup_->optimizer->states();
     // Else gradients live there, or only pass through.
-    const bool has_buckets =
-        setup_->data_parallel->bytes_per_step() > 0 && !setup_->is_sharded() && !config_.parallel.disable_broadcast_buffers;
+    const config::BatchPlan batch = config::batch_plan(config_, layout_.replicas.size());
+    const bool has_buckets = setup_->data_parallel->bytes_per_step() > 0 && !setup_->is_sharded() && batch.local > batch.micro &&
+                             !config_.parallel.disable_broadcast_buffers;
     for (const parallel::ParamRow& row : setup_->table.rows()) {
       const std::string placement = placement_text(row, mesh);
       auto same = std::ranges::find(report_.placements, placement, &PlacedBytes::placement);

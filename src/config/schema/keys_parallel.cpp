@@ -220,7 +220,8 @@ std::vector<Key> replica_keys() {
       {.flat = "disable_broadcast_buffers",
        .path = "parallel.disable_broadcast_buffers",
        .field = kParallel<&P::disable_broadcast_buffers>,
-       .summary = "gradients are views of the buckets, and buffers (there are none) are not broadcast",
+       .summary = "gradients of several micro-batches add up in the buckets, which saves their memory; buffers (there are none) "
+                  "are not broadcast",
        .is_flag = true,
        .flag_tutorials = kSc21 | kSc22 | kSc23,
        .free = true},

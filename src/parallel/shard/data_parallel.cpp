@@ -116,7 +116,7 @@ void DataParallel::Impl::make_reducer() {
   const std::vector<std::vector<size_t>> assignment = reducer_buckets(planned, trained);
   const int64_t cap = options.bucket_cap_mb * kReducerMib;
   reducer = std::make_shared<c10d::Reducer>(parameters, assignment, process_group, sparse, cap, /*find_unused_parameters=*/false,
-                                            options.gradient_as_bucket_view, names, kReducerMib,
+                                            /*gradient_as_bucket_view=*/true, names, kReducerMib,
                                             /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
                                             std::vector<int64_t>{});
   logger = std::make_shared<c10d::Logger>(reducer);
@@ -173,9 +173,9 @@ void DataParallel::backward(const at::Tensor& loss, bool is_last) {
 }
 
 void DataParallel::clear_gradients() {
-  const bool are_views = impl_->active() && impl_->options.gradient_as_bucket_view;
+  const bool stay = impl_->active() && impl_->options.sum_in_buckets;
   for (const ParamRow& row : impl_->table.rows()) {
-    if (are_views && row.gradient().defined()) {
+    if (stay && row.gradient().defined()) {
       row.local.mutable_grad().zero_();
     } else {
       row.local.mutable_grad() = at::Tensor();

@@ -18,8 +18,8 @@ namespace welkin::parallel {
 
 struct DataParallelOptions {
   int64_t bucket_cap_mb = 25;
-  bool gradient_as_bucket_view = false;  // gradients live in the buckets: less memory, no copy
-  bool static_graph = false;             // every step uses the same parameters in the same order, each perhaps several times
+  bool sum_in_buckets = false;  // gradients of several passes add up in the buckets: less memory, one more pass over it
+  bool static_graph = false;    // every step uses the same parameters in the same order, each perhaps several times
   GradientDtype comm_dtype = GradientDtype::Same;
   bool exchange = true;  // false: the ranks train apart, for measuring what the exchange costs
 };
@@ -38,7 +38,7 @@ class DataParallel final : public GradientExchange {
   void backward(const at::Tensor& loss, bool is_last) override;
   bool averages() const override { return true; }
 
-  // Undefined, or zeroed in place where they are views.
+  // Undefined, or zeroed in place with sum_in_buckets. A gradient that was undefined is divided on its way into its bucket.
   void clear_gradients() override;
 
   // As they are sent now; after the first step in the order in which gradients came.

@@ -25,7 +25,7 @@ namespace {
 parallel::DataParallelOptions data_parallel_options(const config::ParallelConfig& config) {
   parallel::DataParallelOptions options;
   options.bucket_cap_mb = config.bucket_cap_mb;
-  options.gradient_as_bucket_view = config.disable_broadcast_buffers;
+  options.sum_in_buckets = config.disable_broadcast_buffers;
   options.static_graph = config.static_graph;
   options.exchange = !config.noddp && !config.rank_invariant;
   options.comm_dtype = config.compress_gradients;

@@ -78,11 +78,21 @@ TEST(RunEstimate, CountsFloat32OnOneReplicaOfTwo) {
   EXPECT_EQ(part(run, "optimizer"), 8000);
   EXPECT_EQ(part(run, "activations"), 4 * 4 * (10 + 100 + 200 + 400 + 80));
   EXPECT_EQ(part(run, "batches in the loader"), 3 * 4 * 4 * 50);
-  EXPECT_EQ(part(run, "buckets of gradients"), 4000);
+  EXPECT_EQ(part(run, "buckets of gradients"), 0);  // one pass: each gradient goes into its bucket
   EXPECT_EQ(run.reduced_bytes, 4000);
   EXPECT_EQ(run.step_flops, 8 * 3e9);
   EXPECT_EQ(run.run_flops(), 100 * 8 * 3e9);
   EXPECT_EQ(run.device_hours(), std::nullopt);
+}
+
+TEST(RunEstimate, GradientsOfSeveralPassesAddUpBesideTheBuckets) {
+  RunFacts facts = small_facts();
+  facts.world_size = 2;
+  config::RunConfig config = small_config();
+  config.loop.micro_batch_size = 2;
+  EXPECT_EQ(part(estimate_run(config, facts), "buckets of gradients"), 4000);
+  config.parallel.disable_broadcast_buffers = true;
+  EXPECT_EQ(part(estimate_run(config, facts), "buckets of gradients"), 0);
 }
 
 TEST(RunEstimate, FrozenParametersHaveNeitherGradientNorState) {
@@ -94,7 +104,7 @@ TEST(RunEstimate, FrozenParametersHaveNeitherGradientNorState) {
   EXPECT_EQ(part(run, "weights"), 4000);
   EXPECT_EQ(part(run, "gradients"), 2400);
   EXPECT_EQ(part(run, "optimizer"), 4800);
-  EXPECT_EQ(part(run, "buckets of gradients"), 2400);
+  EXPECT_EQ(part(run, "buckets of gradients"), 0);
   EXPECT_EQ(run.reduced_bytes, 2400);
   EXPECT_EQ(part(run, "activations"), part(all, "activations"));
   config::RunConfig config = small_config();
