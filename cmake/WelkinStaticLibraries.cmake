@@ -31,5 +31,6 @@ welkin_static_library(welkin_hdf5 HEADER hdf5.h INCLUDE_SUFFIXES hdf5/serial ARC
 welkin_static_library(welkin_yaml HEADER yaml.h ARCHIVES libyaml.a)
 welkin_static_library(welkin_png HEADER png.h ARCHIVES libpng.a libz.a)
 welkin_static_library(welkin_xxhash HEADER xxhash.h)
+welkin_static_library(welkin_sodium HEADER sodium.h ARCHIVES libsodium.a)
 # Blosc's archive leaves the compressors inside its frames to theirs.
 welkin_static_library(welkin_compressors HEADER blosc.h ARCHIVES libblosc.a libsnappy.a liblz4.a libzstd.a libz.a)

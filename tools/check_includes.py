@@ -75,7 +75,7 @@ ROOMS = {
     "model/vit": {"model/base", "model/layers"},
     "model": {"model/base", "model/unet", "model/vit"},
     "parallel/comm": {"parallel/mesh"},
-    "parallel/c10d": {"parallel/comm"},
+    "parallel/c10d": {"parallel/comm", "parallel/store"},
     "parallel/cuda": {"parallel/c10d"},
     "parallel/pipeline": {"parallel/comm", "parallel/mesh", "parallel/shard"},
     "parallel/shard": {"parallel/c10d", "parallel/comm", "parallel/mesh"},

@@ -3,7 +3,7 @@
 # repository. Every step looks first and does nothing when its work is done.
 
 build_packages=(ca-certificates git g++ cmake ninja-build ccache python3 python3-venv libhdf5-dev libaec-dev zlib1g-dev libyaml-dev
-  libblosc-dev libsnappy-dev liblz4-dev libzstd-dev libpng-dev libxxhash-dev libcli11-dev nlohmann-json3-dev libeccodes-dev libnetcdf-dev)
+  libblosc-dev libsnappy-dev liblz4-dev libzstd-dev libpng-dev libxxhash-dev libsodium-dev libcli11-dev nlohmann-json3-dev libeccodes-dev libnetcdf-dev)
 test_packages=(libgtest-dev libgmock-dev openmpi-bin slurm-wlm munge zsh groff-base)
 fuzz_packages=(clang-14 libclang-rt-14-dev)
 torch_version=2.11.0

@@ -14,6 +14,7 @@
 #include "config/print/print.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "launch/job_secret.h"
 #include "launch/program.h"
 #include "launch/sockets.h"
 #include "launch/workers.h"
@@ -23,6 +24,8 @@
 
 namespace welkin::apps {
 namespace {
+
+const char* variable(const char* name) { return std::getenv(name); }
 
 // A rank that stops tells the others why, so that theirs name it, and ends at once: destructors of a broken connection may wait
 // for ranks that are gone.
@@ -40,9 +43,7 @@ namespace {
 
 }  // namespace
 
-launch::RankInfo this_rank_info() {
-  return launch::find_ranks([](const char* name) { return std::getenv(name); });
-}
+launch::RankInfo this_rank_info() { return launch::find_ranks(variable); }
 
 void label_process(const launch::RankInfo& place) {
   if (place.world_size > 1) set_process_label(cat("rank ", place.rank));
@@ -90,6 +91,7 @@ std::unique_ptr<parallel::Connection> connect_rank(const launch::RankInfo& place
                                      .port = static_cast<uint16_t>(place.master_port),
                                      .listen_fd = static_cast<int>(place.listen_descriptor),
                                      .store_is_served = place.store_is_served,
+                                     .secret = launch::job_secret(variable),
                                      .deadline = std::chrono::seconds(deadline_s),
                                      .on_hang = end_hanging_rank});
 }
@@ -108,6 +110,7 @@ parallel::WorldOptions world_options(std::chrono::milliseconds timeout) {
   parallel::WorldOptions options;
   options.timeout = timeout;
   options.program = launch::program_hash();
+  options.secret = launch::job_secret(variable);
   if (const char* name = std::getenv("GLOO_SOCKET_IFNAME")) options.interface = name;
   options.on_hang = end_hanging_rank;
   return options;

@@ -5,7 +5,7 @@
 #   sbatch --nodes=2 --account=ACCOUNT --reservation=NAME scripts/slurm/submit_train.sh --yaml_config config/ViT.yaml --config mp
 # Environment: WELKIN (the program; default `welkin`), IMAGE (a container for shifter), DATA_DIR and LOGS_DIR (what /data and /logs stand
 # for), ENABLE_PROFILING=1 with PROFILE_OUTPUT (nsys), BENCHY_OUTPUT (with --enable_benchy: name of its JSON; benchy_output),
-# NVIDIA_TF32_OVERRIDE (0: no TF32), MASTER_PORT.
+# NVIDIA_TF32_OVERRIDE (0: no TF32), MASTER_PORT, WELKIN_JOB_SECRET (what the ranks know each other by; default: random for each job).
 #SBATCH --job-name=welkin
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=4
@@ -16,6 +16,7 @@ set -euo pipefail
 welkin=${WELKIN:-welkin}
 export MASTER_ADDR=${MASTER_ADDR:-$(hostname)}
 export MASTER_PORT=${MASTER_PORT:-29500}
+export WELKIN_JOB_SECRET=${WELKIN_JOB_SECRET:-$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')}
 export HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-FALSE}
 [ -z "${NVIDIA_TF32_OVERRIDE:-}" ] || export NVIDIA_TF32_OVERRIDE
 

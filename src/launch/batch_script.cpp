@@ -45,6 +45,7 @@ std::string batch_script(const BatchJob& job) {
       "set -euo pipefail\n"
       "export MASTER_ADDR=${MASTER_ADDR:-$(hostname)}\n"
       "export MASTER_PORT=${MASTER_PORT:-$((29500 + SLURM_JOB_ID % 8000))}\n"
+      "export WELKIN_JOB_SECRET=${WELKIN_JOB_SECRET:-$(od -An -N32 -tx1 /dev/urandom | tr -d ' \\n')}\n"
       "export HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-FALSE}\n";
   text += cat("export WELKIN_BIND=", shell_word(job.bind), "\n");
   text += cat("exec srun --kill-on-bad-exit=1 --cpu-bind=none ", is_given(job, "image") ? "shifter " : "",

@@ -65,10 +65,9 @@ int bind_and_listen(const addrinfo& address) {
   return fcntl(listener.get(), F_DUPFD_CLOEXEC, 0);
 }
 
-// 0, or errno of a connection that could not be made within the time; `own` is this side's address.
-int try_connect(const addrinfo& address, std::chrono::milliseconds timeout, std::string& own) {
-  const FileDescriptor connection(
-      socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol));
+// 0, or errno of a connection that could not be made within the time.
+int try_connect(const addrinfo& address, std::chrono::milliseconds timeout, FileDescriptor& connection) {
+  connection = FileDescriptor(socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol));
   if (!connection) return errno;
   if (connect(connection.get(), address.ai_addr, address.ai_addrlen) != 0) {
     if (errno != EINPROGRESS) return errno;
@@ -79,10 +78,6 @@ int try_connect(const addrinfo& address, std::chrono::milliseconds timeout, std:
     getsockopt(connection.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0) return error;
   }
-  sockaddr_storage local{};
-  socklen_t length = sizeof local;
-  getsockname(connection.get(), reinterpret_cast<sockaddr*>(&local), &length);
-  own = address_text(reinterpret_cast<const sockaddr*>(&local));
   return 0;
 }
 
@@ -107,7 +102,7 @@ Listener listen_at(const std::string& host, int64_t port) {
                   "MASTER_ADDR must name this machine on rank 0: give the name or number of one of its interfaces");
 }
 
-std::string reach(const std::string& host, int64_t port, std::chrono::milliseconds timeout) {
+FileDescriptor connect_to(const std::string& host, int64_t port, std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
   std::string reason = "no answer";
   int last_error = 0;
@@ -116,9 +111,9 @@ std::string reach(const std::string& host, int64_t port, std::chrono::millisecon
     last_error = addresses ? 0 : -1;
     for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-      std::string own;
-      last_error = try_connect(*address, std::max(left, std::chrono::milliseconds(50)), own);
-      if (last_error == 0) return own;
+      FileDescriptor connection;
+      last_error = try_connect(*address, std::max(left, std::chrono::milliseconds(50)), connection);
+      if (last_error == 0) return connection;
       reason = std::strerror(last_error);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));  // rank 0 may not have got there yet
@@ -133,6 +128,14 @@ std::string reach(const std::string& host, int64_t port, std::chrono::millisecon
       last_error == -1 ? "Correct MASTER_ADDR"
       : refused        ? "Look at rank 0's output: did it start? MASTER_ADDR and MASTER_PORT must be the same on all"
                        : "Check MASTER_ADDR, the network between the nodes and its firewall");
+}
+
+std::string reach(const std::string& host, int64_t port, std::chrono::milliseconds timeout) {
+  const FileDescriptor connection = connect_to(host, port, timeout);
+  sockaddr_storage local{};
+  socklen_t length = sizeof local;
+  getsockname(connection.get(), reinterpret_cast<sockaddr*>(&local), &length);
+  return address_text(reinterpret_cast<const sockaddr*>(&local));
 }
 
 std::string interface_address(const std::string& name) {

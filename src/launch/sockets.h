@@ -20,8 +20,11 @@ struct Listener {
 // name is none of this machine's. `remedy` says how to choose another.
 Listener listen_at(const std::string& host, int64_t port);
 
-// Waits until host:port accepts a connection, and says from which own address it is reached: the interface for collectives.
-// CommError that tells an unknown name, an unreachable host and a silent port apart.
+// Waits until host:port accepts a connection, which does not block (O_NONBLOCK). CommError that tells an unknown name, an
+// unreachable host and a silent port apart.
+FileDescriptor connect_to(const std::string& host, int64_t port, std::chrono::milliseconds timeout);
+
+// The same, and says from which own address it is reached: the interface for collectives.
 std::string reach(const std::string& host, int64_t port, std::chrono::milliseconds timeout);
 
 // The address of a network interface. CommError listing the interfaces of this machine when there is no such one.

@@ -21,6 +21,7 @@
 #include "core/error.h"
 #include "core/host.h"
 #include "core/text.h"
+#include "launch/job_secret.h"
 #include "launch/line_pump.h"
 
 namespace welkin::launch {
@@ -281,7 +282,10 @@ Variables worker_environment(const WorkerPlan& plan, int64_t local_rank) {
   return variables;
 }
 
-int run_workers(const WorkerPlan& plan) {
+int run_workers(WorkerPlan plan) {
+  // On several nodes each has a launcher of its own, and the user hands all of them the secret.
+  const bool is_given = std::getenv("WELKIN_JOB_SECRET") != nullptr || std::getenv("WELKIN_JOB_SECRET_FILE") != nullptr;
+  if (plan.num_nodes == 1 && !is_given) plan.environment.emplace_back("WELKIN_JOB_SECRET", new_job_secret());
   Crew crew(plan);
   crew.start_all();
   return crew.wait_all();

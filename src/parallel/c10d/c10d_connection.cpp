@@ -4,6 +4,7 @@
 #ifndef USE_C10D_GLOO
 #define USE_C10D_GLOO
 #endif
+#include <ATen/ops/empty.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -11,11 +12,9 @@
 #include <exception>
 #include <map>
 #include <thread>
-#include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 
 #include "core/error.h"
@@ -23,6 +22,7 @@
 #include "ops/device/device_ops.h"
 #include "parallel/c10d/c10d_group.h"
 #include "parallel/c10d/c10d_link_backend.h"
+#include "parallel/c10d/c10d_store.h"
 #include "parallel/c10d/raw_c10d.h"
 #include "parallel/comm/connection.h"
 #include "parallel/comm/watchdog.h"
@@ -87,7 +87,8 @@ class C10dKeyValueStore : public KeyValueStore {
 
 class C10dConnection : public Connection {
  public:
-  C10dConnection(const ConnectOptions& options, StorePtr store) : options_(options), store_(std::move(store)) {
+  C10dConnection(const ConnectOptions& options, OpenStore opened)
+      : options_(options), opened_(std::move(opened)), store_(opened_.store) {
     services_->rank = options.rank;
     services_->deadline = options.deadline;
     services_->kv_store = std::make_shared<C10dKeyValueStore>(c10::make_intrusive<c10d::PrefixStore>("notice", store_->clone()));
@@ -100,6 +101,7 @@ class C10dConnection : public Connection {
   int64_t world_size() const override { return options_.world_size; }
   KeyValueStore& kv_store() override { return *services_->kv_store; }
   FlightRecorder& recorder() override { return *services_->recorder; }
+  int64_t strangers() const override { return opened_.server ? opened_.server->strangers() : 0; }
   void trace(const observe::Tracer* tracer) override { services_->tracer = tracer; }
   void close() override;
 
@@ -107,6 +109,7 @@ class C10dConnection : public Connection {
   void start_watch();
 
   ConnectOptions options_;
+  OpenStore opened_;
   StorePtr store_;
   std::shared_ptr<CallServices> services_ = std::make_shared<CallServices>();
   std::map<std::string, int64_t> times_made_;  // by members: a second group of the same has another key
@@ -131,9 +134,33 @@ void wait_for_members(c10d::Store& store, int size, std::chrono::milliseconds de
   store.wait({"complete"}, deadline);
 }
 
-std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& options, const StorePtr& store, const std::string& key,
-                                                    const GroupMembers& members) {
-  const auto prefixed = c10::make_intrusive<c10d::PrefixStore>(key, store);
+// Gloo's listening sockets take whoever tells the number of a connection. So each member shows every other one, on the connection
+// that they will use, that it has the job's key.
+void prove_members(const OpenStore& opened, c10d::Backend& backend, const std::string& group, const GroupMembers& members) {
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(JobKey));
+  const auto size = static_cast<int64_t>(members.size());
+  at::Tensor shown = at::empty({size, kBytes}, at::kByte);
+  at::Tensor seen = at::empty({size, kBytes}, at::kByte);
+  for (int64_t to = 0; to < size; ++to) {
+    const JobKey proof = member_proof(opened.key, opened.job_nonce, group, members.place, to);
+    std::copy(proof.begin(), proof.end(), shown.data_ptr<uint8_t>() + to * kBytes);
+  }
+  std::vector<int64_t> counts;
+  backend.alltoall_base(seen, shown, counts, counts, {})->wait();
+  for (int64_t from = 0; from < size; ++from) {
+    JobKey proof{};
+    std::copy_n(seen.data_ptr<uint8_t>() + from * kBytes, kBytes, proof.begin());
+    if (is_equal(proof, member_proof(opened.key, opened.job_nonce, group, from, members.place))) continue;
+    throw CommError(
+        "parallel",
+        cat("a connection of a group is not of this job: group=", group, ", rank=", members.ranks[static_cast<size_t>(from)]),
+        "Every process of a job needs the same WELKIN_JOB_SECRET; else a stranger has taken this rank's place");
+  }
+}
+
+std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& options, const OpenStore& opened,
+                                                    const std::string& key, const GroupMembers& members) {
+  const auto prefixed = c10::make_intrusive<c10d::PrefixStore>(key, opened.store);
   const int place = static_cast<int>(members.place);
   const int size = static_cast<int>(members.size());
   const auto gloo = c10d::ProcessGroupGloo::Options::create(options.deadline);
@@ -141,6 +168,7 @@ std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& option
   gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.own_address));
   c10::intrusive_ptr<c10d::Backend> backend = c10::make_intrusive<c10d::ProcessGroupGloo>(prefixed, place, size, gloo);
   wait_for_members(*prefixed, size, options.deadline);
+  prove_members(opened, *backend, key, members);
   if (options.link) backend = c10::make_intrusive<LinkBackend>(std::move(backend), options.link);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(prefixed, place, size);
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, backend);
@@ -158,10 +186,12 @@ Group C10dConnection::make_group(const std::string& name, GroupMembers members) 
   if (members.size() == 1) return Group(name, std::move(members), nullptr, nullptr);
   const std::string text = cat(name, " [", join(members.ranks, ", "), "]");
   try {
-    auto communicator = make_communicator(options_, store_, cat(text, " ", times_made_[text]++), members);
+    auto communicator = make_communicator(options_, opened_, cat(text, " ", times_made_[text]++), members);
     communicators_.push_back(communicator);
     auto monitor = std::make_shared<CollectiveMonitor>(services_, text, members.ranks);
     return Group(name, std::move(members), std::move(communicator), std::move(monitor));
+  } catch (const Error&) {
+    throw;
   } catch (const std::exception& error) {
     throw CommError(
         "parallel",
@@ -184,20 +214,6 @@ void C10dConnection::close() {
   while (store_->add("closed", 0) < options_.world_size && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-}
-
-StorePtr open_store(const ConnectOptions& options) {
-  const auto world = static_cast<int>(options.world_size);
-  if (!options.file.empty()) return c10::make_intrusive<c10d::FileStore>(options.file, world);
-  c10d::TCPStoreOptions tcp;
-  tcp.port = options.port;
-  tcp.isServer = options.rank == 0 && !options.store_is_served;
-  tcp.numWorkers = static_cast<size_t>(world);
-  tcp.waitWorkers = false;  // the roll call names those that are missing
-  tcp.timeout = options.deadline;
-  if (options.listen_fd >= 0) tcp.masterListenFd = options.listen_fd;
-  auto store = c10::make_intrusive<c10d::TCPStore>(options.host, tcp);
-  return c10::make_intrusive<c10d::PrefixStore>(cat("welkin", options.attempt), std::move(store));
 }
 
 // Gloo writes to sockets without MSG_NOSIGNAL: a peer that is gone would end this process in place of its call. A handler that
@@ -309,6 +325,8 @@ std::unique_ptr<Connection> Connection::open(const ConnectOptions& options) {
   }
   try {
     return std::make_unique<C10dConnection>(options, open_store(options));
+  } catch (const Error&) {
+    throw;
   } catch (const std::exception& error) {
     throw CommError("parallel",
                     cat("the rendezvous failed: rank=", options.rank, ", world size=", options.world_size, ", ",

@@ -23,6 +23,7 @@ struct ConnectOptions {
   uint16_t port = 0;
   int listen_fd = -1;
   bool store_is_served = false;                 // somebody else (torchrun's agent) serves the store at host:port
+  std::string secret = {};                      // of the job, equal on all ranks: who lacks it is not heard (parallel/store)
   std::string file = {};                        // a path instead of host and port, on a file system that all ranks share
   int64_t attempt = 0;                          // restarts so far: the keys of two attempts are apart
   std::string own_address = "127.0.0.1";        // on which this rank's collectives listen
@@ -51,6 +52,7 @@ class Connection {
   virtual KeyValueStore& kv_store() = 0;
   virtual void trace(const observe::Tracer* tracer) = 0;  // as World::trace
   virtual FlightRecorder& recorder() = 0;
+  virtual int64_t strangers() const = 0;  // connections to rank 0's store that were closed, since they did not have the secret
 
   // Before a rank stops because of an error of its own: the others' failures will name it. Never throws.
   void announce_stop(const std::string& why) noexcept;

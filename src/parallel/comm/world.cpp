@@ -22,6 +22,7 @@ ConnectOptions connect_options(const launch::RankInfo& place, const WorldOptions
   connect.deadline = options.timeout;
   connect.on_hang = options.on_hang;
   connect.link = options.link;
+  connect.secret = options.secret;
   connect.with_gpu = options.with_gpu;
   connect.attempt = place.attempt;
   if (!options.interface.empty()) connect.own_address = launch::interface_address(options.interface);
@@ -70,6 +71,7 @@ void rendezvous_on(Connection& connection, const launch::RankInfo& place, const 
 World World::connect(const launch::RankInfo& place, const WorldOptions& options) {
   World world;
   world.place_ = place;
+  world.has_secret_ = !options.secret.empty();
   if (place.world_size == 1) return world;
   world.connection_ = Connection::open(connect_options(place, options));
   rendezvous_on(*world.connection_, place, options);
@@ -86,6 +88,23 @@ Group World::group(const std::string& name, GroupMembers members) const {
 
 std::vector<CallTotal> World::traffic() const {
   return connection_ ? connection_->recorder().totals() : std::vector<CallTotal>();
+}
+
+std::string World::open_to_strangers_text() const {
+  const bool is_local =
+      place_.num_nodes == 1 && (place_.master_address == "localhost" || place_.master_address.starts_with("127."));
+  if (!connection_ || !is_main() || has_secret_ || is_local || !place_.store_file.empty()) return {};
+  return cat(
+      "The ranks meet at ", place_.master_address, ":", place_.master_port,
+      " without a job secret: whoever reaches it can join. In the job script: export WELKIN_JOB_SECRET=$(openssl rand -hex 32)");
+}
+
+std::string World::strangers_text() const {
+  if (!connection_ || !is_main()) return {};
+  if (const int64_t strangers = connection_->strangers(); strangers > 0) {
+    return cat(strangers, " connections to the store of the rendezvous were closed: they did not have the job's secret");
+  }
+  return {};
 }
 
 std::string World::traffic_text() const { return connection_ ? connection_->recorder().totals_text() : std::string(); }

@@ -23,6 +23,7 @@ struct WorldOptions {
   config::WireupStore store = config::WireupStore::Tcp;  // File: launch::RankInfo::store_file, which all ranks share
   std::string interface;                                 // of the collectives; empty: the one on which rank 0 is reached
   // What must be equal on all ranks.
+  std::string secret;                                    // ConnectOptions::secret
   std::string configuration;                             // as text; the first line that differs is named
   std::string program;                                   // hash of the program
   std::function<void(const std::string&)> on_hang = {};  // ConnectOptions::on_hang
@@ -52,6 +53,11 @@ class World {
   // The same, a line per group and collective; empty where there is one rank.
   std::string traffic_text() const;
 
+  // For the log of rank 0. At the start: that the ranks meet without a secret where other machines can reach them. At the end:
+  // how many strangers' connections were closed. Empty: nothing of the kind.
+  std::string open_to_strangers_text() const;
+  std::string strangers_text() const;
+
   // From now on this tracer records the calls of this rank's groups. It must live until another is set. Null: no spans.
   void trace(const observe::Tracer* tracer) const;
 
@@ -62,6 +68,7 @@ class World {
 
  private:
   launch::RankInfo place_;
+  bool has_secret_ = false;
   std::shared_ptr<Connection> connection_;
   Group world_group_;
 };

@@ -87,6 +87,7 @@ void RunReport::ranks() {
   context_.log.info(cat("Ranks: ", context_.world.size(), " on ", context_.world.rank_info().num_nodes, " node(s) from ",
                         context_.world.rank_info().launcher, ", data parallel ", layout.replicas.size(), ", local batch ",
                         config_.loop.local_batch_size.value_or(0)));
+  if (const std::string open = context_.world.open_to_strangers_text(); !open.empty()) context_.log.warning(open);
   if (layout.plan) context_.log.info(cat("Groups of ranks:\n", layout.groups.text()));
   if (!layout.context_note.empty()) context_.log.info(layout.context_note);
   if (layout.plan && !layout.plan->note.empty()) context_.log.info(layout.plan->note);
@@ -149,6 +150,7 @@ std::string RunReport::throughput() {
 
 void RunReport::finish() {
   metric_logger_.flush();
+  if (const std::string strangers = context_.world.strangers_text(); !strangers.empty()) context_.log.warning(strangers);
   if (const std::string traffic = context_.world.traffic_text(); !traffic.empty()) {
     context_.log.info(cat("Communication of rank 0:\n", traffic));
   }

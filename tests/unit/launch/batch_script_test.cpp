@@ -27,6 +27,7 @@ TEST(BatchScript, HasResourcesRendezvousAndQuotedArguments) {
             "set -euo pipefail\n"
             "export MASTER_ADDR=${MASTER_ADDR:-$(hostname)}\n"
             "export MASTER_PORT=${MASTER_PORT:-$((29500 + SLURM_JOB_ID % 8000))}\n"
+            "export WELKIN_JOB_SECRET=${WELKIN_JOB_SECRET:-$(od -An -N32 -tx1 /dev/urandom | tr -d ' \\n')}\n"
             "export HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-FALSE}\n"
             "export WELKIN_BIND=auto\n"
             "exec srun --kill-on-bad-exit=1 --cpu-bind=none /opt/welkin train --set "

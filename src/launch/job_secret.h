@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The secret of a job, which its launcher hands to all processes through their environment or a file: never through a command
+// line, which every user of the machine can read, and never into a log.
+#pragma once
+
+#include <string>
+
+#include "launch/ranks.h"
+
+namespace welkin::launch {
+
+// WELKIN_JOB_SECRET, at least 16 bytes, or the content of WELKIN_JOB_SECRET_FILE, which only its owner may read. Empty where
+// neither is set. ConfigError, without the secret, for one that is short, both at once, or a file that others can read.
+std::string job_secret(const ReadVariable& read);
+
+// 32 random bytes in hexadecimal digits.
+std::string new_job_secret();
+
+}  // namespace welkin::launch

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Serves the store at a listening socket from a thread of its own. A caller that does not show in time that it has the job's
+// key is closed and counted, and learns nothing but a random number; what callers may say is bounded before it is believed.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "core/file_descriptor.h"
+#include "parallel/store/job_key.h"
+
+namespace welkin::parallel {
+
+struct StoreLimits {
+  std::chrono::milliseconds greeting{10'000};  // for a caller to show that it has the key
+  size_t strangers = 256;                      // callers that have not yet; the oldest goes when another one comes
+};
+
+class StoreServer {
+ public:
+  // Throws CommError when the system refuses what it needs.
+  StoreServer(FileDescriptor listener, const JobKey& key, StoreLimits limits = {});
+  ~StoreServer();  // closes all connections
+  StoreServer(const StoreServer&) = delete;
+  StoreServer& operator=(const StoreServer&) = delete;
+
+  // Connections that were closed because they said something and did not have the key. From any thread.
+  int64_t strangers() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace welkin::parallel
