@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps through a pipeline: the bits of the same ranks without one, activations that the schedule promises, and
 // checkpoints that move to other layouts.
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,6 +20,7 @@
 #include "core/text.h"
 #include "number_close.h"
 #include "parallel/comm/collectives.h"
+#include "parallel/pipeline/pipeline_engine.h"
 #include "parallel/pipeline/schedule_timing.h"
 #include "rank_processes.h"
 #include "sharded_state.h"
@@ -186,6 +190,43 @@ const parallel::RankTest kPipedMoved("pipeline_checkpoint", [](parallel::Connect
   EXPECT_EQ(saved.setup().table.names(), plain.setup().table.names());
 });
 
+// Forward passes alone fill the pipeline as well: the first stage goes on while the last one works, which here waits for that.
+const parallel::RankTest kPipedForward("pipeline_forward", [](parallel::Connection& connection) {
+  const parallel::Group ranks = ranks_of(connection).world_group;
+  const parallel::Group signals = connection.make_group("signals", {.ranks = ranks.ranks(), .place = ranks.group_rank()});
+  constexpr int64_t kMicros = 3;
+  int64_t passes = 0;
+  const auto first = [&](model::Tensors, const at::Tensor& input, const model::ForwardContext&) {
+    if (++passes == kMicros) parallel::start_send(signals, at::zeros({1}), 1).wait();
+    return model::Tensors{input + 1};
+  };
+  bool is_learning = true;
+  const auto second = [&](model::Tensors in, const at::Tensor&, const model::ForwardContext&) {
+    if (!is_learning && passes++ == 0) parallel::start_receive(signals, at::zeros({1}), 0).wait();
+    return model::Tensors{in.at(0) * 2};
+  };
+  parallel::PipelineEngine engine(
+      {{.name = "first", .layers = {}, .run = first}, {.name = "second", .layers = {}, .run = second}}, ranks,
+      {.stages = {{0, 1}, {1, 2}}});
+  const auto input = [](int64_t micro) { return at::full({micro + 1, 2}, static_cast<double>(micro), at::kFloat); };
+  engine.learn_shapes({input(0), {}});
+  is_learning = false;
+  passes = 0;
+  std::vector<int64_t> done;
+  engine.forward(parallel::PipelineForward{.micros = kMicros,
+                                           .samples = [](int64_t micro) { return micro + 1; },
+                                           .batch =
+                                               [&](int64_t micro) {
+                                                 return parallel::PipelineBatch{input(micro), {}};
+                                               },
+                                           .on_output =
+                                               [&](int64_t micro, const at::Tensor& output) {
+                                                 EXPECT_TRUE(at::equal(output, (input(micro) + 1) * 2));
+                                                 done.push_back(micro);
+                                               }});
+  EXPECT_EQ(done.size(), engine.has_output() ? 3U : 0U);
+});
+
 // Gradients of weights that wait are the same sums, rounded elsewhere: biases are added apart.
 const parallel::RankTest kPipedZeroBubble("pipeline_zero_bubble", [](parallel::Connection& connection) {
   const ScratchFolder root;
@@ -208,6 +249,7 @@ const parallel::RankTest kPipedZeroBubble("pipeline_zero_bubble", [](parallel::C
   EXPECT_EQ(piped.setup().pipeline->most_held(), connection.world_size());
 });
 
+TEST(PipelineSteps, FillThePipelineWithForwardPassesAlone) { parallel::run_on_ranks("pipeline_forward", 2); }
 TEST(PipelineSteps, LetGradientsOfWeightsWait) { parallel::run_on_ranks("pipeline_zero_bubble", 2); }
 TEST(PipelineSteps, LetGradientsOfWeightsWaitInFourStages) { parallel::run_on_ranks("pipeline_zero_bubble", 4); }
 TEST(PipelineSteps, HaveTheBitsOfOneProcess) { parallel::run_on_ranks("pipeline_steps", 2); }

@@ -83,7 +83,7 @@ class PipelineEngine::Step {
     Saved saved;
     if (pass.stage > 0) saved.inputs = as_leaves(messages_.receive({pass.stage - 1, pass.micro, false}));
     const ops::AutocastGuard autocast(device_.type(), step_.autocast);
-    saved.outputs = engine_.run_stage(pass.stage, saved.inputs, batch);
+    saved.outputs = engine_.pass_forward(pass.stage, saved.inputs, batch);
     if (pass.stage + 1 == schedule_.shape.stages()) {
       saved.outputs = {step_.loss(pass.micro, saved.outputs.at(0))};
     } else {
@@ -159,6 +159,19 @@ Tensors PipelineEngine::run_stage(int64_t stage, Tensors in, const PipelineBatch
   return in;
 }
 
+// As a pass of the schedule, for which weights may have to be brought.
+Tensors PipelineEngine::pass_forward(int64_t stage, Tensors in, const PipelineBatch& batch) const {
+  if (before_forward_) before_forward_();
+  Tensors out = run_stage(stage, std::move(in), batch);
+  if (after_forward_) after_forward_();
+  return out;
+}
+
+void PipelineEngine::surround_forward(std::function<void()> before, std::function<void()> after) {
+  before_forward_ = std::move(before);
+  after_forward_ = std::move(after);
+}
+
 void PipelineEngine::learn_shapes(const PipelineBatch& sample) {
   const at::NoGradGuard no_grad;
   Boundaries boundaries;
@@ -185,23 +198,38 @@ Tensors PipelineEngine::buffers(int64_t boundary, int64_t samples, at::ScalarTyp
   return tensors;
 }
 
+void PipelineEngine::forward(const PipelineForward& passes) const {
+  const at::NoGradGuard no_grad;
+  const Schedule schedule = make_forward_schedule({.ranks = ranks_.size(), .micros = passes.micros, .chunks = options_.chunks});
+  std::vector<PipelineBatch> batches(static_cast<size_t>(passes.micros));
+  c10::Device device = c10::kCPU;
+  StageMessages messages(schedule, ranks_, [&](int64_t boundary, int64_t micro) {
+    return buffers(boundary, passes.samples(micro), matmul_type(device), device);
+  });
+  for (const Pass& pass : schedule.rows[static_cast<size_t>(ranks_.group_rank())]) {
+    PipelineBatch& batch = batches[static_cast<size_t>(pass.micro)];
+    if (pass.stage < ranks_.size()) batch = passes.batch(pass.micro);
+    device = batch.input.device();
+    Tensors tensors;
+    if (pass.stage > 0) tensors = messages.receive({pass.stage - 1, pass.micro, false});
+    tensors = pass_forward(pass.stage, std::move(tensors), batch);
+    const bool is_last_stage = pass.stage + 1 == num_stages();
+    is_last_stage ? passes.on_output(pass.micro, tensors.at(0)) : messages.send({pass.stage, pass.micro, false}, tensors);
+    if (pass.stage + ranks_.size() >= num_stages()) batch = {};
+  }
+  messages.finish();
+}
+
 at::Tensor PipelineEngine::forward(const PipelineBatch& batch) const {
   const at::NoGradGuard no_grad;
-  const int64_t own = ranks_.group_rank();
-  const auto buffers_of = [&](int64_t boundary) {
-    return buffers(boundary, batch.input.size(0), matmul_type(batch.input.device()), batch.input.device());
-  };
-  Tensors tensors;
-  for (int64_t stage = own; stage < num_stages(); stage += ranks_.size()) {
-    if (stage > 0) {
-      tensors = buffers_of(stage - 1);
-      for (const at::Tensor& tensor : tensors) start_receive(ranks_, tensor, rank_of(stage - 1)).wait();
-    }
-    tensors = run_stage(stage, std::move(tensors), batch);
-    if (stage + 1 == num_stages()) break;
-    for (const at::Tensor& tensor : tensors) start_send(ranks_, tensor.contiguous(), rank_of(stage + 1)).wait();
-  }
-  at::Tensor output = has_output() ? tensors.at(0).contiguous() : buffers_of(num_stages() - 1).at(0);
+  const int64_t samples = batch.input.size(0);
+  const c10::Device device = batch.input.device();
+  at::Tensor output;
+  forward(PipelineForward{.micros = 1,
+                          .samples = [samples](int64_t) { return samples; },
+                          .batch = [&batch](int64_t) { return batch; },
+                          .on_output = [&output](int64_t, const at::Tensor& made) { output = made.contiguous(); }});
+  if (!output.defined()) output = buffers(num_stages() - 1, samples, matmul_type(device), device).at(0);
   broadcast(ranks_, output, rank_of(num_stages() - 1));
   return output;
 }

@@ -44,6 +44,14 @@ struct PipelineStep {
   std::function<void(const at::Tensor& root, bool is_last)> backward{};       // `is_last`: no other pass adds to gradients
 };
 
+// Forward passes alone, one micro-batch behind the other, without gradients. Every rank of the pipeline has the same ones.
+struct PipelineForward {
+  int64_t micros = 0;
+  std::function<int64_t(int64_t micro)> samples{};                           // of a micro-batch: B
+  std::function<PipelineBatch(int64_t micro)> batch{};                       // called once for each, in their order
+  std::function<void(int64_t micro, const at::Tensor& output)> on_output{};  // (B, ...), where the last stage is
+};
+
 class PipelineEngine {
  public:
   // `segments` are those of a model that outlives this.
@@ -52,11 +60,16 @@ class PipelineEngine {
   bool has_output() const;                         // whether the model's last stage is here
   bool holds(const std::string& parameter) const;  // whether a stage of this rank does
 
+  // Called around every forward pass of a stage from now on: its weights are whole in between.
+  void surround_forward(std::function<void()> before, std::function<void()> after);
+
   // Runs the whole model on one sample (1, ...) and remembers what goes over boundaries under the present autocast. Every rank
   // calls it while weights of all stages are there.
   void learn_shapes(const PipelineBatch& sample);
 
-  // All stages, one after the other, without gradients: the output (B, ...), on every rank.
+  // Under the present autocast. CommError when a rank does not take part.
+  void forward(const PipelineForward& passes) const;
+  // Of one batch: the output (B, ...), on every rank.
   at::Tensor forward(const PipelineBatch& batch) const;
 
   // Gradients of this rank's parameters accumulate. False: no backward pass was told that it is the last, since several stages,
@@ -77,12 +90,14 @@ class PipelineEngine {
   int64_t rank_of(int64_t stage) const { return stage % ranks_.size(); }
   int64_t num_stages() const { return static_cast<int64_t>(options_.stages.size()); }
   model::Tensors run_stage(int64_t stage, model::Tensors in, const PipelineBatch& batch) const;
+  model::Tensors pass_forward(int64_t stage, model::Tensors in, const PipelineBatch& batch) const;
   model::Tensors buffers(int64_t boundary, int64_t samples, at::ScalarType matmuls, c10::Device device) const;
   const Schedule& schedule_of(int64_t micros);
 
   std::vector<model::Segment> segments_;
   Group ranks_;
   PipelineOptions options_;
+  std::function<void()> before_forward_, after_forward_;
   std::map<at::ScalarType, Boundaries> boundaries_;  // by the type in which matmuls compute
   std::map<int64_t, Schedule> schedules_;            // by micro-batches
   int64_t most_held_ = 0;

@@ -13,11 +13,16 @@ namespace {
 using config::PipelineSchedule;
 using Row = std::vector<Pass>;
 
-Row all_forward_then_backward(const PipelineShape& shape, int64_t rank) {
+Row all_forward(const PipelineShape& shape, int64_t rank) {
   Row row;
   for (int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
     for (int64_t micro = 0; micro < shape.micros; ++micro) row.push_back({PassKind::Forward, chunk * shape.ranks + rank, micro});
   }
+  return row;
+}
+
+Row all_forward_then_backward(const PipelineShape& shape, int64_t rank) {
+  Row row = all_forward(shape, rank);
   for (int64_t chunk = shape.chunks; chunk-- > 0;) {
     for (int64_t micro = 0; micro < shape.micros; ++micro) row.push_back({PassKind::Backward, chunk * shape.ranks + rank, micro});
   }
@@ -122,6 +127,10 @@ Schedule make_schedule(PipelineSchedule kind, const PipelineShape& shape) {
 Schedule schedule_of_short_step(PipelineSchedule kind, const PipelineShape& shape) {
   if (problem_of(kind, shape).what.empty()) return make_schedule(kind, shape);
   return with_rows(PipelineSchedule::GPipe, shape, [&](int64_t rank) { return all_forward_then_backward(shape, rank); });
+}
+
+Schedule make_forward_schedule(const PipelineShape& shape) {
+  return with_rows(PipelineSchedule::GPipe, shape, [&](int64_t rank) { return all_forward(shape, rank); });
 }
 
 }  // namespace welkin::parallel

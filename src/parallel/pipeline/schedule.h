@@ -55,4 +55,7 @@ ShapeProblem problem_of(config::PipelineSchedule kind, const PipelineShape& shap
 // forward passes and then all backward passes, which any number goes through.
 Schedule schedule_of_short_step(config::PipelineSchedule kind, const PipelineShape& shape);
 
+// Forward passes alone, as gpipe makes them.
+Schedule make_forward_schedule(const PipelineShape& shape);
+
 }  // namespace welkin::parallel

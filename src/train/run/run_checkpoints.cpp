@@ -132,7 +132,8 @@ void RunCheckpoints::save_pieces(const std::vector<CheckpointGroup>& groups) {
 void RunCheckpoints::save() {
   setup_.data_parallel->complete_weights();
   std::vector<CheckpointGroup> groups = own_groups();
-  if (context_.world.is_main() && state_.picture) {
+  const bool is_writer = context_.world.is_main() || setup_.pipeline;  // stages agree on names first
+  if (is_writer && state_.picture) {
     groups.push_back(
         {.name = "picture", .tensors = {{"target", state_.picture->target}, {"prediction", state_.picture->prediction}}});
   }

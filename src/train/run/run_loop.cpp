@@ -148,6 +148,7 @@ void RunLoop::train_epoch() {
 
 StepRecord RunLoop::train_step() {
   StepRecord record = step_->run([this] { return next_batch(); }, context_.interrupt.requested() ? 1 : 0);
+  parts_.report.share(state_.picture);
   record.iteration = state_.position.iteration + 1;
   record.epoch = state_.position.epoch, record.step = state_.position.step_in_epoch;
   read_requests(record);

@@ -2,12 +2,16 @@
 #include "train/run/run_report.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "core/text.h"
 #include "model/base/describe.h"
+#include "parallel/comm/collectives.h"
 #include "train/device/device_memory.h"
 #include "train/device/kernel_choice.h"
 #include "train/device/throughput.h"
@@ -173,6 +177,30 @@ std::optional<ForecastPair> RunReport::on_forward(const data::Batch& batch, cons
   }
   if (logs_this_step()) context_.log.info(forward_pass_memory_line(device_));
   return picture;
+}
+
+namespace {
+
+// The last member's plane, (H, W), on all.
+at::Tensor plane_of_last(const parallel::Group& group, const at::Tensor& plane, int64_t rows, int64_t columns) {
+  at::Tensor shared = plane.defined() ? plane : at::empty({rows, columns}, at::kFloat);
+  parallel::broadcast(group, shared, group.size() - 1);
+  return shared;
+}
+
+}  // namespace
+
+void RunReport::share(std::optional<ForecastPair>& picture) const {
+  if (!setup_.pipeline || !draws_this_step()) return;
+  const parallel::Group& stages = setup_.layout.groups.along(parallel::Axis::Pp);
+  const at::Tensor sizes = at::zeros({2}, at::kLong);
+  if (picture) sizes.copy_(at::tensor(picture->target.sizes(), at::kLong));
+  parallel::broadcast(stages, sizes, stages.size() - 1);
+  const auto rows = sizes[0].item<int64_t>(), columns = sizes[1].item<int64_t>();
+  if (rows == 0) return;  // no samples there in a short step
+  if (!picture) picture.emplace();
+  picture->target = plane_of_last(stages, picture->target, rows, columns);
+  picture->prediction = plane_of_last(stages, picture->prediction, rows, columns);
 }
 
 }  // namespace welkin::train

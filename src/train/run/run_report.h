@@ -42,6 +42,8 @@ class RunReport {
   bool wants_forward() const { return draws_this_step() || logs_this_step(); }
   // The picture of the first micro-batch's first sample, where this step has one.
   std::optional<ForecastPair> on_forward(const data::Batch& batch, const at::Tensor& prediction);
+  // Of a pipeline the last stage has it, and the first rank writes it: afterwards all have it. Every rank calls it in each step.
+  void share(std::optional<ForecastPair>& picture) const;
 
  private:
   void model();

@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <utility>
+#include <vector>
 
 #include "config/schema/batch_plan.h"
 #include "core/error.h"
@@ -18,6 +19,7 @@
 #include "train/learn/metrics.h"
 #include "train/learn/precision.h"
 #include "train/run/run_rules.h"
+#include "train/step/stages.h"
 
 namespace welkin::train {
 
@@ -27,6 +29,10 @@ constexpr int64_t kNumSums = 4;  // of every validation
 
 at::Tensor zero_sums(size_t watched, c10::Device device) {
   return at::zeros({kNumSums + static_cast<int64_t>(watched)}, at::TensorOptions(at::kDouble).device(device));
+}
+
+model::ForwardContext validation_context(const config::RunConfig& config, const data::Batch& batch) {
+  return {.seed = config.loop.seed, .step = at::zeros({}, batch.sample.options()), .sample = batch.sample};
 }
 
 }  // namespace
@@ -98,14 +104,16 @@ double value_of(const ValidationReport& report, const ValidationMetric& metric) 
 
 at::Tensor Validator::batch_sums(const data::Batch& batch, config::AmpMode mode) const {
   const at::NoGradGuard no_grad;
-  at::Tensor sums = zero_sums(watched_.size(), device_);
   const ops::AutocastGuard autocast(device_.type(), autocast_dtype(mode));
   if (batch.input.size(0) == 0) {  // a short last step may leave a rank without samples
     if (setup_.joins_passes()) setup_.forward_zeros(batch.input);
-    return sums;
+    return zero_sums(watched_.size(), device_);
   }
-  const at::Tensor prediction = setup_.forward(
-      batch.input, {.seed = config_.loop.seed, .step = at::zeros({}, batch.sample.options()), .sample = batch.sample});
+  return sums_of(setup_.forward(batch.input, validation_context(config_, batch)), batch);
+}
+
+at::Tensor Validator::sums_of(const at::Tensor& prediction, const data::Batch& batch) const {
+  at::Tensor sums = zero_sums(watched_.size(), device_);
   // Sums over samples, or over the means of batches.
   const double share = validation_averages_batches(config_) ? static_cast<double>(batch.step_samples) : 1.0;
   const at::Tensor losses = shard_.losses(*setup_.loss, prediction, batch.target);
@@ -138,8 +146,36 @@ ValidationReport Validator::report(Sums& sums, double seconds) const {
   return report;
 }
 
+// The micro-batches of one step, one behind the other. The last stage knows the sums, and tells the others.
+void Validator::add_pipeline_step(Sums& sums, config::AmpMode mode) {
+  const at::NoGradGuard no_grad;
+  const ops::AutocastGuard autocast(device_.type(), autocast_dtype(mode));
+  std::vector<data::Batch> batches{kept(pipeline_.next())};  // a loader's buffers are valid until the call after next
+  while (batches.back().micro + 1 < batches.back().num_micro) batches.push_back(kept(pipeline_.next()));
+  const data::Batch nothing = batches.back();
+  if (nothing.input.size(0) == 0) batches.clear();
+  const auto own = static_cast<int64_t>(batches.size());
+  const auto own_batch = [&](int64_t micro) -> const data::Batch& { return batches[static_cast<size_t>(micro)]; };
+  at::Tensor step_sums = zero_sums(watched_.size(), device_);
+  setup_.pipeline->forward(
+      parallel::PipelineForward{.micros = setup_.joint_passes(own),
+                                .samples = [&](int64_t micro) { return micro < own ? own_batch(micro).input.size(0) : 1; },
+                                .batch = [&](int64_t micro) -> parallel::PipelineBatch {
+                                  if (micro >= own) return zero_micro_batch(nothing, config_.loop.seed, setup_.counter);
+                                  return {own_batch(micro).input, validation_context(config_, own_batch(micro))};
+                                },
+                                .on_output =
+                                    [&](int64_t micro, const at::Tensor& output) {
+                                      if (micro < own) step_sums += sums_of(output, own_batch(micro));
+                                    }});
+  const parallel::Group& stages = setup_.layout.groups.along(parallel::Axis::Pp);
+  parallel::broadcast(stages, step_sums, stages.size() - 1);
+  sums.own += step_sums;
+}
+
 // All micro-batches of one step.
 void Validator::add_step(Sums& sums, config::AmpMode mode) {
+  if (setup_.pipeline) return add_pipeline_step(sums, mode);
   parallel::TreeSum units(replicas_);
   data::Batch batch;
   do {

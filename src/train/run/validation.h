@@ -54,7 +54,9 @@ class Validator {
  private:
   struct Sums;
   at::Tensor batch_sums(const data::Batch& batch, config::AmpMode mode) const;
+  at::Tensor sums_of(const at::Tensor& prediction, const data::Batch& batch) const;
   void add_step(Sums& sums, config::AmpMode mode);
+  void add_pipeline_step(Sums& sums, config::AmpMode mode);
   ValidationReport report(Sums& sums, double seconds) const;
 
   TrainSetup& setup_;

@@ -153,4 +153,18 @@ void keep_own_stages(TrainSetup& setup, const SetupSource& source) {
   check_trained(setup.table, setup.layout);
 }
 
+data::Batch kept(const data::Batch& batch) {
+  data::Batch copy = batch;
+  copy.input = batch.input.clone();
+  copy.target = batch.target.clone();
+  copy.sample = batch.sample.clone();
+  return copy;
+}
+
+parallel::PipelineBatch zero_micro_batch(const data::Batch& like, uint64_t seed, const at::Tensor& counter) {
+  std::vector<int64_t> sizes = like.input.sizes().vec();
+  sizes.front() = 1;
+  return {at::zeros(sizes, like.input.options()), {.seed = seed, .step = counter, .sample = at::zeros({1}, counter.options())}};
+}
+
 }  // namespace welkin::train

@@ -2,9 +2,12 @@
 // A pipeline over a model: where it is cut, what it does not go with, and what of the model a rank keeps.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
+#include "data/pipeline/pipeline.h"
 #include "parallel/mesh/mesh.h"
+#include "parallel/pipeline/pipeline_engine.h"
 #include "parallel/pipeline/stage_cut.h"
 #include "train/step/layout.h"
 #include "train/step/setup.h"
@@ -18,5 +21,12 @@ std::vector<parallel::StageRange> stages_of(const parallel::Mesh& mesh, const Se
 // Makes setup.pipeline where the layout has stages, and lets go of the parameters of other ranks' stages. Every rank calls it
 // when weights have their values and all sites their wrappers.
 void keep_own_stages(TrainSetup& setup, const SetupSource& source);
+
+// A micro-batch of its own: a loader's buffers are valid until the call after next, and several are under way.
+data::Batch kept(const data::Batch& batch);
+
+// One sample of zeros, for which nothing counts: where ranks make their passes together, one with fewer micro-batches than the
+// others makes up the rest.
+parallel::PipelineBatch zero_micro_batch(const data::Batch& like, uint64_t seed, const at::Tensor& counter);
 
 }  // namespace welkin::train

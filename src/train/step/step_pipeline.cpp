@@ -9,30 +9,21 @@
 #include "config/schema/batch_plan.h"
 #include "train/learn/precision.h"
 #include "train/step/model_setup.h"
+#include "train/step/stages.h"
 #include "train/step/step.h"
 
 namespace welkin::train {
-namespace {
-
-// A loader's buffers are valid until the call after next, and several micro-batches are under way.
-data::Batch kept(const data::Batch& batch) {
-  data::Batch copy = batch;
-  copy.input = batch.input.clone();
-  copy.target = batch.target.clone();
-  copy.sample = batch.sample.clone();
-  return copy;
-}
-
-}  // namespace
 
 // `batch`: the first micro-batch, and at the end the last.
 void EagerStep::pipeline_step(data::Batch& batch, const Source& next, std::vector<int64_t>& samples) {
   const int64_t micro_size = config::batch_plan(config_, setup_.layout.replicas.size()).micro;
   const int64_t of_step = batch.step_samples;
-  std::vector<data::Batch> under_way(static_cast<size_t>(batch.num_micro));  // until their losses are made
-  parallel::PipelineStep step{.micros = batch.num_micro, .autocast = autocast_dtype(config_.precision.amp_mode)};
-  step.samples = [=](int64_t micro) { return std::min(micro_size, of_step - micro * micro_size); };
+  const int64_t own_micros = batch.input.size(0) > 0 ? batch.num_micro : 0;
+  std::vector<data::Batch> under_way(static_cast<size_t>(own_micros));  // until their losses are made
+  parallel::PipelineStep step{.micros = micro_steps_of(batch), .autocast = autocast_dtype(config_.precision.amp_mode)};
+  step.samples = [=](int64_t micro) { return micro < own_micros ? std::min(micro_size, of_step - micro * micro_size) : 1; };
   step.batch = [&](int64_t micro) -> parallel::PipelineBatch {
+    if (micro >= own_micros) return zero_micro_batch(batch, config_.loop.seed, setup_.counter);
     if (micro > 0) batch = fetch(next);
     samples.insert(samples.end(), batch.indices.begin(), batch.indices.end());
     data::Batch own = kept(batch);
@@ -42,6 +33,7 @@ void EagerStep::pipeline_step(data::Batch& batch, const Source& next, std::vecto
     return given;
   };
   step.loss = [&](int64_t micro, const at::Tensor& output) {
+    if (micro >= own_micros) return output.sum().to(at::kFloat) * 0;
     const data::Batch own = std::exchange(under_way[static_cast<size_t>(micro)], {});
     if (options_.on_forward) options_.on_forward(own, output);
     const at::Tensor loss = setup_.layout.shard.losses(*setup_.loss, output, own.target).sum() / samples_of(own);

@@ -63,6 +63,19 @@ TEST(PipelineSchedule, AShortStepGoesThroughWithAnyNumber) {
   }
 }
 
+TEST(PipelineSchedule, ForwardPassesAloneAreThoseOfGpipe) {
+  const PipelineShape shape{.ranks = 3, .micros = 4, .chunks = 2};
+  const Schedule forward = make_forward_schedule(shape);
+  ASSERT_EQ(forward.rows.size(), 3U);
+  for (int64_t rank = 0; rank < shape.ranks; ++rank) {
+    const std::vector<Pass>& row = forward.rows[static_cast<size_t>(rank)];
+    ASSERT_EQ(row.size(), 8U);
+    for (int64_t n = 0; n < 8; ++n) {
+      EXPECT_EQ(row[static_cast<size_t>(n)], (Pass{PassKind::Forward, n / 4 * 3 + rank, n % 4}));
+    }
+  }
+}
+
 // ZB-H1 reaches its formula once there are micro-batches enough to fill the pipeline.
 TEST(PipelineSchedule, IdlesAsThePublicationSays) {
   for_each_shape([](PipelineSchedule kind, const PipelineShape& shape) {
