@@ -75,7 +75,7 @@ Sharing sharing_of(const config::RunConfig& config, double replicas) {
   sharing.reduces = passes;
   if (parallel.shard == config::ShardStage::Gradients) return sharing;
   sharing.weights = 1 / sharing.ranks;
-  sharing.gathers = passes * (parallel.reshard_after_forward ? 2 : 1);
+  sharing.gathers = parallel.reshard_after_forward ? 2 * passes : 1;
   if (parallel.reshard_after_forward) sharing.kept_gathers = passes;
   return sharing;
 }
@@ -263,7 +263,8 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts)
     const Sharing sharing = sharing_of(config, replicas);
     const double ranks = config.parallel.shard == config::ShardStage::None ? replicas : sharing.ranks;
     const double trained = trained_parameters(facts, estimate.tensor_parallel) / pipeline_share(config).stages;
-    const double stays = gathered_together(facts.cost).whole_pass / static_cast<double>(estimate.tensor_parallel);
+    const double parts = static_cast<double>(estimate.tensor_parallel) * pipeline_share(config).stages;
+    const double stays = gathered_together(facts.cost).whole_pass / parts;
     const double gathered = sharing.gathers * trained - sharing.kept_gathers * stays;
     estimate.reduced_bytes =
         (ranks - 1) / ranks * (sharing.reduces * kWideBytes * trained + gathered * gathered_bytes(config, facts.cost));

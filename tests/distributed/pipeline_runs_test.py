@@ -29,12 +29,31 @@ class PipelineRuns(RanksCase):
         yaml = self.write(DEEP)
         one = self.folder / "one"
         self.run_ranks(0, yaml, one, *SGD)
+        self.assert_has_pictures(one)
         for ranks, flags in ((2, ()), (2, ("--pipeline_schedule", "gpipe", "--pipeline_split", "0,1-3")),
-                             (2, ("--pipeline_schedule", "interleaved")), (4, ("--tensor_parallel", "2", "--sequence_parallel"))):
+                             (2, ("--pipeline_schedule", "interleaved")), (4, ("--tensor_parallel", "2", "--sequence_parallel")),
+                             (4, ("--shard", "optimizer", "--pipeline_schedule", "interleaved")), (4, ("--shard", "full"))):
             root = self.folder / "-".join(("piped", *(flag.lstrip("-") for flag in flags)))
             self.run_ranks(ranks, yaml, root, *SGD, "--pp", "2", *flags)
             self.assert_close_training(root, one, LOGGED)
-        self.assertEqual(sorted(path.name for path in (run_folder(root) / "checkpoints").glob("step_*/model*")), ["model.safetensors"] * 2)
+            newest = run_folder(root) / "checkpoints" / f"step_{checkpoints(root)[-1]}"
+            pieces = [f"model-r{rank}.safetensors" for rank in (range(4) if "full" in flags else (2,) if "optimizer" in flags else ())]
+            self.assertEqual(sorted(path.name for path in newest.glob("model*")), [*pieces, "model.safetensors"])
+            self.assert_has_pictures(root)
+
+    def assert_has_pictures(self, root):
+        """The first rank logs what the last stage has made of a sample, in each of three epochs."""
+        events = b"".join(path.read_bytes() for path in run_folder(root).rglob("*tfevents*"))
+        self.assertEqual(events.count(b"Visualization, "), 3)
+
+    def test_the_layout_of_the_lecture_has_the_curve_of_one_process(self):
+        yaml = self.write(DEEP)
+        one, sixteen = self.folder / "one", self.folder / "sixteen"
+        self.run_ranks(0, yaml, one, *SGD)
+        self.run_ranks(16, yaml, sixteen, *SGD, "--tensor_parallel", "2", "--pipeline_parallel", "4")
+        self.assertIn("Ranks: 16 on 1 node(s)", log_text(sixteen))
+        self.assertIn("data parallel 2", log_text(sixteen))
+        self.assert_close_training(sixteen, one, LOGGED)
 
     def test_the_unet_is_cut_between_its_levels(self):
         yaml = self.write(UNET)
@@ -47,7 +66,7 @@ class PipelineRuns(RanksCase):
         flags = (*SGD, "--set", "folder_rule=mp", "--set", "ema_decay=0.5")
         whole, parts = self.folder / "whole", self.folder / "parts"
         self.run_ranks(0, yaml, whole, *flags)
-        for until, ranks, layout in ((2, 2, ("--pp", "2")), (4, 0, ()), (6, 4, ("--pp", "2", "--pipeline_schedule", "gpipe"))):
+        for until, ranks, layout in ((2, 2, ("--pp", "2")), (4, 0, ()), (6, 4, ("--pp", "2", "--pipeline_schedule", "gpipe", "--shard", "full"))):
             if until > 2:  # the folder is named after the ranks of one model
                 run_folder(parts).parent.rename(parts / "run" / f"{2 if layout else 1}MP")
             self.run_ranks(ranks, yaml, parts, *flags, "--num_iters", until, "--resume", *layout)
@@ -62,7 +81,8 @@ class PipelineRuns(RanksCase):
                 (("--pp", "2", "--pipeline_chunks", "4", "--pipeline_schedule", "interleaved", "--micro_batch_size", "1"), "more stages than the model has blocks: stages=8, blocks=4"),
                 (("--pp", "2", "--pipeline_split", "0-1,3"), "pipeline_split=0-1,3, block 2 should begin 3"),
                 (("--pp", "2", "--pipeline_schedule", "interleaved", "--micro_batch_size", "3"), "makes 2 or 4 micro-batches"),
-                (("--pp", "2", "--shard", "full"), "a pipeline does not go with this: pipeline_parallel=2, shard. Leave shard out"),
+                (("--pp", "2", "--shard", "full", "--pipeline_schedule", "interleaved"), "pipeline_parallel=2, pipeline_schedule: interleaved and shard: gradients or full. Leave"),
+                (("--pp", "2", "--shard", "gradients", "--pipeline_schedule", "zero_bubble"), "pipeline_parallel=2, pipeline_schedule: zero_bubble and shard: gradients or full. Leave"),
                 (("--pp", "2", "--rank_invariant"), "pipeline_parallel=2, rank_invariant"),
                 (("--pp", "3"), "pipeline_parallel times tensor_parallel times context_parallel does not divide the number of processes")):
             root = self.folder / "refused"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every stage of sharded data parallelism against one process, in float64: alone and with tensor, sequence and context
+// Every stage of sharded data parallelism against one process, in float64: alone and with tensor, sequence, context and pipeline
 // parallelism, micro-batches and replicas of groups; for the transformer and the U-Net, which knows nothing of it.
 #include <gtest/gtest.h>
 
@@ -45,12 +45,19 @@ const parallel::RankTest kVitOnFour("sharded_vit_on_four", [](parallel::Connecti
   LayoutCase tokens{.sizes = {.dp_replicate = 2, .cp = 2}};
   tokens.options.sharded_io = true;
   LayoutCase gathered{.sizes = {.dp_replicate = 2, .cp = 2}};
-  expect_equal_to_one_process(connection, "vit", {parallel::vit_plan_of}, {data, hybrid, tensors, tokens, gathered});
+  LayoutCase piped{.sizes = {.dp_replicate = 2, .pp = 2}, .num_micro = 4, .dropout = 0.1, .depth = 4};
+  LayoutCase forward_first = piped;
+  forward_first.schedule = config::PipelineSchedule::GPipe;
+  LayoutCase piped_tokens{.sizes = {.cp = 2, .pp = 2}, .num_micro = 4, .depth = 4};
+  piped_tokens.options.sharded_io = true;
+  expect_equal_to_one_process(connection, "vit", {parallel::vit_plan_of},
+                              {data, hybrid, tensors, tokens, gathered, piped, forward_first, piped_tokens});
 });
 
 const parallel::RankTest kUnet("sharded_unet", [](parallel::Connection& connection) {
   std::vector<LayoutCase> cases{{.sizes = {.dp_replicate = connection.world_size()}, .num_micro = 2}};
   if (connection.world_size() == 4) cases.push_back({.sizes = {.dp_replicate = 2, .tp = 2}});
+  if (connection.world_size() == 4) cases.push_back({.sizes = {.dp_replicate = 2, .pp = 2}, .num_micro = 4});
   expect_equal_to_one_process(connection, "unet3d", {parallel::unet_plan_of, parallel::Axis::Tp}, cases);
 });
 

@@ -159,7 +159,17 @@ void GatheredUnits::after_forward() {
   if (!at::GradMode::is_enabled()) release_all();
 }
 
+void GatheredUnits::before_backward(bool is_last) {
+  stays_ = !is_last && !options_.reshard_after_forward;
+  for (size_t i = 0; i < units_.size() && units_[i].is_whole_model; ++i) gather(i, /*direction=*/0);
+}
+
+void GatheredUnits::after_backward() {
+  if (!stays_) release_all();
+}
+
 void GatheredUnits::after_gradients(size_t unit) {
+  if (stays_) return;
   if (!units_[unit].is_whole_model && units_[unit].is_trained) release(units_[unit]);
 }
 

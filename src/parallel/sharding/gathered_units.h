@@ -34,9 +34,12 @@ class GatheredUnits {
 
   void before_forward();
   void after_forward();
+  // The pass may come long after its forward pass, and others of the step after it: where weights are not let go after forward
+  // passes, they stay until the last one.
+  void before_backward(bool is_last);
   // When the gradients of trained_rows()[unit] are complete; units with frozen weights stay until the end of the pass.
   void after_gradients(size_t unit);
-  void after_backward() { release_all(); }
+  void after_backward();
   // The pieces have changed.
   void after_update();
 
@@ -66,6 +69,7 @@ class GatheredUnits {
   GatherOptions options_;
   std::vector<Unit> units_;
   std::vector<std::vector<ParamRow*>> trained_;
+  bool stays_ = false;  // weights do after this backward pass
 };
 
 }  // namespace welkin::parallel

@@ -112,6 +112,7 @@ void ShardedParallel::shard_weights(model::Model& model, ParamTable& table) {
 // A rank without samples made no forward pass.
 void ShardedParallel::backward(const at::Tensor& loss, bool is_last) {
   complete_weights();
+  if (units_) units_->before_backward(is_last);
   missing_of_unit_ = buckets_of_unit_;
   gradients_->begin_pass(is_last || joins_every_backward());
   loss.backward();

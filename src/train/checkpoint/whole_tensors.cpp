@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "core/error.h"
@@ -240,14 +242,31 @@ void WholeGroups::join_others() {
   while (done_ < split_.size()) next(done_);
 }
 
+namespace {
+
+// The stage of a pipeline that writes what its ranks have whole: the first one that has it.
+std::map<std::string, int64_t> writing_stages(const CheckpointGroup& local, const TensorLayout& layout) {
+  std::map<std::string, int64_t> stages;
+  if (layout.stages.size() == 1) return stages;
+  for (const StagedTensor& tensor : staged(local, layout)) stages[tensor.name] = tensor.stage;
+  return stages;
+}
+
+}  // namespace
+
 RankTensors own_tensors(const std::vector<CheckpointGroup>& local, const TensorLayout& layout) {
   RankTensors own;
   for (const CheckpointGroup& group : local) {
     CheckpointGroup whole{.name = group.name, .tensors = {}}, pieces{.name = group.name, .tensors = {}};
+    const std::map<std::string, int64_t> stages = writing_stages(group, layout);
     for (const CheckpointTensor& tensor : group.tensors) {
       const SplitTensor split(tensor, layout);
-      if (split.is_whole()) {
+      const auto stage = stages.find(tensor.name);
+      if (split.is_whole() && (stage == stages.end() || stage->second == 0)) {
         whole.tensors.push_back(tensor);
+      } else if (split.is_whole()) {
+        const bool is_own = stage->second == layout.stages.group_rank();
+        if (is_own && split.is_written_here()) pieces.tensors.push_back(tensor);
       } else if (split.is_written_here() && tensor.value.numel() > 0) {
         pieces.tensors.push_back(tensor);
         pieces.tensors.back().piece = split.place();

@@ -56,12 +56,13 @@ class WholeGroups {
   size_t done_ = 0;
 };
 
-// What each rank writes itself where data-parallel ranks share out the training state: its pieces, and of a tensor that is split
-// over tp alone its part.
+// What each rank writes itself where data-parallel ranks share out the training state: its pieces, of a tensor that is split over
+// tp alone its part, and of a pipeline what no earlier stage has.
 struct RankTensors {
-  std::vector<CheckpointGroup> whole;   // tensors that every rank has, which one of them writes
+  std::vector<CheckpointGroup> whole;   // tensors that the first rank writes
   std::vector<CheckpointGroup> pieces;  // of this rank; without tensors where it holds a copy
 };
+// Every rank calls it.
 RankTensors own_tensors(const std::vector<CheckpointGroup>& local, const TensorLayout& layout);
 
 // The other way: copies the parts that are this rank's out of whole tensors. A tensor that is the same in both stays.

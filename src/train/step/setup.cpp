@@ -55,6 +55,13 @@ parallel::ShardingOptions sharding_options(const config::RunConfig& run) {
           .gather = {.reshard_after_forward = config.reshard_after_forward, .prefetch = config.shard_prefetch}};
 }
 
+// A stage's pass is a forward pass for those who bring its weights.
+void surround_passes(TrainSetup& setup) {
+  if (!setup.pipeline) return;
+  setup.pipeline->surround_forward([&setup] { setup.data_parallel->before_forward(); },
+                                   [&setup] { setup.data_parallel->after_forward(); });
+}
+
 void exchange_gradients(TrainSetup& setup, const SetupSource& source) {
   const config::ParallelConfig& config = source.config.parallel;
   if (setup.is_sharded()) {
@@ -133,6 +140,7 @@ std::unique_ptr<TrainSetup> make_setup(const Layout& layout, const SetupSource& 
   try {
     init_model(*setup, source, install);
     exchange_gradients(*setup, source);
+    surround_passes(*setup);
     setup->attention_note = choose_attention(source.config, attention_size(source.registries, source.config, source.spec),
                                              source.config.parallel.tensor_parallel, source.device, source.world_group);
     build_optimizer(*setup, source, length);

@@ -26,8 +26,11 @@ using Segments = std::vector<model::Segment>;
 void check_options(const config::RunConfig& config) {
   const config::ParallelConfig& parallel = config.parallel;
   const bool is_split = parallel.pipeline_schedule == config::PipelineSchedule::ZeroBubble;
-  const std::array<std::pair<const char*, bool>, 9> others{
-      {{"shard", parallel.shard != config::ShardStage::None},
+  const bool sends_every_pass = parallel.shard == config::ShardStage::Gradients || parallel.shard == config::ShardStage::Full;
+  const std::array<std::pair<const char*, bool>, 10> others{
+      {{"pipeline_schedule: interleaved and shard: gradients or full",
+        sends_every_pass && parallel.pipeline_schedule == config::PipelineSchedule::Interleaved},
+       {"pipeline_schedule: zero_bubble and shard: gradients or full", sends_every_pass && is_split},
        {"rank_invariant", parallel.rank_invariant},
        {"static_graph", parallel.static_graph},
        {"cuda_graph", config.backend.cuda_graph},

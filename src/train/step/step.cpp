@@ -52,7 +52,8 @@ EagerStep::EagerStep(TrainSetup& setup, const config::RunConfig& config, StepOpt
 StepRecord EagerStep::run(data::Batch batch, const Source& next, double stop_requested) {
   std::vector<int64_t> samples;
   begin(zero_loss(options_.device));
-  if (setup_.pipeline && batch.input.size(0) > 0) {
+  const bool joins = setup_.data_parallel->joins_every_backward();
+  if (setup_.pipeline && (joins || batch.input.size(0) > 0)) {
     pipeline_step(batch, next, samples);
   } else {
     for (;;) {
@@ -61,8 +62,8 @@ StepRecord EagerStep::run(data::Batch batch, const Source& next, double stop_req
       if (batch.micro + 1 == batch.num_micro) break;
       batch = fetch(next);
     }
+    join_micro_steps(batch);
   }
-  join_micro_steps(batch);
   post_requests(stop_requested);
   StepRecord record = finish();
   record.samples = std::move(samples);

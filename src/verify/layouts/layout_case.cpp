@@ -53,11 +53,12 @@ LayoutCase canonical(LayoutCase c, parallel::AxisSet axes) {
   if (c.sizes.cp == 1) c.options.context_mode = ContextMode::AllGather;
   if (c.sizes.cp == 1) c.options.sharded_io = false;
   if (c.exchange_size() == 1) c.shard = config::ShardStage::None;
-  // What is sent without an exchange, by which narrow types are judged, is not kept where gradients are shared out.
   if (c.sizes.pp > 1) {
-    c.shard = config::ShardStage::None;
-    c.comm_dtype = GradientDtype::Same;
+    c.comm_dtype = GradientDtype::Same;  // by passes of whole models is judged what narrow types may do
+    const bool has_chunks = c.schedule == PipelineSchedule::Interleaved && c.shard != config::ShardStage::None;
+    if (has_chunks) c.shard = config::ShardStage::Optimizer;
   }
+  // What is sent without an exchange, by which narrow types are judged, is not kept where gradients are shared out.
   const bool keeps = c.shard == config::ShardStage::None || c.shard == config::ShardStage::Optimizer;
   if (c.exchange_size() == 1 || !keeps) c.comm_dtype = GradientDtype::Same;
   if (c.sizes.tp == 1 || c.sizes.cp == 1) c.order = "tp-cp-dp";

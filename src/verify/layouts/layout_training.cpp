@@ -140,6 +140,9 @@ class LayoutTraining {
                  .with_cp = has_cp};
     reducer_ = std::make_unique<parallel::ShardedParallel>(
         *model_, run_.table, sharding_, parallel::ShardingOptions{.stage = case_.shard, .comm_dtype = case_.comm_dtype});
+    if (pipeline_) {
+      pipeline_->surround_forward([this] { reducer_->before_forward(); }, [this] { reducer_->after_forward(); });
+    }
   }
 
   // By which the loss is scaled up where the exchange averages.

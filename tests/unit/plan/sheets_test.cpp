@@ -200,6 +200,30 @@ TEST(RunEstimate, TrainingStateThatIsSharedOutTakesItsPart) {
   expect(config::ShardStage::Full, {1000, 1000, 2000}, 12 * 3000 - 4 * 30);
   config.parallel.shard_group = "2";
   expect(config::ShardStage::Full, {2000, 2000, 4000}, 12 * 2000 - 4 * 20);
+  config.parallel.reshard_after_forward = false;  // gathered once for all passes
+  EXPECT_EQ(estimate_run(config, facts).reduced_bytes, 5 * 2000);
+}
+
+// Two ranks share out the state of each of two stages.
+TEST(RunEstimate, RanksOfAStageShareItsStateOut) {
+  config::RunConfig config = small_config();
+  config.loop.local_batch_size = 4;
+  config.loop.micro_batch_size = 1;
+  config.parallel.pipeline_parallel = 2;
+  config.parallel.shard = config::ShardStage::Optimizer;
+  RunFacts facts = small_facts();
+  facts.world_size = 4;
+  RunEstimate run = estimate_run(config, facts);
+  EXPECT_EQ(part(run, "weights"), 2000);
+  EXPECT_EQ(part(run, "gradients"), 2000);
+  EXPECT_EQ(part(run, "optimizer"), 2000);
+  EXPECT_EQ(run.reduced_bytes, 2 * 2000 / 2);
+  config.parallel.shard = config::ShardStage::Gradients;
+  run = estimate_run(config, facts);
+  EXPECT_EQ(part(run, "gradients"), 1000);
+  EXPECT_EQ(run.reduced_bytes, (4 + 1) * 2000 / 2);
+  config.parallel.shard = config::ShardStage::Full;
+  EXPECT_EQ(part(estimate_run(config, facts), "weights"), 1000);
 }
 
 TEST(RunEstimate, WeightsThatAreGatheredIn16BitsTravelAsHalf) {
