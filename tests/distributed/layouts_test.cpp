@@ -40,6 +40,26 @@ const parallel::RankTest kUnetLayouts("unet_layouts", [](parallel::Connection& c
   }
 });
 
+// The lecture's case: tensors split over two ranks, blocks over four, samples over two.
+const parallel::RankTest kLecturesCase("lectures_case", [](parallel::Connection& connection) {
+  model::Registry models;
+  model::add_builtin_models(models);
+  const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
+                            return connection.make_group(name, std::move(members));
+                          }};
+  LayoutCase plain{.sizes = {.dp_replicate = 2, .tp = 2, .pp = 4}, .num_micro = 4, .depth = 8};
+  plain.options.sequence_parallel = true;
+  LayoutCase interleaved = plain;
+  interleaved.schedule = config::PipelineSchedule::Interleaved;
+  LayoutCase sharded = plain;
+  sharded.shard = config::ShardStage::Optimizer;
+  const auto reports = check_layouts({models.at("vit"), {parallel::vit_plan_of}}, ranks, {plain, interleaved, sharded}, {});
+  ASSERT_EQ(reports.size(), 3U);
+  for (const LayoutReport& report : reports) {
+    EXPECT_TRUE(report.passed()) << report.layout.text() << ": " << report.worst_name << " is off by " << report.worst;
+  }
+});
+
 // The tutorial's defect: the final norm works on a part of the tokens, and its gradient is not summed.
 const parallel::RankTest kForgottenSum("forgotten_sum", [](parallel::Connection& connection) {
   model::Registry models;
@@ -104,6 +124,8 @@ TEST(Layouts, AForgottenSumIsFound) { parallel::run_on_ranks("forgotten_sum", 2)
 TEST(Replicas, TheOneThatDriftsIsNamed) { parallel::run_on_ranks("drifting_replica", 4); }
 TEST(Layouts, EqualOneProcessOnTwoRanks) { parallel::run_on_ranks("some_layouts", 2); }
 TEST(Layouts, EqualOneProcessOnFourRanks) { parallel::run_on_ranks("some_layouts", 4); }
+
+TEST(Layouts, OfTheLectureEqualOneProcessOnSixteenRanks) { parallel::run_on_ranks("lectures_case", 16, 180); }
 
 TEST(Layouts, OfTheUnetEqualOneProcessOnTwoRanks) { parallel::run_on_ranks("unet_layouts", 2); }
 TEST(Layouts, OfTheUnetEqualOneProcessOnFourRanks) { parallel::run_on_ranks("unet_layouts", 4); }
