@@ -60,6 +60,27 @@ const parallel::RankTest kLecturesCase("lectures_case", [](parallel::Connection&
   }
 });
 
+// Fields cut along their height: blocks are runs of tokens, whose attention is that of context parallelism.
+const parallel::RankTest kBlocksOfFields("blocks_of_fields", [](parallel::Connection& connection) {
+  model::Registry models;
+  model::add_builtin_models(models);
+  const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
+                            return connection.make_group(name, std::move(members));
+                          }};
+  LayoutCase ring{.sizes = {.h = 4}, .num_micro = 2, .dropout = 0.1};
+  ring.options.context_mode = parallel::ContextMode::Ring;
+  LayoutCase tensors{.sizes = {.tp = 2, .h = 2}};
+  tensors.options.sequence_parallel = true;
+  LayoutCase sharded{.sizes = {.dp_replicate = 2, .h = 2}, .shard = config::ShardStage::Full};
+  sharded.options.context_mode = parallel::ContextMode::AllToAll;
+  const LayoutCase plain{.sizes = {.dp_replicate = 2, .h = 2}};
+  const auto reports = check_layouts({models.at("vit"), {parallel::vit_plan_of}}, ranks, {plain, ring, tensors, sharded}, {});
+  ASSERT_EQ(reports.size(), 4U);
+  for (const LayoutReport& report : reports) {
+    EXPECT_TRUE(report.passed()) << report.layout.text() << ": " << report.worst_name << " is off by " << report.worst;
+  }
+});
+
 // The tutorial's defect: the final norm works on a part of the tokens, and its gradient is not summed.
 const parallel::RankTest kForgottenSum("forgotten_sum", [](parallel::Connection& connection) {
   model::Registry models;
@@ -125,6 +146,7 @@ TEST(Replicas, TheOneThatDriftsIsNamed) { parallel::run_on_ranks("drifting_repli
 TEST(Layouts, EqualOneProcessOnTwoRanks) { parallel::run_on_ranks("some_layouts", 2); }
 TEST(Layouts, EqualOneProcessOnFourRanks) { parallel::run_on_ranks("some_layouts", 4); }
 
+TEST(Layouts, OfBlocksOfFieldsEqualOneProcess) { parallel::run_on_ranks("blocks_of_fields", 4); }
 TEST(Layouts, OfTheLectureEqualOneProcessOnSixteenRanks) { parallel::run_on_ranks("lectures_case", 16, 180); }
 
 TEST(Layouts, OfTheUnetEqualOneProcessOnTwoRanks) { parallel::run_on_ranks("unet_layouts", 2); }

@@ -31,6 +31,15 @@ class SpatialParallel(RanksCase):
             self.assert_close_training(one, root)
         self.assertIn("spatial: [0, 1, 2, 3, 4, 5, 6, 7]", log_text(root))
 
+    def test_blocks_of_fields_hand_over_to_context_parallelism(self):
+        yaml = self.write(VIT)
+        self.run_ranks(0, yaml, self.folder / "one", *SGD)
+        for ranks, flags in ((2, ("--spatial", "1x2x1")), (4, ("--spatial", "1x2x1", "--tensor_parallel", 2, "--context_mode", "ring"))):
+            root = self.folder / str(ranks)
+            self.run_ranks(ranks, yaml, root, *SGD, *flags)
+            self.assert_close_training(self.folder / "one", root)
+        self.assertIn("spatial: [0, 2]", log_text(root))
+
     def test_a_rank_reads_its_block_alone(self):
         yaml = self.write(UNET)
         shares = []

@@ -11,6 +11,9 @@
 namespace welkin::parallel {
 namespace {
 
+// Blocks of a field along its height are runs of tokens: what is cut so is split as context parallelism splits it.
+Axis token_axis(const Mesh& mesh) { return mesh.size(Axis::H) > 1 ? Axis::H : Axis::Cp; }
+
 // "tp=1 cp=2, tp=2 cp=1": the pairs with this matmul limit that give every rank whole heads.
 std::string working_pairs(int64_t heads, int64_t ranks) {
   std::vector<std::string> pairs;
@@ -24,7 +27,7 @@ std::string working_pairs(int64_t heads, int64_t ranks) {
 
 void check_heads(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options) {
   const int64_t tp = mesh.size(Axis::Tp);
-  const int64_t cp = mesh.size(Axis::Cp);
+  const int64_t cp = mesh.size(token_axis(mesh));
   const bool all_to_all = options.context_mode == ContextMode::AllToAll;
   if (vit.num_heads % (tp * (all_to_all ? cp : 1)) == 0) return;
   throw ConfigError("parallel",
@@ -37,7 +40,7 @@ void check_heads(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& op
 // What would fail later, when a run has written something already.
 void check_tokens(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options) {
   const int64_t tp = mesh.size(Axis::Tp);
-  const int64_t cp = mesh.size(Axis::Cp);
+  const int64_t cp = mesh.size(token_axis(mesh));
   if (vit.num_tokens / cp < (options.sequence_parallel ? tp : 1)) {
     throw ConfigError("parallel",
                       cat("fewer tokens than ranks to share them: tokens=", vit.num_tokens, ", tp=", tp, ", cp=", cp,
@@ -55,9 +58,10 @@ void check_tokens(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& o
 Plan vit_plan(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options) {
   check_heads(vit, mesh, options);
   check_tokens(vit, mesh, options);
-  const bool sharded = options.sharded_io && mesh.size(Axis::Cp) > 1;
+  const Axis context = token_axis(mesh);
+  const bool sharded = (options.sharded_io || context == Axis::H) && mesh.size(context) > 1;
   std::vector<Axis> axes;
-  if (!sharded) axes.push_back(Axis::Cp);
+  if (!sharded) axes.push_back(context);
   if (options.sequence_parallel) axes.push_back(Axis::Tp);
   Plan plan{.num_tokens = vit.num_tokens, .rows = {}, .input_axes = {}, .tokens_per_row = vit.tokens_per_row};
   auto& rows = plan.rows;
@@ -66,8 +70,8 @@ Plan vit_plan(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& optio
       {"tokens.in", SplitTokens{axes}},
       {"pos_drop", TokenMask{}},
       {"blocks.*.attn.in", ColumnParallelInput{Axis::Tp}},
-      {"blocks.*.attn.core", ContextParallelAttention{Axis::Cp, options.context_mode}},
-      {"blocks.*.attn.attn_drop", AttentionMask{Axis::Tp, Axis::Cp, options.context_mode}},
+      {"blocks.*.attn.core", ContextParallelAttention{context, options.context_mode}},
+      {"blocks.*.attn.attn_drop", AttentionMask{Axis::Tp, context, options.context_mode}},
       {"blocks.*.attn.proj", RowParallel{Axis::Tp}},
       {"blocks.*.attn.proj_drop", TokenMask{}},
       {"blocks.*.mlp.in", ColumnParallelInput{Axis::Tp}},
@@ -79,7 +83,7 @@ Plan vit_plan(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& optio
   };
   if (sharded) {
     WELKIN_CHECK(vit.tokens_per_row > 0, "the plan of an input that is split knows the rows of patches");
-    plan.input_axes = {Axis::Cp};
+    plan.input_axes = {context};
     rows.push_back({"patch_embed", OwnFromRead{}});
     rows.push_back({"positions", OwnFromAll{}});
     rows.push_back({"head", ReadFromOwn{}});

@@ -96,12 +96,13 @@ ContextMode context_mode_of(const config::RunConfig& config, const model::ModelS
     case config::ContextMode::Auto:
       break;
   }
-  if (mesh.size(Axis::Cp) == 1) return ContextMode::AllGather;
+  const int64_t ranks = mesh.size(kSampleParts);
+  if (ranks == 1) return ContextMode::AllGather;
   ContextWork work{.tokens = 1,
                    .heads = std::max<int64_t>(1, config.model.num_heads / mesh.size(Axis::Tp)),
                    .head_dim = config.model.embed_dim / config.model.num_heads,
                    .value_bytes = config.precision.amp_mode == config::AmpMode::None ? 4 : 2,
-                   .ranks = mesh.size(Axis::Cp)};
+                   .ranks = ranks};
   for (const int64_t extent : shape.grid) work.tokens *= extent / config.model.patch_size;
   work.batch = config::batch_plan(config, mesh.size(kDp)).micro;
   const ContextChoice choice = choose_context_mode(work, typical_rates(is_gpu, work.value_bytes));

@@ -85,7 +85,7 @@ config::KnownNames Registries::known_names() const {
 void add_builtins(Registries& registries) {
   model::add_builtin_models(registries.models);
   add_datasets(registries.datasets);
-  registries.plans.add("vit", {parallel::vit_plan_of});
+  registries.plans.add("vit", {parallel::vit_plan_of, parallel::Axis::Tp | parallel::Axis::Cp | parallel::Axis::H});
   registries.plans.add("unet3d", {parallel::unet_plan_of, parallel::Axis::Tp | parallel::kSpatial});
   add_losses(registries.losses);
   add_schedules(registries.schedules);
