@@ -9,10 +9,16 @@ import sys
 import unittest
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (0, 1)]
-from ranks_case import LOGGED, UNET, USAGE, VIT, RanksCase, log_text, losses  # noqa: E402
+from ranks_case import DONE, LOGGED, OTHER, UNET, USAGE, VIT, RanksCase, log_text, losses  # noqa: E402
 from tolerance import within  # noqa: E402
 
 SGD = ("--set", "optimizer=SGD", "--set", "clip_norm=0.05")
+# One step takes 0.6 GiB of tensors in one process, half of them for batches that are read ahead.
+LARGE_BOX = """
+run: {model: unet3d, width: 8, scales: 5, data_size: 128, box_size: [128, 128], Nsamples: 2, Nsamples_val: 1, data_loader_config: synthetic,
+  global_batch_size: 1, num_iters: 2, num_data_workers: 1, prefetch_depth: 1, lr_schedule: {scaling: none, start_lr: 1.E-3, end_lr: 0., warmup_steps: 0},
+  expdir: /logs}
+"""
 
 
 class SpatialParallel(RanksCase):
@@ -50,6 +56,15 @@ class SpatialParallel(RanksCase):
             shares.append((float(size), unit))
         self.assertEqual(shares[0][1], shares[1][1])
         within(shares[1][0] / shares[0][0], 0.5, 0.01, "the digits that are logged")
+
+    def test_a_box_that_does_not_fit_one_rank_trains_on_more(self):
+        yaml = self.write(LARGE_BOX)
+        for ranks, cut, limit, fits in ((0, "1x1x1", 0.45, False), (2, "2x1x1", 0.45, True), (2, "2x1x1", 0.24, False), (4, "2x2x1", 0.24, True),
+                                        (8, "2x2x2", 0.24, True)):
+            with self.subTest(ranks=ranks, limit=limit):
+                root = self.folder / f"{ranks}-{limit}"
+                text = self.run_ranks(ranks, yaml, root, "--spatial", cut, "--memory_limit_gib", limit, code=DONE if fits else OTHER)
+                self.assertIn("DONE ---- rank 0" if fits else "more memory than the limit allows", text)
 
     def test_deep_scales_gather_onto_fewer_ranks_and_say_so(self):
         yaml = self.write(UNET)
