@@ -14,9 +14,10 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from ranks_case import BINARY, DONE, VIT, RanksCase, clean_environment, free_port, log_text, losses, run_folder  # noqa: E402
+from ranks_case import BINARY, DONE, UNET, VIT, RanksCase, clean_environment, free_port, log_text, losses, run_folder  # noqa: E402
 
 SOURCE = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])
+SPLIT_MODELS = {"pipeline": (VIT, ("--pipeline_parallel", "2", "--micro_batch_size", "2")), "spatial": (UNET, ("--spatial", "2x1x1"))}
 
 
 def missing(*programs):
@@ -108,6 +109,17 @@ class RealLaunchers(RanksCase):
         self.assertEqual(run_folder(root).parent.name, "2GPU")
         self.assertIn(f"from {launcher}", log_text(root))
 
+    def check_split_models(self, launcher, run):
+        """Ranks that share a model find each other as replicas do: `run` starts two with the words of `train` and gives what they said."""
+        for name, (text, flags) in SPLIT_MODELS.items():
+            yaml = self.write(text, f"{name}.yaml")
+            expected, root = self.folder / f"{name}-expected", self.folder / f"{name}-{launcher.split()[0]}"
+            self.run_ranks(2, yaml, expected, *flags)
+            done = run(self.train_arguments(yaml, root, *flags))
+            self.assertEqual(done.returncode, DONE, done.stderr[-3000:])
+            self.assertEqual(losses(root), losses(expected), name)
+            self.assertIn(f"from {launcher}", log_text(root))
+
     @unittest.skipIf(missing("mpirun"), missing("mpirun"))
     def test_open_mpi(self):
         root = self.folder / "root"
@@ -119,11 +131,15 @@ class RealLaunchers(RanksCase):
     @unittest.skipIf(importlib.util.find_spec("torch") is None, "the tests' python has no torch")
     def test_torchrun(self):
         root = self.folder / "root"
-        command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", str(free_port()), "--no_python", BINARY,
-                   "--bind", "off", *self.train_arguments(self.yaml, root)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=180, env=clean_environment())
+        done = self.torchrun(self.train_arguments(self.yaml, root))
         self.assertEqual(done.returncode, DONE, done.stderr[-3000:])
         self.check(root, "torchrun")
+        self.check_split_models("torchrun", self.torchrun)
+
+    def torchrun(self, arguments):
+        command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", str(free_port()), "--no_python", BINARY,
+                   "--bind", "off", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=180, env=clean_environment())
 
     @unittest.skipIf(missing("slurmctld", "slurmd", "munged", "srun"), missing("slurmctld", "slurmd", "munged", "srun"))
     @unittest.skipIf(os.geteuid() != 0, "slurmd wants to be root")
@@ -133,6 +149,7 @@ class RealLaunchers(RanksCase):
             try:
                 slurm.wait_idle()
                 self.check_srun(slurm)
+                self.check_split_models("Slurm", lambda arguments: self.srun(slurm, arguments))
                 self.check_sbatch(slurm)
                 self.check_shipped_script(slurm)
             finally:
@@ -141,11 +158,13 @@ class RealLaunchers(RanksCase):
     # The two nodes are this host: their names lead nowhere, so the address of the first is given.
     def check_srun(self, slurm):
         root = self.folder / "srun"
-        done = slurm.run("srun", "-N2", "-n2", BINARY, "--bind", "off", *self.train_arguments(self.yaml, root), MASTER_ADDR="127.0.0.1",
-                         MASTER_PORT=free_port())
+        done = self.srun(slurm, self.train_arguments(self.yaml, root))
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.check(root, "Slurm")
         self.assertIn("Ranks: 2 on 2 node(s) from Slurm", log_text(root))
+
+    def srun(self, slurm, arguments):
+        return slurm.run("srun", "-N2", "-n2", BINARY, "--bind", "off", *arguments, MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port())
 
     def check_sbatch(self, slurm):
         root = self.folder / "sbatch"
