@@ -10,7 +10,7 @@ import sys
 import time
 import unittest
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (0, 1)]
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (1, 2)]
 from ranks_case import BINARY, UNET, USAGE, VIT, RanksCase, checkpoints, children_of, clean_environment, log_text, losses, run_folder  # noqa: E402
 from tolerance import within  # noqa: E402
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/text.h"
+#include "parallel/comm/collectives.h"
 #include "rank_processes.h"
 
 namespace welkin::parallel {

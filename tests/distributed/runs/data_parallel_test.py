@@ -10,7 +10,7 @@ import unittest
 
 import numpy as np
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (0, 1)]
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (1, 2)]
 from ranks_case import UNET, USAGE, VIT, RanksCase, checkpoints, log_text, losses, run_folder, weights  # noqa: E402
 from tolerance import rounds_to, within  # noqa: E402
 

@@ -8,7 +8,7 @@ import re
 import sys
 import unittest
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (0, 1)]
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (1, 2)]
 from ranks_case import DONE, LOGGED, OTHER, UNET, USAGE, VIT, RanksCase, log_text, losses  # noqa: E402
 from tolerance import within  # noqa: E402
 

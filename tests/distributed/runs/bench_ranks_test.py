@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from ranks_case import BINARY, UNET, USAGE, VIT, RanksCase, clean_environment  # noqa: E402
 
 SHORT = ["--windows", "2", "--window_seconds", "0.02", "--warmup_seconds", "0", "--device", "cpu", "--comm_timeout_s", "60"]

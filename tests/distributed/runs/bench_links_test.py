@@ -9,7 +9,7 @@ import sys
 import unittest
 import xml.dom.minidom
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from ranks_case import BINARY, DATA, DONE, UNET, USAGE, RanksCase, clean_environment  # noqa: E402
 
 PLOTS = ("throughput", "efficiency", "communication", "step_time")

@@ -9,7 +9,7 @@ import unittest
 
 import numpy as np
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (0, 1)]
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (1, 2)]
 from ranks_case import BINARY, UNET, USAGE, VIT, RanksCase, checkpoints, clean_environment, log_text, losses, run_folder, stored_tensors, weights  # noqa: E402
 from tolerance import rounds_to, within  # noqa: E402
 

@@ -13,7 +13,7 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from ranks_case import BINARY, DONE, UNET, VIT, RanksCase, clean_environment, free_port, log_text, losses, run_folder  # noqa: E402
 
 SOURCE = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])

@@ -8,7 +8,7 @@ import re
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from ranks_case import VIT, RanksCase, log_text, run_folder  # noqa: E402
 
 # Five buckets of a MiB and more: while the later ones are computed, the first are on their way.

@@ -8,7 +8,7 @@ import unittest
 import h5py
 import numpy as np
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (0, 1)]
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (1, 2)]
 from ranks_case import VIT, RanksCase, checkpoints, log_text, losses, run_folder  # noqa: E402
 from tolerance import within  # noqa: E402
 

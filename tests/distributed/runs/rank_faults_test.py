@@ -8,7 +8,7 @@ import sys
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from ranks_case import BINARY, COMM, DONE, USAGE, UNET, VIT, RanksCase, children_of, free_port, log_text, losses  # noqa: E402
 
 LONG = VIT.replace("num_iters: 6", "num_iters: 100000")
