@@ -7,7 +7,7 @@ import sys
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from ranks_case import COMM, DONE, USAGE, VIT, RanksCase, children_of, free_port, log_text, losses, run_folder  # noqa: E402
 
 SECRET = "0123456789abcdef0123456789abcdef"
