@@ -67,7 +67,7 @@ function(welkin_test_program name label timeout)
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests" ${ARG_FOLDERS})
   # Compiling them is a third of a whole build, and their own code is no work: -O3 of it took twice as long.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  set_target_properties(${name} PROPERTIES BUILD_RPATH "${TORCH_LIB}")
+  set_target_properties(${name} PROPERTIES BUILD_RPATH "${TORCH_LIB}" WELKIN_IS_TEST ON)
   welkin_batch_by_room(${name} ${ARG_SOURCES})
   get_target_property(_libraries ${name} LINK_LIBRARIES)
   if("${_libraries}" MATCHES "welkin_(ops|data|model|parallel|train|bench|verify)")
