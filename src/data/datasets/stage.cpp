@@ -141,6 +141,7 @@ class BlockCopy {
     const Stopwatch watch;
     double reported = 0;
     for (uint64_t i = first; i < num_blocks(); ++i) {
+      if (options_.before_block) options_.before_block();
       const auto bytes = block(i);
       source_.read(i * options_.block_bytes, bytes);
       write_at(i * options_.block_bytes, bytes);
@@ -226,11 +227,12 @@ fs::path stage_file(const fs::path& source, const StageOptions& options) {
   return paths.copy;
 }
 
-config::RunConfig staged(const config::RunConfig& config, const std::function<void(const std::string&)>& report) {
+config::RunConfig staged(const config::RunConfig& config, const std::function<void(const std::string&)>& report,
+                         const std::function<void()>& before_block) {
   if (!config.data.stage || config.data.data_loader_config == config::Loader::Synthetic) return config;
   config::RunConfig result = config;
   config::DataConfig& data = result.data;
-  const StageOptions options{.folder = *config.data.stage, .report = report};
+  const StageOptions options{.folder = *config.data.stage, .report = report, .before_block = before_block};
   const bool is_npy = data.data_loader_config == config::Loader::DaliLowMem;
   std::vector<std::string*> files;
   if (data.dataset == "nbody" && is_npy) {

@@ -19,6 +19,7 @@ struct StageOptions {
   std::filesystem::path folder;
   std::function<void(const std::string&)> report{};  // progress, one line at a time; may be empty
   uint64_t block_bytes = uint64_t{16} << 20;         // checked and resumed by blocks of this size
+  std::function<void()> before_block{};  // what it throws ends the copy, which a later call goes on with; may be empty
 };
 
 // The path of a good copy of `source` below options.folder, in a folder named after the source's. Waits where another process is
@@ -28,6 +29,7 @@ std::filesystem::path stage_file(const std::filesystem::path& source, const Stag
 
 // A configuration whose training and validation files are staged, where `data.stage` is given; else as it is. Folders of fields
 // are staged file by file.
-config::RunConfig staged(const config::RunConfig& config, const std::function<void(const std::string&)>& report);
+config::RunConfig staged(const config::RunConfig& config, const std::function<void(const std::string&)>& report,
+                         const std::function<void()>& before_block = {});
 
 }  // namespace welkin::data

@@ -45,6 +45,13 @@ std::string shard_line(const config::RunConfig& config, const parallel::Group& r
   return cat("Using shards of size ", sharded / replicas.size(), " per rank");
 }
 
+// Files may take longer to copy than a batch system waits after a signal.
+void check_interrupt(const InterruptWatch& interrupt) {
+  if (!interrupt.requested()) return;
+  throw Interrupted("train", cat("interrupted while the data were staged, before training: signal=", interrupt.signal_number()),
+                    "Start it again: it goes on with the copies");
+}
+
 void check_samples(const data::Dataset& dataset, const char* split) {
   if (dataset.size() > 0) return;
   throw DataError("train", cat("there are no samples: split=", split), "Check the paths and the limits of the configuration");
@@ -59,8 +66,9 @@ void RunData::open(c10::Device device) {
   device_ = device;
   const DatasetEntry& entry = context_.registries.datasets.at(config_.data.dataset);
   drops_last_ = entry.drops_last;
-  const config::RunConfig config =
-      for_device(data::staged(config_, [this](const std::string& line) { context_.log.info(line); }), device_);
+  const auto report = [this](const std::string& line) { context_.log.info(line); };
+  const auto before_block = [this] { check_interrupt(context_.interrupt); };
+  const config::RunConfig config = for_device(data::staged(config_, report, before_block), device_);
   train_ = entry.open(config, data::Split::Train);
   valid_ = entry.open(config, data::Split::Valid);
   files_ = train_->fingerprints();

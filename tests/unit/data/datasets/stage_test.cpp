@@ -78,6 +78,19 @@ TEST(Stage, ABrokenCopyGoesOnAfterItsLastGoodBlock) {
   EXPECT_FALSE(fs::exists(copy.string() + ".part.hashes"));
 }
 
+TEST(Stage, ACopyThatIsStoppedGoesOnLater) {
+  Staging staging;
+  write_text(staging.source, counted(4321));
+  int blocks = 0;
+  staging.options.before_block = [&blocks] {
+    if (++blocks == 4) throw Interrupted("train", "stopped", "Go on");
+  };
+  EXPECT_THROW(staging.copy(), Interrupted);
+  EXPECT_EQ(read_file(staging.copy(), 1 << 20), counted(4321));
+  EXPECT_EQ(blocks, 4 + 2);
+  EXPECT_THAT(staging.lines, Contains(HasSubstr("the broken copy of 1979.h5 goes on after 2")));
+}
+
 TEST(Stage, WhatItDidNotWriteStays) {
   Staging staging;
   write_text(staging.source, counted(100));
