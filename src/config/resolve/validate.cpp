@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "config/resolve/validate_mesh.h"
+#include "config/schema/checkpoint_dirs.h"
 #include "config/schema/early_stopping.h"
 #include "config/schema/key.h"
+#include "core/duration.h"
 #include "core/text.h"
 
 namespace welkin::config {
@@ -255,6 +257,25 @@ void validate_early_stopping(Draft& draft) {
                      "Write for instance --early_stopping val_loss,5");
 }
 
+void validate_survival(Draft& draft) {
+  constexpr std::string_view kDirs = "loop.checkpoint_dirs", kLimit = "loop.time_limit", kRequeue = "loop.requeue";
+  const LoopConfig& loop = draft.config.loop;
+  std::string problem;
+  parse_checkpoint_dirs(loop.checkpoint_dirs, problem);
+  if (!problem.empty()) {
+    draft.problems.add(draft.place(kDirs), cat("checkpoint_dirs cannot be read, ", problem, ": ", draft.show(kDirs)),
+                       "Write for instance --checkpoint_dirs fast:/local:50:2,safe:/project:1000");
+  }
+  if (!loop.time_limit.empty() && parse_duration_s(loop.time_limit).value_or(0) == 0) {
+    draft.problems.add(draft.place(kLimit), cat("this is no duration: ", draft.show(kLimit)),
+                       "Write minutes, or [days-]hours:minutes:seconds, as for sbatch --time");
+  }
+  if (loop.requeue && !loop.resume) {
+    draft.problems.add(draft.place(kRequeue), "a job that is queued again begins with --resume: requeue=true, resume=false",
+                       "Give --resume as well: a run without a checkpoint begins with it, too");
+  }
+}
+
 void validate_optimizer(Draft& draft) {
   const OptimizerConfig& optimizer = draft.config.optimizer;
   const std::string& name = optimizer.optimizer;
@@ -347,6 +368,7 @@ void validate_loop(Draft& draft, int64_t world_size) {
   validate_length(draft);
   validate_schedule(draft);
   validate_early_stopping(draft);
+  validate_survival(draft);
   validate_micro_batch(draft);
   validate_optimizer(draft);
   validate_offload(draft);

@@ -131,6 +131,10 @@ enum class ResumedOptimizer { Same, Fitting, None };  // which states of a check
 template <>
 inline constexpr std::string_view kNames<ResumedOptimizer> = "same|fitting|none";
 
+enum class CheckpointOverlap { Wait, Skip };  // what a checkpoint does while the one before is still being written
+template <>
+inline constexpr std::string_view kNames<CheckpointOverlap> = "wait|skip";
+
 enum class MuonScale { MatchRmsAdamW, Original };  // how the edges of a matrix enter its step
 template <>
 inline constexpr std::string_view kNames<MuonScale> = "match_rms_adamw|original";

@@ -258,9 +258,18 @@ struct LoopConfig {
   bool deterministic = false;                   // (ours) same bits run to run
   int64_t checkpoint_interval = 0;              // (ours) steps; 0 = only at the end and on a signal
   int64_t keep_checkpoints = 2;                 // (ours) newest that stay on disk; the best one is kept besides
-  std::string best_metric = "val_loss";         // (ours) what the best checkpoint has the smallest value of
-  std::vector<std::string> early_stopping;      // (ours) metric, patience in validations, optionally min_delta (early_stopping.h)
-  bool resume = false;                          // (ours) continue from the newest good checkpoint of the run folder
+  int64_t keep_every = 0;                       // (ours) checkpoints of steps that are multiples of it stay besides; 0 = none
+  bool checkpoint_async = true;  // (ours) a step is held for a copy of the state, and the files are written beside training
+  CheckpointOverlap checkpoint_overlap =
+      CheckpointOverlap::Wait;               // (ours) what a checkpoint does while the one before is being written
+  std::vector<std::string> checkpoint_dirs;  // (ours) more places: NAME:PATH[:INTERVAL[:KEEP]] (checkpoint_dirs.h)
+  int64_t verify_interval = 0;               // (ours) seconds between rereadings of a kept checkpoint; 0 = none
+  std::string time_limit;                    // (ours) of the run, as sbatch --time; empty = what the batch system says
+  int64_t time_limit_margin = 60;            // (ours) seconds that are left when a run that its time limit ends is saved
+  bool requeue = false;                      // (ours) then the job queues itself again
+  std::string best_metric = "val_loss";      // (ours) what the best checkpoint has the smallest value of
+  std::vector<std::string> early_stopping;   // (ours) metric, patience in validations, optionally min_delta (early_stopping.h)
+  bool resume = false;                       // (ours) continue from the newest good checkpoint of the run folder
   ResumedOptimizer resume_optimizer =
       ResumedOptimizer::Same;  // (ours) of the checkpoint's states: all, which must be the run's, those that fit, or none
   NonFiniteAction on_nonfinite =

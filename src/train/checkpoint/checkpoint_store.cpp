@@ -9,7 +9,9 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/file_descriptor.h"
 #include "core/text.h"
+#include "train/checkpoint/aside_folder.h"
 
 namespace welkin::train {
 namespace {
@@ -75,6 +77,24 @@ void CheckpointStore::save(const CheckpointIndex& index, const std::vector<Check
   if (make_room(index)) write_checkpoint(path_of(index.position.iteration), index, groups);
 }
 
+void CheckpointStore::copy_from(const fs::path& checkpoint, const CheckpointIndex& index) {
+  if (!make_room(index)) return;
+  const fs::path target = path_of(index.position.iteration);
+  try {
+    const AsideFolder aside(target);
+    std::error_code problem;
+    for (const auto& entry : fs::directory_iterator(checkpoint, problem)) {
+      const fs::path copy = aside.path() / entry.path().filename();
+      if (!problem) fs::copy_file(entry.path(), copy, problem);
+      if (problem) throw file_error("copy a file to", copy, problem.value());
+    }
+    if (problem) throw file_error("list", checkpoint, problem.value());
+    publish_folder(aside.path(), target);
+  } catch (const DataError& error) {
+    throw cannot_be_saved(target, index.position.iteration, error.what());
+  }
+}
+
 void CheckpointStore::mark_best(const BestRecord& record) {
   nlohmann::json text = {{"step", record.step}, {"validation_loss", record.validation_loss}};
   if (!record.metric.empty()) text.update({{"metric", record.metric}, {"value", record.value}});
@@ -96,24 +116,14 @@ std::optional<BestRecord> CheckpointStore::best() const {
   }
 }
 
-void CheckpointStore::prune(int64_t keep) {
+void CheckpointStore::prune(int64_t keep, int64_t keep_every) {
   const auto best_record = best();
   const std::vector<int64_t> all = steps();
   for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) {
-    if (!best_record || best_record->step != all[i]) remove_checkpoint(path_of(all[i]));
+    const bool is_best = best_record && best_record->step == all[i];
+    const bool is_kept = keep_every > 0 && all[i] % keep_every == 0;
+    if (!is_best && !is_kept) remove_checkpoint(path_of(all[i]));
   }
-}
-
-std::optional<Checkpoint> CheckpointStore::newest_good(const std::vector<int64_t>& steps, const OpenCheckpoint& open,
-                                                       const std::function<void(const std::string&)>& report) const {
-  for (const int64_t step : steps) {
-    try {
-      return open(path_of(step));
-    } catch (const CheckpointError& error) {
-      report(error.what());
-    }
-  }
-  return {};
 }
 
 void CheckpointStore::continue_from(int64_t step) {
@@ -165,6 +175,18 @@ int64_t chosen_step(const CheckpointStore& store, const std::vector<int64_t>& st
 }
 
 }  // namespace
+
+std::optional<Checkpoint> first_good(const std::vector<fs::path>& folders, const OpenCheckpoint& open,
+                                     const std::function<void(const std::string&)>& report) {
+  for (const fs::path& folder : folders) {
+    try {
+      return open(folder);
+    } catch (const CheckpointError& error) {
+      report(error.what());
+    }
+  }
+  return {};
+}
 
 fs::path find_checkpoint(const fs::path& run_folder, const std::string& choice) {
   const CheckpointStore store(run_folder / "checkpoints");

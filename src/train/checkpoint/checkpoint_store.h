@@ -35,18 +35,16 @@ class CheckpointStore {
   // Writes step_<iteration>, unless it exists with equal position: then there is nothing to do.
   void save(const CheckpointIndex& index, const std::vector<CheckpointGroup>& groups);
 
+  // The same with the files of a whole checkpoint in another folder.
+  void copy_from(const std::filesystem::path& checkpoint, const CheckpointIndex& index);
+
   void mark_best(const BestRecord& record);
   std::optional<BestRecord> best() const;  // nothing when there is no readable record
 
-  // Removes all but the `keep` newest ones and the best one.
-  void prune(int64_t keep);
+  // Removes all but the `keep` newest ones, the best one, and those of steps that are multiples of `keep_every` (0: none).
+  void prune(int64_t keep, int64_t keep_every = 0);
 
-  // The newest of `steps`, the newest first, that `open` opens. `report` is told about each damaged one (the text of its error).
-  using OpenCheckpoint = std::function<Checkpoint(const std::filesystem::path&)>;
-  std::optional<Checkpoint> newest_good(const std::vector<int64_t>& steps, const OpenCheckpoint& open,
-                                        const std::function<void(const std::string&)>& report) const;
-
-  // For a run that goes on from `step` (0: begins). Later checkpoints, which newest_good() has refused, become step_N.damaged:
+  // For a run that goes on from `step` (0: begins). Later checkpoints, which first_good() has refused, become step_N.damaged:
   // they would be counted as the newest ones. What a killed writer left half done is removed.
   void continue_from(int64_t step);
 
@@ -56,6 +54,11 @@ class CheckpointStore {
  private:
   std::filesystem::path folder_;
 };
+
+// The first of `folders` that `open` opens. `report` is told about each damaged one before it (the text of its error).
+using OpenCheckpoint = std::function<Checkpoint(const std::filesystem::path&)>;
+std::optional<Checkpoint> first_good(const std::vector<std::filesystem::path>& folders, const OpenCheckpoint& open,
+                                     const std::function<void(const std::string&)>& report);
 
 // The folder step_N that the choice means. "best" without a record means the newest. CheckpointError when there is none, naming
 // those that there are.

@@ -7,6 +7,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -27,16 +28,16 @@ constexpr char kTrouble = '!';  // what a rank tells begins with it where it has
 // What the first rank has made ready; nothing where there is nothing to write.
 struct Begun {
   std::optional<CheckpointIndex> index;
-  std::optional<AsideFolder> aside;
+  std::unique_ptr<AsideFolder> aside;
   std::exception_ptr failure;
 };
 
-void begin_on_first(Begun& begun, const fs::path& folder, const std::function<std::optional<CheckpointIndex>()>& begin) {
+void begin_on_first(Begun& begun, const fs::path& folder, const std::function<std::optional<CheckpointIndex>()>& make_index) {
   try {
-    begun.index = begin();
+    begun.index = make_index();
     if (!begun.index) return;
     try {
-      begun.aside.emplace(folder);
+      begun.aside = std::make_unique<AsideFolder>(folder);
     } catch (const DataError& error) {
       throw cannot_be_saved(folder, begun.index->position.iteration, error.what());
     }
@@ -46,13 +47,6 @@ void begin_on_first(Begun& begun, const fs::path& folder, const std::function<st
     begun.failure = std::current_exception();
     begun.aside.reset();
   }
-}
-
-// The first rank's number, on all.
-int64_t told_by_first(const parallel::Group& world, int64_t number) {
-  const at::Tensor value = at::full({1}, number, at::kLong);
-  parallel::broadcast(world, value, 0);
-  return value.item<int64_t>();
 }
 
 // Writes this rank's files and says what they are.
@@ -84,24 +78,53 @@ void merge(CheckpointIndex& index, const std::vector<std::string>& texts, const 
 
 }  // namespace
 
-void write_shared_checkpoint(const parallel::Group& world, const fs::path& folder, const RankTensors& own,
-                             const std::function<std::optional<CheckpointIndex>()>& begin) {
-  const bool is_first = world.group_rank() == 0;
+int64_t told_by_first(const parallel::Group& world, int64_t number) {
+  const at::Tensor value = at::full({1}, number, at::kLong);
+  parallel::broadcast(world, value, 0);
+  return value.item<int64_t>();
+}
+
+std::unique_ptr<SharedCheckpoint> SharedCheckpoint::begin(const parallel::Group& world, const fs::path& folder,
+                                                          const std::function<std::optional<CheckpointIndex>()>& make_index) {
   Begun begun;
-  if (is_first) begin_on_first(begun, folder, begin);
+  if (world.group_rank() == 0) begin_on_first(begun, folder, make_index);
   const int64_t writer = told_by_first(world, begun.aside ? int64_t{getpid()} : -1);
   if (begun.failure) std::rethrow_exception(begun.failure);
-  if (writer < 0) return;
-  const fs::path aside = aside_path(folder, writer);
-  const std::vector<std::string> texts = texts_of_all(world, write_own(aside, own, world.group_rank()));
-  if (!is_first) return;
+  if (writer < 0) return nullptr;
+  return std::make_unique<SharedCheckpoint>(folder, std::move(begun.index), std::move(begun.aside), writer, world.group_rank());
+}
+
+SharedCheckpoint::SharedCheckpoint(fs::path folder, std::optional<CheckpointIndex> index, std::unique_ptr<AsideFolder> own_aside,
+                                   int64_t writer, int64_t rank)
+    : folder_(std::move(folder)),
+      aside_(aside_path(folder_, writer)),
+      index_(std::move(index)),
+      own_aside_(std::move(own_aside)),
+      rank_(rank) {}
+
+void SharedCheckpoint::write(const RankTensors& own) { written_ = write_own(aside_, own, rank_); }
+
+void SharedCheckpoint::fail(const std::string& reason) { written_ = cat(kTrouble, reason); }
+
+void SharedCheckpoint::exchange(const parallel::Group& world) { texts_ = texts_of_all(world, written_); }
+
+void SharedCheckpoint::publish() {
   try {
-    merge(*begun.index, texts, aside);
-    write_file_atomically(aside / "index.json", to_json(*begun.index));
-    publish_folder(aside, folder);
+    merge(*index_, texts_, aside_);
+    write_file_atomically(aside_ / "index.json", to_json(*index_));
+    publish_folder(aside_, folder_);
   } catch (const DataError& error) {
-    throw cannot_be_saved(folder, begun.index->position.iteration, error.what());
+    throw cannot_be_saved(folder_, index_->position.iteration, error.what());
   }
+}
+
+void write_shared_checkpoint(const parallel::Group& world, const fs::path& folder, const RankTensors& own,
+                             const std::function<std::optional<CheckpointIndex>()>& make_index) {
+  const std::unique_ptr<SharedCheckpoint> checkpoint = SharedCheckpoint::begin(world, folder, make_index);
+  if (!checkpoint) return;
+  checkpoint->write(own);
+  checkpoint->exchange(world);
+  if (world.group_rank() == 0) checkpoint->publish();
 }
 
 Checkpoint open_shared_checkpoint(const parallel::Group& world, const fs::path& folder) {

@@ -2,10 +2,13 @@
 #include "train/run/run_checkpoints.h"
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 
 #include "config/print/print.h"
 #include "config/resolve/resolve.h"
 #include "config/resolve/same_run.h"
+#include "config/schema/checkpoint_dirs.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "data/storage/fingerprint.h"
@@ -45,18 +48,47 @@ void check_same_data(const CheckpointIndex& index, const std::vector<data::FileF
                   "Restore the files, start over without --resume, or go on with --allow_changed_data");
 }
 
+struct FoundCheckpoint {
+  int64_t step = 0;
+  size_t place = 0;
+};
+
+// The run's own folder, and in each of the other places one that is named as the run's.
+std::vector<CheckpointPlace> places_of(const config::LoopConfig& config, const std::filesystem::path& folder) {
+  std::vector<CheckpointPlace> places{{.name = {},
+                                       .store = CheckpointStore(folder),
+                                       .interval = config.checkpoint_interval,
+                                       .keep = config.keep_checkpoints,
+                                       .keep_every = config.keep_every}};
+  const std::filesystem::path run = folder.parent_path(), size = run.parent_path();
+  std::string problem;
+  for (const config::CheckpointDir& dir : config::parse_checkpoint_dirs(config.checkpoint_dirs, problem)) {
+    const auto own = std::filesystem::path(dir.path) / size.parent_path().filename() / size.filename() / run.filename();
+    places.push_back({.name = dir.name,
+                      .store = CheckpointStore(own),
+                      .interval = dir.interval.value_or(config.checkpoint_interval),
+                      .keep = dir.keep.value_or(config.keep_checkpoints)});
+  }
+  return places;
+}
+
 }  // namespace
 
 RunCheckpoints::RunCheckpoints(const TrainerContext& context, std::filesystem::path folder, TrainSetup& setup, EpochMeter& meter,
                                RunData& data, RunState& state, c10::Device device)
     : context_(context),
       config_(context.resolved.config),
-      store_(std::move(folder)),
+      places_(places_of(config_.loop, folder)),
       setup_(setup),
       meter_(meter),
       data_(data),
       state_(state),
-      device_(device) {}
+      device_(device),
+      writer_(context.world.world_group(), {.copies = config_.loop.checkpoint_async && config_.backend.memory_limit_gib == 0,
+                                            .skips = config_.loop.checkpoint_overlap == config::CheckpointOverlap::Skip,
+                                            .is_sharded = setup.is_sharded(),
+                                            .device = device,
+                                            .report = [this](const std::string& error) { context_.log.error(error); }}) {}
 
 // Of this rank: the model, the optimizer, the average of weights where one is kept, and as "state" the scalars on the device with
 // the epoch's running sums.
@@ -117,19 +149,7 @@ CheckpointIndex RunCheckpoints::index() const {
   return index;
 }
 
-// Pieces of one training state lie on many ranks: each writes its own.
-void RunCheckpoints::save_pieces(const std::vector<CheckpointGroup>& groups) {
-  const auto begin = [this]() -> std::optional<CheckpointIndex> {
-    CheckpointIndex wanted = index();
-    if (!store_.make_room(wanted)) return {};
-    return wanted;
-  };
-  write_shared_checkpoint(context_.world.world_group(), store_.path_of(state_.position.iteration),
-                          own_tensors(groups, tensor_layout()), begin);
-}
-
-// Replicas are equal: the first rank's copy is everybody's.
-void RunCheckpoints::save() {
+std::vector<CheckpointGroup> RunCheckpoints::groups_to_save() {
   setup_.data_parallel->complete_weights();
   std::vector<CheckpointGroup> groups = own_groups();
   const bool is_writer = context_.world.is_main() || setup_.pipeline;  // stages agree on names first
@@ -137,35 +157,33 @@ void RunCheckpoints::save() {
     groups.push_back(
         {.name = "picture", .tensors = {{"target", state_.picture->target}, {"prediction", state_.picture->prediction}}});
   }
-  if (setup_.is_sharded()) return save_pieces(groups);
-  WholeGroups whole(std::move(groups), tensor_layout());
-  if (!context_.world.is_main()) return whole.join_others();
-  try {
-    store_.save(index(), whole.groups());
-  } catch (const CommError&) {
-    throw;  // nobody is there to join
-  } catch (const Error&) {
-    whole.join_others();
-    throw;
+  return groups;
+}
+
+SaveTask RunCheckpoints::task_for(std::vector<CheckpointPlace*> places, bool is_best) {
+  return {.groups = groups_to_save(),
+          .index = index(),
+          .places = std::move(places),
+          .best = is_best ? std::optional(best_record()) : std::nullopt};
+}
+
+void RunCheckpoints::save() { writer_.save_now(task_for({places_.data()}, /*is_best=*/false), tensor_layout()); }
+
+// The best one goes into the run's folder.
+std::vector<CheckpointPlace*> RunCheckpoints::due_places(bool is_best) {
+  std::vector<CheckpointPlace*> due;
+  for (CheckpointPlace& place : places_) {
+    const bool is_due = place.interval > 0 && state_.position.iteration % place.interval == 0;
+    if (is_due || (is_best && &place == places_.data())) due.push_back(&place);
   }
-  whole.join_others();
+  return due;
 }
 
 // A checkpoint that cannot be written in the middle of a run is reported, and the run goes on: the next one may succeed, and
 // stopping would lose what was computed since the last.
 void RunCheckpoints::save_if_due(bool is_best) {
-  const int64_t interval = config_.loop.checkpoint_interval;
-  if (!is_best && (interval == 0 || state_.position.iteration % interval != 0)) return;
-  try {
-    save();
-    if (!context_.world.is_main()) return;
-    if (is_best) store_.mark_best(best_record());
-    store_.prune(config_.loop.keep_checkpoints);
-  } catch (const CommError&) {
-    throw;  // a rank that is missing ends the run
-  } catch (const Error& error) {
-    context_.log.error(error.what());
-  }
+  std::vector<CheckpointPlace*> due = due_places(is_best);
+  if (!due.empty()) writer_.save(task_for(std::move(due), is_best), tensor_layout());
 }
 
 std::string RunCheckpoints::best_metric_name() const { return best_metric(config_, data_.valid().spec()).name; }
@@ -276,32 +294,41 @@ void RunCheckpoints::load(const Checkpoint& checkpoint) {
   data_.loader().resume({.epoch = state_.position.epoch + (at_end ? 1 : 0), .step = at_end ? 0 : state_.position.step_in_epoch});
 }
 
-// What to go on from; nothing where the run begins. The leader's folder counts: files may change while others look.
+// What to go on from; nothing where the run begins. The leader's folders count: files may change while others look.
 std::optional<Checkpoint> RunCheckpoints::find() {
   const parallel::Group& world = context_.world.world_group();
   if (!config_.loop.resume) {
     if (context_.world.is_main()) put_aside();
     return {};
   }
-  const std::vector<int64_t> steps = steps_of_first(world, store_.steps());
+  std::vector<FoundCheckpoint> all;
+  for (size_t place = 0; place < places_.size(); ++place) {
+    for (const int64_t step : steps_of_first(world, places_[place].store.steps())) all.push_back({step, place});
+  }
+  std::ranges::stable_sort(all, std::greater<>{}, &FoundCheckpoint::step);
+  std::vector<std::filesystem::path> folders;
+  for (const FoundCheckpoint& found : all) folders.push_back(places_[found.place].store.path_of(found.step));
   const auto open = [&world](const std::filesystem::path& folder) { return open_shared_checkpoint(world, folder); };
-  auto checkpoint = store_.newest_good(steps, open, [this](const std::string& damage) {
+  auto checkpoint = first_good(folders, open, [this](const std::string& damage) {
     if (context_.world.is_main()) context_.log.warning(damage);
   });
-  if (!checkpoint && context_.world.is_main()) check_none(steps.size());
+  if (!checkpoint && context_.world.is_main()) check_none(all.size());
   return checkpoint;
 }
 
 void RunCheckpoints::put_aside() {
-  const auto aside = store_.move_aside();
-  if (aside) context_.log.info(cat("Checkpoints of an earlier run were moved to ", aside->string()));
+  for (CheckpointPlace& place : places_) {
+    const auto aside = place.store.move_aside();
+    if (aside) context_.log.info(cat("Checkpoints of an earlier run were moved to ", aside->string()));
+  }
 }
 
 void RunCheckpoints::check_none(size_t damaged) const {
   if (damaged > 0) {
-    throw CheckpointError("checkpoint",
-                          cat("no checkpoint of the run is whole: path=", store_.folder().string(), ", damaged=", damaged),
-                          "Restore one from a copy, or start over without --resume, which moves them aside");
+    throw CheckpointError(
+        "checkpoint",
+        cat("no checkpoint of the run is whole: path=", places_.front().store.folder().string(), ", damaged=", damaged),
+        "Restore one from a copy, or start over without --resume, which moves them aside");
   }
   context_.log.info("There is no checkpoint to resume from: the run starts from the beginning");
 }
@@ -315,20 +342,51 @@ void RunCheckpoints::start_or_resume() {
   }
   setup_.data_parallel->after_update();  // weights that are gathered follow what was loaded
   setup_.data_parallel->complete_weights();
+  const bool saves_on_the_way = std::ranges::any_of(places_, [](const CheckpointPlace& place) { return place.interval > 0; });
+  if (saves_on_the_way && !state_.all_steps_done()) writer_.prepare(own_groups(), tensor_layout());
   state_.resumed = checkpoint.has_value();
+  if (checkpoint) resumed_from_ = checkpoint->folder().string();
   parallel::barrier(context_.world.world_group());
   if (context_.world.size() > 1) parallel::check_replicas(setup_.table, setup_.layout.groups, "at the start");
 }
 
-void RunCheckpoints::claim() { store_.continue_from(state_.position.iteration); }
+void RunCheckpoints::claim() {
+  for (CheckpointPlace& place : places_) place.store.continue_from(state_.position.iteration);
+  if (config_.loop.verify_interval == 0) return;
+  const auto folders = [this] {
+    std::vector<std::filesystem::path> all;
+    for (const CheckpointPlace& place : places_) {
+      for (const int64_t step : place.store.steps()) all.push_back(place.store.path_of(step));
+    }
+    return all;
+  };
+  verifier_ = std::make_unique<BackgroundVerifier>(std::chrono::seconds(config_.loop.verify_interval), folders,
+                                                   [this](const std::string& damage) { context_.log.error(damage); });
+}
+
+std::vector<std::string> RunCheckpoints::summary() const {
+  std::vector<std::string> lines;
+  if (const std::string written = writer_.summary(); !written.empty()) lines.push_back(written);
+  if (verifier_) lines.push_back(cat("Checkpoints read again and found whole: ", verifier_->num_verified()));
+  return lines;
+}
 
 void RunCheckpoints::prune() {
-  if (context_.world.is_main()) store_.prune(config_.loop.keep_checkpoints);
+  if (!context_.world.is_main()) return;
+  for (CheckpointPlace& place : places_) place.store.prune(place.keep, place.keep_every);
 }
 
 std::string RunCheckpoints::newest() const {
-  const std::vector<int64_t> steps = store_.steps();
-  return steps.empty() ? std::string() : store_.path_of(steps.front()).string();
+  if (!setup_.is_sharded()) writer_.wait_for_own();
+  std::string path;
+  int64_t newest = -1;
+  for (const CheckpointPlace& place : places_) {
+    const std::vector<int64_t> steps = place.store.steps();
+    if (steps.empty() || steps.front() <= newest) continue;
+    newest = steps.front();
+    path = place.store.path_of(newest).string();
+  }
+  return path;
 }
 
 }  // namespace welkin::train

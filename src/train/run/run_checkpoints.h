@@ -6,11 +6,14 @@
 #include <c10/core/Device.h>
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "train/checkpoint/background_verifier.h"
 #include "train/checkpoint/checkpoint_store.h"
+#include "train/checkpoint/checkpoint_writer.h"
 #include "train/checkpoint/whole_tensors.h"
 #include "train/run/run_data.h"
 #include "train/run/run_state.h"
@@ -31,13 +34,24 @@ class RunCheckpoints {
   void start_or_resume();
   // The weights of `init_from`, if there is one. Every rank calls it.
   void load_initial_weights();
-  // Checkpoints of steps beyond the present one are those of another continuation: they are put aside.
+  // Checkpoints of steps beyond the present one are those of another continuation: they are put aside. From now on kept ones are
+  // read again, where the run asks for it. The first rank calls it.
   void claim();
 
+  // Whole when it returns. Every rank calls it; the first one throws.
   void save();
+  // Where the step asks for one, or the validation. What goes wrong is logged, and the run goes on. Every rank calls it.
   void save_if_due(bool is_best);
+  // Of a checkpoint that is being written beside training: has_written() of this rank, and of all between two steps.
+  bool has_written() const { return writer_.has_written(); }
+  void collect(bool all_have_written) { writer_.collect(all_have_written); }
+  // Waits for it. Every rank calls it.
+  void finish() { writer_.finish(); }
   void prune();
   std::string newest() const;  // the folder; empty where there is none
+  const std::string& resumed_from() const { return resumed_from_; }
+  double save_seconds() const { return writer_.save_seconds(); }  // of the latest, on the first rank
+  std::vector<std::string> summary() const;                       // lines for the log
 
  private:
   std::optional<Checkpoint> find();
@@ -45,7 +59,9 @@ class RunCheckpoints {
   void check_none(size_t damaged) const;
   std::vector<CheckpointGroup> own_groups();
   TensorLayout tensor_layout() const;
-  void save_pieces(const std::vector<CheckpointGroup>& groups);
+  std::vector<CheckpointGroup> groups_to_save();
+  SaveTask task_for(std::vector<CheckpointPlace*> places, bool is_best);
+  std::vector<CheckpointPlace*> due_places(bool is_best);
   bool lacks(const Checkpoint& checkpoint, const CheckpointGroup& group) const;
   CheckpointIndex index() const;
   std::string best_metric_name() const;
@@ -58,12 +74,15 @@ class RunCheckpoints {
 
   const TrainerContext& context_;
   const config::RunConfig& config_;
-  CheckpointStore store_;
+  std::vector<CheckpointPlace> places_;  // the run's folder first
   TrainSetup& setup_;
   EpochMeter& meter_;
   RunData& data_;
   RunState& state_;
   c10::Device device_;
+  std::string resumed_from_;
+  CheckpointWriter writer_;
+  std::unique_ptr<BackgroundVerifier> verifier_;  // null unless verify_interval is given
 };
 
 }  // namespace welkin::train

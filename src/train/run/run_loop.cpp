@@ -25,7 +25,11 @@
 namespace welkin::train {
 namespace {
 
-const char* signal_name(int number) { return number == SIGINT ? "SIGINT" : number == SIGUSR1 ? "SIGUSR1" : "SIGTERM"; }
+const char* cause_of_stop(int signal) {
+  return signal == 0 ? "the time limit" : signal == SIGINT ? "SIGINT" : signal == SIGUSR1 ? "SIGUSR1" : "SIGTERM";
+}
+
+double in_hundredths(double seconds) { return std::round(seconds * 100) / 100; }
 
 }  // namespace
 
@@ -55,6 +59,7 @@ RunLoop::RunLoop(const LoopParts& parts)
                      .dataset_size = parts_.data.train().size(),
                      .tracer = &parts_.profile.tracer(),
                      .pending_notes = [this] { return static_cast<double>(parts_.data.notes().num_waiting()); },
+                     .files_written = [this] { return parts_.checkpoints.has_written(); },
                      .on_forward = on_forward,
                      .wants_forward = [this](const data::Batch& /*batch*/) { return parts_.report.wants_forward(); },
                      .recorder = graph_recorder(config_, parts_.device)});
@@ -147,23 +152,27 @@ void RunLoop::train_epoch() {
 }
 
 StepRecord RunLoop::train_step() {
-  StepRecord record = step_->run([this] { return next_batch(); }, context_.interrupt.requested() ? 1 : 0);
+  const Stopwatch watch;
+  look_at_time();
+  StepRecord record = step_->run([this] { return next_batch(); }, wants_stop() ? 1 : 0);
   parts_.report.share(state_.picture);
   record.iteration = state_.position.iteration + 1;
   record.epoch = state_.position.epoch, record.step = state_.position.step_in_epoch;
   read_requests(record);
   parts_.meter.add(record);
   check_replicas_if_due();
+  longest_step_s_ = std::max(longest_step_s_, watch.seconds());
   return record;
 }
 
-// Of all ranks: whether one was asked to stop, and whether notes about samples wait.
+// Of all ranks: whether one was asked to stop, whether notes about samples wait, and whether all have written a checkpoint.
 void RunLoop::read_requests(const StepRecord& record) {
-  if (!record.requests.defined()) return;
+  if (!record.requests.defined()) return parts_.checkpoints.collect(/*all_have_written=*/true);
   const at::Tensor requests = record.requests.cpu();
   const auto* found = requests.const_data_ptr<double>();
   stop_agreed_ = found[0] > 0;
   if (found[1] > 0) parts_.data.notes().share();
+  parts_.checkpoints.collect(found[2] == static_cast<double>(context_.world.size()));
 }
 
 // The tutorials' range: what of reading and copying is not hidden.
@@ -181,7 +190,7 @@ void RunLoop::check_replicas_if_due() {
 }
 
 void RunLoop::step_from(const Step::Source& next) {
-  const StepRecord record = step_->run(next, context_.interrupt.requested() ? 1 : 0);
+  const StepRecord record = step_->run(next, wants_stop() ? 1 : 0);
   read_requests(record);
 }
 
@@ -243,18 +252,30 @@ void RunLoop::judge(const ValidationReport& report) {
   stopping_value_ = value.item<double>();
 }
 
+// One clock decides, that of the first rank.
+void RunLoop::look_at_time() {
+  if (!context_.time_limit || !context_.world.is_main() || out_of_time_) return;
+  out_of_time_ = context_.time_limit->is_due(longest_step_s_, parts_.checkpoints.save_seconds());
+}
+
 // Ranks step together only if they also stop together: any rank's signal counts, at the same place on all.
 void RunLoop::agree_to_stop() {
+  look_at_time();
   if (context_.world.size() == 1) return;
-  const at::Tensor own = at::full({1}, int64_t{context_.interrupt.requested()}, at::kLong);
+  const at::Tensor own = at::full({1}, int64_t{wants_stop()}, at::kLong);
   stop_agreed_ = parallel::all_reduce(context_.world.world_group(), own, parallel::Reduction::Max).item<int64_t>() != 0;
 }
 
 void RunLoop::finish() {
   parts_.checkpoints.save();
   parts_.checkpoints.prune();
+  say_checkpoints();
   parts_.report.finish();
   context_.log.info("DONE ---- rank 0");
+}
+
+void RunLoop::say_checkpoints() {
+  for (const std::string& line : parts_.checkpoints.summary()) context_.log.info(line);
 }
 
 int RunLoop::stop_signal() const {
@@ -267,19 +288,27 @@ int RunLoop::stop_signal() const {
 }
 
 void RunLoop::stop_interrupted() {
-  const std::string signal = signal_name(stop_signal());
+  const int signal = stop_signal();
+  const char* cause = cause_of_stop(signal);
+  if (signal == 0 && context_.time_limit) {
+    context_.log.info(cat("The time limit is near: ", std::lround(context_.time_limit->seconds_left()), " s are left by ",
+                          context_.time_limit->source(), ", a checkpoint took ", in_hundredths(parts_.checkpoints.save_seconds()),
+                          " s, a step ", in_hundredths(longest_step_s_), " s"));
+  }
   try {
     parts_.checkpoints.save();
     parts_.report.flush();
   } catch (const Error& error) {
     context_.log.error(error.what());
     throw Interrupted("train",
-                      cat("interrupted, and nothing could be saved: signal=", signal, ", step=", state_.position.iteration),
+                      cat("interrupted, and nothing could be saved: ", signal == 0 ? "cause=" : "signal=", cause,
+                          ", step=", state_.position.iteration),
                       "See the reason above. Earlier checkpoints are untouched, and --resume continues from the newest");
   }
   parts_.checkpoints.prune();
+  say_checkpoints();
   context_.log.info(
-      cat("Interrupted by ", signal, " at step ", state_.position.iteration, ": saved ", parts_.checkpoints.newest()));
+      cat("Interrupted by ", cause, " at step ", state_.position.iteration, ": saved ", parts_.checkpoints.newest()));
   const std::string& command = context_.resume_command;
   context_.log.info(command.empty() ? "Start it as before with --resume to continue" : cat("Continue with: ", command));
 }

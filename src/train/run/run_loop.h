@@ -48,8 +48,8 @@ class RunLoop {
   // calls it. Throws Interrupted when a signal came and nothing could be saved.
   bool run();
 
-  bool interrupted() const { return context_.world.size() == 1 ? context_.interrupt.requested() : stop_agreed_; }
-  // Of an interrupted run: SIGINT where any rank was sent it. Every rank calls it.
+  bool interrupted() const { return context_.world.size() == 1 ? wants_stop() : stop_agreed_; }
+  // Of an interrupted run: SIGINT where any rank was sent it; 0 where the time limit ends it. Every rank calls it.
   int stop_signal() const;
   // One step that belongs to no epoch.
   void step_from(const Step::Source& next);
@@ -61,6 +61,8 @@ class RunLoop {
   StepRecord train_step();
   data::Batch next_batch();
   void read_requests(const StepRecord& record);
+  bool wants_stop() const { return context_.interrupt.requested() || out_of_time_; }
+  void look_at_time();
   void check_replicas_if_due();
   observe::ProgressOptions progress_options() const;
   void finish_epoch();
@@ -70,6 +72,7 @@ class RunLoop {
   void stop_early_if_due(bool is_full_epoch);
   void agree_to_stop();
   void finish();
+  void say_checkpoints();
   void stop_interrupted();
 
   const TrainerContext& context_;
@@ -83,7 +86,9 @@ class RunLoop {
   std::optional<EarlyStop> early_stop_;
   double best_candidate_ = 0, stopping_value_ = 0;  // of the latest validation
   double epoch_end_s_ = 0;                          // that the latest end of an epoch took
-  bool stop_agreed_ = false;                        // of many ranks: one of them has received a signal
+  double longest_step_s_ = 0;                       // of this process
+  bool out_of_time_ = false;                        // of the first rank: the time limit ends the run
+  bool stop_agreed_ = false;                        // of many ranks: one of them wants to stop
 };
 
 }  // namespace welkin::train

@@ -113,10 +113,12 @@ RunOutcome Trainer::run_to_the_end() {
     const bool completed = benchy->run(state_.length, [this](const Step::Source& next) { running_->loop->step_from(next); });
     return {.completed = completed, .stop_signal = completed ? 0 : running_->loop->stop_signal(), .folder = folder_.path()};
   }
+  const int64_t first = state_.position.iteration;
   const bool completed = running_->loop->run();
   return {.completed = completed,
           .stop_signal = completed ? 0 : running_->loop->stop_signal(),
           .iterations = state_.position.iteration,
+          .own_steps = state_.position.iteration - first,
           .folder = folder_.path(),
           .has_lost_records = profile_->has_lost()};
 }
@@ -222,7 +224,7 @@ void Trainer::start_loop() {
   }
   context_.log.info("Starting Training Loop...");
   if (state_.resumed) {
-    context_.log.info(cat("Resumed at step ", state_.position.iteration, " from ", running_->checkpoints.newest()));
+    context_.log.info(cat("Resumed at step ", state_.position.iteration, " from ", running_->checkpoints.resumed_from()));
   }
 }
 

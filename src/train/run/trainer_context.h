@@ -17,6 +17,7 @@
 #include "train/interchange/initial_weights.h"
 #include "train/learn/registries.h"
 #include "train/monitor/lr_range.h"
+#include "train/monitor/time_limit.h"
 #include "train/profile/profile_session.h"
 
 namespace welkin::train {
@@ -32,6 +33,7 @@ struct TrainerContext {
   std::string resume_command;  // what the user types to go on, for the line after an interrupt; empty: not known
   std::string init_from = {};  // a checkpoint of any format whose weights a run begins with; empty: from the seed
   interchange::InitialWeights initial_weights = {};  // how they are taken from it
+  std::optional<TimeLimit> time_limit = {};          // of the first rank, which decides for all
   std::optional<LrRangeOptions> find_lr = {};        // test learning rates instead of training
   std::filesystem::path peak_file = {};              // where the peak that MFU refers to is kept; empty: nowhere
   bool measure_peak = false;                         // although one is kept
@@ -47,8 +49,9 @@ struct TrainerContext {
 
 struct RunOutcome {
   bool completed = false;  // false: interrupted, and saved
-  int stop_signal = 0;     // then: the same on every rank
+  int stop_signal = 0;     // then: the same on every rank; 0: the time limit
   int64_t iterations = 0;
+  int64_t own_steps = 0;  // of these those since it began or resumed
   std::filesystem::path folder;
   bool has_lost_records = false;  // a trace or a timeline could not be written; the log says why
 };

@@ -34,6 +34,8 @@ struct StepOptions {
   // Number of notes of this rank that are not shared yet. Their sum over ranks is the second entry of StepRecord::requests.
   // Called after the step has fetched its batches; may be empty.
   std::function<double()> pending_notes{};
+  // Whether this rank has written its part of a checkpoint of all ranks. Called likewise; may be empty.
+  std::function<bool()> files_written{};
   // Each micro-batch with what the model made of it; may be empty. Where steps are recorded it is called for those only whose
   // first micro-batch `wants_forward` accepts.
   std::function<void(const data::Batch&, const at::Tensor&)> on_forward{};
@@ -102,7 +104,7 @@ class EagerStep : public Step {
   std::vector<size_t> trained_rows_;  // the optimizer's parameters
   bool channels_last_;
   at::Tensor loss_;                    // of the micro-batches so far
-  at::Tensor requests_;                // (2) float64, this rank's: see StepRecord::requests
+  at::Tensor requests_;                // (3) float64, this rank's: see StepRecord::requests
   std::vector<at::Tensor> gradients_;  // of this step
 };
 

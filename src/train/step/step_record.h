@@ -12,7 +12,7 @@
 
 namespace welkin::train {
 
-inline constexpr int64_t kNumRequests = 2;  // of StepRecord::requests
+inline constexpr int64_t kNumRequests = 3;  // of StepRecord::requests
 
 struct StepRecord {
   int64_t iteration = 0;        // of the run, from 1
@@ -22,7 +22,8 @@ struct StepRecord {
   at::Tensor loss;               // () float32 mean over the step's samples
   at::Tensor rate;               // () learning rate of this step
   GradientStatus gradient;
-  // (2) float64: ranks that want the run to stop, and the sum of StepOptions::pending_notes; undefined for a process alone.
+  // (3) float64: ranks that want the run to stop, the sum of StepOptions::pending_notes, and ranks for which files_written() was
+  // true; undefined for a process alone.
   at::Tensor requests;
 };
 

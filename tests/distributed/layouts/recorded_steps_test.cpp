@@ -26,7 +26,8 @@ void expect_recorded_steps_equal(parallel::Connection& connection, const config:
     const auto pending = static_cast<double>(3 * step + connection.rank());
     const StepRecord got = recorded.next(stop_requested, pending);
     expect_equal_steps(got, eager.next(stop_requested, pending), step);
-    EXPECT_TRUE(at::equal(got.requests, at::tensor({step % 5 == 4 ? 1.0 : 0.0, 6.0 * static_cast<double>(step) + 1}))) << step;
+    EXPECT_TRUE(at::equal(got.requests, at::tensor({step % 5 == 4 ? 1.0 : 0.0, 6.0 * static_cast<double>(step) + 1, 0.0})))
+        << step;
   }
   expect_equal_runs(recorded, eager);
   // Full steps are 0, 1, 3, 4, ...; the eleventh is step 15, and all from step 16 on are recorded: 16, 18, 19, 21, 22, 24, 25.

@@ -100,6 +100,29 @@ class ShardedRuns(RanksCase):
             self.finish(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment()))
         self.assert_same(self.folder / "full", self.folder / "none")
 
+    def test_files_written_beside_training_are_those_that_a_step_waits_for(self):
+        yaml = self.write(VIT.replace("depth: 2", "depth: 4"))
+        for name, layout in (("replicas", ()), ("optimizer", ("--shard", "optimizer")), ("full", ("--shard", "full")), ("tp", ("--tp", "2")), ("pp", ("--pp", "2"))):
+            with self.subTest(name):
+                roots = [self.folder / f"{name}-{how}" for how in ("waits", "beside")]
+                flags = ("--checkpoint_interval", "1", "--keep_checkpoints", "9", "--num_iters", "9", "--deterministic", *SGD, *layout)
+                self.run_ranks(2, yaml, roots[0], *flags, "--checkpoint_async=false")
+                self.run_ranks(2, yaml, roots[1], *flags)
+                self.assertIn("Checkpoints written beside training: ", log_text(roots[1]))
+                waits, beside = [{(path.parent.name, path.name): path.read_bytes() for path in (run_folder(root) / "checkpoints").glob("step_*/*.safetensors")}
+                                 for root in roots]
+                self.assertEqual({step for step, _ in waits}, {f"step_{step}" for step in range(1, 10)})
+                self.assertEqual(beside, waits)
+                self.ckpt("verify", run_folder(roots[1]))
+
+    def test_a_checkpoint_is_left_out_while_another_is_written(self):
+        """Every rank leaves out the same ones; the last is always there."""
+        for layout in ((), ("--shard", "full")):
+            root = self.folder / f"skip{len(layout)}"
+            self.run_ranks(2, self.write(VIT), root, *SGD, *layout, "--num_iters", "60", "--checkpoint_interval", "1", "--checkpoint_overlap", "skip")
+            self.assertRegex(log_text(root), "written beside training: [0-9]+, [0-9]+ left out while another was being written")
+            self.assertEqual(checkpoints(root)[-1], 60)
+
     def test_a_group_that_does_not_divide_is_refused(self):
         text = self.run_ranks(2, self.write(VIT), self.folder / "root", "--shard", "full", "--shard_group", "3", code=USAGE)
         self.assertIn("shard_group=3, data-parallel ranks=2. Say all, node, or a number that divides them", text)

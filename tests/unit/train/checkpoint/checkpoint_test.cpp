@@ -147,8 +147,10 @@ TEST(Checkpoint, SaysWhichTensorDoesNotFit) {
 }
 
 std::optional<Checkpoint> newest_of(const CheckpointStore& store, std::vector<std::string>* reports = nullptr) {
-  return store.newest_good(
-      store.steps(), [](const fs::path& folder) { return Checkpoint(folder); },
+  std::vector<fs::path> folders;
+  for (const int64_t step : store.steps()) folders.push_back(store.path_of(step));
+  return first_good(
+      folders, [](const fs::path& folder) { return Checkpoint(folder); },
       [reports](const std::string& text) {
         if (reports != nullptr) reports->push_back(text);
       });
@@ -180,6 +182,14 @@ TEST(CheckpointStore, KeepsTheNewestAndTheBest) {
   store.mark_best({.step = 4, .validation_loss = 0.125});
   store.prune(2);
   EXPECT_THAT(store.steps(), ElementsAre(4, 3));
+}
+
+TEST(CheckpointStore, KeepsMultiplesOfAStepBesides) {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "checkpoints");
+  for (const int64_t step : {4, 5, 6, 8, 9}) store.save(index_at(step), groups_with(1));
+  store.prune(1, 4);
+  EXPECT_THAT(store.steps(), ElementsAre(9, 8, 4));
 }
 
 TEST(CheckpointStore, ReplacesADamagedOneOfTheSameStep) {

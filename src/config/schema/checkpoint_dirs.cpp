@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/schema/checkpoint_dirs.h"
+
+#include <algorithm>
+
+#include "core/duration.h"
+#include "core/text.h"
+
+namespace welkin::config {
+namespace {
+
+// Takes ":<number>" off the end; nothing where there is none.
+std::optional<int64_t> take_number(std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return {};
+  const auto number = parse_count(std::string_view(text).substr(colon + 1));
+  if (number) text.resize(colon);
+  return number;
+}
+
+std::optional<CheckpointDir> checkpoint_dir_of(const std::string& entry) {
+  const size_t colon = entry.find(':');
+  if (colon == 0 || colon == std::string::npos) return {};
+  CheckpointDir dir{.name = entry.substr(0, colon), .path = entry.substr(colon + 1), .interval = {}, .keep = {}};
+  dir.interval = take_number(dir.path);
+  if (const auto before = take_number(dir.path)) {
+    dir.keep = dir.interval;
+    dir.interval = before;
+  }
+  const bool is_sound = dir.path.starts_with('/') && dir.interval.value_or(1) > 0 && dir.keep.value_or(1) > 0;
+  return is_sound ? std::optional(dir) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<CheckpointDir> parse_checkpoint_dirs(const std::vector<std::string>& entries, std::string& problem) {
+  std::vector<CheckpointDir> dirs;
+  for (const std::string& entry : entries) {
+    const auto dir = checkpoint_dir_of(entry);
+    if (!dir) {
+      problem = cat("it is a name, an absolute path, and numbers of at least 1, not ", entry);
+      return {};
+    }
+    const auto is_same = [&](const CheckpointDir& other) { return other.name == dir->name || other.path == dir->path; };
+    if (std::ranges::any_of(dirs, is_same)) {
+      problem = cat("two places have the same name or path: ", entry);
+      return {};
+    }
+    dirs.push_back(*dir);
+  }
+  return dirs;
+}
+
+}  // namespace welkin::config

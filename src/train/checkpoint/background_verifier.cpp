@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint/background_verifier.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "core/error.h"
+#include "core/file_descriptor.h"
+#include "core/text.h"
+#include "train/checkpoint/checkpoint.h"
+
+namespace welkin::train {
+namespace {
+
+// Of this thread alone, which is how Linux takes both. Where it refuses, the thread reads like any other.
+void yield_to_others() {
+  constexpr int kOfThread = 1, kIdleClass = 3, kClassShift = 13, kLeast = 19;  // ioprio_set(2)
+  syscall(SYS_ioprio_set, kOfThread, 0, kIdleClass << kClassShift);
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kLeast);
+}
+
+// What is in memory proves nothing about the disk.
+void forget_cached(const std::filesystem::path& path) {
+  const FileDescriptor file = open_file(path, O_RDONLY);
+  posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+}
+
+}  // namespace
+
+BackgroundVerifier::BackgroundVerifier(std::chrono::milliseconds interval, ListFolders list, Report report)
+    : interval_(interval), list_(std::move(list)), report_(std::move(report)), thread_([this] { run(); }) {}
+
+BackgroundVerifier::~BackgroundVerifier() {
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  wakes_.notify_all();
+  thread_.join();
+}
+
+void BackgroundVerifier::run() {
+  yield_to_others();
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      if (wakes_.wait_for(lock, interval_, [this] { return stops_.load(); })) return;
+    }
+    if (const std::filesystem::path folder = longest_unread(); !folder.empty()) verify(folder);
+  }
+}
+
+std::filesystem::path BackgroundVerifier::longest_unread() {
+  std::filesystem::path found;
+  std::map<std::filesystem::path, int64_t> present;
+  for (const std::filesystem::path& folder : list_()) {
+    const auto known = turn_.find(folder);
+    const int64_t turn = known == turn_.end() ? 0 : known->second;
+    present.emplace(folder, turn);
+    if (turn >= 0 && (found.empty() || turn < present.at(found))) found = folder;
+  }
+  turn_ = std::move(present);
+  return found;
+}
+
+// One that was removed meanwhile has no news.
+void BackgroundVerifier::verify(const std::filesystem::path& folder) {
+  turn_[folder] = ++turns_;
+  try {
+    const Checkpoint checkpoint(folder, OpeningCheck::Sizes);
+    for (const auto& [name, file] : checkpoint.index().files) forget_cached(folder / name);
+    const auto num_files = static_cast<int64_t>(checkpoint.index().files.size());
+    for (int64_t file = 0; file < num_files; ++file) {
+      if (stops_) return;
+      checkpoint.verify_share(file, num_files);
+    }
+    ++num_verified_;
+  } catch (const Error& error) {
+    std::error_code gone;
+    if (!std::filesystem::exists(folder, gone)) return;
+    turn_[folder] = -1;
+    report_(cat("A kept checkpoint was written whole and is not any more: ", error.what()));
+  }
+}
+
+}  // namespace welkin::train

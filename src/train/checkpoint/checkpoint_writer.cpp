@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint/checkpoint_writer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "core/error.h"
+#include "core/host.h"
+#include "core/text.h"
+
+namespace welkin::train {
+namespace {
+
+// What follows on a checkpoint in its place.
+void keep_house(CheckpointPlace& place, const std::optional<BestRecord>& best) {
+  if (best) place.store.mark_best(*best);
+  place.store.prune(place.keep, place.keep_every);
+}
+
+bool has_parts(const std::vector<CheckpointGroup>& groups) {
+  return std::ranges::any_of(groups, [](const CheckpointGroup& group) {
+    return std::ranges::any_of(group.tensors,
+                               [](const CheckpointTensor& tensor) { return static_cast<bool>(tensor.make_whole); });
+  });
+}
+
+// Into every place that takes it; returns why others did not. Parts of tensors are put together once: for other places than the
+// first its files are copied.
+std::vector<std::string> write_to_places(const SaveTask& task, const std::vector<CheckpointGroup>& groups) {
+  std::vector<std::string> errors;
+  const bool is_once = has_parts(groups);
+  for (CheckpointPlace* place : task.places) {
+    try {
+      const bool is_first = place == task.places.front();
+      if (is_first || !is_once) {
+        place->store.save(task.index, groups);
+      } else {
+        place->store.copy_from(task.places.front()->store.path_of(task.index.position.iteration), task.index);
+      }
+      keep_house(*place, is_first ? task.best : std::nullopt);
+    } catch (const CommError&) {
+      throw;  // values come from other ranks: nobody is there to send them
+    } catch (const Error& error) {
+      errors.emplace_back(error.what());
+    }
+  }
+  return errors;
+}
+
+std::function<std::optional<CheckpointIndex>()> index_if_new(const SaveTask& task, CheckpointPlace& place) {
+  return [&task, &place]() -> std::optional<CheckpointIndex> {
+    if (!place.store.make_room(task.index)) return {};
+    return task.index;
+  };
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(const parallel::Group& world, WriterOptions options)
+    : world_(world), options_(std::move(options)), copy_(options_.device) {}
+
+void CheckpointWriter::prepare(std::vector<CheckpointGroup> groups, const TensorLayout& layout) {
+  if (!options_.copies || has_fetched_values(groups)) return;
+  bool has_copy = false;
+  if (options_.is_sharded) {
+    has_copy = takes_copy(own_tensors(groups, layout));
+  } else {
+    const WholeGroups whole(std::move(groups), layout);
+    has_copy = is_first() && takes_copy({.whole = whole.groups(), .pieces = {}});
+  }
+  if (!has_copy) return;
+  job_ = std::async(std::launch::async, [this] {
+    copy_.touch();
+    return Written{};
+  });
+}
+
+// Memory for the copy is no reason to end a run: without it a step waits for the files.
+bool CheckpointWriter::takes_copy(const RankTensors& own) {
+  if (!options_.copies || has_fetched_values(own.whole) || has_fetched_values(own.pieces)) return false;
+  try {
+    copy_.reserve(own);
+    return true;
+  } catch (const std::exception&) {
+    options_.copies = false;
+    copy_ = HostCopy(options_.device);
+    options_.report(
+        "There is no memory for a copy of the training state: from now on a step waits until its checkpoint is written");
+    return false;
+  }
+}
+
+bool CheckpointWriter::is_writing() const {
+  if (!shared_.empty()) return true;
+  return job_.valid() && job_.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
+}
+
+// The first rank knows; the others hear of it.
+bool CheckpointWriter::skips_this() {
+  if (!options_.skips) return false;
+  const bool skips = world_.size() == 1 ? is_writing() : told_by_first(world_, int64_t{is_writing()}) != 0;
+  if (skips) ++num_skipped_;
+  return skips;
+}
+
+void CheckpointWriter::save(SaveTask task, const TensorLayout& layout) {
+  if (!task.best && skips_this()) return;
+  const Stopwatch held;
+  finish();
+  since_begin_.restart();
+  is_beside_ = false;
+  try {
+    options_.is_sharded ? save_pieces(std::move(task), layout) : save_whole(std::move(task), layout);
+  } catch (const CommError&) {
+    throw;  // a rank that is missing ends the run
+  } catch (const Error& error) {
+    options_.report(error.what());
+  }
+  if (!is_beside_) return;
+  ++num_beside_;
+  held_s_ += held.seconds();
+  most_held_s_ = std::max(most_held_s_, held.seconds());
+}
+
+// Replicas are equal: the first rank's copy is everybody's. Parts of tensors are put together on it, in which all take part.
+void CheckpointWriter::save_whole(SaveTask task, const TensorLayout& layout) {
+  WholeGroups whole(std::exchange(task.groups, {}), layout);
+  if (!is_first()) return whole.join_others();
+  const RankTensors own{.whole = whole.groups(), .pieces = {}};
+  if (!takes_copy(own)) {
+    const std::vector<std::string> errors = write_to_places(task, own.whole);
+    whole.join_others();
+    save_s_ = since_begin_.seconds();
+    for (const std::string& error : errors) options_.report(error);
+    return;
+  }
+  RankTensors copies;
+  try {
+    copies = copy_.take(own);
+  } catch (const CommError&) {
+    throw;  // nobody is there to join
+  } catch (const Error&) {
+    whole.join_others();
+    throw;
+  }
+  is_beside_ = true;
+  job_ = std::async(std::launch::async, [task = std::move(task), copies = std::move(copies), begin = since_begin_] {
+    std::vector<std::string> errors = write_to_places(task, copies.whole);
+    return Written{.errors = std::move(errors), .seconds = begin.seconds()};
+  });
+}
+
+void CheckpointWriter::begin_shared(const SaveTask& task) {
+  shared_places_.clear();
+  for (CheckpointPlace* place : task.places) {
+    try {
+      auto begun =
+          SharedCheckpoint::begin(world_, place->store.path_of(task.index.position.iteration), index_if_new(task, *place));
+      if (!begun) continue;
+      shared_.push_back(std::move(begun));
+      shared_places_.push_back(place);
+    } catch (const CommError&) {
+      throw;
+    } catch (const Error& error) {
+      options_.report(error.what());
+    }
+  }
+  shared_best_ = task.best;
+}
+
+// Pieces of one training state lie on many ranks: each writes its own.
+void CheckpointWriter::save_pieces(SaveTask task, const TensorLayout& layout) {
+  begin_shared(task);
+  if (shared_.empty()) return;
+  RankTensors own = own_tensors(task.groups, layout);
+  if (!is_first()) own.whole.clear();
+  is_beside_ = takes_copy(own);
+  try {
+    if (is_beside_) own = copy_.take(own);
+  } catch (const Error& error) {  // the others wait for this rank's word
+    for (const auto& checkpoint : shared_) checkpoint->fail(error.what());
+    job_ = std::async(std::launch::deferred, [] { return Written{}; });
+    return;
+  }
+  job_ = std::async(is_beside_ ? std::launch::async : std::launch::deferred, [this, own = std::move(own)] {
+    for (const auto& checkpoint : shared_) checkpoint->write(own);
+    return Written{};
+  });
+  if (!is_beside_) job_.wait();
+}
+
+bool CheckpointWriter::has_written() const {
+  if (shared_.empty() || is_exchanged_) return false;
+  return job_.wait_for(std::chrono::seconds(0)) != std::future_status::timeout;
+}
+
+CheckpointWriter::Written CheckpointWriter::published() const {
+  Written written;
+  for (size_t i = 0; i < shared_.size(); ++i) {
+    try {
+      shared_[i]->publish();
+      keep_house(*shared_places_[i], i == 0 ? shared_best_ : std::nullopt);
+    } catch (const Error& error) {
+      written.errors.emplace_back(error.what());
+    }
+  }
+  written.seconds = since_begin_.seconds();
+  return written;
+}
+
+void CheckpointWriter::exchange_and_publish() {
+  job_.get();
+  for (const auto& checkpoint : shared_) checkpoint->exchange(world_);
+  if (!is_first()) return shared_.clear();
+  is_exchanged_ = true;
+  job_ = std::async(std::launch::async, [this] { return published(); });
+}
+
+void CheckpointWriter::take_result() {
+  const Written written = job_.get();
+  if (written.seconds > 0) save_s_ = written.seconds;
+  shared_.clear();
+  is_exchanged_ = false;
+  for (const std::string& error : written.errors) options_.report(error);
+}
+
+void CheckpointWriter::collect(bool all_have_written) {
+  const bool waits_for_all = !shared_.empty() && !is_exchanged_;
+  if (waits_for_all) {
+    if (all_have_written) exchange_and_publish();
+    return;
+  }
+  if (job_.valid() && job_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) take_result();
+}
+
+void CheckpointWriter::finish() {
+  if (!shared_.empty() && !is_exchanged_) exchange_and_publish();
+  if (job_.valid()) take_result();
+}
+
+void CheckpointWriter::wait_for_own() const {
+  if (job_.valid()) job_.wait();
+}
+
+void CheckpointWriter::save_now(SaveTask task, const TensorLayout& layout) {
+  finish();
+  const Stopwatch watch;
+  CheckpointPlace& place = *task.places.front();
+  if (options_.is_sharded) {
+    write_shared_checkpoint(world_, place.store.path_of(task.index.position.iteration), own_tensors(task.groups, layout),
+                            index_if_new(task, place));
+  } else {
+    WholeGroups whole(std::exchange(task.groups, {}), layout);
+    if (!is_first()) return whole.join_others();
+    try {
+      place.store.save(task.index, whole.groups());
+    } catch (const CommError&) {
+      throw;  // nobody is there to join
+    } catch (const Error&) {
+      whole.join_others();
+      throw;
+    }
+    whole.join_others();
+  }
+  save_s_ = watch.seconds();
+}
+
+std::string CheckpointWriter::summary() const {
+  if (num_beside_ == 0) return {};
+  const std::string skipped = num_skipped_ > 0 ? cat(", ", num_skipped_, " left out while another was being written") : "";
+  const auto milliseconds = [](double seconds) { return cat(std::lround(seconds * 1000), " ms"); };
+  return cat("Checkpoints written beside training: ", num_beside_, skipped, ". The copy of ",
+             format_bytes(static_cast<uint64_t>(copy_.bytes())), " held a step for ",
+             milliseconds(held_s_ / static_cast<double>(num_beside_)), " on average, ", milliseconds(most_held_s_), " at most");
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a run saves: at once, or beside training. Beside training a step is held for a copy of the state in the host's memory, and
+// a thread writes the files. All exchanges between ranks happen on the caller's thread, so none runs beside those of a step.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/stopwatch.h"
+#include "parallel/comm/group.h"
+#include "train/checkpoint/checkpoint_store.h"
+#include "train/checkpoint/host_copy.h"
+#include "train/checkpoint/shared_checkpoint.h"
+#include "train/checkpoint/whole_tensors.h"
+
+namespace welkin::train {
+
+// A folder of checkpoints, and what stays in it.
+struct CheckpointPlace {
+  std::string name;  // empty: the run's folder
+  CheckpointStore store;
+  int64_t interval = 0;    // steps between checkpoints; 0: none on the way
+  int64_t keep = 1;        // newest that stay
+  int64_t keep_every = 0;  // steps whose multiples stay besides; 0: none
+};
+
+// One checkpoint. Every rank has the same places.
+struct SaveTask {
+  std::vector<CheckpointGroup> groups;   // what this rank has
+  CheckpointIndex index;                 // that of the first rank is written
+  std::vector<CheckpointPlace*> places;  // at least one
+  std::optional<BestRecord> best = {};   // to be marked in the first place
+};
+
+struct WriterOptions {
+  bool copies = true;       // save() copies the state and writes beside training
+  bool skips = false;       // save() leaves a checkpoint out while the one before is being written; else it waits
+  bool is_sharded = false;  // every rank has pieces and writes its own files
+  c10::Device device = c10::kCPU;
+  std::function<void(const std::string&)> report;  // of save(): a checkpoint could not be written
+};
+
+class CheckpointWriter {
+ public:
+  // `world`: all ranks of the run.
+  CheckpointWriter(const parallel::Group& world, WriterOptions options);
+  // Waits for the thread.
+  ~CheckpointWriter() = default;
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  // Takes the memory of the copy, for a run that will save on the way. Every rank calls it.
+  void prepare(std::vector<CheckpointGroup> groups, const TensorLayout& layout);
+
+  // In the middle of a run: errors are reported, there or later, and the run goes on. Every rank calls it. CommError.
+  void save(SaveTask task, const TensorLayout& layout);
+  // Whole when it returns, into the first place; the one before is waited for. Every rank calls it. Throws on the first rank.
+  void save_now(SaveTask task, const TensorLayout& layout);
+
+  // Whether this rank has written its part of a checkpoint that is to be published when all have.
+  bool has_written() const;
+  // Between steps. `all_have_written`: of every rank, which all call it then. Publishes and reports.
+  void collect(bool all_have_written);
+  // Waits until nothing is being written, and reports. Every rank calls it.
+  void finish();
+  // The same for what needs no other rank. Nothing is reported.
+  void wait_for_own() const;
+
+  // Seconds from the beginning of the latest save to its publication, of the first rank; 0 before the first.
+  double save_seconds() const { return save_s_; }
+  // Of save(): how often, and for how long steps were held. Empty where nothing was written beside training.
+  std::string summary() const;
+
+ private:
+  struct Written {
+    std::vector<std::string> errors;
+    double seconds = 0;
+  };
+
+  bool is_first() const { return world_.group_rank() == 0; }
+  bool is_writing() const;
+  bool skips_this();
+  bool takes_copy(const RankTensors& own);
+  void save_whole(SaveTask task, const TensorLayout& layout);
+  void save_pieces(SaveTask task, const TensorLayout& layout);
+  void begin_shared(const SaveTask& task);
+  void exchange_and_publish();
+  void take_result();
+  Written published() const;
+
+  parallel::Group world_;
+  WriterOptions options_;
+  HostCopy copy_;
+  std::vector<std::unique_ptr<SharedCheckpoint>> shared_;  // begun and not published
+  std::vector<CheckpointPlace*> shared_places_;            // of the first rank: where these are, in their order
+  std::optional<BestRecord> shared_best_;
+  bool is_exchanged_ = false;  // the first rank publishes `shared_`
+  bool is_beside_ = false;     // the latest save() has taken a copy
+  Stopwatch since_begin_;
+  double save_s_ = 0, held_s_ = 0, most_held_s_ = 0;
+  int64_t num_beside_ = 0, num_skipped_ = 0;
+  std::future<Written> job_;  // destroyed first, which waits for it
+};
+
+}  // namespace welkin::train

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kept checkpoints are read again: whole ones are counted, a damaged one is reported once, one that goes away is not.
+#include "train/checkpoint/background_verifier.h"
+
+#include <ATen/ops/full.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "scratch_folder.h"
+#include "train/checkpoint/checkpoint.h"
+
+namespace welkin::train {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+void write_at(const fs::path& folder, int64_t step) {
+  CheckpointIndex index;
+  index.position = {.iteration = step, .epoch = 0, .step_in_epoch = step};
+  write_checkpoint(folder, index, {{.name = "model", .tensors = {{"a.weight", at::full({64}, static_cast<double>(step))}}}});
+}
+
+// Ends when `folders` has been asked `times` times.
+std::vector<std::string> reports_of(const std::vector<fs::path>& folders, int64_t times, int64_t& verified) {
+  std::vector<std::string> reports;
+  std::atomic<int64_t> asked{0};
+  const auto list = [&] {
+    ++asked;
+    return folders;
+  };
+  BackgroundVerifier verifier(std::chrono::milliseconds(1), list, [&](const std::string& text) { reports.push_back(text); });
+  while (asked <= times) std::this_thread::yield();
+  verified = verifier.num_verified();
+  return reports;
+}
+
+TEST(BackgroundVerifier, ReadsAllInTurnAndReportsADamagedOneOnce) {
+  const ScratchFolder folder;
+  for (const int64_t step : {1, 2, 3}) write_at(folder / ("step_" + std::to_string(step)), step);
+  std::fstream(folder / "step_2" / "model.safetensors", std::ios::in | std::ios::out).seekp(-1, std::ios::end).put('x');
+  int64_t verified = 0;
+  const auto reports = reports_of({folder / "step_1", folder / "step_2", folder / "step_3"}, 9, verified);
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_THAT(reports[0], HasSubstr("A kept checkpoint was written whole and is not any more: "));
+  EXPECT_THAT(reports[0], HasSubstr("step_2"));
+  EXPECT_GE(verified, 8);
+}
+
+TEST(BackgroundVerifier, SaysNothingOfOneThatIsRemoved) {
+  const ScratchFolder folder;
+  int64_t verified = 0;
+  EXPECT_TRUE(reports_of({folder / "step_1"}, 3, verified).empty());
+  EXPECT_EQ(verified, 0);
+}
+
+}  // namespace
+}  // namespace welkin::train
