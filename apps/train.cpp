@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -20,10 +21,12 @@
 #include "apps/cli/verbs.h"
 #include "config/resolve/command_line.h"
 #include "config/resolve/resolve.h"
+#include "core/duration.h"
 #include "core/error.h"
 #include "core/signals.h"
 #include "core/text.h"
 #include "launch/ranks.h"
+#include "launch/scheduler.h"
 #include "launch/worker_start.h"
 #include "observe/log/console.h"
 #include "observe/log/run_log.h"
@@ -108,6 +111,32 @@ std::string benchy_file() {
   return path == nullptr ? std::string() : std::string(path);
 }
 
+// The nearer of the limit that was given and the job's. One rank asks for all.
+std::optional<train::TimeLimit> time_limit_of(const config::LoopConfig& config, const launch::RankInfo& place) {
+  if (place.rank != 0) return {};
+  auto left = launch::time_left(read_environment, launch::output_of, std::time(nullptr));
+  const auto given = parse_duration_s(config.time_limit);
+  if (given && (!left || static_cast<double>(*given) < left->seconds)) left = {static_cast<double>(*given), "--time_limit"};
+  if (!left) return {};
+  return train::TimeLimit(left->seconds, static_cast<double>(config.time_limit_margin), left->source);
+}
+
+bool is_to_be_requeued(const train::RunOutcome& outcome) {
+  return !outcome.completed && (outcome.stop_signal == 0 || outcome.stop_signal == SIGUSR1);
+}
+
+// The job's last act: the batch system ends it and queues it again.
+void requeue(const std::string& command, const train::RunOutcome& outcome, observe::RunLog& log) {
+  if (outcome.own_steps == 0) {
+    throw ConfigError("requeue", "the job is not queued again, for it has not done a step: its time was over before",
+                      "Give it more time, or a smaller --time_limit_margin");
+  }
+  log.info(cat("Queued again with: ", command));
+  if (launch::output_of(command)) return;
+  throw ConfigError("requeue", cat("the batch system refuses to queue the job again: command=", command),
+                    "See its message above, and submit the job by hand: it continues from the checkpoint");
+}
+
 }  // namespace
 
 int verb_train(Application& application, int argc, char** argv) {
@@ -128,6 +157,8 @@ int verb_train(Application& application, int argc, char** argv) {
   const train::ProfileOptions profile = train::parse_profile_options(line.extra);
   const train::interchange::InitialWeights weights = initial_weights(line);
   const auto find_lr = lr_range_of(line, resolved);
+  const auto time_limit = time_limit_of(resolved.config.loop, place);
+  const std::string requeue_command = resolved.config.loop.requeue ? launch::requeue_command(read_environment) : std::string();
   auto snapshot = begin_snapshot(line, resolved, place);
   parallel::World world = parallel::World::connect(place, world_options(resolved.config));
   const InterruptWatch interrupt;
@@ -146,6 +177,7 @@ int verb_train(Application& application, int argc, char** argv) {
       .resume_command = resume_command(typed_command(application, argc, argv, place), resolved.config.loop.resume),
       .init_from = text_flag(line, "init_from"),
       .initial_weights = weights,
+      .time_limit = time_limit,
       .find_lr = find_lr,
       .peak_file = train::peak_file(read_environment("XDG_CACHE_HOME"), read_environment("HOME")),
       .measure_peak = has_flag(line, "measure_peak"),
@@ -157,13 +189,13 @@ int verb_train(Application& application, int argc, char** argv) {
             if (world.is_main()) return log.warning(note);
             std::cerr << cat("rank ", place.rank, ": ", note, "\n") << std::flush;
           }};
-  bool has_lost = false, is_interrupted = false;
+  bool has_lost = false;
+  train::RunOutcome outcome;
   run_as_rank(
       world,
       [&] {
-        const train::RunOutcome outcome = train::Trainer(context).run();
+        outcome = train::Trainer(context).run();
         has_lost = outcome.has_lost_records;
-        is_interrupted = outcome.stop_signal == SIGINT;
         if (snapshot && !is_written(*snapshot, context.say_now)) has_lost = true;
         has_lost = is_so_anywhere(world, has_lost);  // so that a launcher that stops the others stops nothing
       },
@@ -172,8 +204,9 @@ int verb_train(Application& application, int argc, char** argv) {
         if (!log.enabled()) std::cerr << "welkin: " << what << std::endl;
         snapshot.reset();  // written here: a rank that stops runs no destructors
       });
+  if (world.is_main() && !requeue_command.empty() && is_to_be_requeued(outcome)) requeue(requeue_command, outcome, log);
   // Who stops a run by hand does not want what comes after it; a scheduler's signal is how a job ends.
-  if (is_interrupted) return static_cast<int>(ExitCode::Interrupted);
+  if (outcome.stop_signal == SIGINT) return static_cast<int>(ExitCode::Interrupted);
   return static_cast<int>(has_lost ? ExitCode::Data : ExitCode::Done);
 }
 

@@ -172,6 +172,125 @@ class Resume(unittest.TestCase):
     def test_unet_bf16_accumulating(self):
         self.expect_equal(UNET, "--amp_mode", "bf16", "--micro_batch_size", "3")
 
+    def test_vit_whose_steps_wait_for_the_files(self):
+        """The same files as those that are written beside training."""
+        yaml = self.write(VIT)
+        waits, beside = self.folder / "waits", self.folder / "beside"
+        self.assertNotIn("written beside training", self.run_to_end(yaml, waits, "--checkpoint_async=false", "--keep_checkpoints", "9"))
+        self.assertIn("Checkpoints written beside training: ", self.run_to_end(yaml, beside, "--keep_checkpoints", "9"))
+        steps = sorted(path.name for path in (run_folder(waits) / "checkpoints").glob("step_*"))
+        self.assertGreaterEqual(len(steps), 6)
+        for step in steps:
+            for file in sorted((run_folder(waits) / "checkpoints" / step).glob("*.safetensors")):
+                self.assertEqual(file.read_bytes(), (run_folder(beside) / "checkpoints" / step / file.name).read_bytes(), file)
+
+    def signalled(self, root, line, number, *flags):
+        """A run that is sent a signal when it logs such a line; returns its log."""
+        process = subprocess.Popen(command(self.write(VIT), root, *flags), stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        log = ""
+        while line not in log and (more := process.stderr.readline()):
+            log += more
+        process.send_signal(number)
+        log += process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 0, log)
+        return log
+
+    def test_a_signal_while_the_run_starts(self):
+        root = self.folder / "logs"
+        log = self.signalled(root, "begin data loader init", signal.SIGUSR1, "--num_iters", "1000000")
+        self.assertRegex(log, "Interrupted by SIGUSR1 at step [0-9]+: saved ")
+        self.assertIn("Resumed at step ", self.run_to_end(self.write(VIT), root, "--resume"))
+
+    def test_a_signal_during_validation(self):
+        """The epoch's end is done after a resume."""
+        root, flags = self.folder / "logs", ("--num_iters", "9", "--set", "limit_nsamples_val=6000")
+        log = self.signalled(root, "Avg train loss", signal.SIGTERM, *flags)
+        self.assertIn("Interrupted by SIGTERM at step 9: saved ", log)
+        self.assertNotIn("Avg val loss", log.partition("Avg train loss")[2])
+        again = self.run_to_end(self.write(VIT), root, "--resume", *flags)
+        self.assertIn("Resumed at step 9 ", again)
+        self.assertIn("Avg val loss", again)
+
+    def out_of_time(self, root, *flags, said, **environment):
+        """A run that its time limit ends."""
+        started = time.monotonic()
+        done = subprocess.run(command(self.write(VIT), root, "--num_iters", "1000000", *flags), capture_output=True, text=True, timeout=120,
+                              env={**os.environ, **environment})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Interrupted by the time limit at step ", done.stderr)
+        self.assertRegex(done.stderr, f"The time limit is near: [0-9]+ s are left by {said}")
+        self.assertIn("Continue with: welkin ", done.stderr)
+        return done.stderr, time.monotonic() - started
+
+    def test_a_time_limit_ends_the_run_with_a_checkpoint(self):
+        root = self.folder / "logs"
+        log, seconds = self.out_of_time(root, "--time_limit", "0:04", "--time_limit_margin", "1", said="--time_limit")
+        self.assertLess(seconds, 4)
+        step = int(tensor_files(root)[0][5:])
+        self.assertIn(f"Interrupted by the time limit at step {step}: saved ", log)
+        self.assertIn(f"Resumed at step {step} ", self.run_to_end(self.write(VIT), root, "--resume", "--num_iters", str(step + 3)))
+
+    def fake(self, name, text):
+        """A command of a batch system that says what it was called with in `calls`."""
+        folder = self.folder / "bin"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(f"#!/bin/sh\necho {name} $* >>{self.folder}/calls\n{text}\n")
+        (folder / name).chmod(0o755)
+        return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+    def test_the_time_that_batch_systems_leave(self):
+        cases = {"Slurm": ("squeue", "echo 1:00", {"SLURM_JOB_ID": "12"}, "squeue --noheader --format=%L --job=12"),
+                 "Flux": ("flux", "echo 60", {"FLUX_JOB_ID": "f3"}, "flux job timeleft f3"),
+                 "LSF": ("bjobs", "echo '0:1 L'", {"LSB_JOBID": "7"}, "bjobs -noheader -o time_left 7"),
+                 "PBS": ("qstat", "echo ' Resource_List.walltime = 00:01:00'", {"PBS_JOBID": "9.head"}, "qstat -f 9.head")}
+        for system, (name, text, variables, called) in cases.items():
+            with self.subTest(system):
+                path = self.fake(name, text)
+                self.out_of_time(self.folder / system, "--time_limit_margin", "57", said=system, **path, **variables)
+                self.assertIn(called, (self.folder / "calls").read_text())
+
+    def test_a_job_is_queued_again(self):
+        path = {**self.fake("squeue", "echo 1:00"), **self.fake("scontrol", ""), "SLURM_JOB_ID": "12"}
+        flags = ("--time_limit_margin", "57", "--resume", "--requeue")
+        log, _ = self.out_of_time(self.folder / "logs", *flags, said="Slurm", **path)
+        self.assertIn("Queued again with: scontrol requeue 12", log)
+        self.assertIn("scontrol requeue 12", (self.folder / "calls").read_text())
+        (self.folder / "calls").unlink()
+        done = subprocess.run(command(self.write(VIT), self.folder / "logs", *flags, "--time_limit_margin", "70"), capture_output=True, text=True,
+                              timeout=120, env={**os.environ, **path})
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("the job is not queued again, for it has not done a step: its time was over before", done.stderr)
+        self.assertNotIn("scontrol", (self.folder / "calls").read_text())
+
+    def test_requeue_wants_a_job_and_resume(self):
+        for flags, message in ((("--requeue",), "a job that is queued again begins with --resume: requeue=true, resume=false"),
+                               (("--requeue", "--resume"), "this is no job of a batch system: requeue=true"),
+                               (("--time_limit", "soon"), "this is no duration: "),
+                               (("--checkpoint_dirs", "fast"), "checkpoint_dirs cannot be read, it is a name, an absolute path, and numbers")):
+            done = subprocess.run(command(self.write(VIT), self.folder / "logs", *flags), capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(message, done.stderr)
+
+    def test_several_places(self):
+        """Each with its own interval and count; the newest whole one of all counts, and the damaged ones are named."""
+        yaml, root, fast = self.write(VIT), self.folder / "logs", self.folder / "fast"
+        flags = ("--checkpoint_dirs", f"fast:{fast}:3:2", "--keep_every", "8", "--keep_checkpoints", "1")
+        self.run_to_end(yaml, root, *flags)
+        def steps(folder):
+            return sorted(int(path.name[5:]) for path in folder.glob("step_*"))
+        place = fast / "run" / "1GPU" / "00"
+        self.assertEqual(steps(place), [18, 21])
+        best = json.loads((run_folder(root) / "checkpoints/best.json").read_text())["step"]
+        self.assertEqual(steps(run_folder(root) / "checkpoints"), sorted({8, 16, 23, best}))
+        whole = tensor_files(root)
+        shutil.rmtree(run_folder(root) / "checkpoints" / "step_23")
+        (place / "step_21" / "model.safetensors").write_bytes(b"x")
+        log = self.run_to_end(yaml, root, *flags, "--resume")
+        self.assertIn(f"{place}/step_21", log.partition("Resumed at step")[0])
+        self.assertIn(f"Resumed at step 18 from {run_folder(root) / 'checkpoints' if best == 18 else place}/step_18", log)
+        self.assertEqual(tensor_files(root), whole)
+
     def test_evaluate_and_predict_what_was_trained(self):
         yaml = self.write(VIT)
         log = self.run_to_end(yaml, self.folder / "logs")

@@ -5,6 +5,7 @@ that they start equals the one that `welkin launch` starts."""
 import importlib.util
 import os
 import pathlib
+import shlex
 import shutil
 import socket
 import subprocess
@@ -14,7 +15,8 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from ranks_case import BINARY, DONE, UNET, VIT, RanksCase, clean_environment, free_port, log_text, losses, run_folder  # noqa: E402
+from ranks_case import (BINARY, DONE, UNET, VIT, RanksCase, checkpoints, clean_environment, free_port, log_text, losses,  # noqa: E402
+                        run_folder)
 
 SOURCE = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])
 SPLIT_MODELS = {"pipeline": (VIT, ("--pipeline_parallel", "2", "--micro_batch_size", "2")), "spatial": (UNET, ("--spatial", "2x1x1"))}
@@ -39,7 +41,7 @@ class Slurm:
         (folder / "slurm.conf").write_text(f"""ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.sock
+AuthInfo=socket={folder}/munge.sock,cred_expire=5
 CredType=cred/munge
 SlurmUser=root
 SlurmctldPort={port}
@@ -152,6 +154,7 @@ class RealLaunchers(RanksCase):
                 self.check_split_models("Slurm", lambda arguments: self.srun(slurm, arguments))
                 self.check_sbatch(slurm)
                 self.check_shipped_script(slurm)
+                self.check_requeue(slurm)
             finally:
                 slurm.stop()
 
@@ -188,6 +191,32 @@ class RealLaunchers(RanksCase):
         self.check(root, "Slurm")
         exported = slurm.run("srun", "-N2", "-n2", "bash", "-c", f". {SOURCE}/scripts/slurm/export_DDP_vars.sh; echo $RANK $LOCAL_RANK $WORLD_SIZE $MASTER_PORT")
         self.assertEqual(sorted(exported.stdout.split("\n")[:2]), ["0 0 2 29500", "1 0 2 29500"])
+
+    # A job whose time is a sixth of what it needs continues itself until it is done, with what the margin leaves of the shortest limit
+    # that Slurm has, and equals a run that was never cut. A queue puts it off for as long as its credential lives, here five seconds.
+    def check_requeue(self, slurm):
+        flags = ("--checkpoint_interval", "50", "--num_iters", "500")
+        started = time.monotonic()
+        self.run_ranks(0, self.yaml, self.folder / "uncut", *flags)
+        slot = max(2, round((time.monotonic() - started) / 6))
+        root = self.folder / "requeued"
+        script = self.folder / "requeue.sh"
+        train = shlex.join([BINARY, *self.train_arguments(self.yaml, root, *flags, "--resume", "--requeue", "--time_limit_margin", 59 - slot)])
+        script.write_text(f"#!/bin/bash\n{train}\necho ended with $?\n")
+        sent = slurm.run("sbatch", "--parsable", "--requeue", "--open-mode=append", "--time=1", f"--output={self.folder}/requeue.txt", script)
+        self.assertEqual(sent.returncode, DONE, sent.stderr)
+        deadline = time.monotonic() + 300
+        while slurm.run("squeue", "--noheader", f"--job={sent.stdout.strip()}").stdout.strip() and time.monotonic() < deadline:
+            time.sleep(0.5)
+        log = (self.folder / "requeue.txt").read_text()
+        self.assertGreaterEqual(log.count(f"Queued again with: scontrol requeue {sent.stdout.strip()}"), 3, log)
+        self.assertEqual(log.count("DONE ---- rank 0"), 1, log)
+        self.assertEqual(newest_files(root), newest_files(self.folder / "uncut"))
+
+
+def newest_files(root):
+    folder = run_folder(root) / "checkpoints" / f"step_{checkpoints(root)[-1]}"
+    return folder.name, {path.name: path.read_bytes() for path in sorted(folder.glob("*.safetensors"))}
 
 
 if __name__ == "__main__":
