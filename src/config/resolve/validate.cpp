@@ -282,23 +282,10 @@ void validate_optimizer(Draft& draft) {
   const auto refuse = [&](std::string_view path, std::string_view what, std::string_view other, std::string_view remedy) {
     draft.problems.add(draft.place(path), cat(what, ": ", draft.show(path), ", ", draft.show(other)), std::string(remedy));
   };
-  constexpr std::string_view kName = "optimizer.optimizer", kState = "optimizer.optimizer_state",
-                             kTp = "parallel.tensor_parallel", kShard = "parallel.shard";
+  constexpr std::string_view kName = "optimizer.optimizer", kState = "optimizer.optimizer_state";
   const bool has_state = draft.is_sound({kState}) && optimizer.optimizer_state != OptimizerState::Fp32;
   for (const std::string_view other : {"SGD", "Lion", "LAMB", "LARS", "Adafactor", "Muon"}) {
     if (has_state && name == other) refuse(kState, "this optimizer keeps float32", kName, "Only Adam and AdamW keep less");
-  }
-  const bool is_split = draft.is_sound({kTp}) && draft.config.parallel.tensor_parallel > 1;
-  const bool is_shared = draft.is_sound({kShard}) && draft.config.parallel.shard != ShardStage::None;
-  const std::string_view cause = is_split ? kTp : kShard;
-  const bool is_cut = is_split || is_shared;
-  if (is_cut && has_state && optimizer.optimizer_state == OptimizerState::Bits8) {
-    refuse(kState, "the blocks of 8-bit states do not follow the cuts of weights", cause,
-           "Take optimizer_state: bf16, or Adafactor without adafactor_factored");
-  }
-  if (is_cut && name == "Muon") refuse(kName, "Muon needs whole matrices", cause, "Take AdamW, LAMB or Lion");
-  if (is_cut && name == "Adafactor" && optimizer.adafactor_factored) {
-    refuse("optimizer.adafactor_factored", "factored averages need whole matrices", cause, "Say adafactor_factored: false");
   }
   if (optimizer.ema_validate && optimizer.ema_decay == 0) {
     refuse("optimizer.ema_validate", "there is no moving average of weights to look at", "optimizer.ema_decay",

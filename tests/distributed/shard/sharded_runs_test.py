@@ -90,6 +90,51 @@ class ShardedRuns(RanksCase):
             if until < 6:
                 self.write_again(run_folder(parts) / "checkpoints" / f"step_{until}", until)
 
+    def test_every_optimizer_takes_parts_of_weights(self):
+        """What the program accepts, beside what the tests of its parts compare: the curve of whole weights, where that is exact."""
+        yaml = self.write(VIT.replace("embed_dim: 16", "embed_dim: 64"))  # weights that are large enough for lean states
+        for number, words in enumerate((("optimizer=Muon",), ("optimizer=Adafactor",), ("optimizer=AdamW", "optimizer_state=8bit"), ("optimizer=Adam", "optimizer_state=bf16"))):
+            flags = [word for setting in words for word in ("--set", setting)] + ["--num_iters", "3"]
+            whole = self.folder / f"whole-{number}"
+            self.run_ranks(2, yaml, whole, *flags)
+            for layout in (("--shard", "full"), ("--tensor_parallel", "2")):
+                with self.subTest(words=words, layout=layout):
+                    parts = self.folder / f"parts-{number}{layout[0]}"
+                    self.run_ranks(2, yaml, parts, *flags, *layout)
+                    if layout[0] == "--shard":
+                        within(losses(parts), losses(whole), LOGGED, "a unit of the last logged digit")
+
+    def test_a_run_begins_with_the_parts_of_a_file(self):
+        """Each rank takes what it has of the weights, whichever format and layout."""
+        yaml = self.write(VIT)
+        self.run_ranks(2, yaml, self.folder / "source", *SGD, "--num_iters", "2", "--shard", "full")
+        source = run_folder(self.folder / "source") / "checkpoints" / "step_2"
+        file = self.folder / "weights.safetensors"
+        self.ckpt("export", source, file)
+        still = (*SGD, "--num_iters", "1", "--set", "lr=1E-30", "--set", "warmup=0")
+        for number, (ranks, path, layout) in enumerate(((4, source, ("--shard", "full", "--tensor_parallel", "2")), (2, file, ("--tensor_parallel", "2")),
+                                                        (2, file, ("--shard", "full")), (2, source, ("--pipeline_parallel", "2", "--micro_batch_size", "2")))):
+            with self.subTest(layout=layout):
+                root = self.folder / f"begun-{number}"
+                self.run_ranks(ranks, yaml, root, *still, "--init_from", path, *layout)
+                self.assertIn(f"Weights are those of {path}", log_text(root))
+                given = stored_tensors(file)
+                for name, values in weights(root).items():
+                    np.testing.assert_array_less(np.abs(values - given[name]), 1e-25, err_msg=name)
+
+    def test_pieces_of_weights_leave_the_memory(self):
+        yaml = self.write(VIT)
+        offload = ("--offload", "parameters,optimizer", "--offload_path", self.folder)
+        for number, (ranks, flags) in enumerate(((2, ()), (4, ("--tensor_parallel", "2")), (2, ("--set", "optimizer=Muon")))):
+            with self.subTest(flags=flags):
+                held, offloaded = self.folder / f"held-{number}", self.folder / f"offloaded-{number}"
+                for root, more in ((held, ()), (offloaded, offload)):
+                    self.run_ranks(ranks, yaml, root, "--shard", "full", *flags, *more)
+                self.assertIn("Offload: the pieces of weights are in a file", log_text(offloaded))
+                self.assertEqual(losses(offloaded), losses(held))
+                for name, values in weights(held).items():
+                    np.testing.assert_array_equal(weights(offloaded)[name], values, err_msg=name)
+
     def test_a_plug_ins_model_needs_no_code_of_its_own(self):
         plugin = pathlib.Path(BINARY).parent / "examples" / "liblinear_stencil.so"
         if not plugin.exists():

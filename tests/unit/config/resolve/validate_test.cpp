@@ -158,12 +158,11 @@ TEST(Validate, Optimizers) {
           {{"ema_validate=true"}, "there is no moving average of weights to look at: ema_validate=true (--set ema_validate)"},
           {{"ema_decay=1"}, "ema_decay must be"},
       });
-  const auto split = [](const char* key) { return resolve_error(test::kVitFile, {"--tensor_parallel=2", key}, 2); };
-  EXPECT_THAT(split("--set=optimizer_state=8bit"), HasSubstr("the blocks of 8-bit states do not follow the cuts of weights"));
-  EXPECT_THAT(split("--set=optimizer=Muon"), HasSubstr("Muon needs whole matrices: optimizer=Muon (--set optimizer)"));
-  EXPECT_THAT(split("--set=optimizer=Adafactor"), HasSubstr("factored averages need whole matrices: adafactor_factored="));
-  EXPECT_THAT(resolve_error(test::kVitFile, {"--shard=full", "--set=optimizer=Muon"}, 2),
-              HasSubstr("Muon needs whole matrices: optimizer=Muon (--set optimizer), shard=full"));
+  for (const char* cut : {"--tensor_parallel=2", "--shard=full"}) {
+    for (const char* key : {"--set=optimizer_state=8bit", "--set=optimizer=Muon", "--set=optimizer=Adafactor"}) {
+      EXPECT_NO_THROW(test::resolve_text(test::kVitFile, {cut, key}, 2)) << cut << " " << key;
+    }
+  }
   const OptimizerConfig lion = test::resolve_text(test::kVitFile, {"--set=optimizer=Lion"}).config.optimizer;
   EXPECT_EQ(lion.betas, (std::vector<double>{0.9, 0.99}));
   EXPECT_EQ(test::resolve_text(test::kVitFile, {"--set=optimizer=LAMB"}).config.optimizer.eps, 1e-6);
