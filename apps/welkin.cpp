@@ -78,7 +78,9 @@ int dispatch(std::span<char*> arguments) {
   words.insert(words.end(), options.rest.begin() + static_cast<std::ptrdiff_t>(found.num_words), options.rest.end());
   const int num_words = static_cast<int>(words.size());
   words.push_back(nullptr);
-  data::check_hdf5_in_children({.program = check_helper(), .arguments = {"hdf5"}});
+  data::CheckHelper helper = check_helper();
+  helper.arguments = {"hdf5"};
+  data::check_hdf5_in_children(std::move(helper));
   const int code = found.verb->run(application, num_words, words.data());
   check_said(application.out);
   return code;

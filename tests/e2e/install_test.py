@@ -103,6 +103,26 @@ class InstalledFolder(unittest.TestCase):
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn(f"[hdf5] a damaged file: path={path}, reason=a process that read it ended with signal 11", done.stderr)
 
+    def test_without_the_program_that_opens_files_first_it_says_so(self):
+        """Once, and where a file is read by a library that a damaged one could end."""
+        program, aside = self.prefix / "libexec/welkin-check-files", self.root / "aside"
+        sound, array = self.root / "sound.h5", self.root / "sound.npy"
+        write_with_references(sound)
+        done = self.welkin("data", "convert", sound, array, "--format", "npy")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        program.rename(aside)
+        self.addCleanup(aside.rename, program)
+        self.assertEqual(self.welkin("data", "inspect", array).stderr, "")
+        done = self.welkin("data", "inspect", sound, sound)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "warning: a damaged file may end this process, since the program that opens files first is not there: "
+                                      f"program=welkin-check-files, searched={self.prefix}/lib {self.prefix}/libexec. Install it there.\n")
+        second = self.welkin("data", "inspect", sound, LOCAL_RANK="1", RANK="1", WORLD_SIZE="2", LOCAL_WORLD_SIZE="2", MASTER_ADDR="localhost", MASTER_PORT="1")
+        self.assertEqual((second.returncode, second.stderr), (0, ""), "another process of the node says it")
+        if (self.prefix / "lib/libwelkin_ingest.so").exists():
+            (self.root / "a.grib").write_bytes(b"GRIB" + bytes(64) + b"7777")
+            self.assertIn("warning: a damaged file may end", self.welkin("data", "ingest", self.root / "a.grib", "--out", self.root / "out").stderr)
+
     def test_without_torch_it_says_what_to_do(self):
         done = self.welkin("--version", WELKIN_TORCH=str(self.elsewhere))
         self.assertEqual(done.returncode, 2)

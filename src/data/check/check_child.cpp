@@ -83,6 +83,8 @@ void check_one_after_other(const CheckHelper& helper, std::span<const std::strin
 
 }  // namespace
 
+bool can_run(const CheckHelper& helper) { return access(helper.program.c_str(), X_OK) == 0; }
+
 std::vector<std::string> check_in_children(const CheckHelper& helper, std::span<const std::string> files) {
   std::vector<std::string> deaths(files.size());
   const auto most = static_cast<size_t>(std::min(kMostChildren, usable_cores()));

@@ -2,9 +2,8 @@
 #include "data/check/file_checks.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <vector>
+#include <utility>
 
 namespace welkin::data {
 
@@ -12,7 +11,12 @@ void FileChecks::use(CheckHelper helper) {
   const std::scoped_lock lock(mutex_);
   helper_.reset();
   deaths_.clear();
-  if (::access(helper.program.c_str(), X_OK) == 0) helper_ = std::move(helper);
+  on_absent_ = nullptr;
+  if (can_run(helper)) {
+    helper_ = std::move(helper);
+  } else {
+    on_absent_ = std::move(helper.on_absent);
+  }
 }
 
 std::optional<FileChecks::Identity> FileChecks::identity_of(const std::filesystem::path& file) {
@@ -25,27 +29,40 @@ std::optional<FileChecks::Identity> FileChecks::identity_of(const std::filesyste
                   .changed_ns = facts.st_mtim.tv_nsec};
 }
 
-void FileChecks::check(std::span<const std::filesystem::path> files) {
-  std::vector<Identity> identities;
-  std::vector<std::string> paths;
-  std::optional<CheckHelper> helper;
-  {
-    const std::scoped_lock lock(mutex_);
-    helper = helper_;
-  }
-  if (!helper) return;
+FileChecks::Unknown FileChecks::unknown_of(std::span<const std::filesystem::path> files) {
+  Unknown unknown;
   for (const auto& file : files) {
     const auto identity = identity_of(file);
     if (!identity) continue;
     const std::scoped_lock lock(mutex_);
     if (deaths_.contains(*identity)) continue;
-    identities.push_back(*identity);
-    paths.push_back(std::filesystem::absolute(file).string());  // a name may begin with a dash
+    unknown.identities.push_back(*identity);
+    unknown.paths.push_back(std::filesystem::absolute(file).string());  // a name may begin with a dash
   }
-  if (paths.empty()) return;
-  const std::vector<std::string> deaths = check_in_children(*helper, paths);
+  return unknown;
+}
+
+void FileChecks::tell_of_absence() {
+  std::function<void()> tell;
+  {
+    const std::scoped_lock lock(mutex_);
+    tell = std::exchange(on_absent_, nullptr);
+  }
+  if (tell) tell();
+}
+
+void FileChecks::check(std::span<const std::filesystem::path> files) {
+  const Unknown unknown = unknown_of(files);
+  if (unknown.paths.empty()) return;
+  std::optional<CheckHelper> helper;
+  {
+    const std::scoped_lock lock(mutex_);
+    helper = helper_;
+  }
+  if (!helper) return tell_of_absence();
+  const std::vector<std::string> deaths = check_in_children(*helper, unknown.paths);
   const std::scoped_lock lock(mutex_);
-  for (size_t i = 0; i < deaths.size(); ++i) deaths_.insert_or_assign(identities[i], deaths[i]);
+  for (size_t i = 0; i < deaths.size(); ++i) deaths_.insert_or_assign(unknown.identities[i], deaths[i]);
 }
 
 std::string FileChecks::death(const std::filesystem::path& file) {
@@ -59,7 +76,7 @@ std::string FileChecks::death(const std::filesystem::path& file) {
 void FileChecks::trust(const std::filesystem::path& file) {
   const auto identity = identity_of(file);
   const std::scoped_lock lock(mutex_);
-  if (identity && helper_) deaths_.insert_or_assign(*identity, "");
+  if (identity) deaths_.insert_or_assign(*identity, "");
 }
 
 }  // namespace welkin::data

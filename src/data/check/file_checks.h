@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "data/check/check_child.h"
 
@@ -17,7 +19,8 @@ namespace welkin::data {
 
 class FileChecks {
  public:
-  // Without a helper, or where its program is not there, every file counts as sound.
+  // Without a helper every file counts as sound; so it does where its program is not there, which on_absent hears once, before
+  // the first file that another process wrote.
   void use(CheckHelper helper);
 
   // Looks at those that are not known yet, at the same time. Files that are not there are passed over.
@@ -35,8 +38,17 @@ class FileChecks {
   };
   static std::optional<Identity> identity_of(const std::filesystem::path& file);
 
+  // Of these files, those that are not known.
+  struct Unknown {
+    std::vector<Identity> identities;
+    std::vector<std::string> paths;
+  };
+  Unknown unknown_of(std::span<const std::filesystem::path> files);
+  void tell_of_absence();
+
   std::mutex mutex_;  // of what follows
   std::optional<CheckHelper> helper_;
+  std::function<void()> on_absent_;
   std::map<Identity, std::string> deaths_;
 };
 

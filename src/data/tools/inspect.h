@@ -6,12 +6,14 @@
 #include <filesystem>
 #include <string>
 
+#include "data/check/check_child.h"
+
 namespace welkin::data {
 
 struct InspectOptions {
   int64_t most_sampled_values = int64_t{1} << 22;  // read of each data set for the ranges
   int64_t most_datasets = 200;                     // described
-  std::filesystem::path helper{};                  // of ingest::Component, for GRIB and netCDF-3
+  CheckHelper helper{};                            // of ingest::Component, for GRIB and netCDF-3
 };
 
 // Many lines; characters of the file that are not printable (core/printable.h) are replaced. DataError for an unknown format or a

@@ -55,7 +55,7 @@ FolderRow row_of_arrays(const ArrayFile& file) {
 
 class FolderReading {
  public:
-  explicit FolderReading(fs::path helper) : helper_(std::move(helper)) {}
+  explicit FolderReading(CheckHelper helper) : helper_(std::move(helper)) {}
   // Nothing for what is no data.
   std::optional<FolderRow> row(const fs::directory_entry& entry) {
     try {
@@ -101,7 +101,7 @@ class FolderReading {
     return row;
   }
 
-  fs::path helper_;
+  CheckHelper helper_;
   std::optional<ingest::Component> component_;
 };
 

@@ -5,14 +5,16 @@
 #include <filesystem>
 #include <string>
 
+#include "data/check/check_child.h"
+
 namespace welkin::data {
 
 struct FieldPlotOptions {
-  std::filesystem::path helper{};  // of ingest::Component
-  std::filesystem::path output;    // *.png or *.svg
-  std::string channel;             // a channel or variable by name or number; empty: the first
-  std::string time;  // a place along the axis before rows and columns, from 0, or a date; empty: the first, of a box
-                     // the middle plane
+  CheckHelper helper{};          // of ingest::Component
+  std::filesystem::path output;  // *.png or *.svg
+  std::string channel;           // a channel or variable by name or number; empty: the first
+  std::string time;              // a place along the axis before rows and columns, from 0, or a date; empty: the first, of a box
+                                 // the middle plane
 };
 
 // GRIB and netCDF as welkin data ingest sees them; else an array of any format, its last two axes. A line of text that says what

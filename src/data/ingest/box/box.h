@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "data/check/check_child.h"
 #include "data/ingest/ingest.h"
 #include "data/ingest/options.h"
 
@@ -30,7 +31,8 @@ struct BoxOptions {
       1;                  // targets are divided by so many deviations: the U-Net ends in tanh, so 5 keeps nearly all in [-1, 1]
   bool periodic = false;  // all axes wrap around; the cut one no longer does in the two parts
   std::string licence, command;
-  std::filesystem::path component, helper;  // as Component takes them
+  std::filesystem::path component;  // as Component takes it
+  CheckHelper helper{};             // likewise
 };
 
 // written = (transform(x) - offset) / scale with mean and deviation over the training part; the attributes `transform`, `offset`

@@ -56,8 +56,7 @@ void require_finite(const Volume& volume, const std::string& name) {
 
 }  // namespace
 
-VolumeReader::VolumeReader(std::vector<InputFile> files, std::filesystem::path component, std::filesystem::path helper,
-                           int64_t cells)
+VolumeReader::VolumeReader(std::vector<InputFile> files, std::filesystem::path component, CheckHelper helper, int64_t cells)
     : files_(std::move(files)), component_path_(std::move(component)), helper_(std::move(helper)), cells_(cells) {
   for (size_t i = 0; i < files_.size(); ++i) {
     if (files_[i].format == Format::Hdf5) {

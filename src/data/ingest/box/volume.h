@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "data/check/check_child.h"
 #include "data/ingest/source/component.h"
 #include "data/ingest/source/inventory.h"
 
@@ -27,7 +28,7 @@ class VolumeReader {
  public:
   // `component` is the path of libwelkin_ingest.so (`helper`: Component's), opened only when a field is not found in plain HDF5.
   // `cells`: edge of the mesh for particles.
-  VolumeReader(std::vector<InputFile> files, std::filesystem::path component, std::filesystem::path helper, int64_t cells);
+  VolumeReader(std::vector<InputFile> files, std::filesystem::path component, CheckHelper helper, int64_t cells);
 
   // `shape` empty: as stored, without leading extents of 1. Throws DataError: no such field (with the names there are), not three
   // dimensions, values that are not finite.
@@ -46,7 +47,8 @@ class VolumeReader {
   [[noreturn]] void fail_unknown(const std::string& name) const;
 
   std::vector<InputFile> files_;
-  std::filesystem::path component_path_, helper_;
+  std::filesystem::path component_path_;
+  CheckHelper helper_;
   int64_t cells_;
   std::vector<Place> places_;
   std::vector<std::filesystem::path> particles_;

@@ -68,13 +68,14 @@ std::filesystem::path library_folder() {
   return path.parent_path();
 }
 
-Component::Component(const std::filesystem::path& path, const std::filesystem::path& helper) {
+Component::Component(const std::filesystem::path& path, const CheckHelper& helper) {
   const auto library = std::filesystem::absolute(path.empty() ? library_folder() / kLibraryName : path);
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(library, ignored)) {
     throw DataError("ingest", cat("the GRIB and netCDF component is not installed: library=", library.string()), kRemedy);
   }
-  if (!helper.empty()) remote_ = RemoteComponent::start(helper, library);
+  if (!helper.program.empty()) remote_ = RemoteComponent::start(helper.program, library);
+  if (!remote_ && helper.on_absent && !can_run(helper)) helper.on_absent();
   if (remote_) {
     api_ = &RemoteComponent::api();
     return;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "data/check/check_child.h"
 #include "data/ingest/source/component_abi.h"
 #include "data/ingest/source/format.h"
 
@@ -53,8 +54,9 @@ class Source {
 class Component {
  public:
   // `path` empty: libwelkin_ingest.so in the folder of libwelkin.so. Throws DataError with the remedy when it is not there.
-  // `helper`: the program welkin-check-files, in whose processes the library then runs; empty or not there: in this one.
-  explicit Component(const std::filesystem::path& path = {}, const std::filesystem::path& helper = {});
+  // `helper`: the program welkin-check-files, in whose processes the library then runs. Without one it runs in this process;
+  // where its program is not there, on_absent hears so.
+  explicit Component(const std::filesystem::path& path = {}, const CheckHelper& helper = {});
   // Functions that are there already; kept.
   explicit Component(const welkin_ingest_api& api);
   ~Component();

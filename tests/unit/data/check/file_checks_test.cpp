@@ -114,6 +114,21 @@ TEST_F(FileChecksTest, WithoutAHelperEveryFileIsSound) {
   EXPECT_EQ(checks_.death(folder_ / "a"), "");
 }
 
+// Of files that others wrote.
+TEST_F(FileChecksTest, TellsOnceThatTheProgramIsNotThere) {
+  int told = 0;
+  checks_.use({.program = folder_ / "no-such-program", .on_absent = [&] { ++told; }});
+  checks_.trust(folder_ / "b");
+  const std::vector<std::filesystem::path> own{folder_ / "b", folder_ / "absent"};
+  checks_.check(own);
+  EXPECT_EQ(told, 0);
+  for (const char* name : {"a", "a", "b"}) EXPECT_EQ(checks_.death(folder_ / name), "");
+  EXPECT_EQ(told, 1);
+  checks_.use(logging());
+  EXPECT_EQ(checks_.death(folder_ / "a"), "");
+  EXPECT_EQ(told, 1);
+}
+
 // HDF5's checks are those of the process.
 class Hdf5ChecksTest : public ::testing::Test {
  protected:
