@@ -4,6 +4,7 @@
 #include "config/resolve/resolve.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "ops/gemm/mixed_matmul.h"
 #include "parallel/mesh/run_mesh.h"
 #include "parallel/shard/param_table.h"
 #include "parallel/tokens/context_choice.h"
@@ -32,6 +33,12 @@ int64_t frozen_parameters(const model::ModelEntry& entry, const config::RunConfi
   return frozen;
 }
 
+bool widens_matmuls(const config::RunConfig& config) {
+  if (config.precision.amp_mode == config::AmpMode::None) return false;
+  const bool is_half = config.precision.amp_mode == config::AmpMode::Fp16;
+  return ops::upcasts_matmul(at::kCPU, is_half ? at::kHalf : at::kBFloat16);
+}
+
 }  // namespace
 
 plan::RunEstimate estimate_of(const Application& application, const config::CommandLine& line, int64_t world,
@@ -53,6 +60,7 @@ plan::RunEstimate estimate_of(const Application& application, const config::Comm
                        .samples_per_epoch = data.samples,
                        .optimizer_states = registries.optimizers.at(config.optimizer.optimizer).states(config.optimizer),
                        .frozen_parameters = frozen_parameters(entry, config, data.shape),
+                       .widens_matmuls = widens_matmuls(config),
                        .world_size = world};
   if (entry.memory) facts.memory = entry.memory(config, data.shape);
   facts.flops_per_second = flops_per_second;

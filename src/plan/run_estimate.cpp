@@ -27,7 +27,12 @@ double trained_parameters(const RunFacts& facts, int64_t tensor_parallel) {
 }
 
 // Those of parts that run again are made for each run, one part after the other.
-double weights_in_16_bits(const RunFacts& facts, int64_t tensor_parallel) {
+double weights_in_16_bits(const config::RunConfig& config, const RunFacts& facts, int64_t tensor_parallel) {
+  const bool on_cpu = config.loop.device == config::DeviceChoice::Cpu;
+  if (on_cpu && facts.memory && !facts.memory->has_cast_weights) return 0;
+  if (on_cpu && facts.memory && facts.widens_matmuls) {
+    return static_cast<double>(facts.memory->joined_weights) / static_cast<double>(tensor_parallel);
+  }
   const int64_t gone = facts.memory ? facts.memory->checkpointed_weights - facts.memory->recomputed_weights : 0;
   return local_parameters(facts, tensor_parallel) - static_cast<double>(gone) / static_cast<double>(tensor_parallel);
 }
@@ -165,9 +170,8 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
     parts.insert(parts.begin() + 3, {"activations", of_stage * pipeline.held});
   }
   if (config.optimizer.ema_decay > 0) parts.insert(parts.begin() + 3, {"moving average of weights", kWideBytes * parameters});
-  if (is_mixed(config))
-    parts.insert(parts.begin() + 1,
-                 {"weights in 16 bits", 2 * weights_in_16_bits(facts, estimate.tensor_parallel) / pipeline.stages});
+  const double narrow = is_mixed(config) ? weights_in_16_bits(config, facts, estimate.tensor_parallel) : 0;
+  if (narrow > 0) parts.insert(parts.begin() + 1, {"weights in 16 bits", 2 * narrow / pipeline.stages});
   const bool is_shared = config.parallel.shard != config::ShardStage::None;
   if (sharing.weights < 1) {
     const double units = 1 + static_cast<double>(config.parallel.shard_prefetch);

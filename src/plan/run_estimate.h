@@ -21,6 +21,7 @@ struct RunFacts {
   std::optional<int64_t> samples_per_epoch{};  // nothing where only the files know
   double optimizer_states = 2;                 // float32 values for each weight that is trained
   int64_t frozen_parameters = 0;               // of cost.parameters: they have no gradient
+  bool widens_matmuls = false;                 // a CPU on which matmuls of 16 bits are made in float32
   int64_t world_size = 1;
   std::optional<double> flops_per_second{};  // achieved by each rank's device
 };

@@ -55,6 +55,10 @@ struct MemoryCost {
   // Weights of matmuls in all parts that are run again, and in one of them: copies in 16 bits go with each run. All of them are
   // split_parameters.
   int64_t checkpointed_weights = 0, recomputed_weights = 0;
+  // On a CPU. Where matmuls of 16 bits are made in float32, weights are rounded on the way, and no copies stay but of those that
+  // are joined for one matmul: so many, of parts that run again those of one. Convolutions take weights as they are.
+  int64_t joined_weights = 0;
+  bool has_cast_weights = true;  // matmuls of 16 bits take copies of their weights
 };
 
 }  // namespace welkin::model

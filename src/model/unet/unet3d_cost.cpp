@@ -63,7 +63,7 @@ MemoryCost unet3d_memory_cost(const Unet3dOptions& options, const std::array<int
     kept += values(options.channels(scale - 1), scale - 1);
     joined += values(options.up_in_channels(scale - 1), scale - 1);
   }
-  return {.kept = {.shared = kept, .joined = joined}, .split_parameters = split_parameters(options)};
+  return {.kept = {.shared = kept, .joined = joined}, .split_parameters = split_parameters(options), .has_cast_weights = false};
 }
 
 }  // namespace welkin::model

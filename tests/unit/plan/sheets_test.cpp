@@ -293,6 +293,29 @@ TEST(RunEstimate, WeightsOfPartsThatRunAgainAreCastOnePartAtATime) {
   EXPECT_EQ(part(estimate_run(config, facts), "weights in 16 bits"), 2 * (600 - (480 - 120) / 2));
 }
 
+// On a CPU without matmuls of 16 bits those that are joined alone; a GPU has them all.
+TEST(RunEstimate, WeightsThatAreRoundedOnTheWayHaveNoCopies) {
+  config::RunConfig config = small_config();
+  config.precision.amp_mode = config::AmpMode::Bf16;
+  config.parallel.tensor_parallel = 2;
+  RunFacts facts = small_facts();
+  facts.world_size = 2;
+  facts.memory->joined_weights = 200;
+  const auto narrow = [&](bool widens_matmuls, config::DeviceChoice device) {
+    facts.widens_matmuls = widens_matmuls;
+    config.loop.device = device;
+    return part(estimate_run(config, facts), "weights in 16 bits");
+  };
+  using config::DeviceChoice;
+  EXPECT_EQ(narrow(false, DeviceChoice::Cpu), 2 * 600);
+  EXPECT_EQ(narrow(true, DeviceChoice::Cpu), 2 * 200 / 2);
+  EXPECT_EQ(narrow(true, DeviceChoice::Cuda), 2 * 600);
+  facts.memory->has_cast_weights = false;  // convolutions
+  EXPECT_EQ(narrow(false, DeviceChoice::Cpu), 0);
+  EXPECT_EQ(narrow(true, DeviceChoice::Cpu), 0);
+  EXPECT_EQ(narrow(false, DeviceChoice::Cuda), 2 * 600);
+}
+
 TEST(RunEstimate, LengthThatOnlyTheFilesKnowIsNotInvented) {
   config::RunConfig config = small_config();
   config.loop.num_iters = 0;

@@ -140,9 +140,40 @@ TEST_F(KeptCasts, AreOfJointWeightsWhereMatmulsAreWidened) {
     output = model->forward(input, {});
   }
   const auto kept = static_cast<double>(cpu_memory_allocated() - before);
-  const double joint = 2.0 * 3 * 384 * 384 * static_cast<double>(config.depth);
+  config::RunConfig run;
+  run.model = config;
+  const double joint = 2.0 * static_cast<double>(registry.at("vit").memory(run, shape).joined_weights);
+  EXPECT_EQ(joint, 2.0 * 3 * 384 * 384 * static_cast<double>(config.depth));
   EXPECT_GE(kept, joint);
   EXPECT_LE(kept, 1.1 * joint);
+}
+
+// A box of few cells, so that copies of the weights would be the most of what is kept.
+TEST_F(KeptCasts, ConvolutionsHaveNone) {
+  for (const bool widens : {false, true}) {
+    const ops::UpcastMatmulGuard as_on_some_processor(widens);
+    model::Registry registry;
+    model::add_builtin_models(registry);
+    config::RunConfig config;
+    config.model = kept_unet();
+    config.model.width = 64;
+    limit_cpu_memory(kNoLimit);
+    const model::ModelShape shape{.in_channels = 4, .out_channels = 5, .grid = {16, 16, 16}};
+    const model::ModelPtr model = registry.at("unet3d").build(config.model, shape);
+    model->initialise(7);
+    const parallel::ParamTable table = parallel::ParamTable::of(*model);
+    const at::Tensor input = at::randn({1, 4, 16, 16, 16});
+    const int64_t before = cpu_memory_allocated();
+    at::Tensor output;
+    {
+      const ops::AutocastGuard autocast(at::kCPU, at::kBFloat16);
+      output = model->forward(input, {});
+    }
+    const auto kept = static_cast<double>(cpu_memory_allocated() - before);
+    const model::MemoryCost cost = registry.at("unet3d").memory(config, shape);
+    EXPECT_FALSE(cost.has_cast_weights);
+    EXPECT_LE(kept, 4 * cost.kept.sum_on_cpu() + 0.05 * 2 * static_cast<double>(table.num_parameters()));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
