@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <c10/util/accumulate.h>
 
 #include <algorithm>
@@ -69,18 +68,6 @@ void verify_hash(const fs::path& path, const StoredFile& file) {
   } catch (const DataError& error) {
     throw CheckpointError("checkpoint", error.what(), kUseAnother);
   }
-}
-
-// Only to be read. Files of ours have tensors at multiples of their element; of others, who knows.
-at::Tensor elements_of(std::span<const std::byte> bytes, at::ScalarType type) {
-  const auto width = c10::elementSize(type);
-  const std::vector<int64_t> shape{static_cast<int64_t>(bytes.size() / width)};
-  if (reinterpret_cast<uintptr_t>(bytes.data()) % width == 0) {
-    return at::from_blob(const_cast<std::byte*>(bytes.data()), shape, at::TensorOptions(type));
-  }
-  at::Tensor aligned = at::empty(shape, at::TensorOptions(type));
-  copy_bytes_into(bytes, aligned);
-  return aligned;
 }
 
 std::vector<int64_t> in_order(size_t dims) {
@@ -155,7 +142,7 @@ at::Tensor Checkpoint::stored_piece(const std::string& name, const TensorPiece& 
             " ", dtype_name(info.dtype), ", wanted=(", piece.count, ") ", dtype_name(stored_dtype(type))),
         kUseAnother);
   }
-  return elements_of(file.bytes(name), type);
+  return elements_in(file.bytes(name), type);
 }
 
 at::Tensor Checkpoint::read_piece(const std::string& name, const PiecePlace& place, int64_t count, at::ScalarType type) const {

@@ -3,8 +3,10 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 
 #include <array>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -45,6 +47,18 @@ at::Tensor row_major_on_cpu(const at::Tensor& tensor) { return tensor.detach().t
 
 std::span<const std::byte> bytes_of(const at::Tensor& row_major) {
   return {static_cast<const std::byte*>(row_major.const_data_ptr()), row_major.nbytes()};
+}
+
+// Files of ours have tensors at multiples of their element; of others, who knows.
+at::Tensor elements_in(std::span<const std::byte> bytes, at::ScalarType type) {
+  const auto width = c10::elementSize(type);
+  const std::vector<int64_t> shape{static_cast<int64_t>(bytes.size() / width)};
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % width == 0) {
+    return at::from_blob(const_cast<std::byte*>(bytes.data()), shape, at::TensorOptions(type));
+  }
+  at::Tensor aligned = at::empty(shape, at::TensorOptions(type));
+  copy_bytes_into(bytes, aligned);
+  return aligned;
 }
 
 void copy_bytes_into(std::span<const std::byte> bytes, const at::Tensor& target) {

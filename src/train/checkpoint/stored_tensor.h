@@ -22,6 +22,9 @@ at::Tensor row_major_on_cpu(const at::Tensor& tensor);
 // Of a contiguous CPU tensor, which must outlive the span.
 std::span<const std::byte> bytes_of(const at::Tensor& row_major);
 
+// (elements), only to be read while the bytes are there: in their memory where an element may stand there, else a copy.
+at::Tensor elements_in(std::span<const std::byte> bytes, at::ScalarType type);
+
 // Copies row-major values into `target` of any device and strides. `bytes` has exactly the size of its dtype and shape.
 void copy_bytes_into(std::span<const std::byte> bytes, const at::Tensor& target);
 

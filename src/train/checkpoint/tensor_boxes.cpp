@@ -3,8 +3,10 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/as_strided.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "train/checkpoint/tensor_pieces.h"
 
@@ -123,6 +125,18 @@ int64_t copy_common(const PieceBox& from, const at::Tensor& source, const PieceB
   const at::Tensor place = at::as_strided(target, extent, to.strides, first_of_target);
   place.copy_(at::as_strided(source, extent, from.strides, first));
   return place.numel();
+}
+
+at::Tensor piece_of_row_major(const at::Tensor& whole, const PiecePlace& place, int64_t count) {
+  PiecePlace all{.whole_shape = place.whole_shape, .layout = {.order = std::vector<int64_t>(place.whole_shape.size())}};
+  std::iota(all.layout.order.begin(), all.layout.order.end(), 0);
+  at::Tensor values = at::empty({count}, whole.options().requires_grad(false));
+  for (const PieceBox& from : boxes_of_piece(all, whole.numel())) {
+    for (const PieceBox& to : boxes_of_piece(place, count)) {
+      if (have_common(from, to)) copy_common(from, whole, to, values);
+    }
+  }
+  return values;
 }
 
 }  // namespace welkin::train

@@ -29,4 +29,7 @@ bool have_common(const PieceBox& a, const PieceBox& b);
 // some in common.
 int64_t copy_common(const PieceBox& from, const at::Tensor& source, const PieceBox& to, const at::Tensor& target);
 
+// (count) elements from the place on of a whole tensor that is row-major and of the place's shape.
+at::Tensor piece_of_row_major(const at::Tensor& whole, const PiecePlace& place, int64_t count);
+
 }  // namespace welkin::train

@@ -47,7 +47,8 @@ std::vector<int64_t> order_in_memory(const at::Tensor& dense) {
 int64_t numbers_in(int64_t elements, int64_t run) { return (elements + run - 1) / run; }
 
 // How a tensor lies on the ranks: of a row that is split over tp, of a piece, of both. A tensor of other dims than its parameter
-// has (averages of rows, a count) is whole on every rank.
+// has (averages of rows, a count) is whole on every rank. One that goes along the memory of a part is a row of its own for each
+// rank of tp: its blocks do not cross the cuts.
 class SplitTensor {
  public:
   SplitTensor(const CheckpointTensor& tensor, const TensorLayout& layout)
@@ -55,33 +56,27 @@ class SplitTensor {
     if (row_ == nullptr) return;
     const bool has_pieces = layout.shards.size() > 1 && row_->shard.defined() && !tensor.value.is_same(row_->local);
     is_piece_ = has_pieces && (run_ > 0 || tensor.value.sizes() == row_->shard.sizes());
-    const bool has_dims = is_piece_ || tensor.value.sizes() == row_->local.sizes();
-    is_split_ = has_dims && run_ == 0 && tp_.size() > 1 && row_->placements[parallel::Axis::Tp].sharded();
+    const bool has_dims = is_piece_ || run_ > 0 || tensor.value.sizes() == row_->local.sizes();
+    is_split_ = has_dims && tp_.size() > 1 && row_->placements[parallel::Axis::Tp].sharded();
   }
 
   bool is_whole() const { return !is_piece_ && !is_split_; }
 
   std::vector<int64_t> whole_shape() const {
     if (run_ == 0) return row_->global_shape;
-    if (run_ > 1) return {numbers_in(row_->local.numel(), run_)};
-    std::vector<int64_t> shape;
-    for (const int64_t dim : order_in_memory(row_->local)) shape.push_back(row_->local.size(dim));
+    std::vector<int64_t> shape = shape_of_runs();
+    if (is_split_) shape.insert(shape.begin(), tp_.size());
     return shape;
   }
 
   // Every rank calls it.
   at::Tensor gather(const at::Tensor& local) const {
-    if (run_ > 0) {
-      parallel::Lengths lengths;
-      for (int64_t member = 0; member < layout_.shards.size(); ++member) {
-        lengths.push_back(numbers_in(row_->split.numel(member), run_));
-      }
-      return all_gather(layout_.shards, local, 0, lengths).view(whole_shape());
-    }
-    at::Tensor part = is_piece_ ? parallel::gathered_whole(layout_.shards, *row_, local) : local.detach();
+    at::Tensor part = local.detach();
+    if (is_piece_) part = run_ > 0 ? gather_runs(local) : parallel::gathered_whole(layout_.shards, *row_, local);
     if (!is_split_) return part;
     const parallel::Lengths ones(static_cast<size_t>(tp_.size()), 1);
-    return parallel::join_shards(all_gather(tp_, part.unsqueeze(0), 0, ones).unbind(0), tp_split());
+    const at::Tensor parts = all_gather(tp_, part.unsqueeze(0), 0, ones);
+    return run_ > 0 ? parts : parallel::join_shards(parts.unbind(0), tp_split());
   }
 
   // Whether this rank is the one that writes what it has.
@@ -94,7 +89,9 @@ class SplitTensor {
     if (run_ > 0) {
       PiecePlace place{.whole_shape = whole_shape(), .layout = {}};
       place.layout.order = in_order(static_cast<int64_t>(place.whole_shape.size()));
-      place.begin = row_->split.offset(layout_.shards.group_rank()) / run_;
+      if (is_piece_) place.begin = row_->split.offset(layout_.shards.group_rank()) / run_;
+      if (is_split_) place.layout.ranks = tp_.size();
+      if (is_split_) place.part = tp_.group_rank();
       return place;
     }
     PiecePlace place = place_of_trained(*row_, layout_.groups, layout_.shards);
@@ -110,13 +107,23 @@ class SplitTensor {
     local.detach().copy_(values.view(local.sizes()));
   }
 
-  void cut(const at::Tensor& whole, const at::Tensor& local) const {
-    const at::NoGradGuard no_grad;
-    const at::Tensor part = is_split_ ? parallel::shard_of(whole, tp_split(), tp_.group_rank(), tp_.size()) : whole;
-    local.copy_(is_piece_ ? parallel::piece_of_whole(layout_.shards, *row_, part) : part);
+ private:
+  // Of what goes along the memory of a part.
+  std::vector<int64_t> shape_of_runs() const {
+    if (run_ > 1) return {numbers_in(row_->local.numel(), run_)};
+    std::vector<int64_t> shape;
+    for (const int64_t dim : order_in_memory(row_->local)) shape.push_back(row_->local.size(dim));
+    return shape;
   }
 
- private:
+  at::Tensor gather_runs(const at::Tensor& local) const {
+    parallel::Lengths lengths;
+    for (int64_t member = 0; member < layout_.shards.size(); ++member) {
+      lengths.push_back(numbers_in(row_->split.numel(member), run_));
+    }
+    return all_gather(layout_.shards, local, 0, lengths).view(shape_of_runs());
+  }
+
   parallel::Shard tp_split() const {
     const parallel::Placement& placement = row_->placements[parallel::Axis::Tp];
     return {placement.dim(), placement.parts()};
@@ -184,6 +191,22 @@ CheckpointGroup gather_whole(const CheckpointGroup& local, const TensorLayout& l
     tensor.store = {};
   }
   return whole;
+}
+
+CheckpointGroup with_places(const CheckpointGroup& local, const TensorLayout& layout) {
+  CheckpointGroup placed = with_other_stages(local, layout);
+  for (size_t i = local.tensors.size(); i < placed.tensors.size(); ++i) {
+    at::Tensor& value = placed.tensors[i].value;
+    value = at::empty(value.sizes(), value.options().device(at::kMeta));
+  }
+  for (size_t i = 0; i < local.tensors.size(); ++i) {
+    CheckpointTensor& tensor = placed.tensors[i];
+    const SplitTensor split(tensor, layout);
+    if (split.is_whole()) continue;
+    tensor.whole_shape = split.whole_shape();
+    tensor.piece = split.place();
+  }
+  return placed;
 }
 
 // A file holds wide elements first (SafetensorsWriter), and else keeps the order.
@@ -277,16 +300,6 @@ RankTensors own_tensors(const std::vector<CheckpointGroup>& local, const TensorL
     own.pieces.push_back(std::move(pieces));
   }
   return own;
-}
-
-void cut_parts(const CheckpointGroup& whole, const CheckpointGroup& local, const TensorLayout& layout) {
-  for (size_t i = 0; i < local.tensors.size(); ++i) {
-    if (whole.tensors[i].value.is_same(local.tensors[i].value)) continue;
-    const CheckpointTensor& own = local.tensors[i];
-    const at::Tensor part = own.store ? at::empty_like(own.value, own.value.options(), at::MemoryFormat::Preserve) : own.value;
-    SplitTensor(own, layout).cut(whole.tensors[i].value, part);
-    if (own.store) own.store(part);
-  }
 }
 
 CheckpointGroup fitting_tensors(const Checkpoint& checkpoint, const CheckpointGroup& local, const TensorLayout& layout) {

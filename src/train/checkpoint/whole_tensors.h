@@ -32,6 +32,10 @@ PiecePlace place_of_trained(const parallel::ParamRow& row, const parallel::MeshG
 // stage. Behind them come the tensors of other stages, as memory of their shapes that nobody looks at.
 CheckpointGroup gather_whole(const CheckpointGroup& local, const TensorLayout& layout);
 
+// The same group, where each tensor says of which whole it is what: for who reads it from elsewhere. Behind them come the tensors
+// of other stages, without memory. Every rank calls it.
+CheckpointGroup with_places(const CheckpointGroup& local, const TensorLayout& layout);
+
 // Groups whose split tensors are put together when they are written, in the order in which a file holds them.
 class WholeGroups {
  public:
@@ -64,9 +68,6 @@ struct RankTensors {
 };
 // Every rank calls it.
 RankTensors own_tensors(const std::vector<CheckpointGroup>& local, const TensorLayout& layout);
-
-// The other way: copies the parts that are this rank's out of whole tensors. A tensor that is the same in both stays.
-void cut_parts(const CheckpointGroup& whole, const CheckpointGroup& local, const TensorLayout& layout);
 
 // Of a group those that the checkpoint has under the same names, of the same whole shapes and types.
 CheckpointGroup fitting_tensors(const Checkpoint& checkpoint, const CheckpointGroup& local, const TensorLayout& layout);

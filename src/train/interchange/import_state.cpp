@@ -65,8 +65,8 @@ void check_weights(const State& state, const CheckpointGroup& model) {
     const StateTensor* found = state.find(wanted.name);
     if (found == nullptr || found->group != "model") {
       lacking.push_back(wanted.name);
-    } else if (wanted.value.sizes().vec() != found->shape) {
-      misshapen.push_back(cat(wanted.name, " ", shape_text(found->shape), " for ", shape_text(wanted.value.sizes().vec())));
+    } else if (whole_shape_of(wanted) != found->shape) {
+      misshapen.push_back(cat(wanted.name, " ", shape_text(found->shape), " for ", shape_text(whole_shape_of(wanted))));
     }
   }
   for (const StateTensor& tensor : state.tensors) {
@@ -135,8 +135,23 @@ ImportReport import_state(const State& state, const ImportOptions& options, cons
 
 void load_weights(const State& state, const CheckpointGroup& model) {
   check_weights(state, model);
+  for (const CheckpointTensor& wanted : model.tensors) load_weight(*state.find(wanted.name), wanted);
+}
+
+std::vector<int64_t> whole_shape_of(const CheckpointTensor& tensor) {
+  return tensor.whole_shape.empty() ? tensor.value.sizes().vec() : tensor.whole_shape;
+}
+
+void load_weight(const StateTensor& stored, const CheckpointTensor& tensor) {
   const at::NoGradGuard no_grad;
-  for (const CheckpointTensor& wanted : model.tensors) wanted.value.detach().copy_(state.find(wanted.name)->read());
+  if (tensor.value.is_meta()) return;
+  const at::Tensor values =
+      tensor.piece ? stored.piece(*tensor.piece, tensor.value.numel()).view(tensor.value.sizes()) : stored.read();
+  if (tensor.store) {
+    tensor.store(values);
+  } else {
+    tensor.value.detach().copy_(values);
+  }
 }
 
 }  // namespace welkin::train::interchange

@@ -30,9 +30,14 @@ int64_t imported_iteration(const State& state, const ImportOptions& options);
 // Writes the folder, which must not exist. Throws CheckpointError.
 ImportReport import_state(const State& state, const ImportOptions& options, const std::filesystem::path& folder);
 
-// Copies the weights of `state` into a model (model_setup.h: model_group). Names and shapes must agree, wrappers' prefixes aside;
-// floating-point types are converted. CheckpointError lists what is missing, surplus or of another shape, before anything is
-// changed.
+// Copies the weights of `state` into a model (model_setup.h: model_group), of which a rank may have parts (whole_tensors.h:
+// with_places). Names and shapes must agree, wrappers' prefixes aside; floating-point types are converted. CheckpointError lists
+// what is missing, surplus or of another shape, before anything is changed.
 void load_weights(const State& state, const CheckpointGroup& model);
+
+// The shape of what a tensor of the model is, or is a part of.
+std::vector<int64_t> whole_shape_of(const CheckpointTensor& tensor);
+// One of them. What is another rank's stays there.
+void load_weight(const StateTensor& stored, const CheckpointTensor& tensor);
 
 }  // namespace welkin::train::interchange

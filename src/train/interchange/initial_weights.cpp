@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/interchange/initial_weights.h"
 
-#include <ATen/core/grad_mode.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -71,9 +69,8 @@ Fit fit_of(const State& state, const CheckpointGroup& model) {
     const StateTensor* found = state.find(tensor.name);
     if (found == nullptr || found->group != "model") {
       fit.initial.push_back(tensor.name);
-    } else if (found->shape != tensor.value.sizes().vec()) {
-      fit.misshapen.push_back(
-          cat(tensor.name, " ", shape_of_text(found->shape), " for ", shape_of_text(tensor.value.sizes().vec())));
+    } else if (found->shape != whole_shape_of(tensor)) {
+      fit.misshapen.push_back(cat(tensor.name, " ", shape_of_text(found->shape), " for ", shape_of_text(whole_shape_of(tensor))));
     } else {
       fit.taken.push_back(tensor.name);
     }
@@ -125,10 +122,8 @@ std::vector<std::string> take_weights(State state, const InitialWeights& how, co
     throw CheckpointError("checkpoint", cat("none of the weights fits this model: path=", state.path.string()),
                           "welkin ckpt inspect lists them; map names with --init_map 'FROM=TO'");
   }
-  const at::NoGradGuard no_grad;
   for (const CheckpointTensor& tensor : model.tensors) {
-    if (std::ranges::find(fit.taken, tensor.name) == fit.taken.end()) continue;
-    tensor.value.detach().copy_(state.find(tensor.name)->read());
+    if (std::ranges::find(fit.taken, tensor.name) != fit.taken.end()) load_weight(*state.find(tensor.name), tensor);
   }
   return lines_about(state, fit);
 }

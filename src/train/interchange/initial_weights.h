@@ -24,8 +24,9 @@ struct InitialWeights {
   bool partial = false;  // take what fits and leave the rest as the seed made it
 };
 
-// Copies weights of `state` into a model of whole tensors. Returns what to log. CheckpointError where two names become one, where
-// something does not fit and `partial` is not set, and where nothing fits; the model is unchanged then.
+// Copies weights of `state` into a model, of which a rank may have parts, as load_weights() does (import_state.h). Returns what
+// to log. CheckpointError where two names become one, where something does not fit and `partial` is not set, and where nothing
+// fits; the model is unchanged then.
 std::vector<std::string> take_weights(State state, const InitialWeights& how, const CheckpointGroup& model);
 
 }  // namespace welkin::train::interchange

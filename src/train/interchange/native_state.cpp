@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "config/resolve/resolve.h"
 #include "core/archive/safetensors.h"
@@ -14,6 +15,7 @@
 #include "core/text.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/stored_tensor.h"
+#include "train/checkpoint/tensor_boxes.h"
 #include "train/interchange/state.h"
 
 namespace welkin::train::interchange {
@@ -117,17 +119,21 @@ void sort_tensors(State& state) {
 
 }  // namespace
 
-State folder_state(const fs::path& folder) {
-  const auto checkpoint = std::make_shared<const Checkpoint>(folder);
+State folder_state(Checkpoint folder) {
+  const auto checkpoint = std::make_shared<const Checkpoint>(std::move(folder));
   State state;
-  state.path = folder;
+  state.path = checkpoint->folder();
   state.format = "welkin";
   for (const auto& [name, record] : checkpoint->index().tensors) {
-    state.tensors.push_back({.name = name,
-                             .group = group_of_file(record.file),
-                             .dtype = known_dtype(record.dtype),
-                             .shape = record.shape,
-                             .read = [checkpoint, name = name] { return checkpoint->read(name); }});
+    const Dtype dtype = known_dtype(record.dtype);
+    state.tensors.push_back(
+        {.name = name,
+         .group = group_of_file(record.file),
+         .dtype = dtype,
+         .shape = record.shape,
+         .read = [checkpoint, name = name] { return checkpoint->read(name); },
+         .read_piece = [checkpoint, name = name, type = tensor_dtype(dtype)](
+                           const PiecePlace& place, int64_t count) { return checkpoint->read_piece(name, place, count, type); }});
   }
   read_index(state, checkpoint->index());
   sort_tensors(state);
@@ -157,7 +163,12 @@ State safetensors_state(const fs::path& path) {
                              .group = ours && shown[i].starts_with("optimizer.") ? "optimizer" : "model",
                              .dtype = info.dtype,
                              .shape = info.shape,
-                             .read = read});
+                             .read = read,
+                             .read_piece = [file, name = names[i]](const PiecePlace& place, int64_t count) {
+                               const TensorInfo& stored = file->info(name);
+                               return piece_of_row_major(
+                                   elements_in(file->bytes(name), tensor_dtype(stored.dtype)).view(stored.shape), place, count);
+                             }});
   }
   sort_tensors(state);
   return state;

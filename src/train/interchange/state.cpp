@@ -10,8 +10,8 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/checkpoint_store.h"
+#include "train/checkpoint/tensor_boxes.h"
 
 namespace welkin::train::interchange {
 namespace {
@@ -44,6 +44,10 @@ uint64_t StateTensor::num_bytes() const {
   return static_cast<uint64_t>(checked_product(shape, overflow)) * dtype_bytes(dtype);
 }
 
+at::Tensor StateTensor::piece(const PiecePlace& place, int64_t count) const {
+  return read_piece ? read_piece(place, count) : piece_of_row_major(read(), place, count);
+}
+
 const StateTensor* State::find(std::string_view name) const {
   const auto found = std::ranges::find(tensors, name, &StateTensor::name);
   return found == tensors.end() ? nullptr : &*found;
@@ -61,7 +65,9 @@ State averaged(State state) {
   for (StateTensor& tensor : state.tensors) {
     if (tensor.group != "model") continue;
     const StateTensor* const average = state.find(stored_name(kAverageGroup, tensor.name));
-    if (average != nullptr) tensor.read = average->read;
+    if (average == nullptr) continue;
+    tensor.read = average->read;
+    tensor.read_piece = average->read_piece;
   }
   std::erase_if(state.tensors, [](const StateTensor& tensor) { return tensor.group == kAverageGroup; });
   return state;
@@ -84,9 +90,10 @@ void strip_wrappers(std::vector<std::string>& names) {
 
 State open_state(const fs::path& path, const StateChoice& choice) {
   std::error_code ignored;
+  const auto open = [&](const fs::path& folder) { return choice.open_folder ? choice.open_folder(folder) : Checkpoint(folder); };
   if (fs::is_directory(path, ignored)) {
-    if (fs::exists(path / "index.json", ignored)) return folder_state(path);
-    if (fs::exists(path / "checkpoints", ignored)) return folder_state(find_checkpoint(path, choice.checkpoint));
+    if (fs::exists(path / "index.json", ignored)) return folder_state(open(path));
+    if (fs::exists(path / "checkpoints", ignored)) return folder_state(open(find_checkpoint(path, choice.checkpoint)));
     throw CheckpointError("checkpoint", cat("the folder is neither a checkpoint nor a run: path=", path.string()),
                           "Give a folder with index.json (step_N), a run folder, a .safetensors or a .pt file");
   }

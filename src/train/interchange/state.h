@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "train/checkpoint/checkpoint.h"
 
 namespace welkin::train::interchange {
 
@@ -24,6 +25,10 @@ struct StateTensor {
   Dtype dtype = Dtype::F32;
   std::vector<int64_t> shape;
   std::function<at::Tensor()> read;  // row-major, on the CPU; keeps the file open
+  // (count) elements from a place on, of which alone memory is taken; empty where the file gives whole tensors only.
+  std::function<at::Tensor(const PiecePlace& place, int64_t count)> read_piece = {};
+
+  at::Tensor piece(const PiecePlace& place, int64_t count) const;  // whichever way
 
   uint64_t num_bytes() const;
 };
@@ -50,16 +55,18 @@ struct State {
 };
 
 struct StateChoice {
-  std::string key;                  // of a .pt file: which of its values is the model's state dict; empty: found by itself
+  std::string key{};                // of a .pt file: which of its values is the model's state dict; empty: found by itself
   std::string checkpoint = "best";  // of a run folder: best, newest or a step
+  // How a folder is opened; empty: by this process, which verifies all of it.
+  std::function<Checkpoint(const std::filesystem::path&)> open_folder = {};
 };
 
-// A checkpoint folder (all hashes are verified), a run folder, a safetensors file or a file of torch.save. Throws CheckpointError
+// A checkpoint folder (hashes are verified), a run folder, a safetensors file or a file of torch.save. Throws CheckpointError
 // or DataError saying what the path is not.
 State open_state(const std::filesystem::path& path, const StateChoice& choice = {});
 
 // Exactly as stored, for one format each.
-State folder_state(const std::filesystem::path& folder);
+State folder_state(Checkpoint folder);
 State safetensors_state(const std::filesystem::path& path);
 State torch_state(const std::filesystem::path& path, const std::string& key);
 

@@ -241,14 +241,15 @@ void RunCheckpoints::load_imported(const Checkpoint& checkpoint) {
   data_.loader().resume({.epoch = state_.position.epoch, .step = state_.position.step_in_epoch});
 }
 
-// The weights of a file of any format, for a run that begins.
+// The weights of a file of any format, for a run that begins: of each what this rank has.
 void RunCheckpoints::load_initial_weights() {
   if (context_.init_from.empty()) return;
-  const interchange::State state = interchange::open_state(context_.init_from);
-  const CheckpointGroup own = model_group(setup_.table, *setup_.model);
-  const CheckpointGroup whole = gather_whole(own, tensor_layout());
-  for (const std::string& line : interchange::take_weights(state, context_.initial_weights, whole)) context_.log.info(line);
-  cut_parts(whole, own, tensor_layout());
+  const interchange::State state =
+      interchange::open_state(context_.init_from, {.open_folder = [this](const std::filesystem::path& folder) {
+                                return open_shared_checkpoint(context_.world.world_group(), folder);
+                              }});
+  const CheckpointGroup own = with_places(model_group(setup_.table, *setup_.model), tensor_layout());
+  for (const std::string& line : interchange::take_weights(state, context_.initial_weights, own)) context_.log.info(line);
   if (setup_.weight_average) setup_.weight_average->restart();
 }
 

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/interchange/initial_weights.h"
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "scratch_folder.h"
+#include "train/interchange/export_state.h"
 
 namespace welkin::train::interchange {
 namespace {
@@ -60,6 +66,36 @@ TEST(InitialWeights, WhatDoesNotFitIsRefusedWithoutPartial) {
   EXPECT_THAT(take_weights(other_model(), {.renames = parse_renames("encoder.*->blocks.*,*=")}, whole),
               ElementsAre("Weights are those of other.pt (torch)"));
   EXPECT_EQ(value_of(own.second), 2);
+}
+
+// Of a weight of (4, 6) the second half of the columns, of which a rank has five elements from the third on.
+TEST(InitialWeights, ARankTakesWhatItHasOfThem) {
+  const ScratchFolder folder;
+  const at::Tensor weight = at::arange(24, at::kFloat).view({4, 6});
+  write_checkpoint(folder / "step_1", {}, {{.name = "model", .tensors = {{"w", weight}}}});
+  export_state(open_state(folder / "step_1"), {.format = FileFormat::Safetensors, .dtype = {}}, folder / "a.safetensors");
+  State of_wholes;
+  of_wholes.tensors = {{.name = "w", .group = "model", .dtype = Dtype::F32, .shape = {4, 6}, .read = [=] { return weight; }}};
+  for (const State& state : {open_state(folder / "step_1"), open_state(folder / "a.safetensors"), of_wholes}) {
+    for (const bool partial : {false, true}) {
+      CheckpointTensor own{.name = "w", .value = at::zeros({5}), .whole_shape = {4, 6}};
+      own.piece = PiecePlace{.whole_shape = {4, 6}, .layout = {.order = {0, 1}, .dim = 1, .ranks = 2}, .part = 1, .begin = 2};
+      take_weights(state, {.renames = {}, .partial = partial}, {.name = "model", .tensors = {own}});
+      EXPECT_TRUE(at::equal(own.value, at::tensor({5.0F, 9.0F, 10.0F, 11.0F, 15.0F}))) << state.format << " " << own.value;
+    }
+  }
+}
+
+// What other ranks have has a shape alone; what is kept in a file is given there.
+TEST(InitialWeights, GoWhereTheyAreKept) {
+  const OwnModel own;
+  at::Tensor given;
+  CheckpointGroup group = own.group();
+  group.tensors[0].store = [&given](const at::Tensor& values) { given = values; };
+  group.tensors[1].value = at::empty({2, 2}, at::TensorOptions(at::kMeta));
+  take_weights(other_model(), {.renames = parse_renames("encoder.*=blocks.*"), .partial = true}, group);
+  EXPECT_EQ(value_of(given), 1);
+  EXPECT_EQ(value_of(own.first), 0);
 }
 
 TEST(InitialWeights, NothingThatFitsIsAnError) {
