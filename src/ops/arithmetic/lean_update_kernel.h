@@ -18,8 +18,8 @@ struct RoundingKey {
 };
 
 struct LeanUpdateKernel {
-  // States are bfloat16, rounded up with the probability of what rounding down would lose. `first` is a multiple of 4: the number
-  // of the run's first element.
+  // States are bfloat16, rounded up with the probability of what rounding down would lose. `first`: the number of the run's first
+  // element.
   void (*bf16_adam)(const AdamRule& rule, const RoundingKey& key, int64_t first, int64_t count, float* value,
                     const float* gradient, uint16_t* average, uint16_t* square);
   // A run of whole blocks, of which the last may be shorter; one scale a block.

@@ -56,13 +56,23 @@ at::Tensor element_indices(at::IntArrayRef shape, const MaskWindow& window, cons
   return index;
 }
 
-}  // namespace
-
-at::Tensor philox_words(uint64_t stream, const at::Tensor& counter, int64_t count) {
-  const at::Tensor block = at::arange((count + 3) / 4, counter.options());
+// (4, blocks)
+at::Tensor words_of(uint64_t stream, const at::Tensor& counter, const at::Tensor& block) {
   const at::Tensor high = block * 0 + counter;
   const Words words = words_of_blocks(stream, {low_word(block), high_word(block), low_word(high), high_word(high)});
-  return at::stack({words[0], words[1], words[2], words[3]}, 1).flatten().narrow(0, 0, count);
+  return at::stack({words[0], words[1], words[2], words[3]});
+}
+
+}  // namespace
+
+at::Tensor philox_words(uint64_t stream, const at::Tensor& counter, const at::Tensor& element) {
+  const at::Tensor words = words_of(stream, counter, element.bitwise_right_shift(2));
+  return words.gather(0, element.bitwise_and(3).unsqueeze(0)).squeeze(0);
+}
+
+at::Tensor philox_words(uint64_t stream, const at::Tensor& counter, int64_t first, int64_t count) {
+  const at::Tensor block = at::arange(first / 4, (first + count + 3) / 4, counter.options());
+  return words_of(stream, counter, block).t().flatten().narrow(0, first % 4, count);
 }
 
 at::Tensor philox_keep_reference(at::IntArrayRef shape, double rate, const MaskKey& key, const MaskWindow& window) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/update/lean_update.h"
 
+#include <algorithm>
+
 #include "ops/update/pieces.h"
 
 namespace welkin::ops {
@@ -11,8 +13,13 @@ void fused_bf16_adam(const std::vector<Bf16Span>& runs, const AdamRule& rule, ui
   const LeanUpdateKernel& kernel = update_kernel(instruction_set()).lean;
   for_pieces(pieces_of(runs), [&](size_t /*index*/, const Piece& piece) {
     const Bf16Span& run = runs[piece.run];
-    kernel.bf16_adam(rule, {.stream = run.stream, .counter = counter}, piece.begin, piece.count, run.value + piece.begin,
-                     run.gradient + piece.begin, run.average + piece.begin, run.square + piece.begin);
+    const int64_t end = piece.begin + piece.count;
+    for (int64_t i = piece.begin; i < end;) {
+      const int64_t count = std::min(end - i, run.place.left_in_run(i));
+      kernel.bf16_adam(rule, {.stream = run.stream, .counter = counter}, run.place.place_of(i), count, run.value + i,
+                       run.gradient + i, run.average + i, run.square + i);
+      i += count;
+    }
   });
 }
 

@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "ops/arithmetic/update_kernel.h"
+#include "ops/update/part_runs.h"
 
 namespace welkin::ops {
 
-// Averages in bfloat16, rounded at random by the words of `stream` (core/philox.h).
+// Averages in bfloat16, rounded at random by the words of `stream` (core/philox.h): an element by those of its place in the
+// whole.
 struct Bf16Span {
   int64_t count = 0;
   float* value = nullptr;
@@ -17,6 +19,7 @@ struct Bf16Span {
   uint16_t* average = nullptr;
   uint16_t* square = nullptr;
   uint64_t stream = 0;
+  PartRuns place{};
 };
 void fused_bf16_adam(const std::vector<Bf16Span>& runs, const AdamRule& rule, uint64_t counter);
 

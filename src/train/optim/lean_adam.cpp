@@ -3,6 +3,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/bucketize.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/isfinite.h>
@@ -211,7 +212,8 @@ class Bf16Adam final : public LeanAdam {
                       .gradient = lists.gradients[i].const_data_ptr<float>(),
                       .average = bits(average_[row]),
                       .square = bits(square_average_[row]),
-                      .stream = streams_[row]});
+                      .stream = streams_[row],
+                      .place = parameters()[row].runs});
     }
     ops::fused_bf16_adam(runs, rule, static_cast<uint64_t>(steps().item<double>()));
   }
@@ -221,7 +223,7 @@ class Bf16Adam final : public LeanAdam {
     const at::Tensor square = in_memory_order(square_average_[row]).flatten();
     const auto type = value.scalar_type();
     const Averages after = move(inputs, value, raw, {average.to(type), square.to(type)});
-    const at::Tensor words = ops::philox_words(streams_[row], steps().to(at::kLong), value.numel());
+    const at::Tensor words = words_of(row, value.numel());
     assign_unless_skipped(inputs, average, rounded_bf16(after.average, words));
     assign_unless_skipped(inputs, square, rounded_bf16(after.square, words.bitwise_right_shift(16)));
   }
@@ -232,6 +234,15 @@ class Bf16Adam final : public LeanAdam {
   }
 
  private:
+  at::Tensor words_of(size_t row, int64_t count) const {
+    const ops::PartRuns& runs = parameters()[row].runs;
+    const at::Tensor counter = steps().to(at::kLong);
+    if (runs.length == 0) return ops::philox_words(streams_[row], counter, runs.begin, count);
+    const at::Tensor own = at::arange(runs.begin, runs.begin + count, counter.options());
+    const at::Tensor run = own.div(runs.length, "floor"), within = own - run * runs.length;
+    return ops::philox_words(streams_[row], counter, (run * runs.parts + runs.part) * runs.length + within);
+  }
+
   std::vector<at::Tensor> average_, square_average_;
   std::vector<uint64_t> streams_;
 };
@@ -241,14 +252,7 @@ class CodedAdam final : public LeanAdam {
   CodedAdam(const config::RunConfig& config, std::vector<OptimizerParameter> all, Wide wide)
       : LeanAdam(config, std::move(all), wide) {
     for (const OptimizerParameter& parameter : parameters()) {
-      if (parameter.is_part && parameter.run_begin.value_or(1) % ops::kCodedBlock != 0) {
-        throw ConfigError(
-            "optimizer",
-            cat("the blocks of 8-bit states do not follow cuts of a parameter by tensor parallelism: optimizer_state=8bit, "
-                "parameter=",
-                parameter.name),
-            "Take optimizer_state: bf16, or share the states out with --shard instead of --tensor_parallel");
-      }
+      WELKIN_CHECK(parameter.runs.begin % ops::kCodedBlock == 0, cat("pieces begin at blocks of codes: ", parameter.name));
       average_.push_back(coded_state(parameter.value));
       square_average_.push_back(coded_state(parameter.value));
     }

@@ -14,8 +14,8 @@ namespace welkin::train {
 inline constexpr int64_t kLeastLeanElements = 4096;
 
 // `wide` is adam or adamw: of the parameters that keep float32, and which decay it is. bf16: bfloat16 averages, rounded at random
-// by a stream of the run's seed and the parameter's name. 8bit: blocks of 256 (ops/arithmetic/state_codes.h), in the order of
-// memory; ConfigError for parts of parameters, since blocks do not follow the cuts.
+// by a stream of the run's seed and the parameter's name, of which a part takes what the whole would. 8bit: blocks of 256
+// (ops/arithmetic/state_codes.h), in the order of memory, counted within what tensor parallelism leaves to a rank.
 OptimizerPtr lean_adam(const config::RunConfig& config, std::vector<OptimizerParameter> parameters,
                        OptimizerPtr (*wide)(const config::RunConfig&, std::vector<OptimizerParameter>));
 

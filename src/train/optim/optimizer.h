@@ -8,11 +8,11 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "config/schema/run_config.h"
+#include "ops/update/part_runs.h"
 
 namespace welkin::train {
 
@@ -29,11 +29,10 @@ struct OptimizerParameter {
   bool decays = true;          // whether weight_decay applies (parallel/shard/param_table.h says to which)
   bool is_part = false;        // other ranks hold the rest of it
   int64_t whole_elements = 0;  // of all its parts; 0: as many as `value` has
-  // Of a part: the shape of the whole, which elements of it the part has, and where it is a run of the memory of the whole, the
-  // first of them.
+  // Of a part: the shape of the whole, which elements of it the part has, and where these stand in its memory.
   std::vector<int64_t> whole_shape{};
   std::vector<PartBox> boxes{};
-  std::optional<int64_t> run_begin{};
+  ops::PartRuns runs{};
 
   std::vector<int64_t> shape() const { return is_part ? whole_shape : value.sizes().vec(); }
   int64_t elements() const { return whole_elements > 0 ? whole_elements : value.numel(); }

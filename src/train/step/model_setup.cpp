@@ -4,6 +4,8 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/accumulate.h>
 
+#include <algorithm>
+
 #include "train/checkpoint/tensor_boxes.h"
 #include "train/checkpoint/whole_tensors.h"
 
@@ -62,13 +64,28 @@ CheckpointGroup model_group(const parallel::ParamTable& table, const model::Mode
 
 namespace {
 
+// A rank has its share of each block along `dim`, with all that stands inside of it.
+ops::PartRuns runs_of(const PiecePlace& place) {
+  ops::PartRuns runs{.begin = place.begin};
+  if (place.layout.ranks == 1) return runs;
+  const std::vector<int64_t>& order = place.layout.order;
+  runs.length = 1;
+  for (auto dim = std::ranges::find(order, place.layout.dim); dim != order.end(); ++dim) {
+    runs.length *= place.whole_shape[static_cast<size_t>(*dim)];
+  }
+  runs.length /= place.layout.ranks * place.layout.blocks;
+  runs.parts = place.layout.ranks;
+  runs.part = place.part;
+  return runs;
+}
+
 void describe_part(OptimizerParameter& parameter, const parallel::ParamRow& row, const Layout& layout) {
   const PiecePlace place = place_of_trained(row, layout.groups, layout.sharding.shards);
   parameter.whole_shape = row.global_shape;
   for (const PieceBox& box : boxes_of_piece(place, parameter.value.numel())) {
     parameter.boxes.push_back({box.begin, box.extent, box.offset, box.strides});
   }
-  if (place.layout.ranks == 1) parameter.run_begin = place.begin;
+  parameter.runs = runs_of(place);
 }
 
 }  // namespace

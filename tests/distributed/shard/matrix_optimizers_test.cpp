@@ -20,6 +20,7 @@
 #include "sharded_state.h"
 #include "tiny_ranks.h"
 #include "train/checkpoint/shared_checkpoint.h"
+#include "train/step/model_setup.h"
 
 namespace welkin::train {
 namespace {
@@ -138,6 +139,63 @@ const parallel::RankTest kMatrixSplit("matrix_optimizers_split", [](parallel::Co
   }
 });
 
+// Where an element of what a rank trains stands in the memory of the whole: there the whole has its value.
+const parallel::RankTest kPlacesOfParts("places_of_parts", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  config::RunConfig config = matrix_config(root, "AdamW");
+  TinySteps alone(config, nullptr);
+  config.loop.micro_batch_size = 1;
+  for (const MatrixSplit& split :
+       {MatrixSplit{1, ShardStage::Full}, MatrixSplit{2, ShardStage::None}, MatrixSplit{2, ShardStage::Full}}) {
+    config.parallel.shard = split.shard;
+    config.parallel.tensor_parallel = split.tensor_parallel;
+    TinySteps steps(config, nullptr, ranks_of(connection));
+    const auto whole = optimizer_parameters(alone.setup().table, alone.setup().layout),
+               own = optimizer_parameters(steps.setup().table, steps.setup().layout);
+    for (size_t i = 0; i < own.size(); ++i) {
+      const at::Tensor all = parallel::memory_of(whole[i].value), part = parallel::memory_of(own[i].value);
+      for (int64_t element = 0; element < part.numel(); ++element) {
+        const int64_t place = own[i].runs.place_of(element);
+        ASSERT_TRUE(at::equal(part[element], all[place])) << own[i].name << " " << element << " " << place;
+      }
+    }
+  }
+});
+
+// Blocks of codes are those of what tensor parallelism leaves to a rank: a run goes on with as many ranks of it and any others,
+// bit by bit, and what another number of them reads does not fit.
+const parallel::RankTest kCodedSplit("coded_states_split", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  const TinyRanks ranks = ranks_of(connection);
+  config::RunConfig config = coded_config(root);
+  config.loop.micro_batch_size = 1;
+  config.parallel.tensor_parallel = 2;
+  config.parallel.shard = ShardStage::Full;
+  TinySteps saved(config, nullptr, ranks);
+  for (int64_t step = 0; step < 4; ++step) saved.next();
+  const auto state = whole_state(saved);
+  const std::filesystem::path folder = std::filesystem::path(parallel::rank_scratch_folder()) / "coded" / "step_4";
+  write_shared_checkpoint(ranks.world_group, folder, own_tensors(groups_of(saved), layout_of(saved)),
+                          [] { return std::optional(CheckpointIndex{}); });
+  parallel::barrier(ranks.world_group);
+  for (const ShardStage stage : {ShardStage::None, ShardStage::Optimizer, ShardStage::Full}) {
+    config.parallel.shard = stage;
+    TinySteps loaded(config, nullptr, ranks);
+    for (const CheckpointGroup& group : groups_of(loaded)) read_parts(Checkpoint(folder), group, layout_of(loaded));
+    expect_equal_states(whole_state(loaded), state);
+  }
+  config.parallel.tensor_parallel = 1;
+  TinySteps other(config, nullptr, ranks);
+  EXPECT_THROW(read_parts(Checkpoint(folder), optimizer_group(other), layout_of(other)), CheckpointError);
+  int64_t fitting = 0, coded = 0;
+  for (const CheckpointTensor& tensor : optimizer_group(other).tensors) coded += tensor.run > 0 ? 1 : 0;
+  for (const CheckpointTensor& tensor : fitting_tensors(Checkpoint(folder), optimizer_group(other), layout_of(other)).tensors) {
+    fitting += tensor.run > 0 ? 1 : 0;
+  }
+  EXPECT_GT(coded, 0);
+  EXPECT_EQ(fitting, 0) << "codes without their scales would be others";
+});
+
 // Saved by pieces, read by other layouts, bit by bit.
 const parallel::RankTest kMatrixMoved("matrix_optimizers_moved", [](parallel::Connection& connection) {
   const ScratchFolder root;
@@ -170,6 +228,8 @@ const parallel::RankTest kMatrixMoved("matrix_optimizers_moved", [](parallel::Co
 TEST(WholeParameters, AreMadeOnOneRankEach) { parallel::run_on_ranks("whole_parameters", 4); }
 TEST(MatrixOptimizers, EqualThoseOfWholeParameters) { parallel::run_on_ranks("matrix_optimizers_shared", 2); }
 TEST(MatrixOptimizers, FollowOneProcessUnderTensorParallelism) { parallel::run_on_ranks("matrix_optimizers_split", 4); }
+TEST(CodedStates, AreThoseOfARanksPart) { parallel::run_on_ranks("coded_states_split", 4); }
+TEST(OptimizerParameters, SayWhereTheyStandInTheWhole) { parallel::run_on_ranks("places_of_parts", 4); }
 TEST(MatrixOptimizers, MoveBetweenLayouts) { parallel::run_on_ranks("matrix_optimizers_moved", 4); }
 
 }  // namespace

@@ -51,14 +51,16 @@ inline void bf16_adam_loop(const AdamRule& rule, const RoundingKey& key, int64_t
                            const float* gradient, uint16_t* average, uint16_t* square) {
   alignas(64) float m[kRoundedGroup], v[kRoundedGroup];
   alignas(64) uint32_t words[kRoundedGroup];
-  for (int64_t i = 0; i < count; i += kRoundedGroup) {
-    const int64_t here = std::min(kRoundedGroup, count - i);
+  for (int64_t i = 0; i < count;) {
+    const int64_t before = (first + i) % 4;  // words of a block that are others'
+    const int64_t here = std::min(kRoundedGroup - before, count - i);
     rounding_words(key, static_cast<uint64_t>(first + i) / 4, words);
     widen_bf16(here, average + i, m);
     widen_bf16(here, square + i, v);
     adam_loop(rule, here, value + i, gradient + i, m, v);
-    round_bf16(here, 0, words, m, average + i);
-    round_bf16(here, 16, words, v, square + i);
+    round_bf16(here, 0, words + before, m, average + i);
+    round_bf16(here, 16, words + before, v, square + i);
+    i += here;
   }
 }
 

@@ -62,9 +62,60 @@ TEST(LeanAdam, KeepsSmallAndUndecayedTensorsInFloat32) {
 }
 
 TEST(LeanAdam, WordsAreThoseOfTheStream) {
-  const at::Tensor words = ops::philox_words(99, at::full({}, int64_t{7}, at::kLong), 11);
-  for (int64_t i = 0; i < 11; ++i) {
-    EXPECT_EQ(words[i].item<int64_t>(), int64_t{philox(99, 7, static_cast<uint64_t>(i) / 4)[static_cast<size_t>(i % 4)]}) << i;
+  const at::Tensor counter = at::full({}, int64_t{7}, at::kLong);
+  const auto word = [](int64_t element) {
+    return int64_t{philox(99, 7, static_cast<uint64_t>(element) / 4)[static_cast<size_t>(element % 4)]};
+  };
+  for (const int64_t first : {0, 1, 6, 1027}) {
+    const at::Tensor words = ops::philox_words(99, counter, first, 11);
+    for (int64_t i = 0; i < 11; ++i) EXPECT_EQ(words[i].item<int64_t>(), word(first + i)) << first << " " << i;
+  }
+  const at::Tensor elements = at::arange(0, 500, 7, at::kLong), words = ops::philox_words(99, counter, elements);
+  for (int64_t i = 0; i < elements.numel(); ++i) EXPECT_EQ(words[i].item<int64_t>(), word(7 * i)) << i;
+}
+
+// What a rank has of a parameter of (24, 130): its piece from an odd element on; a half of the columns; of three blocks of rows a
+// third; a piece of such a third.
+struct LeanPart {
+  const char* name;
+  at::Tensor index;  // of its elements in the whole
+  ops::PartRuns runs;
+};
+
+std::vector<LeanPart> lean_parts() {
+  const at::Tensor whole = at::arange(24 * 130, at::kLong);
+  const at::Tensor rows = whole.view({3, 8, 130}).narrow(1, 2, 2).flatten();
+  return {{"piece", whole.narrow(0, 1001, 1507), {.begin = 1001}},
+          {"columns", whole.view({24, 130}).narrow(1, 65, 65).flatten(), {.length = 65, .parts = 2, .part = 1}},
+          {"rows of blocks", rows, {.length = 2 * 130, .parts = 4, .part = 1}},
+          {"piece of these", rows.narrow(0, 131, 500), {.begin = 131, .length = 2 * 130, .parts = 4, .part = 1}}};
+}
+
+// In float32 and, by aten's operators, in double.
+TEST(LeanAdam, PartsOfAParameterAreRoundedAsTheWhole) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    for (const LeanPart& part : lean_parts()) {
+      const at::Tensor whole = normal_values({2 * 24 * 130}, 1).narrow(0, 0, 24 * 130).to(dtype).clone(),
+                       own = whole.index_select(0, part.index);
+      std::vector<OptimizerParameter> of_part{
+          {.name = "w.weight", .value = own, .is_part = true, .whole_elements = 2 * 24 * 130, .runs = part.runs}};
+      const OptimizerPtr all = adamw(lean_config("bf16"), {{.name = "w.weight", .value = whole, .whole_elements = 2 * 24 * 130}}),
+                         some = adamw(lean_config("bf16"), of_part);
+      for (int step = 0; step < 3; ++step) {
+        const at::Tensor gradient = normal_values({24 * 130}, static_cast<uint64_t>(20 + step)).to(dtype);
+        whole.mutable_grad() = gradient;
+        of_part.front().value.mutable_grad() = gradient.index_select(0, part.index);
+        all->step(inputs_with(0.01));
+        some->step(inputs_with(0.01));
+      }
+      EXPECT_TRUE(at::equal(own, whole.index_select(0, part.index))) << part.name << " " << dtype;
+      for (size_t i = 0; i < all->states().size(); ++i) {
+        const NamedState wanted = all->states()[i], got = some->states()[i];
+        if (wanted.name.starts_with("exp_avg")) {
+          EXPECT_TRUE(at::equal(got.value, wanted.value.index_select(0, part.index))) << part.name << " " << got.name;
+        }
+      }
+    }
   }
 }
 
