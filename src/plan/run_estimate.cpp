@@ -206,6 +206,7 @@ void offload(const config::RunConfig& config, RunEstimate& estimate) {
   const config::BatchPlan batch = config::batch_plan(config);
   const auto passes = static_cast<double>((batch.local + batch.micro - 1) / batch.micro);
   const auto num_parts = static_cast<double>(parameters_of_units(estimate.cost).size());
+  const Sharing sharing = sharing_of(config, static_cast<double>(estimate.world_size / config.parallel.model_size()));
   double buffers = 0, travels = 0;
   for (MemoryPart& part : estimate.memory) {
     const bool is_state = part.name == "optimizer" || part.name == "moving average of weights";
@@ -217,7 +218,10 @@ void offload(const config::RunConfig& config, RunEstimate& estimate) {
     const bool is_weights = part.name == "weights" && has("parameters");
     if (is_weights) {
       const GatheredTogether units = gathered_together(estimate.cost);
-      const double stays = kWideBytes * (units.whole_pass + kPartsAtWork * units.largest);
+      const double whole = kWideBytes * (units.whole_pass + kPartsAtWork * units.largest);
+      // A rank's pieces of a unit that is gathered, of those on their way, and of one that is read.
+      const double at_once = 2 + static_cast<double>(config.parallel.shard_prefetch);
+      const double stays = sharing.weights < 1 ? kWideBytes * at_once * units.largest * sharing.weights : whole;
       gone = std::max(0.0, part.bytes - stays / static_cast<double>(estimate.tensor_parallel));
     }
     part.bytes -= gone;

@@ -103,7 +103,7 @@ class Offload(unittest.TestCase):
 
     def test_what_cannot_be_done_is_refused(self):
         for flags, text in ((("--offload", "optimizer"), "a run on a CPU needs a folder for what it offloads: offload=[optimizer] (--offload). Name one"),
-                            ((*self.offload("parameters"), "--shard", "full"), "weights leave the memory of ranks that keep them whole, shard is not none"),
+                            ((*self.offload("parameters"), "--shard", "optimizer"), "weights that every rank gathers whole stay in memory, shard is optimizer or gradients"),
                             (("--offload", "parameters"), "a run on a CPU needs a folder for what it offloads"),
                             (self.offload("everything"), "is none of optimizer, activations, parameters"),
                             (("--offload_path", self.disk), "nothing is offloaded")):

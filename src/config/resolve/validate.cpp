@@ -311,9 +311,10 @@ void validate_offload(Draft& draft) {
   if (has("parameters") && backend.offload_path.empty()) {
     refuse(kOffload, "weights leave the memory for a file alone", "Name a folder on a local disk: --offload_path DIR");
   }
-  if (has("parameters") && draft.config.parallel.shard != ShardStage::None) {
-    refuse(kOffload, "weights leave the memory of ranks that keep them whole, shard is not none",
-           "Leave one of them out: --shard full shares weights out, offload=parameters puts them into a file");
+  const ShardStage stage = draft.config.parallel.shard;
+  if (has("parameters") && (stage == ShardStage::Optimizer || stage == ShardStage::Gradients)) {
+    refuse(kOffload, "weights that every rank gathers whole stay in memory, shard is optimizer or gradients",
+           "Say --shard full, whose pieces leave the memory, or leave parameters out");
   }
   if (has("activations") && draft.config.loop.activation_checkpointing.part == CheckpointedPart::Budget) {
     refuse(kOffload, "a budget counts activations that stay in memory, activation_checkpointing=budget",

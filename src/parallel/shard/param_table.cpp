@@ -37,7 +37,7 @@ at::Tensor& ParamRow::add_state(const std::string& role) {
 }
 
 int64_t ParamRow::held_bytes() const {
-  if (read) return static_cast<int64_t>(local.storage().nbytes());
+  if (read) return static_cast<int64_t>(local.storage().nbytes() + (shard.defined() ? shard.storage().nbytes() : 0));
   const bool has_both = gathered_as.has_value() && shard.defined();
   if (!is_released) return static_cast<int64_t>(local.nbytes() + (has_both ? shard.nbytes() : 0));
   return static_cast<int64_t>(shard.nbytes() + local.storage().nbytes());

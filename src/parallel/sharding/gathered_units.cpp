@@ -57,6 +57,7 @@ void GatheredUnits::add(const WeightUnit& unit) {
     trained_.push_back(trained_of(rows));
     Unit added{.is_whole_model = unit.site == nullptr,
                .is_trained = trained_.back().size() == rows.size(),
+               .rows = rows,
                .direct = {},
                .direct_memories = {},
                .bucket = {},
@@ -95,9 +96,22 @@ void GatheredUnits::install(model::Site& site, size_t number) {
       });
 }
 
+void GatheredUnits::ask_for_pieces(Unit& unit) {
+  if (holder_ == nullptr || unit.place != Place::Shards || std::exchange(unit.has_pieces, true)) return;
+  holder_->start_pieces(unit.rows);
+}
+
+void GatheredUnits::let_go_of_pieces(Unit& unit) {
+  if (!std::exchange(unit.has_pieces, false)) return;
+  if (unit.place == Place::Shards) holder_->wait_for_pieces(unit.rows);  // nobody did
+  holder_->let_go_of_pieces(unit.rows);
+}
+
 void GatheredUnits::start(Unit& unit) {
   if (unit.place != Place::Shards) return;
   const at::NoGradGuard no_grad;
+  ask_for_pieces(unit);
+  if (holder_ != nullptr) holder_->wait_for_pieces(unit.rows);
   for (size_t i = 0; i < unit.direct.size(); ++i) {
     give_memory(unit.direct[i]->local);
     const at::Tensor all = unit.direct_memories[i].view({group_.size(), -1});
@@ -114,6 +128,7 @@ void GatheredUnits::start(Unit& unit) {
 void GatheredUnits::wait(Unit& unit) {
   for (Transfer& transfer : unit.transfers) transfer.wait();
   unit.transfers.clear();
+  let_go_of_pieces(unit);
 }
 
 // The unit, and those after it in this direction on the way.
@@ -121,9 +136,11 @@ void GatheredUnits::gather(size_t number, int64_t direction) {
   Unit& unit = units_[number];
   start(unit);
   const auto last = static_cast<int64_t>(units_.size()) - 1;
-  for (int64_t ahead = 1; ahead <= options_.prefetch; ++ahead) {
+  for (int64_t ahead = 1; ahead <= options_.prefetch + 1; ++ahead) {
     const int64_t next = static_cast<int64_t>(number) + direction * ahead;
-    if (next >= 0 && next <= last) start(units_[static_cast<size_t>(next)]);
+    if (next < 0 || next > last) break;
+    Unit& other = units_[static_cast<size_t>(next)];
+    ahead <= options_.prefetch ? start(other) : ask_for_pieces(other);
   }
   if (unit.place != Place::UnderWay) return;
   wait(unit);
@@ -136,7 +153,7 @@ void GatheredUnits::gather(size_t number, int64_t direction) {
 }
 
 void GatheredUnits::release(Unit& unit) {
-  if (unit.place == Place::Shards) return;
+  if (unit.place == Place::Shards) return let_go_of_pieces(unit);
   wait(unit);
   unit.all = at::Tensor();
   for (const ParamRow* row : unit.direct) drop_memory(row->local);

@@ -21,6 +21,16 @@ struct GatherOptions {
   int64_t prefetch = 1;  // units
 };
 
+// Who keeps pieces elsewhere than in memory: they are there between wait_for_pieces() and let_go_of_pieces(), which
+// start_pieces() precedes by as much as it can.
+class PieceHolder {
+ public:
+  virtual ~PieceHolder() = default;
+  virtual void start_pieces(const std::vector<ParamRow*>& rows) = 0;
+  virtual void wait_for_pieces(const std::vector<ParamRow*>& rows) = 0;
+  virtual void let_go_of_pieces(const std::vector<ParamRow*>& rows) = 0;
+};
+
 class GatheredUnits {
  public:
   // The weights are whole; their rows get pieces of their own, and their memory goes. Every rank of the group calls everything
@@ -31,6 +41,9 @@ class GatheredUnits {
 
   // By unit, in the order of the forward pass.
   const std::vector<std::vector<ParamRow*>>& trained_rows() const { return trained_; }
+
+  // From now on `holder`, which outlives it, has the pieces. Between passes.
+  void keep_pieces(PieceHolder& holder) { holder_ = &holder; }
 
   void before_forward();
   void after_forward();
@@ -47,11 +60,13 @@ class GatheredUnits {
   enum class Place { Shards, UnderWay, Whole };
   struct Unit {
     bool is_whole_model = false, is_trained = false;
+    std::vector<ParamRow*> rows;              // all
     std::vector<ParamRow*> direct;            // gathered into their own memory, a message each
     std::vector<at::Tensor> direct_memories;  // which follow the storage of their row
     ShardBucket bucket;                       // the others, in one message; may have no rows
     std::vector<at::Tensor> memories;         // of the bucket's rows
     Place place = Place::Shards;
+    bool has_pieces = false;  // from a holder, or they are on the way from it
     at::Tensor all;
     std::vector<Transfer> transfers{};
   };
@@ -59,14 +74,17 @@ class GatheredUnits {
   void add(const WeightUnit& unit);
   at::Tensor shard_weights(ParamRow& row) const;
   void install(model::Site& site, size_t number);
+  void ask_for_pieces(Unit& unit);
+  void let_go_of_pieces(Unit& unit);
   void start(Unit& unit);
-  static void wait(Unit& unit);
+  void wait(Unit& unit);
   void gather(size_t number, int64_t direction);
   void release(Unit& unit);
   void release_all();
 
   Group group_;
   GatherOptions options_;
+  PieceHolder* holder_ = nullptr;  // null: pieces are in memory
   std::vector<Unit> units_;
   std::vector<std::vector<ParamRow*>> trained_;
   bool stays_ = false;  // weights do after this backward pass

@@ -130,6 +130,11 @@ void ShardedParallel::complete_weights() {
   if (updated_) updated_->complete();
 }
 
+void ShardedParallel::keep_pieces(PieceHolder& holder) {
+  WELKIN_CHECK(units_ != nullptr, "pieces of weights are kept apart where weights are shared out");
+  units_->keep_pieces(holder);
+}
+
 std::vector<Bucket> ShardedParallel::buckets() const {
   std::vector<Bucket> all;
   for (const ShardBucket& bucket : gradients_->buckets()) {
@@ -161,12 +166,6 @@ at::Tensor gathered_whole(const Group& shards, const ParamRow& row, const at::Te
     memory.narrow(0, row.split.offset(member), count).copy_(all[member].narrow(0, 0, count));
   }
   return whole;
-}
-
-at::Tensor piece_of_whole(const Group& shards, const ParamRow& row, const at::Tensor& whole) {
-  const at::NoGradGuard no_grad;
-  const at::Tensor ordered = at::empty_strided(row.local.sizes(), row.local.strides(), whole.options().requires_grad(false));
-  return row.split.piece_of(memory_of(ordered.copy_(whole)), shards.group_rank());
 }
 
 }  // namespace welkin::parallel

@@ -49,6 +49,8 @@ class ShardedParallel final : public GradientExchange {
   void complete_weights() override;
   bool joins_every_backward() const override { return options_.stage != config::ShardStage::Optimizer; }
   bool joins_every_forward() const override { return options_.stage == config::ShardStage::Full; }
+  // Of the stage Full: from now on `holder`, which outlives it, has the pieces.
+  void keep_pieces(PieceHolder& holder);
   std::vector<Bucket> buckets() const override;
   int64_t bytes_per_step() const override;
 
@@ -69,7 +71,5 @@ class ShardedParallel final : public GradientExchange {
 // The whole of which the members have `pieces` of these sizes, as the row's parameter lies in memory: the weights of a piece, or
 // what goes with them. A new tensor. Every rank of the group calls it.
 at::Tensor gathered_whole(const Group& shards, const ParamRow& row, const at::Tensor& piece);
-// This member's piece of it.
-at::Tensor piece_of_whole(const Group& shards, const ParamRow& row, const at::Tensor& whole);
 
 }  // namespace welkin::parallel

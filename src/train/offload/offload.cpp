@@ -11,6 +11,7 @@
 #include "parallel/plans/plan.h"
 #include "parallel/sharding/weight_units.h"
 #include "train/offload/block_ring.h"
+#include "train/offload/offloaded_pieces.h"
 #include "train/offload/offloaded_weights.h"
 
 namespace welkin::train {
@@ -102,10 +103,19 @@ OptimizerPtr Offload::optimizer(const OptimizerFactory& make, UpdateScope scope,
 std::unique_ptr<parallel::GradientExchange> Offload::weights(std::unique_ptr<parallel::GradientExchange> exchange,
                                                              model::Model& model, parallel::ParamTable& table) {
   if (!is_offloaded(config_, "parameters")) return exchange;
-  auto offloaded = std::make_unique<OffloadedWeights>(std::move(exchange), model, table, config_.backend.offload_path);
-  weights_ = offloaded.get();
-  notes_.push_back(cat("Offload: the weights are ", offloaded->store().place(), ": ", format_bytes(offloaded->store().bytes())));
-  return offloaded;
+  const auto keep = [&](auto offloaded, const char* what) -> std::unique_ptr<parallel::GradientExchange> {
+    weights_ = offloaded.get();
+    notes_.push_back(
+        cat("Offload: the ", what, " are ", offloaded->store().place(), ": ", format_bytes(offloaded->store().bytes())));
+    return offloaded;
+  };
+  const std::string& folder = config_.backend.offload_path;
+  if (auto* const sharded = dynamic_cast<parallel::ShardedParallel*>(exchange.get())) {
+    static_cast<void>(exchange.release());
+    std::unique_ptr<parallel::ShardedParallel> own(sharded);
+    return keep(std::make_unique<OffloadedPieces>(std::move(own), table, folder), "pieces of weights");
+  }
+  return keep(std::make_unique<OffloadedWeights>(std::move(exchange), model, table, folder), "weights");
 }
 
 std::unique_ptr<ActivationOffload> Offload::activations(model::Model& model, parallel::ParamTable& table) {

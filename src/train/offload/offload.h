@@ -27,7 +27,8 @@ class Offload {
   // `config` outlives it.
   Offload(const config::RunConfig& config, c10::Device device) : config_(config), device_(device) {}
 
-  // Around `exchange` where weights are offloaded, else as it is. The optimizer and the average, which are made later, hold them.
+  // Around `exchange` where weights, or a rank's pieces of them, are offloaded, else as it is. The optimizer and the average,
+  // which are made later, hold them.
   std::unique_ptr<parallel::GradientExchange> weights(std::unique_ptr<parallel::GradientExchange> exchange, model::Model& model,
                                                       parallel::ParamTable& table);
   // By the registry's `make` where the states stay with the weights. `scope` and `states_per_element` are of the registry's row.

@@ -24,20 +24,8 @@ OffloadedWeights::OffloadedWeights(std::unique_ptr<GradientExchange> exchange, m
   for (size_t number = 0; number < table.rows().size(); ++number) {
     parallel::ParamRow& row = table.rows()[number];
     if (row.local.requires_grad()) trained_.push_back(number);
-    row.read = [this, number] {
-      store_.start(number);
-      store_.wait(number);
-      at::Tensor values = store_.weight(number).detach().clone();
-      store_.let_go(number, /*is_changed=*/false);
-      return values;
-    };
-    row.write = [this, number](const at::Tensor& values) {
-      const at::NoGradGuard no_grad;
-      store_.start(number);
-      store_.wait(number);
-      store_.weight(number).detach().copy_(values);
-      store_.let_go(number, /*is_changed=*/true);
-    };
+    row.read = [this, number] { return store_.read(number); };
+    row.write = [this, number](const at::Tensor& values) { store_.write(number, values); };
   }
   std::vector<parallel::WeightUnit> units = parallel::weight_units(model, table);
   for (const parallel::WeightUnit& unit : units) {

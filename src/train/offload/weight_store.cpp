@@ -19,7 +19,8 @@ namespace {
 // Memory of weights that wait for the disk.
 constexpr size_t kMostWriting = 2;
 
-size_t block_bytes(const at::Tensor& weight) { return aligned_size(weight.nbytes()); }
+// A rank's piece of a small weight may be empty.
+size_t block_bytes(const at::Tensor& weight) { return aligned_size(std::max(weight.nbytes(), size_t{1})); }
 
 at::Tensor memory_for(const at::Tensor& weight) {
   return at::empty({static_cast<int64_t>(block_bytes(weight) + kBlockAlignment)}, at::TensorOptions(at::kByte));
@@ -49,7 +50,7 @@ WeightStore::WeightStore(std::filesystem::path folder, std::vector<at::Tensor> w
     const at::Tensor memory = memory_for(weight.tensor);
     const std::span<std::byte> pages = pages_of(memory, weight.tensor);
     std::ranges::fill(pages, std::byte{0});
-    std::memcpy(pages.data(), weight.tensor.const_data_ptr(), weight.tensor.nbytes());
+    if (weight.tensor.numel() > 0) std::memcpy(pages.data(), weight.tensor.const_data_ptr(), weight.tensor.nbytes());
     file_.write(weight.block, pages);
     point_to(weight.tensor, nullptr);
   }
@@ -96,11 +97,27 @@ void WeightStore::let_go(size_t number, bool is_changed) {
   weight.is_changed = weight.is_changed || is_changed;
   if (--weight.holders > 0) return;
   point_to(weight.tensor, nullptr);
-  if (std::exchange(weight.is_changed, false)) write(weight);
+  if (std::exchange(weight.is_changed, false)) write_out(weight);
   weight.memory = at::Tensor();
 }
 
-void WeightStore::write(Weight& weight) {
+at::Tensor WeightStore::read(size_t number) {
+  start(number);
+  wait(number);
+  at::Tensor values = weights_[number].tensor.detach().clone();
+  let_go(number, /*is_changed=*/false);
+  return values;
+}
+
+void WeightStore::write(size_t number, const at::Tensor& values) {
+  const at::NoGradGuard no_grad;
+  start(number);
+  wait(number);
+  weights_[number].tensor.detach().copy_(values);
+  let_go(number, /*is_changed=*/true);
+}
+
+void WeightStore::write_out(Weight& weight) {
   while (writing_.size() >= kMostWriting) {
     writing_.front().get();
     writing_.pop_front();

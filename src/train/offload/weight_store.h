@@ -35,7 +35,10 @@ class WeightStore {
   // After wait(). `is_changed`: the values are written, beside what comes next.
   void let_go(size_t weight, bool is_changed);
 
-  const at::Tensor& weight(size_t number) const { return weights_[number].tensor; }
+  // Its values, a copy, and what sets them, whoever holds it or not.
+  at::Tensor read(size_t weight);
+  void write(size_t weight, const at::Tensor& values);
+
   size_t bytes() const { return file_.bytes(); }
   std::string place() const;
 
@@ -50,7 +53,7 @@ class WeightStore {
   };
 
   Done begin(std::function<void()> work);
-  void write(Weight& weight);
+  void write_out(Weight& weight);
 
   SpillFile file_;
   std::vector<Weight> weights_;

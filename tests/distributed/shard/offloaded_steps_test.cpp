@@ -116,9 +116,13 @@ const parallel::RankTest kOffloadedWeights("offloaded_weights", [](parallel::Con
   const TinyRanks ranks = ranks_of(connection);
   using What = std::vector<std::string>;
   for (const What& what : {What{"parameters"}, What{"parameters", "optimizer"}, What{"parameters", "optimizer", "activations"}}) {
-    for (const config::CheckpointedPart part : {config::CheckpointedPart::None, config::CheckpointedPart::Blocks}) {
+    for (const auto& [part, stage] : {std::pair(config::CheckpointedPart::None, ShardStage::None),
+                                      std::pair(config::CheckpointedPart::Blocks, ShardStage::None),
+                                      std::pair(config::CheckpointedPart::None, ShardStage::Full),
+                                      std::pair(config::CheckpointedPart::Blocks, ShardStage::Full)}) {
       config::RunConfig config = offloaded_config(root);
       config.loop.micro_batch_size = 2;
+      config.parallel.shard = stage;
       config.loop.activation_checkpointing = part;
       config.optimizer.freeze = {"blocks.1.mlp.*"};
       TinySteps held(config, nullptr, ranks);
@@ -158,11 +162,11 @@ const parallel::RankTest kResumed("offloaded_checkpoint", [](parallel::Connectio
   }
   parallel::barrier(ranks.world_group);
   for (const bool is_offloaded : {false, true}) {
-    for (const ShardStage stage : {ShardStage::None, ShardStage::Gradients}) {
+    for (const ShardStage stage : {ShardStage::None, ShardStage::Gradients, ShardStage::Full}) {
       config.parallel.shard = stage;
       config.backend.offload.clear();
       if (is_offloaded) config.backend.offload = {"optimizer", "activations"};
-      if (is_offloaded && stage == ShardStage::None) config.backend.offload.emplace_back("parameters");
+      if (is_offloaded && stage != ShardStage::Gradients) config.backend.offload.emplace_back("parameters");
       TinySteps loaded(config, nullptr, ranks);
       for (const CheckpointGroup& group : kept_groups(loaded)) read_parts(Checkpoint(folder), group, layout_of_steps(loaded));
       expect_equal_state(kept_state(loaded), state);

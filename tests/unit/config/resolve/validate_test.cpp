@@ -196,9 +196,10 @@ TEST(Validate, OffloadNeedsAPlaceAndASteppedRun) {
            "a run on a CPU needs a folder for what it offloads: offload=[optimizer] (--set offload). Name one"},
           {{"offload=[parameters]"},
            "weights leave the memory for a file alone: offload=[parameters] (--set offload). Name a folder"},
-          {{"offload=[parameters]", "offload_path=/scratch", "shard=full"},
-           "weights leave the memory of ranks that keep them whole, shard is not none: offload=[parameters] (--set offload). "
-           "Leave"},
+          {{"offload=[parameters]", "offload_path=/scratch", "shard=optimizer"},
+           "weights that every rank gathers whole stay in memory, shard is optimizer or gradients: offload=[parameters] (--set "
+           "offload). "
+           "Say --shard full"},
           {{"offload=[optimizer]", "offload_path=/scratch", "cuda_graph=true"}, "a recorded step cannot read from a disk"},
           {{"offload=[activations]", "offload_path=/scratch", "activation_checkpointing=budget:4"},
            "a budget counts activations that stay in memory, activation_checkpointing=budget: offload=[activations]"},
