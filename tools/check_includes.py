@@ -28,6 +28,7 @@ LAYERS = {
 LAYERS["bench"] = LAYERS["verify"] = LAYERS["train"] | {"train"}
 # Rooms of one layer: what each may include of the others. Layers that are not here have one room, or rooms that do not include each other.
 ROOMS = {
+    "core": {"core/fault"},
     "core/archive": {"core"},
     "observe/events": {"observe/image"},
     "observe/plot": {"observe/image"},
@@ -89,8 +90,9 @@ ROOMS = {
     "train/step": {"train/checkpoint", "train/device", "train/learn", "train/offload", "train/optim", "train/recompute"},
     "train/interchange": {"train/checkpoint"},
     "train/monitor": {"train/checkpoint", "train/learn", "train/step"},
-    "train/run": {"train/benchy", "train/checkpoint", "train/device", "train/interchange", "train/learn", "train/monitor", "train/offload",
-                  "train/optim", "train/profile", "train/step"},
+    "train/health": {"train/checkpoint", "train/learn", "train/optim", "train/step"},
+    "train/run": {"train/benchy", "train/checkpoint", "train/device", "train/health", "train/inject", "train/interchange", "train/learn",
+                  "train/monitor", "train/offload", "train/optim", "train/profile", "train/step"},
     "train/evaluate": {"train/checkpoint", "train/device", "train/interchange", "train/learn", "train/run", "train/step"},
     "verify/engine": {"verify/cases"},
     "verify": {"verify/cases", "verify/engine"},

@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 
+#include "core/fault/write_watch.h"
 #include "core/text.h"
 
 namespace welkin {
@@ -62,6 +63,7 @@ FileDescriptor open_file(const std::filesystem::path& path, int flags, unsigned 
 }
 
 void write_fully(const FileDescriptor& file, const std::filesystem::path& path, std::string_view bytes) {
+  if (const int fault = watched(WriteStage::Write, path)) throw file_error("write", path, fault);
   while (!bytes.empty()) {
     const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
     if (written < 0 && errno != EINTR) throw file_error("write", path, errno);
@@ -70,6 +72,7 @@ void write_fully(const FileDescriptor& file, const std::filesystem::path& path, 
 }
 
 void sync_file(const FileDescriptor& file, const std::filesystem::path& path) {
+  if (const int fault = watched(WriteStage::Sync, path)) throw file_error("sync", path, fault);
   // EINVAL: a device or pipe, which has nothing to sync.
   if (::fsync(file.get()) != 0 && errno != EINVAL) throw file_error("sync", path, errno);
 }

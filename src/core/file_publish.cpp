@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "core/fault/write_watch.h"
 #include "core/file.h"
 #include "core/file_descriptor.h"
 #include "core/output_check.h"
@@ -25,6 +26,7 @@ class TemporaryFile {
     // O_EXCL makes the name ours among threads, processes and hosts that share the folder. A killed writer may have left some
     // behind.
     constexpr int kAttempts = 10000;
+    if (const int fault = watched(WriteStage::Create, target)) throw file_error("create", target, fault);
     for (int attempt = 0;; ++attempt) {
       path_ = folder_of(target) / cat(".", target.filename().string(), ".", ::getpid(), ".", attempt, ".tmp");
       const int fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -43,6 +45,7 @@ class TemporaryFile {
   const FileDescriptor& descriptor() const { return descriptor_; }
 
   void rename_to(const fs::path& target) {
+    if (const int fault = watched(WriteStage::Rename, target)) throw file_error("rename the finished file to", target, fault);
     if (::rename(path_.c_str(), target.c_str()) != 0) throw file_error("rename the finished file to", target, errno);
     path_.clear();
     sync_path(folder_of(target));
@@ -79,6 +82,7 @@ void sync_tree(const fs::path& folder) {
 
 // rename(2) would silently replace an empty folder.
 void rename_new(const fs::path& from, const fs::path& to) {
+  if (const int fault = watched(WriteStage::Rename, to)) throw file_error("move the finished folder to", to, fault);
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return;
   int problem = errno;
   if (problem == EINVAL || problem == ENOSYS) {  // some network file systems do not know the flag

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "core/fault/wall_clock.h"
 #include "core/hash.h"
 #include "core/host.h"
 #include "core/text.h"
@@ -37,7 +38,7 @@ constexpr uint32_t kHeight = 1, kWidth = 2, kColorspace = 3, kEncoded = 4;
 constexpr int64_t kRgb = 3;
 }  // namespace image_field
 
-double system_seconds() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double system_seconds() { return std::chrono::duration<double>(wall_now().time_since_epoch()).count(); }
 
 std::string little_endian(uint64_t value, int num_bytes) {
   std::string bytes;

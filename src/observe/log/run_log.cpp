@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "core/fault/wall_clock.h"
 #include "core/text.h"
 
 namespace welkin::observe {
@@ -20,7 +21,7 @@ std::string_view level_name(LogLevel level) {
 }
 
 int64_t now_milliseconds() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(wall_now().time_since_epoch()).count();
 }
 
 }  // namespace
