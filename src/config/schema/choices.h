@@ -27,6 +27,10 @@ enum class NonFiniteAction { Stop, Skip };
 template <>
 inline constexpr std::string_view kNames<NonFiniteAction> = "stop|skip";
 
+enum class SpikeAction { Off, Warn, Skip, Rollback };  // on a loss or gradient far above the others
+template <>
+inline constexpr std::string_view kNames<SpikeAction> = "off|warn|skip|rollback";
+
 enum class BadSample { Error, Skip };  // what a sample that cannot be read does
 template <>
 inline constexpr std::string_view kNames<BadSample> = "error|skip";

@@ -16,8 +16,8 @@ std::vector<Key> all_rows() {
                             .field = &member<&RunConfig::tutorial>,
                             .summary = "the tutorial whose rules hold; inferred from the keys of its files",
                             .null_is_first = true}};
-  for (const auto& more :
-       {model_keys(), data_keys(), optimization_keys(), rule_keys(), backend_keys(), parallel_keys(), loop_keys()}) {
+  for (const auto& more : {model_keys(), data_keys(), optimization_keys(), rule_keys(), backend_keys(), parallel_keys(),
+                           health_keys(), loop_keys()}) {
     rows.insert(rows.end(), more.begin(), more.end());
   }
   for (Key& key : rows) {

@@ -37,16 +37,16 @@ using Field =
     std::variant<Accessor<bool>, Accessor<int64_t>, Accessor<uint64_t>, Accessor<double>, Accessor<std::string>,
                  Accessor<std::optional<int64_t>>, Accessor<std::optional<double>>, Accessor<std::optional<std::string>>,
                  Accessor<std::vector<int64_t>>, Accessor<std::vector<double>>, Accessor<std::vector<std::string>>,
-                 Accessor<Tutorial>, Accessor<AmpMode>, Accessor<NonFiniteAction>, Accessor<BadSample>, Accessor<NanPolicy>,
-                 Accessor<Residence>, Accessor<Augmentation>, Accessor<RateScaling>, Accessor<WarmupForm>, Accessor<CropRule>,
-                 Accessor<PairRule>, Accessor<ValidationRule>, Accessor<ShardRule>, Accessor<LengthRule>, Accessor<RateRule>,
-                 Accessor<FirstBatchRule>, Accessor<Tf32>, Accessor<AttentionForm>, Accessor<Gemm>, Accessor<MatmulPrecision>,
-                 Accessor<InstructionSet>, Accessor<ContextMode>, Accessor<ContextIo>, Accessor<PipelineSchedule>,
-                 Accessor<WireupInfo>, Accessor<WireupStore>, Accessor<GradientDtype>, Accessor<ShardStage>,
-                 Accessor<GatherDtype>, Accessor<OptimizerState>, Accessor<MuonScale>, Accessor<ResumedOptimizer>,
-                 Accessor<CheckpointOverlap>, Accessor<Checkpointing>, Accessor<MicroBatchSize>, Accessor<DeviceChoice>,
-                 Accessor<FolderRule>, Accessor<QkvLayout>, Accessor<std::optional<Loader>>, Accessor<std::optional<Compat>>,
-                 Accessor<SpatialRanks>>;
+                 Accessor<Tutorial>, Accessor<AmpMode>, Accessor<NonFiniteAction>, Accessor<SpikeAction>, Accessor<BadSample>,
+                 Accessor<NanPolicy>, Accessor<Residence>, Accessor<Augmentation>, Accessor<RateScaling>, Accessor<WarmupForm>,
+                 Accessor<CropRule>, Accessor<PairRule>, Accessor<ValidationRule>, Accessor<ShardRule>, Accessor<LengthRule>,
+                 Accessor<RateRule>, Accessor<FirstBatchRule>, Accessor<Tf32>, Accessor<AttentionForm>, Accessor<Gemm>,
+                 Accessor<MatmulPrecision>, Accessor<InstructionSet>, Accessor<ContextMode>, Accessor<ContextIo>,
+                 Accessor<PipelineSchedule>, Accessor<WireupInfo>, Accessor<WireupStore>, Accessor<GradientDtype>,
+                 Accessor<ShardStage>, Accessor<GatherDtype>, Accessor<OptimizerState>, Accessor<MuonScale>,
+                 Accessor<ResumedOptimizer>, Accessor<CheckpointOverlap>, Accessor<Checkpointing>, Accessor<MicroBatchSize>,
+                 Accessor<DeviceChoice>, Accessor<FolderRule>, Accessor<QkvLayout>, Accessor<std::optional<Loader>>,
+                 Accessor<std::optional<Compat>>, Accessor<SpatialRanks>>;
 
 template <auto... Members>
 auto& member(RunConfig& config) {
@@ -117,6 +117,7 @@ std::vector<Key> optimization_keys();
 std::vector<Key> rule_keys();
 std::vector<Key> backend_keys();
 std::vector<Key> parallel_keys();
+std::vector<Key> health_keys();
 std::vector<Key> loop_keys();
 
 }  // namespace welkin::config

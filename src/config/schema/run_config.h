@@ -14,6 +14,7 @@
 
 #include "config/schema/checkpointing.h"
 #include "config/schema/choices.h"
+#include "config/schema/health_config.h"
 #include "config/schema/spatial.h"
 
 namespace welkin::config {
@@ -308,6 +309,7 @@ struct RunConfig {
   BackendConfig backend;
   SwitchConfig switches;
   ParallelConfig parallel;
+  HealthConfig health;
   LoopConfig loop;
   OutputConfig output;
   std::map<std::string, std::string>

@@ -326,5 +326,24 @@ TEST(Validate, ManyProblemsAreCounted) {
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 20);
 }
 
+TEST(Validate, Health) {
+  expect_complaints(test::kVitFile,
+                    {{{"on_spike=skipp"}, "on_spike is none of off, warn, skip, rollback: on_spike=skipp. Nearest: skip."},
+                     {{"on_spike=skip", "cuda_graph=true"},
+                      "a recorded step does not look for spikes: on_spike=skip (--set on_spike), cuda_graph=true (--set "
+                      "cuda_graph). Leave one of them out."},
+                     {{"on_spike=rollback", "offload=[optimizer]", "offload_path=/tmp"},
+                      "a copy in memory cannot be kept of what is offloaded: on_spike=rollback (--set on_spike), "
+                      "offload=[optimizer] (--set offload). Take on_spike: skip."},
+                     {{"on_spike=skip", "spike_lr_factor=0.5"},
+                      "the rate is lowered for no update: spike_lr_factor=0.5 (--set spike_lr_factor), spike_lr_steps=0 "
+                      "(default). Say for how many: spike_lr_steps: 50."},
+                     {{"spike_window=4"}, "spike_window must be at least 8: spike_window=4"},
+                     {{"slow_rank_factor=1"}, "slow_rank_factor must be above 1: slow_rank_factor=1.0"},
+                     {{"recheck_interval=5", "cuda_graph=true"},
+                      "gradients are not computed twice with this: recheck_interval=5 (--set recheck_interval), cuda_graph=true "
+                      "(--set cuda_graph)"}});
+}
+
 }  // namespace
 }  // namespace welkin::config
