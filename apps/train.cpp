@@ -34,6 +34,8 @@
 #include "train/device/device.h"
 #include "train/device/memory_snapshot.h"
 #include "train/device/peak_cache.h"
+#include "train/inject/fault_injector.h"
+#include "train/inject/faults.h"
 #include "train/learn/registries.h"
 #include "train/run/trainer.h"
 
@@ -51,6 +53,10 @@ const std::vector<config::ExtraFlag> kTrainFlags = {
     {"find_lr", "[low=1e-7,high=10,steps=100]",
      "test learning rates instead of training: the rate rises from step to step, and lr_find.svg and .csv in the run folder show "
      "where the loss falls; prints the rate to begin with"},
+    {"inject", "FAULTS",
+     "make faults happen on purpose: a file, or for instance 'kill:step=5,phase=backward,rank=1;slow:step=7,seconds=2' (guide: "
+     "troubleshooting)",
+     config::Listed::InFull},
     {"measure_peak", "", "measure the peak that MFU refers to again, though one is kept for this processor",
      config::Listed::InFull},
     {"memory_snapshot", "FILE", "write a memory snapshot for PyTorch's memory viewer; rank R > 0 writes FILE.R",
@@ -102,6 +108,19 @@ std::optional<train::LrRangeOptions> lr_range_of(const config::CommandLine& line
                       "Give the weights of the run with --init_from");
   }
   return train::parse_lr_range(text_flag(line, "find_lr"));
+}
+
+// Nothing where --inject is not given. A recorded step makes no losses that could be changed.
+std::unique_ptr<train::FaultInjector> faults_of(const config::CommandLine& line, const config::Resolved& resolved,
+                                                const launch::RankInfo& place) {
+  if (!has_flag(line, "inject")) return nullptr;
+  auto faults =
+      std::make_unique<train::FaultInjector>(train::parse_faults(text_flag(line, "inject"), place.world_size), place.rank);
+  if (faults->changes_losses() && resolved.config.backend.cuda_graph) {
+    throw ConfigError("inject", "a recorded step makes no losses that a fault could change: cuda_graph=true",
+                      "Leave cuda_graph, nan_gradient or spike out");
+  }
+  return faults;
 }
 
 const char* read_environment(const char* name) { return std::getenv(name); }
@@ -159,6 +178,7 @@ int verb_train(Application& application, int argc, char** argv) {
   const auto find_lr = lr_range_of(line, resolved);
   const auto time_limit = time_limit_of(resolved.config.loop, place);
   const std::string requeue_command = resolved.config.loop.requeue ? launch::requeue_command(read_environment) : std::string();
+  const auto faults = faults_of(line, resolved, place);
   auto snapshot = begin_snapshot(line, resolved, place);
   parallel::World world = parallel::World::connect(place, world_options(resolved.config));
   const InterruptWatch interrupt;
@@ -182,6 +202,8 @@ int verb_train(Application& application, int argc, char** argv) {
       .peak_file = train::peak_file(read_environment("XDG_CACHE_HOME"), read_environment("HOME")),
       .measure_peak = has_flag(line, "measure_peak"),
       .profile = profile,
+      .span_recorder = faults != nullptr && faults->watches_spans() ? faults.get() : nullptr,
+      .faults = faults.get(),
       .benchy_file = benchy_file(),
       .say = [&](const std::string& text) { application.out << text << std::endl; },
       .say_now =

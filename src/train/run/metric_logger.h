@@ -59,6 +59,7 @@ class MetricLogger {
   // Of one step in between (log_every_n_steps), with the line about it.
   void step(const std::string& line, double loss, int64_t step, int64_t epoch);
   void picture(const ForecastPair& pair, int64_t step);
+  void event(const std::string& name, int64_t step) { scalar("Events/" + name, 1, step); }
   void validation(const ValidationReport& report, int64_t step);
   // Events that cannot be written end no run: the error is logged, they are kept and tried again with the next ones.
   void flush();

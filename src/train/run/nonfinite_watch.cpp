@@ -24,6 +24,8 @@ std::string samples_text(const std::vector<int64_t>& samples) {
   return cat("[", join(first, " "), samples.size() > kShown ? " ..." : "", "]");
 }
 
+const char* event_name(double loss) { return std::isfinite(loss) ? "nonfinite_gradient" : "nonfinite_loss"; }
+
 std::string event_number(double value) { return std::isfinite(value) ? cat(value) : nonfinite_text(value); }
 
 }  // namespace
@@ -37,6 +39,7 @@ void NonFiniteWatch::flush() {
   const auto records = std::exchange(waiting_, {});
   for (const StepRecord& record : records) {
     if (record.gradient.nonfinite.item<float>() == 0) continue;
+    if (notice_) notice_(event_name(record.loss.item<double>()), record);
     const std::string in_data = in_data_(record);
     const std::string what = cat(describe(record), in_data.empty() ? "" : cat(", not finite in the data: ", in_data));
     if (action_ == config::NonFiniteAction::Stop) throw NonFiniteError(what, in_data.empty() ? kRemedy : kDataRemedy);
@@ -47,10 +50,9 @@ void NonFiniteWatch::flush() {
 std::string NonFiniteWatch::describe(const StepRecord& record) const {
   const double loss = record.loss.item<double>();
   const std::string checkpoint = last_checkpoint_();
-  return cat("event ", std::isfinite(loss) ? "nonfinite_gradient" : "nonfinite_loss", ": step=", record.iteration,
-             ", loss=", event_number(loss), ", gradient_norm=", event_number(record.gradient.norm.item<double>()),
-             ", rate=", record.rate.item<double>(), ", samples=", samples_text(record.samples),
-             ", last_checkpoint=", checkpoint.empty() ? "none" : checkpoint);
+  return cat("event ", event_name(loss), ": step=", record.iteration, ", loss=", event_number(loss),
+             ", gradient_norm=", event_number(record.gradient.norm.item<double>()), ", rate=", record.rate.item<double>(),
+             ", samples=", samples_text(record.samples), ", last_checkpoint=", checkpoint.empty() ? "none" : checkpoint);
 }
 
 }  // namespace welkin::train

@@ -23,6 +23,8 @@
 namespace welkin::train {
 namespace {
 
+constexpr const char* kSpikeGroup = "spikes";
+
 void append(CheckpointGroup& group, const std::vector<NamedState>& states) {
   for (const NamedState& state : states) {
     group.tensors.push_back(
@@ -104,11 +106,16 @@ std::vector<CheckpointGroup> RunCheckpoints::own_groups() {
     groups.push_back({.name = kAverageGroup, .tensors = {}});
     append(groups.back(), setup_.weight_average->states());
   }
+  if (setup_.spikes) {
+    groups.push_back({.name = kSpikeGroup, .tensors = {}});
+    append(groups.back(), setup_.spikes->states());
+  }
   return groups;
 }
 
-// A run that keeps an average from now on begins it with the weights.
+// A run that keeps an average from now on begins it with the weights, and one that looks for spikes knows no steps yet.
 bool RunCheckpoints::lacks(const Checkpoint& checkpoint, const CheckpointGroup& group) const {
+  if (group.name == kSpikeGroup) return !checkpoint.contains(stored_name(group.name, "spike_count"));
   return group.name == kAverageGroup && !checkpoint.contains(stored_name(group.name, "updates"));
 }
 
@@ -280,6 +287,7 @@ void RunCheckpoints::load(const Checkpoint& checkpoint) {
       group.name == "optimizer" ? load_optimizer(checkpoint, group) : read_parts(checkpoint, group, tensor_layout());
       continue;
     }
+    if (group.name == kSpikeGroup) continue;
     setup_.weight_average->restart();
     context_.log.info("The checkpoint has no moving average of weights: it begins with the weights of the checkpoint");
   }

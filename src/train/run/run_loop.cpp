@@ -31,6 +31,11 @@ const char* cause_of_stop(int signal) {
 
 double in_hundredths(double seconds) { return std::round(seconds * 100) / 100; }
 
+std::function<void(at::Tensor&, at::Tensor&)> losses_of(FaultInjector* faults) {
+  if (faults == nullptr || !faults->changes_losses()) return {};
+  return [faults](at::Tensor& loss, at::Tensor& scaled) { faults->change_losses(loss, scaled); };
+}
+
 }  // namespace
 
 RunLoop::RunLoop(const LoopParts& parts)
@@ -43,7 +48,8 @@ RunLoop::RunLoop(const LoopParts& parts)
           [this] { return parts_.checkpoints.newest(); },
           [this](const StepRecord& record) {
             return parts_.data.first_nonfinite({record.epoch, record.step});
-          }),
+          },
+          [this](const std::string& event, const StepRecord& record) { note_nonfinite(event, record); }),
       best_metric_(best_metric(config_, parts.data.valid().spec())),
       stopping_metric_(early_stopping_metric(config_, parts.data.valid().spec())) {
   std::string problem;
@@ -62,7 +68,21 @@ RunLoop::RunLoop(const LoopParts& parts)
                      .files_written = [this] { return parts_.checkpoints.has_written(); },
                      .on_forward = on_forward,
                      .wants_forward = [this](const data::Batch& /*batch*/) { return parts_.report.wants_forward(); },
+                     .change_losses = losses_of(context_.faults),
                      .recorder = graph_recorder(config_, parts_.device)});
+}
+
+RunProgress RunLoop::reached() const {
+  return {.step = state_.position.iteration, .total_steps = state_.length.total_steps, .epoch = state_.position.epoch + 1};
+}
+
+void RunLoop::note_nonfinite(const std::string& event, const StepRecord& record) {
+  parts_.health.trouble(event, record.iteration,
+                        {{"loss", record.loss.item<double>()},
+                         {"gradient_norm", record.gradient.norm.item<double>()},
+                         {"rate", record.rate.item<double>()},
+                         {"samples", record.samples},
+                         {"action", std::string(name_of(config_.loop.on_nonfinite))}});
 }
 
 bool RunLoop::run() {
@@ -71,6 +91,7 @@ bool RunLoop::run() {
     state_.stops_early = true;
     context_.log.info(cat("Early stopping had ended the run: ", early_stop_->reason(), ". A larger patience continues it"));
   }
+  parts_.health.begin(reached(), state_.resumed ? parts_.checkpoints.newest() : "");
   agree_to_stop();
   while (!state_.is_finished() && !interrupted()) {
     if (!state_.epoch_is_complete()) train_epoch();
@@ -143,17 +164,26 @@ void RunLoop::train_epoch() {
     ++state_.position.step_in_epoch;
     parts_.report.add_step(record);
     nonfinite_.add(record);
+    parts_.health.add_step(record, reached());
     progress.update(done += record.num_samples);
-    if (!state_.epoch_is_complete()) parts_.checkpoints.save_if_due(/*is_best=*/false);
+    if (!state_.epoch_is_complete()) save_if_due(/*is_best=*/false);
   }
   nonfinite_.flush();  // also waits for the device, so the time is that of the work
   progress.finish();
   parts_.report.add_seconds(watch.seconds());
 }
 
+void RunLoop::save_if_due(bool is_best) {
+  parts_.checkpoints.save_if_due(is_best);
+  const int64_t interval = config_.loop.checkpoint_interval;
+  const bool is_due = interval > 0 && state_.position.iteration % interval == 0;
+  if (context_.world.is_main() && (is_best || is_due)) parts_.health.saved(parts_.checkpoints.newest());
+}
+
 StepRecord RunLoop::train_step() {
   const Stopwatch watch;
   look_at_time();
+  if (context_.faults != nullptr) context_.faults->begin_step(state_.position.iteration + 1, parts_.setup.table);
   StepRecord record = step_->run([this] { return next_batch(); }, wants_stop() ? 1 : 0);
   parts_.report.share(state_.picture);
   record.iteration = state_.position.iteration + 1;
@@ -208,7 +238,7 @@ void RunLoop::finish_epoch() {
     ++state_.position.epoch;
     state_.position.step_in_epoch = 0;
   }
-  parts_.checkpoints.save_if_due(is_best);
+  save_if_due(is_best);
   epoch_end_s_ = watch.seconds();
 }
 
@@ -270,6 +300,8 @@ void RunLoop::finish() {
   parts_.checkpoints.save();
   parts_.checkpoints.prune();
   say_checkpoints();
+  parts_.health.saved(parts_.checkpoints.newest());
+  parts_.health.end("finished");
   parts_.report.finish();
   context_.log.info("DONE ---- rank 0");
 }
@@ -307,6 +339,8 @@ void RunLoop::stop_interrupted() {
   }
   parts_.checkpoints.prune();
   say_checkpoints();
+  parts_.health.saved(parts_.checkpoints.newest());
+  parts_.health.end("interrupted");
   context_.log.info(
       cat("Interrupted by ", cause, " at step ", state_.position.iteration, ": saved ", parts_.checkpoints.newest()));
   const std::string& command = context_.resume_command;

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "observe/log/progress.h"
+#include "train/health/run_health.h"
 #include "train/monitor/early_stop.h"
 #include "train/monitor/validation_metric.h"
 #include "train/profile/profile_session.h"
@@ -35,6 +36,7 @@ struct LoopParts {
   EpochMeter& meter;
   ProfileSession& profile;
   RunCheckpoints& checkpoints;
+  RunHealth& health;
   RunReport& report;
   Validator& validator;
   c10::Device device;
@@ -60,11 +62,14 @@ class RunLoop {
   void train_epoch();
   StepRecord train_step();
   data::Batch next_batch();
+  RunProgress reached() const;
+  void note_nonfinite(const std::string& event, const StepRecord& record);
   void read_requests(const StepRecord& record);
   bool wants_stop() const { return context_.interrupt.requested() || out_of_time_; }
   void look_at_time();
   void check_replicas_if_due();
   observe::ProgressOptions progress_options() const;
+  void save_if_due(bool is_best);
   void finish_epoch();
   bool validate();
   void judge(const ValidationReport& report);

@@ -34,6 +34,7 @@ class RunReport {
   void add_seconds(double seconds) { seconds_ += seconds; }
   void epoch(const EpochMeter& meter);
   void validation(const ValidationReport& report) { metric_logger_.validation(report, state_.position.iteration); }
+  void event(const std::string& name, int64_t step) { metric_logger_.event(name, step); }
   void begin_epoch();
   void finish();  // what is still buffered, and the traffic between ranks
   void flush() { metric_logger_.flush(); }

@@ -14,6 +14,7 @@
 #include "parallel/comm/collectives.h"
 #include "train/device/device.h"
 #include "train/device/memory_report.h"
+#include "train/health/run_health.h"
 #include "train/learn/input_check.h"
 #include "train/monitor/lr_finder.h"
 #include "train/monitor/validation_metric.h"
@@ -48,7 +49,7 @@ ScalarFiles scalar_files(const TrainerContext& context, const RunFolder& folder)
 
 struct Trainer::Running {
   Running(const TrainerContext& context, TrainSetup& setup, RunData& data, RunState& state, ProfileSession& profile,
-          const RunFolder& folder, c10::Device device)
+          const RunFolder& folder, c10::Device device, PhaseTimes* phase_times)
       : meter(device),
         validator(data.valid(), setup, context.resolved.config, device, data.reading_events(setup.layout)),
         checkpoints(context, folder.checkpoint_folder(), setup, meter, data, state, device) {
@@ -57,7 +58,15 @@ struct Trainer::Running {
       checkpoints.claim();
       folder.claim(context.resolved.config);
     }
+    health.emplace(HealthParts{.config = context.resolved.config,
+                               .world = context.world,
+                               .log = context.log,
+                               .setup = setup,
+                               .folder = folder.path(),
+                               .phase_times = phase_times});
     report.emplace(context, setup, data, state, device, context.world.is_main() ? scalar_files(context, folder) : ScalarFiles{});
+    health->tell([this](const std::string& event, int64_t step) { report->event(event, step); });
+    if (context.faults != nullptr) open_faults(context, folder);
     loop.emplace(LoopParts{.context = context,
                            .setup = setup,
                            .data = data,
@@ -65,14 +74,24 @@ struct Trainer::Running {
                            .meter = meter,
                            .profile = profile,
                            .checkpoints = checkpoints,
+                           .health = *health,
                            .report = *report,
                            .validator = validator,
                            .device = device});
   }
 
+  void open_faults(const TrainerContext& context, const RunFolder& folder) {
+    context.faults->open(folder.checkpoint_folder(),
+                         [this, &context](const std::string& text, std::string_view kind, int64_t step) {
+                           context.warn_at_once(text);
+                           health->event("fault", step, {{"fault", std::string(kind)}, {"text", text}}, /*of_this_rank=*/true);
+                         });
+  }
+
   EpochMeter meter;
   Validator validator;
   RunCheckpoints checkpoints;
+  std::optional<RunHealth> health;
   std::optional<RunReport> report;  // of the state that a checkpoint may have brought
   std::optional<RunLoop> loop;
 };
@@ -85,7 +104,8 @@ Trainer::~Trainer() { context_.world.trace(nullptr); }
 RunOutcome Trainer::run() {
   try {
     return run_to_the_end();
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
+    if (running_ && running_->health) running_->health->end("failed", error.what());
     data_.notes().say_own([this](const std::string& note) { context_.warn_at_once(note); });
     throw out_of_memory(memory_error_in_flight(config_));
   }
@@ -167,7 +187,12 @@ void Trainer::start_profile() {
                               .with_gpu = device_.is_cuda(),
                               .log = [this](const std::string& text) { context_.log.info(text); },
                               .warn = [this](const std::string& text) { context_.warn_at_once(text); }};
-  profile_ = std::make_unique<ProfileSession>(context_.profile, config_, std::move(place), context_.span_recorder);
+  observe::SpanSink* recorder = context_.span_recorder;
+  if (config_.health.slow_rank_interval > 0 && context_.world.size() > 1) {
+    phase_times_ = std::make_unique<PhaseTimes>(recorder);
+    recorder = phase_times_.get();
+  }
+  profile_ = std::make_unique<ProfileSession>(context_.profile, config_, std::move(place), recorder);
   context_.world.trace(&profile_->tracer());
 }
 
@@ -213,7 +238,7 @@ RunOutcome Trainer::find_lr() {
 // From the checkpoint or the beginning, up to the first step.
 void Trainer::start_loop() {
   const int64_t before = cpu_memory_allocated();
-  running_ = std::make_unique<Running>(context_, *setup_, data_, state_, *profile_, folder_, device_);
+  running_ = std::make_unique<Running>(context_, *setup_, data_, state_, *profile_, folder_, device_, phase_times_.get());
   buffer_bytes_ += cpu_memory_allocated() - before;
   running_->report->setup();
   if (!state_.all_steps_done()) {

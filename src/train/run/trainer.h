@@ -12,6 +12,7 @@
 #include "parallel/comm/mesh_groups.h"
 #include "train/device/memory_limit.h"
 #include "train/device/process_settings.h"
+#include "train/health/phase_times.h"
 #include "train/profile/profile_session.h"
 #include "train/run/run_data.h"
 #include "train/run/run_folder.h"
@@ -52,6 +53,7 @@ class Trainer {
   c10::Device device_ = c10::kCPU;
   RunData data_;
   Layout layout_;
+  std::unique_ptr<PhaseTimes> phase_times_;  // null where ranks are not compared
   std::unique_ptr<ProfileSession> profile_;
   std::unique_ptr<TrainSetup> setup_;
   RunState state_;

@@ -14,6 +14,7 @@
 #include "observe/log/run_log.h"
 #include "observe/timeline/span.h"
 #include "parallel/comm/world.h"
+#include "train/inject/fault_injector.h"
 #include "train/interchange/initial_weights.h"
 #include "train/learn/registries.h"
 #include "train/monitor/lr_range.h"
@@ -39,6 +40,7 @@ struct TrainerContext {
   bool measure_peak = false;                         // although one is kept
   ProfileOptions profile = {};
   observe::SpanSink* span_recorder = nullptr;        // hears every span of the run
+  FaultInjector* faults = nullptr;                   // makes faults happen; a listener of its spans where it needs them
   std::string benchy_file = {};                      // what BENCHY_CONFIG_FILE names; empty: benchy's defaults
   std::function<void(const std::string&)> say = {};  // a line for stdout: benchy's
   // Prints at once from any rank, since the others may be waiting for it. The log is used where it is empty.

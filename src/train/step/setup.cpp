@@ -88,6 +88,9 @@ void build_optimizer(TrainSetup& setup, const SetupSource& source, const RunLeng
   setup.scaler = std::make_unique<LossScaler>(config.precision, source.device);
   const LrSchedulePtr schedule = source.registries.schedules.at(config.schedule.schedule)(config, length);
   setup.lr_table = std::make_unique<LrTable>(*schedule, length.total_steps, source.device, config.rules.rate_rule);
+  if (config.health.on_spike != config::SpikeAction::Off) {
+    setup.spikes = std::make_unique<SpikeGuard>(config.health, source.device);
+  }
   setup.counter = at::full({}, int64_t{0}, at::TensorOptions(at::kLong).device(source.device));
 }
 

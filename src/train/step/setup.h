@@ -21,6 +21,7 @@
 #include "train/learn/lr_schedule.h"
 #include "train/learn/lr_table.h"
 #include "train/learn/precision.h"
+#include "train/learn/spike_guard.h"
 #include "train/offload/activation_offload.h"
 #include "train/optim/optimizer.h"
 #include "train/optim/weight_average.h"
@@ -67,6 +68,7 @@ struct TrainSetup {
   std::unique_ptr<WeightAverage> weight_average;  // null unless ema_decay is given
   std::unique_ptr<LossScaler> scaler;
   std::unique_ptr<LrTable> lr_table;
+  std::unique_ptr<SpikeGuard> spikes;                     // null where on_spike is off
   std::unique_ptr<ActivationOffload> activation_offload;  // null unless activations are offloaded
   std::vector<std::string> offload_notes;                 // what is kept outside of the device's memory, and where
   int64_t offload_buffers = 0;                            // bytes of the CPU's memory through which it comes

@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -51,6 +52,7 @@ EagerStep::EagerStep(TrainSetup& setup, const config::RunConfig& config, StepOpt
 // gradient are those of the whole batch for any micro-batch size, any number of ranks and a shorter last batch.
 StepRecord EagerStep::run(data::Batch batch, const Source& next, double stop_requested) {
   std::vector<int64_t> samples;
+  if (is_rechecked()) recheck(batch);
   begin(zero_loss(options_.device));
   const bool joins = setup_.data_parallel->joins_every_backward();
   if (setup_.pipeline && (joins || batch.input.size(0) > 0)) {
@@ -98,8 +100,9 @@ void EagerStep::micro_step(const data::Batch& batch) {
 }
 
 // What a backward pass starts from. The exchange averages over its ranks, and the step wants the sum of their shares.
-at::Tensor EagerStep::scaled_loss(const at::Tensor& loss) const {
-  const at::Tensor scaled = setup_.scaler->scaled(loss);
+at::Tensor EagerStep::scaled_loss(at::Tensor& loss) const {
+  at::Tensor scaled = setup_.scaler->scaled(loss);
+  if (options_.change_losses) options_.change_losses(loss, scaled);
   const bool averages = setup_.layout.exchange.size() > 1 && !setup_.unit_sum && setup_.data_parallel->averages();
   return averages ? scaled * setup_.layout.exchange.size() : scaled;
 }
@@ -170,7 +173,9 @@ StepRecord EagerStep::finish() {
   }
   record.gradient = check_gradients(gradients_, record.loss, *setup_.scaler, config_.optimizer.clip_norm, scope_);
   record.rate = setup_.lr_table->current();
+  if (setup_.spikes) look_for_spike(record);
   update(record);
+  if (setup_.spikes) setup_.spikes->add(record.loss, record.gradient.norm, record.spike, record.gradient.found_inf);
   setup_.scaler->update(record.gradient.overflow);
   setup_.lr_table->advance(record.gradient.found_inf);
   return record;
@@ -189,6 +194,16 @@ void EagerStep::sum_over_ranks(StepRecord& record) {
     record.loss = (sums[0] / (world_group.size() / (setup_.layout.replicas.size() * stages))).to(at::kFloat);
   }
   record.requests = sums.narrow(0, 1, kNumRequests);
+}
+
+// Every rank has the same loss and norm up to rounding: one verdict for all of them.
+void EagerStep::look_for_spike(StepRecord& record) const {
+  record.spike = setup_.spikes->judge(record.loss, record.gradient.norm);
+  if (options_.world_group.size() > 1) {
+    record.spike = parallel::all_reduce(options_.world_group, record.spike, parallel::Reduction::Max);
+  }
+  if (setup_.spikes->skips()) record.gradient.found_inf = at::maximum(record.gradient.found_inf, record.spike);
+  record.rate = setup_.spikes->lowered(record.rate);
 }
 
 void EagerStep::update(const StepRecord& record) {

@@ -40,6 +40,8 @@ struct StepOptions {
   // first micro-batch `wants_forward` accepts.
   std::function<void(const data::Batch&, const at::Tensor&)> on_forward{};
   std::function<bool(const data::Batch&)> wants_forward{};
+  // Each micro-batch's loss and what its backward pass starts from, before that pass: for fault injection; may be empty.
+  std::function<void(at::Tensor& loss, at::Tensor& scaled)> change_losses{};
   ops::GraphRecorderPtr recorder{};  // graph_recorder() of step_graph.h; null: every step is sent to the device kernel by kernel
 };
 
@@ -83,12 +85,16 @@ class EagerStep : public Step {
   at::Tensor micro_loss(const data::Batch& batch);
   int64_t micro_steps_of(const data::Batch& batch) const;
   void join_micro_steps(const data::Batch& last);
-  at::Tensor scaled_loss(const at::Tensor& loss) const;
+  at::Tensor scaled_loss(at::Tensor& loss) const;
   at::Tensor nothing_of_all() const;
   void pipeline_step(data::Batch& batch, const Source& next, std::vector<int64_t>& samples);
+  std::vector<at::Tensor> own_gradients(const data::Batch& batch);
+  bool is_rechecked() const;
+  void recheck(const data::Batch& batch);
   void add_unit();
   void sum_units();
   void sum_over_ranks(StepRecord& record);
+  void look_for_spike(StepRecord& record) const;
   void update(const StepRecord& record);
   GradientScope gradient_scope() const;
   GradientScope layer_scope() const;

@@ -36,9 +36,10 @@ void EagerStep::pipeline_step(data::Batch& batch, const Source& next, std::vecto
     if (micro >= own_micros) return output.sum().to(at::kFloat) * 0;
     const data::Batch own = std::exchange(under_way[static_cast<size_t>(micro)], {});
     if (options_.on_forward) options_.on_forward(own, output);
-    const at::Tensor loss = setup_.layout.shard.losses(*setup_.loss, output, own.target).sum() / samples_of(own);
+    at::Tensor loss = setup_.layout.shard.losses(*setup_.loss, output, own.target).sum() / samples_of(own);
+    at::Tensor scaled = scaled_loss(loss);
     loss_ += loss.detach();
-    return scaled_loss(loss);
+    return scaled;
   };
   step.backward = [&](const at::Tensor& root, bool is_last) {
     const observe::Span span(options_.tracer, "backward");

@@ -22,6 +22,7 @@ struct StepRecord {
   at::Tensor loss;               // () float32 mean over the step's samples
   at::Tensor rate;               // () learning rate of this step
   GradientStatus gradient;
+  at::Tensor spike;  // () float32; 1: loss or gradient norm far above the last ones; undefined where on_spike is off
   // (3) float64: ranks that want the run to stop, the sum of StepOptions::pending_notes, and ranks for which files_written() was
   // true; undefined for a process alone.
   at::Tensor requests;

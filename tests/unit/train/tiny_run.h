@@ -93,6 +93,7 @@ struct TinyOutcome {
 struct TinyObserver {
   ProfileOptions profile = {};
   observe::SpanSink* span_recorder = nullptr;
+  FaultInjector* faults = nullptr;
 };
 
 // Runs, and returns what the log file says; errors of the run pass through.
@@ -113,7 +114,8 @@ inline TinyOutcome run_with(const config::RunConfig& config, const Registries& r
                    .world = world,
                    .resume_command = "welkin train --resume",
                    .profile = observer.profile,
-                   .span_recorder = observer.span_recorder});
+                   .span_recorder = observer.span_recorder,
+                   .faults = observer.faults});
   TinyOutcome outcome{.run = trainer.run(), .log = {}};
   outcome.log = read_file(outcome.run.folder / "out.log", 1 << 24);
   return outcome;

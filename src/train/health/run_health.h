@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run notices about itself and tells programs: events.jsonl, status.json and metrics.prom in its folder, spikes and the
+// way back from them. Every rank has one; the first rank writes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/schema/run_config.h"
+#include "core/stopwatch.h"
+#include "observe/log/event_log.h"
+#include "observe/log/run_log.h"
+#include "observe/log/run_status.h"
+#include "parallel/comm/world.h"
+#include "train/health/kept_state.h"
+#include "train/health/phase_times.h"
+#include "train/step/setup.h"
+#include "train/step/step_record.h"
+
+namespace welkin::train {
+
+// What it works on. All of it outlives it.
+struct HealthParts {
+  const config::RunConfig& config;
+  const parallel::World& world;
+  observe::RunLog& log;
+  TrainSetup& setup;
+  std::filesystem::path folder;       // of the run
+  PhaseTimes* phase_times = nullptr;  // null: ranks are not compared
+};
+
+// How far the run is.
+struct RunProgress {
+  int64_t step = 0, total_steps = 0;
+  int64_t epoch = 0;  // from 1
+};
+
+class RunHealth {
+ public:
+  explicit RunHealth(const HealthParts& parts);
+
+  // Trouble is told to `on_trouble` besides, with its name and step: TensorBoard.
+  void tell(std::function<void(const std::string&, int64_t)> on_trouble) { on_trouble_ = std::move(on_trouble); }
+
+  // A line of events.jsonl. Of what all ranks see the first one's counts; `of_this_rank`: what one rank alone knows.
+  void event(std::string_view name, int64_t step, const observe::EventFields& fields = {}, bool of_this_rank = false);
+  void trouble(std::string_view name, int64_t step, const observe::EventFields& fields);
+
+  // Before the first step of this process. Every rank calls it, as those below.
+  void begin(const RunProgress& progress, const std::string& resumed_from);
+  // After a step. Waits for the device where something is due, and after every step under on_spike.
+  void add_step(const StepRecord& record, const RunProgress& progress);
+  // After a checkpoint may have been saved: its folder. Told once.
+  void saved(const std::string& newest);
+  // At the end of this process's part: "finished", "interrupted" or "failed", and then why.
+  void end(const std::string& state, const std::string& error = "");
+
+ private:
+  void look_for_spike(const StepRecord& record);
+  void roll_back(const StepRecord& record);
+  void learn_hosts();
+  void compare_ranks(int64_t step);
+  void write_status_if_due(const StepRecord& record);
+  void write_status();
+
+  const config::HealthConfig& config_;
+  HealthParts parts_;
+  observe::EventLog events_;
+  observe::RunStatus status_;
+  std::function<void(const std::string&, int64_t)> on_trouble_;
+  KeptState kept_;
+  std::vector<std::string> hosts_;  // of the ranks, where they are compared
+  int64_t spikes_in_a_row_ = 0;
+  Stopwatch since_status_;
+  Stopwatch since_begin_;
+  int64_t first_step_ = 0;       // of this process
+  int64_t samples_ = 0;          // since the last status
+  bool status_failing_ = false;  // it could not be written, which was said
+};
+
+}  // namespace welkin::train

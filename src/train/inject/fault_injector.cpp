@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/inject/fault_injector.h"
+
+#include <ATen/core/grad_mode.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include "core/error.h"
+#include "core/fault/wall_clock.h"
+#include "core/text.h"
+#include "train/inject/damage.h"
+
+namespace welkin::train {
+namespace {
+
+std::string_view phase_of(WriteStage stage) {
+  switch (stage) {
+    case WriteStage::Create:
+      return "create";
+    case WriteStage::Write:
+      return "write";
+    case WriteStage::Sync:
+      return "sync";
+    case WriteStage::Rename:
+      break;
+  }
+  return "rename";
+}
+
+constexpr double kSlightlyMore = 1.0009765625;
+
+bool is_of_losses(FaultKind kind) {
+  return kind == FaultKind::NanGradient || kind == FaultKind::Spike || kind == FaultKind::WrongGradient;
+}
+
+bool can_repeat(FaultKind kind) { return kind == FaultKind::Slow || kind == FaultKind::NanGradient || kind == FaultKind::Spike; }
+
+}  // namespace
+
+FaultInjector::FaultInjector(const std::vector<Fault>& faults, int64_t rank) {
+  for (const Fault& fault : faults) {
+    if (!fault.rank || *fault.rank == rank) pending_.push_back({.fault = fault});
+  }
+}
+
+void FaultInjector::open(const std::filesystem::path& checkpoints, Say say) {
+  checkpoints_ = checkpoints;
+  say_ = std::move(say);
+  const bool writes = std::ranges::any_of(pending_, [](const Pending& pending) { return is_write_phase(pending.fault.phase); });
+  if (!writes) return;
+  watch_ = std::make_unique<WriteWatchScope>(
+      [this](WriteStage stage, const std::filesystem::path& path) { return on_write(stage, path); });
+}
+
+bool FaultInjector::changes_losses() const {
+  return std::ranges::any_of(pending_, [](const Pending& pending) { return is_of_losses(pending.fault.kind); });
+}
+
+bool FaultInjector::watches_spans() const {
+  return std::ranges::any_of(
+      pending_, [](const Pending& pending) { return pending.fault.phase != "step" && !is_write_phase(pending.fault.phase); });
+}
+
+// Once, or once in each of so many steps.
+bool FaultInjector::is_due(Pending& pending, std::string_view phase) {
+  const Fault& fault = pending.fault;
+  if (fault.phase != phase || step_ < fault.step || pending.times >= (can_repeat(fault.kind) ? fault.steps : 1)) return false;
+  if (pending.last_step == step_ || pending.passed++ < fault.after) return false;
+  pending.last_step = step_;
+  ++pending.times;
+  return true;
+}
+
+void FaultInjector::say(const Fault& fault, const std::string& more) const {
+  if (say_) say_(cat("Fault injected: ", fault.text, ", at step ", step_, more), name_of(fault.kind), step_);
+}
+
+void FaultInjector::happen(const Fault& fault) {
+  if (fault.kind == FaultKind::TruncateCheckpoint || fault.kind == FaultKind::FlipCheckpoint) {
+    const auto path = damage_newest_checkpoint(
+        checkpoints_, fault.kind == FaultKind::TruncateCheckpoint ? FileDamage::Truncate : FileDamage::FlipBit);
+    return say(fault, path ? cat(", path=", path->string()) : ", there is no checkpoint yet");
+  }
+  say(fault);
+  switch (fault.kind) {
+    case FaultKind::Kill:
+      ::kill(::getpid(), SIGKILL);
+      break;
+    case FaultKind::Stop:
+      ::kill(::getpid(), SIGSTOP);
+      break;
+    case FaultKind::Slow:
+      std::this_thread::sleep_for(std::chrono::duration<double>(fault.seconds));
+      break;
+    case FaultKind::DropConnection:
+      drop_connections();
+      break;
+    case FaultKind::WrongTime:
+      shift_wall_clock(std::chrono::milliseconds(static_cast<int64_t>(fault.seconds * 1000)));
+      break;
+    case FaultKind::Exception:
+      throw Error(ExitCode::Other, "inject", cat("an exception was asked for: step=", step_, ", fault=", fault.text),
+                  "Leave --inject out");
+    default:
+      break;  // of losses, weights and writes, which know more
+  }
+}
+
+void FaultInjector::begin_step(int64_t step, parallel::ParamTable& table) {
+  const std::lock_guard lock(mutex_);
+  step_ = step;
+  for (Pending& pending : pending_) {
+    if (is_of_losses(pending.fault.kind) || !is_due(pending, "step")) continue;
+    if (pending.fault.kind == FaultKind::FlipWeight) {
+      flip_weight(pending.fault, table);
+    } else {
+      happen(pending.fault);
+    }
+  }
+}
+
+void FaultInjector::flip_weight(const Fault& fault, parallel::ParamTable& table) const {
+  const at::NoGradGuard no_grad;
+  parallel::ParamRow& row = fault.parameter.empty() ? table.rows().front() : table.at(fault.parameter);
+  const at::Tensor values = row.trained().detach();
+  if (values.numel() == 0) return say(fault, ", this rank has nothing of it");
+  values.as_strided({1}, {1}).view(at::kInt).bitwise_xor_(int64_t{1} << fault.bit);
+  say(fault, cat(", parameter=", row.name));
+}
+
+// In every micro-batch of a step; what is wrong once is right the next time.
+void FaultInjector::change_losses(at::Tensor& loss, at::Tensor& scaled) {
+  const std::lock_guard lock(mutex_);
+  for (Pending& pending : pending_) {
+    const Fault& fault = pending.fault;
+    if (!is_of_losses(fault.kind)) continue;
+    const bool is_again = can_repeat(fault.kind) && pending.last_step == step_ && pending.times > 0;
+    if (!is_again && !is_due(pending, "step")) continue;
+    if (!is_again) say(fault);
+    if (fault.kind == FaultKind::Spike) {
+      loss = loss * fault.factor;
+      scaled = scaled * fault.factor;
+    } else if (fault.kind == FaultKind::WrongGradient) {
+      scaled = scaled * kSlightlyMore;
+    } else {
+      scaled = scaled * std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+}
+
+void FaultInjector::at_phase(std::string_view phase) {
+  const std::lock_guard lock(mutex_);
+  for (Pending& pending : pending_) {
+    if (is_due(pending, phase)) happen(pending.fault);
+  }
+}
+
+void FaultInjector::begin(std::string_view name) noexcept {
+  if (name != "step" && !is_write_phase(name)) at_phase(name);
+}
+
+int FaultInjector::on_write(WriteStage stage, const std::filesystem::path& path) {
+  if (path.string().find(checkpoints_.string()) == std::string::npos) return 0;  // also what is said about a fault
+  const std::lock_guard lock(mutex_);
+  for (Pending& pending : pending_) {
+    if (!is_due(pending, phase_of(stage))) continue;
+    if (pending.fault.kind != FaultKind::WriteError) {
+      happen(pending.fault);
+      continue;
+    }
+    say(pending.fault, cat(", path=", path.string()));
+    return pending.fault.error;
+  }
+  return 0;
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the faults of this rank happen: at the beginning of a step, where a span of the step begins, where a file of a checkpoint
+// is written, and to the losses of its micro-batches. A run without --inject has none of it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/fault/write_watch.h"
+#include "observe/timeline/span.h"
+#include "parallel/shard/param_table.h"
+#include "train/inject/faults.h"
+
+namespace welkin::train {
+
+class FaultInjector : public observe::SpanSink {
+ public:
+  // Keeps those of `faults` that concern this rank.
+  FaultInjector(const std::vector<Fault>& faults, int64_t rank);
+  FaultInjector(const FaultInjector&) = delete;
+  FaultInjector& operator=(const FaultInjector&) = delete;
+
+  // `say` gets a sentence about each fault before it happens, and the step; on whatever thread that is.
+  using Say = std::function<void(const std::string& text, std::string_view kind, int64_t step)>;
+  // Before the first step: where checkpoints are.
+  void open(const std::filesystem::path& checkpoints, Say say);
+
+  // Before step `step`, from 1. Throws where the fault is an exception.
+  void begin_step(int64_t step, parallel::ParamTable& table);
+  // A micro-batch's loss, and what its backward pass starts from.
+  void change_losses(at::Tensor& loss, at::Tensor& scaled);
+  bool changes_losses() const;
+  bool watches_spans() const;
+
+  void begin(std::string_view name) noexcept override;
+  void end(std::string_view /*name*/, observe::SpanClock::time_point /*began*/) noexcept override {}
+
+ private:
+  struct Pending {
+    Fault fault;
+    int64_t passed = 0;     // places of its phase that it let pass
+    int64_t last_step = 0;  // in which it happened last
+    int64_t times = 0;      // that it happened
+  };
+  bool is_due(Pending& pending, std::string_view phase);
+  void at_phase(std::string_view phase);
+  int on_write(WriteStage stage, const std::filesystem::path& path);
+  void say(const Fault& fault, const std::string& more = "") const;
+  void happen(const Fault& fault);
+  void flip_weight(const Fault& fault, parallel::ParamTable& table) const;
+
+  std::mutex mutex_;  // writers are threads of their own
+  std::vector<Pending> pending_;
+  int64_t step_ = 0;
+  std::filesystem::path checkpoints_;
+  Say say_;
+  std::unique_ptr<WriteWatchScope> watch_;
+};
+
+}  // namespace welkin::train
