@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Faults on purpose, with the shipped program: what it says about each, what programs can read about it, and that a resumed run has the weights
+of one that nothing happened to. Then a short form of tools/survive.sh."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BINARY = os.environ["WELKIN_BINARY"]
+ROOT = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])
+DONE, USAGE = 0, 2
+YAML = """
+run: {model: vit, embed_dim: 16, depth: 2, num_heads: 2, patch_size: 4, img_size: [16, 32], n_in_channels: 3, n_out_channels: 3, dropout: 0.1,
+  data_loader_config: synthetic, limit_nsamples: 40, limit_nsamples_val: 4, global_batch_size: 4, num_iters: 16, lr: 1E-3, num_data_workers: 1,
+  expdir: /logs}
+"""
+
+
+class Faults(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.yaml = self.folder / "run.yaml"
+        self.yaml.write_text(YAML)
+
+    def command(self, root, *flags):
+        return [BINARY, "train", "--yaml_config", str(self.yaml), "--config", "run", "--log_root", str(root), "--device", "cpu", "--threads", "1",
+                "--checkpoint_interval", "4", "--keep_checkpoints", "9", *flags]
+
+    def train(self, root, *flags, code=DONE):
+        done = subprocess.run(self.command(root, *flags), capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stderr
+
+    @staticmethod
+    def run_folder(root):
+        return root / "run" / "1GPU" / "00"
+
+    def weights(self, root, step=16):
+        return {path.name: path.read_bytes() for path in (self.run_folder(root) / "checkpoints" / f"step_{step}").glob("*.safetensors")}
+
+    def events(self, root):
+        return [json.loads(line) for line in (self.run_folder(root) / "events.jsonl").read_text().splitlines()]
+
+    def test_a_killed_run_resumes_to_the_same_weights(self):
+        whole, cut = self.folder / "whole", self.folder / "cut"
+        self.train(whole)
+        for phase in ("step=7,phase=backward", "step=8,phase=write,after=3", "step=12,phase=rename"):
+            said = self.train(cut, "--resume", "--inject", f"kill:{phase}", code=-signal.SIGKILL)
+            self.assertIn(f"Fault injected: kill:{phase}, at step {phase[5:phase.index(',')]}", said)
+        self.train(cut, "--resume")
+        self.assertEqual(self.weights(cut), self.weights(whole))
+        events = self.events(cut)
+        self.assertEqual([event["event"] for event in events if event["event"] not in ("checkpoint", "fault")],
+                         ["started", "resumed", "resumed", "resumed", "finished"])
+        self.assertEqual([event["step"] for event in events if event["event"] == "resumed"], [4, 4, 10])  # the end of an epoch may be the best so far
+        status = json.loads((self.run_folder(cut) / "status.json").read_text())
+        self.assertEqual((status["state"], status["step"], status["total_steps"]), ("finished", 16, 16))
+        self.assertTrue(status["last_checkpoint"].endswith("step_16"))
+        self.assertIn("welkin_step{run=", (self.run_folder(cut) / "metrics.prom").read_text())
+
+    def test_a_damaged_checkpoint_is_named_and_the_one_before_taken(self):
+        whole = self.folder / "whole"
+        self.train(whole)
+        for kind in ("truncate_checkpoint", "flip_checkpoint"):
+            root = self.folder / kind
+            said = self.train(root, "--inject", f"{kind}:step=9;kill:step=10", code=-signal.SIGKILL)
+            self.assertRegex(said, rf"Fault injected: {kind}:step=9, at step 9, path=\S+step_8/\S+safetensors")
+            said = self.train(root, "--resume")
+            self.assertIn("step_8", said)
+            self.assertIn("Resumed at step 4", said)
+            self.assertEqual(self.weights(root), self.weights(whole))
+
+    def test_a_stopped_run_goes_on(self):
+        root = self.folder / "stopped"
+        process = subprocess.Popen(self.command(root, "--inject", "stop:step=5"), stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        deadline = time.monotonic() + 60
+        while "State:\tT" not in pathlib.Path(f"/proc/{process.pid}/status").read_text() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGCONT)
+        said = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, DONE, said)
+        self.assertIn("Fault injected: stop:step=5, at step 5", said)
+
+    def test_a_fault_that_does_not_exist_is_refused_before_anything_runs(self):
+        said = self.train(self.folder / "none", "--inject", "kil:step=5", code=USAGE)
+        self.assertIn("[inject] there is no such fault, and no such file: fault=kil:step=5. Take one of kill, stop,", said)
+        said = self.train(self.folder / "none", "--inject", "spike:step=5", "--set", "cuda_graph=true", code=USAGE)
+        self.assertIn("[inject] a recorded step makes no losses that a fault could change", said)
+        self.assertFalse((self.folder / "none" / "run").exists())
+
+    def test_training_survives_fifty_kills(self):
+        done = subprocess.run([sys.executable, str(ROOT / "tools" / "survive.py"), "--binary", BINARY, "--kills", "50", "--seed", "1"],
+                              capture_output=True, text=True, timeout=600, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("50 kills", done.stdout)
+        self.assertIn("no checkpoint was lost or damaged", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
