@@ -133,6 +133,7 @@ void CheckpointWriter::save_whole(SaveTask task, const TensorLayout& layout) {
     const std::vector<std::string> errors = write_to_places(task, own.whole);
     whole.join_others();
     save_s_ = since_begin_.seconds();
+    ++num_ended_;
     for (const std::string& error : errors) options_.report(error);
     return;
   }
@@ -220,6 +221,7 @@ void CheckpointWriter::exchange_and_publish() {
 
 void CheckpointWriter::take_result() {
   const Written written = job_.get();
+  ++num_ended_;
   if (written.seconds > 0) save_s_ = written.seconds;
   shared_.clear();
   is_exchanged_ = false;

@@ -73,6 +73,8 @@ class CheckpointWriter {
   // The same for what needs no other rank. Nothing is reported.
   void wait_for_own() const;
 
+  // Of save(): checkpoints whose writing has ended, well or not, on the first rank.
+  int64_t num_ended() const { return num_ended_; }
   // Seconds from the beginning of the latest save to its publication, of the first rank; 0 before the first.
   double save_seconds() const { return save_s_; }
   // Of save(): how often, and for how long steps were held. Empty where nothing was written beside training.
@@ -105,7 +107,7 @@ class CheckpointWriter {
   bool is_beside_ = false;     // the latest save() has taken a copy
   Stopwatch since_begin_;
   double save_s_ = 0, held_s_ = 0, most_held_s_ = 0;
-  int64_t num_beside_ = 0, num_skipped_ = 0;
+  int64_t num_beside_ = 0, num_skipped_ = 0, num_ended_ = 0;
   std::future<Written> job_;  // destroyed first, which waits for it
 };
 

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -31,6 +33,18 @@ std::string_view phase_of(WriteStage stage) {
       break;
   }
   return "rename";
+}
+
+// Of a file in a checkpoint's folder, or in the one beside it that is being written: training may be steps ahead.
+std::optional<int64_t> step_of_checkpoint_at(const std::filesystem::path& path) {
+  const std::string text = path.string();
+  constexpr std::string_view kFolder = "step_";
+  const size_t found = text.rfind(kFolder);
+  if (found == std::string::npos) return {};
+  int64_t step = 0;
+  const char* digits = text.data() + found + kFolder.size();
+  if (std::from_chars(digits, text.data() + text.size(), step).ec != std::errc()) return {};
+  return step;
 }
 
 constexpr double kSlightlyMore = 1.0009765625;
@@ -68,26 +82,26 @@ bool FaultInjector::watches_spans() const {
 }
 
 // Once, or once in each of so many steps.
-bool FaultInjector::is_due(Pending& pending, std::string_view phase) {
+bool FaultInjector::is_due(Pending& pending, std::string_view phase, int64_t step) const {
   const Fault& fault = pending.fault;
-  if (fault.phase != phase || step_ < fault.step || pending.times >= (can_repeat(fault.kind) ? fault.steps : 1)) return false;
-  if (pending.last_step == step_ || pending.passed++ < fault.after) return false;
-  pending.last_step = step_;
+  if (fault.phase != phase || step < fault.step || pending.times >= (can_repeat(fault.kind) ? fault.steps : 1)) return false;
+  if (pending.last_step == step || pending.passed++ < fault.after) return false;
+  pending.last_step = step;
   ++pending.times;
   return true;
 }
 
-void FaultInjector::say(const Fault& fault, const std::string& more) const {
-  if (say_) say_(cat("Fault injected: ", fault.text, ", at step ", step_, more), name_of(fault.kind), step_);
+void FaultInjector::say(const Fault& fault, int64_t step, const std::string& more) const {
+  if (say_) say_(cat("Fault injected: ", fault.text, ", at step ", step, more), name_of(fault.kind), step);
 }
 
-void FaultInjector::happen(const Fault& fault) {
+void FaultInjector::happen(const Fault& fault, int64_t step) {
   if (fault.kind == FaultKind::TruncateCheckpoint || fault.kind == FaultKind::FlipCheckpoint) {
     const auto path = damage_newest_checkpoint(
         checkpoints_, fault.kind == FaultKind::TruncateCheckpoint ? FileDamage::Truncate : FileDamage::FlipBit);
-    return say(fault, path ? cat(", path=", path->string()) : ", there is no checkpoint yet");
+    return say(fault, step, path ? cat(", path=", path->string()) : ", there is no checkpoint yet");
   }
-  say(fault);
+  say(fault, step);
   switch (fault.kind) {
     case FaultKind::Kill:
       ::kill(::getpid(), SIGKILL);
@@ -105,7 +119,7 @@ void FaultInjector::happen(const Fault& fault) {
       shift_wall_clock(std::chrono::milliseconds(static_cast<int64_t>(fault.seconds * 1000)));
       break;
     case FaultKind::Exception:
-      throw Error(ExitCode::Other, "inject", cat("an exception was asked for: step=", step_, ", fault=", fault.text),
+      throw Error(ExitCode::Other, "inject", cat("an exception was asked for: step=", step, ", fault=", fault.text),
                   "Leave --inject out");
     default:
       break;  // of losses, weights and writes, which know more
@@ -116,11 +130,11 @@ void FaultInjector::begin_step(int64_t step, parallel::ParamTable& table) {
   const std::lock_guard lock(mutex_);
   step_ = step;
   for (Pending& pending : pending_) {
-    if (is_of_losses(pending.fault.kind) || !is_due(pending, "step")) continue;
+    if (is_of_losses(pending.fault.kind) || !is_due(pending, "step", step)) continue;
     if (pending.fault.kind == FaultKind::FlipWeight) {
       flip_weight(pending.fault, table);
     } else {
-      happen(pending.fault);
+      happen(pending.fault, step);
     }
   }
 }
@@ -129,9 +143,9 @@ void FaultInjector::flip_weight(const Fault& fault, parallel::ParamTable& table)
   const at::NoGradGuard no_grad;
   parallel::ParamRow& row = fault.parameter.empty() ? table.rows().front() : table.at(fault.parameter);
   const at::Tensor values = row.trained().detach();
-  if (values.numel() == 0) return say(fault, ", this rank has nothing of it");
+  if (values.numel() == 0) return say(fault, step_, ", this rank has nothing of it");
   values.as_strided({1}, {1}).view(at::kInt).bitwise_xor_(int64_t{1} << fault.bit);
-  say(fault, cat(", parameter=", row.name));
+  say(fault, step_, cat(", parameter=", row.name));
 }
 
 // In every micro-batch of a step; what is wrong once is right the next time.
@@ -141,8 +155,8 @@ void FaultInjector::change_losses(at::Tensor& loss, at::Tensor& scaled) {
     const Fault& fault = pending.fault;
     if (!is_of_losses(fault.kind)) continue;
     const bool is_again = can_repeat(fault.kind) && pending.last_step == step_ && pending.times > 0;
-    if (!is_again && !is_due(pending, "step")) continue;
-    if (!is_again) say(fault);
+    if (!is_again && !is_due(pending, "step", step_)) continue;
+    if (!is_again) say(fault, step_);
     if (fault.kind == FaultKind::Spike) {
       loss = loss * fault.factor;
       scaled = scaled * fault.factor;
@@ -157,7 +171,7 @@ void FaultInjector::change_losses(at::Tensor& loss, at::Tensor& scaled) {
 void FaultInjector::at_phase(std::string_view phase) {
   const std::lock_guard lock(mutex_);
   for (Pending& pending : pending_) {
-    if (is_due(pending, phase)) happen(pending.fault);
+    if (is_due(pending, phase, step_)) happen(pending.fault, step_);
   }
 }
 
@@ -168,13 +182,14 @@ void FaultInjector::begin(std::string_view name) noexcept {
 int FaultInjector::on_write(WriteStage stage, const std::filesystem::path& path) {
   if (path.string().find(checkpoints_.string()) == std::string::npos) return 0;  // also what is said about a fault
   const std::lock_guard lock(mutex_);
+  const int64_t step = step_of_checkpoint_at(path).value_or(step_);
   for (Pending& pending : pending_) {
-    if (!is_due(pending, phase_of(stage))) continue;
+    if (!is_due(pending, phase_of(stage), step)) continue;
     if (pending.fault.kind != FaultKind::WriteError) {
-      happen(pending.fault);
+      happen(pending.fault, step);
       continue;
     }
-    say(pending.fault, cat(", path=", path.string()));
+    say(pending.fault, step, cat(", path=", path.string()));
     return pending.fault.error;
   }
   return 0;

@@ -49,11 +49,11 @@ class FaultInjector : public observe::SpanSink {
     int64_t last_step = 0;  // in which it happened last
     int64_t times = 0;      // that it happened
   };
-  bool is_due(Pending& pending, std::string_view phase);
+  bool is_due(Pending& pending, std::string_view phase, int64_t step) const;
   void at_phase(std::string_view phase);
   int on_write(WriteStage stage, const std::filesystem::path& path);
-  void say(const Fault& fault, const std::string& more = "") const;
-  void happen(const Fault& fault);
+  void say(const Fault& fault, int64_t step, const std::string& more = "") const;
+  void happen(const Fault& fault, int64_t step);
   void flip_weight(const Fault& fault, parallel::ParamTable& table) const;
 
   std::mutex mutex_;  // writers are threads of their own

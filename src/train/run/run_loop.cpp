@@ -166,18 +166,11 @@ void RunLoop::train_epoch() {
     nonfinite_.add(record);
     parts_.health.add_step(record, reached());
     progress.update(done += record.num_samples);
-    if (!state_.epoch_is_complete()) save_if_due(/*is_best=*/false);
+    if (!state_.epoch_is_complete()) parts_.checkpoints.save_if_due(/*is_best=*/false);
   }
   nonfinite_.flush();  // also waits for the device, so the time is that of the work
   progress.finish();
   parts_.report.add_seconds(watch.seconds());
-}
-
-void RunLoop::save_if_due(bool is_best) {
-  parts_.checkpoints.save_if_due(is_best);
-  const int64_t interval = config_.loop.checkpoint_interval;
-  const bool is_due = interval > 0 && state_.position.iteration % interval == 0;
-  if (context_.world.is_main() && (is_best || is_due)) parts_.health.saved(parts_.checkpoints.newest());
 }
 
 StepRecord RunLoop::train_step() {
@@ -197,12 +190,23 @@ StepRecord RunLoop::train_step() {
 
 // Of all ranks: whether one was asked to stop, whether notes about samples wait, and whether all have written a checkpoint.
 void RunLoop::read_requests(const StepRecord& record) {
-  if (!record.requests.defined()) return parts_.checkpoints.collect(/*all_have_written=*/true);
-  const at::Tensor requests = record.requests.cpu();
-  const auto* found = requests.const_data_ptr<double>();
-  stop_agreed_ = found[0] > 0;
-  if (found[1] > 0) parts_.data.notes().share();
-  parts_.checkpoints.collect(found[2] == static_cast<double>(context_.world.size()));
+  bool all_have_written = true;
+  if (record.requests.defined()) {
+    const at::Tensor requests = record.requests.cpu();
+    const auto* found = requests.const_data_ptr<double>();
+    stop_agreed_ = found[0] > 0;
+    if (found[1] > 0) parts_.data.notes().share();
+    all_have_written = found[2] == static_cast<double>(context_.world.size());
+  }
+  parts_.checkpoints.collect(all_have_written);
+  tell_saved();
+}
+
+// When a checkpoint has ended, which beside training is some steps after it began.
+void RunLoop::tell_saved() {
+  if (!context_.world.is_main() || parts_.checkpoints.num_ended() == told_checkpoints_) return;
+  told_checkpoints_ = parts_.checkpoints.num_ended();
+  parts_.health.saved(parts_.checkpoints.newest());
 }
 
 // The tutorials' range: what of reading and copying is not hidden.
@@ -238,7 +242,7 @@ void RunLoop::finish_epoch() {
     ++state_.position.epoch;
     state_.position.step_in_epoch = 0;
   }
-  save_if_due(is_best);
+  parts_.checkpoints.save_if_due(is_best);
   epoch_end_s_ = watch.seconds();
 }
 

@@ -7,7 +7,7 @@ import signal
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from ranks_case import COMM, OTHER, VIT, RanksCase, checkpoints, log_text, run_folder, weights  # noqa: E402
 
 LONG = VIT.replace("num_iters: 6", "num_iters: 14")
