@@ -149,6 +149,7 @@ class TutorialCommands(unittest.TestCase):
     def test_a_batch_script_through_slurm_with_two_nodes(self):
         sys.path.insert(0, str(SOURCE / "tests/distributed"))
         from ranks_case import free_port
+        sys.path.insert(0, str(SOURCE / "tests/distributed/runs"))
         from real_launchers_test import Slurm
         row = next(row for row in self.table if row["page"] == "sc22" and "bs512_test" in row["command"])
         form, root = Form(row["welkin"]), self.folder / "slurm"

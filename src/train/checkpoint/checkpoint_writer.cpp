@@ -26,10 +26,18 @@ bool has_parts(const std::vector<CheckpointGroup>& groups) {
   });
 }
 
-// Into every place that takes it; returns why others did not. Parts of tensors are put together once: for other places than the
-// first its files are copied.
-std::vector<std::string> write_to_places(const SaveTask& task, const std::vector<CheckpointGroup>& groups) {
-  std::vector<std::string> errors;
+std::function<std::optional<CheckpointIndex>()> index_if_new(const SaveTask& task, CheckpointPlace& place) {
+  return [&task, &place]() -> std::optional<CheckpointIndex> {
+    if (!place.store.make_room(task.index)) return {};
+    return task.index;
+  };
+}
+
+}  // namespace
+
+// Into every place that takes it. Parts of tensors are put together once: for other places than the first its files are copied.
+CheckpointWriter::Written CheckpointWriter::write_to_places(const SaveTask& task, const std::vector<CheckpointGroup>& groups) {
+  Written written;
   const bool is_once = has_parts(groups);
   for (CheckpointPlace* place : task.places) {
     try {
@@ -39,24 +47,16 @@ std::vector<std::string> write_to_places(const SaveTask& task, const std::vector
       } else {
         place->store.copy_from(task.places.front()->store.path_of(task.index.position.iteration), task.index);
       }
+      if (written.folder.empty()) written.folder = place->store.path_of(task.index.position.iteration);
       keep_house(*place, is_first ? task.best : std::nullopt);
     } catch (const CommError&) {
       throw;  // values come from other ranks: nobody is there to send them
     } catch (const Error& error) {
-      errors.emplace_back(error.what());
+      written.errors.emplace_back(error.what());
     }
   }
-  return errors;
+  return written;
 }
-
-std::function<std::optional<CheckpointIndex>()> index_if_new(const SaveTask& task, CheckpointPlace& place) {
-  return [&task, &place]() -> std::optional<CheckpointIndex> {
-    if (!place.store.make_room(task.index)) return {};
-    return task.index;
-  };
-}
-
-}  // namespace
 
 CheckpointWriter::CheckpointWriter(const parallel::Group& world, WriterOptions options)
     : world_(world), options_(std::move(options)), copy_(options_.device) {}
@@ -130,12 +130,10 @@ void CheckpointWriter::save_whole(SaveTask task, const TensorLayout& layout) {
   if (!is_first()) return whole.join_others();
   const RankTensors own{.whole = whole.groups(), .pieces = {}};
   if (!takes_copy(own)) {
-    const std::vector<std::string> errors = write_to_places(task, own.whole);
+    Written written = write_to_places(task, own.whole);
     whole.join_others();
-    save_s_ = since_begin_.seconds();
-    ++num_ended_;
-    for (const std::string& error : errors) options_.report(error);
-    return;
+    written.seconds = since_begin_.seconds();
+    return note(written);
   }
   RankTensors copies;
   try {
@@ -148,8 +146,9 @@ void CheckpointWriter::save_whole(SaveTask task, const TensorLayout& layout) {
   }
   is_beside_ = true;
   job_ = std::async(std::launch::async, [task = std::move(task), copies = std::move(copies), begin = since_begin_] {
-    std::vector<std::string> errors = write_to_places(task, copies.whole);
-    return Written{.errors = std::move(errors), .seconds = begin.seconds()};
+    Written written = write_to_places(task, copies.whole);
+    written.seconds = begin.seconds();
+    return written;
   });
 }
 
@@ -202,6 +201,7 @@ CheckpointWriter::Written CheckpointWriter::published() const {
   for (size_t i = 0; i < shared_.size(); ++i) {
     try {
       shared_[i]->publish();
+      if (written.folder.empty()) written.folder = shared_[i]->folder();
       keep_house(*shared_places_[i], i == 0 ? shared_best_ : std::nullopt);
     } catch (const Error& error) {
       written.errors.emplace_back(error.what());
@@ -219,13 +219,17 @@ void CheckpointWriter::exchange_and_publish() {
   job_ = std::async(std::launch::async, [this] { return published(); });
 }
 
+void CheckpointWriter::note(const Written& written) {
+  if (written.seconds > 0) save_s_ = written.seconds;
+  if (!written.folder.empty()) saved_.push_back(written.folder);
+  for (const std::string& error : written.errors) options_.report(error);
+}
+
 void CheckpointWriter::take_result() {
   const Written written = job_.get();
-  ++num_ended_;
-  if (written.seconds > 0) save_s_ = written.seconds;
   shared_.clear();
   is_exchanged_ = false;
-  for (const std::string& error : written.errors) options_.report(error);
+  note(written);
 }
 
 void CheckpointWriter::collect(bool all_have_written) {

@@ -6,11 +6,13 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/stopwatch.h"
@@ -73,8 +75,8 @@ class CheckpointWriter {
   // The same for what needs no other rank. Nothing is reported.
   void wait_for_own() const;
 
-  // Of save(): checkpoints whose writing has ended, well or not, on the first rank.
-  int64_t num_ended() const { return num_ended_; }
+  // Folders that save() has published since the last call, of the first place that took each. On the first rank.
+  std::vector<std::filesystem::path> take_saved() { return std::exchange(saved_, {}); }
   // Seconds from the beginning of the latest save to its publication, of the first rank; 0 before the first.
   double save_seconds() const { return save_s_; }
   // Of save(): how often, and for how long steps were held. Empty where nothing was written beside training.
@@ -83,6 +85,7 @@ class CheckpointWriter {
  private:
   struct Written {
     std::vector<std::string> errors;
+    std::filesystem::path folder = {};  // empty: no place took it
     double seconds = 0;
   };
 
@@ -95,6 +98,8 @@ class CheckpointWriter {
   void begin_shared(const SaveTask& task);
   void exchange_and_publish();
   void take_result();
+  static Written write_to_places(const SaveTask& task, const std::vector<CheckpointGroup>& groups);
+  void note(const Written& written);
   Written published() const;
 
   parallel::Group world_;
@@ -107,7 +112,8 @@ class CheckpointWriter {
   bool is_beside_ = false;     // the latest save() has taken a copy
   Stopwatch since_begin_;
   double save_s_ = 0, held_s_ = 0, most_held_s_ = 0;
-  int64_t num_beside_ = 0, num_skipped_ = 0, num_ended_ = 0;
+  int64_t num_beside_ = 0, num_skipped_ = 0;
+  std::vector<std::filesystem::path> saved_;
   std::future<Written> job_;  // destroyed first, which waits for it
 };
 

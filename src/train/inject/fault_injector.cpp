@@ -47,6 +47,8 @@ std::optional<int64_t> step_of_checkpoint_at(const std::filesystem::path& path) 
   return step;
 }
 
+void sleep_for_seconds(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
 constexpr double kSlightlyMore = 1.0009765625;
 
 bool is_of_losses(FaultKind kind) {
@@ -110,7 +112,7 @@ void FaultInjector::happen(const Fault& fault, int64_t step) {
       ::kill(::getpid(), SIGSTOP);
       break;
     case FaultKind::Slow:
-      std::this_thread::sleep_for(std::chrono::duration<double>(fault.seconds));
+      sleep_for_seconds(fault.seconds);
       break;
     case FaultKind::DropConnection:
       drop_connections();
@@ -181,10 +183,17 @@ void FaultInjector::begin(std::string_view name) noexcept {
 
 int FaultInjector::on_write(WriteStage stage, const std::filesystem::path& path) {
   if (path.string().find(checkpoints_.string()) == std::string::npos) return 0;  // also what is said about a fault
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   const int64_t step = step_of_checkpoint_at(path).value_or(step_);
   for (Pending& pending : pending_) {
     if (!is_due(pending, phase_of(stage), step)) continue;
+    if (pending.fault.kind == FaultKind::Slow) {  // the step's thread goes on meanwhile
+      say(pending.fault, step);
+      lock.unlock();
+      sleep_for_seconds(pending.fault.seconds);
+      lock.lock();
+      continue;
+    }
     if (pending.fault.kind != FaultKind::WriteError) {
       happen(pending.fault, step);
       continue;

@@ -45,7 +45,7 @@ class RunCheckpoints {
   // Of a checkpoint that is being written beside training: has_written() of this rank, and of all between two steps.
   bool has_written() const { return writer_.has_written(); }
   void collect(bool all_have_written) { writer_.collect(all_have_written); }
-  int64_t num_ended() const { return writer_.num_ended(); }
+  std::vector<std::filesystem::path> take_saved() { return writer_.take_saved(); }
   // Waits for it. Every rank calls it.
   void finish() { writer_.finish(); }
   void prune();

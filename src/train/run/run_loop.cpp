@@ -202,11 +202,9 @@ void RunLoop::read_requests(const StepRecord& record) {
   tell_saved();
 }
 
-// When a checkpoint has ended, which beside training is some steps after it began.
+// Beside training some steps after it began.
 void RunLoop::tell_saved() {
-  if (!context_.world.is_main() || parts_.checkpoints.num_ended() == told_checkpoints_) return;
-  told_checkpoints_ = parts_.checkpoints.num_ended();
-  parts_.health.saved(parts_.checkpoints.newest());
+  for (const std::filesystem::path& folder : parts_.checkpoints.take_saved()) parts_.health.saved(folder.string());
 }
 
 // The tutorials' range: what of reading and copying is not hidden.
@@ -304,6 +302,7 @@ void RunLoop::finish() {
   parts_.checkpoints.save();
   parts_.checkpoints.prune();
   say_checkpoints();
+  tell_saved();
   parts_.health.saved(parts_.checkpoints.newest());
   parts_.health.end("finished");
   parts_.report.finish();
@@ -343,6 +342,7 @@ void RunLoop::stop_interrupted() {
   }
   parts_.checkpoints.prune();
   say_checkpoints();
+  tell_saved();
   parts_.health.saved(parts_.checkpoints.newest());
   parts_.health.end("interrupted");
   context_.log.info(

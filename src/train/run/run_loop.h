@@ -91,7 +91,6 @@ class RunLoop {
   std::optional<EarlyStop> early_stop_;
   double best_candidate_ = 0, stopping_value_ = 0;  // of the latest validation
   double epoch_end_s_ = 0;                          // that the latest end of an epoch took
-  int64_t told_checkpoints_ = 0;                    // RunCheckpoints::num_ended() that health has heard of
   double longest_step_s_ = 0;                       // of this process
   bool out_of_time_ = false;                        // of the first rank: the time limit ends the run
   bool stop_agreed_ = false;                        // of many ranks: one of them wants to stop

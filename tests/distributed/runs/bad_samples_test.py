@@ -102,7 +102,7 @@ class BadSamples(RanksCase):
         self.damage()
         yaml = self.write(YAML.format(folder=self.folder).replace("global_batch_size: 4", "global_batch_size: 8").replace("embed_dim: 16", "embed_dim: 512"), "large.yaml")
         root = self.folder / "full"
-        text = self.finish(self.launch(2, yaml, root, "--memory_limit_gib", 0.05), 1)
+        text = self.finish(self.launch(2, yaml, root, "--memory_limit_gib", 0.03), 1)
         self.assertIn("tensors would take more memory than the limit allows", text)
         self.assertEqual(set(re.findall(r"a sample was skipped: index=(\d+)", text + log_text(root))), {"3", "4"})
 

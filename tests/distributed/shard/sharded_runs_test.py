@@ -164,7 +164,8 @@ class ShardedRuns(RanksCase):
         """Every rank leaves out the same ones; the last is always there."""
         for layout in ((), ("--shard", "full")):
             root = self.folder / f"skip{len(layout)}"
-            self.run_ranks(2, self.write(VIT), root, *SGD, *layout, "--num_iters", "60", "--checkpoint_interval", "1", "--checkpoint_overlap", "skip")
+            self.run_ranks(2, self.write(VIT), root, *SGD, *layout, "--num_iters", "60", "--checkpoint_interval", "1", "--checkpoint_overlap", "skip",
+                           "--inject", "slow:step=3,rank=0,seconds=1,phase=sync")
             self.assertRegex(log_text(root), "written beside training: [0-9]+, [0-9]+ left out while another was being written")
             self.assertEqual(checkpoints(root)[-1], 60)
 
