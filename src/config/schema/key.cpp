@@ -27,9 +27,9 @@ std::vector<Key> all_rows() {
 }
 
 template <typename T>
-constexpr std::string_view names_of_type = kNames<T>;
+constexpr std::string_view kNamesOfType = kNames<T>;
 template <typename T>
-constexpr std::string_view names_of_type<std::optional<T>> = kNames<T>;
+constexpr std::string_view kNamesOfType<std::optional<T>> = kNames<T>;
 
 std::map<std::string_view, const Key*> keys_by_name() {
   std::map<std::string_view, const Key*> index;
@@ -91,7 +91,7 @@ const Key& key_at(std::string_view path) {
 }
 
 std::string_view enum_names(const Field& field) {
-  return std::visit([]<typename T>(Accessor<T>) { return names_of_type<T>; }, field);
+  return std::visit([]<typename T>(Accessor<T>) { return kNamesOfType<T>; }, field);
 }
 
 bool is_key_prefix(std::string_view prefix) {
