@@ -34,7 +34,7 @@ class FileChecks {
   struct Identity {
     uint64_t device = 0, inode = 0, bytes = 0;
     int64_t changed_s = 0, changed_ns = 0;
-    auto operator<=>(const Identity&) const = default;
+    auto operator<=>(const Identity&) const = default;  // NOLINT(modernize-use-nullptr): there is none
   };
   static std::optional<Identity> identity_of(const std::filesystem::path& file);
 
