@@ -6,12 +6,9 @@ where they are. Started once per rank by torchrun; rank 0 writes JSON.
 usage: pipeline.py --schedule gpipe|1f1b|interleaved|zero_bubble --micro_batches M --json FILE [--embed_dim E --depth D ...]
 """
 import argparse
-import json
 import os
 import pathlib
-import statistics
 import sys
-import time
 
 import torch
 import torch.distributed as dist
@@ -21,6 +18,7 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGP
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from models import Vit, relative_l2  # noqa: E402
+from ranks import report, time_steps  # noqa: E402
 
 ONE_STAGE = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 STAGES = {"interleaved": ScheduleInterleaved1F1B, "zero_bubble": ScheduleInterleavedZeroBubble}
@@ -90,34 +88,13 @@ class Rank:
         self.optimizer.step()
 
 
-def seconds_of_window(rank, seconds):
-    """Of a step; all ranks make as many steps."""
-    steps, begun = 0, time.perf_counter()
-    going = torch.ones(1)
-    while going.item():
-        rank.step()
-        steps += 1
-        going.fill_(float(time.perf_counter() - begun < seconds))
-        dist.broadcast(going, 0)
-    return (time.perf_counter() - begun) / steps
-
-
 def main():
     arguments = parse()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     rank = Rank(arguments)
-    for _ in range(2):
-        rank.step()
-    slowest = torch.tensor([seconds_of_window(rank, arguments.window_seconds) for _ in range(arguments.windows)])
-    dist.all_reduce(slowest, dist.ReduceOp.MAX)
-    if dist.get_rank() == 0:
-        figures = {"program": "torch", "torch": torch.__version__, "schedule": arguments.schedule, "micro_batches": arguments.micro_batches,
-                   "ranks": dist.get_world_size(), "parameters": rank.parameters, "step_s": statistics.median(slowest.tolist()),
-                   "step_s_windows": slowest.tolist()}
-        pathlib.Path(arguments.json).write_text(json.dumps(figures))
-    dist.barrier()
-    os._exit(0)  # destroy_process_group() waits without end, now and then, for ranks that have gone already
+    windows = time_steps(rank, arguments)
+    report(rank, windows, arguments.json, {"schedule": arguments.schedule, "micro_batches": arguments.micro_batches})
 
 
 if __name__ == "__main__":

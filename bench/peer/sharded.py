@@ -7,12 +7,9 @@ stay where they are. Started once per rank by torchrun; rank 0 writes JSON.
 usage: sharded.py --kind ddp|zero1|full --json FILE [--embed_dim E --depth D ...] [--windows N --window_seconds S]
 """
 import argparse
-import json
 import os
 import pathlib
-import statistics
 import sys
-import time
 
 import torch
 import torch.distributed as dist
@@ -24,6 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from measure import resident  # noqa: E402
 from models import Vit, relative_l2  # noqa: E402
+from ranks import of_slowest, report, time_steps  # noqa: E402
 
 
 def parse():
@@ -67,37 +65,15 @@ class Rank:
         self.optimizer.step()
 
 
-def seconds_of_window(rank, seconds):
-    """Of a step; all ranks make as many steps."""
-    steps, begun = 0, time.perf_counter()
-    going = torch.ones(1)
-    while going.item():
-        rank.step()
-        steps += 1
-        going.fill_(float(time.perf_counter() - begun < seconds))
-        dist.broadcast(going, 0)
-    return (time.perf_counter() - begun) / steps
-
-
 def main():
     arguments = parse()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     before = resident("VmRSS")
     rank = Rank(arguments)
-    for _ in range(2):
-        rank.step()
-    windows = [seconds_of_window(rank, arguments.window_seconds) for _ in range(arguments.windows)]
-    peak = torch.tensor([float(resident("VmHWM") - before)])
-    dist.all_reduce(peak, dist.ReduceOp.MAX)
-    slowest = torch.tensor(windows)
-    dist.all_reduce(slowest, dist.ReduceOp.MAX)
-    if dist.get_rank() == 0:
-        figures = {"program": "torch", "torch": torch.__version__, "kind": arguments.kind, "ranks": dist.get_world_size(), "parameters": rank.parameters,
-                   "step_s": statistics.median(slowest.tolist()), "step_s_windows": slowest.tolist(), "peak_bytes": peak.item()}
-        pathlib.Path(arguments.json).write_text(json.dumps(figures))
-    dist.barrier()
-    os._exit(0)  # destroy_process_group() waits without end, now and then, for ranks that have gone already
+    windows = time_steps(rank, arguments)
+    peak = of_slowest([float(resident("VmHWM") - before)])
+    report(rank, windows, arguments.json, {"kind": arguments.kind, "peak_bytes": peak[0]})
 
 
 if __name__ == "__main__":

@@ -59,10 +59,10 @@ std::string job_secret(const ReadVariable& read) {
   return file != nullptr ? secret_of_file(file) : std::string();
 }
 
-std::string new_job_secret() {
+std::string random_token() {
   std::array<unsigned char, 32> bytes{};
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    throw CommError("launch", "the system gives no random numbers for the job's secret", kRemedy);
+    throw CommError("launch", "the system gives no random numbers", kRemedy);
   }
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;

@@ -13,7 +13,7 @@ namespace welkin::launch {
 // neither is set. ConfigError, without the secret, for one that is short, both at once, or a file that others can read.
 std::string job_secret(const ReadVariable& read);
 
-// 32 random bytes in hexadecimal digits.
-std::string new_job_secret();
+// 32 random bytes in hexadecimal digits: a new secret, or a job's nonce. CommError where the system gives none.
+std::string random_token();
 
 }  // namespace welkin::launch

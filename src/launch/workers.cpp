@@ -285,7 +285,7 @@ Variables worker_environment(const WorkerPlan& plan, int64_t local_rank) {
 int run_workers(WorkerPlan plan) {
   // On several nodes each has a launcher of its own, and the user hands all of them the secret.
   const bool is_given = std::getenv("WELKIN_JOB_SECRET") != nullptr || std::getenv("WELKIN_JOB_SECRET_FILE") != nullptr;
-  if (plan.num_nodes == 1 && !is_given) plan.environment.emplace_back("WELKIN_JOB_SECRET", new_job_secret());
+  if (plan.num_nodes == 1 && !is_given) plan.environment.emplace_back("WELKIN_JOB_SECRET", random_token());
   Crew crew(plan);
   crew.start_all();
   return crew.wait_all();

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <charconv>
 #include <mutex>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -12,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "launch/job_secret.h"
 #include "parallel/store/store_client.h"
 
 namespace welkin::parallel {
@@ -76,13 +78,6 @@ class SealedStore final : public c10d::Store {
   StoreClient client_;
 };
 
-std::string hexadecimal(const Nonce& nonce) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : nonce) text += {kDigits[byte >> 4], kDigits[byte & 15]};
-  return text;
-}
-
 // Serves on rank 0; everybody learns where.
 StoreAddress serve(const ConnectOptions& options, OpenStore& opened) {
   StoreAddress address{.host = options.host, .port = options.port, .key = opened.key};
@@ -95,19 +90,22 @@ StoreAddress serve(const ConnectOptions& options, OpenStore& opened) {
     const std::string place = cat("welkin", options.attempt, "/store");
     if (options.rank == 0) {
       const ListeningSocket own = listen_on(options.own_address);
-      opened.server = std::make_unique<StoreServer>(FileDescriptor(own.fd), opened.key);
+      opened.server = std::make_unique<StoreServer>(FileDescriptor(own.fd), opened.key, StoreLimits::of_job(options.world_size));
       static_cast<c10d::Store&>(*agent).set(place, cat(options.own_address, " ", own.port));
     }
     const std::string told = agent->get_to_str(place);
     const size_t space = told.find(' ');
     address.host = told.substr(0, space);
-    address.port = static_cast<uint16_t>(std::stoi(told.substr(std::min(space, told.size()))));
-    return address;
+    const char* port = told.data() + std::min(space + 1, told.size());
+    if (space != std::string::npos && std::from_chars(port, told.data() + told.size(), address.port).ec == std::errc())
+      return address;
+    throw CommError("parallel", cat("the launcher's store tells no address of rank 0: text=", told.substr(0, 64)),
+                    "Start all ranks with the same release of welkin");
   }
   if (options.rank == 0) {
     // The descriptor is the launcher's, or the caller's: ours is a copy.
     const int listener = options.listen_fd >= 0 ? options.listen_fd : listen_on(options.host, options.port).fd;
-    opened.server = std::make_unique<StoreServer>(FileDescriptor(listener), opened.key);
+    opened.server = std::make_unique<StoreServer>(FileDescriptor(listener), opened.key, StoreLimits::of_job(options.world_size));
   }
   return address;
 }
@@ -124,7 +122,7 @@ OpenStore open_store(const ConnectOptions& options) {
                                                           c10::make_intrusive<SealedStore>(address, options.deadline));
   }
   constexpr const char* kNonce = "job nonce";
-  if (options.rank == 0) static_cast<c10d::Store&>(*opened.store).set(kNonce, hexadecimal(random_nonce()));
+  if (options.rank == 0) static_cast<c10d::Store&>(*opened.store).set(kNonce, launch::random_token());
   opened.job_nonce = opened.store->get_to_str(kNonce);
   return opened;
 }

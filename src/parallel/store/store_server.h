@@ -16,6 +16,9 @@ namespace welkin::parallel {
 struct StoreLimits {
   std::chrono::milliseconds greeting{10'000};  // for a caller to show that it has the key
   size_t strangers = 256;                      // callers that have not yet; the oldest goes when another one comes
+
+  // Room for all ranks of a job to come at once, each with several connections, and strangers besides.
+  static StoreLimits of_job(int64_t ranks) { return {.strangers = 256 + 4 * static_cast<size_t>(ranks)}; }
 };
 
 class StoreServer {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "config/schema/checkpoint_dirs.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/file_descriptor.h"
@@ -175,6 +176,24 @@ int64_t chosen_step(const CheckpointStore& store, const std::vector<int64_t>& st
 }
 
 }  // namespace
+
+std::vector<CheckpointPlace> checkpoint_places(const config::LoopConfig& config, const fs::path& folder) {
+  std::vector<CheckpointPlace> places{{.name = {},
+                                       .store = CheckpointStore(folder),
+                                       .interval = config.checkpoint_interval,
+                                       .keep = config.keep_checkpoints,
+                                       .keep_every = config.keep_every}};
+  const fs::path run = folder.parent_path(), size = run.parent_path();
+  std::string problem;
+  for (const config::CheckpointDir& dir : config::parse_checkpoint_dirs(config.checkpoint_dirs, problem)) {
+    const auto own = fs::path(dir.path) / size.parent_path().filename() / size.filename() / run.filename();
+    places.push_back({.name = dir.name,
+                      .store = CheckpointStore(own),
+                      .interval = dir.interval.value_or(config.checkpoint_interval),
+                      .keep = dir.keep.value_or(config.keep_checkpoints)});
+  }
+  return places;
+}
 
 std::optional<Checkpoint> first_good(const std::vector<fs::path>& folders, const OpenCheckpoint& open,
                                      const std::function<void(const std::string&)>& report) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "config/schema/run_config.h"
 #include "train/checkpoint/checkpoint.h"
 
 namespace welkin::train {
@@ -54,6 +55,18 @@ class CheckpointStore {
  private:
   std::filesystem::path folder_;
 };
+
+// A folder of checkpoints, and what stays in it.
+struct CheckpointPlace {
+  std::string name;  // empty: the run's folder
+  CheckpointStore store;
+  int64_t interval = 0;    // steps between checkpoints; 0: none on the way
+  int64_t keep = 1;        // newest that stay
+  int64_t keep_every = 0;  // steps whose multiples stay besides; 0: none
+};
+
+// The run's own folder first; then one named as the run's in each of checkpoint_dirs.
+std::vector<CheckpointPlace> checkpoint_places(const config::LoopConfig& config, const std::filesystem::path& folder);
 
 // The first of `folders` that `open` opens. `report` is told about each damaged one before it (the text of its error).
 using OpenCheckpoint = std::function<Checkpoint(const std::filesystem::path&)>;

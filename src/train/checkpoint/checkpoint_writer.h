@@ -24,15 +24,6 @@
 
 namespace welkin::train {
 
-// A folder of checkpoints, and what stays in it.
-struct CheckpointPlace {
-  std::string name;  // empty: the run's folder
-  CheckpointStore store;
-  int64_t interval = 0;    // steps between checkpoints; 0: none on the way
-  int64_t keep = 1;        // newest that stay
-  int64_t keep_every = 0;  // steps whose multiples stay besides; 0: none
-};
-
 // One checkpoint. Every rank has the same places.
 struct SaveTask {
   std::vector<CheckpointGroup> groups;   // what this rank has

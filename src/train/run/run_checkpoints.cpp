@@ -8,7 +8,6 @@
 #include "config/print/print.h"
 #include "config/resolve/resolve.h"
 #include "config/resolve/same_run.h"
-#include "config/schema/checkpoint_dirs.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "data/storage/fingerprint.h"
@@ -55,32 +54,13 @@ struct FoundCheckpoint {
   size_t place = 0;
 };
 
-// The run's own folder, and in each of the other places one that is named as the run's.
-std::vector<CheckpointPlace> places_of(const config::LoopConfig& config, const std::filesystem::path& folder) {
-  std::vector<CheckpointPlace> places{{.name = {},
-                                       .store = CheckpointStore(folder),
-                                       .interval = config.checkpoint_interval,
-                                       .keep = config.keep_checkpoints,
-                                       .keep_every = config.keep_every}};
-  const std::filesystem::path run = folder.parent_path(), size = run.parent_path();
-  std::string problem;
-  for (const config::CheckpointDir& dir : config::parse_checkpoint_dirs(config.checkpoint_dirs, problem)) {
-    const auto own = std::filesystem::path(dir.path) / size.parent_path().filename() / size.filename() / run.filename();
-    places.push_back({.name = dir.name,
-                      .store = CheckpointStore(own),
-                      .interval = dir.interval.value_or(config.checkpoint_interval),
-                      .keep = dir.keep.value_or(config.keep_checkpoints)});
-  }
-  return places;
-}
-
 }  // namespace
 
 RunCheckpoints::RunCheckpoints(const TrainerContext& context, std::filesystem::path folder, TrainSetup& setup, EpochMeter& meter,
                                RunData& data, RunState& state, c10::Device device)
     : context_(context),
       config_(context.resolved.config),
-      places_(places_of(config_.loop, folder)),
+      places_(checkpoint_places(config_.loop, folder)),
       setup_(setup),
       meter_(meter),
       data_(data),

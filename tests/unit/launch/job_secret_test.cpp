@@ -65,8 +65,8 @@ TEST(JobSecret, AFileThatOthersCanReadIsRefused) {
 }
 
 TEST(JobSecret, ANewOneIsNotAnOldOne) {
-  EXPECT_EQ(new_job_secret().size(), 64u);
-  EXPECT_NE(new_job_secret(), new_job_secret());
+  EXPECT_EQ(random_token().size(), 64u);
+  EXPECT_NE(random_token(), random_token());
 }
 
 }  // namespace

@@ -184,6 +184,18 @@ TEST_F(StoreServerTest, AFloodOfSilentStrangersKeepsNobodyOut) {
   EXPECT_GE(server_->strangers(), 180);
 }
 
+// All connect before any is served.
+TEST_F(StoreServerTest, ManyRanksComeAtOnce) {
+  constexpr int64_t kRanks = 320;
+  serve(StoreLimits::of_job(kRanks));
+  std::vector<FileDescriptor> ranks;
+  for (int64_t rank = 0; rank < kRanks; ++rank) ranks.push_back(stranger());
+  for (const FileDescriptor& rank : ranks) {
+    say(rank, std::string(kGreeting) + std::string(sizeof(Nonce), 'n'));
+    EXPECT_EQ(hear(rank, sizeof(Nonce)).size(), sizeof(Nonce));
+  }
+}
+
 TEST_F(StoreServerTest, ASilentStrangerGoesWhenItsTimeIsOver) {
   serve({.greeting = 50ms});
   const FileDescriptor socket = stranger();
