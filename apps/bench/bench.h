@@ -12,7 +12,7 @@
 #include "apps/cli/application.h"
 #include "bench/step/peaks.h"
 #include "bench/step/rates.h"
-#include "config/resolve/command_line.h"
+#include "config/flags/command_line.h"
 #include "config/resolve/resolve.h"
 #include "parallel/comm/world.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "apps/bench/bench.h"
-#include "config/resolve/command_line.h"
+#include "config/flags/command_line.h"
 
 namespace welkin::apps {
 

@@ -16,7 +16,7 @@
 #include "apps/bench/studies.h"
 #include "apps/cli/rank_run.h"
 #include "bench/scaling/collectives_bench.h"
-#include "config/resolve/command_line.h"
+#include "config/flags/command_line.h"
 #include "config/resolve/resolve.h"
 #include "core/error.h"
 #include "core/file.h"

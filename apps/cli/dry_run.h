@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "apps/cli/application.h"
-#include "config/resolve/command_line.h"
+#include "config/flags/command_line.h"
 #include "config/resolve/resolve.h"
 
 namespace welkin::apps {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "config/resolve/command_line.h"
+#include "config/flags/command_line.h"
 
 namespace welkin::apps {
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "apps/cli/application.h"
-#include "config/resolve/command_line.h"
+#include "config/flags/command_line.h"
 #include "plan/run_estimate.h"
 
 namespace welkin::apps {

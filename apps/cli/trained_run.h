@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "apps/cli/application.h"
-#include "config/resolve/command_line.h"
+#include "config/flags/command_line.h"
 #include "train/evaluate/trained_model.h"
 
 namespace welkin::apps {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/text.h"
-#include "launch/shell_word.h"
+#include "launch/batch/shell_word.h"
 
 namespace welkin::apps {
 

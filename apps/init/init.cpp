@@ -26,7 +26,7 @@
 #include "data/formats/array_file.h"
 #include "data/ingest/defaults.h"
 #include "data/ingest/staging.h"
-#include "launch/shell_word.h"
+#include "launch/batch/shell_word.h"
 #include "train/learn/registries.h"
 
 namespace welkin::apps {

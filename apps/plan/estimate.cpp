@@ -9,7 +9,7 @@
 #include "apps/cli/help.h"
 #include "apps/cli/run_estimate.h"
 #include "apps/cli/verbs.h"
-#include "config/resolve/command_line.h"
+#include "config/flags/command_line.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "launch/ranks.h"
+#include "launch/batch/environment.h"
 
 namespace welkin::launch {
 

@@ -13,8 +13,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "launch/affinity.h"
-#include "launch/batch_script.h"
-#include "launch/shell_word.h"
+#include "launch/batch/batch_script.h"
+#include "launch/batch/shell_word.h"
 #include "launch/sockets.h"
 
 namespace welkin::launch {

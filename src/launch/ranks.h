@@ -3,13 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
-namespace welkin::launch {
+#include "launch/batch/environment.h"
 
-// getenv, or a test's table.
-using ReadVariable = std::function<const char*(const char*)>;
+namespace welkin::launch {
 
 struct RankInfo {
   int64_t rank = 0, world_size = 1;

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "config/flags/flag.h"
 #include "config/help/option.h"
-#include "config/resolve/flag.h"
 #include "core/text.h"
 
 namespace welkin::config {

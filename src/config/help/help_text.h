@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "config/resolve/command_line.h"
+#include "config/flags/command_line.h"
 #include "config/schema/key.h"
 
 namespace welkin::config {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "config/resolve/command_line.h"
-#include "config/resolve/flag.h"
+#include "config/flags/command_line.h"
+#include "config/flags/flag.h"
 #include "config/resolve/resolve.h"
 
 namespace welkin::config {

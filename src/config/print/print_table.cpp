@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "config/flags/flag.h"
 #include "config/print/print.h"
-#include "config/resolve/flag.h"
 #include "config/resolve/paths.h"
 #include "config/resolve/tutorial.h"
 #include "config/schema/key.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "config/resolve/flag.h"
+#include "config/flags/flag.h"
 #include "config/resolve/tutorial.h"
 #include "config/schema/key.h"
 #include "core/text.h"

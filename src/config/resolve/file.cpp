@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "config/resolve/flag.h"
+#include "config/flags/flag.h"
 #include "config/resolve/tutorial.h"
 #include "config/schema/key.h"
 #include "core/error.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "config/resolve/command_line.h"
+#include "config/flags/command_line.h"
 #include "config/resolve/draft.h"
 #include "config/yaml/yaml_document.h"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/resolve/command_line.h"
+#include "config/flags/command_line.h"
 #include "config/schema/run_config.h"
 
 namespace welkin::config {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "config/resolve/flag.h"
+#include "config/flags/flag.h"
 #include "config/schema/key.h"
 #include "core/text.h"
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "config/resolve/command_line.h"
+#include "config/flags/command_line.h"
 #include "config/resolve/resolve.h"
 #include "core/error.h"
 

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "config/resolve/flag.h"
+#include "config/flags/flag.h"
 
 namespace welkin::config {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each batch system says, from a table of variables and commands.
-#include "launch/scheduler.h"
+#include "launch/batch/scheduler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

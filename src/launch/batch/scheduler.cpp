@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/scheduler.h"
+#include "launch/batch/scheduler.h"
 
 #include <array>
 #include <cstdio>
@@ -10,7 +10,7 @@
 #include "core/duration.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "launch/shell_word.h"
+#include "launch/batch/shell_word.h"
 
 namespace welkin::launch {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/resolve/command_line.h"
+#include "config/flags/command_line.h"
 #include "config/schema/key.h"
 
 namespace welkin::config {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/resolve/command_line.h"
+#include "config/flags/command_line.h"
 
 #include <utility>
 
-#include "config/resolve/flag.h"
+#include "config/flags/flag.h"
 #include "config/yaml/yaml_document.h"
 #include "core/error.h"
 #include "core/text.h"

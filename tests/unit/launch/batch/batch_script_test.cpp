@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/batch_script.h"
+#include "launch/batch/batch_script.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/resolve/flag.h"
+#include "config/flags/flag.h"
 
 #include <algorithm>
 #include <array>

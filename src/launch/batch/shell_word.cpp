@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/shell_word.h"
+#include "launch/batch/shell_word.h"
 
 #include <algorithm>
 #include <cctype>

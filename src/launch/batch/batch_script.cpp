@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/batch_script.h"
+#include "launch/batch/batch_script.h"
 
 #include <algorithm>
 #include <cctype>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "launch/shell_word.h"
+#include "launch/batch/shell_word.h"
 
 namespace welkin::launch {
 namespace {

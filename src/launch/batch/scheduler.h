@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "launch/ranks.h"
+#include "launch/batch/environment.h"
 
 namespace welkin::launch {
 
