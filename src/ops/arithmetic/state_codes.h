@@ -16,11 +16,12 @@ inline constexpr int32_t kFirstCell = (127 - 23) << 7;
 inline constexpr int32_t kNumCells = (127 << 7) - kFirstCell + 1;
 
 struct CodeTable {
-  float value[kNumCodes] = {};   // ascending, in [-1, 1] or [0, 1]
-  int32_t zero = 0;              // the code of 0
-  int32_t most_negative = 0;     // how far codes reach below `zero`
-  int32_t cell_code[kNumCells];  // codes from `zero` on, of the least number of the cell
-  float cell_border[kNumCells];  // beyond it the next code is nearer
+  float value[kNumCodes] = {};  // ascending, in [-1, 1] or [0, 1]
+  int32_t zero = 0;             // the code of 0
+  int32_t most_negative = 0;    // how far codes reach below `zero`
+  // Of each cell: bits 0 to 7, how far from `zero` the code of its least number is; bits 8 to 23, the low half of the float
+  // beyond which the next code is nearer, or 0xffff.
+  int32_t cell[kNumCells];
 };
 
 const CodeTable& signed_codes();    // an average: 1 has a code, -1 has none

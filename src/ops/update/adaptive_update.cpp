@@ -4,6 +4,8 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 namespace welkin::ops {
 namespace {
@@ -12,29 +14,42 @@ const AdaptiveUpdateKernel& adaptive_kernel() { return update_kernel(instruction
 
 constexpr int64_t kMostChunks = 16;  // of a matrix, each with sums of columns of its own
 
+// Part of a row in one block.
+struct RowPart {
+  int64_t row = 0, block = 0;
+  int64_t column = 0;   // the first one's number
+  int64_t element = 0;  // and place in memory
+};
+
+RowPart part_of(const FactoredSpan& matrix, int64_t row, int64_t block) {
+  return {.row = row, .block = block, .column = block * matrix.columns, .element = (block * matrix.rows + row) * matrix.columns};
+}
+
+int64_t all_columns(const FactoredSpan& matrix) { return matrix.blocks * matrix.columns; }
+
 // Rows of a chunk: of no less than a piece, and the same for any number of threads.
 int64_t rows_of_chunk(const FactoredSpan& matrix) {
-  const int64_t of_piece = std::max<int64_t>(1, kPiece / matrix.columns);
+  const int64_t of_piece = std::max<int64_t>(1, kPiece / all_columns(matrix));
   return std::max(of_piece, (matrix.rows + kMostChunks - 1) / kMostChunks);
 }
 
-// body(row) -> two sums.
+// body(chunk, part) -> a sum; in the order of memory.
 template <typename Body>
-std::array<double, 2> sums_of_rows(const FactoredSpan& matrix, Body&& body) {
+double sum_of_parts(const FactoredSpan& matrix, Body&& body) {
   const int64_t rows = rows_of_chunk(matrix), chunks = (matrix.rows + rows - 1) / rows;
-  std::array<std::array<double, 2>, kMostChunks> of_chunks{};
+  std::array<double, kMostChunks> of_chunks{};
   at::parallel_for(0, chunks, 1, [&](int64_t first, int64_t last) {
     for (int64_t chunk = first; chunk < last; ++chunk) {
-      auto& sums = of_chunks[static_cast<size_t>(chunk)];
-      for (int64_t row = chunk * rows; row < std::min(matrix.rows, (chunk + 1) * rows); ++row) {
-        const std::array<double, 2> more = body(chunk, row);
-        sums = {sums[0] + more[0], sums[1] + more[1]};
+      double sum = 0;
+      for (int64_t block = 0; block < matrix.blocks; ++block) {
+        for (int64_t row = chunk * rows; row < std::min(matrix.rows, (chunk + 1) * rows); ++row) {
+          sum += body(chunk, part_of(matrix, row, block));
+        }
       }
+      of_chunks[static_cast<size_t>(chunk)] = sum;
     }
   });
-  std::array<double, 2> total{};
-  for (const auto& sums : of_chunks) total = {total[0] + sums[0], total[1] + sums[1]};
-  return total;
+  return std::accumulate(of_chunks.begin(), of_chunks.end(), 0.0);
 }
 
 double mean_of(const float* values, int64_t count) {
@@ -46,7 +61,7 @@ double mean_of(const float* values, int64_t count) {
 // What a row's average is multiplied by in the estimate of an element.
 double factor_of(const FactoredSpan& matrix, double floor_of_mean) {
   const double mean =
-      matrix.mean_of_columns ? mean_of(matrix.column_average, matrix.columns) : mean_of(matrix.row_average, matrix.rows);
+      matrix.mean_of_columns ? mean_of(matrix.column_average, all_columns(matrix)) : mean_of(matrix.row_average, matrix.rows);
   return 1 / std::max(mean, floor_of_mean);
 }
 
@@ -118,29 +133,33 @@ void fused_adafactor(const std::vector<UpdateSpan>& runs, const AdafactorRule& r
 }
 
 std::array<double, 2> factored_sums(const FactoredSpan& matrix, const AdafactorRule& rule, double floor_of_mean,
-                                    std::vector<float>& scratch) {
+                                    FactoredScratch& scratch) {
   const AdaptiveUpdateKernel& kernel = adaptive_kernel();
-  const double rows = static_cast<double>(matrix.rows), columns = static_cast<double>(matrix.columns);
-  scratch.assign(static_cast<size_t>(kMostChunks * matrix.columns), 0.0F);
-  const double weights = sums_of_rows(matrix, [&](int64_t chunk, int64_t row) -> std::array<double, 2> {
-    const double sum = kernel.factor_squares(rule.gradient_scale, matrix.columns, matrix.gradient + row * matrix.columns,
-                                             scratch.data() + chunk * matrix.columns);
-    move_average(matrix.row_average[row], sum / columns, rule.share);
-    return {update_kernel(instruction_set()).square_sum(matrix.value + row * matrix.columns, matrix.columns), 0};
-  })[0];
-  for (int64_t column = 0; column < matrix.columns; ++column) {
+  const auto square_sum = update_kernel(instruction_set()).square_sum;
+  const int64_t columns = all_columns(matrix);
+  scratch.columns.assign(static_cast<size_t>(kMostChunks * columns), 0.0F);
+  scratch.rows.assign(static_cast<size_t>(matrix.rows), 0.0);
+  const double weights = sum_of_parts(matrix, [&](int64_t chunk, const RowPart& part) {
+    scratch.rows[static_cast<size_t>(part.row)] +=
+        kernel.factor_squares(rule.gradient_scale, matrix.columns, matrix.gradient + part.element,
+                              scratch.columns.data() + chunk * columns + part.column);
+    return square_sum(matrix.value + part.element, matrix.columns);
+  });
+  for (int64_t row = 0; row < matrix.rows; ++row) {
+    move_average(matrix.row_average[row], scratch.rows[static_cast<size_t>(row)] / static_cast<double>(columns), rule.share);
+  }
+  for (int64_t column = 0; column < columns; ++column) {
     double sum = 0;
     for (int64_t chunk = 0; chunk < kMostChunks; ++chunk) {
-      sum += static_cast<double>(scratch[static_cast<size_t>(chunk * matrix.columns + column)]);
+      sum += static_cast<double>(scratch.columns[static_cast<size_t>(chunk * columns + column)]);
     }
-    move_average(matrix.column_average[column], sum / rows, rule.share);
+    move_average(matrix.column_average[column], sum / static_cast<double>(matrix.rows), rule.share);
   }
   const double factor = factor_of(matrix, floor_of_mean);
-  const double updates = sums_of_rows(matrix, [&](int64_t /*chunk*/, int64_t row) -> std::array<double, 2> {
-    return {kernel.factored_sum(rule, row_factor(matrix, factor, row), matrix.columns, matrix.gradient + row * matrix.columns,
-                                matrix.column_average),
-            0};
-  })[0];
+  const double updates = sum_of_parts(matrix, [&](int64_t /*chunk*/, const RowPart& part) {
+    return kernel.factored_sum(rule, row_factor(matrix, factor, part.row), matrix.columns, matrix.gradient + part.element,
+                               matrix.column_average + part.column);
+  });
   return {weights, updates};
 }
 
@@ -148,10 +167,11 @@ void fused_factored(const FactoredSpan& matrix, const AdafactorRule& rule, doubl
   const AdaptiveUpdateKernel& kernel = adaptive_kernel();
   const double factor = factor_of(matrix, floor_of_mean);
   const int64_t grain = std::max<int64_t>(1, kPiece / matrix.columns);
-  at::parallel_for(0, matrix.rows, grain, [&](int64_t first, int64_t last) {
-    for (int64_t row = first; row < last; ++row) {
-      kernel.factored(rule, step, row_factor(matrix, factor, row), matrix.columns, matrix.value + row * matrix.columns,
-                      matrix.gradient + row * matrix.columns, matrix.column_average);
+  at::parallel_for(0, matrix.blocks * matrix.rows, grain, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const RowPart part = part_of(matrix, i % matrix.rows, i / matrix.rows);
+      kernel.factored(rule, step, row_factor(matrix, factor, part.row), matrix.columns, matrix.value + part.element,
+                      matrix.gradient + part.element, matrix.column_average + part.column);
     }
   });
 }

@@ -24,20 +24,27 @@ void fused_lars(const std::vector<UpdateSpan>& runs, const LarsRule& rule, const
 RunSums adafactor_sums(const std::vector<UpdateSpan>& runs, const AdafactorRule& rule);
 void fused_adafactor(const std::vector<UpdateSpan>& runs, const AdafactorRule& rule, const std::vector<float>& steps);
 
-// A matrix in memory, row after row, with the averages of the squares of its rows and columns.
+// A matrix in memory, with the averages of the squares of its rows and columns. It lies there as blocks of its columns, one block
+// after the other, each with its part of all rows, row after row.
 struct FactoredSpan {
-  int64_t rows = 0, columns = 0;
+  int64_t rows = 0, columns = 0;  // columns of a block
+  int64_t blocks = 1;
   float* value = nullptr;
   const float* gradient = nullptr;
   float* row_average = nullptr;
-  float* column_average = nullptr;
-  bool mean_of_columns = false;  // the mean of the averages is that of the columns' instead of the rows'
+  float* column_average = nullptr;  // block after block
+  bool mean_of_columns = false;     // the mean of the averages is that of the columns' instead of the rows'
+};
+
+// Grows to what the largest matrix needs; kept by the caller.
+struct FactoredScratch {
+  std::vector<float> columns;
+  std::vector<double> rows;
 };
 
 // Moves both averages; the sums of squares of weights and updates. `floor_of_mean`: the least mean of averages to divide by.
-// `scratch` grows to what the largest matrix needs and is kept by the caller.
 std::array<double, 2> factored_sums(const FactoredSpan& matrix, const AdafactorRule& rule, double floor_of_mean,
-                                    std::vector<float>& scratch);
+                                    FactoredScratch& scratch);
 void fused_factored(const FactoredSpan& matrix, const AdafactorRule& rule, double floor_of_mean, float step);
 
 // average += share (value - average), `first`: the average; `gradient` is not read.

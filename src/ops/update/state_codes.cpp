@@ -32,6 +32,12 @@ float float_of_bits(int32_t bits) {
   return value;
 }
 
+int32_t bits_of_float(float value) {
+  int32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
 // `from_zero`: the values from zero on, ascending.
 void fill_cells(CodeTable& table, const std::vector<float>& from_zero) {
   const auto border = [&](size_t code) {
@@ -41,8 +47,9 @@ void fill_cells(CodeTable& table, const std::vector<float>& from_zero) {
   for (int32_t cell = 0; cell < kNumCells; ++cell) {
     const float least = float_of_bits((kFirstCell + cell) << 16);
     while (least > border(code)) ++code;
-    table.cell_code[cell] = static_cast<int32_t>(code);
-    table.cell_border[cell] = border(code);
+    const int32_t bits = bits_of_float(border(code));
+    const int32_t low_half = bits >> 16 == kFirstCell + cell ? bits & 0xffff : 0xffff;
+    table.cell[cell] = static_cast<int32_t>(code) | low_half << 8;
   }
 }
 

@@ -17,23 +17,24 @@
 namespace welkin::train {
 namespace {
 
-// How a weight of two and more dims lies in memory, as a matrix of its first dim.
-enum class MatrixOrder { FirstDimOutside, FirstDimInside, Neither };
+// How a weight of two and more dims lies in memory, as a matrix of its first dim. Between: some of the other dims outside, as the
+// taps of a transposed convolution.
+enum class MatrixOrder { FirstDimOutside, FirstDimInside, FirstDimBetween, Unknown };
 
 MatrixOrder matrix_order(const at::Tensor& value) {
   const int64_t rest = value.numel() / std::max<int64_t>(1, value.size(0));
-  if (!value.is_non_overlapping_and_dense() || rest == 0) return MatrixOrder::Neither;
-  if (value.stride(0) == rest) return MatrixOrder::FirstDimOutside;
-  return value.stride(0) == 1 ? MatrixOrder::FirstDimInside : MatrixOrder::Neither;
+  if (!value.is_non_overlapping_and_dense() || rest == 0) return MatrixOrder::Unknown;
+  if (value.size(0) == 1 || value.stride(0) == rest) return MatrixOrder::FirstDimOutside;
+  return value.stride(0) == 1 ? MatrixOrder::FirstDimInside : MatrixOrder::FirstDimBetween;
 }
 
 // Averages of the columns: the shape of one row, in the order in which memory has its elements.
 at::Tensor column_state(const at::Tensor& value) {
   std::vector<int64_t> strides = value.strides().slice(1).vec();
   const MatrixOrder order = matrix_order(value);
-  if (order == MatrixOrder::Neither) return at::zeros(value.sizes().slice(1), value.options().requires_grad(false));
-  if (order == MatrixOrder::FirstDimInside) {
-    for (int64_t& stride : strides) stride = std::max<int64_t>(1, stride / value.size(0));
+  if (order == MatrixOrder::Unknown) return at::zeros(value.sizes().slice(1), value.options().requires_grad(false));
+  for (int64_t& stride : strides) {
+    if (stride > value.stride(0)) stride /= value.size(0);  // of a dim that the first one lies in
   }
   return at::empty_strided(value.sizes().slice(1), strides, value.options().requires_grad(false)).zero_();
 }
@@ -86,7 +87,7 @@ class Adafactor : public NormedOptimizer {
     for (size_t i = 0; i < sums.size(); ++i) {
       if (!is_factored(lists.rows[i])) {
         plain.push_back(i);
-      } else if (order(lists.rows[i]) == MatrixOrder::Neither) {
+      } else if (order(lists.rows[i]) == MatrixOrder::Unknown) {
         const SumTensors tensors = reference_sums(row_at(lists, i, inputs, decays), inputs);
         sums[i] = {tensors.first.item<double>(), tensors.second.item<double>()};
       } else {
@@ -107,7 +108,7 @@ class Adafactor : public NormedOptimizer {
       if (!is_factored(lists.rows[i])) {
         plain.push_back(i);
         steps.push_back(static_cast<float>(step));
-      } else if (order(lists.rows[i]) == MatrixOrder::Neither) {
+      } else if (order(lists.rows[i]) == MatrixOrder::Unknown) {
         const Row row = row_at(lists, i, inputs, decays);
         row.value.mul_(rule.keep).sub_(reference_direction(row), step);
       } else {
@@ -200,7 +201,7 @@ class Adafactor : public NormedOptimizer {
   }
 
   bool is_factored(size_t row) const { return columns_[row].defined(); }
-  MatrixOrder order(size_t row) const { return is_part(row) ? MatrixOrder::Neither : matrix_order(parameters()[row].value); }
+  MatrixOrder order(size_t row) const { return is_part(row) ? MatrixOrder::Unknown : matrix_order(parameters()[row].value); }
 
   // What with_gradients() laid out in the order of memory, with the parameter's dims again.
   at::Tensor in_logical_order(size_t row, const at::Tensor& in_memory) const {
@@ -229,14 +230,16 @@ class Adafactor : public NormedOptimizer {
     float* const of_first = average_[row].mutable_data_ptr<float>();
     float* const of_rest = columns_[row].mutable_data_ptr<float>();
     const int64_t first = average_[row].numel(), rest = columns_[row].numel();
-    const bool outside = order(row) == MatrixOrder::FirstDimOutside;
-    return {.rows = outside ? first : rest,
-            .columns = outside ? rest : first,
+    const bool inside = order(row) == MatrixOrder::FirstDimInside, between = order(row) == MatrixOrder::FirstDimBetween;
+    const int64_t columns = inside ? first : between ? parameters()[row].value.stride(0) : rest;
+    return {.rows = inside ? rest : first,
+            .columns = columns,
+            .blocks = inside ? 1 : rest / columns,
             .value = lists.values[i].mutable_data_ptr<float>(),
             .gradient = lists.gradients[i].const_data_ptr<float>(),
-            .row_average = outside ? of_first : of_rest,
-            .column_average = outside ? of_rest : of_first,
-            .mean_of_columns = !outside};
+            .row_average = inside ? of_rest : of_first,
+            .column_average = inside ? of_first : of_rest,
+            .mean_of_columns = inside};
   }
 
   // In the order of the row's value.
@@ -272,7 +275,7 @@ class Adafactor : public NormedOptimizer {
   config::OptimizerConfig config_;
   std::vector<at::Tensor> average_;  // by row: of all squares, or (first dim) of rows
   std::vector<at::Tensor> columns_;  // by row: of columns; undefined where it is not factored
-  std::vector<float> scratch_;
+  ops::FactoredScratch scratch_;
   at::Tensor steps_;  // () float32, applied steps
 };
 

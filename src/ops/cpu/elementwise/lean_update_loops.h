@@ -13,7 +13,8 @@
 namespace welkin::ops {
 namespace {
 
-constexpr int64_t kRoundedGroup = 4 * kPhiloxLanes;  // elements of sixteen blocks of random words
+constexpr int64_t kWordGroup = 4 * kPhiloxLanes;   // elements of sixteen blocks of random words
+constexpr int64_t kRoundedGroup = 4 * kWordGroup;  // elements that are updated at a time
 
 WELKIN_INLINE float widened_bf16(uint16_t bits) {
   const uint32_t word = static_cast<uint32_t>(bits) << 16;
@@ -30,11 +31,10 @@ WELKIN_INLINE uint16_t rounded_bf16(float value, uint32_t dice) {
   return static_cast<uint16_t>((word + (finite ? dice : 0U)) >> 16);
 }
 
-inline void rounding_words(const RoundingKey& key, uint64_t first_block, uint32_t (&in_order)[kRoundedGroup]) {
-  LaneWords words[4];
-  philox_words(key.stream, key.counter, first_block, words);
-  for (int lane = 0; lane < kPhiloxLanes; ++lane) {
-    for (int w = 0; w < 4; ++w) in_order[4 * lane + w] = words[w][lane];
+// `in_order`: kWordGroup words at a time, at least `count`.
+inline void rounding_words(const RoundingKey& key, uint64_t first_block, int64_t count, uint32_t* in_order) {
+  for (int64_t i = 0; i < count; i += kWordGroup, first_block += kPhiloxLanes) {
+    philox_words_in_order(key.stream, key.counter, first_block, *reinterpret_cast<uint32_t(*)[kWordGroup]>(in_order + i));
   }
 }
 
@@ -54,7 +54,7 @@ inline void bf16_adam_loop(const AdamRule& rule, const RoundingKey& key, int64_t
   for (int64_t i = 0; i < count;) {
     const int64_t before = (first + i) % 4;  // words of a block that are others'
     const int64_t here = std::min(kRoundedGroup - before, count - i);
-    rounding_words(key, static_cast<uint64_t>(first + i) / 4, words);
+    rounding_words(key, static_cast<uint64_t>(first + i) / 4, before + here, words);
     widen_bf16(here, average + i, m);
     widen_bf16(here, square + i, v);
     adam_loop(rule, here, value + i, gradient + i, m, v);
@@ -64,57 +64,106 @@ inline void bf16_adam_loop(const AdamRule& rule, const RoundingKey& key, int64_t
   }
 }
 
-inline void widen_codes(const CodeTable& table, float scale, int64_t count, const uint8_t* __restrict codes,
-                        float* __restrict values) {
-  for (int64_t i = 0; i < count; ++i) values[i] = table.value[codes[i]] * scale;
+template <int W>
+struct Codes {
+  typedef uint8_t Unaligned __attribute__((vector_size(W), aligned(1)));  // NOLINT(modernize-use-using): see lanes.h
+};
+
+// Four bytes at each index.
+template <int W>
+WELKIN_INLINE typename Lanes<W>::Int gathered(const void* table, typename Lanes<W>::Int index) {
+  using Int = typename Lanes<W>::Int;
+#if defined(__AVX512F__)
+  if constexpr (W == 16) {  // with a mask, as in philox_lanes.h
+    return reinterpret_cast<Int>(
+        _mm512_mask_i32gather_epi32(__m512i{}, 0xffff, reinterpret_cast<__m512i>(index), static_cast<const int*>(table), 4));
+  }
+#elif defined(__AVX2__)
+  if constexpr (W == 8) {
+    return reinterpret_cast<Int>(_mm256_i32gather_epi32(static_cast<const int*>(table), reinterpret_cast<__m256i>(index), 4));
+  }
+#endif
+  Int values;
+  for (int lane = 0; lane < W; ++lane) {
+    int32_t value = 0;
+    std::memcpy(&value, static_cast<const char*>(table) + size_t{4} * static_cast<size_t>(index[lane]), sizeof value);
+    values[lane] = value;
+  }
+  return values;
 }
 
-inline float largest_magnitude(int64_t count, const float* values) {
-  float largest[8] = {};
+template <int W>
+WELKIN_INLINE void widen_some(const CodeTable& table, float scale, const uint8_t* codes, float* values) {
+  using Int = typename Lanes<W>::Int;
+  const Int index = __builtin_convertvector(*reinterpret_cast<const typename Codes<W>::Unaligned*>(codes), Int);
+  store<W>(values, reinterpret_cast<Floats<W>>(gathered<W>(table.value, index)) * scale);
+}
+
+template <int W>
+void widen_codes(const CodeTable& table, float scale, int64_t count, const uint8_t* codes, float* values) {
   int64_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    for (int lane = 0; lane < 8; ++lane) {
-      const float size = std::fabs(values[i + lane]);
-      largest[lane] = size > largest[lane] ? size : largest[lane];
-    }
-  }
-  for (; i < count; ++i) largest[0] = std::max(largest[0], std::fabs(values[i]));
-  return *std::max_element(largest, largest + 8);
+  for (; i + W <= count; i += W) widen_some<W>(table, scale, codes + i, values + i);
+  for (; i < count; ++i) widen_some<1>(table, scale, codes + i, values + i);
 }
 
-// The nearest code of value times inverse, whose magnitude is at most one; halfway, the one nearer to zero.
-inline void nearest_codes(const CodeTable& table, float inverse, int64_t count, const float* __restrict values,
-                          uint8_t* __restrict codes) {
-  for (int64_t i = 0; i < count; ++i) {
-    const float scaled = values[i] * inverse;
-    const float size = std::min(std::fabs(scaled), 1.0F);
-    int32_t word = 0;
-    std::memcpy(&word, &size, sizeof word);
-    const int32_t cell = std::max(word >> 16, kFirstCell) - kFirstCell;
-    const int32_t away = table.cell_code[cell] + (size > table.cell_border[cell] ? 1 : 0);
-    const int32_t below = std::min(away, table.most_negative);
-    codes[i] = static_cast<uint8_t>(table.zero + (scaled < 0 ? -below : away));
+template <int W>
+float largest_magnitude(int64_t count, const float* values) {
+  using Int = typename Lanes<W>::Int;
+  Floats<W> largest{};
+  int64_t i = 0;
+  for (; i + W <= count; i += W) {
+    const auto size = reinterpret_cast<Floats<W>>(reinterpret_cast<Int>(load<W>(values + i)) & 0x7fffffff);
+    largest = size > largest ? size : largest;  // NaN is none
   }
+  float most = largest_of<W>(largest);
+  for (; i < count; ++i) most = std::fabs(values[i]) > most ? std::fabs(values[i]) : most;
+  return most;
+}
+
+// The nearest codes of values times inverse, whose magnitude is at most one (what is larger, or NaN, counts as one); halfway,
+// those nearer to zero. Bits of positive floats are in the order of their values.
+template <int W>
+WELKIN_INLINE void nearest_some(const CodeTable& table, float inverse, const float* values, uint8_t* codes) {
+  using Int = typename Lanes<W>::Int;
+  const Int bits = reinterpret_cast<Int>(load<W>(values) * inverse);
+  const Int least = Int{} + (kFirstCell << 16), most = Int{} + 0x3f800000;
+  Int size = bits & 0x7fffffff;
+  size = size > least ? size : least;
+  size = size < most ? size : most;
+  const Int cell = gathered<W>(table.cell, (size >> 16) - kFirstCell);
+  const Int away = (cell & 0xff) - ((size & 0xffff) > (cell >> 8));  // a comparison that holds is -1
+  const Int below = away < table.most_negative ? away : Int{} + table.most_negative;
+  const Int code = table.zero + (bits < 0 ? -below : away);
+  *reinterpret_cast<typename Codes<W>::Unaligned*>(codes) = __builtin_convertvector(code, typename Codes<W>::Unaligned);
+}
+
+template <int W>
+void nearest_codes(const CodeTable& table, float inverse, int64_t count, const float* values, uint8_t* codes) {
+  int64_t i = 0;
+  for (; i + W <= count; i += W) nearest_some<W>(table, inverse, values + i, codes + i);
+  for (; i < count; ++i) nearest_some<1>(table, inverse, values + i, codes + i);
 }
 
 // Returns the block's scale.
-inline float encode_block(const CodeTable& table, int64_t count, const float* values, uint8_t* codes) {
-  const float scale = largest_magnitude(count, values);
-  nearest_codes(table, scale > 0 ? 1.0F / scale : 0.0F, count, values, codes);
+template <int W>
+float encode_block(const CodeTable& table, int64_t count, const float* values, uint8_t* codes) {
+  const float scale = largest_magnitude<W>(count, values);
+  nearest_codes<W>(table, scale > 0 ? 1.0F / scale : 0.0F, count, values, codes);
   return scale;
 }
 
-inline void coded_adam_loop(const AdamRule& rule, const CodeTable& average_codes, const CodeTable& square_codes, int64_t count,
-                            float* value, const float* gradient, uint8_t* average, float* average_scale, uint8_t* square,
-                            float* square_scale) {
+template <int W>
+void coded_adam_loop(const AdamRule& rule, const CodeTable& average_codes, const CodeTable& square_codes, int64_t count,
+                     float* value, const float* gradient, uint8_t* average, float* average_scale, uint8_t* square,
+                     float* square_scale) {
   alignas(64) float m[kCodedBlock], v[kCodedBlock];
   for (int64_t i = 0; i < count; i += kCodedBlock) {
     const int64_t here = std::min(kCodedBlock, count - i), block = i / kCodedBlock;
-    widen_codes(average_codes, average_scale[block], here, average + i, m);
-    widen_codes(square_codes, square_scale[block], here, square + i, v);
+    widen_codes<W>(average_codes, average_scale[block], here, average + i, m);
+    widen_codes<W>(square_codes, square_scale[block], here, square + i, v);
     adam_loop(rule, here, value + i, gradient + i, m, v);
-    average_scale[block] = encode_block(average_codes, here, m, average + i);
-    square_scale[block] = encode_block(square_codes, here, v, square + i);
+    average_scale[block] = encode_block<W>(average_codes, here, m, average + i);
+    square_scale[block] = encode_block<W>(square_codes, here, v, square + i);
   }
 }
 

@@ -14,15 +14,9 @@ namespace {
 constexpr int64_t kMaskGroup = 4 * kPhiloxLanes;  // elements of sixteen blocks
 
 inline void group_factors(const MaskRule& rule, uint64_t counter, uint64_t first_block, float (&factors)[kMaskGroup]) {
-  LaneWords words[4];
-  philox_words(rule.stream, counter, first_block, words);
-  float kept[4][kPhiloxLanes];
-  for (int w = 0; w < 4; ++w) {
-    for (int lane = 0; lane < kPhiloxLanes; ++lane) kept[w][lane] = words[w][lane] >= rule.threshold ? rule.scale : 0.0F;
-  }
-  for (int lane = 0; lane < kPhiloxLanes; ++lane) {
-    for (int w = 0; w < 4; ++w) factors[4 * lane + w] = kept[w][lane];
-  }
+  alignas(64) uint32_t words[kMaskGroup];
+  philox_words_in_order(rule.stream, counter, first_block, words);
+  for (int64_t i = 0; i < kMaskGroup; ++i) factors[i] = words[i] >= rule.threshold ? rule.scale : 0.0F;
 }
 
 // MaskKernel::factors. Elements before a block's first and behind the last are made and dropped.

@@ -24,7 +24,7 @@ constexpr UpdateKernel kUpdates{.adam = adam_loop,
                                              .factored_sum = factored_sum_loop<W>,
                                              .factored = factored_loop,
                                              .average = average_loop},
-                                .lean = {.bf16_adam = bf16_adam_loop, .coded_adam = coded_adam_loop}};
+                                .lean = {.bf16_adam = bf16_adam_loop, .coded_adam = coded_adam_loop<W>}};
 
 }  // namespace
 }  // namespace welkin::ops

@@ -52,12 +52,13 @@ OptimizerPtr make(const OptimizerChoice& choice, const std::vector<OptimizerPara
   return registries.optimizers.at(choice.name).make(config_of(choice), parameters);
 }
 
-// A matrix, a vector without decay, and a kernel in the order of memory that the U-Net's have.
+// A matrix, a vector without decay, and kernels in the order of memory that the U-Net's convolutions have, transposed ones too.
 std::vector<OptimizerParameter> parameters_of(at::ScalarType dtype, bool permuted = true) {
-  const at::Tensor kernel = wave_values({3, 4, 5, 6}, 2);
+  const at::Tensor kernel = wave_values({3, 4, 5, 6}, 2), transposed = wave_values({3, 2, 40, 24}, 6).permute({2, 3, 0, 1});
   return {{"a.weight", wave_values({65, 80}, 0).to(dtype), true},
           {"a.bias", wave_values({65}, 1).to(dtype), false},
-          {"k.weight", (permuted ? kernel.permute({3, 2, 0, 1}) : kernel.permute({3, 2, 0, 1}).contiguous()).to(dtype), true}};
+          {"k.weight", (permuted ? kernel.permute({3, 2, 0, 1}) : kernel.permute({3, 2, 0, 1}).contiguous()).to(dtype), true},
+          {"t.weight", (permuted ? transposed : transposed.contiguous()).to(dtype), true}};
 }
 
 void set_gradients(const std::vector<OptimizerParameter>& parameters, int step) {
