@@ -26,9 +26,19 @@ function(welkin_batch_by_room target)
   endforeach()
 endfunction()
 
-# welkin_layer(name [TORCH] [LAYERS ...] [LIBRARIES ...]): src/<name>/**.cpp
+# What is compiled as the kernels are shares their precompiled headers; under sanitizers the rest differs in flags, and has its own.
+function(welkin_plain_target target has_kernels)
+  if(NOT WELKIN_SANITIZE OR has_kernels)
+    welkin_torch_headers(${target} welkin_ops torch_headers)
+  else()
+    set_target_properties(${target} PROPERTIES WELKIN_IS_PLAIN ON)
+    welkin_torch_headers(${target} welkin_model torch_headers)
+  endif()
+endfunction()
+
+# welkin_layer(name [TORCH] [KERNELS] [LAYERS ...] [LIBRARIES ...]): src/<name>/**.cpp. KERNELS: sanitizers need it optimised.
 function(welkin_layer name)
-  cmake_parse_arguments(ARG "TORCH" "" "LAYERS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;KERNELS" "" "LAYERS;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.cpp")
   list(FILTER _sources EXCLUDE REGEX "/src/(data/ingest/component|(ops|parallel)/cuda)/")  # shared objects of their own
   if(NOT _sources)
@@ -39,7 +49,7 @@ function(welkin_layer name)
     set(_scope PUBLIC)
     if(ARG_TORCH)
       welkin_batch_by_room(welkin_${name} ${_sources})
-      welkin_torch_headers(welkin_${name} welkin_ops torch_headers)
+      welkin_plain_target(welkin_${name} "${ARG_KERNELS}")
     endif()
     set_property(GLOBAL APPEND PROPERTY WELKIN_LAYERS welkin_${name})
   endif()
@@ -54,11 +64,12 @@ endfunction()
 
 # What every test finds in its environment: the built binary, the sources, and the shared data where a machine has it.
 function(welkin_test_properties test label timeout)
-  set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT ${timeout} SKIP_RETURN_CODE 77 ENVIRONMENT
+  # The longest tests are those with the most time to lose: first, so that none is left alone at the end.
+  set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT ${timeout} COST ${timeout} SKIP_RETURN_CODE 77 ENVIRONMENT
     "GOMP_SPINCOUNT=0;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache;WELKIN_BINARY=${CMAKE_BINARY_DIR}/welkin;WELKIN_SOURCE_DIR=${CMAKE_SOURCE_DIR};WELKIN_TEST_PYTHON=${WELKIN_TEST_PYTHON}")
 endfunction()
 
-# welkin_test_program(name label timeout LAYERS... SOURCES... FOLDERS...): one GoogleTest executable, one CTest test, a report in test-reports/.
+# welkin_test_program(name label timeout LAYERS... SOURCES... FOLDERS...): one GoogleTest executable.
 function(welkin_test_program name label timeout)
   cmake_parse_arguments(ARG "" "" "LAYERS;SOURCES;FOLDERS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -73,9 +84,21 @@ function(welkin_test_program name label timeout)
   if("${_libraries}" MATCHES "welkin_(ops|data|model|parallel|train|bench|verify)")
     welkin_torch_headers(${name} unit_ops test_headers)
   endif()
-  add_test(NAME ${name} COMMAND ${name} --gtest_output=xml:${CMAKE_BINARY_DIR}/test-reports/${name}.xml)
-  welkin_test_properties(${name} ${label} ${timeout})
   add_dependencies(tests_${label} ${name})
+endfunction()
+
+# welkin_run_program(name label timeout shards): the program's cases as one CTest test, or dealt out over several, which run side by side.
+function(welkin_run_program name label timeout shards)
+  set(_test ${name})
+  foreach(_shard RANGE 1 ${shards})
+    if(shards GREATER 1)
+      set(_test ${name}_${_shard})
+    endif()
+    add_test(NAME ${_test} COMMAND ${name} --gtest_output=xml:${CMAKE_BINARY_DIR}/test-reports/${_test}.xml)
+    welkin_test_properties(${_test} ${label} ${timeout})
+    math(EXPR _index "${_shard} - 1")
+    set_property(TEST ${_test} APPEND PROPERTY ENVIRONMENT GTEST_TOTAL_SHARDS=${shards} GTEST_SHARD_INDEX=${_index})
+  endforeach()
 endfunction()
 
 # welkin_unit_tests(name): tests/unit/<name>/**.cpp as unit_<name>.
@@ -83,16 +106,18 @@ function(welkin_unit_tests name)
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/unit/${name}/*.cpp")
   if(_sources)
     welkin_test_program(unit_${name} unit 300 LAYERS welkin_${name} SOURCES ${_sources} FOLDERS "${CMAKE_SOURCE_DIR}/tests/unit/${name}")
+    welkin_run_program(unit_${name} unit 300 1)
   endif()
 endfunction()
 
-# welkin_label_tests(label TIMEOUT seconds): tests/<label>/**.cpp as one program <label>_tests, and its scripts one by one.
+# welkin_label_tests(label TIMEOUT seconds [SHARDS n]): tests/<label>/**.cpp as one program <label>_tests, and its scripts one by one.
 function(welkin_label_tests label)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;SHARDS" "" SHARDS 1 ${ARGN})
   set(_folder "${CMAKE_SOURCE_DIR}/tests/${label}")
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${_folder}/*.cpp")
   if(_sources)
     welkin_test_program(${label}_tests ${label} ${ARG_TIMEOUT} LAYERS welkin_bench welkin_verify SOURCES ${_sources})
+    welkin_run_program(${label}_tests ${label} ${ARG_TIMEOUT} ${ARG_SHARDS})
   endif()
   file(GLOB _scripts CONFIGURE_DEPENDS "${_folder}/*_test.sh" "${_folder}/*_test.py" "${_folder}/*/*_test.py")
   foreach(_script ${_scripts})

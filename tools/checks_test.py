@@ -248,7 +248,7 @@ class TestSummary(unittest.TestCase):
     def summarise(self, status, cases=None, output=""):
         folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, folder)
-        (folder / "ctest-unit.xml").write_text(self.CTEST.format(status, output))
+        (folder / "ctest.xml").write_text(self.CTEST.format(status, output))
         if cases is not None:
             (folder / "unit_core.xml").write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
         done = subprocess.run([sys.executable, TOOLS / "test_summary.py", folder, "unit"], capture_output=True, text=True)

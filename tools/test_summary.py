@@ -38,10 +38,12 @@ class Count:
 
 def count_label(reports, label):
     count = Count()
-    report = reports / f"ctest-{label}.xml"
+    report = reports / "ctest.xml"
     if not report.exists():
         return count
     for case in ElementTree.parse(report).getroot().iter("testcase"):
+        if not case.get("name").startswith(f"{label}_"):
+            continue
         count.seconds += float(case.get("time") or 0)
         details = reports / f"{case.get('name')}.xml"
         if details.exists():

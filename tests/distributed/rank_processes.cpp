@@ -98,8 +98,11 @@ pid_t spawn_rank(const RankJob& job, int listener, const std::string& output) {
   for (auto& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   std::vector<char*> environment{variable.data(), threads.data()};
+  const auto is_of_parent = [](const std::string& entry) {  // which cases it runs is no matter of its children
+    return entry.starts_with("OMP_NUM_THREADS=") || entry.starts_with("GTEST_");
+  };
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (std::string(*entry).rfind("OMP_NUM_THREADS=", 0) != 0) environment.push_back(*entry);
+    if (!is_of_parent(*entry)) environment.push_back(*entry);
   }
   environment.push_back(nullptr);
   posix_spawn_file_actions_t actions;
