@@ -144,16 +144,25 @@ bool is_to_be_requeued(const train::RunOutcome& outcome) {
   return !outcome.completed && (outcome.stop_signal == 0 || outcome.stop_signal == SIGUSR1);
 }
 
+// A time limit would find the next job where it found this one. Who sends a signal knows what it wants.
+void check_time_was_enough(const train::RunOutcome& outcome) {
+  if (outcome.own_steps > 0 || outcome.stop_signal == SIGUSR1) return;
+  throw ConfigError("requeue", "the job is not queued again, for it has not done a step: its time was over before",
+                    "Give it more time, or a smaller --time_limit_margin");
+}
+
 // The job's last act: the batch system ends it and queues it again.
-void requeue(const std::string& command, const train::RunOutcome& outcome, observe::RunLog& log) {
-  if (outcome.own_steps == 0) {
-    throw ConfigError("requeue", "the job is not queued again, for it has not done a step: its time was over before",
-                      "Give it more time, or a smaller --time_limit_margin");
-  }
+void requeue(const std::string& command, observe::RunLog& log) {
   log.info(cat("Queued again with: ", command));
   if (launch::output_of(command)) return;
   throw ConfigError("requeue", cat("the batch system refuses to queue the job again: command=", command),
                     "See its message above, and submit the job by hand: it continues from the checkpoint");
+}
+
+// Before the first step there is nothing to save, and a rank that stops ends the others.
+bool is_end_by_signal(const Error& error, const InterruptWatch& interrupt) {
+  const bool is_end = error.exit_code() == ExitCode::Interrupted || error.exit_code() == ExitCode::Comm;
+  return is_end && interrupt.signal_number() == SIGUSR1;
 }
 
 }  // namespace
@@ -164,6 +173,7 @@ int verb_train(Application& application, int argc, char** argv) {
     print_help(application, {.program = argv[0], .extra = kTrainFlags, .common = config::Common::Training}, line.help);
     return 0;
   }
+  InterruptWatch interrupt(InterruptWatch::Watched::Requeue);
   const launch::RankInfo place = launch::find_ranks(read_environment);
   const int64_t world_size = is_dry_run(line) ? whole_flag(line, "world", place.world_size) : place.world_size;
   label_process(place);
@@ -181,7 +191,7 @@ int verb_train(Application& application, int argc, char** argv) {
   const auto faults = faults_of(line, resolved, place);
   auto snapshot = begin_snapshot(line, resolved, place);
   parallel::World world = parallel::World::connect(place, world_options(resolved.config));
-  const InterruptWatch interrupt;
+  interrupt.watch_all();
   observe::Console console({.fd = world.is_main() ? STDERR_FILENO : -1});  // the first rank speaks for all
   observe::RunLog log(console, {.enabled = world.is_main()});
   if (const std::string binding = launch::binding_text(read_environment); world.size() > 1 && !binding.empty()) {
@@ -216,7 +226,12 @@ int verb_train(Application& application, int argc, char** argv) {
   run_as_rank(
       world,
       [&] {
-        outcome = train::Trainer(context).run();
+        try {
+          outcome = train::Trainer(context).run();
+        } catch (const Error& error) {
+          if (world.is_main() && !requeue_command.empty() && is_end_by_signal(error, interrupt)) requeue(requeue_command, log);
+          throw;
+        }
         has_lost = outcome.has_lost_records;
         if (snapshot && !is_written(*snapshot, context.say_now)) has_lost = true;
         has_lost = is_so_anywhere(world, has_lost);  // so that a launcher that stops the others stops nothing
@@ -226,7 +241,10 @@ int verb_train(Application& application, int argc, char** argv) {
         if (!log.enabled()) std::cerr << "welkin: " << what << std::endl;
         snapshot.reset();  // written here: a rank that stops runs no destructors
       });
-  if (world.is_main() && !requeue_command.empty() && is_to_be_requeued(outcome)) requeue(requeue_command, outcome, log);
+  if (world.is_main() && !requeue_command.empty() && is_to_be_requeued(outcome)) {
+    check_time_was_enough(outcome);
+    requeue(requeue_command, log);
+  }
   // Who stops a run by hand does not want what comes after it; a scheduler's signal is how a job ends.
   if (outcome.stop_signal == SIGINT) return static_cast<int>(ExitCode::Interrupted);
   return static_cast<int>(has_lost ? ExitCode::Data : ExitCode::Done);

@@ -42,19 +42,32 @@ extern "C" void welkin_on_interrupt(int number) {
 
 }  // namespace
 
-InterruptWatch::InterruptWatch() {
+InterruptWatch::InterruptWatch(Watched watched) {
   WELKIN_CHECK(!signal_state.watched.exchange(true), "two interrupt watches at once");
   signal_state.received = 0;
   signal_state.first_at_ns = 0;
+  for (size_t i = 0; i < kWatched.size(); ++i) {
+    if (watched == Watched::All || kWatched[i] == SIGUSR1) watch(i);
+  }
+}
+
+void InterruptWatch::watch_all() {
+  for (size_t i = 0; i < kWatched.size(); ++i) watch(i);
+}
+
+void InterruptWatch::watch(size_t index) {
+  if (former_[index]) return;
   struct sigaction action {};
   action.sa_handler = welkin_on_interrupt;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;  // reads and writes in progress go on: the step is to finish
-  for (size_t i = 0; i < kWatched.size(); ++i) sigaction(kWatched[i], &action, &former_[i]);
+  sigaction(kWatched[index], &action, &former_[index].emplace());
 }
 
 InterruptWatch::~InterruptWatch() {
-  for (size_t i = 0; i < kWatched.size(); ++i) sigaction(kWatched[i], &former_[i], nullptr);
+  for (size_t i = 0; i < kWatched.size(); ++i) {
+    if (former_[i]) sigaction(kWatched[i], &*former_[i], nullptr);
+  }
   signal_state.watched = false;
 }
 

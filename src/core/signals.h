@@ -5,6 +5,8 @@
 
 #include <array>
 #include <csignal>
+#include <cstddef>
+#include <optional>
 
 namespace welkin {
 
@@ -13,17 +15,25 @@ namespace welkin {
 // Ctrl-C.
 class InterruptWatch {
  public:
-  InterruptWatch();
+  // Requeue: SIGUSR1 alone, with which a batch system announces the end of a job; the others end the process as they do without
+  // a watch, until watch_all().
+  enum class Watched { All, Requeue };
+  explicit InterruptWatch(Watched watched = Watched::All);
   ~InterruptWatch();
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
+
+  // From now on all three. What Requeue has seen before stays.
+  void watch_all();
 
   bool requested() const { return signal_number() != 0; }
   int signal_number() const;  // SIGINT, SIGTERM or SIGUSR1; 0 before the first
 
  private:
   static constexpr std::array kWatched{SIGINT, SIGTERM, SIGUSR1};
-  std::array<struct sigaction, kWatched.size()> former_{};
+  void watch(size_t index);
+
+  std::array<std::optional<struct sigaction>, kWatched.size()> former_{};  // of those that are watched
 };
 
 }  // namespace welkin

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that would go wrong quietly: rates and statistics that do not fit, NaN in the data, and what follows a Ctrl-C."""
+import os
 import signal
+import subprocess
 import unittest
 
 import h5py
@@ -104,6 +106,50 @@ class Interrupts(BadInputCase):
 
     def test_sigterm_of_several_ranks(self):
         self.assertEqual(self.interrupted(signal.SIGTERM, "launch", "-n", "2", "--")[0], DONE)
+
+
+# Sends SIGUSR1 to the run that asks how much time it has left: a signal at a known moment of the start.
+SQUEUE = """#!/bin/sh
+run=$PPID
+until tr '\\0' ' ' </proc/$run/cmdline | grep -q ' train '; do run=$(cut -d ' ' -f 4 /proc/$run/stat); done
+kill -USR1 $run
+echo 10:00:00
+"""
+
+
+class SignalsBeforeTheFirstStep(BadInputCase):
+    def start_as_job(self, *flags, launcher=()):
+        self.make_fields()
+        tools = self.root / "bin"
+        tools.mkdir(exist_ok=True)
+        for name, text in (("squeue", SQUEUE), ("scontrol", f"#!/bin/sh\necho $* >>{self.root}/calls\n")):
+            (tools / name).write_text(text)
+            (tools / name).chmod(0o755)
+        command = self.train_command({**FIELDS, "num_iters": 40}, "--resume", "--requeue", *flags)
+        job = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "SLURM_JOB_ID": "12"}
+        done = subprocess.run([BINARY, *launcher, *map(str, command[1:])], capture_output=True, text=True, timeout=120, cwd=self.root, env=job)
+        return done.returncode, done.stdout + done.stderr
+
+    def assert_queued_again(self, log):
+        self.assertIn("Queued again with: scontrol requeue 12", log)
+        self.assertEqual((self.root / "calls").read_text(), "requeue 12\n")
+
+    def test_a_job_is_queued_again_though_it_has_not_done_a_step(self):
+        code, log = self.start_as_job()
+        self.assertEqual(code, DONE, log)
+        self.assertIn("Interrupted by SIGUSR1 at step 0: saved ", log)
+        self.assert_queued_again(log)
+
+    def test_so_is_one_whose_files_are_being_staged(self):
+        code, log = self.start_as_job("--stage", self.root / "node")
+        self.assertEqual(code, INTERRUPTED, log)
+        self.assertIn("interrupted while the data were staged, before training: signal=10. Start it again: it goes on with the copies", log)
+        self.assert_queued_again(log)
+
+    def test_and_one_of_several_ranks(self):
+        code, log = self.start_as_job("--stage", self.root / "node", launcher=("launch", "-n", "2", "--"))
+        self.assertEqual(code, INTERRUPTED, log)
+        self.assert_queued_again(log)
 
 
 if __name__ == "__main__":

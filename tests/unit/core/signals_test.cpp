@@ -45,6 +45,24 @@ TEST(InterruptWatch, ItPutsTheFormerHandlersBack) {
   EXPECT_EQ(std::signal(SIGINT, SIG_DFL), SIG_IGN);
 }
 
+TEST(InterruptWatch, WatchesSigusr1AloneUntilItWatchesAll) {
+  std::signal(SIGTERM, SIG_IGN);
+  {
+    InterruptWatch watch(InterruptWatch::Watched::Requeue);
+    raise(SIGTERM);
+    EXPECT_FALSE(watch.requested());
+    raise(SIGUSR1);
+    EXPECT_EQ(watch.signal_number(), SIGUSR1);
+    watch.watch_all();
+    EXPECT_EQ(watch.signal_number(), SIGUSR1);
+  }
+  EXPECT_EQ(std::signal(SIGTERM, SIG_DFL), SIG_IGN);
+  InterruptWatch watch(InterruptWatch::Watched::Requeue);
+  watch.watch_all();
+  raise(SIGTERM);
+  EXPECT_EQ(watch.signal_number(), SIGTERM);
+}
+
 TEST(InterruptWatchDeathTest, TheSecondSignalEndsTheProcess) {
   EXPECT_EXIT(
       {
