@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "plan/failure_sheet.h"
 #include "plan/sheets.h"
 
 namespace welkin::apps {
@@ -21,6 +22,10 @@ namespace {
 const std::vector<config::ExtraFlag> kPlanFlags = {
     {"devices", "N", "devices that work together (1)"},
     {"rate", "TFLOPS", "TFLOP/s that each device achieves, as measured; without it no times are given"},
+    {"save_seconds", "S", "how long a checkpoint holds training: with --mtbf, the best interval and the goodput to expect"},
+    {"write_seconds", "S", "with --save_seconds: until it is published, where it is written beside training"},
+    {"restart_seconds", "S", "with --save_seconds: from a failure until training goes on (0)"},
+    {"nodes", "N", "with --save_seconds: nodes of the job, each of which fails every --mtbf hours (1)"},
     {"json", "FILE", "write the figures as JSON to this file; - prints them instead of the table"},
     {"lecture", "", "no run of ours: the worked examples of the ELLIS lecture"},
     {"parameters", "P", "no run of ours: a language model with P parameters"},
@@ -59,10 +64,38 @@ std::vector<plan::Section> language_model(const config::CommandLine& line) {
   return plan::language_model_sheet(question);
 }
 
+// --mtbf is a key of runs.
+double mtbf_given(config::CommandLine line) {
+  for (const config::Setting& setting : line.settings) {
+    if (setting.key == "mtbf" || setting.key == "loop.mtbf") line.extra["mtbf"] = setting.text;
+  }
+  if (const double hours = number_given(line, "mtbf"); hours > 0) return hours;
+  throw ConfigError("plan", cat("how often nodes fail is not said: save_seconds=", line.extra["save_seconds"]),
+                    "Give --mtbf, the mean hours between failures of one node, for instance --mtbf 6000");
+}
+
+plan::Section failures(const config::CommandLine& line, std::optional<double> step_seconds) {
+  const auto given = [&line](const char* flag) {
+    return has_flag(line, flag) ? std::optional(number_given(line, flag)) : std::nullopt;
+  };
+  return plan::failure_sheet({.mtbf_hours = mtbf_given(line),
+                              .nodes = static_cast<double>(whole_flag(line, "nodes", 1, 1, 1'000'000)),
+                              .save_seconds = number_given(line, "save_seconds"),
+                              .write_seconds = given("write_seconds"),
+                              .restart_seconds = given("restart_seconds").value_or(0),
+                              .step_seconds = step_seconds});
+}
+
 std::vector<plan::Section> run_of_ours(const Application& application, const config::CommandLine& line) {
+  const bool asks_failures = has_flag(line, "save_seconds");
+  const bool names_run = line.yaml_config || line.config || line.tutorial != config::Tutorial::None;
+  if (asks_failures && !names_run) return {failures(line, {})};
   const double rate = number_given(line, "rate");
-  return plan::run_sheet(
-      estimate_of(application, line, devices_given(line), rate > 0 ? std::optional<double>(rate * 1e12) : std::nullopt));
+  const plan::RunEstimate run =
+      estimate_of(application, line, devices_given(line), rate > 0 ? std::optional<double>(rate * 1e12) : std::nullopt);
+  std::vector<plan::Section> sheet = plan::run_sheet(run);
+  if (asks_failures) sheet.push_back(failures(line, run.step_seconds));
+  return sheet;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@ loss scale, loader position, running means and every logged value but times. The
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import signal
@@ -184,9 +185,9 @@ class Resume(unittest.TestCase):
             for file in sorted((run_folder(waits) / "checkpoints" / step).glob("*.safetensors")):
                 self.assertEqual(file.read_bytes(), (run_folder(beside) / "checkpoints" / step / file.name).read_bytes(), file)
 
-    def signalled(self, root, line, number, *flags):
+    def signalled(self, root, line, number, *flags, **environment):
         """A run that is sent a signal when it logs such a line; returns its log."""
-        process = subprocess.Popen(command(self.write(VIT), root, *flags), stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command(self.write(VIT), root, *flags), stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
         self.addCleanup(process.kill)
         log = ""
         while line not in log and (more := process.stderr.readline()):
@@ -263,11 +264,39 @@ class Resume(unittest.TestCase):
         self.assertIn("the job is not queued again, for it has not done a step: its time was over before", done.stderr)
         self.assertNotIn("scontrol", (self.folder / "calls").read_text())
 
+    def test_sigusr1_queues_the_job_again_in_every_phase(self):
+        """While the run is set up, trains and validates."""
+        path = {**self.fake("squeue", "echo 10:00:00"), **self.fake("scontrol", ""), "SLURM_JOB_ID": "12"}
+        flags = ("--resume", "--requeue", "--num_iters", "9", "--set", "limit_nsamples_val=6000")
+        phases = {"set-up": ("begin data loader init", ()), "training": ("Starting Training Loop", ("--inject", "slow:step=1,seconds=0.5")),
+                  "validation": ("Avg train loss", ())}
+        for phase, (line, more) in phases.items():
+            with self.subTest(phase):
+                log = self.signalled(self.folder / phase, line, signal.SIGUSR1, *flags, *more, **path)
+                self.assertRegex(log, r"Interrupted by SIGUSR1 at step \d+: saved ")
+                self.assertIn("Queued again with: scontrol requeue 12", log)
+
+    def test_sigusr1_while_a_checkpoint_is_written(self):
+        path = {**self.fake("squeue", "echo 10:00:00"), **self.fake("scontrol", ""), "SLURM_JOB_ID": "12"}
+        root = self.folder / "logs"
+        flags = ("--resume", "--requeue", "--num_iters", "100000", "--checkpoint_interval", "1")
+        process = subprocess.Popen(command(self.write(VIT), root, *flags), stderr=subprocess.PIPE, text=True, env={**os.environ, **path})
+        self.addCleanup(process.kill)
+        while process.poll() is None and not list(root.glob("run/1GPU/00/checkpoints/.step_*.partial*")):
+            time.sleep(0.0002)
+        process.send_signal(signal.SIGUSR1)
+        log = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 0, log)
+        step = int(tensor_files(root)[0][5:])
+        self.assertIn(f"Interrupted by SIGUSR1 at step {step}: saved ", log)
+        self.assertIn("Queued again with: scontrol requeue 12", log)
+
     def test_requeue_wants_a_job_and_resume(self):
         for flags, message in ((("--requeue",), "a job that is queued again begins with --resume: requeue=true, resume=false"),
                                (("--requeue", "--resume"), "this is no job of a batch system: requeue=true"),
                                (("--time_limit", "soon"), "this is no duration: "),
-                               (("--checkpoint_dirs", "fast"), "checkpoint_dirs cannot be read, it is a name, an absolute path, and numbers")):
+                               (("--checkpoint_interval", "auto"), "the best interval follows from how often nodes fail, which is not said: "),
+                               (("--checkpoint_dirs", "fast"), "checkpoint_dirs cannot be read, it is a name, an absolute path, numbers of at least 1")):
             done = subprocess.run(command(self.write(VIT), self.folder / "logs", *flags), capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(message, done.stderr)
@@ -290,6 +319,23 @@ class Resume(unittest.TestCase):
         self.assertIn(f"{place}/step_21", log.partition("Resumed at step")[0])
         self.assertIn(f"Resumed at step 18 from {run_folder(root) / 'checkpoints' if best == 18 else place}/step_18", log)
         self.assertEqual(tensor_files(root), whole)
+
+    def test_the_interval_that_a_run_chooses(self):
+        """From what the first checkpoints cost; the run that goes on begins with what was measured."""
+        yaml, root = self.write(VIT), self.folder / "logs"
+        flags = ("--checkpoint_interval", "auto", "--mtbf", "0.01", "--keep_checkpoints", "100")
+        log = self.run_to_end(yaml, root, *flags, "--num_iters", "60")
+        said = re.search(r"Checkpoint interval: (\d+) steps? \(.* a failure comes every 36 s, expected goodput ([0-9.]+) %", log)
+        self.assertIsNotNone(said, log)
+        status = json.loads((run_folder(root) / "status.json").read_text())
+        self.assertGreater(status["checkpoint_interval"], 0)
+        self.assertTrue(0 < status["expected_goodput"] < 1, status)
+        steps = sorted(int(path.name[5:]) for path in (run_folder(root) / "checkpoints").glob("step_*"))
+        self.assertIn(10, steps)  # the first one, that is measured
+        times = json.loads((run_folder(root) / "checkpoint_times.json").read_text())
+        self.assertTrue(all(value > 0 for value in times.values()), times)
+        before = self.run_to_end(yaml, root, *flags, "--num_iters", "70", "--resume").partition("Resumed at step 60")[0]
+        self.assertRegex(before, r"Checkpoint interval: \d+ step")
 
     def test_evaluate_and_predict_what_was_trained(self):
         yaml = self.write(VIT)

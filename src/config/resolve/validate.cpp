@@ -261,10 +261,21 @@ void validate_survival(Draft& draft) {
   constexpr std::string_view kDirs = "loop.checkpoint_dirs", kLimit = "loop.time_limit", kRequeue = "loop.requeue";
   const LoopConfig& loop = draft.config.loop;
   std::string problem;
-  parse_checkpoint_dirs(loop.checkpoint_dirs, problem);
+  const auto dirs = parse_checkpoint_dirs(loop.checkpoint_dirs, problem);
+  if (std::ranges::any_of(dirs, &CheckpointDir::neighbour) && draft.config.parallel.shard != ShardStage::None) {
+    draft.problems.add(
+        draft.place(kDirs),
+        cat("copies for a neighbour are made of a training state that one rank writes: ", draft.show("parallel.shard")),
+        "Leave :neighbour out: the place must then be seen by all ranks");
+  }
   if (!problem.empty()) {
     draft.problems.add(draft.place(kDirs), cat("checkpoint_dirs cannot be read, ", problem, ": ", draft.show(kDirs)),
                        "Write for instance --checkpoint_dirs fast:/local:50:2,safe:/project:1000");
+  }
+  if (loop.checkpoint_interval.is_auto && loop.mtbf == 0) {
+    draft.problems.add(draft.place("loop.checkpoint_interval"),
+                       "the best interval follows from how often nodes fail, which is not said: checkpoint_interval=auto, mtbf=0",
+                       "Give --mtbf, the mean hours between failures of one node, for instance --mtbf 6000");
   }
   if (!loop.time_limit.empty() && parse_duration_s(loop.time_limit).value_or(0) == 0) {
     draft.problems.add(draft.place(kLimit), cat("this is no duration: ", draft.show(kLimit)),

@@ -22,6 +22,9 @@ std::optional<CheckpointDir> checkpoint_dir_of(const std::string& entry) {
   const size_t colon = entry.find(':');
   if (colon == 0 || colon == std::string::npos) return {};
   CheckpointDir dir{.name = entry.substr(0, colon), .path = entry.substr(colon + 1), .interval = {}, .keep = {}};
+  constexpr std::string_view kNeighbour = ":neighbour";
+  dir.neighbour = dir.path.ends_with(kNeighbour);
+  if (dir.neighbour) dir.path.resize(dir.path.size() - kNeighbour.size());
   dir.interval = take_number(dir.path);
   if (const auto before = take_number(dir.path)) {
     dir.keep = dir.interval;
@@ -38,7 +41,7 @@ std::vector<CheckpointDir> parse_checkpoint_dirs(const std::vector<std::string>&
   for (const std::string& entry : entries) {
     const auto dir = checkpoint_dir_of(entry);
     if (!dir) {
-      problem = cat("it is a name, an absolute path, and numbers of at least 1, not ", entry);
+      problem = cat("it is a name, an absolute path, numbers of at least 1, and perhaps :neighbour, not ", entry);
       return {};
     }
     const auto is_same = [&](const CheckpointDir& other) { return other.name == dir->name || other.path == dir->path; };

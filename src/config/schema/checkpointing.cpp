@@ -68,6 +68,7 @@ std::string text_of(const Checkpointing& value) {
 }
 
 std::string text_of(const MicroBatchSize& value) { return value.is_auto ? "auto" : std::to_string(value.samples); }
+std::string text_of(const CheckpointInterval& value) { return value.is_auto ? "auto" : std::to_string(value.steps); }
 
 bool matches_regex(const std::string& pattern, const std::string& name) { return std::regex_match(name, compiled(pattern)); }
 

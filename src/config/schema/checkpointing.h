@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys whose value is a name or a name with more behind it: `activation_checkpointing` (none, blocks, pattern:REGEX, ...) and
-// `micro_batch_size` (a number or auto).
+// The keys whose value is a name or a name with more behind it: `activation_checkpointing` (none, blocks, pattern:REGEX, ...),
+// `micro_batch_size` and `checkpoint_interval` (a number or auto).
 #pragma once
 
 #include <cstdint>
@@ -34,11 +34,21 @@ struct MicroBatchSize {
   bool operator==(const MicroBatchSize&) const = default;
 };
 
+// Steps between checkpoints.
+struct CheckpointInterval {
+  CheckpointInterval(int64_t number = 0) : steps(number) {}  // NOLINT: reads as the number that it is
+  int64_t steps;                                             // 0: none on the way
+  bool is_auto = false;                                      // chosen by the run, from what it measures and `mtbf`
+
+  bool operator==(const CheckpointInterval&) const = default;
+};
+
 // What the text says. Nothing where it is not of the forms above, or names no usable regular expression or budget: then
 // `problem` says what is wrong.
 std::optional<Checkpointing> parse_checkpointing(std::string_view text, std::string& problem);
 std::string text_of(const Checkpointing& value);
 std::string text_of(const MicroBatchSize& value);
+std::string text_of(const CheckpointInterval& value);
 
 // Whether the regular expression matches the whole name. It is one that parse_checkpointing() took: matching takes a time that
 // grows with the product of both lengths at most.

@@ -45,8 +45,8 @@ using Field =
                  Accessor<PipelineSchedule>, Accessor<WireupInfo>, Accessor<WireupStore>, Accessor<GradientDtype>,
                  Accessor<ShardStage>, Accessor<GatherDtype>, Accessor<OptimizerState>, Accessor<MuonScale>,
                  Accessor<ResumedOptimizer>, Accessor<CheckpointOverlap>, Accessor<Checkpointing>, Accessor<MicroBatchSize>,
-                 Accessor<DeviceChoice>, Accessor<FolderRule>, Accessor<QkvLayout>, Accessor<std::optional<Loader>>,
-                 Accessor<std::optional<Compat>>, Accessor<SpatialRanks>>;
+                 Accessor<CheckpointInterval>, Accessor<DeviceChoice>, Accessor<FolderRule>, Accessor<QkvLayout>,
+                 Accessor<std::optional<Loader>>, Accessor<std::optional<Compat>>, Accessor<SpatialRanks>>;
 
 template <auto... Members>
 auto& member(RunConfig& config) {

@@ -257,13 +257,14 @@ struct LoopConfig {
   int64_t num_iters = 0;                        // ViT: optimizer steps; 0 = not given
   uint64_t seed = 0;                            // (ours) of weights, order, augmentation and dropout
   bool deterministic = false;                   // (ours) same bits run to run
-  int64_t checkpoint_interval = 0;              // (ours) steps; 0 = only at the end and on a signal
+  CheckpointInterval checkpoint_interval;       // (ours) steps; 0 = only at the end and on a signal; auto = by mtbf
+  double mtbf = 0;                              // (ours) mean hours between failures of a node; 0 = not said
   int64_t keep_checkpoints = 2;                 // (ours) newest that stay on disk; the best one is kept besides
   int64_t keep_every = 0;                       // (ours) checkpoints of steps that are multiples of it stay besides; 0 = none
   bool checkpoint_async = true;  // (ours) a step is held for a copy of the state, and the files are written beside training
   CheckpointOverlap checkpoint_overlap =
       CheckpointOverlap::Wait;               // (ours) what a checkpoint does while the one before is being written
-  std::vector<std::string> checkpoint_dirs;  // (ours) more places: NAME:PATH[:INTERVAL[:KEEP]] (checkpoint_dirs.h)
+  std::vector<std::string> checkpoint_dirs;  // (ours) more places: NAME:PATH[:INTERVAL[:KEEP]][:neighbour]
   int64_t verify_interval = 0;               // (ours) seconds between rereadings of a kept checkpoint; 0 = none
   std::string time_limit;                    // (ours) of the run, as sbatch --time; empty = what the batch system says
   int64_t time_limit_margin = 60;            // (ours) seconds that are left when a run that its time limit ends is saved

@@ -40,6 +40,7 @@ struct Checker {
   std::optional<std::string> operator()(const Checkpointing&) const { return {}; }
   std::optional<std::string> operator()(const SpatialRanks&) const { return {}; }
   std::optional<std::string> operator()(const MicroBatchSize& value) const { return (*this)(value.samples); }
+  std::optional<std::string> operator()(const CheckpointInterval& value) const { return (*this)(value.steps); }
   template <typename T>
   std::optional<std::string> operator()(const std::optional<T>& value) const {
     return value ? (*this)(*value) : std::nullopt;

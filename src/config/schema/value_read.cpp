@@ -61,12 +61,8 @@ class NodeReader {
     value = *parsed;
     return {};
   }
-  std::optional<std::string> read(const YamlNode& node, MicroBatchSize& value) const {
-    if (node.kind != YamlKind::Int && node.text != "auto") return wrong_type("an integer or auto", node);
-    value = node.kind == YamlKind::Int ? MicroBatchSize(node.integer) : MicroBatchSize();
-    value.is_auto = node.kind != YamlKind::Int;
-    return {};
-  }
+  std::optional<std::string> read(const YamlNode& node, MicroBatchSize& value) const { return read_or_auto(node, value); }
+  std::optional<std::string> read(const YamlNode& node, CheckpointInterval& value) const { return read_or_auto(node, value); }
   template <typename T>
   std::optional<std::string> read(const YamlNode& node, std::optional<T>& value) const {
     value.reset();
@@ -97,6 +93,14 @@ class NodeReader {
   }
 
  private:
+  template <typename T>
+  static std::optional<std::string> read_or_auto(const YamlNode& node, T& value) {
+    if (node.kind != YamlKind::Int && node.text != "auto") return wrong_type("an integer or auto", node);
+    value = node.kind == YamlKind::Int ? T(node.integer) : T();
+    value.is_auto = node.kind != YamlKind::Int;
+    return {};
+  }
+
   const YamlDocument& document_;
 };
 

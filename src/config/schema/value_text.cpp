@@ -19,6 +19,7 @@ struct YamlText {
   std::string operator()(const std::string& value) const { return value.empty() ? "null" : quote_if_needed(value); }
   std::string operator()(const Checkpointing& value) const { return quote_if_needed(text_of(value)); }
   std::string operator()(const MicroBatchSize& value) const { return text_of(value); }
+  std::string operator()(const CheckpointInterval& value) const { return text_of(value); }
   std::string operator()(const SpatialRanks& value) const { return text_of(value); }
   template <typename T>
   std::string operator()(const std::optional<T>& value) const {
@@ -54,6 +55,7 @@ struct PythonText {
   }
   std::string operator()(const Checkpointing& value) const { return (*this)(text_of(value)); }
   std::string operator()(const MicroBatchSize& value) const { return text_of(value); }
+  std::string operator()(const CheckpointInterval& value) const { return text_of(value); }
   std::string operator()(const SpatialRanks& value) const { return text_of(value); }
   template <typename T>
   std::string operator()(const std::optional<T>& value) const {
@@ -77,6 +79,7 @@ struct TypeName {
   std::string operator()(const std::string&) const { return "string"; }
   std::string operator()(const Checkpointing&) const { return "string"; }
   std::string operator()(const MicroBatchSize&) const { return "integer or auto"; }
+  std::string operator()(const CheckpointInterval&) const { return "integer or auto"; }
   std::string operator()(const SpatialRanks&) const { return "string"; }
   template <typename T>
   std::string operator()(const std::optional<T>&) const {

@@ -57,6 +57,8 @@ std::string status_json(const RunStatus& status) {
                      {"samples_per_s", number_or_null(status.samples_per_s)},
                      {"seconds_left", number_or_null(status.seconds_left)},
                      {"last_checkpoint", status.last_checkpoint.empty() ? Json() : Json(status.last_checkpoint)},
+                     {"checkpoint_interval", status.checkpoint_interval},
+                     {"expected_goodput", number_or_null(status.expected_goodput)},
                      {"events", events},
                      {"error", status.error.empty() ? Json() : Json(status.error)},
                      {"time", utc_text(status.milliseconds)}};
@@ -78,6 +80,9 @@ std::string status_prometheus(const RunStatus& status) {
   if (status.learning_rate) gauge("learning_rate", "Learning rate of the latest step.", *status.learning_rate);
   gauge("samples_per_second", "Samples trained on per second.", status.samples_per_s);
   if (status.seconds_left) gauge("seconds_left", "Time that the rest of the run takes.", *status.seconds_left);
+  gauge("checkpoint_interval", "Steps between checkpoints, 0 for none on the way.",
+        static_cast<double>(status.checkpoint_interval));
+  if (status.expected_goodput) gauge("expected_goodput", "Share of the time that failures leave.", *status.expected_goodput);
   gauge("up", "1 while the run works.", status.state == "running" || status.state == "starting" ? 1 : 0);
   gauge("updated_seconds", "When this was written, in seconds since 1970.", static_cast<double>(status.milliseconds) / 1000);
   if (status.events.empty()) return text;

@@ -175,22 +175,34 @@ int64_t chosen_step(const CheckpointStore& store, const std::vector<int64_t>& st
                         cat("Choose best, newest, or a step: ", join(steps, ", ")));
 }
 
+std::string with_node(std::string path, int64_t node) {
+  constexpr std::string_view kNode = "{node}";
+  for (size_t at = path.find(kNode); at != std::string::npos; at = path.find(kNode)) {
+    path.replace(at, kNode.size(), std::to_string(node));
+  }
+  return path;
+}
+
 }  // namespace
 
-std::vector<CheckpointPlace> checkpoint_places(const config::LoopConfig& config, const fs::path& folder) {
+std::vector<CheckpointPlace> checkpoint_places(const config::LoopConfig& config, const fs::path& folder, int64_t node) {
   std::vector<CheckpointPlace> places{{.name = {},
                                        .store = CheckpointStore(folder),
-                                       .interval = config.checkpoint_interval,
+                                       .interval = config.checkpoint_interval.steps,
                                        .keep = config.keep_checkpoints,
-                                       .keep_every = config.keep_every}};
+                                       .keep_every = config.keep_every,
+                                       .is_auto = config.checkpoint_interval.is_auto}};
   const fs::path run = folder.parent_path(), size = run.parent_path();
   std::string problem;
   for (const config::CheckpointDir& dir : config::parse_checkpoint_dirs(config.checkpoint_dirs, problem)) {
-    const auto own = fs::path(dir.path) / size.parent_path().filename() / size.filename() / run.filename();
+    const auto own = fs::path(dir.neighbour ? with_node(dir.path, node) : dir.path) / size.parent_path().filename() /
+                     size.filename() / run.filename();
     places.push_back({.name = dir.name,
                       .store = CheckpointStore(own),
-                      .interval = dir.interval.value_or(config.checkpoint_interval),
-                      .keep = dir.keep.value_or(config.keep_checkpoints)});
+                      .interval = dir.interval.value_or(config.checkpoint_interval.steps),
+                      .keep = dir.keep.value_or(config.keep_checkpoints),
+                      .is_auto = !dir.interval && config.checkpoint_interval.is_auto,
+                      .on_nodes = dir.neighbour});
   }
   return places;
 }

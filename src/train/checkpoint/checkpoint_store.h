@@ -60,13 +60,21 @@ class CheckpointStore {
 struct CheckpointPlace {
   std::string name;  // empty: the run's folder
   CheckpointStore store;
-  int64_t interval = 0;    // steps between checkpoints; 0: none on the way
+  int64_t interval = 0;    // steps between checkpoints; 0: none on the way, unless the run chooses
   int64_t keep = 1;        // newest that stay
   int64_t keep_every = 0;  // steps whose multiples stay besides; 0: none
+  bool is_auto = false;    // the run chooses the interval
+  int64_t last_step = 0;   // of the latest checkpoint, as far as the run knows
+  bool on_nodes = false;   // each node has a disk of its own under this path
+  // Beside training, where another node has a copy: on the rank that writes, what becomes of a checkpoint that was written
+  // (nothing: it could not be), and on the rank that keeps the copy.
+  std::function<void(const std::optional<std::filesystem::path>&)> copy_out = {};
+  std::function<void()> copy_in = {};
 };
 
-// The run's own folder first; then one named as the run's in each of checkpoint_dirs.
-std::vector<CheckpointPlace> checkpoint_places(const config::LoopConfig& config, const std::filesystem::path& folder);
+// The run's own folder first; then one named as the run's in each of checkpoint_dirs. `node`: of this rank.
+std::vector<CheckpointPlace> checkpoint_places(const config::LoopConfig& config, const std::filesystem::path& folder,
+                                               int64_t node);
 
 // The first of `folders` that `open` opens. `report` is told about each damaged one before it (the text of its error).
 using OpenCheckpoint = std::function<Checkpoint(const std::filesystem::path&)>;

@@ -48,6 +48,7 @@ CheckpointWriter::Written CheckpointWriter::write_to_places(const SaveTask& task
         place->store.copy_from(task.places.front()->store.path_of(task.index.position.iteration), task.index);
       }
       if (written.folder.empty()) written.folder = place->store.path_of(task.index.position.iteration);
+      written.places.push_back(place);
       keep_house(*place, is_first ? task.best : std::nullopt);
     } catch (const CommError&) {
       throw;  // values come from other ranks: nobody is there to send them
@@ -56,6 +57,34 @@ CheckpointWriter::Written CheckpointWriter::write_to_places(const SaveTask& task
     }
   }
   return written;
+}
+
+// Whoever waits for a copy hears also that there is none. A copy that fails is no reason to end a run.
+void CheckpointWriter::send_copies(const SaveTask& task, Written& written) {
+  for (CheckpointPlace* place : task.places) {
+    if (!place->copy_out) continue;
+    const bool is_written = std::ranges::find(written.places, place) != written.places.end();
+    try {
+      place->copy_out(is_written ? std::optional(place->store.path_of(task.index.position.iteration)) : std::nullopt);
+    } catch (const std::exception& error) {
+      written.errors.emplace_back(error.what());
+    }
+  }
+}
+
+void CheckpointWriter::receive_copies(const SaveTask& task) {
+  if (!std::ranges::any_of(task.places, [](const CheckpointPlace* place) { return static_cast<bool>(place->copy_in); })) return;
+  job_ = std::async(std::launch::async, [places = task.places] {
+    Written written;
+    for (CheckpointPlace* place : places) {
+      try {
+        if (place->copy_in) place->copy_in();
+      } catch (const std::exception& error) {
+        written.errors.emplace_back(error.what());
+      }
+    }
+    return written;
+  });
 }
 
 CheckpointWriter::CheckpointWriter(const parallel::Group& world, WriterOptions options)
@@ -118,21 +147,26 @@ void CheckpointWriter::save(SaveTask task, const TensorLayout& layout) {
   } catch (const Error& error) {
     options_.report(error.what());
   }
+  last_held_s_ = held.seconds();
   if (!is_beside_) return;
   ++num_beside_;
-  held_s_ += held.seconds();
-  most_held_s_ = std::max(most_held_s_, held.seconds());
+  held_s_ += last_held_s_;
+  most_held_s_ = std::max(most_held_s_, last_held_s_);
 }
 
 // Replicas are equal: the first rank's copy is everybody's. Parts of tensors are put together on it, in which all take part.
 void CheckpointWriter::save_whole(SaveTask task, const TensorLayout& layout) {
   WholeGroups whole(std::exchange(task.groups, {}), layout);
-  if (!is_first()) return whole.join_others();
+  if (!is_first()) {
+    receive_copies(task);  // beside what follows
+    return whole.join_others();
+  }
   const RankTensors own{.whole = whole.groups(), .pieces = {}};
   if (!takes_copy(own)) {
     Written written = write_to_places(task, own.whole);
     whole.join_others();
     written.seconds = since_begin_.seconds();
+    send_copies(task, written);
     return note(written);
   }
   RankTensors copies;
@@ -142,12 +176,15 @@ void CheckpointWriter::save_whole(SaveTask task, const TensorLayout& layout) {
     throw;  // nobody is there to join
   } catch (const Error&) {
     whole.join_others();
+    Written nothing;
+    send_copies(task, nothing);
     throw;
   }
   is_beside_ = true;
   job_ = std::async(std::launch::async, [task = std::move(task), copies = std::move(copies), begin = since_begin_] {
     Written written = write_to_places(task, copies.whole);
     written.seconds = begin.seconds();
+    send_copies(task, written);
     return written;
   });
 }

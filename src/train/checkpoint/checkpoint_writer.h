@@ -70,13 +70,16 @@ class CheckpointWriter {
   std::vector<std::filesystem::path> take_saved() { return std::exchange(saved_, {}); }
   // Seconds from the beginning of the latest save to its publication, of the first rank; 0 before the first.
   double save_seconds() const { return save_s_; }
+  // By which the latest save() that was not left out has held this rank.
+  double held_seconds() const { return last_held_s_; }
   // Of save(): how often, and for how long steps were held. Empty where nothing was written beside training.
   std::string summary() const;
 
  private:
   struct Written {
     std::vector<std::string> errors;
-    std::filesystem::path folder = {};  // empty: no place took it
+    std::filesystem::path folder = {};                // empty: no place took it
+    std::vector<const CheckpointPlace*> places = {};  // that took it, of those that another node copies
     double seconds = 0;
   };
 
@@ -90,6 +93,8 @@ class CheckpointWriter {
   void exchange_and_publish();
   void take_result();
   static Written write_to_places(const SaveTask& task, const std::vector<CheckpointGroup>& groups);
+  static void send_copies(const SaveTask& task, Written& written);
+  void receive_copies(const SaveTask& task);
   void note(const Written& written);
   Written published() const;
 
@@ -102,7 +107,7 @@ class CheckpointWriter {
   bool is_exchanged_ = false;  // the first rank publishes `shared_`
   bool is_beside_ = false;     // the latest save() has taken a copy
   Stopwatch since_begin_;
-  double save_s_ = 0, held_s_ = 0, most_held_s_ = 0;
+  double save_s_ = 0, last_held_s_ = 0, held_s_ = 0, most_held_s_ = 0;
   int64_t num_beside_ = 0, num_skipped_ = 0;
   std::vector<std::filesystem::path> saved_;
   std::future<Written> job_;  // destroyed first, which waits for it

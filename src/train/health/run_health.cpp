@@ -165,6 +165,11 @@ void RunHealth::saved(const std::string& newest) {
   event("checkpoint", step_of_checkpoint(newest), {{"path", newest}});
 }
 
+void RunHealth::saves_every(int64_t steps, double goodput) {
+  status_.checkpoint_interval = steps;
+  status_.expected_goodput = goodput > 0 ? std::optional(goodput) : std::nullopt;
+}
+
 void RunHealth::write_status_if_due(const StepRecord& record) {
   if (!parts_.world.is_main() || config_.status_interval_s == 0 || since_status_.seconds() < config_.status_interval_s) return;
   status_.state = "running";

@@ -57,6 +57,8 @@ class RunHealth {
   void add_step(const StepRecord& record, const RunProgress& progress);
   // After a checkpoint may have been saved: its folder. Told once.
   void saved(const std::string& newest);
+  // Steps between checkpoints, 0: none on the way; and the goodput to expect, 0: not known.
+  void saves_every(int64_t steps, double goodput);
   // At the end of this process's part: "finished", "interrupted" or "failed", and then why.
   void end(const std::string& state, const std::string& error = "");
 

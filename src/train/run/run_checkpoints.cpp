@@ -49,18 +49,14 @@ void check_same_data(const CheckpointIndex& index, const std::vector<data::FileF
                   "Restore the files, start over without --resume, or go on with --allow_changed_data");
 }
 
-struct FoundCheckpoint {
-  int64_t step = 0;
-  size_t place = 0;
-};
-
 }  // namespace
 
 RunCheckpoints::RunCheckpoints(const TrainerContext& context, std::filesystem::path folder, TrainSetup& setup, EpochMeter& meter,
                                RunData& data, RunState& state, c10::Device device)
     : context_(context),
       config_(context.resolved.config),
-      places_(checkpoint_places(config_.loop, folder)),
+      times_file_(folder.parent_path() / "checkpoint_times.json"),
+      places_(context.world, config_.loop, folder),
       setup_(setup),
       meter_(meter),
       data_(data),
@@ -70,7 +66,9 @@ RunCheckpoints::RunCheckpoints(const TrainerContext& context, std::filesystem::p
                                             .skips = config_.loop.checkpoint_overlap == config::CheckpointOverlap::Skip,
                                             .is_sharded = setup.is_sharded(),
                                             .device = device,
-                                            .report = [this](const std::string& error) { context_.log.error(error); }}) {}
+                                            .report = [this](const std::string& error) {
+                                              context_.world.is_main() ? context_.log.error(error) : context_.warn_at_once(error);
+                                            }}) {}
 
 // Of this rank: the model, the optimizer, the average of weights where one is kept, and as "state" the scalars on the device with
 // the epoch's running sums.
@@ -154,14 +152,21 @@ SaveTask RunCheckpoints::task_for(std::vector<CheckpointPlace*> places, bool is_
           .best = is_best ? std::optional(best_record()) : std::nullopt};
 }
 
-void RunCheckpoints::save() { writer_.save_now(task_for({places_.data()}, /*is_best=*/false), tensor_layout()); }
+void RunCheckpoints::save() { writer_.save_now(task_for({places_.all().data()}, /*is_best=*/false), tensor_layout()); }
+
+bool RunCheckpoints::is_due(const CheckpointPlace& place) const {
+  const int64_t step = state_.position.iteration;
+  if (!place.is_auto) return place.interval > 0 && step % place.interval == 0;
+  return step - place.last_step >= agreed_->steps() || (place.keep_every > 0 && step % place.keep_every == 0);
+}
 
 // The best one goes into the run's folder.
 std::vector<CheckpointPlace*> RunCheckpoints::due_places(bool is_best) {
   std::vector<CheckpointPlace*> due;
-  for (CheckpointPlace& place : places_) {
-    const bool is_due = place.interval > 0 && state_.position.iteration % place.interval == 0;
-    if (is_due || (is_best && &place == places_.data())) due.push_back(&place);
+  for (CheckpointPlace& place : places_.all()) {
+    if (!is_due(place) && !(is_best && &place == places_.all().data())) continue;
+    place.last_step = state_.position.iteration;
+    due.push_back(&place);
   }
   return due;
 }
@@ -169,8 +174,22 @@ std::vector<CheckpointPlace*> RunCheckpoints::due_places(bool is_best) {
 // A checkpoint that cannot be written in the middle of a run is reported, and the run goes on: the next one may succeed, and
 // stopping would lose what was computed since the last.
 void RunCheckpoints::save_if_due(bool is_best) {
+  if (agreed_) agreed_->step_done(state_.position.iteration);
   std::vector<CheckpointPlace*> due = due_places(is_best);
-  if (!due.empty()) writer_.save(task_for(std::move(due), is_best), tensor_layout());
+  if (due.empty()) return;
+  writer_.save(task_for(std::move(due), is_best), tensor_layout());
+  if (agreed_) agreed_->saved(state_.position.iteration, writer_.held_seconds(), writer_.save_seconds());
+}
+
+void RunCheckpoints::choose_interval() {
+  for (CheckpointPlace& place : places_.all()) place.last_step = state_.position.iteration;
+  constexpr double kHour = 3600;
+  agreed_.emplace(
+      context_.world.world_group(),
+      AgreedInterval::Options{.mtbf_s = config_.loop.mtbf * kHour / static_cast<double>(context_.world.rank_info().num_nodes),
+                              .file = times_file_,
+                              .resumed = state_.resumed,
+                              .say = [this](const std::string& line) { context_.log.info(line); }});
 }
 
 std::string RunCheckpoints::best_metric_name() const { return best_metric(config_, data_.valid().spec()).name; }
@@ -283,40 +302,25 @@ void RunCheckpoints::load(const Checkpoint& checkpoint) {
   data_.loader().resume({.epoch = state_.position.epoch + (at_end ? 1 : 0), .step = at_end ? 0 : state_.position.step_in_epoch});
 }
 
-// What to go on from; nothing where the run begins. The leader's folders count: files may change while others look.
+// What to go on from; nothing where the run begins.
 std::optional<Checkpoint> RunCheckpoints::find() {
-  const parallel::Group& world = context_.world.world_group();
+  places_.connect();
+  const auto say = [this](const std::string& line) { context_.log.info(line); };
   if (!config_.loop.resume) {
-    if (context_.world.is_main()) put_aside();
+    places_.put_aside(say);
     return {};
   }
-  std::vector<FoundCheckpoint> all;
-  for (size_t place = 0; place < places_.size(); ++place) {
-    for (const int64_t step : steps_of_first(world, places_[place].store.steps())) all.push_back({step, place});
-  }
-  std::ranges::stable_sort(all, std::greater<>{}, &FoundCheckpoint::step);
-  std::vector<std::filesystem::path> folders;
-  for (const FoundCheckpoint& found : all) folders.push_back(places_[found.place].store.path_of(found.step));
-  const auto open = [&world](const std::filesystem::path& folder) { return open_shared_checkpoint(world, folder); };
-  auto checkpoint = first_good(folders, open, [this](const std::string& damage) {
-    if (context_.world.is_main()) context_.log.warning(damage);
-  });
-  if (!checkpoint && context_.world.is_main()) check_none(all.size());
+  size_t num_found = 0;
+  auto checkpoint = places_.newest_good([this](const std::string& damage) { context_.log.warning(damage); }, say, num_found);
+  if (!checkpoint && context_.world.is_main()) check_none(num_found);
   return checkpoint;
-}
-
-void RunCheckpoints::put_aside() {
-  for (CheckpointPlace& place : places_) {
-    const auto aside = place.store.move_aside();
-    if (aside) context_.log.info(cat("Checkpoints of an earlier run were moved to ", aside->string()));
-  }
 }
 
 void RunCheckpoints::check_none(size_t damaged) const {
   if (damaged > 0) {
     throw CheckpointError(
         "checkpoint",
-        cat("no checkpoint of the run is whole: path=", places_.front().store.folder().string(), ", damaged=", damaged),
+        cat("no checkpoint of the run is whole: path=", places_.own().store.folder().string(), ", damaged=", damaged),
         "Restore one from a copy, or start over without --resume, which moves them aside");
   }
   context_.log.info("There is no checkpoint to resume from: the run starts from the beginning");
@@ -331,20 +335,23 @@ void RunCheckpoints::start_or_resume() {
   }
   setup_.data_parallel->after_update();  // weights that are gathered follow what was loaded
   setup_.data_parallel->complete_weights();
-  const bool saves_on_the_way = std::ranges::any_of(places_, [](const CheckpointPlace& place) { return place.interval > 0; });
+  const bool chooses = std::ranges::any_of(places_.all(), &CheckpointPlace::is_auto);
+  const bool saves_on_the_way =
+      chooses || std::ranges::any_of(places_.all(), [](const auto& place) { return place.interval > 0; });
   if (saves_on_the_way && !state_.all_steps_done()) writer_.prepare(own_groups(), tensor_layout());
   state_.resumed = checkpoint.has_value();
+  if (chooses) choose_interval();
   if (checkpoint) resumed_from_ = checkpoint->folder().string();
   parallel::barrier(context_.world.world_group());
   if (context_.world.size() > 1) parallel::check_replicas(setup_.table, setup_.layout.groups, "at the start");
 }
 
 void RunCheckpoints::claim() {
-  for (CheckpointPlace& place : places_) place.store.continue_from(state_.position.iteration);
-  if (config_.loop.verify_interval == 0) return;
+  places_.continue_from(state_.position.iteration);
+  if (config_.loop.verify_interval == 0 || !context_.world.is_main()) return;
   const auto folders = [this] {
     std::vector<std::filesystem::path> all;
-    for (const CheckpointPlace& place : places_) {
+    for (const CheckpointPlace& place : places_.all()) {
       for (const int64_t step : place.store.steps()) all.push_back(place.store.path_of(step));
     }
     return all;
@@ -360,22 +367,9 @@ std::vector<std::string> RunCheckpoints::summary() const {
   return lines;
 }
 
-void RunCheckpoints::prune() {
-  if (!context_.world.is_main()) return;
-  for (CheckpointPlace& place : places_) place.store.prune(place.keep, place.keep_every);
-}
-
 std::string RunCheckpoints::newest() const {
   if (!setup_.is_sharded()) writer_.wait_for_own();
-  std::string path;
-  int64_t newest = -1;
-  for (const CheckpointPlace& place : places_) {
-    const std::vector<int64_t> steps = place.store.steps();
-    if (steps.empty() || steps.front() <= newest) continue;
-    newest = steps.front();
-    path = place.store.path_of(newest).string();
-  }
-  return path;
+  return places_.newest();
 }
 
 }  // namespace welkin::train

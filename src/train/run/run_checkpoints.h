@@ -12,9 +12,10 @@
 #include <vector>
 
 #include "train/checkpoint/background_verifier.h"
-#include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_writer.h"
 #include "train/checkpoint/whole_tensors.h"
+#include "train/monitor/agreed_interval.h"
+#include "train/nodes/checkpoint_places.h"
 #include "train/run/run_data.h"
 #include "train/run/run_state.h"
 #include "train/run/trainer_context.h"
@@ -35,7 +36,7 @@ class RunCheckpoints {
   // The weights of `init_from`, if there is one. Every rank calls it.
   void load_initial_weights();
   // Checkpoints of steps beyond the present one are those of another continuation: they are put aside. From now on kept ones are
-  // read again, where the run asks for it. The first rank calls it.
+  // read again, where the run asks for it. Every rank calls it.
   void claim();
 
   // Whole when it returns. Every rank calls it; the first one throws.
@@ -48,21 +49,25 @@ class RunCheckpoints {
   std::vector<std::filesystem::path> take_saved() { return writer_.take_saved(); }
   // Waits for it. Every rank calls it.
   void finish() { writer_.finish(); }
-  void prune();
+  void prune() { places_.prune(); }
   std::string newest() const;  // the folder; empty where there is none
   const std::string& resumed_from() const { return resumed_from_; }
-  double save_seconds() const { return writer_.save_seconds(); }  // of the latest, on the first rank
-  std::vector<std::string> summary() const;                       // lines for the log
+  double save_seconds() const { return writer_.save_seconds(); }                            // of the latest, on the first rank
+  std::vector<std::string> summary() const;                                                 // lines for the log
+  int64_t interval() const { return agreed_ ? agreed_->steps() : places_.own().interval; }  // of the run's folder, steps
+  // The goodput to expect where the run chooses the interval, on the first rank; 0: not known.
+  double expected_goodput() const { return agreed_ ? agreed_->goodput() : 0; }
 
  private:
   std::optional<Checkpoint> find();
-  void put_aside();
   void check_none(size_t damaged) const;
   std::vector<CheckpointGroup> own_groups();
   TensorLayout tensor_layout() const;
   std::vector<CheckpointGroup> groups_to_save();
   SaveTask task_for(std::vector<CheckpointPlace*> places, bool is_best);
+  bool is_due(const CheckpointPlace& place) const;
   std::vector<CheckpointPlace*> due_places(bool is_best);
+  void choose_interval();
   bool lacks(const Checkpoint& checkpoint, const CheckpointGroup& group) const;
   CheckpointIndex index() const;
   std::string best_metric_name() const;
@@ -75,7 +80,8 @@ class RunCheckpoints {
 
   const TrainerContext& context_;
   const config::RunConfig& config_;
-  std::vector<CheckpointPlace> places_;  // the run's folder first
+  std::filesystem::path times_file_;  // of a run that chooses its interval
+  CheckpointPlaces places_;
   TrainSetup& setup_;
   EpochMeter& meter_;
   RunData& data_;
@@ -83,6 +89,7 @@ class RunCheckpoints {
   c10::Device device_;
   std::string resumed_from_;
   CheckpointWriter writer_;
+  std::optional<AgreedInterval> agreed_;          // nothing where the intervals are given
   std::unique_ptr<BackgroundVerifier> verifier_;  // null unless verify_interval is given
 };
 

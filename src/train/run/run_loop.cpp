@@ -205,6 +205,7 @@ void RunLoop::read_requests(const StepRecord& record) {
 // Beside training some steps after it began.
 void RunLoop::tell_saved() {
   for (const std::filesystem::path& folder : parts_.checkpoints.take_saved()) parts_.health.saved(folder.string());
+  parts_.health.saves_every(parts_.checkpoints.interval(), parts_.checkpoints.expected_goodput());
 }
 
 // The tutorials' range: what of reading and copying is not hidden.

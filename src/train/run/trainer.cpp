@@ -54,10 +54,8 @@ struct Trainer::Running {
         validator(data.valid(), setup, context.resolved.config, device, data.reading_events(setup.layout)),
         checkpoints(context, folder.checkpoint_folder(), setup, meter, data, state, device) {
     checkpoints.start_or_resume();
-    if (context.world.is_main()) {
-      checkpoints.claim();
-      folder.claim(context.resolved.config);
-    }
+    checkpoints.claim();
+    if (context.world.is_main()) folder.claim(context.resolved.config);
     health.emplace(HealthParts{.config = context.resolved.config,
                                .world = context.world,
                                .log = context.log,

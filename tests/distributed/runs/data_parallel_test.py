@@ -55,6 +55,16 @@ class DataParallel(RanksCase):
             self.run_ranks(2, yaml, self.folder / name, *flags, *more)
             within(losses(self.folder / name), losses(self.folder / "one"), 1e-4, "what Adam makes of gradients that are rounding noise")
 
+    def test_ranks_save_at_the_interval_that_the_first_one_chooses(self):
+        yaml = self.write(VIT.replace("num_iters: 6", "num_iters: 60"))
+        for name, flags in (("whole", ()), ("pieces", ("--shard", "full"))):
+            root = self.folder / name
+            self.run_ranks(2, yaml, root, "--checkpoint_interval", "auto", "--mtbf", "0.002", "--keep_checkpoints", "99", *flags)
+            self.assertRegex(log_text(root), r"Checkpoint interval: \d+ steps? \(\S+ s\)\. A checkpoint holds training for \S+ s, a failure comes every 7\.2 s")
+            self.assertIn(10, checkpoints(root))
+            self.run_ranks(2, yaml, root, "--checkpoint_interval", "auto", "--mtbf", "0.002", *flags, "--resume", "--num_iters", "70")
+            self.assertIn("Resumed at step 60 ", log_text(root))
+
     def test_compressed_gradients_are_near_and_no_exchange_is_not(self):
         yaml = self.write(VIT)
         plain = self.folder / "plain"

@@ -23,11 +23,27 @@ TEST(CheckpointDirs, ReadsNamePathIntervalAndNumber) {
   EXPECT_FALSE(dirs[1].keep || dirs[2].interval || dirs[2].keep);
 }
 
+TEST(CheckpointDirs, ReadsWhoseNeighbourHasACopy) {
+  std::string problem;
+  const auto dirs =
+      parse_checkpoint_dirs({"fast:/local/{node}:50:2:neighbour", "other:/disk:neighbour", "near:/neighbour"}, problem);
+  EXPECT_EQ(problem, "");
+  ASSERT_EQ(dirs.size(), 3u);
+  EXPECT_TRUE(dirs[0].neighbour && dirs[1].neighbour);
+  EXPECT_FALSE(dirs[2].neighbour);
+  EXPECT_EQ(dirs[0].path, "/local/{node}");
+  EXPECT_EQ(dirs[0].interval, 50);
+  EXPECT_EQ(dirs[0].keep, 2);
+  EXPECT_EQ(dirs[1].path, "/disk");
+}
+
 TEST(CheckpointDirs, RefusesOtherForms) {
-  for (const char* entry : {"", "fast", ":/local", "fast:", "fast:local", "fast:/local:0", "fast:/local:5:0", "fast::5"}) {
+  for (const char* entry : {"", "fast", ":/local", "fast:", "fast:local", "fast:/local:0", "fast:/local:5:0", "fast::5",
+                            "fast:/local:neighbour:5:x:", "fast:neighbour"}) {
     std::string problem;
     EXPECT_TRUE(parse_checkpoint_dirs({entry}, problem).empty());
-    EXPECT_THAT(problem, HasSubstr("it is a name, an absolute path, and numbers of at least 1, not ")) << entry;
+    EXPECT_THAT(problem, HasSubstr("it is a name, an absolute path, numbers of at least 1, and perhaps :neighbour, not "))
+        << entry;
   }
   for (const char* entry : {"fast:/other", "other:/local:9"}) {
     std::string problem;

@@ -55,6 +55,8 @@ RunStatus some_status() {
           .samples_per_s = 12,
           .seconds_left = std::numeric_limits<double>::infinity(),
           .last_checkpoint = "",
+          .checkpoint_interval = 37,
+          .expected_goodput = 0.75,
           .events = {{"spike", 2}},
           .error = "",
           .milliseconds = 1'700'000'000'250};
@@ -67,6 +69,7 @@ TEST(RunStatus, IsJsonWithNullsForWhatIsNotKnown) {
   EXPECT_THAT(json, HasSubstr("\"seconds_left\": null"));
   EXPECT_THAT(json, HasSubstr("\"last_checkpoint\": null"));
   EXPECT_THAT(json, HasSubstr("\"spike\": 2"));
+  EXPECT_THAT(json, HasSubstr("\"checkpoint_interval\": 37,\n  \"expected_goodput\": 0.75"));
 }
 
 TEST(RunStatus, IsPrometheusText) {
@@ -75,6 +78,7 @@ TEST(RunStatus, IsPrometheusText) {
   EXPECT_THAT(text, HasSubstr("welkin_seconds_left{run=\"/logs/a\\\"b\"} +Inf\n"));
   EXPECT_THAT(text, HasSubstr("welkin_updated_seconds{run=\"/logs/a\\\"b\"} 1700000000.25\n"));
   EXPECT_THAT(text, HasSubstr("welkin_events_total{run=\"/logs/a\\\"b\",event=\"spike\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("welkin_expected_goodput{run=\"/logs/a\\\"b\"} 0.75\n"));
   EXPECT_THAT(text, HasSubstr("} 1\n"));
 }
 

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/nodes/checkpoint_places.h"
+
+#include <algorithm>
+#include <functional>
+#include <system_error>
+
+#include "core/text.h"
+#include "train/checkpoint/shared_checkpoint.h"
+#include "train/nodes/gathered_checkpoint.h"
+
+namespace welkin::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct FoundCheckpoint {
+  int64_t step = 0;
+  size_t place = 0;
+};
+
+}  // namespace
+
+CheckpointPlaces::CheckpointPlaces(const parallel::World& world, const config::LoopConfig& config, const fs::path& folder)
+    : world_(world), all_(checkpoint_places(config, folder, world.rank_info().node)) {}
+
+void CheckpointPlaces::connect() {
+  if (!std::ranges::any_of(all_, &CheckpointPlace::on_nodes)) return;
+  map_ = map_of_nodes(world_.world_group(), world_.rank_info().node);
+  copies_.emplace(world_, map_);
+  for (CheckpointPlace& place : all_) {
+    if (place.on_nodes) copies_->attach(place);
+  }
+}
+
+bool CheckpointPlaces::looks_after(const CheckpointPlace& place) const {
+  return place.on_nodes ? map_.leads(world_.rank()) : world_.is_main();
+}
+
+// The newest first. The leader's folders count: files may change while others look.
+std::vector<fs::path> CheckpointPlaces::folders_found() {
+  const parallel::Group& world = world_.world_group();
+  std::vector<FoundCheckpoint> found;
+  for (size_t place = 0; place < all_.size(); ++place) {
+    const CheckpointStore& store = all_[place].store;
+    const auto steps = all_[place].on_nodes ? steps_on_nodes(world, map_, store) : steps_of_first(world, store.steps());
+    for (const int64_t step : steps) found.push_back({step, place});
+  }
+  std::ranges::stable_sort(found, std::greater<>{}, &FoundCheckpoint::step);
+  std::vector<fs::path> folders;
+  for (const FoundCheckpoint& one : found) folders.push_back(all_[one.place].store.path_of(one.step));
+  return folders;
+}
+
+Checkpoint CheckpointPlaces::open(const fs::path& folder, const Say& say) {
+  for (const CheckpointPlace& place : all_) {
+    if (!place.on_nodes || place.store.folder() != folder.parent_path()) continue;
+    if (bring_to_all_nodes(world_.world_group(), map_, folder, say)) brought_.push_back(folder);
+  }
+  return open_shared_checkpoint(world_.world_group(), folder);
+}
+
+std::optional<Checkpoint> CheckpointPlaces::newest_good(const Say& warn, const Say& say, size_t& num_found) {
+  const std::vector<fs::path> folders = folders_found();
+  num_found = folders.size();
+  const auto on_first = [this](const Say& tell) {
+    return [this, &tell](const std::string& line) {
+      if (world_.is_main()) tell(line);
+    };
+  };
+  return first_good(
+      folders, [&](const fs::path& folder) { return open(folder, on_first(say)); }, on_first(warn));
+}
+
+void CheckpointPlaces::put_aside(const Say& say) {
+  for (CheckpointPlace& place : all_) {
+    if (!looks_after(place)) continue;
+    const auto aside = place.store.move_aside();
+    if (aside) say(cat("Checkpoints of an earlier run were moved to ", aside->string()));
+  }
+}
+
+// What a node was brought to begin with, and will have no successor, goes.
+void CheckpointPlaces::continue_from(int64_t step) {
+  for (CheckpointPlace& place : all_) {
+    if (!looks_after(place)) continue;
+    place.store.continue_from(step);
+  }
+  std::error_code ignored;
+  if (copies_ && !copies_->keeps()) {
+    for (const fs::path& folder : brought_) fs::remove_all(folder, ignored);
+  }
+}
+
+void CheckpointPlaces::prune() {
+  if (!world_.is_main()) return;
+  for (CheckpointPlace& place : all_) place.store.prune(place.keep, place.keep_every);
+}
+
+std::string CheckpointPlaces::newest() const {
+  std::string path;
+  int64_t newest = -1;
+  for (const CheckpointPlace& place : all_) {
+    const std::vector<int64_t> steps = place.store.steps();
+    if (steps.empty() || steps.front() <= newest) continue;
+    newest = steps.front();
+    path = place.store.path_of(newest).string();
+  }
+  return path;
+}
+
+}  // namespace welkin::train

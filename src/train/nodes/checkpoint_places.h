@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The places of a run's checkpoints, some of which lie on each node's own disk: finding the newest whole one among all, and
+// keeping each tidy on the rank that looks after it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/schema/run_config.h"
+#include "parallel/comm/world.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/checkpoint_store.h"
+#include "train/nodes/neighbour_copies.h"
+#include "train/nodes/node_map.h"
+
+namespace welkin::train {
+
+class CheckpointPlaces {
+ public:
+  using Say = std::function<void(const std::string&)>;
+
+  // `folder`: of the run's own checkpoints.
+  CheckpointPlaces(const parallel::World& world, const config::LoopConfig& config, const std::filesystem::path& folder);
+
+  std::vector<CheckpointPlace>& all() { return all_; }  // the run's folder first
+  const std::vector<CheckpointPlace>& all() const { return all_; }
+  const CheckpointPlace& own() const { return all_.front(); }
+
+  // The nodes learn of each other, and what is copied gets its way. Every rank calls it, once, before those below.
+  void connect();
+  // The newest whole checkpoint of all places, on every rank; nothing where there is none. Every rank calls it. The first one
+  // hears of each that was damaged, and how many there were.
+  std::optional<Checkpoint> newest_good(const Say& warn, const Say& say, size_t& num_found);
+  // What an earlier run left goes to a folder beside it. Every rank calls it.
+  void put_aside(const Say& say);
+  // For a run that goes on from `step`. Every rank calls it.
+  void continue_from(int64_t step);
+  // On the first rank.
+  void prune();
+  std::string newest() const;  // the folder; empty where there is none
+
+ private:
+  bool looks_after(const CheckpointPlace& place) const;
+  std::vector<std::filesystem::path> folders_found();
+  Checkpoint open(const std::filesystem::path& folder, const Say& say);
+
+  const parallel::World& world_;
+  std::vector<CheckpointPlace> all_;
+  NodeMap map_;
+  std::optional<NeighbourCopies> copies_;
+  std::vector<std::filesystem::path> brought_;  // to this rank's node, from others
+};
+
+}  // namespace welkin::train
