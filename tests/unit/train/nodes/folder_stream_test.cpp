@@ -24,7 +24,8 @@ TEST(Listing, NamesNothingOutsideOfItsFolder) {
                                   std::string("a/b"), std::string("a\0b", 3), std::string(300, 'a')}) {
     EXPECT_FALSE(parse_listing(listing_of({{name, 1}}))) << name;
   }
-  for (const char* text : {"", "{}x", "[1]", R"([{"name": "a"}])", R"([{"name": "a", "bytes": -1}])", R"([{"name": 1, "bytes": 1}])"}) {
+  for (const char* text :
+       {"", "{}x", "[1]", R"([{"name": "a"}])", R"([{"name": "a", "bytes": -1}])", R"([{"name": 1, "bytes": 1}])"}) {
     EXPECT_FALSE(parse_listing(text)) << text;
   }
 }
