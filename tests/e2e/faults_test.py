@@ -5,12 +5,15 @@ of one that nothing happened to. Then a short form of tools/survive.sh."""
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+
+from tolerance import rounds_to
 
 BINARY = os.environ["WELKIN_BINARY"]
 ROOT = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])
@@ -98,6 +101,55 @@ class Faults(unittest.TestCase):
         said = self.train(self.folder / "none", "--inject", "spike:step=5", "--set", "cuda_graph=true", code=USAGE)
         self.assertIn("[inject] a recorded step makes no losses that a fault could change", said)
         self.assertFalse((self.folder / "none" / "run").exists())
+
+    def told_by(self, number, fault, flags, ranks, code):
+        """What a run with that fault says, and the next start where a checkpoint was damaged."""
+        command = self.command(self.folder / f"fault{number}", *flags)
+        launcher = ["launch", "-n", str(ranks), "--bind", "off", "--grace", "2", "--"] if ranks > 1 else []
+        command[1:1] = launcher
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run([*command, "--inject", fault], capture_output=True, text=True, timeout=120, env=environment)
+        self.assertEqual(done.returncode, code, done.stderr)
+        if "_checkpoint:" not in fault:
+            return done.stderr
+        return subprocess.run([*command, "--resume"], capture_output=True, text=True, timeout=120, env=environment).stderr
+
+    def test_each_fault_has_the_sentence_that_the_page_promises(self):
+        page = (ROOT / "docs/results/reliability.md").read_text().partition("## What a user reads")[2]
+        rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `")]
+        refused = self.train(self.folder / "none", "--inject", "nothing", code=USAGE)
+        kinds = re.search(r"Take one of ([a-z_, ]+)", refused).group(1).split(", ")
+        self.assertEqual(sorted(fault.partition(":")[0] for fault, *_ in rows), sorted(kinds))
+        for number, (fault, flags, ranks, code, sentence) in enumerate(rows):
+            with self.subTest(fault):
+                said = self.told_by(number, fault, flags.split(), int(ranks), int(code))
+                self.assertRegex(said, ".*".join(re.escape(part.strip()) for part in sentence.split("...")))
+
+    def test_goodput_is_measured_beside_the_formula(self):
+        """tools/goodput.py: its arithmetic, and that its formula is the program's. How much was kept depends on the machine."""
+        found = self.folder / "goodput.json"
+        done = subprocess.run([sys.executable, str(ROOT / "tools/goodput.py"), "--binary", BINARY, "--mtbf", "4", "--failures", "3", "--intervals",
+                               "10,auto", "--measure_s", "5", "--seed", "3", "--parallel", "2", "--json", str(found)],
+                              capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| 10 steps |", done.stdout)
+        self.assertRegex(done.stdout, r"\| \d+ steps \(auto\) \|")
+        told = json.loads(found.read_text())
+        times = told["times"]
+        for row in told["rows"]:
+            self.assertEqual(row["measured"], row["steps"] * times["step_s"] / row["seconds"])
+            self.assertEqual(row["failures"], 3)
+        self.assertEqual(told["rows"][0]["steps"] % 10, 0)
+        self.assertGreater(told["rows"][0]["steps"], 0)
+        sys.path.insert(0, str(ROOT / "tools"))
+        import goodput
+        self.assertEqual(goodput.formula_of_failures([10, 4, 25], held=1, written=3, restart=2, interval=5), 4 * 5 / 39)  # 1, 0 and 3 intervals
+        plan = subprocess.run([BINARY, "plan", "estimate", "--mtbf", repr(4 / 3600), "--save_seconds", repr(times["held_s"]), "--write_seconds",
+                               repr(times["written_s"]), "--restart_seconds", repr(times["restart_s"]), "--json", "-"], capture_output=True, text=True)
+        figures = json.loads(plan.stdout)["failures of 1 node"]
+        interval = max(figures["interval by Daly"]["value"], times["written_s"] - times["held_s"])
+        ours = goodput.formula(4, times["held_s"], times["written_s"], times["restart_s"], interval)
+        rounds_to(100 * ours, figures["goodput"]["value"], 64, number="fp64", scale=100, message="goodput in percent")
 
     def test_training_survives_fifty_kills(self):
         done = subprocess.run([sys.executable, str(ROOT / "tools" / "survive.py"), "--binary", BINARY, "--kills", "50", "--seed", "1"],
