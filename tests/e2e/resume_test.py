@@ -331,7 +331,7 @@ class Resume(unittest.TestCase):
         self.assertGreater(status["checkpoint_interval"], 0)
         self.assertTrue(0 < status["expected_goodput"] < 1, status)
         steps = sorted(int(path.name[5:]) for path in (run_folder(root) / "checkpoints").glob("step_*"))
-        self.assertIn(10, steps)  # the first one, that is measured
+        self.assertLessEqual(steps[0], 10)  # the first one, that is measured; earlier where one is the best so far
         times = json.loads((run_folder(root) / "checkpoint_times.json").read_text())
         self.assertTrue(all(value > 0 for value in times.values()), times)
         before = self.run_to_end(yaml, root, *flags, "--num_iters", "70", "--resume").partition("Resumed at step 60")[0]

@@ -61,7 +61,7 @@ class DataParallel(RanksCase):
             root = self.folder / name
             self.run_ranks(2, yaml, root, "--checkpoint_interval", "auto", "--mtbf", "0.002", "--keep_checkpoints", "99", *flags)
             self.assertRegex(log_text(root), r"Checkpoint interval: \d+ steps? \(\S+ s\)\. A checkpoint holds training for \S+ s, a failure comes every 7\.2 s")
-            self.assertIn(10, checkpoints(root))
+            self.assertLessEqual(checkpoints(root)[0], 10)
             self.run_ranks(2, yaml, root, "--checkpoint_interval", "auto", "--mtbf", "0.002", *flags, "--resume", "--num_iters", "70")
             self.assertIn("Resumed at step 60 ", log_text(root))
 
