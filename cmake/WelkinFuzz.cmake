@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# One libFuzzer program per tests/fuzz/*_fuzz.cpp (those that begin with data_ may use that layer, those with store_ the messages of the rendezvous); target `fuzzers` builds them, tools/fuzz.sh runs them.
+# One libFuzzer program per tests/fuzz/*_fuzz.cpp (those that begin with data_ may use that layer, those with store_ the messages of the rendezvous, those with checkpoint_ the index of a checkpoint); target `fuzzers` builds them, tools/fuzz.sh runs them.
 file(GLOB _fuzzers CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/fuzz/*_fuzz.cpp")
 add_custom_target(fuzzers)
 foreach(_source ${_fuzzers})
@@ -11,6 +11,9 @@ foreach(_source ${_fuzzers})
   endif()
   if(_name MATCHES "^store_")
     target_sources(${_name} PRIVATE "${CMAKE_SOURCE_DIR}/src/parallel/store/store_message.cpp" "${CMAKE_SOURCE_DIR}/src/parallel/store/store_table.cpp")
+  endif()
+  if(_name MATCHES "^checkpoint_")
+    target_sources(${_name} PRIVATE "${CMAKE_SOURCE_DIR}/src/train/checkpoint/checkpoint_index.cpp" "${CMAKE_SOURCE_DIR}/src/train/checkpoint/tensor_pieces.cpp")
   endif()
   target_link_options(${_name} PRIVATE -fsanitize=fuzzer)
   set_target_properties(${_name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/fuzzers" BUILD_RPATH "${TORCH_LIB}")

@@ -14,6 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kFormatVersion = 1;
+constexpr int kDeepest = 16;       // levels of index.json, of which five are used
 constexpr int kPiecesVersion = 2;  // of a checkpoint with tensors in pieces, which an earlier reader must not take
 
 [[noreturn]] void refuse(const std::string& source, const std::string& why) {
@@ -163,8 +164,16 @@ void check_names(const CheckpointIndex& index, const std::string& source) {
   }
 }
 
+// Values are copied and written by functions that call themselves for each level.
+json::parser_callback_t level_limit(const std::string& source) {
+  return [&source](int depth, json::parse_event_t /*event*/, const json& /*value*/) {
+    if (depth > kDeepest) refuse(source, cat("nested too deeply: limit=", kDeepest));
+    return true;
+  };
+}
+
 json verified_body(const std::string& text, const std::string& source) {
-  json body = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json body = json::parse(text, level_limit(source), /*allow_exceptions=*/false);
   if (!body.is_object() || !body.contains("xxh3") || !body["xxh3"].is_string())
     refuse(source, "it is no JSON object with a hash");
   const auto expected = body["xxh3"].get<std::string>();

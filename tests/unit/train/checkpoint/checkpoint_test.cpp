@@ -17,6 +17,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/text.h"
 #include "scratch_folder.h"
 #include "train/checkpoint/checkpoint_store.h"
 
@@ -131,6 +132,16 @@ TEST(Checkpoint, RefusesAChangedIndex) {
     EXPECT_THAT(checkpoint_error([&] { parse_checkpoint_index(bad, "x"); }), HasSubstr("index.json cannot be used: path=x"))
         << bad;
   }
+}
+
+// It would be copied and hashed by functions that call themselves for each level, until the stack ends.
+TEST(Checkpoint, RefusesAnIndexThatIsNestedDeeply) {
+  constexpr size_t kLevels = 300'000;
+  const std::string text = cat(R"({"xxh3": "0", "files": )", std::string(kLevels, '['), std::string(kLevels, ']'), "}");
+  EXPECT_THAT(
+      [&] { parse_checkpoint_index(text, "step_1/index.json"); },
+      ::testing::ThrowsMessage<CheckpointError>(HasSubstr(
+          "[checkpoint] index.json cannot be used: path=step_1/index.json, reason=nested too deeply: limit=16. The files were")));
 }
 
 TEST(Checkpoint, SaysWhichTensorDoesNotFit) {
