@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -110,6 +111,24 @@ TEST_P(Coded, ZerosStayZeros) {
   EXPECT_EQ(value, std::vector<float>(300, 2));
   EXPECT_EQ(scale, std::vector<float>(2, 0));
   EXPECT_EQ(codes, std::vector<uint8_t>(300, static_cast<uint8_t>(signed_codes().zero)));
+}
+
+// They looked for their cell beyond the table.
+TEST_P(Coded, WhatIsNotFiniteCountsAsOne) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> gradient(300, 1), value(300), scale(2), square_scale(2);
+  gradient[0] = nan;
+  gradient[1] = -nan;
+  gradient[299] = inf;
+  std::vector<uint8_t> codes(300), square_codes(300);
+  const AdamRule rule{.average_share = 1, .square_keep = 0, .square_share = 1, .step = 0};
+  fused_coded_adam({{300, value.data(), gradient.data(), codes.data(), scale.data(), square_codes.data(), square_scale.data()}},
+                   rule);
+  EXPECT_EQ(scale, (std::vector<float>{1, inf}));
+  const std::set<int> sizes{codes[0], codes[1], codes[299]}, largest{kNumCodes - 1, 0};
+  EXPECT_TRUE(std::ranges::includes(largest, sizes));
+  EXPECT_EQ(codes[2], kNumCodes - 1);
+  EXPECT_EQ(codes[298], signed_codes().zero) << "beside what is infinite";
 }
 
 // The words of core/philox.h, added below what bfloat16 keeps.
