@@ -9,6 +9,7 @@
 #include "apps/cli/verbs.h"
 #include "config/help/option.h"
 #include "launch/launch_command.h"
+#include "parallel/elastic/store_board.h"
 
 namespace welkin::apps {
 
@@ -39,7 +40,7 @@ int verb_launch(Application& application, int argc, char** argv) {
     application.out << launch::launch_help();
     return 0;
   }
-  return launch::run_launch(arguments, std::filesystem::canonical("/proc/self/exe"), {});
+  return launch::run_launch(arguments, std::filesystem::canonical("/proc/self/exe"), {}, parallel::make_store_board);
 }
 
 }  // namespace welkin::apps

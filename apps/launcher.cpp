@@ -16,6 +16,7 @@
 #include "launch/torch_loader.h"
 #include "launch/torch_location.h"
 #include "launch/worker_start.h"
+#include "parallel/elastic/store_board.h"
 
 namespace {
 
@@ -67,7 +68,7 @@ int launch(int argc, char** argv, int verb_at) {
     return 0;
   }
   return welkin::launch::run_launch(arguments, fs::canonical("/proc/self/exe"),
-                                    std::vector<std::string>(argv + 1, argv + verb_at));
+                                    std::vector<std::string>(argv + 1, argv + verb_at), welkin::parallel::make_store_board);
 }
 
 int run(int argc, char** argv) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "apps/cli/dry_run.h"
+#include "apps/cli/elastic_run.h"
 #include "apps/cli/flags.h"
 #include "apps/cli/help.h"
 #include "apps/cli/rank_run.h"
@@ -165,6 +166,116 @@ bool is_end_by_signal(const Error& error, const InterruptWatch& interrupt) {
   return is_end && interrupt.signal_number() == SIGUSR1;
 }
 
+// Of an elastic job. What this rank has when the round ends is left for the next one, and the connections are shut down before
+// anything is destroyed that may wait in them.
+train::RunOutcome train_round(const train::TrainerContext& context, const RoundCall& call) {
+  train::Trainer trainer(context);
+  try {
+    train::RunOutcome outcome = trainer.run();
+    if (outcome.regroups) {
+      trainer.carry_state();
+      call.end();
+    }
+    return outcome;
+  } catch (const CommError&) {
+    call.end();
+    trainer.carry_state();
+    throw;
+  } catch (const std::exception&) {
+    if (call.is_over()) trainer.carry_state();
+    throw;
+  }
+}
+
+void check_elastic(const launch::RankInfo& place, const config::Resolved& resolved, bool finds_lr) {
+  if (place.elastic.empty() || !(finds_lr || resolved.config.switches.enable_benchy)) return;
+  throw ConfigError("elastic", cat("what measures needs the same ranks to its end: ", finds_lr ? "--find_lr" : "--enable_benchy"),
+                    "Leave --elastic out");
+}
+
+// What the rounds of a run have in common: all but who the ranks are.
+struct TrainCall {
+  Application& application;
+  int argc;
+  char** argv;
+  const config::CommandLine& line;
+  train::ProfileOptions profile;
+  train::interchange::InitialWeights weights;
+  std::optional<train::LrRangeOptions> find_lr;
+  std::string requeue_command;
+  train::FaultInjector* faults;
+  std::unique_ptr<train::MemorySnapshot> snapshot;
+};
+
+// The run of these ranks, or their part of it: `round` of an elastic job, else null.
+RoundEnd train_in(TrainCall& call, const InterruptWatch& interrupt, const launch::RankInfo& place,
+                  const config::Resolved& resolved, parallel::World& world, const RoundCall* round) {
+  observe::Console console({.fd = world.is_main() ? STDERR_FILENO : -1});  // the first rank speaks for all
+  observe::RunLog log(console, {.enabled = world.is_main()});
+  if (const std::string binding = launch::binding_text(read_environment); world.size() > 1 && !binding.empty()) {
+    std::cerr << cat("rank ", place.rank, ": ", binding, "\n") << std::flush;
+  }
+  const train::TrainerContext context{
+      .resolved = resolved,
+      .registries = call.application.registries,
+      .console = console,
+      .log = log,
+      .interrupt = interrupt,
+      .world = world,
+      .resume_command = resume_command(typed_command(call.application, call.argc, call.argv, place), resolved.config.loop.resume),
+      .init_from = text_flag(call.line, "init_from"),
+      .initial_weights = call.weights,
+      .time_limit = time_limit_of(resolved.config.loop, place),
+      .find_lr = call.find_lr,
+      .peak_file = train::peak_file(read_environment("XDG_CACHE_HOME"), read_environment("HOME")),
+      .measure_peak = has_flag(call.line, "measure_peak"),
+      .profile = call.profile,
+      .span_recorder = call.faults != nullptr && call.faults->watches_spans() ? call.faults : nullptr,
+      .faults = call.faults,
+      .elastic = round == nullptr ? nullptr : &round->round,
+      .benchy_file = benchy_file(),
+      .say = [&](const std::string& text) { call.application.out << text << std::endl; },
+      .say_now =
+          [&](const std::string& note) {
+            if (world.is_main()) return log.warning(note);
+            std::cerr << cat("rank ", place.rank, ": ", note, "\n") << std::flush;
+          }};
+  bool has_lost = false;
+  train::RunOutcome outcome;
+  const auto body = [&] {
+    try {
+      outcome = round == nullptr ? train::Trainer(context).run() : train_round(context, *round);
+    } catch (const Error& error) {
+      const bool queues = world.is_main() && !call.requeue_command.empty() && round == nullptr;  // a round's end is no job's
+      if (queues && is_end_by_signal(error, interrupt)) requeue(call.requeue_command, log);
+      throw;
+    }
+    if (outcome.regroups) return false;
+    has_lost = outcome.has_lost_records;
+    if (call.snapshot && !is_written(*call.snapshot, context.say_now)) has_lost = true;
+    has_lost = is_so_anywhere(world, has_lost);  // so that a launcher that stops the others stops nothing
+    return true;
+  };
+  const auto report = [&](const char* what) {
+    log.error(what);
+    if (!log.enabled()) std::cerr << "welkin: " << what << std::endl;
+    call.snapshot.reset();  // written here: a rank that stops runs no destructors
+  };
+  if (round != nullptr) {
+    RoundEnd end = run_as_member(*round, body, report);
+    if (!end.is_done) return end;
+  } else {
+    run_as_rank(world, body, report);
+  }
+  if (world.is_main() && !call.requeue_command.empty() && is_to_be_requeued(outcome)) {
+    check_time_was_enough(outcome);
+    requeue(call.requeue_command, log);
+  }
+  // Who stops a run by hand does not want what comes after it; a scheduler's signal is how a job ends.
+  if (outcome.stop_signal == SIGINT) return {.is_done = true, .code = static_cast<int>(ExitCode::Interrupted)};
+  return {.is_done = true, .code = static_cast<int>(has_lost ? ExitCode::Data : ExitCode::Done)};
+}
+
 }  // namespace
 
 int verb_train(Application& application, int argc, char** argv) {
@@ -175,79 +286,38 @@ int verb_train(Application& application, int argc, char** argv) {
   }
   InterruptWatch interrupt(InterruptWatch::Watched::Requeue);
   const launch::RankInfo place = launch::find_ranks(read_environment);
-  const int64_t world_size = is_dry_run(line) ? whole_flag(line, "world", place.world_size) : place.world_size;
+  const int64_t world_size = is_dry_run(line)        ? whole_flag(line, "world", place.world_size)
+                             : place.elastic.empty() ? place.world_size
+                                                     : ranks_of_job(place);
   label_process(place);
   const config::Resolved resolved = config::resolve(line, world_size, application.registries.known_names());
   if (is_dry_run(line)) {
     if (place.rank == 0) print_configuration(application, line, resolved, world_size, whole_flag(line, "nodes", 1));
     return 0;
   }
-  label_process(place, resolved.config.parallel);
-  const train::ProfileOptions profile = train::parse_profile_options(line.extra);
-  const train::interchange::InitialWeights weights = initial_weights(line);
+  if (place.elastic.empty()) label_process(place, resolved.config.parallel);
   const auto find_lr = lr_range_of(line, resolved);
-  const auto time_limit = time_limit_of(resolved.config.loop, place);
-  const std::string requeue_command = resolved.config.loop.requeue ? launch::requeue_command(read_environment) : std::string();
-  const auto faults = faults_of(line, resolved, place);
-  auto snapshot = begin_snapshot(line, resolved, place);
+  check_elastic(place, resolved, find_lr.has_value());
+  const auto faults = is_started_again(place) ? nullptr : faults_of(line, resolved, place);
+  TrainCall call{.application = application,
+                 .argc = argc,
+                 .argv = argv,
+                 .line = line,
+                 .profile = train::parse_profile_options(line.extra),
+                 .weights = initial_weights(line),
+                 .find_lr = find_lr,
+                 .requeue_command = resolved.config.loop.requeue ? launch::requeue_command(read_environment) : std::string(),
+                 .faults = faults.get(),
+                 .snapshot = begin_snapshot(line, resolved, place)};
+  if (!place.elastic.empty()) {
+    interrupt.watch_all();
+    return run_elastic_rank(place, resolved, interrupt, [&](const RoundCall& round) {
+      return train_in(call, interrupt, round.place, round.resolved, round.world, &round);
+    });
+  }
   parallel::World world = parallel::World::connect(place, world_options(resolved.config));
   interrupt.watch_all();
-  observe::Console console({.fd = world.is_main() ? STDERR_FILENO : -1});  // the first rank speaks for all
-  observe::RunLog log(console, {.enabled = world.is_main()});
-  if (const std::string binding = launch::binding_text(read_environment); world.size() > 1 && !binding.empty()) {
-    std::cerr << cat("rank ", place.rank, ": ", binding, "\n") << std::flush;
-  }
-  const train::TrainerContext context{
-      .resolved = resolved,
-      .registries = application.registries,
-      .console = console,
-      .log = log,
-      .interrupt = interrupt,
-      .world = world,
-      .resume_command = resume_command(typed_command(application, argc, argv, place), resolved.config.loop.resume),
-      .init_from = text_flag(line, "init_from"),
-      .initial_weights = weights,
-      .time_limit = time_limit,
-      .find_lr = find_lr,
-      .peak_file = train::peak_file(read_environment("XDG_CACHE_HOME"), read_environment("HOME")),
-      .measure_peak = has_flag(line, "measure_peak"),
-      .profile = profile,
-      .span_recorder = faults != nullptr && faults->watches_spans() ? faults.get() : nullptr,
-      .faults = faults.get(),
-      .benchy_file = benchy_file(),
-      .say = [&](const std::string& text) { application.out << text << std::endl; },
-      .say_now =
-          [&](const std::string& note) {
-            if (world.is_main()) return log.warning(note);
-            std::cerr << cat("rank ", place.rank, ": ", note, "\n") << std::flush;
-          }};
-  bool has_lost = false;
-  train::RunOutcome outcome;
-  run_as_rank(
-      world,
-      [&] {
-        try {
-          outcome = train::Trainer(context).run();
-        } catch (const Error& error) {
-          if (world.is_main() && !requeue_command.empty() && is_end_by_signal(error, interrupt)) requeue(requeue_command, log);
-          throw;
-        }
-        has_lost = outcome.has_lost_records;
-        if (snapshot && !is_written(*snapshot, context.say_now)) has_lost = true;
-        has_lost = is_so_anywhere(world, has_lost);  // so that a launcher that stops the others stops nothing
-      },
-      [&](const char* what) {
-        log.error(what);
-        if (!log.enabled()) std::cerr << "welkin: " << what << std::endl;
-        snapshot.reset();  // written here: a rank that stops runs no destructors
-      });
-  if (world.is_main() && !requeue_command.empty() && is_to_be_requeued(outcome)) {
-    check_time_was_enough(outcome);
-    requeue(requeue_command, log);
-  }
-  // Who stops a run by hand does not want what comes after it; a scheduler's signal is how a job ends.
-  if (outcome.stop_signal == SIGINT) return static_cast<int>(ExitCode::Interrupted);
-  return static_cast<int>(has_lost ? ExitCode::Data : ExitCode::Done);
+  return train_in(call, interrupt, place, resolved, world, nullptr).code;
 }
 
 }  // namespace welkin::apps

@@ -40,7 +40,8 @@ ROOMS = {
     "config/resolve": {"config/deepspeed", "config/flags", "config/schema", "config/yaml"},
     "config/print": {"config/flags", "config/resolve", "config/schema", "config/yaml"},
     "config/help": {"config/flags", "config/resolve", "config/schema", "config/yaml"},
-    "launch": {"launch/batch"},
+    "launch": {"launch/batch", "launch/elastic", "launch/process"},
+    "launch/elastic": {"launch/process"},
     "ops/arithmetic": {"ops/base"},
     "ops/cpu/elementwise": {"ops/arithmetic", "ops/base", "ops/cpu/lanes"},
     "ops/cpu/convolution": {"ops/base", "ops/cpu/lanes"},
@@ -80,6 +81,7 @@ ROOMS = {
     "parallel/comm": {"parallel/mesh"},
     "parallel/c10d": {"parallel/comm", "parallel/store"},
     "parallel/cuda": {"parallel/c10d"},
+    "parallel/elastic": {"parallel/store"},
     "parallel/pipeline": {"parallel/comm", "parallel/mesh", "parallel/shard"},
     "parallel/shard": {"parallel/c10d", "parallel/comm", "parallel/mesh"},
     "parallel/sharding": {"parallel/comm", "parallel/mesh", "parallel/shard"},
@@ -94,8 +96,9 @@ ROOMS = {
     "train/monitor": {"train/checkpoint", "train/learn", "train/step"},
     "train/nodes": {"train/checkpoint"},
     "train/health": {"train/checkpoint", "train/learn", "train/optim", "train/step"},
-    "train/run": {"train/benchy", "train/checkpoint", "train/device", "train/health", "train/inject", "train/interchange", "train/learn",
-                  "train/monitor", "train/nodes", "train/offload", "train/optim", "train/profile", "train/step"},
+    "train/run": {"train/benchy", "train/checkpoint", "train/device", "train/elastic", "train/health", "train/inject", "train/interchange",
+                  "train/learn", "train/monitor", "train/nodes", "train/offload", "train/optim", "train/profile", "train/step"},
+    "train/elastic": {"train/checkpoint"},
     "train/evaluate": {"train/checkpoint", "train/device", "train/interchange", "train/learn", "train/run", "train/step"},
     "verify/engine": {"verify/cases"},
     "verify": {"verify/cases", "verify/engine"},
@@ -103,7 +106,7 @@ ROOMS = {
 NO_TORCH = {"core", "observe", "config", "launch", "plan"}
 # Parsers of foreign bytes outside these layers, and costs, which the planner includes.
 NO_TORCH_FILES = ["src/data/check/*", "src/data/storage/*", "src/data/formats/*", "src/data/ingest/*", "src/data/simulate/*", "src/*_cost.h", "apps/launcher.cpp",
-                  "apps/check_files.cpp", "src/train/offload/spill_file.*", "src/train/offload/block_*", "src/parallel/pipeline/schedule*"]
+                  "apps/check_files.cpp", "src/train/offload/spill_file.*", "src/train/offload/block_*", "src/parallel/elastic/*", "src/parallel/pipeline/schedule*"]
 HEAVY = {"torch/torch.h", "torch/nn.h", "torch/all.h", "ATen/ATen.h"}
 MODULE_HEADER = "torch/nn/module.h"  # 8 s to compile
 MODULE_HEADER_FILES = ["src/model/*", "src/train/*", "src/bench/*", "src/verify/*", "src/parallel/*", "cmake/*", "tests/*", "examples/*", "apps/*"]

@@ -27,20 +27,6 @@ namespace {
 
 const char* variable(const char* name) { return std::getenv(name); }
 
-// A rank that stops tells the others why, so that theirs name it, and ends at once: destructors of a broken connection may wait
-// for ranks that are gone.
-[[noreturn]] void stop_this_rank(const parallel::World& world, const std::function<void(const char*)>& report, const char* what,
-                                 ExitCode code) {
-  if (code != ExitCode::Comm) world.announce_stop(what);  // a failed exchange is another rank's doing
-  if (report) {
-    report(what);
-  } else {
-    std::cerr << "welkin: " << what << std::endl;
-  }
-  std::cout.flush();
-  _exit(static_cast<int>(code));
-}
-
 }  // namespace
 
 launch::RankInfo this_rank_info() { return launch::find_ranks(variable); }
@@ -126,15 +112,26 @@ parallel::WorldOptions world_options(const config::RunConfig& config) {
   return options;
 }
 
+void stop_rank(const parallel::World& world, const std::function<void(const char*)>& report, const char* what, ExitCode code) {
+  if (code != ExitCode::Comm) world.announce_stop(what);  // a failed exchange is another rank's doing
+  if (report) {
+    report(what);
+  } else {
+    std::cerr << "welkin: " << what << std::endl;
+  }
+  std::cout.flush();
+  _exit(static_cast<int>(code));
+}
+
 void run_as_rank(parallel::World& world, const std::function<void()>& body, const std::function<void(const char*)>& report) {
   if (world.size() == 1) return body();
   try {
     body();
     world.close();
   } catch (const Error& error) {
-    stop_this_rank(world, report, error.what(), error.exit_code());
+    stop_rank(world, report, error.what(), error.exit_code());
   } catch (const std::exception& error) {
-    stop_this_rank(world, report, error.what(), ExitCode::Other);
+    stop_rank(world, report, error.what(), ExitCode::Other);
   }
 }
 

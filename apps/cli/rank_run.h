@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "config/schema/run_config.h"
+#include "core/error.h"
 #include "launch/ranks.h"
 #include "parallel/comm/connection.h"
 #include "parallel/comm/world.h"
@@ -46,6 +47,11 @@ std::vector<double> summed_over_ranks(const parallel::World& world, const std::v
 parallel::WorldOptions world_options(std::chrono::milliseconds timeout);
 // How the ranks of a run of this configuration meet.
 parallel::WorldOptions world_options(const config::RunConfig& config);
+
+// A rank that stops tells the others why, so that theirs name it, and ends at once: destructors of a broken connection may wait
+// for ranks that are gone. Says it by `report`, on stderr where that is empty.
+[[noreturn]] void stop_rank(const parallel::World& world, const std::function<void(const char*)>& report, const char* what,
+                            ExitCode code);
 
 // What a rank does between World::connect and World::close. An error on one of several ranks is announced to the others, said by
 // `report` (on stderr where that is empty), and ends the process at once with the error's code.

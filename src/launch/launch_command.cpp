@@ -15,6 +15,8 @@
 #include "launch/affinity.h"
 #include "launch/batch/batch_script.h"
 #include "launch/batch/shell_word.h"
+#include "launch/elastic/agent.h"
+#include "launch/job_secret.h"
 #include "launch/sockets.h"
 
 namespace welkin::launch {
@@ -38,6 +40,9 @@ constexpr std::array kOptions{
                  "cores of each process: auto (a share each, NUMA node by NUMA node), off, or 0-3:4-7 per local rank"},
     LaunchOption{"--no-prefix", "", "", "lines without [rank]"},
     LaunchOption{"--grace", "", "SECONDS", "for the other processes to report after one has failed (default 5)"},
+    LaunchOption{"--elastic", "", "MIN:MAX",
+                 "go on with MIN to MAX ranks in all when some are lost, and start these again (train)"},
+    LaunchOption{"--max_restarts", "", "N", "with --elastic: starts of lost processes of this node, together (default 3)"},
     LaunchOption{"--sbatch", "", "", "print a Slurm job script for N processes on each of M nodes; `| sbatch` submits it"},
     LaunchOption{"--batch", "", "KEY=VALUE",
                  "a line of it: account=m1234, time=02:00:00, reservation=..., image=... (may be repeated)"},
@@ -103,12 +108,32 @@ class Words {
   std::optional<std::string> value_;
 };
 
+void check_elastic(const LaunchArguments& arguments) {
+  if (!arguments.elastic) return;
+  const ElasticLimits& limits = *arguments.elastic;
+  const int64_t started = arguments.num_local * arguments.num_nodes;
+  if (started < limits.least) {
+    throw ConfigError("launch",
+                      cat("fewer processes are started than a round needs: n=", arguments.num_local,
+                          ", nnodes=", arguments.num_nodes, ", elastic=", limits.least, ":", limits.most),
+                      "Raise -n, or lower MIN");
+  }
+  if (!arguments.verb.empty() && arguments.verb.front() != "train") {
+    throw ConfigError("launch", cat("only train goes on with other ranks: verb=", arguments.verb.front()), "Leave --elastic out");
+  }
+  if (arguments.sbatch) {
+    throw ConfigError("launch", "a job script of --sbatch starts its ranks by srun, which knows no rounds: --elastic, --sbatch",
+                      "Leave one of them out; the guide has a job script for elastic jobs (docs/guide/elastic.md)");
+  }
+}
+
 void check(const LaunchArguments& arguments) {
   if (arguments.help) return;
   if (arguments.num_local == 0) {
     throw ConfigError("launch", "the number of processes is not given: -n is absent",
                       "Give -n N, for instance welkin launch -n 4 -- train ...");
   }
+  check_elastic(arguments);
   if (arguments.verb.empty()) {
     throw ConfigError("launch", "nothing to start: no verb after --",
                       "For instance: welkin launch -n 4 -- train --yaml_config config/ViT.yaml");
@@ -164,6 +189,28 @@ BatchJob batch_job(const LaunchArguments& arguments, std::vector<std::string> co
   return job;
 }
 
+// Of an elastic job: the launcher's board outlives the ranks, so it, and not rank 0, has the socket.
+int run_rounds(const LaunchArguments& arguments, WorkerPlan plan, const MakeBoard& make_board) {
+  const ReadVariable read = [](const char* name) { return std::getenv(name); };
+  std::string secret = job_secret(read);
+  if (secret.empty() && plan.num_nodes == 1) plan.environment.emplace_back("WELKIN_JOB_SECRET", secret = random_token());
+  const BoardPlace place{.host = plan.master_address,
+                         .port = plan.master_port,
+                         .listener = std::exchange(plan.listener, -1),
+                         .secret = secret,
+                         .num_ranks = plan.num_local * plan.num_nodes};
+  ElasticPlan elastic{.command = plan.command,
+                      .num_local = plan.num_local,
+                      .num_nodes = plan.num_nodes,
+                      .node = plan.node,
+                      .limits = *arguments.elastic,
+                      .max_restarts = arguments.max_restarts,
+                      .grace = plan.grace,
+                      .prefix = plan.prefix,
+                      .environment = [&plan](int64_t local) { return worker_environment(plan, local); }};
+  return run_elastic(elastic, [&] { return make_board(place); });
+}
+
 std::vector<std::string> option_names() {
   std::vector<std::string> names;
   for (const LaunchOption& option : kOptions) names.emplace_back(option.name);
@@ -198,6 +245,10 @@ LaunchArguments parse_launch(const std::vector<std::string>& given) {
       arguments.rendezvous = words.value();
     } else if (name == "--bind") {
       arguments.bind = words.value();
+    } else if (name == "--elastic") {
+      arguments.elastic = parse_limits(words.value());
+    } else if (name == "--max_restarts") {
+      arguments.max_restarts = whole_number(name, words.value(), 0);
     } else if (name == "--sbatch") {
       arguments.sbatch = true;
     } else if (name == "--batch") {
@@ -213,6 +264,7 @@ LaunchArguments parse_launch(const std::vector<std::string>& given) {
                                       : cat("Did you mean: ", join(close, ", "), "? Options of the verb stand after --"));
     }
   }
+  if (arguments.elastic && arguments.num_local == 0 && arguments.num_nodes == 1) arguments.num_local = arguments.elastic->most;
   arguments.own.assign(given.begin(), given.end() - static_cast<std::ptrdiff_t>(arguments.verb.size()));
   check(arguments);
   return arguments;
@@ -236,7 +288,8 @@ std::string typed_command(const LaunchArguments& arguments, const std::vector<st
   return shell_line(words);
 }
 
-int run_launch(const LaunchArguments& arguments, const std::string& program, const std::vector<std::string>& options) {
+int run_launch(const LaunchArguments& arguments, const std::string& program, const std::vector<std::string>& options,
+               const MakeBoard& make_board) {
   std::vector<std::string> command = {program};
   command.insert(command.end(), options.begin(), options.end());
   command.insert(command.end(), arguments.verb.begin(), arguments.verb.end());
@@ -259,7 +312,7 @@ int run_launch(const LaunchArguments& arguments, const std::string& program, con
   plan.prefix = arguments.prefix;
   plan.grace = std::chrono::milliseconds(static_cast<int64_t>(arguments.grace_s * 1000));
   plan.environment = {{"WELKIN_BIND", arguments.bind}, {"WELKIN_COMMAND", typed_command(arguments, options)}};
-  return run_workers(plan);
+  return arguments.elastic ? run_rounds(arguments, std::move(plan), make_board) : run_workers(plan);
 }
 
 }  // namespace welkin::launch

@@ -4,11 +4,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "launch/elastic/job_board.h"
+#include "launch/elastic/round.h"
 #include "launch/workers.h"
 
 namespace welkin::launch {
@@ -21,6 +24,8 @@ struct LaunchArguments {
   std::string bind = "auto";
   bool prefix = true;
   double grace_s = 5;
+  std::optional<ElasticLimits> elastic;
+  int64_t max_restarts = 3;
   bool help = false;
   bool sbatch = false;             // print a job script instead of starting anything
   std::vector<std::string> batch;  // KEY=VALUE: lines of the job script
@@ -47,7 +52,9 @@ std::span<const LaunchOption> launch_options();
 std::string typed_command(const LaunchArguments& arguments, const std::vector<std::string>& options);
 
 // Starts the processes and waits for them, or prints the job script. `program` is the absolute path of `welkin`, `options` what
-// stood before the verb `launch` and is handed on. Returns the exit code of the run.
-int run_launch(const LaunchArguments& arguments, const std::string& program, const std::vector<std::string>& options);
+// stood before the verb `launch` and is handed on; `make_board` serves or finds the board of an elastic job. Returns the exit
+// code of the run.
+int run_launch(const LaunchArguments& arguments, const std::string& program, const std::vector<std::string>& options,
+               const MakeBoard& make_board);
 
 }  // namespace welkin::launch

@@ -287,6 +287,11 @@ RankInfo find_ranks(const ReadVariable& read) {
   if (place.master_port == 0 && place.world_size > 1) place.master_port = port_of_job(reader);
   if (const auto descriptor = reader.number({"WELKIN_LISTEN_FD"}); is_ours && descriptor)
     place.listen_descriptor = descriptor->value;
+  if (const char* limits = reader.text("WELKIN_ELASTIC"); is_ours && limits != nullptr) {
+    place.elastic = limits;
+    if (const char* id = reader.text("WELKIN_ELASTIC_ID")) place.elastic_id = id;
+    place.store_is_launchers = true;
+  }
   if (const auto attempt = reader.number({"TORCHELASTIC_RESTART_COUNT"})) place.attempt = attempt->value;
   const char* agent = reader.text("TORCHELASTIC_USE_AGENT_STORE");
   place.store_is_served = is_torchrun && agent != nullptr && std::string_view(agent) == "True";

@@ -13,13 +13,16 @@ struct RankInfo {
   int64_t rank = 0, world_size = 1;
   int64_t local_rank = 0, local_size = 1;  // among the processes of this node
   int64_t node = 0, num_nodes = 1;
-  std::string launcher;            // "welkin launch", "torchrun", "Slurm", "Open MPI", ...; empty: a process of its own
-  std::string master_address;      // where rank 0 listens; empty only in a world of one
-  int64_t master_port = 0;         // 0: not said
-  int64_t attempt = 0;             // restarts so far (torchrun); keeps the keys of two attempts apart
-  bool store_is_served = false;    // the launcher serves the store at the address itself (torchrun's agent)
-  std::string store_file;          // WIREUP_FILE_PATH; empty: not given
-  int64_t listen_descriptor = -1;  // rank 0 of `welkin launch`: a socket that listens at the address already
+  std::string launcher;             // "welkin launch", "torchrun", "Slurm", "Open MPI", ...; empty: a process of its own
+  std::string master_address;       // where rank 0 listens; empty only in a world of one
+  int64_t master_port = 0;          // 0: not said
+  int64_t attempt = 0;              // restarts so far (torchrun); keeps the keys of two attempts apart
+  bool store_is_served = false;     // the launcher serves the store at the address itself (torchrun's agent)
+  std::string store_file;           // WIREUP_FILE_PATH; empty: not given
+  bool store_is_launchers = false;  // the launcher serves our store at the address (an elastic job)
+  std::string elastic;              // "MIN:MAX" of an elastic job; empty: none
+  std::string elastic_id;           // there: the name of this process
+  int64_t listen_descriptor = -1;   // rank 0 of `welkin launch`: a socket that listens at the address already
 };
 
 // Reads, in this order: what `welkin launch` and torchrun set; the tutorials' WORLD_SIZE, RANK (or WORLD_RANK), LOCAL_RANK,

@@ -93,6 +93,7 @@ class C10dConnection : public Connection {
     services_->deadline = options.deadline;
     services_->kv_store = std::make_shared<C10dKeyValueStore>(c10::make_intrusive<c10d::PrefixStore>("notice", store_->clone()));
     services_->recorder = std::make_shared<FlightRecorder>();
+    services_->is_over = options.is_over;
     start_watch();
   }
 

@@ -102,7 +102,7 @@ StoreAddress serve(const ConnectOptions& options, OpenStore& opened) {
     throw CommError("parallel", cat("the launcher's store tells no address of rank 0: text=", told.substr(0, 64)),
                     "Start all ranks with the same release of welkin");
   }
-  if (options.rank == 0) {
+  if (options.rank == 0 && !options.store_is_launchers) {
     // The descriptor is the launcher's, or the caller's: ours is a copy.
     const int listener = options.listen_fd >= 0 ? options.listen_fd : listen_on(options.host, options.port).fd;
     opened.server = std::make_unique<StoreServer>(FileDescriptor(listener), opened.key, StoreLimits::of_job(options.world_size));

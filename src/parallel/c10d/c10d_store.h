@@ -19,8 +19,8 @@ struct OpenStore {
   std::string job_nonce;  // rank 0's, in hexadecimal digits: what is proven in one job proves nothing in another
 };
 
-// Rank 0 serves it at the options' address; where torchrun's agent has a store there, at a port of its own that the agent's store
-// tells. Throws CommError, or what c10d throws.
+// Rank 0, or the launcher of an elastic job, serves it at the options' address; where torchrun's agent has a store there, at a
+// port of its own that the agent's store tells. Throws CommError, or what c10d throws.
 OpenStore open_store(const ConnectOptions& options);
 
 }  // namespace welkin::parallel

@@ -74,7 +74,8 @@ std::vector<CollectiveMonitor::Member> CollectiveMonitor::await_members() const 
     const bool all_failed = std::ranges::all_of(members, [](const Member& m) { return m.failed || m.left; });
     const bool all_known = std::ranges::all_of(members, [](const Member& m) { return m.is_known(); });
     const auto waited = std::chrono::steady_clock::now() - start;
-    if (all_failed || (all_known && waited > services_->grace / 3) || waited > timeout) return members;
+    if (services_->have_parted() || all_failed || (all_known && waited > services_->grace / 3) || waited > timeout)
+      return members;
     std::this_thread::sleep_for(kPollInterval);
   }
 }
@@ -84,7 +85,8 @@ void CollectiveMonitor::await_readers(const std::vector<Member>& members) const 
   const auto until = std::chrono::steady_clock::now() + services_->grace;
   for (const Member& member : members) {
     if (!member.failed) continue;
-    while (!services_->kv_store->read(member_key("read", member.rank)) && std::chrono::steady_clock::now() < until) {
+    while (!services_->have_parted() && !services_->kv_store->read(member_key("read", member.rank)) &&
+           std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(kPollInterval);
     }
   }
@@ -133,9 +135,9 @@ std::string CollectiveMonitor::diagnosis(const CallEntry& call) const {
 void CollectiveMonitor::fail(int64_t ticket, const std::string& reason) {
   services_->recorder->finish(ticket, CallState::Failed);
   const CallEntry call = services_->recorder->entry(ticket);
-  std::string found;
+  std::string found = "the round of these ranks is over";
   try {
-    found = diagnosis(call);
+    if (!services_->have_parted()) found = diagnosis(call);
   } catch (const std::exception&) {
     found = "rank 0, which keeps the notices of all ranks, does not answer";
   }

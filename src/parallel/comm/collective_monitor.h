@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,9 @@ struct CallServices {
   std::shared_ptr<KeyValueStore> kv_store;
   std::shared_ptr<FlightRecorder> recorder;
   const observe::Tracer* tracer = nullptr;
+  std::function<bool()> is_over = {};  // ConnectOptions::is_over
+
+  bool have_parted() const { return is_over && is_over(); }
 };
 
 // The first line of a back end's error message, without source location and stack trace.

@@ -23,6 +23,7 @@ struct ConnectOptions {
   uint16_t port = 0;
   int listen_fd = -1;
   bool store_is_served = false;                 // somebody else (torchrun's agent) serves the store at host:port
+  bool store_is_launchers = false;              // our launcher serves our store at host:port (an elastic job)
   std::string secret = {};                      // of the job, equal on all ranks: who lacks it is not heard (parallel/store)
   std::string file = {};                        // a path instead of host and port, on a file system that all ranks share
   int64_t attempt = 0;                          // restarts so far: the keys of two attempts are apart
@@ -31,6 +32,8 @@ struct ConnectOptions {
   // Called once by this rank's watchdog when a call runs far past the deadline because the back end did not end it. The text
   // says what hangs and what the other ranks do. The callback must end the process. Empty: no such check.
   std::function<void(const std::string&)> on_hang = {};
+  // Whether the ranks have parted already, so that a failed call needs no explanation (an elastic job). Empty: never.
+  std::function<bool()> is_over = {};
   bool with_gpu = false;                    // this rank's tensors may lie on a GPU: groups have a back end for it (NCCL) too
   std::shared_ptr<EmulatedLink> link = {};  // for measuring: transfers end when this link would have carried them
 };

@@ -25,6 +25,8 @@ ConnectOptions connect_options(const launch::RankInfo& place, const WorldOptions
   connect.secret = options.secret;
   connect.with_gpu = options.with_gpu;
   connect.attempt = place.attempt;
+  connect.is_over = options.is_over;
+  connect.store_is_launchers = place.store_is_launchers;
   if (!options.interface.empty()) connect.own_address = launch::interface_address(options.interface);
   if (options.store == config::WireupStore::File) {
     if (place.store_file.empty()) {
@@ -38,7 +40,7 @@ ConnectOptions connect_options(const launch::RankInfo& place, const WorldOptions
   connect.host = place.master_address;
   connect.port = static_cast<uint16_t>(place.master_port);
   connect.store_is_served = place.store_is_served;
-  if (place.rank == 0 && !place.store_is_served) {
+  if (place.rank == 0 && !place.store_is_served && !place.store_is_launchers) {
     connect.listen_fd = static_cast<int>(place.listen_descriptor);
     if (connect.listen_fd < 0) {  // the descriptor stays open for the store
       connect.listen_fd = dup(launch::listen_at(place.master_address, place.master_port).socket.get());

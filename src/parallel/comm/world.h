@@ -28,6 +28,7 @@ struct WorldOptions {
   std::string program;                                   // hash of the program
   std::function<void(const std::string&)> on_hang = {};  // ConnectOptions::on_hang
   std::shared_ptr<EmulatedLink> link = {};               // ConnectOptions::link
+  std::function<bool()> is_over = {};                    // ConnectOptions::is_over
   bool with_gpu = false;                                 // ConnectOptions::with_gpu
 };
 

@@ -69,6 +69,7 @@ void FaultInjector::open(const std::filesystem::path& checkpoints, Say say) {
   checkpoints_ = checkpoints;
   say_ = std::move(say);
   const bool writes = std::ranges::any_of(pending_, [](const Pending& pending) { return is_write_phase(pending.fault.phase); });
+  watch_.reset();
   if (!writes) return;
   watch_ = std::make_unique<WriteWatchScope>(
       [this](WriteStage stage, const std::filesystem::path& path) { return on_write(stage, path); });

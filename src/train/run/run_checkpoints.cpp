@@ -290,13 +290,17 @@ void RunCheckpoints::load(const Checkpoint& checkpoint) {
     setup_.weight_average->restart();
     context_.log.info("The checkpoint has no moving average of weights: it begins with the weights of the checkpoint");
   }
-  state_.position = checkpoint.index().position;
-  state_.validation_loss = checkpoint.index().validation_loss;
-  load_judgement(checkpoint.index());
+  go_on_from(checkpoint.index());
   if (checkpoint.contains("picture.target")) {
     state_.picture =
         ForecastPair{.target = checkpoint.read("picture.target"), .prediction = checkpoint.read("picture.prediction")};
   }
+}
+
+void RunCheckpoints::go_on_from(const CheckpointIndex& index) {
+  state_.position = index.position;
+  state_.validation_loss = index.validation_loss;
+  load_judgement(index);
   setup_.counter.fill_(state_.position.iteration);
   const bool at_end = state_.position.step_in_epoch == state_.length.steps_per_epoch;
   data_.loader().resume({.epoch = state_.position.epoch + (at_end ? 1 : 0), .step = at_end ? 0 : state_.position.step_in_epoch});
@@ -326,11 +330,27 @@ void RunCheckpoints::check_none(size_t damaged) const {
   context_.log.info("There is no checkpoint to resume from: the run starts from the beginning");
 }
 
+std::unique_ptr<CarriedState> RunCheckpoints::carry() {
+  if (!is_replicated(config_) || !setup_.model->buffers().empty()) return {};  // buffers change before a step is whole
+  return carry_state(own_groups(), index());
+}
+
+// From the memory of a rank of the round before. Every rank calls it.
+bool RunCheckpoints::take_carried() {
+  if (context_.elastic == nullptr || !is_replicated(config_)) return false;
+  const auto shared = share_state(context_.world, context_.elastic->carried.get(), own_groups());
+  if (!shared) return false;
+  go_on_from(shared->index);
+  resumed_from_ = cat("the memory of rank ", shared->rank);
+  return true;
+}
+
 void RunCheckpoints::start_or_resume() {
-  const auto checkpoint = find();
+  const bool is_carried = take_carried();
+  const auto checkpoint = is_carried ? std::nullopt : find();
   if (checkpoint) {
     load(*checkpoint);
-  } else {
+  } else if (!is_carried) {
     load_initial_weights();
   }
   setup_.data_parallel->after_update();  // weights that are gathered follow what was loaded
@@ -339,7 +359,7 @@ void RunCheckpoints::start_or_resume() {
   const bool saves_on_the_way =
       chooses || std::ranges::any_of(places_.all(), [](const auto& place) { return place.interval > 0; });
   if (saves_on_the_way && !state_.all_steps_done()) writer_.prepare(own_groups(), tensor_layout());
-  state_.resumed = checkpoint.has_value();
+  state_.resumed = is_carried || checkpoint.has_value();
   if (chooses) choose_interval();
   if (checkpoint) resumed_from_ = checkpoint->folder().string();
   parallel::barrier(context_.world.world_group());

@@ -39,6 +39,9 @@ class RunCheckpoints {
   // read again, where the run asks for it. Every rank calls it.
   void claim();
 
+  // Of an elastic run: what this rank takes into the next round; nothing where state is shared out. Exchanges nothing.
+  std::unique_ptr<CarriedState> carry();
+
   // Whole when it returns. Every rank calls it; the first one throws.
   void save();
   // Where the step asks for one, or the validation. What goes wrong is logged, and the run goes on. Every rank calls it.
@@ -76,6 +79,8 @@ class RunCheckpoints {
   void load_judgement(const CheckpointIndex& index);
   void load(const Checkpoint& checkpoint);
   void load_imported(const Checkpoint& checkpoint);
+  bool take_carried();
+  void go_on_from(const CheckpointIndex& index);
   void load_optimizer(const Checkpoint& checkpoint, const CheckpointGroup& group);
 
   const TrainerContext& context_;

@@ -66,6 +66,7 @@ RunLoop::RunLoop(const LoopParts& parts)
                      .tracer = &parts_.profile.tracer(),
                      .pending_notes = [this] { return static_cast<double>(parts_.data.notes().num_waiting()); },
                      .files_written = [this] { return parts_.checkpoints.has_written(); },
+                     .others_wait = [this] { return others_wait(); },
                      .on_forward = on_forward,
                      .wants_forward = [this](const data::Batch& /*batch*/) { return parts_.report.wants_forward(); },
                      .change_losses = losses_of(context_.faults),
@@ -93,11 +94,12 @@ bool RunLoop::run() {
   }
   parts_.health.begin(reached(), state_.resumed ? parts_.checkpoints.newest() : "");
   agree_to_stop();
-  while (!state_.is_finished() && !interrupted()) {
+  while (!state_.is_finished() && goes_on()) {
     if (!state_.epoch_is_complete()) train_epoch();
-    if (state_.epoch_is_complete() && !interrupted()) finish_epoch();
+    if (state_.epoch_is_complete() && goes_on()) finish_epoch();
   }
   parts_.profile.finish();
+  if (regroup_agreed_ && !state_.is_finished()) return false;
   state_.is_finished() ? finish() : stop_interrupted();
   return state_.is_finished();
 }
@@ -154,7 +156,7 @@ void RunLoop::train_epoch() {
   observe::Progress progress(context_.console, progress_options());
   const Stopwatch watch;
   int64_t done = state_.position.step_in_epoch * config_.loop.global_batch_size;
-  while (!state_.epoch_is_complete() && !interrupted()) {
+  while (!state_.epoch_is_complete() && goes_on()) {
     parts_.profile.begin_step(state_.steps_so_far());
     const StepRecord record = train_step();
     parts_.profile.end_step(state_.steps_so_far());
@@ -162,6 +164,7 @@ void RunLoop::train_epoch() {
     state_.validation_loss.reset();
     ++state_.position.iteration;
     ++state_.position.step_in_epoch;
+    state_.is_whole = true;
     parts_.report.add_step(record);
     nonfinite_.add(record);
     parts_.health.add_step(record, reached());
@@ -178,6 +181,7 @@ StepRecord RunLoop::train_step() {
   look_at_time();
   if (context_.faults != nullptr) context_.faults->begin_step(state_.position.iteration + 1, parts_.setup.table);
   StepRecord record = step_->run([this] { return next_batch(); }, wants_stop() ? 1 : 0);
+  state_.is_whole = false;
   parts_.report.share(state_.picture);
   record.iteration = state_.position.iteration + 1;
   record.epoch = state_.position.epoch, record.step = state_.position.step_in_epoch;
@@ -197,6 +201,9 @@ void RunLoop::read_requests(const StepRecord& record) {
     stop_agreed_ = found[0] > 0;
     if (found[1] > 0) parts_.data.notes().share();
     all_have_written = found[2] == static_cast<double>(context_.world.size());
+    regroup_agreed_ = found[3] > 0 && !stop_agreed_;
+  } else {
+    regroup_agreed_ = others_wait() && !wants_stop();
   }
   parts_.checkpoints.collect(all_have_written);
   tell_saved();

@@ -50,6 +50,8 @@ class RunLoop {
   // calls it. Throws Interrupted when a signal came and nothing could be saved.
   bool run();
 
+  // Of an elastic run: the ranks have agreed to leave between two steps, for a round with others.
+  bool regroups() const { return regroup_agreed_; }
   bool interrupted() const { return context_.world.size() == 1 ? wants_stop() : stop_agreed_; }
   // Of an interrupted run: SIGINT where any rank was sent it; 0 where the time limit ends it. Every rank calls it.
   int stop_signal() const;
@@ -66,6 +68,8 @@ class RunLoop {
   void note_nonfinite(const std::string& event, const StepRecord& record);
   void read_requests(const StepRecord& record);
   void tell_saved();
+  bool goes_on() const { return !interrupted() && !regroup_agreed_; }
+  bool others_wait() const { return context_.elastic != nullptr && context_.elastic->is_wished(); }
   bool wants_stop() const { return context_.interrupt.requested() || out_of_time_; }
   void look_at_time();
   void check_replicas_if_due();
@@ -94,6 +98,7 @@ class RunLoop {
   double longest_step_s_ = 0;                       // of this process
   bool out_of_time_ = false;                        // of the first rank: the time limit ends the run
   bool stop_agreed_ = false;                        // of many ranks: one of them wants to stop
+  bool regroup_agreed_ = false;
 };
 
 }  // namespace welkin::train

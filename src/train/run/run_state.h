@@ -18,6 +18,7 @@ struct RunState {
   RunLength length;
   RunPosition position;
   bool resumed = false;                   // from a checkpoint
+  bool is_whole = true;                   // false from a step's update until the position counts it
   at::Tensor last_lr;                     // () learning rate of the last step
   std::optional<double> validation_loss;  // of the present weights
   std::optional<double> best_value;       // the smallest value of best_metric so far

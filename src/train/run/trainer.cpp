@@ -55,7 +55,10 @@ struct Trainer::Running {
         checkpoints(context, folder.checkpoint_folder(), setup, meter, data, state, device) {
     checkpoints.start_or_resume();
     checkpoints.claim();
-    if (context.world.is_main()) folder.claim(context.resolved.config);
+    if (context.world.is_main()) {
+      folder.claim(context.resolved.config);
+      if (context.elastic != nullptr) context.elastic->say_begun();
+    }
     health.emplace(HealthParts{.config = context.resolved.config,
                                .world = context.world,
                                .log = context.log,
@@ -95,7 +98,7 @@ struct Trainer::Running {
 };
 
 Trainer::Trainer(TrainerContext context)
-    : context_(std::move(context)), config_(context_.resolved.config), folder_(config_, context_.world.size()), data_(context_) {}
+    : context_(std::move(context)), config_(context_.resolved.config), folder_(config_, context_.run_size()), data_(context_) {}
 
 Trainer::~Trainer() { context_.world.trace(nullptr); }
 
@@ -103,7 +106,7 @@ RunOutcome Trainer::run() {
   try {
     return run_to_the_end();
   } catch (const std::exception& error) {
-    if (running_ && running_->health) running_->health->end("failed", error.what());
+    if (running_ && running_->health && context_.elastic == nullptr) running_->health->end("failed", error.what());
     data_.notes().say_own([this](const std::string& note) { context_.warn_at_once(note); });
     throw out_of_memory(memory_error_in_flight(config_));
   }
@@ -133,6 +136,8 @@ RunOutcome Trainer::run_to_the_end() {
   }
   const int64_t first = state_.position.iteration;
   const bool completed = running_->loop->run();
+  if (running_->loop->regroups())
+    return {.completed = false, .regroups = true, .iterations = state_.position.iteration, .folder = folder_.path()};
   return {.completed = completed,
           .stop_signal = completed ? 0 : running_->loop->stop_signal(),
           .iterations = state_.position.iteration,
@@ -147,7 +152,7 @@ void Trainer::check_and_open(parallel::MeshGroups groups) {
   check_cuda_graph(config_, device_);
   check_offload(config_, device_);
   config::check_paths(config_);
-  folder_.check(config_, context_.world.size(), [this](const std::string& note) { folder_note_ = note; });
+  folder_.check(config_, context_.run_size(), [this](const std::string& note) { folder_note_ = note; });
   data_.open(device_);
   check_metrics(config_, data_.valid().spec());
   layout_ = make_layout(std::move(groups), {config_, context_.registries, data_.train().spec(), device_});
@@ -238,6 +243,7 @@ void Trainer::start_loop() {
   const int64_t before = cpu_memory_allocated();
   running_ = std::make_unique<Running>(context_, *setup_, data_, state_, *profile_, folder_, device_, phase_times_.get());
   buffer_bytes_ += cpu_memory_allocated() - before;
+  if (context_.elastic != nullptr) context_.elastic->carried.reset();  // only now: until here a failed exchange loses nothing
   running_->report->setup();
   if (!state_.all_steps_done()) {
     const int64_t first = state_.steps_so_far();
@@ -249,6 +255,22 @@ void Trainer::start_loop() {
   if (state_.resumed) {
     context_.log.info(cat("Resumed at step ", state_.position.iteration, " from ", running_->checkpoints.resumed_from()));
   }
+  tell_round();
+}
+
+// Of an elastic run, what has changed since the round before.
+void Trainer::tell_round() {
+  const ElasticRound* round = context_.elastic;
+  if (round == nullptr || round->number == 1) return;
+  const int64_t ranks = context_.world.size();
+  context_.log.warning(cat("event round: ", round->note, ", round=", round->number, ", ranks=", ranks, " of ", round->run_size,
+                           ", step=", state_.position.iteration));
+  running_->health->event("round", state_.position.iteration,
+                          {{"round", round->number}, {"ranks", ranks}, {"of", round->run_size}, {"reason", round->note}});
+}
+
+void Trainer::carry_state() {
+  if (running_ && running_->loop && state_.is_whole) context_.elastic->carried = running_->checkpoints.carry();
 }
 
 // The error with what the memory holds, which the log has as a table.

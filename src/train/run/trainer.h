@@ -32,6 +32,9 @@ class Trainer {
   // The whole run; every rank calls it. Throws ConfigError, DataError, CheckpointError, NonFiniteError, MemoryError; CommError
   // when another rank does not go along; Interrupted when a signal came and nothing could be saved.
   RunOutcome run();
+  // Of an elastic run, after run(): leaves this rank's state in the round, where it is whole and not shared out. What the other
+  // ranks did to it is of no matter: it exchanges nothing.
+  void carry_state();
 
  private:
   RunOutcome run_to_the_end();
@@ -42,6 +45,7 @@ class Trainer {
   void make_setup();
   RunOutcome find_lr();
   void start_loop();
+  void tell_round();
   MemoryError out_of_memory(const MemoryError& found) const;
 
   TrainerContext context_;

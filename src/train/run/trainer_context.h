@@ -14,6 +14,7 @@
 #include "observe/log/run_log.h"
 #include "observe/timeline/span.h"
 #include "parallel/comm/world.h"
+#include "train/elastic/elastic_round.h"
 #include "train/inject/fault_injector.h"
 #include "train/interchange/initial_weights.h"
 #include "train/learn/registries.h"
@@ -41,16 +42,20 @@ struct TrainerContext {
   ProfileOptions profile = {};
   observe::SpanSink* span_recorder = nullptr;        // hears every span of the run
   FaultInjector* faults = nullptr;                   // makes faults happen; a listener of its spans where it needs them
+  ElasticRound* elastic = nullptr;                   // ranks may come and go
   std::string benchy_file = {};                      // what BENCHY_CONFIG_FILE names; empty: benchy's defaults
   std::function<void(const std::string&)> say = {};  // a line for stdout: benchy's
   // Prints at once from any rank, since the others may be waiting for it. The log is used where it is empty.
   std::function<void(const std::string&)> say_now = {};
 
+  // Ranks after which the run's folder is named.
+  int64_t run_size() const { return elastic == nullptr ? world.size() : elastic->run_size; }
   void warn_at_once(const std::string& text) const { say_now ? say_now(text) : log.warning(text); }
 };
 
 struct RunOutcome {
   bool completed = false;  // false: interrupted, and saved
+  bool regroups = false;   // then: it was left between two steps, for a round with other ranks
   int stop_signal = 0;     // then: the same on every rank; 0: the time limit
   int64_t iterations = 0;
   int64_t own_steps = 0;  // of these those since it began or resumed

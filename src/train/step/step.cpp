@@ -151,6 +151,7 @@ void EagerStep::post_requests(double stop_requested) {
   requests_.select(0, 0).fill_(stop_requested);
   requests_.select(0, 1).fill_(options_.pending_notes ? options_.pending_notes() : 0);
   requests_.select(0, 2).fill_(options_.files_written && options_.files_written() ? 1 : 0);
+  requests_.select(0, 3).fill_(options_.others_wait && options_.others_wait() ? 1 : 0);
 }
 
 // From the loss and the gradients of the micro-batches to the update.

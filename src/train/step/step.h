@@ -36,6 +36,8 @@ struct StepOptions {
   std::function<double()> pending_notes{};
   // Whether this rank has written its part of a checkpoint of all ranks. Called likewise; may be empty.
   std::function<bool()> files_written{};
+  // Whether this rank knows of processes that wait to join an elastic run. Called likewise; may be empty.
+  std::function<bool()> others_wait{};
   // Each micro-batch with what the model made of it; may be empty. Where steps are recorded it is called for those only whose
   // first micro-batch `wants_forward` accepts.
   std::function<void(const data::Batch&, const at::Tensor&)> on_forward{};
@@ -110,7 +112,7 @@ class EagerStep : public Step {
   std::vector<size_t> trained_rows_;  // the optimizer's parameters
   bool channels_last_;
   at::Tensor loss_;                    // of the micro-batches so far
-  at::Tensor requests_;                // (3) float64, this rank's: see StepRecord::requests
+  at::Tensor requests_;                // (4) float64, this rank's: see StepRecord::requests
   std::vector<at::Tensor> gradients_;  // of this step
 };
 

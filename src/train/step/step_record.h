@@ -12,7 +12,7 @@
 
 namespace welkin::train {
 
-inline constexpr int64_t kNumRequests = 3;  // of StepRecord::requests
+inline constexpr int64_t kNumRequests = 4;  // of StepRecord::requests
 
 struct StepRecord {
   int64_t iteration = 0;        // of the run, from 1
@@ -23,8 +23,8 @@ struct StepRecord {
   at::Tensor rate;               // () learning rate of this step
   GradientStatus gradient;
   at::Tensor spike;  // () float32; 1: loss or gradient norm far above the last ones; undefined where on_spike is off
-  // (3) float64: ranks that want the run to stop, the sum of StepOptions::pending_notes, and ranks for which files_written() was
-  // true; undefined for a process alone.
+  // (4) float64: ranks that want the run to stop, the sum of StepOptions::pending_notes, ranks for which files_written() was
+  // true, and those for which others_wait() was; undefined for a process alone.
   at::Tensor requests;
 };
 

@@ -26,7 +26,7 @@ void expect_recorded_steps_equal(parallel::Connection& connection, const config:
     const auto pending = static_cast<double>(3 * step + connection.rank());
     const StepRecord got = recorded.next(stop_requested, pending);
     expect_equal_steps(got, eager.next(stop_requested, pending), step);
-    EXPECT_TRUE(at::equal(got.requests, at::tensor({step % 5 == 4 ? 1.0 : 0.0, 6.0 * static_cast<double>(step) + 1, 0.0})))
+    EXPECT_TRUE(at::equal(got.requests, at::tensor({step % 5 == 4 ? 1.0 : 0.0, 6.0 * static_cast<double>(step) + 1, 0.0, 0.0})))
         << step;
   }
   expect_equal_runs(recorded, eager);

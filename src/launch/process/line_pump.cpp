@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/line_pump.h"
+#include "launch/process/line_pump.h"
 
 #include <unistd.h>
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank of an elastic job: round after round with the ranks that are there, in one process.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "config/resolve/resolve.h"
+#include "core/signals.h"
+#include "launch/ranks.h"
+#include "parallel/comm/world.h"
+#include "train/elastic/elastic_round.h"
+
+namespace welkin::apps {
+
+// How this process's part in a round ended.
+struct RoundEnd {
+  bool is_done = false;  // the run is over
+  int code = 0;          // then
+  std::string why = {};  // else: why it leaves the round
+};
+
+// What a round is run with. `end` shuts down its connections: before anything that uses them is destroyed.
+struct RoundCall {
+  const launch::RankInfo& place;
+  const config::Resolved& resolved;
+  parallel::World& world;
+  train::ElasticRound& round;
+  std::function<void()> end;
+  std::function<bool()> is_over;
+};
+using RunRound = std::function<RoundEnd(const RoundCall&)>;
+
+// The number of ranks that the configuration of an elastic job is resolved for.
+int64_t ranks_of_job(const launch::RankInfo& started);
+// Whether this process was started in the place of a lost one.
+bool is_started_again(const launch::RankInfo& started);
+
+// Until the run is over, or a signal comes while this process waits. `resolved`: for ranks_of_job(). Returns the exit code.
+// ConfigError for limits in which no other number of ranks can go on, CommError where the launcher's board is gone.
+int run_elastic_rank(const launch::RankInfo& started, const config::Resolved& resolved, const InterruptWatch& interrupt,
+                     const RunRound& run_round);
+
+// What a rank does in a round, between World::connect and World::close. `body`: true where the run is over, false where the ranks
+// have agreed to part. An exchange that fails ends the round; another error of this rank ends its process, as in run_as_rank().
+RoundEnd run_as_member(const RoundCall& call, const std::function<bool()>& body, const std::function<void(const char*)>& report);
+
+}  // namespace welkin::apps

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the launchers and the ranks of an elastic job tell each other: short texts under keys, which outlive every rank. A process
+// that is started again has another name, and a round another number, so nothing is ever taken for what came before.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/text.h"
+
+namespace welkin::launch {
+
+class JobBoard {
+ public:
+  virtual ~JobBoard() = default;
+  // CommError when the first node's launcher is gone.
+  virtual void set(const std::string& key, const std::string& text) = 0;
+  virtual std::optional<std::string> read(const std::string& key) = 0;
+};
+
+// Where the board of a job is. The first node's launcher serves it at its socket.
+struct BoardPlace {
+  std::string host;
+  int64_t port = 0;
+  int listener = -1;  // -1: another node serves it
+  std::string secret;
+  int64_t num_ranks = 1;
+};
+using MakeBoard = std::function<std::unique_ptr<JobBoard>(const BoardPlace&)>;
+
+// "3 open": the latest round and its state. Of the first node's launcher.
+inline constexpr const char* kNowKey = "elastic/now";
+inline std::string round_key(int64_t number) { return cat("elastic/round/", number); }
+// The job is over: an exit code and a sentence. Of the first node's launcher.
+inline constexpr const char* kEndKey = "elastic/end";
+// Numbers of ranks with which the run can go on, "4 2 1". Of every rank, the same.
+inline constexpr const char* kSizesKey = "elastic/sizes";
+// The run's folder is its own: what it has saved may be continued. Of the first rank.
+inline constexpr const char* kBegunKey = "elastic/begun";
+// A place for a process: the text of a Slot. Of its node's launcher.
+inline std::string slot_key(int64_t node, int64_t local) { return cat("elastic/slot/", node, ".", local); }
+inline std::string beat_key(int64_t node) { return cat("elastic/beat/", node); }
+// The first node's launcher wants this process ended. Of it.
+inline std::string order_key(const std::string& id) { return cat("elastic/order/", id); }
+// A process waits for a round. Of it.
+inline std::string hello_key(const std::string& id) { return cat("elastic/hello/", id); }
+// It has left a round, and why; its watch has seen that the round is over.
+inline std::string left_key(int64_t round, const std::string& id) { return cat("elastic/left/", round, "/", id); }
+inline std::string seen_key(int64_t round, const std::string& id) { return cat("elastic/seen/", round, "/", id); }
+
+}  // namespace welkin::launch

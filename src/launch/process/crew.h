@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes of a node: started by exec, never by fork alone, watched from one thread. Their output is read line by line and
+// marked; signals are passed on. Who decides what an end means is the owner.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/file_descriptor.h"
+#include "launch/process/line_pump.h"
+
+namespace welkin::launch {
+
+struct WorkerStart {
+  int64_t rank = 0;                                              // for the owner and messages
+  std::vector<std::string> command;                              // program and arguments
+  std::vector<std::pair<std::string, std::string>> environment;  // replaces what is inherited
+  std::string mark;                                              // in front of its lines; empty: none
+  int listener = -1;                                             // a descriptor that it inherits; -1: none
+};
+
+// How a process ended.
+struct Ending {
+  int code = 0;  // as a shell counts: 128 + number for a signal
+  std::string words;
+  std::string note;  // what may have been the reason
+  bool is_interrupt = false;
+  bool is_signal = false;
+};
+
+struct Worker {
+  int64_t rank = 0;
+  pid_t pid = 0;
+  bool running = true;
+  Ending ending;
+};
+
+class Crew {
+ public:
+  // Blocks SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGCHLD for the calling thread while it lives.
+  Crew();
+  ~Crew();  // ends those that still run
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  // The number of its process. ConfigError when the program cannot be started.
+  pid_t start(const WorkerStart& worker);
+  // Until a process ends, says something, or a signal comes; at most a tenth of a second.
+  void wait_for_news();
+  // Signals that have come, which the processes are sent too.
+  std::vector<int> pass_on_signals();
+  // Those that have ended since the last call.
+  std::vector<Worker> reap();
+
+  void signal_all(int number) const;
+  void signal(pid_t pid, int number) const;  // of one that runs
+  bool any_running() const;
+  // Whether a running process or an open pipe is left. Pipes that grandchildren hold open are given up half a second after the
+  // last process.
+  bool is_busy();
+
+ private:
+  sigset_t former_{};
+  FileDescriptor signals_;
+  std::vector<Worker> workers_;
+  std::vector<LinePump> pumps_;
+  std::optional<std::chrono::steady_clock::time_point> drained_by_;
+};
+
+}  // namespace welkin::launch
