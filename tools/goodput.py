@@ -4,7 +4,7 @@
 
 A small run is killed (SIGKILL) after exponentially distributed times and started again with --resume, for every interval between checkpoints with
 the same times. What counts at the end is the newest checkpoint: goodput = its step / steps that were possible. How many these are says a run beside
-it that nobody disturbs and that saves nothing. A step takes --step_ms longer than it would, by sleeping, and a checkpoint --save_ms, so that the
+it that nobody disturbs and that saves nothing, by what it does meanwhile. A step takes --step_ms longer than it would, by sleeping, and a checkpoint --save_ms, so that the
 processor is free most of the time. What a checkpoint and a restart take is what an undisturbed run measures (checkpoint_times.json). The formula is
 that of src/core/fault/failure_model.h; its form for the same failures, floor((t - restart - latency) / (interval + held)) for each of them, has no
 luck in it.
@@ -69,7 +69,7 @@ class Run:
             faults.append(f"slow:phase=rename,step=1,steps={MANY_STEPS},seconds={self.options.save_ms / 1000}")
         command = [self.options.binary, "train", "--yaml_config", str(self.root / "run.yaml"), "--config", "run", "--log_root", str(self.root / "logs"),
                    "--device", "cpu", "--threads", "1", "--resume", "--checkpoint_interval", str(self.interval), "--mtbf", str(self.options.mtbf / 3600),
-                   f"--checkpoint_async={'true' if self.options.beside else 'false'}", "--inject", ";".join(faults)]
+                   f"--checkpoint_async={'true' if self.options.beside else 'false'}", "--status_interval_s", "0.5", "--inject", ";".join(faults)]
         with open(self.root / "said", "ab") as said:
             return subprocess.Popen(command, stdout=said, stderr=said, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
@@ -97,22 +97,27 @@ def measured_times(options):
     for _ in range(2):
         run.live_for(options.measure_s, signal.SIGTERM)
     times = json.loads((run.folder / "checkpoint_times.json").read_text())
-    return {name: times[name] for name in ("step_s", "held_s", "written_s", "restart_s")}
+    return {name: times[name] for name in ("held_s", "written_s", "restart_s")}
 
 
 class Reference:
-    """A run beside the others that nobody disturbs: how long a step takes meanwhile."""
+    """A run beside the others that nobody disturbs: how many steps are possible."""
 
     def __init__(self, options):
         self.run = Run(options, "reference", 0)
         self.process = self.run.start()
-        self.begun = time.monotonic()
+        while self.step() == 0:
+            if self.process.poll() is not None:
+                raise SystemExit(f"goodput: the run ended by itself: {self.run.root}/said")
+            time.sleep(0.1)
 
-    def step_seconds(self, restart):
-        seconds = time.monotonic() - self.begun
+    def step(self):
+        status = self.run.folder / "status.json"
+        return json.loads(status.read_text())["step"] if status.exists() else 0
+
+    def end(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
-        return (seconds - restart) / last_number(self.run, r"Interrupted by SIGTERM at step (\d+)")
 
 
 def last_number(run, pattern):
@@ -122,38 +127,44 @@ def last_number(run, pattern):
     return int(found[-1])
 
 
-def trial(options, interval):
-    """The run with its interval, how long each start lived, and the last checkpoint's step."""
+def trial(options, interval, reference):
+    """The run with its interval, how long each start lived, the last checkpoint's step, and the steps that were possible."""
     run = Run(options, f"interval-{interval}", interval)
+    before = reference.step()
     lived = [run.live_for(gap, signal.SIGKILL) for gap in options.gaps]
+    possible = reference.step() - before
     chosen = last_number(run, r"Checkpoint interval: (\d+) step") if interval == "auto" else interval
-    return {"interval": chosen, "lived": lived, "steps": run.newest(), "is_auto": interval == "auto"}
+    return {"interval": chosen, "lived": lived, "steps": run.newest(), "possible": possible, "is_auto": interval == "auto"}
 
 
 def trials(options, intervals):
+    reference = Reference(options)
     with concurrent.futures.ThreadPoolExecutor(options.parallel) as pool:
-        return list(pool.map(lambda interval: trial(options, interval), intervals))
+        done = list(pool.map(lambda interval: trial(options, interval, reference), intervals))
+    reference.end()
+    return done
 
 
-def row_of(mtbf, times, interval, lived, steps, is_auto=False):
-    """A row of the table from what happened: how long each start lived, and the last checkpoint's step."""
-    costs = (times["held_s"], times["written_s"], times["restart_s"], interval * times["step_s"])
-    return {"interval": interval, "is_auto": is_auto, "failures": len(lived), "seconds": sum(lived), "steps": steps,
-            "measured": steps * times["step_s"] / sum(lived), "formula": formula(mtbf, *costs), "same_failures": formula_of_failures(lived, *costs)}
+def row_of(mtbf, times, interval, lived, steps, possible, is_auto):
+    """A row of the table from what happened in a trial."""
+    costs = (times["held_s"], times["written_s"], times["restart_s"], interval * sum(lived) / possible)
+    return {"interval": interval, "is_auto": is_auto, "failures": len(lived), "seconds": sum(lived), "steps": steps, "possible": possible,
+            "measured": steps / possible, "formula": formula(mtbf, *costs), "same_failures": formula_of_failures(lived, *costs)}
 
 
 def table(options, rows, times):
     total = sum(row["seconds"] for row in rows) / len(rows)
     scale = WEEK_S / total
-    yield (f"a failure every {options.mtbf:g} s, {len(options.gaps)} failures (seed {options.seed}); a step {times['step_s'] * 1000:.0f} ms, a checkpoint holds "
+    step = sum(row["seconds"] for row in rows) / sum(row["possible"] for row in rows)
+    yield (f"a failure every {options.mtbf:g} s, {len(options.gaps)} failures (seed {options.seed}); a step {step * 1000:.0f} ms, a checkpoint holds "
            f"training for {times['held_s'] * 1000:.0f} ms and is whole after {times['written_s'] * 1000:.0f} ms, a restart {times['restart_s']:.1f} s")
-    yield (f"with {total:.0f} s taken for a week: a failure every {options.mtbf * scale / 3600:.1f} h, a step {times['step_s'] * scale:.0f} s, "
+    yield (f"with {total:.0f} s taken for a week: a failure every {options.mtbf * scale / 3600:.1f} h, a step {step * scale:.0f} s, "
            f"a checkpoint {times['held_s'] * scale / 60:.1f} min, a restart {times['restart_s'] * scale / 60:.0f} min")
-    yield "| interval | time | steps kept | goodput | formula, the same failures | formula |"
+    yield "| interval | steps possible | steps kept | goodput | formula, the same failures | formula |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for row in rows:
         name = f"{row['interval']} steps" + (" (auto)" if row["is_auto"] else "")
-        yield (f"| {name} | {row['seconds']:.0f} s | {row['steps']} | {row['measured'] * 100:.1f} % | {row['same_failures'] * 100:.1f} % | "
+        yield (f"| {name} | {row['possible']} | {row['steps']} | {row['measured'] * 100:.1f} % | {row['same_failures'] * 100:.1f} % | "
                f"{row['formula'] * 100:.1f} % |")
 
 
@@ -177,10 +188,7 @@ def main():
     options.gaps = failure_gaps(options.seed, options.mtbf, options.failures)
     times = measured_times(options)
     intervals = [word if word == "auto" else int(word) for word in options.intervals.split(",")]
-    reference = Reference(options)
-    done = trials(options, intervals)
-    times["step_s"] = reference.step_seconds(times["restart_s"])
-    rows = [row_of(options.mtbf, times=times, **one) for one in done]
+    rows = [row_of(options.mtbf, times, **one) for one in trials(options, intervals)]
     print("\n".join(table(options, rows, times)))
     if options.json:
         options.json.write_text(json.dumps({"times": times, "mtbf_s": options.mtbf, "seed": options.seed, "rows": rows}, indent=2) + "\n")
