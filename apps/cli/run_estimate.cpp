@@ -17,7 +17,10 @@ namespace {
 
 // By the keys alone where the data set can say it so; else by opening it.
 train::DatasetFacts facts_of(const train::DatasetEntry& entry, const config::RunConfig& config) {
-  if (entry.facts) return entry.facts(config);
+  if (entry.facts) {
+    train::DatasetFacts facts = entry.facts(config);
+    if (facts.shape.out_channels > 0) return facts;  // else the channels follow from roles that the files say
+  }
   const auto dataset = entry.open(config, data::Split::Train);
   return {.shape = train::shape_of(dataset->spec()), .samples = dataset->size()};
 }

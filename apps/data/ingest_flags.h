@@ -58,7 +58,8 @@ inline void add_split(CLI::App& app, IngestArguments& a) {
 inline void add_policies(CLI::App& app, IngestArguments& a) {
   using enum in::MissingPolicy;
   add_choice(app, "--missing", a.fields.missing, {{"error", Error}, {"mean", Mean}, {"nan", Nan}, {"mask", Mask}},
-             "points without a value: error, mean, nan, or mask (mean and a mask channel)");
+             "points without a value: error, mean, nan, or mask (NaN without weight, and an input channel that says where)");
+  app.add_option("--role", a.fields.roles, "lsm=static,tp=diagnostic: prognostic, forcing, diagnostic or static")->delimiter(',');
   add_choice(app, "--constant", a.fields.constant, {{"keep", in::ConstantPolicy::Keep}, {"drop", in::ConstantPolicy::Drop}},
              "channels that never change: keep (deviation 1) or drop");
   add_choice(app, "--duplicates", a.fields.duplicates,

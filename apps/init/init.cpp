@@ -122,14 +122,13 @@ class Initialisation {
     const fs::path file = data::list_field_files(folder_ / "data/train").front();
     const data::FieldFacts facts = data::FieldFile(file).facts();
     const auto steps = data::open_array_file(file).texts("time", "step");
-    const auto is_mask = [](const std::string& name) { return name.ends_with("_mask"); };
-    const auto masks = std::ranges::count_if(facts.channel_names, is_mask);
     return {.channels = facts.channel_names,
             .units = facts.units,
             .height = facts.height,
             .width = facts.width,
             .patch = patch,
-            .predicted = facts.channels - masks,
+            .roles = facts.roles,
+            .statics = facts.static_names,
             .has_test = fs::exists(folder_ / "data/test"),
             .step = steps.empty() ? "the file" : steps.front()};
   }

@@ -22,6 +22,16 @@ std::string heading(const std::string& what, const std::vector<std::string>& com
   return text;
 }
 
+// Numbers of channels where all are prognostic; else they follow from the roles.
+std::string channel_lines(const ForecastFacts& facts) {
+  if (facts.roles.empty()) {
+    return cat("  n_in_channels: ", facts.channels.size(), "\n  n_out_channels: ", facts.channels.size(),
+               "   # the first ones are predicted\n");
+  }
+  return "  n_in_channels: 0   # by the roles of the channels\n  n_out_channels: 0\n"
+         "  # roles: [NAME=forcing]   # over those of the files: prognostic, forcing, diagnostic, static\n";
+}
+
 std::string batch_line(const TrainingSize& size) {
   return cat("  global_batch_size: ", size.batch, "   # samples of a step; the planner's estimate: ", size.memory, " of memory, ",
              size.samples, " samples an epoch\n");
@@ -32,14 +42,16 @@ std::string batch_line(const TrainingSize& size) {
 std::string forecast_preset(const ForecastFacts& facts, const TrainingSize& size, const std::vector<std::string>& commands) {
   std::string text = heading(cat("A forecast on ", facts.height, " x ", facts.width, " points."), commands);
   text += "# Channels, in the order of the files:\n";
-  for (size_t i = 0; i < facts.channels.size(); ++i)
-    text += comment_of(i, facts.channels[i], facts.units.empty() ? "" : facts.units[i]);
+  for (size_t i = 0; i < facts.channels.size(); ++i) {
+    const std::string unit = facts.units.empty() ? "" : facts.units[i];
+    text += comment_of(i, facts.channels[i] + (facts.roles.empty() ? "" : cat(" (", facts.roles[i], ")")), unit);
+  }
+  for (const std::string& name : facts.statics) text += cat("#   ", printable(name), " (static)\n");
   const int64_t rows = facts.height / facts.patch, columns = facts.width / facts.patch;
   text += cat("base:\n  model: vit\n  img_size: [", facts.height, ", ", facts.width,
               "]   # rows from the north, columns eastward\n", "  patch_size: ", facts.patch, "   # divides both: ", rows, " x ",
               columns, " tokens\n", "  embed_dim: 128   # width of a token\n  depth: 4   # transformer blocks\n  num_heads: 4\n",
-              "  dropout: 0.1   # few data over-fit\n", "  n_in_channels: ", facts.channels.size(),
-              "\n  n_out_channels: ", facts.predicted, "   # the first ones are predicted\n",
+              "  dropout: 0.1   # few data over-fit\n", channel_lines(facts),
               "  residual: true   # predict the change instead of the state\n", "  dt: 1   # lead of the forecast, in steps of ",
               facts.step, "\n", "  # history: 2   # input steps, newest last\n",
               "  # forcing: [solar, calendar, coordinates]   # input channels computed from time and place\n");

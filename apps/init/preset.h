@@ -20,7 +20,8 @@ struct TrainingSize {
 struct ForecastFacts {
   std::vector<std::string> channels, units;
   int64_t height = 0, width = 0, patch = 1;
-  int64_t predicted = 0;  // the first channels; masks behind them are input alone
+  std::vector<std::string> roles;    // of the channels; empty: all are prognostic
+  std::vector<std::string> statics;  // static channels, input alone
   bool has_test = false;
   std::string step;  // "6 h"
 };

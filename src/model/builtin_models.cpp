@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The models that come with Welkin: from configuration and the data's shape to options, checked, and from these to model and
 // cost.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "config/resolve/channel_settings.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "model/registry.h"
@@ -39,6 +41,27 @@ void require_channels(Problems& problems, const ModelShape& shape) {
                    cat("channels must be positive: in_channels=", shape.in_channels, ", out_channels=", shape.out_channels));
 }
 
+// What is added to each output channel under `residual`: its earlier state, unless there is none or residual_except names it.
+std::vector<VitOptions::ResidualRun> residual_runs(const config::ModelConfig& config, const ModelShape& shape) {
+  if (!config.residual) return {};
+  std::vector<int64_t> inputs = shape.earlier;
+  for (auto c = static_cast<int64_t>(inputs.size()); c < shape.out_channels; ++c)
+    inputs.push_back(shape.newest_input_channel + c);
+  if (!config.residual_except.empty() && !shape.out_names.empty()) {
+    const std::vector<bool> except = config::chosen_channels(config.residual_except, "residual_except", shape.out_names);
+    for (size_t c = 0; c < except.size(); ++c) inputs[c] = except[c] ? -1 : inputs[c];
+  }
+  std::vector<VitOptions::ResidualRun> runs;
+  for (const int64_t input : inputs) {
+    const bool goes_on =
+        !runs.empty() &&
+        (input < 0 ? runs.back().input < 0 : runs.back().input >= 0 && input == runs.back().input + runs.back().channels);
+    if (!goes_on) runs.push_back({.channels = 0, .input = input});
+    ++runs.back().channels;
+  }
+  return runs;
+}
+
 VitOptions vit_options(const config::ModelConfig& config, const ModelShape& shape) {
   Problems problems("vit");
   require_channels(problems, shape);
@@ -60,9 +83,14 @@ VitOptions vit_options(const config::ModelConfig& config, const ModelShape& shap
                    cat("heads must divide the width: embed_dim=", config.embed_dim, ", num_heads=", config.num_heads));
   problems.require(config.dropout >= 0.0 && config.dropout < 1.0, cat("a rate lies in [0, 1): dropout=", config.dropout));
   problems.require(
-      !config.residual || shape.newest_input_channel + shape.out_channels <= shape.in_channels,
+      !config.residual || !shape.earlier.empty() || shape.newest_input_channel + shape.out_channels <= shape.in_channels,
       cat("residual prediction needs every predicted channel in the newest input step: in_channels=", shape.in_channels,
           ", first of the newest step=", shape.newest_input_channel, ", out_channels=", shape.out_channels));
+  problems.finish();
+  const std::vector<VitOptions::ResidualRun> runs = residual_runs(config, shape);
+  problems.require(!config.residual || std::ranges::any_of(runs, [](const auto& run) { return run.input >= 0; }),
+                   cat("residual prediction needs a predicted channel that is an input too: residual=true, predicted=",
+                       join(shape.out_names, " "), ", residual_except=[", join(config.residual_except, ", "), "]"));
   problems.finish();
   return {.height = shape.grid[0],
           .width = shape.grid[1],
@@ -76,7 +104,8 @@ VitOptions vit_options(const config::ModelConfig& config, const ModelShape& shap
           .joint_qkv = config.qkv == config::QkvLayout::Joint,
           .dropout = config.dropout,
           .residual = config.residual,
-          .newest_input_channel = shape.newest_input_channel};
+          .newest_input_channel = shape.newest_input_channel,
+          .residual_runs = runs};
 }
 
 Unet3dOptions unet3d_options(const config::ModelConfig& config, const ModelShape& shape) {

@@ -23,6 +23,10 @@ struct ModelShape {
   int64_t out_channels = 0;
   std::vector<int64_t> grid;         // (H, W) or (D, H, W)
   int64_t newest_input_channel = 0;  // first channel of the newest input step, for residual prediction
+  // Of each output channel: the input channel of the newest step that is the same quantity, -1 where there is none, and its name.
+  // Empty: those from newest_input_channel on, without names.
+  std::vector<int64_t> earlier{};
+  std::vector<std::string> out_names{};
 };
 
 // The attention of one block, before any axis splits it.

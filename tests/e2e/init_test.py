@@ -93,7 +93,7 @@ class Init(InitCase):
         said = self.made(self.input, "--patch", "4")
         self.assertIn("assumed: validation: the last 0.2 of the times (--valid_fraction, --valid_last or --valid_from choose)\n", said)
         keys = self.preset()[1]
-        self.assertEqual((keys["n_in_channels"], keys["n_out_channels"], keys["patch_size"]), ("2", "1", "4"))
+        self.assertEqual((keys["n_in_channels"], keys["n_out_channels"], keys["patch_size"]), ("1", "1", "4"))
         self.first_step(said)
 
     def test_what_only_the_user_knows(self):

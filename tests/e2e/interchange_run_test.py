@@ -132,7 +132,7 @@ class Weights(InterchangeCase):
         self.assertIn("embed_dim", extra["config.yaml"])
         sides = json.loads(extra["normalization.json"])
         for side in ("input", "target"):
-            self.assertEqual(sorted(sides[side]), ["channels", "clip", "log1p", "mean", "offset", "scale", "std", "transform", "units"])
+            self.assertEqual(sorted(sides[side]), ["channels", "clip", "log1p", "log1p_eps", "mean", "offset", "scale", "std", "transform", "units"])
             self.assertIn(len(sides[side]["mean"]), (0, len(sides[side]["channels"])))  # synthetic fields are normalised already
 
     def test_safetensors_there_and_back(self):

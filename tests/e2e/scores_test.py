@@ -4,9 +4,11 @@ import json
 import unittest
 
 import h5py
+import netCDF4
 import numpy as np
 
-from bad_input_case import BINARY, BOXES, DONE, FIELDS, HEIGHT, BadInputCase, write_statistics
+from bad_input_case import BINARY, BOXES, DONE, FIELDS, HEIGHT, WIDTH, BadInputCase, write_statistics
+from ingest_runner import component_is_built
 from tolerance import rounds_to
 
 
@@ -73,6 +75,80 @@ class Scores(BadInputCase):
             self.close(channel["target_spectrum"], spectra["target"][c])
             self.close(channel["model"]["spectrum"], spectra["model"][c], scale=spectra["target"][c])
             self.close(channel["model"]["mae_physical"], np.abs(prediction[:, c] - target[:, c]).mean())
+
+
+VARIABLES = {"t2m": 280.0, "d2m": 270.0, "sp": 9e4, "swvl1": 0.3, "tp": 1e-3, "ssrd": 1e6}
+SEA_SHARE, HOURS, HELD_BACK = 0.55, 40, 10
+
+
+def write_land(path):
+    """Six variables of a land reanalysis: the sea is a fill value at all times. Returns the land."""
+    random = np.random.default_rng(5)
+    land = random.random((HEIGHT, WIDTH)) > SEA_SHARE
+    with netCDF4.Dataset(path, "w") as file:
+        for name, values, unit in (("time", np.arange(HOURS), "hours since 2001-01-01"), ("lat", np.linspace(60, 39, HEIGHT), "degrees_north"),
+                                   ("lon", np.arange(WIDTH) * 2.0, "degrees_east")):
+            file.createDimension(name, len(values))
+            file.createVariable(name, "f8", (name,)).units = unit
+            file[name][:] = values
+        for name, mean in VARIABLES.items():
+            variable = file.createVariable(name, "f4", ("time", "lat", "lon"), fill_value=-9999.0)
+            variable.units = "1"
+            values = mean * (1 + 0.1 * random.normal(size=(HOURS, HEIGHT, WIDTH)))
+            variable[:] = np.ma.array(values, mask=np.broadcast_to(~land, values.shape))
+    return land
+
+
+@unittest.skipUnless(component_is_built(), "libwelkin_ingest.so is not built")
+class Land(BadInputCase):
+    """The sea has no weight, and no mask is predicted."""
+    one_process = True
+
+    def run_all(self, *commands):
+        for command in commands:
+            done = self.run_command(command)
+            self.assertEqual(done.returncode, DONE, done.stderr)
+        return done.stdout
+
+    def test_of_a_land_reanalysis(self):
+        land = write_land(self.root / "land.nc")
+        self.data.rmdir()
+        said = self.run_all([BINARY, "data", "ingest", self.root / "land.nc", "--out", self.data, "--missing", "mask", "--valid_last",
+                             f"{HELD_BACK}h", "--role", "tp=diagnostic,ssrd=forcing"])
+        sea = int((~land).sum())
+        self.assertIn(f"mask mask: channels={' '.join(VARIABLES)}, without a value={sea} of {land.size} points at all times\n", said)
+        with netCDF4.Dataset(self.root / "land.nc") as file:
+            train = np.stack([file[name][:HOURS - HELD_BACK][:, land] for name in VARIABLES], 1).astype(float)
+        mean, std = train.mean((0, 2)), train.std((0, 2))
+        rounds_to(np.load(self.data / "stats/global_means.npy").ravel(), mean, 2)
+        rounds_to(np.load(self.data / "stats/global_stds.npy").ravel(), std, 2)
+        keys = {**FIELDS, "n_in_channels": 0, "n_out_channels": 0, "residual": "true", "loss": "mse"}
+        table = self.run_all(self.train_command(keys), [BINARY, "predict", self.run_folder, "--output", self.root / "predictions", "--samples", 9],
+                             [BINARY, "evaluate", self.run_folder, "--rollout_steps", 2],
+                             [BINARY, "evaluate", self.run_folder, "--json", self.root / "scores.json"])
+        log = (self.run_folder / "out.log").read_text()
+        self.assertIn("prognostic: t2m d2m sp swvl1; forcing: ssrd; diagnostic: tp", log)
+        self.assertIn("Static input channels: mask", log)
+        self.assertIn("Conv2d(6, ", log)  # five of the files and the mask
+        scores = json.loads((self.root / "scores.json").read_text())
+        self.assertEqual(list(scores["channels"]), ["t2m", "d2m", "sp", "swvl1", "tp"])
+        self.assertIn(f"{9 * land.sum()} of {9 * land.size}", table)
+        with h5py.File(self.root / "predictions/predictions.h5") as file:
+            target, prediction = file["target"][:].astype(float), file["prediction"][:].astype(float)
+        self.assertTrue((np.isnan(target) == ~land).all())
+        self.assertTrue((np.isnan(prediction) == ~land).all())
+        weights = np.broadcast_to(np.cos(np.deg2rad(np.linspace(60, 39, HEIGHT)))[:, None], land.shape)[land]
+        error = (prediction - target)[:, :, land]
+        for c, channel in enumerate(scores["channels"].values()):
+            self.assertEqual(channel["points"], {"with_value": 9 * land.sum(), "all": 9 * land.size})
+            rmse = np.sqrt((weights * error[:, c] ** 2).sum() / (9 * weights.sum()))
+            rounds_to(channel["model"]["rmse_physical"], rmse, 64, scale=np.abs(target[:, c][:, land]).max())
+            rounds_to(channel["model"]["mae_physical"], (weights * np.abs(error[:, c])).sum() / (9 * weights.sum()), 64,
+                      scale=np.abs(target[:, c][:, land]).max())
+        self.assertIsNone(scores["channels"]["tp"]["persistence"]["rmse"])
+        chosen = [0, 1, 2, 3, 4]
+        normalised = error / std[chosen][:, None]
+        rounds_to(scores["loss"], (normalised ** 2).mean((1, 2)).mean(), 256, scale=(np.abs(target[:, :, land]).max((0, 2)) / std[chosen]).max())
 
 
 if __name__ == "__main__":

@@ -81,7 +81,8 @@ class Selection(BadInputCase):
         self.assertEqual(target.shape, (10, 2, 8, 16))
         rounds_to(target, self.valid[2:, [0, 2], 1:9, 2:18], 8, scale=float(np.abs(self.valid).max()))  # normalised and back
         self.assertEqual(list(scores["channels"]), ["t2m", "v10"])
-        self.assertNotIn("persistence", scores["channels"]["t2m"])  # v10 is no input
+        self.assertIsNone(scores["channels"]["v10"]["persistence"]["rmse"])  # it is no input
+        self.assertIsNotNone(scores["channels"]["t2m"]["persistence"]["rmse"])
         self.assertIsNone(scores["channels"]["t2m"]["time mean"]["acc"])
         weights = np.cos(np.deg2rad(np.linspace(45, -45, ROWS)[1:9]))
         weights *= len(weights) / weights.sum()
@@ -109,14 +110,35 @@ class Selection(BadInputCase):
         self.assertIn("target channels v10", log)
         self.assertIn("Image Shape: 8 x 16 x 1", log)
 
+    def test_channels_are_normalised_each_in_its_way_and_back(self):
+        for name, values in (("mins", self.valid.min((0, 2, 3))), ("maxs", self.valid.max((0, 2, 3)))):
+            np.save(self.data / f"stats/global_{name}.npy", values.reshape(1, 5, 1, 1))
+        self.said(self.chosen(in_channels=NAMES, normalization=["u10=minmax", "v10=none", "z*=log:100"], crop=[1, 2]))
+        fields, scores = self.fields_of()
+        rounds_to(fields["target"], self.valid[1:, :, 1:9, 2:18], 64, scale=100)  # what the logarithm of 1 + x / 100 keeps
+        self.assertEqual([channel["unit"] for channel in scores["channels"].values()], ["", "", "", "ln(1 + value in the file / 100)", ""])
+        target = self.valid[1:, :, 1:9, 2:18].astype(float)
+        low, high = (float(np.load(self.data / f"stats/global_{name}.npy").ravel()[1]) for name in ("mins", "maxs"))
+        for channel, seen in (("u10", (target[:, 1] - low) / (high - low)), ("v10", target[:, 2]), ("z500", np.log1p(target[:, 3] / 100))):
+            weights = np.cos(np.deg2rad(np.linspace(45, -45, ROWS)[1:9]))[:, None]
+            square = (seen ** 2 * weights).mean() / weights.mean()
+            rounds_to(sum(scores["channels"][channel]["target_spectrum"]), square, 256)
+
     def test_misfits(self):
         self.assert_refused(self.chosen(in_channels=["msl"]), USAGE, "the file has no such channel: in_channels=msl, path=",
                             "Choose from: t2m, u10, v10, z500, q700.")
         self.assert_refused(self.chosen(in_channels=["t2m", "t2m"]), USAGE, "a channel is named twice: channel=t2m")
         self.assert_refused(self.chosen(crop=[3, 0]), DATA, "the crop leaves the grid", "crop=[3, 0], img_size=8 x 16. Set crop to at most [2, 2]")
         self.assert_refused(self.chosen(in_channels=["t2m", "u10"], n_in_channels=3), USAGE, "two keys contradict each other: in_channels=")
-        self.assert_refused(self.chosen(in_channels=["t2m", "u10"], out_channels=["u10"], residual="true"), USAGE,
-                            "a residual prediction is added to the first input channels")
+        self.assert_refused(self.chosen(in_channels=["t2m", "u10"], out_channels=["q700"], residual="true"), USAGE,
+                            "residual prediction needs a predicted channel that is an input too: residual=true, predicted=q700")
+        self.assert_refused(self.chosen(roles=["t2m=fixed"]), USAGE, "no role of a channel: key=roles, channel=t2m, role=fixed")
+        self.assert_refused(self.chosen(in_channels=["t2m"], out_channels=["t2m"], roles=["t2m=static"]), USAGE,
+                            "chosen channels contradict their roles: target t2m is static")
+        self.assert_refused(self.chosen(roles=["u10=forcing"], n_in_channels=4, n_out_channels=4), USAGE,
+                            "a number of channels contradicts their roles: n_in_channels=4, by the roles=5 (prognostic: t2m v10 z500 q700; forcing: u10)")
+        self.assert_refused(self.chosen(in_channels=["t2m"], normalization=["t2m=sqrt"]), USAGE, "no kind of normalization: channel=t2m, normalization=sqrt")
+        self.assert_refused(self.chosen(channel_weights=["t2m"]), USAGE, "an entry is not channel=value: entry=t2m")
 
 
 class BoxEdges(BadInputCase):

@@ -95,6 +95,13 @@ void settle_channels(Draft& draft) {
     data.out_channels = data.in_channels;
     draft.derived(kOut, "in_channels");
   }
+  const auto follow_roles = [&](const std::vector<std::string>& names, std::string_view number, int64_t& count) {
+    if (data.roles.empty() || !names.empty() || draft.has(number)) return;
+    count = 0;
+    draft.derived(number, "roles");
+  };
+  follow_roles(data.in_channels, "model.n_in_channels", draft.config.model.n_in_channels);
+  follow_roles(data.out_channels, "model.n_out_channels", draft.config.model.n_out_channels);
   const int64_t rank = draft.rank(kIn);
   settle_count(draft, kIn, rank, data.in_channels, "model.n_in_channels", draft.config.model.n_in_channels);
   settle_count(draft, kOut, follows_input ? rank : draft.rank(kOut), data.out_channels, "model.n_out_channels",

@@ -3,11 +3,14 @@
 #include "config/resolve/validate.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "config/resolve/channel_settings.h"
 #include "config/resolve/validate_mesh.h"
 #include "config/schema/checkpoint_dirs.h"
 #include "config/schema/early_stopping.h"
@@ -139,16 +142,21 @@ void validate_crop(Draft& draft) {
   }
 }
 
-// A residual prediction is added to the first input channels.
-void validate_fields(Draft& draft) {
-  const DataConfig& data = draft.config.data;
-  const bool is_first = data.out_channels.size() <= data.in_channels.size() &&
-                        std::equal(data.out_channels.begin(), data.out_channels.end(), data.in_channels.begin());
-  if (!draft.config.model.residual || data.out_channels.empty() || is_first) return;
-  draft.problems.add(draft.place("data.out_channels"),
-                     cat("a residual prediction is added to the first input channels, which are others: ",
-                         draft.show("data.out_channels"), ", ", draft.show("data.in_channels")),
-                     "Name the predicted channels first in in_channels, in the same order");
+// What their entries look like; which channels there are only the files know.
+void validate_channel_settings(Draft& draft) {
+  const RunConfig& config = draft.config;
+  const std::array<std::pair<const char*, const std::vector<std::string>*>, 4> lists{
+      {{"data.roles", &config.data.roles},
+       {"data.normalization", &config.data.normalization},
+       {"data.hole_fill", &config.data.hole_fill},
+       {"loss.channel_weights", &config.loss.channel_weights}}};
+  for (const auto& [path, entries] : lists) {
+    for (const std::string& entry : *entries) {
+      if (parse_channel_setting(entry)) continue;
+      draft.problems.add(draft.place(path), cat("an entry is not channel=value: entry=", entry, ", ", draft.show(path)),
+                         "Write for instance [t2m=VALUE, z500=VALUE]");
+    }
+  }
 }
 
 void validate_loader(Draft& draft, const std::vector<Loader>& allowed) {
@@ -345,6 +353,7 @@ void validate_model(Draft& draft) {
 void validate_data(Draft& draft) {
   const std::string& dataset = draft.config.data.dataset;
   validate_pairing(draft);
+  validate_channel_settings(draft);
   if (dataset.empty() && !draft.config.model.model.empty()) {
     draft.problems.add("", cat("the data set is not given: ", draft.show("model.model")),
                        "Name it by the key `dataset`: era5, nbody or a plug-in's");
@@ -356,7 +365,6 @@ void validate_data(Draft& draft) {
   }
   if (dataset == "era5") {
     validate_channel_names(draft);
-    validate_fields(draft);
     validate_crop(draft);
     validate_loader(draft, {Loader::PyTorch, Loader::Dali, Loader::Synthetic});
   }

@@ -35,9 +35,14 @@ enum class BadSample { Error, Skip };  // what a sample that cannot be read does
 template <>
 inline constexpr std::string_view kNames<BadSample> = "error|skip";
 
-enum class NanPolicy { Off, Error, Mask, Report };  // what NaN and infinity in a sample do; Off does not look
+// What NaN and infinity in a sample do; Off does not look. Hole: NaN is a point without a value, which has no weight.
+enum class NanPolicy { Off, Error, Mask, Report, Hole };
 template <>
-inline constexpr std::string_view kNames<NanPolicy> = "off|error|mask|report";
+inline constexpr std::string_view kNames<NanPolicy> = "off|error|mask|report|hole";
+
+enum class LevelWeighting { Equal, Makani, GraphCast };  // of the channels in the loss: channel_weights.h
+template <>
+inline constexpr std::string_view kNames<LevelWeighting> = "equal|makani|graphcast";
 
 enum class Residence { None, Host, Device };  // where all values of the data are held for the whole run
 template <>

@@ -46,7 +46,8 @@ using Field =
                  Accessor<ShardStage>, Accessor<GatherDtype>, Accessor<OptimizerState>, Accessor<MuonScale>,
                  Accessor<ResumedOptimizer>, Accessor<CheckpointOverlap>, Accessor<Checkpointing>, Accessor<MicroBatchSize>,
                  Accessor<CheckpointInterval>, Accessor<DeviceChoice>, Accessor<FolderRule>, Accessor<QkvLayout>,
-                 Accessor<std::optional<Loader>>, Accessor<std::optional<Compat>>, Accessor<SpatialRanks>>;
+                 Accessor<std::optional<Loader>>, Accessor<std::optional<Compat>>, Accessor<SpatialRanks>,
+                 Accessor<LevelWeighting>>;
 
 template <auto... Members>
 auto& member(RunConfig& config) {

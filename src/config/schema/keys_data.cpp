@@ -72,8 +72,14 @@ std::vector<Key> shared_data_keys() {
       {.flat = "nan_policy",
        .path = "data.nan_policy",
        .field = kData<&D::nan_policy>,
-       .summary = "NaN or Inf in a sample: not looked for, an error, replaced by the channel's mean, or logged",
+       .summary = "NaN or Inf in a sample: not looked for, an error, replaced by the channel's mean, logged, or (NaN) a point "
+                  "without a value, which has no weight in loss and scores",
        .free = true},
+      {.flat = "hole_fill",
+       .path = "data.hole_fill",
+       .field = kData<&D::hole_fill>,
+       .summary = "channel=value in the channel's unit: what the input has at points without a value (nan_policy hole); the "
+                  "channel's mean when not given"},
       {.flat = "allow_changed_data",
        .path = "data.allow_changed_data",
        .field = kData<&D::allow_changed_data>,
@@ -276,6 +282,17 @@ std::vector<Key> field_keys() {
        .field = kData<&D::out_channels>,
        .summary = "names of the predicted channels; sets n_out_channels, of boxes N_out_channels. Of fields those of in_channels "
                   "when only these are given"},
+      {.flat = "roles",
+       .path = "data.roles",
+       .field = kData<&D::roles>,
+       .summary = "channel=role over what the files say: prognostic (input and target), forcing and static (input), diagnostic "
+                  "(target). Input and target follow from them where neither names nor numbers of channels are given",
+       .scope = Scope::Fields},
+      {.flat = "normalization",
+       .path = "data.normalization",
+       .field = kData<&D::normalization>,
+       .summary = "channel=standard, minmax, log:EPS or none; (x - mean) / std when not given",
+       .scope = Scope::Fields},
       {.flat = "crop",
        .path = "data.crop",
        .field = kData<&D::crop>,

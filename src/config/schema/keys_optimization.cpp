@@ -23,7 +23,7 @@ std::vector<Key> loss_keys() {
       {.flat = "loss",
        .path = "loss.loss",
        .field = kLoss<&LossConfig::loss>,
-       .summary = "relative_l2, l1_rho or a plug-in's; by the model when not given"},
+       .summary = "relative_l2, l1_rho, mse, mae or a plug-in's; by the model when not given"},
       {.flat = "lambda_rho",
        .path = "loss.lambda_rho",
        .field = kLoss<&LossConfig::lambda_rho>,
@@ -31,6 +31,20 @@ std::vector<Key> loss_keys() {
        .range = at_least(0),
        .tutorials = kUnetTutorials,
        .scope = Scope::Boxes},
+      {.flat = "level_weighting",
+       .path = "loss.level_weighting",
+       .field = kLoss<&LossConfig::level_weighting>,
+       .summary = "weights of the channels in the loss by variable and pressure level: all equal, or as makani or GraphCast have "
+                  "them"},
+      {.flat = "channel_weights",
+       .path = "loss.channel_weights",
+       .field = kLoss<&LossConfig::channel_weights>,
+       .summary = "channel=weight in the loss, over level_weighting; patterns with * and ?, the last that fits holds"},
+      {.flat = "latitude_weights",
+       .path = "loss.latitude_weights",
+       .field = kLoss<&LossConfig::latitude_weights>,
+       .summary = "points weigh in the loss as the cosine of their latitude, with mean 1",
+       .scope = Scope::Fields},
   };
 }
 

@@ -41,6 +41,7 @@ struct ModelConfig {
   int64_t n_in_channels = 20;                  // channels per time step in the file that enter the model
   int64_t n_out_channels = 20;                 // channels predicted
   bool residual = false;                       // (ours) predict the change from the newest input step instead of the state itself
+  std::vector<std::string> residual_except;    // (ours) predicted channels that are predicted themselves: patterns with * and ?
   // 3-D U-Net
   bool full_scale = true;      // six scales, else five
   int64_t N_in_channels = 4;   // (ours) channels of the input box
@@ -98,6 +99,9 @@ struct DataConfig {
   std::vector<std::string> channel_names;                     // (ours) for logs and pictures; taken from the file where absent
   std::vector<std::string> in_channels;    // (ours) names of the input channels, in this order; empty: the first n_in_channels
   std::vector<std::string> out_channels;   // (ours) the same of the target; those of in_channels where these are named
+  std::vector<std::string> roles;          // (ours) channel=role, over what the files say: prognostic forcing diagnostic static
+  std::vector<std::string> normalization;  // (ours) channel=standard, minmax, log:EPS or none, instead of standard
+  std::vector<std::string> hole_fill;      // (ours) channel=value in its unit at input points without a value; else the mean
   std::vector<int64_t> crop;               // (ours) first row and column of the crop img_size; empty: {0, 0}
   std::vector<double> crop_lat, crop_lon;  // (ours) {south, north} and {west, east} of the crop instead, degrees
 
@@ -105,8 +109,11 @@ struct DataConfig {
 };
 
 struct LossConfig {
-  std::string loss;         // (ours) "relative_l2", "l1_rho" or a plug-in's; by the model when empty
+  std::string loss;         // (ours) "relative_l2", "l1_rho", "mse", "mae" or a plug-in's; by the model when empty
   double lambda_rho = 0.0;  // weight of the density term of l1_rho
+  LevelWeighting level_weighting = LevelWeighting::Equal;  // (ours) how channels weigh by their variable and pressure level
+  std::vector<std::string> channel_weights;                // (ours) channel=weight, over level_weighting; patterns with * and ?
+  bool latitude_weights = false;                           // (ours) points weigh as the cosine of their latitude
 
   bool operator==(const LossConfig&) const = default;
 };

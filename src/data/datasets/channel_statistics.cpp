@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/datasets/channel_statistics.h"
 
+#include <charconv>
 #include <cmath>
+#include <optional>
 
+#include "config/resolve/channel_settings.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "data/formats/npy_file.h"
@@ -37,7 +40,62 @@ std::vector<double> load_per_channel(const std::filesystem::path& path, int64_t 
                   "Compute the statistics again with welkin data stats, and leave out channels that never change");
 }
 
+[[noreturn]] void refuse_kind(const std::string& channel, const std::string& kind) {
+  throw ConfigError("data", cat("no kind of normalization: channel=", channel, ", normalization=", kind),
+                    "Choose standard, minmax, none, or log:EPS as in log:1e-5");
+}
+
+// "log:1e-5" -> 1e-5.
+double eps_of(const std::string& channel, const std::string& kind) {
+  double eps = 0;
+  const auto [end, problem] = std::from_chars(kind.data() + 4, kind.data() + kind.size(), eps);
+  const bool is_number = problem == std::errc() && end == kind.data() + kind.size();
+  if (!is_number || !std::isfinite(eps) || !(static_cast<float>(eps) > 0)) refuse_kind(channel, kind);
+  return eps;
+}
+
+// Lowest and highest value of each channel, read where a channel asks for them.
+struct ChannelRanges {
+  std::vector<double> low, high;
+};
+
+ChannelRanges load_ranges(const std::filesystem::path& means, int64_t channels) {
+  const std::filesystem::path folder = means.parent_path();
+  return {load_per_channel(folder / "global_mins.npy", channels), load_per_channel(folder / "global_maxs.npy", channels)};
+}
+
+Normalization min_max(const ChannelRanges& ranges, size_t c, const std::vector<std::string>& names,
+                      const std::filesystem::path& means) {
+  const double range = ranges.high[c] - ranges.low[c];
+  if (!std::isfinite(range) || !(range > 0))
+    refuse_value("a range that is none", means.parent_path(), channel_text(names, c), range);
+  return {.offset = ranges.low[c], .scale = range};
+}
+
 }  // namespace
+
+std::vector<Normalization> normalizations(const ChannelStatistics& statistics, const std::filesystem::path& means,
+                                          const std::vector<std::string>& names, const std::vector<std::string>& entries) {
+  const auto kinds = config::settings_of(entries, "normalization", names);
+  std::optional<ChannelRanges> ranges;
+  std::vector<Normalization> normalizations;
+  for (size_t c = 0; c < statistics.mean.size(); ++c) {
+    const std::string kind = kinds[c].value_or("standard");
+    if (kind == "standard") {
+      normalizations.push_back({.offset = statistics.mean[c], .scale = statistics.std[c]});
+    } else if (kind == "none") {
+      normalizations.push_back({});
+    } else if (kind.starts_with("log:")) {
+      normalizations.push_back({.eps = eps_of(names[c], kind)});
+    } else if (kind == "minmax") {
+      if (!ranges) ranges = load_ranges(means, static_cast<int64_t>(names.size()));
+      normalizations.push_back(min_max(*ranges, c, names, means));
+    } else {
+      refuse_kind(names[c], kind);
+    }
+  }
+  return normalizations;
+}
 
 ChannelStatistics load_channel_statistics(const std::filesystem::path& means, const std::filesystem::path& stds, int64_t channels,
                                           const std::vector<std::string>& names) {

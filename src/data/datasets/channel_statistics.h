@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mean and standard deviation of each channel, as npy files of shape (1, C, 1, 1), and their use. Torch-free.
+// Mean and standard deviation of each channel, as npy files of shape (1, C, 1, 1), and how channels are normalised by them.
+// Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,22 @@ struct ChannelStatistics {
 // (channels), for NaN or infinity, and for a standard deviation that is not positive. `names` may be empty.
 ChannelStatistics load_channel_statistics(const std::filesystem::path& means, const std::filesystem::path& stds, int64_t channels,
                                           const std::vector<std::string>& names);
+
+// How one channel enters the model: (y - offset) / scale, where y = x, or log(1 + x / eps) where there is an eps.
+struct Normalization {
+  double offset = 0, scale = 1;
+  double eps = 0;  // 0: no logarithm
+
+  bool is_standard(const ChannelStatistics& statistics, size_t channel) const {
+    return eps == 0 && offset == statistics.mean[channel] && scale == statistics.std[channel];
+  }
+};
+
+// Of each channel: by mean and standard deviation, unless `entries` (channel=kind, the key normalization) say minmax, log:EPS or
+// none. minmax takes lowest and highest value, which become 0 and 1, from global_mins.npy and global_maxs.npy beside `means`.
+// ConfigError for another kind, DataError where these files do not fit or a channel never changes.
+std::vector<Normalization> normalizations(const ChannelStatistics& statistics, const std::filesystem::path& means,
+                                          const std::vector<std::string>& names, const std::vector<std::string>& entries);
 
 // (x - mean) / std, each step computed in double and rounded to float32: numpy's result for statistics of either type. `values`
 // are (channels, ...) row-major.

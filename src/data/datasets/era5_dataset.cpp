@@ -24,11 +24,6 @@ std::vector<double> part_of(const std::vector<double>& values, int64_t begin, in
   return {values.begin() + begin, values.begin() + begin + extent};
 }
 
-template <typename T>
-void append_at(std::vector<T>& to, const std::vector<T>& from, const std::vector<int64_t>& places) {
-  for (const int64_t place : places) to.push_back(from[static_cast<size_t>(place)]);
-}
-
 void check_steps(const FieldFacts& facts, const Era5Options& options) {
   const int64_t needed = options.lead + options.history;
   if (facts.steps >= needed) return;
@@ -41,7 +36,8 @@ void check_steps(const FieldFacts& facts, const Era5Options& options) {
 void check_same_grid(const FieldFacts& first, const FieldFacts& other) {
   const bool same = first.channels == other.channels && first.height == other.height && first.width == other.width;
   if (same && first.latitude == other.latitude && first.longitude == other.longitude &&
-      first.channel_names == other.channel_names && first.calendar == other.calendar) {
+      first.channel_names == other.channel_names && first.static_names == other.static_names && first.roles == other.roles &&
+      first.calendar == other.calendar) {
     return;
   }
   throw DataError("data",
@@ -70,9 +66,10 @@ GridFacts read_grid_facts(const Era5Options& options) {
           .calendar = facts.calendar};
 }
 
-Era5Dataset::Era5Dataset(Era5Options options, std::shared_ptr<const ExtraChannels> extra)
-    : options_(std::move(options)), extra_(std::move(extra)) {
+Era5Dataset::Era5Dataset(Era5Options options, std::shared_ptr<const ExtraChannels> extra) : options_(std::move(options)) {
   open_files();
+  if (statics_) extras_.push_back(statics_);
+  if (extra) extras_.push_back(std::move(extra));
   check_files();
   if (options_.hold) hold_files();
   std::vector<int64_t> steps;
@@ -92,6 +89,9 @@ void Era5Dataset::open_files() {
   for (const auto& path : paths) files_.push_back(std::make_unique<FieldFile>(path, cache, options_.time));
   const FieldFacts& first = files_.front()->facts();
   selection_ = select_fields(first, options_);
+  if (!first.static_names.empty()) {
+    statics_ = std::make_shared<const StaticChannels>(files_.front()->statics(), selection_.window.row, selection_.window.column);
+  }
   input_runs_ = channel_runs(selection_.input), target_runs_ = channel_runs(selection_.target);
   options_.height = selection_.window.height, options_.width = selection_.window.width;
   options_.in_channels = static_cast<int64_t>(selection_.input.size());
@@ -111,84 +111,16 @@ void Era5Dataset::hold_files() {
 
 void Era5Dataset::check_files() {
   const FieldFacts& first = files_.front()->facts();
+  const bool needs_time = std::ranges::any_of(extras_, [](const auto& extra) { return extra->needs_time(); });
   for (const auto& file : files_) {
     check_same_grid(first, file->facts());
     check_steps(file->facts(), options_);
-    if (extra_ && extra_->needs_time()) need_times(file->facts(), "forcing", "the key forcing");
+    if (needs_time) need_times(file->facts(), "forcing", "the key forcing");
   }
   if (options_.rules == Rules::Tutorial && options_.history != 1) {
     throw ConfigError("data", cat("the tutorials' pairs have one input step: history=", options_.history),
                       "Set history to 1 or drop compat or pair_rule");
   }
-}
-
-void Era5Dataset::make_spec() {
-  const FieldFacts& facts = files_.front()->facts();
-  const FieldWindow& window = selection_.window;
-  const std::vector<std::string> names = file_channel_names(facts, options_);
-  std::vector<std::string> units = facts.units;
-  units.resize(names.size());
-  spec_.geometry = Geometry::Sphere;
-  spec_.has_missing = std::ranges::any_of(files_, [](const auto& file) { return file->facts().has_missing; });
-  spec_.latitude = part_of(facts.latitude, window.row, window.height);
-  spec_.longitude = longitudes_of(facts, window);
-  spec_.first_cell = {window.row, window.column};
-  if (window.column + window.width > facts.width) spec_.columns_around = facts.width;
-  spec_.target_of_file = selection_.target;
-  append_at(spec_.target.channels, names, selection_.target);
-  append_at(spec_.target.units, units, selection_.target);
-  spec_.target.shape = {options_.out_channels, options_.height, options_.width};
-  add_input_spec(names, units);
-  add_earlier_target();
-  add_statistics(names);
-  make_ops();
-}
-
-void Era5Dataset::add_input_spec(const std::vector<std::string>& names, const std::vector<std::string>& units) {
-  for (int64_t age = options_.history - 1; age >= 0; --age) {
-    for (const int64_t channel : selection_.input) {
-      spec_.input.channels.push_back(names[static_cast<size_t>(channel)] + (age == 0 ? "" : cat("[-", age, "]")));
-    }
-    append_at(spec_.input.units, units, selection_.input);
-  }
-  spec_.newest_input_channel = (options_.history - 1) * options_.in_channels;
-  if (extra_) std::ranges::copy(extra_->names(), std::back_inserter(spec_.input.channels));
-  spec_.input.units.resize(spec_.input.channels.size());
-  spec_.input.shape = {static_cast<int64_t>(spec_.input.channels.size()), options_.height, options_.width};
-}
-
-void Era5Dataset::add_earlier_target() {
-  for (const int64_t channel : selection_.target) {
-    const auto found = std::ranges::find(selection_.input, channel);
-    const bool is_input = found != selection_.input.end();
-    spec_.earlier_target.push_back(is_input ? spec_.newest_input_channel + (found - selection_.input.begin()) : -1);
-  }
-}
-
-void Era5Dataset::add_statistics(const std::vector<std::string>& names) {
-  if (options_.means.empty() && options_.stds.empty()) return;
-  const int64_t channels = files_.front()->facts().channels;
-  const ChannelStatistics statistics = load_channel_statistics(options_.means, options_.stds, channels, names);
-  append_at(spec_.target_mean, statistics.mean, selection_.target);
-  append_at(spec_.target_std, statistics.std, selection_.target);
-  for (int64_t step = 0; step < options_.history; ++step) {
-    append_at(spec_.input_mean, statistics.mean, selection_.input);
-    append_at(spec_.input_std, statistics.std, selection_.input);
-  }
-  spec_.input_mean.resize(spec_.input.channels.size(), 0.0);  // computed channels are of order one already
-  spec_.input_std.resize(spec_.input.channels.size(), 1.0);
-}
-
-// Of the file's channels in every input step; computed ones stay as they are.
-void Era5Dataset::make_ops() {
-  spec_.input_clip = options_.input_clip, spec_.target_clip = options_.target_clip;
-  spec_.target_log = options_.target_log;
-  for (int64_t step = 0; step < options_.history; ++step) {
-    for (const int64_t channel : options_.input_log) spec_.input_log.push_back(step * options_.in_channels + channel);
-  }
-  const ArrayTransform input = input_transform(spec_), target = target_transform(spec_);
-  if (!input.is_identity()) input_ops_ = channel_ops(input, static_cast<int64_t>(spec_.input.channels.size()), "input");
-  if (!target.is_identity()) target_ops_ = channel_ops(target, options_.out_channels, "target");
 }
 
 int64_t Era5Dataset::size() const { return std::min(pairs_->count(), options_.limit.value_or(pairs_->count())); }
@@ -351,13 +283,17 @@ std::vector<std::string> Era5Dataset::describe() const {
   lines.push_back(cat("Found data at path ", options_.folder.string(), ". Number of examples: ", size(),
                       ". Image Shape: ", options_.height, " x ", options_.width, " x ", options_.in_channels));
   if (const std::string chosen = chosen_text(file(0), selection_, options_); !chosen.empty()) lines.push_back(chosen);
+  if (statics_) lines.push_back(cat("Static input channels: ", join(statics_->names(), " ")));
+  if (spec_.has_holes) {
+    lines.emplace_back("Points without a value (NaN) have no weight in loss and scores; the input has the channel's mean there");
+  }
   return lines;
 }
 
 std::vector<std::string> Era5Dataset::warnings() const {
   std::vector<std::string> lines;
   if (std::string text = left_out_text(file(0), selection_, options_); !text.empty()) lines.push_back(std::move(text));
-  if (spec_.has_missing) lines.push_back(missing_line());
+  if (spec_.has_missing && !spec_.has_holes) lines.push_back(missing_line());
   if (!files_.front()->facts().place_note.empty()) lines.push_back(files_.front()->facts().place_note);
   return lines;
 }
@@ -380,13 +316,18 @@ std::vector<FileFingerprint> Era5Dataset::fingerprints() const {
 }
 
 void Era5Dataset::fill_extra(const SamplePlan& plan, std::span<float> out, bool transformed) const {
-  if (!extra_) return;
+  if (extras_.empty()) return;
   const FieldFacts& facts = file(plan.file);
   const int64_t seconds = facts.time.empty() ? 0 : facts.time[static_cast<size_t>(plan.time + options_.lead)];
-  extra_->fill(seconds, plan.region, out);
-  if (!transformed || input_ops_.empty()) return;
   const auto plane = plan.region.extent[0] * plan.region.extent[1];
-  const size_t first = static_cast<size_t>(options_.history * options_.in_channels);
+  std::span<float> rest = out;
+  for (const auto& extra : extras_) {
+    const auto values = static_cast<size_t>(extra->count() * plane);
+    extra->fill(seconds, plan.region, rest.first(values));
+    rest = rest.subspan(values);
+  }
+  if (!transformed || input_ops_.empty()) return;
+  const auto first = static_cast<size_t>(first_extra());
   for (size_t c = first; c < input_ops_.size(); ++c) {
     apply(input_ops_[c], out.data() + static_cast<int64_t>(c - first) * plane, plane);
   }

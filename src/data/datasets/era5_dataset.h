@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "data/datasets/channel_statistics.h"
 #include "data/datasets/era5_options.h"
 #include "data/datasets/field_file.h"
 #include "data/datasets/field_selection.h"
@@ -45,8 +46,8 @@ class Era5Dataset : public Dataset, public ResidentArrays {
   uint64_t bytes_requested() const override;
   std::vector<FileFingerprint> fingerprints() const override;
 
-  // All steps of all files, one after the other. Not where channels are computed for each sample.
-  const ResidentArrays* resident() const override { return extra_ ? nullptr : this; }
+  // All steps of all files, one after the other. Not where channels are computed for each sample, or static.
+  const ResidentArrays* resident() const override { return extras_.empty() ? this : nullptr; }
   std::vector<ResidentArray> arrays() const override;
   void read_plane(int64_t array, int64_t channel, int64_t index, std::span<float> out) const override;
   std::string plane_location(int64_t array, int64_t channel, int64_t index) const override;
@@ -61,10 +62,14 @@ class Era5Dataset : public Dataset, public ResidentArrays {
   void make_spec();
   void add_input_spec(const std::vector<std::string>& names, const std::vector<std::string>& units);
   void add_statistics(const std::vector<std::string>& names);
+  void add_normalization(const std::vector<int64_t>& channels, std::vector<double>& mean, std::vector<double>& std) const;
   void add_earlier_target();
+  void add_known_input();
   void make_ops();
-  bool shares_channels() const;                                    // one held array serves input and target
-  const std::vector<int64_t>& held_channels(int64_t array) const;  // of the files
+  void add_fill();
+  int64_t first_extra() const { return options_.history * options_.in_channels; }  // input channel behind those of the file
+  bool shares_channels() const;                                                    // one held array serves input and target
+  const std::vector<int64_t>& held_channels(int64_t array) const;                  // of the files
   std::vector<double> held_mean(int64_t array) const;
   void read_around(const FieldFile& file, int64_t step, const std::vector<ChannelRun>& runs, const FieldWindow& window,
                    std::span<float> out, const ChannelOp* ops) const;
@@ -78,13 +83,16 @@ class Era5Dataset : public Dataset, public ResidentArrays {
   void fill_extra(const SamplePlan& plan, std::span<float> out, bool transformed) const;
 
   Era5Options options_;
-  std::shared_ptr<const ExtraChannels> extra_;
+  std::shared_ptr<const StaticChannels> statics_;             // of the files; null where they have none
+  std::vector<std::shared_ptr<const ExtraChannels>> extras_;  // statics_ and the computed ones, in the order of the input
   std::vector<std::unique_ptr<FieldFile>> files_;
   FieldSelection selection_;
   std::vector<ChannelRun> input_runs_, target_runs_;  // of selection_
   std::vector<int64_t> first_step_;                   // of every file among the steps of all, and their number
   std::optional<FieldPairs> pairs_;
   SampleSpec spec_;
+  ChannelStatistics statistics_;                   // of the file's channels; empty where there are none
+  std::vector<Normalization> normalizations_;      // the same
   std::vector<ChannelOp> input_ops_, target_ops_;  // one per channel; empty where nothing is transformed
 };
 

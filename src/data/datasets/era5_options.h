@@ -29,8 +29,9 @@ struct Era5Options {
   std::vector<std::string> channel_names{};               // instead of the files'; empty = theirs, numbered where they have none
   std::vector<double> input_clip{}, target_clip{};        // {low, high}
   std::vector<int64_t> input_log{}, target_log{};         // channels of the sample that become log(1 + x)
-  bool hold = false;                                      // all values in memory
-  TimeKeys time{};                                        // of files that do not say the units of their times
+  std::vector<std::string> roles{}, hole_fill{}, normalization{};  // channel=value: the keys of these names
+  bool hold = false;                                               // all values in memory
+  TimeKeys time{};                                                 // of files that do not say the units of their times
   Rules rules = Rules::Corrected;
 };
 

@@ -16,6 +16,7 @@ namespace welkin::data {
 namespace {
 
 constexpr const char* kFields = "fields";
+constexpr const char* kStatic = "static";
 // What is read between two transforms: half of a small second-level cache.
 constexpr int64_t kBlockValues = 64 << 10;
 
@@ -48,6 +49,22 @@ std::vector<std::string> units_of_channels(const ArrayFile& file, const std::str
   std::vector<std::string> units = file.texts(object, "units");
   if (units.size() == 1) units.resize(static_cast<size_t>(channels), units.front());
   return checked_texts(file, "units", std::move(units), channels);
+}
+
+// (channel, lat, lon) on the grid of the fields.
+void check_static(const ArrayFacts& statics, const FieldFacts& facts) {
+  const Extents& shape = statics.shape;
+  if (shape.size() == 3 && shape[0] > 0 && shape[1] == facts.height && shape[2] == facts.width) return;
+  throw DataError("data",
+                  cat("static fields of wrong shape: path=", facts.path.string(), ", shape=", extents_text(shape),
+                      ", grid=", facts.height, " x ", facts.width),
+                  "Store them as (channel, lat, lon) on the grid of the fields");
+}
+
+std::vector<std::string> static_names(const ArrayFile& file, int64_t count) {
+  std::vector<std::string> names = checked_texts(file, "channels", file.texts(kStatic, "channels"), count);
+  for (auto c = static_cast<int64_t>(names.size()); c < count; ++c) names.push_back(cat(kStatic, c));
+  return names;
 }
 
 void add_times(const ArrayFile& file, const TimeKeys& keys, FieldFacts& facts) {
@@ -87,7 +104,9 @@ FieldFacts read_facts(const ArrayFile& file, const ArrayFacts& fields, const Tim
   const std::string object = file.has(kFields) ? kFields : "";
   facts.channel_names = checked_texts(file, "channels", find_channel_names(file, object, facts.channels), facts.channels);
   facts.units = units_of_channels(file, object, facts.channels);
+  facts.roles = checked_texts(file, "roles", file.texts(object, "roles"), facts.channels);
   facts.has_missing = fields.declares_missing;
+  facts.has_holes = file.texts(object, "missing") == std::vector<std::string>{"hole"};
   add_places(file, facts);
   add_times(file, keys, facts);
   return facts;
@@ -127,6 +146,27 @@ FieldFile::FieldFile(const std::filesystem::path& path, std::shared_ptr<ChunkCac
   facts_ = read_facts(file, fields_->facts(), keys);
   mapped_ = fields_->mapped();
   if (mapped_ && mapped_->stride[3] != 1) mapped_.reset();
+  if (!file.has(kStatic)) return;
+  statics_ = file.array(kStatic);
+  check_static(statics_->facts(), facts_);
+  facts_.static_names = static_names(file, statics_->facts().shape[0]);
+  static_units_ = checked_texts(file, "units", file.texts(kStatic, "units"), statics_->facts().shape[0]);
+  static_units_.resize(facts_.static_names.size());
+}
+
+StaticFields FieldFile::statics() const {
+  StaticFields statics{.names = facts_.static_names,
+                       .units = static_units_,
+                       .height = facts_.height,
+                       .width = facts_.width,
+                       .values = {},
+                       .mean = {},
+                       .std = {}};
+  if (!statics_) return statics;
+  statics.values.resize(static_cast<size_t>(statics_->facts().num_values()));
+  statics_->read({{0, 0, 0}, statics_->facts().shape}, statics.values);
+  statics.add_statistics(facts_.path.string());
+  return statics;
 }
 
 void FieldFile::hold() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One training file of gridded fields, in any format of array_file.h: array `fields` (time, channel, lat, lon), any number type,
-// with optional `channels` and `units` attributes and arrays of latitude, longitude and time (coordinates.h). Torch-free.
+// with optional attributes `channels`, `units` and `roles`, arrays of latitude, longitude and time (coordinates.h), and an array
+// `static` (channel, lat, lon) of what is the same at all times. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "data/datasets/file_times.h"
+#include "data/sample/static_channels.h"
 #include "data/storage/channel_op.h"
 #include "data/storage/chunk_cache.h"
 #include "data/storage/stored_array.h"
@@ -23,11 +25,14 @@ struct FieldFacts {
   int64_t steps = 0, channels = 0, height = 0, width = 0;
   std::vector<std::string> channel_names;   // empty when the file does not say
   std::vector<std::string> units;           // the same
+  std::vector<std::string> roles;           // attribute `roles` (channel_roles.h); the same
+  std::vector<std::string> static_names;    // of the array `static` (channel, lat, lon); empty where there is none
   std::vector<double> latitude, longitude;  // degrees; empty when the file does not say
   std::vector<int64_t> time;  // seconds since 1970-01-01 of `calendar`, size steps; empty when the file does not say
   std::string calendar = "proleptic_gregorian";
   std::string time_without_units;  // the array of times whose units nobody says: `time` is empty then
   bool has_missing = false;        // the file declares values that stand for missing ones: NaN when read
+  bool has_holes = false;          // attribute missing=hole: such points are to have no weight
   std::string place_note;          // what is assumed of the latitudes, where a file with more than fields has none
 };
 
@@ -56,6 +61,8 @@ class FieldFile {
   // `ops`: one per channel, applied while what was just read is in the cache; null leaves the values as they are.
   void read(int64_t step, const ChannelRun& channels, const FieldWindow& window, std::span<float> out,
             const ChannelOp* ops = nullptr) const;
+  // The array `static`, whole, with its statistics; without names where the file has none.
+  StaticFields statics() const;
   // One channel of one time, row-major.
   void read_channel(int64_t step, int64_t channel, const FieldWindow& window, std::span<float> out) const;
   // Asked of the file by reading so far.
@@ -73,6 +80,8 @@ class FieldFile {
 
   FieldFacts facts_;
   StoredArrayPtr fields_;
+  StoredArrayPtr statics_;  // null where there is none
+  std::vector<std::string> static_units_;
   std::optional<MappedFloats> mapped_;  // of fields_
 };
 

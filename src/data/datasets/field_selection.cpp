@@ -58,7 +58,7 @@ void check_channel_count(const FieldFacts& facts, const Era5Options& options) {
   throw DataError("data",
                   cat("the file has too few channels: path=", facts.path.string(), ", channels=", facts.channels,
                       ", n_in_channels=", options.in_channels, ", n_out_channels=", options.out_channels),
-                  "Set n_in_channels and n_out_channels to what the file holds");
+                  "Set n_in_channels and n_out_channels to what the file holds, or to 0: by the channels' roles, else all");
 }
 
 std::vector<int64_t> first_channels(int64_t count) {
@@ -79,6 +79,16 @@ std::vector<int64_t> named_channels(const FieldFacts& facts, const std::vector<s
     channels.push_back(found - names.begin());
   }
   return channels;
+}
+
+// A number of channels beside roles is the one that follows from them, or 0.
+void check_role_count(const std::vector<std::string>& names, const FieldSelection& selection, std::string_view key, int64_t given,
+                      const std::vector<int64_t>& channels) {
+  if (given == 0 || given == static_cast<int64_t>(channels.size())) return;
+  throw ConfigError("data",
+                    cat("a number of channels contradicts their roles: ", key, "=", given, ", by the roles=", channels.size(),
+                        " (", roles_text(names, selection.roles), ")"),
+                    cat("Set ", key, " to 0, which follows the roles, or give other roles with the key roles"));
 }
 
 bool has_crop(const Era5Options& options) {
@@ -158,12 +168,17 @@ FieldSelection select_fields(const FieldFacts& facts, const Era5Options& options
   selection.window = window_of_crop(facts, options);
   check_channel_count(facts, options);
   const std::vector<std::string> names = file_channel_names(facts, options);
-  const auto channels = [&](const std::vector<std::string>& wanted, int64_t count, std::string_view key) {
-    if (wanted.empty()) return first_channels(count == 0 ? facts.channels : count);
-    return named_channels(facts, names, wanted, key);
+  selection.roles = channel_roles(names, facts.roles, options.roles);
+  const auto channels = [&](const std::vector<std::string>& wanted, int64_t count, std::string_view key, auto&& by_roles) {
+    if (!wanted.empty()) return named_channels(facts, names, wanted, key);
+    if (selection.roles.empty()) return first_channels(count == 0 ? facts.channels : count);
+    std::vector<int64_t> found = by_roles(selection.roles);
+    check_role_count(names, selection, cat("n_", key), count, found);
+    return found;
   };
-  selection.input = channels(options.in_names, options.in_channels, "in_channels");
-  selection.target = channels(options.out_names, options.out_channels, "out_channels");
+  selection.input = channels(options.in_names, options.in_channels, "in_channels", inputs_of);
+  selection.target = channels(options.out_names, options.out_channels, "out_channels", targets_of);
+  if (!selection.roles.empty()) check_chosen(names, selection.roles, selection.input, selection.target);
   return selection;
 }
 
@@ -172,7 +187,7 @@ std::string left_out_text(const FieldFacts& facts, const FieldSelection& selecti
   for (const Axis& axis : axes_of(facts, selection.window)) {
     if (!has_crop(options) && axis.extent < axis.size) parts.push_back(outside_text(axis));
   }
-  if (options.in_names.empty() && options.out_names.empty()) {
+  if (options.in_names.empty() && options.out_names.empty() && selection.roles.empty()) {
     if (const std::string text = unused_channels_text(facts, selection, options); !text.empty()) parts.push_back(text);
   }
   if (parts.empty()) return {};
@@ -188,6 +203,7 @@ std::string chosen_text(const FieldFacts& facts, const FieldSelection& selection
   const std::vector<std::string> names = file_channel_names(facts, options);
   if (!options.in_names.empty()) parts.push_back(cat("input channels ", names_at(names, selection.input)));
   if (!options.out_names.empty()) parts.push_back(cat("target channels ", names_at(names, selection.target)));
+  if (!selection.roles.empty()) parts.push_back(roles_text(names, selection.roles));
   return parts.empty() ? "" : cat("Chosen of the data: ", join(parts, "; "));
 }
 

@@ -8,18 +8,21 @@
 
 #include "data/datasets/era5_options.h"
 #include "data/datasets/field_file.h"
+#include "data/sample/channel_roles.h"
 
 namespace welkin::data {
 
 struct FieldSelection {
   FieldWindow window;                  // the crop
   std::vector<int64_t> input, target;  // channels of the file, in the order of the sample
+  std::vector<ChannelRole> roles;      // of the file's channels; empty where nobody says any
 };
 
 // The names of a file's channels: those of the options, else its own; numbered where neither says.
 std::vector<std::string> file_channel_names(const FieldFacts& facts, const Era5Options& options);
 
-// DataError for a crop or a number of channels that the file does not have, ConfigError for a name that it does not have.
+// DataError for a crop or a number of channels that the file does not have, ConfigError for a name that it does not have, and for
+// names or numbers that contradict the roles of the channels.
 FieldSelection select_fields(const FieldFacts& facts, const Era5Options& options);
 
 // What neither the input nor the target of a sample takes and no key chose, for a warning; empty where nothing is left out.

@@ -55,6 +55,7 @@ Era5Options era5_options(const config::RunConfig& config, Split split) {
   options.channel_names = data.channel_names;
   options.input_clip = data.clip_in, options.target_clip = data.clip_out;
   options.input_log = data.log_channels_in, options.target_log = data.log_channels_out;
+  options.roles = data.roles, options.hole_fill = data.hole_fill, options.normalization = data.normalization;
   options.hold = data.resident == config::Residence::Host;
   options.time = {data.time_units, data.time_calendar};
   options.rules = config.rules.pair_rule == config::PairRule::FirstFile ? Rules::Tutorial : Rules::Corrected;
@@ -78,6 +79,12 @@ constexpr int64_t kSyntheticSamples = 1460;
 std::unique_ptr<Dataset> make_synthetic_fields(const config::RunConfig& config, Split split) {
   const auto& model = config.model;
   const int64_t height = model.img_size.at(0), width = model.img_size.at(1);
+  if (model.n_in_channels == 0 || model.n_out_channels == 0) {
+    throw ConfigError("data",
+                      cat("no files say how many channels synthetic fields have: n_in_channels=", model.n_in_channels,
+                          ", n_out_channels=", model.n_out_channels),
+                      "Give both numbers");
+  }
   const int64_t in_channels = config.data.history * model.n_in_channels;
   SampleSpec spec;
   spec.geometry = Geometry::Sphere;

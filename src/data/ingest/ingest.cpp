@@ -11,6 +11,7 @@
 #include "data/formats/npy_file.h"
 #include "data/ingest/channels.h"
 #include "data/ingest/feed_reader.h"
+#include "data/ingest/masks.h"
 #include "data/ingest/output.h"
 #include "data/ingest/part_statistics.h"
 #include "data/ingest/provenance.h"
@@ -18,6 +19,7 @@
 #include "data/ingest/source/inventory.h"
 #include "data/ingest/split.h"
 #include "data/ingest/staging.h"
+#include "data/sample/channel_roles.h"
 
 namespace welkin::data::ingest {
 namespace {
@@ -36,7 +38,9 @@ class Ingestion {
         output_(plan_output(sequences_, plan_.calendar, options)),
         crop_(resolve_crop(grid(), options.crop, options.patch)),
         reader_(component_, inventory_, plan_, crop_),
-        channels_(plan_.channels) {}
+        channels_(plan_.channels) {
+    settle_roles();
+  }
 
   Report run() {
     report_input();
@@ -99,7 +103,8 @@ class Ingestion {
   void survey() {
     const auto count = static_cast<int64_t>(channels_.size());
     statistics_.emplace(count, reader_.num_points());
-    missing_.assign(channels_.size(), 0);
+    missing_.resize(channels_.size());
+    first_values_.resize(channels_.size());
     std::vector<float> values(static_cast<size_t>(count * reader_.num_points()));
     for (const OutputFile& file : output_.files) {
       for_each_time(file, [&](int64_t i) {
@@ -127,22 +132,86 @@ class Ingestion {
       throw DataError("ingest", cat("an infinite value: channel=", channel.name, ", time=", date(time_at(file, i))),
                       "Repair the input");
     }
-    missing_[static_cast<size_t>(c)] += count;
+    if (options_.missing != MissingPolicy::Error) missing_[static_cast<size_t>(c)].add(values);
+    if (roles_[static_cast<size_t>(c)] == ChannelRole::Static) check_static(file, i, c, values);
     if (file.part == Part::Train) statistics_->add(c, values);
   }
 
   // What only the values tell: which channels are constant, which need a mask, what fills the gaps.
   void settle_channels() {
-    std::vector<Channel> kept, masks;
-    std::vector<int64_t> origin;
+    std::vector<Channel> kept;
     for (size_t c = 0; c < channels_.size(); ++c) {
       const Channel& channel = channels_[c];
       const auto& statistics = statistics_->channel(static_cast<int64_t>(c));
       if (statistics.count == 0) {
+  // A static channel is written once, so it may not change.
+  void check_static(const OutputFile& file, int64_t i, int64_t c, std::span<const float> values) {
+    std::vector<float>& first = first_values_[static_cast<size_t>(c)];
+    if (first.empty()) first.assign(values.begin(), values.end());
+    const auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+    if (std::ranges::equal(first, values, same)) return;
+    throw DataError(
+        "ingest",
+        cat("a static channel changes: channel=", channels_[static_cast<size_t>(c)].name, ", time=", date(time_at(file, i))),
+        "Give it another role, such as forcing");
+  }
+
+  // A field without a time is static, unless the user says otherwise.
+  void settle_roles() {
+    std::vector<std::string> names, stored;
+    for (const Channel& channel : channels_) {
+      const Feed& feed = plan_.feeds[static_cast<size_t>(channel.feed)];
+      const bool has_time = inventory_.variables[static_cast<size_t>(feed.variable)].has_time;
+      names.push_back(channel.name);
+      stored.emplace_back(name_of(has_time ? ChannelRole::Prognostic : ChannelRole::Static));
+    }
+    roles_ = channel_roles(names, stored, options_.roles);
+  }
+
+  // What is not kept in `fields`, with the mean in its gaps where the user wants it.
+  void add_static(const Channel& channel, std::vector<float> values) {
+    statics_.channels.push_back(channel.name);
+    statics_.units.push_back(channel.units);
+    statics_.values.insert(statics_.values.end(), values.begin(), values.end());
+    written_.push_back(channel);
+  }
+
+  // One mask for all channels that share it: static where it is the same at all times, else an input channel.
+  void add_masks(std::vector<Channel>& kept) {
+    std::vector<const MissingPoints*> points;
+    std::vector<std::string> names;
+    for (size_t c = 0; c < kept.size(); ++c) {
+      points.push_back(&missing_[static_cast<size_t>(origin_[c])]);
+      names.push_back(kept[c].name);
+    }
+    for (const MaskGroup& group : group_masks(points, names)) {
+      const MissingPoints& missing = *points[group.channels.front()];
+      const Channel mask{group.name, "1", kept[group.channels.front()].feed, Derivation::Mask};
+      std::vector<std::string> sharing;
+      for (const size_t c : group.channels) sharing.push_back(names[c]);
+      note(cat("mask ", group.name, ": channels=", join(sharing, " "), ", without a value=", missing.first_count(), " of ",
+               reader_.num_points(), " points",
+               missing.is_constant() ? " at all times" : " at the first time, others at other times"));
+      if (missing.is_constant()) {
+        add_static(mask, missing.first_mask());
+      } else {
+        kept.push_back(mask);
+        kept_roles_.push_back(ChannelRole::Forcing);
+      }
+    }
+    has_holes_ = std::ranges::any_of(points, [](const MissingPoints* missing) { return missing->count() > 0; });
+  }
+
         throw DataError("ingest", cat("a channel has no value in the training part: channel=", channel.name),
                         "Leave it out with --variables");
       }
-      if (missing_[c] > 0) note(cat("without a value: channel=", channel.name, ", points=", missing_[c]));
+      const int64_t missing = missing_[c].count();
+      if (missing > 0) note(cat("without a value: channel=", channel.name, ", points=", missing));
+      if (roles_[c] == ChannelRole::Static) {
+        if (options_.missing == MissingPolicy::Mean) fill(first_values_[c], statistics.mean);
+        add_static(channel, first_values_[c]);
+        continue;
+      }
       if (statistics.is_constant()) {
         const bool dropped = options_.constant == ConstantPolicy::Drop;
         note(cat("constant in the training part: channel=", channel.name, ", value=", statistics.lowest,
@@ -150,14 +219,12 @@ class Ingestion {
         if (dropped) continue;
       }
       kept.push_back(channel);
-      origin.push_back(static_cast<int64_t>(c));
-      if (options_.missing == MissingPolicy::Mask && missing_[c] > 0)
-        masks.push_back({channel.name + "_mask", "1", channel.feed, Derivation::Mask});
+      kept_roles_.push_back(roles_[c]);
+      origin_.push_back(static_cast<int64_t>(c));
     }
     if (kept.empty()) throw DataError("ingest", "every channel is constant", "Keep them with --constant keep");
-    origin_ = std::move(origin);
     masks_from_ = kept.size();
-    kept.insert(kept.end(), masks.begin(), masks.end());
+    if (options_.missing == MissingPolicy::Mask) add_masks(kept);
     channels_ = std::move(kept);
   }
 
@@ -167,6 +234,12 @@ class Ingestion {
     if (c >= masks_from_ || statistics_->channel(origin_[c]).is_constant()) return 1.0;
     return statistics_->channel(origin_[c]).deviation();
   }
+    written_.insert(written_.begin(), channels_.begin(), channels_.end());
+  }
+
+  static void fill(std::span<float> values, double mean) {
+    std::ranges::replace_if(
+        values, [](float v) { return std::isnan(v); }, static_cast<float>(mean));
 
   void write_all(const std::filesystem::path& folder) {
     const FieldHeader header = make_header();
@@ -182,12 +255,17 @@ class Ingestion {
         .units = {},
         .latitude = latitude(),
         .longitude = longitude(),
+    if (!header.roles.empty()) note(cat("roles: ", roles_text(header.channels, kept_roles_)));
+    if (!statics_.channels.empty()) note(cat("static channels=", statics_.channels.size(), ": ", join(statics_.channels, " ")));
         .calendar = plan_.calendar,
         .step = describe(output_.step),
-        .provenance = provenance_json(inventory_.files, channels_, component_.versions(), options_.command, report_.lines),
+        .provenance = provenance_json(inventory_.files, written_, component_.versions(), options_.command, report_.lines),
         .licence = licence_text(inventory_.files, options_.licence)};
     for (const Channel& channel : channels_) {
       header.channels.push_back(channel.name);
+        .roles = {},
+        .statics = statics_,
+        .has_holes = has_holes_,
       header.units.push_back(channel.units);
     }
     return header;
@@ -198,9 +276,12 @@ class Ingestion {
     make_folders(path.parent_path());
     FieldOutput output(path, header, sequences_.members[file.sequence].member, file.end - file.begin);
     std::vector<float> values(channels_.size() * static_cast<size_t>(reader_.num_points()));
+    if (std::ranges::any_of(kept_roles_, [](ChannelRole role) { return role != ChannelRole::Prognostic; })) {
+      for (const ChannelRole role : kept_roles_) header.roles.emplace_back(name_of(role));
+    }
     for_each_time(file, [&](int64_t i) {
       reader_.read(fields_at(file, i), channels_, values);
-      if (options_.missing != MissingPolicy::Nan) fill_gaps(values);
+      if (options_.missing == MissingPolicy::Mean) fill_gaps(values);
       output.append(time_at(file, i), values);
     });
     output.close();
@@ -209,17 +290,13 @@ class Ingestion {
   }
 
   void fill_gaps(std::vector<float>& values) const {
-    for (size_t c = 0; c < channels_.size(); ++c) {
-      const auto mean = static_cast<float>(mean_of(c));
-      std::ranges::replace_if(
-          slice(values, static_cast<int64_t>(c)), [](float v) { return std::isnan(v); }, mean);
-    }
+    for (size_t c = 0; c < channels_.size(); ++c) fill(slice(values, static_cast<int64_t>(c)), mean_of(c));
   }
 
   void write_statistics(const std::filesystem::path& folder) {
     make_folders(folder);
     const auto count = static_cast<int64_t>(channels_.size());
-    std::vector<float> means, deviations, maps;
+    std::vector<float> means, deviations, lows, highs, maps;
     for (size_t c = 0; c < channels_.size(); ++c) {
       means.push_back(static_cast<float>(mean_of(c)));
       deviations.push_back(static_cast<float>(deviation_of(c)));
@@ -231,12 +308,16 @@ class Ingestion {
     write_npy(folder / "global_stds.npy", {1, count, 1, 1}, deviations);
     write_npy(folder / "time_means.npy", {1, count, crop_.height, crop_.width}, maps);
   }
+      lows.push_back(c < masks_from_ ? statistics_->channel(origin_[c]).lowest : 0.0f);
+      highs.push_back(c < masks_from_ ? statistics_->channel(origin_[c]).highest : 1.0f);
 
   const Options& options_;
   const Progress& progress_;
   StagingFolder staging_;  // first, so that an output that cannot be made is known before anything is read
   Report report_;
   const Component& component_;
+    write_npy(folder / "global_mins.npy", {1, count, 1, 1}, lows);
+    write_npy(folder / "global_maxs.npy", {1, count, 1, 1}, highs);
   Inputs inputs_;
   Inventory inventory_;
   ChannelPlan plan_;
@@ -244,11 +325,17 @@ class Ingestion {
   OutputPlan output_;
   Crop crop_;
   FeedReader reader_;
-  std::vector<Channel> channels_;             // those of the plan; after settle_channels() those that are written
-  std::optional<PartStatistics> statistics_;  // of the plan's channels
-  std::vector<int64_t> missing_;              // points without a value, all parts
-  std::vector<int64_t> origin_;               // written channel -> channel of the plan
-  size_t masks_from_ = 0;                     // written channels from here on are masks
+  std::vector<Channel> channels_;                 // those of the plan; after settle_channels() those that are written
+  std::optional<PartStatistics> statistics_;      // of the plan's channels
+  std::vector<ChannelRole> roles_;                // of the plan's channels
+  std::vector<MissingPoints> missing_;            // of the plan's channels, all parts
+  std::vector<std::vector<float>> first_values_;  // of the plan's static channels
+  std::vector<int64_t> origin_;                   // written channel -> channel of the plan
+  std::vector<ChannelRole> kept_roles_;           // of the written channels, masks included
+  StaticPlanes statics_;
+  std::vector<Channel> written_;  // those of `fields`, then the static ones
+  bool has_holes_ = false;
+  size_t masks_from_ = 0;  // written channels from here on are masks
   int64_t done_ = 0;
 };
 

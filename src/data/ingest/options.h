@@ -15,7 +15,7 @@ enum class MissingPolicy {
   Error,  // a point without a value ends the run
   Mean,   // filled with the channel's mean over the training part
   Nan,    // left as NaN
-  Mask,   // filled with the mean, and one more channel per affected one: 1 where there is a value, 0 where not
+  Mask,   // left as NaN, which then has no weight in a run, and one mask for all channels that share it: 1 where there is a value
 };
 enum class ConstantPolicy { Keep, Drop };           // a channel that never changes in the training part
 enum class DuplicatePolicy { Error, First, Last };  // the same field twice, in the order of the files
@@ -52,6 +52,7 @@ struct Options {
   GapPolicy gaps = GapPolicy::Split;
   FilePolicy files = FilePolicy::Auto;
   Split split;
+  std::vector<std::string> roles;             // channel=role (channel_roles.h); a field without a time is static by itself
   Crop crop;
   int64_t patch = 0;      // crop at the south and east end so that it divides both sides; 0 = no
   int64_t step = 0;       // seconds: keep only times that are multiples of it since 00:00; 0 = all

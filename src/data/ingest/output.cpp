@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/ingest/output.h"
 
+#include <limits>
+
 namespace welkin::data::ingest {
 
 FieldOutput::FieldOutput(const std::filesystem::path& path, const FieldHeader& header, int32_t member, int64_t num_times)
@@ -11,6 +13,12 @@ FieldOutput::FieldOutput(const std::filesystem::path& path, const FieldHeader& h
   file_.create_dataset("fields", {.type = Hdf5Type::Float32, .shape = {num_times, num_channels_, height_, width_}, .chunk = {}});
   file_.set_strings("fields", "channels", header.channels);
   file_.set_strings("fields", "units", header.units);
+  if (!header.roles.empty()) file_.set_strings("fields", "roles", header.roles);
+  if (header.has_holes) {
+    file_.set_string("fields", "missing", "hole");
+    file_.set_number("fields", "_FillValue", std::numeric_limits<double>::quiet_NaN());
+  }
+  write_static(header.statics);
   file_.create_dataset("latitude", {.type = Hdf5Type::Float64, .shape = {height_}, .chunk = {}});
   file_.write("latitude", {0}, {height_}, std::span<const double>(header.latitude));
   file_.create_dataset("longitude", {.type = Hdf5Type::Float64, .shape = {width_}, .chunk = {}});
@@ -22,6 +30,15 @@ FieldOutput::FieldOutput(const std::filesystem::path& path, const FieldHeader& h
   file_.set_integer("/", "member", member);
   file_.set_string("/", "provenance", header.provenance);
   if (!header.licence.empty()) file_.set_string("/", "licence", header.licence);
+}
+
+void FieldOutput::write_static(const StaticPlanes& statics) {
+  const auto count = static_cast<int64_t>(statics.channels.size());
+  if (count == 0) return;
+  file_.create_dataset("static", {.type = Hdf5Type::Float32, .shape = {count, height_, width_}, .chunk = {}});
+  file_.set_strings("static", "channels", statics.channels);
+  file_.set_strings("static", "units", statics.units);
+  file_.write("static", {0, 0, 0}, {count, height_, width_}, std::span<const float>(statics.values));
 }
 
 void FieldOutput::append(int64_t seconds, std::span<const float> values) {

@@ -13,16 +13,26 @@
 
 namespace welkin::data::ingest {
 
+// What is the same at all times, written once.
+struct StaticPlanes {
+  std::vector<std::string> channels, units;  // size S
+  std::vector<float> values;                 // (S, H, W)
+};
+
 struct FieldHeader {
   std::vector<std::string> channels, units;  // size C
-  std::vector<double> latitude, longitude;   // degrees, sizes H and W
+  std::vector<std::string> roles;            // the same, or empty: nobody says
+  StaticPlanes statics;
+  bool has_holes = false;                   // NaN is a point without a value, which is to have no weight
+  std::vector<double> latitude, longitude;  // degrees, sizes H and W
   Calendar calendar = Calendar::ProlepticGregorian;
   std::string step;        // "1 h"
   std::string provenance;  // JSON
   std::string licence;
 };
 
-// One file: `fields` float32 (time, channel, latitude, longitude), contiguous so that it can be mapped; written in order of time.
+// One file: `fields` float32 (time, channel, latitude, longitude), contiguous so that it can be mapped, written in order of time;
+// `static` float32 (channel, latitude, longitude) where there is something static.
 class FieldOutput {
  public:
   // Creates the file. `num_times` is final.
@@ -34,6 +44,8 @@ class FieldOutput {
   void close();
 
  private:
+  void write_static(const StaticPlanes& statics);
+
   Hdf5File file_;
   int64_t num_channels_, height_, width_;
   std::vector<int64_t> times_;

@@ -278,9 +278,13 @@ void BatchRing::read_sample(const Slot& target, int64_t sample, int64_t passed, 
   const SampleView view{sample_of(target.batch.input, sample), sample_of(target.batch.target, sample), fused,
                         options_.turn || !dataset_.turns()};
   read_checked(dataset_, key, options_.region, options_.rules, view, outcome, passed);
-  if (!options_.normalise || fused) return;
-  transform_values(input_ops_, view.input);
-  transform_values(target_ops_, view.target);
+  if (!options_.normalise) return;
+  if (!fused) {
+    transform_values(input_ops_, view.input);
+    transform_values(target_ops_, view.target);
+  }
+  const SampleSpec& spec = dataset_.spec();
+  if (options_.rules.nan == NanPolicy::Hole) fill_holes(view.input, spec.input.shape.at(0), spec.input_fill);
 }
 
 }  // namespace welkin::data

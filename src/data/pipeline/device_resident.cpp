@@ -23,10 +23,11 @@ constexpr int64_t kPieceBytes = int64_t{64} << 20;
 
 const ResidentArrays& held_arrays(const Dataset& dataset) {
   if (const ResidentArrays* held = dataset.resident()) return *held;
-  throw ConfigError("data",
-                    "these data cannot be held on a device: resident=device, reason=some of their channels are computed, or "
-                    "the data set is a plug-in's that does not say how",
-                    "Choose --resident host");
+  throw ConfigError(
+      "data",
+      "these data cannot be held on a device: resident=device, reason=some of their channels are computed or static, or "
+      "the data set is a plug-in's that does not say how",
+      "Choose --resident host");
 }
 
 at::Tensor empty_on_device(int64_t values, c10::Device device) {
@@ -40,11 +41,11 @@ at::Tensor empty_on_device(int64_t values, c10::Device device) {
   }
 }
 
-// How many values of a plane are not finite; under Mask they become `mean`.
+// How many values of a plane are at fault: not finite, under Hole infinite. Under Mask they become `mean`.
 int64_t mend_plane(std::span<float> plane, NanPolicy nan, float mean) {
   int64_t count = 0;
   for (float& value : plane) {
-    if (std::isfinite(value)) continue;
+    if (std::isfinite(value) || (nan == NanPolicy::Hole && std::isnan(value))) continue;
     ++count;
     if (nan == NanPolicy::Mask) value = mean;
   }
@@ -59,7 +60,8 @@ DeviceResident::DeviceResident(const Dataset& dataset, c10::Device device, const
       device_(device),
       arrays_(held_.arrays()),
       input_(input_transform(dataset.spec()), dataset.spec().input.shape.at(0), dataset.spec().input_vectors, device),
-      target_(target_transform(dataset.spec()), dataset.spec().target.shape.at(0), dataset.spec().target_vectors, device) {
+      target_(target_transform(dataset.spec()), dataset.spec().target.shape.at(0), dataset.spec().target_vectors, device),
+      fill_(dataset.spec(), options.nan == NanPolicy::Hole, device) {
   for (size_t a = 0; a < arrays_.size(); ++a) values_.push_back(load(static_cast<int64_t>(a), options));
 }
 
@@ -71,8 +73,10 @@ uint64_t DeviceResident::bytes() const {
 
 void DeviceResident::report_nonfinite(const std::string& where, int64_t count, const DeviceResidentOptions& options) const {
   const std::string text = cat("values that are not finite: ", where, ", values=", count);
+  if (options.nan == NanPolicy::Hole) throw DataError("data", text, "Infinity is no missing value: repair the files");
   if (options.nan == NanPolicy::Error) {
-    throw DataError("data", text, "Fill them (welkin data ingest --missing mean), or set nan_policy to mask");
+    throw DataError("data", text,
+                    "Fill them (welkin data ingest --missing mean), or set nan_policy to mask (the mean) or hole (no weight)");
   }
   if (options.report) options.report(text);
 }
@@ -128,7 +132,7 @@ DeviceResident::Arrays DeviceResident::cut(const std::vector<SamplePlan>& plans)
   std::vector<const std::vector<ResidentCrop>*> input, target;
   for (const ResidentSample& sample : samples) input.push_back(&sample.input), target.push_back(&sample.target);
   const SampleSpec& spec = dataset_.spec();
-  return {crop_side(input, input_, spec.input), crop_side(target, target_, spec.target)};
+  return {fill_.apply(crop_side(input, input_, spec.input)), crop_side(target, target_, spec.target)};
 }
 
 // One launch per cut of a sample: all samples have the same crops, of different cells.

@@ -49,6 +49,7 @@ class DeviceResident {
   c10::Device device_;
   std::vector<ResidentArray> arrays_;
   DeviceTransform input_, target_;
+  DeviceFill fill_;
   std::vector<at::Tensor> values_;  // one per array, flat: (first axis, channel, second axis, third axis)
 };
 

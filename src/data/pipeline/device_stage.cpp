@@ -24,6 +24,7 @@ DeviceStage::DeviceStage(const SampleSpec& spec, const DeviceStageOptions& optio
   const c10::StreamGuard guard(*side_);
   input_.emplace(input_transform(spec), spec.input.shape.at(0), spec.input_vectors, options.device);
   target_.emplace(target_transform(spec), spec.target.shape.at(0), spec.target_vectors, options.device);
+  fill_.emplace(spec, options.holes, options.device);
 }
 
 DeviceBatch DeviceStage::start(const HostBatch& batch) {
@@ -36,7 +37,7 @@ DeviceBatch DeviceStage::start(const HostBatch& batch) {
   }
   const c10::StreamGuard guard(*side_);
   out.sample = sample_positions(batch.place, device);
-  out.input = input_->apply(out.input.to(device, options_.non_blocking), batch.orientations);
+  out.input = fill_->apply(input_->apply(out.input.to(device, options_.non_blocking), batch.orientations));
   out.target = target_->apply(out.target.to(device, options_.non_blocking), batch.orientations);
   out.copied.emplace(device.type());
   out.copied->record(*side_);

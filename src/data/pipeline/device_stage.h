@@ -28,6 +28,7 @@ struct DeviceBatch {
 struct DeviceStageOptions {
   c10::Device device = c10::kCPU;
   bool non_blocking = true;  // else start() returns when the copy has happened
+  bool holes = false;        // the input is filled where it has no value: NanPolicy::Hole
 };
 
 // Used by the thread that owns the pipeline.
@@ -46,6 +47,7 @@ class DeviceStage {
  private:
   DeviceStageOptions options_;
   std::optional<DeviceTransform> input_, target_;
+  std::optional<DeviceFill> fill_;
   std::optional<c10::Stream> side_;
 };
 

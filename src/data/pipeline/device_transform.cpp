@@ -3,6 +3,8 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/isnan.h>
+#include <ATen/ops/where.h>
 
 #include <algorithm>
 #include <cstring>
@@ -24,7 +26,7 @@ ops::CropOp cut_op(const ChannelOp& op) {
   const auto is_float = [](double value) { return static_cast<double>(static_cast<float>(value)) == value; };
   return {.low = op.low,
           .high = op.high,
-          .log = op.log ? 1.0 : 0.0,
+          .log = op.log,
           .mean = op.mean,
           .std = op.std,
           .narrow = is_float(op.mean) && is_float(op.std) ? 1.0 : 0.0};
@@ -50,6 +52,20 @@ ops::CropPlace crop_place(int64_t offset, const std::array<int64_t, 3>& first, i
     place.step[a] = turn.flip[a] ? -1 : 1;
   }
   return place;
+}
+
+DeviceFill::DeviceFill(const SampleSpec& spec, bool holes, c10::Device device) : holes_(holes) {
+  if (!holes || spec.input_fill.empty()) return;
+  const std::vector<float> fill(spec.input_fill.begin(), spec.input_fill.end());
+  std::vector<int64_t> sizes(spec.input.shape.size(), 1);
+  sizes.front() = static_cast<int64_t>(fill.size());
+  fill_ = table_on(fill.data(), sizes, at::kFloat, device);
+}
+
+at::Tensor DeviceFill::apply(const at::Tensor& input) const {
+  if (!holes_) return input;
+  const at::Tensor is_hole = at::isnan(input);
+  return fill_.defined() ? at::where(is_hole, fill_, input) : input.masked_fill(is_hole, 0);
 }
 
 DeviceTransform::DeviceTransform(const ArrayTransform& transform, int64_t channels, std::vector<int64_t> vectors,

@@ -37,6 +37,17 @@ class DeviceTransform {
   at::Tensor ops_;
 };
 
+// fill_holes() of sample_check.h for a batch (B, C, [D,] H, W) on a device. Where `holes` is false the batch stays as it is.
+class DeviceFill {
+ public:
+  DeviceFill(const SampleSpec& spec, bool holes, c10::Device device);
+  at::Tensor apply(const at::Tensor& input) const;
+
+ private:
+  bool holes_;
+  at::Tensor fill_;  // (C, 1, ...); undefined: 0
+};
+
 // How an output of this orientation whose first element is cell `first` runs through an array that begins at `offset`.
 ops::CropPlace crop_place(int64_t offset, const std::array<int64_t, 3>& first, int32_t orientation);
 

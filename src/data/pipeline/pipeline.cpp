@@ -99,7 +99,9 @@ struct Pipeline::Impl {
   Impl(const Dataset& dataset, const Sampler& sampler, const PipelineOptions& options)
       : plan(epoch_plan_of(sampler, options)),
         order(sampler),
-        stage(dataset.spec(), {.device = options.device, .non_blocking = options.non_blocking}),
+        stage(dataset.spec(), {.device = options.device,
+                               .non_blocking = options.non_blocking,
+                               .holes = nan_policy_for(dataset.spec(), options.rules.nan) == NanPolicy::Hole}),
         agree(options.agree),
         next_place(plan.at(0, 0, 0)) {
     if (options.resident) {

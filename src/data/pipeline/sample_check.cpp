@@ -27,9 +27,10 @@ void mask_channel(std::span<float> values, float mean) {
   }
 }
 
-int64_t count_nonfinite(std::span<const float> values) {
+// Under Hole NaN is no fault.
+int64_t count_faults(std::span<const float> values, NanPolicy policy) {
   int64_t count = 0;
-  for (const float value : values) count += std::isfinite(value) ? 0 : 1;
+  for (const float value : values) count += std::isfinite(value) || (policy == NanPolicy::Hole && std::isnan(value)) ? 0 : 1;
   return count;
 }
 
@@ -52,11 +53,13 @@ void check_side(const CheckedSide& side, NanPolicy policy, const std::string& wh
   const size_t plane = side.values.size() / channels;
   for (size_t c = 0; c < channels; ++c) {
     const std::span<float> values = side.values.subspan(c * plane, plane);
-    const int64_t count = count_nonfinite(values);
+    const int64_t count = count_faults(values, policy);
     if (count == 0) continue;
     std::string text = nan_text(side, c, count, where);
+    if (policy == NanPolicy::Hole) throw DataError("data", text, "Infinity is no missing value: repair the files");
     if (policy == NanPolicy::Error) {
-      throw DataError("data", text, "Fill them (welkin data ingest --missing mean), or set nan_policy to mask");
+      throw DataError("data", text,
+                      "Fill them (welkin data ingest --missing mean), or set nan_policy to mask (the mean) or hole (no weight)");
     }
     if (policy == NanPolicy::Report) {
       outcome.notes.push_back(std::move(text));
@@ -114,6 +117,7 @@ struct SearchedSide {
   std::vector<float>& values;
   const ArraySpec& array;
   ArrayTransform transform;
+  NanPolicy policy;
 };
 
 // The first value that is not finite, before the transform or after it.
@@ -121,7 +125,9 @@ std::string search_side(const SearchedSide& side, const SampleSpec& spec, const 
   const auto channels = static_cast<size_t>(side.array.shape.front());
   const size_t plane = side.values.size() / channels;
   const std::vector<ChannelOp> ops = channel_ops(side.transform, static_cast<int64_t>(channels), side.name);
-  const auto is_bad = [](float value) { return !std::isfinite(value); };
+  const auto is_bad = [&](float value) {
+    return !std::isfinite(value) && !(side.policy == NanPolicy::Hole && std::isnan(value));
+  };
   for (size_t c = 0; c < channels; ++c) {
     const std::span<float> values = std::span(side.values).subspan(c * plane, plane);
     const std::vector<float> stored(values.begin(), values.end());
@@ -130,6 +136,7 @@ std::string search_side(const SearchedSide& side, const SampleSpec& spec, const 
     };
     const size_t raw = place_in(stored);
     apply(ops[c], values.data(), static_cast<int64_t>(plane));
+    for (size_t i = 0; side.policy == NanPolicy::Hole && i < plane; ++i) values[i] = std::isnan(stored[i]) ? 0 : values[i];
     const size_t place = raw < plane ? raw : place_in(values);
     if (place == plane) continue;
     return cat(side.name, "_channel=", c, " (", side.array.channels[c], "), ", place_text(spec, region, place),
@@ -142,7 +149,16 @@ std::string search_side(const SearchedSide& side, const SampleSpec& spec, const 
 }  // namespace
 
 NanPolicy nan_policy_for(const SampleSpec& spec, NanPolicy wanted) {
-  return spec.has_missing && wanted == NanPolicy::Off ? NanPolicy::Error : wanted;
+  if (wanted != NanPolicy::Off) return wanted;
+  if (spec.has_holes) return NanPolicy::Hole;
+  return spec.has_missing ? NanPolicy::Error : wanted;
+}
+
+void fill_holes(std::span<float> input, int64_t channels, const std::vector<double>& fill) {
+  const size_t plane = input.size() / static_cast<size_t>(channels);
+  for (size_t i = 0; i < input.size(); ++i) {
+    if (std::isnan(input[i])) input[i] = fill.empty() ? 0.0f : static_cast<float>(fill[i / plane]);
+  }
 }
 
 void MaskedValues::add(const MaskedValues& more) {
@@ -159,8 +175,8 @@ std::string first_nonfinite(const Dataset& dataset, const SampleKey& key, const 
   std::vector<float> target(static_cast<size_t>(spec.target.shape.front()) * cells);
   SampleOutcome outcome;
   read_checked(dataset, key, region, rules, {.input = input, .target = target}, outcome);
-  std::string found = search_side({"input", input, spec.input, input_transform(spec)}, spec, region);
-  if (found.empty()) found = search_side({"target", target, spec.target, target_transform(spec)}, spec, region);
+  std::string found = search_side({"input", input, spec.input, input_transform(spec), rules.nan}, spec, region);
+  if (found.empty()) found = search_side({"target", target, spec.target, target_transform(spec), rules.nan}, spec, region);
   if (found.empty()) return {};
   return cat(dataset.location(dataset.plan(after_skips(dataset, key, outcome.skips), region)), ", ", found);
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct SampleRules {
   NanPolicy nan = NanPolicy::Off;
 };
 
-// What holds for the samples: where files declare missing values, Off is Error. A run is not to learn from them unseen.
+// What holds for the samples: where files declare missing values, Off is Error, as a run is not to learn from them unseen; where
+// they say that such points have no weight, it is Hole.
 NanPolicy nan_policy_for(const SampleSpec& spec, NanPolicy wanted);
 
 // What Mask replaced: the first place in words, and how much in all.
@@ -45,9 +47,14 @@ struct SampleOutcome {
 // Reads the sample of `key` into `out`. Under Skip one that throws DataError is replaced by the next index with a draw of its own
 // (a function of the key and of the number of skips, so that a drawn crop moves too), at most 16 times in a row. `passed` ones
 // are not even tried: another rank could not read them. Under Mask a value that is not finite becomes its channel's mean (0 where
-// the fields have none), so that it is 0 once normalised. Where it throws, the notes of `outcome` say what was skipped before.
+// the fields have none), so that it is 0 once normalised. Under Hole NaN stays, for fill_holes() and for the loss; infinity is an
+// error. Where it throws, the notes of `outcome` say what was skipped before.
 void read_checked(const Dataset& dataset, const SampleKey& key, const Region& region, const SampleRules& rules, SampleView out,
                   SampleOutcome& outcome, int64_t passed = 0);
+
+// What the input of a sample, (channels, points) and transformed, has at points without a value: `fill` of the channel, 0 where
+// it is empty. Under Hole; the target keeps its NaN, by which loss and scores know these points.
+void fill_holes(std::span<float> input, int64_t channels, const std::vector<double>& fill);
 
 // Reads the sample again, and says where its first NaN or infinity is: file, time, channel, place, value; in the values as they
 // are stored or, where these are finite, as clip, logarithm and normalisation leave them. Empty: there is none. For messages.

@@ -22,15 +22,14 @@ std::vector<std::string> warnings_of(const std::vector<const Dataset*>& datasets
 
 std::string missing_line() {
   return "The files declare missing values. They are NaN and handled by nan_policy: error and off refuse a sample that has them, "
-         "mask "
-         "puts the channel's mean in their place, report logs them.";
+         "hole gives such points no weight, mask puts the channel's mean in their place, report logs them.";
 }
 
 ArrayTransform input_transform(const SampleSpec& spec) {
-  return {spec.input_clip, spec.input_log, spec.input_mean, spec.input_std};
+  return {spec.input_clip, spec.input_log, spec.input_log_eps, spec.input_mean, spec.input_std};
 }
 ArrayTransform target_transform(const SampleSpec& spec) {
-  return {spec.target_clip, spec.target_log, spec.target_mean, spec.target_std};
+  return {spec.target_clip, spec.target_log, spec.target_log_eps, spec.target_mean, spec.target_std};
 }
 
 Region whole(const SampleSpec& spec) {

@@ -53,16 +53,24 @@ struct SampleSpec {
   // Size C each; the device transform applies (x - mean) / std, each of the two steps rounded to float32. Empty = already scaled.
   std::vector<double> input_mean, input_std;
   std::vector<double> target_mean, target_std;
-  // {low, high} to which values are clipped before that, and the channels that then become log(1 + x); empty = not.
+  // {low, high} to which values are clipped before that, and the channels that then become log(1 + x / eps); empty = not, and of
+  // eps 1.
   std::vector<double> input_clip, target_clip;
   std::vector<int64_t> input_log, target_log;
+  std::vector<double> input_log_eps, target_log_eps;
   // Flat triples of channels that are the components of a vector along axes 0, 1, 2: they turn with a box.
   std::vector<int64_t> input_vectors, target_vectors;
+  // What input points without a value become under NanPolicy::Hole, by channel, after the transforms. Empty: 0, the mean.
+  std::vector<double> input_fill;
   bool has_missing = false;          // files declare values that stand for missing ones: NaN when read
+  bool has_holes = false;            // files say that such points are to have no weight
   int64_t newest_input_channel = 0;  // first input channel of the newest time step (persistence, residual prediction)
   // For each target channel the input channel of the newest step that is the same quantity, -1 where there is none. Empty: those
   // from newest_input_channel on.
   std::vector<int64_t> earlier_target;
+  // Input channels of the newest step, and those that follow it, whose values are known of any time (forcing, static, computed):
+  // a rollout takes them from the data. Empty: those behind as many as there are targets.
+  std::vector<int64_t> known_input;
   // Where the target lies in the files' grid and channels, for maps beside them: first row and column, and channels (empty: the
   // first ones).
   std::array<int64_t, 2> first_cell{0, 0};

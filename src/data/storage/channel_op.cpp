@@ -62,7 +62,7 @@ bool clips(const ChannelOp& op) {
 
 }  // namespace
 
-bool ChannelOp::is_identity() const { return !negated && !clips(*this) && !log && mean == 0.0 && std == 1.0; }
+bool ChannelOp::is_identity() const { return !negated && !clips(*this) && log == 0 && mean == 0.0 && std == 1.0; }
 
 void apply(const ChannelOp& op, float* values, int64_t count) {
   if (op.negated) {
@@ -75,14 +75,14 @@ void apply(const ChannelOp& op, float* values, int64_t count) {
       values[i] = raised > op.high ? op.high : raised;
     }
   }
-  if (op.log) {
-    for (int64_t i = 0; i < count; ++i) values[i] = std::log1p(values[i]);
+  if (op.log != 0) {
+    for (int64_t i = 0; i < count; ++i) values[i] = std::log1p(values[i] / op.log);
   }
   if (op.mean != 0.0 || op.std != 1.0) scale_values(op, values, count);
 }
 
 void copy_applied(const ChannelOp& op, const float* from, float* to, int64_t count) {
-  const bool only_scales = !op.negated && !op.log && !clips(op) && fits_float(op.mean) && fits_float(op.std);
+  const bool only_scales = !op.negated && op.log == 0 && !clips(op) && fits_float(op.mean) && fits_float(op.std);
   if (only_scales && !op.is_identity()) {
     return copy_scaled(from, to, count, static_cast<float>(op.mean), static_cast<float>(op.std));
   }
@@ -103,13 +103,14 @@ std::vector<ChannelOp> channel_ops(const ArrayTransform& transform, int64_t chan
     }
     for (ChannelOp& op : ops) op.low = static_cast<float>(transform.clip[0]), op.high = static_cast<float>(transform.clip[1]);
   }
-  for (const int64_t channel : transform.log) {
+  for (size_t i = 0; i < transform.log.size(); ++i) {
+    const int64_t channel = transform.log[i];
     if (channel < 0 || channel >= channels) {
       throw ConfigError("data",
                         cat("a channel that there is not: array=", name, ", log_channel=", channel, ", channels=", channels),
                         "Give log_channels_in and log_channels_out as numbers of channels, from 0");
     }
-    ops[static_cast<size_t>(channel)].log = true;
+    ops[static_cast<size_t>(channel)].log = transform.log_eps.empty() ? 1.0f : static_cast<float>(transform.log_eps[i]);
   }
   for (size_t c = 0; c < transform.mean.size(); ++c) ops[c].mean = transform.mean[c], ops[c].std = transform.std[c];
   return ops;

@@ -9,11 +9,11 @@
 
 namespace welkin::data {
 
-// In this order: sign, clip, log(1 + x), (x - mean) / std. The last is data::normalise (channel_statistics.h), bit for bit.
+// In this order: sign, clip, log(1 + x / log), (x - mean) / std. The last is data::normalise (channel_statistics.h), bit for bit.
 struct ChannelOp {
   bool negated = false;  // the component of a vector that was turned round
   float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
-  bool log = false;
+  float log = 0;  // 0: no logarithm
   double mean = 0, std = 1;
 
   bool is_identity() const;
@@ -28,6 +28,7 @@ void copy_applied(const ChannelOp& op, const float* from, float* to, int64_t cou
 struct ArrayTransform {
   std::vector<double> clip;       // {low, high}
   std::vector<int64_t> log;       // channels
+  std::vector<double> log_eps{};  // of each of these, log(1 + x / eps); empty: 1
   std::vector<double> mean, std;  // one per channel
 
   bool is_identity() const { return clip.empty() && log.empty() && mean.empty(); }

@@ -2,6 +2,7 @@
 // The vision transformer from its layers.
 #include "model/vit/vit.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -55,8 +56,21 @@ at::Tensor Vit::output_of(const at::Tensor& x_BND, const at::Tensor& input) cons
   at::Tensor patches_BNF = head_->forward(out_BND);
   const int64_t rows = patches_BNF.size(1) / (options_.width / options_.patch);  // of a part of the field where the input is one
   at::Tensor output = unpatchify(patches_BNF, rows, options_.patch);
-  if (!options_.residual) return output;
-  return output.add(input.narrow(1, options_.newest_input_channel, options_.out_channels));
+  return options_.residual ? add_newest(output, input) : output;
+}
+
+at::Tensor Vit::add_newest(const at::Tensor& output, const at::Tensor& input) const {
+  if (options_.residual_runs.empty()) {
+    return output.add(input.narrow(1, options_.newest_input_channel, options_.out_channels));
+  }
+  std::vector<at::Tensor> parts;
+  int64_t first = 0;
+  for (const auto& run : options_.residual_runs) {
+    const at::Tensor part = output.narrow(1, first, run.channels);
+    parts.push_back(run.input < 0 ? part : part.add(input.narrow(1, run.input, run.channels)));
+    first += run.channels;
+  }
+  return parts.size() == 1 ? parts.front() : at::cat(parts, 1);
 }
 
 std::vector<Segment> Vit::segments() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arithmetic of cutting, turning and transforming samples, shared by the CPU and the CUDA form; torch-free. constexpr, so
 // that nvcc takes the functions for the device too. An output cell of a sample names one element of the source; what becomes of
-// its value is in this order: sign, clip, log(1 + x), (x - mean) / std, each step rounded to float32.
+// its value is in this order: sign, clip, log(1 + x / eps), (x - mean) / std, each step rounded to float32.
 #pragma once
 
 #include <cmath>
@@ -35,7 +35,7 @@ static_assert(sizeof(CropPlace) == kCropPlaceWords * sizeof(int64_t));
 inline constexpr int kCropOpWords = 6;
 struct CropOp {
   double low = 0, high = 0;  // infinite where nothing is clipped
-  double log = 0;            // 1: log(1 + x)
+  double log = 0;            // eps of log(1 + x / eps); 0: no logarithm
   double mean = 0, std = 1;  //
   double narrow = 0;         // 1: mean and std are float32 values, for which float32 arithmetic gives the same bits
 };
@@ -69,7 +69,7 @@ constexpr float crop_value(float value, bool negated, const CropOp& op) {
   const auto low = static_cast<float>(op.low), high = static_cast<float>(op.high);
   value = value < low ? low : value;  // NaN stays NaN: both comparisons are false
   value = value > high ? high : value;
-  if (op.log != 0) value = log1pf(value);
+  if (op.log != 0) value = log1pf(value / static_cast<float>(op.log));
   if (op.narrow != 0) return (value - static_cast<float>(op.mean)) / static_cast<float>(op.std);
   const auto centred = static_cast<float>(static_cast<double>(value) - op.mean);
   return static_cast<float>(static_cast<double>(centred) / op.std);

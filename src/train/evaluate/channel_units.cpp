@@ -8,17 +8,23 @@
 namespace welkin::train {
 namespace {
 
-ChannelUnits units_of(const data::ArraySpec& array, const std::vector<double>& mean, const std::vector<double>& deviation,
-                      const std::vector<int64_t>& logarithms) {
-  ChannelUnits shown{.units = array.units, .scale = deviation, .offset = mean};
-  const size_t count = std::max(deviation.size(), array.scaling.size());
+// "ln(1 + mm)", "ln(1 + mm / 1e-05)".
+std::string logarithm_unit(const data::ArraySpec& array, size_t channel, double eps) {
+  const bool is_stored = channel < array.scaling.size() || array.units[channel].empty();
+  return cat("ln(1 + ", is_stored ? "value in the file" : array.units[channel], eps == 1 ? "" : cat(" / ", eps), ")");
+}
+
+ChannelUnits units_of(const data::ArraySpec& array, const data::ArrayTransform& transform) {
+  ChannelUnits shown{.units = array.units, .scale = transform.std, .offset = transform.mean};
+  const size_t count = std::max(transform.std.size(), array.scaling.size());
   shown.scale.resize(count, 1.0);
   shown.offset.resize(count, 0.0);
   for (size_t c = 0; c < array.units.size(); ++c) {
-    const bool is_scaled = c < array.scaling.size();
-    if (std::ranges::find(logarithms, static_cast<int64_t>(c)) != logarithms.end()) {
-      shown.units[c] = is_scaled || array.units[c].empty() ? "ln(1 + value in the file)" : cat("ln(1 + ", array.units[c], ")");
-    } else if (is_scaled) {
+    const auto logarithm = std::ranges::find(transform.log, static_cast<int64_t>(c));
+    if (logarithm != transform.log.end()) {
+      const auto place = static_cast<size_t>(logarithm - transform.log.begin());
+      shown.units[c] = logarithm_unit(array, c, transform.log_eps.empty() ? 1.0 : transform.log_eps[place]);
+    } else if (c < array.scaling.size()) {
       shown.scale[c] *= array.scaling[c].scale;
       shown.offset[c] = shown.offset[c] * array.scaling[c].scale + array.scaling[c].offset;
     }
@@ -28,12 +34,8 @@ ChannelUnits units_of(const data::ArraySpec& array, const std::vector<double>& m
 
 }  // namespace
 
-ChannelUnits input_units(const data::SampleSpec& spec) {
-  return units_of(spec.input, spec.input_mean, spec.input_std, spec.input_log);
-}
+ChannelUnits input_units(const data::SampleSpec& spec) { return units_of(spec.input, data::input_transform(spec)); }
 
-ChannelUnits target_units(const data::SampleSpec& spec) {
-  return units_of(spec.target, spec.target_mean, spec.target_std, spec.target_log);
-}
+ChannelUnits target_units(const data::SampleSpec& spec) { return units_of(spec.target, data::target_transform(spec)); }
 
 }  // namespace welkin::train

@@ -54,8 +54,9 @@ void draw_sample(const data::SampleSpec& spec, const Forecast& forecast, int64_t
   };
   ForecastPicture picture;
   picture.title = cat("sample ", forecast.index, ", ", with_unit(spec.target, after, channel), lead);
-  picture.input_is_earlier_target = has_persistence(spec);
-  const int64_t shown = picture.input_is_earlier_target ? earlier_channels(spec)[static_cast<size_t>(channel)] : 0;
+  const int64_t earlier = has_persistence(spec) ? earlier_channels(spec)[static_cast<size_t>(channel)] : -1;
+  picture.input_is_earlier_target = earlier >= 0;
+  const int64_t shown = std::max<int64_t>(earlier, 0);
   if (!picture.input_is_earlier_target) picture.input_title = cat("input: ", with_unit(spec.input, before, shown));
   picture.input = plane(forecast.input, before, shown);
   picture.target = plane(forecast.target, after, channel);

@@ -7,12 +7,7 @@
 namespace welkin::train {
 namespace {
 
-struct Steps {
-  const std::vector<double>&mean, &std, &clip;
-  const std::vector<int64_t>& log;
-};
-
-nlohmann::ordered_json side(const data::ArraySpec& array, const Steps& steps) {
+nlohmann::ordered_json side(const data::ArraySpec& array, const data::ArrayTransform& steps) {
   std::vector<std::string> logarithms, transforms;
   std::vector<double> offsets, scales;
   for (const data::ChannelScaling& scaling : array.scaling) {
@@ -21,16 +16,17 @@ nlohmann::ordered_json side(const data::ArraySpec& array, const Steps& steps) {
     scales.push_back(scaling.scale);
   }
   for (const int64_t channel : steps.log) logarithms.push_back(array.channels.at(static_cast<size_t>(channel)));
-  return {{"channels", array.channels}, {"units", array.units},    {"mean", steps.mean}, {"std", steps.std}, {"clip", steps.clip},
-          {"log1p", logarithms},        {"transform", transforms}, {"offset", offsets},  {"scale", scales}};
+  return {{"channels", array.channels}, {"units", array.units}, {"mean", steps.mean},
+          {"std", steps.std},           {"clip", steps.clip},   {"log1p", logarithms},
+          {"transform", transforms},    {"offset", offsets},    {"scale", scales},
+          {"log1p_eps", steps.log_eps}};
 }
 
 }  // namespace
 
 std::string normalization_json(const data::SampleSpec& spec) {
-  const nlohmann::ordered_json json = {
-      {"input", side(spec.input, {spec.input_mean, spec.input_std, spec.input_clip, spec.input_log})},
-      {"target", side(spec.target, {spec.target_mean, spec.target_std, spec.target_clip, spec.target_log})}};
+  const nlohmann::ordered_json json = {{"input", side(spec.input, data::input_transform(spec))},
+                                       {"target", side(spec.target, data::target_transform(spec))}};
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

@@ -2,8 +2,10 @@
 #include "train/evaluate/prediction_file.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/tensor.h>
 
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -32,10 +34,12 @@ at::Tensor rescaled(const at::Tensor& values, const std::vector<double>& offset,
   return wide_rescaled(values, offset, scale).to(at::kFloat).contiguous();
 }
 
-at::Tensor in_file_units(const at::Tensor& values, const std::vector<double>& mean, const std::vector<double>& deviation,
-                         const std::vector<int64_t>& logarithms) {
-  at::Tensor wide = wide_rescaled(values, mean, deviation);
-  for (const int64_t channel : logarithms) wide.select(1, channel).expm1_();
+at::Tensor in_file_units(const at::Tensor& values, const data::ArrayTransform& transform) {
+  at::Tensor wide = wide_rescaled(values, transform.mean, transform.std);
+  for (size_t i = 0; i < transform.log.size(); ++i) {
+    const double eps = transform.log_eps.empty() ? 1.0 : transform.log_eps[i];
+    wide.select(1, transform.log[i]).expm1_().mul_(eps);
+  }
   return wide.to(at::kFloat).contiguous();
 }
 
@@ -97,17 +101,16 @@ void PredictionWriter::describe(const char* name, const data::ArraySpec& array, 
 
 void PredictionWriter::append(const at::Tensor& input, const at::Tensor& target, const at::Tensor& prediction,
                               const std::vector<int64_t>& samples) {
-  write("input", in_file_units(input, spec_.input_mean, spec_.input_std, spec_.input_log));
+  write("input", in_file_units(input, data::input_transform(spec_)));
   write("target", target_values(target));
-  write("prediction", target_values(prediction));
+  // What the model has at points without a value means nothing.
+  write("prediction", target_values(prediction.masked_fill(at::isnan(target), std::numeric_limits<double>::quiet_NaN())));
   file_.write("sample", {written_}, {static_cast<int64_t>(samples.size())}, std::span<const int64_t>(samples));
   written_ += static_cast<int64_t>(samples.size());
 }
 
 at::Tensor PredictionWriter::target_values(const at::Tensor& values) const {
-  const auto stored = [&](const at::Tensor& batch) {
-    return in_file_units(batch, spec_.target_mean, spec_.target_std, spec_.target_log);
-  };
+  const auto stored = [&](const at::Tensor& batch) { return in_file_units(batch, data::target_transform(spec_)); };
   if (!has_leads_) return stored(values);
   return stored(values.flatten(0, 1)).unflatten(0, values.sizes().slice(0, 2));
 }

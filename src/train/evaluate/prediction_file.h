@@ -48,8 +48,8 @@ class PredictionWriter {
 // (B, C, ...) -> values * scale + offset per channel, float32 on the CPU, contiguous. Without offsets only moved. They may be of
 // fewer channels than the values: computed channels (forcing) follow and stay as they are.
 at::Tensor rescaled(const at::Tensor& values, const std::vector<double>& offset, const std::vector<double>& scale);
-// The same, and exp(x) - 1 of the channels of which log(1 + x) was taken while reading: values as in the data set's files.
-at::Tensor in_file_units(const at::Tensor& values, const std::vector<double>& mean, const std::vector<double>& deviation,
-                         const std::vector<int64_t>& logarithms);
+// The same, and eps * (exp(x) - 1) of the channels of which log(1 + x / eps) was taken while reading: values as in the data set's
+// files.
+at::Tensor in_file_units(const at::Tensor& values, const data::ArrayTransform& transform);
 
 }  // namespace welkin::train

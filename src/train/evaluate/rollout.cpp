@@ -2,8 +2,7 @@
 #include "train/evaluate/rollout.h"
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/index_select.h>
-#include <ATen/ops/tensor.h>
+#include <ATen/ops/isnan.h>
 
 #include <algorithm>
 
@@ -12,6 +11,14 @@
 
 namespace welkin::train {
 namespace {
+
+// Input channels of the newest step that the data know of any time.
+std::vector<int64_t> known_channels(const data::SampleSpec& spec) {
+  if (!spec.known_input.empty() || !spec.earlier_target.empty()) return spec.known_input;
+  std::vector<int64_t> channels;
+  for (int64_t c = spec.newest_input_channel + spec.target.shape[0]; c < spec.input.shape[0]; ++c) channels.push_back(c);
+  return channels;
+}
 
 // The number of steps of truth after a sample, at most `most`.
 int64_t steps_after(const data::Dataset& dataset, int64_t index, int64_t most) {
@@ -22,12 +29,12 @@ int64_t steps_after(const data::Dataset& dataset, int64_t index, int64_t most) {
 
 }  // namespace
 
-Rollout::Rollout(const TrainedModel& model, int64_t steps)
-    : model_(model), steps_(steps), state_channels_(model.dataset().spec().target.shape.at(0)) {
+Rollout::Rollout(const TrainedModel& model, int64_t steps) : model_(model), steps_(steps) {
   check_channels();
   find_starts();
 }
 
+// Every input channel of the newest step is predicted, or known of any time.
 void Rollout::check_channels() const {
   const data::SampleSpec& spec = model_.dataset().spec();
   const config::RunConfig& config = model_.config();
@@ -35,11 +42,18 @@ void Rollout::check_channels() const {
     throw ConfigError("rollout", cat("the input is no earlier state of the target: model=", config.model.model),
                       "Only forecasts of fields in time can be rolled out");
   }
-  if (config.model.n_in_channels != config.model.n_out_channels) {
-    throw ConfigError("rollout",
-                      cat("the prediction is not the next input: n_in_channels=", config.model.n_in_channels,
-                          ", n_out_channels=", config.model.n_out_channels),
-                      "Train a model that predicts every channel of its input; channels known in advance belong to forcing");
+  const std::vector<int64_t> fed = earlier_channels(spec), known = known_channels(spec);
+  std::vector<std::string> unknown;
+  for (int64_t c = spec.newest_input_channel; c < spec.input.shape[0]; ++c) {
+    if (std::ranges::count(fed, c) + std::ranges::count(known, c) == 0) {
+      unknown.push_back(spec.input.channels[static_cast<size_t>(c)]);
+    }
+  }
+  if (!unknown.empty()) {
+    throw ConfigError(
+        "rollout",
+        cat("the prediction is not the next input, some of its channels are not predicted: channels=", join(unknown, " ")),
+        "Predict them as well, or say that they are known in advance: roles: [NAME=forcing]");
   }
   if (config.data.history > 1 && config.data.dt > 1) {
     throw ConfigError(
@@ -79,23 +93,26 @@ data::Batch Rollout::read(data::Pipeline& samples, const std::vector<int64_t>& i
   return batch;
 }
 
-// The target's channels may stand in another order than the input's.
-at::Tensor Rollout::in_input_order(const at::Tensor& prediction) const {
+// The states move by one step and the oldest leaves. What is predicted takes its place among the newest channels, with what the
+// input has at points without a value; the others come from the sample of that time.
+at::Tensor Rollout::next_input(const at::Tensor& input, const at::Tensor& prediction, const data::Batch& truth,
+                               const at::Tensor& target) const {
   const data::SampleSpec& spec = model_.dataset().spec();
-  const std::vector<int64_t> earlier = earlier_channels(spec);
-  std::vector<int64_t> order(earlier.size());
-  for (size_t c = 0; c < earlier.size(); ++c)
-    order[static_cast<size_t>(earlier[c] - spec.newest_input_channel)] = static_cast<int64_t>(c);
-  if (std::ranges::is_sorted(order)) return prediction;
-  return prediction.index_select(1, at::tensor(order, prediction.options().dtype(at::kLong)));
-}
-
-// The states move by one step, the oldest leaves; computed channels come from the sample of that time.
-at::Tensor Rollout::next_input(const at::Tensor& input, const at::Tensor& prediction, const at::Tensor& truth_input) const {
-  const int64_t newest = model_.dataset().spec().newest_input_channel, states = newest + state_channels_;
-  return at::cat({input.narrow(1, state_channels_, newest), in_input_order(prediction),
-                  truth_input.narrow(1, states, input.size(1) - states)},
-                 1);
+  const int64_t newest = spec.newest_input_channel, history = model_.config().data.history;
+  const int64_t step = history > 1 ? newest / (history - 1) : 0;
+  const at::Tensor next = at::cat({input.narrow(1, step, newest), truth.input.narrow(1, newest, input.size(1) - newest)}, 1);
+  const std::vector<int64_t> fed = earlier_channels(spec);
+  for (size_t c = 0; c < fed.size(); ++c) {
+    if (fed[c] < 0) continue;
+    const auto from = static_cast<int64_t>(c);
+    at::Tensor values = prediction.select(1, from);
+    if (model_.has_holes()) {
+      const double fill = spec.input_fill.empty() ? 0.0 : spec.input_fill[static_cast<size_t>(fed[c])];
+      values = values.masked_fill(at::isnan(target.select(1, from)), fill);
+    }
+    next.select(1, fed[c]).copy_(values);
+  }
+  return next;
 }
 
 void Rollout::run(const std::vector<int64_t>& samples, const std::function<void(const RolloutStep&)>& body) const {
@@ -109,7 +126,7 @@ void Rollout::run(const std::vector<int64_t>& samples, const std::function<void(
     if (lead == steps_) return;
     for (int64_t& index : indices) index = model_.dataset().following(index).value();
     data::Batch truth = read(single, indices);
-    truth.input = next_input(batch.input, prediction, truth.input);
+    truth.input = next_input(batch.input, prediction, truth, batch.target);
     batch = std::move(truth);
   }
 }
@@ -117,7 +134,7 @@ void Rollout::run(const std::vector<int64_t>& samples, const std::function<void(
 std::vector<Scores> score_rollout(const TrainedModel& model, const Rollout& rollout, const at::Tensor& time_mean,
                                   const std::function<void(int64_t)>& progress) {
   std::vector<ScoreSums> sums;
-  for (int64_t lead = 1; lead <= rollout.steps(); ++lead) sums.emplace_back(model.dataset().spec(), time_mean);
+  for (int64_t lead = 1; lead <= rollout.steps(); ++lead) sums.emplace_back(model.dataset().spec(), time_mean, model.has_holes());
   const auto& starts = rollout.starts();
   const auto together = static_cast<size_t>(model.batch_size());
   for (size_t first = 0; first < starts.size(); first += together) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A forecast of several steps: each prediction is the newest input of the next step. Computed channels (forcing) are those of the
-// step's own time, which is known in advance; nothing else of the truth enters after the start.
+// A forecast of several steps: each prediction is the newest input of the next step. Computed channels, and those of the files
+// whose role is forcing or static, are those of the step's own time, which is known in advance; nothing else of the truth enters
+// after the start, but which points have a value.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,8 +24,8 @@ struct RolloutStep {
 
 class Rollout {
  public:
-  // The model outlives the rollout. ConfigError where a prediction is no input: other channels, history of more than one step
-  // with a lead of more than one, a data set without order in time; or where no sample has `steps` steps of truth.
+  // The model outlives the rollout. ConfigError where an input is neither predicted nor known in advance, history of more than
+  // one step with a lead of more than one, a data set without order in time; or where no sample has `steps` steps of truth.
   Rollout(const TrainedModel& model, int64_t steps);
 
   int64_t steps() const { return steps_; }
@@ -38,12 +39,11 @@ class Rollout {
   void check_channels() const;
   void find_starts();
   data::Batch read(data::Pipeline& samples, const std::vector<int64_t>& indices) const;
-  at::Tensor in_input_order(const at::Tensor& prediction) const;
-  at::Tensor next_input(const at::Tensor& input, const at::Tensor& prediction, const at::Tensor& truth_input) const;
+  at::Tensor next_input(const at::Tensor& input, const at::Tensor& prediction, const data::Batch& truth,
+                        const at::Tensor& target) const;
 
   const TrainedModel& model_;
   int64_t steps_;
-  int64_t state_channels_;  // of one time
   std::vector<int64_t> starts_;
 };
 

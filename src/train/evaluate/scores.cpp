@@ -3,14 +3,19 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
-#include <ATen/ops/index_select.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/sum.h>
-#include <ATen/ops/tensor.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -23,11 +28,20 @@ namespace welkin::train {
 
 struct ScoreSums::Forecast {
   std::string name;
-  at::Tensor square_error;     // (C) float64 sum over samples of the weighted mean square error
+  at::Tensor square_error;     // (C) float64 sum over samples and points of the weighted square error
   at::Tensor rmse;             // (C) float64 sum over samples of their RMSE
   at::Tensor acc;              // (C) float64 sum over samples of their anomaly correlation
-  at::Tensor absolute, error;  // (C) float64 sums over samples of the weighted mean of |error| and of the error
+  at::Tensor absolute, error;  // (C) float64 sums over samples and points of the weighted |error| and of the weighted error
   at::Tensor spectrum{};       // (C, K) float64 sum over samples; undefined before the first
+};
+
+// The points of a batch that count.
+struct ScoreSums::Points {
+  at::Tensor is_hole;     // as the target, on its device; undefined: all have a value
+  at::Tensor weight;      // (B, C) float64 sum of their weights
+  at::Tensor has_points;  // (B, C)
+
+  at::Tensor without_holes(const at::Tensor& values) const { return is_hole.defined() ? values.masked_fill(is_hole, 0) : values; }
 };
 
 namespace {
@@ -60,6 +74,11 @@ at::Tensor flat_rows(const at::Tensor& values, bool is_field) {
   return is_field ? wide : fold_rows(wide);
 }
 
+// (B, C) -> (C), over the samples in which the channel has a point.
+at::Tensor sum_where(const at::Tensor& has_points, const at::Tensor& values) {
+  return at::where(has_points, values, at::zeros_like(values)).sum(0);
+}
+
 void accumulate(at::Tensor& sum, const at::Tensor& more) { sum = sum.defined() ? sum + more : more; }
 
 std::vector<double> to_vector(const at::Tensor& values) {
@@ -79,7 +98,8 @@ std::vector<int64_t> earlier_channels(const data::SampleSpec& spec) {
 bool has_persistence(const data::SampleSpec& spec) {
   const auto& input = spec.input.shape;
   const auto& target = spec.target.shape;
-  if (std::ranges::count(spec.earlier_target, -1) > 0) return false;
+  const auto undefined = std::ranges::count(spec.earlier_target, -1);
+  if (undefined > 0 && undefined == static_cast<std::ptrdiff_t>(spec.earlier_target.size())) return false;
   return spec.geometry != data::Geometry::PeriodicBox && input.size() == 3 &&
          (!spec.earlier_target.empty() || spec.newest_input_channel + target[0] <= input[0]);
 }
@@ -90,9 +110,12 @@ double ForecastScores::rmse() const {
   return channels.empty() ? 0 : std::sqrt(sum / static_cast<double>(channels.size()));
 }
 
-ScoreSums::ScoreSums(const data::SampleSpec& spec, at::Tensor time_mean)
-    : spec_(spec), time_mean_(std::move(time_mean)), is_field_(spec.target.shape.size() == 3) {
+ScoreSums::ScoreSums(const data::SampleSpec& spec, at::Tensor time_mean, bool holes)
+    : spec_(spec), time_mean_(std::move(time_mean)), is_field_(spec.target.shape.size() == 3), holes_(holes) {
   weights_ = row_weights(spec, is_field_);
+  points_ = at::zeros({spec.target.shape[0]}, at::kLong);
+  scored_ = at::zeros_like(points_);
+  weight_ = at::zeros({spec.target.shape[0]}, at::kDouble);
   std::vector<std::string> names = {"model"};
   if (has_persistence(spec)) names.emplace_back("persistence");
   if (time_mean_.defined()) names.emplace_back(kMeanMap);
@@ -105,15 +128,43 @@ ScoreSums::ScoreSums(const data::SampleSpec& spec, at::Tensor time_mean)
 ScoreSums::~ScoreSums() = default;
 ScoreSums::ScoreSums(ScoreSums&&) noexcept = default;
 
-void ScoreSums::add(const at::Tensor& input, const at::Tensor& target, const at::Tensor& prediction, const at::Tensor& losses) {
-  for (auto& forecast : forecasts_) {
-    if (forecast.name == "model") add_forecast(forecast, prediction, target);
-    if (forecast.name == "persistence") {
-      add_forecast(forecast, input.index_select(1, at::tensor(earlier_channels(spec_), input.options().dtype(at::kLong))),
-                   target);
-    }
-    if (forecast.name == kMeanMap) add_forecast(forecast, time_mean_.unsqueeze(0).expand_as(target), target);
+ScoreSums::Points ScoreSums::points_of(const at::Tensor& target) const {
+  const int64_t samples = target.size(0), channels = target.size(1);
+  const int64_t all = target.numel() / (samples * channels);
+  Points points{.is_hole = {}, .weight = at::full({samples, channels}, static_cast<double>(all), at::kDouble), .has_points = {}};
+  if (holes_) {
+    points.is_hole = at::isnan(target);
+    const at::Tensor has_value = flat_rows(points.is_hole.logical_not(), is_field_);
+    points.weight = (has_value * weights_.view({1, 1, -1, 1})).sum({2, 3});
   }
+  points.has_points = points.weight.gt(0);
+  return points;
+}
+
+namespace {
+
+// Persistence of a channel of which there is no earlier state is NaN: not defined.
+at::Tensor persistence_of(const data::SampleSpec& spec, const at::Tensor& input) {
+  std::vector<at::Tensor> channels;
+  for (const int64_t channel : earlier_channels(spec)) {
+    channels.push_back(channel >= 0 ? input.select(1, channel) : at::full_like(input.select(1, 0), kUndefined));
+  }
+  return at::stack(channels, 1);
+}
+
+}  // namespace
+
+void ScoreSums::add(const at::Tensor& input, const at::Tensor& target, const at::Tensor& prediction, const at::Tensor& losses) {
+  const Points points = points_of(target);
+  for (auto& forecast : forecasts_) {
+    if (forecast.name == "model") add_forecast(forecast, prediction, target, points);
+    if (forecast.name == "persistence") add_forecast(forecast, persistence_of(spec_, input), target, points);
+    if (forecast.name == kMeanMap) add_forecast(forecast, time_mean_.unsqueeze(0).expand_as(target), target, points);
+  }
+  const at::Tensor with_value = holes_ ? points.is_hole.logical_not() : at::ones_like(target, at::kBool);
+  points_ += with_value.transpose(0, 1).flatten(1).sum(1).cpu();
+  weight_ += points.weight.sum(0);
+  scored_ += points.has_points.sum(0);
   accumulate(target_spectrum_, spectrum_of(target));
   const at::Tensor on_host = losses.to(at::kCPU, at::kDouble);
   const std::vector<double> each = to_vector(on_host);
@@ -128,24 +179,27 @@ at::Tensor ScoreSums::spectrum_of(const at::Tensor& values) const {
   return (is_field_ ? zonal_spectrum(values, weights_) : radial_spectrum(values)).sum(0);
 }
 
-void ScoreSums::add_forecast(Forecast& forecast, const at::Tensor& values, const at::Tensor& target) const {
-  const at::Tensor p = flat_rows(values, is_field_);
-  const at::Tensor t = flat_rows(target, is_field_);
-  const int64_t points = p.size(2) * p.size(3);
-  const WeightedSums errors = weighted_sums(p, t, weights_);
-  forecast.square_error += (errors.square_error / static_cast<double>(points)).sum(0);
-  forecast.rmse += weighted_rmse(errors, points).sum(0);
+void ScoreSums::add_forecast(Forecast& forecast, const at::Tensor& values, const at::Tensor& target, const Points& points) const {
+  const at::Tensor p = flat_rows(points.without_holes(values), is_field_);
+  const at::Tensor t = flat_rows(points.without_holes(target), is_field_);
+  WeightedSums errors = weighted_sums(p, t, weights_);
+  errors.weight = points.weight;
+  forecast.square_error += errors.square_error.sum(0);
+  forecast.rmse += sum_where(points.has_points, weighted_rmse(errors, 0));
   const at::Tensor difference = (p - t) * weights_.view({1, 1, -1, 1});
-  forecast.error += difference.mean({2, 3}).sum(0);
-  forecast.absolute += at::abs(difference).mean({2, 3}).sum(0);
+  forecast.error += difference.sum({2, 3}).sum(0);
+  forecast.absolute += at::abs(difference).sum({2, 3}).sum(0);
   accumulate(forecast.spectrum, spectrum_of(values));
   if (!time_mean_.defined()) {
-    forecast.acc += weighted_acc(errors).sum(0);
+    forecast.acc += sum_where(points.has_points, weighted_acc(errors));
     return;
   }
-  if (forecast.name == kMeanMap) return;  // see finish()
+  if (forecast.name == kMeanMap) return;  // see score_of()
   const at::Tensor mean = flat_rows(time_mean_.unsqueeze(0), is_field_);
-  forecast.acc += weighted_acc(weighted_sums(p - mean, t - mean, weights_)).sum(0);
+  const auto anomaly = [&](const at::Tensor& fields) {
+    return points.is_hole.defined() ? (fields - mean).masked_fill(points.is_hole.cpu(), 0) : fields - mean;
+  };
+  forecast.acc += sum_where(points.has_points, weighted_acc(weighted_sums(anomaly(p), anomaly(t), weights_)));
 }
 
 // Undefined where the target has no power there but for roundings.
@@ -154,6 +208,25 @@ double ScoreSums::small_scale_ratio(const at::Tensor& spectrum, int64_t channel,
   const double power = small_scale_power(target, points).item<double>();
   const double least = rounding_power(stored_mean_square(spec_, static_cast<size_t>(channel), target.sum().item<double>()));
   return power > least ? small_scale_power(spectrum, points).item<double>() / power : kUndefined;
+}
+
+bool ScoreSums::is_whole(int64_t channel) const {
+  const auto& shape = spec_.target.shape;
+  const int64_t all = samples_ * std::accumulate(shape.begin() + 1, shape.end(), int64_t{1}, std::multiplies<>());
+  return points_[channel].item<int64_t>() == all;
+}
+
+ChannelScore ScoreSums::score_of(const Forecast& forecast, int64_t channel, double scale) const {
+  const double weight = weight_[channel].item<double>(), scored = static_cast<double>(scored_[channel].item<int64_t>());
+  ChannelScore score;
+  score.rmse = std::sqrt(forecast.square_error[channel].item<double>() / weight);
+  score.mean_rmse = forecast.rmse[channel].item<double>() / scored;
+  score.rmse_physical = score.rmse * std::abs(scale);
+  score.mae_physical = forecast.absolute[channel].item<double>() / weight * std::abs(scale);
+  score.bias_physical = forecast.error[channel].item<double>() / weight * scale;
+  // The time mean's anomaly is zero everywhere: no correlation to speak of.
+  score.acc = forecast.name == kMeanMap ? kUndefined : forecast.acc[channel].item<double>() / scored;
+  return score;
 }
 
 Scores ScoreSums::finish() const {
@@ -167,26 +240,20 @@ Scores ScoreSums::finish() const {
   scores.loss = loss_ / n;
   scores.wavenumber = is_field_ ? "zonal" : "radial";
   const auto& shape = spec_.target.shape;
-  const int64_t points = is_field_ ? shape[2] : *std::max_element(shape.begin() + 1, shape.end());
-  const bool any = target_spectrum_.defined();
-  for (int64_t c = 0; any && c < shape[0]; ++c) scores.target_spectra.push_back(to_vector(target_spectrum_[c] / n));
+  const int64_t edge = is_field_ ? shape[2] : *std::max_element(shape.begin() + 1, shape.end());
+  scores.all_points = samples_ * std::accumulate(shape.begin() + 1, shape.end(), int64_t{1}, std::multiplies<>());
+  const auto has_spectrum = [&](int64_t c) { return target_spectrum_.defined() && is_whole(c); };
+  for (int64_t c = 0; c < shape[0]; ++c) {
+    scores.points.push_back(points_[c].item<int64_t>());
+    scores.target_spectra.push_back(has_spectrum(c) ? to_vector(target_spectrum_[c] / n) : std::vector<double>());
+  }
   for (const auto& forecast : forecasts_) {
     ForecastScores row{forecast.name, {}};
-    for (int64_t c = 0; c < forecast.rmse.size(0); ++c) {
-      ChannelScore score;
-      score.rmse = std::sqrt(forecast.square_error[c].item<double>() / n);
-      score.mean_rmse = forecast.rmse[c].item<double>() / n;
-      const double scale = shown.scale_of(static_cast<size_t>(c));
-      score.rmse_physical = score.rmse * std::abs(scale);
-      score.mae_physical = forecast.absolute[c].item<double>() / n * std::abs(scale);
-      score.bias_physical = forecast.error[c].item<double>() / n * scale;
-      // The time mean's anomaly is zero everywhere: no correlation to speak of.
-      score.acc = forecast.name == kMeanMap ? kUndefined : forecast.acc[c].item<double>() / n;
-      if (any) {
-        score.spectrum = to_vector(forecast.spectrum[c] / n);
-        score.small_scales = small_scale_ratio(forecast.spectrum[c] / n, c, points);
-      }
-      row.channels.push_back(score);
+    for (int64_t c = 0; c < shape[0]; ++c) {
+      ChannelScore score = score_of(forecast, c, shown.scale_of(static_cast<size_t>(c)));
+      if (has_spectrum(c)) score.spectrum = to_vector(forecast.spectrum[c] / n);
+      score.small_scales = has_spectrum(c) ? small_scale_ratio(forecast.spectrum[c] / n, c, edge) : kUndefined;
+      row.channels.push_back(std::move(score));
     }
     scores.forecasts.push_back(std::move(row));
   }

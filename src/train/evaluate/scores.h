@@ -38,14 +38,17 @@ struct Scores {
   std::vector<std::string> channels, units;           // those of channel_units.h
   std::string wavenumber;                             // of the spectra: "zonal" for fields, "radial" for boxes
   std::vector<std::vector<double>> target_spectra{};  // one per target channel
+  std::vector<int64_t> points{};                      // of each target channel, over all samples: those with a value
+  int64_t all_points = 0;                             // the same with and without
   std::vector<ForecastScores> forecasts;              // the model first
 };
 
 class ScoreSums {
  public:
   // `time_mean` (C, H, W) normalised, on the CPU, or undefined: then there is no such forecast. Persistence is scored for fields
-  // whose newest input step holds as many channels as the target.
-  ScoreSums(const data::SampleSpec& spec, at::Tensor time_mean);
+  // whose newest input step holds channels of the target. `holes`: where the target is NaN there is no value; such points count
+  // in no score, and a channel that has some has no spectrum.
+  ScoreSums(const data::SampleSpec& spec, at::Tensor time_mean, bool holes = false);
   ~ScoreSums();
   ScoreSums(ScoreSums&&) noexcept;
 
@@ -56,7 +59,11 @@ class ScoreSums {
 
  private:
   struct Forecast;
-  void add_forecast(Forecast& forecast, const at::Tensor& values, const at::Tensor& target) const;
+  struct Points;
+  Points points_of(const at::Tensor& target) const;
+  void add_forecast(Forecast& forecast, const at::Tensor& values, const at::Tensor& target, const Points& points) const;
+  ChannelScore score_of(const Forecast& forecast, int64_t channel, double scale) const;
+  bool is_whole(int64_t channel) const;                    // every point has a value
   at::Tensor spectrum_of(const at::Tensor& values) const;  // (C, K) sum over samples
   double small_scale_ratio(const at::Tensor& spectrum, int64_t channel, int64_t points) const;
 
@@ -64,14 +71,18 @@ class ScoreSums {
   at::Tensor time_mean_;
   at::Tensor weights_;          // (H) of the rows
   at::Tensor target_spectrum_;  // (C, K) float64 sum over samples; undefined before the first
-  bool is_field_;
+  bool is_field_, holes_;
+  at::Tensor points_;  // (C) int64, those with a value, sum over samples
+  at::Tensor weight_;  // (C) float64, of these points, sum over samples
+  at::Tensor scored_;  // (C) int64, samples in which there is such a point
   int64_t samples_ = 0;
   double loss_ = 0;
   std::vector<int64_t> nonfinite_;
   std::vector<Forecast> forecasts_;
 };
 
-// Whether the newest input step holds the target's channels at an earlier time, and which input channels those are.
+// Whether the newest input step holds channels of the target at an earlier time, and which input channels those are: -1 for a
+// channel of which it does not (diagnostic).
 bool has_persistence(const data::SampleSpec& spec);
 std::vector<int64_t> earlier_channels(const data::SampleSpec& spec);
 

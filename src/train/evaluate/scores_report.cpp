@@ -34,6 +34,13 @@ std::string label(const Scores& scores, size_t channel) {
   return unit.empty() ? scores.channels[channel] : cat(scores.channels[channel], " [", unit, "]");
 }
 
+// Whether some points have no value.
+bool has_holes(const Scores& scores) {
+  return std::ranges::any_of(scores.points, [&](int64_t points) { return points != scores.all_points; });
+}
+
+std::string points_text(const Scores& scores, size_t channel) { return cat(scores.points[channel], " of ", scores.all_points); }
+
 nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr); }
 
 const ForecastScores* forecast_of(const Scores& scores, std::string_view name) {
@@ -65,6 +72,7 @@ nlohmann::ordered_json scores_tree(const Scores& scores) {
   for (size_t c = 0; c < scores.channels.size(); ++c) {
     nlohmann::ordered_json channel;
     channel["unit"] = scores.units[c];
+    if (c < scores.points.size()) channel["points"] = {{"with_value", scores.points[c]}, {"all", scores.all_points}};
     if (c < scores.target_spectra.size()) channel["target_spectrum"] = scores.target_spectra[c];
     for (const auto& forecast : scores.forecasts) {
       const ChannelScore& score = forecast.channels[c];
@@ -86,23 +94,26 @@ nlohmann::ordered_json scores_tree(const Scores& scores) {
 
 std::string scores_table(const Scores& scores) {
   using observe::Align;
-  observe::Table table({{"channel", Align::Left},
-                        {"forecast", Align::Left},
-                        {"RMSE", Align::Right},
-                        {"RMSE in its unit", Align::Right},
-                        {"MAE", Align::Right},
-                        {"bias", Align::Right},
-                        {"ACC", Align::Right},
-                        {"small scales", Align::Right}});
+  std::vector<observe::Column> columns{
+      {"channel", Align::Left}, {"forecast", Align::Left}, {"RMSE", Align::Right}, {"RMSE in its unit", Align::Right},
+      {"MAE", Align::Right},    {"bias", Align::Right},    {"ACC", Align::Right},  {"small scales", Align::Right}};
+  const bool holes = has_holes(scores);
+  if (holes) columns.push_back({"points", Align::Right});
+  observe::Table table(columns);
+  const auto add_row = [&](std::vector<std::string> row, const std::string& points) {
+    if (holes) row.push_back(points);
+    table.add_row(row);
+  };
   for (size_t c = 0; c < scores.channels.size(); ++c) {
     for (const auto& forecast : scores.forecasts) {
       const ChannelScore& score = forecast.channels[c];
       const bool is_marked = &forecast == &scores.forecasts.front() && loses(scores, c);
-      table.add_row({label(scores, c), forecast.name + (is_marked ? " *" : ""), fixed(score.rmse), compact(score.rmse_physical),
-                     compact(score.mae_physical), compact(score.bias_physical), fixed(score.acc), fixed(score.small_scales)});
+      add_row({label(scores, c), forecast.name + (is_marked ? " *" : ""), fixed(score.rmse), compact(score.rmse_physical),
+               compact(score.mae_physical), compact(score.bias_physical), fixed(score.acc), fixed(score.small_scales)},
+              holes ? points_text(scores, c) : "");
     }
   }
-  for (const auto& forecast : scores.forecasts) table.add_row({"all", forecast.name, fixed(forecast.rmse()), "", "", "", "", ""});
+  for (const auto& forecast : scores.forecasts) add_row({"all", forecast.name, fixed(forecast.rmse()), "", "", "", "", ""}, "");
   const size_t losing = losing_channels(scores).size();
   const std::string legend =
       losing == 0 ? "" : cat("* worse than persistence: ", losing, " of ", scores.channels.size(), " channels\n");
@@ -117,6 +128,8 @@ std::string rollout_table(const std::vector<Scores>& leads) {
   for (const auto& forecast : first.forecasts) {
     if (forecast.name != kTimeMean) columns.push_back({cat("ACC ", forecast.name), Align::Right});
   }
+  const bool holes = has_holes(first);
+  if (holes) columns.push_back({"points", Align::Right});
   observe::Table table(columns);
   bool any_marked = false;
   for (size_t c = 0; c <= first.channels.size(); ++c) {
@@ -130,6 +143,7 @@ std::string rollout_table(const std::vector<Scores>& leads) {
       for (const auto& forecast : leads[i].forecasts) {
         if (forecast.name != kTimeMean) row.push_back(all ? "" : fixed(forecast.channels[c].acc));
       }
+      if (holes) row.push_back(all ? "" : points_text(leads[i], c));
       table.add_row(row);
     }
   }

@@ -50,6 +50,12 @@ at::Tensor read_time_mean(const std::string& path, const data::SampleSpec& spec)
   map = map.index_select(0, at::tensor(channels, at::kLong)).narrow(1, row, want[1]);
   const at::Tensor columns = at::arange(column, column + want[2], at::kLong).remainder(have[3]);
   map = map.index_select(2, columns);
+  const data::ArrayTransform transform = data::target_transform(spec);
+  for (size_t i = 0; i < transform.log.size(); ++i) {
+    const double eps = transform.log_eps.empty() ? 1.0 : transform.log_eps[i];
+    at::Tensor channel = map.select(0, transform.log[i]);
+    channel.div_(eps).log1p_();
+  }
   if (!spec.target_std.empty()) map = (map - per_channel(spec.target_mean)) / per_channel(spec.target_std);
   return map.to(at::kFloat).contiguous();
 }

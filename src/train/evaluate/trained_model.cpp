@@ -15,6 +15,7 @@
 #include "train/device/memory_report.h"
 #include "train/interchange/import_state.h"
 #include "train/learn/precision.h"
+#include "train/learn/weighted_loss.h"
 #include "train/run/validation.h"
 #include "train/step/model_setup.h"
 
@@ -50,7 +51,7 @@ TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig
   model_ = build_model(registries, config_, dataset_->spec(), device_);
   load_weights(choice);
   model_->eval();
-  loss_ = registries.losses.at(config_.loss.loss)(config_);
+  loss_ = make_loss(registries.losses.at(config_.loss.loss), config_, dataset_->spec(), device_);
 }
 
 int64_t TrainedModel::weight_bytes() const {
@@ -99,6 +100,10 @@ at::Tensor TrainedModel::predict(const data::Batch& batch) const {
   return model_->forward(batch.input, context).to(at::kFloat);
 }
 
+bool TrainedModel::has_holes() const {
+  return data::nan_policy_for(dataset_->spec(), config_.data.nan_policy) == data::NanPolicy::Hole;
+}
+
 at::Tensor TrainedModel::losses(const at::Tensor& prediction, const at::Tensor& target) const {
   const at::NoGradGuard no_grad;
   return loss_->per_sample(prediction, target);
@@ -106,7 +111,7 @@ at::Tensor TrainedModel::losses(const at::Tensor& prediction, const at::Tensor& 
 
 Scores TrainedModel::score(const at::Tensor& time_mean, const std::function<void(int64_t)>& progress) const {
   data::Pipeline batches = pipeline(batch_size());
-  ScoreSums sums(dataset_->spec(), time_mean);
+  ScoreSums sums(dataset_->spec(), time_mean, has_holes());
   for (int64_t done = 0; done < dataset_->size();) {
     const data::Batch batch = batches.next();
     const at::Tensor prediction = predict(batch);

@@ -47,6 +47,7 @@ class TrainedModel {
   // Autocast as in training; no gradient. float32 out.
   at::Tensor predict(const data::Batch& batch) const;
   // (B) of predictions that predict() gave.
+  bool has_holes() const;  // points of a target may have no value: they are NaN
   at::Tensor losses(const at::Tensor& prediction, const at::Tensor& target) const;
 
   // Every sample once. `time_mean` as read_time_mean() gave it. `progress` is told how many samples are done.

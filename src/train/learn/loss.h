@@ -20,6 +20,17 @@ class Loss {
   // Whatever a finish divides by is a column too (element counts), so that sums over a group stay right.
   virtual at::Tensor partial(const at::Tensor& prediction, const at::Tensor& target) const = 0;
 
+  // The same where elements weigh differently. `weight` >= 0 is broadcastable to the prediction; where it is 0, prediction and
+  // target are 0. Columns that count elements add up their weights. Only of a loss that takes_weights(): without it a run whose
+  // data have points without a value, or whose channels or rows have weights, is refused (weighted_loss.h).
+  virtual at::Tensor weighted_partial(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weight) const;
+  virtual bool takes_weights() const { return false; }
+
+  // partial() of a part of a field that begins at this row of the sample.
+  virtual at::Tensor partial_from(int64_t /*row*/, const at::Tensor& prediction, const at::Tensor& target) const {
+    return partial(prediction, target);
+  }
+
   // (B, K) complete sums -> (B) losses. Differentiable.
   virtual at::Tensor finish(const at::Tensor& sums) const = 0;
 
@@ -38,6 +49,10 @@ LossPtr relative_l2();
 // mean|g - t| + lambda * mean|exp(14 g_0) - exp(14 t_0)|, index 0 the first channel (gas density is stored as log(rho) / 14).
 // lambda = 0 leaves the second term out: exp may overflow where nothing asks for it.
 LossPtr l1_rho(double lambda);
+
+// Mean square error, mean absolute error: over all channels and points.
+LossPtr mean_square();
+LossPtr mean_absolute();
 
 // The dtype in which losses and metrics accumulate: float32, or float64 for float64 input.
 at::Tensor widen(const at::Tensor& values);

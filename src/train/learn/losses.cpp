@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The losses of the tutorials: relative L2 (ViT) and L1 with a density term (U-Net).
+// The losses of the tutorials, relative L2 (ViT) and L1 with a density term (U-Net), and mean errors.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/clamp_min.h>
@@ -10,6 +10,7 @@
 
 #include <limits>
 
+#include "core/error.h"
 #include "ops/loss/error_sums.h"
 #include "train/learn/loss.h"
 
@@ -18,6 +19,14 @@ namespace {
 
 at::Tensor sum_per_sample(const at::Tensor& values) { return values.flatten(1).sum(1); }
 
+// (B): how many elements a sample has.
+at::Tensor count_per_sample(const at::Tensor& like, int64_t elements) {
+  return at::full({like.size(0)}, static_cast<double>(elements), like.options().requires_grad(false));
+}
+
+// (B): the sum of the weights of a sample's elements.
+at::Tensor weight_per_sample(const at::Tensor& weight, const at::Tensor& like) { return sum_per_sample(weight.expand_as(like)); }
+
 class RelativeL2 : public Loss {
  public:
   at::Tensor partial(const at::Tensor& prediction, const at::Tensor& target) const override {
@@ -25,6 +34,14 @@ class RelativeL2 : public Loss {
     const at::Tensor wide_target = widen(target);
     return at::stack({sum_per_sample(at::square(widen(prediction) - wide_target)), sum_per_sample(at::square(wide_target))}, 1);
   }
+
+  at::Tensor weighted_partial(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weight) const override {
+    const at::Tensor wide_target = widen(target);
+    return at::stack(
+        {sum_per_sample(weight * at::square(widen(prediction) - wide_target)), sum_per_sample(weight * at::square(wide_target))},
+        1);
+  }
+  bool takes_weights() const override { return true; }
 
   // A perfect prediction has gradient 0, not the NaN of sqrt at 0.
   at::Tensor finish(const at::Tensor& sums) const override {
@@ -40,13 +57,26 @@ class L1Rho : public Loss {
   at::Tensor partial(const at::Tensor& prediction, const at::Tensor& target) const override {
     const Parts sums = ops::fuses_error_sums(prediction, target) ? fused_parts(prediction, target) : parts(prediction, target);
     const int64_t points = prediction.numel() / prediction.size(0);
-    std::vector<at::Tensor> columns = {sums.difference, count(sums.difference, points)};
+    std::vector<at::Tensor> columns = {sums.difference, count_per_sample(sums.difference, points)};
     if (lambda_ != 0) {
       columns.push_back(sums.density);
-      columns.push_back(count(sums.density, points / prediction.size(1)));
+      columns.push_back(count_per_sample(sums.density, points / prediction.size(1)));
     }
     return at::stack(columns, 1);
   }
+
+  at::Tensor weighted_partial(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weight) const override {
+    const at::Tensor p = widen(prediction), t = widen(target);
+    std::vector<at::Tensor> columns = {sum_per_sample(weight * at::abs(p - t)), weight_per_sample(weight, p)};
+    if (lambda_ != 0) {
+      const at::Tensor of_density = weight.expand_as(p).select(1, 0);
+      columns.push_back(sum_per_sample(of_density * at::abs(density(p) - density(t))));
+      // Where the density has no point at all its term is 0.
+      columns.push_back(at::clamp_min(sum_per_sample(of_density), std::numeric_limits<float>::min()));
+    }
+    return at::stack(columns, 1);
+  }
+  bool takes_weights() const override { return true; }
 
   at::Tensor finish(const at::Tensor& sums) const override {
     at::Tensor difference = sums.select(1, 0) / sums.select(1, 1);
@@ -76,14 +106,47 @@ class L1Rho : public Loss {
   }
 
   static at::Tensor density(const at::Tensor& values) { return at::exp(kDensityRate * values.select(1, 0)); }
-  static at::Tensor count(const at::Tensor& like, int64_t elements) {
-    return at::full({like.size(0)}, static_cast<double>(elements), like.options().requires_grad(false));
-  }
 
   double lambda_;
 };
 
+// The mean of a function of the error, element by element.
+class MeanError : public Loss {
+ public:
+  using Error = at::Tensor (*)(const at::Tensor& difference);
+  explicit MeanError(Error error) : error_(error) {}
+
+  at::Tensor partial(const at::Tensor& prediction, const at::Tensor& target) const override {
+    const at::Tensor error = error_(widen(prediction) - widen(target));
+    return at::stack({sum_per_sample(error), count_per_sample(error, error.numel() / error.size(0))}, 1);
+  }
+
+  at::Tensor weighted_partial(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weight) const override {
+    const at::Tensor error = error_(widen(prediction) - widen(target));
+    return at::stack({sum_per_sample(weight * error), weight_per_sample(weight, error)}, 1);
+  }
+  bool takes_weights() const override { return true; }
+
+  at::Tensor finish(const at::Tensor& sums) const override { return sums.select(1, 0) / sums.select(1, 1); }
+
+ private:
+  Error error_;
+};
+
 }  // namespace
+
+at::Tensor Loss::weighted_partial(const at::Tensor& /*prediction*/, const at::Tensor& /*target*/,
+                                  const at::Tensor& /*weight*/) const {
+  throw InternalError("this loss takes no weights");
+}
+
+LossPtr mean_square() {
+  return std::make_unique<MeanError>([](const at::Tensor& difference) { return at::square(difference); });
+}
+
+LossPtr mean_absolute() {
+  return std::make_unique<MeanError>([](const at::Tensor& difference) { return at::abs(difference); });
+}
 
 at::Tensor widen(const at::Tensor& values) { return values.scalar_type() == at::kDouble ? values : values.to(at::kFloat); }
 

@@ -3,6 +3,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/sqrt.h>
 #include <ATen/ops/square.h>
 
@@ -46,7 +47,16 @@ WeightedSums weighted_sums(const at::Tensor& prediction, const at::Tensor& targe
           .target_square = sum_points(w * at::square(t))};
 }
 
+WeightedSums weighted_sums_of_points(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights) {
+  const at::Tensor is_hole = at::isnan(target);
+  WeightedSums sums = weighted_sums(prediction.masked_fill(is_hole, 0), target.masked_fill(is_hole, 0), weights);
+  const at::Tensor has_value = is_hole.logical_not().to(sums.square_error.scalar_type());
+  sums.weight = sum_points(has_value * weights.to(has_value.options()).view({1, 1, -1, 1}));
+  return sums;
+}
+
 at::Tensor weighted_rmse(const WeightedSums& sums, int64_t num_points) {
+  if (sums.weight.defined()) return at::sqrt(sums.square_error / sums.weight);
   return at::sqrt(sums.square_error / static_cast<double>(num_points));
 }
 

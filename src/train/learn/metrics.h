@@ -20,10 +20,15 @@ struct WeightedSums {
   at::Tensor product;       // w p t
   at::Tensor prediction_square;
   at::Tensor target_square;
+  at::Tensor weight{};  // sum of w over the points with a value; undefined where all have one
 };
 WeightedSums weighted_sums(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights);
 
-// (B, C): square root of the weighted mean square error over `num_points` points.
+// The same over the points where the target has a value: it is NaN at the others.
+WeightedSums weighted_sums_of_points(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights);
+
+// (B, C): square root of the weighted mean square error over `num_points` points, or over those with a value; NaN where there is
+// none.
 at::Tensor weighted_rmse(const WeightedSums& sums, int64_t num_points);
 
 // (B, C): sum(w p t) / sqrt(sum(w p^2) sum(w t^2)). It is the anomaly correlation when a climatology has been subtracted from

@@ -8,6 +8,8 @@ namespace {
 
 void add_losses(FactoryRegistry<LossFactory>& losses) {
   losses.add("relative_l2", [](const config::RunConfig&) { return relative_l2(); });
+  losses.add("mse", [](const config::RunConfig&) { return mean_square(); });
+  losses.add("mae", [](const config::RunConfig&) { return mean_absolute(); });
   losses.add("l1_rho", [](const config::RunConfig& config) { return l1_rho(config.loss.lambda_rho); });
 }
 
@@ -47,6 +49,7 @@ void add_optimizers(FactoryRegistry<OptimizerEntry>& optimizers) {
 
 DatasetFacts field_facts(const config::RunConfig& config) {
   const config::ModelConfig& model = config.model;
+  if (model.n_in_channels == 0 || model.n_out_channels == 0) return {.shape = {}, .samples = {}};  // the files know
   int64_t forcing = 0;
   for (const std::string& name : config.data.forcing) {
     forcing += static_cast<int64_t>(data::channel_names(data::parse_forcing(name)).size());

@@ -3,7 +3,9 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 
@@ -12,7 +14,6 @@
 #include "parallel/comm/differentiable.h"
 #include "parallel/spatial/sample_blocks.h"
 #include "parallel/tokens/token_split.h"
-#include "train/learn/metrics.h"
 
 namespace welkin::train {
 
@@ -65,24 +66,42 @@ at::Tensor SampleShard::losses(const Loss& loss, const at::Tensor& prediction, c
   if (is_whole()) return loss.per_sample(prediction, target);
   at::Tensor sums;
   for (const Piece& piece : own_) {
-    const at::Tensor part = loss.partial(cut(prediction, piece), cut(target, piece));
+    const int64_t row = grid_.size() == 2 ? read_.begin[0] + piece.begin[0] : 0;
+    const at::Tensor part = loss.partial_from(row, cut(prediction, piece), cut(target, piece));
     sums = sums.defined() ? sums + part : part;
   }
   return loss.finish(parallel::reduce_from_group(group_, sums));
 }
 
-at::Tensor SampleShard::rmse(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights) const {
-  const int64_t num_points = weights.size(0) * target.size(-1);
-  if (is_whole()) return weighted_rmse(weighted_sums(prediction, target, weights), num_points);
+// The errors alone, and what they are divided by.
+WeightedSums SampleShard::whole_sums(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights,
+                                     bool holes) const {
+  const auto sums_of = holes ? weighted_sums_of_points : weighted_sums;
+  if (is_whole()) return sums_of(prediction, target, weights);
   WELKIN_CHECK(grid_.size() == 2, "rows of a field have weights");
+  const auto add = [](at::Tensor& sum, const at::Tensor& part) { sum = sum.defined() ? sum + part : part; };
   WeightedSums sums;
   for (const Piece& piece : own_) {
     const at::Tensor rows = weights.narrow(0, read_.begin[0] + piece.begin[0], piece.extent[0]);
-    const at::Tensor part = weighted_sums(cut(prediction, piece), cut(target, piece), rows).square_error;
-    sums.square_error = sums.square_error.defined() ? sums.square_error + part : part;
+    const WeightedSums part = sums_of(cut(prediction, piece), cut(target, piece), rows);
+    add(sums.square_error, part.square_error);
+    if (holes) add(sums.weight, part.weight);
   }
   sums.square_error = all_reduce(group_, sums.square_error);
-  return weighted_rmse(sums, num_points);
+  if (holes) sums.weight = all_reduce(group_, sums.weight);
+  return sums;
+}
+
+at::Tensor SampleShard::rmse(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights) const {
+  return weighted_rmse(whole_sums(prediction, target, weights, /*holes=*/false), weights.size(0) * target.size(-1));
+}
+
+SampleShard::PointsRmse SampleShard::rmse_of_points(const at::Tensor& prediction, const at::Tensor& target,
+                                                    const at::Tensor& weights) const {
+  const WeightedSums sums = whole_sums(prediction, target, weights, /*holes=*/true);
+  const at::Tensor has_points = sums.weight.gt(0);
+  const at::Tensor rmse = weighted_rmse(sums, /*num_points=*/0);
+  return {at::where(has_points, rmse, at::zeros_like(rmse)), has_points};
 }
 
 at::Tensor SampleShard::whole_fields(const at::Tensor& values) const {

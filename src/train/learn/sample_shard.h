@@ -13,6 +13,7 @@
 #include "parallel/plans/plan.h"
 #include "parallel/tokens/field_shard.h"
 #include "train/learn/loss.h"
+#include "train/learn/metrics.h"
 
 namespace welkin::train {
 
@@ -31,6 +32,11 @@ class SampleShard {
   at::Tensor losses(const Loss& loss, const at::Tensor& prediction, const at::Tensor& target) const;
   // (B, C) RMSE of the whole samples, fields; `weights` (H) are those of all rows.
   at::Tensor rmse(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights) const;
+  // The same over the points with a value, which are not NaN in the target.
+  struct PointsRmse {
+    at::Tensor rmse, has_points;  // (B, C): 0 and 0 where a channel of a sample has no point, else the RMSE and 1
+  };
+  PointsRmse rmse_of_points(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights) const;
   // (..., points that are read) -> (..., all points), own points of every rank. Every rank that shares the sample calls it.
   at::Tensor whole_fields(const at::Tensor& values) const;
 
@@ -40,6 +46,7 @@ class SampleShard {
     std::vector<int64_t> begin, extent;
   };
   static at::Tensor cut(const at::Tensor& values, const Piece& piece);
+  WeightedSums whole_sums(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights, bool holes) const;
   void share_tokens(const parallel::Plan& plan, const parallel::MeshGroups& groups);
   void share_blocks(const parallel::Plan& plan, const parallel::MeshGroups& groups);
 

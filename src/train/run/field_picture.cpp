@@ -2,8 +2,10 @@
 #include "train/run/field_picture.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/isnan.h>
 
-#include <algorithm>
+#include <limits>
 
 #include "observe/image/panels.h"
 
@@ -25,9 +27,16 @@ Panel panel_of(std::string title, const at::Tensor& plane, ColorMap colors = Col
 
 // On the range of the target, so that colours compare.
 Panel on_range_of(const at::Tensor& target, Panel panel) {
-  panel.low = target.min().item<double>();
-  panel.high = target.max().item<double>();
+  const at::Tensor values = target.masked_select(at::isfinite(target));
+  if (values.numel() == 0) return panel;
+  panel.low = values.min().item<double>();
+  panel.high = values.max().item<double>();
   return panel;
+}
+
+// NaN, which is drawn grey, where the target has no value.
+at::Tensor with_holes_of(const at::Tensor& target, const at::Tensor& plane) {
+  return plane.masked_fill(at::isnan(target), std::numeric_limits<double>::quiet_NaN()).contiguous();
 }
 
 }  // namespace
@@ -39,19 +48,21 @@ at::Tensor plane_of(const at::Tensor& sample, int64_t channel) {
 }
 
 observe::image::Raster draw_forecast_pair(const ForecastPair& pair) {
-  return observe::image::draw_panels(
-      {.panels = {panel_of("ERA5 target", pair.target), panel_of("ViT prediction", pair.prediction)}});
+  const at::Tensor prediction = with_holes_of(pair.target, pair.prediction);
+  return observe::image::draw_panels({.panels = {panel_of("ERA5 target", pair.target), panel_of("ViT prediction", prediction)}});
 }
 
 observe::image::Raster draw_forecast(const ForecastPicture& picture) {
-  Panel input = panel_of(picture.input_title, picture.input);
+  const at::Tensor earlier = picture.input_is_earlier_target ? with_holes_of(picture.target, picture.input) : picture.input;
+  const at::Tensor prediction = with_holes_of(picture.target, picture.prediction);
+  Panel input = panel_of(picture.input_title, earlier);
   if (picture.input_is_earlier_target) input = on_range_of(picture.target, std::move(input));
-  const at::Tensor difference = (picture.prediction - picture.target).contiguous();
+  const at::Tensor difference = (prediction - picture.target).contiguous();
   return observe::image::draw_panels(
       {.panels_per_row = 2,
        .title = picture.title,
        .panels = {std::move(input), on_range_of(picture.target, panel_of("target", picture.target)),
-                  on_range_of(picture.target, panel_of("prediction", picture.prediction)),
+                  on_range_of(picture.target, panel_of("prediction", prediction)),
                   panel_of("prediction - target", difference, ColorMap::Diverging)}});
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of samples: the tutorials' pair for TensorBoard, and the four panels of `welkin predict`.
+// Pictures of samples: the tutorials' pair for TensorBoard, and the four panels of `welkin predict`. Where the target has no
+// value (NaN), all panels are grey.
 #pragma once
 
 #include <ATen/core/Tensor.h>

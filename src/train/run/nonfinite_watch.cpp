@@ -14,7 +14,8 @@ constexpr const char* kRemedy =
     "The data of this step are finite: lower the rate, set clip_norm, or take --on_nonfinite skip; "
     "--resume continues from the checkpoint";
 constexpr const char* kDataRemedy =
-    "Fill these values (welkin data ingest --missing mean), or set nan_policy to mask; nan_policy report names all of them";
+    "Fill these values (welkin data ingest --missing mean), or set nan_policy to mask (the mean) or hole (no weight); nan_policy "
+    "report names all of them";
 
 // The first few sample indices of a step.
 std::string samples_text(const std::vector<int64_t>& samples) {

@@ -28,7 +28,7 @@ namespace {
 constexpr int64_t kNumSums = 4;  // of every validation
 
 at::Tensor zero_sums(size_t watched, c10::Device device) {
-  return at::zeros({kNumSums + static_cast<int64_t>(watched)}, at::TensorOptions(at::kDouble).device(device));
+  return at::zeros({kNumSums + 1 + 2 * static_cast<int64_t>(watched)}, at::TensorOptions(at::kDouble).device(device));
 }
 
 model::ForwardContext validation_context(const config::RunConfig& config, const data::Batch& batch) {
@@ -38,7 +38,8 @@ model::ForwardContext validation_context(const config::RunConfig& config, const 
 }  // namespace
 
 // float64 on the device, which is read only once, at the end: sums over samples of loss and RMSE, their number, how many have a
-// loss that is not finite, and the RMSE of the watched channels.
+// loss that is not finite, the RMSE of the watched channels, and over how many samples each RMSE is: those in which the channel
+// has a point with a value.
 struct Validator::Sums {
   explicit Sums(at::Tensor zeros) : own(std::move(zeros)) {}
   at::Tensor own;
@@ -90,6 +91,7 @@ Validator::Validator(const data::Dataset& dataset, TrainSetup& setup, const conf
                 validation_options(config, replicas_, shard_, device, events)) {
   const data::SampleSpec& spec = dataset.spec();
   watched_ = watched_channels(config, spec);
+  has_holes_ = data::nan_policy_for(spec, config.data.nan_policy) == data::NanPolicy::Hole;
   if (spec.target.shape.size() == 3) weights_ = latitude_weights(spec.target.shape[1], spec.latitude).to(device, at::kFloat);
 }
 
@@ -100,6 +102,11 @@ double value_of(const ValidationReport& report, const ValidationMetric& metric) 
     if (channel == *metric.channel) return rmse;
   }
   throw InternalError(cat("the validation did not look at ", metric.name));
+}
+
+int64_t Validator::rmse_samples(int64_t place) const {
+  const auto watched = static_cast<int64_t>(watched_.size());
+  return place == 1 ? kNumSums + watched : place + watched + 1;
 }
 
 at::Tensor Validator::batch_sums(const data::Batch& batch, config::AmpMode mode) const {
@@ -122,8 +129,16 @@ at::Tensor Validator::sums_of(const at::Tensor& prediction, const data::Batch& b
   sums[2].fill_(static_cast<double>(batch.input.size(0)) / share);
   if (!weights_.defined()) return sums;
   const auto add_rmse = [&](int64_t place, int64_t channel) {
-    const at::Tensor rmse = shard_.rmse(prediction.narrow(1, channel, 1), batch.target.narrow(1, channel, 1), weights_);
-    sums[place].copy_(rmse.sum().to(at::kDouble) / share);
+    const at::Tensor p = prediction.narrow(1, channel, 1), t = batch.target.narrow(1, channel, 1);
+    const int64_t samples = rmse_samples(place);
+    if (!has_holes_) {
+      sums[place].copy_(shard_.rmse(p, t, weights_).sum().to(at::kDouble) / share);
+      sums[samples].copy_(sums[2]);
+      return;
+    }
+    const SampleShard::PointsRmse points = shard_.rmse_of_points(p, t, weights_);
+    sums[place].copy_(points.rmse.sum().to(at::kDouble) / share);
+    sums[samples].copy_(points.has_points.sum().to(at::kDouble) / share);
   };
   add_rmse(1, 0);
   for (size_t i = 0; i < watched_.size(); ++i) add_rmse(kNumSums + static_cast<int64_t>(i), watched_[i]);
@@ -139,9 +154,10 @@ ValidationReport Validator::report(Sums& sums, double seconds) const {
                           .first_channel_rmse = {},
                           .seconds = seconds,
                           .nonfinite = total[3].item<int64_t>()};
-  if (weights_.defined()) report.first_channel_rmse = total[1].item<double>() / weight;
+  const auto rmse_at = [&](int64_t place) { return total[place].item<double>() / total[rmse_samples(place)].item<double>(); };
+  if (weights_.defined()) report.first_channel_rmse = rmse_at(1);
   for (size_t i = 0; i < watched_.size(); ++i) {
-    report.watched_rmse.emplace_back(watched_[i], total[kNumSums + static_cast<int64_t>(i)].item<double>() / weight);
+    report.watched_rmse.emplace_back(watched_[i], rmse_at(kNumSums + static_cast<int64_t>(i)));
   }
   return report;
 }

@@ -53,6 +53,7 @@ class Validator {
 
  private:
   struct Sums;
+  int64_t rmse_samples(int64_t place) const;  // where the number of samples of the RMSE at that place stands
   at::Tensor batch_sums(const data::Batch& batch, config::AmpMode mode) const;
   at::Tensor sums_of(const at::Tensor& prediction, const data::Batch& batch) const;
   void add_step(Sums& sums, config::AmpMode mode);
@@ -65,6 +66,7 @@ class Validator {
   SampleShard shard_;  // of each sample, what this rank reads
   c10::Device device_;
   at::Tensor weights_;            // (H) of the rows; undefined for boxes
+  bool has_holes_ = false;        // points of the target may have no value
   std::vector<int64_t> watched_;  // channels besides the first whose RMSE is wanted
   data::Pipeline pipeline_;
 };

@@ -15,7 +15,9 @@ model::ModelShape shape_of(const data::SampleSpec& spec) {
   return {.in_channels = spec.input.shape.at(0),
           .out_channels = spec.target.shape.at(0),
           .grid = {spec.input.shape.begin() + 1, spec.input.shape.end()},
-          .newest_input_channel = spec.newest_input_channel};
+          .newest_input_channel = spec.newest_input_channel,
+          .earlier = spec.earlier_target,
+          .out_names = spec.target.channels};
 }
 
 model::ModelPtr build_model(const Registries& registries, const config::RunConfig& config, const data::SampleSpec& spec,

@@ -12,6 +12,7 @@
 #include "parallel/shard/data_parallel.h"
 #include "parallel/sharding/sharded_parallel.h"
 #include "train/device/attention_choice.h"
+#include "train/learn/weighted_loss.h"
 #include "train/offload/offload.h"
 #include "train/recompute/activation_checkpointing.h"
 #include "train/step/checkpointing_budget.h"
@@ -42,7 +43,7 @@ void init_model(TrainSetup& setup, const SetupSource& source, const SiteInstalle
   install(*setup.model, setup.table);
   setup.table.check_strides();
   keep_own_stages(setup, source);
-  setup.loss = source.registries.losses.at(config.loss.loss)(config);
+  setup.loss = make_loss(source.registries.losses.at(config.loss.loss), config, source.spec, source.device);
 }
 
 parallel::ShardingOptions sharding_options(const config::RunConfig& run) {

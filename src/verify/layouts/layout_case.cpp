@@ -15,12 +15,12 @@ using config::PipelineSchedule;
 using parallel::ContextMode;
 using parallel::GradientDtype;
 
-constexpr size_t kNumOptions = 9;
+constexpr size_t kNumOptions = 10;
 using OptionLevels = std::array<size_t, kNumOptions>;  // of the options below, in their order
 
 // sequence parallel, context mode, joint qkv, micro-batches, dropout, rank order, sharded input and output, gradients' type,
-// shared training state
-constexpr OptionLevels kLevels{2, 3, 2, 2, 2, 2, 2, 3, 4};
+// shared training state, weights of points
+constexpr OptionLevels kLevels{2, 3, 2, 2, 2, 2, 2, 3, 4, 2};
 
 LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels) {
   LayoutCase c{.sizes = sizes};
@@ -33,6 +33,7 @@ LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels)
   c.options.sharded_io = levels[6] == 1;
   c.comm_dtype = std::array{GradientDtype::Same, GradientDtype::Bf16, GradientDtype::Fp16}[levels[7]];
   c.shard = static_cast<config::ShardStage>(levels[8]);
+  c.weights = levels[9] == 1;
   if (sizes.pp > 1) {
     c.depth = 4;
     c.num_micro *= 2;
@@ -166,6 +167,7 @@ std::string LayoutCase::text() const {
     out += cat(", shard ", std::array{"none", "optimizer", "gradients", "full"}[static_cast<size_t>(shard)]);
     if (shard_replicas > 1) out += cat(" in ", shard_replicas, " groups");
   }
+  if (weights) out += ", weights of points";
   if (comm_dtype != GradientDtype::Same) out += comm_dtype == GradientDtype::Bf16 ? ", bf16 gradients" : ", fp16 gradients";
   return out;
 }

@@ -24,7 +24,8 @@ struct LayoutCase {
   config::ShardStage shard = config::ShardStage::None;                 // what data-parallel ranks share out
   int64_t shard_replicas = 1;                                          // groups of them that each have a whole training state
   config::PipelineSchedule schedule = config::PipelineSchedule::OneForwardOneBackward;
-  int64_t depth = 2;  // blocks of a model that has such
+  int64_t depth = 2;     // blocks of a model that has such
+  bool weights = false;  // points without a value, weights of channels and rows
 
   // Ranks whose gradients go into one exchange.
   int64_t exchange_size() const { return sizes.dp_replicate * (options.sharded_io ? sizes.cp : 1) * num_blocks(); }

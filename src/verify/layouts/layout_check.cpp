@@ -130,8 +130,13 @@ std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const Layo
   std::map<std::string, parallel::MeshGroups> meshes;
   for (const LayoutCase& c : cases) {
     const Stopwatch watch;
-    LayoutCase serial{
-        .sizes = {}, .order = "tp-cp-dp", .options = {}, .joint_qkv = c.joint_qkv, .dropout = c.dropout, .depth = c.depth};
+    LayoutCase serial{.sizes = {},
+                      .order = "tp-cp-dp",
+                      .options = {},
+                      .joint_qkv = c.joint_qkv,
+                      .dropout = c.dropout,
+                      .depth = c.depth,
+                      .weights = c.weights};
     const std::string problem_name = cat(serial.text(), " ", serial.depth);
     if (!alone.contains(problem_name)) {
       const parallel::MeshGroups one;

@@ -12,8 +12,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "core/text.h"
@@ -27,6 +29,7 @@
 #include "parallel/sharding/sharded_parallel.h"
 #include "train/learn/loss.h"
 #include "train/learn/sample_shard.h"
+#include "train/learn/weighted_loss.h"
 
 namespace welkin::verify {
 namespace {
@@ -86,6 +89,22 @@ model::ModelPtr make_model(const LayoutSubject& subject, const LayoutCase& c) {
   return model;
 }
 
+// Points without a value, and channels and rows that differ.
+train::ElementWeights weights_of(const model::ModelShape& shape) {
+  train::ElementWeights weights{.holes = true, .channels = at::arange(1, shape.out_channels + 1, at::kDouble)};
+  if (shape.grid.size() == 2) weights.rows = at::arange(1, shape.grid[0] + 1, at::kDouble);
+  return weights;
+}
+
+// Half of the first channel has no value, so that ranks which share a sample have very different numbers of points, and a quarter
+// of what is left.
+at::Tensor with_holes(const at::Tensor& target, int64_t step) {
+  const double hole = std::numeric_limits<double>::quiet_NaN();
+  at::Tensor values = target.masked_fill(values_of(cat("holes", step), target.sizes()).gt(0.67), hole);
+  values.select(1, 0).narrow(-1, 0, values.size(-1) / 2).fill_(hole);
+  return values;
+}
+
 class LayoutTraining {
  public:
   LayoutTraining(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups)
@@ -95,6 +114,7 @@ class LayoutTraining {
     apply_plan(plan, *model_, run_.table, groups);
     model_->train();
     shard_ = train::SampleShard(plan, groups, spec_of(shape_));
+    if (c.weights) loss_ = train::weighted_loss(std::move(loss_), weights_of(shape_), "relative_l2");
     if (c.sizes.pp > 1) cut_into_stages();
     exchange_gradients();
   }
@@ -161,7 +181,8 @@ class LayoutTraining {
     const int64_t first = dp().group_rank() * local;
     const data::Region region = shard_.region().value_or(data::whole(spec_of(shape_)));
     const auto own = [&](const char* name, int64_t channels) {
-      const at::Tensor whole = values_of(cat(name, step), with_grid({kBatch, channels}, shape_));
+      at::Tensor whole = values_of(cat(name, step), with_grid({kBatch, channels}, shape_));
+      if (case_.weights && name == std::string_view("target")) whole = with_holes(whole, step);
       at::Tensor part = whole.narrow(0, first, local);
       for (size_t a = 0; a < shape_.grid.size(); ++a) {
         part = part.narrow(2 + static_cast<int64_t>(a), region.begin[a], region.extent[a]);

@@ -50,7 +50,7 @@ TEST(Validate, TypesAndRanges) {
                         {{"betas=[0.9, 1.5]"}, "betas element 1 must be below 1"},
                         {{"amp_mode=bf61"}, "amp_mode is none of none, fp16, bf16"},
                         {{"qkv=joimt"}, "qkv is none of joint, separate: qkv=joimt. Nearest: joint."},
-                        {{"nan_policy=of"}, "nan_policy is none of off, error, mask, report: nan_policy=of. Nearest: off."},
+                        {{"nan_policy=of"}, "nan_policy is none of off, error, mask, report, hole: nan_policy=of. Nearest: off."},
                         {{"shard_rule=even"}, "shard_rule is none of exact, padded, truncated: shard_rule=even."},
                         {{"resident=null"}, "resident is empty: resident=null. "},
                         {{"bad_samples=[skip]"}, "bad_samples is none of error, skip: bad_samples='[skip]'. Meaning: "},

@@ -206,7 +206,7 @@ TEST(ForeignMissingTest, FillValuesAreNanAndEndARun) {
   EXPECT_EQ(
       dataset.warnings().front(),
       "The files declare missing values. They are NaN and handled by nan_policy: error and off refuse a sample that has them, "
-      "mask puts the channel's mean in their place, report logs them.");
+      "hole gives such points no weight, mask puts the channel's mean in their place, report logs them.");
   EXPECT_EQ(nan_policy_for(dataset.spec(), NanPolicy::Off), NanPolicy::Error);
   EXPECT_EQ(nan_policy_for(dataset.spec(), NanPolicy::Mask), NanPolicy::Mask);
   EXPECT_EQ(nan_policy_for({}, NanPolicy::Off), NanPolicy::Off);

@@ -113,13 +113,49 @@ TEST(IngestRun, MissingPolicies) {
   options.missing = in::MissingPolicy::Mean;
   EXPECT_TRUE(close(at("mean")[6 + 2], mean, kFp32, 1));
   options.missing = in::MissingPolicy::Mask;
-  const auto masked = at("mask");
-  ASSERT_EQ(masked.size(), 48u);  // two channels
-  EXPECT_TRUE(close(masked[12 + 2], mean, kFp32, 1));
+  const auto masked = at("mask");  // the point is missing at one time alone: the mask changes with time, and is a channel
+  ASSERT_EQ(masked.size(), 48u);
+  EXPECT_TRUE(std::isnan(masked[12 + 2]));
   EXPECT_EQ(masked[18 + 2], 0.0f);
   EXPECT_EQ(masked[18 + 1], 1.0f);
-  EXPECT_THAT(Hdf5File::open(options.out / "train/2001.h5").strings("fields", "channels"), ElementsAre("t2m", "t2m_mask"));
+  const auto file = Hdf5File::open(options.out / "train/2001.h5");
+  EXPECT_THAT(file.strings("fields", "channels"), ElementsAre("t2m", "mask"));
+  EXPECT_THAT(file.strings("fields", "roles"), ElementsAre("prognostic", "forcing"));
+  EXPECT_THAT(file.strings("fields", "missing"), ElementsAre("hole"));
+  EXPECT_FALSE(file.has_dataset("static"));
+  EXPECT_TRUE(close(npy(options.out / "stats/global_means.npy")[0], mean, kFp32, 1));
   EXPECT_THAT(npy(options.out / "stats/global_stds.npy")[1], 1.0);
+}
+
+// Two channels at sea and one without holes; a land mask without a time.
+TEST(IngestRun, OneMaskForAllChannelsThatShareIt) {
+  fake::Workspace place("ingest-masks");
+  auto file = fake::hourly({0, 1, 2});
+  for (const char* name : {"sst", "ice"}) file.variables.push_back(fake::variable(name, "K"));
+  for (const int32_t variable : {1, 2}) {
+    for (const double hour : {0.0, 1.0, 2.0})
+      file.planes.push_back({variable, 0, 0, hour, static_cast<int64_t>(file.planes.size())});
+  }
+  const auto whole = file.value;
+  file.value = [whole](const welkin_ingest_plane& plane, int64_t j, int64_t i) {
+    return plane.variable > 0 && i == 0 ? std::numeric_limits<float>::quiet_NaN() : whole(plane, j, i);
+  };
+  place.add("a.nc", file);
+  auto options = options_for(place);
+  options.missing = in::MissingPolicy::Mask;
+  options.roles = {"ice=diagnostic"};
+  const auto report = run_ingest(options);
+  const auto written = Hdf5File::open(place.out() / "train/2001.h5");
+  EXPECT_THAT(written.strings("fields", "channels"), ElementsAre("t2m", "sst", "ice"));
+  EXPECT_THAT(written.strings("fields", "roles"), ElementsAre("prognostic", "prognostic", "diagnostic"));
+  EXPECT_THAT(written.strings("static", "channels"), ElementsAre("mask"));
+  EXPECT_THAT(written.read_doubles("static"), ElementsAre(0, 1, 1, 0, 1, 1));
+  EXPECT_THAT(report.lines,
+              testing::Contains(HasSubstr("mask mask: channels=sst ice, without a value=2 of 6 points at all times")));
+  EXPECT_THAT(npy(place.out() / "stats/global_mins.npy").at(0), 0);
+  options.out = place.path() / "static";
+  options.roles = {"t2m=static"};
+  EXPECT_THAT(failure_of(options), HasSubstr("a static channel changes: channel=t2m, time=2001-01-01T01:00:00"));
 }
 
 TEST(IngestRun, ConstantChannelsAreKeptOrDropped) {

@@ -162,10 +162,10 @@ TEST(SampleCheck, OnlyTheCropsThatAreBadAreOthers) {
 
 TEST(SampleCheck, NanIsAnErrorMaskedOrReported) {
   const FaultySamples dataset(5, {}, 2);
-  EXPECT_THAT(
-      [&] { read_one(dataset, 2, {.nan = NanPolicy::Error}); },
-      ThrowsMessage<DataError>(HasSubstr("[data] values that are not finite: index=2, target_channel=1 (c), values=2. Fill "
-                                         "them (welkin data ingest --missing mean), or set nan_policy to mask.")));
+  EXPECT_THAT([&] { read_one(dataset, 2, {.nan = NanPolicy::Error}); },
+              ThrowsMessage<DataError>(
+                  HasSubstr("[data] values that are not finite: index=2, target_channel=1 (c), values=2. Fill "
+                            "them (welkin data ingest --missing mean), or set nan_policy to mask (the mean) or hole")));
   const Read masked = read_one(dataset, 2, {.nan = NanPolicy::Mask});
   EXPECT_THAT(masked.target, ElementsAre(2, 2, 2, 2, 2, 5, 5, 2)) << "the channel's mean";
   EXPECT_THAT(masked.outcome.notes, IsEmpty());

@@ -28,13 +28,15 @@ constexpr int64_t kTimes = 12, kPlane = 64;
 // Waves that travel: two channels of `history` steps and one computed channel, the cosine of the target's time.
 class TravellingWaves : public data::Dataset {
  public:
-  explicit TravellingWaves(int64_t history) : history_(history) {
+  // `predicts_all`: else the second channel of the target is another quantity than that of the input.
+  explicit TravellingWaves(int64_t history, bool predicts_all = true) : history_(history) {
     spec_.geometry = data::Geometry::Sphere;
     spec_.input.shape = {2 * history + 1, 8, 8};
     spec_.target = {{"u", "v"}, {"m s-1", "m s-1"}, {2, 8, 8}};
     spec_.input.channels.resize(static_cast<size_t>(2 * history + 1), "x");
     spec_.input.units.resize(spec_.input.channels.size());
     spec_.newest_input_channel = 2 * (history - 1);
+    if (!predicts_all) spec_.earlier_target = {spec_.newest_input_channel, -1}, spec_.known_input = {2 * history};
   }
   int64_t size() const override { return kTimes - history_; }
   const data::SampleSpec& spec() const override { return spec_; }
@@ -69,7 +71,7 @@ class RolloutTest : public ::testing::Test {
   RolloutTest() {
     add_builtins(registries_);
     registries_.datasets.add("waves", {.open = [](const config::RunConfig& config, data::Split) {
-                               return std::make_unique<TravellingWaves>(config.data.history);
+                               return std::make_unique<TravellingWaves>(config.data.history, config.data.roles.empty());
                              }});
     config_ = tiny_config(folder_.path());
     config_.data.dataset = "waves";
@@ -180,8 +182,9 @@ TEST_F(RolloutTest, RefusesWhatCannotBeFedBack) {
   config_.loop.resume = true;
   EXPECT_THAT(refusal(trained(), 2), HasSubstr("[rollout] a rollout needs every input step to be predicted: history=2, dt=2"));
   config_.data.dt = 1;
-  config_.model.n_in_channels = 3;
-  EXPECT_THAT(refusal(trained(), 2), HasSubstr("the prediction is not the next input: n_in_channels=3, n_out_channels=2"));
+  config_.data.roles = {"of the test"};
+  EXPECT_THAT(refusal(trained(), 2),
+              HasSubstr("the prediction is not the next input, some of its channels are not predicted: channels="));
 }
 
 }  // namespace

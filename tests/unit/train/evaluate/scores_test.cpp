@@ -51,6 +51,51 @@ TEST(Scores, OfConstantErrorsAreThoseErrors) {
   EXPECT_TRUE(tests::close(scores.forecasts[0].channels[0].acc, 1.0, kFp64, 64));
 }
 
+// Points without a value against the same field without its last two columns; a sample without any counts nowhere.
+TEST(Scores, OfPointsWithAValueAreThoseOfTheFieldCutOutByHand) {
+  auto spec = two_channel_field(), cut_spec = spec;
+  cut_spec.input.shape = {3, 4, 4}, cut_spec.target.shape = {2, 4, 4};
+  const at::Tensor input = tests::test_values({3, 3, 4, 6}, 1), prediction = tests::test_values({3, 2, 4, 6}, 2);
+  const at::Tensor target = tests::test_values({3, 2, 4, 6}, 3), mean = tests::test_values({2, 4, 6}, 4).to(at::kFloat);
+  const at::Tensor holed = target.clone();
+  holed.narrow(3, 4, 2).fill_(std::nan(""));
+  ScoreSums sums(spec, mean, /*holes=*/true), cut(cut_spec, mean.narrow(2, 0, 4).contiguous());
+  sums.add(input, holed, prediction, at::zeros({3}));
+  sums.add(input.narrow(0, 0, 1), at::full({1, 2, 4, 6}, std::nan("")), prediction.narrow(0, 0, 1), at::zeros({1}));
+  const auto part = [](const at::Tensor& values) { return values.narrow(3, 0, 4).contiguous(); };
+  cut.add(part(input), part(target), part(prediction), at::zeros({3}));
+  const Scores got = sums.finish(), wanted = cut.finish();
+  EXPECT_EQ(got.points, (std::vector<int64_t>{48, 48}));
+  EXPECT_EQ(got.all_points, 96);
+  for (size_t f = 0; f < 3; ++f) {
+    for (size_t c = 0; c < 2; ++c) {
+      const ChannelScore &a = got.forecasts[f].channels[c], &b = wanted.forecasts[f].channels[c];
+      EXPECT_TRUE(tests::close(a.rmse, b.rmse, kFp64, 64));
+      EXPECT_TRUE(tests::close(a.mean_rmse, b.mean_rmse, kFp64, 64));
+      EXPECT_TRUE(tests::close(a.mae_physical, b.mae_physical, kFp64, 64));
+      EXPECT_TRUE(tests::close(a.bias_physical, b.bias_physical, kFp64, 4096));
+      if (f < 2) {
+        EXPECT_TRUE(tests::close(a.acc, b.acc, kFp64, 4096));
+      }
+      EXPECT_TRUE(a.spectrum.empty());
+    }
+  }
+  EXPECT_NE(scores_table(got).find("48 of 96"), std::string::npos) << scores_table(got);
+  EXPECT_EQ(scores_table(wanted).find(" of "), std::string::npos) << scores_table(wanted);
+}
+
+// A diagnostic channel has no earlier state.
+TEST(Scores, PersistenceOfAChannelThatIsNoInputIsNotDefined) {
+  auto spec = two_channel_field();
+  spec.earlier_target = {1, -1};
+  ScoreSums sums(spec, {});
+  sums.add(at::ones({1, 3, 4, 6}), at::ones({1, 2, 4, 6}), at::ones({1, 2, 4, 6}), at::zeros({1}));
+  const Scores scores = sums.finish();
+  ASSERT_EQ(scores.forecasts.size(), 2u);
+  EXPECT_EQ(scores.forecasts[1].channels[0].rmse, 0);
+  EXPECT_TRUE(std::isnan(scores.forecasts[1].channels[1].rmse));
+}
+
 // A file that holds log10(density), less its mean and over its deviation; and a channel of which the run takes the logarithm.
 data::SampleSpec scaled_box() {
   data::SampleSpec spec;
@@ -212,6 +257,8 @@ TEST(Scores, PersistenceFollowsTheNamesOfTheChannels) {
   EXPECT_EQ(persistence.channels[0].rmse, 0.0);
   EXPECT_TRUE(tests::close(persistence.channels[1].rmse, 2.0, kFp64, 64));
   spec.earlier_target = {1, -1};
+  EXPECT_TRUE(has_persistence(spec));
+  spec.earlier_target = {-1, -1};
   EXPECT_FALSE(has_persistence(spec));
 }
 
@@ -227,6 +274,16 @@ TEST_F(TimeMean, IsNormalisedAndCroppedLikeTheTarget) {
   ASSERT_EQ(map.sizes().vec(), (std::vector<int64_t>{2, 4, 6}));
   EXPECT_FLOAT_EQ(map[0][0][0].item<float>(), 1.0f);
   EXPECT_FLOAT_EQ(map[1][3][5].item<float>(), 58.0f);
+}
+
+TEST_F(TimeMean, TakesTheLogarithmOfTheTarget) {
+  data::write_npy(path_, {1, 2, 4, 6}, std::vector<float>(48, 30.0f));
+  auto spec = two_channel_field();
+  spec.target_log = {1}, spec.target_log_eps = {10};
+  spec.target_mean = {280, 0}, spec.target_std = {10, 1};
+  const at::Tensor map = read_time_mean(path_, spec);
+  EXPECT_FLOAT_EQ(map[0][0][0].item<float>(), -25.0f);
+  EXPECT_FLOAT_EQ(map[1][0][0].item<float>(), static_cast<float>(std::log1p(3.0)));
 }
 
 TEST_F(TimeMean, LiesWhereTheTargetLiesInTheFile) {

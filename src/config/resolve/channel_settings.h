@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys that say something of single channels: lists of channel=value, where the channel may be a pattern with * and ?. Of several
+// that fit a channel the last one holds.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace welkin::config {
+
+struct ChannelSetting {
+  std::string channel;  // name or pattern
+  std::string value;
+};
+
+// One entry; nothing where it is not channel=value.
+std::optional<ChannelSetting> parse_channel_setting(std::string_view text);
+
+// For every channel the value of the last entry that fits it, nothing where none does. ConfigError for an entry that is not
+// channel=value or fits no channel; the text names `key` and the channels.
+std::vector<std::optional<std::string>> settings_of(const std::vector<std::string>& entries, std::string_view key,
+                                                    const std::vector<std::string>& channels);
+
+// The same as numbers. ConfigError where one is not a finite number.
+std::vector<std::optional<double>> number_settings_of(const std::vector<std::string>& entries, std::string_view key,
+                                                      const std::vector<std::string>& channels);
+
+// Which channels a list of names and patterns means, in the order of `channels`. ConfigError for one that fits none.
+std::vector<bool> chosen_channels(const std::vector<std::string>& patterns, std::string_view key,
+                                  const std::vector<std::string>& channels);
+
+}  // namespace welkin::config
