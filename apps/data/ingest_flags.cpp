@@ -2,15 +2,29 @@
 #include "apps/data/ingest_flags.h"
 
 #include "apps/cli/check_helper.h"
+#include "core/error.h"
+#include "core/text.h"
 #include "data/ingest/option_text.h"
 #include "data/sample/calendar.h"
 
 namespace welkin::apps {
+namespace {
+
+void settle_grid(IngestArguments& a) {
+  const std::vector<int64_t> size = in::parse_shape(a.grid);
+  if (size.size() != 2 || size[0] < 1 || size[1] < 1) {
+    throw ConfigError("ingest", cat("not a grid: text=", a.grid), "Write rows and columns, as in 64x128");
+  }
+  a.fields.grid.height = size[0], a.fields.grid.width = size[1];
+}
+
+}  // namespace
 
 void settle_fields(IngestArguments& a, const std::string& command) {
   a.fields.command = command;
   a.fields.variables = in::parse_choices(a.variables);
   if (!a.crop.empty()) a.fields.crop = in::parse_crop(a.crop);
+  if (!a.grid.empty()) settle_grid(a);
   if (!a.step.empty()) a.fields.step = data::parse_duration(a.step);
   if (!a.valid_last.empty()) a.fields.split.valid_last = data::parse_duration(a.valid_last);
   if (!a.test_last.empty()) a.fields.split.test_last = data::parse_duration(a.test_last);

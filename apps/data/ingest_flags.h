@@ -22,7 +22,7 @@ struct IngestArguments {
   bool is_box = false, quiet = false;
   std::vector<std::string> variables, input, target;
   std::filesystem::path component;
-  std::string crop, step, valid_last, test_last, shape;
+  std::string crop, grid, step, valid_last, test_last, shape;
 };
 
 template <typename Enum>
@@ -40,6 +40,11 @@ inline void add_selection(CLI::App& app, IngestArguments& a) {
   app.add_option("--levels", a.fields.levels, "only these levels (hPa)")->delimiter(',');
   app.add_option("--members", a.fields.members, "only these ensemble members")->delimiter(',');
   app.add_option("--circular", a.fields.circular, "channels in degrees to be written as sine and cosine")->delimiter(',');
+  app.add_option("--grid", a.grid,
+                 "HxW: bring all fields onto a grid of the globe with so many cells, without points at the poles");
+  add_choice(app, "--regrid", a.fields.grid.method,
+             {{"conservative", in::RegridMethod::Conservative}, {"bilinear", in::RegridMethod::Bilinear}},
+             "how: conservative keeps area-weighted sums, bilinear interpolates");
   app.add_option("--crop", a.crop, "HxW or HxW+TOP+LEFT, rows from the north, columns from the west");
   app.add_option("--patch", a.fields.patch, "crop at the south and east end so that this divides both sides");
   app.add_option("--step", a.step, "keep only times that are multiples of this since 00:00, e.g. 6h");

@@ -190,7 +190,7 @@ class Planner {
     plan_.grid = variable(plan_.feeds.front().variable).grid;
     for (const Feed& feed : plan_.feeds) {
       const auto& other = variable(feed.variable);
-      if (other.grid == plan_.grid) continue;
+      if (other.grid == plan_.grid || options_.grid.height > 0) continue;
       const auto size = [&](int32_t grid) {
         const Grid& g = inventory_.grids[static_cast<size_t>(grid)];
         return cat(g.latitude.size(), "x", g.longitude.size(), " from ", g.latitude.front(), " N ", g.longitude.front(), " E");
@@ -198,7 +198,7 @@ class Planner {
       throw DataError("ingest",
                       cat("the channels lie on different grids: channel=", plan_.feeds.front().name, ", grid=", size(plan_.grid),
                           ", channel=", feed.name, ", grid=", size(other.grid)),
-                      "Choose channels of one grid with --variables, or interpolate first (cdo remapbil)");
+                      "Choose channels of one grid with --variables, or bring all onto a new one with --grid");
     }
   }
 

@@ -31,12 +31,15 @@ Crop resolve_crop(const Grid& grid, const Crop& crop, int64_t patch) {
                   "Ask for a smaller --crop or --patch");
 }
 
-FeedReader::FeedReader(const Component& component, const Inventory& inventory, const ChannelPlan& plan, Crop crop)
+FeedReader::FeedReader(const Component& component, const Inventory& inventory, const ChannelPlan& plan, const Grid& grid,
+                       RegridMethod method, Crop crop)
     : component_(component),
       inventory_(inventory),
       plan_(plan),
+      grid_(grid),
+      method_(method),
       crop_(crop),
-      whole_(static_cast<size_t>(inventory.grids[static_cast<size_t>(plan.grid)].num_points())),
+      regridded_(static_cast<size_t>(grid.num_points())),
       cropped_(static_cast<size_t>(crop.height * crop.width)) {}
 
 Source& FeedReader::source_of(int32_t file) {
@@ -51,17 +54,28 @@ Source& FeedReader::source_of(int32_t file) {
   return *open_.front().source;
 }
 
+const std::vector<float>& FeedReader::on_grid(const Field& field) {
+  const int32_t number = inventory_.variables[static_cast<size_t>(field.variable)].grid;
+  const Grid& grid = inventory_.grids[static_cast<size_t>(number)];
+  whole_.resize(static_cast<size_t>(grid.num_points()));
+  read_field(source_of(field.file), inventory_, field, whole_);
+  if (&grid == &grid_) return whole_;
+  auto found = regridders_.find(number);
+  if (found == regridders_.end()) found = regridders_.emplace(number, Regridder(grid, grid_, method_)).first;
+  found->second.apply(whole_, regridded_);
+  return regridded_;
+}
+
 void FeedReader::read(std::span<const int64_t> fields, std::span<const Channel> channels, std::span<float> out) {
-  const auto width = static_cast<int64_t>(inventory_.grids[static_cast<size_t>(plan_.grid)].longitude.size());
+  const auto width = static_cast<int64_t>(grid_.longitude.size());
   const auto points = static_cast<size_t>(num_points());
   int32_t loaded = -1;
   for (size_t c = 0; c < channels.size(); ++c) {
     if (channels[c].feed != loaded) {  // channels of one feed stand together
       loaded = channels[c].feed;
-      const Field& field = inventory_.fields[static_cast<size_t>(fields[static_cast<size_t>(loaded)])];
-      read_field(source_of(field.file), inventory_, field, whole_);
+      const auto& whole = on_grid(inventory_.fields[static_cast<size_t>(fields[static_cast<size_t>(loaded)])]);
       for (int64_t j = 0; j < crop_.height; ++j) {
-        std::copy_n(whole_.begin() + (crop_.top + j) * width + crop_.left, crop_.width, cropped_.begin() + j * crop_.width);
+        std::copy_n(whole.begin() + (crop_.top + j) * width + crop_.left, crop_.width, cropped_.begin() + j * crop_.width);
       }
     }
     derive(channels[c].derivation, cropped_, out.subspan(c * points, points));

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "data/ingest/channels.h"
 #include "data/ingest/options.h"
+#include "data/ingest/regrid.h"
 #include "data/ingest/sequences.h"
 #include "data/ingest/source/component.h"
 #include "data/ingest/source/inventory.h"
@@ -21,8 +23,10 @@ Crop resolve_crop(const Grid& grid, const Crop& crop, int64_t patch);
 
 class FeedReader {
  public:
-  // References are kept. `crop` is resolved.
-  FeedReader(const Component& component, const Inventory& inventory, const ChannelPlan& plan, Crop crop);
+  // References are kept. `grid`: of what is cropped, the input's or another, onto which every field is brought by `method`;
+  // `crop` of it is resolved.
+  FeedReader(const Component& component, const Inventory& inventory, const ChannelPlan& plan, const Grid& grid,
+             RegridMethod method, Crop crop);
 
   int64_t num_points() const { return crop_.height * crop_.width; }
 
@@ -32,12 +36,16 @@ class FeedReader {
 
  private:
   Source& source_of(int32_t file);
+  const std::vector<float>& on_grid(const Field& field);
 
   const Component& component_;
   const Inventory& inventory_;
   const ChannelPlan& plan_;
+  const Grid& grid_;
+  RegridMethod method_;
   Crop crop_;
-  std::vector<float> whole_, cropped_;
+  std::map<int32_t, Regridder> regridders_;  // by the grid of the input
+  std::vector<float> whole_, regridded_, cropped_;
   struct OpenFile {
     int32_t file;
     std::unique_ptr<Source> source;

@@ -36,8 +36,9 @@ class Ingestion {
         plan_(plan_channels(inventory_, options)),
         sequences_(sort_sequences(inventory_, plan_, options)),
         output_(plan_output(sequences_, plan_.calendar, options)),
+        new_grid_(options.grid.height > 0 ? equiangular_grid(options.grid.height, options.grid.width) : Grid()),
         crop_(resolve_crop(grid(), options.crop, options.patch)),
-        reader_(component_, inventory_, plan_, crop_),
+        reader_(component_, inventory_, plan_, grid(), options.grid.method, crop_),
         channels_(plan_.channels) {
     settle_roles();
   }
@@ -53,7 +54,8 @@ class Ingestion {
   }
 
  private:
-  const Grid& grid() const { return inventory_.grids[static_cast<size_t>(plan_.grid)]; }
+  const Grid& input_grid() const { return inventory_.grids[static_cast<size_t>(plan_.grid)]; }
+  const Grid& grid() const { return options_.grid.height > 0 ? new_grid_ : input_grid(); }
   void note(std::string line) { report_.lines.push_back(std::move(line)); }
   std::string date(int64_t time) const { return format_date(plan_.calendar, time); }
 
@@ -88,6 +90,10 @@ class Ingestion {
     const auto& times = sequences_.members.front().times;
     note(cat("times=", times.size(), ", first=", date(times.front()), ", last=", date(times.back()),
              ", step=", describe(output_.step), ", calendar=", name_of(plan_.calendar), ", members=", sequences_.members.size()));
+    if (options_.grid.height > 0) {
+      note(cat("regridded: from=", input_grid().latitude.size(), "x", input_grid().longitude.size(),
+               ", method=", options_.grid.method == RegridMethod::Conservative ? "conservative, first order" : "bilinear"));
+    }
     note(cat("grid=", grid().latitude.size(), "x", grid().longitude.size(), ", written=", crop_.height, "x", crop_.width,
              " from ", latitude().front(), " N ", longitude().front(), " E, north first, eastward"));
   }
@@ -137,13 +143,6 @@ class Ingestion {
     if (file.part == Part::Train) statistics_->add(c, values);
   }
 
-  // What only the values tell: which channels are constant, which need a mask, what fills the gaps.
-  void settle_channels() {
-    std::vector<Channel> kept;
-    for (size_t c = 0; c < channels_.size(); ++c) {
-      const Channel& channel = channels_[c];
-      const auto& statistics = statistics_->channel(static_cast<int64_t>(c));
-      if (statistics.count == 0) {
   // A static channel is written once, so it may not change.
   void check_static(const OutputFile& file, int64_t i, int64_t c, std::span<const float> values) {
     std::vector<float>& first = first_values_[static_cast<size_t>(c)];
@@ -202,6 +201,13 @@ class Ingestion {
     has_holes_ = std::ranges::any_of(points, [](const MissingPoints* missing) { return missing->count() > 0; });
   }
 
+  // What only the values tell: which channels are constant, which need a mask, what fills the gaps.
+  void settle_channels() {
+    std::vector<Channel> kept;
+    for (size_t c = 0; c < channels_.size(); ++c) {
+      const Channel& channel = channels_[c];
+      const auto& statistics = statistics_->channel(static_cast<int64_t>(c));
+      if (statistics.count == 0) {
         throw DataError("ingest", cat("a channel has no value in the training part: channel=", channel.name),
                         "Leave it out with --variables");
       }
@@ -226,6 +232,12 @@ class Ingestion {
     masks_from_ = kept.size();
     if (options_.missing == MissingPolicy::Mask) add_masks(kept);
     channels_ = std::move(kept);
+    written_.insert(written_.begin(), channels_.begin(), channels_.end());
+  }
+
+  static void fill(std::span<float> values, double mean) {
+    std::ranges::replace_if(
+        values, [](float v) { return std::isnan(v); }, static_cast<float>(mean));
   }
 
   // A mask is 0 or 1: its mean 0 and deviation 1 leave it as it is.
@@ -234,12 +246,6 @@ class Ingestion {
     if (c >= masks_from_ || statistics_->channel(origin_[c]).is_constant()) return 1.0;
     return statistics_->channel(origin_[c]).deviation();
   }
-    written_.insert(written_.begin(), channels_.begin(), channels_.end());
-  }
-
-  static void fill(std::span<float> values, double mean) {
-    std::ranges::replace_if(
-        values, [](float v) { return std::isnan(v); }, static_cast<float>(mean));
 
   void write_all(const std::filesystem::path& folder) {
     const FieldHeader header = make_header();
@@ -247,26 +253,29 @@ class Ingestion {
     write_statistics(folder / "stats");
     write_file_atomically(folder / "ingest.json", header.provenance);
     note(cat("channels=", channels_.size(), ": ", join(header.channels, " ")));
+    if (!header.roles.empty()) note(cat("roles: ", roles_text(header.channels, kept_roles_)));
+    if (!statics_.channels.empty()) note(cat("static channels=", statics_.channels.size(), ": ", join(statics_.channels, " ")));
   }
 
   FieldHeader make_header() const {
     FieldHeader header{
         .channels = {},
         .units = {},
+        .roles = {},
+        .statics = statics_,
+        .has_holes = has_holes_,
         .latitude = latitude(),
         .longitude = longitude(),
-    if (!header.roles.empty()) note(cat("roles: ", roles_text(header.channels, kept_roles_)));
-    if (!statics_.channels.empty()) note(cat("static channels=", statics_.channels.size(), ": ", join(statics_.channels, " ")));
         .calendar = plan_.calendar,
         .step = describe(output_.step),
         .provenance = provenance_json(inventory_.files, written_, component_.versions(), options_.command, report_.lines),
         .licence = licence_text(inventory_.files, options_.licence)};
     for (const Channel& channel : channels_) {
       header.channels.push_back(channel.name);
-        .roles = {},
-        .statics = statics_,
-        .has_holes = has_holes_,
       header.units.push_back(channel.units);
+    }
+    if (std::ranges::any_of(kept_roles_, [](ChannelRole role) { return role != ChannelRole::Prognostic; })) {
+      for (const ChannelRole role : kept_roles_) header.roles.emplace_back(name_of(role));
     }
     return header;
   }
@@ -276,9 +285,6 @@ class Ingestion {
     make_folders(path.parent_path());
     FieldOutput output(path, header, sequences_.members[file.sequence].member, file.end - file.begin);
     std::vector<float> values(channels_.size() * static_cast<size_t>(reader_.num_points()));
-    if (std::ranges::any_of(kept_roles_, [](ChannelRole role) { return role != ChannelRole::Prognostic; })) {
-      for (const ChannelRole role : kept_roles_) header.roles.emplace_back(name_of(role));
-    }
     for_each_time(file, [&](int64_t i) {
       reader_.read(fields_at(file, i), channels_, values);
       if (options_.missing == MissingPolicy::Mean) fill_gaps(values);
@@ -300,29 +306,30 @@ class Ingestion {
     for (size_t c = 0; c < channels_.size(); ++c) {
       means.push_back(static_cast<float>(mean_of(c)));
       deviations.push_back(static_cast<float>(deviation_of(c)));
+      lows.push_back(c < masks_from_ ? statistics_->channel(origin_[c]).lowest : 0.0f);
+      highs.push_back(c < masks_from_ ? statistics_->channel(origin_[c]).highest : 1.0f);
       const auto map = c < masks_from_ ? statistics_->time_mean(origin_[c])
                                        : std::vector<float>(static_cast<size_t>(reader_.num_points()), 1.0f);
       maps.insert(maps.end(), map.begin(), map.end());
     }
     write_npy(folder / "global_means.npy", {1, count, 1, 1}, means);
     write_npy(folder / "global_stds.npy", {1, count, 1, 1}, deviations);
+    write_npy(folder / "global_mins.npy", {1, count, 1, 1}, lows);
+    write_npy(folder / "global_maxs.npy", {1, count, 1, 1}, highs);
     write_npy(folder / "time_means.npy", {1, count, crop_.height, crop_.width}, maps);
   }
-      lows.push_back(c < masks_from_ ? statistics_->channel(origin_[c]).lowest : 0.0f);
-      highs.push_back(c < masks_from_ ? statistics_->channel(origin_[c]).highest : 1.0f);
 
   const Options& options_;
   const Progress& progress_;
   StagingFolder staging_;  // first, so that an output that cannot be made is known before anything is read
   Report report_;
   const Component& component_;
-    write_npy(folder / "global_mins.npy", {1, count, 1, 1}, lows);
-    write_npy(folder / "global_maxs.npy", {1, count, 1, 1}, highs);
   Inputs inputs_;
   Inventory inventory_;
   ChannelPlan plan_;
   Sequences sequences_;
   OutputPlan output_;
+  Grid new_grid_;
   Crop crop_;
   FeedReader reader_;
   std::vector<Channel> channels_;                 // those of the plan; after settle_channels() those that are written

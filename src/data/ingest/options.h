@@ -17,9 +17,10 @@ enum class MissingPolicy {
   Nan,    // left as NaN
   Mask,   // left as NaN, which then has no weight in a run, and one mask for all channels that share it: 1 where there is a value
 };
-enum class ConstantPolicy { Keep, Drop };           // a channel that never changes in the training part
-enum class DuplicatePolicy { Error, First, Last };  // the same field twice, in the order of the files
-enum class GapPolicy { Split, Error };              // a file ends at a gap, or the run does
+enum class RegridMethod { Conservative, Bilinear };  // regrid.h
+enum class ConstantPolicy { Keep, Drop };            // a channel that never changes in the training part
+enum class DuplicatePolicy { Error, First, Last };   // the same field twice, in the order of the files
+enum class GapPolicy { Split, Error };               // a file ends at a gap, or the run does
 enum class FilePolicy { Auto, Year, Segment };  // one file per year, or per gapless segment; Auto: years of 100 steps and more
 
 struct VariableChoice {
@@ -38,6 +39,11 @@ struct Crop {
   int64_t top = 0, left = 0;      // first row from the north, first column from the west
 };
 
+struct NewGrid {
+  int64_t height = 0, width = 0;  // cells of one size without points at the poles; 0 = the grid of the input
+  RegridMethod method = RegridMethod::Conservative;
+};
+
 struct Options {
   std::vector<std::filesystem::path> inputs;  // files and folders
   bool recursive = false;                     // folders inside of folders too
@@ -46,13 +52,14 @@ struct Options {
   std::vector<double> levels;                 // empty = all
   std::vector<int32_t> members;               // empty = all
   std::vector<std::string> circular;          // channels in degrees that become <name>_sin and <name>_cos
+  std::vector<std::string> roles;             // channel=role (channel_roles.h); a field without a time is static by itself
   MissingPolicy missing = MissingPolicy::Error;
   ConstantPolicy constant = ConstantPolicy::Keep;
   DuplicatePolicy duplicates = DuplicatePolicy::Error;
   GapPolicy gaps = GapPolicy::Split;
   FilePolicy files = FilePolicy::Auto;
   Split split;
-  std::vector<std::string> roles;             // channel=role (channel_roles.h); a field without a time is static by itself
+  NewGrid grid;
   Crop crop;
   int64_t patch = 0;      // crop at the south and east end so that it divides both sides; 0 = no
   int64_t step = 0;       // seconds: keep only times that are multiples of it since 00:00; 0 = all
