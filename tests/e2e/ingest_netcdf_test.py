@@ -6,7 +6,7 @@ import unittest
 import h5py
 import numpy as np
 from ingest_runner import IngestCase, component_is_built, run_all
-from tolerance import rounds_to
+from tolerance import rounds_to, within
 
 LATITUDE, LONGITUDE = np.array([-10.0, 0.0, 10.0]), np.array([350.0, 355.0, 0.0, 5.0])
 
@@ -43,6 +43,34 @@ class Netcdf(IngestCase):
         np.testing.assert_array_equal(fields[:, 1], values[:, ::-1])
         np.testing.assert_array_equal(self.dataset("train/2001.h5", "latitude"), LATITUDE[::-1])
         np.testing.assert_array_equal(self.dataset("train/2001.h5", "longitude"), [-10, -5, 0, 5])
+
+    def test_two_grids_on_a_new_one_and_a_field_without_a_time(self):
+        """Area-weighted means stay; what has no time is static, and stands once in a file."""
+        random = np.random.default_rng(6)
+        with_poles = {"lat": (np.linspace(-90, 90, 19), {"units": "degrees_north"}), "lon": (np.arange(36) * 10.0, {"units": "degrees_east"})}
+        coarse = {"lat": (np.linspace(80, -80, 9), {"units": "degrees_north"}), "lon": (np.arange(-180, 180, 20.0), {"units": "degrees_east"})}
+        fields = {"t": random.normal(size=(4, 19, 36)).astype(np.float32), "u": random.normal(size=(4, 9, 18)).astype(np.float32)}
+        land = (random.random((19, 36)) > 0.5).astype(np.float32)
+        folder = self.write("a.nc", {"t": (("time", "lat", "lon"), fields["t"], {"units": "K"}), "lsm": (("lat", "lon"), land, {"units": "1"})}, with_poles)
+        self.write("b.nc", {"u": (("time", "lat", "lon"), fields["u"], {"units": "m s-1"})}, coarse)
+        self.assertIn("the channels lie on different grids", self.refused(folder, "--variables", "t,u"))
+        self.ingest(folder, "--variables", "t,u,lsm", "--grid", "8x16")
+        self.assertEqual(self.channels("train/2001.h5"), ["t", "u"])
+        latitude = self.dataset("train/2001.h5", "latitude")
+        np.testing.assert_allclose(latitude, 90 - (np.arange(8) + 0.5) * 22.5)
+        np.testing.assert_allclose(self.dataset("train/2001.h5", "longitude"), np.arange(16) * 22.5)
+
+        def mean(values, latitudes):  # over the globe; cells end halfway between rows, and at the poles
+            bounds = np.concatenate([[np.sign(latitudes[0]) * 90], (latitudes[1:] + latitudes[:-1]) / 2, [np.sign(latitudes[-1]) * 90]])
+            area = np.abs(np.diff(np.sin(np.deg2rad(bounds))))
+            return (values.astype(float).mean(-1) * area).sum(-1) / area.sum()
+
+        out = self.fields("train/2001.h5")
+        within(mean(out[:, 0], latitude), mean(fields["t"], with_poles["lat"][0]), 1e-6, "what float32 keeps of a mean")
+        within(mean(out[:, 1], latitude), mean(fields["u"], coarse["lat"][0]), 1e-6, "what float32 keeps of a mean")
+        static = self.dataset("train/2001.h5", "static")
+        self.assertEqual(static.shape, (1, 8, 16))
+        within(mean(static[0], latitude), mean(land, with_poles["lat"][0]), 1e-6, "what float32 keeps of a mean")
 
     def test_packing_and_missing_values(self):
         raw = np.arange(48, dtype=np.int16).reshape(4, 3, 4)

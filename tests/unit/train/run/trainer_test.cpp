@@ -304,7 +304,8 @@ TEST(Registries, RefuseANameTwice) {
   add_builtins(registries);
   EXPECT_EQ(error_text<ConfigError>([&] { registries.optimizers.add("Adam", {.make = adam}); }),
             "[registry] the name is taken: optimizer=Adam. Register it under another name.");
-  EXPECT_THAT(error_text<ConfigError>([&] { registries.losses.at("l3"); }), HasSubstr("Choose one of: l1_rho, mae, mse, relative_l2"));
+  EXPECT_THAT(error_text<ConfigError>([&] { registries.losses.at("l3"); }),
+              HasSubstr("Choose one of: l1_rho, mae, mse, relative_l2"));
 }
 
 }  // namespace
