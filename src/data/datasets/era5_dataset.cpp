@@ -161,6 +161,11 @@ void Era5Dataset::read(const SamplePlan& plan, SampleView out) const {
   read_step(file, plan.time + options_.lead, target_runs_, window, out.target, ops);
 }
 
+void Era5Dataset::read_target(const SamplePlan& plan, int64_t channel, std::span<float> out) const {
+  const ChannelRun run{selection_.target[static_cast<size_t>(channel)], 1};
+  read_step(*files_[static_cast<size_t>(plan.file)], plan.time + options_.lead, {run}, selection_.window, out, nullptr);
+}
+
 // Of one thread, for a part of a window that goes around; keeps its size from sample to sample.
 std::span<float> around_scratch(size_t count) {
   thread_local std::vector<float> scratch;

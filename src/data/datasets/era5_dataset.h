@@ -38,6 +38,8 @@ class Era5Dataset : public Dataset, public ResidentArrays {
   // Tutorial rules: throws DataError for an index that points beyond the end of its file.
   SamplePlan plan(SampleKey key, const Region& wanted) const override;
   void read(const SamplePlan& plan, SampleView out) const override;
+  // One target channel of the whole sample as the file holds it, (H, W).
+  void read_target(const SamplePlan& plan, int64_t channel, std::span<float> out) const;
   std::optional<int64_t> following(int64_t index) const override;
   std::vector<std::string> describe() const override;  // the tutorials' lines
   std::vector<std::string> warnings() const override;

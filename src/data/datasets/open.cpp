@@ -24,46 +24,8 @@ const std::string& need_path(const std::string& path, std::string_view key) {
   throw ConfigError("data", cat("no path is given: key=", key), cat("Give it in the file or with --set ", key, "=PATH"));
 }
 
-Era5Options era5_options(const config::RunConfig& config, Split split) {
-  const config::DataConfig& data = config.data;
-  const auto& img_size = config.model.img_size;
-  Era5Options options;
-  switch (split) {
-    case Split::Train:
-      options.folder = need_path(data.train_data_path, "train_data_path");
-      break;
-    case Split::Valid:
-      options.folder = need_path(data.valid_data_path, "valid_data_path");
-      break;
-    case Split::Test:
-      options.folder = need_path(data.inf_data_path, "inf_data_path");
-      break;
-  }
-  options.height = img_size.at(0);
-  options.width = img_size.at(1);
-  options.lead = data.dt;
-  options.history = data.history;
-  if (!data.crop.empty()) options.crop = {data.crop.at(0), data.crop.at(1)};
-  options.crop_latitude = data.crop_lat, options.crop_longitude = data.crop_lon;
-  options.in_channels = config.model.n_in_channels;
-  options.out_channels = config.model.n_out_channels;
-  options.in_names = data.in_channels, options.out_names = data.out_channels;
-  if (split == Split::Train) options.limit = data.limit_nsamples;
-  if (split == Split::Valid) options.limit = data.limit_nsamples_val;
-  options.means = need_path(data.global_means_path, "global_means_path");
-  options.stds = need_path(data.global_stds_path, "global_stds_path");
-  options.channel_names = data.channel_names;
-  options.input_clip = data.clip_in, options.target_clip = data.clip_out;
-  options.input_log = data.log_channels_in, options.target_log = data.log_channels_out;
-  options.roles = data.roles, options.hole_fill = data.hole_fill, options.normalization = data.normalization;
-  options.hold = data.resident == config::Residence::Host;
-  options.time = {data.time_units, data.time_calendar};
-  options.rules = config.rules.pair_rule == config::PairRule::FirstFile ? Rules::Tutorial : Rules::Corrected;
-  return options;
-}
-
 std::unique_ptr<Dataset> open_era5(const config::RunConfig& config, Split split) {
-  const Era5Options options = era5_options(config, split);
+  const Era5Options options = fields_options(config, split);
   std::shared_ptr<const ExtraChannels> extra;
   if (!config.data.forcing.empty()) {
     GridFacts grid = read_grid_facts(options);
@@ -198,6 +160,44 @@ std::string check_box_size(const config::DataConfig& data, bool train, const Box
 }
 
 }  // namespace
+
+Era5Options fields_options(const config::RunConfig& config, Split split) {
+  const config::DataConfig& data = config.data;
+  const auto& img_size = config.model.img_size;
+  Era5Options options;
+  switch (split) {
+    case Split::Train:
+      options.folder = need_path(data.train_data_path, "train_data_path");
+      break;
+    case Split::Valid:
+      options.folder = need_path(data.valid_data_path, "valid_data_path");
+      break;
+    case Split::Test:
+      options.folder = need_path(data.inf_data_path, "inf_data_path");
+      break;
+  }
+  options.height = img_size.at(0);
+  options.width = img_size.at(1);
+  options.lead = data.dt;
+  options.history = data.history;
+  if (!data.crop.empty()) options.crop = {data.crop.at(0), data.crop.at(1)};
+  options.crop_latitude = data.crop_lat, options.crop_longitude = data.crop_lon;
+  options.in_channels = config.model.n_in_channels;
+  options.out_channels = config.model.n_out_channels;
+  options.in_names = data.in_channels, options.out_names = data.out_channels;
+  if (split == Split::Train) options.limit = data.limit_nsamples;
+  if (split == Split::Valid) options.limit = data.limit_nsamples_val;
+  options.means = need_path(data.global_means_path, "global_means_path");
+  options.stds = need_path(data.global_stds_path, "global_stds_path");
+  options.channel_names = data.channel_names;
+  options.input_clip = data.clip_in, options.target_clip = data.clip_out;
+  options.input_log = data.log_channels_in, options.target_log = data.log_channels_out;
+  options.roles = data.roles, options.hole_fill = data.hole_fill, options.normalization = data.normalization;
+  options.hold = data.resident == config::Residence::Host;
+  options.time = {data.time_units, data.time_calendar};
+  options.rules = config.rules.pair_rule == config::PairRule::FirstFile ? Rules::Tutorial : Rules::Corrected;
+  return options;
+}
 
 std::unique_ptr<Dataset> open_boxes(const config::RunConfig& config, Split split) {
   const config::DataConfig& data = config.data;

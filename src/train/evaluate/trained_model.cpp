@@ -40,12 +40,17 @@ data::Split parse_split(const std::string& name) {
 }
 
 TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice)
+    : TrainedModel(registries, config, choice, nullptr) {}
+
+TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice,
+                           std::unique_ptr<data::Dataset> dataset)
     : config_(config),
-      device_(choose_device(config.loop.device)),
+      device_(choose_device(config.loop.device, choice.local_rank, choice.local_size)),
       session_(std::make_unique<ProcessSession>(config_, device_)),
+      dataset_(std::move(dataset)),
       report_(choice.report) {
   if (!names_file(choice.checkpoint)) checkpoint_ = find_checkpoint(choice.run_folder, choice.checkpoint);
-  dataset_ = registries.datasets.at(config_.data.dataset).open(config_, choice.split);
+  if (!dataset_) dataset_ = registries.datasets.at(config_.data.dataset).open(config_, choice.split);
   if (dataset_->size() == 0)
     throw DataError("data", "there are no samples in this part of the data", "Check its path and limits");
   model_ = build_model(registries, config_, dataset_->spec(), device_);
@@ -93,11 +98,13 @@ data::Pipeline TrainedModel::pipeline(int64_t batch_size) const {
 }
 
 at::Tensor TrainedModel::predict(const data::Batch& batch) const {
+  return predict(batch.input, {.seed = config_.loop.seed, .step = at::zeros({}, batch.sample.options()), .sample = batch.sample});
+}
+
+at::Tensor TrainedModel::predict(const at::Tensor& input, const model::ForwardContext& context) const {
   const at::NoGradGuard no_grad;
   const ops::AutocastGuard autocast(device_.type(), autocast_dtype(config_.precision.amp_mode));
-  const model::ForwardContext context{
-      .seed = config_.loop.seed, .step = at::zeros({}, batch.sample.options()), .sample = batch.sample};
-  return model_->forward(batch.input, context).to(at::kFloat);
+  return model_->forward(input, context).to(at::kFloat);
 }
 
 bool TrainedModel::has_holes() const {

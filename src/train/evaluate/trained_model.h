@@ -24,6 +24,7 @@ struct ModelChoice {
   std::string checkpoint = "best";  // "best" (smallest validation loss), "newest", a step, or the path of one of any format
   bool averaged = false;            // the moving average of weights that the run kept, instead of the weights
   data::Split split = data::Split::Valid;
+  int64_t local_rank = 0, local_size = 1;  // of this process among those of its node, for its GPU
   // What became of samples that could not be read, and reads that do not come back (these from another thread).
   std::function<void(const std::string&)> report{};
 };
@@ -34,6 +35,9 @@ class TrainedModel {
  public:
   // Opens the data, builds the model as `config` says and loads its weights. The model is in evaluation mode.
   TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice);
+  // Of these data instead of the run's: samples of the same specification.
+  TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice,
+               std::unique_ptr<data::Dataset> dataset);
 
   const data::Dataset& dataset() const { return *dataset_; }
   const config::RunConfig& config() const { return config_; }
@@ -46,6 +50,11 @@ class TrainedModel {
   data::Pipeline pipeline(int64_t batch_size) const;
   // Autocast as in training; no gradient. float32 out.
   at::Tensor predict(const data::Batch& batch) const;
+  // The same of inputs on the device, with what keys their dropout.
+  at::Tensor predict(const at::Tensor& input, const model::ForwardContext& context) const;
+  // Dropout and drop-path as in training from here on.
+  void enable_dropout() { model_->train(); }
+  c10::Device device() const { return device_; }
   // (B) of predictions that predict() gave.
   bool has_holes() const;  // points of a target may have no value: they are NaN
   at::Tensor losses(const at::Tensor& prediction, const at::Tensor& target) const;

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// `welkin data climatology`: mean fields by day of the year and hour of the day, for scores of anomalies.
+#include "data/forecast/climatology.h"
+
+#include <ostream>
+
+#include "apps/cli/flags.h"
+#include "apps/cli/trained_run.h"
+#include "apps/cli/verbs.h"
+#include "core/error.h"
+#include "core/text.h"
+
+namespace welkin::apps {
+namespace {
+
+const std::vector<config::ExtraFlag> kClimatologyFlags = {
+    {"output", "FILE", "what to write: NAME.zarr or NAME.nc, which must not be there"},
+    {"states", "FOLDER", "files of the years, instead of the part of the run's data that --split names"},
+    {"window", "DAYS", "days around each day of the year over which it is a mean, odd; 61 when not given"}};
+
+}  // namespace
+
+int verb_data_climatology(Application& application, int argc, char** argv) {
+  const auto run = parse_trained_run(application, argc, argv, kClimatologyFlags);
+  if (!run) return 0;
+  const data::ClimatologyOptions options{.output = text_flag(run->line, "output"),
+                                         .window = whole_flag(run->line, "window", 61, 1, 365)};
+  if (options.output.empty() || options.window % 2 == 0) {
+    throw ConfigError("climatology", cat("--output is to be given, and --window odd: window=", options.window),
+                      "Give --output NAME.zarr or NAME.nc");
+  }
+  const data::FieldStates states(run->config, run->choice.split, text_flag(run->line, "states"), data::TimeStep{.seconds = 1});
+  data::make_climatology(states, options);
+  application.out << states.size() << " states from " << data::format_date(states.calendar(), states.times().front()) << " to "
+                  << data::format_date(states.calendar(), states.times().back()) << "\n"
+                  << options.output.string() << "\n";
+  return 0;
+}
+
+}  // namespace welkin::apps

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// `welkin forecast`: ensembles from states without a truth, as Zarr or netCDF with CF metadata, on any number of ranks.
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <sstream>
+
+#include "apps/cli/flags.h"
+#include "apps/cli/rank_run.h"
+#include "apps/cli/trained_run.h"
+#include "apps/cli/verbs.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "observe/log/console.h"
+#include "observe/log/progress.h"
+#include "train/forecast/forecast_run.h"
+#include "train/learn/registries.h"
+#include "version.h"
+
+namespace welkin::apps {
+namespace {
+
+const std::vector<config::ExtraFlag> kForecastFlags = {
+    {"from", "TIME", "where to begin: newest (when not given), all, or dates such as 2019-03-25T06,2019-03-26T06"},
+    {"steps", "N", "how many steps; 1 when not given"},
+    {"members", "M", "how many members of an ensemble; 1 when not given"},
+    {"output", "FILE", "what to write: NAME.zarr or NAME.nc, which must not be there"},
+    {"states", "FOLDER", "files that hold the states to begin with, instead of the part of the run's data that --split names"},
+    {"time_step", "TIME", "between two states, for instance 6h, where the files hold a single one", config::Listed::InFull},
+    {"perturb", "HOW",
+     "how members differ at their start: gaussian:amplitude=0.05, sphere:amplitude=0.05,length_km=500, "
+     "bred:amplitude=0.05,cycles=8, or lagged; amplitudes in standard deviations"},
+    {"control", "", "member 0 is not perturbed", config::Listed::InFull},
+    {"ensemble_seed", "N", "of perturbations; the run's seed when not given", config::Listed::InFull},
+    {"with_dropout", "", "members differ by dropout as in training, too", config::Listed::InFull},
+    {"checkpoints", "A,B", "several checkpoints instead of --checkpoint: member m is made by number m modulo their number"}};
+
+std::vector<std::string> words_between_commas(const std::string& text) {
+  std::vector<std::string> words;
+  std::istringstream parts(text);
+  for (std::string word; std::getline(parts, word, ',');) words.push_back(word);
+  return words;
+}
+
+train::EnsembleOptions forecast_options(const TrainedRun& run) {
+  const config::CommandLine& line = run.line;
+  train::EnsembleOptions options{.output = text_flag(line, "output"),
+                                 .from = text_flag(line, "from", "newest"),
+                                 .steps = whole_flag(line, "steps", 1),
+                                 .members = whole_flag(line, "members", 1),
+                                 .has_dropout = has_flag(line, "with_dropout"),
+                                 .source = cat("Welkin ", kVersion)};
+  options.ensemble = {.perturbation = train::parse_perturbation(text_flag(line, "perturb")),
+                      .seed = static_cast<uint64_t>(
+                          whole_flag(line, "ensemble_seed", static_cast<int64_t>(run.config.loop.seed), 0, int64_t{1} << 62)),
+                      .has_control = has_flag(line, "control")};
+  if (options.output.empty())
+    throw ConfigError("forecast", "no file is named to write to: --output", "Give --output NAME.zarr or NAME.nc");
+  return options;
+}
+
+std::optional<data::TimeStep> given_step(const config::CommandLine& line) {
+  const std::string text = text_flag(line, "time_step");
+  if (text.empty()) return {};
+  return data::TimeStep{.seconds = data::parse_duration(text), .months = 0};
+}
+
+// Members that are all alike are no ensemble.
+void check_ensemble(const train::EnsembleOptions& options, size_t num_models) {
+  if (options.members < static_cast<int64_t>(num_models)) {
+    throw ConfigError("forecast", cat("more checkpoints than members: members=", options.members, ", checkpoints=", num_models),
+                      "Ask for at least one member of each checkpoint");
+  }
+  const bool differ = options.ensemble.perturbation.kind != train::PerturbationKind::None || options.has_dropout;
+  if (options.members <= static_cast<int64_t>(num_models) || differ) return;
+  throw ConfigError("forecast", cat("nothing makes the members differ: members=", options.members, ", checkpoints=", num_models),
+                    "Give --perturb, --with_dropout or more --checkpoints");
+}
+
+class Ensemble {
+ public:
+  Ensemble(Application& application, const TrainedRun& run, const launch::RankInfo& place, bool has_dropout) {
+    std::vector<std::string> checkpoints = words_between_commas(text_flag(run.line, "checkpoints"));
+    if (checkpoints.empty()) checkpoints.push_back(run.choice.checkpoint);
+    train::ModelChoice choice = run.choice;
+    choice.local_rank = place.local_rank, choice.local_size = place.local_size;
+    for (const std::string& checkpoint : checkpoints) {
+      choice.checkpoint = checkpoint;
+      auto fields =
+          std::make_unique<data::FieldStates>(run.config, choice.split, text_flag(run.line, "states"), given_step(run.line));
+      if (fields_ == nullptr) fields_ = fields.get();
+      models_.push_back(std::make_unique<train::TrainedModel>(application.registries, run.config, choice, std::move(fields)));
+      if (has_dropout) models_.back()->enable_dropout();
+    }
+  }
+
+  const data::FieldStates& fields() const { return *fields_; }
+  std::vector<const train::TrainedModel*> models() const {
+    std::vector<const train::TrainedModel*> models;
+    for (const auto& model : models_) models.push_back(model.get());
+    return models;
+  }
+
+ private:
+  std::vector<std::unique_ptr<train::TrainedModel>> models_;
+  const data::FieldStates* fields_ = nullptr;  // of the first model
+};
+
+void forecast(Application& application, const TrainedRun& run, const train::EnsembleOptions& options,
+              const parallel::World& world) {
+  const Ensemble ensemble(application, run, world.rank_info(), options.has_dropout);
+  check_ensemble(options, ensemble.models().size());
+  train::ForecastRun made(ensemble.fields(), ensemble.models(), options, world);
+  observe::Console console({.fd = world.is_main() ? STDERR_FILENO : -1});
+  observe::Progress progress(console, {.title = "forecast", .total = 0, .unit = "times", .now_s = {}});
+  const int64_t nonfinite = made.run([&](int64_t done, int64_t) { progress.update(done); });
+  progress.finish();
+  const double everywhere =
+      world.size() == 1 ? static_cast<double>(nonfinite) : summed_over_ranks(world, {static_cast<double>(nonfinite)}).at(0);
+  if (!world.is_main()) return;
+  for (const train::TrainedModel* model : ensemble.models())
+    application.out << "checkpoint " << model->checkpoint().string() << ", step " << model->step() << "\n";
+  const data::Calendar calendar = ensemble.fields().calendar();
+  application.out << made.starts().size() << " starts from " << data::format_date(calendar, made.starts().front()) << " to "
+                  << data::format_date(calendar, made.starts().back()) << ", " << options.steps << " steps, " << options.members
+                  << " members\n"
+                  << options.output.string() << "\n";
+  if (everywhere == 0) return;
+  application.err << "warning: members end in values that are not finite: members=" << everywhere
+                  << ". Look at their earlier leads, or give a smaller --perturb.\n"
+                  << std::flush;
+}
+
+}  // namespace
+
+int verb_forecast(Application& application, int argc, char** argv) {
+  const auto run = parse_trained_run(application, argc, argv, kForecastFlags);
+  if (!run) return 0;
+  const train::EnsembleOptions options = forecast_options(*run);
+  const launch::RankInfo place = this_rank_info();
+  label_process(place);
+  parallel::World world = parallel::World::connect(place, world_options(run->config));
+  run_as_rank(world, [&] { forecast(application, *run, options, world); });
+  return 0;
+}
+
+}  // namespace welkin::apps

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/forecast/climatology.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "data/forecast/forecast_layout.h"
+#include "data/formats/array_file.h"
+#include "data/formats/formats.h"
+#include "data/storage/array_views.h"
+
+namespace welkin::data {
+namespace {
+
+constexpr int64_t kDays = 366, kMostDayValues = int64_t{1} << 30;  // of sums: 16 GiB with their weights
+
+// Of a leap year: a year of another length is spread over it.
+int64_t day_number(Calendar calendar, int64_t seconds) {
+  const DayOfYear day = day_of_year(calendar, seconds);
+  const auto whole = static_cast<int64_t>(std::floor(day.day));
+  if (day.days_in_year >= 365) return std::min(whole, kDays - 1);
+  return std::min(kDays - 1, whole * kDays / day.days_in_year);
+}
+
+int64_t second_of_day(Calendar calendar, int64_t seconds) { return to_date(calendar, seconds).second_of_day; }
+
+AttributeValue one_text(std::string value) { return std::vector<std::string>{std::move(value)}; }
+
+OutputArray axis_array(const std::string& name, int64_t length, Attributes attributes) {
+  return {.name = name,
+          .shape = {length},
+          .chunk = {length},
+          .dtype = Dtype::F64,
+          .codecs = {},
+          .axes = {name},
+          .attributes = std::move(attributes)};
+}
+
+OutputFile climatology_output(const FieldStates& states, const std::vector<double>& hours, bool is_zarr) {
+  const SampleSpec& spec = states.spec();
+  const auto names = variable_names(spec.target.channels);
+  const int64_t height = spec.target.shape[1], width = spec.target.shape[2];
+  OutputFile output;
+  for (size_t c = 0; c < names.size(); ++c) {
+    OutputArray array{.name = names[c],
+                      .shape = {static_cast<int64_t>(hours.size()), kDays, height, width},
+                      .chunk = {1, 1, height, width},
+                      .dtype = Dtype::F32,
+                      .codecs = {},
+                      .axes = {"hour", "dayofyear", "latitude", "longitude"},
+                      .attributes = {{"long_name", one_text(spec.target.channels[c])}}};
+    if (!spec.target.units[c].empty()) array.attributes["units"] = one_text(spec.target.units[c]);
+    if (is_zarr) array.codecs = {{.kind = CodecKind::Blosc, .level = 5, .width = 4, .compressor = "zstd", .shuffle = 1}};
+    output.arrays.push_back(std::move(array));
+  }
+  std::vector<double> days(static_cast<size_t>(kDays));
+  for (size_t day = 0; day < days.size(); ++day) days[day] = static_cast<double>(day + 1);
+  output.small.emplace_back(axis_array("hour", static_cast<int64_t>(hours.size()), {{"long_name", one_text("hour of the day")}}),
+                            hours);
+  output.small.emplace_back(axis_array("dayofyear", kDays, {{"long_name", one_text("day of the year")}}), days);
+  if (!spec.latitude.empty())
+    output.small.emplace_back(axis_array("latitude", height, {{"units", one_text("degrees_north")}}), spec.latitude);
+  if (!spec.longitude.empty())
+    output.small.emplace_back(axis_array("longitude", width, {{"units", one_text("degrees_east")}}), spec.longitude);
+  return output;
+}
+
+// Sums by day of one hour, a channel at a time.
+class DaySums {
+ public:
+  DaySums(int64_t plane, int64_t window)
+      : plane_(static_cast<size_t>(plane)), half_(window / 2), sum_(plane_ * kDays, 0.0), count_(plane_ * kDays, 0.0) {}
+
+  void add(int64_t day, std::span<const float> field) {
+    for (size_t i = 0; i < plane_; ++i) {
+      if (std::isnan(field[i])) continue;
+      sum_[static_cast<size_t>(day) * plane_ + i] += static_cast<double>(field[i]);
+      count_[static_cast<size_t>(day) * plane_ + i] += 1;
+    }
+  }
+
+  // The weighted mean over the days around; NaN where there is nothing.
+  void mean(int64_t day, std::span<float> out) const {
+    std::vector<double> total(plane_, 0.0), weight(plane_, 0.0);
+    for (int64_t shift = -half_; shift <= half_; ++shift) {
+      const auto at = static_cast<size_t>((day + shift + kDays) % kDays) * plane_;
+      const double share = 1 - std::abs(static_cast<double>(shift)) / static_cast<double>(half_ + 1);
+      for (size_t i = 0; i < plane_; ++i) total[i] += share * sum_[at + i], weight[i] += share * count_[at + i];
+    }
+    for (size_t i = 0; i < plane_; ++i) out[i] = static_cast<float>(total[i] / weight[i]);
+  }
+
+ private:
+  size_t plane_;
+  int64_t half_;
+  std::vector<double> sum_, count_;
+};
+
+void write_climatology(const FieldStates& states, const ClimatologyOptions& options, const std::filesystem::path& path,
+                       bool is_zarr) {
+  std::set<int64_t> seconds;
+  for (const int64_t time : states.times()) seconds.insert(second_of_day(states.calendar(), time));
+  std::vector<double> hours;
+  for (const int64_t second : seconds) hours.push_back(static_cast<double>(second) / 3600);
+  const OutputFile output = climatology_output(states, hours, is_zarr);
+  const auto writer = is_zarr ? make_zarr_writer(path, 2, output) : make_netcdf_writer(path, output);
+  const SampleSpec& spec = states.spec();
+  const int64_t height = spec.target.shape[1], width = spec.target.shape[2], plane = height * width;
+  std::vector<float> field(static_cast<size_t>(plane));
+  for (int64_t channel = 0; channel < spec.target.shape[0]; ++channel) {
+    int64_t hour = 0;
+    for (const int64_t second : seconds) {
+      DaySums sums(plane, options.window);
+      for (int64_t index = 0; index < states.size(); ++index) {
+        const int64_t time = states.times()[static_cast<size_t>(index)];
+        if (second_of_day(states.calendar(), time) != second) continue;
+        states.read_truth(index, channel, field);
+        sums.add(day_number(states.calendar(), time), field);
+      }
+      for (int64_t day = 0; day < kDays; ++day) {
+        sums.mean(day, field);
+        writer->write(static_cast<size_t>(channel), {{hour, day, 0, 0}, {hour + 1, day + 1, height, width}},
+                      std::as_bytes(std::span<const float>(field)));
+      }
+      ++hour;
+    }
+  }
+  writer->finish();
+}
+
+}  // namespace
+
+void make_climatology(const FieldStates& states, const ClimatologyOptions& options) {
+  const bool is_zarr = options.output.extension() == ".zarr";
+  if (!is_zarr && options.output.extension() != ".nc")
+    throw ConfigError("climatology", cat("not a known kind of file: output=", options.output.string()), "Name it .zarr or .nc");
+  if (std::filesystem::exists(options.output))
+    throw ConfigError("climatology", cat("the output is there already: output=", options.output.string()),
+                      "Remove it, or name another");
+  const int64_t plane = states.spec().target.shape[1] * states.spec().target.shape[2];
+  if (plane * kDays > kMostDayValues)
+    throw DataError("climatology", cat("a grid whose days do not fit in memory: points=", plane), "Make it of a coarser grid");
+  if (!is_zarr) {
+    write_path_atomically(options.output, [&](const auto& path) { write_climatology(states, options, path, is_zarr); });
+    return;
+  }
+  const std::filesystem::path unfinished = std::filesystem::path(options.output).concat(".unfinished");
+  std::filesystem::remove_all(unfinished);
+  write_climatology(states, options, unfinished, is_zarr);
+  publish_folder(unfinished, options.output);
+}
+
+Climatology::Climatology(const std::filesystem::path& path) : path_(path) {
+  const ArrayFile file = path.extension() == ".nc" && array_format_of(path) == ArrayFormat::Unknown ? open_netcdf_arrays(path)
+                                                                                                    : open_array_file(path);
+  if (!file.has("hour") || !file.has("dayofyear"))
+    throw DataError("climatology", cat("this is no climatology by day and hour: path=", path.string()),
+                    "Make one with welkin data climatology");
+  hours_ = file.array("hour")->read_doubles(), days_ = file.array("dayofyear")->read_doubles();
+  for (const auto& [name, array] : file.arrays) {
+    if (array->facts().shape.size() != 4) continue;
+    arrays_[name] = with_axes(array, {{"hour"}, {"dayofyear"}, {"latitude", "lat"}, {"longitude", "lon"}});
+    shape_ = arrays_[name]->facts().shape;
+  }
+  if (shape_.empty() || shape_[0] != static_cast<int64_t>(hours_.size()) || shape_[1] != static_cast<int64_t>(days_.size()))
+    throw DataError("climatology", cat("no array is one by hour and day: path=", path.string()),
+                    "Make one with welkin data climatology");
+}
+
+void Climatology::read(const std::string& variable, Calendar calendar, int64_t seconds, std::span<float> out) const {
+  const double hour = static_cast<double>(second_of_day(calendar, seconds)) / 3600;
+  const auto found = std::ranges::find(hours_, hour);
+  if (found == hours_.end()) {
+    throw DataError("climatology", cat("it holds nothing of this hour of the day: path=", path_.string(), ", hour=", hour),
+                    "Make it of data that hold this hour");
+  }
+  const int64_t at = found - hours_.begin(), day = std::min(day_number(calendar, seconds), shape_[1] - 1);
+  arrays_.at(variable)->read({{at, day, 0, 0}, {at + 1, day + 1, shape_[2], shape_[3]}}, out);
+}
+
+}  // namespace welkin::data

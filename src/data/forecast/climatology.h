@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mean fields by day of the year and hour of the day, of WeatherBench2's form: arrays (hour, dayofyear, latitude, longitude), one
+// per channel, days 1 to 366. A day is the mean over the days around it in all years, with weights that fall linearly to the edge
+// of the window, circular over the end of the year.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/forecast/field_states.h"
+
+namespace welkin::data {
+
+struct ClimatologyOptions {
+  std::filesystem::path output;  // .zarr or .nc
+  int64_t window = 61;           // days, odd
+};
+
+// Of the target's channels of these states, in the files' values. In memory are the sums of one channel and one hour of the day,
+// however many years there are. ConfigError for the output, DataError for a grid that is too large.
+void make_climatology(const FieldStates& states, const ClimatologyOptions& options);
+
+class Climatology {
+ public:
+  // DataError when the file is no climatology.
+  explicit Climatology(const std::filesystem::path& path);
+
+  int64_t height() const { return shape_.at(2); }
+  int64_t width() const { return shape_.at(3); }
+  bool has(const std::string& variable) const { return arrays_.contains(variable); }
+  // (latitude, longitude) of a time. DataError for an hour that it does not hold.
+  void read(const std::string& variable, Calendar calendar, int64_t seconds, std::span<float> out) const;
+
+ private:
+  std::filesystem::path path_;
+  std::vector<double> hours_, days_;
+  Extents shape_;
+  std::map<std::string, StoredArrayPtr> arrays_;
+};
+
+}  // namespace welkin::data

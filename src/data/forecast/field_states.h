@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The states of a folder of fields as samples without a target: what a forecast begins with. A sample is the input of the model
+// at one time, `history` steps of it; its computed channels are those of the time that the first step predicts. The files may end
+// there: no truth is needed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "config/schema/run_config.h"
+#include "data/datasets/era5_dataset.h"
+#include "data/datasets/open.h"
+#include "data/forecast/time_step.h"
+#include "data/sample/forcing.h"
+
+namespace welkin::data {
+
+class FieldStates final : public Dataset {
+ public:
+  // `folder` instead of that of the split, where it is not empty. `step`: of the files' times, for files that hold one. DataError
+  // for files without times, and for another grid or calendar than that of the training files; ConfigError for data that are no
+  // fields in time, and for an unknown step.
+  FieldStates(const config::RunConfig& config, Split split, const std::string& folder, const std::optional<TimeStep>& step);
+
+  int64_t size() const override { return static_cast<int64_t>(times_.size()); }
+  // As the data set of the run has it: the same channels, normalisation and grid.
+  const SampleSpec& spec() const override { return spec_; }
+  SamplePlan plan(SampleKey key, const Region& wanted) const override { return states_->plan(key, wanted); }
+  void read(const SamplePlan& plan, SampleView out) const override;
+  bool transforms() const override { return true; }
+  std::vector<std::string> warnings() const override { return states_->warnings(); }
+  std::string location(const SamplePlan& plan) const override { return states_->location(plan); }
+
+  Calendar calendar() const { return calendar_; }
+  const TimeStep& step() const { return step_; }                // of the files; a forecast's is config.data.dt of them
+  const std::vector<int64_t>& times() const { return times_; }  // ascending, seconds
+  // The sample of that time; nothing where there is none.
+  std::optional<int64_t> index_of(int64_t seconds) const;
+  // `leads` steps of the forecast after a time.
+  int64_t valid_time(int64_t seconds, int64_t leads) const { return stepped(step_, calendar_, seconds, leads * lead_); }
+
+  // One target channel of a state as the files hold it, (H, W): the truth of a forecast.
+  void read_truth(int64_t index, int64_t channel, std::span<float> out) const;
+
+  int64_t num_computed() const { return computed_ ? computed_->count() : 0; }
+  // Computed channels at a time, (num_computed, H, W), normalised as an input is.
+  void fill_computed(int64_t seconds, std::span<float> out) const;
+
+ private:
+  void find_times(const std::string& folder);
+  void add_computed(const config::RunConfig& config);
+
+  int64_t lead_;
+  std::unique_ptr<Era5Dataset> states_;
+  std::unique_ptr<ForcingChannels> computed_;  // null: none
+  std::vector<ChannelOp> computed_ops_;        // one per computed channel; empty: none
+  std::vector<int64_t> times_;
+  Calendar calendar_ = Calendar::ProlepticGregorian;
+  TimeStep step_;
+  SampleSpec spec_;
+};
+
+}  // namespace welkin::data

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/forecast/forecast_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/datasets/file_times.h"
+#include "data/formats/array_file.h"
+#include "data/formats/formats.h"
+#include "data/storage/array_views.h"
+
+namespace welkin::data {
+namespace {
+
+ArrayFile open_forecast(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path))
+    throw DataError("forecast", cat("there is no such file: path=", path.string()), "Make it with welkin forecast");
+  return path.extension() == ".nc" && array_format_of(path) == ArrayFormat::Unknown ? open_netcdf_arrays(path)
+                                                                                    : open_array_file(path);
+}
+
+// Of one unit of a lead.
+double lead_seconds(const ArrayFile& file, const std::string& name) {
+  const auto texts = file.texts(name, "units");
+  const std::string unit = texts.empty() ? "" : texts.front();
+  constexpr std::array<std::pair<std::string_view, double>, 8> kUnits{{{"hours", 3600},
+                                                                       {"hour", 3600},
+                                                                       {"h", 3600},
+                                                                       {"days", 86400},
+                                                                       {"day", 86400},
+                                                                       {"minutes", 60},
+                                                                       {"seconds", 1},
+                                                                       {"nanoseconds", 1e-9}}};
+  for (const auto& [known, seconds] : kUnits) {
+    if (known == unit) return seconds;
+  }
+  throw DataError("forecast",
+                  cat("the leads have no unit that is known: path=", file.path.string(), ", dataset=", name, ", units=", unit),
+                  "Give them in hours, days, minutes, seconds or nanoseconds");
+}
+
+}  // namespace
+
+ForecastFile::ForecastFile(const std::filesystem::path& path) : file_(open_forecast(path)) {
+  start_name_ = dimension({"init_time", "time", "forecast_reference_time"});
+  lead_name_ = dimension({"lead_time", "prediction_timedelta", "step"});
+  latitude_name_ = dimension({"latitude", "lat"});
+  longitude_name_ = dimension({"longitude", "lon"});
+  for (const std::string name : {"number", "realization", "member", "ensemble"}) {
+    if (!file_.has(name)) continue;
+    member_name_ = name;
+    members_ = file_.array(name)->facts().num_values();
+  }
+  latitude_ = numbers_of(latitude_name_), longitude_ = numbers_of(longitude_name_);
+  read_times();
+  add_variables();
+}
+
+std::string ForecastFile::dimension(const std::vector<std::string>& names) const {
+  for (const std::string& name : names) {
+    if (file_.has(name)) return name;
+  }
+  throw DataError("forecast", cat("this is no forecast: path=", file_.path.string(), ", missing=", names.front()),
+                  "Give a file that welkin forecast made, or one of WeatherBench2's form");
+}
+
+std::vector<double> ForecastFile::numbers_of(const std::string& name) const { return file_.array(name)->read_doubles(); }
+
+void ForecastFile::read_times() {
+  const FileTimes times = data::read_times(file_, start_name_);
+  if (times.seconds.empty()) refuse_times_without_units(file_.path.string(), start_name_, "scores of a forecast");
+  starts_ = times.seconds;
+  calendar_ = written_calendar(times.calendar);
+  const std::vector<double> leads = numbers_of(lead_name_);
+  if (add_valid_times(leads.size())) return;
+  const double unit = lead_seconds(file_, lead_name_);
+  for (const int64_t start : starts_) {
+    std::vector<int64_t>& valid = valid_times_.emplace_back();
+    for (const double lead : leads) valid.push_back(start + std::llround(lead * unit));
+  }
+}
+
+// As the file says them: steps of months have no lead in hours.
+bool ForecastFile::add_valid_times(size_t num_leads) {
+  if (!file_.has("valid_time")) return false;
+  const FileTimes valid = data::read_times(file_, "valid_time");
+  const auto& axes = file_.array("valid_time")->facts().axes;
+  if (valid.seconds.size() != starts_.size() * num_leads || axes.size() != 2) return false;
+  const bool by_start = axes.front() == start_name_;
+  for (size_t start = 0; start < starts_.size(); ++start) {
+    std::vector<int64_t>& times = valid_times_.emplace_back();
+    for (size_t lead = 0; lead < num_leads; ++lead)
+      times.push_back(valid.seconds[by_start ? start * num_leads + lead : lead * starts_.size() + start]);
+  }
+  return true;
+}
+
+void ForecastFile::add_variables() {
+  std::vector<std::vector<std::string_view>> axes = {{start_name_}};
+  if (!member_name_.empty()) axes.push_back({member_name_});
+  axes.insert(axes.end(), {{lead_name_}, {latitude_name_}, {longitude_name_}});
+  Extents shape = {static_cast<int64_t>(starts_.size())};
+  if (!member_name_.empty()) shape.push_back(members_);
+  shape.insert(shape.end(), {num_leads(), height(), width()});
+  for (const auto& [name, array] : file_.arrays) {
+    if (array->facts().shape.size() != shape.size()) continue;
+    StoredArrayPtr ordered = with_axes(array, axes);
+    if (ordered->facts().shape == shape) arrays_[name] = std::move(ordered);
+  }
+  if (!arrays_.empty()) return;
+  throw DataError("forecast", cat("no array has the dimensions of a forecast: path=", file_.path.string()),
+                  "Give a file that welkin forecast made, or one of WeatherBench2's form");
+}
+
+void ForecastFile::read(const std::string& variable, int64_t start, int64_t lead, std::span<float> out) const {
+  ArrayRegion region{.begin = {start}, .end = {start + 1}};
+  if (!member_name_.empty()) region.begin.push_back(0), region.end.push_back(members_);
+  region.begin.insert(region.begin.end(), {lead, 0, 0});
+  region.end.insert(region.end.end(), {lead + 1, height(), width()});
+  arrays_.at(variable)->read(region, out);
+}
+
+}  // namespace welkin::data

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A forecast file read back: ours (forecast_layout.h), or another of WeatherBench's form, as Zarr or classic netCDF. Names of
+// dimensions: start init_time, time or forecast_reference_time; lead lead_time, prediction_timedelta or step; member number,
+// realization, member or ensemble. Axes may stand in any order.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/sample/calendar.h"
+#include "data/storage/stored_array.h"
+
+namespace welkin::data {
+
+class ForecastFile {
+ public:
+  // DataError for a file without starts or leads, or in another format.
+  explicit ForecastFile(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return file_.path; }
+  Calendar calendar() const { return calendar_; }
+  const std::vector<int64_t>& starts() const { return starts_; }  // seconds
+  int64_t num_leads() const { return static_cast<int64_t>(valid_times_.at(0).size()); }
+  int64_t valid_time(int64_t start, int64_t lead) const {
+    return valid_times_[static_cast<size_t>(start)][static_cast<size_t>(lead)];
+  }
+  int64_t members() const { return members_; }
+  const std::vector<double>& latitude() const { return latitude_; }
+  const std::vector<double>& longitude() const { return longitude_; }
+  int64_t height() const { return static_cast<int64_t>(latitude_.size()); }
+  int64_t width() const { return static_cast<int64_t>(longitude_.size()); }
+  bool has(const std::string& variable) const { return arrays_.contains(variable); }
+
+  // (member, latitude, longitude) of one field.
+  void read(const std::string& variable, int64_t start, int64_t lead, std::span<float> out) const;
+
+ private:
+  std::vector<double> numbers_of(const std::string& name) const;
+  std::string dimension(const std::vector<std::string>& names) const;
+  void read_times();
+  bool add_valid_times(size_t num_leads);
+  void add_variables();
+
+  ArrayFile file_;
+  std::string start_name_, lead_name_, member_name_, latitude_name_, longitude_name_;
+  Calendar calendar_ = Calendar::ProlepticGregorian;
+  std::vector<int64_t> starts_;
+  std::vector<std::vector<int64_t>> valid_times_;
+  int64_t members_ = 1;
+  std::vector<double> latitude_, longitude_;
+  std::map<std::string, StoredArrayPtr> arrays_;  // (start, [member,] lead, latitude, longitude)
+};
+
+}  // namespace welkin::data

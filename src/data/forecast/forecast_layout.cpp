@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/forecast/forecast_layout.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+
+#include "core/text.h"
+
+namespace welkin::data {
+namespace {
+
+constexpr double kHour = 3600;
+constexpr const char* kTimeUnits = "hours since 1970-01-01 00:00:00";
+
+// Names that the CF conventions know, of channels as ERA5, CMIP and ocean models call them, with the unit that they ask for. A
+// level follows those that end in '#'.
+struct StandardName {
+  std::string_view channel, name, unit;
+};
+constexpr std::array<StandardName, 26> kStandardNames{{
+    {"t2m", "air_temperature", "K"},
+    {"2t", "air_temperature", "K"},
+    {"tas", "air_temperature", "K"},
+    {"t#", "air_temperature", "K"},
+    {"u10", "eastward_wind", "m s-1"},
+    {"10u", "eastward_wind", "m s-1"},
+    {"u#", "eastward_wind", "m s-1"},
+    {"v10", "northward_wind", "m s-1"},
+    {"10v", "northward_wind", "m s-1"},
+    {"v#", "northward_wind", "m s-1"},
+    {"z#", "geopotential", "m2 s-2"},
+    {"z#", "geopotential", "m**2 s**-2"},
+    {"zg#", "geopotential_height", "m"},
+    {"q#", "specific_humidity", "kg kg-1"},
+    {"q#", "specific_humidity", "1"},
+    {"hus#", "specific_humidity", "1"},
+    {"r#", "relative_humidity", "%"},
+    {"w#", "lagrangian_tendency_of_air_pressure", "Pa s-1"},
+    {"msl", "air_pressure_at_mean_sea_level", "Pa"},
+    {"mslp", "air_pressure_at_mean_sea_level", "Pa"},
+    {"psl", "air_pressure_at_mean_sea_level", "Pa"},
+    {"sp", "surface_air_pressure", "Pa"},
+    {"tcwv", "atmosphere_mass_content_of_water_vapor", "kg m-2"},
+    {"sst", "sea_surface_temperature", "K"},
+    {"tos", "sea_surface_temperature", "degC"},
+    {"zos", "sea_surface_height_above_geoid", "m"},
+}};
+
+std::string_view standard_name_of(std::string_view channel, std::string_view unit) {
+  const auto level = std::ranges::find_if(channel, [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
+  const std::string_view quantity = channel.substr(0, static_cast<size_t>(level - channel.begin()));
+  const bool has_level = !quantity.empty() && std::all_of(level, channel.end(), [](char c) { return c >= '0' && c <= '9'; });
+  for (const StandardName& row : kStandardNames) {
+    const bool same = row.channel == channel || (has_level && level != channel.end() && row.channel.ends_with('#') &&
+                                                 row.channel.substr(0, row.channel.size() - 1) == quantity);
+    if (same && row.unit == unit) return row.name;
+  }
+  return {};
+}
+
+// As UDUNITS reads them: ERA5's "m**2 s**-2" is "m2 s-2".
+std::string cf_unit(std::string unit) {
+  for (size_t at = unit.find("**"); at != std::string::npos; at = unit.find("**")) unit.erase(at, 2);
+  return unit;
+}
+
+AttributeValue text(std::string value) { return std::vector<std::string>{std::move(value)}; }
+
+OutputArray coordinate(const std::string& name, int64_t length, Dtype dtype, Attributes attributes) {
+  return {.name = name,
+          .shape = {length},
+          .chunk = {length},
+          .dtype = dtype,
+          .codecs = {},
+          .axes = {name},
+          .attributes = std::move(attributes)};
+}
+
+std::vector<double> hours(const std::vector<int64_t>& seconds) {
+  std::vector<double> values;
+  for (const int64_t time : seconds) values.push_back(static_cast<double>(time) / kHour);
+  return values;
+}
+
+// Lead times that are the same for all starts; those of months differ, and are counted.
+std::optional<std::vector<double>> lead_hours(const ForecastLayout& layout) {
+  std::vector<double> leads;
+  for (size_t lead = 0; lead < layout.valid_times.at(0).size(); ++lead) {
+    const int64_t first = layout.valid_times[0][lead] - layout.starts[0];
+    for (size_t start = 0; start < layout.starts.size(); ++start) {
+      if (layout.valid_times[start][lead] - layout.starts[start] != first) return {};
+    }
+    leads.push_back(static_cast<double>(first) / kHour);
+  }
+  return leads;
+}
+
+std::vector<double> places_or(const std::vector<double>& given, int64_t count, double first, double step) {
+  std::vector<double> places = given;
+  for (int64_t i = 0; given.empty() && i < count; ++i) places.push_back(first + step * static_cast<double>(i));
+  return places;
+}
+
+void add_places(const ForecastLayout& layout, OutputFile& output) {
+  const auto rows = static_cast<double>(std::max<int64_t>(1, layout.height - 1)), columns = static_cast<double>(layout.width);
+  Attributes north{{"standard_name", text("latitude")}, {"long_name", text("latitude")}, {"units", text("degrees_north")}};
+  Attributes east{{"standard_name", text("longitude")}, {"long_name", text("longitude")}, {"units", text("degrees_east")}};
+  north["axis"] = text("Y"), east["axis"] = text("X");
+  if (layout.latitude.empty()) north["comment"] = text("assumed: equally spaced from pole to pole");
+  if (layout.longitude.empty()) east["comment"] = text("assumed: equally spaced from 0 eastwards");
+  output.small.emplace_back(coordinate("latitude", layout.height, Dtype::F64, std::move(north)),
+                            places_or(layout.latitude, layout.height, 90.0, -180.0 / rows));
+  output.small.emplace_back(coordinate("longitude", layout.width, Dtype::F64, std::move(east)),
+                            places_or(layout.longitude, layout.width, 0.0, 360.0 / columns));
+}
+
+void add_times(const ForecastLayout& layout, OutputFile& output) {
+  const auto calendar = text(std::string(name_of(layout.calendar)));
+  output.small.emplace_back(coordinate("init_time", static_cast<int64_t>(layout.starts.size()), Dtype::F64,
+                                       {{"standard_name", text("forecast_reference_time")},
+                                        {"long_name", text("start of the forecast")},
+                                        {"units", text(kTimeUnits)},
+                                        {"calendar", calendar},
+                                        {"axis", text("T")}}),
+                            hours(layout.starts));
+  const auto leads = lead_hours(layout);
+  std::vector<double> numbers;
+  for (int64_t lead = 1; lead <= layout.num_leads(); ++lead) numbers.push_back(static_cast<double>(lead));
+  Attributes attributes{{"long_name", text(leads ? "time since the start" : "steps since the start")},
+                        {"units", text(leads ? "hours" : "1")}};
+  if (leads) attributes["standard_name"] = text("forecast_period");
+  output.small.emplace_back(coordinate("lead_time", layout.num_leads(), Dtype::F64, std::move(attributes)),
+                            leads.value_or(numbers));
+  OutputArray valid{.name = "valid_time",
+                    .shape = {layout.num_leads(), static_cast<int64_t>(layout.starts.size())},
+                    .chunk = {layout.num_leads(), static_cast<int64_t>(layout.starts.size())},
+                    .dtype = Dtype::F64,
+                    .codecs = {},
+                    .axes = {"lead_time", "init_time"},
+                    .attributes = {{"standard_name", text("time")},
+                                   {"long_name", text("time that the field is of")},
+                                   {"units", text(kTimeUnits)},
+                                   {"calendar", calendar}}};
+  output.arrays.push_back(std::move(valid));
+}
+
+void add_members(const ForecastLayout& layout, OutputFile& output) {
+  if (layout.members == 1) return;
+  std::vector<double> numbers;
+  for (int64_t member = 0; member < layout.members; ++member) numbers.push_back(static_cast<double>(member));
+  output.small.emplace_back(
+      coordinate("number", layout.members, Dtype::I32,
+                 {{"standard_name", text("realization")}, {"long_name", text("member of the ensemble")}, {"units", text("1")}}),
+      std::move(numbers));
+}
+
+Attributes channel_attributes(const ForecastLayout& layout, size_t channel) {
+  const std::string& name = layout.channels[channel];
+  const std::string unit = cf_unit(channel < layout.units.size() ? layout.units[channel] : "");
+  Attributes attributes{{"long_name", text(name)}, {"coordinates", text("valid_time")}};
+  if (!unit.empty()) attributes["units"] = text(unit);
+  if (const auto known = standard_name_of(name, unit); !known.empty()) attributes["standard_name"] = text(std::string(known));
+  return attributes;
+}
+
+}  // namespace
+
+std::vector<std::string> variable_names(const std::vector<std::string>& channels) {
+  std::vector<std::string> names, taken = {"time", "init_time", "lead_time", "number", "valid_time", "latitude", "longitude"};
+  for (const std::string& channel : channels) {
+    std::string name;
+    for (const char c : channel) {
+      const auto byte = static_cast<unsigned char>(c);
+      name.push_back(byte < 128 && std::isalnum(byte) != 0 ? c : '_');
+    }
+    if (name.empty() || std::isalpha(static_cast<unsigned char>(name.front())) == 0) name = cat("v", name);
+    while (std::ranges::find(taken, name) != taken.end()) name.push_back('_');
+    taken.push_back(name);
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+OutputFile forecast_output(const ForecastLayout& layout) {
+  OutputFile output;
+  output.attributes = layout.attributes;
+  output.attributes["Conventions"] = text("CF-1.10");
+  const auto names = variable_names(layout.channels);
+  Extents shape, chunk;
+  std::vector<std::string> axes;
+  if (layout.members > 1) shape.push_back(layout.members), chunk.push_back(1), axes.emplace_back("number");
+  shape.insert(shape.end(), {layout.num_leads(), static_cast<int64_t>(layout.starts.size()), layout.height, layout.width});
+  chunk.insert(chunk.end(), {1, 1, layout.height, layout.width});
+  axes.insert(axes.end(), {"lead_time", "init_time", "latitude", "longitude"});
+  for (size_t channel = 0; channel < names.size(); ++channel) {
+    output.arrays.push_back({.name = names[channel],
+                             .shape = shape,
+                             .chunk = chunk,
+                             .dtype = Dtype::F32,
+                             .codecs = {},
+                             .axes = axes,
+                             .attributes = channel_attributes(layout, channel)});
+  }
+  add_times(layout, output);
+  add_members(layout, output);
+  add_places(layout, output);
+  return output;
+}
+
+std::vector<double> valid_time_values(const ForecastLayout& layout) {
+  std::vector<double> values;
+  for (size_t lead = 0; lead < static_cast<size_t>(layout.num_leads()); ++lead) {
+    for (const auto& times : layout.valid_times) values.push_back(static_cast<double>(times[lead]) / kHour);
+  }
+  return values;
+}
+
+ArrayRegion field_region(const ForecastLayout& layout, int64_t start, int64_t member, int64_t lead) {
+  ArrayRegion region{.begin = {}, .end = {}};
+  if (layout.members > 1) region.begin.push_back(member), region.end.push_back(member + 1);
+  region.begin.insert(region.begin.end(), {lead, start, 0, 0});
+  region.end.insert(region.end.end(), {lead + 1, start + 1, layout.height, layout.width});
+  return region;
+}
+
+}  // namespace welkin::data

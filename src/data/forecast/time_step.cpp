@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/forecast/time_step.h"
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace welkin::data {
+namespace {
+
+constexpr int64_t kDaySeconds = 86400;
+
+bool is_month(int64_t seconds) { return seconds >= 28 * kDaySeconds && seconds <= 31 * kDaySeconds; }
+
+}  // namespace
+
+TimeStep time_step_of(const std::vector<int64_t>& times, Calendar calendar, const std::string& path) {
+  if (times.size() < 2) return {};
+  const int64_t first = times[1] - times[0];
+  bool equal = true, months = calendar != Calendar::Day360;
+  for (size_t i = 0; i + 1 < times.size(); ++i) {
+    const int64_t step = times[i + 1] - times[i];
+    equal = equal && step == first;
+    months = months && is_month(step);
+  }
+  if (months && (!equal || first >= 30 * kDaySeconds)) return {.seconds = 0, .months = 1};
+  if (equal) return {.seconds = first, .months = 0};
+  throw DataError("forecast", cat("the times of a file are not evenly spaced: path=", path, ", first_step_seconds=", first),
+                  "Make it with welkin data ingest, which splits at gaps");
+}
+
+int64_t stepped(const TimeStep& step, Calendar calendar, int64_t seconds, int64_t count) {
+  if (step.months == 0) return seconds + count * step.seconds;
+  Date date = to_date(calendar, seconds);
+  const int64_t month = date.year * 12 + date.month - 1 + count * step.months;
+  date.year = month / 12;
+  date.month = static_cast<int>(month % 12) + 1;
+  while (!is_valid(calendar, date) && date.day > 28) --date.day;
+  return to_seconds(calendar, date);
+}
+
+}  // namespace welkin::data

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The time between two states of a file: seconds, or whole months of a calendar, which differ in length.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/sample/calendar.h"
+
+namespace welkin::data {
+
+struct TimeStep {
+  int64_t seconds = 0;  // of every step, or
+  int64_t months = 0;   // whole months; one of the two is not 0
+
+  bool is_known() const { return seconds != 0 || months != 0; }
+};
+
+// Of ascending times; unknown where there are fewer than two. DataError for steps that are neither equal nor months.
+TimeStep time_step_of(const std::vector<int64_t>& times, Calendar calendar, const std::string& path);
+
+// `count` steps after a time, negative ones before it. A day that a month does not have becomes its last one.
+int64_t stepped(const TimeStep& step, Calendar calendar, int64_t seconds, int64_t count);
+
+}  // namespace welkin::data

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/forecast/forecast_run.h"
+
+#include <ATen/ops/isfinite.h>
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "data/forecast/forecast_starts.h"
+#include "parallel/comm/collectives.h"
+#include "train/evaluate/prediction_file.h"
+#include "train/forecast/model_step.h"
+
+namespace welkin::train {
+namespace {
+
+// Lagged members go on for so many steps before they reach the start.
+int64_t most_steps(const EnsembleOptions& options) {
+  const bool is_lagged = options.ensemble.perturbation.kind == PerturbationKind::Lagged;
+  const bool is_bred = options.ensemble.perturbation.kind == PerturbationKind::Bred;
+  return options.steps + (is_lagged ? options.members - 1 : 0) + (is_bred ? 1 : 0);
+}
+
+std::string words_of(const EnsembleStart& ensemble) {
+  const Perturbation& noise = ensemble.perturbation;
+  return cat("kind ", static_cast<int>(noise.kind), ", amplitude ", noise.amplitude, ", length_km ", noise.length_km, ", cycles ",
+             noise.cycles, ", seed ", ensemble.seed, ", control ", ensemble.has_control);
+}
+
+}  // namespace
+
+ForecastRun::ForecastRun(const data::FieldStates& fields, std::vector<const TrainedModel*> models, EnsembleOptions options,
+                         const parallel::World& world)
+    : fields_(fields),
+      models_(std::move(models)),
+      options_(std::move(options)),
+      world_(world),
+      step_(fields.spec(), models_.front()->config(), fields.num_computed(), most_steps(options_)),
+      initial_(fields, step_, options_.ensemble) {
+  lay_out();
+  const bool is_lagged = options_.ensemble.perturbation.kind == PerturbationKind::Lagged;
+  const auto num_starts = static_cast<int64_t>(layout_.starts.size());
+  units_ = forecast_units(num_starts, options_.members, static_cast<int64_t>(models_.size()),
+                          is_lagged ? 1 : models_.front()->batch_size());
+  if (world_.is_main()) data::ForecastStore::check(options_.output, request());
+}
+
+void ForecastRun::lay_out() {
+  const data::SampleSpec& spec = fields_.spec();
+  layout_.channels = spec.target.channels;
+  layout_.units = spec.target.units;
+  layout_.latitude = spec.latitude;
+  layout_.longitude = spec.longitude;
+  layout_.height = spec.target.shape.at(1);
+  layout_.width = spec.target.shape.at(2);
+  layout_.calendar = fields_.calendar();
+  layout_.members = options_.members;
+  layout_.starts = data::choose_starts(fields_, options_.from, initial_.history_needed(options_.members));
+  for (const int64_t start : layout_.starts) {
+    std::vector<int64_t>& times = layout_.valid_times.emplace_back();
+    for (int64_t lead = 1; lead <= options_.steps; ++lead) times.push_back(fields_.valid_time(start, lead));
+  }
+  layout_.attributes = {{"title", std::vector<std::string>{cat("Forecast of ", models_.front()->config().model.model)}},
+                        {"source", std::vector<std::string>{cat(options_.source, ", ", sources())}},
+                        {"history", std::vector<std::string>{"made by welkin forecast"}}};
+}
+
+std::string ForecastRun::sources() const {
+  std::string text;
+  for (const TrainedModel* model : models_)
+    text += cat(text.empty() ? "" : "; ", "checkpoint ", model->checkpoint().string(), " of step ", model->step());
+  return text;
+}
+
+std::string ForecastRun::request() const {
+  std::string text = cat(sources(), "\n");
+  text += cat("steps ", options_.steps, ", members ", options_.members, ", dropout ", options_.has_dropout, "\n");
+  text += cat(words_of(options_.ensemble), "\nbatch ", models_.front()->batch_size(), "\n");
+  for (const int64_t start : layout_.starts) text += cat("start ", data::format_date(layout_.calendar, start), "\n");
+  return text;
+}
+
+int64_t ForecastRun::run(const std::function<void(int64_t, int64_t)>& progress) {
+  const auto meet = [&] {
+    if (world_.size() > 1) parallel::barrier(world_.world_group());
+  };
+  const auto open_store = [&] {
+    store_ = std::make_unique<data::ForecastStore>(options_.output, layout_, request(), world_.rank());
+  };
+  if (world_.is_main()) open_store();
+  meet();
+  if (!store_) open_store();
+  meet();  // all know the same journals
+  std::vector<int64_t> own;
+  int64_t pending = 0;
+  for (int64_t unit = 0; unit < num_units(); ++unit) {
+    if (!store_->is_done(unit) && pending++ % world_.size() == world_.rank()) own.push_back(unit);
+  }
+  int64_t made = 0;
+  for (const int64_t number : own) {
+    run_unit(units_[static_cast<size_t>(number)], number,
+             [&] { progress(++made, static_cast<int64_t>(own.size()) * options_.steps); });
+  }
+  meet();
+  if (world_.is_main()) store_->publish();
+  meet();
+  return nonfinite_;
+}
+
+void ForecastRun::run_unit(const ForecastUnit& unit, int64_t number, const std::function<void()>& made) {
+  const TrainedModel& model = *models_[static_cast<size_t>(unit.model)];
+  const int64_t start = layout_.starts[static_cast<size_t>(unit.start)], before = initial_.steps_before(unit.members.front());
+  at::Tensor states = initial_.make(model, start, unit.members);
+  for (int64_t step = 1; step <= before + options_.steps; ++step) {
+    const int64_t valid = fields_.valid_time(start, step - before);
+    const at::Tensor prediction =
+        predict_step(model, fields_, states, valid, {.start_seconds = start, .members = unit.members, .step = step});
+    if (step > before) {
+      write(unit, step - before, prediction);
+      made();
+    }
+    if (step < before + options_.steps) states = step_.next(states, prediction);
+  }
+  store_->finish_unit(number);
+}
+
+void ForecastRun::write(const ForecastUnit& unit, int64_t lead, const at::Tensor& prediction) {
+  const data::SampleSpec& spec = fields_.spec();
+  const at::Tensor values = in_file_units(prediction, spec.target_mean, spec.target_std, spec.target_log);
+  const auto plane = static_cast<size_t>(layout_.height * layout_.width);
+  const float* field = values.const_data_ptr<float>();
+  for (const int64_t member : unit.members) {
+    for (int64_t channel = 0; channel < values.size(1); ++channel, field += plane) {
+      store_->write(channel, unit.start, member, lead - 1, {field, plane});
+    }
+  }
+  if (lead < options_.steps) return;
+  nonfinite_ += (values.isfinite().flatten(1).all(1).logical_not()).sum().item<int64_t>();
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the members of an ensemble begin with: the state of the start, or an earlier one, and what perturbs it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "data/forecast/field_states.h"
+#include "train/evaluate/trained_model.h"
+#include "train/forecast/perturbation.h"
+#include "train/forecast/state_step.h"
+
+namespace welkin::train {
+
+struct EnsembleStart {
+  Perturbation perturbation;
+  uint64_t seed = 0;
+  bool has_control = false;  // member 0 is not perturbed
+};
+
+class InitialStates {
+ public:
+  // What is passed outlives it.
+  InitialStates(const data::FieldStates& fields, const StateStep& step, EnsembleStart start)
+      : fields_(fields), step_(step), start_(start) {}
+
+  // Steps of the forecast by which a member begins before its start.
+  int64_t steps_before(int64_t member) const { return start_.perturbation.kind == PerturbationKind::Lagged ? member : 0; }
+  // Before a start, of which states are needed for so many members.
+  int64_t history_needed(int64_t members) const;
+
+  // (B, history * C, H, W) normalised on the model's device. Members of one steps_before().
+  at::Tensor make(const TrainedModel& model, int64_t start_seconds, const std::vector<int64_t>& members) const;
+
+ private:
+  at::Tensor read(const TrainedModel& model, int64_t seconds) const;  // (1, history * C, H, W)
+  at::Tensor noise(int64_t start_seconds, const std::vector<int64_t>& members) const;
+  at::Tensor bred(const TrainedModel& model, int64_t start_seconds, const std::vector<int64_t>& members) const;
+  at::Tensor rescaled_difference(const at::Tensor& difference) const;
+
+  const data::FieldStates& fields_;
+  const StateStep& step_;
+  EnsembleStart start_;
+};
+
+}  // namespace welkin::train

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of time, names, and the layout of a forecast file.
+#include "data/forecast/forecast_layout.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "data/forecast/time_step.h"
+
+namespace welkin::data {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr auto kGregorian = Calendar::ProlepticGregorian;
+
+int64_t at(const char* date, Calendar calendar = kGregorian) { return parse_date(date, calendar); }
+
+TEST(TimeStep, HoursAreAddedAndMonthsCounted) {
+  const TimeStep hours = time_step_of({at("2020-01-01"), at("2020-01-01T06"), at("2020-01-01T12")}, kGregorian, "a");
+  EXPECT_EQ(hours.seconds, 21600);
+  EXPECT_EQ(stepped(hours, kGregorian, at("2020-02-28T18"), 2), at("2020-02-29T06"));
+  const TimeStep months = time_step_of({at("2020-01-31"), at("2020-02-29"), at("2020-03-31")}, kGregorian, "a");
+  EXPECT_EQ(months.months, 1);
+  EXPECT_EQ(stepped(months, kGregorian, at("2020-01-31T12"), 1), at("2020-02-29T12"));
+  EXPECT_EQ(stepped(months, kGregorian, at("2020-01-15"), -13), at("2018-12-15"));
+  EXPECT_FALSE(time_step_of({at("2020-01-01")}, kGregorian, "a").is_known());
+}
+
+TEST(TimeStep, UnevenStepsAreRefused) { EXPECT_THROW(time_step_of({0, 3600, 9000}, kGregorian, "a"), DataError); }
+
+TEST(ForecastLayout, NamesAreThoseOfVariables) {
+  EXPECT_THAT(variable_names({"t2m", "2t", "time", "a b", "a_b"}), ElementsAre("t2m", "v2t", "time_", "a_b", "a_b_"));
+}
+
+TEST(ForecastLayout, HasAnAxisOfMembersOnlyForSeveral) {
+  ForecastLayout layout{.channels = {"t850", "u10"},
+                        .units = {"K", "m s-1"},
+                        .latitude = {45, -45},
+                        .longitude = {0, 120, 240},
+                        .height = 2,
+                        .width = 3,
+                        .calendar = kGregorian,
+                        .starts = {0, 21600},
+                        .valid_times = {{3600, 7200}, {25200, 28800}},
+                        .members = 1,
+                        .attributes = {}};
+  EXPECT_THAT(forecast_output(layout).arrays.front().shape, ElementsAre(2, 2, 2, 3));
+  layout.members = 5;
+  const OutputFile output = forecast_output(layout);
+  EXPECT_THAT(output.arrays.front().axes, ElementsAre("number", "lead_time", "init_time", "latitude", "longitude"));
+  EXPECT_EQ(std::get<std::vector<std::string>>(output.arrays[0].attributes.at("standard_name")).front(), "air_temperature");
+  EXPECT_EQ(std::get<std::vector<std::string>>(output.arrays[1].attributes.at("standard_name")).front(), "eastward_wind");
+  EXPECT_THAT(field_region(layout, 1, 4, 0).begin, ElementsAre(4, 0, 1, 0, 0));
+  EXPECT_THAT(valid_time_values(layout), ElementsAre(1, 7, 2, 8));
+}
+
+}  // namespace
+}  // namespace welkin::data
