@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // `welkin evaluate`: scores of a checkpoint beside persistence and the time-mean map, as a table and as JSON; with
-// --rollout_steps for each lead of a forecast that feeds on itself.
+// --rollout_steps for each lead of a forecast that feeds on itself, with --forecast of one that was written before.
 #include <algorithm>
+#include <iterator>
 #include <ostream>
 
 #include "apps/cli/flags.h"
 #include "apps/cli/trained_run.h"
 #include "apps/cli/verbs.h"
+#include "apps/evaluate/forecast_scores.h"
+#include "core/error.h"
 #include "core/file.h"
 #include "core/output_check.h"
 #include "core/text.h"
@@ -15,6 +18,7 @@
 #include "train/evaluate/rollout.h"
 #include "train/evaluate/scores_report.h"
 #include "train/evaluate/time_mean.h"
+#include "train/skill/box_statistics.h"
 
 namespace welkin::apps {
 namespace {
@@ -50,6 +54,18 @@ void warn_of_nonfinite(Application& application, const TrainedRun& run, const st
                   << std::flush;
 }
 
+// Of every crop once more: Fourier transforms and pictures of a distribution want whole crops, not sums.
+void write_box_statistics(const train::TrainedModel& model, const std::string& file) {
+  train::BoxStatistics statistics(model.dataset().spec());
+  data::Pipeline batches = model.pipeline(model.batch_size());
+  for (int64_t done = 0; done < model.dataset().size();) {
+    const data::Batch batch = batches.next();
+    statistics.add(batch.target, model.predict(batch));
+    done += batch.input.size(0);
+  }
+  write_file_atomically(file, statistics.json());
+}
+
 void evaluate(Application& application, const TrainedRun& run, int64_t rollout_steps, const train::TrainedModel& model) {
   const at::Tensor time_mean = train::read_time_mean(run.config.data.time_means_path, model.dataset().spec());
   const ScoresText scores = score(model, time_mean, rollout_steps);
@@ -57,18 +73,35 @@ void evaluate(Application& application, const TrainedRun& run, int64_t rollout_s
                   << (rollout_steps == 1 ? " samples\n" : " starts\n") << scores.table;
   warn_of_nonfinite(application, run, scores.nonfinite);
   if (const std::string file = text_flag(run.line, "json"); !file.empty()) write_file_atomically(file, scores.json);
+  if (const std::string file = text_flag(run.line, "box_statistics"); !file.empty()) write_box_statistics(model, file);
+}
+
+// Flags that say nothing without --forecast.
+void check_alone(const config::CommandLine& line) {
+  for (const config::ExtraFlag& flag : forecast_score_flags()) {
+    if (!line.extra.contains(flag.name)) continue;
+    throw ConfigError("evaluate", cat("this flag belongs to --forecast: --", flag.name), "Give --forecast FILE, or leave it out");
+  }
 }
 
 }  // namespace
 
 int verb_evaluate(Application& application, int argc, char** argv) {
-  const auto run = parse_trained_run(
-      application, argc, argv,
-      {{"json", "FILE", "write the scores to this file as well"},
-       {"rollout_steps", "N", "scores of leads 1 to N, each prediction being the next input; 1 when not given"}});
+  std::vector<config::ExtraFlag> flags = {
+      {"json", "FILE", "write the scores to this file as well"},
+      {"rollout_steps", "N", "scores of leads 1 to N, each prediction being the next input; 1 when not given"},
+      {"box_statistics", "FILE", "of boxes: spectra, correlation, bispectrum, distribution and peaks beside the target's, as JSON",
+       config::Listed::InFull}};
+  std::ranges::copy(forecast_score_flags(), std::back_inserter(flags));
+  const auto run = parse_trained_run(application, argc, argv, std::move(flags));
   if (!run) return 0;
   const int64_t rollout_steps = whole_flag(run->line, "rollout_steps", 1);
   if (const std::string file = text_flag(run->line, "json"); !file.empty()) check_output("evaluate", "--json", file);
+  if (has_flag(run->line, "forecast")) {
+    evaluate_forecast(application, *run);
+    return 0;
+  }
+  check_alone(run->line);
   with_trained_model(application, *run,
                      [&](const train::TrainedModel& model) { evaluate(application, *run, rollout_steps, model); });
   return 0;

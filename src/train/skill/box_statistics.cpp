@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/skill/box_statistics.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/conj.h>
+#include <ATen/ops/fft_fftfreq.h>
+#include <ATen/ops/fft_fftn.h>
+#include <ATen/ops/fft_ifftn.h>
+#include <ATen/ops/histc.h>
+#include <ATen/ops/max_pool3d.h>
+#include <ATen/ops/real.h>
+#include <ATen/ops/round.h>
+#include <ATen/ops/sqrt.h>
+#include <ATen/ops/square.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace welkin::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kBins = 72;
+constexpr double kLowest = -4, kHighest = 14;  // deviations; a density has a long tail above
+constexpr int kThresholds = 6;                 // peaks above 1, 2, ... deviations
+
+// (D, H, W) int64: the rounded length of each wave vector.
+at::Tensor shells_of(int64_t edge) {
+  const at::Tensor wave = at::fft_fftfreq(edge, 1.0 / static_cast<double>(edge), at::kDouble);
+  const at::Tensor square = wave.square();
+  return at::round(at::sqrt(square.view({-1, 1, 1}) + square.view({1, -1, 1}) + square.view({1, 1, -1}))).to(at::kLong);
+}
+
+int64_t num_shells(int64_t edge) { return shells_of(edge).max().item<int64_t>() + 1; }
+
+// (C, K) of mode by mode values (C, D, H, W).
+at::Tensor shell_sums(const at::Tensor& values, const at::Tensor& shells) {
+  at::Tensor sums = at::zeros({values.size(0), num_shells(values.size(1))}, at::kDouble);
+  return sums.index_add_(1, shells.flatten(), values.flatten(1));
+}
+
+// (C, K'): for each length below a third of the edge, where no triangle is folded, the mean product of three modes of it. The
+// number of triangles is the same product of fields whose modes are all 1.
+at::Tensor equilateral(const at::Tensor& modes, const at::Tensor& shells) {
+  std::vector<at::Tensor> values;
+  for (int64_t k = 1; 6 * k + 3 < 2 * shells.size(0); ++k) {
+    const at::Tensor keep = shells.eq(k).to(at::kDouble);
+    const at::Tensor field = at::real(at::fft_ifftn(modes * keep, c10::nullopt, at::IntArrayRef{1, 2, 3}));
+    const at::Tensor triangles = at::real(at::fft_ifftn(keep)).pow(3).sum();
+    values.push_back(field.pow(3).sum({1, 2, 3}) / triangles);
+  }
+  return values.empty() ? at::zeros({modes.size(0), 0}, at::kDouble) : at::stack(values, 1);
+}
+
+void add_sum(at::Tensor& sum, const at::Tensor& more) { sum = sum.defined() ? sum + more : more; }
+
+Json list_of(const at::Tensor& values) {
+  Json list = Json::array();
+  const at::Tensor flat = values.to(at::kDouble).contiguous();
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    const double value = flat.const_data_ptr<double>()[i];
+    list.push_back(std::isfinite(value) ? Json(value) : Json(nullptr));
+  }
+  return list;
+}
+
+}  // namespace
+
+BoxStatistics::BoxStatistics(const data::SampleSpec& spec) : spec_(spec) {
+  const auto& shape = spec.target.shape;
+  if (shape.size() == 4 && shape[1] == shape[2] && shape[2] == shape[3]) return;
+  throw ConfigError("evaluate", "these data are no cubes of boxes: --box_statistics", "Leave it out");
+}
+
+void BoxStatistics::add_side(Side& side, const at::Tensor& fields, const at::Tensor& modes) {
+  const auto points = static_cast<double>(fields[0].numel());
+  const at::Tensor shells = shells_of(fields.size(1));
+  add_sum(side.power, shell_sums(at::square(at::abs(modes)) / (points * points), shells));
+  add_sum(side.bispectrum, equilateral(modes / points, shells));
+  const at::Tensor highest = at::max_pool3d(fields.unsqueeze(0), {3, 3, 3}, {1, 1, 1}, {1, 1, 1}).squeeze(0);
+  std::vector<at::Tensor> counts, peaks;
+  for (int64_t c = 0; c < fields.size(0); ++c) {
+    const auto at = static_cast<size_t>(c);
+    const at::Tensor values = (fields[c] - mean_[at]) / deviation_[at];
+    counts.push_back(at::histc(values, kBins, kLowest, kHighest));
+    std::vector<at::Tensor> above;
+    for (int threshold = 1; threshold <= kThresholds; ++threshold)
+      above.push_back((fields[c].eq(highest[c]).logical_and(values.gt(threshold))).sum().to(at::kDouble));
+    peaks.push_back(at::stack(above));
+  }
+  add_sum(side.counts, at::stack(counts)), add_sum(side.peaks, at::stack(peaks));
+}
+
+void BoxStatistics::add(const at::Tensor& target, const at::Tensor& prediction) {
+  for (int64_t b = 0; b < target.size(0); ++b) {
+    const at::Tensor t = target[b].detach().to(at::kCPU, at::kDouble), p = prediction[b].detach().to(at::kCPU, at::kDouble);
+    for (int64_t c = 0; crops_ == 0 && c < t.size(0); ++c) {
+      mean_.push_back(t[c].mean().item<double>());
+      deviation_.push_back(t[c].std(/*unbiased=*/false).item<double>());
+    }
+    const at::IntArrayRef axes{1, 2, 3};
+    const at::Tensor target_modes = at::fft_fftn(t, c10::nullopt, axes), modes = at::fft_fftn(p, c10::nullopt, axes);
+    const auto points = static_cast<double>(t[0].numel());
+    add_side(target_, t, target_modes), add_side(prediction_, p, modes);
+    add_sum(cross_, shell_sums(at::real(at::conj(target_modes) * modes) / (points * points), shells_of(t.size(1))));
+    ++crops_;
+  }
+}
+
+std::string BoxStatistics::json() const {
+  Json channels = Json::object();
+  const auto crops = static_cast<double>(crops_);
+  const double width = (kHighest - kLowest) / static_cast<double>(kBins);
+  const at::Tensor correlation = cross_ / at::sqrt(target_.power * prediction_.power);
+  for (int64_t c = 0; c < spec_.target.shape[0]; ++c) {
+    const auto at = static_cast<size_t>(c);
+    const auto both = [&](const at::Tensor Side::*what, double scale) {
+      return Json{{"target", list_of((target_.*what)[c] * scale)}, {"prediction", list_of((prediction_.*what)[c] * scale)}};
+    };
+    const auto points = static_cast<double>(spec_.target.shape[1] * spec_.target.shape[2] * spec_.target.shape[3]);
+    Json distribution = both(&Side::counts, 1 / (crops * points * width * deviation_[at]));
+    distribution["edges"] = list_of((at::arange(kBins + 1, at::kDouble) * width + kLowest) * deviation_[at] + mean_[at]);
+    Json peaks = both(&Side::peaks, 1 / crops);
+    peaks["above"] = list_of(at::arange(1, kThresholds + 1, at::kDouble) * deviation_[at] + mean_[at]);
+    channels[spec_.target.channels[at]] = {{"power", both(&Side::power, 1 / crops)},
+                                           {"correlation", list_of(correlation[c])},
+                                           {"bispectrum", both(&Side::bispectrum, 1 / crops)},
+                                           {"distribution", std::move(distribution)},
+                                           {"peaks", std::move(peaks)}};
+  }
+  return Json{{"crops", crops_}, {"channels", std::move(channels)}}.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace welkin::train

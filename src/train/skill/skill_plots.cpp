@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/skill/skill_plots.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "data/forecast/forecast_layout.h"
+#include "observe/image/panels.h"
+#include "observe/image/png.h"
+#include "observe/plot/plot.h"
+
+namespace welkin::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SkillPlots {
+ public:
+  SkillPlots(const Skill& skill, const Confidence& confidence)
+      : skill_(skill),
+        drawn_(skill.num_starts, confidence.replicates, confidence.block, confidence.seed),
+        starts_(skill.starts_of(0, 0)) {}
+
+  observe::Curve curve(const SkillTable& table, Score score, int64_t channel, const std::string& label) const {
+    observe::Curve line{.label = label, .dashed = table.name() == "persistence" || table.name() == "climatology"};
+    line.markers = !line.dashed;
+    for (int64_t lead = 0; lead < num_leads(); ++lead) {
+      const Interval interval = drawn_.interval([&](const std::vector<double>& counts) {
+        return table.score(score, {lead, channel, 0}, starts_, counts);
+      });
+      line.x.push_back(skill_.lead_hours[static_cast<size_t>(lead)]);
+      line.y.push_back(interval.value);
+      if (std::isnan(interval.low) || line.dashed) continue;
+      line.low.push_back(interval.low), line.high.push_back(interval.high);
+    }
+    if (line.low.size() != line.y.size()) line.low.clear(), line.high.clear();
+    return line;
+  }
+
+  observe::LinePlot plot(const std::string& what, int64_t channel, std::vector<observe::Curve> curves) const {
+    std::erase_if(curves, [](const observe::Curve& line) {
+      return std::ranges::none_of(line.y, [](double value) { return std::isfinite(value); });
+    });
+    const auto c = static_cast<size_t>(channel);
+    return {.title = cat(skill_.channels[c], ", ", skill_.regions.front()),
+            .x = {.title = "lead [h]"},
+            .y = {.title = skill_.units[c].empty() || what == "ACC" ? what : cat(what, " [", skill_.units[c], "]")},
+            .curves = std::move(curves),
+            .width = 480,
+            .height = 360};
+  }
+
+  // RMSE beside the baselines; ACC; of an ensemble CRPS, spread and skill.
+  std::string curves(int64_t channel) const {
+    std::vector<observe::Curve> rmse, acc, ensemble;
+    for (const SkillTable& table : skill_.tables) {
+      rmse.push_back(curve(table, Score::Rmse, channel, table.name()));
+      if (table.name() != "climatology") acc.push_back(curve(table, Score::Acc, channel, table.name()));
+      if (table.shape().members == 1) continue;
+      ensemble.push_back(curve(table, Score::Crps, channel, cat("CRPS ", table.name())));
+      ensemble.push_back(curve(table, Score::Spread, channel, cat("spread ", table.name())));
+      ensemble.push_back(curve(table, Score::Rmse, channel, cat("RMSE ", table.name())));
+    }
+    std::vector<observe::LinePlot> plots = {plot("RMSE", channel, std::move(rmse))};
+    if (skill_.find("climatology") != nullptr) plots.push_back(plot("ACC", channel, std::move(acc)));
+    if (!ensemble.empty()) plots.push_back(plot("CRPS, spread, RMSE", channel, std::move(ensemble)));
+    return observe::svg_row(plots);
+  }
+
+  observe::image::Raster maps(size_t channel) const {
+    const ErrorMaps& from = skill_.maps[channel];
+    const std::vector<float> bias(from.bias.begin(), from.bias.end()), rmse(from.rmse.begin(), from.rmse.end());
+    const auto panel = [&](const char* what, const std::vector<float>& values, observe::image::ColorMap colors) {
+      return observe::image::Panel{.title = cat(what, skill_.units[channel].empty() ? "" : cat(" [", skill_.units[channel], "]")),
+                                   .values = values,
+                                   .rows = static_cast<int>(skill_.height),
+                                   .columns = static_cast<int>(skill_.width),
+                                   .colors = colors};
+    };
+    return observe::image::draw_panels({.title = cat(skill_.channels[channel], ", lead ", skill_.lead_hours.back(), " h"),
+                                        .panels = {panel("bias", bias, observe::image::ColorMap::Diverging),
+                                                   panel("RMSE", rmse, observe::image::ColorMap::Viridis)}});
+  }
+
+  // One panel per region: a row per channel, a column per lead.
+  observe::image::Raster scorecard() const {
+    const SkillTable* second = skill_.find("second");
+    const SkillTable& other = second != nullptr ? *second : *skill_.find("persistence");
+    std::vector<std::vector<float>> cells(skill_.regions.size());
+    observe::image::PanelFigure figure{.title =
+                                           cat("RMSE below that of ", second != nullptr ? "the second forecast" : "persistence",
+                                               " [%], rows: ", join(skill_.channels, ", "), "; columns: leads")};
+    const std::vector<double> once(starts_.size(), 1.0);
+    for (size_t region = 0; region < skill_.regions.size(); ++region) {
+      for (int64_t channel = 0; channel < static_cast<int64_t>(skill_.channels.size()); ++channel) {
+        for (int64_t lead = 0; lead < num_leads(); ++lead) {
+          const SkillPlace place{lead, channel, static_cast<int64_t>(region)};
+          const double ours = skill_.tables.front().score(Score::Rmse, place, starts_, once);
+          const double theirs = other.score(Score::Rmse, place, starts_, once);
+          cells[region].push_back(static_cast<float>(100 * (theirs - ours) / theirs));
+        }
+      }
+      figure.panels.push_back({.title = skill_.regions[region],
+                               .values = cells[region],
+                               .rows = static_cast<int>(skill_.channels.size()),
+                               .columns = static_cast<int>(num_leads()),
+                               .colors = observe::image::ColorMap::Diverging});
+    }
+    return observe::image::draw_panels(figure);
+  }
+
+ private:
+  int64_t num_leads() const { return static_cast<int64_t>(skill_.lead_hours.size()); }
+
+  const Skill& skill_;
+  Resampling drawn_;
+  std::vector<int64_t> starts_;
+};
+
+}  // namespace
+
+std::vector<fs::path> write_skill_plots(const Skill& skill, const Confidence& confidence, const fs::path& folder) {
+  make_folders(folder);
+  const SkillPlots plots(skill, confidence);
+  const auto names = data::variable_names(skill.channels);
+  std::vector<fs::path> written;
+  for (size_t channel = 0; channel < skill.channels.size(); ++channel) {
+    written.push_back(folder / cat(names[channel], "_by_lead.svg"));
+    write_file_atomically(written.back(), plots.curves(static_cast<int64_t>(channel)));
+    if (skill.maps[channel].bias.empty()) continue;
+    written.push_back(folder / cat(names[channel], "_error.png"));
+    observe::image::write_png(written.back(), plots.maps(channel));
+  }
+  written.push_back(folder / "scorecard.png");
+  observe::image::write_png(written.back(), plots.scorecard());
+  return written;
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/skill/skill_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "core/text.h"
+#include "observe/log/table.h"
+#include "train/skill/seasons.h"
+
+namespace welkin::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json finite_list(const std::vector<double>& values) {
+  Json list = Json::array();
+  for (const double value : values) list.push_back(finite(value));
+  return list;
+}
+
+std::string digits(double value) {
+  if (!std::isfinite(value)) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
+double overall(const SkillTable* table, Score score, const SkillPlace& place, const std::vector<int64_t>& starts) {
+  if (table == nullptr) return std::nan("");
+  return table->score(score, place, starts, std::vector<double>(starts.size(), 1.0));
+}
+
+// What one series of leads is of.
+struct SeriesKey {
+  int64_t channel = 0, region = 0;
+  size_t season = 0;
+  Score score = Score::Rmse;
+};
+
+class SkillJson {
+ public:
+  SkillJson(const Skill& skill, const Confidence& confidence) : skill_(skill) {
+    for (size_t season = 0; season < kSeasons.size(); ++season) {
+      for (int64_t lead = 0; lead < num_leads(); ++lead) {
+        starts_.push_back(skill.starts_of(season, lead));
+        resamplings_.emplace_back(static_cast<int64_t>(starts_.back().size()), confidence.replicates, confidence.block,
+                                  confidence.seed);
+      }
+    }
+  }
+
+  Json scores() const {
+    Json rows = Json::array();
+    for (const SkillTable& table : skill_.tables) {
+      for_each_series([&](const SeriesKey& key) {
+        add(rows, table.name(), key, [&](int64_t lead, const std::vector<double>& counts) {
+          return table.score(key.score, {lead, key.channel, key.region}, starts(key.season, lead), counts);
+        });
+      });
+    }
+    return rows;
+  }
+
+  Json differences() const {
+    Json rows = Json::array();
+    const SkillTable& forecast = skill_.tables.front();
+    for (const SkillTable& other : skill_.tables) {
+      if (&other == &forecast) continue;
+      for_each_series([&](const SeriesKey& key) {
+        add(rows, cat("forecast - ", other.name()), key, [&](int64_t lead, const std::vector<double>& counts) {
+          const SkillPlace place{lead, key.channel, key.region};
+          const auto& of = starts(key.season, lead);
+          return forecast.score(key.score, place, of, counts) - other.score(key.score, place, of, counts);
+        });
+      });
+    }
+    return rows;
+  }
+
+ private:
+  int64_t num_leads() const { return static_cast<int64_t>(skill_.lead_hours.size()); }
+  size_t at(size_t season, int64_t lead) const { return season * skill_.lead_hours.size() + static_cast<size_t>(lead); }
+  const std::vector<int64_t>& starts(size_t season, int64_t lead) const { return starts_[at(season, lead)]; }
+
+  void for_each_series(const std::function<void(const SeriesKey&)>& body) const {
+    for (int64_t channel = 0; channel < static_cast<int64_t>(skill_.channels.size()); ++channel) {
+      for (int64_t region = 0; region < static_cast<int64_t>(skill_.regions.size()); ++region) {
+        for (size_t season = 0; season < kSeasons.size(); ++season) {
+          for (size_t score = 0; score < kScoreNames.size(); ++score) body({channel, region, season, static_cast<Score>(score)});
+        }
+      }
+    }
+  }
+
+  // Series without any number are left out.
+  void add(Json& rows, const std::string& name, const SeriesKey& key,
+           const std::function<double(int64_t, const std::vector<double>&)>& statistic) const {
+    std::vector<double> values, low, high;
+    for (int64_t lead = 0; lead < num_leads(); ++lead) {
+      const Interval interval =
+          resamplings_[at(key.season, lead)].interval([&](const std::vector<double>& counts) { return statistic(lead, counts); });
+      values.push_back(interval.value), low.push_back(interval.low), high.push_back(interval.high);
+    }
+    if (std::ranges::none_of(values, [](double value) { return std::isfinite(value); })) return;
+    rows.push_back({{"forecast", name},
+                    {"channel", skill_.channels[static_cast<size_t>(key.channel)]},
+                    {"region", skill_.regions[static_cast<size_t>(key.region)]},
+                    {"season", kSeasons[key.season]},
+                    {"score", kScoreNames[static_cast<size_t>(key.score)]},
+                    {"values", finite_list(values)},
+                    {"low", finite_list(low)},
+                    {"high", finite_list(high)}});
+  }
+
+  const Skill& skill_;
+  std::vector<std::vector<int64_t>> starts_;  // by season and lead
+  std::vector<Resampling> resamplings_;
+};
+
+// Of the forecast alone, over all starts.
+void add_distributions(const Skill& skill, Json& json) {
+  const SkillTable& table = skill.tables.front();
+  Json ranks = Json::array(), reliability = Json::array(), spectra = Json::array();
+  for (size_t c = 0; c < skill.channels.size(); ++c) {
+    for (size_t lead = 0; lead < skill.lead_hours.size(); ++lead) {
+      for (size_t region = 0; region < skill.regions.size(); ++region) {
+        const SkillPlace place{static_cast<int64_t>(lead), static_cast<int64_t>(c), static_cast<int64_t>(region)};
+        const Json of{{"channel", skill.channels[c]}, {"region", skill.regions[region]}, {"lead_hours", skill.lead_hours[lead]}};
+        if (table.shape().members == 1) continue;
+        ranks.push_back(of), ranks.back()["shares"] = finite_list(table.ranks(place));
+        if (skill.find("climatology") == nullptr) continue;
+        reliability.push_back(of);
+        reliability.back()["foreseen"] = finite_list(table.foreseen(place));
+        reliability.back()["happened"] = finite_list(table.happened(place));
+      }
+      const LeadSpectra& spectrum = skill.spectra[c][lead];
+      spectra.push_back({{"channel", skill.channels[c]},
+                         {"lead_hours", skill.lead_hours[lead]},
+                         {"forecast", finite_list(spectrum.forecast)},
+                         {"truth", finite_list(spectrum.truth)}});
+    }
+  }
+  json["rank_histograms"] = std::move(ranks), json["reliability"] = std::move(reliability), json["spectra"] = std::move(spectra);
+}
+
+}  // namespace
+
+std::string skill_table_text(const Skill& skill) {
+  using observe::Align;
+  const SkillTable& forecast = skill.tables.front();
+  const bool is_ensemble = forecast.shape().members > 1;
+  std::vector<observe::Column> columns{{"channel"}, {"lead [h]", Align::Right}};
+  std::vector<std::pair<const SkillTable*, Score>> cells = {
+      {&forecast, Score::Rmse}, {&forecast, Score::Bias}, {&forecast, Score::Mae}};
+  std::vector<std::string> heads = {"RMSE", "bias", "MAE"};
+  const auto add = [&](const char* head, const SkillTable* table, Score score) {
+    heads.emplace_back(head), cells.emplace_back(table, score);
+  };
+  if (skill.find("climatology") != nullptr) add("ACC", &forecast, Score::Acc);
+  if (is_ensemble) add("CRPS", &forecast, Score::Crps), add("spread/skill", &forecast, Score::SpreadSkill);
+  if (skill.find("second") != nullptr) add("RMSE of second", skill.find("second"), Score::Rmse);
+  add("of persistence", skill.find("persistence"), Score::Rmse);
+  if (skill.find("climatology") != nullptr) add("of climatology", skill.find("climatology"), Score::Rmse);
+  for (const std::string& head : heads) columns.push_back({head, Align::Right});
+  observe::Table table(columns);
+  for (size_t c = 0; c < skill.channels.size(); ++c) {
+    for (size_t lead = 0; lead < skill.lead_hours.size(); ++lead) {
+      const SkillPlace place{static_cast<int64_t>(lead), static_cast<int64_t>(c), 0};
+      const auto starts = skill.starts_of(0, static_cast<int64_t>(lead));
+      const std::string unit = skill.units[c].empty() ? "" : cat(" [", skill.units[c], "]");
+      std::vector<std::string> row = {cat(skill.channels[c], unit), cat(skill.lead_hours[lead])};
+      for (const auto& [of, score] : cells) row.push_back(digits(overall(of, score, place, starts)));
+      table.add_row(row);
+    }
+  }
+  return table.text();
+}
+
+std::string skill_json(const Skill& skill, const Confidence& confidence) {
+  Json json{{"starts", skill.num_starts}, {"members", skill.tables.front().shape().members}, {"channels", Json::object()}};
+  for (size_t c = 0; c < skill.channels.size(); ++c) json["channels"][skill.channels[c]] = skill.units[c];
+  json["lead_hours"] = finite_list(skill.lead_hours);
+  json["regions"] = skill.regions;
+  json["seasons"] = kSeasons;
+  json["bootstrap"] = {{"replicates", confidence.replicates}, {"block", confidence.block}};
+  const SkillJson series(skill, confidence);
+  json["scores"] = series.scores();
+  json["differences"] = series.differences();
+  add_distributions(skill, json);
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace welkin::train

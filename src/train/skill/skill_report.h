@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scores of a forecast as a table for people and as JSON for programs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "train/skill/skill_run.h"
+
+namespace welkin::train {
+
+struct Confidence {
+  int64_t replicates = 200, block = 1;  // of the bootstrap (bootstrap.h)
+  uint64_t seed = 0;
+};
+
+// Of every lead of each channel, over the first region and all seasons, the baselines' RMSE beside it.
+std::string skill_table_text(const Skill& skill);
+
+// {"starts", "members", "channels": {name: unit}, "lead_hours": [...], "regions", "seasons", "bootstrap": {"replicates",
+// "block"},
+//  "scores": [{"forecast", "channel", "region", "season", "score", "values", "low", "high": one per lead}],
+//  "differences": the same of forecast minus each other one, paired, "rank_histograms", "reliability", "spectra": [...]}. Numbers
+// that are not finite are null.
+std::string skill_json(const Skill& skill, const Confidence& confidence);
+
+}  // namespace welkin::train

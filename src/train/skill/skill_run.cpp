@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/skill/skill_run.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/ones.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/forecast/forecast_layout.h"
+#include "train/learn/metrics.h"
+#include "train/learn/metrics_spectrum.h"
+#include "train/skill/seasons.h"
+
+namespace welkin::train {
+namespace {
+
+constexpr double kNowhere = std::numeric_limits<double>::quiet_NaN();
+
+bool same_places(const std::vector<double>& one, const std::vector<double>& other) {
+  return std::ranges::equal(one, other, [](double a, double b) { return std::abs(a - b) < 1e-4; });
+}
+
+void check_second(const data::ForecastFile& forecast, const data::ForecastFile& second) {
+  if (forecast.starts() == second.starts() && forecast.num_leads() == second.num_leads() &&
+      forecast.valid_time(0, forecast.num_leads() - 1) == second.valid_time(0, second.num_leads() - 1) &&
+      same_places(forecast.latitude(), second.latitude()) && same_places(forecast.longitude(), second.longitude())) {
+    return;
+  }
+  throw DataError("evaluate",
+                  cat("two forecasts of other starts, leads or grids cannot be paired: path=", forecast.path().string(),
+                      ", second=", second.path().string()),
+                  "Make both with the same --from and --steps");
+}
+
+// Fields of one start, lead and channel at a time.
+class SkillRun {
+ public:
+  SkillRun(const SkillSources& sources, const std::vector<ScoreRegion>& regions)
+      : sources_(sources),
+        names_(data::variable_names(sources.truth.spec().target.channels)),
+        plane_(static_cast<size_t>(sources.forecast.height() * sources.forecast.width())) {
+    check_grid();
+    for (const ScoreRegion& region : regions) {
+      weights_.push_back(region_weights(region, sources.forecast.latitude(), sources.forecast.longitude()));
+      skill_.regions.push_back(region.name);
+    }
+    lay_out();
+  }
+
+  Skill run(const std::function<void(int64_t)>& progress) {
+    for (int64_t start = 0; start < skill_.num_starts; ++start) {
+      for (int64_t lead = 0; lead < sources_.forecast.num_leads(); ++lead) {
+        const auto valid = sources_.truth.index_of(sources_.forecast.valid_time(start, lead));
+        for (int64_t channel = 0; valid && channel < num_channels(); ++channel) score(start, lead, channel, *valid);
+        cases_ += valid ? 1 : 0;
+      }
+      progress(start + 1);
+    }
+    if (cases_ == 0) {
+      throw DataError("evaluate",
+                      cat("there is no truth at any time of the forecast: path=", sources_.forecast.path().string(),
+                          ", first=", data::format_date(sources_.forecast.calendar(), sources_.forecast.valid_time(0, 0))),
+                      "Give the data that hold these times: --split test, or --states FOLDER");
+    }
+    finish_means();
+    return std::move(skill_);
+  }
+
+ private:
+  int64_t num_channels() const { return static_cast<int64_t>(skill_.channels.size()); }
+
+  void check_grid() const {
+    const data::SampleSpec& spec = sources_.truth.spec();
+    const data::ForecastFile& forecast = sources_.forecast;
+    const bool same_size = forecast.height() == spec.target.shape.at(1) && forecast.width() == spec.target.shape.at(2);
+    if (!same_size || (!spec.latitude.empty() && !same_places(spec.latitude, forecast.latitude())) ||
+        (!spec.longitude.empty() && !same_places(spec.longitude, forecast.longitude()))) {
+      throw DataError(
+          "evaluate",
+          cat("the forecast stands on another grid than the truth: path=", forecast.path().string(), ", grid=", forecast.height(),
+              " x ", forecast.width(), ", truth=", spec.target.shape[1], " x ", spec.target.shape[2]),
+          "Give the data of the run that made the forecast");
+    }
+    if (data::written_calendar(sources_.truth.calendar()) != forecast.calendar()) {
+      throw DataError("evaluate",
+                      cat("the forecast has another calendar than the truth: forecast=", data::name_of(forecast.calendar()),
+                          ", truth=", data::name_of(sources_.truth.calendar())),
+                      "Give the data of the run that made the forecast");
+    }
+    if (sources_.second != nullptr) check_second(forecast, *sources_.second);
+    if (sources_.climatology == nullptr) return;
+    if (sources_.climatology->height() == forecast.height() && sources_.climatology->width() == forecast.width()) return;
+    throw DataError("evaluate", "the climatology stands on another grid than the forecast", "Make it of the run's own data");
+  }
+
+  void lay_out() {
+    const data::ForecastFile& forecast = sources_.forecast;
+    const data::SampleSpec& spec = sources_.truth.spec();
+    for (size_t c = 0; c < names_.size(); ++c) {
+      if (!forecast.has(names_[c]) || (sources_.second != nullptr && !sources_.second->has(names_[c]))) continue;
+      places_.push_back(static_cast<int64_t>(c));
+      skill_.channels.push_back(spec.target.channels[c]);
+      skill_.units.push_back(spec.target.units[c]);
+    }
+    if (places_.empty()) {
+      throw DataError(
+          "evaluate",
+          cat("the forecast holds no channel of the truth: path=", forecast.path().string(), ", truth=", join(names_, ", ")),
+          "Give the data of the run that made the forecast");
+    }
+    skill_.num_starts = static_cast<int64_t>(forecast.starts().size());
+    skill_.height = forecast.height(), skill_.width = forecast.width();
+    for (int64_t lead = 0; lead < forecast.num_leads(); ++lead)
+      skill_.lead_hours.push_back(static_cast<double>(forecast.valid_time(0, lead) - forecast.starts().front()) / 3600);
+    for (int64_t start = 0; start < skill_.num_starts; ++start) {
+      std::vector<size_t>& seasons = skill_.seasons.emplace_back();
+      for (int64_t lead = 0; lead < forecast.num_leads(); ++lead)
+        seasons.push_back(season_of_month(data::to_date(forecast.calendar(), forecast.valid_time(start, lead)).month));
+    }
+    const auto table = [&](const std::string& name, int64_t members) {
+      skill_.tables.emplace_back(name, SkillShape{.starts = skill_.num_starts,
+                                                  .leads = forecast.num_leads(),
+                                                  .channels = num_channels(),
+                                                  .regions = static_cast<int64_t>(weights_.size()),
+                                                  .members = members});
+    };
+    table("forecast", forecast.members());
+    if (sources_.second != nullptr) table("second", sources_.second->members());
+    table("persistence", 1);
+    if (sources_.climatology != nullptr) table("climatology", 1);
+    skill_.maps.resize(places_.size());
+    skill_.spectra.assign(places_.size(), std::vector<LeadSpectra>(static_cast<size_t>(forecast.num_leads())));
+    spectrum_cases_.assign(places_.size() * static_cast<size_t>(forecast.num_leads()), 0.0);
+  }
+
+  std::vector<float> field(size_t members) const { return std::vector<float>(members * plane_); }
+
+  SkillTable& table(std::string_view name) { return *std::ranges::find(skill_.tables, name, &SkillTable::name); }
+
+  void score(int64_t start, int64_t lead, int64_t channel, int64_t valid) {
+    const int64_t place = places_[static_cast<size_t>(channel)];
+    const std::string& name = names_[static_cast<size_t>(place)];
+    std::vector<float> truth = field(1), climatology;
+    sources_.truth.read_truth(valid, place, truth);
+    if (sources_.climatology != nullptr && sources_.climatology->has(name)) {
+      climatology = field(1);
+      sources_.climatology->read(name, sources_.forecast.calendar(), sources_.forecast.valid_time(start, lead), climatology);
+    }
+    const auto add = [&](std::string_view to, const std::vector<float>& members) {
+      table(to).set(start, lead, channel, score_field({members, truth, climatology}, weights_));
+    };
+    std::vector<float> members = field(static_cast<size_t>(sources_.forecast.members()));
+    sources_.forecast.read(name, start, lead, members);
+    add("forecast", members);
+    add_means(lead, channel, members, truth);
+    if (sources_.second != nullptr) {
+      std::vector<float> others = field(static_cast<size_t>(sources_.second->members()));
+      sources_.second->read(name, start, lead, others);
+      add("second", others);
+    }
+    if (const auto before = sources_.truth.index_of(sources_.forecast.starts()[static_cast<size_t>(start)])) {
+      std::vector<float> state = field(1);
+      sources_.truth.read_truth(*before, place, state);
+      add("persistence", state);
+    }
+    if (!climatology.empty()) add("climatology", climatology);
+  }
+
+  // Spectra, and at the last lead maps of the error of the members' mean. Sums until finish_means().
+  void add_means(int64_t lead, int64_t channel, std::vector<float>& members, std::vector<float>& truth) {
+    const auto at = static_cast<size_t>(channel);
+    LeadSpectra& spectra = skill_.spectra[at][static_cast<size_t>(lead)];
+    const bool whole = std::ranges::none_of(truth, [](float value) { return std::isnan(value); });
+    if (whole) {
+      add_spectrum(members, spectra.forecast), add_spectrum(truth, spectra.truth);
+      spectrum_cases_[at * skill_.lead_hours.size() + static_cast<size_t>(lead)] += 1;
+    }
+    if (lead + 1 < sources_.forecast.num_leads()) return;
+    ErrorMaps& maps = skill_.maps[at];
+    maps.bias.resize(plane_, 0.0), maps.rmse.resize(plane_, 0.0);
+    map_cases_ = channel == 0 ? map_cases_ + 1 : map_cases_;
+    const size_t count = members.size() / plane_;
+    for (size_t i = 0; i < plane_; ++i) {
+      double mean = 0;
+      for (size_t m = 0; m < count; ++m) mean += static_cast<double>(members[m * plane_ + i]) / static_cast<double>(count);
+      const double error = mean - static_cast<double>(truth[i]);
+      maps.bias[i] += error, maps.rmse[i] += error * error;
+    }
+  }
+
+  void add_spectrum(std::vector<float>& fields, std::vector<double>& sum) const {
+    const auto count = static_cast<int64_t>(fields.size() / plane_);
+    const at::Tensor values = at::from_blob(fields.data(), {count, 1, skill_.height, skill_.width}, at::kFloat);
+    const at::Tensor spectrum =
+        zonal_spectrum(values, latitude_weights(skill_.height, sources_.forecast.latitude())).mean(at::IntArrayRef{0, 1});
+    sum.resize(static_cast<size_t>(spectrum.numel()), 0.0);
+    for (size_t k = 0; k < sum.size(); ++k) sum[k] += spectrum.const_data_ptr<double>()[k];
+  }
+
+  void finish_means() {
+    for (size_t c = 0; c < skill_.channels.size(); ++c) {
+      for (size_t lead = 0; lead < skill_.lead_hours.size(); ++lead) {
+        const double cases = spectrum_cases_[c * skill_.lead_hours.size() + lead];
+        for (auto* spectrum : {&skill_.spectra[c][lead].forecast, &skill_.spectra[c][lead].truth}) {
+          for (double& value : *spectrum) value /= cases;
+        }
+      }
+      for (double& value : skill_.maps[c].bias) value = map_cases_ == 0 ? kNowhere : value / map_cases_;
+      for (double& value : skill_.maps[c].rmse) value = map_cases_ == 0 ? kNowhere : std::sqrt(value / map_cases_);
+    }
+  }
+
+  SkillSources sources_;
+  std::vector<std::string> names_;
+  size_t plane_;
+  std::vector<std::vector<double>> weights_;  // by region
+  std::vector<int64_t> places_;               // of the scored channels among the target's
+  Skill skill_;
+  std::vector<double> spectrum_cases_;  // (channel, lead)
+  double map_cases_ = 0;
+  int64_t cases_ = 0;
+};
+
+}  // namespace
+
+const SkillTable* Skill::find(std::string_view name) const {
+  const auto found = std::ranges::find(tables, name, &SkillTable::name);
+  return found == tables.end() ? nullptr : &*found;
+}
+
+std::vector<int64_t> Skill::starts_of(size_t season, int64_t lead) const {
+  std::vector<int64_t> starts;
+  for (int64_t start = 0; start < num_starts; ++start) {
+    if (season == 0 || seasons[static_cast<size_t>(start)][static_cast<size_t>(lead)] == season) starts.push_back(start);
+  }
+  return starts;
+}
+
+Skill score_forecast(const SkillSources& sources, const std::vector<ScoreRegion>& regions,
+                     const std::function<void(int64_t)>& progress) {
+  return SkillRun(sources, regions).run(progress);
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scores a forecast file, and a second one, against the states of a folder, beside persistence and a climatology.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "data/forecast/climatology.h"
+#include "data/forecast/field_states.h"
+#include "data/forecast/forecast_file.h"
+#include "train/skill/regions.h"
+#include "train/skill/skill_table.h"
+
+namespace welkin::train {
+
+struct SkillSources {
+  const data::FieldStates& truth;
+  const data::ForecastFile& forecast;
+  const data::ForecastFile* second = nullptr;  // of the same starts and leads
+  const data::Climatology* climatology = nullptr;
+};
+
+// Means over starts of one channel at the last lead, (H, W); NaN where no truth is.
+struct ErrorMaps {
+  std::vector<double> bias, rmse;
+};
+
+// Zonal power (train/learn/metrics_spectrum.h) of one channel at one lead, mean over starts and members.
+struct LeadSpectra {
+  std::vector<double> forecast, truth;
+};
+
+struct Skill {
+  std::vector<std::string> channels, units, regions;
+  std::vector<double> lead_hours;
+  int64_t num_starts = 0, height = 0, width = 0;
+  std::vector<std::vector<size_t>> seasons;       // (start, lead): a place in kSeasons, from 1
+  std::vector<SkillTable> tables;                 // the forecast first, then "second", "persistence", "climatology"
+  std::vector<ErrorMaps> maps;                    // by channel
+  std::vector<std::vector<LeadSpectra>> spectra;  // (channel, lead)
+
+  const SkillTable* find(std::string_view name) const;
+  // Starts whose field of that lead is of a season (0: all).
+  std::vector<int64_t> starts_of(size_t season, int64_t lead) const;
+};
+
+// DataError where grids, starts, leads or channels do not fit, and where no field has a truth. `progress` is told how many starts
+// are done.
+Skill score_forecast(const SkillSources& sources, const std::vector<ScoreRegion>& regions,
+                     const std::function<void(int64_t)>& progress);
+
+}  // namespace welkin::train

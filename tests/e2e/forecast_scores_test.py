@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`welkin evaluate --forecast` against the formulas in numpy, with WeatherBench2's weights, and against the package `scores`; climatologies,
+regions, seasons, intervals, pictures, refusals."""
+import json
+import unittest
+
+import h5py
+import numpy as np
+import xarray
+
+from bad_input_case import DATA, USAGE
+from forecast_case import CHANNELS, HEIGHT, HOURS, LATITUDE, LONGITUDE, STEPS, WIDTH, ForecastCase, epoch_seconds, write_dated_fields
+from tolerance import within
+
+SAME = 1e-5  # the bound that was asked for: float32 values, sums in double
+
+
+def area_weights():
+    """WeatherBench2's, of rows from north to south."""
+    rows = np.deg2rad(LATITUDE[::-1])
+    borders = np.concatenate([[-np.pi / 2], (rows[:-1] + rows[1:]) / 2, [np.pi / 2]])
+    area = np.diff(np.sin(borders))[::-1]
+    return xarray.DataArray(np.tile((area / area.mean())[:, None], (1, WIDTH)), dims=("latitude", "longitude"))
+
+
+def as_weatherbench2(data):
+    return data.rename(init_time="time", lead_time="prediction_timedelta")
+
+
+class ForecastScores(ForecastCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.ensemble = cls.root / "ensemble.zarr"
+        common = ("--device", "cpu", "--from", "all", "--steps", "3", "--split", "valid")
+        cls.call("forecast", cls.run_folder, *common, "--members", "5", "--perturb", "sphere:amplitude=0.3,length_km=3000", "--output", cls.ensemble)
+        cls.single = cls.root / "single.nc"
+        cls.call("forecast", cls.run_folder, *common, "--output", cls.single)
+        # Of another year than the truth: days without a state of their own are means of their neighbours.
+        whole = cls.root / "year"
+        write_dated_fields(whole / "2003.h5", epoch_seconds(2003, 2, 25), steps=60, seed=5)
+        cls.year = cls.root / "year.zarr"
+        cls.call("data", "climatology", cls.run_folder, "--states", whole, "--window", "5", "--output", cls.year)
+        cls.scores = cls.evaluate("--forecast", cls.ensemble, "--climatology", cls.year, "--second", cls.single, "--regions",
+                                  "global,tropics,box=0:90:300:100")
+
+    @classmethod
+    def evaluate(cls, *flags):
+        path = cls.root / "scores.json"
+        done = cls.call("evaluate", cls.run_folder, "--device", "cpu", "--json", path, *flags)
+        return {"out": done.stdout, **json.loads(path.read_text())}
+
+    def setUp(self):
+        super().setUp()
+        data = as_weatherbench2( xarray.open_zarr(self.ensemble))
+        with h5py.File(self.data / "valid/2001.h5") as file:
+            fields = xarray.DataArray(file["fields"][:], dims=("valid", "channel", "latitude", "longitude"),
+                                      coords={"valid": np.datetime64("2001-03-01") + np.arange(STEPS) * np.timedelta64(HOURS, "h")})
+        # Leads that end beyond the file have no truth.
+        self.forecast = data.to_dataarray("channel")
+        valid = data.valid_time
+        padded = fields.reindex(valid=np.unique(valid.values))
+        self.truth = padded.sel(valid=valid).assign_coords(latitude=LATITUDE, longitude=LONGITUDE)
+        climatology = xarray.open_zarr(self.year, consolidated=False).to_dataarray("channel")
+        days = xarray.DataArray(valid.dt.dayofyear.values, dims=valid.dims)
+        self.climate = climatology.sel(dayofyear=days, hour=xarray.DataArray(valid.dt.hour.values, dims=valid.dims))
+        self.persistence = fields.sel(valid=data.time.values).rename(valid="time").assign_coords(latitude=LATITUDE, longitude=LONGITUDE)
+        self.weights = area_weights().assign_coords(latitude=LATITUDE, longitude=LONGITUDE)
+        self.truth = self.truth.assign_coords(channel=CHANNELS)
+        self.persistence = self.persistence.assign_coords(channel=CHANNELS)
+
+    def series(self, score, channel="t2m", forecast="forecast", region="global", season="all", table="scores"):
+        found = [row for row in self.scores[table] if (row["score"], row["channel"], row["forecast"], row["region"], row["season"]) ==
+                 (score, channel, forecast, region, season)]
+        self.assertEqual(len(found), 1, (score, channel, forecast, region, season))
+        return found[0]
+
+    def mean(self, values, where=None):
+        weights = self.weights if where is None else self.weights.where(where, 0)
+        return values.weighted(weights).mean(("latitude", "longitude"))
+
+    def same(self, wanted, score, **key):
+        wanted = wanted.compute() if hasattr(wanted, "compute") else wanted
+        for channel in CHANNELS:
+            got = np.array(self.series(score, channel, **key)["values"], float)
+            expected = wanted.sel(channel=channel).values
+            within(got / np.abs(expected).max(), expected / np.abs(expected).max(), SAME, f"{score} of {channel}")
+
+    def test_errors_of_the_mean(self):
+        error = self.forecast.mean("number") - self.truth
+        self.same(np.sqrt(self.mean(error ** 2).mean("time")), "rmse")
+        self.same(self.mean(error).mean("time"), "bias")
+        self.same(self.mean(np.abs(error)).mean("time"), "mae")
+        tropics = (self.weights.latitude >= -20) & (self.weights.latitude <= 20)
+        self.same(np.sqrt(self.mean(error ** 2, tropics).mean("time")), "rmse", region="tropics")
+        box = (self.weights.latitude >= 0) & ((self.weights.longitude >= 300) | (self.weights.longitude <= 100))
+        self.same(self.mean(error, box).mean("time"), "bias", region="box")
+
+    def test_baselines_and_second(self):
+        self.same(np.sqrt(self.mean((self.persistence - self.truth) ** 2).mean("time")), "rmse", forecast="persistence")
+        self.same(np.sqrt(self.mean((self.climate - self.truth) ** 2).mean("time")), "rmse", forecast="climatology")
+        single = as_weatherbench2(xarray.open_dataset(self.single)).to_dataarray("channel")
+        ours, theirs = (np.sqrt(self.mean((field - self.truth) ** 2).mean("time")) for field in (self.forecast.mean("number"), single))
+        self.same(theirs, "rmse", forecast="second")
+        difference = self.series("rmse", "u10", forecast="forecast - second", table="differences")
+        within(difference["values"], (ours - theirs).sel(channel="u10"), SAME, "a difference of two")
+        self.assertTrue(all(low <= value <= high for low, value, high in zip(difference["low"], difference["values"], difference["high"])))
+
+    def test_anomaly_correlation(self):
+        forecast, truth = self.forecast.mean("number") - self.climate, self.truth - self.climate
+        self.same((self.mean(forecast * truth) / np.sqrt(self.mean(forecast ** 2) * self.mean(truth ** 2))).mean("time"), "acc")
+
+    def test_climatology_is_a_weighted_mean_of_days(self):
+        with h5py.File(self.root / "year/2003.h5") as file:
+            fields = file["fields"][:, 0]
+        climatology = xarray.open_zarr(self.year, consolidated=False).t2m
+        shares = {day: 1 - abs(day - 4) / 3 for day in range(2, 7)}  # of window 5 around the fifth day, 2003-03-01
+        wanted = sum(share * fields[4 * day + 1] for day, share in shares.items()) / sum(shares.values())
+        within(climatology.sel(hour=6, dayofyear=60), wanted, SAME, "the mean of five days")
+        self.assertTrue(np.isnan(climatology.sel(hour=6, dayofyear=200)).all())
+
+    def test_ensemble_scores_of_another_package(self):
+        try:
+            from scores.continuous import quantile_score
+            from scores.probability import crps_for_ensemble
+        except ImportError:
+            self.skipTest("no package scores in this environment")
+        crps = crps_for_ensemble(self.forecast.load(), self.truth, "number", method="fair", preserve_dims="all")
+        self.same(self.mean(crps).mean("time"), "crps")
+        for share, name in ((0.01, "quantile_01"), (0.05, "quantile_05"), (0.95, "quantile_95"), (0.99, "quantile_99")):
+            quantile = self.forecast.quantile(share, "number").drop_vars("quantile")
+            self.same(self.mean(quantile_score(quantile, self.truth, share, preserve_dims="all")).mean("time"), name)
+
+    def test_spread_events_and_ranks(self):
+        forecast = self.forecast.load()
+        known = self.truth.notnull()
+        variance = self.mean(forecast.var("number", ddof=1).where(known)).mean("time")
+        self.same(np.sqrt(variance), "spread")
+        skill = self.mean((forecast.mean("number") - self.truth) ** 2).mean("time")
+        self.same(np.sqrt(6 / 5 * variance / skill), "spread_skill")
+        share = (forecast > self.climate).mean("number").where(known)
+        happened = (self.truth > self.climate).where(known)
+        self.same(self.mean((share - happened) ** 2).mean("time"), "brier")
+        below = (forecast < self.truth).sum("number").where(known)
+        row = next(row for row in self.scores["rank_histograms"] if (row["channel"], row["region"], row["lead_hours"]) == ("z500", "global", 12))
+        wanted = [float(self.mean((below == rank).where(known)).mean("time").sel(channel="z500")[1]) for rank in range(6)]
+        within(row["shares"], wanted, SAME, "shares of ranks")
+        row = next(row for row in self.scores["reliability"] if (row["channel"], row["region"], row["lead_hours"]) == ("z500", "global", 12))
+        counted = [(np.rint(share * 5) == k).where(known) for k in range(6)]
+        foreseen = np.array([float(self.mean(each).mean("time").sel(channel="z500")[1]) for each in counted])
+        within(row["foreseen"], foreseen, SAME, "shares of forecasts")
+        both = np.array([float(self.mean(each * happened).mean("time").sel(channel="z500")[1]) for each in counted])
+        within(np.array(row["happened"])[foreseen > 0], (both / np.maximum(foreseen, 1e-12))[foreseen > 0], SAME, "shares of events")
+
+    def test_spectra(self):
+        row = next(row for row in self.scores["spectra"] if (row["channel"], row["lead_hours"]) == ("u10", 6))
+        weights = np.maximum(np.cos(np.deg2rad(LATITUDE)), 0)
+        truth = self.truth.sel(channel="u10").isel(prediction_timedelta=0).dropna("time").transpose("time", "latitude", "longitude").values
+        power = np.abs(np.fft.rfft(truth)) ** 2 / WIDTH ** 2 * np.where((np.arange(WIDTH // 2 + 1) % (WIDTH // 2)) == 0, 1, 2)
+        within(row["truth"], (power * (weights / weights.mean())[:, None]).mean((0, 1)), 1e-5, "power by wavenumber")
+        self.assertEqual(len(row["forecast"]), WIDTH // 2 + 1)
+
+    def test_seasons_and_intervals(self):
+        spring = self.series("mae", season="MAM")
+        self.assertEqual(spring["values"], self.series("mae")["values"])  # all of March
+        self.assertFalse([row for row in self.scores["scores"] if row["season"] == "JJA"])
+        self.assertTrue(all(low < value < high for low, value, high in zip(spring["low"], spring["values"], spring["high"])))
+        self.assertEqual(self.scores["bootstrap"], {"replicates": 200, "block": 1})
+        self.assertIn("spread/skill", self.scores["out"])
+
+    def test_missing_points_do_not_count(self):
+        path = self.folder / "gaps/2001.h5"
+        write_dated_fields(path, epoch_seconds(2001, 3, 1), seed=2001)
+        with h5py.File(path, "a") as file:
+            file["fields"][:, 0, :2] = np.nan
+        other = self.evaluate("--forecast", self.single, "--states", path.parent, "--bootstrap", "0")
+        single = as_weatherbench2(xarray.open_dataset(self.single)).t2m
+        error = (single - self.truth.sel(channel="t2m")).isel(latitude=slice(2, None))
+        wanted = np.sqrt((error ** 2).isel(prediction_timedelta=0).weighted(self.weights).mean(("latitude", "longitude")))
+        row = next(row for row in other["scores"] if row["score"] == "rmse" and row["channel"] == "t2m" and row["forecast"] == "forecast")
+        within(row["values"][0], float(np.sqrt((wanted ** 2).mean())), SAME, "rows that are there")
+        self.assertEqual(row["low"][0], None)
+
+    def test_plots(self):
+        plots = self.folder / "plots"
+        done = self.call("evaluate", self.run_folder, "--device", "cpu", "--forecast", self.ensemble, "--climatology", self.year, "--plots", plots,
+                         "--bootstrap", "20")
+        names = {path.name for path in plots.iterdir()}
+        self.assertEqual(names, {"scorecard.png", *(f"{name}_by_lead.svg" for name in CHANNELS), *(f"{name}_error.png" for name in CHANNELS)})
+        self.assertIn("persistence", (plots / "t2m_by_lead.svg").read_text())
+        self.assertIn(str(plots / "scorecard.png"), done.stdout)
+
+    def test_refusals(self):
+        def refused(code, *flags, parts=()):
+            done = self.call("evaluate", self.run_folder, "--device", "cpu", *flags, code=code)
+            for part in parts:
+                self.assertIn(part, done.stderr)
+        refused(USAGE, "--regions", "tropics", parts=["belongs to --forecast: --regions"])
+        refused(USAGE, "--forecast", self.single, "--regions", "moon", parts=["--regions moon", "europe=35:75"])
+        refused(DATA, "--forecast", self.folder / "none.zarr", parts=["there is no such file"])
+        refused(DATA, "--forecast", self.data / "valid/2001.h5", parts=["this is no forecast"])
+        refused(DATA, "--forecast", self.single, "--split", "test", parts=["there is no truth at any time"])
+        other = self.forecast_file("--from", "2001-03-02")
+        refused(DATA, "--forecast", self.single, "--second", other, parts=["cannot be paired"])
+        refused(DATA, "--forecast", self.single, "--climatology", self.single, parts=["this is no climatology"])
+
+    def forecast_file(self, *flags):
+        output = self.folder / "other.nc"
+        self.call("forecast", self.run_folder, "--device", "cpu", "--output", output, *flags)
+        return output
+
+
+if __name__ == "__main__":
+    unittest.main()
