@@ -5,8 +5,8 @@
 A small run is killed (SIGKILL) after exponentially distributed times and started again with --resume, for every interval between checkpoints with
 the same times. What counts at the end is the newest checkpoint: goodput = its step / steps that were possible. How many these are says a run beside
 it that nobody disturbs and that saves nothing, by what it does meanwhile. A step takes --step_ms longer than it would, by sleeping, and a checkpoint --save_ms, so that the
-processor is free most of the time. What a checkpoint and a restart take is what an undisturbed run measures (checkpoint_times.json). The formula is
-that of src/core/fault/failure_model.h; its form for the same failures, floor((t - restart - latency) / (interval + held)) for each of them, has no
+processor is free most of the time. What a checkpoint takes is what an undisturbed run measures (checkpoint_times.json), what a restart takes stands in
+the log of each start. The formula is that of src/core/fault/failure_model.h; its form for the same failures, floor((t - restart - latency) / (interval + held)) for each of them, has no
 luck in it.
 """
 import argparse
@@ -19,6 +19,7 @@ import random
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -79,8 +80,8 @@ class Run:
         return max((int(path.name[5:]) for path in found if re.fullmatch(r"step_\d+", path.name)), default=0)
 
     def live_for(self, seconds, number):
-        """Starts it and sends the signal after that time; how long it lived."""
-        begun = time.monotonic()
+        """Starts it and sends the signal after that time; how long it lived, and how much of that passed before its first step."""
+        begun, begun_by_clock = time.monotonic(), time.time()
         process = self.start()
         try:
             process.wait(timeout=seconds)
@@ -88,7 +89,13 @@ class Run:
         except subprocess.TimeoutExpired:
             process.send_signal(number)
         process.wait()
-        return time.monotonic() - begun
+        lived = time.monotonic() - begun
+        return lived, min(lived, max(self.last_loop() - begun_by_clock, 0) or lived)
+
+    def last_loop(self):
+        """When its log last said that training begins, in seconds since 1970; 0: never."""
+        lines = re.findall(r"^(\S+ \S+),(\d+) - root - INFO - Starting Training Loop", (self.root / "said").read_text(errors="replace"), re.MULTILINE)
+        return time.mktime(time.strptime(lines[-1][0], "%Y-%m-%d %H:%M:%S")) + int(lines[-1][1]) / 1000 if lines else 0
 
 
 def measured_times(options):
@@ -97,7 +104,7 @@ def measured_times(options):
     for _ in range(2):
         run.live_for(options.measure_s, signal.SIGTERM)
     times = json.loads((run.folder / "checkpoint_times.json").read_text())
-    return {name: times[name] for name in ("held_s", "written_s", "restart_s")}
+    return {name: times[name] for name in ("held_s", "written_s")}
 
 
 class Reference:
@@ -131,10 +138,10 @@ def trial(options, interval, reference):
     """The run with its interval, how long each start lived, the last checkpoint's step, and the steps that were possible."""
     run = Run(options, f"interval-{interval}", interval)
     before = reference.step()
-    lived = [run.live_for(gap, signal.SIGKILL) for gap in options.gaps]
+    lived, restarts = zip(*[run.live_for(gap, signal.SIGKILL) for gap in options.gaps])
     possible = reference.step() - before
     chosen = last_number(run, r"Checkpoint interval: (\d+) step") if interval == "auto" else interval
-    return {"interval": chosen, "lived": lived, "steps": run.newest(), "possible": possible, "is_auto": interval == "auto"}
+    return {"interval": chosen, "lived": lived, "restarts": restarts, "steps": run.newest(), "possible": possible, "is_auto": interval == "auto"}
 
 
 def trials(options, intervals):
@@ -145,21 +152,23 @@ def trials(options, intervals):
     return done
 
 
-def row_of(mtbf, times, interval, lived, steps, possible, is_auto):
+def row_of(mtbf, times, interval, lived, restarts, steps, possible, is_auto):
     """A row of the table from what happened in a trial."""
-    costs = (times["held_s"], times["written_s"], times["restart_s"], interval * sum(lived) / possible)
-    return {"interval": interval, "is_auto": is_auto, "failures": len(lived), "seconds": sum(lived), "steps": steps, "possible": possible,
-            "measured": steps / possible, "formula": formula(mtbf, *costs), "same_failures": formula_of_failures(lived, *costs)}
+    restart = statistics.median(restarts)
+    costs = (times["held_s"], times["written_s"], restart, interval * sum(lived) / possible)
+    return {"interval": interval, "is_auto": is_auto, "failures": len(lived), "seconds": sum(lived), "restart_s": restart, "steps": steps,
+            "possible": possible, "measured": steps / possible, "formula": formula(mtbf, *costs), "same_failures": formula_of_failures(lived, *costs)}
 
 
 def table(options, rows, times):
     total = sum(row["seconds"] for row in rows) / len(rows)
     scale = WEEK_S / total
     step = sum(row["seconds"] for row in rows) / sum(row["possible"] for row in rows)
+    restart = statistics.mean(row["restart_s"] for row in rows)
     yield (f"a failure every {options.mtbf:g} s, {len(options.gaps)} failures (seed {options.seed}); a step {step * 1000:.0f} ms, a checkpoint holds "
-           f"training for {times['held_s'] * 1000:.0f} ms and is whole after {times['written_s'] * 1000:.0f} ms, a restart {times['restart_s']:.1f} s")
+           f"training for {times['held_s'] * 1000:.0f} ms and is whole after {times['written_s'] * 1000:.0f} ms, a restart {restart:.1f} s")
     yield (f"with {total:.0f} s taken for a week: a failure every {options.mtbf * scale / 3600:.1f} h, a step {step * scale:.0f} s, "
-           f"a checkpoint {times['held_s'] * scale / 60:.1f} min, a restart {times['restart_s'] * scale / 60:.0f} min")
+           f"a checkpoint {times['held_s'] * scale / 60:.1f} min, a restart {restart * scale / 60:.0f} min")
     yield "| interval | steps possible | steps kept | goodput | formula, the same failures | formula |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for row in rows:

@@ -139,16 +139,17 @@ class Faults(unittest.TestCase):
         for row in told["rows"]:
             self.assertEqual(row["measured"], row["steps"] / row["possible"])
             self.assertEqual(row["failures"], 3)
+            self.assertTrue(0 < row["restart_s"] < row["seconds"], row)
         self.assertEqual(told["rows"][0]["steps"] % 10, 0)
         self.assertGreater(told["rows"][0]["steps"], 0)
         sys.path.insert(0, str(ROOT / "tools"))
         import goodput
         self.assertEqual(goodput.formula_of_failures([10, 4, 25], held=1, written=3, restart=2, interval=5), 4 * 5 / 39)  # 1, 0 and 3 intervals
         plan = subprocess.run([BINARY, "plan", "estimate", "--mtbf", repr(4 / 3600), "--save_seconds", repr(times["held_s"]), "--write_seconds",
-                               repr(times["written_s"]), "--restart_seconds", repr(times["restart_s"]), "--json", "-"], capture_output=True, text=True)
+                               repr(times["written_s"]), "--restart_seconds", "0.5", "--json", "-"], capture_output=True, text=True)
         figures = json.loads(plan.stdout)["failures of 1 node"]
         interval = max(figures["interval by Daly"]["value"], times["written_s"] - times["held_s"])
-        ours = goodput.formula(4, times["held_s"], times["written_s"], times["restart_s"], interval)
+        ours = goodput.formula(4, times["held_s"], times["written_s"], 0.5, interval)
         rounds_to(100 * ours, figures["goodput"]["value"], 64, number="fp64", scale=100, message="goodput in percent")
 
     def test_training_survives_fifty_kills(self):
