@@ -3,9 +3,11 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <system_error>
 
@@ -19,24 +21,31 @@ bool is_network_peer(int fd) {
   return peer.ss_family == AF_INET || peer.ss_family == AF_INET6;
 }
 
-}  // namespace
-
-std::set<int> open_connections() {
-  std::set<int> found;
+std::map<ino_t, int> connected_sockets() {
+  std::map<ino_t, int> found;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
     const std::string name = entry.path().filename().string();
     int fd = -1;
     if (std::from_chars(name.data(), name.data() + name.size(), fd).ec != std::errc()) continue;
-    if (is_network_peer(fd)) found.insert(fd);
+    struct stat facts {};
+    if (is_network_peer(fd) && ::fstat(fd, &facts) == 0) found[facts.st_ino] = fd;
   }
   return found;
 }
 
-int shut_down_since(const std::set<int>& before) {
+}  // namespace
+
+std::set<ino_t> open_connections() {
+  std::set<ino_t> inodes;
+  for (const auto& [inode, fd] : connected_sockets()) inodes.insert(inode);
+  return inodes;
+}
+
+int shut_down_since(const std::set<ino_t>& before) {
   int count = 0;
-  for (const int fd : open_connections()) {
-    if (!before.contains(fd) && ::shutdown(fd, SHUT_RDWR) == 0) ++count;
+  for (const auto& [inode, fd] : connected_sockets()) {
+    if (!before.contains(inode) && ::shutdown(fd, SHUT_RDWR) == 0) ++count;
   }
   return count;
 }

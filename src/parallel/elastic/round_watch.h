@@ -38,7 +38,7 @@ class RoundWatch {
   StoreBoard board_;
   launch::Round round_;
   launch::ProcessId id_;
-  std::set<int> before_;  // connections that are not the round's
+  std::set<ino_t> before_;  // connections that are not the round's
   std::atomic<bool> is_over_ = false, is_wished_ = false;
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -68,6 +68,18 @@ TEST_F(WatchedRound, IsLeftWhenItCloses) {
   EXPECT_TRUE(comes_true([&] { return is_readable_end(late); }));  // of a call that was under way
 }
 
+// A connection that was open before, and whose descriptor one of the round has now.
+TEST_F(WatchedRound, ADescriptorThatIsUsedAgainIsNoOldConnection) {
+  FileDescriptor old = launch::connect_to("127.0.0.1", partner.port, std::chrono::seconds(5));
+  const int number = old.get();
+  RoundWatch watch(place, round, round.members[0]);
+  old = FileDescriptor();
+  const FileDescriptor in_round = launch::connect_to("127.0.0.1", partner.port, std::chrono::seconds(5));
+  ASSERT_EQ(in_round.get(), number);
+  watch.end();
+  EXPECT_TRUE(comes_true([&] { return is_readable_end(in_round); }));
+}
+
 TEST_F(WatchedRound, IsOverWhenAnotherHasBegun) {
   board->set(launch::kNowKey, launch::now_text(3, RoundState::Open));
   const RoundWatch watch(place, round, round.members[0]);
