@@ -49,7 +49,7 @@ int64_t ranks_of_job(const launch::RankInfo& started) { return launch::parse_lim
 
 bool is_started_again(const launch::RankInfo& started) {
   const auto id = launch::parse_process_id(started.elastic_id);
-  return id && id->start > 0;
+  return (id && id->start > 0) || started.attempt > 0;
 }
 
 int run_elastic_rank(const launch::RankInfo& started, const config::Resolved& resolved, const InterruptWatch& interrupt,

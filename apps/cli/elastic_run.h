@@ -33,7 +33,7 @@ using RunRound = std::function<RoundEnd(const RoundCall&)>;
 
 // The number of ranks that the configuration of an elastic job is resolved for.
 int64_t ranks_of_job(const launch::RankInfo& started);
-// Whether this process was started in the place of a lost one.
+// Whether a launcher (ours, torchrun) started this process in the place of a lost one.
 bool is_started_again(const launch::RankInfo& started);
 
 // Until the run is over, or a signal comes while this process waits. `resolved`: for ranks_of_job(). Returns the exit code.

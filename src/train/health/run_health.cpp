@@ -64,12 +64,12 @@ void RunHealth::trouble(std::string_view name, int64_t step, const observe::Even
   if (on_trouble_) on_trouble_(std::string(name), step);
 }
 
-void RunHealth::begin(const RunProgress& progress, const std::string& resumed_from) {
+void RunHealth::begin(const RunProgress& progress, const std::string& resumed_from, const std::string& newest) {
   first_step_ = progress.step;
   status_.step = progress.step;
   status_.total_steps = progress.total_steps;
   status_.epoch = progress.epoch;
-  status_.last_checkpoint = resumed_from;
+  status_.last_checkpoint = newest;
   if (resumed_from.empty()) {
     event("started", progress.step, {{"total_steps", progress.total_steps}, {"ranks", parts_.world.size()}});
   } else {

@@ -51,8 +51,9 @@ class RunHealth {
   void event(std::string_view name, int64_t step, const observe::EventFields& fields = {}, bool of_this_rank = false);
   void trouble(std::string_view name, int64_t step, const observe::EventFields& fields);
 
-  // Before the first step of this process. Every rank calls it, as those below.
-  void begin(const RunProgress& progress, const std::string& resumed_from);
+  // Before the first step of this process. `resumed_from`: empty where the run begins; `newest`: the folder of the newest
+  // checkpoint, empty where there is none. Every rank calls it, as those below.
+  void begin(const RunProgress& progress, const std::string& resumed_from, const std::string& newest);
   // After a step. Waits for the device where something is due, and after every step under on_spike.
   void add_step(const StepRecord& record, const RunProgress& progress);
   // After a checkpoint may have been saved: its folder. Told once.

@@ -92,7 +92,8 @@ bool RunLoop::run() {
     state_.stops_early = true;
     context_.log.info(cat("Early stopping had ended the run: ", early_stop_->reason(), ". A larger patience continues it"));
   }
-  parts_.health.begin(reached(), state_.resumed ? parts_.checkpoints.newest() : "");
+  parts_.health.begin(reached(), state_.resumed ? parts_.checkpoints.resumed_from() : "",
+                      state_.resumed ? parts_.checkpoints.newest() : "");
   agree_to_stop();
   while (!state_.is_finished() && goes_on()) {
     if (!state_.epoch_is_complete()) train_epoch();

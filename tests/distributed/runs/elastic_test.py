@@ -10,7 +10,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from ranks_case import USAGE, RanksCase, checkpoints, log_text, run_folder, weights  # noqa: E402
+from ranks_case import USAGE, RanksCase, checkpoints, free_port, log_text, run_folder, weights  # noqa: E402
 
 # Whole batches of eight, for --rank_invariant: the curve does not depend on the number of ranks.
 YAML = """
@@ -33,6 +33,10 @@ def events(root, name=None):
 
 
 class Elastic(RanksCase):
+    def setUp(self):
+        super().setUp()
+        self.port = free_port()
+
     def elastic(self, limits, *flags, steps=24, options=(), ranks=4, name="root"):
         root = self.folder / name
         process = self.launch(ranks, self.write(YAML.format(steps=steps), f"{name}.yaml"), root, *EQUAL, *flags,
@@ -67,6 +71,7 @@ class Elastic(RanksCase):
         (event,) = events(root, "round")
         self.assertEqual((event["round"], event["ranks"], event["of"], event["step"]), (2, 2, 4, 4))
         self.assertIn("rank 1 (process ", event["reason"])
+        self.assertEqual([(event["event"], event["step"]) for event in events(root) if event["event"] in ("started", "resumed")], [("started", 0), ("resumed", 4)])
         self.assert_undisturbed(root)
 
     def test_the_first_rank_has_a_successor(self):
@@ -120,6 +125,18 @@ class Elastic(RanksCase):
         self.assertIn("round 2 begins with ranks=2", text)
         self.assertRegex(log_text(root), r"Resumed at step 6 from \S+step_6")
         self.assertEqual(checkpoints(root)[-1], 24)
+
+    def test_a_lost_node_is_gone_with_its_ranks(self):
+        nodes = [self.elastic("1:2", steps=150, ranks=1, options=("--nnodes", "2", "--node_rank", str(node), "--rdzv", f"127.0.0.1:{self.port}"))
+                 for node in range(2)]
+        (first, root), (second, _) = nodes
+        self.wait_for_steps(first, root, 5)
+        second.kill()  # its rank does not outlive it
+        second.communicate()
+        text = self.finish(first)
+        self.assertIn("the launcher of node 1 does not answer; round 2 begins with ranks=1", text)
+        self.assertRegex(log_text(root), r"Resumed at step \d+ from the memory of rank 0")
+        self.assert_undisturbed(root, steps=150)
 
     def test_sigterm_saves_and_ends(self):
         process, root = self.elastic("1:2", steps=100000, ranks=2)
