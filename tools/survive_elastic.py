@@ -162,6 +162,8 @@ def measure(options, folder):
     finally:
         process.terminate()
         process.wait()
+        if options.verbose:
+            print("\n".join(line for line in run.said().splitlines() if re.search(r"\[launch\]|round|Resumed", line)))
 
 
 def main():

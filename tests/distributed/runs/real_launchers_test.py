@@ -138,8 +138,17 @@ class RealLaunchers(RanksCase):
         self.check(root, "torchrun")
         self.check_split_models("torchrun", self.torchrun)
 
-    def torchrun(self, arguments):
-        command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", str(free_port()), "--no_python", BINARY,
+    @unittest.skipIf(importlib.util.find_spec("torch") is None, "the tests' python has no torch")
+    def test_torchrun_starts_a_lost_rank_again(self):
+        root = self.folder / "root"
+        faults = ("--resume", "--checkpoint_interval", "2", "--inject", "kill:step=4,rank=1,phase=forward")
+        done = self.torchrun(self.train_arguments(self.yaml, root, *faults), "--max_restarts", "1")
+        self.assertEqual(done.returncode, DONE, done.stderr[-3000:])
+        self.assertRegex(log_text(root), r"Resumed at step [23] from \S+step_[23]")  # by the interval, or the best after an epoch
+        self.assertEqual(losses(root)[-2:], losses(self.expected)[-2:])
+
+    def torchrun(self, arguments, *options):
+        command = [sys.executable, "-m", "torch.distributed.run", *options, "--nproc_per_node", "2", "--master_port", str(free_port()), "--no_python", BINARY,
                    "--bind", "off", *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=180, env=clean_environment())
 
