@@ -16,6 +16,7 @@ void settle_grid(IngestArguments& a) {
     throw ConfigError("ingest", cat("not a grid: text=", a.grid), "Write rows and columns, as in 64x128");
   }
   a.fields.grid.height = size[0], a.fields.grid.width = size[1];
+  if (a.is_bilinear) a.fields.grid.method = in::RegridMethod::Bilinear;
 }
 
 }  // namespace

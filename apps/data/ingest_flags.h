@@ -19,7 +19,7 @@ namespace in = data::ingest;
 struct IngestArguments {
   in::Options fields;
   in::BoxOptions box;
-  bool is_box = false, quiet = false;
+  bool is_box = false, quiet = false, is_bilinear = false;
   std::vector<std::string> variables, input, target;
   std::filesystem::path component;
   std::string crop, grid, step, valid_last, test_last, shape;
@@ -40,11 +40,8 @@ inline void add_selection(CLI::App& app, IngestArguments& a) {
   app.add_option("--levels", a.fields.levels, "only these levels (hPa)")->delimiter(',');
   app.add_option("--members", a.fields.members, "only these ensemble members")->delimiter(',');
   app.add_option("--circular", a.fields.circular, "channels in degrees to be written as sine and cosine")->delimiter(',');
-  app.add_option("--grid", a.grid,
-                 "HxW: bring all fields onto a grid of the globe with so many cells, without points at the poles");
-  add_choice(app, "--regrid", a.fields.grid.method,
-             {{"conservative", in::RegridMethod::Conservative}, {"bilinear", in::RegridMethod::Bilinear}},
-             "how: conservative keeps area-weighted sums, bilinear interpolates");
+  CLI::Option* grid = app.add_option("--grid", a.grid, "HxW: bring all fields onto so many cells of the whole globe");
+  app.add_flag("--bilinear", a.is_bilinear, "with --grid: interpolate instead of first-order conservative")->needs(grid);
   app.add_option("--crop", a.crop, "HxW or HxW+TOP+LEFT, rows from the north, columns from the west");
   app.add_option("--patch", a.fields.patch, "crop at the south and east end so that this divides both sides");
   app.add_option("--step", a.step, "keep only times that are multiples of this since 00:00, e.g. 6h");
@@ -63,7 +60,7 @@ inline void add_split(CLI::App& app, IngestArguments& a) {
 inline void add_policies(CLI::App& app, IngestArguments& a) {
   using enum in::MissingPolicy;
   add_choice(app, "--missing", a.fields.missing, {{"error", Error}, {"mean", Mean}, {"nan", Nan}, {"mask", Mask}},
-             "points without a value: error, mean, nan, or mask (NaN without weight, and an input channel that says where)");
+             "points without a value; mask: NaN of no weight, and an input mask");
   app.add_option("--role", a.fields.roles, "lsm=static,tp=diagnostic: prognostic, forcing, diagnostic or static")->delimiter(',');
   add_choice(app, "--constant", a.fields.constant, {{"keep", in::ConstantPolicy::Keep}, {"drop", in::ConstantPolicy::Drop}},
              "channels that never change: keep (deviation 1) or drop");
