@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// `welkin predict`: fields (HDF5) and pictures (PNG) of some samples: input, target, prediction, difference.
+// `welkin predict`: fields (HDF5) and pictures (PNG) of some samples: input, target, prediction, difference; with --mosaic a
+// whole box from overlapping crops, on any number of ranks.
+#include <unistd.h>
+
 #include <ostream>
 #include <sstream>
 
 #include "apps/cli/flags.h"
+#include "apps/cli/rank_run.h"
 #include "apps/cli/trained_run.h"
 #include "apps/cli/verbs.h"
+#include "observe/log/console.h"
+#include "observe/log/progress.h"
 #include "train/evaluate/forecast_files.h"
+#include "train/mosaic/mosaic_run.h"
 
 namespace welkin::apps {
 namespace {
@@ -18,15 +25,42 @@ std::vector<std::string> parse_list(const std::string& text) {
   return names;
 }
 
+void make_mosaic(Application& application, const TrainedRun& run) {
+  const train::MosaicOptions options{.output = text_flag(run.line, "mosaic"),
+                                     .overlap = whole_flag(run.line, "overlap", run.config.data.data_size / 4, 0)};
+  const launch::RankInfo place = this_rank_info();
+  label_process(place);
+  TrainedRun own = run;
+  own.choice.local_rank = place.local_rank, own.choice.local_size = place.local_size;
+  parallel::World world = parallel::World::connect(place, world_options(run.config));
+  observe::Console console({.fd = world.is_main() ? STDERR_FILENO : -1});
+  observe::Progress progress(console, {.title = "mosaic", .unit = "crops", .now_s = {}});
+  run_as_rank(world, [&] {
+    with_trained_model(application, own, [&](const train::TrainedModel& model) {
+      train::predict_mosaic(model, options, world, [&](int64_t done, int64_t) { progress.update(done); });
+      progress.finish();
+      if (world.is_main()) application.out << "checkpoint " << model.checkpoint().string() << ", step " << model.step() << "\n";
+    });
+    if (world.is_main()) application.out << options.output.string() << "\n";
+  });
+}
+
 }  // namespace
 
 int verb_predict(Application& application, int argc, char** argv) {
-  const auto run = parse_trained_run(application, argc, argv,
-                                     {{"output", "FOLDER", "where to write; predictions/ of the run folder when not given"},
-                                      {"samples", "N", "how many samples, evenly spread over the data; 4 when not given"},
-                                      {"channels", "A,B", "channels of the pictures; the first when not given"},
-                                      {"rollout_steps", "N", "feed each prediction back as input, N times in all"}});
+  const auto run = parse_trained_run(
+      application, argc, argv,
+      {{"output", "FOLDER", "where to write; predictions/ of the run folder when not given"},
+       {"samples", "N", "how many samples, evenly spread over the data; 4 when not given"},
+       {"channels", "A,B", "channels of the pictures; the first when not given"},
+       {"rollout_steps", "N", "feed each prediction back as input, N times in all"},
+       {"mosaic", "FILE", "the whole box instead, as NAME.zarr or NAME.nc, from overlapping crops", config::Listed::InFull},
+       {"overlap", "N", "with --mosaic: cells of a crop upon the next; a quarter when not given", config::Listed::InFull}});
   if (!run) return 0;
+  if (has_flag(run->line, "mosaic")) {
+    make_mosaic(application, *run);
+    return 0;
+  }
   const int64_t num_samples = whole_flag(run->line, "samples", 4), rollout_steps = whole_flag(run->line, "rollout_steps", 1);
   with_trained_model(application, *run, [&](const train::TrainedModel& model) {
     const auto written =

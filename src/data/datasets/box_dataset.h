@@ -57,6 +57,9 @@ class BoxDataset : public Dataset, public ResidentArrays {
   void read_plane(int64_t array, int64_t channel, int64_t index, std::span<float> out) const override;
   std::string plane_location(int64_t array, int64_t channel, int64_t index) const override;
   ResidentSample crops(const SamplePlan& plan) const override;
+  // Of the whole box, and whether crops may wrap around it.
+  const std::array<int64_t, 3>& extent() const { return input_.box->shape().extent; }
+  const std::array<bool, 3>& periodic() const { return options_.periodic; }
 
  private:
   // Which channel of the file each channel of the sample is, and which change their sign, for one orientation.

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`welkin predict --mosaic`: a whole box from crops is what the crops are at their centres, the same on any number of ranks."""
+import unittest
+
+import h5py
+import numpy as np
+import xarray
+
+from bad_input_case import BINARY, BOXES, DONE, EDGE, USAGE, BadInputCase
+from tolerance import rounds_to
+
+
+class Mosaic(BadInputCase):
+    one_process = True
+
+    def run_it(self, *words, code=DONE):
+        done = self.run_command([BINARY, *words])
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def trained(self, keys):
+        self.make_boxes()
+        done = self.train(keys)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+
+    def mosaic(self, name, *flags, ranks=0):
+        launcher = ["launch", "-n", str(ranks), "--bind", "off", "--"] if ranks else []
+        self.run_it(*launcher, "predict", self.run_folder, "--device", "cpu", "--mosaic", self.root / name, *flags)
+        path = self.root / name
+        data = xarray.open_zarr(path, consolidated=False) if path.suffix == ".zarr" else xarray.open_dataset(path)
+        return data.prediction.load()
+
+    def test_is_the_crops_at_their_centres(self):
+        self.trained(BOXES)
+        box = self.mosaic("box.nc", "--overlap", "3")
+        self.assertEqual(dict(box.sizes), {"channel": 5, "z": EDGE, "y": EDGE, "x": EDGE})
+        np.testing.assert_array_equal(box, self.mosaic("again.zarr", "--overlap", "3", ranks=3))
+        # Without an overlap each cell is that of one crop: a file that holds a crop alone gives the same.
+        apart = self.mosaic("apart.nc", "--overlap", "0").values
+        with h5py.File(self.data / "valid.h5") as file:
+            nbody, hydro = file["Nbody"][:, 8:, :8, 8:], file["Hydro"][:, 8:, :8, 8:]
+        with h5py.File(self.root / "crop.h5", "w") as file:
+            file["Nbody"], file["Hydro"] = nbody, hydro
+        alone = self.mosaic("alone.nc", "--set", f"val_path={self.root / 'crop.h5'}", "--set", "box_size=[16,8]", "--overlap", "0").values
+        rounds_to(apart[:, 8:, :8, 8:], alone, 256, scale=np.abs(alone).max())
+        # Blended cells lie between those of the crops; at the centres of crops, which begin at 0, 4 and 8, nothing is blended.
+        crop = self.root / "corner.h5"
+        with h5py.File(self.data / "valid.h5") as file, h5py.File(crop, "w") as out:
+            out["Nbody"], out["Hydro"] = file["Nbody"][:, :8, :8, :8], file["Hydro"][:, :8, :8, :8]
+        corner = self.mosaic("corner.nc", "--set", f"val_path={crop}", "--set", "box_size=[16,8]", "--overlap", "0").values
+        rounds_to(box.values[:, 3, 3, 3], corner[:, 3, 3, 3], 256, scale=np.abs(corner).max())
+
+    def test_refusals(self):
+        self.trained(BOXES)
+        self.mosaic("box.nc")
+        refused = self.run_command([BINARY, "predict", self.run_folder, "--device", "cpu", "--mosaic", self.root / "box.nc"])
+        self.assert_refused(refused, USAGE, "the output is there already")
+        refused = self.run_command([BINARY, "predict", self.run_folder, "--device", "cpu", "--mosaic", self.root / "b.nc", "--overlap", "4"])
+        self.assert_refused(refused, USAGE, "overlap=4, crop=8")
+        refused = self.run_command([BINARY, "predict", self.run_folder, "--device", "cpu", "--mosaic", self.root / "b.h5"])
+        self.assert_refused(refused, USAGE, ".zarr or .nc")
+
+
+if __name__ == "__main__":
+    unittest.main()
