@@ -17,7 +17,7 @@ constexpr size_t kUsageColumn = 19;
 
 void print_verb(std::ostream& out, const Verb& verb) {
   const std::string_view name = verb.name;
-  out << "  " << name << std::string(std::max<size_t>(1, 16 - name.size()), ' ') << verb.summary << "\n";
+  out << "  " << name << std::string(std::max<size_t>(2, 18 - name.size()), ' ') << verb.summary << "\n";
 }
 
 }  // namespace

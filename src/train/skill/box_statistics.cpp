@@ -17,6 +17,7 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -106,8 +107,8 @@ void BoxStatistics::add(const at::Tensor& target, const at::Tensor& prediction) 
       mean_.push_back(t[c].mean().item<double>());
       deviation_.push_back(t[c].std(/*unbiased=*/false).item<double>());
     }
-    const at::IntArrayRef axes{1, 2, 3};
-    const at::Tensor target_modes = at::fft_fftn(t, c10::nullopt, axes), modes = at::fft_fftn(p, c10::nullopt, axes);
+    constexpr std::array<int64_t, 3> kAxes{1, 2, 3};
+    const at::Tensor target_modes = at::fft_fftn(t, c10::nullopt, kAxes), modes = at::fft_fftn(p, c10::nullopt, kAxes);
     const auto points = static_cast<double>(t[0].numel());
     add_side(target_, t, target_modes), add_side(prediction_, p, modes);
     add_sum(cross_, shell_sums(at::real(at::conj(target_modes) * modes) / (points * points), shells_of(t.size(1))));

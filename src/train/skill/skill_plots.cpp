@@ -91,7 +91,7 @@ class SkillPlots {
     std::vector<std::vector<float>> cells(skill_.regions.size());
     observe::image::PanelFigure figure{.title =
                                            cat("RMSE below that of ", second != nullptr ? "the second forecast" : "persistence",
-                                               " [%], rows: ", join(skill_.channels, ", "), "; columns: leads")};
+                                               " [%]; rows: channels in their order, columns: leads")};
     const std::vector<double> once(starts_.size(), 1.0);
     for (size_t region = 0; region < skill_.regions.size(); ++region) {
       for (int64_t channel = 0; channel < static_cast<int64_t>(skill_.channels.size()); ++channel) {
@@ -106,7 +106,9 @@ class SkillPlots {
                                .values = cells[region],
                                .rows = static_cast<int>(skill_.channels.size()),
                                .columns = static_cast<int>(num_leads()),
-                               .colors = observe::image::ColorMap::Diverging});
+                               .colors = observe::image::ColorMap::Diverging,
+                               .low = -50,
+                               .high = 50});
     }
     return observe::image::draw_panels(figure);
   }
