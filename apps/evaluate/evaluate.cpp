@@ -90,7 +90,8 @@ int verb_evaluate(Application& application, int argc, char** argv) {
   std::vector<config::ExtraFlag> flags = {
       {"json", "FILE", "write the scores to this file as well"},
       {"rollout_steps", "N", "scores of leads 1 to N, each prediction being the next input; 1 when not given"},
-      {"box_statistics", "FILE", "of boxes: spectra, correlation, bispectrum, distribution and peaks beside the target's, as JSON",
+      {"box_statistics", "FILE",
+       "of boxes: spectra, correlation, bispectrum, distribution and peaks beside the target's, as JSON",
        config::Listed::InFull}};
   std::ranges::copy(forecast_score_flags(), std::back_inserter(flags));
   const auto run = parse_trained_run(application, argc, argv, std::move(flags));

@@ -75,6 +75,50 @@ class Scores(BadInputCase):
             self.close(channel["target_spectrum"], spectra["target"][c])
             self.close(channel["model"]["spectrum"], spectra["model"][c], scale=spectra["target"][c])
             self.close(channel["model"]["mae_physical"], np.abs(prediction[:, c] - target[:, c]).mean())
+        self.box_statistics(target, prediction)
+
+    def box_statistics(self, target, prediction):
+        file = self.root / "statistics.json"
+        done = self.run_command([BINARY, "evaluate", self.run_folder, "--box_statistics", file])
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        statistics = json.loads(file.read_text())
+        self.assertEqual(statistics["crops"], 2)
+        n = target.shape[-1]
+        modes = {"target": np.fft.fftn(target, axes=(2, 3, 4)) / n ** 3, "prediction": np.fft.fftn(prediction, axes=(2, 3, 4)) / n ** 3}
+        wave = np.fft.fftfreq(n) * n
+        length = np.rint(np.sqrt(wave[:, None, None] ** 2 + wave[:, None] ** 2 + wave ** 2)).astype(int)
+        for c, channel in enumerate(statistics["channels"].values()):
+            for name, fields in (("target", target), ("prediction", prediction)):
+                self.close(channel["power"][name], radial(fields)[c])
+                self.close(channel["bispectrum"][name], [self.triangles(modes[name][:, c], length, wave, k) for k in (1, 2)],
+                           scale=np.abs(channel["bispectrum"]["target"]).max() + 1e-3)
+                mean, deviation = target[0, c].mean(), target[0, c].std()
+                edges = np.array(channel["distribution"]["edges"])
+                self.close(edges, np.linspace(-4, 14, 73) * deviation + mean, scale=14 * deviation)
+                counts = np.histogram(fields[:, c], edges)[0]
+                got = np.array(channel["distribution"][name]) * fields[:, c].size * np.diff(edges)
+                self.assertLessEqual(np.abs(got - counts).sum(), 4.1)  # values at an edge of float32
+                padded = np.pad(fields[:, c], ((0, 0), (1, 1), (1, 1), (1, 1)), constant_values=-np.inf)
+                highest = np.max([padded[:, i:i + n, j:j + n, k:k + n] for i in range(3) for j in range(3) for k in range(3)], 0)
+                peaks = [((fields[:, c] == highest) & (fields[:, c] > mean + above * deviation)).sum() / 2 for above in range(1, 7)]
+                self.assertEqual(channel["peaks"][name], peaks)
+            cross = [sum((modes["target"][i, c].conj() * modes["prediction"][i, c]).real[length == k].sum() for i in range(2)) / 2
+                     for k in range(length.max() + 1)]
+            power = np.array(channel["power"]["target"]) * np.array(channel["power"]["prediction"])
+            self.close(channel["correlation"], np.array(cross) / np.sqrt(power), scale=1)
+
+    @staticmethod
+    def triangles(modes, length, wave, k):
+        """Mean product of all triples of modes in a shell whose wave vectors add up to zero, one by one."""
+        places = np.argwhere(length == k)
+        vectors = wave[places]
+        shell = {tuple(vector) for vector in vectors}
+        found = [(a, b) for a in range(len(places)) for b in range(len(places)) if tuple(-(vectors[a] + vectors[b])) in shell]
+        total = 0
+        for a, b in found:
+            third = tuple((-(vectors[a] + vectors[b])).astype(int))
+            total += (modes[(slice(None), *places[a])] * modes[(slice(None), *places[b])] * modes[(slice(None), *third)]).real.mean()
+        return total / len(found)
 
 
 VARIABLES = {"t2m": 280.0, "d2m": 270.0, "sp": 9e4, "swvl1": 0.3, "tp": 1e-3, "ssrd": 1e6}
