@@ -144,6 +144,10 @@ class Forecast(ForecastCase):
                 else:
                     file["time"].attrs[name] = values
             self.refused(DATA, *new, "--states", path.parent, parts=["another grid" if name == "latitude" else "another calendar"])
+        path = write_dated_fields(self.folder / "holes" / "state.h5", epoch_seconds(2024, 1, 1), steps=2)
+        with h5py.File(path, "a") as file:
+            file["fields"].attrs["missing"] = "hole"
+        self.refused(USAGE, *new, "--states", path.parent, parts=["points without a value are not filled by a forecast yet"])
         self.refused(USAGE, *new, "--checkpoints", "best,newest", parts=["more checkpoints than members"])
 
 

@@ -42,6 +42,22 @@ void check_like_training(const config::RunConfig& config, const SampleSpec& spec
                   "Give states of the grid and calendar that the model was trained on");
 }
 
+// What a state of the files lacks between two steps: channels that nobody predicts, and values at holes.
+void check_predictable(const config::RunConfig& config, const SampleSpec& spec) {
+  if (!spec.known_input.empty()) {
+    throw ConfigError("forecast",
+                      cat("channels of the files that are forcing or static are not read by a forecast yet: channel=",
+                          spec.input.channels[static_cast<size_t>(spec.known_input.front())]),
+                      "welkin evaluate and welkin predict with --rollout_steps take them from files that hold the truth");
+  }
+  if (spec.has_holes || config.data.nan_policy == config::NanPolicy::Hole) {
+    throw ConfigError(
+        "forecast",
+        cat("states with points without a value are not filled by a forecast yet: folder=", config.data.train_data_path),
+        "welkin evaluate and welkin predict with --rollout_steps fill them");
+  }
+}
+
 }  // namespace
 
 FieldStates::FieldStates(const config::RunConfig& config, Split split, const std::string& folder,
@@ -58,6 +74,7 @@ FieldStates::FieldStates(const config::RunConfig& config, Split split, const std
                       "Give the step of the run's data, for instance --time_step 6h");
   }
   spec_ = states_->spec();
+  check_predictable(config, spec_);
   check_like_training(config, spec_, states_->file(0));
   add_computed(config);
 }

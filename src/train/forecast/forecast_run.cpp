@@ -126,7 +126,7 @@ void ForecastRun::run_unit(const ForecastUnit& unit, int64_t number, const std::
 
 void ForecastRun::write(const ForecastUnit& unit, int64_t lead, const at::Tensor& prediction) {
   const data::SampleSpec& spec = fields_.spec();
-  const at::Tensor values = in_file_units(prediction, spec.target_mean, spec.target_std, spec.target_log);
+  const at::Tensor values = in_file_units(prediction, data::target_transform(spec));
   const auto plane = static_cast<size_t>(layout_.height * layout_.width);
   const float* field = values.const_data_ptr<float>();
   for (const int64_t member : unit.members) {

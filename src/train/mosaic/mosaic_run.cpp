@@ -98,7 +98,7 @@ class Mosaic {
     const at::Tensor none = at::zeros({1}, at::TensorOptions(at::kLong).device(model_.device()));
     const at::Tensor prediction =
         model_.predict(input.to(model_.device()), {.seed = model_.config().loop.seed, .step = none.select(0, 0), .sample = none});
-    return in_file_units(prediction, spec_.target_mean, spec_.target_std, spec_.target_log).select(0, 0);
+    return in_file_units(prediction, data::target_transform(spec_)).select(0, 0);
   }
 
   at::Tensor weights(size_t axis, int64_t crop) const {
