@@ -20,7 +20,7 @@
 namespace welkin::apps {
 
 const std::vector<config::ExtraFlag>& forecast_score_flags() {
-  static const std::vector<config::ExtraFlag> kFlags = {
+  static const std::vector<config::ExtraFlag> flags = {
       {"forecast", "FILE", "scores by lead of this file of welkin forecast instead of the model's"},
       {"second", "FILE", "with --forecast: a second one of the same starts, with paired differences", config::Listed::InFull},
       {"climatology", "FILE", "with --forecast: of welkin data climatology, for ACC, events and as a baseline",
@@ -36,7 +36,7 @@ const std::vector<config::ExtraFlag>& forecast_score_flags() {
       {"bootstrap_block", "N", "with --forecast: neighbouring starts that are drawn together; 1 when not given",
        config::Listed::InFull},
       {"plots", "FOLDER", "with --forecast: curves by lead, maps of the error and a scorecard", config::Listed::InFull}};
-  return kFlags;
+  return flags;
 }
 
 void evaluate_forecast(Application& application, const TrainedRun& run) {

@@ -14,6 +14,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/text.h"
@@ -98,7 +99,9 @@ pid_t spawn_child(const ShardJob& job, const fs::path& out) {
   for (auto& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   std::vector<char*> environment{variable.data()};
-  for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!std::string_view(*entry).starts_with("GTEST_")) environment.push_back(*entry);  // as rank_processes.cpp does
+  }
   environment.push_back(nullptr);
   pid_t child = 0;
   EXPECT_EQ(posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, arguments.data(), environment.data()), 0);
