@@ -40,7 +40,7 @@ build "$preset" -DWELKIN_BUILD_TESTS=ON -DWELKIN_BUILD_EXAMPLES=ON -DWELKIN_TEST
 rm -rf "$folder/test-reports"
 mkdir -p "$folder/test-reports"
 failed=()
-# All labels at once: what waits (for a deadline, a file, a rank) leaves its core to another, and no label's last test runs alone.
+# All labels at once: no label's last test runs alone. Tests of several ranks count for two, so two programs of tests run at a time.
 say "running the tests of ${labels[*]}"
 (cd "$folder" && ctest -L "^($(IFS='|'; echo "${labels[*]}"))\$" --output-on-failure --no-tests=ignore --output-junit test-reports/ctest.xml -j "$(($(nproc) + 1))") ||
   failed+=("${labels[*]}")

@@ -64,9 +64,11 @@ endfunction()
 
 # What every test finds in its environment: the built binary, the sources, and the shared data where a machine has it.
 function(welkin_test_properties test label timeout)
-  # The longest tests are those with the most time to lose: first, so that none is left alone at the end.
-  set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT ${timeout} COST ${timeout} SKIP_RETURN_CODE 77 ENVIRONMENT
+  set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT ${timeout} SKIP_RETURN_CODE 77 ENVIRONMENT
     "GOMP_SPINCOUNT=0;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache;WELKIN_BINARY=${CMAKE_BINARY_DIR}/welkin;WELKIN_SOURCE_DIR=${CMAKE_SOURCE_DIR};WELKIN_TEST_PYTHON=${WELKIN_TEST_PYTHON}")
+  if(label STREQUAL distributed)
+    set_tests_properties(${test} PROPERTIES PROCESSORS 2)  # several ranks: one such test at a time, and one of another label beside it
+  endif()
 endfunction()
 
 # welkin_test_program(name label timeout LAYERS... SOURCES... FOLDERS...): one GoogleTest executable.

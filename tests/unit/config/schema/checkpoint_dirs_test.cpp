@@ -42,7 +42,8 @@ TEST(CheckpointDirs, RefusesOtherForms) {
                             "fast:/local:neighbour:5", "fast:/local:five", "fast:neighbour"}) {
     std::string problem;
     EXPECT_TRUE(parse_checkpoint_dirs({entry}, problem).empty());
-    EXPECT_THAT(problem, HasSubstr("it is a name, an absolute path without colons, numbers of at least 1, and perhaps :neighbour, not "))
+    EXPECT_THAT(problem,
+                HasSubstr("it is a name, an absolute path without colons, numbers of at least 1, and perhaps :neighbour, not "))
         << entry;
   }
   for (const char* entry : {"fast:/other", "other:/local:9"}) {
