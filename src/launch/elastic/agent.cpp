@@ -22,6 +22,8 @@ constexpr auto kFirstPause = std::chrono::milliseconds(1000);  // before a lost 
 constexpr auto kLongestPause = std::chrono::milliseconds(30'000);
 constexpr auto kCalm = std::chrono::seconds(60);  // without a loss, after which the pause is the first again
 constexpr auto kNodeSilence = std::chrono::seconds(15);
+constexpr auto kStopPatience = std::chrono::milliseconds(15'000);
+constexpr auto kLongestLook = std::chrono::milliseconds(1000);
 constexpr auto kPatienceAfterSigterm = std::chrono::milliseconds(2000);
 
 double seconds_from(AgentClock::time_point start) { return std::chrono::duration<double>(AgentClock::now() - start).count(); }
@@ -173,6 +175,7 @@ class Agent {
       beat();
       if (leader_ && !end_code_) leader_->lead();
       look_at_board();
+      end_stopped();
       press_on();
     }
     return static_cast<int>(end_code_.value_or(last_code_));
@@ -183,6 +186,7 @@ class Agent {
     Slot slot;
     pid_t pid = 0;
     AgentClock::time_point start_at{};
+    AgentClock::duration stopped_for{};
   };
 
   void start(int64_t local);
@@ -191,8 +195,10 @@ class Agent {
   void start_due();
   void beat();
   void look_at_board();
+  void end_stopped();
   void press_on();
   void tell(const Place& place) { board_->set(slot_key(place.slot.id.node, place.slot.id.local), text_of(place.slot)); }
+  int64_t rank_of(const Place& place) const { return plan_.node * plan_.num_local + place.slot.id.local; }
   bool may_start() const {
     return !end_code_ && std::ranges::any_of(slots_, [](const Place& place) { return place.slot.state == Slot::State::Waiting; });
   }
@@ -206,6 +212,7 @@ class Agent {
   AgentClock::time_point lost_at_{};
   AgentClock::time_point beat_at_{};
   int64_t beats_ = 0;
+  AgentClock::time_point stops_at_ = AgentClock::now();  // of the latest look at who is stopped
   bool is_stopping_ = false;
   int64_t last_code_ = 0;  // of the latest process that failed
   std::optional<int64_t> end_code_;
@@ -215,9 +222,9 @@ class Agent {
 
 void Agent::start(int64_t local) {
   Place& place = slots_[static_cast<size_t>(local)];
-  const int64_t rank = plan_.node * plan_.num_local + local;
   place.slot.id = {.node = plan_.node, .local = local, .start = place.pid == 0 ? 0 : place.slot.id.start + 1};
   place.slot.state = Slot::State::Running;
+  const int64_t rank = rank_of(place);
   WorkerStart worker{.rank = rank,
                      .command = plan_.command,
                      .environment = plan_.environment(local),
@@ -289,6 +296,24 @@ void Agent::look_at_board() {
   if (!now || now->state != RoundState::Closing) return;
   for (const Place& place : slots_) {
     if (place.slot.state != Slot::State::Running || !board_->read(order_key(text_of(place.slot.id)))) continue;
+    crew_.signal(place.pid, SIGKILL);
+  }
+}
+
+// A stopped process answers nobody, and where all of a round are stopped, or one is alone in it, nobody asks. Time counts only
+// while this process runs: a batch system may suspend the whole job.
+void Agent::end_stopped() {
+  const auto now = AgentClock::now();
+  const auto passed = std::min<AgentClock::duration>(now - std::exchange(stops_at_, now), kLongestLook);
+  const std::chrono::milliseconds limit = is_stopping_ || end_code_ ? plan_.grace : kStopPatience;
+  for (Place& place : slots_) {
+    const bool is_stopped = place.slot.state == Slot::State::Running && crew_.is_stopped(place.pid);
+    place.stopped_for = is_stopped ? place.stopped_for + passed : AgentClock::duration{};
+    if (place.stopped_for < limit || !is_stopped) continue;
+    std::cerr << cat("welkin: [launch] rank ", rank_of(place), " (process ", place.pid, " on ", host_name(),
+                     ") is stopped (SIGSTOP) and did not go on within ", std::chrono::duration<double>(limit).count(),
+                     " s: it is ended\n")
+              << std::flush;
     crew_.signal(place.pid, SIGKILL);
   }
 }

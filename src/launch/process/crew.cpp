@@ -158,6 +158,7 @@ std::vector<int> Crew::pass_on_signals() {
     if (news.ssi_signo == static_cast<uint32_t>(SIGCHLD)) continue;
     numbers.push_back(static_cast<int>(news.ssi_signo));
     signal_all(numbers.back());
+    if (numbers.back() == SIGINT || numbers.back() == SIGTERM) signal_all(SIGCONT);
   }
   return numbers;
 }
@@ -189,6 +190,12 @@ void Crew::signal(pid_t pid, int number) const {
 
 bool Crew::any_running() const {
   return std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.running; });
+}
+
+bool Crew::is_stopped(pid_t pid) const {
+  siginfo_t news{};
+  constexpr int kLookOnly = WSTOPPED | WNOHANG | WNOWAIT;  // the news stays, so each call is told the present state
+  return waitid(P_PID, static_cast<id_t>(pid), &news, kLookOnly) == 0 && news.si_pid == pid;
 }
 
 bool Crew::is_busy() {

@@ -55,7 +55,8 @@ class Crew {
   pid_t start(const WorkerStart& worker);
   // Until a process ends, says something, or a signal comes; at most a tenth of a second.
   void wait_for_news();
-  // Signals that have come, which the processes are sent too.
+  // Signals that have come, which the processes are sent too. SIGINT and SIGTERM are to end also those that are stopped
+  // (SIGSTOP): they go on.
   std::vector<int> pass_on_signals();
   // Those that have ended since the last call.
   std::vector<Worker> reap();
@@ -63,6 +64,8 @@ class Crew {
   void signal_all(int number) const;
   void signal(pid_t pid, int number) const;  // of one that runs
   bool any_running() const;
+  // Whether one that runs is stopped by a signal (SIGSTOP, SIGTSTP) now. One that a debugger holds is not.
+  bool is_stopped(pid_t pid) const;
   // Whether a running process or an open pipe is left. Pipes that grandchildren hold open are given up half a second after the
   // last process.
   bool is_busy();

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elastic runs of real processes: ranks that are lost, stopped and started again, and the curve of a run that nothing disturbed."""
 import json
+import os
 import pathlib
 import re
 import signal
@@ -10,7 +11,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from ranks_case import USAGE, RanksCase, checkpoints, free_port, log_text, run_folder, weights  # noqa: E402
+from ranks_case import USAGE, RanksCase, checkpoints, children_of, free_port, log_text, run_folder, weights  # noqa: E402
 
 # Whole batches of eight, for --rank_invariant: the curve does not depend on the number of ranks.
 YAML = """
@@ -102,6 +103,31 @@ class Elastic(RanksCase):
         self.assertIn("round 2 begins with ranks=1", text)
         self.assertLess(time.monotonic() - begun, 60)
         self.assert_undisturbed(root)
+
+    def assert_stopped_ranks_are_started_again(self, limits, ranks, who):
+        process, root = self.elastic(limits, "--checkpoint_interval", "3", "--inject", f"stop:step=8,rank={who},phase=forward", ranks=ranks,
+                                     options=("--max_restarts", "4"))
+        text = self.finish(process)
+        self.assertEqual(text.count("is stopped (SIGSTOP) and did not go on within 15 s: it is ended"), ranks)
+        self.assertIn("round 2 begins", text)
+        self.assertRegex(log_text(root), r"Resumed at step [36] from \S+step_[36]")  # the stop may come while 6 is being written
+        self.assert_undisturbed(root)
+
+    def test_a_rank_that_is_stopped_alone_is_lost(self):
+        self.assert_stopped_ranks_are_started_again("1:1", 1, "0")
+
+    def test_ranks_that_are_all_stopped_are_lost(self):
+        self.assert_stopped_ranks_are_started_again("2:2", 2, "all")
+
+    def test_sigterm_wakes_stopped_ranks(self):
+        process, root = self.elastic("1:2", steps=100000, ranks=2)
+        self.wait_for_steps(process, root, 3)
+        for rank in children_of(process):
+            os.kill(rank, signal.SIGSTOP)
+        time.sleep(1)
+        process.send_signal(signal.SIGTERM)
+        self.finish(process, limit_s=30)
+        self.assertIn("Interrupted by SIGTERM", log_text(root))
 
     def test_a_dropped_connection_ends_no_process(self):
         process, root = self.elastic("2:2", "--inject", "drop_connection:step=6,rank=1", ranks=2, options=("--max_restarts", "0"))

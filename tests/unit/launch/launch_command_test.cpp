@@ -134,6 +134,15 @@ TEST(Workers, SignalsArePassedOn) {
   EXPECT_THAT(run.out, AllOf(HasSubstr("[0] caught"), HasSubstr("[1] caught")));
 }
 
+TEST(Workers, OneThatIsStoppedHearsOfItToo) {
+  const ShellRun run = run_shell(
+      "trap 'echo caught; exit 0' TERM; if [ $RANK = 0 ]; then sleep 0.5; kill -TERM $PPID; else kill -STOP $$; fi; sleep 20 & "
+      "wait",
+      2);
+  EXPECT_EQ(run.code, 0);
+  EXPECT_THAT(run.out, HasSubstr("[1] caught"));
+}
+
 // Other threads, such as libtorch leaves behind, may be told of the end of a process in our place, and drop it.
 TEST(Workers, TheirEndIsSeenBesideOtherThreads) {
   std::vector<std::jthread> others;
