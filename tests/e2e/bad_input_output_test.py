@@ -4,7 +4,9 @@ import resource
 import signal
 import unittest
 
-from bad_input_case import (CHECKPOINT, DATA, DONE, FIELDS, INTERRUPTED, USAGE, BadInputCase, on_tmpfs, private_mounts, tree)
+import h5py
+
+from bad_input_case import (BINARY, CHECKPOINT, DATA, DONE, FIELDS, INTERRUPTED, USAGE, BadInputCase, on_tmpfs, private_mounts, tree)
 
 WIDE = {**FIELDS, "embed_dim": 64}  # a checkpoint of about 0.7 MiB
 MOUNTS = private_mounts()
@@ -46,6 +48,15 @@ class Refused(BadInputCase):
         done = self.train({**FIELDS, "embed_dim": 32}, "--resume")
         self.assert_refused(done, CHECKPOINT, "checkpoints/step_4", "configuration")
         self.assertEqual(tree(self.run_folder / "checkpoints"), before)
+
+
+    def test_a_conversion_of_more_than_the_disk_has(self):
+        path = self.folder / "huge.h5"
+        with h5py.File(path, "w") as file:
+            file.create_dataset("fields", shape=(2, 3, 8, 1 << 48), dtype="f4", chunks=(1, 3, 8, 16))
+        for flags in ((), ("--compress", "zlib")):
+            done = self.run_command([BINARY, "data", "convert", path, self.folder / "out.h5", *flags])
+            self.assert_refused(done, DATA, "the output has no room", f"path={path}", "GiB free=", "welkin data inspect")
 
 
 class FullDisk(BadInputCase):

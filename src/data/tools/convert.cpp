@@ -113,6 +113,25 @@ void refuse_existing(const fs::path& to) {
   throw DataError("data", cat("the output exists: path=", to.string()), "Remove it, or give another name");
 }
 
+// A damaged file says that it holds anything. In vain a disk would be filled, for hours where it is a large one.
+void check_room(const ConvertPlan& plan, const ConvertOptions& options, const ArrayFile& file, const fs::path& target) {
+  constexpr double kMostCompression = 1000;
+  double needed = 0;
+  for (const OutputArray& array : plan.output.arrays) {
+    auto bytes = static_cast<double>(dtype_bytes(array.dtype));
+    for (const int64_t extent : array.shape) bytes *= static_cast<double>(extent);
+    needed += bytes;
+  }
+  std::error_code error;
+  const auto free = static_cast<double>(fs::space(target.parent_path(), error).available);
+  if (error || needed <= free * (options.compress ? kMostCompression : 1)) return;
+  constexpr double kGib = 1 << 30;
+  throw DataError("data",
+                  cat("the output has no room: path=", file.path.string(), ", GiB of values=", needed / kGib,
+                      ", GiB free=", free / kGib, ", folder=", target.parent_path().string()),
+                  "Check the shape that the file says its arrays have (welkin data inspect), or free space there");
+}
+
 }  // namespace
 
 std::vector<Codec> codecs_for(const ConvertOptions& options, Dtype dtype) {
@@ -161,6 +180,7 @@ ConvertReport convert_arrays(const fs::path& from, const fs::path& to, const Con
   if (options.compress && !is_chunked(options.format)) {
     throw ConfigError("data", "this format is not compressed", "Drop --compress, or choose hdf5, zarr2 or zarr3");
   }
+  check_room(plan, options, file, target);
   set_chunks(plan, options, target, report);
   plan.output.attributes["converted_from"] =
       std::vector<std::string>{cat(from.filename().string(), ", ", file.format, ", bytes=", size_on_disk(from))};

@@ -203,8 +203,11 @@ class RealLaunchers(RanksCase):
 
     # A job whose time is a sixth of what it needs continues itself until it is done, with what the margin leaves of the shortest limit
     # that Slurm has, and equals a run that was never cut. A queue puts it off for as long as its credential lives, here five seconds.
+    # Steps sleep, so that what is left of a slot does not depend on the processor and its load.
     def check_requeue(self, slurm):
-        flags = ("--checkpoint_interval", "50", "--num_iters", "500")
+        naps = self.folder / "naps.txt"
+        naps.write_text("".join(f"slow:step={step},seconds=0.02\n" for step in range(1, 501)))
+        flags = ("--checkpoint_interval", "50", "--num_iters", "500", "--inject", naps)
         started = time.monotonic()
         self.run_ranks(0, self.yaml, self.folder / "uncut", *flags)
         slot = max(2, round((time.monotonic() - started) / 6))
