@@ -31,11 +31,9 @@ Crop resolve_crop(const Grid& grid, const Crop& crop, int64_t patch) {
                   "Ask for a smaller --crop or --patch");
 }
 
-FeedReader::FeedReader(const Component& component, const Inventory& inventory, const ChannelPlan& plan, const Grid& grid,
-                       RegridMethod method, Crop crop)
+FeedReader::FeedReader(const Component& component, const Inventory& inventory, const Grid& grid, RegridMethod method, Crop crop)
     : component_(component),
       inventory_(inventory),
-      plan_(plan),
       grid_(grid),
       method_(method),
       crop_(crop),

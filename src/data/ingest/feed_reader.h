@@ -25,8 +25,7 @@ class FeedReader {
  public:
   // References are kept. `grid`: of what is cropped, the input's or another, onto which every field is brought by `method`;
   // `crop` of it is resolved.
-  FeedReader(const Component& component, const Inventory& inventory, const ChannelPlan& plan, const Grid& grid,
-             RegridMethod method, Crop crop);
+  FeedReader(const Component& component, const Inventory& inventory, const Grid& grid, RegridMethod method, Crop crop);
 
   int64_t num_points() const { return crop_.height * crop_.width; }
 
@@ -40,7 +39,6 @@ class FeedReader {
 
   const Component& component_;
   const Inventory& inventory_;
-  const ChannelPlan& plan_;
   const Grid& grid_;
   RegridMethod method_;
   Crop crop_;

@@ -38,7 +38,7 @@ class Ingestion {
         output_(plan_output(sequences_, plan_.calendar, options)),
         new_grid_(options.grid.height > 0 ? equiangular_grid(options.grid.height, options.grid.width) : Grid()),
         crop_(resolve_crop(grid(), options.crop, options.patch)),
-        reader_(component_, inventory_, plan_, grid(), options.grid.method, crop_),
+        reader_(component_, inventory_, grid(), options.grid.method, crop_),
         channels_(plan_.channels) {
     settle_roles();
   }

@@ -52,7 +52,7 @@ std::optional<launch::Round> ElasticMember::await_round(const std::function<bool
     if (now && now->number > latest_) {
       latest_ = now->number;
       const auto text = ask([this](StoreBoard& board) { return board.read(launch::round_key(latest_)); });
-      const auto round = launch::parse_round(latest_, text.value_or(""));
+      auto round = launch::parse_round(latest_, text.value_or(""));
       if (round && round->rank_of(id_)) return round;
     }
     if (ask([](StoreBoard& board) { return board.read(launch::kEndKey); })) return {};
