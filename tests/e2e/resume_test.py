@@ -296,7 +296,7 @@ class Resume(unittest.TestCase):
                                (("--requeue", "--resume"), "this is no job of a batch system: requeue=true"),
                                (("--time_limit", "soon"), "this is no duration: "),
                                (("--checkpoint_interval", "auto"), "the best interval follows from how often nodes fail, which is not said: "),
-                               (("--checkpoint_dirs", "fast"), "checkpoint_dirs cannot be read, it is a name, an absolute path without colons, numbers of at least 1")):
+                               (("--checkpoint_dirs", "fast"), "checkpoint_dirs cannot be read, it is a name, an absolute path, numbers of at least 1")):
             done = subprocess.run(command(self.write(VIT), self.folder / "logs", *flags), capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(message, done.stderr)

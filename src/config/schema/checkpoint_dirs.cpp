@@ -30,7 +30,7 @@ std::optional<CheckpointDir> checkpoint_dir_of(const std::string& entry) {
     dir.keep = dir.interval;
     dir.interval = before;
   }
-  const bool is_path = dir.path.starts_with('/') && dir.path.find(':') == std::string::npos;  // a colon left over is a slip
+  const bool is_path = dir.path.starts_with('/') && dir.path.find(kNeighbour) == std::string::npos;  // which stands at the end
   const bool is_sound = is_path && dir.interval.value_or(1) > 0 && dir.keep.value_or(1) > 0;
   return is_sound ? std::optional(dir) : std::nullopt;
 }
@@ -42,7 +42,7 @@ std::vector<CheckpointDir> parse_checkpoint_dirs(const std::vector<std::string>&
   for (const std::string& entry : entries) {
     const auto dir = checkpoint_dir_of(entry);
     if (!dir) {
-      problem = cat("it is a name, an absolute path without colons, numbers of at least 1, and perhaps :neighbour, not ", entry);
+      problem = cat("it is a name, an absolute path, numbers of at least 1, and perhaps :neighbour, not ", entry);
       return {};
     }
     const auto is_same = [&](const CheckpointDir& other) { return other.name == dir->name || other.path == dir->path; };

@@ -39,11 +39,10 @@ TEST(CheckpointDirs, ReadsWhoseNeighbourHasACopy) {
 
 TEST(CheckpointDirs, RefusesOtherForms) {
   for (const char* entry : {"", "fast", ":/local", "fast:", "fast:local", "fast:/local:0", "fast:/local:5:0", "fast::5",
-                            "fast:/local:neighbour:5", "fast:/local:five", "fast:neighbour"}) {
+                            "fast:/local:neighbour:5", "fast:neighbour"}) {
     std::string problem;
     EXPECT_TRUE(parse_checkpoint_dirs({entry}, problem).empty());
-    EXPECT_THAT(problem,
-                HasSubstr("it is a name, an absolute path without colons, numbers of at least 1, and perhaps :neighbour, not "))
+    EXPECT_THAT(problem, HasSubstr("it is a name, an absolute path, numbers of at least 1, and perhaps :neighbour, not "))
         << entry;
   }
   for (const char* entry : {"fast:/other", "other:/local:9"}) {
