@@ -100,7 +100,7 @@ at::Tensor Rollout::next_input(const at::Tensor& input, const at::Tensor& predic
   const data::SampleSpec& spec = model_.dataset().spec();
   const int64_t newest = spec.newest_input_channel, history = model_.config().data.history;
   const int64_t step = history > 1 ? newest / (history - 1) : 0;
-  const at::Tensor next = at::cat({input.narrow(1, step, newest), truth.input.narrow(1, newest, input.size(1) - newest)}, 1);
+  at::Tensor next = at::cat({input.narrow(1, step, newest), truth.input.narrow(1, newest, input.size(1) - newest)}, 1);
   const std::vector<int64_t> fed = earlier_channels(spec);
   for (size_t c = 0; c < fed.size(); ++c) {
     if (fed[c] < 0) continue;
