@@ -48,7 +48,7 @@ at::Tensor InitialStates::noise(int64_t start_seconds, const std::vector<int64_t
 
 at::Tensor InitialStates::make(const TrainedModel& model, int64_t start_seconds, const std::vector<int64_t>& members) const {
   const int64_t before = steps_before(members.front());
-  const at::Tensor state =
+  at::Tensor state =
       read(model, fields_.valid_time(start_seconds, -before)).expand({static_cast<int64_t>(members.size()), -1, -1, -1});
   if (start_.perturbation.is_noise()) return state + noise(start_seconds, members).to(model.device());
   if (start_.perturbation.kind == PerturbationKind::Bred) return state + bred(model, start_seconds, members);

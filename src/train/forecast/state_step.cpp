@@ -37,7 +37,7 @@ StateStep::StateStep(const data::SampleSpec& spec, const config::RunConfig& conf
 }
 
 at::Tensor StateStep::next(const at::Tensor& states, const at::Tensor& prediction) const {
-  const at::Tensor newest = prediction.index_select(1, at::tensor(predicted_, prediction.options().dtype(at::kLong)));
+  at::Tensor newest = prediction.index_select(1, at::tensor(predicted_, prediction.options().dtype(at::kLong)));
   if (history_ == 1) return newest;
   return at::cat({states.narrow(1, state_channels_, (history_ - 1) * state_channels_), newest}, 1);
 }
