@@ -23,3 +23,4 @@ add_library(cuda_on_cpu OBJECT ${_sources})
 target_include_directories(cuda_on_cpu BEFORE PUBLIC "${CMAKE_CURRENT_LIST_DIR}" PRIVATE "${_copies}")
 target_compile_options(cuda_on_cpu PRIVATE -Wno-unknown-pragmas -fno-strict-aliasing)  # nvcc has none
 target_link_libraries(cuda_on_cpu PUBLIC welkin_ops)
+welkin_torch_headers(cuda_on_cpu welkin_ops torch_headers)

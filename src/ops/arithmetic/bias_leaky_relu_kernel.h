@@ -26,9 +26,9 @@ template <typename Low>
 struct LeakyReluBackward {
   int64_t rows = 0, width = 0;
   const Low* grad_out = nullptr;  // the gradient of the result
-  const Low* out = nullptr;       // the result
+  const Low* out = nullptr;       // the result; null with grad_x
   float slope = 0;
-  Low* grad_x = nullptr;
+  Low* grad_x = nullptr;  // null: only the sums of grad_out are wanted
 };
 
 // What a leaky ReLU makes of a number that is not above zero: of a ReLU zero, an infinite one too; NaN stays.

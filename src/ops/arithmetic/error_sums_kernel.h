@@ -64,8 +64,14 @@ struct ErrorRow {
   }
 };
 
+// A division of 64 bits takes a GPU as long as a row's errors.
 template <typename Low>
 constexpr ErrorRow error_row(const ErrorCall<Low>& call, int64_t sample, int64_t row) {
+  if (row <= UINT32_MAX && call.size[1] <= UINT32_MAX && call.size[3] <= UINT32_MAX) {
+    const auto channels = static_cast<uint32_t>(call.size[1]), lines = static_cast<uint32_t>(call.size[3]);
+    const auto short_row = static_cast<uint32_t>(row), line = short_row / channels;
+    return {sample, short_row % channels, line / lines, line % lines};
+  }
   const int64_t line = row / call.size[1];
   return {sample, row % call.size[1], line / call.size[3], line % call.size[3]};
 }

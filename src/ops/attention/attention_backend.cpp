@@ -7,8 +7,6 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
-#include <c10/core/Event.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <iomanip>
@@ -122,6 +120,11 @@ void set_attention_backend(AttentionBackend backend) {
   context.setSDPPriorityOrder(order);
 }
 
+void set_exact_attention() {
+  set_attention_backend(AttentionBackend::Flash);
+  at::globalContext().setSDPUseMemEfficient(false);
+}
+
 std::vector<at::Tensor> attention_operands(const AttentionShape& shape, c10::Device device) {
   const auto options = at::TensorOptions(shape.dtype).device(device);
   std::vector<at::Tensor> qkv;
@@ -143,19 +146,6 @@ std::vector<AttentionTiming> time_attention(const AttentionShape& shape, c10::De
     timings.push_back({backend, time_one(backend, qkv, seconds_of, repeats)});
   }
   return timings;
-}
-
-double seconds_on_device(c10::Device device, const std::function<void()>& work, int repeats) {
-  constexpr int kWarmUps = 2;
-  constexpr double kMillisecond = 1e-3;
-  for (int i = 0; i < kWarmUps; ++i) work();
-  const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
-  c10::Event began(device.type(), c10::EventFlag::BACKEND_DEFAULT), ended(device.type(), c10::EventFlag::BACKEND_DEFAULT);
-  began.record(stream);
-  for (int i = 0; i < repeats; ++i) work();
-  ended.record(stream);
-  ended.synchronize();
-  return kMillisecond * began.elapsedTime(ended) / repeats;
 }
 
 std::optional<AttentionBackend> fastest(const std::vector<AttentionTiming>& timings) {

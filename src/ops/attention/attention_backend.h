@@ -36,6 +36,8 @@ std::string attention_backend_in_use();
 // From now on torch takes this form where it can; else the memory-efficient one, unless algorithms are to be deterministic; else
 // the plain one (Math). Process-wide.
 void set_attention_backend(AttentionBackend backend);
+// For comparisons: float32 by matmuls (gradients of q and k of the memory-efficient form are off by 2e-5), 16 bits by flash.
+void set_exact_attention();
 
 struct AttentionTiming {
   AttentionBackend backend;
@@ -56,8 +58,6 @@ std::vector<at::Tensor> attention_operands(const AttentionShape& shape, c10::Dev
 using TimeOf = std::function<double(const std::function<void()>& work, int repeats)>;
 std::vector<AttentionTiming> time_attention(const AttentionShape& shape, c10::Device device, const TimeOf& seconds_of,
                                             int repeats = 5);
-double seconds_on_device(c10::Device device, const std::function<void()>& work, int repeats);
-
 // The fastest that can run; where two are alike the earlier one. Nothing where none can.
 std::optional<AttentionBackend> fastest(const std::vector<AttentionTiming>& timings);
 

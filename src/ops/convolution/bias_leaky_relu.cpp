@@ -17,7 +17,7 @@ struct BiasLeakyRelu : torch::autograd::Function<BiasLeakyRelu> {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     device_ops().leaky_relu.forward(x, bias, slope);
     context->mark_dirty({x});
-    context->save_for_backward({x});
+    context->save_for_backward({slope == 1 ? at::Tensor() : x});
     context->saved_data["slope"] = slope;
     return x;
   }
@@ -25,9 +25,10 @@ struct BiasLeakyRelu : torch::autograd::Function<BiasLeakyRelu> {
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
     once_differentiable("bias and leaky ReLU of a convolution");
-    const at::Tensor out = context->get_saved_variables()[0];
-    const LeakyReluGradients gradients =
-        device_ops().leaky_relu.backward(grads[0].contiguous(kLast), out, context->saved_data["slope"].toDouble());
+    const at::Tensor out = context->get_saved_variables()[0], grad = grads[0].contiguous(kLast);
+    const double slope = context->saved_data["slope"].toDouble();
+    if (slope == 1) return {grad, device_ops().leaky_relu.column_sums(grad), at::Tensor()};
+    const LeakyReluGradients gradients = device_ops().leaky_relu.backward(grad, out, slope);
     return {gradients.grad_x, gradients.grad_bias, at::Tensor()};
   }
 };
@@ -36,7 +37,7 @@ struct BiasLeakyRelu : torch::autograd::Function<BiasLeakyRelu> {
 
 bool fuses_bias_leaky_relu(c10::DeviceType device, const at::Tensor& bias, double slope) {
   return device_ops().leaky_relu.forward != nullptr && device == device_ops().leaky_relu.device && bias.defined() &&
-         bias.scalar_type() == at::kFloat && bias.is_contiguous() && slope >= 0 && slope != 1;
+         bias.scalar_type() == at::kFloat && bias.is_contiguous() && slope >= 0;
 }
 
 bool bias_leaky_relu_supports(const at::Tensor& x, const at::Tensor& bias, double slope) {

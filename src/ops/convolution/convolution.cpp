@@ -2,6 +2,7 @@
 // Which form runs, and the gradient of our own.
 #include "ops/convolution/convolution.h"
 
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/cat.h>
@@ -21,10 +22,13 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "ops/base/autocast.h"
+#include "ops/base/device_timer.h"
 #include "ops/base/once_differentiable.h"
 #include "ops/convolution/bias_leaky_relu.h"
+#include "ops/convolution/block_convolution.h"
 #include "ops/convolution/convolution_form.h"
 #include "ops/cpu/convolution/convolution_kernel.h"
+#include "ops/device/device_ops.h"
 #include "ops/gemm/mixed_matmul.h"
 
 namespace welkin::ops {
@@ -74,19 +78,6 @@ struct BoxConvolution : torch::autograd::Function<BoxConvolution> {
   }
 };
 
-bool lies_last(const at::Tensor& x) { return x.is_contiguous(at::MemoryFormat::ChannelsLast3d); }
-
-// Boxes that lie channels-last are rows of channels. Of rows torch's kernel for a GPU copies 16 bytes at once; of tensors with
-// five dims it has none, and copies them number by number.
-at::Tensor joined(at::TensorList x) {
-  if (x.size() == 1) return x.front();
-  if (!std::ranges::all_of(x, lies_last)) return at::cat(x, 1);
-  std::vector<at::Tensor> rows;
-  for (const at::Tensor& part : x) rows.push_back(part.permute({0, 2, 3, 4, 1}).flatten(0, 3));
-  const at::Tensor& box = x.front();
-  return at::cat(rows, 1).view({box.size(0), box.size(2), box.size(3), box.size(4), -1}).permute({0, 4, 1, 2, 3});
-}
-
 at::Tensor reference_convolution(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                  const ConvolutionCall& call) {
   return call.kind == ConvolutionKind::Strided ? convolution3d_reference(x, weight, bias, call.rule, call.leaky_relu)
@@ -99,9 +90,13 @@ at::Tensor device_convolution(at::TensorList x, const at::Tensor& weight, const 
     return reference_convolution(x, weight, bias, call);
   const at::Tensor result = reference_convolution(x, weight, {}, {call.rule, {.slope = 1.0}, call.kind});
   if (bias_leaky_relu_supports(result, bias, call.leaky_relu.slope)) return bias_leaky_relu(result, bias, call.leaky_relu.slope);
-  return leaky_relu_in_place(result.add(bias.to(result.scalar_type()).view({-1, 1, 1, 1})), call.leaky_relu);
+  // In float32: the gradient of the bias is a sum over all points.
+  return leaky_relu_in_place(result.add(bias.view({-1, 1, 1, 1})).to(result.scalar_type()), call.leaky_relu);
 }
 
+bool lies_last(const at::Tensor& x) { return x.is_contiguous(at::MemoryFormat::ChannelsLast3d); }
+
+constexpr int kMeasuredCalls = 5;
 constexpr int64_t kEight = 8, kLeastChannels = 4;  // that tensor cores take at once, and at least
 
 // With zeros behind the channels, which are `dim`, up to a multiple of eight.
@@ -129,7 +124,7 @@ at::Tensor convolution_in_eights(at::TensorList x, const at::Tensor& weight, con
                                  const ConvolutionCall& call) {
   const int64_t out = bias.size(0);
   const at::Tensor whole = in_eights(in_eights(weight, 0), 1);
-  const at::Tensor result = device_convolution({in_eights(joined(x), 1)}, whole, in_eights(bias, 0), call);
+  const at::Tensor result = device_convolution({in_eights(join_channels(x), 1)}, whole, in_eights(bias, 0), call);
   return out == result.size(1) ? result : FirstChannels::apply(result, out);
 }
 
@@ -154,6 +149,31 @@ at::Tensor widened_reference(at::TensorList x, const at::Tensor& weight, const a
   return reference_convolution(wide, weight.to(type).to(at::kFloat), wide_bias, call).to(type);
 }
 
+at::Tensor box_convolution_of_aten(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                   const ConvolutionCall& call) {
+  if (wants_eights(x, weight)) return convolution_in_eights(x, weight, bias, call);
+  // Aten wants operands of one type. Autocast sees to it where it is on, else weights follow x, as in our own form.
+  const bool is_cast = at::autocast::is_autocast_enabled(x.front().device().type());
+  const auto as_x = [&](const at::Tensor& own) { return is_cast || !own.defined() ? own : own.to(x.front().scalar_type()); };
+  return device_convolution(x, as_x(weight), as_x(bias), call);
+}
+
+// Only where cuDNN may measure its forms: else results would depend on the time that they take.
+bool wants_blocks(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
+  const at::Tensor& first = x.front();
+  const at::Context& torch = at::globalContext();
+  if (!first.is_cuda() || device_ops().blocks.to_blocks == nullptr || !bias.defined() || !fits_blocks(x, weight, call))
+    return false;
+  if (!torch.benchmarkCuDNN() || torch.deterministicCuDNN() || torch.deterministicAlgorithms()) return false;
+  const auto plain = [&](at::TensorList of, const at::Tensor& w, const at::Tensor& b) {
+    return box_convolution_of_aten(of, w, b, call);
+  };
+  const auto seconds_of = [&](const std::function<void()>& work) {
+    return seconds_on_device(first.device(), work, kMeasuredCalls);
+  };
+  return blocks_are_faster(x, weight, bias, call, plain, seconds_of);
+}
+
 at::Tensor box_convolution(at::TensorList x_in, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
   std::vector<at::Tensor> x;
   for (const at::Tensor& part : x_in) x.push_back(cast_operand(part, OperatorClass::Matmul));
@@ -163,14 +183,22 @@ at::Tensor box_convolution(at::TensorList x_in, const at::Tensor& weight, const 
     return BoxConvolution::apply(x.front(), x.size() == 2 ? std::optional(x.back()) : std::nullopt, weight, bias, call);
   }
   if (upcasts_matmul(x.front().device(), x.front().scalar_type())) return widened_reference(x, weight, bias, call);
-  if (wants_eights(x, weight)) return convolution_in_eights(x, weight, bias, call);
-  // Aten wants operands of one type. Autocast sees to it where it is on, else weights follow x, as in our own form.
-  const bool is_cast = at::autocast::is_autocast_enabled(x.front().device().type());
-  const auto as_x = [&](const at::Tensor& own) { return is_cast || !own.defined() ? own : own.to(x.front().scalar_type()); };
-  return device_convolution(x_in, as_x(weight), as_x(bias), call);
+  if (wants_blocks(x, weight, bias, call)) return block_convolution(x, weight, bias, call);
+  return box_convolution_of_aten(x, weight, bias, call);
 }
 
 }  // namespace
+
+// Boxes that lie channels-last are rows of channels. Of rows torch's kernel for a GPU copies 16 bytes at once; of tensors with
+// five dims it has none, and copies them number by number.
+at::Tensor join_channels(at::TensorList x) {
+  if (x.size() == 1) return x.front();
+  if (!std::ranges::all_of(x, lies_last)) return at::cat(x, 1);
+  std::vector<at::Tensor> rows;
+  for (const at::Tensor& part : x) rows.push_back(part.permute({0, 2, 3, 4, 1}).flatten(0, 3));
+  const at::Tensor& box = x.front();
+  return at::cat(rows, 1).view({box.size(0), box.size(2), box.size(3), box.size(4), -1}).permute({0, 4, 1, 2, 3});
+}
 
 at::Tensor leaky_relu_in_place(at::Tensor x, const LeakyRelu& leaky_relu) {
   if (leaky_relu.slope == 1.0) return x;
@@ -193,7 +221,7 @@ at::Tensor convolution3d(at::TensorList x, const at::Tensor& weight, const at::T
 
 at::Tensor convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                    const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
-  return leaky_relu_in_place(at::conv3d(joined(x), weight, bias, rule.stride, rule.padding), leaky_relu);
+  return leaky_relu_in_place(at::conv3d(join_channels(x), weight, bias, rule.stride, rule.padding), leaky_relu);
 }
 
 at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
@@ -203,7 +231,7 @@ at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, 
 
 at::Tensor transposed_convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                               const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
-  return leaky_relu_in_place(at::conv_transpose3d(joined(x), weight, bias, rule.stride, rule.padding), leaky_relu);
+  return leaky_relu_in_place(at::conv_transpose3d(join_channels(x), weight, bias, rule.stride, rule.padding), leaky_relu);
 }
 
 at::Tensor convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,

@@ -32,6 +32,9 @@ struct LeakyRelu {
 // In place: x is nobody else's.
 at::Tensor leaky_relu_in_place(at::Tensor x, const LeakyRelu& leaky_relu);
 
+// Boxes of the same points as one of all their channels.
+at::Tensor join_channels(at::TensorList x);
+
 // x: one or two (B, ..., D, H, W) whose channels together are `in`; weight (out, in, kD, kH, kW), bias (out).
 at::Tensor convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionParams& rule,
                          const LeakyRelu& leaky_relu = {});

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -65,8 +66,30 @@ LeakyReluGradients backward_on_cuda(const at::Tensor& grad_out, const at::Tensor
   return gradients;
 }
 
+at::Tensor column_sums_on_cuda(const at::Tensor& values) {
+  const bool is_box = values.dim() == 5 && values.is_contiguous(at::MemoryFormat::ChannelsLast3d);
+  TORCH_CHECK(values.dim() > 0 && (is_box || values.is_contiguous()), kName, ": rows without gaps, or a channels-last box");
+  const c10::cuda::CUDAGuard guard(values.device());
+  const int64_t width = values.size(is_box ? 1 : -1), rows = width == 0 ? 0 : values.numel() / width;
+  const auto sums = values.options().dtype(at::kFloat);
+  const at::Tensor out = at::zeros({width}, sums);
+  if (rows == 0) return out;
+  const at::Tensor partials = at::empty({leaky_relu_chunks(rows), width}, sums);
+  for_low_type(kName, values.scalar_type(), [&](auto low) {
+    using Low = decltype(low);
+    LeakyReluBackward<Low> call;
+    call.rows = rows;
+    call.width = width;
+    call.grad_out = static_cast<const Low*>(values.const_data_ptr());
+    C10_CUDA_CHECK(launch_leaky_relu_backward(call, partials.mutable_data_ptr<float>(), out.mutable_data_ptr<float>(),
+                                              c10::cuda::getCurrentCUDAStream()));
+  });
+  return out;
+}
+
 const bool kLeakyReluRegistered = [] {
-  device_ops().leaky_relu = {.device = c10::kCUDA, .forward = &forward_on_cuda, .backward = &backward_on_cuda};
+  device_ops().leaky_relu = {
+      .device = c10::kCUDA, .forward = &forward_on_cuda, .backward = &backward_on_cuda, .column_sums = &column_sums_on_cuda};
   return true;
 }();
 

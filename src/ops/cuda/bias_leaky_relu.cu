@@ -51,8 +51,13 @@ __device__ __forceinline__ void leaky_relu_backward_share(const LeakyReluBackwar
   const int64_t end = begin + length < call.rows ? begin + length : call.rows;
   for (int64_t row = begin + first; row < end; row += step) {
     const int64_t i = row * call.width + column;
-    const auto out = load_pack<N>(call.out + i);
     const auto grad_out = load_pack<N>(call.grad_out + i);
+    if (call.grad_x == nullptr) {
+#pragma unroll
+      for (int k = 0; k < N; ++k) sums[k] += static_cast<float>(grad_out.lane[k]);
+      continue;
+    }
+    const auto out = load_pack<N>(call.out + i);
     Pack<Low, N> grad_x;
 #pragma unroll
     for (int k = 0; k < N; ++k) {

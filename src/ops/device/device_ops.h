@@ -5,6 +5,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
+#include <string>
 
 #include "ops/device/device_graph.h"
 #include "ops/device/device_memory.h"
@@ -22,15 +23,20 @@ namespace welkin::ops {
 using MakeDeviceBackend = c10::intrusive_ptr<c10d::Backend> (*)(const c10::intrusive_ptr<c10d::Store>& store, int place, int size,
                                                                 std::chrono::milliseconds deadline);
 
+// The current GPU's universally unique identifier, as hexadecimal digits.
+using NameOfGpu = std::string (*)();
+
 struct DeviceOps {
   DeviceGelu gelu;
   DeviceLeakyRelu leaky_relu;
+  DeviceBlocks blocks;
   DeviceNorm norm;
   DeviceErrors errors;
   DeviceUpdate update;
   MakeGraphRecorder make_graph_recorder = nullptr;
   DeviceMemoryHistory memory_history;
   LimitDeviceMemory limit_memory = nullptr;
+  NameOfGpu gpu_name = nullptr;              // wherever make_backend is not
   MakeDeviceBackend make_backend = nullptr;  // null too where the library was built without NCCL's header
 };
 

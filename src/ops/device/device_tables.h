@@ -38,6 +38,16 @@ struct DeviceLeakyRelu {
   c10::DeviceType device = c10::kCUDA;  // whose tensors the functions take
   void (*forward)(const at::Tensor& x, const at::Tensor& bias, double slope) = nullptr;
   LeakyReluGradients (*backward)(const at::Tensor& grad_out, const at::Tensor& out, double slope) = nullptr;
+  // Sums over all but the channels, which are the last axis or those of a channels-last box: (channels) float32.
+  at::Tensor (*column_sums)(const at::Tensor& values) = nullptr;
+};
+
+// Boxes and blocks float32, float16 or bfloat16, channels-last without gaps (ops/arithmetic/box_blocks_kernel.h).
+struct DeviceBlocks {
+  c10::DeviceType device = c10::kCUDA;  // whose tensors the functions take
+  at::Tensor (*to_blocks)(const at::Tensor& x) = nullptr;
+  // bias (C) float32, undefined: none; slope of the leaky ReLU behind it, which there is none without a bias.
+  at::Tensor (*from_blocks)(const at::Tensor& blocks, const at::Tensor& bias, double slope) = nullptr;
 };
 
 // What the backward pass needs of the forward one.

@@ -15,7 +15,7 @@
 namespace welkin::ops {
 namespace {
 
-constexpr int64_t kRowsPerTask = 32;
+constexpr int64_t kGeluRowsPerTask = 32;
 constexpr int64_t kColumnsPerTask = 512;  // of the last sums
 
 // body(T{}, kernel) with the kernels' type for that of x.
@@ -30,9 +30,9 @@ void with_kernel(const at::Tensor& x, Body&& body) {
 // body(task, begin, end) for blocks of rows.
 template <typename Body>
 void for_row_blocks(int64_t rows, Body&& body) {
-  at::parallel_for(0, (rows + kRowsPerTask - 1) / kRowsPerTask, 1, [&](int64_t first, int64_t last) {
+  at::parallel_for(0, (rows + kGeluRowsPerTask - 1) / kGeluRowsPerTask, 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
-      body(task, task * kRowsPerTask, std::min(rows, (task + 1) * kRowsPerTask));
+      body(task, task * kGeluRowsPerTask, std::min(rows, (task + 1) * kGeluRowsPerTask));
     }
   });
 }
@@ -71,7 +71,7 @@ GeluGradients backward_on_cpu(const at::Tensor& grad_out, const at::Tensor& x, c
   RECORD_FUNCTION("welkin::bias_gelu_backward", std::vector<c10::IValue>());
   TORCH_CHECK(grad_out.scalar_type() == x.scalar_type() && grad_out.numel() == x.numel(), "bias_gelu: a gradient of its result");
   const int64_t width = x.size(-1), rows = x.numel() / width;
-  const at::Tensor partials = at::empty({(rows + kRowsPerTask - 1) / kRowsPerTask, width}, bias.options());
+  const at::Tensor partials = at::empty({(rows + kGeluRowsPerTask - 1) / kGeluRowsPerTask, width}, bias.options());
   GeluGradients gradients{.out = at::empty_like(x), .grad_x = grad_out, .grad_bias = at::empty({width}, bias.options())};
   with_kernel(x, [&](auto type, const auto& kernel) {
     using T = decltype(type);

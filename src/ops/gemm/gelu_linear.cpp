@@ -86,8 +86,12 @@ struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
     const at::Tensor& weight = saved[2];
     const at::Tensor grad = matmul_operand(grads[0].reshape({-1, weight.size(0)}));
     const at::ScalarType low = x.scalar_type();
-    const GeluGradients gelu =
-        gelu_of(x.device().type())->backward(linear_grad_input(grad, weight, x.sizes(), low, low), x, saved[1]);
+    const DeviceGelu& kernels = *gelu_of(x.device().type());
+    if (!context->needs_input_grad(0) && !context->needs_input_grad(1)) {  // a weight's gradient that has waited (zero_bubble)
+      return {at::Tensor(), at::Tensor(), linear_grad_weight(grad, kernels.forward(x, saved[1]), weight, low),
+              grad_bias(*context, 3, grad, low)};
+    }
+    const GeluGradients gelu = kernels.backward(linear_grad_input(grad, weight, x.sizes(), low, low), x, saved[1]);
     torch::autograd::variable_list gradients{gelu.grad_x, gelu.grad_bias, at::Tensor(), at::Tensor()};
     if (context->needs_input_grad(2)) gradients[2] = linear_grad_weight(grad, gelu.out, weight, low);
     gradients[3] = grad_bias(*context, 3, grad, low);

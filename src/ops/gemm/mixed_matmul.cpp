@@ -16,6 +16,7 @@
 #include "ops/base/once_differentiable.h"
 #include "ops/gemm/amx_matmul.h"
 #include "ops/gemm/bf16_casts.h"
+#include "ops/gemm/bias_gradient.h"
 #include "ops/norm/layer_norm.h"
 
 namespace welkin::ops {
@@ -115,7 +116,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
   if (const auto result = norm_result(x)) return OwnLinear::apply(x, matmul_weight(weight), own_bias(), result);
   const at::Tensor operand = low(x);
   if (!upcasts_matmul(operand.device(), operand.scalar_type()) && !is_linear_of_tiles(operand, weight, bias)) {
-    return at::linear(operand, weight, bias);
+    return sums_bias_gradient(operand, bias) ? linear_with_own_bias_gradient(operand, weight, bias)
+                                             : at::linear(operand, weight, bias);
   }
   return OwnLinear::apply(operand, matmul_weight(weight), own_bias(), c10::intrusive_ptr<NormResult>());
 }

@@ -61,6 +61,18 @@ INSTANTIATE_TEST_SUITE_P(Shapes, BiasLeakyReluOnCpu,
                          ::testing::Combine(::testing::Values(1, 3), ::testing::Values(1, 5, 64, 136, 2056),
                                             ::testing::Values(at::kFloat, at::kHalf, at::kBFloat16)));
 
+TEST_P(BiasLeakyReluOnCpu, AddsABiasAlone) {
+  const auto [depth, channels, type] = GetParam();
+  const at::Tensor x = box_of(depth, channels, 1, type), grad = box_of(depth, channels, 2, type);
+  const std::vector<at::Tensor> in{x.clone().requires_grad_(), tests::test_values({channels}, 3).to(at::kFloat).requires_grad_()};
+  const at::Tensor got = bias_leaky_relu(in[0].mul(1), in[1], 1);
+  const at::Tensor wanted = x.to(at::kDouble).add(in[1].detach().to(at::kDouble).view({-1, 1, 1, 1}));
+  EXPECT_TRUE(tests::close(got, wanted, type, 1));
+  const auto grads = torch::autograd::grad({got}, in, {grad});
+  EXPECT_TRUE(at::equal(grads[0], grad));
+  EXPECT_TRUE(tests::close(grads[1], grad.to(at::kDouble).sum(at::IntArrayRef({0, 2, 3, 4})), at::kFloat, 30 * depth));
+}
+
 TEST(BiasLeakyRelu, IsTheEndOfAConvolutionWhoseResultLiesChannelsLast) {
   const ConvolutionParams rule{.stride = {2, 2, 2}, .padding = {1, 1, 1}};
   const std::vector<at::Tensor> in{tests::test_values({2, 6, 8, 8, 8}, 1).to(at::kFloat).contiguous(kLast).requires_grad_(),
@@ -83,7 +95,7 @@ TEST(BiasLeakyRelu, TakesWhatItHasAKernelFor) {
   const tests::BiasLeakyReluOnCpu on_cpu;
   EXPECT_TRUE(fuses_bias_leaky_relu(c10::kCPU, bias, kSlope));
   EXPECT_TRUE(fuses_bias_leaky_relu(c10::kCPU, bias, 0));
-  EXPECT_FALSE(fuses_bias_leaky_relu(c10::kCPU, bias, 1)) << "no leaky ReLU: the result would be kept for nothing";
+  EXPECT_TRUE(fuses_bias_leaky_relu(c10::kCPU, bias, 1)) << "the bias alone, whose gradient is summed in float32";
   EXPECT_FALSE(fuses_bias_leaky_relu(c10::kCPU, bias, -0.5)) << "the result's sign would not be that of the sum";
   EXPECT_FALSE(fuses_bias_leaky_relu(c10::kCPU, bias.to(at::kBFloat16), kSlope));
   EXPECT_FALSE(fuses_bias_leaky_relu(c10::kCPU, {}, kSlope));

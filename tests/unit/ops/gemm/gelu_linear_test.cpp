@@ -9,6 +9,7 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <tuple>
@@ -104,6 +105,15 @@ TEST(GeluLinear, IsTheReferenceWhereMatmulsAreWidened) {
       EXPECT_TRUE(tests::same_results(fused, wide, inputs, std::max({2 * rows, in, out}))) << rows << " " << widens;
     }
   }
+}
+
+// What a pipeline lets wait.
+TEST(BiasGeluLinear, GivesTheGradientOfTheWeightAlone) {
+  std::vector<at::Tensor> inputs = with_hidden_bias(40, 48, 13);
+  for (at::Tensor& input : inputs) input = input.to(at::kFloat).requires_grad_();
+  const at::Tensor out = fused(inputs), seed = out.detach();
+  const auto all = torch::autograd::grad({out}, inputs, {seed}, /*retain_graph=*/true);
+  EXPECT_TRUE(at::equal(torch::autograd::grad({out}, {inputs[2]}, {seed}).at(0), all[2]));
 }
 
 // Sums of many rows, on as many threads as there may be.

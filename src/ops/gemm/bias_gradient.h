@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A linear layer on a GPU whose bias takes its gradient from one pass of our own over the gradient of the result, in float32;
+// aten's sum in 16 bits takes five times as long there. The kernel is in libwelkin_cuda.so.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace welkin::ops {
+
+// Whether there is a kernel for this operand of a matmul, and this bias takes part in learning.
+bool sums_bias_gradient(const at::Tensor& operand, const at::Tensor& bias);
+
+// at::linear(x, weight, bias), x (..., in), weight (out, in), bias (out) float32. Differentiable once.
+at::Tensor linear_with_own_bias_gradient(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+
+}  // namespace welkin::ops
