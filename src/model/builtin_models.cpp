@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The models that come with Welkin: from configuration and the data's shape to options, checked, and from these to model and
 // cost.
-#include <algorithm>
 #include <array>
-#include <cmath>
 
-#include "config/resolve/channel_settings.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "model/builtin_entries.h"
+#include "model/option_checks.h"
 #include "model/registry.h"
 #include "model/unet/unet3d.h"
 #include "model/unet/unet3d_cost.h"
@@ -17,81 +16,15 @@
 namespace welkin::model {
 namespace {
 
-// Collects all problems before it throws.
-class Problems {
- public:
-  explicit Problems(const char* model) : model_(model) {}
-
-  void require(bool holds, const std::string& what) {
-    if (!holds) found_.push_back(what);
-  }
-  void finish() const {
-    if (found_.empty()) return;
-    throw ConfigError("model", cat("model=", model_, " cannot be built: ", join(found_, "; ")),
-                      "Change these keys, or the data that decides channels and grid");
-  }
-
- private:
-  const char* model_;
-  std::vector<std::string> found_;
-};
-
-void require_channels(Problems& problems, const ModelShape& shape) {
-  problems.require(shape.in_channels > 0 && shape.out_channels > 0,
-                   cat("channels must be positive: in_channels=", shape.in_channels, ", out_channels=", shape.out_channels));
-}
-
-// What is added to each output channel under `residual`: its earlier state, unless there is none or residual_except names it.
-std::vector<VitOptions::ResidualRun> residual_runs(const config::ModelConfig& config, const ModelShape& shape) {
-  if (!config.residual) return {};
-  std::vector<int64_t> inputs = shape.earlier;
-  for (auto c = static_cast<int64_t>(inputs.size()); c < shape.out_channels; ++c)
-    inputs.push_back(shape.newest_input_channel + c);
-  if (!config.residual_except.empty() && !shape.out_names.empty()) {
-    const std::vector<bool> except = config::chosen_channels(config.residual_except, "residual_except", shape.out_names);
-    for (size_t c = 0; c < except.size(); ++c) inputs[c] = except[c] ? -1 : inputs[c];
-  }
-  std::vector<VitOptions::ResidualRun> runs;
-  for (const int64_t input : inputs) {
-    const bool goes_on =
-        !runs.empty() &&
-        (input < 0 ? runs.back().input < 0 : runs.back().input >= 0 && input == runs.back().input + runs.back().channels);
-    if (!goes_on) runs.push_back({.channels = 0, .input = input});
-    ++runs.back().channels;
-  }
-  return runs;
-}
-
 VitOptions vit_options(const config::ModelConfig& config, const ModelShape& shape) {
   Problems problems("vit");
-  require_channels(problems, shape);
-  problems.require(shape.grid.size() == 2, cat("the grid must be (latitude, longitude): grid=[", join(shape.grid, ", "), "]"));
-  problems.require(
-      config.patch_size > 0 && config.embed_dim > 0 && config.num_heads > 0 && config.depth > 0 && config.mlp_ratio > 0,
-      cat("sizes must be positive: patch_size=", config.patch_size, ", embed_dim=", config.embed_dim,
-          ", num_heads=", config.num_heads, ", depth=", config.depth, ", mlp_ratio=", config.mlp_ratio));
-  problems.finish();
-  const int64_t mlp_width = std::llround(static_cast<double>(config.embed_dim) * config.mlp_ratio);
-  problems.require(mlp_width >= 1, cat("the MLP's width, embed_dim times mlp_ratio, must round to at least 1: embed_dim=",
-                                       config.embed_dim, ", mlp_ratio=", config.mlp_ratio));
-  for (const int64_t extent : shape.grid) {
-    problems.require(
-        extent > 0 && extent % config.patch_size == 0,
-        cat("the grid must be divisible by patches: grid=[", join(shape.grid, ", "), "], patch_size=", config.patch_size));
-  }
-  problems.require(config.embed_dim % config.num_heads == 0,
-                   cat("heads must divide the width: embed_dim=", config.embed_dim, ", num_heads=", config.num_heads));
-  problems.require(config.dropout >= 0.0 && config.dropout < 1.0, cat("a rate lies in [0, 1): dropout=", config.dropout));
-  problems.require(
-      !config.residual || !shape.earlier.empty() || shape.newest_input_channel + shape.out_channels <= shape.in_channels,
-      cat("residual prediction needs every predicted channel in the newest input step: in_channels=", shape.in_channels,
-          ", first of the newest step=", shape.newest_input_channel, ", out_channels=", shape.out_channels));
-  problems.finish();
-  const std::vector<VitOptions::ResidualRun> runs = residual_runs(config, shape);
-  problems.require(!config.residual || std::ranges::any_of(runs, [](const auto& run) { return run.input >= 0; }),
-                   cat("residual prediction needs a predicted channel that is an input too: residual=true, predicted=",
-                       join(shape.out_names, " "), ", residual_except=[", join(config.residual_except, ", "), "]"));
-  problems.finish();
+  require_field(problems, shape);
+  require_patch_sizes(problems, config, "num_heads", config.num_heads);
+  const int64_t mlp_width = checked_mlp_width(problems, config);
+  require_patches(problems, config, shape);
+  require_heads(problems, config);
+  require_dropout(problems, config);
+  const std::vector<ResidualRun> runs = checked_residual(problems, config, shape);
   return {.height = shape.grid[0],
           .width = shape.grid[1],
           .patch = config.patch_size,
@@ -115,7 +48,7 @@ Unet3dOptions unet3d_options(const config::ModelConfig& config, const ModelShape
   problems.require(shape.grid.size() == 3, cat("the grid must be a box of three edges: grid=[", join(shape.grid, ", "), "]"));
   problems.require(config.width > 0, cat("width must be positive: width=", config.width));
   problems.require(scales >= 2 && scales <= 6, cat("scales lie in 2..6: scales=", scales));
-  problems.require(!config.residual, "residual prediction is an option of the vit: residual=true");
+  problems.require(!config.residual, "residual prediction is an option of models of fields: residual=true");
   problems.finish();
   const int64_t cells = int64_t{1} << scales;
   for (const int64_t edge : shape.grid) {
@@ -138,9 +71,7 @@ AttentionSize vit_attention(const VitOptions& options) {
 }
 
 MemoryCost vit_memory(const config::RunConfig& config, const ModelShape& shape) {
-  const config::LoopConfig& loop = config.loop;
-  return vit_memory_cost(vit_options(config.model, shape),
-                         {loop.activation_checkpointing.part, loop.activation_checkpointing_blocks});
+  return vit_memory_cost(vit_options(config.model, shape), checkpointed_blocks(config));
 }
 
 ModelEntry vit_entry() {
@@ -178,6 +109,10 @@ ModelEntry unet3d_entry() {
 
 void add_builtin_models(Registry& registry) {
   registry.add("vit", vit_entry());
+  registry.add("afno", afno_entry());
+  registry.add("sfno", sfno_entry());
+  registry.add("swin", swin_entry());
+  registry.add("unet2d", unet2d_entry());
   registry.add("unet3d", unet3d_entry());
 }
 

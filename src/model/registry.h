@@ -58,7 +58,7 @@ class Registry {
   std::map<std::string, ModelEntry> entries_;
 };
 
-// "vit" (both arrangements of q, k, v, by ModelConfig::qkv) and "unet3d". Their builders check configuration against shape: all
+// Those of config/schema/builtin_models.h. Their builders check configuration against shape: all
 // problems in one ConfigError.
 void add_builtin_models(Registry& registry);
 

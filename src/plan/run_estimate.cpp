@@ -6,6 +6,8 @@
 #include <map>
 
 #include "config/schema/batch_plan.h"
+#include "config/schema/key.h"
+#include "plan/model_steps.h"
 
 namespace welkin::plan {
 namespace {
@@ -56,6 +58,12 @@ std::optional<int64_t> samples_of_run(const config::RunConfig& config, const Run
   return config.loop.num_epochs * *facts.samples_per_epoch;
 }
 
+// Ranks that have parts of one sample, of which every gradient is a part of a sum: one exchange goes over them and the replicas.
+double ranks_of_sample(const config::ParallelConfig& parallel) {
+  const bool is_sharded = parallel.context_io == config::ContextIo::Sharded;
+  return static_cast<double>(parallel.spatial.size() * (is_sharded ? parallel.context_parallel : 1));
+}
+
 // Of one rank's share of the training state (key `shard`): what of whole gradients, optimizer states and weights it holds, and
 // how often whole weights or gradients travel in a step.
 struct Sharing {
@@ -71,7 +79,7 @@ Sharing sharing_of(const config::RunConfig& config, double replicas) {
   if (parallel.shard == config::ShardStage::None) return sharing;
   const double number = std::strtod(parallel.shard_group.c_str(), nullptr);  // none: all, or a node, of which nothing is known
   sharing.ranks = number >= 1 ? number : replicas;
-  if (parallel.context_io == config::ContextIo::Sharded) sharing.ranks *= static_cast<double>(parallel.context_parallel);
+  sharing.ranks *= ranks_of_sample(parallel);
   const config::BatchPlan batch = config::batch_plan(config);
   const auto passes = static_cast<double>((batch.local + batch.micro - 1) / batch.micro);
   sharing.optimizer = 1 / sharing.ranks;
@@ -168,6 +176,7 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
     const model::SavedValues most = facts.memory->kept + facts.memory->again;
     const double of_stage = samples * activation_bytes(config, most) / pipeline.stages;
     parts.insert(parts.begin() + 3, {"activations", of_stage * pipeline.held});
+    parts.push_back({"constants", kWideBytes * static_cast<double>(facts.memory->constants) / pipeline.stages});
   }
   if (config.optimizer.ema_decay > 0) parts.insert(parts.begin() + 3, {"moving average of weights", kWideBytes * parameters});
   const double narrow = is_mixed(config) ? weights_in_16_bits(config, facts, estimate.tensor_parallel) : 0;
@@ -190,22 +199,24 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   // Gradients of one pass go into the buckets as they come.
   const config::BatchPlan batch = config::batch_plan(config);
   const bool adds_up_outside = batch.local > batch.micro && !config.parallel.disable_broadcast_buffers;
-  if (replicas > 1 && !is_shared && !config.parallel.noddp && adds_up_outside) {
+  const bool is_exchanged = replicas * ranks_of_sample(config.parallel) > 1 && !config.parallel.noddp;
+  if (is_exchanged && !is_shared && adds_up_outside) {
     parts.push_back({"buckets of gradients", kWideBytes * trained});
   }
   return parts;
 }
 
-// States leave the memory, and are read and written once a step; activations of all parts but two, in every pass. Each of these
-// kinds goes through three buffers. Of weights two units stay, and what belongs to none; they are read for the forward and for
-// the backward pass, and read and written for the update.
+// States leave the memory, and are read and written once a step; activations of all parts but two, in every pass, of a pipeline
+// those of all micro-batches under way. Each of these kinds goes through three buffers. Of weights two units stay, and what
+// belongs to none; they are read for the forward and for the backward pass, and read and written for the update.
 void offload(const config::RunConfig& config, RunEstimate& estimate) {
   const config::BackendConfig& backend = config.backend;
   constexpr double kBuffers = 3, kReadAndWritten = 2, kPartsAtWork = 2, kBytesPerMib = 1 << 20;
   const auto has = [&](const char* what) { return std::ranges::find(backend.offload, what) != backend.offload.end(); };
   const config::BatchPlan batch = config::batch_plan(config);
   const auto passes = static_cast<double>((batch.local + batch.micro - 1) / batch.micro);
-  const auto num_parts = static_cast<double>(parameters_of_units(estimate.cost).size());
+  const PipelineShare pipeline = pipeline_share(config);
+  const auto num_parts = static_cast<double>(parameters_of_units(estimate.cost).size()) / pipeline.stages * pipeline.held;
   const Sharing sharing = sharing_of(config, static_cast<double>(estimate.world_size / config.parallel.model_size()));
   double buffers = 0, travels = 0;
   for (MemoryPart& part : estimate.memory) {
@@ -218,7 +229,7 @@ void offload(const config::RunConfig& config, RunEstimate& estimate) {
     const bool is_weights = part.name == "weights" && has("parameters");
     if (is_weights) {
       const GatheredTogether units = gathered_together(estimate.cost);
-      const double whole = kWideBytes * (units.whole_pass + kPartsAtWork * units.largest);
+      const double whole = kWideBytes * (units.whole_pass / pipeline.stages + kPartsAtWork * units.largest);
       // A rank's pieces of a unit that is gathered, of those on their way, and of one that is read.
       const double at_once = 2 + static_cast<double>(config.parallel.shard_prefetch);
       const double stays = sharing.weights < 1 ? kWideBytes * at_once * units.largest * sharing.weights : whole;
@@ -226,13 +237,23 @@ void offload(const config::RunConfig& config, RunEstimate& estimate) {
     }
     part.bytes -= gone;
     estimate.offloaded_bytes += gone;
-    travels += kReadAndWritten * gone * (is_state ? 1 : is_weights ? passes + 1 : passes);
+    travels += kReadAndWritten * gone * (is_state ? 1 : is_weights ? passes + 1 : passes / pipeline.held);
     if (!is_weights) buffers += kBuffers * std::min(gone, backend.offload_buffer_mib * kBytesPerMib);
   }
   std::erase_if(estimate.memory, [](const MemoryPart& part) { return part.bytes == 0 && part.name != "optimizer"; });
   if (!backend.offload_path.empty()) estimate.disk_bytes = travels;
   if (buffers > 0 && config.loop.device == config::DeviceChoice::Cpu) {
     estimate.memory.push_back({"buffers of the offload", buffers});
+  }
+}
+
+// The whole input of a step for each state. On a CPU the host's memory is that of the run.
+void add_replay(const config::RunConfig& config, const RunFacts& facts, RunEstimate& estimate) {
+  if (!config::has_effect(config::key_at("loss.replay_buffer"), config)) return;
+  const auto states = static_cast<double>(config.loss.replay_buffer * config::batch_plan(config).local);
+  estimate.replay_bytes = kWideBytes * states * static_cast<double>(facts.input_values);
+  if (config.loop.device == config::DeviceChoice::Cpu && estimate.replay_bytes > 0) {
+    estimate.memory.push_back({"replay buffer", estimate.replay_bytes});
   }
 }
 
@@ -246,7 +267,7 @@ double RunEstimate::memory_bytes() const {
 
 std::optional<double> RunEstimate::run_flops() const {
   if (!samples) return std::nullopt;
-  return static_cast<double>(*samples) * cost.train_flops;
+  return static_cast<double>(*samples) * cost.train_flops * run_share;
 }
 
 std::optional<double> RunEstimate::device_hours() const {
@@ -254,7 +275,8 @@ std::optional<double> RunEstimate::device_hours() const {
   return *run_seconds * static_cast<double>(world_size) / 3600;
 }
 
-RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts) {
+RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts_of_step) {
+  const RunFacts facts = of_all_steps(config, facts_of_step);
   RunEstimate estimate{.cost = facts.cost,
                        .world_size = facts.world_size,
                        .tensor_parallel = config.parallel.tensor_parallel,
@@ -262,14 +284,18 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts)
                        .pipeline_parallel = config.parallel.pipeline_parallel,
                        .blocks = config.parallel.spatial.size(),
                        .global_batch = config.loop.global_batch_size,
-                       .samples = samples_of_run(config, facts)};
+                       .samples = samples_of_run(config, facts),
+                       .model_steps = model_steps(config),
+                       .ensemble_members = ensemble_members(config),
+                       .run_share = run_share(config)};
   estimate.forward_batch = config::batch_plan(config).micro;
   estimate.step_flops = facts.cost.train_flops * static_cast<double>(estimate.global_batch);
   if (facts.memory) estimate.recompute_flops = facts.memory->recompute_flops * static_cast<double>(estimate.global_batch);
   const double replicas = static_cast<double>(facts.world_size / config.parallel.model_size());
   if (!config.parallel.noddp) {
     const Sharing sharing = sharing_of(config, replicas);
-    const double ranks = config.parallel.shard == config::ShardStage::None ? replicas : sharing.ranks;
+    const bool is_shared = config.parallel.shard != config::ShardStage::None;
+    const double ranks = is_shared ? sharing.ranks : replicas * ranks_of_sample(config.parallel);
     const double trained = trained_parameters(facts, estimate.tensor_parallel) / pipeline_share(config).stages;
     const double parts = static_cast<double>(estimate.tensor_parallel) * pipeline_share(config).stages;
     const double stays = gathered_together(facts.cost).whole_pass / parts;
@@ -279,12 +305,14 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts)
   }
   estimate.memory = memory_parts(config, facts, estimate);
   offload(config, estimate);
+  add_replay(config, facts, estimate);
   if (facts.flops_per_second) {
     const double busy = 1 - pipeline_share(config).idle;
     const double all = *facts.flops_per_second * static_cast<double>(facts.world_size) * busy;
     const double flops_of_sample = facts.cost.train_flops + (facts.memory ? facts.memory->recompute_flops : 0);
     estimate.step_seconds = (estimate.step_flops + estimate.recompute_flops) / all;
-    if (estimate.samples) estimate.run_seconds = static_cast<double>(*estimate.samples) * flops_of_sample / all;
+    if (estimate.samples)
+      estimate.run_seconds = static_cast<double>(*estimate.samples) * flops_of_sample * estimate.run_share / all;
   }
   return estimate;
 }

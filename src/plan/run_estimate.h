@@ -18,6 +18,8 @@ struct RunFacts {
   model::ModelCost cost{};
   std::optional<model::MemoryCost> memory{};   // nothing: nobody knows what the model keeps
   int64_t sample_values = 0;                   // of input and target together
+  int64_t input_values = 0;                    // of these the input of one step of the model
+  int64_t step_values = 0;                     // of the sample besides, for every further step: targets, what is known in advance
   std::optional<int64_t> samples_per_epoch{};  // nothing where only the files know
   double optimizer_states = 2;                 // float32 values for each weight that is trained
   int64_t frozen_parameters = 0;               // of cost.parameters: they have no gradient
@@ -39,9 +41,13 @@ struct RunEstimate {
   int64_t forward_batch = 0;         // samples of one forward pass of a rank
   std::optional<int64_t> samples{};  // of the whole run; nothing where only the files know
   double step_flops = 0;             // of all ranks together
+  int64_t model_steps = 1;           // of the model that a sample is trained for, in the part of the run with most
+  int64_t ensemble_members = 1;      // that a step makes of a sample
+  double run_share = 1;              // of what the run would take if all of it were that part
   double recompute_flops = 0;        // of forward passes that activation checkpointing makes again, of a step likewise
   double reduced_bytes = 0;          // that each rank sends per step for its gradients, and weights that are shared out: a ring's
                                      // (n - 1)/n of each transfer
+  double replay_bytes = 0;           // of one rank's replay buffer in the host's memory
   double offloaded_bytes = 0;        // of one rank, that leave the memory of its device (key `offload`)
   double disk_bytes = 0;             // that one rank reads and writes for them in a step; 0 where they are in the host's memory
   std::vector<MemoryPart> memory{};  // of one rank, as the backward pass begins, with a part that it runs again; without

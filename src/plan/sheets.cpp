@@ -76,6 +76,11 @@ Section intensity_section() {
           {"A100 peak, fp16", peak_flops(108, 1024, 1.41e9) / kTera, "TFLOP/s", 1, "108 SMs x 1024 x 2 x 1.41 GHz"}}};
 }
 
+std::string passes_text(const RunEstimate& run) {
+  return cat("forward and backward", run.model_steps > 1 ? cat(", ", run.model_steps, " steps of the model") : "",
+             run.ensemble_members > 1 ? cat(", ", run.ensemble_members, " members") : "");
+}
+
 }  // namespace
 
 std::vector<Section> lecture_sheet() {
@@ -117,7 +122,7 @@ std::vector<Section> run_sheet(const RunEstimate& run) {
       .title = "work",
       .figures = {{"parameters", static_cast<double>(run.cost.parameters) / 1e6, "1e6", 3, ""},
                   {"forward pass of a sample", run.cost.forward_flops / kBillion, "GFLOP", 1, "2 per multiply-add of matmuls"},
-                  {"training step of a sample", run.cost.train_flops / kBillion, "GFLOP", 1, "forward and backward"},
+                  {"training step of a sample", run.cost.train_flops / kBillion, "GFLOP", 1, passes_text(run)},
                   {"training step", run.step_flops / kTera, "TFLOP", 2, cat(run.global_batch, " samples")},
                   {"samples of the run", samples, "", 0, ""},
                   {"steps of the run", steps, "", 0, ""},
@@ -136,6 +141,9 @@ std::vector<Section> run_sheet(const RunEstimate& run) {
   if (run.offloaded_bytes > 0) {
     const char* const where = run.disk_bytes > 0 ? "in a file" : "in the host's memory";
     memory.figures.push_back({"offloaded", run.offloaded_bytes / kBytesPerGib, "GiB", 4, where});
+  }
+  if (run.replay_bytes > 0) {
+    memory.figures.push_back({"states to replay", run.replay_bytes / kBytesPerGib, "GiB", 4, "in the host's memory"});
   }
   Section time{
       .title = cat("time on ", run.world_size, run.world_size == 1 ? " device" : " devices"),

@@ -59,6 +59,7 @@ struct MemoryCost {
   // are joined for one matmul: so many, of parts that run again those of one. Convolutions take weights as they are.
   int64_t joined_weights = 0;
   bool has_cast_weights = true;  // matmuls of 16 bits take copies of their weights
+  int64_t constants = 0;         // values that are no weights and belong to every device: tables of transforms, float32
 };
 
 }  // namespace welkin::model

@@ -2,11 +2,11 @@
 // The vision transformer from its layers.
 #include "model/vit/vit.h"
 
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
 
+#include "model/base/block_segments.h"
 #include "model/base/init.h"
 
 namespace welkin::model {
@@ -56,39 +56,13 @@ at::Tensor Vit::output_of(const at::Tensor& x_BND, const at::Tensor& input) cons
   at::Tensor patches_BNF = head_->forward(out_BND);
   const int64_t rows = patches_BNF.size(1) / (options_.width / options_.patch);  // of a part of the field where the input is one
   at::Tensor output = unpatchify(patches_BNF, rows, options_.patch);
-  return options_.residual ? add_newest(output, input) : output;
-}
-
-at::Tensor Vit::add_newest(const at::Tensor& output, const at::Tensor& input) const {
-  if (options_.residual_runs.empty()) {
-    return output.add(input.narrow(1, options_.newest_input_channel, options_.out_channels));
-  }
-  std::vector<at::Tensor> parts;
-  int64_t first = 0;
-  for (const auto& run : options_.residual_runs) {
-    const at::Tensor part = output.narrow(1, first, run.channels);
-    parts.push_back(run.input < 0 ? part : part.add(input.narrow(1, run.input, run.channels)));
-    first += run.channels;
-  }
-  return parts.size() == 1 ? parts.front() : at::cat(parts, 1);
+  return options_.residual ? add_newest(output, input, options_.newest_input_channel, options_.residual_runs) : output;
 }
 
 std::vector<Segment> Vit::segments() {
-  std::vector<Segment> segments;
-  const size_t depth = blocks_->layers().size();
-  for (size_t i = 0; i < depth; ++i) {
-    const bool is_first = i == 0, is_last = i + 1 == depth;
-    const auto run = [this, i, is_first, is_last](Tensors in, const at::Tensor& input, const ForwardContext& context) {
-      const at::Tensor x_BND = is_first ? embed(input, context) : in.at(0);
-      const at::Tensor out_BND = blocks_->layers()[i]->forward(x_BND, context);
-      return Tensors{is_last ? output_of(out_BND, input) : out_BND};
-    };
-    segments.push_back({.name = blocks_->layers()[i]->path(), .layers = {blocks_->layers()[i]->path()}, .run = run});
-  }
-  if (segments.empty()) return segments;
-  for (const char* layer : {"pos_embed", "patch_embed"}) segments.front().layers.emplace_back(layer);
-  for (const char* layer : {"norm", "head"}) segments.back().layers.emplace_back(layer);
-  return segments;
+  const auto enter = [this](const at::Tensor& input, const ForwardContext& context) { return embed(input, context); };
+  const auto leave = [this](const at::Tensor& x, const at::Tensor& input) { return output_of(x, input); };
+  return block_segments(blocks_->layers(), enter, leave, {"pos_embed", "patch_embed"}, {"norm", "head"});
 }
 
 void Vit::initialise(uint64_t seed) {

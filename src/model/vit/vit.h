@@ -26,7 +26,6 @@ class Vit : public Model {
  private:
   at::Tensor embed(const at::Tensor& input, const ForwardContext& context) const;
   at::Tensor output_of(const at::Tensor& x_BND, const at::Tensor& input) const;
-  at::Tensor add_newest(const at::Tensor& output, const at::Tensor& input) const;
 
   VitOptions options_;
   Site positions_, tokens_in_, tokens_out_;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention, MLP and their block. Bodies of sites capture the context by value: a wrapper may run them again later.
+// Attention and its block. Bodies of sites capture the context by value: a wrapper may run them again later.
 #include "model/vit/vit_block.h"
 
 #include <ATen/ops/full.h>
-#include <ATen/ops/gelu.h>
 
 #include "ops/attention/attention.h"
 
@@ -78,32 +77,12 @@ std::vector<Site*> Attention::sites() {
   return sites;
 }
 
-Mlp::Mlp(std::string path, const VitBlockOptions& options)
-    : Layer(std::move(path)),
-      whole_(this->path()),
-      in_(path_of("in")),
-      fc1_(add<Linear>("fc1", options.width, options.mlp_width)),
-      fc2_(add<Linear>("fc2", options.mlp_width, options.width)),
-      hidden_drop_(add<Dropout>("hidden_drop", options.dropout)),
-      drop_(add<Dropout>("drop", options.dropout)) {}
-
-at::Tensor Mlp::forward(const at::Tensor& x_BND, const ForwardContext& context) const {
-  return whole_({x_BND}, [this, context](Tensors in) { return Tensors{expand(in.at(0), context)}; }).at(0);
-}
-
-at::Tensor Mlp::expand(const at::Tensor& x_BND, const ForwardContext& context) const {
-  const at::Tensor entered = in_({x_BND}, pass_through).at(0);
-  if (!hidden_drop_->active()) return drop_->forward(fc2_->forward_gelu_of(*fc1_, entered), context);
-  const at::Tensor hidden = hidden_drop_->forward(at::gelu(fc1_->forward(entered)), context);
-  return drop_->forward(fc2_->forward(hidden), context);
-}
-
 VitBlock::VitBlock(std::string path, const VitBlockOptions& options) : Layer(std::move(path)), whole_(this->path()) {
   if (options.qkv == QkvLayout::Joint) attn_ = add<Attention>("attn", options);  // before the norms, as in SC23's files
   norm1_ = add<LayerNorm>("norm1", options.width);
   norm2_ = add<LayerNorm>("norm2", options.width);
   if (options.qkv == QkvLayout::Separate) attn_ = add<Attention>("attn", options);
-  mlp_ = add<Mlp>("mlp", options);
+  mlp_ = add<Mlp>("mlp", MlpOptions{.width = options.width, .hidden = options.mlp_width, .dropout = options.dropout});
   attn_path_ = add<DropPath>("attn_path", options.drop_path);
   mlp_path_ = add<DropPath>("mlp_path", options.drop_path);
 }

@@ -12,6 +12,7 @@
 #include "model/layers/dropout.h"
 #include "model/layers/layer_norm.h"
 #include "model/layers/linear.h"
+#include "model/layers/mlp.h"
 
 namespace welkin::model {
 
@@ -46,21 +47,6 @@ class Attention : public Layer {
   std::shared_ptr<Linear> qkv_, q_, k_, v_;  // the one or the three
   std::shared_ptr<Linear> proj_;
   std::shared_ptr<Dropout> weights_drop_, proj_drop_;
-};
-
-class Mlp : public Layer {
- public:
-  Mlp(std::string path, const VitBlockOptions& options);
-  at::Tensor forward(const at::Tensor& x_BND, const ForwardContext& context) const;
-  std::vector<Site*> own_sites() override { return {&whole_, &in_}; }
-  void pretty_print(std::ostream& stream) const override { stream << "Mlp"; }
-
- private:
-  at::Tensor expand(const at::Tensor& x_BND, const ForwardContext& context) const;
-
-  Site whole_, in_;
-  std::shared_ptr<Linear> fc1_, fc2_;
-  std::shared_ptr<Dropout> hidden_drop_, drop_;
 };
 
 class VitBlock : public Layer {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/base/residual.h"
+
 namespace welkin::model {
 
 struct VitOptions {
@@ -21,12 +23,6 @@ struct VitOptions {
   double dropout = 0.0;  // in [0, 1): dropout, attention dropout, and drop-path rising linearly from 0 to it over the depth
   bool residual = false;
   int64_t newest_input_channel = 0;  // with it: what is added are the input channels from here on, but where residual_runs say
-  // Runs of output channels, all of them in order, and the first input channel that is added to a run; -1: none.
-  struct ResidualRun {
-    int64_t channels = 0, input = -1;
-
-    bool operator==(const ResidualRun&) const = default;
-  };
   std::vector<ResidualRun> residual_runs{};
 
   int64_t num_tokens() const { return (height / patch) * (width / patch); }

@@ -9,9 +9,12 @@
 #include "gradient_check.h"
 #include "model/layers/conv3d.h"
 #include "model/layers/dropout.h"
+#include "model/layers/instance_norm.h"
 #include "model/layers/layer_norm.h"
 #include "model/layers/linear.h"
+#include "model/layers/mlp.h"
 #include "model/layers/patch_embed.h"
+#include "model/layers/pointwise_conv.h"
 #include "model/unet/unet3d.h"
 #include "model/vit/vit.h"
 #include "model/vit/vit_block.h"
@@ -73,9 +76,21 @@ TEST(LayerGradients, AttentionOfBothLayouts) {
 }
 
 TEST(LayerGradients, Mlp) {
-  Mlp layer("mlp", {.width = 4, .num_heads = 2, .mlp_width = 7});
+  Mlp layer("mlp", {.width = 4, .hidden = 7});
   EXPECT_TRUE(
       layer_gradients_are_right(layer, test_values({2, 3, 4}, 1), [&](const at::Tensor& x) { return layer.forward(x, {}); }));
+}
+
+TEST(LayerGradients, InstanceNorm) {
+  InstanceNorm layer("norm0", 2);
+  EXPECT_TRUE(
+      layer_gradients_are_right(layer, test_values({2, 2, 3, 4}, 1), [&](const at::Tensor& x) { return layer.forward(x); }));
+}
+
+TEST(LayerGradients, PointwiseConvolutions) {
+  PointwiseMlp layer("mlp", {.in = 3, .hidden = 5, .out = 2});
+  EXPECT_TRUE(
+      layer_gradients_are_right(layer, test_values({2, 3, 2, 4}, 1), [&](const at::Tensor& x) { return layer.forward(x); }));
 }
 
 TEST(LayerGradients, VitBlockWithDropoutAndDropPath) {

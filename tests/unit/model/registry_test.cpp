@@ -78,6 +78,27 @@ TEST(ModelCost, ParametersAreThoseOfTheModelAndOfTheTutorials) {
   EXPECT_EQ(builtin().at("unet3d").cost(config, kBox).parameters, 66644357);
 }
 
+// FourCastNet of the paper without its last norm, which has no part in its forward pass; the others by their own parameters.
+TEST(ModelCost, ParametersOfModelsOfFields) {
+  config::ModelConfig config;
+  config.embed_dim = 768;
+  const ModelShape fourcastnet{.in_channels = 20, .out_channels = 20, .grid = {720, 1440}};
+  EXPECT_EQ(num_parameters(*builtin().at("afno").build(config, fourcastnet)), 74691840 - 2 * 768);
+  config.embed_dim = 16;
+  config.depth = 3;
+  config.window_size = {2, 3};
+  config.width = 8;
+  const ModelShape shape{.in_channels = 5, .out_channels = 4, .grid = {48, 96}};
+  for (const char* model : {"afno", "sfno", "swin", "unet2d"}) {
+    const ModelPtr built = builtin().at(model).build(config, shape);
+    const ModelCost cost = builtin().at(model).cost(config, shape);
+    EXPECT_EQ(num_parameters(*built), cost.parameters) << model;
+    int64_t of_layers = 0;
+    for (const LayerCost& layer : cost.layers) of_layers += layer.parameters;
+    EXPECT_LE(of_layers, cost.parameters) << model;
+  }
+}
+
 TEST(ModelCost, WidthsOfTheModelParallelPresets) {
   config::ModelConfig config = vit_config();
   config.embed_dim = 1024;
@@ -101,14 +122,15 @@ TEST(Registry, InputHistoryComesFromTheShape) {
 
 TEST(Registry, UnknownAndTakenNames) {
   Registry registry = builtin();
-  EXPECT_EQ(registry.names(), (std::vector<std::string>{"unet3d", "vit"}));
+  EXPECT_EQ(registry.names(), (std::vector<std::string>{"afno", "sfno", "swin", "unet2d", "unet3d", "vit"}));
   try {
     registry.at("vitt");
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "[model] no such model: model=vitt. Choose one of: unet3d, vit; or load the plug-in that brings it with --plugin.");
+    EXPECT_STREQ(error.what(),
+                 "[model] no such model: model=vitt. Choose one of: afno, sfno, swin, unet2d, unet3d, vit; or load the plug-in "
+                 "that brings it "
+                 "with --plugin.");
   }
   EXPECT_THROW(registry.add("vit", {}), ConfigError);
 }
@@ -128,6 +150,29 @@ TEST(Registry, AllProblemsOfAVitTogether) {
               testing::HasSubstr("must round to at least 1: embed_dim=384, mlp_ratio=0.001"));
   EXPECT_THAT(build_error("vit", vit_config(), kBox),
               testing::HasSubstr("the grid must be (latitude, longitude): grid=[64, 64, 64]"));
+}
+
+TEST(Registry, ProblemsOfModelsOfFields) {
+  config::ModelConfig config;
+  config.num_blocks = 7;
+  config.scale_factor = 16;
+  config.window_size = {5, 8};
+  const ModelShape shape{.in_channels = 2, .out_channels = 2, .grid = {16, 24}};
+  EXPECT_THAT(build_error("afno", config, shape),
+              testing::HasSubstr("blocks of channels must divide the width: embed_dim=384, num_blocks=7"));
+  EXPECT_THAT(build_error("sfno", config, shape),
+              testing::HasSubstr("norms need two points on the coarser grid: grid=[16, 24], scale_factor=16"));
+  EXPECT_THAT(build_error("swin", config, shape),
+              testing::HasSubstr("windows must divide the grid of patches: patches=[2, 3], window_size=[5, 8]"));
+  EXPECT_THAT(build_error("unet2d", config, shape),
+              testing::HasSubstr("both edges must be divisible by 2^scales: grid=[16, 24], scales=4"));
+  config.scales = 4;
+  EXPECT_THAT(build_error("unet2d", config, {.in_channels = 2, .out_channels = 2, .grid = {16, 16}}),
+              testing::HasSubstr("norms need two points at the deepest scale: grid=[16, 16], scales=4"));
+  for (const char* model : {"afno", "sfno", "swin", "unet2d"}) {
+    EXPECT_THAT(build_error(model, config, kBox),
+                testing::HasSubstr("the grid must be (latitude, longitude): grid=[64, 64, 64]"));
+  }
 }
 
 TEST(Registry, ProblemsOfAUnet) {

@@ -9,7 +9,9 @@
 
 #include <algorithm>
 
+#include "model/afno/afno.h"
 #include "model/base/init.h"
+#include "model/sfno/sfno.h"
 #include "model/unet/unet3d.h"
 #include "model/vit/vit.h"
 
@@ -50,6 +52,34 @@ TEST(Segments, OfTheVitAreItsBlocks) {
              .residual = residual});
     expect_segments_are_the_model(vit, {2, 3, 8, 12}, 3);
   }
+}
+
+TEST(Segments, OfTheAfnoAreItsBlocks) {
+  Afno afno({.height = 8,
+             .width = 12,
+             .patch = 2,
+             .in_channels = 3,
+             .out_channels = 2,
+             .embed_dim = 8,
+             .depth = 3,
+             .num_blocks = 4,
+             .mlp_width = 16,
+             .dropout = 0.2,
+             .residual = true});
+  expect_segments_are_the_model(afno, {2, 3, 8, 12}, 3);
+}
+
+TEST(Segments, OfTheSfnoAreItsBlocks) {
+  Sfno sfno({.height = 8,
+             .width = 16,
+             .in_channels = 3,
+             .out_channels = 2,
+             .embed_dim = 4,
+             .depth = 3,
+             .scale_factor = 2,
+             .mlp_width = 8,
+             .dropout = 0.2});
+  expect_segments_are_the_model(sfno, {2, 3, 8, 16}, 3);
 }
 
 TEST(Segments, OfTheUnetAreItsHalvingsAndDoublings) {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instance normalisation of (B, C, H, W): each channel of each sample by its own mean and deviation over the points.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "model/base/layer.h"
+
+namespace welkin::model {
+
+// In float32 under autocast too; the whole of it is a site. Initial values: weight 1, bias 0.
+class InstanceNorm : public Layer {
+ public:
+  InstanceNorm(std::string path, int64_t channels, double epsilon = 1e-6);
+
+  at::Tensor forward(const at::Tensor& x_BCHW) const;
+  std::vector<Site*> own_sites() override { return {&whole_}; }
+  void initialise(uint64_t seed) override;
+  void pretty_print(std::ostream& stream) const override;
+
+  at::Tensor weight, bias;  // (C)
+
+ private:
+  Site whole_;
+  double epsilon_;
+};
+
+}  // namespace welkin::model

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/unet/unet2d.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/relu.h>
+
+#include <array>
+#include <string>
+
+namespace welkin::model {
+namespace {
+
+constexpr std::array<int64_t, 2> kPool{2, 2};
+
+// The modules that the names of parameters lead through: "maxpool_conv.1.double_conv".
+class Nested : public Layer {
+ public:
+  explicit Nested(std::string path) : Layer(std::move(path)) {}
+
+  std::shared_ptr<Nested> nest(const std::string& name) { return add<Nested>(name); }
+  template <typename L>
+  std::shared_ptr<L> hold(const std::string& name, int64_t in, int64_t out) {
+    return add<L>(name, in, out);
+  }
+  std::shared_ptr<PointwiseConv> hold_last(const PointwiseConv::Options& options) { return add<PointwiseConv>("conv", options); }
+  void pretty_print(std::ostream& stream) const override { stream << "Sequential"; }
+};
+
+}  // namespace
+
+DoubleConv::DoubleConv(std::string path, int64_t in_channels, int64_t out_channels) : Layer(std::move(path)) {
+  conv0_ = add<PeriodicConv>("0", in_channels, out_channels);
+  norm1_ = add<InstanceNorm>("1", out_channels);
+  conv3_ = add<PeriodicConv>("3", out_channels, out_channels);
+  norm4_ = add<InstanceNorm>("4", out_channels);
+}
+
+at::Tensor DoubleConv::forward(const at::Tensor& x_BCHW) const {
+  const at::Tensor middle = at::relu(norm1_->forward(conv0_->forward(x_BCHW)));
+  return at::relu(norm4_->forward(conv3_->forward(middle)));
+}
+
+Unet2d::Unet2d(const Unet2dOptions& options) : options_(options) {
+  const auto site = [this](const std::string& module) {
+    return std::make_unique<Site>("levels." + std::to_string(down_.size() + up_.size()), std::vector<std::string>{module});
+  };
+  const auto first = add<Nested>("inc");
+  down_.push_back({.conv = first->hold<DoubleConv>("double_conv", options.in_channels, options.channels(0)),
+                   .up = nullptr,
+                   .site = site("inc")});
+  for (int64_t scale = 1; scale <= options.scales; ++scale) {
+    const std::string name = "down" + std::to_string(scale);
+    const auto conv = add<Nested>(name)->nest("maxpool_conv")->nest("1");
+    down_.push_back({.conv = conv->hold<DoubleConv>("double_conv", options.channels(scale - 1), options.channels(scale)),
+                     .up = nullptr,
+                     .site = site(name)});
+  }
+  for (int64_t scale = options.scales; scale >= 1; --scale) {
+    const std::string name = "up" + std::to_string(options.scales - scale + 1);
+    const auto level = add<Nested>(name);
+    const auto up = level->hold<DoublingConv>("up", options.channels(scale), options.channels(scale - 1));
+    const auto conv = level->nest("conv")->hold<DoubleConv>("double_conv", options.channels(scale), options.channels(scale - 1));
+    up_.push_back({.conv = conv, .up = up, .site = site(name)});
+  }
+  last_ = add<Nested>("outc")->hold_last({.in = options.width, .out = options.out_channels});
+}
+
+// One tensor on the way down, on the way up the deeper scale's result and what is skipped to it.
+at::Tensor Unet2d::run(const Scale& scale, Tensors in, bool halves) const {
+  const auto body = [conv = scale.conv.get(), up = scale.up.get(), halves](const Tensors& x) {
+    if (up != nullptr) return Tensors{conv->forward(at::cat({x.at(1), up->forward(x.at(0))}, 1))};
+    return Tensors{conv->forward(halves ? at::max_pool2d(x.at(0), kPool) : x.at(0))};
+  };
+  return (*scale.site)(std::move(in), body).at(0);
+}
+
+at::Tensor Unet2d::forward(const at::Tensor& input, const ForwardContext& /*context*/) {
+  Tensors skipped{run(down_.front(), {input}, /*halves=*/false)};
+  for (size_t i = 1; i < down_.size(); ++i) skipped.push_back(run(down_[i], {skipped.back()}, /*halves=*/true));
+  at::Tensor x_BCHW = skipped.back();
+  for (size_t i = 0; i < up_.size(); ++i) x_BCHW = run(up_[i], {x_BCHW, skipped.at(up_.size() - 1 - i)}, /*halves=*/false);
+  const at::Tensor output = last_->forward(x_BCHW);
+  return options_.residual ? add_newest(output, input, options_.newest_input_channel, options_.residual_runs) : output;
+}
+
+std::vector<Site*> Unet2d::sites() {
+  std::vector<Site*> sites;
+  for (const std::vector<Scale>* way : {&down_, &up_}) {
+    for (const Scale& scale : *way) {
+      sites.push_back(scale.site.get());
+      if (scale.up) sites.push_back(scale.up->own_sites().front());
+      const std::vector<Site*> more = scale.conv->sites();
+      sites.insert(sites.end(), more.begin(), more.end());
+    }
+  }
+  sites.push_back(last_->own_sites().front());
+  return sites;
+}
+
+}  // namespace welkin::model
