@@ -4,25 +4,52 @@
 //   welkin-check-files hdf5 FILE...      opens files as a reader would and says where it is (src/data/check/check_child.h)
 //   welkin-check-files ingest LIBRARY    serves libwelkin_ingest.so over its pipes (src/data/ingest/source/remote.h)
 // No torch, so that it starts in a few milliseconds.
+#include <hdf5.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <span>
 #include <string_view>
 
 #include "data/check/check_child.h"
+#include "data/check/guarded_heap.h"
 #include "data/formats/hdf5/hdf5_walk.h"
 #include "data/ingest/source/component.h"
 #include "data/ingest/source/remote.h"
 
+// The linker gives the library these in place of its own (apps/CMakeLists.txt): a damaged size makes it ask for any number of
+// bytes. Without memory it goes on with an error, but a reader may have the memory, and then it copies from beyond the file's
+// end. So asking is the damage. And what it is given ends at a page that cannot be touched (src/data/check/guarded_heap.h).
+void* checked_malloc(size_t bytes) asm("__wrap_malloc");
+void* checked_calloc(size_t count, size_t bytes) asm("__wrap_calloc");
+void* checked_realloc(void* old, size_t bytes) asm("__wrap_realloc");
+void checked_free(void* block) asm("__wrap_free");
+// The C library's, which are not to be had by their names here.
+void* own_malloc(size_t bytes) asm("__real_malloc");
+void* own_calloc(size_t count, size_t bytes) asm("__real_calloc");
+void* own_realloc(void* old, size_t bytes) asm("__real_realloc");
+void own_free(void* block) asm("__real_free");
+
 namespace {
 
+constexpr size_t kMostAtOnce = size_t{512} << 20;  // four times what walk_hdf5_file() reads at once
+
+void require_possible(size_t bytes) {
+  if (bytes > kMostAtOnce) std::abort();
+}
+
+constinit welkin::data::GuardedHeap guarded;
+
 constexpr rlim_t kSecondsPerStep = 4;  // of CPU: steps take microseconds, and a damaged file can make the library loop
-[[maybe_unused]] constexpr rlim_t kMostBytes = rlim_t{16} << 30;  // of addresses; a damaged size makes the library ask for any
+[[maybe_unused]] constexpr rlim_t kMostBytes =
+    (rlim_t{16} << 30) + welkin::data::GuardedHeap::kAddresses;  // of addresses; a damaged size makes the library ask for any
 
 void say(char byte) {
   if (write(STDOUT_FILENO, &byte, 1) != 1) _exit(1);  // nobody waits
@@ -62,6 +89,8 @@ void check_hdf5(std::span<char*> paths) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   set_limit(RLIMIT_AS, kMostBytes);
+  guarded.open();
+  H5set_free_list_limits(0, 0, 0, 0, 0, 0);  // blocks that it kept for itself would be used again, beside others
 #endif
   for (const char* path : paths) {
     set_limit(RLIMIT_CPU, used_seconds() + kSecondsPerStep);
@@ -84,6 +113,34 @@ int serve_ingest(const char* library) {
 }
 
 }  // namespace
+
+void* checked_malloc(size_t bytes) {
+  require_possible(bytes);
+  void* const block = guarded.take(bytes);
+  return block != nullptr ? block : own_malloc(bytes);
+}
+
+void* checked_calloc(size_t count, size_t bytes) {
+  size_t total = 0;
+  require_possible(__builtin_mul_overflow(count, bytes, &total) ? kMostAtOnce + 1 : total);
+  void* const block = guarded.take(total);  // its pages are new, and so zero
+  return block != nullptr ? block : own_calloc(count, bytes);
+}
+
+void* checked_realloc(void* old, size_t bytes) {
+  require_possible(bytes);
+  if (!guarded.owns(old)) return own_realloc(old, bytes);
+  void* const block = checked_malloc(bytes);
+  if (block == nullptr) return nullptr;
+  std::memcpy(block, old, std::min(bytes, welkin::data::GuardedHeap::size_of(old)));
+  guarded.give_back(old);
+  return block;
+}
+
+void checked_free(void* block) {
+  if (!guarded.owns(block)) return own_free(block);
+  guarded.give_back(block);
+}
 
 int main(int argc, char** argv) {
   const std::span<char*> words(argv, static_cast<size_t>(argc));

@@ -10,7 +10,6 @@
 #include "core/thread_pool.h"
 #include "data/datasets/channel_statistics.h"
 #include "data/datasets/crop_range.h"
-#include "data/formats/check_arrays.h"
 #include "data/storage/fingerprint.h"
 #include "data/storage/host_memory.h"
 
@@ -58,8 +57,8 @@ bool begins_with(const std::vector<int64_t>& longer, const std::vector<int64_t>&
 }  // namespace
 
 GridFacts read_grid_facts(const Era5Options& options) {
-  const FieldFile file(list_field_files(options.folder).front(), nullptr, options.time);
-  const FieldFacts& facts = file.facts();
+  const auto file = open_first_field_file(options.source());
+  const FieldFacts& facts = file->facts();
   const FieldWindow window = select_fields(facts, options).window;
   return {.latitude = part_of(facts.latitude, window.row, window.height),
           .longitude = longitudes_of(facts, window),
@@ -83,10 +82,8 @@ Era5Dataset::Era5Dataset(Era5Options options, std::shared_ptr<const ExtraChannel
 }
 
 void Era5Dataset::open_files() {
-  const auto cache = std::make_shared<ChunkCache>(kChunkCacheBytes);
-  const auto paths = list_field_files(options_.folder);
-  check_array_files(paths);
-  for (const auto& path : paths) files_.push_back(std::make_unique<FieldFile>(path, cache, options_.time));
+  FieldFiles opened = open_field_files(options_.source());
+  files_ = std::move(opened.files), paths_ = std::move(opened.paths);
   const FieldFacts& first = files_.front()->facts();
   selection_ = select_fields(first, options_);
   if (!first.static_names.empty()) {
@@ -164,6 +161,11 @@ void Era5Dataset::read(const SamplePlan& plan, SampleView out) const {
 void Era5Dataset::read_target(const SamplePlan& plan, int64_t channel, std::span<float> out) const {
   const ChannelRun run{selection_.target[static_cast<size_t>(channel)], 1};
   read_step(*files_[static_cast<size_t>(plan.file)], plan.time + options_.lead, {run}, selection_.window, out, nullptr);
+}
+
+void Era5Dataset::read_input(const SamplePlan& plan, int64_t channel, std::span<float> out) const {
+  const ChannelRun run{selection_.input[static_cast<size_t>(channel)], 1};
+  read_step(*files_[static_cast<size_t>(plan.file)], plan.time, {run}, selection_.window, out, nullptr);
 }
 
 // Of one thread, for a part of a window that goes around; keeps its size from sample to sample.
@@ -316,7 +318,7 @@ uint64_t Era5Dataset::bytes_requested() const {
 
 std::vector<FileFingerprint> Era5Dataset::fingerprints() const {
   std::vector<FileFingerprint> prints;
-  for (const auto& file : files_) prints.push_back(fingerprint_of(file->facts().path));
+  for (const auto& path : paths_) prints.push_back(fingerprint_of(path));
   return prints;
 }
 

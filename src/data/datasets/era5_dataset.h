@@ -40,6 +40,9 @@ class Era5Dataset : public Dataset, public ResidentArrays {
   void read(const SamplePlan& plan, SampleView out) const override;
   // One target channel of the whole sample as the file holds it, (H, W).
   void read_target(const SamplePlan& plan, int64_t channel, std::span<float> out) const;
+  // One input channel of the newest step, counted within the step, as the file holds it.
+  void read_input(const SamplePlan& plan, int64_t channel, std::span<float> out) const;
+  int64_t channels_of_step() const { return options_.in_channels; }  // of the files, in the input
   std::optional<int64_t> following(int64_t index) const override;
   std::vector<std::string> describe() const override;  // the tutorials' lines
   std::vector<std::string> warnings() const override;
@@ -88,6 +91,7 @@ class Era5Dataset : public Dataset, public ResidentArrays {
   std::shared_ptr<const StaticChannels> statics_;             // of the files; null where they have none
   std::vector<std::shared_ptr<const ExtraChannels>> extras_;  // statics_ and the computed ones, in the order of the input
   std::vector<std::unique_ptr<FieldFile>> files_;
+  std::vector<std::filesystem::path> paths_;  // on the disk
   FieldSelection selection_;
   std::vector<ChannelRun> input_runs_, target_runs_;  // of selection_
   std::vector<int64_t> first_step_;                   // of every file among the steps of all, and their number

@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "data/datasets/file_times.h"
+#include "data/cf/file_times.h"
+#include "data/datasets/field_source.h"
 #include "data/sample/rules.h"
 
 namespace welkin::data {
@@ -33,6 +34,15 @@ struct Era5Options {
   bool hold = false;                                               // all values in memory
   TimeKeys time{};                                                 // of files that do not say the units of their times
   Rules rules = Rules::Corrected;
+  // Of an archive with an array for each variable (data/cf/archive.h) instead of training files, where variables are named.
+  std::vector<std::string> variables{}, times{};
+  std::vector<double> levels{};
+  std::string times_key = "times";
+
+  FieldSource source() const {
+    return {
+        .folder = folder, .variables = variables, .levels = levels, .times = times, .times_key = times_key, .time_keys = time};
+  }
 };
 
 }  // namespace welkin::data

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/datasets/coordinates.h"
+#include "data/cf/coordinates.h"
 #include "data/formats/array_file.h"
 #include "data/storage/array_views.h"
 #include "data/storage/host_memory.h"
@@ -96,10 +96,23 @@ void add_places(const ArrayFile& file, FieldFacts& facts) {
                          ": scores weight the rows as equally spaced from pole to pole.");
 }
 
+// Sizes may be damaged, and take no place in a file whose chunks were never written.
+void require_possible_fields(const std::filesystem::path& path, const Extents& shape) {
+  constexpr int64_t kChannelLimit = int64_t{1} << 16, kValueLimit = int64_t{1} << 33;
+  int64_t values = shape[1];
+  const bool overflows = __builtin_mul_overflow(values, shape[2], &values) || __builtin_mul_overflow(values, shape[3], &values);
+  if (!overflows && shape[1] <= kChannelLimit && values <= kValueLimit) return;
+  throw DataError("data",
+                  cat("fields of a size that cannot be: path=", path.string(), ", shape=", join(shape, "x"),
+                      ", most channels=", kChannelLimit, ", most values of one time=", kValueLimit),
+                  "Look at the shape that the file says (welkin data inspect); copy a damaged file again");
+}
+
 FieldFacts read_facts(const ArrayFile& file, const ArrayFacts& fields, const TimeKeys& keys) {
   FieldFacts facts;
   const Extents& shape = fields.shape;
   facts.path = file.path;
+  require_possible_fields(file.path, shape);
   facts.steps = shape[0], facts.channels = shape[1], facts.height = shape[2], facts.width = shape[3];
   const std::string object = file.has(kFields) ? kFields : "";
   facts.channel_names = checked_texts(file, "channels", find_channel_names(file, object, facts.channels), facts.channels);
@@ -140,8 +153,10 @@ FileKind kind_of(const std::filesystem::directory_entry& entry) {
 
 }  // namespace
 
-FieldFile::FieldFile(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache, const TimeKeys& keys) {
-  const ArrayFile file = open_array_file(path, std::move(cache));
+FieldFile::FieldFile(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache, const TimeKeys& keys)
+    : FieldFile(open_array_file(path, std::move(cache)), keys) {}
+
+FieldFile::FieldFile(const ArrayFile& file, const TimeKeys& keys) {
   fields_ = ordered_fields(file.array(kFields));
   facts_ = read_facts(file, fields_->facts(), keys);
   mapped_ = fields_->mapped();
@@ -189,6 +204,14 @@ void FieldFile::read(int64_t step, const ChannelRun& channels, const FieldWindow
   }
   if (mapped_) return copy_mapped(step, channels, window, out, ops);
   const auto plane = static_cast<size_t>(window.height * window.width);
+  const Extents& chunk = fields_->facts().chunk;
+  if (!chunk.empty() && chunk[1] > 1) {  // several channels are decoded at once
+    read(step, channels, window, out);
+    for (int64_t c = 0; c < channels.count; ++c) {
+      apply(ops[c], out.data() + static_cast<size_t>(c) * plane, static_cast<int64_t>(plane));
+    }
+    return;
+  }
   for (int64_t c = 0; c < channels.count; ++c) {
     read_transformed(step, channels.first + c, window, out.subspan(static_cast<size_t>(c) * plane, plane), ops[c]);
   }

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "data/datasets/file_times.h"
+#include "data/cf/file_times.h"
 #include "data/sample/static_channels.h"
 #include "data/storage/channel_op.h"
 #include "data/storage/chunk_cache.h"
@@ -51,6 +51,8 @@ class FieldFile {
  public:
   // DataError when there is no usable `fields`. `cache`: of decoded chunks, where several files share one.
   explicit FieldFile(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache = nullptr, const TimeKeys& keys = {});
+  // Of arrays that are open, such as a part of an archive.
+  explicit FieldFile(const ArrayFile& file, const TimeKeys& keys = {});
 
   // Reads all values into memory; later reads come from there. Not while another thread reads. DataError where they do not fit.
   void hold();

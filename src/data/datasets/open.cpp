@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <utility>
 
+#include "config/resolve/channel_settings.h"
 #include "core/error.h"
 #include "core/philox.h"
 #include "core/text.h"
@@ -13,6 +16,7 @@
 #include "data/datasets/synthetic_fields.h"
 #include "data/formats/array_file.h"
 #include "data/sample/forcing.h"
+#include "data/sample/mixture.h"
 
 namespace welkin::data {
 namespace {
@@ -22,6 +26,19 @@ bool is_synthetic(const config::RunConfig& config) { return config.data.data_loa
 const std::string& need_path(const std::string& path, std::string_view key) {
   if (!path.empty()) return path;
   throw ConfigError("data", cat("no path is given: key=", key), cat("Give it in the file or with --set ", key, "=PATH"));
+}
+
+// First and last date of a split, and the key that gives them.
+std::pair<const std::vector<std::string>*, const char*> times_of_split(const config::DataConfig& data, Split split) {
+  switch (split) {
+    case Split::Train:
+      return {&data.train_times, "train_times"};
+    case Split::Valid:
+      return {&data.valid_times, "valid_times"};
+    case Split::Test:
+      break;
+  }
+  return {&data.test_times, "test_times"};
 }
 
 std::unique_ptr<Dataset> open_era5(const config::RunConfig& config, Split split) {
@@ -159,23 +176,46 @@ std::string check_box_size(const config::DataConfig& data, bool train, const Box
                   cat("Set box_size to the edges of the training and the validation box, or leave it out"));
 }
 
+const char* folder_of_split(Split split) { return split == Split::Train ? "train" : split == Split::Valid ? "valid" : "test"; }
+
+std::filesystem::path first_of_several(const config::DataConfig& data) {
+  return config::parse_data_set(data.datasets.front()).value().folder;
+}
+
+// Where variables are named. Of several data sets one with a folder `train` has training files nevertheless.
+bool is_archive(const config::DataConfig& data) {
+  if (data.variables.empty()) return false;
+  return data.datasets.empty() || !std::filesystem::exists(first_of_several(data) / folder_of_split(Split::Train));
+}
+
+// Of an archive among several data sets, which has all times: they alone tell the splits apart.
+std::string archive_of_split(const config::DataConfig& data, Split split) {
+  const auto& [times, key] = times_of_split(data, split);
+  if (split == Split::Train || !times->empty()) return first_of_several(data).string();
+  throw ConfigError(
+      "data", cat("nothing says which times of an archive are of this split: key=", key, ", archive=", data.datasets.front()),
+      cat("Give its first and last date, as in ", key, ": [2016, 2017]"));
+}
+
+// One archive has all times: it need not be named thrice. Of several data sets the first one.
+std::string path_of_split(const config::DataConfig& data, Split split) {
+  if (!data.datasets.empty()) {
+    return is_archive(data) ? archive_of_split(data, split) : (first_of_several(data) / folder_of_split(split)).string();
+  }
+  if (split == Split::Train) return need_path(data.train_data_path, "train_data_path");
+  const std::string& own = split == Split::Valid ? data.valid_data_path : data.inf_data_path;
+  const bool is_of_training = own.empty() && !times_of_split(data, split).first->empty();
+  return is_of_training ? path_of_split(data, Split::Train)
+                        : need_path(own, split == Split::Valid ? "valid_data_path" : "inf_data_path");
+}
+
 }  // namespace
 
 Era5Options fields_options(const config::RunConfig& config, Split split) {
   const config::DataConfig& data = config.data;
   const auto& img_size = config.model.img_size;
   Era5Options options;
-  switch (split) {
-    case Split::Train:
-      options.folder = need_path(data.train_data_path, "train_data_path");
-      break;
-    case Split::Valid:
-      options.folder = need_path(data.valid_data_path, "valid_data_path");
-      break;
-    case Split::Test:
-      options.folder = need_path(data.inf_data_path, "inf_data_path");
-      break;
-  }
+  options.folder = path_of_split(data, split);
   options.height = img_size.at(0);
   options.width = img_size.at(1);
   options.lead = data.dt;
@@ -195,6 +235,11 @@ Era5Options fields_options(const config::RunConfig& config, Split split) {
   options.roles = data.roles, options.hole_fill = data.hole_fill, options.normalization = data.normalization;
   options.hold = data.resident == config::Residence::Host;
   options.time = {data.time_units, data.time_calendar};
+  if (is_archive(data) || data.datasets.empty()) {
+    options.variables = data.variables, options.levels = data.levels;
+    const auto times = times_of_split(data, split);
+    options.times = *times.first, options.times_key = times.second;
+  }
   options.rules = config.rules.pair_rule == config::PairRule::FirstFile ? Rules::Tutorial : Rules::Corrected;
   return options;
 }
@@ -229,7 +274,47 @@ std::unique_ptr<Dataset> open_boxes(const config::RunConfig& config, Split split
   return std::make_unique<BoxDataset>(std::move(boxes.input), std::move(boxes.target), std::move(options));
 }
 
+namespace {
+
+// The run with one data set of its mixture alone, whose name may hold another sign of a weight.
+config::RunConfig with_data_set(config::RunConfig config, const std::string& folder) {
+  config.data.datasets = {cat(folder, "=1")};
+  return config;
+}
+
+void require_archive(const config::RunConfig& config) {
+  const auto is_one = [&](const std::string& entry) {
+    return is_archive(with_data_set(config, config::parse_data_set(entry).value().folder).data);
+  };
+  if (config.data.variables.empty() || std::ranges::any_of(config.data.datasets, is_one)) return;
+  throw ConfigError("data",
+                    cat("none of the data sets is an archive, of which variables could be chosen: variables=[",
+                        join(config.data.variables, ", "), "], datasets=[", join(config.data.datasets, ", "), "]"),
+                    "Leave variables out, and choose channels with in_channels; a folder with a folder train has training files");
+}
+
+// Folders of training files and archives, each with the keys of the run but for the paths. The number of training samples is
+// limited for all together.
+std::unique_ptr<Dataset> open_mixture(const config::RunConfig& config, Split split) {
+  require_archive(config);
+  std::vector<MixturePart> parts;
+  for (const std::string& entry : config.data.datasets) {
+    const config::WeightedFolder folder = config::parse_data_set(entry).value();
+    config::RunConfig one = with_data_set(config, folder.folder);
+    if (split == Split::Train) one.data.limit_nsamples.reset();
+    parts.push_back({.name = std::filesystem::path(folder.folder).filename().string(),
+                     .weight = folder.weight,
+                     .dataset = open_era5(one, split)});
+  }
+  const bool is_drawn = split == Split::Train;
+  return std::make_unique<Mixture>(std::move(parts), is_drawn ? Mixture::Order::Drawn : Mixture::Order::EverySample,
+                                   is_drawn ? config.data.limit_nsamples.value_or(0) : 0);
+}
+
+}  // namespace
+
 std::unique_ptr<Dataset> open_fields(const config::RunConfig& config, Split split) {
+  if (!is_synthetic(config) && !config.data.datasets.empty()) return open_mixture(config, split);
   return is_synthetic(config) ? make_synthetic_fields(config, split) : open_era5(config, split);
 }
 

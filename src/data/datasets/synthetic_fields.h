@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "data/sample/dataset.h"
@@ -19,6 +20,10 @@ class SyntheticFields : public Dataset {
   const SampleSpec& spec() const override { return spec_; }
   SamplePlan plan(SampleKey key, const Region& wanted) const override;
   void read(const SamplePlan& plan, SampleView out) const override;
+  // Of nothing but normals any order will do.
+  std::optional<int64_t> following(int64_t index) const override {
+    return index + 1 < size_ ? std::optional(index + 1) : std::nullopt;
+  }
 
  private:
   void fill(std::span<float> out, uint64_t place) const;

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/pipeline/sample_check.h"
 
 namespace welkin::data {
 namespace {
@@ -17,8 +18,8 @@ Era5Options state_options(const config::RunConfig& config, Split split, const st
                       "A forecast begins with fields in time (dataset era5) that are read from files");
   }
   Era5Options options = fields_options(config, split);
-  if (!folder.empty()) options.folder = folder;
-  options.lead = 0;  // a state is its own target, which nobody reads
+  if (!folder.empty()) options.folder = folder, options.times.clear();  // all that is there
+  options.lead = 0;                                                     // a state is its own target, which nobody reads
   options.limit = std::nullopt;
   options.hold = false;
   options.rules = Rules::Corrected;
@@ -32,7 +33,7 @@ bool same_degrees(const std::vector<double>& one, const std::vector<double>& oth
 // A crop of another grid would be taken for that of the run. Training files that are gone cannot be asked.
 void check_like_training(const config::RunConfig& config, const SampleSpec& spec, const FieldFacts& states) {
   std::error_code error;
-  if (!std::filesystem::is_directory(config.data.train_data_path, error)) return;
+  if (!std::filesystem::exists(config.data.train_data_path, error)) return;
   const GridFacts trained = read_grid_facts(fields_options(config, Split::Train));
   const bool same_grid = same_degrees(trained.latitude, spec.latitude) && same_degrees(trained.longitude, spec.longitude);
   if (same_grid && trained.calendar == states.calendar) return;
@@ -42,26 +43,20 @@ void check_like_training(const config::RunConfig& config, const SampleSpec& spec
                   "Give states of the grid and calendar that the model was trained on");
 }
 
-// What a state of the files lacks between two steps: channels that nobody predicts, and values at holes.
-void check_predictable(const config::RunConfig& config, const SampleSpec& spec) {
-  if (!spec.known_input.empty()) {
-    throw ConfigError("forecast",
-                      cat("channels of the files that are forcing or static are not read by a forecast yet: channel=",
-                          spec.input.channels[static_cast<size_t>(spec.known_input.front())]),
-                      "welkin evaluate and welkin predict with --rollout_steps take them from files that hold the truth");
+// Times and samples of files in the order of their times.
+std::map<int64_t, int64_t> samples_by_time(const Era5Dataset& dataset) {
+  std::map<int64_t, int64_t> samples;
+  for (int64_t i = 0; i < dataset.size(); ++i) {
+    const SamplePlan plan = dataset.plan({.index = i}, {});
+    samples[dataset.file(plan.file).time[static_cast<size_t>(plan.time)]] = i;
   }
-  if (spec.has_holes || config.data.nan_policy == config::NanPolicy::Hole) {
-    throw ConfigError(
-        "forecast",
-        cat("states with points without a value are not filled by a forecast yet: folder=", config.data.train_data_path),
-        "welkin evaluate and welkin predict with --rollout_steps fill them");
-  }
+  return samples;
 }
 
 }  // namespace
 
 FieldStates::FieldStates(const config::RunConfig& config, Split split, const std::string& folder,
-                         const std::optional<TimeStep>& step)
+                         const std::optional<TimeStep>& step, const std::string& forcings)
     : lead_(config.data.dt) {
   const Era5Options options = state_options(config, split, folder);
   states_ = std::make_unique<Era5Dataset>(options);
@@ -74,9 +69,90 @@ FieldStates::FieldStates(const config::RunConfig& config, Split split, const std
                       "Give the step of the run's data, for instance --time_step 6h");
   }
   spec_ = states_->spec();
-  check_predictable(config, spec_);
+  has_holes_ = nan_policy_for(spec_, config.data.nan_policy) == NanPolicy::Hole;
   check_like_training(config, spec_, states_->file(0));
   add_computed(config);
+  find_known(config, forcings);
+}
+
+void FieldStates::find_known(const config::RunConfig& config, const std::string& forcings) {
+  const int64_t first = spec_.newest_input_channel, channels = state_channels();
+  for (const int64_t channel : spec_.known_input) {
+    if (channel < first + channels) forcing_.push_back(channel - first);
+  }
+  const ArrayTransform transform = input_transform(spec_);
+  if (!transform.is_identity()) {
+    const auto ops = channel_ops(transform, static_cast<int64_t>(spec_.input.channels.size()), "input");
+    for (const int64_t channel : forcing_) forcing_ops_.push_back(ops[static_cast<size_t>(first + channel)]);
+  }
+  const size_t plane = static_cast<size_t>(spec_.input.shape[1] * spec_.input.shape[2]);
+  const size_t begin = static_cast<size_t>(first + channels) * plane, count = states_->spec().input.channels.size() * plane;
+  if (begin < count) {
+    std::vector<float> input(count);
+    states_->read(states_->plan({.index = 0}, whole(spec_)), {.input = input, .target = {}, .transformed = true});
+    statics_.assign(input.begin() + static_cast<std::ptrdiff_t>(begin), input.end());
+  }
+  if (!forcings.empty()) open_forcings(config, forcings);
+  if (!forcing_.empty()) forcing_times_ = samples_by_time(forcings_ ? *forcings_ : *states_);
+}
+
+// Files with the forcing channels alone will do. They are normalised here: their statistics are those of the run.
+void FieldStates::open_forcings(const config::RunConfig& config, const std::string& folder) {
+  if (forcing_.empty()) {
+    throw ConfigError("forecast", cat("the model takes no forcing from files: forcings=", folder),
+                      "Leave --forcings out, or train with roles: [NAME=forcing]");
+  }
+  Era5Options options = state_options(config, Split::Train, folder);
+  options.history = 1;
+  options.means.clear(), options.stds.clear();
+  options.in_channels = options.out_channels = 0;
+  options.in_names.clear(), options.roles.clear(), options.channel_names.clear();
+  options.normalization.clear(), options.hole_fill.clear();
+  options.input_clip.clear(), options.target_clip.clear(), options.input_log.clear(), options.target_log.clear();
+  for (const int64_t channel : forcing_) {
+    options.in_names.push_back(spec_.input.channels[static_cast<size_t>(spec_.newest_input_channel + channel)]);
+    options.roles.push_back(options.in_names.back() + "=prognostic");
+  }
+  options.out_names = options.in_names;
+  forcings_ = std::make_unique<Era5Dataset>(options);
+  for (int64_t i = 0; i < forcings_->num_files(); ++i) need_times(forcings_->file(i), "forcing", "--forcings");
+  const SampleSpec& spec = forcings_->spec();
+  if (same_degrees(spec.latitude, spec_.latitude) && same_degrees(spec.longitude, spec_.longitude) &&
+      parse_calendar(forcings_->file(0).calendar) == calendar_) {
+    return;
+  }
+  throw DataError("forecast", cat("the forcing has another grid or calendar than the states: forcings=", folder),
+                  "Give forcing on the grid and in the calendar of the states");
+}
+
+void FieldStates::read_forcing(int64_t seconds, std::span<float> out) const {
+  const auto found = forcing_times_.find(seconds);
+  if (found == forcing_times_.end()) {
+    throw DataError(
+        "forecast",
+        cat("no file has the forcing of a time that the forecast goes through: time=", format_date(calendar_, seconds),
+            ", channel=", spec_.input.channels[static_cast<size_t>(spec_.newest_input_channel + forcing_.front())],
+            forcing_times_.empty() ? "" : cat(", newest=", format_date(calendar_, forcing_times_.rbegin()->first))),
+        "Ask for fewer --steps, or give files that go on with --forcings FOLDER");
+  }
+  const Era5Dataset& files = forcings_ ? *forcings_ : *states_;
+  const SamplePlan plan = files.plan({.index = found->second}, whole(spec_));
+  const size_t plane = out.size() / forcing_.size();
+  for (size_t c = 0; c < forcing_.size(); ++c) {
+    const auto field = out.subspan(c * plane, plane);
+    files.read_input(plan, forcings_ ? static_cast<int64_t>(c) : forcing_[c], field);
+    if (!forcing_ops_.empty()) apply(forcing_ops_[c], field.data(), static_cast<int64_t>(plane));
+    const auto place = static_cast<size_t>(spec_.newest_input_channel + forcing_[c]);
+    if (has_holes_) fill_holes(field, 1, {spec_.input_fill.empty() ? 0.0 : spec_.input_fill[place]});
+  }
+}
+
+void FieldStates::fill_known(int64_t seconds, std::span<float> out) const {
+  if (out.empty()) return;
+  const size_t plane = out.size() / spec_.known_input.size(), forcing = forcing_.size() * plane;
+  if (forcing > 0) read_forcing(seconds, out.first(forcing));
+  std::ranges::copy(statics_, out.begin() + static_cast<std::ptrdiff_t>(forcing));
+  fill_computed(valid_time(seconds, 1), out.subspan(forcing + statics_.size()));
 }
 
 void FieldStates::find_times(const std::string& folder) {
@@ -104,6 +180,10 @@ void FieldStates::add_computed(const config::RunConfig& config) {
   spec_.input.units.resize(channels);
   spec_.input.shape[0] = static_cast<int64_t>(channels);
   if (!spec_.input_mean.empty()) spec_.input_mean.resize(channels, 0.0), spec_.input_std.resize(channels, 1.0);
+  if (!spec_.input_fill.empty()) spec_.input_fill.resize(channels, 0.0);
+  for (size_t c = channels - static_cast<size_t>(computed_->count()); c < channels; ++c) {
+    spec_.known_input.push_back(static_cast<int64_t>(c));
+  }
   const ArrayTransform transform = input_transform(spec_);
   if (transform.is_identity()) return;
   const auto ops = channel_ops(transform, static_cast<int64_t>(channels), "input");

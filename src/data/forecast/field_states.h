@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The states of a folder of fields as samples without a target: what a forecast begins with. A sample is the input of the model
 // at one time, `history` steps of it; its computed channels are those of the time that the first step predicts. The files may end
-// there: no truth is needed.
+// there: no truth is needed. Forcing channels of later times come from these files, or from others.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,10 +22,12 @@ namespace welkin::data {
 
 class FieldStates final : public Dataset {
  public:
-  // `folder` instead of that of the split, where it is not empty. `step`: of the files' times, for files that hold one. DataError
-  // for files without times, and for another grid or calendar than that of the training files; ConfigError for data that are no
-  // fields in time, and for an unknown step.
-  FieldStates(const config::RunConfig& config, Split split, const std::string& folder, const std::optional<TimeStep>& step);
+  // `folder` instead of that of the split, where it is not empty. `step`: of the files' times, for files that hold one.
+  // `forcings`: a folder whose files hold the forcing channels; empty: those of the states do. DataError for files without times,
+  // and for another grid or calendar than that of the training files; ConfigError for data that are no fields in time, and for an
+  // unknown step.
+  FieldStates(const config::RunConfig& config, Split split, const std::string& folder, const std::optional<TimeStep>& step,
+              const std::string& forcings = "");
 
   int64_t size() const override { return static_cast<int64_t>(times_.size()); }
   // As the data set of the run has it: the same channels, normalisation and grid.
@@ -46,18 +49,32 @@ class FieldStates final : public Dataset {
   // One target channel of a state as the files hold it, (H, W): the truth of a forecast.
   void read_truth(int64_t index, int64_t channel, std::span<float> out) const;
 
-  int64_t num_computed() const { return computed_ ? computed_->count() : 0; }
-  // Computed channels at a time, (num_computed, H, W), normalised as an input is.
-  void fill_computed(int64_t seconds, std::span<float> out) const;
+  int64_t state_channels() const { return states_->channels_of_step(); }  // of one time: neither static nor computed ones
+  // What an input at a time has in channels that are known in advance, (K, H, W) in the order of spec().known_input, normalised
+  // and without holes: forcing channels of that time, static ones, and computed ones of the time after it. DataError where no
+  // file has forcing of that time.
+  void fill_known(int64_t seconds, std::span<float> out) const;
 
  private:
   void find_times(const std::string& folder);
   void add_computed(const config::RunConfig& config);
+  void find_known(const config::RunConfig& config, const std::string& forcings);
+  void open_forcings(const config::RunConfig& config, const std::string& folder);
+  int64_t num_computed() const { return computed_ ? computed_->count() : 0; }
+  // Computed channels at a time, (num_computed, H, W), normalised as an input is.
+  void fill_computed(int64_t seconds, std::span<float> out) const;
+  void read_forcing(int64_t seconds, std::span<float> out) const;
 
   int64_t lead_;
   std::unique_ptr<Era5Dataset> states_;
   std::unique_ptr<ForcingChannels> computed_;  // null: none
   std::vector<ChannelOp> computed_ops_;        // one per computed channel; empty: none
+  std::vector<int64_t> forcing_;               // channels of a state that are known in advance
+  std::vector<ChannelOp> forcing_ops_;         // of these; empty: none
+  std::vector<float> statics_;                 // (S, H, W), normalised
+  std::unique_ptr<Era5Dataset> forcings_;      // of these channels alone; null: the states have them
+  std::map<int64_t, int64_t> forcing_times_;   // of them, and their samples
+  bool has_holes_ = false;                     // points may have no value
   std::vector<int64_t> times_;
   Calendar calendar_ = Calendar::ProlepticGregorian;
   TimeStep step_;

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/datasets/file_times.h"
+#include "data/cf/file_times.h"
 #include "data/formats/array_file.h"
 #include "data/formats/formats.h"
 #include "data/storage/array_views.h"
@@ -15,6 +15,8 @@
 namespace welkin::data {
 namespace {
 
+// Classic netCDF is in no row of the table of formats: other files of it are for welkin data ingest, which knows the unlimited
+// dimension.
 ArrayFile open_forecast(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path))
     throw DataError("forecast", cat("there is no such file: path=", path.string()), "Make it with welkin forecast");

@@ -102,6 +102,7 @@ ArrayFile open_array_file(const std::filesystem::path& path, std::shared_ptr<Chu
   ArrayFormat format = array_format_of(path);
   if (format == ArrayFormat::Unknown && path.extension() == ".h5") format = ArrayFormat::Hdf5;  // HDF5 says what is wrong with it
   if (format == ArrayFormat::Hdf5 && cache) return open_hdf5_arrays(path, std::move(cache));
+  if (format == ArrayFormat::Zarr && cache) return open_zarr_arrays(path, std::move(cache));
   for (const FormatRow& row : kFormats) {
     if (row.format == format) return row.open(path);
   }

@@ -53,6 +53,7 @@ Batch batch_at(const MicroBatch& place) {
   batch.micro = place.micro;
   batch.num_micro = place.num_micro;
   batch.step_samples = place.step_samples;
+  batch.first_position = place.first_position;
   return batch;
 }
 

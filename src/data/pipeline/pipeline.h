@@ -56,7 +56,8 @@ struct Batch {
   int64_t step = 0;   // step within the epoch
   int64_t micro = 0;  // micro-batch within the step
   int64_t num_micro = 1;
-  int64_t step_samples = 0;  // samples of this step on this rank, over all its micro-batches
+  int64_t step_samples = 0;    // samples of this step on this rank, over all its micro-batches
+  int64_t first_position = 0;  // in the epoch, of the first sample
 };
 
 // The place of the next batch. All that a resume needs, and the same on every rank.

@@ -5,10 +5,15 @@
 #include <utility>
 
 #include "core/text.h"
+#include "data/sample/sequences.h"
 
 namespace welkin::data {
 
 std::string Dataset::location(const SamplePlan& plan) const { return cat("index=", plan.index); }
+
+std::unique_ptr<Dataset> Dataset::of_steps(int64_t steps, int64_t longest) const {
+  return std::make_unique<Sequences>(*this, steps, std::make_shared<const std::vector<int64_t>>(sequence_starts(*this, longest)));
+}
 
 std::vector<std::string> warnings_of(const std::vector<const Dataset*>& datasets) {
   std::vector<std::string> lines;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -81,6 +82,7 @@ struct SampleSpec {
 // Which bytes a sample is made of, and how they are turned. Pure data: two equal plans read the same values.
 struct SamplePlan {
   int64_t index = 0;
+  int32_t part = 0;                        // which data set of a mixture
   int32_t file = 0;                        // which of the data set's files
   int64_t time = 0;                        // newest input step in that file (fields)
   std::array<int64_t, 3> origin{0, 0, 0};  // first cell of the crop in the file (boxes)
@@ -88,7 +90,7 @@ struct SamplePlan {
   Region region;                           // what is wanted of the sample
 };
 
-// Where a sample is to be written: row-major (C, region extent), owned by the caller.
+// Where a sample is to be written: row-major (C, region extent), owned by the caller. Empty: not wanted.
 struct SampleView {
   std::span<float> input;
   std::span<float> target;
@@ -112,6 +114,9 @@ class Dataset {
   // The sample whose newest input is this sample's target: what the next step of a rollout is compared with and takes its
   // computed channels from. Nothing where there is none, or where samples have no order in time.
   virtual std::optional<int64_t> following(int64_t /*index*/) const { return {}; }
+  // The same data as samples of `steps` steps each, of those that have `longest` steps of truth: with one `longest` all numbers
+  // of steps have the same samples in the same order. This outlives it. The errors of sequence_starts() (sequences.h).
+  virtual std::unique_ptr<Dataset> of_steps(int64_t steps, int64_t longest) const;
   // What a run's log says about the data when it opens, a line each; a data set logs nothing itself.
   virtual std::vector<std::string> describe() const { return {}; }
   // What is not taken of the files though no key says so, what is assumed of them, and keys that they contradict, a line each.

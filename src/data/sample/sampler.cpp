@@ -41,6 +41,7 @@ int64_t permuted(int64_t position, int64_t size, uint64_t key, int64_t epoch) {
 
 SampleKey Sampler::at(int64_t epoch, int64_t position) const {
   WELKIN_CHECK(position >= 0, "a position outside the epoch");
+  if (choose_) return choose_(epoch, position);
   const bool shuffled = order_ == Order::Shuffled;
   const uint64_t draw_epoch = shuffled ? static_cast<uint64_t>(epoch) + 1 : 0;
   const PhiloxBlock draw = philox(stream_key(seed_, "sample draw"), draw_epoch, static_cast<uint64_t>(position));

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "data/sample/dataset.h"
 
@@ -17,6 +19,14 @@ enum class Order {
 class Sampler {
  public:
   Sampler(int64_t size, Order order, uint64_t seed) : size_(size), order_(order), seed_(seed) {}
+  // The same with what `choose` says of each place, which is pure and thread-safe.
+  using Choice = std::function<SampleKey(int64_t epoch, int64_t position)>;
+  Sampler choosing(Choice choose) const {
+    Sampler other = *this;
+    other.choose_ = std::move(choose);
+    return other;
+  }
+
   int64_t size() const { return size_; }
   // position >= 0. Beyond size the order repeats from the start, with draws of its own: what a padded epoch adds.
   SampleKey at(int64_t epoch, int64_t position) const;
@@ -25,6 +35,7 @@ class Sampler {
   int64_t size_;
   Order order_;
   uint64_t seed_;
+  Choice choose_;  // empty: by order and seed
 };
 
 }  // namespace welkin::data

@@ -49,15 +49,15 @@ struct Packing {
 struct ArrayFacts {
   std::string source;        // path, and the array where a file has several: for errors
   std::string name;          // empty: the file holds one array without a name
-  Extents shape;             // empty: a scalar
-  Extents chunk;             // what is decoded at once; empty: any value is read by itself
+  Extents shape{};           // empty: a scalar
+  Extents chunk{};           // what is decoded at once; empty: any value is read by itself
   Dtype dtype = Dtype::F32;  // as stored
   bool big_endian = false;
   bool fortran_order = false;
-  std::vector<std::string> codecs;  // from values to bytes: "shuffle", "deflate", "blosc(lz4)", ...
-  uint64_t stored_bytes = 0;        // 0: not known without reading everything
-  std::vector<std::string> axes;    // names, where the file gives them: "time", "channel", ...
-  std::optional<Packing> packing;
+  std::vector<std::string> codecs{};  // from values to bytes: "shuffle", "deflate", "blosc(lz4)", ...
+  uint64_t stored_bytes = 0;          // 0: not known without reading everything
+  std::vector<std::string> axes{};    // names, where the file gives them: "time", "channel", ...
+  std::optional<Packing> packing{};
   bool declares_missing = false;  // attributes say that values may be missing: those are NaN when read
 
   int64_t num_values() const;

@@ -214,4 +214,10 @@ void store_values(const double* from, size_t count, Dtype dtype, std::byte* to) 
   with_type(dtype, [&](auto type) { store_run<decltype(type)>(from, count, to); });
 }
 
+std::vector<std::byte> stored_values(const std::vector<double>& values, Dtype dtype) {
+  std::vector<std::byte> bytes(values.size() * dtype_bytes(dtype));
+  store_values(values.data(), values.size(), dtype, bytes.data());
+  return bytes;
+}
+
 }  // namespace welkin::data

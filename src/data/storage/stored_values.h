@@ -33,6 +33,7 @@ void copy_values(const ValueBlock& block);
 // The other way, for writers: `count` doubles as little-endian values. Integers are rounded to nearest; who calls has checked the
 // range.
 void store_values(const double* from, size_t count, Dtype dtype, std::byte* to);
+std::vector<std::byte> stored_values(const std::vector<double>& values, Dtype dtype);
 
 // Two-byte floats as doubles, exactly.
 double half_to_double(uint16_t bits);

@@ -92,9 +92,7 @@ void write_block(const Conversion& conversion, size_t index, const OutputArray& 
   conversion.from->read(from, values);
   if (conversion.packing) pack_values(*conversion.packing, block, values);
   check_values(array, block, values);
-  std::vector<std::byte> bytes(values.size() * dtype_bytes(array.dtype));
-  store_values(values.data(), values.size(), array.dtype, bytes.data());
-  writer.write(index, block, bytes);
+  writer.write(index, block, stored_values(values, array.dtype));
 }
 
 }  // namespace

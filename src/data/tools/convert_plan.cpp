@@ -7,8 +7,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/datasets/coordinates.h"
-#include "data/datasets/file_times.h"
+#include "data/cf/coordinates.h"
+#include "data/cf/file_times.h"
 #include "data/formats/array_file.h"
 
 namespace welkin::data {

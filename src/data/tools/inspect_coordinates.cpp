@@ -6,14 +6,14 @@
 #include "core/error.h"
 #include "core/printable.h"
 #include "core/text.h"
-#include "data/datasets/coordinates.h"
-#include "data/datasets/file_times.h"
+#include "data/cf/coordinates.h"
+#include "data/cf/file_times.h"
 #include "data/tools/inspect_hdf5.h"
 
 namespace welkin::data {
 namespace {
 
-constexpr size_t kMostTexts = 256;
+constexpr size_t kMostLabels = 256;
 
 // Steps longer than 1.5 times the shortest, and whether all go forward.
 std::string gaps_text(const FileTimes& times) {
@@ -65,8 +65,8 @@ std::string text_line(const ArrayFile& file, const std::string& name) {
   const auto found = file.text_arrays.find(name);
   if (found == file.text_arrays.end()) return "";
   std::vector<std::string> texts = found->second;
-  const bool more = texts.size() > kMostTexts;
-  if (more) texts.resize(kMostTexts);
+  const bool more = texts.size() > kMostLabels;
+  if (more) texts.resize(kMostLabels);
   return cat("    texts: ", printable(join(texts, ", ")), more ? ", ..." : "", "\n");
 }
 

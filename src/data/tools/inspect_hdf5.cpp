@@ -8,7 +8,7 @@
 #include "core/host.h"
 #include "core/printable.h"
 #include "core/text.h"
-#include "data/datasets/coordinates.h"
+#include "data/cf/coordinates.h"
 #include "data/formats/array_file.h"
 #include "data/formats/formats.h"
 #include "data/formats/hdf5/hdf5_file.h"

@@ -9,8 +9,7 @@
 #include "core/host.h"
 #include "core/text.h"
 #include "core/thread_pool.h"
-#include "data/datasets/field_file.h"
-#include "data/formats/check_arrays.h"
+#include "data/datasets/field_source.h"
 #include "data/formats/npy_file.h"
 #include "data/sample/calendar.h"
 
@@ -42,16 +41,19 @@ struct OpenYear {
   std::vector<int> months;
 };
 
-std::vector<OpenYear> open_years(const std::filesystem::path& folder, bool with_months, const TimeKeys& keys) {
+std::vector<OpenYear> open_years(const std::filesystem::path& folder, const StatisticsOptions& options) {
   std::vector<OpenYear> years;
-  const auto cache = std::make_shared<ChunkCache>(kChunkCacheBytes);
-  const auto paths = list_field_files(folder);
-  check_array_files(paths);
-  for (const auto& path : paths) {
-    OpenYear year{std::make_unique<FieldFile>(path, cache, keys), {}};
+  FieldFiles opened = open_field_files({.folder = folder,
+                                        .variables = options.variables,
+                                        .levels = options.levels,
+                                        .times = options.times,
+                                        .times_key = "--times",
+                                        .time_keys = options.time});
+  for (auto& file : opened.files) {
+    OpenYear year{std::move(file), {}};
     const FieldFacts& facts = year.file->facts();
-    if (with_months) need_times(facts, "a climatology", "--climatology");
-    for (size_t t = 0; with_months && t < facts.time.size(); ++t) {
+    if (options.climatology) need_times(facts, "a climatology", "--climatology");
+    for (size_t t = 0; options.climatology && t < facts.time.size(); ++t) {
       year.months.push_back(to_date(parse_calendar(facts.calendar), facts.time[t]).month - 1);
     }
     years.push_back(std::move(year));
@@ -167,7 +169,7 @@ void RunningMoments::join(const RunningMoments& other) {
 double RunningMoments::std() const { return count_ == 0 ? 0.0 : std::sqrt(squares_ / static_cast<double>(count_)); }
 
 FolderStatistics compute_statistics(const std::filesystem::path& folder, const StatisticsOptions& options) {
-  const std::vector<OpenYear> years = open_years(folder, options.climatology, options.time);
+  const std::vector<OpenYear> years = open_years(folder, options);
   const FieldFacts& facts = years.front().file->facts();
   FolderStatistics statistics = empty_statistics(facts);
   for (const OpenYear& year : years) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "data/datasets/file_times.h"
+#include "data/cf/file_times.h"
 
 namespace welkin::data {
 
@@ -43,13 +43,16 @@ struct FolderStatistics {
 };
 
 struct StatisticsOptions {
-  int num_threads = 0;       // 0: the cores of this process. The result does not depend on it
-  bool climatology = false;  // needs the data set `time`
-  TimeKeys time{};           // of files that do not say the units of their times
+  int num_threads = 0;                            // 0: the cores of this process. The result does not depend on it
+  bool climatology = false;                       // needs the data set `time`
+  TimeKeys time{};                                // of files that do not say the units of their times
+  std::vector<std::string> variables{}, times{};  // of an archive (data/cf/archive.h) in the place of training files
+  std::vector<double> levels{};
 };
 
-// Of all *.h5 in the folder, in one pass over them. Values that a file declares as missing are left out and counted as not finite
-// in `moments`. DataError when files differ, or hold infinity or other NaN (channel, file and step are named).
+// Of all training files in the folder, or of an archive, in one pass over them. Values that a file declares as missing are left
+// out and counted as not finite in `moments`. DataError when files differ, or hold infinity or other NaN (channel, file and step
+// are named).
 FolderStatistics compute_statistics(const std::filesystem::path& folder, const StatisticsOptions& options = {});
 
 // global_means.npy, global_stds.npy, global_mins.npy and global_maxs.npy (1, C, 1, 1), time_means.npy (1, C, H, W) and, where it

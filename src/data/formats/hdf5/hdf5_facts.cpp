@@ -122,6 +122,41 @@ void require_possible_chunks(const Hdf5Dataset& facts, const std::filesystem::pa
   }
 }
 
+// The library checks it only for those who change an extent.
+void require_possible_extents(const Hdf5Dataset& facts, const std::filesystem::path& path) {
+  for (size_t i = 0; i < facts.shape.size(); ++i) {
+    const bool is_fixed = facts.max_shape[i] >= 0;
+    if (facts.shape[i] >= 0 && (!is_fixed || facts.shape[i] <= facts.max_shape[i])) continue;
+    throw DataError("hdf5",
+                    cat("a data set larger than it may become: path=", path.string(), ", dataset=", facts.name,
+                        ", shape=", join(facts.shape, "x"), ", most=", join(facts.max_shape, "x")),
+                    "The file is damaged: copy it again");
+  }
+}
+
+// These filters have the values of a chunk and the bytes of a value among their parameters, and make as much room as a damaged
+// one says.
+void require_possible_filters(hid_t dataset, size_t value_bytes, const Hdf5Dataset& facts, const std::filesystem::path& path) {
+  constexpr size_t kValues = 2, kBytes = 4;  // H5Zscaleoffset.c, H5Znbit.c
+  const Hdf5Handle list(H5Dget_create_plist(dataset), H5Pclose);
+  uint64_t values = 1;
+  for (const int64_t size : facts.chunk) values *= static_cast<uint64_t>(size);
+  for (size_t i = 0; i < facts.filters.size(); ++i) {
+    unsigned flags = 0, configuration = 0;
+    std::array<unsigned, 8> given{};
+    size_t count = given.size();
+    const H5Z_filter_t filter =
+        H5Pget_filter2(list.get(), static_cast<unsigned>(i), &flags, &count, given.data(), 0, nullptr, &configuration);
+    if (filter != H5Z_FILTER_SCALEOFFSET && filter != H5Z_FILTER_NBIT) continue;
+    if (count > kBytes && given[kValues] == values && given[kBytes] == value_bytes) continue;
+    throw DataError(
+        "hdf5",
+        cat("a filter of other chunks: path=", path.string(), ", dataset=", facts.name, ", filter=", facts.filters[i],
+            ", values=", given[kValues], " of ", given[kBytes], " bytes, chunk=", join(facts.chunk, "x"), " of ", value_bytes),
+        "The file is damaged: copy it again");
+  }
+}
+
 std::optional<ChunkStep> chunk_step(H5Z_filter_t filter, std::span<const unsigned> parameters, size_t width) {
   switch (filter) {
     case H5Z_FILTER_DEFLATE:
@@ -216,7 +251,9 @@ Hdf5Dataset Hdf5File::dataset(std::string_view name) const {
   facts.is_float32_le = H5Tequal(type.get(), H5T_IEEE_F32LE) > 0;
   facts.is_plain = facts.is_number && is_plain_type(type.get());
   add_layout(id, rank, facts);
+  require_possible_extents(facts, path());
   require_possible_chunks(facts, path());
+  require_possible_filters(id, H5Tget_size(type.get()), facts, path());
   H5Eclear2(H5E_DEFAULT);
   return facts;
 }

@@ -27,9 +27,7 @@ class Hdf5Writer : public ArrayWriter {
     for (const OutputArray& array : arrays_) create(array);
     for (const auto& [array, values] : output.small) {
       create(array);
-      std::vector<std::byte> bytes(values.size() * dtype_bytes(array.dtype));
-      store_values(values.data(), values.size(), array.dtype, bytes.data());
-      file_.write_bytes(array.name, Extents(array.shape.size(), 0), array.shape, bytes);
+      file_.write_bytes(array.name, Extents(array.shape.size(), 0), array.shape, stored_values(values, array.dtype));
     }
   }
 

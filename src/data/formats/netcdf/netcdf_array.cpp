@@ -129,13 +129,7 @@ class NetcdfParser {
 
   void add_array(ArrayFile& file) {
     const std::string name = text();
-    ArrayFacts facts{.source = cat(path_.string(), ", dataset=", name),
-                     .name = name,
-                     .shape = {},
-                     .chunk = {},
-                     .codecs = {},
-                     .axes = {},
-                     .packing = {}};
+    ArrayFacts facts{.source = cat(path_.string(), ", dataset=", name), .name = name};
     bool has_records = false;
     const uint64_t rank = count();
     if (rank > kMostArrayDims) refuse_netcdf(path_, "too many dimensions");

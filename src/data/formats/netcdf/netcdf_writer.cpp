@@ -100,9 +100,7 @@ class NetcdfWriter : public ArrayWriter {
     write_header(output.attributes);
     for (size_t i = 0; i < output.small.size(); ++i) {
       const auto& [array, values] = output.small[i];
-      std::vector<std::byte> bytes(values.size() * dtype_bytes(array.dtype));
-      store_values(values.data(), values.size(), array.dtype, bytes.data());
-      write(output.arrays.size() + i, whole_region(array.shape), bytes);
+      write(output.arrays.size() + i, whole_region(array.shape), stored_values(values, array.dtype));
     }
   }
 

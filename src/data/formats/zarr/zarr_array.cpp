@@ -32,8 +32,8 @@ Extents decoded_strides(const Extents& chunk, const std::vector<size_t>& order, 
 
 class ZarrStoredArray : public StoredArray {
  public:
-  ZarrStoredArray(std::filesystem::path folder, ZarrArray array, ArrayFacts facts)
-      : StoredArray(std::move(facts)), folder_(std::move(folder)), array_(std::move(array)) {
+  ZarrStoredArray(std::filesystem::path folder, ZarrArray array, ArrayFacts facts, std::shared_ptr<ChunkCache> cache)
+      : StoredArray(std::move(facts)), folder_(std::move(folder)), array_(std::move(array)), cache_(std::move(cache)) {
     const ZarrEncoding& encoding = this->encoding();
     chunk_bytes_ = zarr_chunk_bytes(array_.decoded_chunk(), array_.dtype, this->facts().source);
     byte_stride_ = decoded_strides(array_.decoded_chunk(), encoding.order, array_.dtype);
@@ -107,10 +107,25 @@ class ZarrStoredArray : public StoredArray {
                       cat("a chunk that is larger than its values: path=", source, ", bytes=", size, ", values=", chunk_bytes_),
                       "The file is damaged: restore or make it again");
     }
-    ByteBuffer stored(static_cast<size_t>(size));
-    file.read(offset, stored.span());
-    const ByteBuffer values = decode_chunk(encoding().codecs, stored.span(), chunk_bytes_, source);
-    copy_part(values.data(), index, part, region, target);
+    const ChunkCache::Key key{this, chunk_number(index)};
+    ChunkCache::Chunk values = cache_ ? cache_->find(key) : nullptr;
+    if (!values) {
+      ByteBuffer stored(static_cast<size_t>(size));
+      file.read(offset, stored.span());
+      values = std::make_shared<const ByteBuffer>(decode_chunk(encoding().codecs, stored.span(), chunk_bytes_, source));
+      if (cache_) cache_->insert(key, values);
+    }
+    copy_part(values->data(), index, part, region, target);
+  }
+
+  // Of the grid of decoded chunks, row-major.
+  int64_t chunk_number(const Extents& index) const {
+    int64_t number = 0;
+    for (size_t d = 0; d < index.size(); ++d) {
+      const int64_t chunk = array_.decoded_chunk()[d];
+      number = number * ((array_.shape[d] + chunk - 1) / chunk) + index[d];
+    }
+    return number;
   }
 
   // A chunk of bytes as they are: only what is needed of it.
@@ -204,6 +219,7 @@ class ZarrStoredArray : public StoredArray {
 
   std::filesystem::path folder_;
   ZarrArray array_;
+  std::shared_ptr<ChunkCache> cache_;  // null: nothing is kept
   size_t chunk_bytes_ = 0;
   Extents byte_stride_;  // of a decoded chunk
   Extents shard_grid_;   // chunks in a shard along each axis
@@ -238,7 +254,8 @@ std::vector<ShardPlace> parse_shard_index(std::span<const std::byte> index, bool
   return places;
 }
 
-StoredArrayPtr make_zarr_array(const std::filesystem::path& folder, ZarrArray array, ArrayFacts facts) {
+StoredArrayPtr make_zarr_array(const std::filesystem::path& folder, ZarrArray array, ArrayFacts facts,
+                               std::shared_ptr<ChunkCache> cache) {
   facts.shape = array.shape;
   facts.chunk = array.decoded_chunk();
   facts.dtype = array.dtype;
@@ -249,7 +266,7 @@ StoredArrayPtr make_zarr_array(const std::filesystem::path& folder, ZarrArray ar
   facts.codecs = codec_names(encoding.codecs);
   if (array.shard) facts.codecs.push_back(cat("shards ", extents_text(array.chunk)));
   add_packing(array.attributes, facts);
-  return std::make_shared<ZarrStoredArray>(folder, std::move(array), std::move(facts));
+  return std::make_shared<ZarrStoredArray>(folder, std::move(array), std::move(facts), std::move(cache));
 }
 
 }  // namespace welkin::data

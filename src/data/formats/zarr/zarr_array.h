@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the chunks of a Zarr array. Each read opens, decodes and copies what it needs and keeps nothing: any number of threads
-// may read. Torch-free.
+// Reading the chunks of a Zarr array. Each read opens, decodes and copies what it needs; decoded chunks are kept in a cache,
+// where there is one. Any number of threads may read. Torch-free.
 #pragma once
 
 #include <filesystem>
 
 #include "data/formats/zarr/zarr_metadata.h"
+#include "data/storage/chunk_cache.h"
 #include "data/storage/stored_array.h"
 
 namespace welkin::data {
 
 // `folder` holds the array's metadata and chunks; `facts` have source and name. DataError when shape and chunk are unusable.
-StoredArrayPtr make_zarr_array(const std::filesystem::path& folder, ZarrArray array, ArrayFacts facts);
+StoredArrayPtr make_zarr_array(const std::filesystem::path& folder, ZarrArray array, ArrayFacts facts,
+                               std::shared_ptr<ChunkCache> cache = nullptr);
 
 // An array of texts of any length, as one of bytes that has its chunks and its compressors; what stands where no chunk is. Empty
 // for arrays of other types.

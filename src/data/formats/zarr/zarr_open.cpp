@@ -44,8 +44,8 @@ std::optional<double> number_of_base64(std::string_view text) {
 
 class ZarrOpener {
  public:
-  explicit ZarrOpener(const fs::path& root)
-      : file_{.path = root, .format = "", .arrays = {}, .not_numbers = {}, .attributes = {}} {}
+  ZarrOpener(const fs::path& root, std::shared_ptr<ChunkCache> cache)
+      : file_{.path = root, .format = "", .arrays = {}, .not_numbers = {}, .attributes = {}}, cache_(std::move(cache)) {}
 
   ArrayFile open() {
     visit(file_.path, "", 0);
@@ -103,19 +103,13 @@ class ZarrOpener {
   void add_array(const fs::path& folder, const std::string& name, const Parse& parse) {
     if (file_.arrays.size() == kMostZarrArrays)
       throw DataError("data", cat("more than 10000 arrays: path=", file_.path.string()), "Check the folder");
-    ArrayFacts facts{.source = name.empty() ? folder.string() : cat(file_.path.string(), ", dataset=", name),
-                     .name = name,
-                     .shape = {},
-                     .chunk = {},
-                     .codecs = {},
-                     .axes = {},
-                     .packing = {}};
+    ArrayFacts facts{.source = name.empty() ? folder.string() : cat(file_.path.string(), ", dataset=", name), .name = name};
     try {
       ZarrArray array = parse(facts.source);
       add_fill_value(array);
       file_.format = cat("Zarr ", array.version);
       file_.attributes[name] = array.attributes;
-      file_.arrays[name] = make_zarr_array(folder, std::move(array), std::move(facts));
+      file_.arrays[name] = make_zarr_array(folder, std::move(array), std::move(facts), cache_);
     } catch (const ZarrRefusal& refusal) {
       file_.not_numbers[name] = refusal.reason;
       add_texts(folder, name);
@@ -141,7 +135,7 @@ class ZarrOpener {
       }
       const auto json = text_array_metadata(own);
       if (!json) return;
-      ArrayFacts facts{.source = path.string(), .name = name, .shape = {}, .chunk = {}, .codecs = {}, .axes = {}, .packing = {}};
+      ArrayFacts facts{.source = path.string(), .name = name};
       ZarrArray array = parse(*json);
       if (array.shape.size() != 2 || array.shape[0] > kMostTexts || array.shape[0] * array.shape[1] > kMostCharacters) return;
       array.is_text = true;
@@ -171,10 +165,15 @@ class ZarrOpener {
   }
 
   ArrayFile file_;
+  std::shared_ptr<ChunkCache> cache_;
 };
 
 }  // namespace
 
-ArrayFile open_zarr_arrays(const std::filesystem::path& path) { return ZarrOpener(path).open(); }
+ArrayFile open_zarr_arrays(const std::filesystem::path& path) { return open_zarr_arrays(path, nullptr); }
+
+ArrayFile open_zarr_arrays(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache) {
+  return ZarrOpener(path, std::move(cache)).open();
+}
 
 }  // namespace welkin::data

@@ -33,10 +33,10 @@ Neighbours neighbours(double place, int64_t cells) {
   return {.point = {point, point + 1 == cells ? 0 : point + 1}, .share = {1 - upper, upper}};
 }
 
-class ParticleMesh {
+class ParticleGrid {
  public:
   // `variable`: whose mean is asked for, too; may be empty.
-  ParticleMesh(int64_t cells, std::string variable) : cells_(cells), variable_(std::move(variable)), mass_(num_points()) {
+  ParticleGrid(int64_t cells, std::string variable) : cells_(cells), variable_(std::move(variable)), mass_(num_points()) {
     if (!variable_.empty()) sum_.resize(num_points());
   }
 
@@ -161,12 +161,12 @@ class ParticleMesh {
   std::array<double, 3> origin_{}, extent_{};
 };
 
-ParticleMesh mesh_of(const std::vector<std::filesystem::path>& files, const std::string& variable, int64_t cells) {
+ParticleGrid mesh_of(const std::vector<std::filesystem::path>& files, const std::string& variable, int64_t cells) {
   if (cells < 1 || cells > kMostCellsAlong) {
     throw ConfigError("ingest", cat("a field of particles needs a mesh: cells=", cells),
                       cat("Give its edge with --cells, from 1 to ", kMostCellsAlong));
   }
-  ParticleMesh mesh(cells, variable);
+  ParticleGrid mesh(cells, variable);
   for (const auto& file : files) mesh.add(file);
   return mesh;
 }

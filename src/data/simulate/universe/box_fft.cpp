@@ -9,7 +9,7 @@
 namespace welkin::data::simulate {
 namespace {
 
-using Complex = std::complex<float>;
+using FloatComplex = std::complex<float>;
 
 int64_t fitting(int64_t window_bytes, int64_t bytes_each, int64_t most) {
   return std::clamp<int64_t>(window_bytes / bytes_each, 1, most);
@@ -25,19 +25,19 @@ BoxFft::BoxFft(PlaneStore& mesh, ThreadPool& pool, int64_t window_bytes)
 // Two real rows travel as the real and imaginary part of one complex row.
 void BoxFft::forward_plane(float* plane) const {
   const int64_t n = edge_, pairs = n / 2, modes = n / 2 + 1;
-  std::vector<Complex> rows(static_cast<size_t>(n * pairs));
+  std::vector<FloatComplex> rows(static_cast<size_t>(n * pairs));
   for (int64_t p = 0; p < pairs; ++p) {
     for (int64_t x = 0; x < n; ++x) {
       rows[static_cast<size_t>(x * pairs + p)] = {plane[2 * p * n + x], plane[(2 * p + 1) * n + x]};
     }
   }
   fft_.transform(rows.data(), pairs, pairs, FftSign::Forward);
-  auto* out = reinterpret_cast<Complex*>(plane);
+  auto* out = reinterpret_cast<FloatComplex*>(plane);
   for (int64_t p = 0; p < pairs; ++p) {
     for (int64_t k = 0; k < modes; ++k) {
-      const Complex a = rows[static_cast<size_t>(k * pairs + p)];
-      const Complex b = std::conj(rows[static_cast<size_t>(((n - k) % n) * pairs + p)]);
-      const Complex sum = a + b, difference = a - b;
+      const FloatComplex a = rows[static_cast<size_t>(k * pairs + p)];
+      const FloatComplex b = std::conj(rows[static_cast<size_t>(((n - k) % n) * pairs + p)]);
+      const FloatComplex sum = a + b, difference = a - b;
       out[2 * p * modes + k] = 0.5f * sum;
       out[(2 * p + 1) * modes + k] = {0.5f * difference.imag(), -0.5f * difference.real()};
     }
@@ -47,15 +47,15 @@ void BoxFft::forward_plane(float* plane) const {
 
 void BoxFft::inverse_plane(float* plane) const {
   const int64_t n = edge_, pairs = n / 2, modes = n / 2 + 1;
-  auto* in = reinterpret_cast<Complex*>(plane);
+  auto* in = reinterpret_cast<FloatComplex*>(plane);
   fft_.transform(in, modes, modes, FftSign::Inverse);
-  std::vector<Complex> rows(static_cast<size_t>(n * pairs));
+  std::vector<FloatComplex> rows(static_cast<size_t>(n * pairs));
   for (int64_t p = 0; p < pairs; ++p) {
-    const Complex *first = in + 2 * p * modes, *second = in + (2 * p + 1) * modes;
+    const FloatComplex *first = in + 2 * p * modes, *second = in + (2 * p + 1) * modes;
     // Modes 0 and n/2 of a real row are real.
     for (const int64_t k : {int64_t{0}, n / 2}) rows[static_cast<size_t>(k * pairs + p)] = {first[k].real(), second[k].real()};
     for (int64_t k = 1; k < n / 2; ++k) {
-      const Complex a = first[k], b = second[k];
+      const FloatComplex a = first[k], b = second[k];
       rows[static_cast<size_t>(k * pairs + p)] = {a.real() - b.imag(), a.imag() + b.real()};
       rows[static_cast<size_t>((n - k) * pairs + p)] = {a.real() + b.imag(), b.real() - a.imag()};
     }
@@ -63,7 +63,7 @@ void BoxFft::inverse_plane(float* plane) const {
   fft_.transform(rows.data(), pairs, pairs, FftSign::Inverse);
   for (int64_t p = 0; p < pairs; ++p) {
     for (int64_t x = 0; x < n; ++x) {
-      const Complex value = rows[static_cast<size_t>(x * pairs + p)];
+      const FloatComplex value = rows[static_cast<size_t>(x * pairs + p)];
       plane[2 * p * n + x] = value.real();
       plane[(2 * p + 1) * n + x] = value.imag();
     }
@@ -97,11 +97,11 @@ void BoxFft::inverse_planes() {
 
 void BoxFft::along_first_axis(const EditRow& edit, bool from_mesh) {
   const int64_t n = edge_, modes = n / 2 + 1;
-  const int64_t rows_together = fitting(window_bytes_, n * modes * static_cast<int64_t>(sizeof(Complex)), n);
+  const int64_t rows_together = fitting(window_bytes_, n * modes * static_cast<int64_t>(sizeof(FloatComplex)), n);
   constexpr int64_t kColumns = 64;
   for (int64_t begin = 0; begin < n; begin += rows_together) {
     const int64_t rows = std::min(rows_together, n - begin), columns = rows * modes;
-    std::vector<Complex> block(static_cast<size_t>(n * columns));
+    std::vector<FloatComplex> block(static_cast<size_t>(n * columns));
     auto* floats = reinterpret_cast<float*>(block.data());
     const auto transform = [&](FftSign sign) {
       pool_.parallel_for((columns + kColumns - 1) / kColumns, [&](int64_t i) {

@@ -17,14 +17,14 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-struct Crop {
+struct DrawnCrop {
   std::vector<float> input, target;
 };
 
-Crop read_crop(const Dataset& dataset, const SamplePlan& plan) {
+DrawnCrop read_crop(const Dataset& dataset, const SamplePlan& plan) {
   int64_t volume = 1;
   for (const int64_t extent : plan.region.extent) volume *= extent;
-  Crop crop;
+  DrawnCrop crop;
   crop.input.resize(static_cast<size_t>(dataset.spec().input.shape[0] * volume));
   crop.target.resize(static_cast<size_t>(dataset.spec().target.shape[0] * volume));
   dataset.read(plan, {crop.input, crop.target});
@@ -48,7 +48,7 @@ void expect_golden_crops(const std::string& split) {
     plan.origin = {draws[i]["x"], draws[i]["y"], draws[i]["z"]};
     plan.orientation = tutorial_orientation(draws[i]["rotation"]);
     plan.region = whole(dataset.spec());
-    const Crop crop = read_crop(dataset, plan);
+    const DrawnCrop crop = read_crop(dataset, plan);
     EXPECT_EQ(crop.input, golden_floats(golden, split + std::to_string(i) + ".input")) << split << i;
     EXPECT_EQ(crop.target, golden_floats(golden, split + std::to_string(i) + ".target")) << split << i;
   }
@@ -96,7 +96,7 @@ float expected_value(const SamplePlan& plan, int64_t crop, int64_t edge, int64_t
 
 void expect_counting(const BoxDataset& dataset, const SamplePlan& plan, int64_t edge) {
   const int64_t crop = dataset.spec().input.shape[1];
-  const Crop values = read_crop(dataset, plan);
+  const DrawnCrop values = read_crop(dataset, plan);
   const auto& n = plan.region.extent;
   size_t i = 0;
   for (int64_t c = 0; c < dataset.spec().input.shape[0]; ++c) {
@@ -204,7 +204,7 @@ TEST(BoxDatasetTest, VectorChannelsTurnWithTheBox) {
     SamplePlan plan;
     plan.orientation = index;
     plan.region = whole(turning.spec());
-    const Crop crop = read_crop(turning, plan);
+    const DrawnCrop crop = read_crop(turning, plan);
     EXPECT_EQ(crop.input, values) << "orientation " << index;
     if (index > 0) {
       EXPECT_NE(crop.target, values) << "channels that are no vectors only move";
@@ -256,7 +256,7 @@ TEST(BoxDatasetTest, SyntheticBoxesAreStandardNormalAndRepeatable) {
   const BoxDataset dataset(box, make_normal_box(shape, 6), {.source = "synthetic", .crop = 32});
   SamplePlan plan;
   plan.region = whole(dataset.spec());
-  const Crop crop = read_crop(dataset, plan);
+  const DrawnCrop crop = read_crop(dataset, plan);
   double sum = 0, squares = 0;
   for (const float value : crop.input) sum += value, squares += static_cast<double>(value) * value;
   const double count = static_cast<double>(crop.input.size());

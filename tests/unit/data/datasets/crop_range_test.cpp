@@ -26,10 +26,10 @@ FieldFacts grid_of(std::vector<double> latitude, std::vector<double> longitude) 
   return facts;
 }
 
-const std::vector<double> kRows{90, 30, -30, -90}, kAround{0, 60, 120, 180, 240, 300};
+const std::vector<double> kFieldRows{90, 30, -30, -90}, kAround{0, 60, 120, 180, 240, 300};
 
 TEST(CropRange, RowsLieWithinTheLatitudesInAnyOrder) {
-  const GridRange south = rows_within(grid_of(kRows, kAround), {-90, -30});
+  const GridRange south = rows_within(grid_of(kFieldRows, kAround), {-90, -30});
   EXPECT_EQ(south.first, 2);
   EXPECT_EQ(south.count, 2);
   const GridRange rising = rows_within(grid_of({-90, -30, 30, 90}, kAround), {-90, 29});
@@ -39,7 +39,7 @@ TEST(CropRange, RowsLieWithinTheLatitudesInAnyOrder) {
 }
 
 TEST(CropRange, ColumnsGoOnAtTheFirstOneWhereTheGridGoesAround) {
-  const FieldFacts around = grid_of(kRows, kAround);
+  const FieldFacts around = grid_of(kFieldRows, kAround);
   EXPECT_TRUE(goes_around(around));
   const auto columns = [](const FieldFacts& facts, double west, double east) {
     const GridRange range = columns_within(facts, {west, east});
@@ -49,15 +49,15 @@ TEST(CropRange, ColumnsGoOnAtTheFirstOneWhereTheGridGoesAround) {
   EXPECT_THAT(columns(around, -130, 60), ElementsAre(4, 4)) << "240, 300, 0 and 60";
   EXPECT_THAT(columns(around, 350, 360), ElementsAre(0, 1));
   EXPECT_THAT(columns(around, -180, 180), ElementsAre(0, 6));
-  EXPECT_THAT(columns(grid_of(kRows, {-180, -120, -60, 0, 60, 120}), 170, 250), ElementsAre(0, 2)) << "-180 and -120";
-  const FieldFacts part = grid_of(kRows, {0, 20, 40});
+  EXPECT_THAT(columns(grid_of(kFieldRows, {-180, -120, -60, 0, 60, 120}), 170, 250), ElementsAre(0, 2)) << "-180 and -120";
+  const FieldFacts part = grid_of(kFieldRows, {0, 20, 40});
   EXPECT_FALSE(goes_around(part));
   EXPECT_THAT(columns(part, -10, 20), ElementsAre(0, 2));
-  EXPECT_THAT(columns(grid_of(kRows, {0, 10, 180, 350}), 0, 10), ElementsAre(0, 2));
+  EXPECT_THAT(columns(grid_of(kFieldRows, {0, 10, 180, 350}), 0, 10), ElementsAre(0, 2));
 }
 
 TEST(CropRange, RangesThatTheFileDoesNotHaveAreNamed) {
-  const FieldFacts around = grid_of(kRows, kAround);
+  const FieldFacts around = grid_of(kFieldRows, kAround);
   EXPECT_THAT(
       [&] {
         rows_within(around, {40, 60});
@@ -66,7 +66,7 @@ TEST(CropRange, RangesThatTheFileDoesNotHaveAreNamed) {
                                          "latitudes of the file=90 to -90. Give a range that the file has")));
   EXPECT_THAT(
       [&] {
-        columns_within(grid_of(kRows, {0, 10, 180, 350}), {-20, 10});
+        columns_within(grid_of(kFieldRows, {0, 10, 180, 350}), {-20, 10});
       },
       ThrowsMessage<DataError>(HasSubstr("the range goes beyond the last column of a grid that does not go around: "
                                          "path=/data/2001.h5, crop.lon=[-20, 10], longitudes of the file=0 to 350")));
@@ -93,7 +93,7 @@ class FieldsAround : public ::testing::Test {
     const std::vector<float> values = counting(6 * 2 * 4 * 6);
     file.create_dataset("fields", {.shape = {6, 2, 4, 6}, .chunk = {}});
     file.write("fields", {0, 0, 0, 0}, {6, 2, 4, 6}, std::span<const float>(values));
-    for (const auto& [name, places] : {std::pair{"lat", kRows}, std::pair{"lon", kAround}}) {
+    for (const auto& [name, places] : {std::pair{"lat", kFieldRows}, std::pair{"lon", kAround}}) {
       const auto count = static_cast<int64_t>(places.size());
       file.create_dataset(name, {.type = Hdf5Type::Float64, .shape = {count}, .chunk = {}});
       file.write(name, {0}, {count}, std::span<const double>(places));

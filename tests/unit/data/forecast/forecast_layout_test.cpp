@@ -13,22 +13,22 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr auto kGregorian = Calendar::ProlepticGregorian;
+constexpr auto kForecastCalendar = Calendar::ProlepticGregorian;
 
-int64_t at(const char* date, Calendar calendar = kGregorian) { return parse_date(date, calendar); }
+int64_t at(const char* date, Calendar calendar = kForecastCalendar) { return parse_date(date, calendar); }
 
 TEST(TimeStep, HoursAreAddedAndMonthsCounted) {
-  const TimeStep hours = time_step_of({at("2020-01-01"), at("2020-01-01T06"), at("2020-01-01T12")}, kGregorian, "a");
+  const TimeStep hours = time_step_of({at("2020-01-01"), at("2020-01-01T06"), at("2020-01-01T12")}, kForecastCalendar, "a");
   EXPECT_EQ(hours.seconds, 21600);
-  EXPECT_EQ(stepped(hours, kGregorian, at("2020-02-28T18"), 2), at("2020-02-29T06"));
-  const TimeStep months = time_step_of({at("2020-01-31"), at("2020-02-29"), at("2020-03-31")}, kGregorian, "a");
+  EXPECT_EQ(stepped(hours, kForecastCalendar, at("2020-02-28T18"), 2), at("2020-02-29T06"));
+  const TimeStep months = time_step_of({at("2020-01-31"), at("2020-02-29"), at("2020-03-31")}, kForecastCalendar, "a");
   EXPECT_EQ(months.months, 1);
-  EXPECT_EQ(stepped(months, kGregorian, at("2020-01-31T12"), 1), at("2020-02-29T12"));
-  EXPECT_EQ(stepped(months, kGregorian, at("2020-01-15"), -13), at("2018-12-15"));
-  EXPECT_FALSE(time_step_of({at("2020-01-01")}, kGregorian, "a").is_known());
+  EXPECT_EQ(stepped(months, kForecastCalendar, at("2020-01-31T12"), 1), at("2020-02-29T12"));
+  EXPECT_EQ(stepped(months, kForecastCalendar, at("2020-01-15"), -13), at("2018-12-15"));
+  EXPECT_FALSE(time_step_of({at("2020-01-01")}, kForecastCalendar, "a").is_known());
 }
 
-TEST(TimeStep, UnevenStepsAreRefused) { EXPECT_THROW(time_step_of({0, 3600, 9000}, kGregorian, "a"), DataError); }
+TEST(TimeStep, UnevenStepsAreRefused) { EXPECT_THROW(time_step_of({0, 3600, 9000}, kForecastCalendar, "a"), DataError); }
 
 TEST(ForecastLayout, NamesAreThoseOfVariables) {
   EXPECT_THAT(variable_names({"t2m", "2t", "time", "a b", "a_b"}), ElementsAre("t2m", "v2t", "time_", "a_b", "a_b_"));
@@ -41,7 +41,7 @@ TEST(ForecastLayout, HasAnAxisOfMembersOnlyForSeveral) {
                         .longitude = {0, 120, 240},
                         .height = 2,
                         .width = 3,
-                        .calendar = kGregorian,
+                        .calendar = kForecastCalendar,
                         .starts = {0, 21600},
                         .valid_times = {{3600, 7200}, {25200, 28800}},
                         .members = 1,

@@ -41,7 +41,7 @@ OutputFile small_output() {
   return output;
 }
 
-std::vector<float> counted(size_t count) {
+std::vector<float> counted_values(size_t count) {
   std::vector<float> values(count);
   std::iota(values.begin(), values.end(), 0.5f);
   return values;
@@ -51,7 +51,7 @@ class NetcdfTest : public ::testing::Test {
  protected:
   void write_all() const {
     const auto writer = make_netcdf_writer(path_, small_output());
-    const std::vector<float> values = counted(24);
+    const std::vector<float> values = counted_values(24);
     const auto part = [&](int64_t time) { return std::as_bytes(std::span(values).subspan(static_cast<size_t>(time) * 12, 12)); };
     writer->write(0, {{1, 0, 0}, {2, 3, 4}}, part(1));
     writer->write(0, {{0, 0, 0}, {1, 3, 4}}, part(0));
@@ -74,7 +74,7 @@ TEST_F(NetcdfTest, ReadsWhatIsWrittenInAnyOrder) {
   EXPECT_THAT(array->facts().axes, ElementsAre("time", "lat", "lon"));
   std::vector<float> values(24);
   array->read(whole_region(array->facts().shape), std::span(values));
-  EXPECT_THAT(values, ElementsAreArray(counted(24)));
+  EXPECT_THAT(values, ElementsAreArray(counted_values(24)));
   EXPECT_THAT(file.array("lat")->read_doubles(), ElementsAre(-45, 0, 45));
   EXPECT_THAT(file.array("number")->read_doubles(), ElementsAre(-7, 1 << 20));
   EXPECT_THAT(file.texts("t", "units"), ElementsAre("K"));
@@ -87,7 +87,7 @@ TEST_F(NetcdfTest, AWriterGoesOnInAFileThatIsThere) {
   const auto writer = make_netcdf_writer(path_, small_output());
   const std::vector<float> row(4, 9.0f);
   writer->write(0, {{1, 2, 0}, {2, 3, 4}}, std::as_bytes(std::span(row)));
-  std::vector<float> wanted = counted(24), values(24);
+  std::vector<float> wanted = counted_values(24), values(24);
   std::fill_n(wanted.begin() + 20, 4, 9.0f);
   open_netcdf_arrays(path_).array("t")->read({{0, 0, 0}, {2, 3, 4}}, std::span(values));
   EXPECT_THAT(values, ElementsAreArray(wanted));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/datasets/coordinates.h"
+#include "data/cf/coordinates.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/datasets/file_times.h"
+#include "data/cf/file_times.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/cf/file_variable.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "core/error.h"
+#include "core/printable.h"
+#include "core/text.h"
+#include "data/cf/coordinates.h"
+#include "data/storage/array_views.h"
+
+namespace welkin::data {
+namespace {
+
+constexpr size_t kNoAxis = kMostArrayDims;
+
+// Where each axis stands in the array.
+struct VariableAxes {
+  size_t time = kNoAxis, level = kNoAxis, latitude = kNoAxis, longitude = kNoAxis;
+};
+
+[[noreturn]] void refuse_variable(const ArrayFacts& facts, std::string_view reason, std::string_view remedy) {
+  throw DataError(
+      "data", cat("a variable that is no field: path=", facts.source, ", axes=(", join(facts.axes, ", "), "), reason=", reason),
+      remedy);
+}
+
+bool is_member_axis(const std::string& name) {
+  constexpr std::array<std::string_view, 6> kMembers{"number", "member", "ensemble", "realization", "ens", "sample"};
+  return std::ranges::find(kMembers, name) != kMembers.end();
+}
+
+size_t& place_of_axis(const ArrayFile& file, const std::string& name, VariableAxes& axes) {
+  if (is_coordinate(file, CoordinateKind::Latitude, name)) return axes.latitude;
+  if (is_coordinate(file, CoordinateKind::Longitude, name)) return axes.longitude;
+  return is_coordinate(file, CoordinateKind::Time, name) ? axes.time : axes.level;
+}
+
+VariableAxes axes_of_variable(const ArrayFile& file, const ArrayFacts& facts) {
+  VariableAxes axes;
+  if (facts.axes.size() != facts.shape.size()) {
+    refuse_variable(facts, "the file does not name its axes", "Write it with named dimensions, as xarray and netCDF do");
+  }
+  for (size_t d = 0; d < facts.axes.size(); ++d) {
+    if (is_member_axis(facts.axes[d]) && facts.shape[d] > 1) {
+      refuse_variable(facts, "it has ensemble members", "Choose one into a file of its own first");
+    }
+    size_t& place = place_of_axis(file, facts.axes[d], axes);
+    if (place != kNoAxis)
+      refuse_variable(facts, "an axis more than time, level, latitude and longitude", "Choose along it first");
+    place = d;
+  }
+  if (axes.latitude == kNoAxis || axes.longitude == kNoAxis) {
+    refuse_variable(facts, "it has no latitude or longitude", "Choose variables on a grid of latitudes and longitudes");
+  }
+  return axes;
+}
+
+std::vector<double> axis_values(const ArrayFile& file, const ArrayFacts& facts, size_t axis) {
+  const std::string& name = facts.axes[axis];
+  if (file.has(name) && !is_dimension_placeholder(file, name)) {
+    std::vector<double> values = file.array(name)->read_doubles();
+    if (static_cast<int64_t>(values.size()) == facts.shape[axis]) return values;
+  }
+  if (facts.shape[axis] == 1) return {0};
+  refuse_variable(facts, cat("no values of its axis ", printable(name)), "Give the file an array of that name along the axis");
+}
+
+enum class LevelUnit { Hectopascal, Pascal, Other };
+
+// Stores of WeatherBench2's layout do not say what their `level` counts.
+LevelUnit unit_of_levels(const ArrayFile& file, const std::string& name) {
+  constexpr std::array<std::string_view, 4> kPressures{"level", "plev", "pressure_level", "isobaricInhPa"};
+  const auto texts = file.texts(name, "units");
+  const std::string units = texts.empty() ? "" : texts.front();
+  if (units == "Pa") return LevelUnit::Pascal;
+  const bool is_hectopascal =
+      units == "hPa" || units.starts_with("mb") || units.starts_with("millibar") || units.starts_with("hectopascal");
+  const bool is_silent = units.empty() && std::ranges::find(kPressures, name) != kPressures.end();
+  return is_hectopascal || is_silent ? LevelUnit::Hectopascal : LevelUnit::Other;
+}
+
+void check_ascending(const ArrayFacts& facts, const std::vector<double>& values, std::string_view what) {
+  if (std::ranges::is_sorted(values, std::ranges::less_equal())) return;
+  refuse_variable(facts, cat(what, " that do not go one way"), "welkin data ingest brings grids into order");
+}
+
+void read_grid(const ArrayFile& file, const ArrayFacts& facts, const VariableAxes& axes, FileVariable& variable) {
+  variable.latitude = axis_values(file, facts, axes.latitude);
+  variable.longitude = axis_values(file, facts, axes.longitude);
+  variable.south_first = variable.latitude.front() < variable.latitude.back();
+  std::vector<double> upward = variable.latitude;
+  if (variable.south_first) {
+    std::ranges::reverse(variable.latitude);
+  } else {
+    std::ranges::reverse(upward);
+  }
+  check_ascending(facts, upward, "latitudes");
+  check_ascending(facts, variable.longitude, "longitudes");
+}
+
+}  // namespace
+
+std::shared_ptr<const FileTimes> VariableReader::times_of(const std::string& axis) {
+  auto& times = times_[axis];
+  if (!times) times = std::make_shared<const FileTimes>(read_times(file_, axis, keys_));
+  if (times->seconds.empty()) refuse_times_without_units(file_.path.string(), axis, "an archive of variables");
+  return times;
+}
+
+FileVariable VariableReader::read(const std::string& name) {
+  const StoredArrayPtr stored = file_.array(name);
+  const ArrayFacts& facts = stored->facts();
+  const VariableAxes axes = axes_of_variable(file_, facts);
+  FileVariable variable;
+  variable.has_time = axes.time != kNoAxis, variable.has_level = axes.level != kNoAxis;
+  std::vector<size_t> order;
+  for (const size_t axis : {axes.time, axes.level, axes.latitude, axes.longitude}) {
+    if (axis != kNoAxis) order.push_back(axis);
+  }
+  variable.array = permuted(stored, order);
+  read_grid(file_, facts, axes, variable);
+  if (variable.has_time) {
+    variable.times = times_of(facts.axes[axes.time]);
+    if (static_cast<int64_t>(variable.times->seconds.size()) != facts.shape[axes.time]) {
+      refuse_variable(facts, "its axis of time has another length than its times", "Make the file again");
+    }
+  }
+  if (variable.has_level) {
+    variable.levels = axis_values(file_, facts, axes.level);
+    const LevelUnit unit = unit_of_levels(file_, facts.axes[axes.level]);
+    variable.on_pressure = unit != LevelUnit::Other;
+    if (unit == LevelUnit::Pascal) {
+      for (double& level : variable.levels) level /= 100;
+    }
+  }
+  const auto units = file_.texts(name, "units");
+  variable.units = units.empty() ? "" : units.front();
+  return variable;
+}
+
+}  // namespace welkin::data

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where fields in time are read from: a folder of training files, or an archive of variables (data/cf/archive.h). Torch-free.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/cf/file_times.h"
+#include "data/datasets/field_file.h"
+
+namespace welkin::data {
+
+struct FieldSource {
+  std::filesystem::path folder{};
+  std::vector<std::string> variables{};  // of an archive (archive.h); empty: a folder of training files
+  std::vector<double> levels{};
+  std::vector<std::string> times{};
+  std::string times_key = "times";
+  TimeKeys time_keys{};  // of files that do not say the units of their times
+};
+
+struct FieldFiles {
+  std::vector<std::unique_ptr<FieldFile>> files;  // in the order of their times; of an archive its parts
+  std::vector<std::filesystem::path> paths;       // what is on the disk, for fingerprints
+};
+
+// One cache of decoded chunks for all. The errors of list_field_files(), FieldFile and open_archive(); ConfigError for times or
+// levels without variables.
+FieldFiles open_field_files(const FieldSource& source);
+// The first of them alone, where the others need not be opened.
+std::unique_ptr<FieldFile> open_first_field_file(const FieldSource& source);
+
+}  // namespace welkin::data
