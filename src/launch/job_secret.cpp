@@ -18,14 +18,14 @@ namespace {
 
 constexpr size_t kShortest = 16;
 constexpr size_t kLongest = 4096;
-constexpr const char* kRemedy = "In the job script: export WELKIN_JOB_SECRET=$(openssl rand -hex 32)";
+constexpr const char* kSecretRemedy = "In the job script: export WELKIN_JOB_SECRET=$(openssl rand -hex 32)";
 
 std::string checked(std::string secret, const std::string& where) {
   if (secret.size() >= kShortest && secret.size() <= kLongest) return secret;
   throw ConfigError(
       "launch",
       cat("the job's secret has another length than ", kShortest, " to ", kLongest, " bytes: ", where, ", bytes=", secret.size()),
-      kRemedy);
+      kSecretRemedy);
 }
 
 std::string secret_of_file(const std::string& path) {
@@ -62,7 +62,7 @@ std::string job_secret(const ReadVariable& read) {
 std::string random_token() {
   std::array<unsigned char, 32> bytes{};
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    throw CommError("launch", "the system gives no random numbers", kRemedy);
+    throw CommError("launch", "the system gives no random numbers", kSecretRemedy);
   }
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;

@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "launch/affinity.h"
-#include "launch/batch/batch_script.h"
+#include "launch/batch/job_script.h"
 #include "launch/batch/shell_word.h"
 #include "launch/elastic/agent.h"
 #include "launch/job_secret.h"
@@ -44,6 +44,8 @@ constexpr std::array kOptions{
                  "go on with MIN to MAX ranks in all when some are lost, and start these again (train)"},
     LaunchOption{"--max_restarts", "", "N", "with --elastic: starts of lost processes of this node, together (default 3)"},
     LaunchOption{"--sbatch", "", "", "print a Slurm job script for N processes on each of M nodes; `| sbatch` submits it"},
+    LaunchOption{"--script", "", "SYSTEM",
+                 "print one of flux (`| flux batch`), lsf (`| bsub`), pbs (`| qsub`) or slurm, as --sbatch"},
     LaunchOption{"--batch", "", "KEY=VALUE",
                  "a line of it: account=m1234, time=02:00:00, reservation=..., image=... (may be repeated)"},
     LaunchOption{"--help", "-h", "", "print this text"},
@@ -143,7 +145,8 @@ void check(const LaunchArguments& arguments) {
                       "Nodes count from 0");
   }
   if (!arguments.batch.empty() && !arguments.sbatch) {
-    throw ConfigError("launch", cat("a line of a job script without --sbatch: batch=", arguments.batch.front()), "Add --sbatch");
+    throw ConfigError("launch", cat("a line of a job script without --sbatch: batch=", arguments.batch.front()),
+                      "Add --sbatch, or --script SYSTEM");
   }
   if (arguments.num_nodes > 1 && arguments.rendezvous.empty() && !arguments.sbatch) {
     throw ConfigError("launch", cat("no rendezvous address is given: nnodes=", arguments.num_nodes, ", rdzv is not given"),
@@ -251,6 +254,9 @@ LaunchArguments parse_launch(const std::vector<std::string>& given) {
       arguments.max_restarts = whole_number(name, words.value(), 0);
     } else if (name == "--sbatch") {
       arguments.sbatch = true;
+    } else if (name == "--script") {
+      arguments.sbatch = true;
+      arguments.script = words.value();
     } else if (name == "--batch") {
       arguments.batch.push_back(words.value());
     } else if (name == "--no-prefix") {
@@ -294,7 +300,7 @@ int run_launch(const LaunchArguments& arguments, const std::string& program, con
   command.insert(command.end(), options.begin(), options.end());
   command.insert(command.end(), arguments.verb.begin(), arguments.verb.end());
   if (arguments.sbatch) {
-    std::cout << batch_script(batch_job(arguments, std::move(command)));
+    std::cout << job_script(arguments.script, batch_job(arguments, std::move(command)));
     return 0;
   }
   check_binding(arguments);

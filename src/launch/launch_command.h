@@ -28,6 +28,7 @@ struct LaunchArguments {
   int64_t max_restarts = 3;
   bool help = false;
   bool sbatch = false;             // print a job script instead of starting anything
+  std::string script = "slurm";    // of this batch system
   std::vector<std::string> batch;  // KEY=VALUE: lines of the job script
   std::vector<std::string> own;    // what stands before the verb, -- included
   std::vector<std::string> verb;   // what stands after --

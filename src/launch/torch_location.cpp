@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <vector>
@@ -67,6 +68,12 @@ fs::path require_named(const fs::path& folder, const char* source) {
 }
 
 }  // namespace
+
+std::optional<fs::path> environment_path(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
 
 std::optional<fs::path> torch_package_in(const fs::path& folder) {
   if (folder.empty()) return std::nullopt;

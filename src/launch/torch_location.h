@@ -20,6 +20,9 @@ struct TorchSearch {
   std::string python = "python3";  // a program name without blanks, asked where its torch is; empty: nobody is asked
 };
 
+// The path that an environment variable holds, if it is set and not empty.
+std::optional<std::filesystem::path> environment_path(const char* name);
+
 // The torch package inside a folder that a user may name: the package itself, its lib folder, a site-packages folder, a virtual
 // environment.
 std::optional<std::filesystem::path> torch_package_in(const std::filesystem::path& folder);

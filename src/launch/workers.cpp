@@ -19,7 +19,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-constexpr auto kPatienceAfterTerm = std::chrono::milliseconds(2000);
 constexpr int kCommExit = static_cast<int>(ExitCode::Comm);
 
 // All processes of the node while they run: when one fails, all end.
@@ -36,7 +35,7 @@ class Supervision {
       crew_.wait_for_news();
       crew_.pass_on_signals();
       for (const Worker& ended : crew_.reap()) judge(ended);
-      press_on();
+      if (failed_at_) crew_.press_on(*failed_at_, plan_.grace);
     }
     report();
     return culprit_ ? culprit_->ending.code : 0;
@@ -45,14 +44,12 @@ class Supervision {
  private:
   void start(int64_t local);
   void judge(const Worker& ended);
-  void press_on();
   void report() const;
 
   const WorkerPlan& plan_;
   Crew crew_;
   std::optional<Worker> culprit_;  // the failure that explains the others
   std::optional<Clock::time_point> failed_at_;
-  bool sent_term_ = false, sent_kill_ = false;
 };
 
 void Supervision::start(int64_t local) {
@@ -67,22 +64,10 @@ void Supervision::start(int64_t local) {
 void Supervision::judge(const Worker& ended) {
   if (ended.ending.code == 0) return;
   // A rank whose partners went away ends with the code of communication: whoever ended otherwise is the reason.
-  const bool explains = !culprit_ || (culprit_->ending.code == kCommExit && ended.ending.code != kCommExit && !sent_term_);
+  const bool explains =
+      !culprit_ || (culprit_->ending.code == kCommExit && ended.ending.code != kCommExit && !crew_.has_sent_term());
   if (explains) culprit_ = ended;
   if (!failed_at_) failed_at_ = Clock::now();
-}
-
-// After a failure: time to report, then SIGTERM, then SIGKILL.
-void Supervision::press_on() {
-  if (!failed_at_ || !crew_.any_running()) return;
-  const auto since = Clock::now() - *failed_at_;
-  if (!sent_term_ && since > plan_.grace) {
-    sent_term_ = true;
-    crew_.signal_all(SIGTERM);
-  } else if (!sent_kill_ && since > plan_.grace + kPatienceAfterTerm) {
-    sent_kill_ = true;
-    crew_.signal_all(SIGKILL);
-  }
 }
 
 void Supervision::report() const {

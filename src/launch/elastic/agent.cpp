@@ -24,13 +24,15 @@ constexpr auto kCalm = std::chrono::seconds(60);  // without a loss, after which
 constexpr auto kNodeSilence = std::chrono::seconds(15);
 constexpr auto kStopPatience = std::chrono::milliseconds(15'000);
 constexpr auto kLongestLook = std::chrono::milliseconds(1000);
-constexpr auto kPatienceAfterSigterm = std::chrono::milliseconds(2000);
 
 double seconds_from(AgentClock::time_point start) { return std::chrono::duration<double>(AgentClock::now() - start).count(); }
 
 bool is_fatal_code(int64_t code) {
   return code == static_cast<int64_t>(ExitCode::Usage) || code == static_cast<int64_t>(ExitCode::Interrupted);
 }
+
+// A process whose device or memory computes wrong numbers would do so again.
+bool is_defective_code(int64_t code) { return code == static_cast<int64_t>(ExitCode::Defective); }
 
 // What the first node's launcher does besides: it looks at all slots, decides, and tells everybody.
 class Leader {
@@ -176,7 +178,7 @@ class Agent {
       if (leader_ && !end_code_) leader_->lead();
       look_at_board();
       end_stopped();
-      press_on();
+      if (end_code_.value_or(0) != 0) crew_.press_on(ended_at_, plan_.grace);  // one that is done ends by itself
     }
     return static_cast<int>(end_code_.value_or(last_code_));
   }
@@ -196,7 +198,6 @@ class Agent {
   void beat();
   void look_at_board();
   void end_stopped();
-  void press_on();
   void tell(const Place& place) { board_->set(slot_key(place.slot.id.node, place.slot.id.local), text_of(place.slot)); }
   int64_t rank_of(const Place& place) const { return plan_.node * plan_.num_local + place.slot.id.local; }
   bool may_start() const {
@@ -217,7 +218,6 @@ class Agent {
   int64_t last_code_ = 0;  // of the latest process that failed
   std::optional<int64_t> end_code_;
   AgentClock::time_point ended_at_{};
-  bool sent_term_ = false, sent_kill_ = false;
 };
 
 void Agent::start(int64_t local) {
@@ -247,6 +247,11 @@ void Agent::note_end(const Worker& ended) {
   last_code_ = slot.code;
   slot.words = cat("rank ", ended.rank, " (process ", ended.pid, " on ", host_name(), ") ", ended.ending.words);
   slot.is_fatal = is_fatal_code(slot.code);
+  if (is_defective_code(slot.code)) {
+    slot.words += " since it computes wrong numbers, and is left out from now on";
+    slot.state = Slot::State::Gone;
+    return tell(*found);
+  }
   plan_start(*found);
   tell(*found);
 }
@@ -315,19 +320,6 @@ void Agent::end_stopped() {
                      " s: it is ended\n")
               << std::flush;
     crew_.signal(place.pid, SIGKILL);
-  }
-}
-
-// When a run cannot go on: time to report, then SIGTERM, then SIGKILL. One that is done ends by itself.
-void Agent::press_on() {
-  if (end_code_.value_or(0) == 0 || !crew_.any_running()) return;
-  const auto since = AgentClock::now() - ended_at_;
-  if (!sent_term_ && since > plan_.grace) {
-    sent_term_ = true;
-    crew_.signal_all(SIGTERM);
-  } else if (!sent_kill_ && since > plan_.grace + kPatienceAfterSigterm) {
-    sent_kill_ = true;
-    crew_.signal_all(SIGKILL);
   }
 }
 

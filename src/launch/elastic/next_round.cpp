@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "core/error.h"
 #include "core/text.h"
 
 namespace welkin::launch {
@@ -84,7 +85,8 @@ Decision first_round(const JobView& job, const Patience& patience) {
 
 // Whether every member has ended with an error of its own, which another start would meet again.
 bool all_failed_alike(const JobView& job) {
-  constexpr int64_t kCommCode = 4, kSignalCode = 128;
+  constexpr auto kCommCode = static_cast<int64_t>(ExitCode::Comm);
+  constexpr int64_t kSignalCode = 128;
   return std::ranges::all_of(job.members, [&](const ProcessId& member) {
     return std::ranges::any_of(job.slots, [&](const SlotView& view) {
       const Slot& slot = view.slot;
@@ -159,7 +161,7 @@ Decision decide(const JobView& job, const Patience& patience) {
   for (const SlotView& view : job.slots) {
     const Slot& slot = view.slot;
     if (slot.is_fatal) {
-      constexpr int64_t kInterruptedCode = 130;  // which the ranks have said themselves
+      constexpr auto kInterruptedCode = static_cast<int64_t>(ExitCode::Interrupted);  // which the ranks have said themselves
       return {.kind = Decision::Kind::End, .why = slot.code == kInterruptedCode ? "" : slot.words, .code = slot.code};
     }
     const bool was_member = std::ranges::find(job.members, slot.id) != job.members.end();

@@ -182,6 +182,19 @@ void Crew::signal_all(int number) const {
   }
 }
 
+void Crew::press_on(Clock::time_point failed_at, std::chrono::milliseconds grace) {
+  constexpr auto kPatienceAfterTerm = std::chrono::milliseconds(2000);
+  if (!any_running()) return;
+  const auto since = Clock::now() - failed_at;
+  if (!sent_term_ && since > grace) {
+    sent_term_ = true;
+    signal_all(SIGTERM);
+  } else if (!sent_kill_ && since > grace + kPatienceAfterTerm) {
+    sent_kill_ = true;
+    signal_all(SIGKILL);
+  }
+}
+
 void Crew::signal(pid_t pid, int number) const {
   for (const Worker& worker : workers_) {
     if (worker.running && worker.pid == pid) kill(-pid, number);

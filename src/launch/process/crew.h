@@ -62,6 +62,9 @@ class Crew {
   std::vector<Worker> reap();
 
   void signal_all(int number) const;
+  // Called again and again after a failure at that time: those that run have `grace` to report, then get SIGTERM, then SIGKILL.
+  void press_on(std::chrono::steady_clock::time_point failed_at, std::chrono::milliseconds grace);
+  bool has_sent_term() const { return sent_term_; }
   void signal(pid_t pid, int number) const;  // of one that runs
   bool any_running() const;
   // Whether one that runs is stopped by a signal (SIGSTOP, SIGTSTP) now. One that a debugger holds is not.
@@ -76,6 +79,7 @@ class Crew {
   std::vector<Worker> workers_;
   std::vector<LinePump> pumps_;
   std::optional<std::chrono::steady_clock::time_point> drained_by_;
+  bool sent_term_ = false, sent_kill_ = false;  // by press_on()
 };
 
 }  // namespace welkin::launch

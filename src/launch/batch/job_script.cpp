@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/batch/job_script.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "launch/batch/shell_word.h"
+
+namespace welkin::launch {
+namespace {
+
+constexpr const char* kNewSecret = "$(od -An -N32 -tx1 /dev/urandom | tr -d ' \\n')";
+
+bool has_directive(const BatchJob& job, std::string_view key, std::string_view begin = "") {
+  return std::ranges::any_of(job.directives, [&](const auto& one) { return one.first == key && one.second.starts_with(begin); });
+}
+
+// Numbers of jobs are no numbers everywhere, so the port follows from the script's process.
+std::string meeting() {
+  return "set -euo pipefail\n"
+         "export MASTER_ADDR=${MASTER_ADDR:-$(hostname)}\n"
+         "export MASTER_PORT=${MASTER_PORT:-$((29500 + $$ % 8000))}\n"
+         "export HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-FALSE}\n";
+}
+
+std::string flux_script(const BatchJob& job) {
+  std::string text = "#!/bin/bash\n";
+  const auto directive = [&](const std::string& key, const std::string& value) {
+    text += cat("#flux: --", key, value.empty() ? "" : "=", value, "\n");
+  };
+  directive("nodes", cat(job.nodes));
+  if (!has_directive(job, "exclusive")) directive("exclusive", "");
+  if (!has_directive(job, "job-name")) directive("job-name", "welkin");
+  if (!has_directive(job, "output")) directive("output", "welkin-{{id}}.out");
+  for (const auto& [key, value] : job.directives) directive(key, value);
+  text += cat(meeting(), "export WELKIN_JOB_SECRET=${WELKIN_JOB_SECRET:-", kNewSecret, "}\n");
+  return cat(text, "export WELKIN_BIND=", shell_word(job.bind), "\n", "exec flux run --nodes=", job.nodes,
+             " --ntasks=", job.nodes * job.tasks_per_node, " --exclusive -o cpu-affinity=off ", shell_line(job.command),
+             " \"$@\"\n");
+}
+
+// Not every mpirun hands variables on to other nodes, so they stand in front of the program. The secret does not, since all users
+// of a node may read command lines: it goes into a file that its owner alone may read. TERM is for the ranks; the shell waits for
+// them.
+std::string start_by_mpirun(const BatchJob& job) {
+  return cat("export WELKIN_JOB_SECRET_FILE=${WELKIN_JOB_SECRET_FILE:-$PWD/.welkin-secret-$MASTER_PORT-$$}\n",
+             "trap 'rm -f \"$PWD/.welkin-secret-$MASTER_PORT-$$\"' EXIT\n", "trap : TERM\n",
+             "[ -e \"$WELKIN_JOB_SECRET_FILE\" ] || (umask 077 && echo ", kNewSecret, " >\"$WELKIN_JOB_SECRET_FILE\")\n",
+             "unset WELKIN_JOB_SECRET\n", "mpirun -n ", job.nodes * job.tasks_per_node,
+             " env MASTER_ADDR=\"$MASTER_ADDR\" MASTER_PORT=\"$MASTER_PORT\" WELKIN_JOB_SECRET_FILE=\"$WELKIN_JOB_SECRET_FILE\""
+             " HDF5_USE_FILE_LOCKING=\"$HDF5_USE_FILE_LOCKING\" WELKIN_BIND=",
+             shell_word(job.bind), " ", shell_line(job.command), " \"$@\"\n");
+}
+
+std::string lsf_script(const BatchJob& job) {
+  std::string text = "#!/bin/bash\n";
+  const auto directive = [&](const std::string& key, const std::string& value) {
+    text += cat("#BSUB -", key, value.empty() ? "" : " ", value, "\n");
+  };
+  directive("n", cat(job.nodes * job.tasks_per_node));
+  if (!has_directive(job, "R")) directive("R", cat("\"span[ptile=", job.tasks_per_node, "]\""));
+  if (!has_directive(job, "J")) directive("J", "welkin");
+  if (!has_directive(job, "o")) directive("o", "welkin-%J.out");
+  for (const auto& [key, value] : job.directives) directive(key, value);
+  return text + meeting() + start_by_mpirun(job);
+}
+
+std::string pbs_script(const BatchJob& job) {
+  std::string text = "#!/bin/bash\n";
+  const auto directive = [&](const std::string& key, const std::string& value) {
+    text += cat("#PBS -", key, value.empty() ? "" : " ", value, "\n");
+  };
+  if (!has_directive(job, "l", "select=")) directive("l", cat("select=", job.nodes, ":mpiprocs=", job.tasks_per_node));
+  if (!has_directive(job, "l", "place=")) directive("l", "place=scatter:excl");
+  if (!has_directive(job, "N")) directive("N", "welkin");
+  if (!has_directive(job, "j")) directive("j", "oe");
+  for (const auto& [key, value] : job.directives) directive(key, value);
+  return cat(text, meeting(), "cd \"${PBS_O_WORKDIR:-.}\"\n", start_by_mpirun(job));
+}
+
+}  // namespace
+
+const std::vector<std::string>& batch_systems() {
+  static const std::vector<std::string> systems{"slurm", "flux", "lsf", "pbs"};
+  return systems;
+}
+
+std::string job_script(const std::string& system, const BatchJob& job) {
+  if (system == "slurm") return batch_script(job);
+  if (has_directive(job, "image")) {
+    throw ConfigError("launch", cat("only Slurm's shifter takes an image: script=", system),
+                      "Put the container in front of the program by hand");
+  }
+  if (system == "flux") return flux_script(job);
+  if (system == "lsf") return lsf_script(job);
+  if (system == "pbs") return pbs_script(job);
+  throw ConfigError("launch", cat("unknown batch system: script=", system), cat("Choose one of: ", join(batch_systems(), ", ")));
+}
+
+}  // namespace welkin::launch

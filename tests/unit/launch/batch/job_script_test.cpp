@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scripts of Flux, LSF and PBS as text; what bash makes of them is tests/e2e/command_line/job_script_test.py.
+#include "launch/batch/job_script.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+
+namespace welkin::launch {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+BatchJob job(std::vector<std::pair<std::string, std::string>> directives = {}) {
+  return {.nodes = 2,
+          .tasks_per_node = 4,
+          .directives = std::move(directives),
+          .command = {"/opt/welkin", "train", "--set", "a=b c"}};
+}
+
+TEST(JobScript, OfFluxAsksForWholeNodesAndRunsInThem) {
+  EXPECT_THAT(
+      job_script("flux", job({{"time-limit", "2h"}})),
+      AllOf(HasSubstr("#flux: --nodes=2\n#flux: --exclusive\n#flux: --job-name=welkin\n"), HasSubstr("#flux: --time-limit=2h\n"),
+            HasSubstr(
+                "exec flux run --nodes=2 --ntasks=8 --exclusive -o cpu-affinity=off /opt/welkin train --set 'a=b c' \"$@\"\n")));
+}
+
+TEST(JobScript, OfLsfSpansNodes) {
+  EXPECT_THAT(job_script("lsf", job({{"W", "2:00"}})),
+              AllOf(HasSubstr("#BSUB -n 8\n#BSUB -R \"span[ptile=4]\"\n#BSUB -J welkin\n"), HasSubstr("#BSUB -W 2:00\n"),
+                    HasSubstr("mpirun -n 8 env MASTER_ADDR=")));
+}
+
+TEST(JobScript, OfPbsSelectsNodesOnce) {
+  EXPECT_THAT(
+      job_script("pbs", job({{"l", "walltime=02:00:00"}})),
+      AllOf(HasSubstr("#PBS -l select=2:mpiprocs=4\n#PBS -l place=scatter:excl\n"), HasSubstr("#PBS -l walltime=02:00:00\n")));
+  EXPECT_THAT(job_script("pbs", job({{"l", "select=2:ncpus=64:mpiprocs=4"}})), Not(HasSubstr("select=2:mpiprocs")));
+}
+
+TEST(JobScript, TellsNoCommandLineTheSecret) {
+  for (const char* system : {"lsf", "pbs"}) {
+    const std::string text = job_script(system, job());
+    const std::string command = text.substr(text.find("mpirun"));
+    EXPECT_THAT(command, AllOf(HasSubstr("WELKIN_JOB_SECRET_FILE="), Not(HasSubstr("WELKIN_JOB_SECRET=")))) << system;
+  }
+}
+
+TEST(JobScript, OfSlurmIsBatchScript) { EXPECT_EQ(job_script("slurm", job()), batch_script(job())); }
+
+TEST(JobScript, NamesTheSystemsThatItKnows) {
+  try {
+    job_script("condor", job());
+    ADD_FAILURE() << "condor is not known";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("unknown batch system: script=condor. Choose one of: slurm, flux, lsf, pbs"));
+  }
+  EXPECT_THROW(job_script("pbs", job({{"image", "a"}})), ConfigError);
+}
+
+}  // namespace
+}  // namespace welkin::launch
