@@ -67,29 +67,42 @@ std::optional<double> tensor_value(std::string_view message, std::string_view so
 struct SummaryValue {
   std::string_view tag{};
   std::optional<double> value{};  // nothing: a picture, a histogram, a text
+  std::string_view png{};
 };
 
+std::string_view png_of(std::string_view image, std::string_view source) {
+  constexpr uint32_t kEncoded = 4;
+  constexpr std::string_view kSignature = "\x89PNG\r\n\x1a\n";
+  std::string_view encoded;
+  ProtobufReader reader(image, source);
+  while (const auto field = reader.next()) {
+    if (field->is(kEncoded, WireType::Bytes)) encoded = field->bytes;
+  }
+  return encoded.starts_with(kSignature) ? encoded : std::string_view();
+}
+
 SummaryValue summary_value(std::string_view message, std::string_view source) {
-  constexpr uint32_t kTag = 1, kSimpleValue = 2, kTensor = 8;
+  constexpr uint32_t kTag = 1, kSimpleValue = 2, kImage = 4, kTensor = 8;
   SummaryValue summary;
   ProtobufReader reader(message, source);
   while (const auto field = reader.next()) {
     if (field->is(kTag, WireType::Bytes)) summary.tag = field->bytes;
     if (field->is(kSimpleValue, WireType::Fixed32)) summary.value = field->float32();
+    if (field->is(kImage, WireType::Bytes)) summary.png = png_of(field->bytes, source);
     if (field->is(kTensor, WireType::Bytes)) summary.value = tensor_value(field->bytes, source);
   }
   return summary;
 }
 
-struct EventFields {
+struct EventRecord {
   double wall_time = 0;
   int64_t step = 0;
   std::string_view summary{}, session_log{};
 };
 
-EventFields event_fields(std::string_view message, std::string_view source) {
+EventRecord event_fields(std::string_view message, std::string_view source) {
   constexpr uint32_t kWallTime = 1, kStep = 2, kSummary = 5, kSessionLog = 7;
-  EventFields event;
+  EventRecord event;
   ProtobufReader reader(message, source);
   while (const auto field = reader.next()) {
     if (field->is(kWallTime, WireType::Fixed64) && std::isfinite(field->float64())) event.wall_time = field->float64();
@@ -113,18 +126,33 @@ bool is_start(std::string_view session_log, std::string_view source) {
 void drop_from(int64_t step, EventScalars& scalars) {
   for (auto& [tag, points] : scalars.by_tag)
     std::erase_if(points, [step](const ScalarPoint& point) { return point.step >= step; });
+  for (auto& [tag, pictures] : scalars.pictures)
+    std::erase_if(pictures, [step](const EventPicture& picture) { return picture.step >= step; });
+}
+
+// Memory stays bounded: of too many every second one goes, and the newest stays.
+void add_picture(std::vector<EventPicture>& pictures, EventPicture picture) {
+  constexpr size_t kMostPictures = 48;
+  if (pictures.size() >= kMostPictures) {
+    for (size_t i = 1; 2 * i < pictures.size(); ++i) pictures[i] = std::move(pictures[2 * i]);
+    pictures.resize(pictures.size() / 2);
+  }
+  pictures.push_back(std::move(picture));
 }
 
 void add_event(std::string_view message, std::string_view source, EventScalars& scalars) {
   constexpr uint32_t kValue = 1;
-  const EventFields event = event_fields(message, source);
+  const EventRecord event = event_fields(message, source);
   if (scalars.first_wall_time == 0) scalars.first_wall_time = event.wall_time;
   if (!event.session_log.empty() && is_start(event.session_log, source)) drop_from(event.step, scalars);
   ProtobufReader reader(event.summary, source);
   while (const auto field = reader.next()) {
     if (!field->is(kValue, WireType::Bytes)) continue;
     const SummaryValue summary = summary_value(field->bytes, source);
-    if (!summary.value || summary.tag.empty()) continue;
+    if (summary.tag.empty()) continue;
+    if (!summary.png.empty())
+      add_picture(scalars.pictures[std::string(summary.tag)], {event.step, event.wall_time, std::string(summary.png)});
+    if (!summary.value) continue;
     scalars.by_tag[std::string(summary.tag)].push_back({event.step, event.wall_time, *summary.value});
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scalars of TensorBoard's event files, whoever wrote them: old-style values (torch.utils.tensorboard, ours) and tensors of
-// one float (TensorFlow 2). Every byte counts as hostile.
+// The scalars and pictures of TensorBoard's event files, whoever wrote them: old-style values (torch.utils.tensorboard, ours) and
+// tensors of one float (TensorFlow 2). Every byte counts as hostile.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,18 @@ struct ScalarPoint {
   double value = 0;
 };
 
+// A picture as its file: the bytes of a PNG, which nobody has looked into.
+struct EventPicture {
+  int64_t step = 0;
+  double wall_time = 0;
+  std::string png{};
+};
+
 struct EventScalars {
-  std::map<std::string, std::vector<ScalarPoint>> by_tag;  // in the order of the file
-  double first_wall_time = 0;                              // of the first event with a time; 0: there is none
-  bool is_cut = false;                                     // the last record is not whole: the run is going on, or was killed
+  std::map<std::string, std::vector<ScalarPoint>> by_tag;       // in the order of the file
+  std::map<std::string, std::vector<EventPicture>> pictures{};  // by tag; of many a part, evenly spread, with the last one
+  double first_wall_time = 0;                                   // of the first event with a time; 0: there is none
+  bool is_cut = false;  // the last record is not whole: the run is going on, or was killed
 };
 
 // Appends one file to `scalars`, as TensorBoard would: what a restart voids (a session log) is dropped. A last record that is cut

@@ -36,16 +36,17 @@ Rect fit_picture(const Panel& panel, const Rect& place, int taken_x, int taken_y
 
 PanelLayout lay_out(const Panel& panel, const Rect& place) {
   const int beside = kBarGap + kBarThickness + kBarLabelsBeside, below = kBarGap + kBarThickness + kBarLabelsBelow;
-  const Rect with_beside = fit_picture(panel, place, beside, kTitleHeight);
-  const Rect with_below = fit_picture(panel, place, 0, kTitleHeight + below);
+  const int left = panel.map ? kDegreesBeside : 0, under = panel.map ? kDegreesBelow : 0;
+  const Rect with_beside = fit_picture(panel, place, left + beside, kTitleHeight + under);
+  const Rect with_below = fit_picture(panel, place, left, kTitleHeight + under + below);
   PanelLayout layout;
   layout.bar_below = with_below.width > with_beside.width;
   Rect& picture = layout.picture = layout.bar_below ? with_below : with_beside;
-  const int used_x = picture.width + (layout.bar_below ? 0 : beside),
-            used_y = kTitleHeight + picture.height + (layout.bar_below ? below : 0);
-  picture.x = place.x + std::max(0, (place.width - used_x) / 2);
+  const int used_x = left + picture.width + (layout.bar_below ? 0 : beside),
+            used_y = kTitleHeight + picture.height + under + (layout.bar_below ? below : 0);
+  picture.x = place.x + left + std::max(0, (place.width - used_x) / 2);
   picture.y = place.y + kTitleHeight + std::max(0, (place.height - used_y) / 2);
-  layout.bar = layout.bar_below ? Rect{picture.x, picture.bottom() + kBarGap, picture.width, kBarThickness}
+  layout.bar = layout.bar_below ? Rect{picture.x, picture.bottom() + under + kBarGap, picture.width, kBarThickness}
                                 : Rect{picture.right() + kBarGap, picture.y, kBarThickness, picture.height};
   return layout;
 }
@@ -121,6 +122,10 @@ void draw_panel(Raster& raster, const Panel& panel, const Rect& place) {
   draw_text(raster, {layout.picture.x + layout.picture.width / 2.0, layout.picture.y - 10.0}, panel.title,
             {.size_px = fitting_size(panel.title, kTitleSize, place.width), .along = Anchor::Middle, .across = Anchor::End});
   draw_picture(raster, panel, layout.picture, scale);
+  if (panel.map) {
+    draw_outlines(raster, layout.picture, *panel.map);
+    draw_degrees(raster, layout.picture, *panel.map);
+  }
   if (layout.bar_below) {
     draw_bar_below(raster, layout.bar, scale);
   } else {

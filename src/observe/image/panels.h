@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "observe/image/color_map.h"
+#include "observe/image/map_frame.h"
 #include "observe/image/raster.h"
 
 namespace welkin::observe::image {
@@ -20,6 +21,7 @@ struct Panel {
   ColorMap colors = ColorMap::Turbo;
   std::optional<double> low{};  // empty: autoscaled, each panel by itself (color_map.h)
   std::optional<double> high{};
+  std::optional<MapFrame> map{};  // of a field on the sphere: outlines of land over it, degrees beside it
 };
 
 struct PanelFigure {

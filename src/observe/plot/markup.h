@@ -12,4 +12,7 @@ namespace welkin::observe {
 // XML has no others.
 std::string escaped_markup(std::string_view words);
 
+// RFC 4648, with padding: bytes inside a data: address.
+std::string base64(std::string_view bytes);
+
 }  // namespace welkin::observe

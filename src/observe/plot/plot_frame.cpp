@@ -13,10 +13,9 @@
 namespace welkin::observe {
 namespace {
 
-constexpr const char* kPlotInk = "#262626";
 constexpr const char* kPlotGrid = "#e1e1e1";
-constexpr double kLegendSample = 22;  // length of the line beside a label
-constexpr double kLegendRow = 18;
+constexpr double kCurveSample = 22;  // length of the line beside a label
+constexpr double kCurveRow = 18;
 constexpr double kGap = 8;
 
 double widest_label(const std::vector<image::Tick>& ticks) {
@@ -28,7 +27,7 @@ double widest_label(const std::vector<image::Tick>& ticks) {
 double legend_width(const FrameText& text) {
   double widest = 0;
   for (const LegendEntry& entry : text.legend) widest = std::max(widest, text_width(entry.label, 12));
-  return text.legend.empty() ? 0 : widest + kLegendSample + 3 * kGap;
+  return text.legend.empty() ? 0 : widest + kCurveSample + 3 * kGap;
 }
 
 std::vector<image::Tick> given_ticks(const std::vector<double>& values) {
@@ -93,7 +92,7 @@ void SvgPage::dot(PlotPoint at, std::string_view color) {
 
 void SvgPage::text(PlotPoint at, std::string_view words, const TextStyle& style) {
   constexpr std::array<const char*, 3> kAnchors{"start", "middle", "end"};
-  out_ << "<text x=\"" << at.x << "\" y=\"" << at.y << "\" font-size=\"" << style.size << "\" fill=\"" << kPlotInk
+  out_ << "<text x=\"" << at.x << "\" y=\"" << at.y << "\" font-size=\"" << style.size << "\" fill=\"" << style.color
        << "\" text-anchor=\"" << kAnchors[static_cast<size_t>(style.anchor)] << '"';
   if (style.bold) out_ << " font-weight=\"bold\"";
   if (style.turn != 0) out_ << " transform=\"rotate(" << style.turn << ' ' << at.x << ' ' << at.y << ")\"";
@@ -150,12 +149,12 @@ void draw_frame(SvgPage& page, const PlotBox& box, const FrameText& text, const 
   const double middle = box.left + box.width / 2;
   page.text({middle, box.bottom() + text.label_room + 20}, text.x_title, {.anchor = Anchor::Middle});
   page.text({18, box.top + box.height / 2}, text.y_title, {.anchor = Anchor::Middle, .turn = -90});
-  double at = box.top + kLegendRow / 2;
+  double at = box.top + kCurveRow / 2;
   for (const LegendEntry& entry : text.legend) {
     const double left = box.right() + kGap;
-    page.polyline({{left, at}, {left + kLegendSample, at}}, entry.color, entry.dashed);
-    page.text({left + kLegendSample + 6, at + 4}, entry.label, {.size = 12});
-    at += kLegendRow;
+    page.polyline({{left, at}, {left + kCurveSample, at}}, entry.color, entry.dashed);
+    page.text({left + kCurveSample + 6, at + 4}, entry.label, {.size = 12});
+    at += kCurveRow;
   }
 }
 

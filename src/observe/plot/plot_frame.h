@@ -25,12 +25,15 @@ struct PlotBox {
 // "#0072b2", from image/'s palette, over and over.
 std::string plot_color(size_t index);
 
+inline constexpr std::string_view kPlotInk = "#262626";
+
 enum class Anchor { Start, Middle, End };
 struct TextStyle {
   Anchor anchor = Anchor::Start;
   double size = 13;
   double turn = 0;  // degrees, clockwise around the text's point
   bool bold = false;
+  std::string_view color = kPlotInk;
 };
 
 // Pixels that a text takes, about: no font is at hand.

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <set>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "observe/image/plot_area.h"
 #include "observe/plot/plot_frame.h"
 
 namespace welkin::observe {
@@ -11,6 +15,14 @@ namespace {
 
 constexpr double kLaneHeight = 26, kLaneTop = 70, kLaneLabels = 64, kLaneMargin = 12;
 constexpr double kLaneTextSize = 11;
+
+// Of a text on this colour of the palette, whichever contrasts more (relative luminance of WCAG 2.1).
+std::string_view ink_on(size_t color) {
+  const image::Color under = image::kPalette[color % image::kPalette.size()];
+  const auto linear = [](uint8_t level) { return std::pow(level / 255.0, 2.2); };
+  const double luminance = 0.2126 * linear(under.red) + 0.7152 * linear(under.green) + 0.0722 * linear(under.blue);
+  return luminance < 0.2 ? "#ffffff" : kPlotInk;
+}
 
 double end_of(const LanePlot& plot) {
   double end = 0;
@@ -53,7 +65,7 @@ std::string svg(const LanePlot& plot) {
       page.rectangle({kLaneLabels + box.begin * scale, top, width, kLaneHeight}, plot_color(box.kind), "#ffffff");
       if (text_width(box.text, kLaneTextSize) > width) continue;
       page.text({kLaneLabels + box.begin * scale + width / 2, top + kLaneHeight - 9}, box.text,
-                {.anchor = Anchor::Middle, .size = kLaneTextSize});
+                {.anchor = Anchor::Middle, .size = kLaneTextSize, .color = ink_on(box.kind)});
     }
     top += kLaneHeight;
   }

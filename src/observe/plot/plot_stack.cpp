@@ -10,7 +10,7 @@ namespace welkin::observe {
 namespace {
 
 constexpr std::string_view kPageBegin = "<svg ";
-constexpr int kTitleHeight = 36;
+constexpr int kStackTitle = 36;
 
 int length_in_tag(std::string_view page, std::string_view name) {
   const std::string before = cat(" ", name, "=\"");
@@ -24,14 +24,14 @@ int length_in_tag(std::string_view page, std::string_view name) {
 }  // namespace
 
 std::string stacked(const std::string& title, const std::vector<std::string>& pages) {
-  int width = 0, height = kTitleHeight;
+  int width = 0, height = kStackTitle;
   for (const std::string& page : pages) {
     width = std::max(width, length_in_tag(page, "width"));
     height += length_in_tag(page, "height");
   }
   SvgPage whole(width, height);
   whole.text({width / 2.0, 24}, title, {.anchor = Anchor::Middle, .size = 15, .bold = true});
-  int top = kTitleHeight;
+  int top = kStackTitle;
   for (const std::string& page : pages) {
     whole.inner(cat(kPageBegin, "y=\"", top, "\" ", page.substr(kPageBegin.size())));
     top += length_in_tag(page, "height");

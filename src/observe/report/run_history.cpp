@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "observe/report/labelled_path.h"
 
 namespace welkin::observe {
 namespace {
@@ -79,6 +80,12 @@ void add_facts(const fs::path& folder, RunHistory& run) {
   }
 }
 
+// The folder with the log: this one, or the one above it.
+fs::path run_folder_of(const fs::path& folder) {
+  const fs::path here = fs::absolute(folder).lexically_normal();
+  return fs::exists(here / "out.log") || here.filename() != "logs" ? here : here.parent_path();
+}
+
 // The run folder's path without "logs" and without what all tutorials' paths have in common.
 std::string label_of(const fs::path& folder) {
   fs::path run = fs::absolute(folder).lexically_normal();
@@ -88,18 +95,6 @@ std::string label_of(const fs::path& folder) {
   constexpr size_t kShown = 3;  // preset, <W>GPU, run_num
   if (parts.size() > kShown) parts.erase(parts.begin(), parts.end() - kShown);
   return join(parts, "/");
-}
-
-struct Argument {
-  std::string label;
-  fs::path path;
-};
-
-// A path may hold a '=': what exists as it stands is a path.
-Argument parse_argument(const std::string& argument) {
-  const size_t equals = argument.find('=');
-  if (equals == std::string::npos || equals == 0 || fs::exists(argument)) return {{}, argument};
-  return {argument.substr(0, equals), argument.substr(equals + 1)};
 }
 
 double last_wall_time(const EventScalars& scalars) {
@@ -131,7 +126,7 @@ std::optional<double> samples_per_second(const RunHistory& run) {
 }  // namespace
 
 std::vector<RunHistory> read_runs(const std::string& argument) {
-  const Argument given = parse_argument(argument);
+  const LabelledPath given = parse_labelled_path(argument);
   const auto found = event_files(given.path);
   std::vector<RunHistory> runs;
   for (const auto& [folder, files] : found) {
@@ -142,6 +137,8 @@ std::vector<RunHistory> read_runs(const std::string& argument) {
       read_events(std::as_bytes(std::span(bytes)), file.string(), run.scalars);
     }
     add_facts(folder, run);
+    run.folder = run_folder_of(folder);
+    run.facts = read_run_facts(run.folder);
     runs.push_back(std::move(run));
   }
   return runs;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "observe/events/event_reader.h"
+#include "observe/report/run_facts.h"
 
 namespace welkin::observe {
 
@@ -18,6 +19,8 @@ struct RunHistory {
   EventScalars scalars{};
   std::optional<int64_t> devices{};       // from a folder <W>GPU above
   std::optional<int64_t> global_batch{};  // from the out.log beside or above
+  std::filesystem::path folder{};         // of the run
+  RunFacts facts{};
 };
 
 // `argument` is PATH or LABEL=PATH: an event file, or a folder in which all folders with event files are looked up, each a run. A

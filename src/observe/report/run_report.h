@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "observe/report/run_history.h"
+#include "observe/report/score_file.h"
 
 namespace welkin::observe {
 
@@ -27,7 +28,19 @@ RunComparison compare_runs(const std::vector<RunHistory>& runs, const ReportOpti
 
 std::string comparison_text(const RunComparison& comparison);
 std::string comparison_json(const RunComparison& comparison);
-// Every score by step, by relative wall time and by samples; every other tag by step.
-std::string comparison_html(const RunComparison& comparison, const std::vector<RunHistory>& runs);
+
+struct PageOptions {
+  std::string title = "Runs";
+  std::string made{};                 // when, for readers
+  bool live = false;                  // the runs go on, and the page is told of it
+  std::string live_file{};            // name of the file beside the page that live_script() is written to; empty: none
+  std::vector<ScoreSeries> scores{};  // of forecasts
+};
+
+// Curves by step, relative wall time or samples, with zoom; table, configuration differences, timeline, scores, pictures, events.
+std::string comparison_html(const RunComparison& comparison, const std::vector<RunHistory>& runs,
+                            const PageOptions& options = {});
+// What a page that is open takes its new data from: a page from a file may load scripts, but no data.
+std::string live_script(const RunComparison& comparison, const std::vector<RunHistory>& runs, const PageOptions& options);
 
 }  // namespace welkin::observe

@@ -14,7 +14,7 @@ namespace {
 
 using Pieces = std::vector<std::pair<double, double>>;  // [begin, end), sorted and apart
 
-constexpr double kWidth = 1200, kLeft = 160, kRow = 26, kTop = 46;
+constexpr double kPictureWidth = 1200, kLeft = 160, kRow = 26, kTop = 46;
 
 Pieces merged(Pieces pieces) {
   std::ranges::sort(pieces);
@@ -113,8 +113,8 @@ std::string rectangles(const TimelineSpans& timeline, const Frame& frame) {
   std::vector<const TimelineSpan*> spans;
   for (const TimelineSpan& span : timeline.spans) spans.push_back(&span);
   std::ranges::stable_sort(spans, [](const TimelineSpan* a, const TimelineSpan* b) { return a->length_us > b->length_us; });
-  const double scale = (kWidth - kLeft - 10) / std::max(1.0, frame.end - frame.begin);
-  std::vector<std::vector<bool>> thin(timeline.lanes.size(), std::vector<bool>(static_cast<size_t>(kWidth) + 1));
+  const double scale = (kPictureWidth - kLeft - 10) / std::max(1.0, frame.end - frame.begin);
+  std::vector<std::vector<bool>> thin(timeline.lanes.size(), std::vector<bool>(static_cast<size_t>(kPictureWidth) + 1));
   std::string svg;
   for (const TimelineSpan* span : spans) {
     const double begin = std::max(span->begin_us, frame.begin), end = std::min(span->begin_us + span->length_us, frame.end);
@@ -213,7 +213,7 @@ std::string timeline_svg(const TimelineSpans& timeline) {
   const Frame frame = frame_of(timeline);
   const double height = kTop + kRow * static_cast<double>(timeline.lanes.size()) + 50;
   std::string svg =
-      cat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", kWidth, "\" height=\"", height,
+      cat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", kPictureWidth, "\" height=\"", height,
           "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
           text_at(kLeft, 20, shares_line(timeline_shares(timeline))));
   for (size_t lane = 0; lane < timeline.lanes.size(); ++lane)
@@ -221,7 +221,7 @@ std::string timeline_svg(const TimelineSpans& timeline) {
   svg += rectangles(timeline, frame);
   const double below = kTop + kRow * static_cast<double>(timeline.lanes.size()) + 14;
   svg += text_at(kLeft, below, "0 ms") +
-         text_at(kWidth - 90, below, cat(fixed_text((frame.end - frame.begin) / 1000, "%.1f"), " ms"));
+         text_at(kPictureWidth - 90, below, cat(fixed_text((frame.end - frame.begin) / 1000, "%.1f"), " ms"));
   return svg + legend(below + 22) + "</svg>\n";
 }
 

@@ -4,15 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
-#include <regex>
-#include <set>
 #include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "observe/events/event_writer.h"
+#include "observe/log/event_log.h"
+#include "observe/report/page_data.h"
+#include "observe/report/run_phases.h"
 #include "observe/report/run_report.h"
 #include "temporary_folder.h"
 
@@ -21,7 +23,6 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 // A run of `losses`, one every ten steps and `seconds` apart.
@@ -108,44 +109,117 @@ TEST_F(RunHistories, ATargetThatNobodyReachesIsAnEmptyCell) {
   EXPECT_THAT(comparison_text(compare_runs(all(), {.score = "absent"})), HasSubstr("No run has the score absent"));
 }
 
-// The colour of a run's line in the legend of each picture, and whether that line is dashed.
-std::vector<std::pair<std::string, bool>> lines_of_run(const std::string& page, const std::string& label) {
-  std::vector<std::pair<std::string, bool>> found;
-  const std::regex entry("<polyline[^>]*stroke=\"(#[0-9a-f]+)\"([^>]*)/>\\s*<text[^>]*>" + label + "</text>");
-  for (std::sregex_iterator it(page.begin(), page.end(), entry), end; it != end; ++it) {
-    found.emplace_back((*it)[1], (*it)[2].str().find("dasharray") != std::string::npos);
-  }
-  return found;
+// The data of a page, as its script reads them.
+nlohmann::json data_of(const std::string& page) {
+  const std::string begin = "<script type=\"application/json\" id=\"data\"";
+  const size_t at = page.find('>', page.find(begin)) + 1;
+  return nlohmann::json::parse(page.substr(at, page.find("</script>", at) - at));
 }
 
-TEST_F(RunHistories, ARunLooksTheSameInEveryPictureAndLikeNoOther) {
-  std::vector<RunHistory> runs;
-  for (int i = 0; i < 8; ++i) {
-    runs.push_back(all()[0]);
-    runs.back().label = cat("run", i);
-    if (i > 0) runs.back().scalars.by_tag["RMSE"] = {{0, 1000, 1.0}, {10, 1010, 2.0}};  // the first has none
-  }
-  const std::string page = comparison_html(compare_runs(runs, {}), runs);
-  std::set<std::pair<std::string, bool>> looks;
-  for (const RunHistory& run : runs) {
-    const auto lines = lines_of_run(page, run.label);
-    ASSERT_FALSE(lines.empty()) << run.label;
-    EXPECT_THAT(lines, ::testing::Each(lines.front())) << run.label;
-    looks.insert(lines.front());
-  }
-  EXPECT_EQ(looks.size(), runs.size());
-}
-
-TEST_F(RunHistories, ThePageHoldsItsCurvesAndAsksForNothing) {
+TEST_F(RunHistories, ThePageHoldsItsDataAndAsksForNothing) {
   auto runs = all();
-  runs[0].label = "<script>alert(1)</script>";
-  runs[1].scalars.by_tag["a & <b>"] = {{0, 1000, 1.0}, {10, 1010, 2.0}};
+  const std::string hostile = "</script><script>alert(1)</script>&\xff";
+  runs[0].label = hostile;
+  runs[1].scalars.by_tag["a & <b>"] = {{0, 1000, 1.0}, {10, 1010, std::nan("")}};
+  runs[1].facts.configuration["lr"] = "<img src=x onerror=alert(1)>";
   const std::string page = comparison_html(compare_runs(runs, {}), runs);
-  EXPECT_THAT(page, HasSubstr("relative wall time, seconds"));
-  EXPECT_THAT(page, HasSubstr(">samples<"));
-  EXPECT_THAT(page, HasSubstr("&lt;script&gt;"));
-  EXPECT_THAT(page, HasSubstr("a &amp; &lt;b&gt;"));
-  for (const char* part : {"<script", "<b>", "href=", "src=", "url(", "@import"}) EXPECT_THAT(page, Not(HasSubstr(part)));
+  const nlohmann::json data = data_of(page);
+  EXPECT_EQ(data["runs"][0]["label"], "</script><script>alert(1)</script>&\xef\xbf\xbd");
+  EXPECT_EQ(data["runs"][1]["curves"]["a & <b>"]["value"], nlohmann::json::parse("[1, null]"));
+  EXPECT_EQ(data["runs"][0]["curves"]["Loss/valid"]["time"], nlohmann::json::parse("[0, 40, 80, 120]"));
+  EXPECT_EQ(data["runs"][0]["curves"]["Loss/valid"]["value"][3], nlohmann::json::parse("0.2")) << "as short as float32 needs it";
+  for (const char* part : {"alert(1)</script>", "<img", "href=\"http", "src=\"http", "@import", "sourceMappingURL"})
+    EXPECT_EQ(page.find(part), std::string::npos) << part;
+  EXPECT_NE(page.find("default-src 'none'; script-src 'nonce-"), std::string::npos);
+  EXPECT_NE(page.find("\ndygraphs is MIT-licenced"), std::string::npos) << "the licence of what is embedded, line by line";
+}
+
+TEST_F(RunHistories, PagesHaveNoncesOfTheirOwn) {
+  const auto runs = all();
+  const auto nonce = [&] {
+    const std::string page = comparison_html(compare_runs(runs, {}), runs);
+    const size_t at = page.find("'nonce-");
+    return page.substr(at, page.find('\'', at + 1) - at);
+  };
+  EXPECT_NE(nonce(), nonce());
+}
+
+TEST_F(RunHistories, KeysThatDifferBetweenRunsAreNamed) {
+  auto runs = all();
+  EXPECT_THAT(differing_keys(runs), ::testing::IsEmpty()) << "no log of these says where its configuration begins";
+  runs[0].facts.configuration = {{"lr", "0.1"}, {"depth", "2"}, {"dropout", "0"}};
+  runs[1].facts.configuration = {{"lr", "0.2"}, {"depth", "2"}};
+  EXPECT_THAT(differing_keys(runs), ::testing::ElementsAre("dropout", "lr"));
+  const nlohmann::json data = data_of(comparison_html(compare_runs(runs, {}), runs));
+  EXPECT_EQ(data["runs"][1]["configuration"], nlohmann::json::parse(R"([null, "0.2"])"));
+}
+
+TEST_F(RunHistories, PicturesOfEventFilesAreInThePage) {
+  {
+    EventWriter writer(folder_ / "base/1GPU/00/logs");
+    for (int64_t step = 0; step < 100; ++step) writer.image("Visualization, t2m", image::Raster(8, 4), step);
+    writer.flush();
+  }
+  const auto runs = all();
+  const auto& pictures = runs[0].scalars.pictures.at("Visualization, t2m");
+  EXPECT_LE(pictures.size(), 48u);
+  EXPECT_EQ(pictures.front().step, 0);
+  EXPECT_EQ(pictures.back().step, 99);
+  const nlohmann::json shown =
+      data_of(comparison_html(compare_runs(runs, {}), runs))["runs"][0]["pictures"]["Visualization, t2m"];
+  EXPECT_EQ(shown.size(), pictures.size());
+  EXPECT_THAT(shown[0]["png"].get<std::string>(), ::testing::StartsWith("iVBORw0KGgo"));
+}
+
+TEST_F(RunHistories, WhatAFolderSaysIsReadAndWhatIsDamagedIsLeftOut) {
+  const std::filesystem::path run = folder_ / "base/1GPU/00";
+  write_file_atomically(run / "config.yaml", "run:\n  model:\n    embed_dim: 16\n    img_size: [16, 32]\n");
+  write_file_atomically(run / "status.json", R"({"state": "finished", "host": "node1", "ranks": 4, "loss": [[[[]]]]})");
+  write_file_atomically(run / "events.jsonl", event_line(1'500, "checkpoint", 20, 0, {{"path", std::string("step_20")}}) +
+                                                  "no json\n[[[[\n{\"event\": 3}\n" +
+                                                  event_line(2'000, "spike", 30, 1, {{"loss", 7.5}}) + "{\"event\": \"cut");
+  const RunFacts facts = read_run_facts(run);
+  EXPECT_EQ(facts.configuration.at("img_size"), "[16, 32]");
+  EXPECT_EQ(facts.state, "finished");
+  EXPECT_THAT(facts.environment, ::testing::Contains(std::pair<std::string, std::string>("host", "node1")));
+  ASSERT_EQ(facts.events.size(), 2u);
+  EXPECT_EQ(facts.events[0].wall_time, 1.5);
+  EXPECT_EQ(facts.events[0].text, "path=step_20");
+  EXPECT_EQ(facts.events[1].rank, 1);
+  write_file_atomically(run / "config.yaml", "");
+  write_file_atomically(run / "out.log",
+                        "2021-11-09 00:19:04,091 - root - INFO - Configuration name: short\n"
+                        "2021-11-09 00:19:04,091 - root - INFO - lr 0.001\n"
+                        "2021-11-09 00:19:04,091 - root - INFO - ------\n"
+                        "2021-11-09 00:19:04,091 - root - INFO - starting now\n");
+  EXPECT_THAT(read_run_facts(run).configuration,
+              ::testing::ElementsAre(std::pair<const std::string, std::string>("lr", "0.001")));
+  write_file_atomically(run / "status.json", std::string(100'000, '['));
+  EXPECT_EQ(read_run_facts(run).state, "");
+}
+
+TEST_F(RunHistories, PhasesComeFromTheWallTimesOfScalars) {
+  RunHistory run{.label = "run"};
+  run.scalars.first_wall_time = 1000;
+  for (int64_t epoch = 1; epoch <= 3; ++epoch) {
+    const double end = 1000 + 10.0 * static_cast<double>(epoch);
+    run.scalars.by_tag["Avg iters per sec"].push_back({100 * epoch, end - 2, 20});  // 100 steps in 5 s
+    run.scalars.by_tag["Loss/train"].push_back({100 * epoch, end - 2, 1});
+    run.scalars.by_tag["Loss/valid"].push_back({100 * epoch, end, 1});
+  }
+  const RunPhases phases = run_phases(run, 100);
+  EXPECT_EQ(phases.training_s, 15);
+  EXPECT_EQ(phases.validation_s, 6);
+  ASSERT_EQ(phases.shown.size(), 6u);
+  EXPECT_EQ(phases.shown[0].begin, 3);
+  EXPECT_EQ(phases.shown[0].end, 8);
+  EXPECT_FALSE(phases.shown[1].is_training);
+  EXPECT_LE(run_phases(run, 3).shown.size(), 3u);
+  run.scalars.by_tag["Loss/valid"].clear();
+  for (auto& [tag, points] : run.scalars.by_tag) {
+    for (ScalarPoint& point : points) point.wall_time = 1000;
+  }
+  EXPECT_LE(run_phases(run, 1).shown.size(), 1u) << "times that are all one";
 }
 
 }  // namespace

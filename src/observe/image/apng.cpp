@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// APNG: the chunks of PNG files put together ("Portable Network Graphics Specification, Third Edition", W3C 2025,
+// section 11.3.4): acTL says how many frames there are, fcTL begins one, whose compressed data are IDAT of the first and fdAT of
+// the others.
+#include <zlib.h>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "core/error.h"
+#include "observe/image/animation.h"
+
+namespace welkin::observe::image {
+namespace {
+
+constexpr size_t kSignatureBytes = 8, kChunkLengthBytes = 4, kTypeBytes = 4, kCrcBytes = 4;
+
+std::string big_endian(uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+          static_cast<char>(value)};
+}
+
+std::string big_endian_16(uint32_t value) { return big_endian(value).substr(2); }
+
+uint32_t word_at(std::string_view bytes, size_t at) {
+  uint32_t value = 0;
+  for (size_t i = 0; i < kChunkLengthBytes; ++i) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
+  return value;
+}
+
+std::string png_chunk(const std::string& type, std::string_view data) {
+  const std::string body = type + std::string(data);
+  const auto crc = ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
+  return big_endian(static_cast<uint32_t>(data.size())) + body + big_endian(static_cast<uint32_t>(crc));
+}
+
+// Of a frame: what comes before its data and the data, without their chunks' frames.
+struct PngParts {
+  std::string before{};                  // whole chunks behind the signature, IHDR first
+  std::vector<std::string_view> data{};  // of each IDAT
+};
+
+PngParts parts_of(std::string_view png) {
+  PngParts parts;
+  for (size_t at = kSignatureBytes; at + kChunkLengthBytes + kTypeBytes + kCrcBytes <= png.size();) {
+    const size_t length = word_at(png, at);
+    const std::string_view type = png.substr(at + kChunkLengthBytes, kTypeBytes);
+    const size_t whole = kChunkLengthBytes + kTypeBytes + length + kCrcBytes;
+    WELKIN_CHECK(whole <= png.size() - at, "a PNG whose chunk goes beyond its end");
+    if (type == "IDAT") {
+      parts.data.push_back(png.substr(at + kChunkLengthBytes + kTypeBytes, length));
+    } else if (parts.data.empty()) {
+      parts.before += png.substr(at, whole);
+    }
+    at += whole;
+  }
+  WELKIN_CHECK(!parts.data.empty(), "a PNG without data");
+  return parts;
+}
+
+// Whole frames: nothing of the one before is kept.
+std::string frame_control(uint32_t number, std::string_view header, double seconds) {
+  constexpr uint32_t kPerSecond = 1000;
+  const std::string size(header.substr(kChunkLengthBytes + kTypeBytes, 8)), at_corner(8, '\0'), replaces(2, '\0');
+  const auto milliseconds = static_cast<uint32_t>(std::lround(seconds * kPerSecond));
+  return png_chunk("fcTL",
+                   big_endian(number) + size + at_corner + big_endian_16(milliseconds) + big_endian_16(kPerSecond) + replaces);
+}
+
+}  // namespace
+
+std::string encode_apng(std::span<const std::string> frames, double seconds) {
+  WELKIN_CHECK(!frames.empty(), "an animation without frames");
+  const std::string forever(4, '\0');
+  std::string file;
+  uint32_t number = 0;
+  std::string first_header;
+  for (size_t f = 0; f < frames.size(); ++f) {
+    const PngParts parts = parts_of(frames[f]);
+    if (f == 0) {
+      first_header = parts.before.substr(0, kChunkLengthBytes + kTypeBytes + 13);
+      file = frames[f].substr(0, kSignatureBytes) + parts.before +
+             png_chunk("acTL", big_endian(static_cast<uint32_t>(frames.size())) + forever);
+    }
+    WELKIN_CHECK(parts.before.starts_with(first_header), "frames of several sizes");
+    file += frame_control(number++, first_header, seconds);
+    for (const std::string_view data : parts.data)
+      file += f == 0 ? png_chunk("IDAT", data) : png_chunk("fdAT", big_endian(number++) + std::string(data));
+  }
+  return file + png_chunk("IEND", {});
+}
+
+}  // namespace welkin::observe::image

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run folder says besides scalars: configuration, surroundings, events, how the run stands. Read from config.yaml,
+// out.log, events.jsonl and status.json; what is absent or cannot be read is left out, and every byte counts as hostile.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace welkin::observe {
+
+// A line of events.jsonl.
+struct RunEvent {
+  double wall_time = 0;  // seconds since 1970; 0: not known
+  std::string name{};
+  int64_t step = 0, rank = 0;
+  std::string text{};  // its other fields, "name=value, name=value"
+};
+
+struct RunFacts {
+  std::map<std::string, std::string> configuration{};            // key to value, as the run printed them
+  std::vector<std::pair<std::string, std::string>> environment;  // name to value
+  std::vector<RunEvent> events{};                                // of many the first and the last
+  int64_t num_events = 0;                                        // all of them
+  std::string state{};                                           // of status.json; empty: not known
+};
+
+RunFacts read_run_facts(const std::filesystem::path& run_folder);
+
+// "2026-01-31T12:00:00.250Z" as seconds since 1970; 0 for anything else.
+double seconds_of_utc(const std::string& text);
+
+}  // namespace welkin::observe

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run did when, from the wall times of its scalars: epochs of training, and the validation behind each.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "observe/report/run_history.h"
+
+namespace welkin::observe {
+
+// In seconds from the run's first event.
+struct RunPhase {
+  double begin = 0, end = 0;
+  bool is_training = true;  // else validation, with what is drawn and saved behind an epoch
+};
+
+struct RunPhases {
+  std::vector<RunPhase> shown{};  // in order, at most as many as were asked for: what is short goes into the one before it
+  double training_s = 0, validation_s = 0;  // of all
+};
+
+RunPhases run_phases(const RunHistory& run, size_t most);
+
+}  // namespace welkin::observe

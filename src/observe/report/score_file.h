@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The JSON files of `welkin evaluate`: scores by channel, of one step, of a rollout, or of forecast files by lead and region.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace welkin::observe {
+
+// One score of one forecast over its leads.
+struct ScoreSeries {
+  std::string source{};    // the file's label
+  std::string forecast{};  // model, persistence, climatology, ...
+  std::string channel{};
+  std::string score{};      // rmse, acc, ... with its unit
+  std::string place{};      // region and season; empty: of everything
+  std::string lead_unit{};  // "steps" or "hours"
+  std::vector<double> leads{}, values{};
+  std::vector<double> low{}, high{};  // of the interval, one per lead; empty: none. Not finite: not known
+};
+
+// `argument` is PATH or LABEL=PATH. DataError for what is no such file.
+std::vector<ScoreSeries> read_scores(const std::string& argument);
+
+}  // namespace welkin::observe
