@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What libwelkin_c.so, which knows no torch, calls in libwelkin.so once it has loaded it. Plain C types and one table.
+#pragma once
+
+#include "apps/capi/welkin.h"
+
+extern "C" {
+
+// Errors are written into `error`, which holds kWelkinErrorBytes.
+struct welkin_functions {
+  welkin_status (*open)(const char* run_folder, const char* options, welkin_model** model, char* error);
+  void (*close)(welkin_model* model);
+  int (*num_channels)(const welkin_model* model, welkin_side side);
+  const char* (*channel_name)(const welkin_model* model, welkin_side side, int channel);
+  const char* (*channel_unit)(const welkin_model* model, welkin_side side, int channel);
+  int (*shape)(const welkin_model* model, int64_t* shape);
+  welkin_status (*set_field)(welkin_model* model, const char* channel, const void* values, welkin_type type,
+                             const int64_t* strides, char* error);
+  welkin_status (*step)(welkin_model* model, char* error);
+  welkin_status (*get_field)(const welkin_model* model, const char* channel, void* values, welkin_type type,
+                             const int64_t* strides, char* error);
+  welkin_status (*advance)(welkin_model* model, char* error);
+};
+
+inline constexpr int kWelkinErrorBytes = 4096;
+inline constexpr const char* kWelkinFunctionsName = "welkin_functions_1";  // another table has another number
+
+}  // extern "C"

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+   Welkin inside of a C, C++ or Fortran program: a trained model is opened, fields are set by name, it makes a step, and fields
+   are read back. Link with -lwelkin_c alone: welkin_open() finds torch 2.11.0 as the program `welkin` does (WELKIN_TORCH, the
+   active virtual environment, python3) and loads it then. No exception comes out of a function, and none is called back.
+   Functions may be called from any thread; calls for one model wait for each other. */
+#ifndef WELKIN_H
+#define WELKIN_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WELKIN_API __attribute__((visibility("default")))
+
+/* The exit codes of `welkin`: what kind of error it was. */
+typedef enum welkin_status {
+  WELKIN_OK = 0,
+  WELKIN_FAILED = 1,
+  WELKIN_USAGE = 2,
+  WELKIN_DATA = 3,
+  WELKIN_COMM = 4,
+  WELKIN_CHECKPOINT = 5
+} welkin_status;
+
+typedef enum welkin_type { WELKIN_FLOAT32 = 0, WELKIN_FLOAT64 = 1 } welkin_type;
+typedef enum welkin_side { WELKIN_INPUT = 0, WELKIN_TARGET = 1 } welkin_side;
+
+typedef struct welkin_model welkin_model; /* opaque; made by welkin_open, ended by welkin_close */
+
+/* The text of the last error of this thread: "[component] what: name=value. Remedy." Never null; valid until its next call. */
+WELKIN_API const char* welkin_last_error(void);
+
+/* Opens a checkpoint of the run in `run_folder`. `options` are flags of `welkin predict` with blanks between, or null:
+   "--checkpoint newest --device cpu --data_root /my/era5". The run's data set is opened too: it has names, units and
+   normalisation. */
+WELKIN_API welkin_status welkin_open(const char* run_folder, const char* options, welkin_model** model);
+
+/* Null is allowed. No other call may be using the model. */
+WELKIN_API void welkin_close(welkin_model* model);
+
+/* The channels of the inputs or targets, from 0; a name or unit is null behind the last, and lives as long as the model. */
+WELKIN_API int welkin_num_channels(const welkin_model* model, welkin_side side);
+WELKIN_API const char* welkin_channel_name(const welkin_model* model, welkin_side side, int channel);
+WELKIN_API const char* welkin_channel_unit(const welkin_model* model, welkin_side side, int channel);
+
+/* The dims of one field, 2 (H, W) or 3 (D, H, W); returns how many. */
+WELKIN_API int welkin_shape(const welkin_model* model, int64_t shape[3]);
+
+/* Copies a field in, in the units of the run's files; converts and normalises on the way, in one pass. `strides`: elements
+   between neighbours along each dim; null: the last dim runs fastest. A Fortran array a(W, H) needs none; a(H, W) has {1, H}. */
+WELKIN_API welkin_status welkin_set_field(welkin_model* model, const char* channel, const void* values, welkin_type type,
+                                          const int64_t* strides);
+
+/* Makes the targets of the inputs, all of which have been set. */
+WELKIN_API welkin_status welkin_step(welkin_model* model);
+
+/* Copies a target of the last step, or an input, out. */
+WELKIN_API welkin_status welkin_get_field(const welkin_model* model, const char* channel, void* values, welkin_type type,
+                                          const int64_t* strides);
+
+/* The targets of the last step become the inputs of the next; inputs that are not predicted stay. */
+WELKIN_API welkin_status welkin_advance(welkin_model* model);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trained model inside of another program: fields are set by name in the units of the run's files, the model makes one step,
+// and fields are read back. It knows no file and no time: what the data set computes (forcing) is set as any other channel.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/sample/dataset.h"
+#include "train/evaluate/trained_model.h"
+
+namespace welkin::train {
+
+// Values of one channel in the caller's memory: (H, W) or (D, H, W) elements, `strides` of which lie between neighbours along
+// each dim. A Fortran array a(W, H) has the strides (W, 1), and a(H, W) has (1, H): neither is rearranged by the caller.
+struct FieldLayout {
+  bool is_double = false;             // else float32
+  std::vector<int64_t> strides = {};  // in elements; empty: the last dim runs fastest, without gaps
+};
+
+// What takes a normalised value back to the units of the files: x * std + mean, then eps * (exp(x) - 1) where there is an eps.
+struct ChannelScale {
+  double mean = 0, std = 1, log_eps = 0;
+};
+
+class FieldStepper {
+ public:
+  // The model outlives it.
+  explicit FieldStepper(const TrainedModel& model);
+
+  const data::ArraySpec& input() const { return spec_.input; }
+  const data::ArraySpec& target() const { return spec_.target; }
+  const std::vector<int64_t>& shape() const { return shape_; }  // of a field: without channels
+
+  // One pass over the values: copy, clip, logarithm and normalisation. Of input steps of several times, the newest that has the
+  // name. ConfigError for a channel that the model does not take, or strides that do not fit.
+  void set(const std::string& channel, const void* values, const FieldLayout& layout);
+
+  // Makes the targets of the inputs that are set. ConfigError naming those that never were.
+  void step();
+
+  // A target of the last step, or an input as it was set (within float32). ConfigError for other names and before a step.
+  void get(const std::string& channel, void* values, const FieldLayout& layout) const;
+
+  // The predictions become the inputs of the next step, without a way through the caller's units. Channels that are not predicted
+  // keep their values. ConfigError for a model of several input times, and before a step.
+  void advance();
+
+ private:
+  int64_t channel_of(const std::string& channel) const;  // of the input
+
+  const TrainedModel& model_;
+  const data::SampleSpec& spec_;
+  std::vector<int64_t> shape_, earlier_;
+  std::vector<data::ChannelOp> ops_;
+  std::vector<ChannelScale> input_scale_, target_scale_;
+  std::vector<bool> is_set_;
+  at::Tensor input_;       // (1, C, ...) normalised, on the CPU
+  at::Tensor prediction_;  // (1, C', ...) normalised, on the CPU; undefined before a step
+  int64_t steps_ = 0;
+};
+
+}  // namespace welkin::train
