@@ -36,7 +36,7 @@ std::vector<DsKey> batch_rows() {
   };
 }
 
-std::vector<DsKey> precision_rows() {
+std::vector<DsKey> ds_precision_rows() {
   return {
       {"fp16.enabled", Combined, "precision.amp_mode", "true: fp16 autocast; false: not fp16"},
       {"fp16.auto_cast", NoEffect, "", "amp_mode is always autocast, of float32 weights"},
@@ -132,9 +132,9 @@ std::vector<DsKey> report_rows() {
   };
 }
 
-std::vector<DsKey> all_rows() {
+std::vector<DsKey> all_ds_rows() {
   std::vector<DsKey> rows = batch_rows();
-  for (const auto& more : {ds_zero_keys(), precision_rows(), ds_optimizer_keys(), parallel_rows(), report_rows()})
+  for (const auto& more : {ds_zero_keys(), ds_precision_rows(), ds_optimizer_keys(), parallel_rows(), report_rows()})
     rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }
@@ -155,7 +155,7 @@ std::string_view what_it_does(const DsKey& key) {
 }  // namespace
 
 const std::vector<DsKey>& ds_keys() {
-  static const std::vector<DsKey> rows = all_rows();
+  static const std::vector<DsKey> rows = all_ds_rows();
   return rows;
 }
 

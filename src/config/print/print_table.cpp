@@ -17,7 +17,7 @@
 namespace welkin::config {
 namespace {
 
-using Row = std::array<std::string, 4>;
+using PrintedRow = std::array<std::string, 4>;
 
 std::string padded(std::string text, size_t width) {
   if (text.size() < width) text.resize(width, ' ');
@@ -25,14 +25,14 @@ std::string padded(std::string text, size_t width) {
 }
 
 // Columns as wide as their widest cell, but no wider than `limit`; the last one is not padded.
-std::string aligned(const std::vector<Row>& rows) {
+std::string aligned(const std::vector<PrintedRow>& rows) {
   constexpr size_t kLimit = 60;
   std::array<size_t, 4> width{};
-  for (const Row& row : rows) {
+  for (const PrintedRow& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) width[i] = std::min(kLimit, std::max(width[i], row[i].size()));
   }
   std::string text;
-  for (const Row& row : rows) {
+  for (const PrintedRow& row : rows) {
     std::string line = "  ";
     for (size_t i = 0; i + 1 < row.size(); ++i) line += padded(row[i], width[i]) + "  ";
     line += row.back();
@@ -67,7 +67,7 @@ std::string heading(const Resolved& resolved, int64_t world_size) {
 }  // namespace
 
 std::string table(const Resolved& resolved, int64_t world_size) {
-  std::vector<Row> rows = {{"key", "value", "unit", "origin"}};
+  std::vector<PrintedRow> rows = {{"key", "value", "unit", "origin"}};
   std::string_view component;
   for (const Key& key : schema()) {
     const Origin& origin = resolved.origins.at(std::string(key.path));

@@ -32,6 +32,17 @@ std::optional<ChannelSetting> parse_channel_setting(std::string_view text) {
   return ChannelSetting{std::string(text.substr(0, at)), std::string(text.substr(at + 1))};
 }
 
+std::optional<WeightedFolder> parse_data_set(const std::string& entry) {
+  const auto equals = entry.rfind('=');
+  WeightedFolder folder{.folder = entry.substr(0, equals)};
+  if (folder.folder.empty()) return {};
+  if (equals == std::string::npos) return folder;
+  const char* end_of_text = entry.data() + entry.size();
+  const auto [end, problem] = std::from_chars(entry.data() + equals + 1, end_of_text, folder.weight);
+  const bool good = problem == std::errc() && end == end_of_text && std::isfinite(folder.weight) && folder.weight > 0;
+  return good ? std::optional(folder) : std::nullopt;
+}
+
 std::vector<std::optional<std::string>> settings_of(const std::vector<std::string>& entries, std::string_view key,
                                                     const std::vector<std::string>& channels) {
   std::vector<std::optional<std::string>> values(channels.size());

@@ -19,6 +19,13 @@ struct ChannelSetting {
 // One entry; nothing where it is not channel=value.
 std::optional<ChannelSetting> parse_channel_setting(std::string_view text);
 
+// An entry of the key datasets, FOLDER or FOLDER=weight; nothing where the weight is no number above 0 or there is no folder.
+struct WeightedFolder {
+  std::string folder;
+  double weight = 1;
+};
+std::optional<WeightedFolder> parse_data_set(const std::string& entry);
+
 // For every channel the value of the last entry that fits it, nothing where none does. ConfigError for an entry that is not
 // channel=value or fits no channel; the text names `key` and the channels.
 std::vector<std::optional<std::string>> settings_of(const std::vector<std::string>& entries, std::string_view key,

@@ -5,6 +5,7 @@
 
 #include "config/flags/flag.h"
 #include "config/resolve/tutorial.h"
+#include "config/schema/builtin_models.h"
 #include "config/schema/key.h"
 #include "core/text.h"
 
@@ -28,8 +29,8 @@ void derive_dataset(Draft& draft) {
   std::string& dataset = draft.config.data.dataset;
   if (!dataset.empty()) return;
   const std::string& model = draft.config.model.model;
-  if (model == "vit" || model == "unet3d") {
-    dataset = model == "vit" ? "era5" : "nbody";
+  if (is_builtin(model)) {
+    dataset = takes_fields(model) ? "era5" : "nbody";
     draft.derived("data.dataset", cat("model ", model));
   } else if (draft.has("data.train_data_path") != draft.has("data.train_path")) {
     dataset = draft.has("data.train_data_path") ? "era5" : "nbody";
@@ -52,8 +53,8 @@ void derive_loss(Draft& draft, const KnownNames& known) {
   const auto row = known.default_losses.find(model);
   if (row != known.default_losses.end()) {
     config.loss.loss = row->second;
-  } else if (model == "vit" || model == "unet3d") {
-    config.loss.loss = model == "vit" ? "relative_l2" : "l1_rho";
+  } else if (is_builtin(model)) {
+    config.loss.loss = takes_fields(model) ? "relative_l2" : "l1_rho";
   } else {
     return;
   }

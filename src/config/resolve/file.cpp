@@ -2,9 +2,9 @@
 #include "config/resolve/file.h"
 
 #include <filesystem>
-#include <system_error>
 
 #include "config/flags/flag.h"
+#include "config/resolve/paths.h"
 #include "config/resolve/tutorial.h"
 #include "config/schema/key.h"
 #include "core/error.h"
@@ -13,11 +13,6 @@
 
 namespace welkin::config {
 namespace {
-
-bool exists(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
-}
 
 // A component or a map of the tutorials when it holds a mapping, else any key of the schema.
 bool is_setting(const YamlDocument& document, const YamlEntry& entry) {
@@ -47,7 +42,7 @@ const YamlEntry& find_preset(const YamlDocument& document, const std::string& na
 
 std::optional<std::string> configuration_file(const CommandLine& command_line) {
   if (command_line.yaml_config) {
-    if (exists(*command_line.yaml_config)) return command_line.yaml_config;
+    if (path_exists(*command_line.yaml_config)) return command_line.yaml_config;
     throw ConfigError(
         "config", cat("the file does not exist: --yaml_config ", *command_line.yaml_config),
         cat("Looked in ", std::filesystem::current_path().string(), " for a relative path; the shipped files stand in config/"));
@@ -56,8 +51,8 @@ std::optional<std::string> configuration_file(const CommandLine& command_line) {
   const char* file = is_unet_tutorial(command_line.tutorial) ? "UNet.yaml" : "ViT.yaml";
   const std::string own = cat("config/", tutorial_name(command_line.tutorial), "/", file);
   const std::string shared = cat("config/", file);
-  if (exists(own)) return own;
-  if (exists(shared)) return shared;
+  if (path_exists(own)) return own;
+  if (path_exists(shared)) return shared;
   throw ConfigError(
       "config",
       cat("the default file of --tutorial ", tutorial_name(command_line.tutorial), " does not exist: ", own, ", ", shared),

@@ -30,10 +30,14 @@ std::vector<NeededPath> box_paths(const DataConfig& data) {
 
 std::vector<NeededPath> field_paths(const DataConfig& data) {
   if (data.data_loader_config == Loader::Synthetic) return {};
+  std::vector<NeededPath> statistics{{"global_means_path", &data.global_means_path},
+                                     {"global_stds_path", &data.global_stds_path}};
+  if (!data.datasets.empty()) return statistics;  // opening says which of the folders is not there
+  const bool is_one_archive = data.valid_data_path.empty() && !data.valid_times.empty();
   return {{"train_data_path", &data.train_data_path},
-          {"valid_data_path", &data.valid_data_path},
-          {"global_means_path", &data.global_means_path},
-          {"global_stds_path", &data.global_stds_path}};
+          {"valid_data_path", is_one_archive ? &data.train_data_path : &data.valid_data_path},
+          statistics[0],
+          statistics[1]};
 }
 
 std::vector<NeededPath> needed_paths(const DataConfig& data) {
@@ -42,17 +46,17 @@ std::vector<NeededPath> needed_paths(const DataConfig& data) {
   return {};  // a plug-in's data set looks after its own
 }
 
-bool exists(const std::string& path) {
+}  // namespace
+
+bool path_exists(const std::string& path) {
   std::error_code error;
   return std::filesystem::exists(path, error);
 }
 
-}  // namespace
-
 std::vector<MissingPath> missing_paths(const RunConfig& config) {
   std::vector<MissingPath> missing;
   for (const NeededPath& needed : needed_paths(config.data)) {
-    if (needed.path->empty() || !exists(*needed.path)) missing.push_back({std::string(needed.key), *needed.path});
+    if (needed.path->empty() || !path_exists(*needed.path)) missing.push_back({std::string(needed.key), *needed.path});
   }
   return missing;
 }
@@ -66,6 +70,15 @@ std::string describe_missing(const RunConfig& config) {
 }
 
 namespace {
+
+// What the archive's statistics are of.
+std::string archive_flags(const DataConfig& data) {
+  std::string flags;
+  if (!data.variables.empty()) flags += cat(" --variables ", join(data.variables, ","));
+  if (!data.levels.empty()) flags += cat(" --levels ", join(data.levels, ","));
+  if (!data.train_times.empty()) flags += cat(" --times ", join(data.train_times, ","));
+  return flags;
+}
 
 // The fields are there.
 bool lacks_statistics_alone(const RunConfig& config) {
@@ -81,8 +94,8 @@ void check_paths(const RunConfig& config) {
   if (lacks_statistics_alone(config)) {
     const std::string folder = std::filesystem::path(config.data.global_means_path).parent_path().string();
     throw DataError("config", missing,
-                    cat("Compute them with welkin data stats ", config.data.train_data_path, " --out ",
-                        folder.empty() ? "DIR" : folder, ", and give global_means_path and global_stds_path"));
+                    cat("Compute them with welkin data stats ", config.data.train_data_path, archive_flags(config.data),
+                        " --out ", folder.empty() ? "DIR" : folder, ", and give global_means_path and global_stds_path"));
   }
   throw DataError("config", missing,
                   cat("Give --data_root DIR for what /data stands for (now ", config.data.data_root,

@@ -11,6 +11,9 @@
 
 namespace welkin::config {
 
+// Whether there is such a file or folder; one that cannot be asked for is not there.
+bool path_exists(const std::string& path);
+
 // A root as rebinding compares it: "/data/" is "/data".
 std::string without_trailing_slash(std::string root);
 

@@ -44,6 +44,8 @@ void rebind(Draft& draft, const Key& key) {
   } else if (const auto* optional = std::get_if<Accessor<std::optional<std::string>>>(&key.field)) {
     auto& path = (*optional)(draft.config);
     if (path) path = rebound(draft, key, *path);
+  } else if (const auto* list = std::get_if<Accessor<std::vector<std::string>>>(&key.field)) {
+    for (std::string& path : (*list)(draft.config)) path = rebound(draft, key, path);
   }
 }
 
@@ -66,6 +68,8 @@ void change_paths(RunConfig& config, const Change& change) {
       change((*text)(config));
     } else if (const auto* optional = std::get_if<Accessor<std::optional<std::string>>>(&key.field)) {
       if (auto& path = (*optional)(config)) change(*path);
+    } else if (const auto* list = std::get_if<Accessor<std::vector<std::string>>>(&key.field)) {
+      for (std::string& path : (*list)(config)) change(path);
     }
   }
 }

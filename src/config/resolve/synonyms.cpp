@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "config/resolve/channel_settings.h"
 #include "config/resolve/derive.h"
 #include "config/schema/key.h"
 #include "core/text.h"
@@ -55,20 +56,20 @@ void settle_length(Draft& draft) {
 }
 
 void settle_precision(Draft& draft) {
-  constexpr std::string_view kMode = "precision.amp_mode";
+  constexpr std::string_view kAmpMode = "precision.amp_mode";
   constexpr std::string_view kSwitch = "precision.enable_amp";
   PrecisionConfig& precision = draft.config.precision;
   const bool is_on = precision.amp_mode != AmpMode::None;
-  switch (winner(draft, kMode, kSwitch)) {
+  switch (winner(draft, kAmpMode, kSwitch)) {
     case Winner::Second:
       if (is_on == precision.enable_amp) break;
       precision.amp_mode = precision.enable_amp ? AmpMode::Fp16 : AmpMode::None;
-      return draft.derived(kMode, "enable_amp");
+      return draft.derived(kAmpMode, "enable_amp");
     case Winner::First:
       precision.enable_amp = is_on;
       return draft.derived(kSwitch, "amp_mode");
     case Winner::Tie:
-      if (is_on != precision.enable_amp) contradiction(draft, kMode, kSwitch);
+      if (is_on != precision.enable_amp) contradiction(draft, kAmpMode, kSwitch);
   }
 }
 
@@ -96,9 +97,10 @@ void settle_channels(Draft& draft) {
     draft.derived(kOut, "in_channels");
   }
   const auto follow_roles = [&](const std::vector<std::string>& names, std::string_view number, int64_t& count) {
-    if (data.roles.empty() || !names.empty() || draft.has(number)) return;
+    const bool is_said = !data.roles.empty() || !data.variables.empty();
+    if (!is_said || !names.empty() || draft.has(number)) return;
     count = 0;
-    draft.derived(number, "roles");
+    draft.derived(number, data.roles.empty() ? "variables" : "roles");
   };
   follow_roles(data.in_channels, "model.n_in_channels", draft.config.model.n_in_channels);
   follow_roles(data.out_channels, "model.n_out_channels", draft.config.model.n_out_channels);
@@ -106,6 +108,45 @@ void settle_channels(Draft& draft) {
   settle_count(draft, kIn, rank, data.in_channels, "model.n_in_channels", draft.config.model.n_in_channels);
   settle_count(draft, kOut, follows_input ? rank : draft.rank(kOut), data.out_channels, "model.n_out_channels",
                draft.config.model.n_out_channels);
+}
+
+// Times and levels are chosen of an archive, whose files are read where they are.
+void check_archive(Draft& draft) {
+  const DataConfig& data = draft.config.data;
+  constexpr std::string_view kVariables = "data.variables", kStage = "data.stage";
+  const auto refuse = [&](std::string_view path, std::string_view what, const std::string& values, std::string_view remedy) {
+    draft.problems.add(draft.place(path), cat(what, ": ", values), std::string(remedy));
+  };
+  if (!data.variables.empty()) {
+    if (!data.stage) return;
+    return refuse(kStage, "an archive is not copied to the node", cat(draft.show(kStage), ", ", draft.show(kVariables)),
+                  "Leave stage out, or make training files with welkin data ingest");
+  }
+  const auto check = [&](std::string_view path, bool is_chosen) {
+    if (!is_chosen) return;
+    refuse(path, "this chooses of an archive, whose variables are not named", draft.show(path),
+           "Give variables too, as in variables: [2m_temperature, geopotential@500]");
+  };
+  check("data.levels", !data.levels.empty());
+  check("data.train_times", !data.train_times.empty());
+  check("data.valid_times", !data.valid_times.empty());
+  check("data.test_times", !data.test_times.empty());
+}
+
+// What several data sets do not go with.
+void check_data_sets(Draft& draft) {
+  const RunConfig& config = draft.config;
+  constexpr std::string_view kDataSets = "data.datasets";
+  if (config.data.datasets.empty()) return;
+  const auto refuse = [&](bool is_wrong, std::string_view path, const char* what, const char* remedy) {
+    if (is_wrong) draft.problems.add(draft.place(path), cat(what, ": ", draft.show(kDataSets), ", ", draft.show(path)), remedy);
+  };
+  refuse(config.data.stage.has_value(), "data.stage", "several data sets are not copied to the node", "Leave stage out");
+  for (const std::string& entry : config.data.datasets) {
+    if (parse_data_set(entry)) continue;
+    draft.problems.add(draft.place(kDataSets), cat("an entry is no FOLDER=weight: entry=", entry, ", ", draft.show(kDataSets)),
+                       "Write for instance [/data/era5=3, /data/cmip6=1], with weights above 0");
+  }
 }
 
 // Ranks that hold different samples; none when the sizes do not fit, which validate.h reports.
@@ -129,31 +170,34 @@ void resolve_synonyms(Draft& draft) {
   settle_precision(draft);
   settle_length(draft);
   settle_channels(draft);
+  check_archive(draft);
+  check_data_sets(draft);
 }
 
 void resolve_batch(Draft& draft, int64_t world_size) {
-  constexpr std::string_view kGlobal = "loop.global_batch_size";
-  constexpr std::string_view kLocal = "loop.local_batch_size";
+  constexpr std::string_view kGlobalSize = "loop.global_batch_size";
+  constexpr std::string_view kLocalSize = "loop.local_batch_size";
   LoopConfig& loop = draft.config.loop;
   const auto replicas = data_parallel_size(draft.config, world_size);
-  const bool is_sound = draft.is_sound({kGlobal, kLocal, "parallel.tensor_parallel", "parallel.row_parallel_size",
+  const bool is_sound = draft.is_sound({kGlobalSize, kLocalSize, "parallel.tensor_parallel", "parallel.row_parallel_size",
                                         "parallel.context_parallel", "parallel.pipeline_parallel", "parallel.spatial"});
   if (!replicas || !is_sound) return;
-  const Winner which = winner(draft, kGlobal, kLocal);
+  const Winner which = winner(draft, kGlobalSize, kLocalSize);
   if (which == Winner::Second && loop.local_batch_size) {
     loop.global_batch_size = *loop.local_batch_size * *replicas;
-    return draft.derived(kGlobal, cat("local_batch_size times ", *replicas));
+    return draft.derived(kGlobalSize, cat("local_batch_size times ", *replicas));
   }
   if (which == Winner::Tie && loop.local_batch_size && *loop.local_batch_size * *replicas != loop.global_batch_size) {
-    return contradiction(draft, kGlobal, kLocal);
+    return contradiction(draft, kGlobalSize, kLocalSize);
   }
   if (loop.global_batch_size % *replicas != 0) {
-    return draft.problems.add(draft.place(kGlobal),
-                              cat("the batch cannot be split evenly: ", draft.show(kGlobal), ", data-parallel ranks=", *replicas),
-                              "Choose a multiple, or give --local_batch_size");
+    return draft.problems.add(
+        draft.place(kGlobalSize),
+        cat("the batch cannot be split evenly: ", draft.show(kGlobalSize), ", data-parallel ranks=", *replicas),
+        "Choose a multiple, or give --local_batch_size");
   }
   loop.local_batch_size = loop.global_batch_size / *replicas;
-  draft.derived(kLocal, cat("global_batch_size over ", *replicas));
+  draft.derived(kLocalSize, cat("global_batch_size over ", *replicas));
 }
 
 }  // namespace welkin::config

@@ -12,6 +12,7 @@
 
 #include "config/resolve/channel_settings.h"
 #include "config/resolve/validate_mesh.h"
+#include "config/schema/builtin_models.h"
 #include "config/schema/checkpoint_dirs.h"
 #include "config/schema/early_stopping.h"
 #include "config/schema/key.h"
@@ -36,7 +37,9 @@ void validate_checkpointed_blocks(Draft& draft) {
         cat("blocks to checkpoint without what of them: ", draft.show(kCheckpointedBlocks), ", ", draft.show(kCheckpointing)),
         "Say activation_checkpointing: mlp, attention or blocks, too");
   }
-  if (draft.config.model.model != "vit" || loop.activation_checkpointing_blocks <= draft.config.model.depth) return;
+  const std::string& model = draft.config.model.model;
+  const bool has_depth = is_one_of(model, key_at("model.depth").models);
+  if (!has_depth || loop.activation_checkpointing_blocks <= draft.config.model.depth) return;
   draft.problems.add(draft.place(kCheckpointedBlocks),
                      cat("more blocks than the model has: ", draft.show(kCheckpointedBlocks), ", ", draft.show("model.depth")),
                      "Give as many as there are, or 0 for all");
@@ -145,11 +148,12 @@ void validate_crop(Draft& draft) {
 // What their entries look like; which channels there are only the files know.
 void validate_channel_settings(Draft& draft) {
   const RunConfig& config = draft.config;
-  const std::array<std::pair<const char*, const std::vector<std::string>*>, 4> lists{
+  const std::array<std::pair<const char*, const std::vector<std::string>*>, 5> lists{
       {{"data.roles", &config.data.roles},
        {"data.normalization", &config.data.normalization},
        {"data.hole_fill", &config.data.hole_fill},
-       {"loss.channel_weights", &config.loss.channel_weights}}};
+       {"loss.channel_weights", &config.loss.channel_weights},
+       {"loss.conservation", &config.loss.conservation}}};
   for (const auto& [path, entries] : lists) {
     for (const std::string& entry : *entries) {
       if (parse_channel_setting(entry)) continue;
@@ -173,11 +177,11 @@ void validate_loader(Draft& draft, const std::vector<Loader>& allowed) {
 void validate_pairing(Draft& draft) {
   const std::string& model = draft.config.model.model;
   const std::string& dataset = draft.config.data.dataset;
-  const bool mismatch = (model == "vit" && dataset == "nbody") || (model == "unet3d" && dataset == "era5");
+  const bool mismatch = (takes_fields(model) && dataset == "nbody") || (takes_boxes(model) && dataset == "era5");
   if (!mismatch) return;
   draft.problems.add(draft.place("data.dataset"),
                      cat("the model does not take this data set: ", draft.show("model.model"), ", ", draft.show("data.dataset")),
-                     "vit takes fields (era5), unet3d takes boxes (nbody)");
+                     cat(join(split(kFieldModels, '|'), ", "), " take fields (era5), ", kBoxModels, " takes boxes (nbody)"));
 }
 
 // The samples of an epoch as far as the configuration tells; 0 = it does not.
@@ -270,12 +274,6 @@ void validate_survival(Draft& draft) {
   const LoopConfig& loop = draft.config.loop;
   std::string problem;
   const auto dirs = parse_checkpoint_dirs(loop.checkpoint_dirs, problem);
-  if (std::ranges::any_of(dirs, &CheckpointDir::neighbour) && draft.config.parallel.shard != ShardStage::None) {
-    draft.problems.add(
-        draft.place(kDirs),
-        cat("copies for a neighbour are made of a training state that one rank writes: ", draft.show("parallel.shard")),
-        "Leave :neighbour out: the place must then be seen by all ranks");
-  }
   if (!problem.empty()) {
     draft.problems.add(draft.place(kDirs), cat("checkpoint_dirs cannot be read, ", problem, ": ", draft.show(kDirs)),
                        "Write for instance --checkpoint_dirs fast:/local:50:2,safe:/project:1000");
@@ -380,6 +378,7 @@ void validate_loop(Draft& draft, int64_t world_size) {
   validate_optimizer(draft);
   validate_offload(draft);
   validate_health(draft);
+  validate_rollout(draft);
   const SwitchConfig& switches = draft.config.switches;
   if (switches.enable_benchy && switches.enable_manual_profiling) {
     draft.problems.add(draft.place("switches.enable_manual_profiling"),

@@ -37,17 +37,17 @@ void validate_order(Draft& draft) {
 
 // Gradients are summed over the blocks of a sample by the exchange of the backward pass, which these leave out.
 void validate_spatial(Draft& draft) {
-  constexpr std::string_view kPath = "parallel.spatial";
+  constexpr std::string_view kPath = "parallel.spatial", kContext = "parallel.context_parallel";
   const ParallelConfig& parallel = draft.config.parallel;
   if (parallel.spatial.size() == 1 || !draft.is_sound({kPath})) return;
-  for (const auto& [path, is_on] :
-       {std::pair<std::string_view, bool>{"parallel.rank_invariant", parallel.rank_invariant},
-        std::pair<std::string_view, bool>{"parallel.noddp", parallel.noddp},
-        std::pair<std::string_view, bool>{"parallel.context_parallel", parallel.context_parallel > 1},
-        std::pair<std::string_view, bool>{"parallel.pipeline_parallel", parallel.pipeline_parallel > 1}}) {
+  for (const auto& [path, is_on] : {std::pair<std::string_view, bool>{"parallel.rank_invariant", parallel.rank_invariant},
+                                    std::pair<std::string_view, bool>{"parallel.noddp", parallel.noddp},
+                                    std::pair<std::string_view, bool>{kContext, parallel.context_parallel > 1}}) {
     if (!is_on) continue;
     draft.problems.add(draft.place(kPath), cat("spatial does not go with this: ", draft.show(kPath), ", ", draft.show(path)),
-                       "Leave one of them out");
+                       path == kContext
+                           ? "Leave one of them out: blocks of a ViT's field are runs of tokens, which context_parallel cuts too"
+                           : "Leave one of them out");
   }
 }
 

@@ -3,6 +3,7 @@
 // no look-ahead; libstdc++'s polynomial matcher refuses back references; counts, which multiply states, are refused here.
 #include "config/schema/checkpointing.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <regex>
@@ -65,6 +66,12 @@ std::string text_of(const Checkpointing& value) {
   if (value.part == CheckpointedPart::Pattern) return cat(kPattern, value.pattern);
   if (value.part == CheckpointedPart::Budget) return cat(kBudget, float_text(value.budget_gib));
   return std::string(name_of(value.part));
+}
+
+int64_t StepCounts::most() const { return numbers.empty() ? 1 : *std::ranges::max_element(numbers); }
+
+std::string text_of(const StepCounts& value) {
+  return value.numbers.size() == 1 ? std::to_string(value.numbers.front()) : cat("[", join(value.numbers, ", "), "]");
 }
 
 std::string text_of(const MicroBatchSize& value) { return value.is_auto ? "auto" : std::to_string(value.samples); }

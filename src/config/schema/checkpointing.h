@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys whose value is a name or a name with more behind it: `activation_checkpointing` (none, blocks, pattern:REGEX, ...),
-// `micro_batch_size` and `checkpoint_interval` (a number or auto).
+// The keys whose value is of several forms: `activation_checkpointing` (none, blocks, pattern:REGEX, ...), `micro_batch_size` and
+// `checkpoint_interval` (a number or auto), `multistep` (a number or a list).
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "config/schema/choices.h"
 
@@ -43,12 +45,23 @@ struct CheckpointInterval {
   bool operator==(const CheckpointInterval&) const = default;
 };
 
+// Steps of the model for which a sample is trained, one after the other; of several numbers each holds for a part of the run.
+struct StepCounts {
+  StepCounts(int64_t number = 1) : numbers{number} {}                  // NOLINT: reads as the number that it is
+  StepCounts(std::vector<int64_t> list) : numbers(std::move(list)) {}  // NOLINT: reads as the list that it is
+  std::vector<int64_t> numbers;
+
+  int64_t most() const;
+  bool operator==(const StepCounts&) const = default;
+};
+
 // What the text says. Nothing where it is not of the forms above, or names no usable regular expression or budget: then
 // `problem` says what is wrong.
 std::optional<Checkpointing> parse_checkpointing(std::string_view text, std::string& problem);
 std::string text_of(const Checkpointing& value);
 std::string text_of(const MicroBatchSize& value);
 std::string text_of(const CheckpointInterval& value);
+std::string text_of(const StepCounts& value);  // "2", "[1, 2, 4]"
 
 // Whether the regular expression matches the whole name. It is one that parse_checkpointing() took: matching takes a time that
 // grows with the product of both lengths at most.

@@ -161,6 +161,11 @@ enum class CheckpointedPart { None, Mlp, Attention, Blocks, Pattern, Budget };
 template <>
 inline constexpr std::string_view kNames<CheckpointedPart> = "none|mlp|attention|blocks|pattern|budget";
 
+// Through which steps of the model the gradient of a loss over several of them goes.
+enum class MultistepGradient { All, Last };
+template <>
+inline constexpr std::string_view kNames<MultistepGradient> = "all|last";
+
 enum class DeviceChoice { Auto, Cpu, Cuda };
 template <>
 inline constexpr std::string_view kNames<DeviceChoice> = "auto|cpu|cuda";
@@ -176,6 +181,10 @@ inline constexpr std::string_view kNames<FolderRule> = "auto|gpu|mp";
 enum class QkvLayout { Joint, Separate };  // one attn.qkv (SC23), or attn.q, attn.k and attn.v (DL4SCI25)
 template <>
 inline constexpr std::string_view kNames<QkvLayout> = "joint|separate";
+
+enum class GridType { Equiangular, LegendreGauss };  // latitudes: in equal steps from pole to pole, or the nodes of Gauss
+template <>
+inline constexpr std::string_view kNames<GridType> = "equiangular|legendre-gauss";
 
 enum class Loader { LowMem, InMem, DaliLowMem, Synthetic, PyTorch, Dali };  // the tutorials' kinds of loader
 template <>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "config/schema/builtin_models.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -117,13 +118,14 @@ std::string_view component_of(const Key& key) {
 bool has_effect(const Key& key, const RunConfig& config) {
   const std::string& model = config.model.model;
   const std::string& dataset = config.data.dataset;
+  if (!key.models.empty()) return !key.inert && (!is_builtin(model) || is_one_of(model, key.models));
   switch (key.scope) {
     case Scope::Any:
       return !key.inert;
     case Scope::Vit:
-      return !key.inert && model != "unet3d";
+      return !key.inert && (!is_builtin(model) || model == "vit");
     case Scope::Unet:
-      return !key.inert && model != "vit";
+      return !key.inert && (!is_builtin(model) || model == "unet3d");
     case Scope::Fields:
       return !key.inert && dataset != "nbody";
     case Scope::Boxes:

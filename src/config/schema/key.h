@@ -33,19 +33,21 @@ enum class Common { Nobody, EveryVerb, Steps, Training };
 // Where the value stands in a RunConfig; the type of the reference is the type of the key.
 template <typename T>
 using Accessor = T& (*)(RunConfig&);
-using Field = std::variant<
-    Accessor<bool>, Accessor<int64_t>, Accessor<uint64_t>, Accessor<double>, Accessor<std::string>,
-    Accessor<std::optional<int64_t>>, Accessor<std::optional<double>>, Accessor<std::optional<std::string>>,
-    Accessor<std::vector<int64_t>>, Accessor<std::vector<double>>, Accessor<std::vector<std::string>>, Accessor<Tutorial>,
-    Accessor<AmpMode>, Accessor<NonFiniteAction>, Accessor<SpikeAction>, Accessor<BadSample>, Accessor<NanPolicy>,
-    Accessor<Residence>, Accessor<Augmentation>, Accessor<RateScaling>, Accessor<WarmupForm>, Accessor<CropRule>,
-    Accessor<PairRule>, Accessor<ValidationRule>, Accessor<ShardRule>, Accessor<LengthRule>, Accessor<RateRule>,
-    Accessor<FirstBatchRule>, Accessor<Tf32>, Accessor<AttentionForm>, Accessor<Gemm>, Accessor<MatmulPrecision>,
-    Accessor<InstructionSet>, Accessor<ContextMode>, Accessor<ContextIo>, Accessor<PipelineSchedule>, Accessor<WireupInfo>,
-    Accessor<WireupStore>, Accessor<GradientDtype>, Accessor<ShardStage>, Accessor<GatherDtype>, Accessor<OptimizerState>,
-    Accessor<MuonScale>, Accessor<ResumedOptimizer>, Accessor<CheckpointOverlap>, Accessor<Checkpointing>,
-    Accessor<MicroBatchSize>, Accessor<CheckpointInterval>, Accessor<DeviceChoice>, Accessor<FolderRule>, Accessor<QkvLayout>,
-    Accessor<std::optional<Loader>>, Accessor<std::optional<Compat>>, Accessor<SpatialRanks>, Accessor<LevelWeighting>>;
+using Field =
+    std::variant<Accessor<bool>, Accessor<int64_t>, Accessor<uint64_t>, Accessor<double>, Accessor<std::string>,
+                 Accessor<std::optional<int64_t>>, Accessor<std::optional<double>>, Accessor<std::optional<std::string>>,
+                 Accessor<std::vector<int64_t>>, Accessor<std::vector<double>>, Accessor<std::vector<std::string>>,
+                 Accessor<Tutorial>, Accessor<AmpMode>, Accessor<NonFiniteAction>, Accessor<SpikeAction>, Accessor<BadSample>,
+                 Accessor<NanPolicy>, Accessor<Residence>, Accessor<Augmentation>, Accessor<RateScaling>, Accessor<WarmupForm>,
+                 Accessor<CropRule>, Accessor<PairRule>, Accessor<ValidationRule>, Accessor<ShardRule>, Accessor<LengthRule>,
+                 Accessor<RateRule>, Accessor<FirstBatchRule>, Accessor<Tf32>, Accessor<AttentionForm>, Accessor<Gemm>,
+                 Accessor<MatmulPrecision>, Accessor<InstructionSet>, Accessor<ContextMode>, Accessor<ContextIo>,
+                 Accessor<PipelineSchedule>, Accessor<WireupInfo>, Accessor<WireupStore>, Accessor<GradientDtype>,
+                 Accessor<ShardStage>, Accessor<GatherDtype>, Accessor<OptimizerState>, Accessor<MuonScale>,
+                 Accessor<ResumedOptimizer>, Accessor<CheckpointOverlap>, Accessor<Checkpointing>, Accessor<MicroBatchSize>,
+                 Accessor<CheckpointInterval>, Accessor<DeviceChoice>, Accessor<FolderRule>, Accessor<QkvLayout>,
+                 Accessor<std::optional<Loader>>, Accessor<std::optional<Compat>>, Accessor<SpatialRanks>,
+                 Accessor<LevelWeighting>, Accessor<GridType>, Accessor<StepCounts>, Accessor<MultistepGradient>>;
 
 template <auto... Members>
 auto& member(RunConfig& config) {
@@ -75,6 +77,7 @@ struct Key {
   std::string_view aliases = "";  // further flat names, separated by '|'
   TutorialBits tutorials = 0;     // whose files hold it; 0 = a key of ours
   Scope scope = Scope::Any;
+  std::string_view models = "";     // built-in models that read it, separated by '|'; "": as the scope says
   bool inert = false;               // known and without effect
   bool null_is_first = false;       // of an enum: null stands for its first value
   bool is_flag = false;             // also --flat
@@ -111,7 +114,8 @@ std::string_view component_of(const Key& key);
 
 // The rows by component.
 std::vector<Key> model_keys();
-std::vector<Key> data_keys();
+std::vector<Key> data_keys();  // with field_keys()
+std::vector<Key> field_keys();
 std::vector<Key> optimization_keys();
 std::vector<Key> rule_keys();
 std::vector<Key> backend_keys();

@@ -23,7 +23,7 @@ std::vector<Key> loss_keys() {
       {.flat = "loss",
        .path = "loss.loss",
        .field = kLoss<&LossConfig::loss>,
-       .summary = "relative_l2, l1_rho, mse, mae or a plug-in's; by the model when not given"},
+       .summary = "relative_l2, l1_rho, mse, mae, huber or a plug-in's; by the model when not given"},
       {.flat = "lambda_rho",
        .path = "loss.lambda_rho",
        .field = kLoss<&LossConfig::lambda_rho>,
@@ -44,6 +44,97 @@ std::vector<Key> loss_keys() {
        .path = "loss.latitude_weights",
        .field = kLoss<&LossConfig::latitude_weights>,
        .summary = "points weigh in the loss as the cosine of their latitude, with mean 1",
+       .scope = Scope::Fields},
+      {.flat = "huber_delta",
+       .path = "loss.huber_delta",
+       .field = kLoss<&LossConfig::huber_delta>,
+       .summary = "of the loss huber: an error up to it counts as its square over two, a larger one linearly",
+       .range = above(0)},
+      {.flat = "spectral_weight",
+       .path = "loss.spectral_weight",
+       .field = kLoss<&LossConfig::spectral_weight>,
+       .summary = "weight of a term that compares the amplitude of each wavenumber along longitude; 0 = none",
+       .range = at_least(0),
+       .scope = Scope::Fields},
+      {.flat = "conservation",
+       .path = "loss.conservation",
+       .field = kLoss<&LossConfig::conservation>,
+       .summary = "channel=weight of a term for the squared error of the channel's global mean; patterns with * and ?",
+       .scope = Scope::Fields},
+  };
+}
+
+std::vector<Key> rollout_keys() {
+  return {
+      {.flat = "multistep",
+       .path = "loss.multistep",
+       .field = kLoss<&LossConfig::multistep>,
+       .summary =
+           "steps of the model that a sample is trained for, each fed with the prediction before it; of several numbers each "
+           "holds for a part of the run",
+       .unit = "steps",
+       .range = between(1, 1024),
+       .scope = Scope::Fields,
+       .is_flag = true},
+      {.flat = "multistep_epochs",
+       .path = "loss.multistep_epochs",
+       .field = kLoss<&LossConfig::multistep_epochs>,
+       .summary = "for how many epochs each number of multistep holds, but the last, which holds until the end",
+       .unit = "epochs",
+       .range = at_least(1),
+       .scope = Scope::Fields},
+      {.flat = "multistep_iters",
+       .path = "loss.multistep_iters",
+       .field = kLoss<&LossConfig::multistep_iters>,
+       .summary = "for how many optimizer steps each number of multistep holds, but the last, which holds until the end",
+       .unit = "steps",
+       .range = at_least(1),
+       .scope = Scope::Fields},
+      {.flat = "multistep_recompute",
+       .path = "loss.multistep_recompute",
+       .field = kLoss<&LossConfig::multistep_recompute>,
+       .summary = "each step of the model keeps its input alone and runs again in the backward pass: the memory of one step for "
+                  "another forward pass, the same numbers",
+       .scope = Scope::Fields,
+       .is_flag = true,
+       .free = true},
+      {.flat = "multistep_gradient",
+       .path = "loss.multistep_gradient",
+       .field = kLoss<&LossConfig::multistep_gradient>,
+       .summary =
+           "all: the loss is the mean over the steps, and its gradient goes through all of them; last: the loss is that of "
+           "the last step, and the steps before it have no gradient (push-forward)",
+       .scope = Scope::Fields},
+      {.flat = "ensemble_members",
+       .path = "loss.ensemble_members",
+       .field = kLoss<&LossConfig::ensemble_members>,
+       .summary =
+           "members of an ensemble that a training step makes of each sample, which dropout and input_noise tell apart; of "
+           "several the loss mae becomes their continuous ranked probability score, in its fair form",
+       .unit = "members",
+       .range = between(1, 256),
+       .scope = Scope::Fields},
+      {.flat = "replay_buffer",
+       .path = "loss.replay_buffer",
+       .field = kLoss<&LossConfig::replay_buffer>,
+       .summary =
+           "states that the model has predicted in earlier steps and that are inputs of later ones (replay buffer), so many for "
+           "each sample of the batch; 0: every input is that of the data",
+       .unit = "states",
+       .range = between(0, 1048576),
+       .scope = Scope::Fields},
+      {.flat = "replay_steps",
+       .path = "loss.replay_steps",
+       .field = kLoss<&LossConfig::replay_steps>,
+       .summary = "steps of the model that a rollout in the replay buffer has, before a sample of the data takes its place",
+       .unit = "steps",
+       .range = between(2, 65536),
+       .scope = Scope::Fields},
+      {.flat = "input_noise",
+       .path = "loss.input_noise",
+       .field = kLoss<&LossConfig::input_noise>,
+       .summary = "standard deviation of Gaussian noise on the input's predicted channels in training, in those of a channel",
+       .range = at_least(0),
        .scope = Scope::Fields},
   };
 }
@@ -262,7 +353,7 @@ std::vector<Key> precision_keys() {
 
 std::vector<Key> optimization_keys() {
   std::vector<Key> rows = loss_keys();
-  for (const auto& more : {optimizer_keys(), lean_optimizer_keys(), schedule_keys(), precision_keys()})
+  for (const auto& more : {rollout_keys(), optimizer_keys(), lean_optimizer_keys(), schedule_keys(), precision_keys()})
     rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }

@@ -28,7 +28,8 @@ struct WeightInit {
 };
 
 struct ModelConfig {
-  std::string model;  // (ours) registered name: "vit", "unet3d" or a plug-in's; inferred from the keys when absent
+  std::string
+      model;  // (ours) registered name: "vit", "afno", ... (builtin_models.h) or a plug-in's; inferred from the keys when absent
   // ViT
   int64_t embed_dim = 384;                     // width d of a token
   int64_t depth = 12;                          // number of blocks
@@ -42,12 +43,18 @@ struct ModelConfig {
   int64_t n_out_channels = 20;                 // channels predicted
   bool residual = false;                       // (ours) predict the change from the newest input step instead of the state itself
   std::vector<std::string> residual_except;    // (ours) predicted channels that are predicted themselves: patterns with * and ?
-  // 3-D U-Net
+  // (ours) AFNO, SFNO, Swin
+  int64_t num_blocks = 8;                            // AFNO: blocks of channels that the filter mixes; divides embed_dim
+  double sparsity_threshold = 0.01;                  // AFNO: coefficients shrink by it, towards zero
+  int64_t scale_factor = 3;                          // SFNO: the grid of the inner blocks is coarser by it
+  GridType model_grid_type = GridType::Equiangular;  // SFNO: latitudes of the field
+  std::vector<int64_t> window_size = {6, 12};        // Swin: patches of an attention window along latitude and longitude
+  // U-Nets
   bool full_scale = true;      // six scales, else five
   int64_t N_in_channels = 4;   // (ours) channels of the input box
   int64_t N_out_channels = 5;  // channels of the output box
   int64_t width = 64;          // (ours) channels after the first convolution
-  int64_t scales = 0;          // (ours) number of scales (2..6); 0 = six or five by full_scale
+  int64_t scales = 0;          // (ours) number of scales (2..6); 0 = six or five by full_scale, of the 2-D U-Net four
   WeightInit weight_init;
 
   bool operator==(const ModelConfig&) const = default;
@@ -104,6 +111,10 @@ struct DataConfig {
   std::vector<std::string> hole_fill;      // (ours) channel=value in its unit at input points without a value; else the mean
   std::vector<int64_t> crop;               // (ours) first row and column of the crop img_size; empty: {0, 0}
   std::vector<double> crop_lat, crop_lon;  // (ours) {south, north} and {west, east} of the crop instead, degrees
+  std::vector<std::string> datasets;       // (ours) FOLDER=weight: folders with train, valid and test, instead of the paths
+  std::vector<std::string> variables;      // (ours) of an archive with an array for each variable; empty: training files
+  std::vector<double> levels;              // (ours) of its variables that have levels; empty: all
+  std::vector<std::string> train_times, valid_times, test_times;  // (ours) first and last date in that archive; empty: all
 
   bool operator==(const DataConfig&) const = default;
 };
@@ -114,6 +125,18 @@ struct LossConfig {
   LevelWeighting level_weighting = LevelWeighting::Equal;  // (ours) how channels weigh by their variable and pressure level
   std::vector<std::string> channel_weights;                // (ours) channel=weight, over level_weighting; patterns with * and ?
   bool latitude_weights = false;                           // (ours) points weigh as the cosine of their latitude
+  double huber_delta = 1.0;                                // (ours) of the loss huber: errors above it count linearly
+  double spectral_weight = 0.0;           // (ours) of a term for the amplitude of each wavenumber along longitude
+  std::vector<std::string> conservation;  // (ours) channel=weight of a term for the error of the global mean; patterns
+  StepCounts multistep;                   // (ours) steps of the model that a sample is trained for; several: a curriculum
+  std::vector<int64_t> multistep_epochs;  // (ours) for how many epochs each of them holds; the last one until the end
+  std::vector<int64_t> multistep_iters;   // (ours) the same in optimizer steps
+  bool multistep_recompute = false;       // (ours) a step of the model keeps its input alone and runs again
+  MultistepGradient multistep_gradient = MultistepGradient::All;  // (ours) last: push-forward, the others have no gradient
+  int64_t ensemble_members = 1;  // (ours) of an ensemble that a step makes of each sample; the loss is then their fair CRPS
+  int64_t replay_buffer = 0;     // (ours) predicted states that are kept as later inputs, for each sample of the batch; 0: none
+  int64_t replay_steps = 10;     // (ours) steps of the model that one of them is at most followed for
+  double input_noise = 0.0;      // (ours) standard deviation of noise on the predicted channels of the input
 
   bool operator==(const LossConfig&) const = default;
 };

@@ -41,6 +41,9 @@ struct Checker {
   std::optional<std::string> operator()(const SpatialRanks&) const { return {}; }
   std::optional<std::string> operator()(const MicroBatchSize& value) const { return (*this)(value.samples); }
   std::optional<std::string> operator()(const CheckpointInterval& value) const { return (*this)(value.steps); }
+  std::optional<std::string> operator()(const StepCounts& value) const {
+    return value.numbers.empty() ? std::optional<std::string>("is empty") : (*this)(value.numbers);
+  }
   template <typename T>
   std::optional<std::string> operator()(const std::optional<T>& value) const {
     return value ? (*this)(*value) : std::nullopt;

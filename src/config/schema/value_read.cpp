@@ -63,6 +63,12 @@ class NodeReader {
   }
   std::optional<std::string> read(const YamlNode& node, MicroBatchSize& value) const { return read_or_auto(node, value); }
   std::optional<std::string> read(const YamlNode& node, CheckpointInterval& value) const { return read_or_auto(node, value); }
+  std::optional<std::string> read(const YamlNode& node, StepCounts& value) const {
+    if (node.kind == YamlKind::Sequence) return read(node, value.numbers);
+    if (node.kind != YamlKind::Int) return wrong_type("an integer or a list of integers", node);
+    value = StepCounts(node.integer);
+    return {};
+  }
   template <typename T>
   std::optional<std::string> read(const YamlNode& node, std::optional<T>& value) const {
     value.reset();

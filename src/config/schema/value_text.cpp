@@ -20,6 +20,7 @@ struct YamlText {
   std::string operator()(const Checkpointing& value) const { return quote_if_needed(text_of(value)); }
   std::string operator()(const MicroBatchSize& value) const { return text_of(value); }
   std::string operator()(const CheckpointInterval& value) const { return text_of(value); }
+  std::string operator()(const StepCounts& value) const { return text_of(value); }
   std::string operator()(const SpatialRanks& value) const { return text_of(value); }
   template <typename T>
   std::string operator()(const std::optional<T>& value) const {
@@ -56,6 +57,7 @@ struct PythonText {
   std::string operator()(const Checkpointing& value) const { return (*this)(text_of(value)); }
   std::string operator()(const MicroBatchSize& value) const { return text_of(value); }
   std::string operator()(const CheckpointInterval& value) const { return text_of(value); }
+  std::string operator()(const StepCounts& value) const { return text_of(value); }
   std::string operator()(const SpatialRanks& value) const { return text_of(value); }
   template <typename T>
   std::string operator()(const std::optional<T>& value) const {
@@ -80,6 +82,7 @@ struct TypeName {
   std::string operator()(const Checkpointing&) const { return "string"; }
   std::string operator()(const MicroBatchSize&) const { return "integer or auto"; }
   std::string operator()(const CheckpointInterval&) const { return "integer or auto"; }
+  std::string operator()(const StepCounts&) const { return "integer or list of integers"; }
   std::string operator()(const SpatialRanks&) const { return "string"; }
   template <typename T>
   std::string operator()(const std::optional<T>&) const {

@@ -32,7 +32,7 @@ double deviation_of(const std::vector<double>& values) {
 }
 
 // The fewest digits that give the same number back, as Python prints it.
-std::string shortest(double value) {
+std::string shortest_text(double value) {
   std::array<char, 32> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
   std::string digits(text.data(), end);
@@ -86,7 +86,7 @@ bool Benchy::tick(double now) {
   last_ = now;
   const auto done = static_cast<int64_t>(rates_.size());
   if (done % config_.report_freq == 0) {
-    say_(cat("BENCHY::", trial_.label(), "::Iteration Throughput: ", shortest(rates_.back())));
+    say_(cat("BENCHY::", trial_.label(), "::Iteration Throughput: ", shortest_text(rates_.back())));
   }
   if (done < trial_.nbatches) return false;
   close_trial(now);
@@ -96,8 +96,8 @@ bool Benchy::tick(double now) {
 void Benchy::close_trial(double now) {
   const double seconds = now - began_, average = mean_of(rates_);
   const double throughput = static_cast<double>(trial_.nbatches) * samples_per_step_ / seconds;
-  say_(cat("BENCHY::", trial_.label(), "::Average Iteration Throughput: ", shortest(average)));
-  say_(cat("BENCHY::", trial_.label(), "::Trial Throughput: ", shortest(throughput)));
+  say_(cat("BENCHY::", trial_.label(), "::Average Iteration Throughput: ", shortest_text(average)));
+  say_(cat("BENCHY::", trial_.label(), "::Trial Throughput: ", shortest_text(throughput)));
   if (trial_.is_warmup) return;
   Results& results = results_[at_kind(trial_.kind)];
   results.rates.push_back(rates_);

@@ -30,6 +30,9 @@ struct CheckpointTensor {
   // Where `value` is shape and type alone: what brings the values, and what takes them.
   std::function<at::Tensor()> fetch = {};
   std::function<void(const at::Tensor&)> store = {};
+  // Where each rank has rows of it: what puts them together, on every rank that calls it. `whole_shape` is that of all, `piece`
+  // where the rows stand, on the rank that writes them.
+  std::function<at::Tensor()> join_rows = {};
 
   at::Tensor fetched() const { return fetch ? fetch() : value; }
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/archive/json_integers.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/text.h"
@@ -58,7 +59,9 @@ class Keys {
   template <typename T>
   T at(const char* key) const {
     try {
-      return object_.at(key).get<T>();
+      const json& value = object_.at(key);
+      if (!has_integers_of<T>(value)) refuse(source_, cat("key ", key, ": an integer was expected"));
+      return value.get<T>();
     } catch (const json::exception& error) {
       refuse(source_, cat("key ", key, ": ", error.what()));
     }

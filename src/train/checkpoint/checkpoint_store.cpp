@@ -106,6 +106,7 @@ std::optional<BestRecord> CheckpointStore::best() const {
   try {
     const auto text = nlohmann::json::parse(read_file(folder_ / "best.json", 1 << 16));
     const auto& loss = text.at("validation_loss");  // null where another metric counts and the loss is not finite
+    if (!text.at("step").is_number_integer()) return {};
     return BestRecord{.step = text.at("step").get<int64_t>(),
                       .validation_loss = loss.is_null() ? std::numeric_limits<double>::quiet_NaN() : loss.get<double>(),
                       .metric = text.value("metric", ""),

@@ -66,9 +66,10 @@ struct CheckpointPlace {
   bool is_auto = false;    // the run chooses the interval
   int64_t last_step = 0;   // of the latest checkpoint, as far as the run knows
   bool on_nodes = false;   // each node has a disk of its own under this path
+  int64_t leader = 0;      // of such a place: the first rank of this rank's node
   // Beside training, where another node has a copy: on the rank that writes, what becomes of a checkpoint that was written
-  // (nothing: it could not be), and on the rank that keeps the copy.
-  std::function<void(const std::optional<std::filesystem::path>&)> copy_out = {};
+  // (nothing: it could not be), all of its files or those of these names; and on the rank that keeps the copy.
+  std::function<void(const std::optional<std::filesystem::path>&, const std::vector<std::string>&)> copy_out = {};
   std::function<void()> copy_in = {};
 };
 

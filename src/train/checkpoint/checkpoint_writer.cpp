@@ -65,7 +65,7 @@ void CheckpointWriter::send_copies(const SaveTask& task, Written& written) {
     if (!place->copy_out) continue;
     const bool is_written = std::ranges::find(written.places, place) != written.places.end();
     try {
-      place->copy_out(is_written ? std::optional(place->store.path_of(task.index.position.iteration)) : std::nullopt);
+      place->copy_out(is_written ? std::optional(place->store.path_of(task.index.position.iteration)) : std::nullopt, {});
     } catch (const std::exception& error) {
       written.errors.emplace_back(error.what());
     }
@@ -193,8 +193,9 @@ void CheckpointWriter::begin_shared(const SaveTask& task) {
   shared_places_.clear();
   for (CheckpointPlace* place : task.places) {
     try {
-      auto begun =
-          SharedCheckpoint::begin(world_, place->store.path_of(task.index.position.iteration), index_if_new(task, *place));
+      const std::filesystem::path folder = place->store.path_of(task.index.position.iteration);
+      auto begun = place->on_nodes ? SharedCheckpoint::begin_on_nodes(world_, folder, index_if_new(task, *place), place->leader)
+                                   : SharedCheckpoint::begin(world_, folder, index_if_new(task, *place));
       if (!begun) continue;
       shared_.push_back(std::move(begun));
       shared_places_.push_back(place);
@@ -236,22 +237,62 @@ bool CheckpointWriter::has_written() const {
 CheckpointWriter::Written CheckpointWriter::published() const {
   Written written;
   for (size_t i = 0; i < shared_.size(); ++i) {
+    CheckpointPlace& place = *shared_places_[i];
     try {
       shared_[i]->publish();
       if (written.folder.empty()) written.folder = shared_[i]->folder();
-      keep_house(*shared_places_[i], i == 0 ? shared_best_ : std::nullopt);
+      written.places.push_back(&place);
+      written.files.push_back(shared_[i]->node_files());
+      // Of nodes that publish each for itself one more stays: until the next one, a newest may be there on some only.
+      if (place.on_nodes) {
+        place.store.prune(place.keep + 1);
+      } else {
+        keep_house(place, i == 0 && is_first() ? shared_best_ : std::nullopt);
+      }
     } catch (const Error& error) {
       written.errors.emplace_back(error.what());
     }
   }
   written.seconds = since_begin_.seconds();
+  exchange_copies(written);
   return written;
+}
+
+// Every node sends and takes, one place after the other. A copy that fails is no reason to end a run.
+void CheckpointWriter::exchange_copies(Written& written) const {
+  const auto without_error = [](const std::function<void()>& work) -> std::string {
+    try {
+      work();
+      return {};
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+  };
+  for (size_t i = 0; i < shared_.size(); ++i) {
+    const CheckpointPlace& place = *shared_places_[i];
+    if (!place.copy_out) continue;
+    const auto found = std::ranges::find(written.places, &place);
+    const bool is_written = found != written.places.end();
+    std::future<std::string> taken = std::async(std::launch::async, without_error, place.copy_in);
+    const std::string sent = without_error([&] {
+      if (!is_written) return place.copy_out(std::nullopt, {});
+      place.copy_out(shared_[i]->folder(), written.files[static_cast<size_t>(found - written.places.begin())]);
+    });
+    for (const std::string& problem : {sent, taken.get()}) {
+      if (!problem.empty()) written.errors.push_back(problem);
+    }
+  }
 }
 
 void CheckpointWriter::exchange_and_publish() {
   job_.get();
   for (const auto& checkpoint : shared_) checkpoint->exchange(world_);
-  if (!is_first()) return shared_.clear();
+  for (size_t i = shared_.size(); i-- > 0;) {
+    if (shared_[i]->publishes()) continue;
+    shared_.erase(shared_.begin() + static_cast<std::ptrdiff_t>(i));
+    shared_places_.erase(shared_places_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  if (shared_.empty()) return;
   is_exchanged_ = true;
   job_ = std::async(std::launch::async, [this] { return published(); });
 }

@@ -78,8 +78,9 @@ class CheckpointWriter {
  private:
   struct Written {
     std::vector<std::string> errors;
-    std::filesystem::path folder = {};                // empty: no place took it
-    std::vector<const CheckpointPlace*> places = {};  // that took it, of those that another node copies
+    std::filesystem::path folder = {};                 // empty: no place took it
+    std::vector<const CheckpointPlace*> places = {};   // that took it, of those that another node copies
+    std::vector<std::vector<std::string>> files = {};  // of each of them what is copied; empty: all
     double seconds = 0;
   };
 
@@ -94,6 +95,7 @@ class CheckpointWriter {
   void take_result();
   static Written write_to_places(const SaveTask& task, const std::vector<CheckpointGroup>& groups);
   static void send_copies(const SaveTask& task, Written& written);
+  void exchange_copies(Written& written) const;
   void receive_copies(const SaveTask& task);
   void note(const Written& written);
   Written published() const;
@@ -102,7 +104,7 @@ class CheckpointWriter {
   WriterOptions options_;
   HostCopy copy_;
   std::vector<std::unique_ptr<SharedCheckpoint>> shared_;  // begun and not published
-  std::vector<CheckpointPlace*> shared_places_;            // of the first rank: where these are, in their order
+  std::vector<CheckpointPlace*> shared_places_;            // where these are, in their order
   std::optional<BestRecord> shared_best_;
   bool is_exchanged_ = false;  // the first rank publishes `shared_`
   bool is_beside_ = false;     // the latest save() has taken a copy

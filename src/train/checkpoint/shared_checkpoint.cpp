@@ -2,6 +2,7 @@
 #include "train/checkpoint/shared_checkpoint.h"
 
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 #include <unistd.h>
 
 #include <exception>
@@ -61,19 +62,42 @@ std::string write_own(const fs::path& folder, const RankTensors& own, int64_t ra
   }
 }
 
-void merge(CheckpointIndex& index, const std::vector<std::string>& texts, const fs::path& folder) {
+// Files of a rank that writes into this folder.
+void check_seen(const CheckpointIndex& part, const fs::path& folder, size_t rank) {
+  for (const auto& [name, file] : part.files) {
+    std::error_code missing;
+    if (fs::file_size(folder / name, missing) == file.bytes && !missing) continue;
+    throw DataError(cat("rank ", rank), cat("its file is not seen by the first rank: path=", (folder / name).string()),
+                    "Choose an expdir on a file system that all ranks share");
+  }
+}
+
+// Returns the names of files in this folder.
+template <typename IsHere>
+std::vector<std::string> merge(CheckpointIndex& index, const std::vector<std::string>& texts, const fs::path& folder,
+                               const IsHere& is_here) {
+  std::vector<std::string> names;
   for (size_t rank = 0; rank < texts.size(); ++rank) {
     if (texts[rank].starts_with(kTrouble)) throw DataError(cat("rank ", rank), texts[rank].substr(1), "See that rank's disk");
     const CheckpointIndex part = parse_checkpoint_index(texts[rank], cat("rank ", rank));
-    for (const auto& [name, file] : part.files) {
-      std::error_code missing;
-      if (fs::file_size(folder / name, missing) == file.bytes && !missing) continue;
-      throw DataError(cat("rank ", rank), cat("its file is not seen by the first rank: path=", (folder / name).string()),
-                      "Choose an expdir on a file system that all ranks share");
-    }
     add_records(index, part);
+    if (!is_here(rank)) continue;
+    check_seen(part, folder, rank);
+    for (const auto& [name, file] : part.files) names.push_back(name);
   }
   finish_records(index);
+  return names;
+}
+
+// On the first rank of a node that is not the run's first: whatever is in the way is an earlier try.
+std::unique_ptr<AsideFolder> begin_on_leader(const fs::path& folder) {
+  try {
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+    return std::make_unique<AsideFolder>(folder);
+  } catch (const DataError&) {
+    return nullptr;
+  }
 }
 
 }  // namespace
@@ -94,6 +118,23 @@ std::unique_ptr<SharedCheckpoint> SharedCheckpoint::begin(const parallel::Group&
   return std::make_unique<SharedCheckpoint>(folder, std::move(begun.index), std::move(begun.aside), writer, world.group_rank());
 }
 
+// Every rank hears the leader of each, and the process that writes there.
+std::unique_ptr<SharedCheckpoint> SharedCheckpoint::begin_on_nodes(
+    const parallel::Group& world, const fs::path& folder, const std::function<std::optional<CheckpointIndex>()>& make_index,
+    int64_t leader) {
+  auto checkpoint = begin(world, folder, make_index);
+  if (!checkpoint) return nullptr;
+  const int64_t rank = world.group_rank();
+  if (rank == leader && rank != 0) checkpoint->own_aside_ = begin_on_leader(folder);
+  const int64_t writer = checkpoint->own_aside_ ? int64_t{getpid()} : -1;
+  const parallel::Lengths pairs(static_cast<size_t>(world.size()), 2);
+  const at::Tensor all = parallel::all_gather(world, at::tensor({leader, writer}, at::kLong), 0, pairs);
+  const auto* const told = all.const_data_ptr<int64_t>();
+  for (int64_t other = 0; other < world.size(); ++other) checkpoint->leaders_.push_back(told[2 * other]);
+  checkpoint->aside_ = aside_path(folder, told[2 * leader + 1]);
+  return checkpoint;
+}
+
 SharedCheckpoint::SharedCheckpoint(fs::path folder, std::optional<CheckpointIndex> index, std::unique_ptr<AsideFolder> own_aside,
                                    int64_t writer, int64_t rank)
     : folder_(std::move(folder)),
@@ -106,11 +147,20 @@ void SharedCheckpoint::write(const RankTensors& own) { written_ = write_own(asid
 
 void SharedCheckpoint::fail(const std::string& reason) { written_ = cat(kTrouble, reason); }
 
-void SharedCheckpoint::exchange(const parallel::Group& world) { texts_ = texts_of_all(world, written_); }
+// On nodes each leader makes the index of all: from the text that the first rank makes its own from, for equal bytes.
+void SharedCheckpoint::exchange(const parallel::Group& world) {
+  texts_ = texts_of_all(world, written_);
+  if (leaders_.empty()) return;
+  const std::string base = texts_of_all(world, index_ ? to_json(*index_) : "-").front();
+  if (publishes()) index_ = parse_checkpoint_index(base, "rank 0");
+}
 
 void SharedCheckpoint::publish() {
+  const auto is_here = [this](size_t rank) { return leaders_.empty() || leaders_[rank] == rank_; };
   try {
-    merge(*index_, texts_, aside_);
+    std::vector<std::string> names = merge(*index_, texts_, aside_, is_here);
+    names.emplace_back("index.json");
+    if (!leaders_.empty()) node_files_ = std::move(names);
     write_file_atomically(aside_ / "index.json", to_json(*index_));
     publish_folder(aside_, folder_);
   } catch (const DataError& error) {

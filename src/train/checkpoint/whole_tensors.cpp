@@ -8,8 +8,10 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "parallel/comm/collectives.h"
@@ -53,6 +55,7 @@ class SplitTensor {
  public:
   SplitTensor(const CheckpointTensor& tensor, const TensorLayout& layout)
       : layout_(layout), row_(row_of(tensor.name, layout.table)), tp_(layout.groups.along(parallel::Axis::Tp)), run_(tensor.run) {
+    if (tensor.join_rows) rows_ = RankRows{tensor.join_rows, tensor.whole_shape, tensor.piece};
     if (row_ == nullptr) return;
     const bool has_pieces = layout.shards.size() > 1 && row_->shard.defined() && !tensor.value.is_same(row_->local);
     is_piece_ = has_pieces && (run_ > 0 || tensor.value.sizes() == row_->shard.sizes());
@@ -60,9 +63,10 @@ class SplitTensor {
     is_split_ = has_dims && tp_.size() > 1 && row_->placements[parallel::Axis::Tp].sharded();
   }
 
-  bool is_whole() const { return !is_piece_ && !is_split_; }
+  bool is_whole() const { return !rows_ && !is_piece_ && !is_split_; }
 
   std::vector<int64_t> whole_shape() const {
+    if (rows_) return rows_->whole_shape;
     if (run_ == 0) return row_->global_shape;
     std::vector<int64_t> shape = shape_of_runs();
     if (is_split_) shape.insert(shape.begin(), tp_.size());
@@ -71,6 +75,7 @@ class SplitTensor {
 
   // Every rank calls it.
   at::Tensor gather(const at::Tensor& local) const {
+    if (rows_) return rows_->join();
     at::Tensor part = local.detach();
     if (is_piece_) part = run_ > 0 ? gather_runs(local) : parallel::gathered_whole(layout_.shards, *row_, local);
     if (!is_split_) return part;
@@ -81,11 +86,14 @@ class SplitTensor {
 
   // Whether this rank is the one that writes what it has.
   bool is_written_here() const {
+    if (rows_) return rows_->place.has_value();
     const bool is_twice = (!is_piece_ && layout_.shards.group_rank() != 0) || (!is_split_ && tp_.group_rank() != 0);
     return !layout_.is_copy && !is_twice;
   }
 
+  // Of what is written here.
   PiecePlace place() const {
+    if (rows_) return rows_->place.value();
     if (run_ > 0) {
       PiecePlace place{.whole_shape = whole_shape(), .layout = {}};
       place.layout.order = in_order(static_cast<int64_t>(place.whole_shape.size()));
@@ -108,6 +116,13 @@ class SplitTensor {
   }
 
  private:
+  // Of a tensor that no parameter has, and of which each rank has rows.
+  struct RankRows {
+    std::function<at::Tensor()> join;
+    std::vector<int64_t> whole_shape;
+    std::optional<PiecePlace> place;
+  };
+
   // Of what goes along the memory of a part.
   std::vector<int64_t> shape_of_runs() const {
     if (run_ > 1) return {numbers_in(row_->local.numel(), run_)};
@@ -133,6 +148,7 @@ class SplitTensor {
   const parallel::ParamRow* row_;
   const parallel::Group& tp_;
   int64_t run_;
+  std::optional<RankRows> rows_{};
   bool is_piece_ = false, is_split_ = false;
 };
 
@@ -187,6 +203,7 @@ CheckpointGroup gather_whole(const CheckpointGroup& local, const TensorLayout& l
   for (CheckpointTensor& tensor : whole.tensors) {
     const SplitTensor split(tensor, layout);
     tensor.value = split.is_whole() ? tensor.fetched() : split.gather(tensor.fetched());
+    tensor.piece.reset();
     tensor.fetch = {};
     tensor.store = {};
   }
@@ -224,6 +241,7 @@ void WholeGroups::join_parts(const TensorLayout& layout) {
       const size_t number = split_.size();
       split_.emplace_back([split, part = tensor] { return split.gather(part.fetched()); });
       tensor.whole_shape = split.whole_shape();
+      tensor.piece.reset();
       tensor.make_whole = [this, number] { return next(number); };
     }
   }

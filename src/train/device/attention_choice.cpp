@@ -8,6 +8,7 @@
 #include "config/schema/batch_plan.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "ops/base/device_timer.h"
 #include "parallel/comm/collectives.h"
 #include "train/learn/precision.h"
 

@@ -15,6 +15,8 @@
 namespace welkin::train {
 namespace {
 
+constexpr int kMeasuredAlgorithms = 4;  // of cuDNN, for each convolution
+
 int64_t default_threads() {
   static const int at_start = at::get_num_threads();  // OMP_NUM_THREADS where that is set; later what a session asked for
   return std::min<int64_t>(at_start, usable_cores());
@@ -71,6 +73,8 @@ void apply(const ProcessSettings& settings) {
   context.setDeterministicAlgorithms(settings.deterministic, /*warn_only=*/false);
   context.setUserEnabledCuDNN(settings.cudnn_enabled);
   context.setBenchmarkCuDNN(settings.cudnn_benchmark);
+  // cuDNN names the likeliest first. Ten of a channels-last convolution, torch's number, compile for half a minute in a U-Net.
+  context.setBenchmarkLimitCuDNN(kMeasuredAlgorithms);
   context.setDeterministicCuDNN(settings.cudnn_deterministic);
   context.setAllowTF32CuBLAS(settings.tf32_matmul);
   context.setAllowTF32CuDNN(settings.tf32_convolution);

@@ -9,8 +9,10 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/sample/sequences.h"
 #include "observe/image/png.h"
 #include "train/evaluate/channel_units.h"
+#include "train/evaluate/field_animation.h"
 #include "train/evaluate/prediction_file.h"
 #include "train/evaluate/rollout.h"
 #include "train/run/field_picture.h"
@@ -54,13 +56,14 @@ void draw_sample(const data::SampleSpec& spec, const Forecast& forecast, int64_t
   };
   ForecastPicture picture;
   picture.title = cat("sample ", forecast.index, ", ", with_unit(spec.target, after, channel), lead);
-  const int64_t earlier = has_persistence(spec) ? earlier_channels(spec)[static_cast<size_t>(channel)] : -1;
+  const int64_t earlier = has_persistence(spec) ? data::earlier_channels(spec)[static_cast<size_t>(channel)] : -1;
   picture.input_is_earlier_target = earlier >= 0;
   const int64_t shown = std::max<int64_t>(earlier, 0);
   if (!picture.input_is_earlier_target) picture.input_title = cat("input: ", with_unit(spec.input, before, shown));
   picture.input = plane(forecast.input, before, shown);
   picture.target = plane(forecast.target, after, channel);
   picture.prediction = plane(forecast.prediction, after, channel);
+  picture.map = map_of(spec);
   observe::image::write_png(path, draw_forecast(picture));
 }
 
@@ -101,6 +104,28 @@ LeadForecast many_steps(const Rollout& rollout, int64_t index) {
   return forecast;
 }
 
+// Target, prediction and difference of all leads; where the target has no value, all are grey.
+void animate_sample(const data::SampleSpec& spec, const LeadForecast& forecast, int64_t channel, const fs::path& path,
+                    observe::image::AnimationFormat format) {
+  const ChannelUnits shown = target_units(spec);
+  FieldMovie movie{.panels = {{.title = "target"},
+                              {.title = "prediction", .range_of = 0},
+                              {.title = "prediction - target", .colors = observe::image::ColorMap::Diverging, .range_of = 2}},
+                   .map = map_of(spec)};
+  for (int64_t lead = 0; lead < forecast.targets.size(1); ++lead) {
+    const auto plane = [&](const at::Tensor& leads) {
+      return plane_of(rescaled(leads.select(1, lead), shown.offset, shown.scale).select(0, 0), channel);
+    };
+    const at::Tensor target = plane(forecast.targets), difference = (plane(forecast.predictions) - target).contiguous();
+    movie.titles.push_back(
+        cat("sample ", forecast.shown.index, ", ", with_unit(spec.target, shown, channel), ", lead ", lead + 1));
+    movie.panels[0].planes.push_back(target);
+    movie.panels[1].planes.push_back((target + difference).contiguous());
+    movie.panels[2].planes.push_back(difference);
+  }
+  write_movie(movie, path, format);
+}
+
 std::vector<int64_t> lead_steps(const TrainedModel& model, int64_t steps) {
   std::vector<int64_t> leads;
   for (int64_t lead = 1; steps > 1 && lead <= steps; ++lead) leads.push_back(lead * model.config().data.dt);
@@ -113,6 +138,8 @@ std::vector<fs::path> write_forecasts(const TrainedModel& model, const ForecastO
   const data::SampleSpec& spec = model.dataset().spec();
   const auto channels = channel_indices(spec, options.channels);
   std::optional<Rollout> rollout;
+  if (options.animation && options.rollout_steps < 2)
+    throw ConfigError("predict", "an animation shows several leads: rollout_steps=1", "Give --rollout_steps of 2 or more");
   if (options.rollout_steps > 1) rollout.emplace(model, options.rollout_steps);
   auto indices =
       spread_indices(rollout ? static_cast<int64_t>(rollout->starts().size()) : model.dataset().size(), options.num_samples);
@@ -132,6 +159,9 @@ std::vector<fs::path> write_forecasts(const TrainedModel& model, const ForecastO
         const std::string& name = spec.target.channels[static_cast<size_t>(channel)];
         written.push_back(options.folder / cat("sample_", index, "_", name, last_lead, ".png"));
         draw_sample(spec, forecast.shown, channel, rollout ? cat(", lead ", options.rollout_steps) : "", written.back());
+        if (!options.animation) continue;
+        written.push_back(options.folder / cat("sample_", index, "_", name, observe::image::extension_of(*options.animation)));
+        animate_sample(spec, forecast, channel, written.back(), *options.animation);
       }
     }
     writer.close();

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "observe/image/animation.h"
 #include "train/evaluate/trained_model.h"
 
 namespace welkin::train {
@@ -17,6 +19,7 @@ struct ForecastOptions {
   int64_t num_samples = 4;            // spread evenly over the data set
   int64_t rollout_steps = 1;          // more than 1: predictions.h5 has a lead axis, and the pictures are of the last lead
   std::vector<std::string> channels;  // of the pictures; empty: the first of the target
+  std::optional<observe::image::AnimationFormat> animation{};  // of a rollout's leads: sample_<index>_<channel>.apng
 };
 
 // Returns the paths written, the HDF5 file first. Each file is whole or absent. ConfigError for a channel that is not there.

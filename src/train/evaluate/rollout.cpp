@@ -2,72 +2,26 @@
 #include "train/evaluate/rollout.h"
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/isnan.h>
 
 #include <algorithm>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/sample/sequences.h"
 
 namespace welkin::train {
-namespace {
 
-// Input channels of the newest step that the data know of any time.
-std::vector<int64_t> known_channels(const data::SampleSpec& spec) {
-  if (!spec.known_input.empty() || !spec.earlier_target.empty()) return spec.known_input;
-  std::vector<int64_t> channels;
-  for (int64_t c = spec.newest_input_channel + spec.target.shape[0]; c < spec.input.shape[0]; ++c) channels.push_back(c);
-  return channels;
-}
-
-// The number of steps of truth after a sample, at most `most`.
-int64_t steps_after(const data::Dataset& dataset, int64_t index, int64_t most) {
-  int64_t steps = 1;  // its own target
-  for (auto next = dataset.following(index); next && steps < most; next = dataset.following(*next)) ++steps;
-  return steps;
-}
-
-}  // namespace
-
-Rollout::Rollout(const TrainedModel& model, int64_t steps) : model_(model), steps_(steps) {
-  check_channels();
+Rollout::Rollout(const TrainedModel& model, int64_t steps)
+    : model_(model), steps_(steps), feed_(model.dataset().spec(), model.config(), model.device()) {
+  feed_.check_next(model.dataset().spec(), model.config());
   find_starts();
-}
-
-// Every input channel of the newest step is predicted, or known of any time.
-void Rollout::check_channels() const {
-  const data::SampleSpec& spec = model_.dataset().spec();
-  const config::RunConfig& config = model_.config();
-  if (!has_persistence(spec)) {
-    throw ConfigError("rollout", cat("the input is no earlier state of the target: model=", config.model.model),
-                      "Only forecasts of fields in time can be rolled out");
-  }
-  const std::vector<int64_t> fed = earlier_channels(spec), known = known_channels(spec);
-  std::vector<std::string> unknown;
-  for (int64_t c = spec.newest_input_channel; c < spec.input.shape[0]; ++c) {
-    if (std::ranges::count(fed, c) + std::ranges::count(known, c) == 0) {
-      unknown.push_back(spec.input.channels[static_cast<size_t>(c)]);
-    }
-  }
-  if (!unknown.empty()) {
-    throw ConfigError(
-        "rollout",
-        cat("the prediction is not the next input, some of its channels are not predicted: channels=", join(unknown, " ")),
-        "Predict them as well, or say that they are known in advance: roles: [NAME=forcing]");
-  }
-  if (config.data.history > 1 && config.data.dt > 1) {
-    throw ConfigError(
-        "rollout",
-        cat("a rollout needs every input step to be predicted: history=", config.data.history, ", dt=", config.data.dt),
-        "Train with history 1, or with dt 1");
-  }
 }
 
 void Rollout::find_starts() {
   const data::Dataset& dataset = model_.dataset();
   int64_t longest = 0;
   for (int64_t index = 0; index < dataset.size(); ++index) {
-    const int64_t after = steps_after(dataset, index, steps_);
+    const int64_t after = data::steps_after(dataset, index, steps_);
     longest = std::max(longest, after);
     if (after >= steps_) starts_.push_back(index);
   }
@@ -93,28 +47,6 @@ data::Batch Rollout::read(data::Pipeline& samples, const std::vector<int64_t>& i
   return batch;
 }
 
-// The states move by one step and the oldest leaves. What is predicted takes its place among the newest channels, with what the
-// input has at points without a value; the others come from the sample of that time.
-at::Tensor Rollout::next_input(const at::Tensor& input, const at::Tensor& prediction, const data::Batch& truth,
-                               const at::Tensor& target) const {
-  const data::SampleSpec& spec = model_.dataset().spec();
-  const int64_t newest = spec.newest_input_channel, history = model_.config().data.history;
-  const int64_t step = history > 1 ? newest / (history - 1) : 0;
-  at::Tensor next = at::cat({input.narrow(1, step, newest), truth.input.narrow(1, newest, input.size(1) - newest)}, 1);
-  const std::vector<int64_t> fed = earlier_channels(spec);
-  for (size_t c = 0; c < fed.size(); ++c) {
-    if (fed[c] < 0) continue;
-    const auto from = static_cast<int64_t>(c);
-    at::Tensor values = prediction.select(1, from);
-    if (model_.has_holes()) {
-      const double fill = spec.input_fill.empty() ? 0.0 : spec.input_fill[static_cast<size_t>(fed[c])];
-      values = values.masked_fill(at::isnan(target.select(1, from)), fill);
-    }
-    next.select(1, fed[c]).copy_(values);
-  }
-  return next;
-}
-
 void Rollout::run(const std::vector<int64_t>& samples, const std::function<void(const RolloutStep&)>& body) const {
   data::Pipeline single = model_.pipeline(1);
   std::vector<int64_t> indices = samples;
@@ -126,7 +58,7 @@ void Rollout::run(const std::vector<int64_t>& samples, const std::function<void(
     if (lead == steps_) return;
     for (int64_t& index : indices) index = model_.dataset().following(index).value();
     data::Batch truth = read(single, indices);
-    truth.input = next_input(batch.input, prediction, truth, batch.target);
+    truth.input = feed_.next(batch.input, prediction, feed_.known_of(truth.input), batch.target);
     batch = std::move(truth);
   }
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "train/evaluate/trained_model.h"
+#include "train/rollout/state_feed.h"
 
 namespace welkin::train {
 
@@ -36,14 +37,12 @@ class Rollout {
   void run(const std::vector<int64_t>& samples, const std::function<void(const RolloutStep&)>& body) const;
 
  private:
-  void check_channels() const;
   void find_starts();
   data::Batch read(data::Pipeline& samples, const std::vector<int64_t>& indices) const;
-  at::Tensor next_input(const at::Tensor& input, const at::Tensor& prediction, const data::Batch& truth,
-                        const at::Tensor& target) const;
 
   const TrainedModel& model_;
   int64_t steps_;
+  StateFeed feed_;
   std::vector<int64_t> starts_;
 };
 

@@ -17,9 +17,9 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <numeric>
 #include <utility>
 
+#include "data/sample/sequences.h"
 #include "train/evaluate/channel_units.h"
 #include "train/learn/metrics.h"
 #include "train/learn/metrics_spectrum.h"
@@ -88,21 +88,7 @@ std::vector<double> to_vector(const at::Tensor& values) {
 
 }  // namespace
 
-std::vector<int64_t> earlier_channels(const data::SampleSpec& spec) {
-  if (!spec.earlier_target.empty()) return spec.earlier_target;
-  std::vector<int64_t> channels(static_cast<size_t>(spec.target.shape.at(0)));
-  std::iota(channels.begin(), channels.end(), spec.newest_input_channel);
-  return channels;
-}
-
-bool has_persistence(const data::SampleSpec& spec) {
-  const auto& input = spec.input.shape;
-  const auto& target = spec.target.shape;
-  const auto undefined = std::ranges::count(spec.earlier_target, -1);
-  if (undefined > 0 && undefined == static_cast<std::ptrdiff_t>(spec.earlier_target.size())) return false;
-  return spec.geometry != data::Geometry::PeriodicBox && input.size() == 3 &&
-         (!spec.earlier_target.empty() || spec.newest_input_channel + target[0] <= input[0]);
-}
+bool has_persistence(const data::SampleSpec& spec) { return data::is_state_of_target(spec); }
 
 double ForecastScores::rmse() const {
   double sum = 0;
@@ -146,7 +132,7 @@ namespace {
 // Persistence of a channel of which there is no earlier state is NaN: not defined.
 at::Tensor persistence_of(const data::SampleSpec& spec, const at::Tensor& input) {
   std::vector<at::Tensor> channels;
-  for (const int64_t channel : earlier_channels(spec)) {
+  for (const int64_t channel : data::earlier_channels(spec)) {
     channels.push_back(channel >= 0 ? input.select(1, channel) : at::full_like(input.select(1, 0), kUndefined));
   }
   return at::stack(channels, 1);

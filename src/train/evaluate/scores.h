@@ -81,9 +81,7 @@ class ScoreSums {
   std::vector<Forecast> forecasts_;
 };
 
-// Whether the newest input step holds channels of the target at an earlier time, and which input channels those are: -1 for a
-// channel of which it does not (diagnostic).
+// Whether the newest input step holds channels of the target at an earlier time (data::earlier_channels() says which).
 bool has_persistence(const data::SampleSpec& spec);
-std::vector<int64_t> earlier_channels(const data::SampleSpec& spec);
 
 }  // namespace welkin::train

@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -14,6 +15,7 @@
 #include "train/device/device_memory.h"
 #include "train/device/memory_report.h"
 #include "train/interchange/import_state.h"
+#include "train/interchange/model_package.h"
 #include "train/learn/precision.h"
 #include "train/learn/weighted_loss.h"
 #include "train/run/validation.h"
@@ -51,12 +53,14 @@ TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig
       report_(choice.report) {
   if (!names_file(choice.checkpoint)) checkpoint_ = find_checkpoint(choice.run_folder, choice.checkpoint);
   if (!dataset_) dataset_ = registries.datasets.at(config_.data.dataset).open(config_, choice.split);
+  if (interchange::is_package(choice.run_folder)) interchange::ModelPackage(choice.run_folder).check_fits(dataset_->spec());
   if (dataset_->size() == 0)
     throw DataError("data", "there are no samples in this part of the data", "Check its path and limits");
   model_ = build_model(registries, config_, dataset_->spec(), device_);
   load_weights(choice);
   model_->eval();
   loss_ = make_loss(registries.losses.at(config_.loss.loss), config_, dataset_->spec(), device_);
+  if (!choice.keeps_settings) session_.reset();
 }
 
 int64_t TrainedModel::weight_bytes() const {
@@ -103,6 +107,12 @@ at::Tensor TrainedModel::predict(const data::Batch& batch) const {
 
 at::Tensor TrainedModel::predict(const at::Tensor& input, const model::ForwardContext& context) const {
   const at::NoGradGuard no_grad;
+  return forward(input, context);
+}
+
+at::Tensor TrainedModel::forward(const at::Tensor& input, const model::ForwardContext& context) const {
+  std::optional<ProcessSession> meanwhile;
+  if (!session_) meanwhile.emplace(config_, device_);
   const ops::AutocastGuard autocast(device_.type(), autocast_dtype(config_.precision.amp_mode));
   return model_->forward(input, context).to(at::kFloat);
 }

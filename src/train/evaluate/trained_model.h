@@ -25,6 +25,9 @@ struct ModelChoice {
   bool averaged = false;            // the moving average of weights that the run kept, instead of the weights
   data::Split split = data::Split::Valid;
   int64_t local_rank = 0, local_size = 1;  // of this process among those of its node, for its GPU
+  // What the configuration decides for the process holds as long as the model lives; false: only while it is made and predicts,
+  // for a process that has work of its own.
+  bool keeps_settings = true;
   // What became of samples that could not be read, and reads that do not come back (these from another thread).
   std::function<void(const std::string&)> report{};
 };
@@ -52,6 +55,9 @@ class TrainedModel {
   at::Tensor predict(const data::Batch& batch) const;
   // The same of inputs on the device, with what keys their dropout.
   at::Tensor predict(const at::Tensor& input, const model::ForwardContext& context) const;
+  // The same with the gradient of what requires one.
+  at::Tensor forward(const at::Tensor& input, const model::ForwardContext& context) const;
+  const model::ModelPtr& model() const { return model_; }
   // Dropout and drop-path as in training from here on.
   void enable_dropout() { model_->train(); }
   c10::Device device() const { return device_; }
@@ -68,7 +74,7 @@ class TrainedModel {
 
   config::RunConfig config_;
   c10::Device device_;
-  std::unique_ptr<ProcessSession> session_;  // outlives the model
+  std::unique_ptr<ProcessSession> session_;  // outlives the model; null where it does not keep its settings
   std::unique_ptr<data::Dataset> dataset_;
   model::ModelPtr model_;
   LossPtr loss_;

@@ -35,8 +35,8 @@ ForecastRun::ForecastRun(const data::FieldStates& fields, std::vector<const Trai
       models_(std::move(models)),
       options_(std::move(options)),
       world_(world),
-      step_(fields.spec(), models_.front()->config(), fields.num_computed(), most_steps(options_)),
-      initial_(fields, step_, options_.ensemble) {
+      step_(fields, models_.front()->config(), models_.front()->device(), most_steps(options_)),
+      initial_(step_, options_.ensemble) {
   lay_out();
   const bool is_lagged = options_.ensemble.perturbation.kind == PerturbationKind::Lagged;
   const auto num_starts = static_cast<int64_t>(layout_.starts.size());
@@ -110,23 +110,23 @@ int64_t ForecastRun::run(const std::function<void(int64_t, int64_t)>& progress) 
 void ForecastRun::run_unit(const ForecastUnit& unit, int64_t number, const std::function<void()>& made) {
   const TrainedModel& model = *models_[static_cast<size_t>(unit.model)];
   const int64_t start = layout_.starts[static_cast<size_t>(unit.start)], before = initial_.steps_before(unit.members.front());
-  at::Tensor states = initial_.make(model, start, unit.members);
+  const at::Tensor holes = step_.holes(start);
+  at::Tensor input = initial_.make(model, start, unit.members, holes);
   for (int64_t step = 1; step <= before + options_.steps; ++step) {
     const int64_t valid = fields_.valid_time(start, step - before);
-    const at::Tensor prediction =
-        predict_step(model, fields_, states, valid, {.start_seconds = start, .members = unit.members, .step = step});
+    const at::Tensor prediction = predict_step(model, input, {.start_seconds = start, .members = unit.members, .step = step});
     if (step > before) {
-      write(unit, step - before, prediction);
+      write(unit, step - before, prediction, holes);
       made();
     }
-    if (step < before + options_.steps) states = step_.next(states, prediction);
+    if (step < before + options_.steps) input = step_.next(input, prediction, valid, holes);
   }
   store_->finish_unit(number);
 }
 
-void ForecastRun::write(const ForecastUnit& unit, int64_t lead, const at::Tensor& prediction) {
+void ForecastRun::write(const ForecastUnit& unit, int64_t lead, const at::Tensor& prediction, const at::Tensor& holes) {
   const data::SampleSpec& spec = fields_.spec();
-  const at::Tensor values = in_file_units(prediction, data::target_transform(spec));
+  const at::Tensor values = in_file_units(holes.defined() ? prediction + holes : prediction, data::target_transform(spec));
   const auto plane = static_cast<size_t>(layout_.height * layout_.width);
   const float* field = values.const_data_ptr<float>();
   for (const int64_t member : unit.members) {
@@ -135,7 +135,9 @@ void ForecastRun::write(const ForecastUnit& unit, int64_t lead, const at::Tensor
     }
   }
   if (lead < options_.steps) return;
-  nonfinite_ += (values.isfinite().flatten(1).all(1).logical_not()).sum().item<int64_t>();
+  at::Tensor sound = values.isfinite();
+  if (holes.defined()) sound = sound.logical_or(holes.isnan().to(sound.device()));
+  nonfinite_ += (sound.flatten(1).all(1).logical_not()).sum().item<int64_t>();
 }
 
 }  // namespace welkin::train

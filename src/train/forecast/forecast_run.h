@@ -49,7 +49,7 @@ class ForecastRun {
   std::string request() const;
   std::string sources() const;
   void run_unit(const ForecastUnit& unit, int64_t number, const std::function<void()>& made);
-  void write(const ForecastUnit& unit, int64_t lead, const at::Tensor& prediction);
+  void write(const ForecastUnit& unit, int64_t lead, const at::Tensor& prediction, const at::Tensor& holes);
 
   const data::FieldStates& fields_;
   std::vector<const TrainedModel*> models_;

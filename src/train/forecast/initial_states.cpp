@@ -5,11 +5,14 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sqrt.h>
 #include <ATen/ops/square.h>
-#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 
+#include <span>
+
+#include "data/pipeline/sample_check.h"
+#include "data/sample/sequences.h"
 #include "train/forecast/model_step.h"
 #include "train/learn/metrics.h"
 
@@ -30,51 +33,73 @@ at::Tensor InitialStates::read(const TrainedModel& model, int64_t seconds) const
   const data::SampleSpec& spec = fields_.spec();
   const int64_t index = fields_.index_of(seconds).value();
   at::Tensor input = at::empty({1, spec.input.shape[0], spec.input.shape[1], spec.input.shape[2]}, at::kFloat);
-  fields_.read(fields_.plan({.index = index}, data::whole(spec)),
-               {.input = {input.data_ptr<float>(), static_cast<size_t>(input.numel())}, .target = {}, .transformed = true});
-  return input.narrow(1, 0, step_.history() * step_.state_channels()).to(model.device());
+  const std::span<float> values(input.data_ptr<float>(), static_cast<size_t>(input.numel()));
+  const data::SampleRules rules{.nan = data::nan_policy_for(spec, model.config().data.nan_policy)};
+  data::SampleOutcome outcome;
+  data::read_checked(fields_, {.index = index}, data::whole(spec), rules, {.input = values, .target = {}, .transformed = true},
+                     outcome);
+  if (step_.has_holes()) data::fill_holes(values, spec.input.shape[0], spec.input_fill);
+  return input.to(model.device());
 }
 
-// (B, history * C, H, W): the same field at every step of history.
-at::Tensor InitialStates::noise(int64_t start_seconds, const std::vector<int64_t>& members) const {
-  std::vector<at::Tensor> fields;
-  for (const int64_t member : members) {
-    const at::Tensor field =
-        member_noise(start_.perturbation, fields_.spec(), step_.state_channels(), start_.seed, start_seconds, member);
-    fields.push_back(start_.has_control && member == 0 ? at::zeros_like(field) : field);
+// The same field at every step of history.
+at::Tensor InitialStates::noise(int64_t start_seconds, const std::vector<int64_t>& members, const at::Tensor& holes) const {
+  const data::SampleSpec& spec = fields_.spec();
+  const int64_t state_channels = fields_.state_channels();
+  at::Tensor noise =
+      at::zeros({static_cast<int64_t>(members.size()), spec.input.shape[0], spec.input.shape[1], spec.input.shape[2]});
+  for (size_t m = 0; m < members.size(); ++m) {
+    if (start_.has_control && members[m] == 0) continue;
+    const at::Tensor field = member_noise(start_.perturbation, spec, state_channels, start_.seed, start_seconds, members[m]);
+    for (int64_t age = 0; age < step_.history(); ++age) {
+      for (const int64_t channel : step_.free_channels()) {
+        noise[static_cast<int64_t>(m)][age * state_channels + channel].copy_(field[channel]);
+      }
+    }
   }
-  return at::stack(fields).repeat({1, step_.history(), 1, 1});
+  if (!holes.defined()) return noise;
+  const std::vector<int64_t> earlier = data::earlier_channels(spec);
+  for (size_t c = 0; c < earlier.size(); ++c) {
+    if (earlier[c] < 0) continue;
+    const at::Tensor is_hole = holes[0][static_cast<int64_t>(c)].isnan().to(at::kCPU);
+    for (int64_t age = 0; age < step_.history(); ++age) {
+      noise.select(1, age * state_channels + earlier[c] - spec.newest_input_channel).masked_fill_(is_hole, 0);
+    }
+  }
+  return noise;
 }
 
-at::Tensor InitialStates::make(const TrainedModel& model, int64_t start_seconds, const std::vector<int64_t>& members) const {
+at::Tensor InitialStates::make(const TrainedModel& model, int64_t start_seconds, const std::vector<int64_t>& members,
+                               const at::Tensor& holes) const {
   const int64_t before = steps_before(members.front());
   at::Tensor state =
       read(model, fields_.valid_time(start_seconds, -before)).expand({static_cast<int64_t>(members.size()), -1, -1, -1});
-  if (start_.perturbation.is_noise()) return state + noise(start_seconds, members).to(model.device());
-  if (start_.perturbation.kind == PerturbationKind::Bred) return state + bred(model, start_seconds, members);
+  if (start_.perturbation.is_noise()) return state + noise(start_seconds, members, holes).to(model.device());
+  if (start_.perturbation.kind == PerturbationKind::Bred) return state + bred(model, start_seconds, members, holes);
   return state;
 }
 
-// Its newest state has the amplitude as root mean square over the points, by area, and the channels.
+// Its newest state has the amplitude as root mean square over the points, by area, and the channels that are not known in
+// advance.
 at::Tensor InitialStates::rescaled_difference(const at::Tensor& difference) const {
   const data::SampleSpec& spec = fields_.spec();
   const at::Tensor weights = latitude_weights(spec.input.shape[1], spec.latitude).to(difference.options()).view({1, 1, -1, 1});
-  const int64_t channels = step_.state_channels();
-  const at::Tensor newest = difference.narrow(1, (step_.history() - 1) * channels, channels);
+  std::vector<int64_t> places;
+  for (const int64_t channel : step_.free_channels()) places.push_back(spec.newest_input_channel + channel);
+  const at::Tensor newest = difference.index_select(1, at::tensor(places, at::kLong).to(difference.device()));
   const at::Tensor size = at::sqrt((at::square(newest) * weights).mean({1, 2, 3}, true));
   return at::where(size.gt(0), difference * (start_.perturbation.amplitude / size), at::zeros({}, difference.options()));
 }
 
-at::Tensor InitialStates::bred(const TrainedModel& model, int64_t start_seconds, const std::vector<int64_t>& members) const {
+at::Tensor InitialStates::bred(const TrainedModel& model, int64_t start_seconds, const std::vector<int64_t>& members,
+                               const at::Tensor& holes) const {
   const int64_t cycles = start_.perturbation.cycles;
-  at::Tensor difference = rescaled_difference(noise(start_seconds, members).to(model.device()));
+  at::Tensor difference = rescaled_difference(noise(start_seconds, members, holes).to(model.device()));
   for (int64_t cycle = 0; cycle < cycles; ++cycle) {
     const int64_t valid = fields_.valid_time(start_seconds, cycle + 1 - cycles);
     const at::Tensor state = read(model, fields_.valid_time(start_seconds, cycle - cycles)).expand_as(difference);
     const MemberKeys keys{.start_seconds = start_seconds, .members = members, .step = kFirstBreedingStep + cycle};
-    const auto after = [&](const at::Tensor& states) {
-      return step_.next(states, predict_step(model, fields_, states, valid, keys));
-    };
+    const auto after = [&](const at::Tensor& input) { return step_.next(input, predict_step(model, input, keys), valid, holes); };
     difference = rescaled_difference(after(state + difference) - after(state.contiguous()));
   }
   return difference;

@@ -23,21 +23,24 @@ struct EnsembleStart {
 class InitialStates {
  public:
   // What is passed outlives it.
-  InitialStates(const data::FieldStates& fields, const StateStep& step, EnsembleStart start)
-      : fields_(fields), step_(step), start_(start) {}
+  InitialStates(const StateStep& step, EnsembleStart start) : fields_(step.fields()), step_(step), start_(start) {}
 
   // Steps of the forecast by which a member begins before its start.
   int64_t steps_before(int64_t member) const { return start_.perturbation.kind == PerturbationKind::Lagged ? member : 0; }
   // Before a start, of which states are needed for so many members.
   int64_t history_needed(int64_t members) const;
 
-  // (B, history * C, H, W) normalised on the model's device. Members of one steps_before().
-  at::Tensor make(const TrainedModel& model, int64_t start_seconds, const std::vector<int64_t>& members) const;
+  // (B, C, H, W): whole inputs, normalised, on the model's device. Members of one steps_before(). `holes`: StateStep::holes() of
+  // the start. DataError for a state with values that are not finite where the run does not take them for points without a value.
+  at::Tensor make(const TrainedModel& model, int64_t start_seconds, const std::vector<int64_t>& members,
+                  const at::Tensor& holes) const;
 
  private:
-  at::Tensor read(const TrainedModel& model, int64_t seconds) const;  // (1, history * C, H, W)
-  at::Tensor noise(int64_t start_seconds, const std::vector<int64_t>& members) const;
-  at::Tensor bred(const TrainedModel& model, int64_t start_seconds, const std::vector<int64_t>& members) const;
+  at::Tensor read(const TrainedModel& model, int64_t seconds) const;  // (1, C, H, W)
+  // (B, C, H, W): 0 in channels that are known in advance, and at points without a value.
+  at::Tensor noise(int64_t start_seconds, const std::vector<int64_t>& members, const at::Tensor& holes) const;
+  at::Tensor bred(const TrainedModel& model, int64_t start_seconds, const std::vector<int64_t>& members,
+                  const at::Tensor& holes) const;
   at::Tensor rescaled_difference(const at::Tensor& difference) const;
 
   const data::FieldStates& fields_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of a forecast: what the model makes of states and of the computed channels of the time that it predicts.
+// One step of a forecast: what the model makes of an input.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/forecast/field_states.h"
 #include "train/evaluate/trained_model.h"
 
 namespace welkin::train {
@@ -19,8 +18,7 @@ struct MemberKeys {
   int64_t step = 0;
 };
 
-// states (B, history * C, H, W) normalised on the model's device -> (B, C', H, W) float32.
-at::Tensor predict_step(const TrainedModel& model, const data::FieldStates& fields, const at::Tensor& states,
-                        int64_t valid_seconds, const MemberKeys& keys);
+// input (B, C, H, W) normalised on the model's device -> (B, C', H, W) float32.
+at::Tensor predict_step(const TrainedModel& model, const at::Tensor& input, const MemberKeys& keys);
 
 }  // namespace welkin::train

@@ -3,6 +3,7 @@
 // mean 0, variance 1 at every point, and a correlation that falls with distance d about as exp(-d^2 / (2 length^2)). Source:
 // A. Weaver and P. Courtier, "Correlation modelling on the sphere using a generalized diffusion equation", Q. J. R. Meteorol.
 // Soc. 127 (2001) 1815: the coefficients of degree l have the variance exp(-l (l + 1) length^2 / (2 radius^2)).
+// SphereTransform of the simulator works on mirrored rows of whole circles; the grid of a run may be a part of the globe.
 #pragma once
 
 #include <cstdint>

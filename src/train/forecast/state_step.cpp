@@ -1,45 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/forecast/state_step.h"
 
-#include <ATen/ops/cat.h>
-#include <ATen/ops/index_select.h>
-#include <ATen/ops/tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "train/evaluate/scores.h"
+#include "data/pipeline/sample_check.h"
+#include "data/sample/sequences.h"
 
 namespace welkin::train {
 
-StateStep::StateStep(const data::SampleSpec& spec, const config::RunConfig& config, int64_t num_computed, int64_t steps)
-    : history_(config.data.history), state_channels_((spec.input.shape.at(0) - num_computed) / config.data.history) {
+StateStep::StateStep(const data::FieldStates& fields, const config::RunConfig& config, c10::Device device, int64_t steps)
+    : fields_(fields),
+      device_(device),
+      history_(config.data.history),
+      has_holes_(data::nan_policy_for(fields.spec(), config.data.nan_policy) == data::NanPolicy::Hole) {
+  const data::SampleSpec& spec = fields.spec();
+  const std::vector<int64_t> known = data::known_channels(spec);
+  for (int64_t channel = 0; channel < fields.state_channels(); ++channel) {
+    if (std::ranges::count(known, spec.newest_input_channel + channel) == 0) free_.push_back(channel);
+  }
   if (steps == 1) return;
+  check_next(config, steps);
+  feed_.emplace(spec, config, device);
+}
+
+void StateStep::check_next(const config::RunConfig& config, int64_t steps) const {
   if (config.data.history > 1 && config.data.dt > 1) {
     throw ConfigError("forecast",
                       cat("every input step of the next prediction has to be predicted: history=", config.data.history,
                           ", dt=", config.data.dt),
                       "Ask for one step, or train with history 1 or with dt 1");
   }
-  const std::vector<int64_t> earlier = earlier_channels(spec);
-  for (int64_t channel = 0; channel < state_channels_; ++channel) {
-    const auto found = std::ranges::find(earlier, spec.newest_input_channel + channel);
-    if (found == earlier.end()) {
-      throw ConfigError("forecast",
-                        cat("the next step needs a channel that is not predicted: channel=",
-                            spec.input.channels[static_cast<size_t>(spec.newest_input_channel + channel)], ", steps=", steps),
-                        "Ask for one step, or train a model that predicts every state of its input; what is known in advance "
-                        "belongs to forcing");
-    }
-    predicted_.push_back(found - earlier.begin());
+  const data::SampleSpec& spec = fields_.spec();
+  const std::vector<int64_t> earlier = data::earlier_channels(spec);
+  for (const int64_t channel : free_) {
+    if (std::ranges::count(earlier, spec.newest_input_channel + channel) > 0) continue;
+    throw ConfigError("forecast",
+                      cat("the next step needs a channel that is not predicted: channel=",
+                          spec.input.channels[static_cast<size_t>(spec.newest_input_channel + channel)], ", steps=", steps),
+                      "Ask for one step, or train a model that predicts every state of its input; what is known in advance "
+                      "is forcing: roles: [NAME=forcing]");
   }
 }
 
-at::Tensor StateStep::next(const at::Tensor& states, const at::Tensor& prediction) const {
-  at::Tensor newest = prediction.index_select(1, at::tensor(predicted_, prediction.options().dtype(at::kLong)));
-  if (history_ == 1) return newest;
-  return at::cat({states.narrow(1, state_channels_, (history_ - 1) * state_channels_), newest}, 1);
+at::Tensor StateStep::holes(int64_t start_seconds) const {
+  if (!has_holes_) return {};
+  const auto& shape = fields_.spec().target.shape;
+  at::Tensor truth = at::empty({1, shape[0], shape[1], shape[2]}, at::kFloat);
+  const int64_t index = fields_.index_of(start_seconds).value();
+  const auto plane = static_cast<size_t>(shape[1] * shape[2]);
+  for (int64_t channel = 0; channel < shape[0]; ++channel) {
+    fields_.read_truth(index, channel, {truth.data_ptr<float>() + static_cast<size_t>(channel) * plane, plane});
+  }
+  const at::Tensor is_hole = truth.isnan();
+  if (!is_hole.any().item<bool>()) return {};
+  return truth.zero_().masked_fill_(is_hole, std::numeric_limits<float>::quiet_NaN()).to(device_);
+}
+
+at::Tensor StateStep::next(const at::Tensor& input, const at::Tensor& prediction, int64_t seconds,
+                           const at::Tensor& holes) const {
+  const int64_t count = feed_->known_channels();
+  at::Tensor known = at::empty({1, count, input.size(2), input.size(3)}, at::kFloat);
+  fields_.fill_known(seconds, {known.data_ptr<float>(), static_cast<size_t>(known.numel())});
+  known = known.to(device_).expand({input.size(0), -1, -1, -1});
+  return feed_->next(input, prediction, known, holes.defined() ? holes : at::zeros_like(prediction));
 }
 
 }  // namespace welkin::train

@@ -1,33 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the states that a prediction was made of to those of the next step: history moves by one, and the prediction becomes the
-// newest state, in the order of the input's channels.
+// From the input that a prediction was made of to that of the next step: StateFeed with what the files and the calendar say of
+// the time that was predicted.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "config/schema/run_config.h"
-#include "data/sample/dataset.h"
+#include "data/forecast/field_states.h"
+#include "train/rollout/state_feed.h"
 
 namespace welkin::train {
 
 class StateStep {
  public:
-  // `num_computed`: the last channels of the input, which no state holds. ConfigError where several steps are asked for and a
-  // state needs what no prediction gives: a channel, or steps between (history above 1 with dt above 1).
-  StateStep(const data::SampleSpec& spec, const config::RunConfig& config, int64_t num_computed, int64_t steps);
+  // `fields` outlives it. ConfigError where several steps are asked for and an input needs what nobody gives: a channel, or steps
+  // between (history above 1 with dt above 1).
+  StateStep(const data::FieldStates& fields, const config::RunConfig& config, c10::Device device, int64_t steps);
 
-  int64_t state_channels() const { return state_channels_; }  // of one time
+  const data::FieldStates& fields() const { return fields_; }
   int64_t history() const { return history_; }
+  bool has_holes() const { return has_holes_; }
+  // Channels of one state that are not known in advance: those that a perturbation changes. Places in a state, (C) of them.
+  const std::vector<int64_t>& free_channels() const { return free_; }
 
-  // states (B, history * C, H, W) and prediction (B, C', H, W), normalised -> (B, history * C, H, W).
-  at::Tensor next(const at::Tensor& states, const at::Tensor& prediction) const;
+  // (1, C', H, W) on the device: NaN at points that have no value at that start, 0 at others; undefined where all have one.
+  at::Tensor holes(int64_t start_seconds) const;
+  // input (B, C, H, W) and prediction (B, C', H, W), normalised, of the state at `seconds` -> the input of the step after it.
+  // DataError where forcing channels of that time are not in the files.
+  at::Tensor next(const at::Tensor& input, const at::Tensor& prediction, int64_t seconds, const at::Tensor& holes) const;
 
  private:
-  int64_t history_, state_channels_;
-  std::vector<int64_t> predicted_;  // for each channel of a state that of the prediction
+  void check_next(const config::RunConfig& config, int64_t steps) const;
+
+  const data::FieldStates& fields_;
+  c10::Device device_;
+  int64_t history_;
+  bool has_holes_;
+  std::vector<int64_t> free_;
+  std::optional<StateFeed> feed_;  // of several steps
 };
 
 }  // namespace welkin::train

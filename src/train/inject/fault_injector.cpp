@@ -65,9 +65,26 @@ FaultInjector::FaultInjector(const std::vector<Fault>& faults, int64_t rank) {
   }
 }
 
-void FaultInjector::open(const std::filesystem::path& checkpoints, Say say) {
+// What goes on over several steps does so in those that are left. A process that starts anew within its life (elastic) has
+// counted its own.
+void FaultInjector::leave_out_passed(int64_t steps_done) {
+  std::erase_if(pending_, [&](Pending& pending) {
+    Fault& fault = pending.fault;
+    const int64_t passed = steps_done + 1 - fault.step;
+    if (passed <= 0 || pending.times > 0 || pending.passed > 0) return false;
+    if (can_repeat(fault.kind) && passed < fault.steps) {
+      fault.steps -= passed;
+      return false;
+    }
+    if (say_) say_(cat("Fault left out, the run is past its step: ", fault.text), "left_out", steps_done);
+    return true;
+  });
+}
+
+void FaultInjector::open(const std::filesystem::path& checkpoints, int64_t steps_done, Say say) {
   checkpoints_ = checkpoints;
   say_ = std::move(say);
+  leave_out_passed(steps_done);
   const bool writes = std::ranges::any_of(pending_, [](const Pending& pending) { return is_write_phase(pending.fault.phase); });
   watch_.reset();
   if (!writes) return;

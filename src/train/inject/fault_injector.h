@@ -29,8 +29,9 @@ class FaultInjector : public observe::SpanSink {
 
   // `say` gets a sentence about each fault before it happens, and the step; on whatever thread that is.
   using Say = std::function<void(const std::string& text, std::string_view kind, int64_t step)>;
-  // Before the first step: where checkpoints are.
-  void open(const std::filesystem::path& checkpoints, Say say);
+  // Before the first step of a start: where checkpoints are, and how many steps the run has behind it. Faults of these steps are
+  // left out, which is said: a job that is queued again gives the same faults again.
+  void open(const std::filesystem::path& checkpoints, int64_t steps_done, Say say);
 
   // Before step `step`, from 1. Throws where the fault is an exception.
   void begin_step(int64_t step, parallel::ParamTable& table);
@@ -49,6 +50,7 @@ class FaultInjector : public observe::SpanSink {
     int64_t last_step = 0;  // in which it happened last
     int64_t times = 0;      // that it happened
   };
+  void leave_out_passed(int64_t steps_done);
   bool is_due(Pending& pending, std::string_view phase, int64_t step) const;
   void at_phase(std::string_view phase);
   int on_write(WriteStage stage, const std::filesystem::path& path);

@@ -32,7 +32,7 @@ inline constexpr std::string_view kFaultPhases = "step|fetch|forward|backward|re
 
 struct Fault {
   FaultKind kind = FaultKind::Kill;
-  int64_t step = 1;               // the first at or after which it happens, counted from 1 as in the log
+  int64_t step = 1;               // the first at or after which it happens, counted from 1 as in the log; not in a start past it
   int64_t steps = 1;              // in so many steps; of those that can happen again
   std::optional<int64_t> rank{};  // nothing: on all
   std::string phase = "step";     // of kFaultPhases

@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/tensor_boxes.h"
+#include "train/interchange/model_package.h"
 
 namespace welkin::train::interchange {
 namespace {
@@ -92,6 +93,7 @@ State open_state(const fs::path& path, const StateChoice& choice) {
   std::error_code ignored;
   const auto open = [&](const fs::path& folder) { return choice.open_folder ? choice.open_folder(folder) : Checkpoint(folder); };
   if (fs::is_directory(path, ignored)) {
+    if (is_package(path)) return package_state(path);
     if (fs::exists(path / "index.json", ignored)) return folder_state(open(path));
     if (fs::exists(path / "checkpoints", ignored)) return folder_state(open(find_checkpoint(path, choice.checkpoint)));
     throw CheckpointError("checkpoint", cat("the folder is neither a checkpoint nor a run: path=", path.string()),

@@ -54,6 +54,10 @@ LossPtr l1_rho(double lambda);
 LossPtr mean_square();
 LossPtr mean_absolute();
 
+// The mean of e^2 / 2 where an error is at most delta, of delta (|e| - delta / 2) where it is larger (P. J. Huber, Ann. Math.
+// Statist. 35 (1964) 73).
+LossPtr huber(double delta);
+
 // The dtype in which losses and metrics accumulate: float32, or float64 for float64 input.
 at::Tensor widen(const at::Tensor& values);
 

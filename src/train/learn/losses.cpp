@@ -7,8 +7,11 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/square.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
 
+#include <functional>
 #include <limits>
+#include <utility>
 
 #include "core/error.h"
 #include "ops/loss/error_sums.h"
@@ -113,8 +116,8 @@ class L1Rho : public Loss {
 // The mean of a function of the error, element by element.
 class MeanError : public Loss {
  public:
-  using Error = at::Tensor (*)(const at::Tensor& difference);
-  explicit MeanError(Error error) : error_(error) {}
+  using Error = std::function<at::Tensor(const at::Tensor& difference)>;
+  explicit MeanError(Error error) : error_(std::move(error)) {}
 
   at::Tensor partial(const at::Tensor& prediction, const at::Tensor& target) const override {
     const at::Tensor error = error_(widen(prediction) - widen(target));
@@ -146,6 +149,13 @@ LossPtr mean_square() {
 
 LossPtr mean_absolute() {
   return std::make_unique<MeanError>([](const at::Tensor& difference) { return at::abs(difference); });
+}
+
+LossPtr huber(double delta) {
+  return std::make_unique<MeanError>([delta](const at::Tensor& difference) {
+    const at::Tensor size = at::abs(difference);
+    return at::where(size.le(delta), at::square(difference).mul(0.5), size.sub(0.5 * delta).mul(delta));
+  });
 }
 
 at::Tensor widen(const at::Tensor& values) { return values.scalar_type() == at::kDouble ? values : values.to(at::kFloat); }

@@ -10,6 +10,7 @@ void add_losses(FactoryRegistry<LossFactory>& losses) {
   losses.add("relative_l2", [](const config::RunConfig&) { return relative_l2(); });
   losses.add("mse", [](const config::RunConfig&) { return mean_square(); });
   losses.add("mae", [](const config::RunConfig&) { return mean_absolute(); });
+  losses.add("huber", [](const config::RunConfig& config) { return huber(config.loss.huber_delta); });
   losses.add("l1_rho", [](const config::RunConfig& config) { return l1_rho(config.loss.lambda_rho); });
 }
 
@@ -89,6 +90,10 @@ void add_builtins(Registries& registries) {
   model::add_builtin_models(registries.models);
   add_datasets(registries.datasets);
   registries.plans.add("vit", {parallel::vit_plan_of, parallel::Axis::Tp | parallel::Axis::Cp | parallel::Axis::H});
+  registries.plans.add("afno", {parallel::afno_plan_of, parallel::Axis::Tp});
+  registries.plans.add("sfno", {parallel::sfno_plan_of, parallel::Axis::Tp});
+  registries.plans.add("swin", {parallel::swin_plan_of, parallel::Axis::Tp});
+  registries.plans.add("unet2d", {parallel::unet2d_plan_of, parallel::Axis::Tp});
   registries.plans.add("unet3d", {parallel::unet_plan_of, parallel::Axis::Tp | parallel::kSpatial});
   add_losses(registries.losses);
   add_schedules(registries.schedules);

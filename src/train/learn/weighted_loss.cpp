@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "data/pipeline/sample_check.h"
 #include "train/learn/channel_weights.h"
+#include "train/learn/loss_terms.h"
 #include "train/learn/metrics.h"
 
 namespace welkin::train {
@@ -89,13 +90,14 @@ LossPtr weighted_loss(LossPtr loss, ElementWeights weights, const std::string& n
     throw ConfigError("loss",
                       cat("this loss takes no weights: loss=", name,
                           ", wanted=", weights.holes ? "none for points without a value" : "weights of channels or latitudes"),
-                      "Choose relative_l2, l1_rho, mse or mae, or give the plug-in's loss weighted_partial() (loss.h)");
+                      "Choose relative_l2, l1_rho, mse, mae or huber, or give the plug-in's loss weighted_partial() (loss.h)");
   }
   return std::make_unique<WeightedLoss>(std::move(loss), std::move(weights));
 }
 
 LossPtr make_loss(const LossFactory& factory, const config::RunConfig& config, const data::SampleSpec& spec, c10::Device device) {
-  return weighted_loss(factory(config), element_weights(config, spec, device), config.loss.loss);
+  LossPtr loss = weighted_loss(factory(config), element_weights(config, spec, device), config.loss.loss);
+  return with_terms(std::move(loss), loss_terms(config, spec, device));
 }
 
 }  // namespace welkin::train

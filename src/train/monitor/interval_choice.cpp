@@ -26,8 +26,8 @@ double to_two_digits(double value) {
 
 std::string seconds_text(double seconds) { return seconds > 0 ? cat(to_two_digits(seconds), " s") : "0 s"; }
 
-double time_at(const nlohmann::json& json, const char* key) {
-  const double value = json.at(key).get<double>();
+double time_at(const nlohmann::json& times, const char* key) {
+  const double value = times.at(key).get<double>();
   return std::isfinite(value) && value > 0 ? value : 0;
 }
 

@@ -24,12 +24,14 @@ struct FoundCheckpoint {
 CheckpointPlaces::CheckpointPlaces(const parallel::World& world, const config::LoopConfig& config, const fs::path& folder)
     : world_(world), all_(checkpoint_places(config, folder, world.rank_info().node)) {}
 
-void CheckpointPlaces::connect() {
+void CheckpointPlaces::connect(bool is_sharded) {
   if (!std::ranges::any_of(all_, &CheckpointPlace::on_nodes)) return;
   map_ = map_of_nodes(world_.world_group(), world_.rank_info().node);
-  copies_.emplace(world_, map_);
+  copies_.emplace(world_, map_, is_sharded);
   for (CheckpointPlace& place : all_) {
-    if (place.on_nodes) copies_->attach(place);
+    if (!place.on_nodes) continue;
+    place.leader = map_.leaders[static_cast<size_t>(map_.node)];
+    copies_->attach(place);
   }
 }
 

@@ -30,8 +30,9 @@ class CheckpointPlaces {
   const std::vector<CheckpointPlace>& all() const { return all_; }
   const CheckpointPlace& own() const { return all_.front(); }
 
-  // The nodes learn of each other, and what is copied gets its way. Every rank calls it, once, before those below.
-  void connect();
+  // The nodes learn of each other, and what is copied gets its way. `is_sharded`: every rank has a part of a checkpoint. Every
+  // rank calls it, once, before those below.
+  void connect(bool is_sharded);
   // The newest whole checkpoint of all places, on every rank; nothing where there is none. Every rank calls it. The first one
   // hears of each that was damaged, and how many there were.
   std::optional<Checkpoint> newest_good(const Say& warn, const Say& say, size_t& num_found);

@@ -7,15 +7,18 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/hash.h"
 #include "core/text.h"
 #include "parallel/comm/collectives.h"
 #include "train/checkpoint/aside_folder.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/checkpoint_index.h"
 
 namespace welkin::train {
 namespace {
@@ -23,9 +26,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kLongestListing = int64_t{64} << 20;
+constexpr const char* kIndexFile = "index.json";
 
-std::vector<NamedFile> files_in(const fs::path& folder) {
+std::vector<NamedFile> files_in(const fs::path& folder, const std::vector<std::string>& names) {
   std::vector<NamedFile> files;
+  for (const std::string& name : names) files.push_back({name, static_cast<int64_t>(fs::file_size(folder / name))});
+  if (!names.empty()) return files;
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (!entry.is_regular_file()) continue;
     files.push_back({entry.path().filename().string(), static_cast<int64_t>(entry.file_size())});
@@ -88,6 +94,7 @@ std::optional<std::vector<NamedFile>> parse_listing(const std::string& text) {
   std::vector<NamedFile> files;
   try {
     for (const auto& row : nlohmann::json::parse(text)) {
+      if (!row.at("bytes").is_number_integer()) return {};
       files.push_back({row.at("name").get<std::string>(), row.at("bytes").get<int64_t>()});
       if (!is_plain_name(files.back().name) || files.back().bytes < 0) return {};
     }
@@ -97,11 +104,12 @@ std::optional<std::vector<NamedFile>> parse_listing(const std::string& text) {
   return files;
 }
 
-void send_checkpoint(const parallel::Group& group, int64_t to, const std::optional<fs::path>& folder) {
+void send_checkpoint(const parallel::Group& group, int64_t to, const std::optional<fs::path>& folder,
+                     const std::vector<std::string>& names) {
   std::vector<NamedFile> files;
   std::string problem;
   try {
-    if (folder) files = files_in(*folder);
+    if (folder) files = files_in(*folder, names);
   } catch (const fs::filesystem_error& error) {
     files.clear();
     problem = error.what();
@@ -113,20 +121,23 @@ void send_checkpoint(const parallel::Group& group, int64_t to, const std::option
   if (!problem.empty()) throw not_copied(*folder, problem);
 }
 
-bool receive_checkpoint(const parallel::Group& group, int64_t from, CheckpointStore& store) {
+namespace {
+
+// What a checkpoint's files arrive in; nothing where there is none this time. CheckpointError where they cannot be written.
+std::unique_ptr<AsideFolder> receive_folder(const parallel::Group& group, int64_t from, const CheckpointStore& store) {
   at::Tensor length = at::empty({1}, at::kLong);
   parallel::start_receive(group, length, from).wait();
   const auto bytes = length.item<int64_t>();
-  if (bytes == 0) return false;
+  if (bytes == 0) return nullptr;
   if (bytes < 0 || bytes > kLongestListing) throw CommError("parallel", "a list of files is of no use", "Start the run again");
   at::Tensor text = at::empty({bytes}, at::kByte);
   parallel::start_receive(group, text, from).wait();
   const auto files = parse_listing({static_cast<const char*>(text.const_data_ptr()), static_cast<size_t>(bytes)});
   if (!files) throw CommError("parallel", "a list of files is of no use", "Start the run again");
-  std::optional<AsideFolder> aside;
+  std::unique_ptr<AsideFolder> aside;
   std::string problem;
   try {
-    aside.emplace(store.folder() / "step_copy");
+    aside = std::make_unique<AsideFolder>(store.folder() / "step_copy");
   } catch (const DataError& error) {
     problem = error.what();
   }
@@ -135,10 +146,50 @@ bool receive_checkpoint(const parallel::Group& group, int64_t from, CheckpointSt
     receive_file(group, from, aside ? aside->path() / file.name : nowhere, file.bytes, problem);
   }
   if (!problem.empty()) throw not_copied(store.folder(), problem);
+  return aside;
+}
+
+// The index, and what of its files is there: all as it says.
+CheckpointIndex verified_index(const fs::path& folder) {
+  const std::string text = read_file(folder / kIndexFile, static_cast<uint64_t>(kLongestListing));
+  CheckpointIndex index = parse_checkpoint_index(text, (folder / kIndexFile).string());
+  for (const NamedFile& file : files_in(folder, {})) {
+    if (file.name == kIndexFile) continue;
+    const auto known = index.files.find(file.name);
+    if (known != index.files.end() && xxh3_64_of_file(folder / file.name) == known->second.xxh3) continue;
+    throw CheckpointError("checkpoint", cat("a file is not what was sent: file=", file.name), "The run goes on without it");
+  }
+  return index;
+}
+
+}  // namespace
+
+bool receive_checkpoint(const parallel::Group& group, int64_t from, CheckpointStore& store) {
+  const std::unique_ptr<AsideFolder> aside = receive_folder(group, from, store);
+  if (!aside) return false;
   try {
     const Checkpoint arrived(aside->path());  // every hash
     if (store.make_room(arrived.index())) publish_folder(aside->path(), store.path_of(arrived.index().position.iteration));
   } catch (const Error& error) {
+    throw not_copied(store.folder(), error.what());
+  }
+  return true;
+}
+
+// A folder that this node has written has the same index, or is of another run.
+bool receive_files(const parallel::Group& group, int64_t from, const CheckpointStore& store) {
+  const std::unique_ptr<AsideFolder> aside = receive_folder(group, from, store);
+  if (!aside) return false;
+  try {
+    const fs::path target = store.path_of(verified_index(aside->path()).position.iteration);
+    if (!fs::exists(target)) {
+      publish_folder(aside->path(), target);
+      return true;
+    }
+    for (const NamedFile& file : files_in(aside->path(), {})) fs::rename(aside->path() / file.name, target / file.name);
+  } catch (const Error& error) {
+    throw not_copied(store.folder(), error.what());
+  } catch (const fs::filesystem_error& error) {
     throw not_copied(store.folder(), error.what());
   }
   return true;

@@ -28,12 +28,17 @@ bool is_plain_name(const std::string& name);
 std::string listing_of(const std::vector<NamedFile>& files);
 std::optional<std::vector<NamedFile>> parse_listing(const std::string& text);
 
-// To the member `to`, which calls receive_checkpoint(). Nothing: that there is no checkpoint this time. On any thread, as long as
-// no other one uses the group. CommError; DataError where a file cannot be read, after as many bytes as were announced.
-void send_checkpoint(const parallel::Group& group, int64_t to, const std::optional<std::filesystem::path>& folder);
+// To the member `to`, which calls one of those below. Nothing: that there is no checkpoint this time. `files`: of these names
+// alone; empty: all. On any thread, as long as no other one uses the group. CommError; DataError where a file cannot be read,
+// after as many bytes as were announced.
+void send_checkpoint(const parallel::Group& group, int64_t to, const std::optional<std::filesystem::path>& folder,
+                     const std::vector<std::string>& files = {});
 
 // Into store.path_of(its step), unless it is there already; false where there was none. CheckpointError when it cannot be written
 // or is not what was sent: then nothing of it stays.
 bool receive_checkpoint(const parallel::Group& group, int64_t from, CheckpointStore& store);
+
+// The same of some files of a checkpoint and its index: they join those in the folder of its step.
+bool receive_files(const parallel::Group& group, int64_t from, const CheckpointStore& store);
 
 }  // namespace welkin::train

@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char* kIndex = "index.json";
-constexpr uint64_t kLargestIndexBytes = uint64_t{256} << 20;
+constexpr uint64_t kLargestGatheredIndex = uint64_t{256} << 20;
 
 // What a node's disk has of a checkpoint.
 struct Inventory {
@@ -42,11 +42,19 @@ struct Inventory {
   std::vector<std::string> damage;        // in words
 };
 
-void look_at(const fs::path& folder, const std::string& name, const StoredFile& file, Inventory& found) {
+// "model-r1.safetensors": each node has its own ranks' and its neighbour's.
+bool is_of_one_rank(const std::string& name) {
+  const size_t at = name.rfind("-r");
+  return at != std::string::npos && at + 2 < name.size() && name[at + 2] >= '0' && name[at + 2] <= '9';
+}
+
+// `is_shared`: that a file is missing is no damage.
+void look_at(const fs::path& folder, const std::string& name, const StoredFile& file, bool is_shared, Inventory& found) {
   found.wanted[name] = static_cast<int64_t>(file.bytes);
   std::error_code missing;
   const uint64_t bytes = fs::file_size(folder / name, missing);
   if (missing) {
+    if (is_shared) return;
     found.damage.push_back(cat("a file is missing: path=", (folder / name).string()));
   } else if (bytes != file.bytes) {
     found.damage.push_back(
@@ -63,9 +71,10 @@ Inventory inventory_of(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) return found;
   try {
-    const std::string text = read_file(folder / kIndex, kLargestIndexBytes);
+    const std::string text = read_file(folder / kIndex, kLargestGatheredIndex);
     const CheckpointIndex index = parse_checkpoint_index(text, (folder / kIndex).string());
-    for (const auto& [name, file] : index.files) look_at(folder, name, file, found);
+    const bool is_shared = std::ranges::any_of(index.files, [](const auto& file) { return is_of_one_rank(file.first); });
+    for (const auto& [name, file] : index.files) look_at(folder, name, file, is_shared, found);
     found.wanted[kIndex] = static_cast<int64_t>(text.size());
     found.good.insert(kIndex);
     found.index_hash = hex_digits(xxh3_64(as_byte_span(text)));

@@ -1,28 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/nodes/neighbour_copies.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "core/text.h"
 #include "train/nodes/folder_stream.h"
 
 namespace welkin::train {
 
-NeighbourCopies::NeighbourCopies(const parallel::World& world, const NodeMap& map) {
-  is_sender_ = world.rank() == map.leaders[0];
+// The link of a lower number first, which the other end comes to first, too: nobody waits in a circle.
+NeighbourCopies::NeighbourCopies(const parallel::World& world, const NodeMap& map, bool is_sharded)
+    : is_writer_(world.rank() == map.leaders[0] || (is_sharded && map.leads(world.rank()))), is_sharded_(is_sharded) {
   if (map.num_nodes() == 1) return;
-  is_receiver_ = world.rank() == map.leaders[1];
-  if (keeps()) pair_ = world.group("neighbour", {{map.leaders[0], map.leaders[1]}, is_sender_ ? 0 : 1});
+  const int64_t links = is_sharded ? map.num_nodes() : 1;
+  for (int64_t link = 0; link < links; ++link) {
+    const int64_t from = map.leaders[static_cast<size_t>(link)];
+    const int64_t to = map.leaders[static_cast<size_t>((link + 1) % map.num_nodes())];
+    const bool is_sender = world.rank() == from;
+    if (!is_sender && world.rank() != to) continue;
+    (is_sender ? next_ : before_) = world.group(cat("neighbour ", link), {{from, to}, is_sender ? 0 : 1});
+  }
 }
 
 void NeighbourCopies::attach(CheckpointPlace& place) const {
-  if (pair_.size() == 1) return;
-  if (is_sender_) {
-    place.copy_out = [pair = pair_](const std::optional<std::filesystem::path>& folder) { send_checkpoint(pair, 1, folder); };
-    return;
+  if (next_.size() > 1) {
+    place.copy_out = [pair = next_](const std::optional<std::filesystem::path>& folder, const std::vector<std::string>& files) {
+      send_checkpoint(pair, 1, folder, files);
+    };
   }
-  place.copy_in = [pair = pair_, &store = place.store, keep = place.keep] {
-    if (receive_checkpoint(pair, 0, store)) store.prune(keep);
+  if (before_.size() == 1) return;
+  place.copy_in = [pair = before_, &store = place.store, keep = place.keep, is_sharded = is_sharded_] {
+    if (is_sharded) {
+      receive_files(pair, 0, store);
+    } else if (receive_checkpoint(pair, 0, store)) {
+      store.prune(keep);
+    }
   };
 }
 

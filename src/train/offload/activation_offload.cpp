@@ -169,6 +169,12 @@ bool ActivationOffload::stays(const at::Tensor& tensor) const {
 
 void ActivationOffload::move_out(SavedPart& part) { stored_bytes_ += part.move_out(*store_); }
 
+// What the next part works on was not made by the newest one.
+void ActivationOffload::begin_pass() {
+  if (const std::shared_ptr<SavedPart> before = newest_.lock()) move_out(*before);
+  newest_.reset();
+}
+
 model::Tensors ActivationOffload::run(model::Tensors in, const model::Body& body) {
   if (!at::GradMode::is_enabled()) return body(std::move(in));
   const std::shared_ptr<SavedPart> before = newest_.lock();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a part of a model keeps for its backward pass goes into a store when the next part begins, and comes back before its
-// backward pass, while that of the part behind it computes. The last part's stays: its backward pass is the next thing.
+// backward pass, while that of the part behind it computes. The last part's stays: its backward pass is the next thing, unless
+// another forward pass begins (a pipeline's).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,6 +27,8 @@ class ActivationOffload {
 
   // It outlives the model's last backward pass. Around all that was installed before.
   void install(model::Site& site);
+  // A forward pass begins, while the backward passes of others are to come.
+  void begin_pass();
 
   const ActivationStore& store() const { return *store_; }
   int64_t stored_bytes() const { return stored_bytes_; }  // since the start

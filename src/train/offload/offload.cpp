@@ -45,10 +45,14 @@ bool is_linear(const model::Model& model, const model::Site& site) {
   });
 }
 
+// Of a pipeline those of this rank's stages.
 std::vector<model::Site*> sites_to_offload(model::Model& model, parallel::ParamTable& table) {
+  const auto is_here = [&](const model::Site& site) {
+    return std::ranges::any_of(table.rows(), [&](const auto& row) { return row.name.starts_with(site.name() + "."); });
+  };
   std::vector<model::Site*> sites;
   for (model::Site* site : model.sites()) {
-    if (parallel::matches_pattern("blocks.*", site->name())) sites.push_back(site);
+    if (parallel::matches_pattern("blocks.*", site->name()) && is_here(*site)) sites.push_back(site);
   }
   if (!sites.empty()) return sites;
   for (const parallel::WeightUnit& unit : parallel::weight_units(model, table)) {

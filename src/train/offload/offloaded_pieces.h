@@ -3,7 +3,9 @@
 // before it is gathered, with the next unit's on the way, and let go when the whole is there; gathering is the exchange's.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -25,6 +27,13 @@ class OffloadedPieces final : public parallel::GradientExchange, public parallel
   void before_forward() override { exchange_->before_forward(); }
   void after_forward() override { exchange_->after_forward(); }
   void after_update() override { exchange_->after_update(); }
+  void before_chunk(int64_t chunk) override { exchange_->before_chunk(chunk); }
+  void backward_chunk(const at::Tensor& root, const parallel::GradientPass& pass) override {
+    exchange_->backward_chunk(root, pass);
+  }
+  void weights_of_chunk(const std::function<void()>& compute, const parallel::GradientPass& pass) override {
+    exchange_->weights_of_chunk(compute, pass);
+  }
   void complete_weights() override { exchange_->complete_weights(); }
   bool joins_every_backward() const override { return exchange_->joins_every_backward(); }
   bool joins_every_forward() const override { return exchange_->joins_every_forward(); }

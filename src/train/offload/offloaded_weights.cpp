@@ -28,8 +28,10 @@ OffloadedWeights::OffloadedWeights(std::unique_ptr<GradientExchange> exchange, m
     row.write = [this, number](const at::Tensor& values) { store_.write(number, values); };
   }
   std::vector<parallel::WeightUnit> units = parallel::weight_units(model, table);
-  for (const parallel::WeightUnit& unit : units) {
-    if (unit.is_matmul) units.front().rows.insert(units.front().rows.end(), unit.rows.begin(), unit.rows.end());
+  parallel::WeightUnit* whole = nullptr;  // of the chunk
+  for (parallel::WeightUnit& unit : units) {
+    if (unit.site == nullptr) whole = &unit;
+    if (unit.is_matmul) whole->rows.insert(whole->rows.end(), unit.rows.begin(), unit.rows.end());
   }
   std::erase_if(units, [](const parallel::WeightUnit& unit) { return unit.is_matmul; });
   for (const parallel::WeightUnit& unit : units) add(unit, table);
@@ -37,7 +39,7 @@ OffloadedWeights::OffloadedWeights(std::unique_ptr<GradientExchange> exchange, m
 
 void OffloadedWeights::add(const parallel::WeightUnit& unit, parallel::ParamTable& table) {
   const size_t number = units_.size();
-  Unit own{.weights = {}, .is_whole_model = unit.site == nullptr};
+  Unit own{.weights = {}, .is_whole_model = unit.site == nullptr, .chunk = unit.chunk};
   for (const parallel::ParamRow* row : unit.rows) {
     own.weights.push_back(static_cast<size_t>(row - table.rows().data()));
     if (!row->local.requires_grad()) continue;
@@ -63,7 +65,8 @@ void OffloadedWeights::install(model::Site& site, size_t number) {
   parallel::surround_passes(
       site, [this, number](int64_t direction) { bring(number, direction); },
       [this, number](bool has_graph) {
-        if (!has_graph || number + 1 < units_.size()) release(units_[number]);
+        const bool is_last = !is_of_chunk(static_cast<int64_t>(number) + 1, units_[number].chunk);
+        if (!has_graph || !is_last) release(units_[number]);
       });
 }
 
@@ -72,12 +75,17 @@ void OffloadedWeights::start_unit(Unit& unit) {
   for (const size_t weight : unit.weights) store_.start(weight);
 }
 
+bool OffloadedWeights::is_of_chunk(int64_t number, int64_t chunk) const {
+  return number >= 0 && number < static_cast<int64_t>(units_.size()) && units_[static_cast<size_t>(number)].chunk == chunk;
+}
+
 // The unit, and the one after it in this direction on its way.
 void OffloadedWeights::bring(size_t number, int64_t direction) {
   Unit& unit = units_[number];
+  if (direction < 0 && weights_wait_) release_behind(number);
   start_unit(unit);
   const int64_t next = static_cast<int64_t>(number) + direction;
-  if (next >= 0 && next < static_cast<int64_t>(units_.size())) start_unit(units_[static_cast<size_t>(next)]);
+  if (is_of_chunk(next, unit.chunk)) start_unit(units_[static_cast<size_t>(next)]);
   if (std::exchange(unit.is_there, true)) return;
   for (const size_t weight : unit.weights) store_.wait(weight);
 }
@@ -94,9 +102,26 @@ void OffloadedWeights::release_all() {
   for (Unit& unit : units_) release(unit);
 }
 
+// A backward pass that comes to a unit is done with those after it.
+void OffloadedWeights::release_behind(size_t number) {
+  for (size_t i = number + 1; is_of_chunk(static_cast<int64_t>(i), units_[number].chunk); ++i) release(units_[i]);
+}
+
+// What stands outside of sites.
+void OffloadedWeights::bring_whole(int64_t chunk, int64_t direction) {
+  for (size_t i = 0; i < units_.size(); ++i) {
+    if (units_[i].is_whole_model && units_[i].chunk == chunk) bring(i, direction);
+  }
+}
+
 void OffloadedWeights::before_forward() {
   exchange_->before_forward();
-  bring(0, /*direction=*/1);  // what stands outside of sites
+  bring_whole(0, /*direction=*/1);
+}
+
+void OffloadedWeights::before_chunk(int64_t chunk) {
+  exchange_->before_chunk(chunk);
+  bring_whole(chunk, /*direction=*/1);
 }
 
 // A pass without a graph needs nothing of it again.
@@ -105,9 +130,23 @@ void OffloadedWeights::after_forward() {
   if (!at::GradMode::is_enabled()) release_all();
 }
 
-void OffloadedWeights::backward(const at::Tensor& loss, bool is_last) {
+void OffloadedWeights::begin_backward() {
   for (Unit& unit : units_) unit.missing = unit.num_trained;
+}
+
+void OffloadedWeights::backward(const at::Tensor& loss, bool is_last) {
+  begin_backward();
   exchange_->backward(loss, is_last);
+  release_all();
+}
+
+// Long after its forward pass.
+void OffloadedWeights::backward_chunk(const at::Tensor& root, const parallel::GradientPass& pass) {
+  begin_backward();
+  weights_wait_ = pass.weights_wait;
+  bring_whole(pass.chunk, /*direction=*/0);
+  exchange_->backward_chunk(root, pass);
+  weights_wait_ = false;
   release_all();
 }
 

@@ -3,7 +3,9 @@
 // let go after each. What else wants a weight holds it for that time.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -29,6 +31,11 @@ class OffloadedWeights final : public parallel::GradientExchange, public WeightH
   void before_forward() override;
   void after_forward() override;
   void after_update() override { exchange_->after_update(); }
+  void before_chunk(int64_t chunk) override;
+  void backward_chunk(const at::Tensor& root, const parallel::GradientPass& pass) override;
+  void weights_of_chunk(const std::function<void()>& compute, const parallel::GradientPass& pass) override {
+    exchange_->weights_of_chunk(compute, pass);
+  }
   void complete_weights() override { exchange_->complete_weights(); }
   bool joins_every_backward() const override { return exchange_->joins_every_backward(); }
   bool joins_every_forward() const override { return true; }  // a rank without samples cannot read weights outside of a pass
@@ -46,6 +53,7 @@ class OffloadedWeights final : public parallel::GradientExchange, public WeightH
   struct Unit {
     std::vector<size_t> weights;
     bool is_whole_model = false, is_trained = false;
+    int64_t chunk = 0;
     size_t num_trained = 0, missing = 0;  // gradients, in this pass
     bool is_started = false, is_there = false;
   };
@@ -54,14 +62,19 @@ class OffloadedWeights final : public parallel::GradientExchange, public WeightH
   void install(model::Site& site, size_t number);
   void listen(const parallel::ParamRow& row, size_t number);
   void start_unit(Unit& unit);
+  bool is_of_chunk(int64_t number, int64_t chunk) const;
   void bring(size_t number, int64_t direction);
+  void bring_whole(int64_t chunk, int64_t direction);
+  void begin_backward();
   void release(Unit& unit);
+  void release_behind(size_t number);
   void release_all();
 
   std::unique_ptr<GradientExchange> exchange_;
   WeightStore store_;
   std::vector<Unit> units_;
   std::vector<size_t> trained_;  // weights that are trained
+  bool weights_wait_ = false;    // gradients do not tell of the end of a unit in this backward pass
 };
 
 }  // namespace welkin::train

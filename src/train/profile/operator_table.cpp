@@ -62,7 +62,7 @@ bool holds_word(std::string_view name, std::string_view word) {
 
 double milliseconds(uint64_t ns) { return static_cast<double>(ns) * 1e-6; }
 
-std::string two_digits(double value) {
+std::string two_decimals(double value) {
   std::ostringstream out;
   out << std::fixed << std::setprecision(2) << value;
   return out.str();
@@ -135,7 +135,7 @@ OperatorSummary summarise(std::vector<OperatorCall> calls) {
 
 std::string operator_table(const OperatorSummary& summary, size_t most) {
   using observe::Align;
-  const auto share = [&](double ms) { return cat(two_digits(summary.total_ms > 0 ? 100 * ms / summary.total_ms : 0), " %"); };
+  const auto share = [&](double ms) { return cat(two_decimals(summary.total_ms > 0 ? 100 * ms / summary.total_ms : 0), " %"); };
   observe::Table classes({{"class"}, {"calls", Align::Right}, {"own time ms", Align::Right}, {"share", Align::Right}});
   for (size_t k = 0; k <= static_cast<size_t>(OperatorKind::Other); ++k) {
     int64_t calls = 0;
@@ -143,7 +143,7 @@ std::string operator_table(const OperatorSummary& summary, size_t most) {
     for (const OperatorRow& row : summary.rows) {
       if (row.kind == static_cast<OperatorKind>(k)) calls += row.calls, ms += row.own_ms;
     }
-    classes.add_row({std::string(name_of(static_cast<OperatorKind>(k))), cat(calls), two_digits(ms), share(ms)});
+    classes.add_row({std::string(name_of(static_cast<OperatorKind>(k))), cat(calls), two_decimals(ms), share(ms)});
   }
   std::string text = classes.text();
   text += summary.on_gpu
@@ -154,7 +154,7 @@ std::string operator_table(const OperatorSummary& summary, size_t most) {
   for (size_t i = 0; i < std::min(most, summary.rows.size()); ++i) {
     const OperatorRow& row = summary.rows[i];
     longest.add_row(
-        {row.name.substr(0, 60), std::string(name_of(row.kind)), cat(row.calls), two_digits(row.own_ms), share(row.own_ms)});
+        {row.name.substr(0, 60), std::string(name_of(row.kind)), cat(row.calls), two_decimals(row.own_ms), share(row.own_ms)});
   }
   return text + longest.text();
 }

@@ -55,15 +55,17 @@ observe::image::Raster draw_forecast_pair(const ForecastPair& pair) {
 observe::image::Raster draw_forecast(const ForecastPicture& picture) {
   const at::Tensor earlier = picture.input_is_earlier_target ? with_holes_of(picture.target, picture.input) : picture.input;
   const at::Tensor prediction = with_holes_of(picture.target, picture.prediction);
-  Panel input = panel_of(picture.input_title, earlier);
+  Panel input = panel_of(picture.input_title, earlier, ColorMap::Viridis);
   if (picture.input_is_earlier_target) input = on_range_of(picture.target, std::move(input));
   const at::Tensor difference = (prediction - picture.target).contiguous();
-  return observe::image::draw_panels(
-      {.panels_per_row = 2,
-       .title = picture.title,
-       .panels = {std::move(input), on_range_of(picture.target, panel_of("target", picture.target)),
-                  on_range_of(picture.target, panel_of("prediction", prediction)),
-                  panel_of("prediction - target", difference, ColorMap::Diverging)}});
+  observe::image::PanelFigure figure{
+      .panels_per_row = 2,
+      .title = picture.title,
+      .panels = {std::move(input), on_range_of(picture.target, panel_of("target", picture.target, ColorMap::Viridis)),
+                 on_range_of(picture.target, panel_of("prediction", prediction, ColorMap::Viridis)),
+                 panel_of("prediction - target", difference, ColorMap::Diverging)}};
+  for (Panel& panel : figure.panels) panel.map = picture.map;
+  return observe::image::draw_panels(figure);
 }
 
 }  // namespace welkin::train

@@ -5,8 +5,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <string>
 
+#include "observe/image/map_frame.h"
 #include "observe/image/raster.h"
 
 namespace welkin::train {
@@ -28,6 +30,7 @@ struct ForecastPicture {
   bool input_is_earlier_target = true;  // the same channel at an earlier time: drawn on the target's scale, else on its own
   at::Tensor input;
   at::Tensor target, prediction;
+  std::optional<observe::image::MapFrame> map{};  // of fields on the sphere
 };
 
 // Input, target, prediction and prediction - target; target and prediction on one scale.

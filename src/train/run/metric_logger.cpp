@@ -83,10 +83,12 @@ void MetricLogger::epoch(const EpochReport& report) {
   if (!is_unet_) scalar("Avg samples per sec", rate, report.iterations);
 }
 
-void MetricLogger::step(const std::string& line, double loss, int64_t step, int64_t epoch) {
+void MetricLogger::step(const std::string& line, const StepReport& report, int64_t step, int64_t epoch) {
   epoch_ = epoch;
   log_.info(line);
-  scalar("Loss/train_step", loss, step);
+  scalar("Loss/train_step", report.loss, step);
+  scalar("Gradient norm", report.gradient_norm, step);
+  scalar("Memory [GiB]", report.memory_gib, step);
   flush();
 }
 

@@ -33,6 +33,11 @@ struct EpochReport {
   std::string throughput;  // throughput.h; empty when unknown
 };
 
+struct StepReport {
+  double loss = 0, gradient_norm = 0;  // the norm before clipping
+  double memory_gib = 0;               // at its highest: of tensors on a GPU, of the process on a CPU
+};
+
 struct ValidationReport {
   double loss = 0;
   std::optional<double> first_channel_rmse;  // latitude-weighted, fields only
@@ -57,7 +62,7 @@ class MetricLogger {
   void initial(const EpochReport& train, const ValidationReport& valid);
   void epoch(const EpochReport& report);
   // Of one step in between (log_every_n_steps), with the line about it.
-  void step(const std::string& line, double loss, int64_t step, int64_t epoch);
+  void step(const std::string& line, const StepReport& report, int64_t step, int64_t epoch);
   void picture(const ForecastPair& pair, int64_t step);
   void event(const std::string& name, int64_t step) { scalar("Events/" + name, 1, step); }
   void validation(const ValidationReport& report, int64_t step);

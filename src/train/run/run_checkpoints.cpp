@@ -17,6 +17,7 @@
 #include "train/device/kernel_choice.h"
 #include "train/interchange/initial_weights.h"
 #include "train/monitor/validation_metric.h"
+#include "train/replay/replay_checkpoint.h"
 #include "train/step/model_setup.h"
 
 namespace welkin::train {
@@ -137,6 +138,7 @@ CheckpointIndex RunCheckpoints::index() const {
 std::vector<CheckpointGroup> RunCheckpoints::groups_to_save() {
   setup_.data_parallel->complete_weights();
   std::vector<CheckpointGroup> groups = own_groups();
+  if (data_.replay() != nullptr) groups.push_back(replay_group(*data_.replay(), setup_.layout.groups, setup_.layout.replicas));
   const bool is_writer = context_.world.is_main() || setup_.pipeline;  // stages agree on names first
   if (is_writer && state_.picture) {
     groups.push_back(
@@ -291,6 +293,7 @@ void RunCheckpoints::load(const Checkpoint& checkpoint) {
     context_.log.info("The checkpoint has no moving average of weights: it begins with the weights of the checkpoint");
   }
   go_on_from(checkpoint.index());
+  if (data_.replay() != nullptr) context_.log.info(load_replay(checkpoint, *data_.replay()));
   if (checkpoint.contains("picture.target")) {
     state_.picture =
         ForecastPair{.target = checkpoint.read("picture.target"), .prediction = checkpoint.read("picture.prediction")};
@@ -308,7 +311,7 @@ void RunCheckpoints::go_on_from(const CheckpointIndex& index) {
 
 // What to go on from; nothing where the run begins.
 std::optional<Checkpoint> RunCheckpoints::find() {
-  places_.connect();
+  places_.connect(setup_.is_sharded());
   const auto say = [this](const std::string& line) { context_.log.info(line); };
   if (!config_.loop.resume) {
     places_.put_aside(say);

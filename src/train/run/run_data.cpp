@@ -12,6 +12,7 @@
 #include "data/sample/epoch_plan.h"
 #include "parallel/comm/collectives.h"
 #include "train/device/device.h"
+#include "train/rollout/curriculum.h"
 #include "train/run/run_rules.h"
 
 namespace welkin::train {
@@ -57,6 +58,19 @@ void check_samples(const data::Dataset& dataset, const char* split) {
   throw DataError("train", cat("there are no samples: split=", split), "Check the paths and the limits of the configuration");
 }
 
+// A state is that of a place of the batch, and whole on its rank.
+void check_replay(const config::RunConfig& config, const Layout& layout, const data::Dataset& train, bool drops_last) {
+  if (config.loss.replay_buffer == 0) return;
+  const auto refuse = [&](std::string_view what, std::string_view remedy) {
+    throw ConfigError("train", cat(what, ": replay_buffer=", config.loss.replay_buffer), std::string(remedy));
+  };
+  if (!layout.shard.is_whole()) {
+    refuse("ranks that share a sample have parts of each state", "Set context_io to gathered and leave spatial out");
+  }
+  if (!drops_last) refuse("places of the batch change where the last one of an epoch is shorter", "Leave replay_buffer out");
+  if (train.spec().target.shape.size() != 3) refuse("boxes have no steps in time", "Leave replay_buffer out");
+}
+
 }  // namespace
 
 RunData::RunData(const TrainerContext& context)
@@ -72,13 +86,18 @@ void RunData::open(c10::Device device) {
   train_ = entry.open(config, data::Split::Train);
   valid_ = entry.open(config, data::Split::Valid);
   files_ = train_->fingerprints();
-  check_batch(config_, train_->size(), "training");
+  if (train::has_sequences(config_, train_->spec())) {
+    steps_ = steps_at(config_.loss, 0, 0);
+    sequences_ = train_->of_steps(steps_, config_.loss.multistep.most());
+  }
+  check_batch(config_, samples().size(), "training");
   check_samples(*valid_, "validation");
 }
 
 void RunData::check(const Layout& layout) const {
   if (validation_drops_last(config_)) check_batch(config_, valid_->size(), "validation");
-  if (config_.parallel.rank_invariant) check_units(config_, layout.replicas, *train_, *valid_, drops_last_);
+  if (config_.parallel.rank_invariant) check_units(config_, layout.replicas, samples(), *valid_, drops_last_);
+  check_replay(config_, layout, *train_, drops_last_);
 }
 
 ReadingEvents RunData::reading_events(const Layout& layout) {
@@ -94,18 +113,54 @@ RunLength RunData::start_loader(const Layout& layout, const observe::Tracer& tra
   reading_events(layout).add_to(options);
   options.tracer = &tracer;
   region_ = options.region.value_or(data::whole(train_->spec())), rules_ = options.rules;
-  loader_ = std::make_unique<data::Pipeline>(*train_, data::Sampler(train_->size(), data::Order::Shuffled, config_.loop.seed),
-                                             std::move(options));
-  const RunLength length = run_length(config_, train_->size(), loader_->steps_per_epoch());
-  samples_per_epoch_ = std::min(train_->size(), length.steps_per_epoch * config_.loop.global_batch_size);
+  loader_options_ = std::move(options);
+  if (config_.loss.replay_buffer > 0) open_replay(layout);
+  open_loader();
+  const RunLength length = run_length(config_, samples().size(), loader_->steps_per_epoch());
+  samples_per_epoch_ = std::min(samples().size(), length.steps_per_epoch * config_.loop.global_batch_size);
   log_loader();
   return length;
+}
+
+void RunData::open_loader() {
+  data::Sampler sampler(samples().size(), data::Order::Shuffled, config_.loop.seed);
+  if (replay_) {
+    sampler =
+        sampler.choosing([plan = replay_->plan()](int64_t epoch, int64_t position) { return plan.at(epoch, position).key; });
+  }
+  loader_ = std::make_unique<data::Pipeline>(samples(), sampler, loader_options_);
+}
+
+void RunData::open_replay(const Layout& layout) {
+  const int64_t batch = config_.loop.global_batch_size, ranks = layout.replicas.size(), rank = layout.replicas.group_rank();
+  const int64_t whole_steps = data::sharded_samples(train_->size(), ranks, config_.rules.shard_rule) / batch;
+  const data::ReplayPlan plan(*train_, data::Sampler(train_->size(), data::Order::Shuffled, config_.loop.seed),
+                              {.batch = batch,
+                               .slots = config_.loss.replay_buffer,
+                               .longest = config_.loss.replay_steps,
+                               .steps_per_epoch = std::max<int64_t>(1, whole_steps),
+                               .seed = config_.loop.seed});
+  const int64_t lanes = batch / ranks;
+  replay_ = std::make_unique<ReplayBuffer>(*train_, plan, config_, ReplayLanes{.first = rank * lanes, .count = lanes}, device_);
+  context_.log.info(cat("Replay buffer: ", config_.loss.replay_buffer, " states for each of ", batch, " samples, of rollouts of ",
+                        config_.loss.replay_steps, " steps, ", format_bytes(static_cast<uint64_t>(replay_->bytes())),
+                        " of this rank's host memory"));
+}
+
+void RunData::set_steps(int64_t steps) {
+  if (!sequences_ || steps == steps_) return;
+  const data::PipelineState place = loader_->state();
+  loader_.reset();  // it reads the samples of before
+  steps_ = steps;
+  sequences_ = train_->of_steps(steps_, config_.loss.multistep.most());
+  open_loader();
+  loader_->resume(place);
 }
 
 std::string RunData::own_nonfinite(const data::PipelineState& step) const {
   try {
     for (const data::SampleKey& key : loader_->keys_of(step)) {
-      if (std::string found = data::first_nonfinite(*train_, key, region_, rules_); !found.empty()) return found;
+      if (std::string found = data::first_nonfinite(samples(), key, region_, rules_); !found.empty()) return found;
     }
   } catch (const Error&) {
     // what cannot be read again explains nothing
@@ -118,7 +173,7 @@ std::string RunData::first_nonfinite(const data::PipelineState& step) const {
 }
 
 void RunData::log_data_sets(const Layout& layout) const {
-  for (const data::Dataset* dataset : {train_.get(), valid_.get()}) {
+  for (const data::Dataset* dataset : {&samples(), static_cast<const data::Dataset*>(valid_.get())}) {
     for (const std::string& line : dataset->describe()) context_.log.info(line);
     if (const std::string line = shard_line(config_, layout.replicas, dataset->size()); !line.empty()) context_.log.info(line);
   }

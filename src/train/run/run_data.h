@@ -10,6 +10,7 @@
 #include "data/pipeline/pipeline.h"
 #include "data/sample/dataset.h"
 #include "observe/timeline/span.h"
+#include "train/replay/replay_buffer.h"
 #include "train/run/data_notes.h"
 #include "train/run/trainer_context.h"
 #include "train/run/validation.h"
@@ -29,7 +30,15 @@ class RunData {
   // The loader, and how long the run is by what it makes of the data. `tracer` outlives the loader.
   RunLength start_loader(const Layout& layout, const observe::Tracer& tracer);
 
-  const data::Dataset& train() const { return *train_; }
+  const data::Dataset& train() const { return *train_; }  // for one step of the model
+  // What the loader reads: the same, or samples of several steps.
+  const data::Dataset& samples() const { return sequences_ ? *sequences_ : *train_; }
+  // From the next step on samples of so many steps of the model, at the same place of the same order.
+  void set_steps(int64_t steps);
+  int64_t steps() const { return steps_; }
+  bool has_sequences() const { return sequences_ != nullptr; }
+  // Null without a replay buffer. What the loader gives are then the samples of its plan, with the inputs of the data.
+  ReplayBuffer* replay() { return replay_.get(); }
   const data::Dataset& valid() const { return *valid_; }
   data::Pipeline& loader() { return *loader_; }
   bool has_loader() const { return loader_ != nullptr; }
@@ -44,6 +53,8 @@ class RunData {
 
  private:
   std::string own_nonfinite(const data::PipelineState& step) const;
+  void open_loader();
+  void open_replay(const Layout& layout);
   void log_data_sets(const Layout& layout) const;
   void log_loader() const;
 
@@ -51,6 +62,10 @@ class RunData {
   const config::RunConfig& config_;
   c10::Device device_ = c10::kCPU;
   std::unique_ptr<data::Dataset> train_, valid_;
+  std::unique_ptr<data::Dataset> sequences_;  // null where samples have one step
+  int64_t steps_ = 1;                         // of these
+  std::unique_ptr<ReplayBuffer> replay_;
+  data::PipelineOptions loader_options_;
   std::vector<data::FileFingerprint> files_;
   DataNotes notes_;
   std::unique_ptr<data::Pipeline> loader_;

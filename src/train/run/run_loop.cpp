@@ -19,6 +19,7 @@
 #include "train/learn/input_check.h"
 #include "train/monitor/step_log.h"
 #include "train/optim/weight_average.h"
+#include "train/rollout/curriculum.h"
 #include "train/run/run_rules.h"
 #include "train/step/step_graph.h"
 
@@ -57,12 +58,13 @@ RunLoop::RunLoop(const LoopParts& parts)
     early_stop_.emplace(*rule, stopping_metric_->name, state_.early_stop);
   }
   const auto on_forward = [this](const data::Batch& batch, const at::Tensor& prediction) {
+    if (auto* const replay = parts_.data.replay()) replay->keep(batch, prediction);
     if (auto picture = parts_.report.on_forward(batch, prediction)) state_.picture = std::move(picture);
   };
   step_ = make_step(parts_.setup, config_,
                     {.device = parts_.device,
                      .world_group = context_.world.world_group(),
-                     .dataset_size = parts_.data.train().size(),
+                     .dataset_size = parts_.data.samples().size(),
                      .tracer = &parts_.profile.tracer(),
                      .pending_notes = [this] { return static_cast<double>(parts_.data.notes().num_waiting()); },
                      .files_written = [this] { return parts_.checkpoints.has_written(); },
@@ -74,6 +76,10 @@ RunLoop::RunLoop(const LoopParts& parts)
 }
 
 RunProgress RunLoop::reached() const {
+  return {.step = state_.position.iteration, .total_steps = state_.length.total_steps, .epoch = state_.position.epoch + 1};
+}
+
+ReachedStep RunLoop::reached_step() const {
   return {.step = state_.position.iteration, .total_steps = state_.length.total_steps, .epoch = state_.position.epoch + 1};
 }
 
@@ -114,17 +120,19 @@ double RunLoop::first_batch_loss() {
   do {
     batch = parts_.data.loader().next();
     if (batch.input.size(0) == 0) {
-      if (parts_.setup.joins_passes()) parts_.setup.forward_zeros(batch.input);
+      if (parts_.setup.joins_passes()) parts_.setup.outputs_of_zeros(batch.input, batch.target);
       continue;
     }
-    if (!config_.data.allow_unnormalized) check_normalised(batch.input, parts_.data.train().spec());
-    const at::Tensor prediction =
-        parts_.setup.forward(batch.input, {.seed = config_.loop.seed, .step = parts_.setup.counter, .sample = batch.sample});
-    sum += parts_.setup.layout.shard.losses(*parts_.setup.loss, prediction, batch.target).sum().item<double>();
+    if (!config_.data.allow_unnormalized) check_normalised(batch.input, parts_.data.samples().spec());
+    sum +=
+        parts_.setup
+            .losses(batch.input, batch.target, {.seed = config_.loop.seed, .step = parts_.setup.counter, .sample = batch.sample})
+            .sum()
+            .item<double>();
   } while (batch.micro + 1 < batch.num_micro);
   const int64_t passes = parts_.setup.joint_passes(batch.num_micro);
-  for (int64_t pass = batch.num_micro; pass < passes; ++pass) parts_.setup.forward_zeros(batch.input);
-  const int64_t samples = samples_of_step(config_, parts_.setup.layout.replicas.size(), parts_.data.train().size(), batch.step);
+  for (int64_t pass = batch.num_micro; pass < passes; ++pass) parts_.setup.outputs_of_zeros(batch.input, batch.target);
+  const int64_t samples = samples_of_step(config_, parts_.setup.layout.replicas.size(), parts_.data.samples().size(), batch.step);
   if (consumes_first_batch(config_)) {
     state_.position.step_in_epoch = 1;
   } else {
@@ -170,6 +178,7 @@ void RunLoop::train_epoch() {
     nonfinite_.add(record);
     parts_.health.add_step(record, reached());
     progress.update(done += record.num_samples);
+    if (context_.listener != nullptr) context_.listener->stepped(reached_step());
     if (!state_.epoch_is_complete()) parts_.checkpoints.save_if_due(/*is_best=*/false);
   }
   nonfinite_.flush();  // also waits for the device, so the time is that of the work
@@ -180,6 +189,7 @@ void RunLoop::train_epoch() {
 StepRecord RunLoop::train_step() {
   const Stopwatch watch;
   look_at_time();
+  follow_curriculum();
   if (context_.faults != nullptr) context_.faults->begin_step(state_.position.iteration + 1, parts_.setup.table);
   StepRecord record = step_->run([this] { return next_batch(); }, wants_stop() ? 1 : 0);
   state_.is_whole = false;
@@ -191,6 +201,15 @@ StepRecord RunLoop::train_step() {
   check_replicas_if_due();
   longest_step_s_ = std::max(longest_step_s_, watch.seconds());
   return record;
+}
+
+void RunLoop::follow_curriculum() {
+  const int64_t steps = steps_at(config_.loss, state_.position.epoch, state_.position.iteration);
+  if (state_.position.iteration > 0 && steps != parts_.data.steps() && parts_.data.has_sequences()) {
+    context_.log.info(
+        cat("From step ", state_.position.iteration + 1, " on a sample is trained for ", steps, " steps of the model"));
+  }
+  parts_.data.set_steps(steps);
 }
 
 // Of all ranks: whether one was asked to stop, whether notes about samples wait, and whether all have written a checkpoint.
@@ -219,7 +238,9 @@ void RunLoop::tell_saved() {
 // The tutorials' range: what of reading and copying is not hidden.
 data::Batch RunLoop::next_batch() {
   const observe::Span span(&parts_.profile.tracer(), "data copy in", state_.position.step_in_epoch);
-  return parts_.data.loader().next();
+  data::Batch batch = parts_.data.loader().next();
+  if (const auto* const replay = parts_.data.replay()) replay->feed(batch);
+  return batch;
 }
 
 void RunLoop::check_replicas_if_due() {
@@ -280,6 +301,9 @@ bool RunLoop::validate() {
   if (!report) return false;
   parts_.report.validation(*report);
   state_.validation_loss = report->loss;
+  if (context_.listener != nullptr) {
+    context_.listener->validated(reached_step(), parts_.meter.mean_loss(), report->loss, state_.last_lr.item<double>());
+  }
   judge(*report);
   return true;
 }

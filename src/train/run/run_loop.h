@@ -63,8 +63,10 @@ class RunLoop {
   double first_batch_loss();
   void train_epoch();
   StepRecord train_step();
+  void follow_curriculum();
   data::Batch next_batch();
   RunProgress reached() const;
+  ReachedStep reached_step() const;
   void note_nonfinite(const std::string& event, const StepRecord& record);
   void read_requests(const StepRecord& record);
   void tell_saved();

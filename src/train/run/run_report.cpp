@@ -9,12 +9,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/host.h"
 #include "core/text.h"
 #include "model/base/describe.h"
 #include "parallel/comm/collectives.h"
 #include "train/device/device_memory.h"
 #include "train/device/kernel_choice.h"
 #include "train/device/throughput.h"
+#include "train/rollout/curriculum.h"
 #include "train/step/model_setup.h"
 
 namespace welkin::train {
@@ -30,6 +32,13 @@ double seconds_for_peak(double epoch_seconds) {
 std::optional<int64_t> void_from(const RunState& state) {
   if (!state.resumed) return {};
   return state.position.iteration + (state.epoch_is_complete() ? 0 : 1);
+}
+
+double peak_memory_gib(c10::Device device) {
+  constexpr double kGib = int64_t{1} << 30;
+  const auto bytes =
+      device.is_cpu() ? static_cast<double>(peak_resident_bytes()) : static_cast<double>(max_memory_allocated(device));
+  return bytes / kGib;
 }
 
 const char* dtype_name(config::AmpMode mode) {
@@ -77,10 +86,11 @@ void RunReport::setup() {
 }
 
 void RunReport::model() {
-  train_flops_ = cost_of(context_.registries, config_, data_.train().spec()).train_flops;
+  const auto members = static_cast<double>(ensemble_members(config_, data_.train().spec()));
+  train_flops_ = members * cost_of(context_.registries, config_, data_.train().spec()).train_flops;
   if (config_.model.model != "unet3d") context_.log.info(model::describe(*setup_.model));
   context_.log.info(cat("Model ", config_.model.model, ": ", setup_.table.num_parameters(), " parameters, seed ",
-                        config_.loop.seed, ", device ", device_.str(), ", ", data_.train().size(), " training and ",
+                        config_.loop.seed, ", device ", device_.str(), ", ", data_.samples().size(), " training and ",
                         data_.valid().size(), " validation samples"));
 }
 
@@ -115,17 +125,20 @@ void RunReport::initial(double train_loss, const ValidationReport& valid) {
 void RunReport::add_step(const StepRecord& record) {
   ++steps_;
   samples_ += record.num_samples;
+  model_steps_ += record.num_samples * data_.steps();
   step_log_.count(record.num_samples);
   if (!step_log_.is_due(record.iteration)) return;
   const auto loss = record.loss.item<double>();
   const int64_t epoch = state_.position.epoch + 1;
-  metric_logger_.step(step_log_.line(record.iteration, epoch, state_.length, loss, record.rate.item<double>()), loss,
+  const StepReport report{
+      .loss = loss, .gradient_norm = record.gradient.norm.item<double>(), .memory_gib = peak_memory_gib(device_)};
+  metric_logger_.step(step_log_.line(record.iteration, epoch, state_.length, loss, record.rate.item<double>()), report,
                       record.iteration, epoch);
 }
 
 void RunReport::begin_epoch() {
   seconds_ = 0;
-  steps_ = samples_ = 0;
+  steps_ = samples_ = model_steps_ = 0;
 }
 
 void RunReport::epoch(const EpochMeter& meter) {
@@ -146,7 +159,7 @@ void RunReport::epoch(const EpochMeter& meter) {
 std::string RunReport::throughput() {
   if (train_flops_ <= 0 || seconds_ <= 0) return {};
   if (keeps_peak(context_, device_) && !context_.world.is_main()) return {};
-  const double model_flops = train_flops_ * static_cast<double>(samples_) / seconds_;
+  const double model_flops = train_flops_ * static_cast<double>(model_steps_) / seconds_;
   const auto ranks = static_cast<double>(context_.world.size());
   const double peak = ranks * peak_.flops(model_flops / ranks, seconds_for_peak(seconds_));
   return throughput_text(model_flops, peak, peak_.origin());

@@ -65,7 +65,7 @@ class RunReport {
   double train_flops_ = 0;  // per sample
   double seconds_ = 0;
   int64_t steps_ = 0;
-  int64_t samples_ = 0;
+  int64_t samples_ = 0, model_steps_ = 0;
 };
 
 }  // namespace welkin::train

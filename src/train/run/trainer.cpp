@@ -67,7 +67,7 @@ struct Trainer::Running {
                                .phase_times = phase_times});
     report.emplace(context, setup, data, state, device, context.world.is_main() ? scalar_files(context, folder) : ScalarFiles{});
     health->tell([this](const std::string& event, int64_t step) { report->event(event, step); });
-    if (context.faults != nullptr) open_faults(context, folder);
+    if (context.faults != nullptr) open_faults(context, folder, state.position.iteration);
     loop.emplace(LoopParts{.context = context,
                            .setup = setup,
                            .data = data,
@@ -81,8 +81,8 @@ struct Trainer::Running {
                            .device = device});
   }
 
-  void open_faults(const TrainerContext& context, const RunFolder& folder) {
-    context.faults->open(folder.checkpoint_folder(),
+  void open_faults(const TrainerContext& context, const RunFolder& folder, int64_t steps_done) {
+    context.faults->open(folder.checkpoint_folder(), steps_done,
                          [this, &context](const std::string& text, std::string_view kind, int64_t step) {
                            context.warn_at_once(text);
                            health->event("fault", step, {{"fault", std::string(kind)}, {"text", text}}, /*of_this_rank=*/true);
@@ -150,6 +150,7 @@ void Trainer::check_and_open(parallel::MeshGroups groups) {
   device_ = choose_device(config_.loop.device, context_.world.rank_info().local_rank);
   session_.emplace(config_, device_);
   check_cuda_graph(config_, device_);
+  check_cuda_graph(config_, context_.world.world_group());
   check_offload(config_, device_);
   config::check_paths(config_);
   folder_.check(config_, context_.run_size(), [this](const std::string& note) { folder_note_ = note; });
@@ -224,7 +225,7 @@ RunOutcome Trainer::find_lr() {
                                         .config = config_,
                                         .step = {.device = device_,
                                                  .world_group = context_.world.world_group(),
-                                                 .dataset_size = data_.train().size(),
+                                                 .dataset_size = data_.samples().size(),
                                                  .tracer = &profile_->tracer(),
                                                  .recorder = graph_recorder(config_, device_)},
                                         .next = [this] { return data_.loader().next(); },

@@ -24,6 +24,23 @@
 
 namespace welkin::train {
 
+// Where a run is: a step that was made, of those of the whole run, in an epoch (from 1).
+struct ReachedStep {
+  int64_t step = 0, total_steps = 0, epoch = 0;
+};
+
+// What a program that runs the trainer within itself is told, on the loop's thread. It changes nothing of the run.
+class RunListener {
+ public:
+  RunListener() = default;
+  RunListener(const RunListener&) = delete;
+  RunListener& operator=(const RunListener&) = delete;
+  virtual ~RunListener() = default;
+  virtual void stepped(const ReachedStep& at) = 0;  // waits for no device
+  // After a validation: mean loss of the epoch's steps, loss over the validation data, learning rate of the last step.
+  virtual void validated(const ReachedStep& at, double train_loss, double valid_loss, double rate) = 0;
+};
+
 // What it refers to outlives the run.
 struct TrainerContext {
   config::Resolved resolved;  // the trainer puts a number in the place of an `auto`
@@ -43,6 +60,7 @@ struct TrainerContext {
   observe::SpanSink* span_recorder = nullptr;        // hears every span of the run
   FaultInjector* faults = nullptr;                   // makes faults happen; a listener of its spans where it needs them
   ElasticRound* elastic = nullptr;                   // ranks may come and go
+  RunListener* listener = nullptr;                   // hears how far the run is
   std::string benchy_file = {};                      // what BENCHY_CONFIG_FILE names; empty: benchy's defaults
   std::function<void(const std::string&)> say = {};  // a line for stdout: benchy's
   // Prints at once from any rank, since the others may be waiting for it. The log is used where it is empty.

@@ -40,26 +40,7 @@ at::Tensor shells_of(int64_t edge) {
   return at::round(at::sqrt(square.view({-1, 1, 1}) + square.view({1, -1, 1}) + square.view({1, 1, -1}))).to(at::kLong);
 }
 
-int64_t num_shells(int64_t edge) { return shells_of(edge).max().item<int64_t>() + 1; }
-
-// (C, K) of mode by mode values (C, D, H, W).
-at::Tensor shell_sums(const at::Tensor& values, const at::Tensor& shells) {
-  at::Tensor sums = at::zeros({values.size(0), num_shells(values.size(1))}, at::kDouble);
-  return sums.index_add_(1, shells.flatten(), values.flatten(1));
-}
-
-// (C, K'): for each length below a third of the edge, where no triangle is folded, the mean product of three modes of it. The
-// number of triangles is the same product of fields whose modes are all 1.
-at::Tensor equilateral(const at::Tensor& modes, const at::Tensor& shells) {
-  std::vector<at::Tensor> values;
-  for (int64_t k = 1; 6 * k + 3 < 2 * shells.size(0); ++k) {
-    const at::Tensor keep = shells.eq(k).to(at::kDouble);
-    const at::Tensor field = at::real(at::fft_ifftn(modes * keep, c10::nullopt, at::IntArrayRef{1, 2, 3}));
-    const at::Tensor triangles = at::real(at::fft_ifftn(keep)).pow(3).sum();
-    values.push_back(field.pow(3).sum({1, 2, 3}) / triangles);
-  }
-  return values.empty() ? at::zeros({modes.size(0), 0}, at::kDouble) : at::stack(values, 1);
-}
+at::Tensor modes_of_shell(const at::Tensor& shells, size_t k) { return shells.eq(static_cast<int64_t>(k)).to(at::kDouble); }
 
 void add_sum(at::Tensor& sum, const at::Tensor& more) { sum = sum.defined() ? sum + more : more; }
 
@@ -77,15 +58,36 @@ Json list_of(const at::Tensor& values) {
 
 BoxStatistics::BoxStatistics(const data::SampleSpec& spec) : spec_(spec) {
   const auto& shape = spec.target.shape;
-  if (shape.size() == 4 && shape[1] == shape[2] && shape[2] == shape[3]) return;
-  throw ConfigError("evaluate", "these data are no cubes of boxes: --box_statistics", "Leave it out");
+  if (shape.size() != 4 || shape[1] != shape[2] || shape[2] != shape[3]) {
+    throw ConfigError("evaluate", "these data are no cubes of boxes: --box_statistics", "Leave it out");
+  }
+  shells_ = shells_of(shape[1]);
+  num_shells_ = shells_.max().item<int64_t>() + 1;
+  // Below a third of the edge, where no triangle is folded: the product of three fields whose modes are all 1.
+  for (size_t k = 1; 6 * k + 3 < 2 * static_cast<size_t>(shape[1]); ++k)
+    triangles_.push_back(at::real(at::fft_ifftn(modes_of_shell(shells_, k))).pow(3).sum());
+}
+
+// (C, K) of mode by mode values (C, D, H, W).
+at::Tensor BoxStatistics::shell_sums(const at::Tensor& values) const {
+  at::Tensor sums = at::zeros({values.size(0), num_shells_}, at::kDouble);
+  return sums.index_add_(1, shells_.flatten(), values.flatten(1));
+}
+
+// (C, K'): for each length that has triangles the mean product of three modes of it.
+at::Tensor BoxStatistics::equilateral(const at::Tensor& modes) const {
+  std::vector<at::Tensor> values;
+  for (size_t i = 0; i < triangles_.size(); ++i) {
+    const at::Tensor kept = modes * modes_of_shell(shells_, i + 1);
+    values.push_back(at::real(at::fft_ifftn(kept, c10::nullopt, at::IntArrayRef{1, 2, 3})).pow(3).sum({1, 2, 3}) / triangles_[i]);
+  }
+  return values.empty() ? at::zeros({modes.size(0), 0}, at::kDouble) : at::stack(values, 1);
 }
 
 void BoxStatistics::add_side(Side& side, const at::Tensor& fields, const at::Tensor& modes) {
   const auto points = static_cast<double>(fields[0].numel());
-  const at::Tensor shells = shells_of(fields.size(1));
-  add_sum(side.power, shell_sums(at::square(at::abs(modes)) / (points * points), shells));
-  add_sum(side.bispectrum, equilateral(modes / points, shells));
+  add_sum(side.power, shell_sums(at::square(at::abs(modes)) / (points * points)));
+  add_sum(side.bispectrum, equilateral(modes / points));
   const at::Tensor highest = at::max_pool3d(fields.unsqueeze(0), {3, 3, 3}, {1, 1, 1}, {1, 1, 1}).squeeze(0);
   std::vector<at::Tensor> counts, peaks;
   for (int64_t c = 0; c < fields.size(0); ++c) {
@@ -111,7 +113,7 @@ void BoxStatistics::add(const at::Tensor& target, const at::Tensor& prediction) 
     const at::Tensor target_modes = at::fft_fftn(t, c10::nullopt, kAxes), modes = at::fft_fftn(p, c10::nullopt, kAxes);
     const auto points = static_cast<double>(t[0].numel());
     add_side(target_, t, target_modes), add_side(prediction_, p, modes);
-    add_sum(cross_, shell_sums(at::real(at::conj(target_modes) * modes) / (points * points), shells_of(t.size(1))));
+    add_sum(cross_, shell_sums(at::real(at::conj(target_modes) * modes) / (points * points)));
     ++crops_;
   }
 }

@@ -34,8 +34,13 @@ class BoxStatistics {
     at::Tensor power, bispectrum, counts, peaks;  // (C, ...) float64 sums
   };
   void add_side(Side& side, const at::Tensor& fields, const at::Tensor& modes);
+  at::Tensor shell_sums(const at::Tensor& values) const;
+  at::Tensor equilateral(const at::Tensor& modes) const;
 
   const data::SampleSpec& spec_;
+  at::Tensor shells_;  // (D, H, W) int64
+  int64_t num_shells_ = 0;
+  std::vector<at::Tensor> triangles_;  // of shell 1, 2, ...: their number, ()
   int64_t crops_ = 0;
   std::vector<double> mean_, deviation_;  // of the first target, by channel
   Side target_, prediction_;

@@ -19,7 +19,7 @@ struct PointScores {
   double forecast_anomaly = kNoScore, truth_anomaly = kNoScore;
   std::array<double, kScoredQuantiles.size()> quantiles{};
   size_t below = 0, equal = 0, foreseen = 0;
-  bool happened = false;
+  bool happened = false, has_climatology = false;
 };
 
 // numpy's default: linear between the order statistics.
@@ -46,7 +46,15 @@ double fair_crps(std::span<const double> sorted, double truth) {
   return sorted.size() == 1 ? distance : distance / members - pairs / (members * (members - 1));
 }
 
-// `sorted`: the members' values, as they come; they are sorted here.
+// Of a member that is NaN, which a forecast that has diverged holds: every measure is NaN, and none is left out.
+PointScores score_of_nan(double climatology) {
+  PointScores point{.square_error = kNoScore, .error = kNoScore, .crps = kNoScore, .variance = kNoScore};
+  point.quantiles.fill(kNoScore);
+  point.has_climatology = !std::isnan(climatology);
+  return point;
+}
+
+// `sorted`: the members' values, as they come, none of them NaN; they are sorted here.
 PointScores score_point(std::span<double> sorted, double truth, double climatology) {
   PointScores point;
   const auto members = static_cast<double>(sorted.size());
@@ -66,7 +74,8 @@ PointScores score_point(std::span<double> sorted, double truth, double climatolo
     point.foreseen += value > climatology ? 1 : 0;
   }
   point.happened = truth > climatology;
-  if (std::isnan(climatology)) return point;
+  point.has_climatology = !std::isnan(climatology);
+  if (!point.has_climatology) return point;
   const double probability = static_cast<double>(point.foreseen) / members;
   point.brier = (probability - (point.happened ? 1 : 0)) * (probability - (point.happened ? 1 : 0));
   point.forecast_anomaly = mean - climatology, point.truth_anomaly = truth - climatology;
@@ -92,7 +101,7 @@ class RegionSums {
       scores_.measures[static_cast<size_t>(Measure::Quantile01) + q] += weight * point.quantiles[q];
     const double share = weight / static_cast<double>(point.equal + 1);
     for (size_t rank = point.below; rank <= point.below + point.equal; ++rank) scores_.ranks[rank] += share;
-    if (std::isnan(point.brier)) return;
+    if (!point.has_climatology) return;
     climate_weight_ += weight;
     at(Measure::Brier) += weight * point.brier;
     product_ += weight * point.forecast_anomaly * point.truth_anomaly;
@@ -131,8 +140,9 @@ std::vector<FieldScores> score_field(const FieldCase& field, const std::vector<s
     const bool counts = std::ranges::any_of(weights, [&](const auto& region) { return region[i] > 0; });
     if (std::isnan(truth) || !counts) continue;
     for (size_t m = 0; m < members; ++m) values[m] = static_cast<double>(field.members[m * points + i]);
-    const PointScores point =
-        score_point(values, truth, field.climatology.empty() ? kNoScore : static_cast<double>(field.climatology[i]));
+    const double climatology = field.climatology.empty() ? kNoScore : static_cast<double>(field.climatology[i]);
+    const bool has_nan = std::ranges::any_of(values, [](double value) { return std::isnan(value); });
+    const PointScores point = has_nan ? score_of_nan(climatology) : score_point(values, truth, climatology);
     for (size_t r = 0; r < weights.size(); ++r) {
       if (weights[r][i] > 0) sums[r].add(weights[r][i], point);
     }

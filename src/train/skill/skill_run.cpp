@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -18,8 +17,6 @@
 
 namespace welkin::train {
 namespace {
-
-constexpr double kNowhere = std::numeric_limits<double>::quiet_NaN();
 
 bool same_places(const std::vector<double>& one, const std::vector<double>& other) {
   return std::ranges::equal(one, other, [](double a, double b) { return std::abs(a - b) < 1e-4; });
@@ -133,7 +130,7 @@ class SkillRun {
     if (sources_.second != nullptr) table("second", sources_.second->members());
     table("persistence", 1);
     if (sources_.climatology != nullptr) table("climatology", 1);
-    skill_.maps.resize(places_.size());
+    skill_.maps.resize(places_.size()), map_cases_.resize(places_.size());
     skill_.spectra.assign(places_.size(), std::vector<LeadSpectra>(static_cast<size_t>(forecast.num_leads())));
     spectrum_cases_.assign(places_.size() * static_cast<size_t>(forecast.num_leads()), 0.0);
   }
@@ -182,14 +179,14 @@ class SkillRun {
     }
     if (lead + 1 < sources_.forecast.num_leads()) return;
     ErrorMaps& maps = skill_.maps[at];
-    maps.bias.resize(plane_, 0.0), maps.rmse.resize(plane_, 0.0);
-    map_cases_ = channel == 0 ? map_cases_ + 1 : map_cases_;
+    maps.bias.resize(plane_, 0.0), maps.rmse.resize(plane_, 0.0), map_cases_[at].resize(plane_, 0.0);
     const size_t count = members.size() / plane_;
     for (size_t i = 0; i < plane_; ++i) {
       double mean = 0;
       for (size_t m = 0; m < count; ++m) mean += static_cast<double>(members[m * plane_ + i]) / static_cast<double>(count);
       const double error = mean - static_cast<double>(truth[i]);
-      maps.bias[i] += error, maps.rmse[i] += error * error;
+      if (std::isnan(truth[i])) continue;
+      maps.bias[i] += error, maps.rmse[i] += error * error, map_cases_[at][i] += 1;
     }
   }
 
@@ -210,8 +207,10 @@ class SkillRun {
           for (double& value : *spectrum) value /= cases;
         }
       }
-      for (double& value : skill_.maps[c].bias) value = map_cases_ == 0 ? kNowhere : value / map_cases_;
-      for (double& value : skill_.maps[c].rmse) value = map_cases_ == 0 ? kNowhere : std::sqrt(value / map_cases_);
+      for (size_t i = 0; i < map_cases_[c].size(); ++i) {  // NaN where there is no case
+        skill_.maps[c].bias[i] /= map_cases_[c][i];
+        skill_.maps[c].rmse[i] = std::sqrt(skill_.maps[c].rmse[i] / map_cases_[c][i]);
+      }
     }
   }
 
@@ -221,8 +220,8 @@ class SkillRun {
   std::vector<std::vector<double>> weights_;  // by region
   std::vector<int64_t> places_;               // of the scored channels among the target's
   Skill skill_;
-  std::vector<double> spectrum_cases_;  // (channel, lead)
-  double map_cases_ = 0;
+  std::vector<double> spectrum_cases_;          // (channel, lead)
+  std::vector<std::vector<double>> map_cases_;  // (channel, point)
   int64_t cases_ = 0;
 };
 

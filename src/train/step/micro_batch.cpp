@@ -14,6 +14,7 @@
 #include "parallel/comm/collectives.h"
 #include "train/device/device_memory.h"
 #include "train/recompute/activation_checkpointing.h"
+#include "train/rollout/curriculum.h"
 #include "train/step/probe_steps.h"
 
 namespace welkin::train {
@@ -103,7 +104,8 @@ int64_t peak_of_step(const Layout& layout, const SetupSource& source, int64_t sa
 int64_t buffer_bytes_of(const SetupSource& source) {
   constexpr int64_t kLoaders = 2, kHeld = 2;
   int64_t values = 0;
-  for (const data::ArraySpec* spec : {&source.spec.input, &source.spec.target}) {
+  const data::SampleSpec longest = longest_sample(source.config, source.spec);
+  for (const data::ArraySpec* spec : {&longest.input, &longest.target}) {
     int64_t count = 1;
     for (const int64_t size : spec->shape) count *= size;
     values += count;

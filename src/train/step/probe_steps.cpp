@@ -11,6 +11,7 @@
 
 #include "config/schema/batch_plan.h"
 #include "train/device/memory_limit.h"
+#include "train/rollout/curriculum.h"
 
 namespace welkin::train {
 namespace {
@@ -33,8 +34,9 @@ ProbeSteps::ProbeSteps(const Layout& layout, const SetupSource& source, const Ru
   setup_ = make_setup(layout, source, length, install);
   const config::BatchPlan plan = config::batch_plan(config_, layout.replicas.size());
   local_ = plan.local, micro_ = plan.micro;
-  input_ = made_up(source.spec.input, layout, micro_, device_);
-  target_ = made_up(source.spec.target, layout, micro_, device_);
+  const data::SampleSpec longest = longest_sample(config_, source.spec);
+  input_ = made_up(longest.input, layout, micro_, device_);
+  target_ = made_up(longest.target, layout, micro_, device_);
   if (device_.is_cpu()) extra_bytes_ = static_cast<int64_t>(input_.nbytes() + target_.nbytes());
   step_ = std::make_unique<EagerStep>(
       *setup_, config_,

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/step/setup.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "core/error.h"
+#include "core/text.h"
 #include "ops/arithmetic/state_codes.h"
+#include "ops/base/recompute.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/shard/data_parallel.h"
 #include "parallel/sharding/sharded_parallel.h"
@@ -15,6 +19,7 @@
 #include "train/learn/weighted_loss.h"
 #include "train/offload/offload.h"
 #include "train/recompute/activation_checkpointing.h"
+#include "train/rollout/curriculum.h"
 #include "train/step/checkpointing_budget.h"
 #include "train/step/freeze.h"
 #include "train/step/model_setup.h"
@@ -33,17 +38,39 @@ parallel::DataParallelOptions data_parallel_options(const config::ParallelConfig
   return options;
 }
 
+// Wavenumbers are those of whole rows.
+void check_spectral(const Layout& layout, const config::RunConfig& config) {
+  if (config.loss.spectral_weight == 0 || layout.shard.is_whole()) return;
+  throw ConfigError("loss",
+                    cat("ranks that share a sample have parts of its rows, of which nobody knows the spectrum: spectral_weight=",
+                        config.loss.spectral_weight, ", context_parallel=", config.parallel.context_parallel,
+                        ", spatial=", config::text_of(config.parallel.spatial)),
+                    "Set context_io to gathered, or spectral_weight to 0");
+}
+
+// Boxes have no steps in time, and noise on states alone.
+void roll_out(TrainSetup& setup, const SetupSource& source) {
+  const config::RunConfig& config = source.config;
+  const bool disturbs = config.loss.input_noise > 0 || config.loss.ensemble_members > 1;
+  if (!has_sequences(config, source.spec) && (!disturbs || source.spec.target.shape.size() != 3)) return;
+  setup.rollout = std::make_unique<TrainingRollout>(source.spec, config, setup.layout.shard.region(), source.device);
+  setup.runs_steps_again = config.loss.multistep_recompute;
+}
+
 void init_model(TrainSetup& setup, const SetupSource& source, const SiteInstaller& install) {
   const config::RunConfig& config = source.config;
   setup.model = build_model(source.registries, config, source.spec, source.device);
   setup.model->train();
   setup.table = parallel::ParamTable::of(*setup.model);
-  if (setup.layout.plan) parallel::apply_plan(*setup.layout.plan, *setup.model, setup.table, setup.layout.groups);
+  const auto weights = defer_weights(setup, config);
+  if (setup.layout.plan) parallel::apply_plan(*setup.layout.plan, *setup.model, setup.table, setup.layout.groups, weights);
   setup.freeze_note = freeze_parameters(setup.table, config.optimizer.freeze);
   install(*setup.model, setup.table);
   setup.table.check_strides();
-  keep_own_stages(setup, source);
+  keep_own_stages(setup, source, weights);
+  check_spectral(setup.layout, config);
   setup.loss = make_loss(source.registries.losses.at(config.loss.loss), config, source.spec, source.device);
+  roll_out(setup, source);
 }
 
 parallel::ShardingOptions sharding_options(const config::RunConfig& run) {
@@ -56,11 +83,14 @@ parallel::ShardingOptions sharding_options(const config::RunConfig& run) {
           .gather = {.reshard_after_forward = config.reshard_after_forward, .prefetch = config.shard_prefetch}};
 }
 
-// A stage's pass is a forward pass for those who bring its weights.
+// A stage's pass is a forward pass for those who bring its weights, and for those who take what it keeps.
 void surround_passes(TrainSetup& setup) {
   if (!setup.pipeline) return;
-  setup.pipeline->surround_forward([&setup] { setup.data_parallel->before_forward(); },
-                                   [&setup] { setup.data_parallel->after_forward(); });
+  const auto before = [&setup](int64_t chunk) {
+    if (setup.activation_offload) setup.activation_offload->begin_pass();
+    setup.data_parallel->before_chunk(chunk);
+  };
+  setup.pipeline->surround_forward(before, [&setup] { setup.data_parallel->after_forward(); });
 }
 
 void exchange_gradients(TrainSetup& setup, const SetupSource& source) {
@@ -103,6 +133,46 @@ at::Tensor TrainSetup::forward(const at::Tensor& input, const model::ForwardCont
   at::Tensor output = model->forward(input, context);
   data_parallel->after_forward();
   return output;
+}
+
+// A step of the model in training: where it runs again it keeps its input alone.
+at::Tensor TrainSetup::forward_step(const at::Tensor& input, const model::ForwardContext& context) const {
+  if (!runs_steps_again || !at::GradMode::is_enabled()) return forward(input, context);
+  std::vector<at::Tensor> weights;
+  for (const parallel::ParamRow& row : table.rows()) weights.push_back(row.local);
+  data_parallel->before_forward();
+  const auto again = [this, context](std::vector<at::Tensor> in) { return std::vector{model->forward(in.front(), context)}; };
+  std::vector<at::Tensor> output = ops::recomputed(again, {input}, weights);
+  data_parallel->after_forward();
+  return output.front();
+}
+
+at::Tensor TrainSetup::losses(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context,
+                              const PredictionHook& on_first) const {
+  if (!rollout) {
+    const at::Tensor prediction = forward(input, context);
+    if (on_first) on_first(prediction);
+    return layout.shard.losses(*loss, prediction, target);
+  }
+  const StepOfModel step{
+      .forward = [this](const at::Tensor& in, const model::ForwardContext& own) { return forward_step(in, own); },
+      .losses = [this](const at::Tensor& prediction,
+                       const at::Tensor& of_lead) { return layout.shard.losses(*loss, prediction, of_lead); }};
+  return rollout->losses(input, target, context, step, on_first);
+}
+
+// All passes, one after the other, are what the other ranks' are.
+at::Tensor TrainSetup::outputs_of_zeros(const at::Tensor& input, const at::Tensor& target) const {
+  if (!rollout) return forward_zeros(input).sum();
+  const auto zeros = [](const at::Tensor& like) {
+    std::vector<int64_t> sizes = like.sizes().vec();
+    sizes.front() = 1;
+    return at::zeros(sizes, like.options().requires_grad(false));
+  };
+  const StepOfModel step{
+      .forward = [this](const at::Tensor& in, const model::ForwardContext& own) { return forward_step(in, own); }};
+  return rollout->outputs(zeros(input), zeros(target), {.seed = 0, .step = counter, .sample = at::zeros({1}, counter.options())},
+                          step);
 }
 
 at::Tensor TrainSetup::forward_zeros(const at::Tensor& like) const {

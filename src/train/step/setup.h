@@ -25,6 +25,7 @@
 #include "train/offload/activation_offload.h"
 #include "train/optim/optimizer.h"
 #include "train/optim/weight_average.h"
+#include "train/rollout/training_rollout.h"
 #include "train/step/layout.h"
 
 namespace welkin::train {
@@ -47,6 +48,13 @@ struct TrainSetup {
   // Where weights are gathered for a pass, a rank without samples takes part with a sample of zeros, shaped as those of `like`
   // (..., any number), and every rank makes as many passes as the one that has most. Elsewhere `own`.
   at::Tensor forward_zeros(const at::Tensor& like) const;
+  // (B): the losses of samples as the loader gives them, with what comes around their forward passes; `on_first` sees the first
+  // prediction and may be empty. Not of a pipeline.
+  at::Tensor losses(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context,
+                    const PredictionHook& on_first = {}) const;
+  // (), of a rank without samples: as many passes as losses() makes, through a sample of zeros.
+  at::Tensor outputs_of_zeros(const at::Tensor& input, const at::Tensor& target) const;
+  at::Tensor forward_step(const at::Tensor& input, const model::ForwardContext& context) const;
   int64_t joint_passes(int64_t own) const;
   bool joins_passes() const { return data_parallel->joins_every_forward(); }
   bool is_sharded() const { return layout.sharding.shards.size() > 1; }
@@ -63,6 +71,8 @@ struct TrainSetup {
   std::unique_ptr<parallel::GradientExchange> data_parallel;
   std::unique_ptr<parallel::TreeSum> unit_sum;  // rank_invariant, in the place of data_parallel's exchange
   LossPtr loss;
+  std::unique_ptr<TrainingRollout> rollout;  // null where a sample is trained for one step of the model, on its input as it is
+  bool runs_steps_again = false;             // then each of its steps keeps its input alone
 
   OptimizerPtr optimizer;
   std::unique_ptr<WeightAverage> weight_average;  // null unless ema_decay is given

@@ -4,9 +4,10 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "config/schema/batch_plan.h"
 #include "core/error.h"
@@ -22,30 +23,37 @@ namespace {
 
 using Segments = std::vector<model::Segment>;
 
-// What works on whole models, or on steps that are no table of passes.
-void check_options(const config::RunConfig& config) {
-  const config::ParallelConfig& parallel = config.parallel;
-  const bool is_split = parallel.pipeline_schedule == config::PipelineSchedule::ZeroBubble;
-  const bool sends_every_pass = parallel.shard == config::ShardStage::Gradients || parallel.shard == config::ShardStage::Full;
-  const std::array<std::pair<const char*, bool>, 10> others{
-      {{"pipeline_schedule: interleaved and shard: gradients or full",
-        sends_every_pass && parallel.pipeline_schedule == config::PipelineSchedule::Interleaved},
-       {"pipeline_schedule: zero_bubble and shard: gradients or full", sends_every_pass && is_split},
-       {"rank_invariant", parallel.rank_invariant},
-       {"static_graph", parallel.static_graph},
-       {"cuda_graph", config.backend.cuda_graph},
-       {"offload", !config.backend.offload.empty()},
-       {"micro_batch_size: auto", config.loop.micro_batch_size.is_auto},
-       {"activation_checkpointing: budget", config.loop.activation_checkpointing.part == config::CheckpointedPart::Budget},
-       {"pipeline_schedule: zero_bubble and tensor_parallel", is_split && parallel.tensor_parallel > 1},
-       {"pipeline_schedule: zero_bubble and activation_checkpointing",
-        is_split && config.loop.activation_checkpointing.part != config::CheckpointedPart::None}}};
+struct Refused {
+  const char* key;
+  bool is_on;
+};
+
+void refuse(const config::ParallelConfig& parallel, const std::vector<Refused>& others, const std::string& schedule,
+            const char* instead) {
   for (const auto& [key, is_on] : others) {
     if (!is_on) continue;
-    throw ConfigError("parallel",
-                      cat("a pipeline does not go with this: pipeline_parallel=", parallel.pipeline_parallel, ", ", key),
-                      cat("Leave ", key, " out, or set pipeline_parallel to 1"));
+    throw ConfigError(
+        "parallel", cat("a pipeline does not go with this: pipeline_parallel=", parallel.pipeline_parallel, ", ", schedule, key),
+        cat("Leave ", key, " out, or ", instead));
   }
+}
+
+// What works on whole models, or on steps that are no table of passes; and what keeps the input of a layer apart from its graph.
+void check_options(const config::RunConfig& config) {
+  const config::ParallelConfig& parallel = config.parallel;
+  const config::CheckpointedPart part = config.loop.activation_checkpointing.part;
+  refuse(parallel,
+         {{"rank_invariant", parallel.rank_invariant},
+          {"static_graph", parallel.static_graph},
+          {"cuda_graph", config.backend.cuda_graph},
+          {"micro_batch_size: auto", config.loop.micro_batch_size.is_auto},
+          {"activation_checkpointing: budget", part == config::CheckpointedPart::Budget}},
+         "", "set pipeline_parallel to 1");
+  if (parallel.pipeline_schedule != config::PipelineSchedule::ZeroBubble) return;
+  refuse(parallel,
+         {{"activation_checkpointing", part != config::CheckpointedPart::None},
+          {"offload: activations", std::ranges::find(config.backend.offload, "activations") != config.backend.offload.end()}},
+         "pipeline_schedule: zero_bubble, ", "take pipeline_schedule: 1f1b, gpipe or interleaved");
 }
 
 void check_micro_batches(const config::RunConfig& config, int64_t replicas) {
@@ -133,15 +141,20 @@ std::vector<parallel::StageRange> stages_of(const parallel::Mesh& mesh, const Se
   return parallel::balanced_stages(parallel::segment_costs(segments, cost_of(source.registries, config, source.spec)), stages);
 }
 
-void keep_own_stages(TrainSetup& setup, const SetupSource& source) {
+std::shared_ptr<parallel::WeightQueue> defer_weights(TrainSetup& setup, const config::RunConfig& config) {
+  if (setup.layout.stages.empty() || config.parallel.pipeline_schedule != config::PipelineSchedule::ZeroBubble) return nullptr;
+  auto weights = std::make_shared<parallel::WeightQueue>();
+  parallel::defer_weight_gradients(*setup.model, setup.table, weights);
+  return weights;
+}
+
+void keep_own_stages(TrainSetup& setup, const SetupSource& source, const std::shared_ptr<parallel::WeightQueue>& weights) {
   if (setup.layout.stages.empty()) return;
   const config::RunConfig& config = source.config;
-  parallel::PipelineOptions options{
-      .schedule = config.parallel.pipeline_schedule, .chunks = config.parallel.chunks(), .stages = setup.layout.stages};
-  if (options.schedule == config::PipelineSchedule::ZeroBubble) {
-    options.weights = std::make_shared<parallel::WeightQueue>();
-    parallel::defer_weight_gradients(*setup.model, setup.table, options.weights);
-  }
+  const parallel::PipelineOptions options{.schedule = config.parallel.pipeline_schedule,
+                                          .chunks = config.parallel.chunks(),
+                                          .stages = setup.layout.stages,
+                                          .weights = weights};
   setup.pipeline =
       std::make_unique<parallel::PipelineEngine>(setup.model->segments(), setup.layout.groups.along(parallel::Axis::Pp), options);
   const at::TensorOptions whole_numbers = at::TensorOptions(at::kLong).device(source.device);
@@ -152,7 +165,7 @@ void keep_own_stages(TrainSetup& setup, const SetupSource& source) {
     const ops::AutocastGuard autocast(source.device.type(), autocast_dtype(mode));
     setup.pipeline->learn_shapes(sample);
   }
-  setup.table.keep([&](const std::string& name) { return setup.pipeline->holds(name); });
+  setup.pipeline->keep_own(setup.table);
   check_trained(setup.table, setup.layout);
 }
 

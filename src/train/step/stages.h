@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "data/pipeline/pipeline.h"
@@ -18,9 +19,13 @@ namespace welkin::train {
 // cannot be cut so, where the schedule cannot take the micro-batches of a step, and for what a pipeline does not go with.
 std::vector<parallel::StageRange> stages_of(const parallel::Mesh& mesh, const SetupSource& source);
 
+// Where gradients by weights wait, with what they need installed in the model; null where no schedule lets them. Before a plan is
+// applied.
+std::shared_ptr<parallel::WeightQueue> defer_weights(TrainSetup& setup, const config::RunConfig& config);
+
 // Makes setup.pipeline where the layout has stages, and lets go of the parameters of other ranks' stages. Every rank calls it
-// when weights have their values and all sites their wrappers.
-void keep_own_stages(TrainSetup& setup, const SetupSource& source);
+// when weights have their values and all sites their wrappers. `weights`: of defer_weights().
+void keep_own_stages(TrainSetup& setup, const SetupSource& source, const std::shared_ptr<parallel::WeightQueue>& weights);
 
 // A micro-batch of its own: a loader's buffers are valid until the call after next, and several are under way.
 data::Batch kept(const data::Batch& batch);

@@ -54,7 +54,7 @@ StepRecord EagerStep::run(data::Batch batch, const Source& next, double stop_req
   std::vector<int64_t> samples;
   if (is_rechecked()) recheck(batch);
   begin(zero_loss(options_.device));
-  const bool joins = setup_.data_parallel->joins_every_backward();
+  const bool joins = setup_.data_parallel->joins_every_backward() || setup_.joins_passes();
   if (setup_.pipeline && (joins || batch.input.size(0) > 0)) {
     pipeline_step(batch, next, samples);
   } else {
@@ -119,15 +119,29 @@ at::Tensor EagerStep::micro_loss(const data::Batch& batch) {
   if (batch.input.size(0) == 0) {  // a short last step: nothing for this rank, whose gradients the others still wait for
     if (setup_.joins_passes()) {
       const ops::AutocastGuard autocast(options_.device.type(), autocast_dtype(config_.precision.amp_mode));
-      return setup_.forward_zeros(batch.input).sum().to(at::kFloat) * 0;
+      return setup_.outputs_of_zeros(batch.input, batch.target).to(at::kFloat) * 0;
     }
     return nothing_of_all();
   }
   const ops::AutocastGuard autocast(options_.device.type(), autocast_dtype(config_.precision.amp_mode));
-  const at::Tensor prediction = setup_.forward(batch.input.contiguous(memory_format(batch.input.dim(), channels_last_)),
-                                               {.seed = config_.loop.seed, .step = setup_.counter, .sample = batch.sample});
-  if (options_.on_forward) options_.on_forward(batch, prediction);
-  return setup_.layout.shard.losses(*setup_.loss, prediction, batch.target).sum() / samples_of(batch);
+  PredictionHook on_first;
+  if (options_.on_forward) on_first = [&](const at::Tensor& prediction) { show_forward(batch, prediction); };
+  return losses_of(batch, on_first).sum() / samples_of(batch);
+}
+
+// (B)
+at::Tensor EagerStep::losses_of(const data::Batch& batch, const PredictionHook& on_first) const {
+  return setup_.losses(batch.input.contiguous(memory_format(batch.input.dim(), channels_last_)), batch.target,
+                       {.seed = config_.loop.seed, .step = setup_.counter, .sample = batch.sample}, on_first);
+}
+
+// Of samples of several steps the first one.
+void EagerStep::show_forward(const data::Batch& batch, const at::Tensor& prediction) const {
+  if (!setup_.rollout) return options_.on_forward(batch, prediction);
+  data::Batch first = batch;
+  first.input = setup_.rollout->first_input(batch.input);
+  first.target = setup_.rollout->first_target(batch.target);
+  options_.on_forward(first, prediction);
 }
 
 // Of this rank, or of all where their backward passes go together: a short step may leave one of them fewer samples.

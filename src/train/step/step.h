@@ -85,6 +85,8 @@ class EagerStep : public Step {
 
  private:
   at::Tensor micro_loss(const data::Batch& batch);
+  at::Tensor losses_of(const data::Batch& batch, const PredictionHook& on_first = {}) const;
+  void show_forward(const data::Batch& batch, const at::Tensor& prediction) const;
   int64_t micro_steps_of(const data::Batch& batch) const;
   void join_micro_steps(const data::Batch& last);
   at::Tensor scaled_loss(at::Tensor& loss) const;

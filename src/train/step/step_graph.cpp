@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "ops/device/device_ops.h"
+#include "parallel/comm/communicator.h"
 #include "train/step/model_setup.h"
 
 namespace welkin::train {
@@ -32,6 +33,12 @@ void check_cuda_graph(const config::RunConfig& config, c10::Device device) {
   if (config.parallel.rank_invariant) {
     cannot_record("rank_invariant=true, which sums the gradients of eighths of the batch on its own", "Leave one of the two out");
   }
+}
+
+void check_cuda_graph(const config::RunConfig& config, const parallel::Group& ranks) {
+  if (!config.backend.cuda_graph || ranks.size() == 1 || ranks.communicator().can_record()) return;
+  cannot_record(cat("ranks share a GPU, and exchange through host memory: ranks=", ranks.size()),
+                "Give each rank a GPU of its own, or leave --cuda_graph out");
 }
 
 ops::GraphRecorderPtr graph_recorder(const config::RunConfig& config, c10::Device device) {

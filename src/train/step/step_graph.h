@@ -12,12 +12,15 @@
 #include "config/schema/run_config.h"
 #include "data/pipeline/pipeline.h"
 #include "ops/device/device_graph.h"
+#include "parallel/comm/group.h"
 #include "train/step/recording_rule.h"
 
 namespace welkin::train {
 
-// ConfigError where `cuda_graph` is on and steps cannot be recorded: on a CPU, without the CUDA library, with rank_invariant.
+// ConfigError where `cuda_graph` is on and steps cannot be recorded: on a CPU, without the CUDA library, with rank_invariant, or
+// among ranks that share a GPU.
 void check_cuda_graph(const config::RunConfig& config, c10::Device device);
+void check_cuda_graph(const config::RunConfig& config, const parallel::Group& ranks);
 
 // The recorder that `cuda_graph` asks for; null where it is off.
 ops::GraphRecorderPtr graph_recorder(const config::RunConfig& config, c10::Device device);

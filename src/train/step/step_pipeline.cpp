@@ -1,18 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // The micro-batches of a step through a pipeline: what the engine does not know of losses, data and the exchange of gradients.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "config/schema/batch_plan.h"
+#include "parallel/pipeline/resume_backward.h"
 #include "train/learn/precision.h"
 #include "train/step/model_setup.h"
 #include "train/step/stages.h"
 #include "train/step/step.h"
 
 namespace welkin::train {
+namespace {
+
+// What a backward pass starts from that gives every parameter a gradient of zeros, and reads none.
+at::Tensor zero_gradients(const parallel::ParamTable& table) {
+  std::vector<at::Tensor> parameters, zeros;
+  for (const parallel::ParamRow& row : table.rows()) {
+    if (!row.local.requires_grad()) continue;
+    parameters.push_back(row.local);
+    zeros.push_back(at::zeros({}, row.local.options().requires_grad(false)).expand(row.local.sizes()));
+  }
+  return parallel::resume_backward(parameters, zeros);
+}
+
+}  // namespace
 
 // `batch`: the first micro-batch, and at the end the last.
 void EagerStep::pipeline_step(data::Batch& batch, const Source& next, std::vector<int64_t>& samples) {
@@ -41,12 +58,17 @@ void EagerStep::pipeline_step(data::Batch& batch, const Source& next, std::vecto
     loss_ += loss.detach();
     return scaled;
   };
-  step.backward = [&](const at::Tensor& root, bool is_last) {
+  step.backward = [&](const at::Tensor& root, const parallel::GradientPass& pass) {
     const observe::Span span(options_.tracer, "backward");
-    setup_.data_parallel->backward(root, is_last);
+    setup_.data_parallel->backward_chunk(root, pass);
   };
-  const bool is_exchanged = setup_.pipeline->run(step);
-  if (!is_exchanged && setup_.layout.exchange.size() > 1) setup_.data_parallel->backward(nothing_of_all(), /*is_last=*/true);
+  step.weights = [&](const std::function<void()>& compute, const parallel::GradientPass& pass) {
+    const observe::Span span(options_.tracer, "backward");
+    setup_.data_parallel->weights_of_chunk(compute, pass);
+  };
+  const bool is_exchanged = setup_.pipeline->run(step) || setup_.data_parallel->joins_every_backward();
+  if (is_exchanged || setup_.layout.exchange.size() == 1) return;
+  setup_.data_parallel->backward(zero_gradients(setup_.table), /*is_last=*/true);
 }
 
 }  // namespace welkin::train

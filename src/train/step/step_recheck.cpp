@@ -35,9 +35,7 @@ bool EagerStep::is_rechecked() const {
 // They stay outside of .grad, which the exchange watches.
 std::vector<at::Tensor> EagerStep::own_gradients(const data::Batch& batch) {
   const ops::AutocastGuard autocast(options_.device.type(), autocast_dtype(config_.precision.amp_mode));
-  const at::Tensor prediction = setup_.forward(batch.input.contiguous(memory_format(batch.input.dim(), channels_last_)),
-                                               {.seed = config_.loop.seed, .step = setup_.counter, .sample = batch.sample});
-  at::Tensor loss = setup_.layout.shard.losses(*setup_.loss, prediction, batch.target).sum() / samples_of(batch);
+  at::Tensor loss = losses_of(batch).sum() / samples_of(batch);
   const at::Tensor scaled = scaled_loss(loss);
   std::vector<at::Tensor> weights;
   for (const parallel::ParamRow& row : setup_.table.rows()) {
@@ -56,7 +54,7 @@ void EagerStep::recheck(const data::Batch& batch) {
     const at::Tensor &first = once[number], &second = again[number];
     ++number;
     if (first.defined() != second.defined() || (first.defined() && !same_bits(first, second))) {
-      throw Error(ExitCode::Other, "train",
+      throw Error(ExitCode::Defective, "train",
                   cat("this rank computes two gradients from the same numbers: host=", host_name(), ", parameter=", row.name,
                       ", epoch step=", batch.step),
                   "Take this host out of the job and have it tested; --resume continues from the newest checkpoint elsewhere");

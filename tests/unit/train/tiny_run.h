@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "config/resolve/resolve.h"
@@ -42,14 +43,16 @@ class TinyFields : public data::Dataset {
     plan.region = wanted;
     return plan;
   }
+  std::optional<int64_t> following(int64_t index) const override {
+    return index + 1 < size() ? std::optional(index + 1) : std::nullopt;
+  }
   void read(const data::SamplePlan& plan, data::SampleView out) const override {
     if (is_training_ && ++tiny_.training_reads == tiny_.interrupt_at) std::raise(SIGTERM);
     const auto phase = static_cast<float>(plan.index) * 0.37f;
-    for (size_t i = 0; i < out.input.size(); ++i) {
-      out.input[i] = std::sin(0.5f * static_cast<float>(i) + phase);
-      out.target[i] = std::cos(0.5f * static_cast<float>(i) + phase);
-    }
-    if (is_training_ && plan.index == tiny_.bad_index) out.input[3] = std::numeric_limits<float>::quiet_NaN();
+    for (size_t i = 0; i < out.input.size(); ++i) out.input[i] = std::sin(0.5f * static_cast<float>(i) + phase);
+    for (size_t i = 0; i < out.target.size(); ++i) out.target[i] = std::cos(0.5f * static_cast<float>(i) + phase);
+    if (is_training_ && plan.index == tiny_.bad_index && !out.input.empty())
+      out.input[3] = std::numeric_limits<float>::quiet_NaN();
   }
 
  private:

@@ -7,12 +7,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/text.h"
 #include "data/sample/epoch_plan.h"
+#include "data/sample/sequences.h"
 #include "parallel/comm/mesh_groups.h"
 #include "parallel/mesh/run_mesh.h"
 #include "tiny_run.h"
@@ -64,10 +66,15 @@ class TinySteps {
   TinySteps(const config::RunConfig& config, RecorderCalls* recorder_calls, const TinyRanks& ranks = {})
       : config_(config), dataset_(tiny_, /*is_training=*/true) {
     add_builtins(registries_);
+    if (const int64_t steps = config_.loss.multistep.most(); steps > 1) {
+      starts_ = std::make_shared<const std::vector<int64_t>>(data::sequence_starts(dataset_, steps));
+      sequences_.emplace(dataset_, steps, starts_);
+    }
+    const data::Dataset& samples = sequences_ ? static_cast<const data::Dataset&>(*sequences_) : dataset_;
     const SetupSource source{config_, registries_, dataset_.spec(), at::kCPU, ranks.world_group};
     layout_ = make_layout({ranks.make, ranks.rank, parallel::mesh_of(config_.parallel, ranks.world_size)}, source);
-    setup_ = make_setup(layout_, source, {.total_steps = 64, .steps_per_epoch = 3, .samples = dataset_.size()});
-    StepOptions options{.device = at::kCPU, .world_group = ranks.world_group, .dataset_size = dataset_.size()};
+    setup_ = make_setup(layout_, source, {.total_steps = 64, .steps_per_epoch = 3, .samples = samples.size()});
+    StepOptions options{.device = at::kCPU, .world_group = ranks.world_group, .dataset_size = samples.size()};
     options.pending_notes = [this] { return pending_; };
     options.on_forward = [this](const data::Batch& batch, const at::Tensor& /*prediction*/) {
       forward_log_ += cat(batch.step, ".", batch.micro, " ");
@@ -75,13 +82,12 @@ class TinySteps {
     options.wants_forward = [](const data::Batch& batch) { return batch.epoch == 2 && batch.step == 1; };
     if (recorder_calls != nullptr) options.recorder = std::make_unique<EagerRecorder>(*recorder_calls);
     step_ = make_step(*setup_, config_, std::move(options));
-    pipeline_ =
-        std::make_unique<data::Pipeline>(dataset_, data::Sampler(dataset_.size(), data::Order::Shuffled, config_.loop.seed),
-                                         data::PipelineOptions{.global_batch = 4,
-                                                               .micro_batch = config_.loop.micro_batch_size.samples,
-                                                               .shard = layout_.replicas.group_rank(),
-                                                               .num_shards = layout_.replicas.size(),
-                                                               .drop_last = false});
+    pipeline_ = std::make_unique<data::Pipeline>(samples, data::Sampler(samples.size(), data::Order::Shuffled, config_.loop.seed),
+                                                 data::PipelineOptions{.global_batch = 4,
+                                                                       .micro_batch = config_.loop.micro_batch_size.samples,
+                                                                       .shard = layout_.replicas.group_rank(),
+                                                                       .num_shards = layout_.replicas.size(),
+                                                                       .drop_last = false});
   }
 
   // `stop_requested` and `pending`: what this rank tells the others.
@@ -98,6 +104,8 @@ class TinySteps {
   config::RunConfig config_;
   TinyData tiny_{.samples = 11};
   TinyFields dataset_;
+  std::shared_ptr<const std::vector<int64_t>> starts_;
+  std::optional<data::Sequences> sequences_;  // where samples have several steps
   Registries registries_;
   Layout layout_;
   std::unique_ptr<TrainSetup> setup_;

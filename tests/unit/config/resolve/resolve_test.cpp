@@ -3,6 +3,7 @@
 #include "config/resolve/resolve.h"
 
 #include "config/print/print.h"
+#include "config/resolve/channel_settings.h"
 #include "harness.h"
 
 namespace welkin::config {
@@ -205,6 +206,36 @@ TEST(Resolve, NamesOfChannelsSayHowManyThereAre) {
   EXPECT_THAT(test::resolve_error(test::kVitFile, {"--set=in_channels=[a]", "--set=n_out_channels=7"}),
               HasSubstr("two keys contradict each other: out_channels=[a] (from in_channels), n_out_channels=7 (--set "
                         "n_out_channels)"));
+}
+
+TEST(Resolve, AnArchiveSaysItsChannelsTimesAndLevels) {
+  const std::string file =
+      "base:\n  model: vit\n  global_batch_size: 4\n  num_iters: 10\n  variables: [2m_temperature, geopotential@500]\n"
+      "  levels: [500, 850]\n  train_times: [1979, 2015]\n  valid_times: [2016, 2016-06]\n";
+  const RunConfig config = test::resolve_text(file).config;
+  EXPECT_EQ(config.data.variables, (std::vector<std::string>{"2m_temperature", "geopotential@500"}));
+  EXPECT_EQ(config.data.train_times, (std::vector<std::string>{"1979", "2015"}));
+  EXPECT_EQ(config.model.n_in_channels, 0) << "as many as the archive gives";
+  EXPECT_EQ(from_yaml(yaml(config), "saved", 1).data, config.data);
+  EXPECT_THAT(test::resolve_error(file, {"--set=stage=/tmp"}), HasSubstr("an archive is not copied to the node: stage=/tmp"));
+  EXPECT_THAT(test::resolve_error(test::kVitFile, {"--set=train_times=[1979, 2015]"}),
+              HasSubstr("this chooses of an archive, whose variables are not named: train_times=["));
+}
+
+TEST(Resolve, SeveralDataSetsHaveWeights) {
+  const auto chosen = [](const std::string& entries, const std::string& more = "") {
+    return "base:\n  model: vit\n  global_batch_size: 4\n  num_iters: 10\n  datasets: " + entries + "\n" + more;
+  };
+  const RunConfig config = test::resolve_text(chosen("[/data/era5=3, /data/cmip6]"), {"--data_root=/somewhere"}).config;
+  EXPECT_EQ(config.data.datasets, (std::vector<std::string>{"/somewhere/era5=3", "/somewhere/cmip6"}));
+  EXPECT_EQ(parse_data_set(config.data.datasets[0]).value().weight, 3);
+  EXPECT_EQ(parse_data_set(config.data.datasets[1]).value().folder, "/somewhere/cmip6");
+  for (const char* bad : {"[a=0]", "[a=-1]", "[a=x]", "[=1]"}) {
+    EXPECT_THAT(test::resolve_error(chosen(bad)), HasSubstr("an entry is no FOLDER=weight")) << bad;
+  }
+  EXPECT_EQ(test::resolve_text(chosen("[a=1]", "  multistep: 2\n")).config.loss.multistep.most(), 2);
+  EXPECT_EQ(test::resolve_text(chosen("[a=1]", "  variables: [t2m]\n")).config.data.variables.size(), 1U);
+  EXPECT_THAT(test::resolve_error(chosen("[a=1]", "  stage: /tmp\n")), HasSubstr("several data sets are not copied to the node"));
 }
 
 TEST(Resolve, ACropIsAPlaceOrRangesOfDegrees) {

@@ -4,29 +4,17 @@
 
 #include <algorithm>
 
+#include "complaints.h"
 #include "core/text.h"
-#include "harness.h"
 
 namespace welkin::config {
 namespace {
 
+using test::expect_complaints;
 using test::resolve_error;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-struct Complaint {
-  std::vector<std::string> settings;
-  const char* message;
-};
-
-void expect_complaints(const char* file, const std::vector<Complaint>& complaints) {
-  for (const Complaint& complaint : complaints) {
-    std::vector<std::string> arguments;
-    for (const std::string& setting : complaint.settings) arguments.push_back("--set=" + setting);
-    EXPECT_THAT(resolve_error(file, arguments), HasSubstr(complaint.message));
-  }
-}
 
 TEST(Validate, TypesAndRanges) {
   expect_complaints(test::kVitFile,
@@ -41,7 +29,7 @@ TEST(Validate, TypesAndRanges) {
                         {{"img_size=[64]"}, "img_size must have 2 elements, has 1: img_size=[64]"},
                         {{"img_size=[64"}, "--set img_size: the value is not valid: [64. Write a word, a number or a list"},
                         {{"seed=-1"}, "seed wants an integer of at least 0, is an integer (-1)"},
-                        {{"depth=0"}, "--set depth: depth must be at least 1: depth=0. Meaning: number of transformer blocks."},
+                        {{"depth=0"}, "--set depth: depth must be at least 1: depth=0. Meaning: number of blocks."},
                         {{"dropout=1"}, "dropout must be below 1: dropout=1.0"},
                         {{"loss_scale=0"}, "loss_scale must be above 0: loss_scale=0.0"},
                         {{"lr=.nan"}, "lr is not finite: lr=.nan"},
@@ -134,6 +122,8 @@ TEST(Validate, Mesh) {
                         "processes=4. Start a multiple of 3 processes"));
   EXPECT_THAT(resolve_error(test::kUnetFile, {"--spatial=1x1x2", "--noddp"}, 2),
               HasSubstr("spatial does not go with this: spatial=1x1x2 (--spatial), noddp=true (--noddp). Leave one of them out"));
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--spatial=1x2x1", "--context_parallel=2"}, 4),
+              HasSubstr("Leave one of them out: blocks of a ViT's field are runs of tokens, which context_parallel cuts too"));
   for (const char* wrong : {"2", "1x2", "0x1x1", "1x1x2x1", "1x1x", "1x1x2000", "axbxc"}) {
     EXPECT_THAT(resolve_error(test::kUnetFile, {cat("--spatial=", wrong)}, 2),
                 HasSubstr("wants ranks along depth, height and width as DxHxW"))
@@ -168,72 +158,6 @@ TEST(Validate, Optimizers) {
   EXPECT_EQ(test::resolve_text(test::kVitFile, {"--set=optimizer=LAMB"}).config.optimizer.eps, 1e-6);
   EXPECT_EQ(test::resolve_text(test::kVitFile, {"--set=optimizer=LAMB", "--set=eps=1e-5"}).config.optimizer.eps, 1e-5);
   EXPECT_EQ(test::resolve_text(test::kVitFile, {"--set=optimizer=Muon"}).config.optimizer.momentum, 0.95);
-}
-
-TEST(Validate, ActivationCheckpointingNeedsBlocks) {
-  EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing=block"}), HasSubstr("Nearest: blocks"));
-  EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing_blocks=2"}),
-              HasSubstr("blocks to checkpoint without what of them: activation_checkpointing_blocks=2 "
-                        "(--activation_checkpointing_blocks), activation_checkpointing=none (default). Say"));
-  EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing=mlp", "--activation_checkpointing_blocks=13"}),
-              HasSubstr("more blocks than the model has: activation_checkpointing_blocks=13 "
-                        "(--activation_checkpointing_blocks), depth=12"));
-  EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing=budget:4", "--activation_checkpointing_blocks=2"}),
-              HasSubstr("blocks to checkpoint without what of them: activation_checkpointing_blocks=2"));
-  EXPECT_THAT(resolve_error(test::kUnetFile, {"--activation_checkpointing=attention"}),
-              HasSubstr("the U-Net has neither attention nor an MLP: activation_checkpointing=attention "
-                        "(--activation_checkpointing), model=unet3d"));
-  EXPECT_EQ(test::resolve_text(test::kVitFile, {"--activation_checkpointing=blocks", "--activation_checkpointing_blocks=12"})
-                .config.loop.activation_checkpointing_blocks,
-            12);
-}
-
-TEST(Validate, OffloadNeedsAPlaceAndASteppedRun) {
-  expect_complaints(
-      test::kVitFile,
-      {
-          {{"offload=[optimizer]", "device=cpu"},
-           "a run on a CPU needs a folder for what it offloads: offload=[optimizer] (--set offload). Name one"},
-          {{"offload=[parameters]"},
-           "weights leave the memory for a file alone: offload=[parameters] (--set offload). Name a folder"},
-          {{"offload=[parameters]", "offload_path=/scratch", "shard=optimizer"},
-           "weights that every rank gathers whole stay in memory, shard is optimizer or gradients: offload=[parameters] (--set "
-           "offload). "
-           "Say --shard full"},
-          {{"offload=[optimizer]", "offload_path=/scratch", "cuda_graph=true"}, "a recorded step cannot read from a disk"},
-          {{"offload=[activations]", "offload_path=/scratch", "activation_checkpointing=budget:4"},
-           "a budget counts activations that stay in memory, activation_checkpointing=budget: offload=[activations]"},
-          {{"offload_path=/scratch"}, "nothing is offloaded: offload_path=/scratch (--set offload_path). Say what"},
-          {{"offload=[states]"}, "offload element 0 is none of optimizer, activations, parameters"},
-          {{"offload_buffer_mib=0"}, "offload_buffer_mib must be at least 0.01"},
-      });
-  const auto kept = [](const char* flag) { return test::resolve_text(test::kVitFile, {flag}).config.backend.offload; };
-  EXPECT_EQ(kept("--offload=optimizer,activations"), (std::vector<std::string>{"optimizer", "activations"}));
-}
-
-TEST(Validate, ActivationCheckpointingTakesAPatternOrABudget) {
-  const auto resolved = [](const char* file, const std::string& value) {
-    return test::resolve_text(file, {"--activation_checkpointing=" + value}).config.loop.activation_checkpointing;
-  };
-  EXPECT_EQ(resolved(test::kVitFile, "pattern:blocks\\.[0-3]").pattern, "blocks\\.[0-3]");
-  EXPECT_EQ(resolved(test::kUnetFile, "budget:1.5").budget_gib, 1.5);
-  EXPECT_EQ(resolved(test::kUnetFile, "blocks").part, CheckpointedPart::Blocks);
-  EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing=pattern:("}),
-              HasSubstr("activation_checkpointing wants a POSIX extended regular expression, is ("));
-  EXPECT_THAT(resolve_error(test::kVitFile, {"--activation_checkpointing=budget:much"}),
-              HasSubstr("activation_checkpointing wants budget:GIB with a number above 0, is budget:much"));
-}
-
-TEST(Validate, MicroBatchSizeIsANumberOrAuto) {
-  EXPECT_TRUE(test::resolve_text(test::kVitFile, {"--micro_batch_size=auto"}).config.loop.micro_batch_size.is_auto);
-  EXPECT_EQ(test::resolve_text(test::kVitFile, {"--micro_batch_size=2"}).config.loop.micro_batch_size.samples, 2);
-  EXPECT_THAT(resolve_error(test::kVitFile, {"--micro_batch_size=most"}),
-              HasSubstr("micro_batch_size wants an integer or auto, is a string (most)"));
-  EXPECT_THAT(resolve_error(test::kVitFile, {"--micro_batch_size=-1"}), HasSubstr("micro_batch_size"));
-  EXPECT_THAT(resolve_error(test::kVitFile, {"--micro_batch_size=auto", "--rank_invariant"}),
-              HasSubstr("rank_invariant divides the batch itself: micro_batch_size=auto (--micro_batch_size)"));
-  EXPECT_THAT(resolve_error(test::kVitFile, {"--micro_batch_size=auto", "--activation_checkpointing=budget:4"}),
-              HasSubstr("two keys would choose by memory at once: micro_batch_size=auto"));
 }
 
 TEST(Validate, EarlyStoppingIsAMetricAndANumber) {

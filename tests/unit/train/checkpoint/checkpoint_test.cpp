@@ -14,9 +14,11 @@
 
 #include <csignal>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/hash.h"
 #include "core/text.h"
 #include "scratch_folder.h"
 #include "train/checkpoint/checkpoint_store.h"
@@ -131,6 +133,19 @@ TEST(Checkpoint, RefusesAChangedIndex) {
   for (const std::string bad : {"", "[]", "{", "{\"xxh3\": 3}", "nonsense"}) {
     EXPECT_THAT(checkpoint_error([&] { parse_checkpoint_index(bad, "x"); }), HasSubstr("index.json cannot be used: path=x"))
         << bad;
+  }
+}
+
+// Its hash fits: whoever makes such a file can count that too. The conversion of such a number is undefined.
+TEST(Checkpoint, RefusesNumbersThatAreNoIntegers) {
+  for (const char* number : {"1e123", "4.5", "-1e300", "\"4\"", "true"}) {
+    nlohmann::json body = nlohmann::json::parse(to_json(index_at(4)));
+    body.erase("xxh3");
+    body["iteration"] = nlohmann::json::parse(number);
+    body["xxh3"] = hex_digits(xxh3_64(as_byte_span(body.dump())));
+    EXPECT_THAT(checkpoint_error([&] { parse_checkpoint_index(body.dump(), "x"); }),
+                HasSubstr("key iteration: an integer was expected"))
+        << number;
   }
 }
 

@@ -18,7 +18,7 @@
 namespace welkin::train {
 namespace {
 
-struct Layout {
+struct ManyPieces {
   PieceLayout pieces;
   std::vector<int64_t> cuts;  // of each part's memory: pieces end there
 };
@@ -29,7 +29,7 @@ struct Piece {
 };
 
 // As a rank has it: cut out of the whole by what trains with it.
-std::vector<Piece> pieces_of(const at::Tensor& whole, const Layout& layout) {
+std::vector<Piece> pieces_of(const at::Tensor& whole, const ManyPieces& layout) {
   std::vector<Piece> pieces;
   for (int64_t part = 0; part < layout.pieces.ranks; ++part) {
     const at::Tensor own = layout.pieces.ranks == 1
@@ -63,7 +63,7 @@ at::Tensor taken(const Piece& wanted, const std::vector<Piece>& stored, int64_t&
 
 TEST(TensorBoxes, MakeThePiecesOfOneLayoutFromThoseOfAnother) {
   const at::Tensor whole = at::arange(12 * 4 * 6, at::kFloat).view({12, 4, 6});
-  const std::vector<Layout> layouts = {
+  const std::vector<ManyPieces> layouts = {
       {{.order = {0, 1, 2}}, {}},
       {{.order = {0, 1, 2}}, {1, 24, 100, 101}},
       {{.order = {2, 0, 1}}, {50, 144}},

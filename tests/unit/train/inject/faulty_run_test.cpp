@@ -54,6 +54,22 @@ TEST(FaultyRun, AnExceptionEndsItWithItsText) {
   EXPECT_THAT(file_of(folder.path(), "status.json"), HasSubstr("\"state\": \"failed\""));
 }
 
+// 13 steps, stopped by their number after 6 of them and gone on with the same command.
+TEST(FaultyRun, AResumedRunLeavesOutWhatLiesBehindIt) {
+  const ScratchFolder folder;
+  config::RunConfig config = tiny_config(folder.path());
+  config.loop.num_iters = 6;
+  run_tiny(config, {});
+  config.loop.num_iters = 9;
+  config.loop.resume = true;
+  EXPECT_THROW(run_faulty(config, "exception:step=6;slow:step=4,steps=5,seconds=0;exception:step=9"), Error);
+  const std::string log = file_of(folder.path(), "out.log");
+  EXPECT_THAT(log, HasSubstr("Fault left out, the run is past its step: exception:step=6"));
+  for (const char* step : {"at step 7", "at step 8"}) EXPECT_THAT(log, HasSubstr(std::string("steps=5,seconds=0, ") + step));
+  EXPECT_THAT(log, Not(HasSubstr("steps=5,seconds=0, at step 9")));
+  EXPECT_THAT(log, HasSubstr("Fault injected: exception:step=9, at step 9"));
+}
+
 TEST(FaultyRun, AGradientOfNanIsTheEventOfItsStep) {
   const ScratchFolder folder;
   std::string text;

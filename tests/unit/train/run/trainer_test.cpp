@@ -305,7 +305,7 @@ TEST(Registries, RefuseANameTwice) {
   EXPECT_EQ(error_text<ConfigError>([&] { registries.optimizers.add("Adam", {.make = adam}); }),
             "[registry] the name is taken: optimizer=Adam. Register it under another name.");
   EXPECT_THAT(error_text<ConfigError>([&] { registries.losses.at("l3"); }),
-              HasSubstr("Choose one of: l1_rho, mae, mse, relative_l2"));
+              HasSubstr("Choose one of: huber, l1_rho, mae, mse, relative_l2"));
 }
 
 }  // namespace

@@ -157,5 +157,13 @@ TEST(SkillTable, ScoresAreOfMeansOverStarts) {
   EXPECT_EQ(table.score(Score::Bias, {}, {0, 1}, {0, 2}), 3);
 }
 
+// A forecast that has diverged has no good score because its worst points are left out.
+TEST(FieldScores, AMemberThatIsNanMakesEveryMeasureNan) {
+  Example example;
+  example.members[kPoints + 3] = kGap;
+  const FieldScores scores = example.score();
+  for (const double value : scores.measures) EXPECT_TRUE(std::isnan(value));
+}
+
 }  // namespace
 }  // namespace welkin::train

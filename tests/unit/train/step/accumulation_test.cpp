@@ -12,7 +12,7 @@
 namespace welkin::train {
 namespace {
 
-constexpr int64_t kSamples = 16, kParts = 4;
+constexpr int64_t kBatchSamples = 16, kParts = 4;
 
 class SlideModel {
  public:
@@ -31,14 +31,14 @@ class SlideModel {
   at::Tensor weights() const { return weights_.detach().clone(); }
 
  private:
-  at::Tensor weights_ = tests::test_values({4, 2}, 1), inputs_ = tests::test_values({kSamples, 4}, 2),
-             labels_ = tests::test_values({kSamples, 2}, 3);
+  at::Tensor weights_ = tests::test_values({4, 2}, 1), inputs_ = tests::test_values({kBatchSamples, 4}, 2),
+             labels_ = tests::test_values({kBatchSamples, 2}, 3);
 };
 
 // The loop of the second listing, up to where its gradients are complete.
 void accumulate(const SlideModel& model) {
   for (int64_t i = 0; i < kParts; ++i) {
-    const at::Tensor loss = model.loss(i * kSamples / kParts, kSamples / kParts) / kParts;
+    const at::Tensor loss = model.loss(i * kBatchSamples / kParts, kBatchSamples / kParts) / kParts;
     loss.backward();
   }
 }
@@ -57,10 +57,10 @@ TEST(LectureAccumulation, UpdatingBeforeClearingIsTheFirstListing) {
   parts.step();
   parts.zero_grad();
   whole.zero_grad();
-  whole.loss(0, kSamples).backward();
+  whole.loss(0, kBatchSamples).backward();
   whole.step();
   EXPECT_FALSE(whole.weights().equal(SlideModel().weights()));
-  EXPECT_TRUE(tests::close(parts.weights(), whole.weights(), at::kDouble, 2 * kSamples));
+  EXPECT_TRUE(tests::close(parts.weights(), whole.weights(), at::kDouble, 2 * kBatchSamples));
 }
 
 }  // namespace

@@ -45,6 +45,21 @@ config::ModelConfig kept_unet() {
   return config;
 }
 
+config::ModelConfig kept_field_model(const char* model) {
+  config::ModelConfig config;
+  config.model = model;
+  config.embed_dim = 32;
+  config.depth = 3;
+  config.patch_size = 2;
+  config.scale_factor = 2;
+  config.mlp_ratio = 2;
+  config.num_heads = 4;
+  config.window_size = {4, 6};
+  config.width = 16;
+  config.scales = 3;
+  return config;
+}
+
 class KeptValuesCount : public ::testing::TestWithParam<KeptCase> {
  protected:
   void TearDown() override { limit_cpu_memory(0); }
@@ -203,6 +218,45 @@ INSTANTIATE_TEST_SUITE_P(
                  {.in_channels = 3, .out_channels = 3, .grid = {64, 96}},
                  config::CheckpointedPart::Blocks,
                  3},
+        KeptCase{"Afno", "afno", kept_field_model("afno"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
+        KeptCase{"AfnoBlocks",
+                 "afno",
+                 kept_field_model("afno"),
+                 {.in_channels = 3, .out_channels = 3, .grid = {64, 96}},
+                 config::CheckpointedPart::Blocks},
+        KeptCase{"AfnoMlp",
+                 "afno",
+                 kept_field_model("afno"),
+                 {.in_channels = 3, .out_channels = 3, .grid = {64, 96}},
+                 config::CheckpointedPart::Mlp},
+        KeptCase{"Sfno", "sfno", kept_field_model("sfno"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
+        KeptCase{"SfnoBlocks",
+                 "sfno",
+                 kept_field_model("sfno"),
+                 {.in_channels = 3, .out_channels = 3, .grid = {64, 96}},
+                 config::CheckpointedPart::Blocks},
+        KeptCase{"SfnoMlp",
+                 "sfno",
+                 kept_field_model("sfno"),
+                 {.in_channels = 3, .out_channels = 3, .grid = {64, 96}},
+                 config::CheckpointedPart::Mlp},
+        KeptCase{"Swin", "swin", kept_field_model("swin"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
+        KeptCase{"SwinBlocks",
+                 "swin",
+                 kept_field_model("swin"),
+                 {.in_channels = 3, .out_channels = 3, .grid = {64, 96}},
+                 config::CheckpointedPart::Blocks},
+        KeptCase{"SwinMlp",
+                 "swin",
+                 kept_field_model("swin"),
+                 {.in_channels = 3, .out_channels = 3, .grid = {64, 96}},
+                 config::CheckpointedPart::Mlp},
+        KeptCase{"SwinAttention",
+                 "swin",
+                 kept_field_model("swin"),
+                 {.in_channels = 3, .out_channels = 3, .grid = {64, 96}},
+                 config::CheckpointedPart::Attention},
+        KeptCase{"Unet2d", "unet2d", kept_field_model("unet2d"), {.in_channels = 3, .out_channels = 3, .grid = {64, 96}}},
         KeptCase{"Unet", "unet3d", kept_unet(), {.in_channels = 4, .out_channels = 5, .grid = {64, 64, 64}}}),
     [](const auto& tested) { return std::string(tested.param.name); });
 

@@ -21,7 +21,7 @@ using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 // A step of m samples takes 100 + 10 m bytes and, beyond `bends_at` samples, more than that.
-struct Machine {
+struct SmallMachine {
   int64_t local_batch = 12, limit = 0, bends_at = 1000;
   bool is_tried = true;
   std::vector<int64_t> tried{};
@@ -41,36 +41,36 @@ struct Machine {
 };
 
 TEST(MicroBatch, IsTheLargestDivisorThatFits) {
-  EXPECT_EQ((Machine{.limit = 100 + 12 * 12}.choose().samples), 12);
-  EXPECT_EQ((Machine{.limit = 100 + 12 * 12 - 1}.choose().samples), 6);
-  EXPECT_EQ((Machine{.limit = 100 + 5 * 12}.choose().samples), 4) << "five and more do not fit, five divides nothing";
-  EXPECT_EQ((Machine{.local_batch = 7, .limit = 100 + 6 * 12}.choose().samples), 1);
-  EXPECT_EQ((Machine{.local_batch = 1, .limit = 200}.choose().samples), 1);
+  EXPECT_EQ((SmallMachine{.limit = 100 + 12 * 12}.choose().samples), 12);
+  EXPECT_EQ((SmallMachine{.limit = 100 + 12 * 12 - 1}.choose().samples), 6);
+  EXPECT_EQ((SmallMachine{.limit = 100 + 5 * 12}.choose().samples), 4) << "five and more do not fit, five divides nothing";
+  EXPECT_EQ((SmallMachine{.local_batch = 7, .limit = 100 + 6 * 12}.choose().samples), 1);
+  EXPECT_EQ((SmallMachine{.local_batch = 1, .limit = 200}.choose().samples), 1);
 }
 
 TEST(MicroBatch, SaysWhy) {
   EXPECT_EQ(
-      (Machine{.limit = 100 + 6 * 12}.choose().note),
+      (SmallMachine{.limit = 100 + 6 * 12}.choose().note),
       "micro_batch_size auto: 6 of 12 samples a forward pass, predicted 172 B of 172 B (memory_limit_gib); 100 B and 12 B a "
       "sample, so 12 would take 244 B");
 }
 
 // A step that takes more than it should is no reason to end: the next smaller divisor is.
 TEST(MicroBatch, TriesTheSizeAndFallsBack) {
-  Machine machine{.limit = 300, .bends_at = 5};
+  SmallMachine machine{.limit = 300, .bends_at = 5};
   EXPECT_EQ(machine.choose().samples, 4);
   EXPECT_THAT(machine.tried, ElementsAre(1, 2, 12, 6, 4));
-  Machine of_ranks{.limit = 300, .is_tried = false};
+  SmallMachine of_ranks{.limit = 300, .is_tried = false};
   EXPECT_EQ(of_ranks.choose().samples, 12);
   EXPECT_THAT(of_ranks.tried, ElementsAre(1, 2));
 }
 
 TEST(MicroBatch, IsRefusedWhereNotOneSampleFits) {
   EXPECT_THAT(
-      [] { Machine{.limit = 105}.choose(); },
+      [] { SmallMachine{.limit = 105}.choose(); },
       ThrowsMessage<ConfigError>(AllOf(HasSubstr("[micro_batch_size] not even one sample a forward pass fits into memory: "
                                                  "needed=more than there is, limit=105 B (memory_limit_gib). Raise"))));
-  EXPECT_THAT([] { Machine{.limit = 111}.choose(); }, ThrowsMessage<ConfigError>(HasSubstr("needed=112 B, limit=111 B")));
+  EXPECT_THAT([] { SmallMachine{.limit = 111}.choose(); }, ThrowsMessage<ConfigError>(HasSubstr("needed=112 B, limit=111 B")));
 }
 
 class MicroBatchOfAModel : public ::testing::Test {

@@ -140,6 +140,24 @@ INSTANTIATE_TEST_SUITE_P(Kinds, RecordedSteps,
                                            std::tuple("AdamW", 4, config::AmpMode::Bf16),
                                            std::tuple("Adam", 4, config::AmpMode::Fp16)));
 
+// Samples of several steps of the model, with noise, of which each step runs again in the backward pass.
+TEST(RecordedSteps, HoldSeveralStepsOfTheModel) {
+  const ScratchFolder root;
+  config::RunConfig config = tiny_config(root.path());
+  config.loop.micro_batch_size = 2;
+  config.loss.multistep = 2;
+  config.loss.input_noise = 0.1;
+  for (const bool runs_again : {false, true}) {
+    config.loss.multistep_recompute = runs_again;
+    RecorderCalls recorder_calls;
+    TinySteps eager(config, nullptr), recorded(config, &recorder_calls);
+    for (int64_t step = 0; step < 9; ++step) expect_equal_steps(recorded.next(), eager.next(), step);
+    EXPECT_EQ(recorder_calls.recorded, 2U);
+    EXPECT_FALSE(recorder_calls.replayed.empty());
+    expect_equal_runs(recorded, eager);
+  }
+}
+
 TEST(RecordedSteps, AreSeenWhereTheyRunAsTheyAre) {
   const ScratchFolder root;
   config::RunConfig config = tiny_config(root.path());

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The states of a replay buffer (data/sample/replay_plan.h says which are used when): the model's predictions as the inputs of
+// later steps. They lie in the host's memory, page-locked beside a GPU. Copies go in the order of the device's work, so the host
+// waits for nothing.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "data/pipeline/pipeline.h"
+#include "data/sample/replay_plan.h"
+#include "train/rollout/state_feed.h"
+
+namespace welkin::train {
+
+// The places of the batch that a rank has.
+struct ReplayLanes {
+  int64_t first = 0, count = 1;
+};
+
+class ReplayBuffer {
+ public:
+  // `dataset` outlives it. ConfigError of StateFeed, where a prediction does not make the next input whole.
+  ReplayBuffer(const data::Dataset& dataset, data::ReplayPlan plan, const config::RunConfig& config, ReplayLanes lanes,
+               c10::Device device);
+
+  const data::ReplayPlan& plan() const { return plan_; }
+  const ReplayLanes& lanes() const { return lanes_; }
+  c10::Device device() const { return device_; }
+  int64_t bytes() const { return static_cast<int64_t>(states_.nbytes()); }
+
+  // Puts states in the place of the inputs that the plan wants so, in the batch's memory. A state that is not there (of a run
+  // that was resumed without it, of a sample that was skipped) leaves the input of the data.
+  void feed(const data::Batch& batch) const;
+  // Keeps what the model has made of a batch, `prediction` (B, C', ...), as the input of the samples that follow. Where it is not
+  // finite the rollout goes on from the truth.
+  void keep(const data::Batch& batch, const at::Tensor& prediction);
+
+  // (slots, lanes, C, ...) float32 and (slots, lanes) int64, the sample each is the input of or -1, in the host's memory. `sync`:
+  // waits for the copies that are under way.
+  const at::Tensor& states() const { return states_; }
+  const at::Tensor& samples() const { return samples_; }
+  void sync() const;
+  void clear() const;
+
+ private:
+  data::ReplayChoice choice(const data::Batch& batch, int64_t sample) const;
+  at::Tensor state_of(const data::Batch& batch, int64_t sample) const;
+  int64_t* holder(int64_t slot, int64_t lane) const;
+
+  const data::Dataset& dataset_;
+  data::ReplayPlan plan_;
+  StateFeed feed_;
+  ReplayLanes lanes_;
+  c10::Device device_;
+  at::Tensor states_, samples_;
+};
+
+}  // namespace welkin::train

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The next input of a model from its prediction: predicted channels take the prediction, channels that are known in advance
+// (forcing, static, computed) take what the data say of the next step's time, and earlier steps of the input move by one.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "config/schema/run_config.h"
+#include "data/sample/dataset.h"
+
+namespace welkin::train {
+
+class StateFeed {
+ public:
+  // `spec`: of one step of the model. ConfigError for samples whose input is no earlier state of the target.
+  StateFeed(const data::SampleSpec& spec, const config::RunConfig& config, c10::Device device);
+
+  // Whether a prediction makes the next input whole. ConfigError where an input is neither predicted nor known in advance, and
+  // for history of more than one step with a lead of more than one.
+  void check_next(const data::SampleSpec& spec, const config::RunConfig& config) const;
+
+  int64_t input_channels() const { return input_channels_; }
+  int64_t target_channels() const { return target_channels_; }
+  int64_t known_channels() const { return known_channels_; }
+
+  // (B, known channels, ...) of an input (B, C, ...).
+  at::Tensor known_of(const at::Tensor& input) const;
+  // `input` (B, C, ...) of a step; `prediction` and `target` (B, C', ...) of the same, of which the target says which points have
+  // no value; `known` (B, known channels, ...) of the next step. Differentiable in input and prediction.
+  at::Tensor next(const at::Tensor& input, const at::Tensor& prediction, const at::Tensor& known, const at::Tensor& target) const;
+  // `input` (B, C, ...) with what is known in advance as `data` (the same shape) has it.
+  at::Tensor with_known_of(const at::Tensor& input, const at::Tensor& data) const;
+  // The input with `noise` (B, C', ...) added to the newest predicted channels, but where the target has no value.
+  at::Tensor disturbed(const at::Tensor& input, const at::Tensor& noise, const at::Tensor& target) const;
+
+ private:
+  void make_order(const data::SampleSpec& spec, c10::Device device);
+
+  std::vector<int64_t> fed_;    // the input channel of each target channel; -1: none
+  std::vector<int64_t> known_;  // input channels
+  int64_t input_channels_, target_channels_, known_channels_, newest_, history_;
+  bool has_holes_;
+  at::Tensor order_;        // of the newest channels, in prediction and known ones together; undefined: as they come
+  at::Tensor known_index_;  // (known channels) int64; undefined: none
+  at::Tensor fill_;         // (C', 1, ...): what points without a value get; undefined: 0
+};
+
+}  // namespace welkin::train

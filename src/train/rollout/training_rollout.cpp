@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/rollout/training_rollout.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+
+#include <utility>
+#include <vector>
+
+#include "core/philox.h"
+#include "train/rollout/input_noise.h"
+
+namespace welkin::train {
+namespace {
+
+// Of the masks of dropout: a step of the model draws its own.
+uint64_t seed_of_lead(uint64_t seed, int64_t lead) {
+  constexpr uint64_t kTag = 0x6c656164;  // "lead"
+  if (lead == 1) return seed;
+  const PhiloxBlock draw = philox(seed, static_cast<uint64_t>(lead), kTag);
+  return (uint64_t{draw[1]} << 32) | draw[0];
+}
+
+// A member has masks and noise of its own; the first one those of a run without others.
+model::ForwardContext context_of_member(const model::ForwardContext& context, int64_t member) {
+  constexpr uint64_t kTag = 0x6d656d62;  // "memb"
+  model::ForwardContext own = context;
+  if (member == 0) return own;
+  const PhiloxBlock draw = philox(context.seed, static_cast<uint64_t>(member), kTag);
+  own.seed = (uint64_t{draw[1]} << 32) | draw[0];
+  return own;
+}
+
+// Fair: over pairs of different members. A point of the target without a value has none in a member either.
+at::Tensor fair_score(const std::vector<at::Tensor>& members, const at::Tensor& target, const StepOfModel& step) {
+  const auto count = static_cast<double>(members.size());
+  at::Tensor error, spread;
+  for (size_t i = 0; i < members.size(); ++i) {
+    const at::Tensor of_member = step.losses(members[i], target);
+    error = error.defined() ? error + of_member : of_member;
+    for (size_t j = 0; j < i; ++j) {
+      const at::Tensor of_pair = step.losses(members[i], members[j] + target.mul(0));
+      spread = spread.defined() ? spread + of_pair : of_pair;
+    }
+  }
+  return error / count - spread / (count * (count - 1));
+}
+
+}  // namespace
+
+TrainingRollout::TrainingRollout(const data::SampleSpec& spec, const config::RunConfig& config,
+                                 std::optional<data::Region> region, c10::Device device)
+    : feed_(spec, config, device),
+      grid_(spec.target.shape.begin() + 1, spec.target.shape.end()),
+      region_(region),
+      noise_(config.loss.input_noise),
+      only_last_(config.loss.multistep_gradient == config::MultistepGradient::Last),
+      members_(config.loss.ensemble_members) {
+  if (config.loss.multistep.most() > 1) feed_.check_next(spec, config);
+}
+
+at::Tensor TrainingRollout::losses(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context,
+                                   const StepOfModel& step, const PredictionHook& on_first) const {
+  if (members_ > 1 && at::GradMode::is_enabled()) return ensemble_losses(input, target, context, step, on_first);
+  const int64_t steps = steps_of(target);
+  at::Tensor sum;
+  walk(start(input, target, context), input, target, context, step,
+       [&](int64_t lead, const at::Tensor& prediction, const at::Tensor& of_lead) {
+         if (lead == 1 && on_first) on_first(prediction);
+         if (only_last_ && lead < steps) return;
+         const at::Tensor losses = step.losses(prediction, of_lead);
+         sum = sum.defined() ? sum + losses : losses;
+       });
+  return only_last_ || steps == 1 ? sum : sum / steps;
+}
+
+at::Tensor TrainingRollout::ensemble_losses(const at::Tensor& input, const at::Tensor& target,
+                                            const model::ForwardContext& context, const StepOfModel& step,
+                                            const PredictionHook& on_first) const {
+  const int64_t steps = steps_of(target), width = feed_.target_channels();
+  std::vector<std::vector<at::Tensor>> of_lead(static_cast<size_t>(steps));
+  for (int64_t member = 0; member < members_; ++member) {
+    if (member > 0) at::autocast::clear_cache();  // as between the steps of a walk
+    const model::ForwardContext own = context_of_member(context, member);
+    walk(start(input, target, own), input, target, own, step, [&](int64_t lead, const at::Tensor& prediction, const at::Tensor&) {
+      if (member == 0 && lead == 1 && on_first) on_first(prediction);
+      of_lead[static_cast<size_t>(lead - 1)].push_back(prediction);
+    });
+  }
+  at::Tensor sum;
+  for (int64_t lead = only_last_ ? steps : 1; lead <= steps; ++lead) {
+    const at::Tensor score =
+        fair_score(of_lead[static_cast<size_t>(lead - 1)], target.narrow(1, (lead - 1) * width, width), step);
+    sum = sum.defined() ? sum + score : score;
+  }
+  return only_last_ || steps == 1 ? sum : sum / steps;
+}
+
+at::Tensor TrainingRollout::outputs(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context,
+                                    const StepOfModel& step) const {
+  at::Tensor sum;
+  for (int64_t member = 0; member < members_; ++member) {
+    walk(first_input(input), input, target, context, step,
+         [&](int64_t /*lead*/, const at::Tensor& prediction, const at::Tensor&) {
+           sum = sum.defined() ? sum + prediction.sum() : prediction.sum();
+         });
+  }
+  return sum;
+}
+
+// Lead by lead. Predictions without a gradient are where the only loss is that of the last one.
+void TrainingRollout::walk(at::Tensor input, const at::Tensor& all_input, const at::Tensor& target,
+                           const model::ForwardContext& context, const StepOfModel& step, const Visit& visit) const {
+  const int64_t steps = steps_of(target), width = feed_.target_channels(), known = feed_.known_channels();
+  model::ForwardContext own = context;
+  for (int64_t lead = 1; lead <= steps; ++lead) {
+    const at::Tensor of_lead = target.narrow(1, (lead - 1) * width, width);
+    own.seed = seed_of_lead(context.seed, lead);
+    const at::AutoGradMode with_graph(at::GradMode::is_enabled() && !(only_last_ && lead < steps));
+    const at::Tensor prediction = step.forward(input, own);
+    visit(lead, prediction, of_lead);
+    if (lead == steps) return;
+    at::autocast::clear_cache();  // of casts of weights, whose gradients of all steps would be summed in the low type
+    const at::Tensor next_known = all_input.narrow(1, feed_.input_channels() + (lead - 1) * known, known);
+    input = feed_.next(input, prediction, next_known, of_lead);
+  }
+}
+
+// Noise of the whole sample, of which this rank takes its part: every layout has the same numbers.
+at::Tensor TrainingRollout::start(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context) const {
+  at::Tensor first = first_input(input);
+  if (noise_ == 0 || !at::GradMode::is_enabled()) return first.contiguous(input.suggest_memory_format());
+  std::vector<int64_t> shape = grid_;
+  shape.insert(shape.begin(), feed_.target_channels());
+  at::Tensor noise = standard_normals({.seed = context.seed, .step = context.step, .sample = context.sample}, shape);
+  for (size_t a = 0; region_ && a < grid_.size(); ++a) {
+    noise = noise.narrow(2 + static_cast<int64_t>(a), region_->begin[a], region_->extent[a]);
+  }
+  return feed_.disturbed(first, noise.to(first.scalar_type()).mul(noise_), first_target(target));
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training over several steps of the model: each is fed with the prediction before it, and the loss is the mean over their leads.
+// It works on samples of data/sample/sequences.h, whose channels say how many steps they have, and knows no layout: forward
+// passes and losses are those of whoever calls it.
+//
+// Of several members (loss.ensemble_members) each walks by itself, with masks of dropout and noise of its own; the losses of a
+// lead are those of members against the target, less half of those of members against each other: of absolute errors this is the
+// continuous ranked probability score in its fair form (C. A. T. Ferro, Quart. J. Roy. Meteor. Soc. 140 (2014) 1917).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "model/base/forward_context.h"
+#include "train/rollout/state_feed.h"
+
+namespace welkin::train {
+
+using PredictionHook = std::function<void(const at::Tensor& prediction)>;
+
+// What a step of the model is: its prediction (B, C', ...), and the losses (B) of one.
+struct StepOfModel {
+  std::function<at::Tensor(const at::Tensor& input, const model::ForwardContext& context)> forward;
+  std::function<at::Tensor(const at::Tensor& prediction, const at::Tensor& target)> losses{};
+};
+
+class TrainingRollout {
+ public:
+  // `spec`: of one step of the model; `region`: what of every sample is read, the whole where there is nothing. ConfigError as of
+  // StateFeed, where the configuration asks for more than one step.
+  TrainingRollout(const data::SampleSpec& spec, const config::RunConfig& config, std::optional<data::Region> region,
+                  c10::Device device);
+
+  // The number of steps of samples with such a target.
+  int64_t steps_of(const at::Tensor& target) const { return target.size(1) / feed_.target_channels(); }
+
+  // input (B, C + (n - 1) known channels, ...) and target (B, n C', ...) of n steps -> (B): means over the steps, or with
+  // `multistep_gradient: last` the losses of the last one. The first step's masks of dropout are those of a run of one step.
+  at::Tensor losses(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context,
+                    const StepOfModel& step, const PredictionHook& on_first) const;
+  // (), the sum of all outputs over the same passes, without noise and losses: for a rank that has no samples.
+  at::Tensor outputs(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context,
+                     const StepOfModel& step) const;
+
+  // Of a sample of several steps what a step alone would have read: its input, and its target.
+  at::Tensor first_input(const at::Tensor& input) const { return input.narrow(1, 0, feed_.input_channels()); }
+  at::Tensor first_target(const at::Tensor& target) const { return target.narrow(1, 0, feed_.target_channels()); }
+
+ private:
+  using Visit = std::function<void(int64_t lead, const at::Tensor& prediction, const at::Tensor& target)>;
+  at::Tensor ensemble_losses(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context,
+                             const StepOfModel& step, const PredictionHook& on_first) const;
+  void walk(at::Tensor input, const at::Tensor& all_input, const at::Tensor& target, const model::ForwardContext& context,
+            const StepOfModel& step, const Visit& visit) const;
+  at::Tensor start(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context) const;
+
+  StateFeed feed_;
+  std::vector<int64_t> grid_;
+  std::optional<data::Region> region_;
+  double noise_;
+  bool only_last_;
+  int64_t members_;
+};
+
+}  // namespace welkin::train
