@@ -11,7 +11,16 @@
 namespace welkin {
 
 // What a verb returns to the shell. 130 follows the shell's convention for SIGINT.
-enum class ExitCode : int { Done = 0, Other = 1, Usage = 2, Data = 3, Comm = 4, Checkpoint = 5, Interrupted = 130 };
+enum class ExitCode : int {
+  Done = 0,
+  Other = 1,
+  Usage = 2,
+  Data = 3,
+  Comm = 4,
+  Checkpoint = 5,
+  Defective = 6,
+  Interrupted = 130
+};
 
 class Error : public std::runtime_error {
  public:

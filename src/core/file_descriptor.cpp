@@ -71,6 +71,12 @@ void write_fully(const FileDescriptor& file, const std::filesystem::path& path, 
   }
 }
 
+void begin_write_back(const FileDescriptor& file, uint64_t offset, uint64_t bytes) {
+  // Fails on pipes and on some network file systems, which is no loss.
+  [[maybe_unused]] const int ignored =
+      ::sync_file_range(file.get(), static_cast<off64_t>(offset), static_cast<off64_t>(bytes), SYNC_FILE_RANGE_WRITE);
+}
+
 void sync_file(const FileDescriptor& file, const std::filesystem::path& path) {
   if (const int fault = watched(WriteStage::Sync, path)) throw file_error("sync", path, fault);
   // EINVAL: a device or pipe, which has nothing to sync.

@@ -47,7 +47,7 @@ InterruptWatch::InterruptWatch(Watched watched) {
   signal_state.received = 0;
   signal_state.first_at_ns = 0;
   for (size_t i = 0; i < kWatched.size(); ++i) {
-    if (watched == Watched::All || kWatched[i] == SIGUSR1) watch(i);
+    if (watched == Watched::All || (watched == Watched::Requeue && kWatched[i] == SIGUSR1)) watch(i);
   }
 }
 
@@ -70,6 +70,9 @@ InterruptWatch::~InterruptWatch() {
   }
   signal_state.watched = false;
 }
+
+// NOLINTNEXTLINE(readability-convert-member-functions-to-static): of the watch, as signal_number()
+void InterruptWatch::request(int number) { signal_state.received.store(number, std::memory_order_relaxed); }
 
 int InterruptWatch::signal_number() const { return signal_state.received.load(std::memory_order_relaxed); }
 

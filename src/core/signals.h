@@ -16,8 +16,8 @@ namespace welkin {
 class InterruptWatch {
  public:
   // Requeue: SIGUSR1 alone, with which a batch system announces the end of a job; the others end the process as they do without
-  // a watch, until watch_all().
-  enum class Watched { All, Requeue };
+  // a watch, until watch_all(). None: all stay as they are; who runs the trainer within a program of its own asks by request().
+  enum class Watched { All, Requeue, None };
   explicit InterruptWatch(Watched watched = Watched::All);
   ~InterruptWatch();
   InterruptWatch(const InterruptWatch&) = delete;
@@ -25,6 +25,9 @@ class InterruptWatch {
 
   // From now on all three. What Requeue has seen before stays.
   void watch_all();
+
+  // As if this signal had arrived. Any thread.
+  void request(int number);
 
   bool requested() const { return signal_number() != 0; }
   int signal_number() const;  // SIGINT, SIGTERM or SIGUSR1; 0 before the first

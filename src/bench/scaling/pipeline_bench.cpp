@@ -5,6 +5,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -71,7 +72,9 @@ struct SleepingStage : torch::autograd::Function<SleepingStage> {
     }
     const at::AutoGradMode with_grad(true);
     const at::Tensor leaf = at::ones({1}).requires_grad_();
-    work.queue->now.add(SleepBackward::apply(leaf, &work), leaf, context->get_saved_variables()[0], at::ones({1}));
+    work.queue->now.add(context->get_saved_variables()[0], [root = SleepBackward::apply(leaf, &work), leaf] {
+      return torch::autograd::grad({root}, {leaf}, {at::ones({1})}).at(0);
+    });
     return {grads[0], at::Tensor(), at::Tensor()};
   }
 };
@@ -97,7 +100,7 @@ PipelineFigure measure_schedule(const PipelineProblem& problem, parallel::World&
                                     .samples = [](int64_t) { return 1; },
                                     .batch = [&](int64_t) { return parallel::PipelineBatch(batch); },
                                     .loss = [](int64_t, const at::Tensor& output) { return output.sum(); },
-                                    .backward = [](const at::Tensor& root, bool) { root.backward(); }};
+                                    .backward = [](const at::Tensor& root, const parallel::GradientPass&) { root.backward(); }};
   std::vector<std::pair<double, double>> steps;  // seconds, and the share in which ranks idle
   for (int64_t repeat = 0; repeat <= kPipelineRepeats; ++repeat) {
     parallel::barrier(ranks);

@@ -20,6 +20,7 @@
 #include "parallel/comm/collectives.h"
 #include "train/device/memory_limit.h"
 #include "train/device/memory_report.h"
+#include "train/rollout/curriculum.h"
 #include "train/step/setup.h"
 
 namespace welkin::bench {
@@ -126,13 +127,13 @@ class MemoryRig {
   at::Tensor loss_of(const at::Tensor& input, const at::Tensor& target) const {
     const at::Tensor samples = at::arange(report_.batch_samples, at::kLong);
     const ops::AutocastGuard autocast(c10::kCPU, train::autocast_dtype(config_.precision.amp_mode));
-    const at::Tensor prediction = setup_->forward(input, {.seed = config_.loop.seed, .step = setup_->counter, .sample = samples});
-    return layout_.shard.losses(*setup_->loss, prediction, target).sum();
+    return setup_->losses(input, target, {.seed = config_.loop.seed, .step = setup_->counter, .sample = samples}).sum();
   }
 
   int64_t count_activations() {
     report_.batch_samples = config::batch_plan(config_, layout_.replicas.size()).micro;
-    const at::Tensor input = fields(spec_.input), target = fields(spec_.target);
+    const data::SampleSpec longest = train::longest_sample(config_, spec_);
+    const at::Tensor input = fields(longest.input), target = fields(longest.target);
     loss_of(input, target);  // what is kept from one step to the next is there from now on
     // A thread of the back end may let go of a buffer a little later, before or after: the median of several.
     std::array<int64_t, 5> counts{};

@@ -23,6 +23,7 @@
 #include "core/stopwatch.h"
 #include "data/datasets/stage.h"
 #include "data/pipeline/pipeline.h"
+#include "data/sample/sequences.h"
 #include "ops/base/large_blocks.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/comm/fake_group.h"
@@ -32,6 +33,7 @@
 #include "train/device/device_memory.h"
 #include "train/device/memory_limit.h"
 #include "train/device/memory_report.h"
+#include "train/rollout/curriculum.h"
 #include "train/run/data_notes.h"
 #include "train/run/nonfinite_watch.h"
 #include "train/run/validation.h"
@@ -119,21 +121,28 @@ class StepRig {
       config_ = train::for_device(data::staged(config_, [](const std::string& /*line*/) {}), context_.device);
     dataset_ = entry.open(config_, data::Split::Train);
     spec_ = dataset_->spec();
-    dataset_size_ = dataset_->size();
-    report_.sample_bytes = (values_in(spec_.input) + values_in(spec_.target)) * static_cast<int64_t>(sizeof(float));
+    if (train::has_sequences(config_, spec_)) {
+      steps_ = config_.loss.multistep.most();
+      sequences_ = dataset_->of_steps(steps_, steps_);
+    }
+    const data::Dataset& samples = sequences_ ? *sequences_ : *dataset_;
+    dataset_size_ = samples.size();
+    report_.sample_bytes =
+        (values_in(samples.spec().input) + values_in(samples.spec().target)) * static_cast<int64_t>(sizeof(float));
     layout_ = train::make_layout(std::move(groups), source());
     choose_micro_batch();
     data::PipelineOptions options =
         train::pipeline_options(config_, layout_.replicas, context_.device, /*drop_last=*/true, layout_.shard.region());
     options.agree = train::agreement_of(config_, layout_.groups);
-    pipeline_ = std::make_unique<data::Pipeline>(
-        *dataset_, data::Sampler(dataset_size_, data::Order::Shuffled, config_.loop.seed), std::move(options));
+    pipeline_ = std::make_unique<data::Pipeline>(samples, data::Sampler(dataset_size_, data::Order::Shuffled, config_.loop.seed),
+                                                 std::move(options));
     // The rate does not matter, and schedules are clamped at their end.
     length_ = {.total_steps = 1024, .steps_per_epoch = pipeline_->steps_per_epoch(), .samples = dataset_size_};
     report_.memory.buffers = static_cast<int64_t>(pipeline_->buffer_bytes());
     if (mode_ == StepMode::Full) return;
     fixed_ = std::make_unique<train::FixedBatches>(*pipeline_);
     pipeline_.reset();
+    sequences_.reset();
     dataset_.reset();
     report_.memory.buffers = 0;
   }
@@ -164,6 +173,9 @@ class StepRig {
     if (!setup_->checkpointing_note.empty()) report_.notes.push_back(setup_->checkpointing_note);
     report_.predicted = setup_->predicted;
     report_.cost = train::cost_of(context_.registries, config_, spec_);
+    // The first step's input has no gradient, that of the others has.
+    report_.cost.train_flops += 3 * static_cast<double>(steps_ - 1) * report_.cost.forward_flops;
+    report_.cost.train_flops *= static_cast<double>(train::ensemble_members(config_, spec_));
     time_layers();
     tracer_.add_sink(clock_);
     train::StepOptions options{.device = context_.device, .dataset_size = dataset_size_, .tracer = &tracer_};
@@ -282,6 +294,8 @@ class StepRig {
   int64_t dataset_size_ = 0;
   int64_t own_buffers_ = 0;  // of batches, where memory is counted
   std::unique_ptr<data::Dataset> dataset_;
+  std::unique_ptr<data::Dataset> sequences_;  // of samples of several steps of the model
+  int64_t steps_ = 1;                         // of these
   std::unique_ptr<data::Pipeline> pipeline_;
   std::unique_ptr<train::FixedBatches> fixed_;
   PhaseClock clock_;

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "core/text.h"
+
 namespace welkin::bench {
 namespace {
 
@@ -26,7 +28,7 @@ bool lists(std::string_view cpuinfo, std::string_view flag) {
   if (line == std::string_view::npos) return false;
   std::string words(cpuinfo.substr(line + 1, cpuinfo.find('\n', line + 1) - line - 1));
   words += ' ';
-  return words.find(" " + std::string(flag) + " ") != std::string::npos;
+  return words.find(cat(" ", flag, " ")) != std::string::npos;
 }
 
 }  // namespace

@@ -25,6 +25,9 @@ std::string json_string(const std::string& text) {
   }
 }
 
+// Small enough to stay in a core's cache between its hash and its copy to the page cache, large enough for the disk.
+constexpr size_t kSliceBytes = size_t{1} << 20;
+
 std::string_view as_text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 }  // namespace
@@ -76,11 +79,18 @@ uint64_t SafetensorsWriter::write(const std::filesystem::path& path) {
   Xxh3 hash;
   write_path_atomically(path, [&](const std::filesystem::path& temporary) {
     const FileDescriptor file = open_file(temporary, O_WRONLY);
-    uint64_t emitted = 0;
+    uint64_t emitted = 0, offset = 0;
+    // The disk works while later slices are hashed and copied.
     const Emit emit = [&](std::span<const std::byte> bytes) {
-      write_fully(file, path, as_text(bytes));
-      hash.update(bytes);
       emitted += bytes.size();
+      while (!bytes.empty()) {
+        const auto slice = bytes.first(std::min(bytes.size(), kSliceBytes));
+        hash.update(slice);
+        write_fully(file, path, as_text(slice));
+        begin_write_back(file, offset, slice.size());
+        offset += slice.size();
+        bytes = bytes.subspan(slice.size());
+      }
     };
     emit(as_byte_span(header()));
     for (const Entry& entry : entries_) {

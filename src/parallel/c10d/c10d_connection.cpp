@@ -21,6 +21,7 @@
 #include "core/text.h"
 #include "ops/device/device_ops.h"
 #include "parallel/c10d/c10d_group.h"
+#include "parallel/c10d/c10d_host_backend.h"
 #include "parallel/c10d/c10d_link_backend.h"
 #include "parallel/c10d/c10d_store.h"
 #include "parallel/c10d/raw_c10d.h"
@@ -159,6 +160,11 @@ void prove_members(const OpenStore& opened, c10d::Backend& backend, const std::s
   }
 }
 
+// Says before the members arrive which GPU this one computes on. Two that name the same one share it.
+void tell_own_gpu(c10d::Store& store) {
+  if (store.add(cat("gpu ", ops::device_ops().gpu_name()), 1) > 1) store.set("gpu is shared", std::vector<uint8_t>{1});
+}
+
 std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& options, const OpenStore& opened,
                                                     const std::string& key, const GroupMembers& members) {
   const auto prefixed = c10::make_intrusive<c10d::PrefixStore>(key, opened.store);
@@ -166,6 +172,7 @@ std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& option
   const int size = static_cast<int>(members.size());
   const auto gloo = c10d::ProcessGroupGloo::Options::create(options.deadline);
   gloo->threads = 2;
+  if (options.with_gpu) tell_own_gpu(*prefixed);
   gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.own_address));
   c10::intrusive_ptr<c10d::Backend> backend = c10::make_intrusive<c10d::ProcessGroupGloo>(prefixed, place, size, gloo);
   wait_for_members(*prefixed, size, options.deadline);
@@ -174,13 +181,16 @@ std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& option
   auto group = c10::make_intrusive<c10d::ProcessGroup>(prefixed, place, size);
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, backend);
   c10::intrusive_ptr<c10d::Backend> on_gpu;
-  if (options.with_gpu) {
+  const bool is_shared = options.with_gpu && prefixed->check({"gpu is shared"});
+  if (is_shared) {  // NCCL takes one rank of a GPU
+    group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::CUSTOM, c10::make_intrusive<HostBackend>(backend));
+  } else if (options.with_gpu) {
     on_gpu = ops::device_ops().make_backend(prefixed, place, size, options.deadline);
     group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, on_gpu);
   }
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
   group->setGroupName(key);
-  return std::make_shared<C10dCommunicator>(std::move(group), std::move(on_gpu));
+  return std::make_shared<C10dCommunicator>(std::move(group), std::move(on_gpu), is_shared);
 }
 
 Group C10dConnection::make_group(const std::string& name, GroupMembers members) {
@@ -297,7 +307,7 @@ BackendWorkPtr C10dCommunicator::receive(const at::Tensor& values, int64_t from)
 BackendWorkPtr C10dCommunicator::send_receive(const at::Tensor& leaving, int64_t to, const at::Tensor& arriving, int64_t from) {
   std::vector<at::Tensor> out{leaving.detach()};
   std::vector<at::Tensor> in{arriving.detach()};
-  const bool is_gpu = leaving.is_cuda();
+  const bool is_gpu = leaving.is_cuda() && on_gpu_ != nullptr;
   if (is_gpu) group_->startCoalescing(c10::DeviceType::CUDA);
   auto receiving = group_->recv(in, static_cast<int>(from), 0);
   auto sending = group_->send(out, static_cast<int>(to), 0);

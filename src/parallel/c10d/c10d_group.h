@@ -13,9 +13,9 @@ namespace welkin::parallel {
 
 class C10dCommunicator : public Communicator {
  public:
-  // `on_gpu`: the group's back end for tensors of a GPU, null where it has none.
-  C10dCommunicator(c10::intrusive_ptr<c10d::ProcessGroup> group, c10::intrusive_ptr<c10d::Backend> on_gpu)
-      : group_(std::move(group)), on_gpu_(std::move(on_gpu)) {}
+  // `on_gpu`: the group's back end for tensors of a GPU, null where it has none, or where they go through host memory.
+  C10dCommunicator(c10::intrusive_ptr<c10d::ProcessGroup> group, c10::intrusive_ptr<c10d::Backend> on_gpu, bool is_through_host)
+      : group_(std::move(group)), on_gpu_(std::move(on_gpu)), is_through_host_(is_through_host) {}
   ~C10dCommunicator() override;
   C10dCommunicator(const C10dCommunicator&) = delete;
   C10dCommunicator& operator=(const C10dCommunicator&) = delete;
@@ -32,6 +32,7 @@ class C10dCommunicator : public Communicator {
   BackendWorkPtr receive(const at::Tensor& values, int64_t from) override;
   BackendWorkPtr send_receive(const at::Tensor& leaving, int64_t to, const at::Tensor& arriving, int64_t from) override;
   BackendWorkPtr barrier() override;
+  bool can_record() const override { return !is_through_host_; }
 
   // The orderly end of what carries tensors of a GPU, once its calls are done. Every member calls it; no call follows.
   void end_on_gpu();
@@ -39,6 +40,7 @@ class C10dCommunicator : public Communicator {
  private:
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
   c10::intrusive_ptr<c10d::Backend> on_gpu_;  // null once it has ended
+  bool is_through_host_;
 };
 
 // Of a group of more than one.

@@ -38,6 +38,8 @@ class Communicator {
   virtual BackendWorkPtr receive(const at::Tensor& values, int64_t from) = 0;
   virtual BackendWorkPtr send_receive(const at::Tensor& leaving, int64_t to, const at::Tensor& arriving, int64_t from) = 0;
   virtual BackendWorkPtr barrier() = 0;
+  // Whether calls on a GPU can be part of a recorded graph: not where they go through host memory.
+  virtual bool can_record() const { return true; }
 };
 
 }  // namespace welkin::parallel

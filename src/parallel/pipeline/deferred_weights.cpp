@@ -24,12 +24,6 @@ struct LayerGraph : torch::CustomClassHolder {
   std::shared_ptr<WeightQueue> queue;
 };
 
-void accumulate(const at::Tensor& leaf, const at::Tensor& gradient) {
-  const at::NoGradGuard no_grad;
-  at::Tensor& sum = leaf.mutable_grad();
-  sum = sum.defined() ? sum.add_(gradient) : gradient;
-}
-
 // The leaves of the graph but these two.
 std::vector<at::Tensor> other_leaves(const LayerGraph& graph) {
   std::vector<at::Tensor> leaves;
@@ -73,10 +67,12 @@ struct DeferredWeight : torch::autograd::Function<DeferredWeight> {
     if (graph.input.requires_grad()) leaves.push_back(graph.input);
     if (!leaves.empty()) {
       const auto made = torch::autograd::grad({graph.output}, leaves, {grads[0]}, /*retain_graph=*/true);
-      for (size_t i = 0; i < graph.others.size(); ++i) accumulate(graph.others[i], made[i]);
+      for (size_t i = 0; i < graph.others.size(); ++i) accumulate_gradient(graph.others[i], made[i]);
       if (graph.input.requires_grad()) gradients[0] = made.back();
     }
-    graph.queue->now.add(graph.output, graph.weight, graph.parameter, grads[0]);
+    graph.queue->now.add(graph.parameter, [output = graph.output, weight = graph.weight, gradient = grads[0]] {
+      return torch::autograd::grad({output}, {weight}, {gradient}).at(0);
+    });
     context->saved_data.erase("graph");
     return gradients;
   }
@@ -84,34 +80,19 @@ struct DeferredWeight : torch::autograd::Function<DeferredWeight> {
 
 }  // namespace
 
-void WeightGradients::add(at::Tensor output, at::Tensor weight, at::Tensor parameter, at::Tensor gradient) {
-  waiting_.push_back({std::move(output), std::move(weight), std::move(parameter), std::move(gradient)});
-}
-
-void WeightGradients::compute() {
-  for (Waiting& one : waiting_) {
-    accumulate(one.parameter, torch::autograd::grad({one.output}, {one.weight}, {one.gradient}).at(0));
-    one = {};
-  }
-  waiting_.clear();
-}
-
-int64_t defer_weight_gradients(model::Model& model, const ParamTable& table, const std::shared_ptr<WeightQueue>& queue) {
-  int64_t count = 0;
+void defer_weight_gradients(model::Model& model, const ParamTable& table, const std::shared_ptr<WeightQueue>& queue) {
   for (const auto& module : model.modules(/*include_self=*/false)) {
     auto* linear = dynamic_cast<model::Linear*>(module.get());
-    if (linear == nullptr || !linear->weight.requires_grad()) continue;
+    if (linear == nullptr) continue;
     const std::string weight = linear->path() + ".weight";
     if (std::ranges::find(table.rows(), weight, &ParamRow::name) == table.rows().end()) continue;
     for (model::Site* site : linear->own_sites()) {
       site->install([queue](model::Tensors in, const model::Body& body) {
-        if (!at::GradMode::is_enabled()) return body(std::move(in));
+        if (!at::GradMode::is_enabled() || !in.at(1).requires_grad()) return body(std::move(in));
         return model::Tensors{DeferredWeight::apply(in.at(0), in.at(1), body, queue)};
       });
     }
-    ++count;
   }
-  return count;
 }
 
 }  // namespace welkin::parallel

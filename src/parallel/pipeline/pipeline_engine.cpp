@@ -49,14 +49,14 @@ class PipelineEngine::Step {
     const std::vector<Pass>& row = schedule_.rows[static_cast<size_t>(engine_.ranks_.group_rank())];
     const bool has_last = schedule_.shape.chunks == 1 && row.back().kind == PassKind::Backward;
     device_ = fetch(0).input.device();
-    for (const Pass& pass : row) {
-      if (pass.kind == PassKind::Forward) {
-        forward(pass);
-      } else if (pass.kind == PassKind::BackwardWeight) {
-        weights_of(pass);
-      } else {
-        backward(pass, has_last && pass == row.back());
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (row[i].kind == PassKind::Forward) {
+        forward(row[i]);
+        continue;
       }
+      GradientPass of_gradients = gradient_pass(row, i);
+      of_gradients.ends_step = has_last && i + 1 == row.size();
+      row[i].kind == PassKind::BackwardWeight ? weights_of(row[i], of_gradients) : backward(row[i], of_gradients);
     }
     messages_.finish();
     return has_last;
@@ -71,6 +71,15 @@ class PipelineEngine::Step {
   struct Saved {
     Tensors inputs, outputs;  // the output of the last stage is the loss
   };
+
+  GradientPass gradient_pass(const std::vector<Pass>& row, size_t place) const {
+    const int64_t stage = row[place].stage;
+    const auto adds_too = [stage](const Pass& pass) { return pass.stage == stage && pass.kind != PassKind::Forward; };
+    return {.chunk = engine_.chunk_of(stage),
+            .ends_chunk = std::none_of(row.begin() + static_cast<std::ptrdiff_t>(place) + 1, row.end(), adds_too),
+            .ends_step = false,
+            .weights_wait = row[place].kind == PassKind::BackwardInput};
+  }
 
   const PipelineBatch& fetch(int64_t micro) {
     Fetched& fetched = batches_[static_cast<size_t>(micro)];
@@ -95,12 +104,12 @@ class PipelineEngine::Step {
     if (++fetched.passes == schedule_.shape.chunks) fetched.batch = {};
   }
 
-  void backward(const Pass& pass, bool is_last) {
+  void backward(const Pass& pass, const GradientPass& of_gradients) {
     const auto place = saved_.find({pass.stage, pass.micro});
     const Saved saved = std::move(place->second);
     saved_.erase(place);
     const at::Tensor root = root_of(pass, saved);
-    if (root.requires_grad()) step_.backward(root, is_last);  // else all of the stage is frozen, and all before it
+    if (root.requires_grad()) step_.backward(root, of_gradients);  // else all of the stage is frozen, and all before it
     if (pass.kind == PassKind::BackwardInput) {
       waiting_.emplace(std::pair(pass.stage, pass.micro), std::exchange(engine_.options_.weights->now, {}));
     }
@@ -111,9 +120,10 @@ class PipelineEngine::Step {
     messages_.send({pass.stage - 1, pass.micro, true}, gradients);
   }
 
-  void weights_of(const Pass& pass) {
+  void weights_of(const Pass& pass, const GradientPass& of_gradients) {
     const auto place = waiting_.find({pass.stage, pass.micro});
-    place->second.compute();
+    const auto compute = [&waiting = place->second] { waiting.compute(); };
+    step_.weights ? step_.weights(compute, of_gradients) : compute();
     waiting_.erase(place);
   }
 
@@ -141,14 +151,26 @@ PipelineEngine::PipelineEngine(std::vector<model::Segment> segments, Group ranks
 
 bool PipelineEngine::has_output() const { return rank_of(num_stages() - 1) == ranks_.group_rank(); }
 
+bool PipelineEngine::stage_holds(int64_t stage, const std::string& parameter) const {
+  const StageRange& range = options_.stages[static_cast<size_t>(stage)];
+  return std::any_of(segments_.begin() + range.begin, segments_.begin() + range.end,
+                     [&](const model::Segment& segment) { return segment.holds(parameter); });
+}
+
 bool PipelineEngine::holds(const std::string& parameter) const {
   for (int64_t stage = ranks_.group_rank(); stage < num_stages(); stage += ranks_.size()) {
-    const StageRange& range = options_.stages[static_cast<size_t>(stage)];
-    for (int64_t i = range.begin; i < range.end; ++i) {
-      if (segments_[static_cast<size_t>(i)].holds(parameter)) return true;
-    }
+    if (stage_holds(stage, parameter)) return true;
   }
   return false;
+}
+
+void PipelineEngine::keep_own(ParamTable& table) const {
+  table.keep([this](const std::string& name) { return holds(name); });
+  for (ParamRow& row : table.rows()) {
+    int64_t stage = ranks_.group_rank();
+    while (!stage_holds(stage, row.name)) stage += ranks_.size();
+    row.chunk = chunk_of(stage);
+  }
 }
 
 Tensors PipelineEngine::run_stage(int64_t stage, Tensors in, const PipelineBatch& batch) const {
@@ -161,13 +183,13 @@ Tensors PipelineEngine::run_stage(int64_t stage, Tensors in, const PipelineBatch
 
 // As a pass of the schedule, for which weights may have to be brought.
 Tensors PipelineEngine::pass_forward(int64_t stage, Tensors in, const PipelineBatch& batch) const {
-  if (before_forward_) before_forward_();
+  if (before_forward_) before_forward_(chunk_of(stage));
   Tensors out = run_stage(stage, std::move(in), batch);
   if (after_forward_) after_forward_();
   return out;
 }
 
-void PipelineEngine::surround_forward(std::function<void()> before, std::function<void()> after) {
+void PipelineEngine::surround_forward(std::function<void(int64_t)> before, std::function<void()> after) {
   before_forward_ = std::move(before);
   after_forward_ = std::move(after);
 }

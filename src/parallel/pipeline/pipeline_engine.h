@@ -19,6 +19,8 @@
 #include "parallel/pipeline/deferred_weights.h"
 #include "parallel/pipeline/schedule.h"
 #include "parallel/pipeline/stage_cut.h"
+#include "parallel/shard/gradient_exchange.h"
+#include "parallel/shard/param_table.h"
 
 namespace welkin::parallel {
 
@@ -41,7 +43,9 @@ struct PipelineStep {
   std::function<int64_t(int64_t micro)> samples{};                            // of a micro-batch: B
   std::function<PipelineBatch(int64_t micro)> batch{};                        // called once for each, in their order
   std::function<at::Tensor(int64_t micro, const at::Tensor& output)> loss{};  // (), where the last stage is
-  std::function<void(const at::Tensor& root, bool is_last)> backward{};       // `is_last`: no other pass adds to gradients
+  std::function<void(const at::Tensor& root, const GradientPass& pass)> backward{};
+  // zero_bubble: a pass that adds what has waited; without it `compute` is called.
+  std::function<void(const std::function<void()>& compute, const GradientPass& pass)> weights{};
 };
 
 // Forward passes alone, one micro-batch behind the other, without gradients. Every rank of the pipeline has the same ones.
@@ -59,9 +63,11 @@ class PipelineEngine {
 
   bool has_output() const;                         // whether the model's last stage is here
   bool holds(const std::string& parameter) const;  // whether a stage of this rank does
+  // Leaves the parameters of this rank's stages in the table, with the number of the stage among them (ParamRow::chunk).
+  void keep_own(ParamTable& table) const;
 
-  // Called around every forward pass of a stage from now on: its weights are whole in between.
-  void surround_forward(std::function<void()> before, std::function<void()> after);
+  // Called around every forward pass of a stage from now on: the weights of this chunk are whole in between.
+  void surround_forward(std::function<void(int64_t chunk)> before, std::function<void()> after);
 
   // Runs the whole model on one sample (1, ...) and remembers what goes over boundaries under the present autocast. Every rank
   // calls it while weights of all stages are there.
@@ -88,6 +94,8 @@ class PipelineEngine {
   using Boundaries = std::vector<std::vector<Boundary>>;  // tensors behind each stage
 
   int64_t rank_of(int64_t stage) const { return stage % ranks_.size(); }
+  int64_t chunk_of(int64_t stage) const { return stage / ranks_.size(); }
+  bool stage_holds(int64_t stage, const std::string& parameter) const;
   int64_t num_stages() const { return static_cast<int64_t>(options_.stages.size()); }
   model::Tensors run_stage(int64_t stage, model::Tensors in, const PipelineBatch& batch) const;
   model::Tensors pass_forward(int64_t stage, model::Tensors in, const PipelineBatch& batch) const;
@@ -97,7 +105,8 @@ class PipelineEngine {
   std::vector<model::Segment> segments_;
   Group ranks_;
   PipelineOptions options_;
-  std::function<void()> before_forward_, after_forward_;
+  std::function<void(int64_t)> before_forward_;
+  std::function<void()> after_forward_;
   std::map<at::ScalarType, Boundaries> boundaries_;  // by the type in which matmuls compute
   std::map<int64_t, Schedule> schedules_;            // by micro-batches
   int64_t most_held_ = 0;

@@ -46,6 +46,20 @@ std::vector<std::string> slots_of(const std::vector<TimedPass>& row, const Sched
   return slots;
 }
 
+// Chunks have colours, as there is room for one number in a box.
+std::vector<std::string> kinds_of(const PipelineShape& shape) {
+  if (shape.chunks == 1) return {"forward", "backward", "of input", "of weights"};
+  std::vector<std::string> kinds;
+  for (int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
+    for (const char* pass : {"forward", "backward"}) kinds.push_back(cat(pass, ", chunk ", chunk));
+  }
+  return kinds;
+}
+
+size_t kind_of(const Pass& pass, const PipelineShape& shape) {
+  return static_cast<size_t>(2 * (pass.stage / shape.ranks)) + static_cast<size_t>(pass.kind);
+}
+
 std::string figures_line(const Schedule& schedule, const ScheduleTiming& timing, const PassCosts& costs) {
   std::vector<std::string> held;
   for (const double micros : timing.held) {
@@ -85,14 +99,12 @@ std::string schedule_text(const Schedule& schedule, const PassCosts& costs) {
 
 std::string schedule_svg(const Schedule& schedule, const PassCosts& costs) {
   const ScheduleTiming timing = time_schedule(schedule, costs);
-  observe::LanePlot plot{.title = heading(schedule), .kinds = {"forward", "backward", "of input", "of weights"}, .lanes = {}};
+  observe::LanePlot plot{.title = heading(schedule), .kinds = kinds_of(schedule.shape), .lanes = {}};
   for (size_t rank = 0; rank < timing.rows.size(); ++rank) {
     observe::Lane lane{.label = cat("rank ", rank), .boxes = {}};
     for (const TimedPass& timed : timing.rows[rank]) {
-      lane.boxes.push_back({.begin = timed.begin,
-                            .end = timed.end,
-                            .text = name_of_pass(timed.pass, schedule.shape).substr(1),
-                            .kind = static_cast<size_t>(timed.pass.kind)});
+      lane.boxes.push_back(
+          {.begin = timed.begin, .end = timed.end, .text = cat(timed.pass.micro), .kind = kind_of(timed.pass, schedule.shape)});
     }
     plot.lanes.push_back(std::move(lane));
   }

@@ -11,6 +11,9 @@ namespace {
 
 constexpr size_t kPostedAhead = 1;  // receives beyond the one that is needed now
 
+// A block of a box may have no cells at a deep scale.
+bool is_sent(const at::Tensor& tensor) { return tensor.numel() > 0; }
+
 size_t place_of(const StageMessage& message, const std::vector<TimedMessage>& messages) {
   const auto found = std::ranges::find(messages, message, &TimedMessage::message);
   WELKIN_CHECK(found != messages.end(), "the schedule of a pipeline has every message that is asked for");
@@ -47,7 +50,9 @@ void StageMessages::post_until(int64_t from, size_t count) {
   for (size_t i = incoming.posted.size(); i < std::min(count, incoming.wanted.size()); ++i) {
     const StageMessage& message = incoming.wanted[i].message;
     Posted posted{.buffers = make_buffers_(message.boundary, message.micro), .transfers = {}};
-    for (const at::Tensor& buffer : posted.buffers) posted.transfers.push_back(start_receive(ranks_, buffer, from));
+    for (const at::Tensor& buffer : posted.buffers) {
+      if (is_sent(buffer)) posted.transfers.push_back(start_receive(ranks_, buffer, from));
+    }
     incoming.posted.push_back(std::move(posted));
   }
 }
@@ -67,7 +72,7 @@ void StageMessages::send(const StageMessage& message, const model::Tensors& tens
   Leaving leaving{.used_by = used_by(message, to), .buffers = {}, .transfers = {}};
   for (const at::Tensor& tensor : tensors) {
     leaving.buffers.push_back(tensor.detach().contiguous());
-    leaving.transfers.push_back(start_send(ranks_, leaving.buffers.back(), to));
+    if (is_sent(tensor)) leaving.transfers.push_back(start_send(ranks_, leaving.buffers.back(), to));
   }
   leaving_[static_cast<size_t>(to)].push_back(std::move(leaving));
 }

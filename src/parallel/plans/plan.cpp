@@ -150,9 +150,11 @@ bool matches_pattern(const std::string& pattern, const std::string& name) {
                     [](const std::string& want, const std::string& part) { return want == "*" || want == part; });
 }
 
-void apply_plan(const Plan& plan, model::Model& model, ParamTable& table, const MeshGroups& groups) {
+void apply_plan(const Plan& plan, model::Model& model, ParamTable& table, const MeshGroups& groups,
+                const std::shared_ptr<WeightQueue>& weights) {
   const std::vector<model::Site*> sites = model.sites();
-  PlanContext context{.plan = plan, .model = model, .table = table, .groups = groups, .tokens = split_of(plan, groups)};
+  PlanContext context{
+      .plan = plan, .model = model, .table = table, .groups = groups, .tokens = split_of(plan, groups), .weights = weights};
   for (const PlanRow& row : plan.rows) apply_row(row, context, sites);
   for (ParamRow& row : table.rows()) row.partial_over = partial_axes(context, sites, row);
   table.check_strides();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -17,6 +18,7 @@
 #include "parallel/plans/token_styles.h"
 #include "parallel/plans/weight_styles.h"
 #include "parallel/shard/param_table.h"
+#include "parallel/shard/weight_queue.h"
 
 namespace welkin::parallel {
 
@@ -25,7 +27,7 @@ namespace welkin::parallel {
 // for the gradients (partial_sums.h).
 using ParallelStyle = std::variant<
     // weights (weight_styles.h)
-    ColumnParallelInput, ColumnParallel, RowParallel, GatheredChannels,
+    ColumnParallelInput, ColumnParallel, RowParallel, GatheredChannels, GroupedChannels, SplitParameter,
     // tokens (token_styles.h)
     SplitTokens, GatherTokens, ContextParallelAttention, AllTokens, OwnFromRead, OwnFromAll, ReadFromOwn,
     // masks of dropout (mask_styles.h)
@@ -56,7 +58,9 @@ bool matches_pattern(const std::string& pattern, const std::string& name);
 
 // Before the first forward pass and before any optimizer or Reducer sees the table. `table` is the model's; rows of split
 // parameters keep their global shape and hold the local shard, cut from the present values. ConfigError when something does not
-// divide, naming it and what would; or when a row names nothing, or a parameter is neither near a site nor named.
-void apply_plan(const Plan& plan, model::Model& model, ParamTable& table, const MeshGroups& groups);
+// divide, naming it and what would; or when a row names nothing, or a parameter is neither near a site nor named. `weights`:
+// where gradients by weights wait for their turn (defer_weight_gradients() of parallel/pipeline).
+void apply_plan(const Plan& plan, model::Model& model, ParamTable& table, const MeshGroups& groups,
+                const std::shared_ptr<WeightQueue>& weights = nullptr);
 
 }  // namespace welkin::parallel

@@ -45,7 +45,7 @@ std::shared_ptr<ColumnInput> PlanContext::column_input_near(const model::Site& s
   std::shared_ptr<ColumnInput>& input = column_inputs[cat(home_of(site), axis_name(axis))];
   if (!input) {
     const TokenSplit::Level* level = tokens.level(axis);
-    input = std::make_shared<ColumnInput>(group, level == nullptr ? std::nullopt : std::optional(level->lengths));
+    input = std::make_shared<ColumnInput>(group, level == nullptr ? std::nullopt : std::optional(level->lengths), weights);
   }
   return input;
 }

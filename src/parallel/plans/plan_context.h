@@ -25,6 +25,7 @@ struct PlanContext {
   ParamTable& table;
   const MeshGroups& groups;
   TokenSplit tokens;
+  std::shared_ptr<WeightQueue> weights{};                               // where their gradients wait; may be null
   std::map<std::string, std::shared_ptr<ColumnInput>> column_inputs{};  // by the path of the layer and the axis
 
   // The levels that the input is not split over already.

@@ -30,4 +30,23 @@ Plan vit_plan_of(const config::ModelConfig& config, const model::ModelShape& sha
 Plan unet_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                   const LayoutOptions& options);
 
+// "afno", over tp: each rank has some of the filter's blocks of channels, and of the MLP's hidden features. ConfigError when
+// either does not divide, or for sequence_parallel: a Fourier transform needs every token.
+Plan afno_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
+                  const LayoutOptions& options);
+
+// "sfno", over tp: each rank makes some of the channels of the spectral convolution, and has some of the MLP's hidden features.
+// ConfigError as for "afno".
+Plan sfno_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
+                  const LayoutOptions& options);
+
+// "swin", over tp: heads and hidden features, as the ViT's; with sequence_parallel tokens too, outside of attention and MLP.
+// ConfigError when heads or hidden features do not divide.
+Plan swin_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
+                  const LayoutOptions& options);
+
+// "unet2d", over tp: every convolution but the last makes a part of its channels. ConfigError as for "unet3d".
+Plan unet2d_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
+                    const LayoutOptions& options);
+
 }  // namespace welkin::parallel

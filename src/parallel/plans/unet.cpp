@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the 3-D U-Net is split. Over tp by output channels: each convolution needs all channels of its input, so what the members
-// make is gathered behind every layer; the weights, 72 % of which stand in the four deepest layers, and all that belongs to them
-// are divided. Over d, h, w by blocks of the box: each convolution exchanges halos, inside of what tp does around it.
+// How the U-Nets are split. Over tp by output channels: each convolution needs all channels of its input, so what the members
+// make is gathered behind every layer; the weights, 72 % of which stand in the four deepest layers of that of boxes, and all that
+// belongs to them are divided. Boxes over d, h, w by blocks: each convolution exchanges halos, inside of what tp does around it.
 #include <string>
 #include <vector>
 
@@ -16,6 +16,11 @@ namespace {
 int64_t num_scales(const config::ModelConfig& config) {
   if (config.scales > 0) return config.scales;
   return config.full_scale ? 6 : 5;
+}
+
+void refuse_sequence_parallel(const LayoutOptions& options) {
+  if (!options.sequence_parallel) return;
+  throw ConfigError("parallel", "the U-Net has no tokens to split: sequence_parallel=true", "Leave sequence_parallel away");
 }
 
 // The first scale has the fewest channels; the others have multiples of them.
@@ -69,11 +74,30 @@ void add_blocks(Plan& plan, const model::ModelShape& shape, const Mesh& mesh, in
 
 }  // namespace
 
+Plan unet2d_plan_of(const config::ModelConfig& config, const model::ModelShape& /*shape*/, const Mesh& mesh,
+                    const LayoutOptions& options) {
+  refuse_sequence_parallel(options);
+  check_channels(config, mesh);
+  constexpr int64_t kUsualScales = 4;
+  const int64_t scales = config.scales > 0 ? config.scales : kUsualScales;
+  Plan plan;
+  const auto add = [&](const std::string& path) {
+    for (const char* conv : {".double_conv.0", ".double_conv.3"}) {
+      plan.rows.push_back({path + conv, GatheredChannels{Axis::Tp, /*weight_dim=*/0}});
+    }
+  };
+  add("inc");
+  for (int64_t scale = 1; scale <= scales; ++scale) {
+    add(cat("down", scale, ".maxpool_conv.1"));
+    plan.rows.push_back({cat("up", scale, ".up"), GatheredChannels{Axis::Tp, /*weight_dim=*/1}});
+    add(cat("up", scale, ".conv"));
+  }
+  return plan;
+}
+
 Plan unet_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                   const LayoutOptions& options) {
-  if (options.sequence_parallel) {
-    throw ConfigError("parallel", "the U-Net has no tokens to split: sequence_parallel=true", "Leave sequence_parallel away");
-  }
+  refuse_sequence_parallel(options);
   check_channels(config, mesh);
   Plan plan;
   const int64_t scales = num_scales(config);

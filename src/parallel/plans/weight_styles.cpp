@@ -15,6 +15,7 @@ using model::Body;
 using model::Tensors;
 
 constexpr int64_t kChannelDim = 1;  // of (B, C, ...)
+constexpr int64_t kFeatureDim = 2;  // of (B, N, C)
 
 void check_units(const PlanContext& context, const std::string& site, const ColumnParallel& split) {
   const int64_t outputs = context.table.at(site + ".weight").global_shape.at(0);
@@ -82,6 +83,23 @@ void GatheredChannels::install(PlanContext& context, model::Site& site) const {
     for (at::Tensor& x : in) x = copy_to_group(group, x);
     return {gather_from_group(group, body(std::move(in)).at(0), kChannelDim, lengths)};
   });
+}
+
+void GroupedChannels::install(PlanContext& context, model::Site& site) const {
+  const Group& group = context.groups.along(axis);
+  if (group.size() == 1) return;
+  for (ParamRow& row : context.table.rows()) {
+    if (row.name.starts_with(site.name() + ".")) context.split_parameter(row, Shard{group_dim}, axis);
+  }
+  site.install([group](const Tensors& in, const Body& body) -> Tensors {
+    const Lengths lengths(static_cast<size_t>(group.size()), in.at(0).size(-1) / group.size());
+    const at::Tensor own = split_to_group(group, in.at(0), kFeatureDim, lengths);
+    return {gather_from_group(group, body({own}).at(0), kFeatureDim, lengths)};
+  });
+}
+
+void SplitParameter::install(PlanContext& context, model::Site& site) const {
+  context.split_parameter(context.table.at(site.name()), Shard{dim}, axis);
 }
 
 }  // namespace welkin::parallel

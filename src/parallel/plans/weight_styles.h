@@ -47,4 +47,21 @@ struct GatheredChannels {
   void install(PlanContext& context, model::Site& site) const;
 };
 
+// A layer that works on groups of channels of (B, N, C), each by itself and with weights of its own: every member makes its own
+// groups, and all channels are gathered behind it.
+struct GroupedChannels {
+  Axis axis = Axis::Tp;
+  int64_t group_dim = 0;  // of the groups in each of the layer's parameters
+
+  void install(PlanContext& context, model::Site& site) const;
+};
+
+// A parameter that is a site itself, such as a table with a column for each head: every member has a part of it.
+struct SplitParameter {
+  Axis axis = Axis::Tp;
+  int64_t dim = 0;
+
+  void install(PlanContext& context, model::Site& site) const;
+};
+
 }  // namespace welkin::parallel

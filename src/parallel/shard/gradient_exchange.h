@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,14 @@ std::string describe(const std::vector<Bucket>& buckets);
 // The first member's weights to all of the group.
 void spread_weights(const ParamTable& table, const Group& group);
 
+// One pass of a pipeline that adds to gradients.
+struct GradientPass {
+  int64_t chunk = 0;          // whose gradients these are: ParamRow::chunk
+  bool ends_chunk = true;     // no later pass of the step adds to the chunk's
+  bool ends_step = true;      // nor to any of this rank
+  bool weights_wait = false;  // some weights' come in a pass of their own
+};
+
 class GradientExchange {
  public:
   virtual ~GradientExchange() = default;
@@ -51,6 +60,13 @@ class GradientExchange {
   virtual void before_forward() {}
   virtual void after_forward() {}
   virtual void after_update() {}
+
+  // The same of passes of a pipeline, each of one chunk of the rank's part of the model: others' weights are not brought, and
+  // their gradients not awaited. weights_of_chunk(): `compute` adds what has waited to the parameters' gradients.
+  virtual void before_chunk(int64_t /*chunk*/) { before_forward(); }
+  virtual void backward_chunk(const at::Tensor& root, const GradientPass& pass) { backward(root, pass.ends_step); }
+  virtual void weights_of_chunk(const std::function<void()>& compute, const GradientPass& /*pass*/) { compute(); }
+
   // For who looks at weights outside of a forward pass: what every rank has whole is so when it returns. Every rank calls it.
   virtual void complete_weights() {}
 

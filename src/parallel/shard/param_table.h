@@ -49,6 +49,7 @@ struct ParamRow {
   std::function<void(const at::Tensor&)> write{};
   bool is_released = false;       // `local` has memory only while it is used; `shard` is then no view of it
   bool is_split_over_cp = false;  // pieces are those of dp x cp
+  int64_t chunk = 0;              // of a pipeline's rank, which of its stages has it
   DecayGroup decay = DecayGroup::Decay;
   std::map<std::string, at::Tensor> states;  // by role ("exp_avg"): shape, strides and device of `local`
 

@@ -57,6 +57,7 @@ void GatheredUnits::add(const WeightUnit& unit) {
     trained_.push_back(trained_of(rows));
     Unit added{.is_whole_model = unit.site == nullptr,
                .is_trained = trained_.back().size() == rows.size(),
+               .chunk = unit.chunk,
                .rows = rows,
                .direct = {},
                .direct_memories = {},
@@ -134,11 +135,12 @@ void GatheredUnits::wait(Unit& unit) {
 // The unit, and those after it in this direction on the way.
 void GatheredUnits::gather(size_t number, int64_t direction) {
   Unit& unit = units_[number];
+  if (direction < 0 && weights_wait_) release_behind(number);
   start(unit);
   const auto last = static_cast<int64_t>(units_.size()) - 1;
   for (int64_t ahead = 1; ahead <= options_.prefetch + 1; ++ahead) {
     const int64_t next = static_cast<int64_t>(number) + direction * ahead;
-    if (next < 0 || next > last) break;
+    if (next < 0 || next > last || units_[static_cast<size_t>(next)].chunk != unit.chunk) break;
     Unit& other = units_[static_cast<size_t>(next)];
     ahead <= options_.prefetch ? start(other) : ask_for_pieces(other);
   }
@@ -165,10 +167,17 @@ void GatheredUnits::release_all() {
   for (Unit& unit : units_) release(unit);
 }
 
-void GatheredUnits::before_forward() {
-  size_t first = 0;
-  for (; first < units_.size() && units_[first].is_whole_model; ++first) gather(first, /*direction=*/1);
-  if (first < units_.size()) start(units_[first]);
+// A backward pass that comes to a unit is done with those after it.
+void GatheredUnits::release_behind(size_t number) {
+  for (size_t i = number + 1; i < units_.size() && units_[i].chunk == units_[number].chunk; ++i) release(units_[i]);
+}
+
+void GatheredUnits::before_forward(int64_t chunk) {
+  for (size_t i = 0; i < units_.size(); ++i) {
+    if (units_[i].chunk != chunk) continue;
+    if (!units_[i].is_whole_model) return start(units_[i]);
+    gather(i, /*direction=*/1);
+  }
 }
 
 // A pass without a graph needs nothing of it again.
@@ -176,13 +185,20 @@ void GatheredUnits::after_forward() {
   if (!at::GradMode::is_enabled()) release_all();
 }
 
-void GatheredUnits::before_backward(bool is_last) {
-  stays_ = !is_last && !options_.reshard_after_forward;
-  for (size_t i = 0; i < units_.size() && units_[i].is_whole_model; ++i) gather(i, /*direction=*/0);
+void GatheredUnits::before_backward(const GradientPass& pass) {
+  stays_ = !pass.ends_chunk && !options_.reshard_after_forward;
+  weights_wait_ = pass.weights_wait && !stays_;
+  for (size_t i = 0; i < units_.size(); ++i) {
+    if (units_[i].chunk == pass.chunk && units_[i].is_whole_model) gather(i, /*direction=*/0);
+  }
 }
 
-void GatheredUnits::after_backward() {
-  if (!stays_) release_all();
+void GatheredUnits::after_backward(int64_t chunk) {
+  weights_wait_ = false;
+  if (std::exchange(stays_, false)) return;
+  for (Unit& unit : units_) {
+    if (unit.chunk == chunk) release(unit);
+  }
 }
 
 void GatheredUnits::after_gradients(size_t unit) {

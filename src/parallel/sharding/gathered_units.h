@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "parallel/comm/collectives.h"
+#include "parallel/shard/gradient_exchange.h"
 #include "parallel/sharding/shard_bucket.h"
 #include "parallel/sharding/weight_units.h"
 
@@ -45,14 +46,15 @@ class GatheredUnits {
   // From now on `holder`, which outlives it, has the pieces. Between passes.
   void keep_pieces(PieceHolder& holder) { holder_ = &holder; }
 
-  void before_forward();
+  // A pass is of one chunk: 0 where no pipeline cuts the model.
+  void before_forward(int64_t chunk);
   void after_forward();
   // The pass may come long after its forward pass, and others of the step after it: where weights are not let go after forward
-  // passes, they stay until the last one.
-  void before_backward(bool is_last);
+  // passes, they stay until the one that ends the chunk.
+  void before_backward(const GradientPass& pass);
   // When the gradients of trained_rows()[unit] are complete; units with frozen weights stay until the end of the pass.
   void after_gradients(size_t unit);
-  void after_backward();
+  void after_backward(int64_t chunk);
   // The pieces have changed.
   void after_update();
 
@@ -60,6 +62,7 @@ class GatheredUnits {
   enum class Place { Shards, UnderWay, Whole };
   struct Unit {
     bool is_whole_model = false, is_trained = false;
+    int64_t chunk = 0;
     std::vector<ParamRow*> rows;              // all
     std::vector<ParamRow*> direct;            // gathered into their own memory, a message each
     std::vector<at::Tensor> direct_memories;  // which follow the storage of their row
@@ -81,13 +84,15 @@ class GatheredUnits {
   void gather(size_t number, int64_t direction);
   void release(Unit& unit);
   void release_all();
+  void release_behind(size_t number);
 
   Group group_;
   GatherOptions options_;
   PieceHolder* holder_ = nullptr;  // null: pieces are in memory
   std::vector<Unit> units_;
   std::vector<std::vector<ParamRow*>> trained_;
-  bool stays_ = false;  // weights do after this backward pass
+  bool stays_ = false;         // weights do after this backward pass
+  bool weights_wait_ = false;  // gradients do not tell of the end of a unit in this backward pass
 };
 
 }  // namespace welkin::parallel

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "parallel/shard/parameter_memory.h"
@@ -30,9 +31,11 @@ void ShardedGradients::install() {
   }
 }
 
-void ShardedGradients::begin_pass(bool reduces) {
+void ShardedGradients::begin_pass(bool reduces, std::optional<int64_t> chunk) {
+  const auto is_asked = [&](const ShardBucket& bucket) { return !chunk || bucket.rows().front()->chunk == *chunk; };
   reduces_ = reduces;
-  next_ = 0;
+  next_ = static_cast<size_t>(std::ranges::find_if(buckets_, is_asked) - buckets_.begin());
+  end_ = next_ + static_cast<size_t>(std::ranges::count_if(buckets_, is_asked));
   missing_.clear();
   for (const ShardBucket& bucket : buckets_) missing_.push_back(bucket.rows().size());
 }
@@ -44,7 +47,7 @@ void ShardedGradients::take(size_t bucket) {
 }
 
 void ShardedGradients::send_complete() {
-  for (; next_ < buckets_.size() && missing_[next_] == 0; ++next_) send(buckets_[next_]);
+  for (; next_ < end_ && missing_[next_] == 0; ++next_) send(buckets_[next_]);
 }
 
 void ShardedGradients::send(const ShardBucket& bucket) {
@@ -69,7 +72,7 @@ void ShardedGradients::land() {
 
 void ShardedGradients::finish_pass() {
   if (reduces_) {
-    for (; next_ < buckets_.size(); ++next_) send(buckets_[next_]);
+    for (; next_ < end_; ++next_) send(buckets_[next_]);
     while (!sent_.empty()) land();
   }
   missing_.clear();

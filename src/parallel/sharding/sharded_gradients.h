@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -26,7 +27,7 @@ struct ShardGroups {
 
 class ShardedGradients {
  public:
-  // The buckets are of trained rows. `dtype`: in which gradients travel; nothing: their own.
+  // The buckets are of trained rows, those of one chunk side by side. `dtype`: in which gradients travel; nothing: their own.
   ShardedGradients(std::vector<ShardBucket> buckets, const ShardGroups& groups, std::optional<at::ScalarType> dtype);
   ShardedGradients(const ShardedGradients&) = delete;
   ShardedGradients& operator=(const ShardedGradients&) = delete;
@@ -36,8 +37,9 @@ class ShardedGradients {
   // Called in the backward pass when a bucket has all its gradients, whether passes are reduced or not. Its number.
   std::function<void(size_t)> on_complete{};
 
-  // Before a backward pass. Without `reduces` gradients stay those of the whole parameters, and add up there.
-  void begin_pass(bool reduces);
+  // Before a backward pass. Without `reduces` gradients stay those of the whole parameters, and add up there. `chunk`: of whose
+  // parameters they are; nothing: of all.
+  void begin_pass(bool reduces, std::optional<int64_t> chunk);
   // After it: what is missing counts as zero. Then the pieces have their gradients.
   void finish_pass();
   void clear();
@@ -60,7 +62,7 @@ class ShardedGradients {
   std::optional<at::ScalarType> dtype_;
   bool reduces_ = false;
   std::vector<size_t> missing_;  // gradients of each bucket, in this pass
-  size_t next_ = 0;              // bucket to be sent
+  size_t next_ = 0, end_ = 0;    // buckets to be sent
   std::deque<Sent> sent_;
 };
 

@@ -6,8 +6,9 @@
 #include <ATen/ops/empty_strided.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
-#include <optional>
+#include <map>
 #include <utility>
 
 #include "core/error.h"
@@ -73,12 +74,14 @@ void ShardedParallel::shard_state(model::Model& model, ParamTable& table) {
     row.shard = row.split.piece_of(memory_of(row.local), groups_.shards.group_rank());
     if (row.gathered_as) row.shard = row.shard.clone();
   }
-  std::vector<ShardBucket> buckets;
+  std::map<int64_t, std::vector<ShardBucket>, std::greater<>> of_chunks;
   for (const Bucket& bucket : plan_buckets(table, options_.bucket_cap_mb)) {
-    std::vector<ParamRow*> rows;
-    for (const size_t row : bucket.parameters) rows.push_back(&table.rows()[row]);
-    std::ranges::move(buckets_of(rows, members), std::back_inserter(buckets));
+    std::map<int64_t, std::vector<ParamRow*>> rows;
+    for (const size_t row : bucket.parameters) rows[table.rows()[row].chunk].push_back(&table.rows()[row]);
+    for (const auto& [chunk, own] : rows) std::ranges::move(buckets_of(own, members), std::back_inserter(of_chunks[chunk]));
   }
+  std::vector<ShardBucket> buckets;
+  for (auto& [chunk, own] : of_chunks) std::ranges::move(own, std::back_inserter(buckets));
   gradients_ = std::make_unique<ShardedGradients>(std::move(buckets), groups_, travelling_type(options_.comm_dtype));
   updated_ = std::make_unique<UpdatedUnits>(weight_units(model, table), groups_.shards, options_.gather.prefetch);
   if (options_.gather_dtype == config::GatherDtype::Fp32) return;
@@ -110,17 +113,37 @@ void ShardedParallel::shard_weights(model::Model& model, ParamTable& table) {
 }
 
 // A rank without samples made no forward pass.
-void ShardedParallel::backward(const at::Tensor& loss, bool is_last) {
+void ShardedParallel::run_pass(const at::Tensor& root, const GradientPass& pass, bool reduces, std::optional<int64_t> chunk) {
   complete_weights();
-  if (units_) units_->before_backward(is_last);
+  if (units_) units_->before_backward(pass);
   missing_of_unit_ = buckets_of_unit_;
-  gradients_->begin_pass(is_last || joins_every_backward());
-  loss.backward();
+  gradients_->begin_pass(reduces, chunk);
+  root.backward();
   gradients_->finish_pass();
-  if (units_) units_->after_backward();
+  if (units_) units_->after_backward(pass.chunk);
 }
 
-void ShardedParallel::before_forward() { units_ ? units_->before_forward() : updated_->before_forward(); }
+void ShardedParallel::backward(const at::Tensor& loss, bool is_last) {
+  run_pass(loss, {.ends_chunk = is_last}, is_last || joins_every_backward(), {});
+}
+
+// Gradients that wait are reduced with the others of their pass.
+void ShardedParallel::backward_chunk(const at::Tensor& root, const GradientPass& pass) {
+  if (!joins_every_backward()) return backward(root, pass.ends_step);
+  run_pass(root, pass, !pass.weights_wait, pass.chunk);
+}
+
+void ShardedParallel::weights_of_chunk(const std::function<void()>& compute, const GradientPass& pass) {
+  if (!joins_every_backward()) return compute();
+  gradients_->begin_pass(/*reduces=*/true, pass.chunk);
+  compute();
+  gradients_->finish_pass();
+  if (units_ && pass.ends_chunk) units_->after_backward(pass.chunk);
+}
+
+void ShardedParallel::before_forward() { before_chunk(0); }
+
+void ShardedParallel::before_chunk(int64_t chunk) { units_ ? units_->before_forward(chunk) : updated_->before_forward(); }
 
 void ShardedParallel::after_forward() { units_ ? units_->after_forward() : updated_->complete(); }
 

@@ -14,7 +14,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "config/schema/run_config.h"
@@ -46,6 +48,9 @@ class ShardedParallel final : public GradientExchange {
   void before_forward() override;
   void after_forward() override;
   void after_update() override;
+  void before_chunk(int64_t chunk) override;
+  void backward_chunk(const at::Tensor& root, const GradientPass& pass) override;
+  void weights_of_chunk(const std::function<void()>& compute, const GradientPass& pass) override;
   void complete_weights() override;
   bool joins_every_backward() const override { return options_.stage != config::ShardStage::Optimizer; }
   bool joins_every_forward() const override { return options_.stage == config::ShardStage::Full; }
@@ -57,6 +62,7 @@ class ShardedParallel final : public GradientExchange {
  private:
   void shard_state(model::Model& model, ParamTable& table);
   void shard_weights(model::Model& model, ParamTable& table);
+  void run_pass(const at::Tensor& root, const GradientPass& pass, bool reduces, std::optional<int64_t> chunk);
 
   ParamTable& table_;
   ShardGroups groups_;

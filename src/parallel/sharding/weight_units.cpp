@@ -46,23 +46,32 @@ std::vector<WeightUnit> weight_units(model::Model& model, ParamTable& table) {
   int64_t largest = 0;
   for (model::Site* site : sites) {
     if (is_inner(site)) continue;
-    WeightUnit unit{.site = site, .is_matmul = linear.contains(site->name()), .rows = {}};
+    WeightUnit unit{.site = site, .is_matmul = linear.contains(site->name()), .chunk = 0, .rows = {}};
     for (ParamRow& row : table.rows()) {
       const bool reads = unit.is_matmul ? row.name == site->name() + ".weight" : is_within(row.name, site->name());
       if (reads) unit.rows.push_back(&row);
     }
+    if (!unit.rows.empty()) unit.chunk = unit.rows.front()->chunk;
     largest = std::max(largest, elements_of(unit));
     units.push_back(std::move(unit));
   }
   std::erase_if(units, [&](const WeightUnit& unit) { return unit.rows.empty() || elements_of(unit) < largest / kSmallestPart; });
   std::set<const ParamRow*> taken;
   for (const WeightUnit& unit : units) taken.insert(unit.rows.begin(), unit.rows.end());
-  WeightUnit whole;
-  for (ParamRow& row : table.rows()) {
-    if (!taken.contains(&row)) whole.rows.push_back(&row);
+  std::set<int64_t> chunks{0};
+  for (const ParamRow& row : table.rows()) chunks.insert(row.chunk);
+  std::vector<WeightUnit> ordered;
+  for (const int64_t chunk : chunks) {
+    WeightUnit whole{.site = nullptr, .is_matmul = false, .chunk = chunk, .rows = {}};
+    for (ParamRow& row : table.rows()) {
+      if (row.chunk == chunk && !taken.contains(&row)) whole.rows.push_back(&row);
+    }
+    ordered.push_back(std::move(whole));
+    for (WeightUnit& unit : units) {
+      if (unit.chunk == chunk) ordered.push_back(std::move(unit));
+    }
   }
-  units.insert(units.begin(), std::move(whole));
-  return units;
+  return ordered;
 }
 
 void surround_passes(model::Site& site, const std::function<void(int64_t)>& bring, const std::function<void(bool)>& leave) {

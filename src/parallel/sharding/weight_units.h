@@ -16,10 +16,11 @@ namespace welkin::parallel {
 struct WeightUnit {
   model::Site* site = nullptr;  // null: the whole model
   bool is_matmul = false;       // the site is a linear layer's: where something is installed, its bias is added by itself
+  int64_t chunk = 0;            // of a pipeline's rank (ParamRow::chunk): a site lies within one
   std::vector<ParamRow*> rows;
 };
 
-// In the order of the forward pass, the one of the whole model first; it may have no rows.
+// In the order of the forward pass, chunk by chunk, of each the one of the whole model first; it may have no rows.
 std::vector<WeightUnit> weight_units(model::Model& model, ParamTable& table);
 
 // bring(1) is called before the site's forward pass, leave(whether a graph was made) after it, and bring(-1) before its backward

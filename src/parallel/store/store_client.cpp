@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -34,12 +35,27 @@ bool is_ready(int socket, short events, Clock::time_point until) {
 }  // namespace
 
 StoreClient::StoreClient(const std::string& host, uint16_t port, const JobKey& key, std::chrono::milliseconds timeout)
-    : where_(cat(host, ":", port)), timeout_(timeout), socket_(launch::connect_to(host, port, timeout)) {
+    : where_(cat(host, ":", port)), timeout_(timeout) {
+  const auto until = Clock::now() + timeout_;
+  for (int attempt = 1;; ++attempt) {
+    socket_ = launch::connect_to(host, port, timeout);
+    try {
+      greet(key);
+      return;
+    } catch (const CommError&) {
+      if (!was_closed_ || attempt == kAttempts || Clock::now() >= until) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5 << attempt));
+  }
+}
+
+void StoreClient::greet(const JobKey& key) {
   const int on = 1;
   setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(socket_.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   const Nonce ours = random_nonce();
   Nonce theirs{};
+  was_closed_ = false;
   send_all(cat(kGreeting, std::string_view(reinterpret_cast<const char*>(ours.data()), ours.size())));
   const std::string answer = receive(theirs.size(), Clock::now() + timeout_);
   std::memcpy(theirs.data(), answer.data(), theirs.size());
@@ -70,7 +86,7 @@ void StoreClient::send_all(std::string_view bytes) {
       continue;
     }
     if (errno == EAGAIN && !is_ready(socket_.get(), POLLOUT, until)) lose("it takes nothing");
-    if (errno != EAGAIN && errno != EINTR) lose(std::strerror(errno));
+    if (errno != EAGAIN && errno != EINTR) lose_closed(std::strerror(errno));
   }
 }
 
@@ -79,11 +95,16 @@ std::string StoreClient::receive(size_t bytes, Clock::time_point until) {
   for (size_t have = 0; have < bytes;) {
     if (!is_ready(socket_.get(), POLLIN, until)) lose("it does not answer");
     const ssize_t got = recv(socket_.get(), text.data() + have, bytes - have, MSG_DONTWAIT);
-    if (got == 0) lose("it has closed the connection");
-    if (got < 0 && errno != EAGAIN && errno != EINTR) lose(std::strerror(errno));
+    if (got == 0) lose_closed("it has closed the connection");
+    if (got < 0 && errno != EAGAIN && errno != EINTR) lose_closed(std::strerror(errno));
     have += static_cast<size_t>(std::max<ssize_t>(got, 0));
   }
   return text;
+}
+
+void StoreClient::lose_closed(const std::string& reason) {
+  was_closed_ = true;
+  lose(reason);
 }
 
 void StoreClient::lose(const std::string& reason) const {

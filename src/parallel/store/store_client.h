@@ -15,6 +15,9 @@ namespace welkin::parallel {
 
 class StoreClient {
  public:
+  // A flooded store closes callers that it has not read, which looks like another key: so often a caller knocks.
+  static constexpr int kAttempts = 7;
+
   // Connects within the time. CommError when nobody listens there, or when the server does not have the same key.
   StoreClient(const std::string& host, uint16_t port, const JobKey& key, std::chrono::milliseconds timeout);
 
@@ -23,15 +26,18 @@ class StoreClient {
   StoreMessage call(const StoreMessage& request);
 
  private:
+  void greet(const JobKey& key);
   void send_all(std::string_view bytes);
   std::string receive(size_t bytes, std::chrono::steady_clock::time_point until);
   [[noreturn]] void lose(const std::string& reason) const;
+  [[noreturn]] void lose_closed(const std::string& reason);
 
   std::string where_;
   std::chrono::milliseconds timeout_;
   FileDescriptor socket_;
   std::optional<SealedChannel> channel_;
   bool is_known_ = false;  // the server has shown that it has the key
+  bool was_closed_ = false;
 };
 
 }  // namespace welkin::parallel

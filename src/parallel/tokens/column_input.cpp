@@ -25,9 +25,10 @@ constexpr int64_t kColumnTokens = 1;
 
 // What one forward pass leaves, and what its backward pass sends.
 struct ColumnInput::Source : torch::CustomClassHolder {
-  Source(Group of, std::optional<Lengths> parts, const at::Tensor& values)
+  Source(Group of, std::optional<Lengths> parts, std::shared_ptr<WeightQueue> later, const at::Tensor& values)
       : group(std::move(of)),
         lengths(std::move(parts)),
+        queue(std::move(later)),
         norm(ops::norm_result(values)),
         own(norm ? at::Tensor() : values.detach()),
         type(values.scalar_type()),
@@ -38,7 +39,7 @@ struct ColumnInput::Source : torch::CustomClassHolder {
     if (left > 0) return;
     left = matmuls;
     if (norm) own = norm->recompute(matmul_type);
-    if (lengths) gathering = start_all_gather(group, own, kColumnTokens, *lengths);
+    if (lengths && !queue) gathering = start_all_gather(group, own, kColumnTokens, *lengths);
   }
 
   // Its gradient by the input. With the last one the sum of all, which is then on its way to the other members; nothing before.
@@ -54,11 +55,24 @@ struct ColumnInput::Source : torch::CustomClassHolder {
   at::Tensor whole() {
     if (!lengths) return own;
     if (gathering.pending()) gathered = gathering.wait();
+    if (!gathered.defined()) gathered = all_gather(group, own, kColumnTokens, *lengths);  // nothing waited for it
     return gathered;
   }
 
+  // The gradient of this parameter waits: of a row of `grad` (rows, out) the matmul's, an operand already.
+  void make_later(const at::Tensor& grad, const at::Tensor& parameter) {
+    ++waiting;
+    const auto self = c10::intrusive_ptr<Source>::reclaim_copy(this);
+    queue->now.add(parameter, [self, grad, parameter] {
+      at::Tensor gradient = ops::linear_grad_weight(grad, self->whole(), parameter, self->matmul_type);
+      --self->waiting;
+      self->end_matmul();
+      return gradient;
+    });
+  }
+
   void end_matmul() {
-    if (left > 0) return;
+    if (left > 0 || waiting > 0) return;
     if (gathering.pending()) gathering.wait();  // no weight's gradient was asked for
     gathered.reset();
     if (norm) own.reset();
@@ -92,12 +106,14 @@ struct ColumnInput::Source : torch::CustomClassHolder {
 
   Group group;
   std::optional<Lengths> lengths;
+  std::shared_ptr<WeightQueue> queue;        // null: gradients by weights do not wait
   c10::intrusive_ptr<ops::NormResult> norm;  // where the own part is its result: made again for a backward pass
   at::Tensor own;                            // in the type of the matmuls
   at::ScalarType type;                       // of what entered
   at::ScalarType matmul_type;
   int matmuls = 0;  // that ask in a backward pass
   int left = 0;
+  int waiting = 0;  // gradients by weights, in the queue
   PendingTensor gathering, summing;
   at::Tensor gathered;
   at::Tensor sum;  // of the matmuls' gradients by the whole
@@ -118,13 +134,19 @@ struct ColumnInput::Entrance : torch::autograd::Function<Entrance> {
 };
 
 struct ColumnInput::Matmul : torch::autograd::Function<Matmul> {
-  // `operand` is x in the type of the matmul and no part of the graph: gradients are summed in the type of x.
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& /*x*/, const at::Tensor& weight,
-                            const at::Tensor& operand, const c10::intrusive_ptr<Source>& source) {
+  // What is no part of the graph.
+  struct Values {
+    at::Tensor x;          // in the type of the matmul: gradients are summed in the type in which it entered
+    at::Tensor parameter;  // of which the weight may be a cast
+  };
+
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& /*x*/, const at::Tensor& weight, const Values& values,
+                            const c10::intrusive_ptr<Source>& source) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     context->save_for_backward({weight});
     context->saved_data["source"] = c10::IValue::make_capsule(source);
-    return ops::matmul_linear(ops::matmul_operand(operand), ops::matmul_operand(weight), {}, operand.scalar_type());
+    if (source->queue) context->saved_data["parameter"] = values.parameter;
+    return ops::matmul_linear(ops::matmul_operand(values.x), ops::matmul_operand(weight), {}, values.x.scalar_type());
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
@@ -132,6 +154,7 @@ struct ColumnInput::Matmul : torch::autograd::Function<Matmul> {
     const at::Tensor weight = context->get_saved_variables()[0];
     const auto holder = context->saved_data["source"].toCapsule();
     auto& source = static_cast<Source&>(*holder);
+    const bool has_weight_grad = context->needs_input_grad(1);
     source.begin();
     const at::Tensor grad = ops::matmul_operand(grads[0].reshape({-1, weight.size(0)}));
     std::vector<int64_t> sizes = grads[0].sizes().vec();
@@ -140,7 +163,11 @@ struct ColumnInput::Matmul : torch::autograd::Function<Matmul> {
     at::Tensor by_input;
     if (context->needs_input_grad(0)) by_input = ops::linear_grad_input(grad, weight, sizes, source.matmul_type, source.type);
     gradients[0] = source.add(by_input);
-    if (context->needs_input_grad(1)) gradients[1] = ops::linear_grad_weight(grad, source.whole(), weight, source.matmul_type);
+    if (has_weight_grad && source.queue) {
+      source.make_later(grad, context->saved_data["parameter"].toTensor());
+    } else if (has_weight_grad) {
+      gradients[1] = ops::linear_grad_weight(grad, source.whole(), weight, source.matmul_type);
+    }
     source.end_matmul();
     return gradients;
   }
@@ -149,20 +176,23 @@ struct ColumnInput::Matmul : torch::autograd::Function<Matmul> {
 struct ColumnInput::State {
   Group group;
   std::optional<Lengths> lengths;
+  std::shared_ptr<WeightQueue> queue;
   // Of the last forward pass, where a gradient will be asked for; its graph owns them.
   c10::weak_intrusive_ptr<Source> source{c10::intrusive_ptr<Source>()};
   c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> entered{
       c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>()};
 };
 
-ColumnInput::ColumnInput(Group group, std::optional<Lengths> lengths) : state_(std::make_unique<State>()) {
+ColumnInput::ColumnInput(Group group, std::optional<Lengths> lengths, std::shared_ptr<WeightQueue> queue)
+    : state_(std::make_unique<State>()) {
   state_->group = std::move(group);
   state_->lengths = std::move(lengths);
+  state_->queue = std::move(queue);
 }
 ColumnInput::~ColumnInput() = default;
 
 at::Tensor ColumnInput::enter(const at::Tensor& own) {
-  const auto source = c10::make_intrusive<Source>(state_->group, state_->lengths, own);
+  const auto source = c10::make_intrusive<Source>(state_->group, state_->lengths, state_->queue, own);
   at::Tensor entered = Entrance::apply(own, source);
   const bool differentiated = at::GradMode::is_enabled() && entered.requires_grad();
   state_->source = differentiated ? source : c10::intrusive_ptr<Source>();
@@ -182,7 +212,7 @@ std::optional<at::Tensor> ColumnInput::matmul(const at::Tensor& x, const at::Ten
     if (!source->lengths) operand = source->own;  // cast once for all matmuls
   }
   ++source->matmuls;
-  return Matmul::apply(x, ops::cast_operand(weight, ops::OperatorClass::Matmul), operand, source);
+  return Matmul::apply(x, ops::cast_operand(weight, ops::OperatorClass::Matmul), Matmul::Values{operand, weight}, source);
 }
 
 }  // namespace welkin::parallel

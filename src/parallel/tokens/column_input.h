@@ -7,7 +7,8 @@
 // MLP would take most of a rank's activation memory.
 //
 // A backward pass: the gather starts; the first matmul's gradient by the input is computed meanwhile. With the last one the sum
-// over the members starts, and the last weight's gradient is computed meanwhile.
+// over the members starts, and the last weight's gradient is computed meanwhile. Where gradients by weights wait (zero_bubble)
+// the pass computes and sums those by the input, and the gather comes with the first of the others.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,14 +17,16 @@
 #include <optional>
 
 #include "parallel/comm/collectives.h"
+#include "parallel/shard/weight_queue.h"
 
 namespace welkin::parallel {
 
 // Of one layer; its entrance and the matmuls behind it share one. Used by the thread that runs the model.
 class ColumnInput {
  public:
-  // `lengths`: of the members' tokens where these are split over the group; else every member has all of them.
-  ColumnInput(Group group, std::optional<Lengths> lengths);
+  // `lengths`: of the members' tokens where these are split over the group; else every member has all of them. `queue`: where
+  // gradients by weights wait; may be null.
+  ColumnInput(Group group, std::optional<Lengths> lengths, std::shared_ptr<WeightQueue> queue = nullptr);
   ~ColumnInput();
   ColumnInput(const ColumnInput&) = delete;
   ColumnInput& operator=(const ColumnInput&) = delete;

@@ -3,10 +3,12 @@
 #include "verify/cases/model_case.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "config/schema/builtin_models.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -94,6 +96,35 @@ void read_vit(const Json& constructor, ModelCase& c) {
   check_size(c, static_cast<double>(m.depth) * (4 + 2 * m.mlp_ratio) * embed * embed * 0.99);
 }
 
+// Models of fields by their names in the registry; the constructor's keys are those of a configuration.
+void read_named(const Json& constructor, ModelCase& c) {
+  config::ModelConfig& m = c.config.model;
+  m.model = constructor.at("model").get<std::string>();
+  if (!config::takes_fields(m.model)) refuse_case(*c.folder, cat("not a model of fields: model=", m.model));
+  const std::array<std::pair<const char*, int64_t*>, 8> sizes{{{"embed_dim", &m.embed_dim},
+                                                               {"depth", &m.depth},
+                                                               {"patch_size", &m.patch_size},
+                                                               {"num_heads", &m.num_heads},
+                                                               {"num_blocks", &m.num_blocks},
+                                                               {"scale_factor", &m.scale_factor},
+                                                               {"width", &m.width},
+                                                               {"scales", &m.scales}}};
+  for (const auto& [key, value] : sizes) *value = constructor.value(key, *value);
+  m.mlp_ratio = constructor.value("mlp_ratio", m.mlp_ratio);
+  m.sparsity_threshold = constructor.value("sparsity_threshold", m.sparsity_threshold);
+  m.window_size = constructor.value("window_size", m.window_size);
+  if (constructor.value("model_grid_type", std::string("equiangular")) == "legendre-gauss") {
+    m.model_grid_type = config::GridType::LegendreGauss;
+  }
+  const auto embed = static_cast<double>(m.embed_dim), width = static_cast<double>(m.width);
+  if (m.model == "unet2d") {
+    check_size(c, 9 * 2 * width * width);
+  } else {
+    if (!(m.mlp_ratio > 0 && m.mlp_ratio < 1e4)) refuse_case(*c.folder, cat("mlp_ratio is out of range: value=", m.mlp_ratio));
+    check_size(c, static_cast<double>(m.depth) * 2 * m.mlp_ratio * embed * embed * 0.99);
+  }
+}
+
 void read_unet3d(const Json& constructor, ModelCase& c) {
   config::ModelConfig& m = c.config.model;
   m.model = "unet3d";
@@ -149,7 +180,9 @@ void read_model(const Json& meta, ModelCase& c) {
   c.shape.grid.assign(c.input_shape.begin() + 2, c.input_shape.end());
   if (meta.contains("parameters")) c.num_parameters = meta.at("parameters").get<int64_t>();
   const Json& constructor = meta.at("model").at("constructor");
-  if (constructor.contains("embed_dim")) {
+  if (constructor.contains("model")) {
+    read_named(constructor, c);
+  } else if (constructor.contains("embed_dim")) {
     read_vit(constructor, c);
   } else {
     read_unet3d(constructor, c);

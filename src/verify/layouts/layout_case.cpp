@@ -15,12 +15,12 @@ using config::PipelineSchedule;
 using parallel::ContextMode;
 using parallel::GradientDtype;
 
-constexpr size_t kNumOptions = 10;
+constexpr size_t kNumOptions = 11;
 using OptionLevels = std::array<size_t, kNumOptions>;  // of the options below, in their order
 
 // sequence parallel, context mode, joint qkv, micro-batches, dropout, rank order, sharded input and output, gradients' type,
-// shared training state, weights of points
-constexpr OptionLevels kLevels{2, 3, 2, 2, 2, 2, 2, 3, 4, 2};
+// shared training state, weights of points, steps of the model
+constexpr OptionLevels kLevels{2, 3, 2, 2, 2, 2, 2, 3, 4, 2, 2};
 
 LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels) {
   LayoutCase c{.sizes = sizes};
@@ -34,12 +34,14 @@ LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels)
   c.comm_dtype = std::array{GradientDtype::Same, GradientDtype::Bf16, GradientDtype::Fp16}[levels[7]];
   c.shard = static_cast<config::ShardStage>(levels[8]);
   c.weights = levels[9] == 1;
+  c.steps = levels[10] == 1 ? 2 : 1;
   if (sizes.pp > 1) {
     c.depth = 4;
     c.num_micro *= 2;
     c.schedule =
         std::array{PipelineSchedule::OneForwardOneBackward, PipelineSchedule::Interleaved, PipelineSchedule::GPipe}[levels[1]];
     if (sizes.pp * c.chunks() > c.depth) c.schedule = PipelineSchedule::GPipe;
+    if (levels[1] == 2 && levels[5] == 1) c.schedule = PipelineSchedule::ZeroBubble;
   }
   return c;
 }
@@ -49,15 +51,18 @@ LayoutCase canonical(LayoutCase c, parallel::AxisSet axes) {
   if (!axes.contains(parallel::Axis::Cp)) {
     c.options.sequence_parallel = c.joint_qkv = false;
     c.dropout = 0.0;
+    c.steps = 1;
   }
   if (c.sizes.tp == 1) c.options.sequence_parallel = false;
   if (c.sizes.cp == 1) c.options.context_mode = ContextMode::AllGather;
   if (c.sizes.cp == 1) c.options.sharded_io = false;
   if (c.exchange_size() == 1) c.shard = config::ShardStage::None;
   if (c.sizes.pp > 1) {
+    c.steps = 1;
     c.comm_dtype = GradientDtype::Same;  // by passes of whole models is judged what narrow types may do
-    const bool has_chunks = c.schedule == PipelineSchedule::Interleaved && c.shard != config::ShardStage::None;
-    if (has_chunks) c.shard = config::ShardStage::Optimizer;
+    // A U-Net has no linear layers, whose gradients could wait.
+    const bool lets_wait = c.schedule == PipelineSchedule::ZeroBubble && axes.contains(parallel::Axis::Cp);
+    if (c.schedule == PipelineSchedule::ZeroBubble && !lets_wait) c.schedule = PipelineSchedule::GPipe;
   }
   // What is sent without an exchange, by which narrow types are judged, is not kept where gradients are shared out.
   const bool keeps = c.shard == config::ShardStage::None || c.shard == config::ShardStage::Optimizer;
@@ -129,8 +134,8 @@ std::vector<parallel::MeshSizes> meshes_of(int64_t world_size, parallel::AxisSet
         const int64_t rest = world_size / model_size;
         meshes.push_back({.dp_replicate = rest, .tp = tp, .cp = cp, .h = h, .w = w, .d = d});
         for (const int64_t pp : {2, 4}) {
-          if (rest % pp != 0 || d * h * w > 1 || !axes.contains(parallel::Axis::Pp)) continue;
-          meshes.push_back({.dp_replicate = rest / pp, .tp = tp, .cp = cp, .pp = pp});
+          if (rest % pp != 0 || d * h > 1 || !axes.contains(parallel::Axis::Pp)) continue;  // a cut along w stands for all
+          meshes.push_back({.dp_replicate = rest / pp, .tp = tp, .cp = cp, .pp = pp, .h = h, .w = w, .d = d});
         }
       }
     }
@@ -168,6 +173,7 @@ std::string LayoutCase::text() const {
     if (shard_replicas > 1) out += cat(" in ", shard_replicas, " groups");
   }
   if (weights) out += ", weights of points";
+  if (steps > 1) out += cat(", ", steps, " steps");
   if (comm_dtype != GradientDtype::Same) out += comm_dtype == GradientDtype::Bf16 ? ", bf16 gradients" : ", fp16 gradients";
   return out;
 }

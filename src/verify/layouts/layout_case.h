@@ -26,6 +26,7 @@ struct LayoutCase {
   config::PipelineSchedule schedule = config::PipelineSchedule::OneForwardOneBackward;
   int64_t depth = 2;     // blocks of a model that has such
   bool weights = false;  // points without a value, weights of channels and rows
+  int64_t steps = 1;     // of the model, each fed with the prediction before it
 
   // Ranks whose gradients go into one exchange.
   int64_t exchange_size() const { return sizes.dp_replicate * (options.sharded_io ? sizes.cp : 1) * num_blocks(); }

@@ -136,7 +136,8 @@ std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const Layo
                       .joint_qkv = c.joint_qkv,
                       .dropout = c.dropout,
                       .depth = c.depth,
-                      .weights = c.weights};
+                      .weights = c.weights,
+                      .steps = c.steps};
     const std::string problem_name = cat(serial.text(), " ", serial.depth);
     if (!alone.contains(problem_name)) {
       const parallel::MeshGroups one;

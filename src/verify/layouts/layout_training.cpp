@@ -9,6 +9,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cmath>
@@ -30,6 +31,7 @@
 #include "train/learn/loss.h"
 #include "train/learn/sample_shard.h"
 #include "train/learn/weighted_loss.h"
+#include "train/rollout/training_rollout.h"
 
 namespace welkin::verify {
 namespace {
@@ -68,6 +70,7 @@ config::ModelConfig problem_config(const LayoutCase& c) {
   config.dropout = c.dropout;
   config.qkv = c.joint_qkv ? config::QkvLayout::Joint : config::QkvLayout::Separate;
   config.width = 8;
+  config.window_size = {1, 7};
   config.scales = 3;
   return config;
 }
@@ -111,10 +114,15 @@ class LayoutTraining {
       : case_(c), groups_(groups), shape_(problem_shape(subject.model)), model_(make_model(subject, c)) {
     run_.table = parallel::ParamTable::of(*model_);
     const parallel::Plan plan = subject.plan.make(problem_config(c), shape_, groups.mesh(), c.options);
-    apply_plan(plan, *model_, run_.table, groups);
+    if (c.schedule == config::PipelineSchedule::ZeroBubble) {
+      weights_ = std::make_shared<parallel::WeightQueue>();
+      parallel::defer_weight_gradients(*model_, run_.table, weights_);
+    }
+    apply_plan(plan, *model_, run_.table, groups, weights_);
     model_->train();
     shard_ = train::SampleShard(plan, groups, spec_of(shape_));
     if (c.weights) loss_ = train::weighted_loss(std::move(loss_), weights_of(shape_), "relative_l2");
+    if (c.steps > 1) roll_out();
     if (c.sizes.pp > 1) cut_into_stages();
     exchange_gradients();
   }
@@ -134,14 +142,22 @@ class LayoutTraining {
   void cut_into_stages() {
     const std::vector<model::Segment> segments = model_->segments();
     const std::vector<double> costs(segments.size(), 1);
-    pipeline_ = std::make_unique<parallel::PipelineEngine>(
-        segments, stages(),
-        parallel::PipelineOptions{.schedule = case_.schedule,
-                                  .chunks = case_.chunks(),
-                                  .stages = parallel::balanced_stages(costs, stages().size() * case_.chunks())});
+    const parallel::PipelineOptions options{.schedule = case_.schedule,
+                                            .chunks = case_.chunks(),
+                                            .stages = parallel::balanced_stages(costs, stages().size() * case_.chunks()),
+                                            .weights = weights_};
+    pipeline_ = std::make_unique<parallel::PipelineEngine>(segments, stages(), options);
     const StepData data = data_of(0);
     pipeline_->learn_shapes({data.input.detach().narrow(0, 0, 1), context_of(data, 0, 1)});
-    run_.table.keep([this](const std::string& name) { return pipeline_->holds(name); });
+    pipeline_->keep_own(run_.table);
+  }
+
+  // The first channels of the input are the target's, the others are known.
+  void roll_out() {
+    config::RunConfig config;
+    config.loss.multistep = case_.steps;
+    config.data.nan_policy = case_.weights ? config::NanPolicy::Hole : config::NanPolicy::Off;
+    rollout_.emplace(spec_of(shape_), config, shard_.region(), at::kCPU);
   }
 
   void exchange_gradients() {
@@ -161,7 +177,8 @@ class LayoutTraining {
     reducer_ = std::make_unique<parallel::ShardedParallel>(
         *model_, run_.table, sharding_, parallel::ShardingOptions{.stage = case_.shard, .comm_dtype = case_.comm_dtype});
     if (pipeline_) {
-      pipeline_->surround_forward([this] { reducer_->before_forward(); }, [this] { reducer_->after_forward(); });
+      pipeline_->surround_forward([this](int64_t chunk) { reducer_->before_chunk(chunk); },
+                                  [this] { reducer_->after_forward(); });
     }
   }
 
@@ -189,10 +206,12 @@ class LayoutTraining {
       }
       return part.contiguous();
     };
-    return {.step = step,
-            .input = own("input", shape_.in_channels).requires_grad_(),
-            .target = own("target", shape_.out_channels),
-            .samples = at::arange(first, first + local, at::kLong) + step * kBatch};
+    return {
+        .step = step,
+        .input =
+            own("input", shape_.in_channels + (case_.steps - 1) * (shape_.in_channels - shape_.out_channels)).requires_grad_(),
+        .target = own("target", case_.steps * shape_.out_channels),
+        .samples = at::arange(first, first + local, at::kLong) + step * kBatch};
   }
 
   int64_t num_micro() const { return std::min(case_.num_micro, kBatch / dp().size()); }
@@ -202,10 +221,29 @@ class LayoutTraining {
     const int64_t local = data.input.size(0);
     const int64_t begin = micro * local / num_micro();
     const int64_t count = (micro + 1) * local / num_micro() - begin;
-    if (reducer_) reducer_->before_forward();
-    const at::Tensor output = model_->forward(data.input.narrow(0, begin, count), context_of(data, begin, count));
-    if (reducer_) reducer_->after_forward();
+    const at::Tensor input = data.input.narrow(0, begin, count);
+    if (rollout_) return rolled_out(data, input, begin);
+    const at::Tensor output = forward_once(input, context_of(data, begin, count));
     return {output, loss_of(data, output, begin)};
+  }
+
+  at::Tensor forward_once(const at::Tensor& input, const model::ForwardContext& context) {
+    if (reducer_) reducer_->before_forward();
+    at::Tensor output = model_->forward(input, context);
+    if (reducer_) reducer_->after_forward();
+    return output;
+  }
+
+  // The output of the first step, and the loss of all.
+  std::pair<at::Tensor, at::Tensor> rolled_out(const StepData& data, const at::Tensor& input, int64_t begin) {
+    const train::StepOfModel step{
+        .forward = [this](const at::Tensor& in, const model::ForwardContext& context) { return forward_once(in, context); },
+        .losses = [this](const at::Tensor& output, const at::Tensor& target) { return shard_.losses(*loss_, output, target); }};
+    at::Tensor first;
+    const at::Tensor losses =
+        rollout_->losses(input, data.target.narrow(0, begin, input.size(0)), context_of(data, begin, input.size(0)), step,
+                         [&first](const at::Tensor& output) { first = output; });
+    return {first, losses.sum() / static_cast<double>(kBatch)};
   }
 
   static model::ForwardContext context_of(const StepData& data, int64_t begin, int64_t count) {
@@ -237,8 +275,13 @@ class LayoutTraining {
       outputs.push_back(output.detach());
       return part * loss_factor();
     };
-    step.backward = [&](const at::Tensor& root, bool is_last) { backward(root, is_last); };
-    if (pipeline_->run(step) || !reducer_) return;
+    step.backward = [&](const at::Tensor& root, const parallel::GradientPass& pass) {
+      reducer_ ? reducer_->backward_chunk(root, pass) : root.backward();
+    };
+    step.weights = [&](const std::function<void()>& compute, const parallel::GradientPass& pass) {
+      reducer_ ? reducer_->weights_of_chunk(compute, pass) : compute();
+    };
+    if (pipeline_->run(step) || !reducer_ || reducer_->joins_every_backward()) return;
     at::Tensor nothing = at::zeros({}, at::kDouble);
     for (const parallel::ParamRow& row : run_.table.rows()) nothing = nothing + 0 * row.local.sum();
     reducer_->backward(nothing, /*is_last=*/true);
@@ -259,7 +302,12 @@ class LayoutTraining {
     finish_step(step, loss);
     if (step > 0) return;
     if (!outputs.empty()) run_.output = shard_.whole_fields(at::cat(outputs));
-    if (data.input.grad().defined()) run_.input_gradient = shard_.whole_fields(data.input.grad() / loss_factor());
+    at::Tensor of_input = data.input.grad();
+    if (pipeline_) {  // any stage may look at the input
+      const at::NoGradGuard no_grad;
+      of_input = all_reduce(stages(), of_input.defined() ? of_input : at::zeros_like(data.input));
+    }
+    if (of_input.defined()) run_.input_gradient = shard_.whole_fields(of_input / loss_factor());
   }
 
   // The same step without its exchange. Parts over tokens may be large where their sum is nothing, as for a key's bias: what they
@@ -325,6 +373,8 @@ class LayoutTraining {
   parallel::Group exchange_;                             // of the reducer
   parallel::ShardGroups sharding_;                       // of it, those who share out the training state
   std::unique_ptr<parallel::GradientExchange> reducer_;  // as in training; without one gradients are summed plainly
+  std::optional<train::TrainingRollout> rollout_;        // of several steps of the model
+  std::shared_ptr<parallel::WeightQueue> weights_;       // null where gradients by weights do not wait
   std::unique_ptr<parallel::PipelineEngine> pipeline_;   // null where no pipeline cuts the model
 };
 

@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The back end for tensors of a GPU in a connection: made with each group, ended in order with it or with the connection, given
 // up with a group that an error drops. Here it counts and carries nothing.
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <stdexcept>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "core/text.h"
 #include "ops/device/device_ops.h"
+#include "parallel/c10d/c10d_group.h"
+#include "parallel/c10d/c10d_host_backend.h"
 #include "rank_processes.h"
 
 namespace welkin::parallel {
@@ -36,12 +45,23 @@ c10::intrusive_ptr<c10d::Backend> make_counting(const c10::intrusive_ptr<c10d::S
   return c10::make_intrusive<CountingBackend>(place, size);
 }
 
-const RankTest kEnds("device_backend_ends", [](Connection& outer) {
+// Of the GPU that each rank has to itself, or that all share.
+int64_t& own_gpu() {
+  static int64_t number = 0;
+  return number;
+}
+std::string name_of_own_gpu() { return cat("gpu ", own_gpu()); }
+
+std::unique_ptr<Connection> connection_with_gpu(Connection& outer, const char* store) {
   ops::device_ops().make_backend = &make_counting;
-  const auto connection = Connection::open({.rank = outer.rank(),
-                                            .world_size = outer.world_size(),
-                                            .file = cat(rank_scratch_folder(), "/device_backend_store"),
-                                            .with_gpu = true});
+  ops::device_ops().gpu_name = &name_of_own_gpu;
+  return Connection::open(
+      {.rank = outer.rank(), .world_size = outer.world_size(), .file = cat(rank_scratch_folder(), "/", store), .with_gpu = true});
+}
+
+const RankTest kEnds("device_backend_ends", [](Connection& outer) {
+  own_gpu() = outer.rank();
+  const auto connection = connection_with_gpu(outer, "device_backend_store");
   const GroupMembers both{.ranks = {0, 1}, .place = outer.rank()};
   {
     const Group kept = connection->make_group("kept", both);
@@ -62,6 +82,64 @@ const RankTest kEnds("device_backend_ends", [](Connection& outer) {
   EXPECT_EQ(ends().made, 3);
 });
 
+bool ranks_apart(const std::vector<int64_t>& ranks) { return ranks.size() == 2 && ranks[1] - ranks[0] == 2; }
+
+// NCCL refuses two ranks on one GPU.
+const RankTest kShared("device_backend_shared", [](Connection& outer) {
+  const int64_t me = outer.rank();
+  own_gpu() = me / 2;
+  const auto connection = connection_with_gpu(outer, "shared_gpu_store");
+  const auto name_in = [&](const char* name, std::vector<int64_t> ranks) {
+    const auto place = std::ranges::find(ranks, me) - ranks.begin();
+    const bool is_apart = ranks_apart(ranks);
+    const Group group = connection->make_group(name, {.ranks = std::move(ranks), .place = place});
+    EXPECT_EQ(group.communicator().can_record(), is_apart);
+    return process_group_of(group)->getBackend(c10::DeviceType::CUDA)->getBackendName();
+  };
+  EXPECT_EQ(me < 2 ? name_in("low", {0, 1}) : name_in("high", {2, 3}), "host memory") << "one GPU of two ranks";
+  EXPECT_EQ(me % 2 == 0 ? name_in("even", {0, 2}) : name_in("odd", {1, 3}), "counting") << "a GPU each";
+  EXPECT_EQ(name_in("all", {0, 1, 2, 3}), "host memory");
+  connection->close();
+});
+
+// Every call, of tensors that a copy in host memory stands for.
+const RankTest kHost("host_backend", [](Connection& connection) {
+  const Group group = connection.make_group("world", {.ranks = {0, 1}, .place = connection.rank()});
+  HostBackend backend(process_group_of(group)->getBackend(c10::DeviceType::CPU));
+  const auto me = static_cast<double>(connection.rank());
+  const auto other = static_cast<int>(1 - connection.rank());
+  std::vector<at::Tensor> own{at::full({2}, 1 + me)};
+  const auto summing = backend.allreduce(own, {});
+  EXPECT_TRUE(at::equal(own[0], at::full({2}, 3.0)));
+  EXPECT_TRUE(summing->isCompleted());
+  EXPECT_TRUE(at::equal(summing->getFuture()->value().toTensorVector().at(0), own[0])) << "what the Reducer takes";
+  std::vector<at::Tensor> told{at::full({2}, me)};
+  backend.broadcast(told, {.rootRank = 1})->wait();
+  EXPECT_TRUE(at::equal(told[0], at::ones({2})));
+  at::Tensor part = at::full({2}, me), whole = at::zeros({4});
+  backend._allgather_base(whole, part, {})->wait();
+  EXPECT_TRUE(at::equal(whole, at::tensor({0.0F, 0.0F, 1.0F, 1.0F})));
+  std::vector<at::Tensor> parts{part};
+  std::vector<std::vector<at::Tensor>> gathered{{at::zeros({2}), at::zeros({2})}};
+  backend.allgather(gathered, parts, {})->wait();
+  EXPECT_TRUE(at::equal(gathered[0][1], at::ones({2})));
+  backend._reduce_scatter_base(part, whole, {})->wait();
+  EXPECT_TRUE(at::equal(part, at::full({2}, 2 * me)));
+  at::Tensor sent = at::tensor({10 * me, 10 * me + 1}, at::kFloat), arrived = at::zeros({2});
+  std::vector<int64_t> equal_parts;
+  backend.alltoall_base(arrived, sent, equal_parts, equal_parts, {})->wait();
+  EXPECT_TRUE(at::equal(arrived, at::tensor({me, 10 + me}, at::kFloat)));
+  std::vector<at::Tensor> out{at::full({3}, me)}, in{at::zeros({3})};
+  const auto receiving = backend.recv(in, other, 0);  // queued by both before their sends
+  const auto sending = backend.send(out, other, 0);
+  receiving->wait();
+  sending->wait();
+  EXPECT_TRUE(at::equal(in[0], at::full({3}, 1 - me)));
+  EXPECT_TRUE(backend.barrier({})->wait());
+});
+
+TEST(DeviceBackend, OfRanksThatShareAGpuIsHostMemory) { run_on_ranks("device_backend_shared", 4); }
+TEST(HostBackend, CarriesEveryCall) { run_on_ranks("host_backend", 2); }
 TEST(DeviceBackend, EndsWithTheConnection) { run_on_ranks("device_backend_ends", 2); }
 
 }  // namespace

@@ -45,6 +45,17 @@ void expect_checkpointed_steps_equal(parallel::Connection& connection, config::R
   }
 }
 
+// Steps of the model that run again, with what the plan has installed inside.
+void expect_steps_of_the_model_equal(parallel::Connection& connection, config::RunConfig config) {
+  const TinyRanks ranks = ranks_of(connection);
+  config.loss.multistep = 3;
+  TinySteps plain(config, nullptr, ranks);
+  config.loss.multistep_recompute = true;
+  TinySteps again(config, nullptr, ranks);
+  for (int64_t step = 0; step < kSteps; ++step) expect_equal_steps(again.next(), plain.next(), step);
+  expect_equal_runs(again, plain);
+}
+
 config::RunConfig layout_config(const ScratchFolder& root, int64_t tensor_parallel, int64_t context_parallel = 1) {
   config::RunConfig config = tiny_config(root.path());
   config.loop.micro_batch_size = 2;
@@ -62,6 +73,7 @@ const parallel::RankTest kReplicas("checkpointed_replicas", [](parallel::Connect
   config.parallel.disable_broadcast_buffers = true;  // gradients live in the buckets
   config.parallel.static_graph = true;
   expect_checkpointed_steps_equal(connection, config);
+  expect_steps_of_the_model_equal(connection, config);
 });
 
 const parallel::RankTest kTensorParts("checkpointed_tensor_parts", [](parallel::Connection& connection) {
@@ -71,6 +83,7 @@ const parallel::RankTest kTensorParts("checkpointed_tensor_parts", [](parallel::
   config.parallel.sequence_parallel = true;
   config.precision.amp_mode = config::AmpMode::Bf16;
   expect_checkpointed_steps_equal(connection, config);
+  expect_steps_of_the_model_equal(connection, config);
 });
 
 const parallel::RankTest kContextParts("checkpointed_context_parts", [](parallel::Connection& connection) {
@@ -80,6 +93,7 @@ const parallel::RankTest kContextParts("checkpointed_context_parts", [](parallel
   for (const ContextMode mode : {ContextMode::AllGather, ContextMode::Ring, ContextMode::AllToAll}) {
     config.parallel.context_mode = mode;
     expect_checkpointed_steps_equal(connection, config);
+    expect_steps_of_the_model_equal(connection, config);
   }
 });
 

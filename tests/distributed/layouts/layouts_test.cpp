@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <utility>
+
 #include "core/error.h"
 #include "parallel/shard/model_parallel_gradients.h"
 #include "rank_processes.h"
@@ -37,6 +40,25 @@ const parallel::RankTest kUnetLayouts("unet_layouts", [](parallel::Connection& c
                           }};
   for (const LayoutReport& report : check_layouts({models.at("unet3d"), plan}, ranks, cases, {})) {
     EXPECT_TRUE(report.passed()) << report.layout.text() << ": " << report.worst_name << " is off by " << report.worst;
+  }
+});
+
+const parallel::RankTest kFieldModelLayouts("field_model_layouts", [](parallel::Connection& connection) {
+  model::Registry models;
+  model::add_builtin_models(models);
+  const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
+                            return connection.make_group(name, std::move(members));
+                          }};
+  const std::array<std::pair<const char*, parallel::PlanFactory>, 3> plans{
+      {{"afno", parallel::afno_plan_of}, {"sfno", parallel::sfno_plan_of}, {"swin", parallel::swin_plan_of}}};
+  for (const auto& [name, make] : plans) {
+    const LayoutSubject subject{models.at(name), {make, parallel::Axis::Tp}};
+    const auto cases = layout_cases(connection.world_size(), LayoutChoice::Some, axes_of(subject));
+    ASSERT_GE(cases.size(), 4U);  // data, tensor and pipeline parallel
+    for (const LayoutReport& report : check_layouts(subject, ranks, cases, {})) {
+      EXPECT_TRUE(report.passed()) << name << ", " << report.layout.text() << ": " << report.worst_name << " is off by "
+                                   << report.worst;
+    }
   }
 });
 
@@ -152,6 +174,9 @@ TEST(Layouts, OfTheLectureEqualOneProcessOnSixteenRanks) { parallel::run_on_rank
 TEST(Layouts, OfTheUnetEqualOneProcessOnTwoRanks) { parallel::run_on_ranks("unet_layouts", 2); }
 TEST(Layouts, OfTheUnetEqualOneProcessOnFourRanks) { parallel::run_on_ranks("unet_layouts", 4); }
 TEST(Layouts, OfTheUnetEqualOneProcessOnEightRanks) { parallel::run_on_ranks("unet_layouts", 8, 180); }
+
+TEST(Layouts, OfModelsOfFieldsEqualOneProcessOnTwoRanks) { parallel::run_on_ranks("field_model_layouts", 2); }
+TEST(Layouts, OfModelsOfFieldsEqualOneProcessOnFourRanks) { parallel::run_on_ranks("field_model_layouts", 4); }
 
 TEST(LayoutCases, CoverEveryMeshAndAllPairs) {
   EXPECT_GE(layout_cases(4, LayoutChoice::Some).size(), 6U);

@@ -31,8 +31,9 @@ class PipelineRuns(RanksCase):
         self.run_ranks(0, yaml, one, *SGD)
         self.assert_has_pictures(one)
         for ranks, flags in ((2, ()), (2, ("--pipeline_schedule", "gpipe", "--pipeline_split", "0,1-3")),
-                             (2, ("--pipeline_schedule", "interleaved")), (4, ("--tensor_parallel", "2", "--sequence_parallel")),
-                             (4, ("--shard", "optimizer", "--pipeline_schedule", "interleaved")), (4, ("--shard", "full"))):
+                             (2, ("--pipeline_schedule", "interleaved")), (4, ("--tensor_parallel", "2", "--sequence_parallel", "--pipeline_schedule", "zero_bubble")),
+                             (4, ("--shard", "optimizer", "--pipeline_schedule", "interleaved")), (4, ("--shard", "full")),
+                             (4, ("--shard", "full", "--pipeline_schedule", "zero_bubble"))):
             root = self.folder / "-".join(("piped", *(flag.lstrip("-") for flag in flags)))
             self.run_ranks(ranks, yaml, root, *SGD, "--pp", "2", *flags)
             self.assert_close_training(root, one, LOGGED)
@@ -58,8 +59,11 @@ class PipelineRuns(RanksCase):
     def test_the_unet_is_cut_between_its_levels(self):
         yaml = self.write(UNET)
         self.run_ranks(0, yaml, self.folder / "one", *SGD)
-        self.run_ranks(2, yaml, self.folder / "two", *SGD, "--pp", "2")
-        self.assert_close_training(self.folder / "two", self.folder / "one", LOGGED)
+        for ranks, flags in ((2, ()), (4, ("--spatial", "1x1x2", "--pipeline_schedule", "gpipe", "--shard", "gradients")),
+                             (2, ("--offload", "activations,optimizer,parameters", "--offload_path", self.folder / "offload"))):
+            root = self.folder / "-".join(("piped", *(str(flag).strip("-/").replace("/", "_") for flag in flags)))
+            self.run_ranks(ranks, yaml, root, *SGD, "--pp", "2", *flags)
+            self.assert_close_training(root, self.folder / "one", LOGGED)
 
     def test_a_run_goes_on_in_another_layout_and_is_evaluated(self):
         yaml = self.write(DEEP.replace("lr: 1E-3", "lr: 1E-3, lr_schedule: constant"))
@@ -81,8 +85,9 @@ class PipelineRuns(RanksCase):
                 (("--pp", "2", "--pipeline_chunks", "4", "--pipeline_schedule", "interleaved", "--micro_batch_size", "1"), "more stages than the model has blocks: stages=8, blocks=4"),
                 (("--pp", "2", "--pipeline_split", "0-1,3"), "pipeline_split=0-1,3, block 2 should begin 3"),
                 (("--pp", "2", "--pipeline_schedule", "interleaved", "--micro_batch_size", "3"), "makes 2 or 4 micro-batches"),
-                (("--pp", "2", "--shard", "full", "--pipeline_schedule", "interleaved"), "pipeline_parallel=2, pipeline_schedule: interleaved and shard: gradients or full. Leave"),
-                (("--pp", "2", "--shard", "gradients", "--pipeline_schedule", "zero_bubble"), "pipeline_parallel=2, pipeline_schedule: zero_bubble and shard: gradients or full. Leave"),
+                (("--pp", "2", "--pipeline_schedule", "zero_bubble", "--activation_checkpointing", "blocks"),
+                 "pipeline_parallel=2, pipeline_schedule: zero_bubble, activation_checkpointing. Leave activation_checkpointing out, or take pipeline_schedule: 1f1b, gpipe or interleaved"),
+                (("--pp", "2", "--pipeline_schedule", "zero_bubble", "--offload", "activations", "--offload_path", self.folder), "zero_bubble, offload: activations. Leave"),
                 (("--pp", "2", "--rank_invariant"), "pipeline_parallel=2, rank_invariant"),
                 (("--pp", "3"), "pipeline_parallel times tensor_parallel times context_parallel does not divide the number of processes")):
             root = self.folder / "refused"

@@ -249,9 +249,31 @@ const parallel::RankTest kPipedZeroBubble("pipeline_zero_bubble", [](parallel::C
   EXPECT_EQ(piped.setup().pipeline->most_held(), connection.world_size());
 });
 
+// Of a layer that tensor parallelism has split the matmul waits, and nothing that is sent: the numbers are those of whole passes.
+const parallel::RankTest kPipedZeroBubbleOfTp("pipeline_zero_bubble_of_tp", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  for (const bool has_parts_of_tokens : {false, true}) {
+    SCOPED_TRACE(has_parts_of_tokens);
+    config::RunConfig config = pipeline_config(root);
+    config.parallel.pipeline_parallel = 2;
+    config.parallel.tensor_parallel = 2;
+    config.parallel.sequence_parallel = has_parts_of_tokens;
+    config.precision.amp_mode = has_parts_of_tokens ? config::AmpMode::Bf16 : config::AmpMode::None;
+    TinySteps whole(config, nullptr, ranks_of(connection));
+    config.parallel.pipeline_schedule = PipelineSchedule::ZeroBubble;
+    TinySteps halves(config, nullptr, ranks_of(connection));
+    for (int64_t step = 0; step < kPipelineSteps; ++step) {
+      const StepRecord want = whole.next(), got = halves.next();
+      EXPECT_TRUE(at::equal(got.loss, want.loss)) << got.loss.item<float>() << " " << want.loss.item<float>();
+    }
+    expect_own_rows_equal(halves, whole);
+  }
+});
+
 TEST(PipelineSteps, FillThePipelineWithForwardPassesAlone) { parallel::run_on_ranks("pipeline_forward", 2); }
 TEST(PipelineSteps, LetGradientsOfWeightsWait) { parallel::run_on_ranks("pipeline_zero_bubble", 2); }
 TEST(PipelineSteps, LetGradientsOfWeightsWaitInFourStages) { parallel::run_on_ranks("pipeline_zero_bubble", 4); }
+TEST(PipelineSteps, LetGradientsOfSplitWeightsWait) { parallel::run_on_ranks("pipeline_zero_bubble_of_tp", 4); }
 TEST(PipelineSteps, HaveTheBitsOfOneProcess) { parallel::run_on_ranks("pipeline_steps", 2); }
 TEST(PipelineSteps, GoThroughFourStages) { parallel::run_on_ranks("pipeline_of_four", 4); }
 TEST(PipelineSteps, GoBesideEveryOtherAxis) { parallel::run_on_ranks("pipeline_beside_axes", 4, 120); }

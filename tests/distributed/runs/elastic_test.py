@@ -87,6 +87,14 @@ class Elastic(RanksCase):
         self.assertIn("round 2 begins with ranks=1", text)
         self.assert_undisturbed(root)
 
+    def test_a_rank_that_computes_wrong_numbers_is_left_out(self):
+        process, root = self.elastic("1:2", "--recheck_interval", "3", "--inject", "wrong_gradient:step=9,rank=1", ranks=2)
+        text = self.finish(process)
+        self.assertIn("this rank computes two gradients from the same numbers", text)
+        self.assertRegex(text, r"rank 1 \(process .*since it computes wrong numbers, and is left out from now on; round 2 begins with ranks=1")
+        self.assertNotIn("It is started again", text)
+        self.assert_undisturbed(root)
+
     def test_a_lost_rank_is_started_again_and_joins_between_two_steps(self):
         process, root = self.elastic("1:2", "--inject", "kill:step=5,phase=optimizer,rank=1;slow:step=8,rank=0,steps=60,seconds=0.2", steps=80, ranks=2)
         text = self.finish(process, limit_s=240)

@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from ranks_case import COMM, OTHER, VIT, RanksCase, checkpoints, log_text, run_folder, weights  # noqa: E402
+from ranks_case import COMM, DEFECTIVE, OTHER, VIT, RanksCase, checkpoints, log_text, run_folder, weights  # noqa: E402
 
 LONG = VIT.replace("num_iters: 6", "num_iters: 14")
 WATCH = ("--set", "spike_window=8", "--set", "spike_patience=2", "--set", "rollback_interval=2", "--on_spike")
@@ -58,7 +58,7 @@ class InjectedFaults(RanksCase):
         self.assertIn((1, "forward"), {(event["slow_rank"], event["phase"]) for event in found})
 
     def test_a_rank_that_disagrees_with_itself_is_named(self):
-        text, root = self.faulty("wrong_gradient:step=6,rank=1", "--set", "recheck_interval=3", code=OTHER)
+        text, root = self.faulty("wrong_gradient:step=6,rank=1", "--set", "recheck_interval=3", code=DEFECTIVE)
         self.assertRegex(text, r"this rank computes two gradients from the same numbers: host=\S+, parameter=\S+, epoch step=")
         self.assertIn("rank 1", text)
         self.assertEqual(checkpoints(root)[-1], 4)

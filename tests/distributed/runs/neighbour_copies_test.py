@@ -10,7 +10,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from ranks_case import BINARY, DONE, USAGE, VIT, RanksCase, clean_environment, free_port, log_text, weights  # noqa: E402
+from ranks_case import BINARY, DONE, VIT, RanksCase, clean_environment, free_port, log_text, weights  # noqa: E402
 
 LONG = VIT.replace("num_iters: 6", "num_iters: 14")
 KILLED = 128 + signal.SIGKILL
@@ -107,9 +107,26 @@ class NeighbourCopies(RanksCase):
         self.assertIn("the copy for a neighbour failed: path=", said)
         self.assertIn("DONE ---- rank 0", said)
 
-    def test_a_state_that_is_shared_out_is_refused(self):
-        said = self.run_nodes(2, self.folder / "logs", *self.place(), "--shard", "full", codes=(USAGE,))
-        self.assertIn("copies for a neighbour are made of a training state that one rank writes: shard=full", said)
+    def test_each_node_copies_its_ranks_parts_to_the_next_one(self):
+        shared = (*self.place(interval=5, keep=1), "--shard", "full")
+        fault = "slow:step=6,rank=0,seconds=1;slow:step=7,rank=0,seconds=1;kill:step=7,rank=0"  # published in step 6, copied until 7
+        self.run_nodes(4, self.folder / "logs", *shared, "--inject", fault, codes=(KILLED,))
+        for node in range(4):
+            folder = self.disk(node, nodes=4) / "step_5"
+            ranks = sorted(path.name for path in folder.glob("model-r*"))
+            self.assertEqual(ranks, sorted(f"model-r{rank}.safetensors" for rank in (node, (node + 3) % 4)), node)
+            self.assertEqual((folder / "index.json").read_bytes(), (self.disk(0, nodes=4) / "step_5" / "index.json").read_bytes())
+        shutil.rmtree(self.folder / "disk1")
+        self.run_nodes(4, self.folder / "logs", *shared, "--resume")
+        log = log_text(self.folder / "logs")
+        self.assertRegex(log, "Checkpoint step_5 was brought from the disk of node 0, 2 to node 0, 1, 2, 3")
+        self.assertNotIn("a file is missing", log)
+        for node in range(4):  # one more than is kept, until the end of the run on the first one
+            self.assertEqual(self.steps(node, nodes=4), ["step_10", "step_5"][:1 if node == 0 else 2])
+        self.run_nodes(4, self.folder / "whole", "--shard", "full")
+        expected, found = weights(self.folder / "whole"), weights(self.folder / "logs")
+        for name, values in expected.items():
+            self.assertTrue((found[name] == values).all(), name)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The launchers that users have, as Debian and the torch wheel ship them: Open MPI, torchrun, and Slurm with two nodes on this host. A run
-that they start equals the one that `welkin launch` starts."""
+"""The launchers that users have, as Debian and the torch wheel ship them: Open MPI, torchrun, and Slurm with three nodes on this host. A run
+that they start equals the one that `welkin launch` starts, also where Slurm loses a node of an elastic job that has a spare one."""
 import importlib.util
 import os
 import pathlib
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -18,6 +19,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from ranks_case import (BINARY, DONE, UNET, VIT, RanksCase, checkpoints, clean_environment, free_port, log_text, losses,  # noqa: E402
                         run_folder)
 
+from elastic_test import EQUAL, YAML, curve, events  # noqa: E402
+
 SOURCE = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])
 SPLIT_MODELS = {"pipeline": (VIT, ("--pipeline_parallel", "2", "--micro_batch_size", "2")), "spatial": (UNET, ("--spatial", "2x1x1"))}
 
@@ -28,16 +31,17 @@ def missing(*programs):
 
 
 class Slurm:
-    """munged, slurmctld and two slurmd of this host, in a folder of their own, ended by stop()."""
+    """munged, slurmctld and three slurmd of this host, in a folder of their own, ended by stop()."""
+    NODES = ("n1", "n2", "n3")
 
     def __init__(self, folder):
-        self.folder, self.processes = folder, []
+        self.folder, self.processes, self.daemons = folder, [], {}
         (folder / "state").mkdir()
         host, port = socket.gethostname().split(".")[0], free_port()
         key = folder / "munge.key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o400)
-        nodes = "\n".join(f"NodeName=n{i} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs={os.cpu_count()}" for i in (1, 2))
+        nodes = "\n".join(f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs={os.cpu_count()}" for name in self.NODES)
         (folder / "slurm.conf").write_text(f"""ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
 AuthType=auth/munge
@@ -56,9 +60,10 @@ SelectTypeParameters=CR_Core
 SwitchType=switch/none
 MpiDefault=none
 ReturnToService=2
+SlurmdTimeout=5
 SchedulerParameters=sched_interval=1,batch_sched_delay=0
 {nodes}
-PartitionName=p Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
+PartitionName=p Nodes={",".join(self.NODES)} Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
 """)
         self.start("/usr/sbin/munged", "--force", "--foreground", f"--key-file={key}", f"--socket={folder}/munge.sock",
                    f"--pid-file={folder}/munge.pid", f"--log-file={folder}/munge.log", f"--seed-file={folder}/munge.seed")
@@ -66,8 +71,8 @@ PartitionName=p Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP OverSubscribe=
         while not (folder / "munge.sock").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         self.start("/usr/sbin/slurmctld", "-D", "-f", f"{folder}/slurm.conf")
-        for name in ("n1", "n2"):
-            self.start("/usr/sbin/slurmd", "-D", "-N", name, "-f", f"{folder}/slurm.conf")
+        for name in self.NODES:
+            self.daemons[name] = self.start("/usr/sbin/slurmd", "-D", "-N", name, "-f", f"{folder}/slurm.conf")
 
     def environment(self, **more):
         return clean_environment(SLURM_CONF=f"{self.folder}/slurm.conf", **more)
@@ -76,6 +81,19 @@ PartitionName=p Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP OverSubscribe=
         log = open(self.folder / f"{pathlib.Path(command[0]).name}.log", "a")
         self.processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=self.environment(), start_new_session=True))
         log.close()
+        return self.processes[-1]
+
+    def lose_node(self, number):
+        """Kills the node's daemon and all that it runs of jobs, as where the power is cut."""
+        self.daemons[self.NODES[number]].kill()
+        for place in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                variables = (place / "environ").read_bytes().split(b"\0")
+                step = (place / "cmdline").read_bytes().startswith(b"slurmstepd") and f"SLURMD_NODENAME={self.NODES[number]}".encode() in variables
+                if step or {f"SLURM_CONF={self.folder}/slurm.conf".encode(), f"SLURM_NODEID={number}".encode()} <= set(variables):
+                    os.kill(int(place.name), signal.SIGKILL)
+            except OSError:
+                pass  # it has gone
 
     def run(self, *command, limit_s=90, **more):
         return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=limit_s, env=self.environment(**more))
@@ -83,7 +101,7 @@ PartitionName=p Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP OverSubscribe=
     def wait_idle(self):
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
-            if self.run("sinfo", "-h", "-o", "%D %t").stdout.split() == ["2", "idle"]:
+            if self.run("sinfo", "-h", "-o", "%D %t").stdout.split() == [str(len(self.NODES)), "idle"]:
                 return
             time.sleep(0.2)
         raise RuntimeError("\n".join(path.read_text() for path in self.folder.glob("*.log")))
@@ -164,6 +182,7 @@ class RealLaunchers(RanksCase):
                 self.check_sbatch(slurm)
                 self.check_shipped_script(slurm)
                 self.check_requeue(slurm)
+                self.check_spare_node(slurm)
             finally:
                 slurm.stop()
 
@@ -222,6 +241,33 @@ class RealLaunchers(RanksCase):
         self.assertGreaterEqual(log.count(f"Queued again with: scontrol requeue {sent.stdout.strip()}"), 3, log)
         self.assertEqual(log.count("DONE ---- rank 0"), 1, log)
         self.assertEqual(newest_files(root), newest_files(self.folder / "uncut"))
+
+    # Two ranks on three nodes. The second node is lost: the spare one takes its place, and the curve is that of one process.
+    def check_spare_node(self, slurm):
+        steps, root = 80, self.folder / "spare"
+        yaml = self.write(YAML.format(steps=steps), "spare.yaml")
+        train = shlex.join([BINARY, "launch", "-n", "1", "--nnodes", "3", "--rdzv", f"127.0.0.1:{free_port()}", "--elastic", "1:2", "--bind", "off"])
+        script = self.folder / "spare.sh"
+        script.write_text(f"""#!/bin/bash
+#SBATCH --nodes=3 --ntasks-per-node=1 --no-kill
+export WELKIN_JOB_SECRET={os.urandom(16).hex()}
+srun --no-kill bash -c '{train} --node_rank $SLURM_NODEID -- {shlex.join(self.train_arguments(yaml, root, *EQUAL))}'
+""")
+        sent = slurm.run("sbatch", "--parsable", f"--output={self.folder}/spare.txt", script)
+        self.assertEqual(sent.returncode, DONE, sent.stderr)
+        deadline = time.monotonic() + 300
+        said = lambda: (self.folder / "spare.txt").read_text() if (self.folder / "spare.txt").exists() else ""  # noqa: E731
+        while time.monotonic() < deadline and not (list(root.glob("run/*/00/out.log")) and len(curve(root)[0]) >= 5):
+            time.sleep(0.1)
+        slurm.lose_node(1)
+        while time.monotonic() < deadline and slurm.run("squeue", "--noheader", f"--job={sent.stdout.strip()}").stdout.strip():
+            time.sleep(0.5)
+        (event,) = events(root, "round")
+        self.assertEqual((event["round"], event["ranks"], event["of"]), (2, 2, 2), said())
+        whole = self.folder / "whole"
+        self.run_ranks(0, yaml, whole, *EQUAL)
+        self.assertEqual(curve(root), curve(whole), said())
+        self.assertEqual(len(curve(root)[0]), steps)
 
 
 def newest_files(root):

@@ -61,7 +61,7 @@ std::vector<CheckpointGroup> kept_groups(TinySteps& steps) {
   return groups;
 }
 
-// Whole, under their names. Every rank calls it.
+// Whole, under their names; of a pipeline's rank what its stages have. Every rank calls it.
 std::map<std::string, at::Tensor> kept_state(TinySteps& steps) {
   std::map<std::string, at::Tensor> all;
   for (const CheckpointGroup& group : kept_groups(steps)) {
@@ -145,6 +145,39 @@ const parallel::RankTest kOffloadedWeights("offloaded_weights", [](parallel::Con
   }
 });
 
+// Passes of a stage come long after each other, and another chunk's in between.
+const parallel::RankTest kOffloadedPipelines("offloaded_pipelines", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  const TinyRanks ranks = ranks_of(connection);
+  const ShardStage stage = connection.world_size() > 2 ? ShardStage::Full : ShardStage::None;
+  for (const config::PipelineSchedule schedule : {config::PipelineSchedule::OneForwardOneBackward,
+                                                  config::PipelineSchedule::Interleaved, config::PipelineSchedule::ZeroBubble}) {
+    SCOPED_TRACE(config::name_of(schedule));
+    config::RunConfig config = offloaded_config(root);
+    config.model.depth = 4;
+    config.loop.micro_batch_size = 1;
+    config.parallel.pipeline_parallel = 2;
+    config.parallel.pipeline_schedule = schedule;
+    config.parallel.shard = stage;
+    TinySteps held(config, nullptr, ranks);
+    offload_all(config, root);
+    const bool has_activations = schedule != config::PipelineSchedule::ZeroBubble;
+    config.backend.offload = {"parameters", "optimizer"};
+    if (has_activations) config.backend.offload.emplace_back("activations");
+    TinySteps offloaded(config, nullptr, ranks);
+    for (int64_t step = 0; step < 4; ++step) {  // the third is short
+      const StepRecord wanted = held.next(), got = offloaded.next();
+      EXPECT_TRUE(at::equal(got.loss, wanted.loss)) << step;
+      for (const parallel::ParamRow& row : offloaded.setup().table.rows()) EXPECT_EQ(row.held_bytes(), 0) << row.name;
+    }
+    EXPECT_TRUE(!has_activations || offloaded.setup().activation_offload->stored_bytes() > 0);
+    expect_equal_state(kept_state(offloaded), kept_state(held));
+    const at::NoGradGuard no_grad;
+    const at::Tensor zeros = at::zeros({1, 2, 8, 8});
+    EXPECT_TRUE(at::equal(offloaded.setup().forward_zeros(zeros), held.setup().forward_zeros(zeros)));
+  }
+});
+
 const parallel::RankTest kResumed("offloaded_checkpoint", [](parallel::Connection& connection) {
   const ScratchFolder root;
   const TinyRanks ranks = ranks_of(connection);
@@ -176,6 +209,8 @@ const parallel::RankTest kResumed("offloaded_checkpoint", [](parallel::Connectio
 
 TEST(OffloadedSteps, HaveTheBitsOfStatesInMemory) { parallel::run_on_ranks("offloaded_steps", 2); }
 TEST(OffloadedWeights, HaveTheBitsOfWeightsInMemory) { parallel::run_on_ranks("offloaded_weights", 2); }
+TEST(OffloadedPipelines, HaveTheBitsOfWhatIsInMemory) { parallel::run_on_ranks("offloaded_pipelines", 2); }
+TEST(OffloadedPipelines, HaveTheBitsOfPiecesInMemory) { parallel::run_on_ranks("offloaded_pipelines", 4); }
 TEST(OffloadedCheckpoints, GoBackAndForth) { parallel::run_on_ranks("offloaded_checkpoint", 2); }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "number_close.h"
 #include "parallel/comm/collectives.h"
+#include "parallel/sharding/weight_units.h"
 #include "rank_processes.h"
 #include "sharded_state.h"
 #include "tiny_ranks.h"
@@ -26,6 +27,8 @@ namespace {
 using config::PipelineSchedule;
 using config::ShardStage;
 
+constexpr std::array kSchedules{PipelineSchedule::GPipe, PipelineSchedule::OneForwardOneBackward, PipelineSchedule::Interleaved,
+                                PipelineSchedule::ZeroBubble};
 constexpr int64_t kSharedSteps = 5;  // the third has three samples of four: one rank has a micro-batch less
 
 config::RunConfig shared_config(const ScratchFolder& root) {
@@ -51,10 +54,7 @@ void expect_plain_steps(parallel::Connection& connection, config::RunConfig conf
   TinySteps plain(config, nullptr, ranks_of(connection));
   std::vector<StepRecord> wanted;
   for (int64_t step = 0; step < kSharedSteps; ++step) wanted.push_back(plain.next());
-  const bool sends_once = config.parallel.pipeline_schedule == PipelineSchedule::Interleaved ||
-                          config.parallel.pipeline_schedule == PipelineSchedule::ZeroBubble;
   for (const ShardStage stage : {ShardStage::Optimizer, ShardStage::Gradients, ShardStage::Full}) {
-    if (sends_once && stage != ShardStage::Optimizer) continue;
     SCOPED_TRACE(cat(config::name_of(config.parallel.pipeline_schedule), " ", config::name_of(stage)));
     config.parallel.shard = stage;
     TinySteps shared(config, nullptr, ranks_of(connection));
@@ -76,8 +76,7 @@ const parallel::RankTest kSharedSteps4("sharded_pipeline_steps", [](parallel::Co
   config::RunConfig config = shared_config(root);
   config.optimizer.optimizer = "SGD";  // Adam divides by its own noise where a gradient is all but zero
   config.optimizer.clip_norm = 0.5;
-  for (const PipelineSchedule schedule : {PipelineSchedule::GPipe, PipelineSchedule::OneForwardOneBackward,
-                                          PipelineSchedule::Interleaved, PipelineSchedule::ZeroBubble}) {
+  for (const PipelineSchedule schedule : kSchedules) {
     config.parallel.pipeline_schedule = schedule;
     expect_plain_steps(connection, config);
   }
@@ -95,6 +94,66 @@ const parallel::RankTest kSharedBesides("sharded_pipeline_beside_tensors", [](pa
   config.parallel.tensor_parallel = 2;
   config.parallel.sequence_parallel = true;
   expect_plain_steps(connection, config);
+});
+
+struct RowBytes {
+  int64_t held = 0;     // of weights
+  int64_t all = 0;      // of messages in which all rows travel once
+  int64_t outside = 0;  // of these, what stands outside of all sites
+};
+
+RowBytes row_bytes(TinySteps& steps) {
+  parallel::ParamTable& table = steps.setup().table;
+  RowBytes bytes;
+  const auto message_of = [](const parallel::ParamRow& row) { return 4 * row.split.members() * row.split.longest(); };
+  for (const parallel::ParamRow& row : table.rows()) {
+    bytes.held += row.held_bytes();
+    bytes.all += message_of(row);
+  }
+  for (const parallel::WeightUnit& unit : parallel::weight_units(*steps.setup().model, table)) {
+    if (unit.site != nullptr) continue;
+    for (const parallel::ParamRow* row : unit.rows) bytes.outside += message_of(*row);
+  }
+  return bytes;
+}
+
+std::map<std::string, int64_t> bytes_of_calls(parallel::Connection& connection) {
+  std::map<std::string, int64_t> bytes;
+  for (const parallel::CallTotal& total : connection.recorder().totals()) bytes[total.name] += total.bytes;
+  return bytes;
+}
+
+// Every pass of a stage sends what its chunk has, and nothing of the rank's other chunks.
+const parallel::RankTest kSharedBytes("sharded_pipeline_bytes", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  constexpr int64_t kMicros = 2;
+  for (const PipelineSchedule schedule : kSchedules) {
+    for (const ShardStage stage : {ShardStage::Optimizer, ShardStage::Gradients, ShardStage::Full}) {
+      for (const bool reshards : {true, false}) {
+        if (!reshards && stage != ShardStage::Full) continue;
+        SCOPED_TRACE(cat(config::name_of(schedule), " ", config::name_of(stage), reshards ? "" : " gathered once"));
+        config::RunConfig config = shared_config(root);
+        config.parallel.pipeline_schedule = schedule;
+        config.parallel.shard = stage;
+        config.parallel.reshard_after_forward = reshards;
+        TinySteps steps(config, nullptr, ranks_of(connection));
+        const auto before = bytes_of_calls(connection);
+        steps.next();
+        steps.setup().data_parallel->complete_weights();
+        auto sent = bytes_of_calls(connection);
+        for (const auto& [name, bytes] : before) sent[name] -= bytes;
+        const RowBytes rows = row_bytes(steps);
+        const int64_t reduced = stage == ShardStage::Optimizer ? rows.all : kMicros * rows.all;
+        const int64_t gathered = stage == ShardStage::Full && reshards ? kMicros * (2 * rows.all - rows.outside) : rows.all;
+        EXPECT_EQ(sent["reduce_scatter"], reduced);
+        EXPECT_EQ(sent["all_gather"], gathered);
+        if (stage == ShardStage::Full) {
+          EXPECT_LE(2 * rows.held, rows.all) << "pieces alone, between steps";
+        }
+        for (const parallel::ParamRow& row : steps.setup().table.rows()) EXPECT_FALSE(row.local.grad().defined()) << row.name;
+      }
+    }
+  }
 });
 
 // What this rank's stage has, in `found`, whole.
@@ -150,6 +209,7 @@ TEST(ShardedPipelines, HaveThePlainSteps) { parallel::run_on_ranks("sharded_pipe
 TEST(ShardedPipelines, HaveThePlainStepsBesideTensorParallelism) {
   parallel::run_on_ranks("sharded_pipeline_beside_tensors", 8, 180);
 }
+TEST(ShardedPipelines, SendTheBytesOfTheFormulas) { parallel::run_on_ranks("sharded_pipeline_bytes", 4, 120); }
 TEST(ShardedPipelines, SaveWhatAnyLayoutReads) { parallel::run_on_ranks("sharded_pipeline_checkpoint", 4, 120); }
 
 }  // namespace

@@ -62,6 +62,23 @@ const parallel::RankTest kSame("sharded_steps", [](parallel::Connection& connect
   expect_same_steps(connection, config);
 });
 
+// Of nine samples the third step has one, and so one of two ranks none: it walks through zeros.
+const parallel::RankTest kSeveralSteps("sharded_steps_of_the_model", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  config::RunConfig config = tiny_config(root.path());
+  config.loop.micro_batch_size = 4;
+  config.loss.multistep = 3;
+  config.loss.input_noise = 0.1;
+  expect_same_steps(connection, config);
+  config.loss.multistep_recompute = true;
+  config.loop.activation_checkpointing = config::CheckpointedPart::Blocks;
+  expect_same_steps(connection, config);
+  config.loss.multistep_recompute = false;
+  config.loss.multistep_gradient = config::MultistepGradient::Last;
+  config.parallel.reshard_after_forward = false;
+  expect_same_steps(connection, config);
+});
+
 // Weights that autocast rounds anyway are gathered rounded: the same bits with half of the bytes; their masters stay float32.
 const parallel::RankTest kGatheredLow("sharded_gather_bf16", [](parallel::Connection& connection) {
   const ScratchFolder root;
@@ -262,6 +279,7 @@ const parallel::RankTest kLowBytes("sharded_gather_bytes", [](parallel::Connecti
 });
 
 TEST(ShardedSteps, HaveTheBitsOfWholeStatesOnTwoRanks) { parallel::run_on_ranks("sharded_steps", 2); }
+TEST(ShardedSteps, EqualStepsOfReplicasWhereTheModelMakesSeveral) { parallel::run_on_ranks("sharded_steps_of_the_model", 2); }
 TEST(ShardedSteps, GatherRoundedWeightsOnTwoRanks) { parallel::run_on_ranks("sharded_gather_bf16", 2); }
 TEST(ShardedSteps, GatherRoundedWeightsOnFourRanks) { parallel::run_on_ranks("sharded_gather_bf16", 4); }
 TEST(ShardedSteps, AccumulateClipAndScale) { parallel::run_on_ranks("sharded_accumulation", 2); }

@@ -25,6 +25,18 @@ TEST(InterruptWatch, TheSameEventTwiceCountsOnce) {
   EXPECT_EQ(watch.signal_number(), SIGINT);
 }
 
+TEST(InterruptWatch, ARequestIsASignalAndNoHandlerIsTouched) {
+  std::signal(SIGINT, SIG_IGN);
+  {
+    InterruptWatch watch(InterruptWatch::Watched::None);
+    raise(SIGINT);
+    EXPECT_FALSE(watch.requested());
+    watch.request(SIGTERM);
+    EXPECT_EQ(watch.signal_number(), SIGTERM);
+  }
+  EXPECT_EQ(std::signal(SIGINT, SIG_DFL), SIG_IGN);
+}
+
 TEST(InterruptWatch, ANewWatchStartsAfresh) {
   {
     const InterruptWatch watch;

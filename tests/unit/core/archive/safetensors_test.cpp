@@ -152,6 +152,18 @@ TEST_F(SafetensorsFolder, WritesWhatItReads) {
   EXPECT_THAT([&] { file.info("piece"); }, ThrowsMessage<DataError>(HasSubstr("Nearest names: pieces.")));
 }
 
+// A tensor goes to the disk in slices, of which the last one is short.
+TEST_F(SafetensorsFolder, ALargeTensorIsWrittenWhole) {
+  std::vector<uint32_t> numbers(900'001);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<uint32_t>(i * 2654435761U);
+  SafetensorsWriter writer;
+  writer.add("numbers", Dtype::F32, {900'001}, std::as_bytes(std::span(numbers)));
+  const uint64_t hash = writer.write(folder_ / "a.safetensors");
+  EXPECT_EQ(hash, xxh3_64_of_file(folder_ / "a.safetensors"));
+  const SafetensorsFile file(folder_ / "a.safetensors");
+  EXPECT_EQ(std::memcmp(file.bytes("numbers").data(), numbers.data(), 4 * numbers.size()), 0);
+}
+
 TEST_F(SafetensorsFolder, AProducerThatEmitsTooLittleLeavesNoFile) {
   SafetensorsWriter writer;
   writer.add("t", Dtype::F32, {2}, [](const SafetensorsWriter::Emit&) {});

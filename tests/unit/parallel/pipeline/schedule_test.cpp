@@ -164,6 +164,8 @@ TEST(PipelineSchedule, IsDrawnTrueToScale) {
   EXPECT_THAT(page, HasSubstr("gpipe: 2 ranks, 1 micro-batch"));
   EXPECT_THAT(page, HasSubstr("rank 1"));
   EXPECT_THAT(page, testing::Not(HasSubstr("of weights")));  // no such pass
+  const std::string chunks = schedule_svg(make_schedule(PipelineSchedule::Interleaved, {.ranks = 2, .micros = 2, .chunks = 2}));
+  for (const char* word : {">forward, chunk 0<", ">backward, chunk 1<", ">1<"}) EXPECT_THAT(chunks, HasSubstr(word));
 }
 
 }  // namespace

@@ -107,8 +107,23 @@ TEST_F(StoreServerTest, AnotherSecretIsRefusedOnBothSides) {
     EXPECT_THAT(error.what(), HasSubstr("does not know this process"));
     EXPECT_THAT(error.what(), HasSubstr("same WELKIN_JOB_SECRET"));
   }
-  expect_strangers(1);
+  expect_strangers(StoreClient::kAttempts);
   expect_service();
+}
+
+TEST_F(StoreServerTest, ACallerThatIsClosedUnreadKnocksAgain) {
+  launch::Listener listener = launch::listen_at(kHere, 0);
+  port_ = static_cast<uint16_t>(listener.port);
+  std::thread floods([this, &listener] {
+    for (int i = 0; i < 2; ++i) {
+      pollfd entry{.fd = listener.socket.get(), .events = POLLIN, .revents = 0};
+      poll(&entry, 1, 5000);
+      const FileDescriptor closed_unread(accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    }
+    server_ = std::make_unique<StoreServer>(std::move(listener.socket), key_);
+  });
+  EXPECT_NO_THROW(client().call({.kind = StoreCall::Count}));
+  floods.join();
 }
 
 TEST_F(StoreServerTest, WhoLooksAndSaysNothingIsNoStranger) {
