@@ -37,6 +37,7 @@ done
 mkdir -p "$root/build"
 require_packages "${build_packages[@]}"
 require_torch
+require_outlines
 say "building build/release/welkin"
 if [ "$cuda" = yes ]; then
   require_nvcc

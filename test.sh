@@ -30,6 +30,7 @@ done
 mkdir -p "$root/build"
 require_packages "${build_packages[@]}" "${test_packages[@]}"
 require_torch
+require_outlines
 require_test_python
 folder="$root/build/$preset"
 say "building the tests in build/$preset"

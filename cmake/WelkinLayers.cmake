@@ -2,7 +2,7 @@
 # One static library per folder of src/, all of which become libwelkin.so; and one test executable per folder of tests/unit/.
 
 # LibTorch's headers take 6 to 13 s of every unit that includes them, our files a second each. So the headers are precompiled once for the
-# library and once for the tests, whose flags differ, and a room (a folder) is one unit: what changes in it compiles nothing else.
+# library and once for the tests, whose flags differ. GCC instantiates their templates in each unit again (3 s), so rooms share units.
 function(welkin_torch_headers target owner header)
   if(NOT WELKIN_PRECOMPILE)
     return()
@@ -15,15 +15,26 @@ function(welkin_torch_headers target owner header)
   endif()
 endfunction()
 
-# Files of one folder share a unit, and with it the scope of unnamed namespaces.
-function(welkin_batch_by_room target)
+# Neighbouring files of a target share a unit, and with it the scope of unnamed namespaces: tools/compile_units.py says which, and
+# tools/check_names.py keeps the names of a layer apart.
+function(welkin_compile_units target)
+  cmake_parse_arguments(ARG "" "" "APART;FOLDERS;SOURCES" ${ARGN})
+  string(REPLACE ";" "," _apart "${ARG_APART}")
+  string(REPLACE ";" "," _folders "src;${ARG_FOLDERS}")
+  execute_process(COMMAND "${WELKIN_PYTHON}" "${CMAKE_SOURCE_DIR}/tools/compile_units.py" "${CMAKE_SOURCE_DIR}" "${_folders}" "${_apart}" ${ARG_SOURCES}
+    OUTPUT_VARIABLE _rows COMMAND_ERROR_IS_FATAL ANY OUTPUT_STRIP_TRAILING_WHITESPACE)
+  string(REPLACE "\n" ";" _rows "${_rows}")
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${WELKIN_UNITY} UNITY_BUILD_MODE GROUP)
-  foreach(_source ${ARGN})
-    file(RELATIVE_PATH _room "${CMAKE_SOURCE_DIR}" "${_source}")
-    get_filename_component(_room "${_room}" DIRECTORY)
-    string(REPLACE "/" "_" _room "${_room}")
-    set_source_files_properties("${_source}" PROPERTIES UNITY_GROUP "${_room}")
-  endforeach()
+  while(_rows)
+    list(POP_FRONT _rows _unit _source)
+    set_source_files_properties("${_source}" PROPERTIES UNITY_GROUP ${_unit})
+    if(_unit MATCHES "^free")
+      set_source_files_properties("${_source}" "${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${target}.dir/Unity/unity_${_unit}_cxx.cxx"
+        PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+    elseif(WELKIN_FUZZ)
+      set_source_files_properties("${_source}" PROPERTIES HEADER_FILE_ONLY ON)  # parsers include no torch
+    endif()
+  endwhile()
 endfunction()
 
 # What is compiled as the kernels are shares their precompiled headers; under sanitizers the rest differs in flags, and has its own.
@@ -36,9 +47,10 @@ function(welkin_plain_target target has_kernels)
   endif()
 endfunction()
 
-# welkin_layer(name [TORCH] [KERNELS] [LAYERS ...] [LIBRARIES ...]): src/<name>/**.cpp. KERNELS: sanitizers need it optimised.
+# welkin_layer(name [TORCH] [KERNELS] [GLUE] [LAYERS ...] [LIBRARIES ...] [APART ...]): src/<name>/**.cpp. KERNELS: sanitizers need it optimised.
+# GLUE: nothing in it takes time when it runs, and -O1 compiles in two thirds of the time. APART: see tools/compile_units.py.
 function(welkin_layer name)
-  cmake_parse_arguments(ARG "TORCH;KERNELS" "" "LAYERS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;KERNELS;GLUE" "" "LAYERS;LIBRARIES;APART" ${ARGN})
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.cpp")
   list(FILTER _sources EXCLUDE REGEX "/src/(data/ingest/component|(ops|parallel)/cuda)/")  # shared objects of their own
   if(NOT _sources)
@@ -47,9 +59,14 @@ function(welkin_layer name)
   else()
     add_library(welkin_${name} STATIC ${_sources})
     set(_scope PUBLIC)
+    welkin_compile_units(welkin_${name} APART ${ARG_APART} SOURCES ${_sources})
+    if(ARG_GLUE)
+      target_compile_options(welkin_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    endif()
     if(ARG_TORCH)
-      welkin_batch_by_room(welkin_${name} ${_sources})
       welkin_plain_target(welkin_${name} "${ARG_KERNELS}")
+    elseif(WELKIN_SANITIZE AND NOT WELKIN_FUZZ)
+      set_target_properties(welkin_${name} PROPERTIES WELKIN_IS_PLAIN ON)
     endif()
     set_property(GLOBAL APPEND PROPERTY WELKIN_LAYERS welkin_${name})
   endif()
@@ -81,7 +98,7 @@ function(welkin_test_program name label timeout)
   # Compiling them is a third of a whole build, and their own code is no work: -O3 of it took twice as long.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   set_target_properties(${name} PROPERTIES BUILD_RPATH "${TORCH_LIB}" WELKIN_IS_TEST ON)
-  welkin_batch_by_room(${name} ${ARG_SOURCES})
+  welkin_compile_units(${name} FOLDERS tests ${ARG_FOLDERS} SOURCES ${ARG_SOURCES})
   get_target_property(_libraries ${name} LINK_LIBRARIES)
   if("${_libraries}" MATCHES "welkin_(ops|data|model|parallel|train|bench|verify)")
     welkin_torch_headers(${name} unit_ops test_headers)

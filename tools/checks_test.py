@@ -151,12 +151,46 @@ class NameRule(TreeTest):
         self.write("src/data/datasets/a.cpp", body % "constexpr int kRows = 4;\n\nint size_of(int rows) { return rows; }")
         self.write("src/data/datasets/b.cpp", body % "int size_of(long rows) { return 0; }")
         self.assertEqual(self.run_check("check_names.py")[0], 0, "an overload is no clash")
-        self.write("src/data/pipeline/c.cpp", body % "constexpr int kRows = 5;")
-        self.assertEqual(self.run_check("check_names.py")[0], 0, "another folder is another unit")
-        self.write("src/data/datasets/d.cpp", body % "constexpr int kRows = 5;")
+        self.write("src/train/c.cpp", body % "constexpr int kRows = 5;")
+        self.assertEqual(self.run_check("check_names.py")[0], 0, "another layer has other units")
+        self.write("src/data/pipeline/d.cpp", body % "constexpr int kRows = 5;")
         code, output = self.run_check("check_names.py")
         self.assertEqual(code, 1)
-        self.assertIn("src/data/datasets/d.cpp:5: kRows is also defined in src/data/datasets/a.cpp:5", output)
+        self.assertIn("src/data/pipeline/d.cpp:5: kRows is also defined in src/data/datasets/a.cpp:5", output)
+
+    def test_aliases_and_types_of_headers(self):
+        body = SPDX + "namespace welkin::data {\nnamespace {\n\n%s\n\n}  // namespace\n}\n"
+        self.write("src/data/a.cpp", body % "using Row = int;")
+        self.write("src/data/b.cpp", body % "using Row = int;")
+        self.write("src/data/c.h", SPDX + "namespace welkin::data {\n\nstruct Table {\n};\n\n}\n")
+        self.assertEqual(self.run_check("check_names.py")[0], 0, "the same alias twice is none")
+        self.write("src/data/d.cpp", body % "using Row = long;\n\nclass Table {};")
+        code, output = self.run_check("check_names.py")
+        self.assertEqual(code, 1)
+        self.assertIn("src/data/d.cpp:5: Row is also defined in src/data/a.cpp:5", output)
+        self.assertIn("src/data/d.cpp:7: Table is also defined in src/data/c.h:4", output)
+
+
+class CompileUnits(TreeTest):
+    def units(self, *names, apart=""):
+        script = TOOLS / "compile_units.py"
+        output = subprocess.run([sys.executable, script, self.root, "src", apart, *(self.root / name for name in names)],
+                                check=True, capture_output=True, text=True).stdout
+        return {pathlib.Path(source).name: unit for unit, source in (line.split(";") for line in output.splitlines())}
+
+    def test_sources_without_torch_have_units_of_their_own(self):
+        self.write("src/data/a.h", "#include <ATen/core/Tensor.h>\n")
+        self.write("src/data/b.cpp", '#include "data/a.h"\n')
+        self.write("src/data/c.cpp", "#include <vector>\n")
+        self.write("src/data/store/d.cpp", "#include <string>\n")
+        self.assertEqual(self.units("src/data/b.cpp", "src/data/c.cpp", "src/data/store/d.cpp", apart="src/data/store"),
+                         {"b.cpp": "torch_0", "c.cpp": "free_0", "d.cpp": "free_data_store_0"})
+
+    def test_a_unit_has_a_limit(self):
+        names = [f"src/data/{letter}.cpp" for letter in "abcd"]
+        for name in names:
+            self.write(name, "// " + 50_000 * "-" + "\n")
+        self.assertEqual(self.units(*names), {"a.cpp": "free_0", "b.cpp": "free_0", "c.cpp": "free_1", "d.cpp": "free_1"})
 
 
 class TreeRule(TreeTest):

@@ -3,8 +3,9 @@
 # repository. Every step looks first and does nothing when its work is done.
 
 build_packages=(ca-certificates git g++ cmake ninja-build ccache python3 python3-venv libhdf5-dev libaec-dev zlib1g-dev libyaml-dev
-  libblosc-dev libsnappy-dev liblz4-dev libzstd-dev libpng-dev libxxhash-dev libsodium-dev libcli11-dev nlohmann-json3-dev libeccodes-dev libnetcdf-dev)
-test_packages=(libgtest-dev libgmock-dev openmpi-bin slurm-wlm munge zsh groff-base)
+  libblosc-dev libsnappy-dev liblz4-dev libzstd-dev libpng-dev libxxhash-dev libsodium-dev libcli11-dev nlohmann-json3-dev libeccodes-dev libnetcdf-dev
+  libjs-dygraphs)
+test_packages=(libgtest-dev libgmock-dev gfortran openmpi-bin slurm-wlm munge zsh groff-base chromium)
 fuzz_packages=(clang-14 libclang-rt-14-dev)
 torch_version=2.11.0
 release="$root/build/release"
@@ -57,6 +58,20 @@ require_torch() {
   say "installing torch $torch_version into ${venv#"$root"/} (0.5 GB without GPU, 2 GB with)"
   [ -x "$venv/bin/python3" ] || python3 -m venv "$venv"
   "$venv/bin/python3" -m pip install -q --disable-pip-version-check --no-input "${packages[@]}"
+}
+
+# The outlines of land on maps: the shapefile of Natural Earth (public domain) that this version of geopandas was the last one to hold. A build without
+# them draws the same maps without outlines.
+require_outlines() {
+  local folder="$root/build/natural_earth" shapes=geopandas/datasets/naturalearth_lowres/naturalearth_lowres.shp
+  [ -e "$folder/naturalearth_lowres.shp" ] && return
+  say "installing outlines of land into build/natural_earth (1 MB)"
+  [ -x "$venv/bin/python3" ] || python3 -m venv "$venv"
+  rm -rf "$folder.new" "$folder"
+  "$venv/bin/python3" -m pip install -q --disable-pip-version-check --no-input --no-deps --target "$folder.new" geopandas==0.14.4 || return 0
+  mkdir "$folder"
+  cp "$folder.new/$shapes" "$folder/"
+  rm -rf "$folder.new"
 }
 
 # What the tests' scripts import: numpy and h5py as referees of our files, tensorboard as the reader of our event files, torch (the wheel of
