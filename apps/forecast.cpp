@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "observe/log/console.h"
 #include "observe/log/progress.h"
+#include "train/forecast/forecast_movie.h"
 #include "train/forecast/forecast_run.h"
 #include "train/learn/registries.h"
 #include "version.h"
@@ -28,6 +29,8 @@ const std::vector<config::ExtraFlag> kForecastFlags = {
     {"members", "M", "how many members of an ensemble; 1 when not given"},
     {"output", "FILE", "what to write: NAME.zarr or NAME.nc, which must not be there"},
     {"states", "FOLDER", "files that hold the states to begin with, instead of the part of the run's data that --split names"},
+    {"forcings", "FOLDER",
+     "files that hold the forcing channels at the times that the forecast goes through, instead of those of the states"},
     {"time_step", "TIME", "between two states, for instance 6h, where the files hold a single one", config::Listed::InFull},
     {"perturb", "HOW",
      "how members differ at their start: gaussian:amplitude=0.05, sphere:amplitude=0.05,length_km=500, "
@@ -35,6 +38,10 @@ const std::vector<config::ExtraFlag> kForecastFlags = {
     {"control", "", "member 0 is not perturbed", config::Listed::InFull},
     {"ensemble_seed", "N", "of perturbations; the run's seed when not given", config::Listed::InFull},
     {"with_dropout", "", "members differ by dropout as in training, too", config::Listed::InFull},
+    {"animate", "FORMAT",
+     "animations over the leads, too: apng, or gif or mp4 where ffmpeg is installed; of the first start, of an ensemble mean and "
+     "spread"},
+    {"channels", "A,B", "channels of --animate; the first when not given", config::Listed::InFull},
     {"checkpoints", "A,B", "several checkpoints instead of --checkpoint: member m is made by number m modulo their number"}};
 
 std::vector<std::string> words_between_commas(const std::string& text) {
@@ -88,8 +95,8 @@ class Ensemble {
     choice.local_rank = place.local_rank, choice.local_size = place.local_size;
     for (const std::string& checkpoint : checkpoints) {
       choice.checkpoint = checkpoint;
-      auto fields =
-          std::make_unique<data::FieldStates>(run.config, choice.split, text_flag(run.line, "states"), given_step(run.line));
+      auto fields = std::make_unique<data::FieldStates>(run.config, choice.split, text_flag(run.line, "states"),
+                                                        given_step(run.line), text_flag(run.line, "forcings"));
       if (fields_ == nullptr) fields_ = fields.get();
       models_.push_back(std::make_unique<train::TrainedModel>(application.registries, run.config, choice, std::move(fields)));
       if (has_dropout) models_.back()->enable_dropout();
@@ -108,10 +115,19 @@ class Ensemble {
   const data::FieldStates* fields_ = nullptr;  // of the first model
 };
 
+std::optional<train::ForecastMovieOptions> movie_options(const TrainedRun& run, const train::EnsembleOptions& options) {
+  if (!has_flag(run.line, "animate")) return {};
+  return train::ForecastMovieOptions{.forecast = options.output,
+                                     .channels = words_between_commas(text_flag(run.line, "channels")),
+                                     .format = observe::image::parse_animation_format(text_flag(run.line, "animate"))};
+}
+
 void forecast(Application& application, const TrainedRun& run, const train::EnsembleOptions& options,
               const parallel::World& world) {
+  const auto movie = movie_options(run, options);
   const Ensemble ensemble(application, run, world.rank_info(), options.has_dropout);
   check_ensemble(options, ensemble.models().size());
+  if (movie) train::check_movie_channels(ensemble.fields().spec(), movie->channels);
   train::ForecastRun made(ensemble.fields(), ensemble.models(), options, world);
   observe::Console console({.fd = world.is_main() ? STDERR_FILENO : -1});
   observe::Progress progress(console, {.title = "forecast", .total = 0, .unit = "times", .now_s = {}});
@@ -127,6 +143,10 @@ void forecast(Application& application, const TrainedRun& run, const train::Ense
                   << data::format_date(calendar, made.starts().back()) << ", " << options.steps << " steps, " << options.members
                   << " members\n"
                   << options.output.string() << "\n";
+  if (movie) {
+    for (const auto& path : train::write_forecast_movies(ensemble.fields().spec(), *movie))
+      application.out << path.string() << "\n";
+  }
   if (everywhere == 0) return;
   application.err << "warning: members end in values that are not finite: members=" << everywhere
                   << ". Look at their earlier leads, or give a smaller --perturb.\n"

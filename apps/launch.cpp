@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/argument_help.h"
 #include "apps/cli/verbs.h"
 #include "config/help/option.h"
 #include "launch/launch_command.h"
@@ -18,14 +19,7 @@ namespace {
 void record_launch(config::VerbHelp& answer) {
   answer.arguments = "-n N [options] -- VERB [arguments]";
   answer.starts_verb = true;
-  for (const launch::LaunchOption& option : launch::launch_options()) {
-    const bool has_value = !option.metavar.empty();
-    answer.options.push_back({.name = std::string(option.name),
-                              .short_name = std::string(option.short_name),
-                              .metavar = std::string(option.metavar),
-                              .help = std::string(option.help),
-                              .kind = has_value ? config::ValueKind::Any : config::ValueKind::None});
-  }
+  for (const launch::LaunchOption& option : launch::launch_options()) answer.options.push_back(described_option(option));
 }
 
 }  // namespace

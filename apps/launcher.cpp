@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The executable `welkin`. It is linked to neither torch nor libwelkin.so: it finds its place among the processes of a run, takes
 // its cores, finds the torch wheel, sets the variables that torch's libraries read while loading, loads both and calls
-// welkin_main (apps/welkin.cpp). `welkin launch` needs no torch and ends here.
+// welkin_main (apps/welkin.cpp). `welkin launch` and `welkin doctor` need no torch and end here.
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "launch/doctor/doctor_command.h"
 #include "launch/launch_command.h"
 #include "launch/ranks.h"
 #include "launch/torch_loader.h"
@@ -21,12 +22,6 @@
 namespace {
 
 namespace fs = std::filesystem;
-
-std::optional<fs::path> environment_path(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
-}
 
 // The options before the verb, as far as they are ours; welkin_main checks them all.
 struct EarlyOptions {
@@ -71,14 +66,30 @@ int launch(int argc, char** argv, int verb_at) {
                                     std::vector<std::string>(argv + 1, argv + verb_at), welkin::parallel::make_store_board);
 }
 
+// Also before torch: it says why torch does not load.
+int doctor(int argc, char** argv, const EarlyOptions& options, const welkin::launch::TorchSearch& search) {
+  const int verb_at = options.verb_at;
+  const auto arguments = welkin::launch::parse_doctor(std::vector<std::string>(argv + verb_at + 1, argv + argc));
+  if (arguments.help) {
+    std::cout << welkin::launch::doctor_help();
+    return 0;
+  }
+  welkin::launch::prepare_worker(place_of_process(), options.bind);
+  return welkin::launch::run_doctor(arguments, search, fs::canonical("/proc/self/exe"),
+                                    std::vector<std::string>(argv + 1, argv + verb_at), welkin::parallel::make_store_board);
+}
+
 int run(int argc, char** argv) {
   const EarlyOptions options = early_options(argc, argv);
   if (options.verb_at < argc && std::string_view(argv[options.verb_at]) == "launch") return launch(argc, argv, options.verb_at);
   const fs::path folder = fs::canonical("/proc/self/exe").parent_path();
   const welkin::launch::TorchSearch search{.flag = options.torch,
-                                           .environment = environment_path("WELKIN_TORCH"),
-                                           .virtual_env = environment_path("VIRTUAL_ENV"),
+                                           .environment = welkin::launch::environment_path("WELKIN_TORCH"),
+                                           .virtual_env = welkin::launch::environment_path("VIRTUAL_ENV"),
                                            .nearby_venv = folder.parent_path().parent_path() / ".venv"};
+  if (options.verb_at < argc && std::string_view(argv[options.verb_at]) == "doctor") {
+    return doctor(argc, argv, options, search);
+  }
   const fs::path package = welkin::launch::find_torch(search);
   welkin::launch::prepare_worker(place_of_process(), options.bind);
   welkin::launch::set_loading_environment();

@@ -3,6 +3,7 @@
 // whole box from overlapping crops, on any number of ranks.
 #include <unistd.h>
 
+#include <optional>
 #include <ostream>
 #include <sstream>
 
@@ -10,6 +11,7 @@
 #include "apps/cli/rank_run.h"
 #include "apps/cli/trained_run.h"
 #include "apps/cli/verbs.h"
+#include "observe/image/animation.h"
 #include "observe/log/console.h"
 #include "observe/log/progress.h"
 #include "train/evaluate/forecast_files.h"
@@ -54,6 +56,7 @@ int verb_predict(Application& application, int argc, char** argv) {
        {"samples", "N", "how many samples, evenly spread over the data; 4 when not given"},
        {"channels", "A,B", "channels of the pictures; the first when not given"},
        {"rollout_steps", "N", "feed each prediction back as input, N times in all"},
+       {"animate", "FORMAT", "the leads of --rollout_steps as an animation, too: apng, or gif or mp4 where ffmpeg is installed"},
        {"mosaic", "FILE", "the whole box instead, as NAME.zarr or NAME.nc, from overlapping crops", config::Listed::InFull},
        {"overlap", "N", "with --mosaic: cells of a crop upon the next; a quarter when not given", config::Listed::InFull}});
   if (!run) return 0;
@@ -61,13 +64,16 @@ int verb_predict(Application& application, int argc, char** argv) {
     make_mosaic(application, *run);
     return 0;
   }
+  std::optional<observe::image::AnimationFormat> animation;
+  if (has_flag(run->line, "animate")) animation = observe::image::parse_animation_format(text_flag(run->line, "animate"));
   const int64_t num_samples = whole_flag(run->line, "samples", 4), rollout_steps = whole_flag(run->line, "rollout_steps", 1);
   with_trained_model(application, *run, [&](const train::TrainedModel& model) {
     const auto written =
         train::write_forecasts(model, {.folder = text_flag(run->line, "output", run->choice.run_folder / "predictions"),
                                        .num_samples = num_samples,
                                        .rollout_steps = rollout_steps,
-                                       .channels = parse_list(text_flag(run->line, "channels"))});
+                                       .channels = parse_list(text_flag(run->line, "channels")),
+                                       .animation = animation});
     application.out << "checkpoint " << model.checkpoint().string() << ", step " << model.step() << "\n";
     for (const auto& path : written) application.out << path.string() << "\n";
   });

@@ -29,6 +29,7 @@ class OnCpu {
 
 using BiasGeluOnCpu = OnCpu<&ops::DeviceOps::gelu>;
 using BiasLeakyReluOnCpu = OnCpu<&ops::DeviceOps::leaky_relu>;
+using BoxBlocksOnCpu = OnCpu<&ops::DeviceOps::blocks>;
 using DeviceUpdateOnCpu = OnCpu<&ops::DeviceOps::update>;
 using ErrorSumsOnCpu = OnCpu<&ops::DeviceOps::errors>;
 using ResidualNormOnCpu = OnCpu<&ops::DeviceOps::norm>;

@@ -25,6 +25,11 @@ namespace interchange = train::interchange;
 
 interchange::FileFormat format_of(const std::string& out) {
   if (const auto format = interchange::format_of_name(out)) return *format;
+  const std::string ending = std::filesystem::path(out).extension().string();
+  if (ending == ".onnx" || ending == ".pt2" || ending == ".ts") {
+    throw ConfigError("ckpt export", cat("ONNX, torch.export and TorchScript are written in Python: out=", out),
+                      "Run the same command with the wheel's welkin, or welkin.export() (guide: Python)");
+  }
   throw ConfigError("ckpt export", cat("the name of the file says no format: out=", out),
                     "Name it .pt or .safetensors, or give --format");
 }

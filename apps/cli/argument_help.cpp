@@ -70,6 +70,14 @@ std::string_view refused_value(std::string_view text) {
 
 }  // namespace
 
+config::Option described_option(const launch::LaunchOption& option) {
+  return {.name = std::string(option.name),
+          .short_name = std::string(option.short_name),
+          .metavar = std::string(option.metavar),
+          .help = std::string(option.help),
+          .kind = option.metavar.empty() ? config::ValueKind::None : config::ValueKind::Any};
+}
+
 std::vector<std::string> choices_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const size_t open = type.find('{'), close = type.find('}', open);

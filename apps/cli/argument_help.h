@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/help/option.h"
+#include "launch/launch_command.h"
 
 namespace CLI {
 class App;
@@ -17,6 +18,8 @@ namespace welkin::apps {
 
 // An option as a row: "--format" with its choices, "-n" with "N".
 config::Option described_option(const CLI::Option& option);
+// The same of the verbs that the launcher runs before torch is loaded.
+config::Option described_option(const launch::LaunchOption& option);
 
 // The choices of an argument, empty where anything may stand: {"bash", "zsh", "man"}.
 std::vector<std::string> choices_of(const CLI::Option& option);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/cli/run_estimate.h"
 
+#include <algorithm>
+
 #include "config/resolve/resolve.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -36,6 +38,12 @@ int64_t frozen_parameters(const model::ModelEntry& entry, const config::RunConfi
   return frozen;
 }
 
+// Of the newest input step what no prediction gives.
+int64_t known_channels(const model::ModelShape& shape) {
+  const auto undefined = std::ranges::count(shape.earlier, -1);
+  return std::max<int64_t>(0, shape.in_channels - shape.newest_input_channel - (shape.out_channels - undefined));
+}
+
 bool widens_matmuls(const config::RunConfig& config) {
   if (config.precision.amp_mode == config::AmpMode::None) return false;
   const bool is_half = config.precision.amp_mode == config::AmpMode::Fp16;
@@ -56,10 +64,12 @@ plan::RunEstimate estimate_of(const Application& application, const config::Comm
   const parallel::ContextMode mode = parallel::context_mode_of(config, data.shape, parallel::mesh_of(config.parallel, world),
                                                                config.loop.device != config::DeviceChoice::Cpu);
   config.parallel.context_mode = config::choice_named<config::ContextMode>(parallel::context_mode_name(mode)).value();
-  int64_t points = data.shape.in_channels + data.shape.out_channels;
+  int64_t points = 1;
   for (const int64_t extent : data.shape.grid) points *= extent;
   plan::RunFacts facts{.cost = entry.cost(config.model, data.shape),
-                       .sample_values = points,
+                       .sample_values = (data.shape.in_channels + data.shape.out_channels) * points,
+                       .input_values = data.shape.in_channels * points,
+                       .step_values = (data.shape.out_channels + known_channels(data.shape)) * points,
                        .samples_per_epoch = data.samples,
                        .optimizer_states = registries.optimizers.at(config.optimizer.optimizer).states(config.optimizer),
                        .frozen_parameters = frozen_parameters(entry, config, data.shape),

@@ -14,6 +14,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "train/device/memory_report.h"
+#include "train/interchange/model_package.h"
 #include "train/learn/registries.h"
 
 namespace welkin::apps {
@@ -33,6 +34,13 @@ struct Arguments {
   std::optional<fs::path> run_folder;
 };
 
+void add_files_of_package(std::vector<std::string>& words, const fs::path& folder) {
+  const train::interchange::ModelPackage package(folder);
+  for (const auto& [key, path] : package.files()) {
+    words.insert(words.begin() + 5, {"--set", cat(key, "=", path.string())});
+  }
+}
+
 Arguments expand(int argc, char** argv) {
   Arguments arguments{{argv, argv + argc}, {}};
   if (argc < 2 || std::string_view(argv[1]).starts_with("-")) return arguments;
@@ -46,14 +54,15 @@ Arguments expand(int argc, char** argv) {
   arguments.words.erase(arguments.words.begin() + 1);
   arguments.words.insert(arguments.words.begin() + 1, {"--yaml_config", file.string(), "--config", preset});
   arguments.words.insert(arguments.words.begin() + 5, kOneProcess.begin(), kOneProcess.end());
+  if (train::interchange::is_package(folder)) add_files_of_package(arguments.words, folder);
   arguments.run_folder = folder;
   return arguments;
 }
 
 }  // namespace
 
-std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv,
-                                            std::vector<config::ExtraFlag> extra) {
+std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv, std::vector<config::ExtraFlag> extra,
+                                            const std::string& operand) {
   extra.push_back(
       {"checkpoint", "WHICH",
        "best (smallest validation loss, the default), newest, a step, or a path; also of a .pt or .safetensors file"});
@@ -66,7 +75,8 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
   if (run.line.help != config::Help::Off) {
     print_help(application,
                {.program = argv[0],
-                .usage = {"RUN_FOLDER [flags]", "--yaml_config FILE [--config PRESET] [flags of its training]"},
+                .usage = {cat("RUN_FOLDER ", operand, operand.empty() ? "" : " ", "[flags]"),
+                          "--yaml_config FILE [--config PRESET] [flags of its training]"},
                 .extra = extra},
                run.line.help);
     return {};
@@ -78,11 +88,20 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
   }
   run.config = resolved.config;
   run.choice.run_folder = arguments.run_folder.value_or(config::run_folder(run.config, kWorldSize));
-  run.choice.checkpoint = text_flag(run.line, "checkpoint", "best");
+  const bool is_package = train::interchange::is_package(run.choice.run_folder);
+  const std::string own = is_package ? fs::absolute(run.choice.run_folder).string() : "best";
+  run.choice.checkpoint = text_flag(run.line, "checkpoint", own);
   run.choice.report = [&application](const std::string& note) { application.err << cat("warning: ", note, "\n") << std::flush; };
   run.choice.averaged = has_flag(run.line, "ema");
   run.choice.split = train::parse_split(text_flag(run.line, "split", "valid"));
   return run;
+}
+
+std::unique_ptr<train::TrainedModel> open_model(const train::Registries& registries, const TrainedRun& run) {
+  const fs::path& folder = run.choice.run_folder;
+  if (!train::interchange::is_package(folder)) return std::make_unique<train::TrainedModel>(registries, run.config, run.choice);
+  return std::make_unique<train::TrainedModel>(registries, run.config, run.choice,
+                                               train::interchange::ModelPackage(folder).data());
 }
 
 void with_trained_model(Application& application, const TrainedRun& run,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,9 +22,13 @@ struct TrainedRun {
   train::ModelChoice choice;
 };
 
-// Nothing when help was asked for and printed. `extra` are the verb's flags besides --checkpoint and --split.
-std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv,
-                                            std::vector<config::ExtraFlag> extra);
+// Nothing when help was asked for and printed. `extra` are the verb's flags besides --checkpoint and --split; `operand` is what
+// it takes behind the run folder, for the help. A model package stands for its run folder.
+std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv, std::vector<config::ExtraFlag> extra,
+                                            const std::string& operand = "");
+
+// For what calls the model with fields of its own: the model of a package needs no data, that of a run opens the run's.
+std::unique_ptr<train::TrainedModel> open_model(const train::Registries& registries, const TrainedRun& run);
 
 // The model of the run, for `work`. Out of memory is the error that welkin train gives.
 void with_trained_model(Application& application, const TrainedRun& run,

@@ -29,6 +29,7 @@ int verb_data_convert(Application& application, int argc, char** argv);
 int verb_verify(Application& application, int argc, char** argv);
 int verb_bench(Application& application, int argc, char** argv);
 int verb_ckpt_inspect(Application& application, int argc, char** argv);
+int verb_ckpt_package(Application& application, int argc, char** argv);
 int verb_ckpt_reshard(Application& application, int argc, char** argv);
 int verb_ckpt_verify(Application& application, int argc, char** argv);
 int verb_ckpt_diff(Application& application, int argc, char** argv);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin data stats DIR --out DIR: means and deviations of training files.
+// welkin data stats DIR --out DIR: means and deviations of training files, or of an archive of variables.
 #include <CLI/CLI.hpp>
 #include <ostream>
 #include <string>
@@ -44,10 +44,19 @@ int verb_data_stats(Application& application, int argc, char** argv) {
   std::string folder, out;
   bool allow_constant = false;
   data::StatisticsOptions options;
-  app.add_option("DIR", folder, "folder of training files (dataset fields)")->required();
+  app.add_option("DIR", folder, "folder of training files (dataset fields), or an archive of variables")->required();
   app.add_option("--out", out, "output folder for the statistics")->type_name("DIR")->required();
   app.add_flag("--allow-constant", allow_constant, "write 1 as the standard deviation of a channel that never changes");
   app.add_flag("--climatology", options.climatology, "also write climatology.npy, the mean map of each calendar month");
+  app.add_option("--variables", options.variables, "of an archive with an array for each variable: those that are the channels")
+      ->type_name("V,V")
+      ->delimiter(',');
+  app.add_option("--levels", options.levels, "of an archive: levels of the variables that are named without one")
+      ->type_name("L,L")
+      ->delimiter(',');
+  app.add_option("--times", options.times, "of an archive: first and last date, as in 1979,2015")
+      ->type_name("A,B")
+      ->delimiter(',');
   app.add_option("--time-units", options.time.units, "units of times of files that do not say them, for --climatology");
   app.add_option("--time-calendar", options.time.calendar, "CF calendar of times of files that do not say it");
   app.add_option("--threads", options.num_threads, "threads; 0 = the cores of this process")->check(CLI::Range(0, 4096));

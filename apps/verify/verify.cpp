@@ -15,6 +15,7 @@
 #include "core/host.h"
 #include "core/output_check.h"
 #include "core/text.h"
+#include "ops/attention/attention_backend.h"
 #include "train/device/device.h"
 #include "train/device/process_settings.h"
 #include "verify/cases/case_folder.h"
@@ -99,7 +100,10 @@ int verb_verify(Application& application, int argc, char** argv) {
   const verify::VerifyOptions options{train::choose_device(train::device_named(device)), amp_mode_named(amp_mode)};
   config::RunConfig as_in_training;
   as_in_training.loop.threads = threads > 0 ? threads : usable_cores();
+  as_in_training.backend.cudnn_benchmark = false;  // the fastest algorithms of float32 are not the most exact ones
+  as_in_training.backend.cudnn_deterministic = true;
   const train::ProcessSession session(as_in_training, options.device);
+  if (options.device.is_cuda()) ops::set_exact_attention();
   std::vector<std::string> ignored;
   const auto folders = verify::find_cases(arguments, ignored);
   for (const std::string& path : ignored) application.err << "left out, not a folder: " << path << "\n";

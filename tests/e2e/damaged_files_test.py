@@ -10,6 +10,7 @@ import concurrent.futures
 import os
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -178,7 +179,7 @@ class Damaged:
         return name, verb, kind, f"exit code {done.returncode}", trouble, folder, seconds
 
     def trouble(self, name, verb, kind, done, result, place):
-        if done.returncode == OTHER and "[train] event nonfinite_loss" in done.stderr:
+        if done.returncode == OTHER and re.search(r"\[train\] event nonfinite_(loss|gradient)", done.stderr):
             return ""  # values without a checksum: what training said of them is right
         if done.returncode not in (DONE, USAGE, DATA, CHECKPOINT):
             return f"exit code {done.returncode}: {done.stderr[-400:]}"

@@ -3,6 +3,7 @@
 lasts. Each is exit code 3 with file and place, and leaves nothing half written behind."""
 import json
 import shutil
+import signal
 import unittest
 
 import h5py
@@ -127,7 +128,7 @@ class DamagedFormats(BadInputCase):
         return sorted((int(path.name[5:]) for path in folder.glob("step_*")), reverse=True) if folder.exists() else []
 
     def test_files_that_are_cut_off_while_they_are_read(self):
-        for kind in ("npy", "webdataset", "lmdb", "zarr3"):
+        for kind in ("npy", "webdataset", "lmdb"):
             with self.subTest(kind=kind):
                 shutil.rmtree(self.logs, ignore_errors=True)
                 path = self.convert(kind)
@@ -146,6 +147,18 @@ class DamagedFormats(BadInputCase):
                 done = self.train(ENDLESS, "--resume", "--num_iters", str(newest + 1))
                 self.assertEqual(done.returncode, DONE, done.stderr)
                 self.assertIn(f"Resumed at step {newest} ", done.stdout + done.stderr)
+
+    def test_chunks_that_are_kept_outlive_their_file(self):
+        path = self.convert("zarr3")
+        process = self.start(self.train_command({**ENDLESS, "num_data_workers": 1}))
+        self.wait_until(self.steps, process)
+        truncate(path)
+        newest = self.steps()[0]
+        self.wait_until(lambda: self.steps()[0] >= newest + 2, process)
+        process.send_signal(signal.SIGTERM)
+        log = process.communicate(timeout=30)[0]
+        self.assertEqual(process.returncode, DONE, log)
+        self.assert_refused(self.train(ENDLESS, "--resume"), DATA, "the training data have changed since the checkpoint: 2000 had ")
 
 
 if __name__ == "__main__":

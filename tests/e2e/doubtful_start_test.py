@@ -147,8 +147,10 @@ class SignalsBeforeTheFirstStep(BadInputCase):
         self.assert_queued_again(log)
 
     def test_and_one_of_several_ranks(self):
+        # The rank that asks may only wait for the other's copies: on a busy machine they are there before its signal is.
         code, log = self.start_as_job("--stage", self.root / "node", launcher=("launch", "-n", "2", "--"))
-        self.assertEqual(code, INTERRUPTED, log)
+        told = {INTERRUPTED: "interrupted while the data were staged, before training: signal=10", DONE: "Interrupted by SIGUSR1 at step 0: saved "}
+        self.assertIn(told[code], log)
         self.assert_queued_again(log)
 
 

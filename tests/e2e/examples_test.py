@@ -43,7 +43,7 @@ CASES = {
     "travelling_waves": (["travelling_waves"], WAVES, ["num_iters=4"]),
     "parallel_model": (["travelling_waves", "parallel_model"], WAVES, ["model=parallel_model", "num_iters=4"]),
     "signum_optimizer": (["travelling_waves", "signum_optimizer"], WAVES, ["optimizer=Signum", "num_iters=4"]),
-    "huber_loss": (["travelling_waves", "huber_loss"], WAVES, ["loss=huber", "num_iters=4"]),
+    "log_cosh_loss": (["travelling_waves", "log_cosh_loss"], WAVES, ["loss=log_cosh", "num_iters=4"]),
     "step_schedule": (["travelling_waves", "step_schedule"], WAVES, ["lr_schedule=step", "num_iters=4"]),
     "linear_stencil": (["linear_stencil"], None, ["model=linear_stencil", "num_epochs=1", *BOXES]),
 }
@@ -72,8 +72,8 @@ class Examples(unittest.TestCase):
         code, log = train(self.logs, "--set", "lr_schedule=step", plugins=("travelling_waves", "step_schedule"))
         self.assertEqual(code, 0, log)
 
-    def test_huber_loss_trains(self):
-        code, log = train(self.logs, "--set", "loss=huber", plugins=("travelling_waves", "huber_loss"))
+    def test_log_cosh_loss_trains(self):
+        code, log = train(self.logs, "--set", "loss=log_cosh", plugins=("travelling_waves", "log_cosh_loss"))
         self.assertEqual(code, 0, log)
         training, _ = losses(log)
         self.assertLess(training[-1], 0.5 * training[0], log)

@@ -55,12 +55,16 @@ class ForecastCase(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.root)
         cls.data = cls.root / "data"
         for part, first in (("train", (2000, 1, 1)), ("valid", (2001, 3, 1)), ("test", (2002, 6, 1))):
-            write_dated_fields(cls.data / part / f"{first[0]}.h5", epoch_seconds(*first), seed=first[0])
+            cls.prepare(write_dated_fields(cls.data / part / f"{first[0]}.h5", epoch_seconds(*first), seed=first[0]))
         write_statistics(cls.data / "stats", mean=MEAN, std=STD)
         cls.run_folder = cls.root / "logs/base/1GPU/00"
         (cls.root / "run.yaml").write_text(yaml_text(cls.keys))
         cls.call("train", "--yaml_config", cls.root / "run.yaml", "--data_root", cls.data, "--log_root", cls.root / "logs", "--device", "cpu",
                  "--threads", "1")
+
+    @classmethod
+    def prepare(cls, path):
+        """Changes a file of the run's data before the run is trained."""
 
     @classmethod
     def call(cls, *words, code=DONE):

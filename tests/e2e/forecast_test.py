@@ -49,6 +49,21 @@ class Forecast(ForecastCase):
         write_dated_fields(self.folder / "now/state.h5", epoch_seconds(2024, 2, 28, 18), steps=1)
         self.refused(USAGE, "--states", self.folder / "now", "--output", self.folder / "b.zarr", parts=["--time_step 6h"])
 
+    def test_leads_become_an_animation(self):
+        """APNG: a control chunk for each of three leads."""
+        self.forecast("moving.zarr", "--split", "valid", "--from", "2001-03-02T06", "--steps", "3", "--members", "2", "--perturb", "gaussian:amplitude=0.05",
+                      "--animate", "apng", "--channels", "t2m,u10")
+        predict = ("predict", self.run_folder, "--device", "cpu", "--samples", "1", "--output", self.folder / "moving")
+        self.call(*predict, "--rollout_steps", "3", "--animate", "apng")
+        for path in ("moving_t2m.apng", "moving_u10.apng", "moving/sample_0_t2m.apng"):
+            data = (self.folder / path).read_bytes()
+            self.assertEqual((data[:8], data.count(b"fcTL")), (b"\x89PNG\r\n\x1a\n", 3), path)
+        self.assertIn("Give --rollout_steps of 2 or more", self.call(*predict, "--animate", "apng", code=USAGE).stderr)
+        self.assertIn("Choose apng, gif or mp4", self.call(*predict, "--animate", "avi", code=USAGE).stderr)
+        self.assertIn("there is no such channel: channel=q", self.call("forecast", self.run_folder, "--output", self.folder / "q.zarr", "--split", "valid", "--animate", "apng",
+                                                                       "--channels", "q", code=USAGE).stderr)
+        self.assertFalse((self.folder / "q.zarr").exists())
+
     def test_is_the_rollout_of_the_model(self):
         """Of starts with a truth behind them `welkin predict` makes the same fields."""
         path = self.forecast("all.zarr", "--from", "all", "--steps", "3", "--split", "valid")
@@ -144,11 +159,79 @@ class Forecast(ForecastCase):
                 else:
                     file["time"].attrs[name] = values
             self.refused(DATA, *new, "--states", path.parent, parts=["another grid" if name == "latitude" else "another calendar"])
-        path = write_dated_fields(self.folder / "holes" / "state.h5", epoch_seconds(2024, 1, 1), steps=2)
-        with h5py.File(path, "a") as file:
-            file["fields"].attrs["missing"] = "hole"
-        self.refused(USAGE, *new, "--states", path.parent, parts=["points without a value are not filled by a forecast yet"])
+        self.refused(USAGE, *new, "--forcings", self.data / "test", parts=["the model takes no forcing from files"])
         self.refused(USAGE, *new, "--checkpoints", "best,newest", parts=["more checkpoints than members"])
+
+
+class Roles(ForecastCase):
+    """t2m is prognostic and has no value over land, u10 is forcing, z500 diagnostic, the mask static; two steps of input."""
+    keys = {**ForecastCase.keys, "n_in_channels": 0, "n_out_channels": 0, "history": 2}
+    LAND = np.random.default_rng(9).random((HEIGHT, WIDTH)) < 0.3
+    FUTURE = [f"2001-03-{1 + step // 4:02}T{6 * (step % 4):02}" for step in range(1, STEPS - 3)]  # three steps later there is a truth
+
+    @classmethod
+    def prepare(cls, path):
+        with h5py.File(path, "a") as file:
+            fields = file["fields"]
+            fields[:, 0] = np.where(cls.LAND, np.nan, fields[:, 0])
+            fields.attrs["roles"], fields.attrs["missing"] = ["prognostic", "forcing", "diagnostic"], "hole"
+            file["static"] = cls.LAND[None].astype(np.float32)
+            file["static"].attrs["channels"] = ["land"]
+        return path
+
+    def rollout(self, steps):
+        self.call("predict", self.run_folder, "--device", "cpu", "--samples", STEPS - 1 - steps, "--rollout_steps", steps, "--output",
+                  self.folder / "predictions")
+        with h5py.File(next((self.folder / "predictions").glob("*.h5"))) as file:
+            return file["prediction"][:], file["sample"][:]
+
+    def test_is_the_rollout_of_the_model(self):
+        data = opened(self.forecast("some.nc", "--from", ",".join(self.FUTURE), "--steps", "3", "--split", "valid"))
+        self.assertEqual(sorted(set(data.data_vars) - {"valid_time"}), ["t2m", "z500"])
+        made = np.stack([data[name].values for name in ("t2m", "z500")], 2)
+        expected, samples = self.rollout(3)
+        made = made[samples]
+        np.testing.assert_array_equal(np.isnan(made), np.broadcast_to(np.stack([self.LAND, 0 * self.LAND]).astype(bool), made.shape))
+        shown = np.where(np.isnan(made), np.nan, expected)  # predict writes what the model says at such points too, or NaN
+        rounds_to(np.nan_to_num(made), np.nan_to_num(shown), 256, scale=np.nanmax(np.abs(expected)))
+
+    def test_forcing_of_later_times(self):
+        new = ("--output", self.folder / "new.nc")
+        self.refused(DATA, *new, "--steps", "2", parts=["no file has the forcing of a time that the forecast goes through: time=2001-03-05T00:00:00",
+                                                        "channel=u10", "--forcings FOLDER"])
+        self.forecast("one.nc", "--steps", "1")
+        wanted = opened(self.forecast("wanted.nc", "--from", self.FUTURE[0], "--steps", "4"))
+        with h5py.File(self.data / "valid/2001.h5") as file:  # the forcing alone, of the same times
+            (self.folder / "later").mkdir()
+            with h5py.File(self.folder / "later/u10.h5", "w") as alone:
+                alone["fields"] = file["fields"][:, 1:2]
+                alone["fields"].attrs["channels"] = ["u10"]
+                for name in ("latitude", "longitude", "time"):
+                    file.copy(name, alone)
+        (self.folder / "start").mkdir()
+        with h5py.File(self.data / "valid/2001.h5") as file, h5py.File(self.folder / "start/state.h5", "w") as start:
+            for name in ("latitude", "longitude", "static"):
+                file.copy(name, start)
+            start["fields"], start["time"] = file["fields"][:2], file["time"][:2]
+            for name in ("fields", "time"):
+                start[name].attrs.update(file[name].attrs)
+        made = opened(self.forecast("made.nc", "--states", self.folder / "start", "--forcings", self.folder / "later", "--steps", "4"))
+        np.testing.assert_array_equal(made.t2m.values, wanted.t2m.values)
+        np.testing.assert_array_equal(made.z500.values, wanted.z500.values)
+
+    def test_members_and_scores(self):
+        path = self.forecast("members.nc", "--from", self.FUTURE[3], "--steps", "3", "--members", "3", "--control", "--perturb",
+                             "gaussian:amplitude=0.2")
+        data = opened(path)
+        plain = opened(self.forecast("plain.nc", "--from", self.FUTURE[3], "--steps", "3"))
+        rounds_to(np.nan_to_num(data.t2m.values[0, 0]), np.nan_to_num(plain.t2m.values[0]), 256, scale=10.0)
+        self.assertGreater(np.nanmax(np.abs(data.t2m.values[0, 1] - data.t2m.values[0, 2])), 1e-3)
+        self.assertTrue((np.isnan(data.t2m.values) == self.LAND).all())
+        self.assertTrue(np.isfinite(data.z500.values).all())
+        bred = opened(self.forecast("bred.nc", "--from", self.FUTURE[6], "--members", "2", "--perturb", "bred:amplitude=0.1,cycles=2"))
+        self.assertTrue((np.isnan(bred.t2m.values) == self.LAND).all())
+        scores = self.call("evaluate", self.run_folder, "--forecast", path, "--split", "valid").stdout
+        self.assertIn("t2m", scores)
 
 
 class OneStep(ForecastCase):

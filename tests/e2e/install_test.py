@@ -20,6 +20,7 @@ SOURCE = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])
 LIMIT_BYTES = 32 << 20
 OPTIONAL = {"libwelkin_ingest.so", "libwelkin_cuda.so"}
 SYSTEM = re.compile(r"^(ld-linux.*|libc|libm|libdl|librt|libutil|libpthread|libstdc\+\+|libgcc_s)\.so(\.\d+)*$")
+OWN = re.compile(r"^libwelkin\.so$")
 TORCH = re.compile(r"^lib(c10|torch_cpu|gomp)\.so(\.\d+)?$")
 
 
@@ -66,15 +67,29 @@ class InstalledFolder(unittest.TestCase):
         self.assertLessEqual(total, LIMIT_BYTES)
 
     def test_needs_system_and_torch_only(self):
-        for name, allowed in (("bin/welkin", [SYSTEM]), ("libexec/welkin-check-files", [SYSTEM]), ("lib/libwelkin.so", [SYSTEM, TORCH])):
+        for name, allowed in (("bin/welkin", [SYSTEM]), ("libexec/welkin-check-files", [SYSTEM]), ("lib/libwelkin.so", [SYSTEM, TORCH]),
+                              ("lib/libwelkin_python.so", [SYSTEM, TORCH, OWN])):
             needed, text = dynamic_section(self.prefix / name)
             self.assertEqual([item for item in needed if not any(pattern.match(item) for pattern in allowed)], [], name)
             self.assertNotRegex(text, r"\((RPATH|RUNPATH|TEXTREL)\)", name)
 
     def test_holds_no_path_of_the_build(self):
-        for name in ("bin/welkin", "libexec/welkin-check-files", "lib/libwelkin.so"):
+        for name in ("bin/welkin", "libexec/welkin-check-files", "lib/libwelkin.so", "lib/libwelkin_python.so"):
             data = (self.prefix / name).read_bytes()
             self.assertNotIn(str(SOURCE).encode() + b"/", data, name)
+
+    def test_the_modulefile_finds_the_folder_from_its_own_place(self):
+        version = self.welkin("--version").stdout.split()[1]
+        place = self.prefix / "share/welkin/modulefiles/welkin" / version
+        script = "\n".join((
+            f"set ModulesCurrentModulefile {{{place}}}",
+            "proc module-whatis text {}", "proc conflict name {}",
+            "proc prepend-path {name path} {puts $name=$path}",
+            f"source {{{place}}}"))
+        done = run(["tclsh"], input=script) if shutil.which("tclsh") else None
+        if done is None:
+            self.skipTest("tclsh is not installed")
+        self.assertEqual(done.stdout.split("\n"), [f"PATH={self.prefix}/bin", f"MANPATH={self.prefix}/share/man", f"CMAKE_PREFIX_PATH={self.prefix}", ""], done.stderr)
 
     def test_runs_anywhere_with_an_empty_environment(self):
         done = self.welkin("--version")
@@ -156,6 +171,46 @@ class InstalledFolder(unittest.TestCase):
         done = self.welkin("--plugin", build / "libplugin.so", "train", "--help")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("the plug-in of the test was registered", done.stderr)
+
+
+class ContainerRecipe(unittest.TestCase):
+    """What a build of the image would stumble over, without building it: docs/guide/containers.md says how it was built."""
+
+    def setUp(self):
+        text = (SOURCE / "packaging/container/Containerfile").read_text()
+        self.lines = [line for line in text.replace("\\\n", " ").splitlines() if line and not line.startswith("#")]
+
+    def words(self, instruction):
+        return [line.split()[1:] for line in self.lines if line.split()[0] == instruction]
+
+    def test_its_packages_exist_and_it_ends_as_a_user_without_rights(self):
+        wanted = {word for words in self.words("RUN") if "apt-get" in words for word in " ".join(words).partition("--no-install-recommends")[2].partition("&&")[0].split()}
+        self.assertIn("libeccodes0", wanted)
+        if shutil.which("apt-cache"):
+            known = run(["apt-cache", "pkgnames"]).stdout.split()
+            self.assertEqual(wanted - set(known), set())
+        self.assertEqual(self.words("USER"), [["welkin"]])
+        self.assertLess(max(i for i, line in enumerate(self.lines) if line.startswith("RUN")), self.lines.index("USER welkin"))
+
+    def test_its_torch_is_that_of_the_build(self):
+        setup = (SOURCE / "tools/setup.sh").read_text()
+        recipe = "\n".join(self.lines)
+        for package in re.findall(r"nvidia-cuda-(?:cupti|runtime)==[\d.]+", setup):
+            self.assertIn(package, recipe)
+        self.assertIn("torch==" + re.search(r"^torch_version=(.*)$", setup, re.MULTILINE).group(1), recipe)
+
+    def test_the_builder_gets_what_git_tracks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            fake = pathlib.Path(folder) / "podman"
+            fake.write_text('#!/bin/sh\necho "$@"\nfor last; do :; done\nls "$last" "$last/dist"\n')
+            fake.chmod(0o755)
+            wheel = pathlib.Path(folder) / "welkin-1.whl"
+            wheel.touch()
+            done = run([SOURCE / "tools/container.sh", "--cpu", "--wheel", wheel, "--base", "debian:12"], env={"PATH": f"{folder}:/usr/bin:/bin"})
+        self.assertRegex(done.stdout, r"^build --build-arg GPU=0 --tag welkin --build-arg BASE=debian:12 --file \S+/Containerfile /", done.stderr)
+        self.assertIn("welkin-1.whl", done.stdout)
+        self.assertIn("quickstart.sh", done.stdout)
+        self.assertNotIn("build\n", done.stdout)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,9 @@ class MonitoredRun(unittest.TestCase):
         events = json.loads(subprocess.run([os.sys.executable, str(pathlib.Path(__file__).parent / "read_events.py"), str(self.folder_of() / "logs")],
                                            capture_output=True, text=True, check=True).stdout)["scalars"]
         self.assertEqual(set(table.columns) - {"step", "epoch"}, set(events))
+        self.assertLessEqual({"Loss/train_step", "Gradient norm", "Memory [GiB]"}, set(events))
+        self.assertGreater(table["Gradient norm"].dropna().min(), 0)
+        self.assertGreater(table["Memory [GiB]"].dropna().min(), 0.01)
         for tag, rows in events.items():
             stored = table[["step", tag]].dropna()
             self.assertEqual(list(stored["step"]), [step for step, _ in rows], tag)

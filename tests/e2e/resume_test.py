@@ -167,6 +167,15 @@ class Resume(unittest.TestCase):
     def test_vit_whose_resumed_part_makes_its_activations_again(self):
         self.expect_equal(VIT, "--amp_mode", "bf16", resumed_with=("--activation_checkpointing", "blocks"))
 
+    def test_vit_whose_steps_of_the_model_grow_on_noisy_input(self):
+        """9 steps an epoch: cut off in whatever part."""
+        self.expect_equal(VIT, "--multistep", "[1, 2, 3]", "--set", "multistep_iters=[5, 8]", "--set", "input_noise=0.1", "--num_data_workers", "2",
+                          resumed_with=("--multistep_recompute",))
+
+    def test_vit_with_a_replay_buffer(self):
+        """9 steps an epoch, 3 states for each sample of the batch: cut off when they are in use."""
+        self.expect_equal(VIT, "--set", "replay_buffer=3", "--set", "replay_steps=4", "--num_data_workers", "2")
+
     def test_unet(self):
         self.expect_equal(UNET)
 

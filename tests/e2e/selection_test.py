@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which part of the data a configuration takes: what it leaves out is said, channels are chosen by name, a crop has a place."""
+"""Which data a configuration takes, and which part of them: what it leaves out is said, channels are chosen by name, a crop has a place;
+archives of variables equal the files that are ingested of them, and several data sets are drawn by weight."""
 import json
 import unittest
+import warnings
 
 import h5py
 import numpy as np
 
-from bad_input_case import BINARY, BOXES, DATA, DONE, FIELDS, USAGE, BadInputCase, write_box
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import xarray
+
+from bad_input_case import BINARY, BOXES, DATA, DONE, FIELDS, USAGE, BadInputCase, write_box, write_fields, write_statistics
+from ingest_runner import DATA as REAL, component_is_built
 from tolerance import rounds_to
+
+warnings.filterwarnings("ignore", module="zarr|numcodecs")
 
 NAMES = ["t2m", "u10", "v10", "z500", "q700"]
 STEPS, ROWS, COLUMNS = 12, 10, 18
@@ -139,6 +148,166 @@ class Selection(BadInputCase):
                             "a number of channels contradicts their roles: n_in_channels=4, by the roles=5 (prognostic: t2m v10 z500 q700; forcing: u10)")
         self.assert_refused(self.chosen(in_channels=["t2m"], normalization=["t2m=sqrt"]), USAGE, "no kind of normalization: channel=t2m, normalization=sqrt")
         self.assert_refused(self.chosen(channel_weights=["t2m"]), USAGE, "an entry is not channel=value: entry=t2m")
+
+
+class Archives(BadInputCase):
+    """Training of an archive equals training of the files that `welkin data ingest` makes of it, to the bit."""
+    one_process = True
+    VARIABLES = ["2m_temperature", "geopotential@500", "geopotential@850", "land_sea_mask"]
+    TIMES = {"train_times": ["1999-12-20", "2000-01-03"], "valid_times": ["2000-01-04", 2000]}
+
+    def keys(self, **keys):
+        kept = {key: value for key, value in FIELDS.items() if not key.startswith("n_")}
+        return {**kept, "forcing": ["solar"], **keys}
+
+    def dataset(self):
+        """Six-hourly across a year's end on a grid of 8 x 16 from the south, levels as ERA5 has them."""
+        random, steps = np.random.default_rng(3), 72
+        times = np.datetime64("1999-12-20", "ns") + np.arange(steps) * np.timedelta64(6, "h")
+        dims = ("time", "level", "longitude", "latitude")
+        field = lambda *shape: (280 + random.normal(size=shape)).astype(np.float32)  # noqa: E731
+        data = xarray.Dataset(
+            {"2m_temperature": (("time", "longitude", "latitude"), field(steps, 16, 8)), "geopotential": (dims, field(steps, 3, 16, 8)),
+             "land_sea_mask": (("longitude", "latitude"), random.integers(0, 2, size=(16, 8)).astype(np.float32))},
+            {"time": times, "level": ("level", np.array([500, 700, 850], np.int32), {"units": "hPa"}),
+             "longitude": ("longitude", np.arange(16) * 22.5, {"units": "degrees_east"}),
+             "latitude": ("latitude", np.linspace(-78.75, 78.75, 8), {"units": "degrees_north"})})
+        data["2m_temperature"].attrs["units"] = "K"
+        return data
+
+    def run_words(self, *words):
+        done = self.run_command([BINARY, *words])
+        self.assertEqual(done.returncode, DONE, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def trained(self, name, keys, *flags):
+        """The bytes of all weights after training, and the run's folder."""
+        self.logs = self.root / f"logs_{name}"
+        done = self.train(keys, *flags)
+        self.assertEqual(done.returncode, DONE, done.stdout + done.stderr)
+        run = self.logs / "base/1GPU/00"
+        newest = sorted(run.glob("checkpoints/step_*"))[-1]
+        return {str(path.relative_to(newest)): path.read_bytes() for path in sorted(newest.rglob("*.safetensors"))}, run
+
+    def compare(self, archive, keys, ingest):
+        """Statistics, weights and forecasts of the archive against those of its ingested files."""
+        self.run_words("data", "ingest", *ingest, "--out", self.data / "made")
+        self.run_words("data", "stats", archive, "--variables", ",".join(keys["variables"]), "--times", ",".join(map(str, keys["train_times"])),
+                       "--out", self.data / "stats")
+        for kind in ("means", "stds", "mins", "maxs"):
+            rounds_to(np.load(self.data / f"stats/global_{kind}.npy"), np.load(self.data / f"made/stats/global_{kind}.npy"), 2)
+        own = {key: value for key, value in keys.items() if key not in ("variables", "train_times", "valid_times")}
+        files = {**own, "n_in_channels": 0, "n_out_channels": 0, "train_data_path": "/data/made/train", "valid_data_path": "/data/made/valid"}
+        direct = {**keys, "train_data_path": str(archive)}
+        direct.pop("valid_data_path")
+        expected, _ = self.trained("files", files)
+        found, run = self.trained("archive", direct)
+        self.assertEqual(list(found), list(expected))
+        self.assertTrue(found == expected, "weights differ from those of the ingested files")
+        return direct, run
+
+    def test_weatherbench_stores(self):
+        if not component_is_built():
+            self.skipTest("the ingest component is not built: ecCodes or netCDF-C is not installed")
+        data = self.dataset()
+        data.to_netcdf(self.data / "source.nc")
+        store = self.data / "store.zarr"
+        chunks = {"2m_temperature": (1, 16, 8), "geopotential": (1, 3, 16, 8), "land_sea_mask": (16, 8)}
+        data.to_zarr(store, zarr_format=2, encoding={name: {"chunks": chunk} for name, chunk in chunks.items()})
+        keys = self.keys(variables=self.VARIABLES, **self.TIMES)
+        ingest = [self.data / "source.nc", "--variables", "2m_temperature,geopotential500,geopotential850,land_sea_mask", "--valid_from", "2000-01-04"]
+        direct, run = self.compare(store, keys, ingest)
+        # The same store in Zarr 3, and threads.
+        data.to_zarr(self.data / "three.zarr", zarr_format=3)
+        three = {**direct, "train_data_path": str(self.data / "three.zarr"), "num_data_workers": 2}
+        self.assertTrue(self.trained("three", three)[0] == self.trained("again", direct)[0])
+        log = (run / "out.log").read_text()
+        self.assertIn("Static input channels: land_sea_mask", log)
+        self.assertIn("geopotential500", self.run_words("evaluate", run))
+        self.run_words("forecast", run, "--steps", "3", "--output", self.root / "next.nc", "--device", "cpu")
+        with xarray.open_dataset(self.root / "next.nc", decode_timedelta=True) as made:
+            self.assertEqual(sorted(set(made.data_vars) - {"valid_time"}), ["geopotential500", "geopotential850", "v2m_temperature"])  # a name of CF begins with a letter
+            self.assertEqual(made.init_time.values[0], data.time.values[-1])
+        self.logs = self.root / "refused"
+        said = self.assert_refused(self.train({**direct, "variables": ["2m_temperatur"]}), USAGE, "the archive has no such variable")
+        self.assertIn("Did you mean: 2m_temperature", said)
+        self.assert_refused(self.train({**direct, "valid_times": [2010, 2011]}), USAGE, "the archive has none of these times", "last=2000-01-06T18:00:00")
+        done = self.train({**direct, "global_means_path": "/nowhere/means.npy"}, "--dry_run", "--check_data")
+        self.assertNotEqual(done.returncode, DONE)
+        self.assertIn(f"welkin data stats {store} --variables {','.join(self.VARIABLES)} --times 1999-12-20,2000-01-03 --out", done.stderr)
+        np.save(store / "2m_temperature/.extra.npy", np.zeros(1))  # the run's data have changed
+        self.logs = self.root / "logs_archive"
+        self.assert_refused(self.train(direct, "--resume", "--num_iters", "8"), DATA, "store.zarr")
+
+    def test_cmip6_folders(self):
+        folder = REAL / "cmip6-picontrol-monthly"
+        if not component_is_built() or not folder.is_dir():
+            self.skipTest("no ingest component, or no folder cmip6-picontrol-monthly in the shared data")
+        keys = self.keys(variables=["tas", "rsut", "areacella"], train_times=["0101", "0120"], valid_times=["0121", "0125"], img_size=[16, 36])
+        self.compare(folder, keys, [folder, "--variables", "tas,rsut,areacella", "--valid_from", "0121-01-01"])
+
+    def test_archives_in_a_mixture(self):
+        """One of them is what it is alone, to the bit; several may name a variable otherwise, and have steps as any data set."""
+        data = self.dataset()
+        other = data.rename({"2m_temperature": "tas", "geopotential": "zg"}).isel(time=slice(0, 48)).assign_coords(time=data.time[:48] + np.timedelta64(3653, "D"))
+        for name, store in (("one", data), ("two", other)):
+            store.to_zarr(self.data / f"{name}.zarr", zarr_format=2)
+        keys = self.keys(variables=["2m_temperature|tas", "geopotential|zg@500", "land_sea_mask"], train_times=["1999-12-20", "2009-12-31"],
+                         valid_times=["2000-01-04", 2010], num_iters=9)
+        keys.pop("valid_data_path")
+        self.run_words("data", "stats", self.data / "one.zarr", "--variables", ",".join(keys["variables"]), "--out", self.data / "stats")
+        alone, _ = self.trained("alone", {**keys, "train_data_path": "/data/one.zarr"})
+        keys.pop("train_data_path")
+        self.assertTrue(self.trained("of_one", {**keys, "datasets": ["/data/one.zarr"]})[0] == alone)
+        both = {**keys, "datasets": ["/data/one.zarr=1", "/data/two.zarr=2"]}
+        _, run = self.trained("both", both, "--multistep", "3")
+        log = (run / "out.log").read_text()
+        # Of 48 + 24 steps of two years 45 + 21 samples have three steps of truth, of 48 those of one year 45.
+        self.assertRegex(log, r"Data set one\.zarr: \d+ of \d+ samples of an epoch, has 66\n")
+        self.assertRegex(log, r"Data set two\.zarr: \d+ of \d+ samples of an epoch, has 45\n")
+        self.run_words("forecast", run, "--steps", "2", "--output", self.root / "next.nc", "--device", "cpu")
+        self.logs = self.root / "refused"
+        without = {key: value for key, value in both.items() if key != "valid_times"}
+        self.assert_refused(self.train(without), USAGE, "nothing says which times of an archive are of this split: key=valid_times, archive=")
+        (self.data / "two.zarr/train").mkdir()
+        (self.data / "one.zarr/train").mkdir()
+        self.assert_refused(self.train(both), USAGE, "none of the data sets is an archive, of which variables could be chosen")
+
+
+class Mixtures(BadInputCase):
+    one_process = True
+
+    def test_several_data_sets_are_drawn_by_weight(self):
+        for name, seed, years in (("one", 1, 1), ("run=2", 2, 3)):
+            for part in ("train", "valid"):
+                for year in range(years if part == "train" else 1):
+                    fields = np.random.default_rng(10 * seed + year).normal(size=(12, 3, 8, 16)).astype(np.float32)
+                    write_fields(self.data / name / part / f"{2000 + year}.h5", fields)
+        write_statistics(self.data / "stats")
+        keys = {key: value for key, value in FIELDS.items() if not key.endswith("data_path")}
+        keys["datasets"] = ["/data/one=3", "/data/run=2=1"]
+        keys["num_iters"], keys["schedule"] = 22, "constant"
+        whole = self.train(keys)
+        self.assertEqual(whole.returncode, DONE, whole.stdout + whole.stderr)
+        self.assertIn("Data set one: 33 of 44 samples of an epoch, has 11", whole.stdout + whole.stderr)
+        self.assertIn("Data set run=2: 11 of 44 samples of an epoch, has 33", whole.stdout + whole.stderr)
+        newest = sorted(self.run_folder.glob("checkpoints/step_*"))[-1]
+        expected = {path.name: path.read_bytes() for path in newest.rglob("*.safetensors")}
+        # Broken off within the second epoch, gone on with two threads: the same samples.
+        self.logs = self.root / "again"
+        self.assertEqual(self.train(keys, "--num_iters", "15").returncode, DONE)
+        done = self.train(keys, "--resume", "--num_data_workers", "2")
+        self.assertEqual(done.returncode, DONE, done.stdout + done.stderr)
+        newest = sorted((self.logs / "base/1GPU/00").glob("checkpoints/step_*"))[-1]
+        self.assertTrue({path.name: path.read_bytes() for path in newest.rglob("*.safetensors")} == expected)
+        # The scores of one of them.
+        scores = self.run_command([BINARY, "evaluate", self.run_folder, "--set", "datasets=[/data/run=2=1]", "--json", self.root / "scores.json"])
+        self.assertEqual(scores.returncode, DONE, scores.stdout + scores.stderr)
+        self.assertEqual(json.loads((self.root / "scores.json").read_text())["samples"], 11)
+        with h5py.File(self.data / "run=2/train/2000.h5", "a") as file:
+            file["fields"].attrs["channels"] = ["a", "b", "c"]
+        self.logs = self.root / "other"
+        self.assert_refused(self.train(keys), DATA, "files of one folder differ in channels")
 
 
 class BoxEdges(BadInputCase):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """--help of every verb fits a screen, --help=all of those that take a configuration says everything, for every verb alike."""
+import functools
 import os
 import re
 import subprocess
@@ -9,11 +10,12 @@ import unittest
 
 BINARY = os.environ["WELKIN_BINARY"]
 LINES, COLUMNS = 50, 100
-CONFIGURED = ("train", "evaluate", "predict", "forecast", "data climatology", "bench", "plan estimate", "ckpt import")
+CONFIGURED = ("train", "evaluate", "predict", "forecast", "data climatology", "bench", "plan estimate", "ckpt import", "ckpt package")
 FORMS = ("data simulate nbody", "data simulate weather", "verify --layouts", "bench --tiles", "bench --collectives", "bench --scaling weak",
          "bench --parallel_figure overlap")
 
 
+@functools.cache  # a start is half a second, and most tests look at every verb
 def welkin(*words):
     return subprocess.run([BINARY, *words], capture_output=True, text=True, timeout=60)
 
