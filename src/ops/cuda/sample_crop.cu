@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernel of welkin::crop_samples: a block per slab of rows of a plane of the output, eight at a time, a warp per row.
-// What they share is worked out once per slab: a cell is one multiplication then. Where a turn makes the source's last axis run
-// along the output's rows, the eight rows use the whole of every 32-byte sector that is read.
+// The CUDA kernel of welkin::crop_samples: a block per tile of a sample, 32 columns by 32 cells of one more axis, through shared
+// memory. A turn lets the source's last axis run along any axis of the output. Tiles lie along that one: a warp reads
+// neighbours of the source and writes neighbours of the output, channels-last or not.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -10,15 +10,36 @@
 namespace welkin::ops {
 namespace {
 
-constexpr int kWarp = 32, kRows = 8, kSlab = 32;
-// Reads are waited for: of many warps with two each in flight, whose registers are just enough (nvcc 13.0, sm_90: 80, none
-// spilt).
-constexpr int kBlocksAtOnce = 3;
+constexpr int kTile = 32, kRows = 8, kChannels = 8;
+// Reads are waited for, so many warps are under way (nvcc 13.0, sm_90: 64 registers, none spilt; 33 KiB shared).
+constexpr int kBlocksAtOnce = 4;
 constexpr int64_t kMostBlocks = 65536;
 
-int64_t cut_slabs(const CropTarget& target) {
-  return target.size[0] * target.size[1] * target.size[2] * ((target.size[3] + kSlab - 1) / kSlab);
+constexpr int64_t tiles_of(int64_t cells) { return (cells + kTile - 1) / kTile; }
+
+// Along planes or rows, whichever is more: a sample whose tiles are fewer leaves blocks idle.
+int64_t tiles_of_sample(const CropTarget& target) {
+  const int64_t planes = target.size[2], rows = target.size[3];
+  const int64_t along_rows = planes * tiles_of(rows), along_planes = rows * tiles_of(planes);
+  return (along_rows > along_planes ? along_rows : along_planes) * tiles_of(target.size[4]);
 }
+
+int64_t channel_chunks(const CropTarget& target) { return (target.size[1] + kChannels - 1) / kChannels; }
+
+// Axis of the source along which neighbours lie.
+int nearest_axis(const CropSource& source) {
+  int nearest = 2;
+  for (int axis = 1; axis >= 0; --axis) {
+    const bool is_closer = source.edge[nearest] <= 1 || source.stride[1 + axis] < source.stride[1 + nearest];
+    if (source.edge[axis] > 1 && is_closer) nearest = axis;
+  }
+  return nearest;
+}
+
+struct TileGrid {
+  uint32_t tiles = 0, chunks = 0, count = 0;  // of a sample, of its channels, of all
+  int nearest = 2;
+};
 
 __device__ float as_float(float value) { return value; }
 __device__ float as_float(__half value) { return __half2float(value); }
@@ -27,40 +48,114 @@ __device__ void store(float value, float* to) { *to = value; }
 __device__ void store(float value, __half* to) { *to = __float2half_rn(value); }
 __device__ void store(float value, __nv_bfloat16* to) { *to = __float2bfloat16_rn(value); }
 
-template <typename From, typename To>
-__global__ void __launch_bounds__(kWarp* kRows, kBlocksAtOnce)
-    cut_kernel(const __grid_constant__ CropSource source, const __grid_constant__ CropTarget target, const CropPlace* place,
-               const int64_t* channels, const CropOp* ops, const From* from, To* to) {
-  const auto num_channels = static_cast<uint32_t>(target.size[1]), planes = static_cast<uint32_t>(target.size[2]);
-  const int64_t rows = target.size[3], columns = target.size[4];
-  const auto slabs = static_cast<uint32_t>((rows + kSlab - 1) / kSlab);
-  const uint32_t num_slabs = static_cast<uint32_t>(target.size[0]) * num_channels * planes * slabs;
-  for (uint32_t slab = blockIdx.x; slab < num_slabs; slab += gridDim.x) {
-    const int64_t first = slab % slabs * kSlab, last = first + kSlab < rows ? first + kSlab : rows;
-    const uint32_t i = slab / slabs % planes, box = slab / slabs / planes, b = box / num_channels, c = box % num_channels;
-    const int64_t channel = channels[box];
-    const CropAxis along_planes = crop_axis(source, place[b], 0), along_rows = crop_axis(source, place[b], 1);
-    const CropAxis along_columns = crop_axis(source, place[b], 2);
+// Cells [first, first + count) of an axis of the output.
+struct TileSide {
+  CropAxis source;
+  int64_t stride = 0;  // of the output
+  uint32_t first = 0, count = 0;
+
+  __device__ int64_t element(uint32_t cell) const { return source.element(first + cell); }
+};
+
+struct Tile {
+  TileSide columns, other;
+  int64_t from = 0, to = 0;  // what sample and the third axis add to the place of an element
+  bool is_empty = false, reads_columns = false;
+};
+
+__device__ TileSide tile_side(const CropSource& source, const CropTarget& target, const CropPlace& place, int axis, uint32_t tile) {
+  const auto size = static_cast<uint32_t>(target.size[2 + axis]);
+  const uint32_t first = tile * kTile;
+  return {crop_axis(source, place, axis), target.stride[2 + axis], first, first + kTile < size ? kTile : size - first};
+}
+
+__device__ Tile tile_of(const CropSource& source, const CropTarget& target, const CropPlace& place, int nearest, uint32_t b,
+                        uint32_t tile) {
+  const int other = place.axis[0] == nearest ? 0 : 1, still = 1 - other;
+  const auto across = static_cast<uint32_t>(tiles_of(target.size[4])), down = static_cast<uint32_t>(tiles_of(target.size[2 + other]));
+  const uint32_t cell = tile / across / down;
+  Tile found;
+  found.is_empty = cell >= static_cast<uint32_t>(target.size[2 + still]);
+  if (found.is_empty) return found;
+  found.reads_columns = place.axis[2] == nearest;
+  found.columns = tile_side(source, target, place, 2, tile % across);
+  found.other = tile_side(source, target, place, other, tile / across % down);
+  found.from = place.offset + crop_axis(source, place, still).element(cell);
+  found.to = b * target.stride[0] + cell * target.stride[2 + still];
+  return found;
+}
+
+using TileValues = float[kChannels][kTile][kTile + 1];  // channel, other, column: a column more keeps banks apart
+
+// Lanes run along the side where the source has neighbours.
+template <typename From>
+__device__ void read_tile(const Tile& tile, int64_t channel_stride, uint32_t num_channels, const int64_t* channels,
+                          const CropOp* ops, const From* from, TileValues& values) {
+  const TileSide& lanes = tile.reads_columns ? tile.columns : tile.other;
+  const TileSide& rows = tile.reads_columns ? tile.other : tile.columns;
+  const uint32_t lane = threadIdx.x;
+  if (lane >= lanes.count) return;
+  const From* const begin = from + tile.from + lanes.element(lane);
+  for (uint32_t c = 0; c < num_channels; ++c) {
+    const int64_t channel = channels[c];
     const CropOp op = ops[c];
-    const From* const begin = from + crop_begin(source, place[b], channel) + along_planes.element(i);
-    To* const out = to + b * target.stride[0] + c * target.stride[1] + i * target.stride[2];
-    for (int64_t j = first + threadIdx.y; j < last; j += kRows) {
-      const From* const row = begin + along_rows.element(j);
-#pragma unroll 2
-      for (int64_t k = threadIdx.x; k < columns; k += kWarp) {
-        const float value = as_float(row[along_columns.element(k)]);
-        store(crop_value(value, (channel & 1) != 0, op), out + j * target.stride[3] + k * target.stride[4]);
+    const From* const of_channel = begin + (channel >> 1) * channel_stride;
+#pragma unroll
+    for (uint32_t row = threadIdx.y; row < kTile; row += kRows) {
+      if (row >= rows.count) continue;
+      const float value = crop_value(as_float(of_channel[rows.element(row)]), (channel & 1) != 0, op);
+      values[c][tile.reads_columns ? row : lane][tile.reads_columns ? lane : row] = value;
+    }
+  }
+}
+
+// Lanes run along the columns, through the channels of each where these are next to each other.
+template <typename To>
+__device__ void write_tile(const Tile& tile, int64_t channel_stride, uint32_t num_channels, const TileValues& values, To* to) {
+  To* const begin = to + tile.to + tile.columns.first * tile.columns.stride;
+  const bool channels_last = channel_stride == 1;
+  const uint32_t width = channels_last ? tile.columns.count * num_channels : tile.columns.count;
+  for (uint32_t row = threadIdx.y; row < tile.other.count; row += kRows) {
+    To* const line = begin + (tile.other.first + row) * tile.other.stride;
+    for (uint32_t at = threadIdx.x; at < width; at += kTile) {
+      if (channels_last) {
+        const uint32_t column = at / num_channels, c = at % num_channels;
+        store(values[c][row][column], line + column * tile.columns.stride + c);
+      } else {
+        for (uint32_t c = 0; c < num_channels; ++c) {
+          store(values[c][row][at], line + at * tile.columns.stride + c * channel_stride);
+        }
       }
     }
   }
 }
 
 template <typename From, typename To>
+__global__ void __launch_bounds__(kTile* kRows, kBlocksAtOnce)
+    cut_kernel(const __grid_constant__ CropSource source, const __grid_constant__ CropTarget target, const TileGrid grid,
+               const CropPlace* place, const int64_t* channels, const CropOp* ops, const From* from, To* to) {
+  __shared__ TileValues values;
+  const auto all_channels = static_cast<uint32_t>(target.size[1]);
+  for (uint32_t block = blockIdx.x; block < grid.count; block += gridDim.x) {
+    const uint32_t chunk = block / grid.tiles % grid.chunks, b = block / grid.tiles / grid.chunks, first = chunk * kChannels;
+    const uint32_t num_channels = all_channels - first < kChannels ? all_channels - first : kChannels;
+    const Tile tile = tile_of(source, target, place[b], grid.nearest, b, block % grid.tiles);
+    if (tile.is_empty) continue;  // for all threads of the block
+    read_tile(tile, source.stride[0], num_channels, channels + b * all_channels + first, ops + first, from, values);
+    __syncthreads();
+    write_tile(tile, target.stride[1], num_channels, values, to + first * target.stride[1]);
+    __syncthreads();
+  }
+}
+
+template <typename From, typename To>
 void launch_typed(const CropLaunch& l, cudaStream_t stream) {
-  const int64_t wanted = cut_slabs(l.target);
+  const int64_t tiles = tiles_of_sample(l.target), chunks = channel_chunks(l.target), wanted = l.target.size[0] * chunks * tiles;
   if (wanted == 0) return;
+  const TileGrid grid{static_cast<uint32_t>(tiles), static_cast<uint32_t>(chunks), static_cast<uint32_t>(wanted),
+                      nearest_axis(l.source)};
   const auto blocks = static_cast<unsigned>(wanted < kMostBlocks ? wanted : kMostBlocks);
-  cut_kernel<<<blocks, dim3(kWarp, kRows), 0, stream>>>(l.source, l.target, l.place, l.channel, l.op,
+  cut_kernel<<<blocks, dim3(kTile, kRows), 0, stream>>>(l.source, l.target, grid, l.place, l.channel, l.op,
                                                         static_cast<const From*>(l.from), static_cast<To*>(l.to));
 }
 
