@@ -55,10 +55,10 @@ class Trainer {
   std::optional<RunLock> lock_;  // of the first rank
   std::string folder_note_;      // what a resumed run has changed; for the log, which opens later
   c10::Device device_ = c10::kCPU;
+  std::unique_ptr<PhaseTimes> phase_times_;  // null where ranks are not compared
+  std::unique_ptr<ProfileSession> profile_;  // before the data, whose threads read ahead and tell it until they are gone
   RunData data_;
   Layout layout_;
-  std::unique_ptr<PhaseTimes> phase_times_;  // null where ranks are not compared
-  std::unique_ptr<ProfileSession> profile_;
   std::unique_ptr<TrainSetup> setup_;
   RunState state_;
   int64_t buffer_bytes_ = 0;  // of batches in the loaders, where memory is counted

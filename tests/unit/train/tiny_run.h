@@ -5,6 +5,8 @@
 
 #include <fcntl.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
@@ -12,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "config/resolve/resolve.h"
 #include "core/file.h"
@@ -26,7 +29,8 @@ struct TinyData {
   int64_t samples = 20, validation_samples = 6;
   int64_t bad_index = -1;                                      // this training sample's input is NaN
   int64_t interrupt_at = std::numeric_limits<int64_t>::max();  // the training read that raises SIGTERM, from 1
-  mutable int64_t training_reads = 0;
+  std::chrono::milliseconds read_time{0};                      // of a training sample
+  mutable std::atomic<int64_t> training_reads = 0;
 };
 
 class TinyFields : public data::Dataset {
@@ -48,6 +52,7 @@ class TinyFields : public data::Dataset {
   }
   void read(const data::SamplePlan& plan, data::SampleView out) const override {
     if (is_training_ && ++tiny_.training_reads == tiny_.interrupt_at) std::raise(SIGTERM);
+    if (is_training_ && tiny_.read_time.count() > 0) std::this_thread::sleep_for(tiny_.read_time);
     const auto phase = static_cast<float>(plan.index) * 0.37f;
     for (size_t i = 0; i < out.input.size(); ++i) out.input[i] = std::sin(0.5f * static_cast<float>(i) + phase);
     for (size_t i = 0; i < out.target.size(); ++i) out.target[i] = std::cos(0.5f * static_cast<float>(i) + phase);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <fstream>
 #include <regex>
@@ -289,6 +290,31 @@ TEST(Trainer, AReadOnlyFolderIsADataErrorThatNamesIt) {
   fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
   EXPECT_THAT(error_text<DataError>([&] { run_tiny(tiny_config(folder.path()), {}); }), HasSubstr(folder.path().string()));
   fs::permissions(folder.path(), fs::perms::owner_all);
+}
+
+// How many samples are being read.
+class OpenReads : public observe::SpanSink {
+ public:
+  void begin(std::string_view name) noexcept override { open_ += name == "read"; }
+  void end(std::string_view name, observe::SpanClock::time_point /*began*/) noexcept override { open_ -= name == "read"; }
+  int64_t number() const { return open_; }
+
+ private:
+  std::atomic<int64_t> open_ = 0;
+};
+
+// Under a sanitizer, or with MALLOC_PERTURB_ set, a thread that told of its sample when nobody was there any more ended the process.
+TEST(Trainer, ThreadsThatReadAheadWhenTheRunEndsTellOfTheirSamples) {
+  const ScratchFolder folder;
+  config::RunConfig config = tiny_config(folder.path());
+  config.loop.num_iters = 2;
+  config.data.num_data_workers = 2;
+  TinyData data;
+  data.read_time = std::chrono::milliseconds(20);
+  OpenReads reads;
+  EXPECT_TRUE(run_tiny(config, data, {.span_recorder = &reads}).run.completed);
+  EXPECT_EQ(reads.number(), 0);
+  EXPECT_GT(data.training_reads, 8);  // ahead of two steps of four samples
 }
 
 TEST(Trainer, ACudaDeviceThatIsAbsentIsAnError) {
