@@ -63,7 +63,8 @@ struct Tile {
   bool is_empty = false, reads_columns = false;
 };
 
-__device__ TileSide tile_side(const CropSource& source, const CropTarget& target, const CropPlace& place, int axis, uint32_t tile) {
+__device__ TileSide tile_side(const CropSource& source, const CropTarget& target, const CropPlace& place, int axis,
+                              uint32_t tile) {
   const auto size = static_cast<uint32_t>(target.size[2 + axis]);
   const uint32_t first = tile * kTile;
   return {crop_axis(source, place, axis), target.stride[2 + axis], first, first + kTile < size ? kTile : size - first};
@@ -72,7 +73,8 @@ __device__ TileSide tile_side(const CropSource& source, const CropTarget& target
 __device__ Tile tile_of(const CropSource& source, const CropTarget& target, const CropPlace& place, int nearest, uint32_t b,
                         uint32_t tile) {
   const int other = place.axis[0] == nearest ? 0 : 1, still = 1 - other;
-  const auto across = static_cast<uint32_t>(tiles_of(target.size[4])), down = static_cast<uint32_t>(tiles_of(target.size[2 + other]));
+  const auto across = static_cast<uint32_t>(tiles_of(target.size[4])),
+             down = static_cast<uint32_t>(tiles_of(target.size[2 + other]));
   const uint32_t cell = tile / across / down;
   Tile found;
   found.is_empty = cell >= static_cast<uint32_t>(target.size[2 + still]);

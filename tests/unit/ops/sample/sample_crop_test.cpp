@@ -82,7 +82,8 @@ TEST(SampleCutOfAGpu, OfMoreChannelsThanATileHolds) {
 }
 
 TEST(SampleCutOfAGpu, OfASourceWhoseChannelsOrFirstAxisAreNext) {
-  expect_equal_bits({.stride = {1, 48, 12, 2}, .edge = {5, 4, 6}}, 240, {4, 4, 4}, at::kFloat, at::kFloat, at::MemoryFormat::Contiguous);
+  expect_equal_bits({.stride = {1, 48, 12, 2}, .edge = {5, 4, 6}}, 240, {4, 4, 4}, at::kFloat, at::kFloat,
+                    at::MemoryFormat::Contiguous);
   expect_equal_bits({.stride = {120, 1, 5, 20}, .edge = {5, 4, 6}}, 240, {4, 4, 4}, at::kFloat, at::kFloat,
                     at::MemoryFormat::Contiguous);
 }
