@@ -274,6 +274,8 @@ class Training(PythonCase):
             if event["kind"] == "step" and event["step"] >= 4:
                 os.kill(os.getpid(), signal.SIGINT)
 
+        # A job in the background of a script inherits a SIGINT that is ignored.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         with self.assertRaises(welkin.Interrupted) as caught:
             self.train(VIT, "stopped", num_iters=4000, callback=interrupt)
         stopped = caught.exception.run
