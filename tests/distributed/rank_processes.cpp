@@ -3,21 +3,30 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <sstream>
+#include <stdexcept>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/text.h"
@@ -42,6 +51,9 @@ struct RankJob {
   std::string body;
   int64_t rank = 0, world_size = 0, port = 0, limit_s = 0;
 };
+
+constexpr int kJobSocket = 3;  // of a child: jobs come, verdicts go
+constexpr size_t kMostOfJob = 1 << 15;
 
 // Ends the process, saying where it hangs, unless it is destroyed before.
 class RankWatchdog {
@@ -71,56 +83,142 @@ class RankWatchdog {
   std::thread thread_;
 };
 
-// The child's part.
-TEST(RankChild, DISABLED_Run) {
-  std::istringstream text(std::getenv("WELKIN_RANK_JOB"));
-  RankJob job;
-  int listener = -1;
-  text >> job.body >> job.rank >> job.world_size >> job.port >> listener >> job.limit_s;
-  ASSERT_TRUE(text);
+// The next job of this child and, for rank 0, the listening socket; false when the parent has ended.
+bool next_job(RankJob& job, int& listener) {
+  std::vector<char> text(kMostOfJob);
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  iovec part{text.data(), text.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t count = recvmsg(kJobSocket, &message, 0);
+  if (count <= 0) return false;
+  listener = -1;
+  if (const cmsghdr* header = CMSG_FIRSTHDR(&message)) std::memcpy(&listener, CMSG_DATA(header), sizeof(int));
+  std::istringstream in(std::string(text.data(), static_cast<size_t>(count)));
+  in >> job.body >> job.rank >> job.world_size >> job.port >> job.limit_s;
+  if (!in) throw std::runtime_error("a job that is none");
+  for (std::string line; std::getline(in, line);) {
+    if (const size_t sign = line.find('='); sign != std::string::npos) {
+      setenv(line.substr(0, sign).c_str(), line.c_str() + sign + 1, 1);
+    }
+  }
+  return true;
+}
+
+void run_job(const RankJob& job, int listener) {
   const RegisteredBody& body = bodies().at(job.body);
   const auto connection = Connection::open({.rank = job.rank,
                                             .world_size = job.world_size,
                                             .port = static_cast<uint16_t>(job.port),
-                                            .listen_fd = job.rank == 0 ? listener : -1,
+                                            .listen_fd = listener,
                                             .deadline = std::chrono::seconds(body.deadline_s)});
   const RankWatchdog watchdog(connection->recorder(), std::chrono::seconds(job.limit_s - 5));
   body.body(*connection);
   connection->close();
 }
 
-pid_t spawn_rank(const RankJob& job, int listener, const std::string& output) {
-  std::string variable =
-      cat("WELKIN_RANK_JOB=", job.body, " ", job.rank, " ", job.world_size, " ", job.port, " ", listener, " ", job.limit_s);
-  std::string threads = "OMP_NUM_THREADS=1";
-  std::vector<std::string> words{"/proc/self/exe", "--gtest_also_run_disabled_tests", "--gtest_filter=RankChild.DISABLED_Run"};
-  std::vector<char*> arguments;
-  for (auto& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  std::vector<char*> environment{variable.data(), threads.data()};
-  const auto is_of_parent = [](const std::string& entry) {  // which cases it runs is no matter of its children
-    return entry.starts_with("OMP_NUM_THREADS=") || entry.starts_with("GTEST_");
-  };
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!is_of_parent(*entry)) environment.push_back(*entry);
+// The child's part: a process that failed once takes no other job.
+TEST(RankChild, DISABLED_Run) {
+  RankJob job;
+  for (int listener = -1; !HasFailure() && next_job(job, listener);) {
+    run_job(job, listener);
+    if (!HasFailure()) {
+      ASSERT_EQ(send(kJobSocket, "0", 1, MSG_NOSIGNAL), 1);
+    }
   }
-  environment.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  pid_t child = -1;
-  EXPECT_EQ(posix_spawn(&child, "/proc/self/exe", &actions, nullptr, arguments.data(), environment.data()), 0);
-  posix_spawn_file_actions_destroy(&actions);
-  return child;
 }
 
-// -1 while it runs, else its exit code (128 + number for a signal).
-int poll_exit(pid_t child) {
-  int status = 0;
-  if (waitpid(child, &status, WNOHANG) != child) return -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
+// A process of this program that takes jobs, one after the other: half of a short job's time would go into loading torch.
+class RankProcess {
+ public:
+  explicit RankProcess(std::string output) : output_(std::move(output)) {
+    std::array<int, 2> ends{};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) throw std::runtime_error("no socket pair");
+    socket_ = ends[0];
+    std::string threads = "OMP_NUM_THREADS=1";
+    std::vector<std::string> words{"/proc/self/exe", "--gtest_also_run_disabled_tests", "--gtest_filter=RankChild.DISABLED_Run"};
+    std::vector<char*> arguments, environment{threads.data()};
+    for (auto& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    const auto is_of_parent = [](const std::string& entry) {  // which cases it runs is no matter of its children
+      return entry.starts_with("OMP_NUM_THREADS=") || entry.starts_with("GTEST_");
+    };
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      if (!is_of_parent(*entry)) environment.push_back(*entry);
+    }
+    environment.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    // Appended to, so that each job begins with an empty file.
+    posix_spawn_file_actions_addopen(&actions, 1, output_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], kJobSocket);
+    EXPECT_EQ(posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, arguments.data(), environment.data()), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+  }
+
+  ~RankProcess() {
+    close(socket_);
+    if (pid_ > 0) waitpid(pid_, nullptr, 0);
+    fs::remove(output_);
+  }
+  RankProcess(const RankProcess&) = delete;
+  RankProcess& operator=(const RankProcess&) = delete;
+
+  // With the variables of this project as they are now. `listener` goes to rank 0.
+  void give(const RankJob& job, int listener) {
+    EXPECT_EQ(truncate(output_.c_str(), 0), 0);
+    std::string text = cat(job.body, " ", job.rank, " ", job.world_size, " ", job.port, " ", job.limit_s, "\n");
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      if (std::string_view(*entry).starts_with("WELKIN_")) text += cat(*entry, "\n");
+    }
+    ASSERT_LT(text.size(), kMostOfJob);
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    iovec part{text.data(), text.size()};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (job.rank == 0) {
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(sizeof(int));
+      std::memcpy(CMSG_DATA(header), &listener, sizeof(int));
+    }
+    EXPECT_EQ(sendmsg(socket_, &message, MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+  }
+
+  // Waits until its job is done or it has ended: the exit code (128 + number for a signal), 0 for a job that passed, -1 when
+  // `until` came first.
+  int verdict(std::chrono::steady_clock::time_point until) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+    pollfd one{socket_, POLLIN, 0};
+    if (poll(&one, 1, static_cast<int>(std::max<int64_t>(left, 0))) <= 0) {
+      kill(pid_, SIGKILL);
+      waitpid(std::exchange(pid_, -1), nullptr, 0);
+      return -1;
+    }
+    char passed = 0;
+    if (recv(socket_, &passed, 1, 0) == 1) return 0;
+    int status = 0;
+    waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  [[nodiscard]] bool has_ended() const { return pid_ <= 0; }
+  [[nodiscard]] const std::string& output() const { return output_; }
+
+ private:
+  std::string output_;
+  int socket_ = -1;
+  pid_t pid_ = -1;
+};
 
 std::string whole_text(const std::string& path) {
   std::ifstream in(path);
@@ -139,32 +237,25 @@ std::string rank_scratch_folder() {
 }
 
 void run_on_ranks(const std::string& body, int64_t world_size, int64_t limit_s) {
+  static std::vector<std::unique_ptr<RankProcess>> processes;
+  static int64_t started = 0;
   const std::string folder = rank_scratch_folder();
   fs::create_directories(folder);
   setenv("WELKIN_RANK_SCRATCH", folder.c_str(), 1);
+  while (std::ssize(processes) < world_size) {
+    processes.push_back(
+        std::make_unique<RankProcess>((fs::path(testing::TempDir()) / cat("rank_", getpid(), "_", started++)).string()));
+  }
   const ListeningSocket listener = listen_on("127.0.0.1");
-  fcntl(listener.fd, F_SETFD, 0);  // rank 0 inherits it
   RankJob job{.body = body, .rank = 0, .world_size = world_size, .port = listener.port, .limit_s = limit_s};
-  std::vector<pid_t> children;
-  for (; job.rank < world_size; ++job.rank) {
-    children.push_back(spawn_rank(job, listener.fd, cat(folder, "/output", job.rank)));
-  }
+  for (; job.rank < world_size; ++job.rank) processes[static_cast<size_t>(job.rank)]->give(job, listener.fd);
   close(listener.fd);
-  std::vector<int> exits(children.size(), -1);
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(limit_s);
-  for (size_t left = children.size(); left > 0 && std::chrono::steady_clock::now() < until;) {
-    for (size_t i = 0; i < children.size(); ++i) {
-      if (exits[i] < 0 && (exits[i] = poll_exit(children[i])) >= 0) --left;
-    }
-    std::this_thread::sleep_for(5ms);
+  for (int64_t rank = 0; rank < world_size; ++rank) {
+    RankProcess& process = *processes[static_cast<size_t>(rank)];
+    EXPECT_EQ(process.verdict(until), 0) << "rank " << rank << " of " << world_size << ":\n" << whole_text(process.output());
   }
-  for (size_t i = 0; i < children.size(); ++i) {
-    if (exits[i] < 0) {
-      kill(children[i], SIGKILL);
-      waitpid(children[i], nullptr, 0);
-    }
-    EXPECT_EQ(exits[i], 0) << "rank " << i << " of " << world_size << ":\n" << whole_text(cat(folder, "/output", i));
-  }
+  std::erase_if(processes, [](const auto& process) { return process->has_ended(); });
   fs::remove_all(folder);
   unsetenv("WELKIN_RANK_SCRATCH");
 }
