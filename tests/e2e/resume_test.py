@@ -235,8 +235,9 @@ class Resume(unittest.TestCase):
 
     def test_a_time_limit_ends_the_run_with_a_checkpoint(self):
         root = self.folder / "logs"
-        log, seconds = self.out_of_time(root, "--time_limit", "0:04", "--time_limit_margin", "1", said="--time_limit")
-        self.assertLess(seconds, 4)
+        # The margin leaves a machine under load 5 s for the last step, the checkpoint and the end of the process.
+        log, seconds = self.out_of_time(root, "--time_limit", "0:08", "--time_limit_margin", "5", said="--time_limit")
+        self.assertLess(seconds, 8)
         step = int(tensor_files(root)[0][5:])
         self.assertIn(f"Interrupted by the time limit at step {step}: saved ", log)
         self.assertIn(f"Resumed at step {step} ", self.run_to_end(self.write(VIT), root, "--resume", "--num_iters", str(step + 3)))
