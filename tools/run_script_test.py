@@ -47,8 +47,9 @@ def report(result):
 
 def main(arguments):
     path, script = arguments
-    folder = pathlib.Path(script).resolve().parent
-    sys.path[:0] = [str(folder), str(folder.parent)]  # beside it, and tests/tolerance.py
+    folders = pathlib.Path(script).resolve().parents
+    names = [folder.name for folder in folders]
+    sys.path[:0] = [str(folder) for folder in folders[:names.index("tests") + 1]]  # beside it, and up to tests/tolerance.py
     specification = importlib.util.spec_from_file_location(pathlib.Path(script).stem, script)
     module = importlib.util.module_from_spec(specification)
     sys.modules[specification.name] = module

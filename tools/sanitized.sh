@@ -40,7 +40,7 @@ kept=0
   in_time ctest --test-dir "$folder" -R "^($(IFS='|' && echo "${ready[*]}"))\$" -j "$(nproc)" --output-on-failure --no-tests=error ||
   left_out+=("running ${ready[*]}")
 if [ "$preset" = dev ]; then
-  built programs && in_time env WELKIN_BINARY="$folder/welkin" "$test_venv/bin/python3" tests/e2e/smoke_test.py || left_out+=(smoke_test)
+  built programs && in_time env WELKIN_BINARY="$folder/welkin" "$test_venv/bin/python3" tests/e2e/runs/smoke_test.py || left_out+=(smoke_test)
 fi
 [ "${#left_out[@]}" -gt 0 ] || exit 0
 say "not reached in $minutes minutes: ${left_out[*]}"

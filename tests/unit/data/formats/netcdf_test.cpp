@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Classic netCDF: what is written is read, in any order of blocks; damaged headers are refused. xarray reads it in
-// tests/e2e/forecast_test.py.
+// tests/e2e/forecast/forecast_test.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -74,7 +74,7 @@ TEST(NextRound, ALostFirstRankHasASuccessor) {
   EXPECT_THAT(decide(job, {}).members, ElementsAre(process(1), process(2)));
 }
 
-TEST(NextRound, WhoComesBackIsWishedForAndThenIn) {
+TEST(NextRound, WhoComesBackIsRequestedAndThenIn) {
   JobView job = four_at_work();
   job.round = 2;
   job.members = {process(0), process(2)};
@@ -83,7 +83,7 @@ TEST(NextRound, WhoComesBackIsWishedForAndThenIn) {
   job.slots[1] = {.slot = {.id = process(1, 1)}, .is_ready = false};
   EXPECT_EQ(decide(job, {}).kind, Kind::Wait);  // it loads its libraries
   job.slots[1].is_ready = true;
-  EXPECT_EQ(decide(job, {}).kind, Kind::Wish);
+  EXPECT_EQ(decide(job, {}).kind, Kind::Request);
   job.slots[0].has_left = true;
   EXPECT_EQ(decide(job, {}).kind, Kind::Close);
   job.is_closing = true;
@@ -162,10 +162,10 @@ TEST(Rounds, AreTextsAndBack) {
   const auto slot_read = parse_slot(text_of(slot));
   ASSERT_TRUE(slot_read);
   EXPECT_EQ(text_of(*slot_read), text_of(slot));
-  const auto now = parse_now(now_text(7, RoundState::Wished));
+  const auto now = parse_now(now_text(7, RoundState::Requested));
   ASSERT_TRUE(now);
   EXPECT_EQ(now->number, 7);
-  EXPECT_EQ(now->state, RoundState::Wished);
+  EXPECT_EQ(now->state, RoundState::Requested);
 }
 
 TEST(Rounds, WhatIsNoTextOfThemIsNothing) {

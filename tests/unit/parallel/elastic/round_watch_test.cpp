@@ -55,8 +55,8 @@ TEST_F(WatchedRound, IsLeftWhenItCloses) {
   board->set(launch::kNowKey, launch::now_text(2, RoundState::Open));
   RoundWatch watch(place, round, round.members[1]);
   const FileDescriptor in_round = launch::connect_to("127.0.0.1", partner.port, std::chrono::seconds(5));
-  board->set(launch::kNowKey, launch::now_text(2, RoundState::Wished));
-  EXPECT_TRUE(comes_true([&] { return watch.is_wished(); }));
+  board->set(launch::kNowKey, launch::now_text(2, RoundState::Requested));
+  EXPECT_TRUE(comes_true([&] { return watch.is_requested(); }));
   EXPECT_FALSE(watch.is_over());
   EXPECT_FALSE(is_readable_end(in_round));
   board->set(launch::kNowKey, launch::now_text(2, RoundState::Closing));

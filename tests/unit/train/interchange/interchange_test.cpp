@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What needs no PyTorch on the other side; tests/e2e/interchange_*_test.py has the rest.
+// What needs no PyTorch on the other side; tests/e2e/install/interchange_*_test.py has the rest.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>

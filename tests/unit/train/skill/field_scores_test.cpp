@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scores of a field against the formulas of the papers, written down plainly; regions; the bootstrap. tests/e2e/
-// forecast_scores_test.py compares them with other people's code.
+// Scores of a field against the formulas of the papers, written down plainly; regions; the bootstrap.
+// tests/e2e/forecast/forecast_scores_test.py compares them with other people's code.
 #include "train/skill/field_scores.h"
 
 #include <gmock/gmock.h>

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-from library_crash_test import refer_elsewhere, write_with_references
+from referring_files import refer_elsewhere, write_with_references
 
 BINARY = pathlib.Path(os.environ["WELKIN_BINARY"])
 SOURCE = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])
@@ -161,7 +161,7 @@ class InstalledFolder(unittest.TestCase):
         self.assertIn("mean_absolute", done.stdout)
 
     def test_plugin_builds_against_it(self):
-        shutil.copytree(SOURCE / "tests" / "e2e" / "plugin", self.root / "plugin")
+        shutil.copytree(SOURCE / "tests/e2e/install/plugin", self.root / "plugin")
         build = self.root / "plugin" / "build"
         done = run(["cmake", "-S", self.root / "plugin", "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
                     f"-DWELKIN_PYTHON={cached('WELKIN_PYTHON')}", "-G", "Ninja"])

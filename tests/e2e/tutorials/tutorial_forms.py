@@ -19,7 +19,7 @@ VIT = ["--set", "img_size=[16,32]", "--set", "patch_size=4", "--set", "embed_dim
 
 
 def read_table():
-    with open(SOURCE / "tests/e2e/tutorial_commands.csv", newline="", encoding="utf-8") as file:
+    with open(SOURCE / "tests/e2e/tutorials/tutorial_commands.csv", newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 

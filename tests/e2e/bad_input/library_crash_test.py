@@ -7,6 +7,7 @@ import unittest
 
 import h5py
 from bad_input_case import BINARY, DATA, DONE, FIELDS, SOURCE, BadInputCase, write_fields
+from referring_files import heap_of, refer_elsewhere, write_with_references
 
 # A component that opens everything and crashes in what follows.
 CRASHING = r"""
@@ -24,26 +25,6 @@ const welkin_ingest_api* welkin_ingest_component(uint32_t abi) {
   return &api;
 }
 """
-
-
-def write_with_references(path):
-    """Its attribute of three texts lies in a global heap, to which the attribute refers by address and index."""
-    write_fields(path)
-    with h5py.File(path, "a") as file:
-        file["fields"].attrs["channels"] = ["u10", "v10", "t2m"]
-
-
-def heap_of(data):
-    return data.index(b"GCOL")
-
-
-def refer_elsewhere(path):
-    """HDF5 1.10 follows an index without looking whether the heap is so long."""
-    data = path.read_bytes()
-    address = heap_of(data).to_bytes(8, "little")
-    damaged = data.replace(address + (1).to_bytes(4, "little"), address + (0xFF00).to_bytes(4, "little"))
-    assert damaged != data
-    path.write_bytes(damaged)
 
 
 def make_endless(path):

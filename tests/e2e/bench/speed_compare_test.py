@@ -206,7 +206,7 @@ class BothSides(unittest.TestCase):
 
 class Commands(unittest.TestCase):
     def test_words_that_are_not_understood_are_refused_before_anything_is_built(self):
-        script = pathlib.Path(__file__).resolve().parents[2] / "bench/compare"
+        script = SOURCE / "bench/compare"
         for words in (["--nonsense"], ["--only", "no_row"], ["--threads", "0"], ["--tables", "--store_it"]):
             done = subprocess.run([str(script), *words], capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
