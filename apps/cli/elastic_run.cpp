@@ -69,7 +69,7 @@ int run_elastic_rank(const launch::RankInfo& started, const config::Resolved& re
     round.number = next->number;
     round.has_begun = next->has_begun;
     round.note = next->note;
-    round.is_wished = [&watch] { return watch->is_wished(); };
+    round.is_requested = [&watch] { return watch->is_requested(); };
     const RoundEnd end = run_one_round(place, own, round, *watch, run_round);
     watch.reset();  // which shuts down what is connected from here on
     if (end.is_done) return end.code;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention as the ViT has it (rows of a linear layer, heads turned to the front), ours beside aten's on the same operands: CPU
-// time of one thread, in turns, best of several. Also ours without the tiles of AMX where these come in, which may be the float32
-// kernel. High and medium are of float32 (ops/gemm/gemm_provider.h).
-// usage: bench_attention [fp32|bf16|high|medium] [repeats] [alone]
+// Attention as the ViT has it (rows of a linear layer, heads transposed to the front), ours beside aten's on the same operands:
+// CPU time of one thread, in turns, best of several. Also ours without the tiles of AMX where these come in, which may be the
+// float32 kernel. High and medium are of float32 (ops/gemm/gemm_provider.h). usage: bench_attention [fp32|bf16|high|medium]
+// [repeats] [alone]
 #include <ATen/Parallel.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/scaled_dot_product_attention.h>

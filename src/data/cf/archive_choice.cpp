@@ -23,24 +23,24 @@ std::vector<std::string> names_of(const std::string& text) {
 
 }  // namespace
 
-VariableWish parse_variable_wish(const std::string& text) {
-  VariableWish wish;
+VariableRequest parse_variable_request(const std::string& text) {
+  VariableRequest request;
   const auto colon = text.find(':');
-  if (colon != std::string::npos) wish.new_name = text.substr(colon + 1);
+  if (colon != std::string::npos) request.new_name = text.substr(colon + 1);
   const std::string source = text.substr(0, colon);
   const auto at = source.find('@');
-  wish.others = names_of(source.substr(0, at));
-  bool good = std::ranges::count(wish.others, "") == 0 && (colon == std::string::npos || !wish.new_name.empty());
-  wish.name = wish.others.front();
-  wish.others.erase(wish.others.begin());
+  request.others = names_of(source.substr(0, at));
+  bool good = std::ranges::count(request.others, "") == 0 && (colon == std::string::npos || !request.new_name.empty());
+  request.name = request.others.front();
+  request.others.erase(request.others.begin());
   if (at != std::string::npos) {
     double level = 0;
     const char* end_of_text = source.data() + source.size();
     const auto [end, problem] = std::from_chars(source.data() + at + 1, end_of_text, level);
     good = good && problem == std::errc() && end == end_of_text && std::isfinite(level);
-    wish.level = level;
+    request.level = level;
   }
-  if (good) return wish;
+  if (good) return request;
   throw ConfigError("data", cat("no variable: variables=", text),
                     "Write for instance 2m_temperature, geopotential, geopotential@500, tas:t2m or 2m_temperature|tas");
 }

@@ -10,7 +10,7 @@
 
 namespace welkin::data {
 
-struct VariableWish {
+struct VariableRequest {
   std::string name;                 // of the array
   std::vector<std::string> others;  // its names in other archives
   std::optional<double> level;      // one of its levels; nothing: all that are wanted
@@ -19,7 +19,7 @@ struct VariableWish {
 
 // "geopotential@500:z500", "2m_temperature|tas" (what is called tas in other archives). ConfigError for an empty name and a level
 // that is no number.
-VariableWish parse_variable_wish(const std::string& text);
+VariableRequest parse_variable_request(const std::string& text);
 
 // The name of a variable on a level: geopotential500, theta_3 where a variable of other levels has several.
 std::string level_channel_name(const std::string& name, double level, bool on_pressure, size_t num_levels);

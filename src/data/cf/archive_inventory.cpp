@@ -40,10 +40,10 @@ class InventoryTaker {
  private:
   void choose() {
     for (const std::string& text : options_.variables) {
-      wishes_.push_back(parse_variable_wish(text));
-      const std::string& name = wishes_.back().name;
+      requests_.push_back(parse_variable_request(text));
+      const std::string& name = requests_.back().name;
       if (std::ranges::find(found_.variables, name, &ArchiveVariable::name) == found_.variables.end())
-        found_.variables.push_back({.name = name, .others = wishes_.back().others});
+        found_.variables.push_back({.name = name, .others = requests_.back().others});
     }
   }
 
@@ -83,20 +83,20 @@ class InventoryTaker {
 
   void make_channels() {
     std::set<std::string> names;
-    for (const VariableWish& wish : wishes_) {
-      const auto found = std::ranges::find(found_.variables, wish.name, &ArchiveVariable::name);
+    for (const VariableRequest& request : requests_) {
+      const auto found = std::ranges::find(found_.variables, request.name, &ArchiveVariable::name);
       const auto index = static_cast<size_t>(found - found_.variables.begin());
       const FileVariable& first = found->first();
       for (const VariablePiece& piece : found->pieces) check_like_first(*found, piece);
-      const std::string& name = wish.new_name.empty() ? wish.name : wish.new_name;
+      const std::string& name = request.new_name.empty() ? request.name : request.new_name;
       if (!first.has_level) {
-        if (wish.level) refuse_level(wish, first, *wish.level);
+        if (request.level) refuse_level(request, first, *request.level);
         found_.channels.push_back({index, 0, name});
       }
-      for (const double level : wanted_levels(wish, first)) {
+      for (const double level : wanted_levels(request, first)) {
         const auto at = level_index(first.levels, level);
-        if (!at) refuse_level(wish, first, level);
-        const bool renames_one = wish.level && !wish.new_name.empty();
+        if (!at) refuse_level(request, first, level);
+        const bool renames_one = request.level && !request.new_name.empty();
         found_.channels.push_back(
             {index, *at, renames_one ? name : level_channel_name(name, level, first.on_pressure, first.levels.size())});
       }
@@ -107,16 +107,16 @@ class InventoryTaker {
     }
   }
 
-  std::vector<double> wanted_levels(const VariableWish& wish, const FileVariable& variable) const {
+  std::vector<double> wanted_levels(const VariableRequest& request, const FileVariable& variable) const {
     if (!variable.has_level) return {};
-    if (wish.level) return {*wish.level};
+    if (request.level) return {*request.level};
     return options_.levels.empty() || variable.levels.size() == 1 ? variable.levels : options_.levels;
   }
 
-  [[noreturn]] void refuse_level(const VariableWish& wish, const FileVariable& variable, double level) const {
+  [[noreturn]] void refuse_level(const VariableRequest& request, const FileVariable& variable, double level) const {
     throw ConfigError(
         "data",
-        cat("the variable has no such level: variable=", wish.name, ", level=", level_text(level),
+        cat("the variable has no such level: variable=", request.name, ", level=", level_text(level),
             ", path=", options_.path.string()),
         variable.has_level ? cat("Choose from: ", levels_text(variable.levels)) : "It has no levels: leave out the @");
   }
@@ -227,7 +227,7 @@ class InventoryTaker {
 
   const ArchiveOptions& options_;
   std::shared_ptr<ChunkCache> cache_;
-  std::vector<VariableWish> wishes_;
+  std::vector<VariableRequest> requests_;
   ArchiveInventory found_;
 };
 

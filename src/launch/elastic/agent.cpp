@@ -151,8 +151,8 @@ void Leader::follow(const JobView& job, const Decision& decision) {
       return begin(decision);
     case Decision::Kind::Close:
       return tell(RoundState::Closing);
-    case Decision::Kind::Wish:
-      return tell(RoundState::Wished);
+    case Decision::Kind::Request:
+      return tell(RoundState::Requested);
     case Decision::Kind::End:
       if (!decision.why.empty()) std::cerr << cat("welkin: [launch] ", decision.why, "\n") << std::flush;
       return board_.set(kEndKey, cat(decision.code, " ", job.round));

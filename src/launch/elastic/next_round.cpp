@@ -117,7 +117,7 @@ Decision next_of_whole(const JobView& job, const Patience& patience) {
   if (!job.is_closing) {
     if (std::ranges::any_of(job.members, has_left)) return {.kind = Decision::Kind::Close};
     const bool can_grow = size_for(job, candidates(job).size()) > static_cast<int64_t>(job.members.size());
-    return {.kind = can_grow ? Decision::Kind::Wish : Decision::Kind::Wait};
+    return {.kind = can_grow ? Decision::Kind::Request : Decision::Kind::Wait};
   }
   const std::vector<ProcessId> ids = candidates(job);
   if (std::ranges::all_of(job.members, has_left)) {

@@ -52,7 +52,7 @@ struct Patience {
 };
 
 struct Decision {
-  enum class Kind { Wait, Start, Close, Wish, End };
+  enum class Kind { Wait, Start, Close, Request, End };
   Kind kind = Kind::Wait;
   std::vector<ProcessId> members = {};  // Start
   std::vector<ProcessId> kill = {};     // besides: processes that do not answer
@@ -60,8 +60,8 @@ struct Decision {
   int64_t code = 0;                     // End
 };
 
-// Start: a round of these begins. Close: its members are to leave the present one. Wish: they are to leave it between two steps,
-// since others wait. End: the run cannot go on, or is over (code 0).
+// Start: a round of these begins. Close: its members are to leave the present one. Request: they are to leave it between two
+// steps, since others wait. End: the run cannot go on, or is over (code 0).
 Decision decide(const JobView& job, const Patience& patience);
 
 }  // namespace welkin::launch

@@ -12,7 +12,7 @@
 namespace welkin::launch {
 namespace {
 
-constexpr std::array<std::string_view, 3> kRoundStates{"open", "closing", "wished"};
+constexpr std::array<std::string_view, 3> kRoundStates{"open", "closing", "requested"};
 constexpr int64_t kMostRanks = int64_t{1} << 20;
 
 // A whole number of the text from `at` on, which then stands behind it.

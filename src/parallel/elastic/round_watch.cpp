@@ -56,7 +56,7 @@ void RoundWatch::watch() {
 void RoundWatch::look() {
   const auto now = launch::parse_now(board_.read(launch::kNowKey).value_or(""));
   if (!now) return;
-  if (now->number == round_.number && now->state == launch::RoundState::Wished) is_wished_ = true;
+  if (now->number == round_.number && now->state == launch::RoundState::Requested) is_requested_ = true;
   if (now->number == round_.number && now->state != launch::RoundState::Closing) return;
   board_.set(launch::seen_key(round_.number, text_of(id_)), "seen");
   is_over_ = true;

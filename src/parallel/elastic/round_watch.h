@@ -27,7 +27,7 @@ class RoundWatch {
   // Whether the round has ended: by the board, or by end(). From any thread.
   bool is_over() const { return is_over_; }
   // Whether processes wait to join, for which the ranks should leave between two steps. From any thread.
-  bool is_wished() const { return is_wished_; }
+  bool is_requested() const { return is_requested_; }
   // This rank leaves: the connections of the round are shut down.
   void end();
 
@@ -39,7 +39,7 @@ class RoundWatch {
   launch::Round round_;
   launch::ProcessId id_;
   std::set<ino_t> before_;  // connections that are not the round's
-  std::atomic<bool> is_over_ = false, is_wished_ = false;
+  std::atomic<bool> is_over_ = false, is_requested_ = false;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool is_ending_ = false;

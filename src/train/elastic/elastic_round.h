@@ -20,7 +20,7 @@ struct ElasticRound {
   bool has_begun = false;                      // an earlier round had the run's folder: what is there is continued
   std::string note = {};                       // why there is a new round; empty in the first
   std::unique_ptr<CarriedState> carried = {};  // of this rank; the trainer leaves there what the next round takes
-  std::function<bool()> is_wished = {};        // processes wait to join
+  std::function<bool()> is_requested = {};     // processes wait to join
   std::function<void()> say_begun = {};        // of the first rank, when the folder is the run's
 };
 

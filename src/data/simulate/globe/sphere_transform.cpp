@@ -115,15 +115,15 @@ void SphereTransform::project_degrees(int64_t pair, Bundle bundle, const Fourier
       odd[static_cast<size_t>(c)] = weight * (north[c] - south[c]);
     }
     // A vector's contribution to (curl, divergence): slope (u, -v) + turn (i v, i u).
-    const auto turned = [&](const std::vector<Complex>& from, std::vector<Complex>& to) {
+    const auto set_curl = [&](const std::vector<Complex>& from, std::vector<Complex>& to) {
       for (int64_t c = 0; c < v; c += 2) {
         const Complex u = from[static_cast<size_t>(s + c)], w = from[static_cast<size_t>(s + c + 1)];
         to[static_cast<size_t>(c)] = times_i(w);
         to[static_cast<size_t>(c + 1)] = times_i(u);
       }
     };
-    turned(even, curl_even);
-    turned(odd, curl_odd);
+    set_curl(even, curl_even);
+    set_curl(odd, curl_odd);
     for (int64_t c = 0; c < v; c += 2) {
       even[static_cast<size_t>(s + c + 1)] = -even[static_cast<size_t>(s + c + 1)];
       odd[static_cast<size_t>(s + c + 1)] = -odd[static_cast<size_t>(s + c + 1)];

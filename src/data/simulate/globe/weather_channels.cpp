@@ -23,7 +23,7 @@ struct Wind {
 };
 
 // Weakened, and turned towards low pressure (to the left in the north).
-Wind turned(double u, double v, double factor, double angle) {
+Wind rotated(double u, double v, double factor, double angle) {
   const double c = factor * std::cos(angle), s = factor * std::sin(angle);
   return {c * u - s * v, s * u + c * v};
 }
@@ -56,7 +56,7 @@ void Diagnosis::channels(const double* point, double sine_latitude, float* out, 
   const double low = gravity_ * (ratio_ * upper + lower + ground - column);   // upper and the lower layer
   // Frictional turning of 15 degrees over sea and 25 over land, none at the equator.
   const double angle = (15.0 + 10.0 * land) * std::numbers::pi / 180.0 * std::tanh(6.0 * sine_latitude);
-  const Wind near = turned(u2, v2, 0.75 - 0.25 * land, angle), above = turned(u2, v2, 0.85, 0.5 * angle);
+  const Wind near = rotated(u2, v2, 0.75 - 0.25 * land, angle), above = rotated(u2, v2, 0.85, 0.5 * angle);
   const double t500 = kT500 + (high - low) / (kGas * std::log(850.0 / 250.0));
   const double t850 = 0.7 * (air - kLapse * 1457.0) + 0.3 * (t500 + kLapse * 4100.0);
   const double z850 = kZ850 + low;

@@ -29,13 +29,13 @@ Hdf5File create_box(const fs::path& path, int64_t edge, const BoxScaling& scalin
 // (channel, cells) -> (cells, channel), one plane at a time.
 void append_channel_last(NpyWriter& writer, std::span<const float> values, int64_t channels, int64_t planes) {
   const int64_t cells = static_cast<int64_t>(values.size()) / channels, area = cells / planes;
-  std::vector<float> turned(static_cast<size_t>(area * channels));
+  std::vector<float> interleaved(static_cast<size_t>(area * channels));
   for (int64_t p = 0; p < planes; ++p) {
     for (int64_t i = 0; i < area; ++i) {
       for (int64_t c = 0; c < channels; ++c)
-        turned[static_cast<size_t>(i * channels + c)] = values[static_cast<size_t>(c * cells + p * area + i)];
+        interleaved[static_cast<size_t>(i * channels + c)] = values[static_cast<size_t>(c * cells + p * area + i)];
     }
-    writer.append(std::span<const float>(turned));
+    writer.append(std::span<const float>(interleaved));
   }
 }
 
