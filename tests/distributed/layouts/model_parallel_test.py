@@ -10,7 +10,6 @@ import unittest
 import numpy as np
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (1, 2)]
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
 from ranks_case import USAGE, VIT, RanksCase, log_text, losses, run_folder  # noqa: E402
 from read_events import read  # noqa: E402
 from tolerance import rounds_to, within  # noqa: E402

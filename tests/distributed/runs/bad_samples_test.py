@@ -16,7 +16,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (1, 2)
 from ranks_case import DATA, RanksCase, free_port, log_text, losses, weights  # noqa: E402
 from tolerance import rounds_to, within  # noqa: E402
 
-SHIM = pathlib.Path(__file__).resolve().parents[2] / "e2e" / "read_fault.c"
+SHIM = pathlib.Path(__file__).resolve().parents[2] / "read_fault.c"
 LOGGED = 3e-6  # six decimals of losses near 1
 YAML = """
 run: {{model: vit, embed_dim: 16, depth: 1, num_heads: 2, patch_size: 4, img_size: [16, 32], n_in_channels: 3, n_out_channels: 3,

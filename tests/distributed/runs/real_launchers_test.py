@@ -247,11 +247,12 @@ class RealLaunchers(RanksCase):
         steps, root = 80, self.folder / "spare"
         yaml = self.write(YAML.format(steps=steps), "spare.yaml")
         train = shlex.join([BINARY, "launch", "-n", "1", "--nnodes", "3", "--rdzv", f"127.0.0.1:{free_port()}", "--elastic", "1:2", "--bind", "off"])
+        flags = (*EQUAL, "--inject", "slow:step=6,rank=0,steps=40,seconds=0.2")  # else it has ended before the node is lost
         script = self.folder / "spare.sh"
         script.write_text(f"""#!/bin/bash
 #SBATCH --nodes=3 --ntasks-per-node=1 --no-kill
 export WELKIN_JOB_SECRET={os.urandom(16).hex()}
-srun --no-kill bash -c '{train} --node_rank $SLURM_NODEID -- {shlex.join(self.train_arguments(yaml, root, *EQUAL))}'
+srun --no-kill bash -c '{train} --node_rank $SLURM_NODEID -- {shlex.join(self.train_arguments(yaml, root, *flags))}'
 """)
         sent = slurm.run("sbatch", "--parsable", f"--output={self.folder}/spare.txt", script)
         self.assertEqual(sent.returncode, DONE, sent.stderr)

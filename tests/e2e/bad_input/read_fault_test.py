@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 
 BINARY = os.environ["WELKIN_BINARY"]
-HERE = pathlib.Path(__file__).resolve().parent
+SHIM_SOURCE = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"]) / "tests/read_fault.c"
 TRAIN = """
 run: {{model: vit, embed_dim: 48, depth: 1, num_heads: 4, patch_size: 8, img_size: [16, 32], n_in_channels: 3, n_out_channels: 3,
   global_batch_size: 2, num_iters: {steps}, lr: 1E-3, warmup: 1, expdir: /logs, train_data_path: {folder}/years, valid_data_path: {folder}/years,
@@ -26,7 +26,7 @@ class ReadFaults(unittest.TestCase):
         kept = tempfile.TemporaryDirectory()
         cls.addClassCleanup(kept.cleanup)
         cls.shim = pathlib.Path(kept.name) / "read_fault.so"
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(cls.shim), str(HERE / "read_fault.c"), "-ldl"], check=True)
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(cls.shim), str(SHIM_SOURCE), "-ldl"], check=True)
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

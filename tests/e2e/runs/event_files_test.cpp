@@ -31,7 +31,7 @@ class EventFiles : public testing::Test {
   nlohmann::json read_with_tensorboard() const {
     const char* python = std::getenv("WELKIN_TEST_PYTHON");
     const char* source = std::getenv("WELKIN_SOURCE_DIR");  // set by CTest
-    const fs::path script = fs::path(source != nullptr ? source : ".") / "tests/e2e/runs/read_events.py";
+    const fs::path script = fs::path(source != nullptr ? source : ".") / "tests/read_events.py";
     const std::string command = std::string(python != nullptr ? python : "python3") + " '" + script.string() + "' '" +
                                 (folder_ / "logs").string() + "' > '" + (folder_ / "read.json").string() + "'";
     const int status = std::system(command.c_str());

@@ -14,6 +14,7 @@ import pandas
 import torch
 
 BINARY = os.environ["WELKIN_BINARY"]
+READ_EVENTS = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"]) / "tests/read_events.py"
 VIT = """
 run: &run {model: vit, embed_dim: 16, depth: 2, num_heads: 2, patch_size: 4, img_size: [16, 32], n_in_channels: 3, n_out_channels: 3,
   data_loader_config: synthetic, limit_nsamples: 16, limit_nsamples_val: 8, global_batch_size: 8, num_iters: 6, lr: 1E-3, expdir: /logs}
@@ -47,7 +48,7 @@ class MonitoredRun(unittest.TestCase):
         table = pandas.read_csv(self.folder_of() / "metrics.csv")
         self.assertEqual(list(table["step"]), [0, 2, 4, 6])
         self.assertEqual(list(table["epoch"]), [0, 1, 2, 3])
-        events = json.loads(subprocess.run([os.sys.executable, str(pathlib.Path(__file__).parent / "read_events.py"), str(self.folder_of() / "logs")],
+        events = json.loads(subprocess.run([os.sys.executable, str(READ_EVENTS), str(self.folder_of() / "logs")],
                                            capture_output=True, text=True, check=True).stdout)["scalars"]
         self.assertEqual(set(table.columns) - {"step", "epoch"}, set(events))
         self.assertLessEqual({"Loss/train_step", "Gradient norm", "Memory [GiB]"}, set(events))

@@ -19,7 +19,7 @@ import unittest
 from tolerance import rounds_to
 
 BINARY = os.environ["WELKIN_BINARY"]
-HERE = pathlib.Path(__file__).resolve().parent
+READ_EVENTS = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"]) / "tests/read_events.py"
 TIMES = {"Avg iters per sec", "Avg samples per sec"}
 
 VIT = """
@@ -49,7 +49,7 @@ def tensor_files(root):
 
 def logged(root):
     """Scalars and images as TensorBoard reads them, without the times."""
-    done = subprocess.run([sys.executable, str(HERE / "read_events.py"), str(run_folder(root) / "logs")], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, str(READ_EVENTS), str(run_folder(root) / "logs")], capture_output=True, text=True)
     if done.returncode == 77:
         raise unittest.SkipTest("the tensorboard package is not installed")
     events = json.loads(done.stdout)
