@@ -29,5 +29,10 @@ target_include_directories(welkin_torch SYSTEM INTERFACE "${TORCH_ROOT}/include"
 if(NOT WELKIN_FUZZ)
   target_compile_options(welkin_torch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
 endif()
-target_link_libraries(welkin_torch INTERFACE "${TORCH_LIB}/libgomp.so.1" Threads::Threads ${CMAKE_DL_LIBS})
+# The wheel brings the OpenMP that its libraries were built with; a torch that was built here (Spack) has the compiler's.
+set(_openmp "${TORCH_LIB}/libgomp.so.1")
+if(NOT EXISTS "${_openmp}")
+  set(_openmp gomp)
+endif()
+target_link_libraries(welkin_torch INTERFACE "${_openmp}" Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(welkin_torch INTERFACE LINKER:--disable-new-dtags LINKER:--allow-shlib-undefined)
