@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that run in several real processes over the loopback interface. A body is registered by name; run_on_ranks() hands it to
-// one process of this program per rank (spawned, never forked: torch is loaded), and fails with the output of every rank that failed.
-// A process whose body passed takes the next one. No test hangs: a rank that is late prints its last collectives and ends, and the
-// parent kills what is left.
+// one process of this program per rank (spawned, never forked: torch is loaded), and fails with the output of every rank that
+// failed. A process whose body passed takes the next one. No test hangs: a rank that is late prints its last collectives and
+// ends, and the parent kills what is left.
 #pragma once
 
 #include <cstdint>
