@@ -303,7 +303,8 @@ class OpenReads : public observe::SpanSink {
   std::atomic<int64_t> open_ = 0;
 };
 
-// Under a sanitizer, or with MALLOC_PERTURB_ set, a thread that told of its sample when nobody was there any more ended the process.
+// Under a sanitizer, or with MALLOC_PERTURB_ set, a thread that told of its sample when nobody was there any more ended the
+// process.
 TEST(Trainer, ThreadsThatReadAheadWhenTheRunEndsTellOfTheirSamples) {
   const ScratchFolder folder;
   config::RunConfig config = tiny_config(folder.path());
