@@ -40,7 +40,7 @@ trap 'rm -rf "$work"' EXIT
 cmake --install "$from" --prefix "$work/prefix" --strip >"$work/install.log" || { cat "$work/install.log"; fail "cmake could not install $from"; }
 level=$("$packer/bin/python3" "$root/packaging/wheel/level.py" "$work/prefix")
 "$packer/bin/python3" -m pip wheel -q --disable-pip-version-check --no-input --no-index --no-deps --no-build-isolation --wheel-dir "$work/dist" \
-  -C "build-dir=$work/build" -C "cmake.define.WELKIN_PREFIX=$work/prefix" "$root/packaging/wheel"
+  --config-settings="build-dir=$work/build" --config-settings="cmake.define.WELKIN_PREFIX=$work/prefix" "$root/packaging/wheel"
 made=$(cd "$work/dist" && "$packer/bin/python3" -m wheel tags --remove --platform-tag "$level" ./*.whl)
 rm -f "$out"/welkin-*.whl
 mv "$work/dist/${made##*/}" "$out/"

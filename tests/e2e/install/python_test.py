@@ -292,7 +292,9 @@ class Training(PythonCase):
 
         with self.assertRaises(ZeroDivisionError):
             self.train(VIT, "failed", num_iters=4000, callback=fail)
-        self.assertEqual(len(list(self.root.glob("failed/**/step_*"))), 1)
+        steps = [int(path.name[5:]) for path in self.root.glob("failed/**/step_*")]
+        self.assertTrue(steps)
+        self.assertLess(max(steps), 4000)
 
     def test_a_model_waits_for_no_run(self):
         model = self.train(VIT, "first").load()
