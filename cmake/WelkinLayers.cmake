@@ -140,7 +140,7 @@ function(welkin_label_tests label)
   cmake_parse_arguments(ARG "" "TIMEOUT;SHARDS" "" SHARDS 1 ${ARGN})
   set(_folder "${CMAKE_SOURCE_DIR}/tests/${label}")
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${_folder}/*.cpp")
-  list(FILTER _sources EXCLUDE REGEX "/plugin/")  # a project of its own
+  list(FILTER _sources EXCLUDE REGEX "/plugin/[^/]+$")  # a project of its own
   if(_sources)
     welkin_test_program(${label}_tests ${label} ${ARG_TIMEOUT} LAYERS welkin_bench welkin_verify SOURCES ${_sources})
     welkin_run_program(${label}_tests ${label} ${ARG_TIMEOUT} ${ARG_SHARDS})

@@ -93,7 +93,7 @@ bool next_job(RankJob& job, int& listener) {
   message.msg_iovlen = 1;
   message.msg_control = control.data();
   message.msg_controllen = control.size();
-  const ssize_t count = recvmsg(kJobSocket, &message, 0);
+  const ssize_t count = recvmsg(kJobSocket, &message, MSG_CMSG_CLOEXEC);
   if (count <= 0) return false;
   listener = -1;
   if (const cmsghdr* header = CMSG_FIRSTHDR(&message)) std::memcpy(&listener, CMSG_DATA(header), sizeof(int));
@@ -131,7 +131,7 @@ TEST(RankChild, DISABLED_Run) {
   }
 }
 
-// A process of this program that takes jobs, one after the other: half of a short job's time would go into loading torch.
+// A process of this program that takes jobs, one after the other: loading torch for each would be 0.3 s of CPU time.
 class RankProcess {
  public:
   explicit RankProcess(std::string output) : output_(std::move(output)) {
@@ -162,8 +162,8 @@ class RankProcess {
   }
 
   ~RankProcess() {
+    end();
     close(socket_);
-    if (pid_ > 0) waitpid(pid_, nullptr, 0);
     fs::remove(output_);
   }
   RankProcess(const RankProcess&) = delete;
@@ -205,16 +205,26 @@ class RankProcess {
       return -1;
     }
     char passed = 0;
-    if (recv(socket_, &passed, 1, 0) == 1) return 0;
-    int status = 0;
-    waitpid(std::exchange(pid_, -1), &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return recv(socket_, &passed, 1, 0) == 1 ? 0 : exit_code();
+  }
+
+  // It has no further jobs: its exit code, 0 where it has ended before.
+  int end() {
+    if (has_ended()) return 0;
+    shutdown(socket_, SHUT_WR);
+    return verdict(std::chrono::steady_clock::now() + 30s);
   }
 
   [[nodiscard]] bool has_ended() const { return pid_ <= 0; }
   [[nodiscard]] const std::string& output() const { return output_; }
 
  private:
+  int exit_code() {
+    int status = 0;
+    waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
   std::string output_;
   int socket_ = -1;
   pid_t pid_ = -1;
@@ -227,6 +237,37 @@ std::string whole_text(const std::string& path) {
   return out.str();
 }
 
+// The processes of all tests of this program. One that fails as it ends fails the program.
+class RankProcesses : public testing::Environment {
+ public:
+  RankProcess& of_rank(int64_t rank) {
+    while (std::ssize(processes_) <= rank) {
+      const fs::path output = fs::path(testing::TempDir()) / cat("rank_", getpid(), "_", started_++);
+      processes_.push_back(std::make_unique<RankProcess>(output.string()));
+    }
+    return *processes_[static_cast<size_t>(rank)];
+  }
+  void drop_ended() {
+    std::erase_if(processes_, [](const auto& process) { return process->has_ended(); });
+  }
+  void TearDown() override {
+    for (const auto& process : processes_)
+      EXPECT_EQ(process->end(), 0) << "a rank as it ends:\n" << whole_text(process->output());
+    processes_.clear();
+  }
+
+ private:
+  std::vector<std::unique_ptr<RankProcess>> processes_;
+  int64_t started_ = 0;
+};
+
+// Owned by GoogleTest.
+RankProcesses& rank_processes() {
+  static auto* const all = new RankProcesses;
+  return *all;
+}
+const testing::Environment* const kRankProcesses = testing::AddGlobalTestEnvironment(&rank_processes());
+
 }  // namespace
 
 RankTest::RankTest(const char* name, RankBody body, int64_t deadline_s) { bodies()[name] = {std::move(body), deadline_s}; }
@@ -237,25 +278,19 @@ std::string rank_scratch_folder() {
 }
 
 void run_on_ranks(const std::string& body, int64_t world_size, int64_t limit_s) {
-  static std::vector<std::unique_ptr<RankProcess>> processes;
-  static int64_t started = 0;
   const std::string folder = rank_scratch_folder();
   fs::create_directories(folder);
   setenv("WELKIN_RANK_SCRATCH", folder.c_str(), 1);
-  while (std::ssize(processes) < world_size) {
-    processes.push_back(
-        std::make_unique<RankProcess>((fs::path(testing::TempDir()) / cat("rank_", getpid(), "_", started++)).string()));
-  }
   const ListeningSocket listener = listen_on("127.0.0.1");
   RankJob job{.body = body, .rank = 0, .world_size = world_size, .port = listener.port, .limit_s = limit_s};
-  for (; job.rank < world_size; ++job.rank) processes[static_cast<size_t>(job.rank)]->give(job, listener.fd);
+  for (; job.rank < world_size; ++job.rank) rank_processes().of_rank(job.rank).give(job, listener.fd);
   close(listener.fd);
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(limit_s);
   for (int64_t rank = 0; rank < world_size; ++rank) {
-    RankProcess& process = *processes[static_cast<size_t>(rank)];
+    RankProcess& process = rank_processes().of_rank(rank);
     EXPECT_EQ(process.verdict(until), 0) << "rank " << rank << " of " << world_size << ":\n" << whole_text(process.output());
   }
-  std::erase_if(processes, [](const auto& process) { return process->has_ended(); });
+  rank_processes().drop_ended();
   fs::remove_all(folder);
   unsetenv("WELKIN_RANK_SCRATCH");
 }
