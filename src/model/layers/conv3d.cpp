@@ -33,10 +33,15 @@ void print_conv(std::ostream& stream, const char* kind, int64_t in_channels, int
 
 BoxConvolution::BoxConvolution(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial,
                                bool is_transposed)
-    : Layer(std::move(path)), initial_(initial), is_transposed_(is_transposed) {
+    : LocalLayer(std::move(path)), initial_(initial), is_transposed_(is_transposed) {
   const at::Tensor taps = at::empty({kKernel, kKernel, kKernel, in_channels, out_channels});
   weight = register_parameter("weight", is_transposed ? taps.permute({3, 4, 0, 1, 2}) : taps.permute({4, 3, 0, 1, 2}));
   bias = register_parameter("bias", at::empty({out_channels}));
+}
+
+LocalRule BoxConvolution::rule() const {
+  return {
+      .kernel = {kKernel, kKernel, kKernel}, .stride = kRule.stride, .padding = kRule.padding, .is_transposed = is_transposed_};
 }
 
 at::Tensor BoxConvolution::forward(at::TensorList x_BCDHW, const ops::LeakyRelu& leaky_relu) const {

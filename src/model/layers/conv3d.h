@@ -5,13 +5,11 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "model/base/layer.h"
-#include "ops/convolution/convolution.h"
+#include "model/layers/local_layer.h"
 
 namespace welkin::model {
 
@@ -20,7 +18,7 @@ struct ConvInit {
   std::optional<double> bias = 0.0;  // constant; without a value PyTorch's default, uniform in +-1/sqrt(fan_in)
 };
 
-class BoxConvolution : public Layer {
+class BoxConvolution : public LocalLayer {
  public:
   // x: one tensor, or two whose channels stand side by side.
   at::Tensor forward(at::TensorList x_BCDHW, const ops::LeakyRelu& leaky_relu = {}) const;
@@ -29,11 +27,9 @@ class BoxConvolution : public Layer {
   static constexpr int64_t kKernel = 4;
   static constexpr ops::ConvolutionParams kRule{{2, 2, 2}, {1, 1, 1}};
   bool is_transposed() const { return is_transposed_; }
-
-  // Set by who cuts boxes into blocks (parallel/spatial): makes the layer's result, before its activation, of the blocks at hand
-  // by placing the kernel with paddings of its own. Empty: boxes are whole.
-  using Place = std::function<at::Tensor(const Tensors& x_BCDHW, const ops::BoxShape& padding)>;
-  std::function<at::Tensor(const Tensors& x_BCDHW, const Place& place)> on_blocks;
+  LocalRule rule() const override;
+  Tensors weights() const override { return {weight, bias}; }
+  int64_t num_channels(const Tensors& /*x*/) const override { return bias.size(0); }
 
   at::Tensor weight;  // (out, in, 4, 4, 4), transposed (in, out, 4, 4, 4)
   at::Tensor bias;    // (out)

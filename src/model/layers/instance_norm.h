@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
+
 #include "model/base/layer.h"
 
 namespace welkin::model {
@@ -17,6 +19,11 @@ class InstanceNorm : public Layer {
   std::vector<Site*> own_sites() override { return {&whole_}; }
   void initialise(uint64_t seed) override;
   void pretty_print(std::ostream& stream) const override;
+
+  // Set by who cuts samples into blocks: the same of a block, by mean and deviation of the whole. Empty: fields are whole.
+  using OfBlock =
+      std::function<at::Tensor(const at::Tensor& x_BCHW, const at::Tensor& weight, const at::Tensor& bias, double epsilon)>;
+  OfBlock of_block;
 
   at::Tensor weight, bias;  // (C)
 

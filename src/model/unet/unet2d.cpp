@@ -2,16 +2,12 @@
 #include "model/unet/unet2d.h"
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/relu.h>
 
-#include <array>
 #include <string>
 
 namespace welkin::model {
 namespace {
-
-constexpr std::array<int64_t, 2> kPool{2, 2};
 
 // The modules that the names of parameters lead through: "maxpool_conv.1.double_conv".
 class Nested : public Layer {
@@ -23,6 +19,7 @@ class Nested : public Layer {
   std::shared_ptr<L> hold(const std::string& name, int64_t in, int64_t out) {
     return add<L>(name, in, out);
   }
+  std::shared_ptr<HalvingPool> hold_pool() { return add<HalvingPool>("0"); }
   std::shared_ptr<PointwiseConv> hold_last(const PointwiseConv::Options& options) { return add<PointwiseConv>("conv", options); }
   void pretty_print(std::ostream& stream) const override { stream << "Sequential"; }
 };
@@ -47,12 +44,16 @@ Unet2d::Unet2d(const Unet2dOptions& options) : options_(options) {
   };
   const auto first = add<Nested>("inc");
   down_.push_back({.conv = first->hold<DoubleConv>("double_conv", options.in_channels, options.channels(0)),
+                   .pool = nullptr,
                    .up = nullptr,
                    .site = site("inc")});
   for (int64_t scale = 1; scale <= options.scales; ++scale) {
     const std::string name = "down" + std::to_string(scale);
-    const auto conv = add<Nested>(name)->nest("maxpool_conv")->nest("1");
+    const auto level = add<Nested>(name)->nest("maxpool_conv");
+    const auto pool = level->hold_pool();
+    const auto conv = level->nest("1");
     down_.push_back({.conv = conv->hold<DoubleConv>("double_conv", options.channels(scale - 1), options.channels(scale)),
+                     .pool = pool,
                      .up = nullptr,
                      .site = site(name)});
   }
@@ -61,25 +62,25 @@ Unet2d::Unet2d(const Unet2dOptions& options) : options_(options) {
     const auto level = add<Nested>(name);
     const auto up = level->hold<DoublingConv>("up", options.channels(scale), options.channels(scale - 1));
     const auto conv = level->nest("conv")->hold<DoubleConv>("double_conv", options.channels(scale), options.channels(scale - 1));
-    up_.push_back({.conv = conv, .up = up, .site = site(name)});
+    up_.push_back({.conv = conv, .pool = nullptr, .up = up, .site = site(name)});
   }
   last_ = add<Nested>("outc")->hold_last({.in = options.width, .out = options.out_channels});
 }
 
 // One tensor on the way down, on the way up the deeper scale's result and what is skipped to it.
-at::Tensor Unet2d::run(const Scale& scale, Tensors in, bool halves) const {
-  const auto body = [conv = scale.conv.get(), up = scale.up.get(), halves](const Tensors& x) {
+at::Tensor Unet2d::run(const Scale& scale, Tensors in) const {
+  const auto body = [conv = scale.conv.get(), pool = scale.pool.get(), up = scale.up.get()](const Tensors& x) {
     if (up != nullptr) return Tensors{conv->forward(at::cat({x.at(1), up->forward(x.at(0))}, 1))};
-    return Tensors{conv->forward(halves ? at::max_pool2d(x.at(0), kPool) : x.at(0))};
+    return Tensors{conv->forward(pool != nullptr ? pool->forward(x.at(0)) : x.at(0))};
   };
   return (*scale.site)(std::move(in), body).at(0);
 }
 
 at::Tensor Unet2d::forward(const at::Tensor& input, const ForwardContext& /*context*/) {
-  Tensors skipped{run(down_.front(), {input}, /*halves=*/false)};
-  for (size_t i = 1; i < down_.size(); ++i) skipped.push_back(run(down_[i], {skipped.back()}, /*halves=*/true));
+  Tensors skipped{run(down_.front(), {input})};
+  for (size_t i = 1; i < down_.size(); ++i) skipped.push_back(run(down_[i], {skipped.back()}));
   at::Tensor x_BCHW = skipped.back();
-  for (size_t i = 0; i < up_.size(); ++i) x_BCHW = run(up_[i], {x_BCHW, skipped.at(up_.size() - 1 - i)}, /*halves=*/false);
+  for (size_t i = 0; i < up_.size(); ++i) x_BCHW = run(up_[i], {x_BCHW, skipped.at(up_.size() - 1 - i)});
   const at::Tensor output = last_->forward(x_BCHW);
   return options_.residual ? add_newest(output, input, options_.newest_input_channel, options_.residual_runs) : output;
 }

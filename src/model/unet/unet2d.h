@@ -43,10 +43,11 @@ class Unet2d : public Model {
  private:
   struct Scale {
     std::shared_ptr<DoubleConv> conv;
-    std::shared_ptr<DoublingConv> up;  // on the way up alone
-    std::unique_ptr<Site> site;        // "levels.N", in the order of the forward pass
+    std::shared_ptr<HalvingPool> pool;  // on the way down alone, but not at its begin
+    std::shared_ptr<DoublingConv> up;   // on the way up alone
+    std::unique_ptr<Site> site;         // "levels.N", in the order of the forward pass
   };
-  at::Tensor run(const Scale& scale, Tensors in, bool halves) const;
+  at::Tensor run(const Scale& scale, Tensors in) const;
 
   Unet2dOptions options_;
   std::vector<Scale> down_, up_;

@@ -7,8 +7,9 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "model/layers/conv3d.h"
 #include "model/layers/dropout.h"
+#include "model/layers/instance_norm.h"
+#include "model/layers/local_layer.h"
 #include "parallel/plans/plan_context.h"
 
 namespace welkin::parallel {
@@ -60,8 +61,9 @@ model::Dropout::WindowOf window_of(const ParallelStyle& style, const PlanContext
       style);
 }
 
-// Whether the style is one of convolution layers.
-bool split(const ParallelStyle& style, const PlanContext& context, model::BoxConvolution& layer) {
+// Whether the style is one of such layers.
+template <typename Layer>
+bool split(const ParallelStyle& style, const PlanContext& context, Layer& layer) {
   return std::visit(
       [&]<typename Style>(const Style& each) {
         if constexpr (requires { each.split(context, layer); }) {
@@ -74,16 +76,21 @@ bool split(const ParallelStyle& style, const PlanContext& context, model::BoxCon
       style);
 }
 
+// Whether the module is such a layer, and the style one for it.
+template <typename Layer>
+bool split_as(const PlanRow& row, const PlanContext& context, torch::nn::Module* module) {
+  auto* layer = dynamic_cast<Layer*>(module);
+  return layer != nullptr && matches_pattern(row.pattern, layer->path()) && split(row.style, context, *layer);
+}
+
 void apply_row(const PlanRow& row, PlanContext& context, const std::vector<model::Site*>& sites) {
   bool used = false;
   for (model::Site* site : sites) {
     if (matches_pattern(row.pattern, site->name())) used = install(row.style, context, *site) || used;
   }
   for (const auto& module : context.model.modules(/*include_self=*/false)) {
-    auto* convolution = dynamic_cast<model::BoxConvolution*>(module.get());
-    if (convolution != nullptr && matches_pattern(row.pattern, convolution->path())) {
-      used = split(row.style, context, *convolution) || used;
-    }
+    used = split_as<model::LocalLayer>(row, context, module.get()) || used;
+    used = split_as<model::InstanceNorm>(row, context, module.get()) || used;
     auto* dropout = dynamic_cast<model::Dropout*>(module.get());
     if (dropout == nullptr || !matches_pattern(row.pattern, dropout->path())) continue;
     dropout->window_of = window_of(row.style, context, *dropout);

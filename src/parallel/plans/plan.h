@@ -23,7 +23,7 @@
 namespace welkin::parallel {
 
 // What a row does to the sites, parameters, dropout or convolution layers that it names. A style is a struct with those of these
-// members that concern it: install() at a site, window() of a dropout layer, split() of a convolution layer, enter() and leave()
+// members that concern it: install() at a site, window() of a dropout layer, split() of a layer on blocks, enter() and leave()
 // for the gradients (partial_sums.h).
 using ParallelStyle = std::variant<
     // weights (weight_styles.h)
@@ -33,7 +33,7 @@ using ParallelStyle = std::variant<
     // masks of dropout (mask_styles.h)
     TokenMask, ColumnMask, AttentionMask,
     // layers on blocks (spatial_styles.h)
-    HaloConvolution>;
+    HaloConvolution, BlockNorm>;
 
 struct PlanRow {
   std::string pattern;  // a site, parameter or layer; * stands for one part of the path: "blocks.*.attn.q"

@@ -45,7 +45,8 @@ Plan sfno_plan_of(const config::ModelConfig& config, const model::ModelShape& sh
 Plan swin_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                   const LayoutOptions& options);
 
-// "unet2d", over tp: every convolution but the last makes a part of its channels. ConfigError as for "unet3d".
+// "unet2d", over tp: every convolution but the last makes a part of its channels; over h, w: each rank has a block of the field.
+// ConfigError as for "unet3d".
 Plan unet2d_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                     const LayoutOptions& options);
 

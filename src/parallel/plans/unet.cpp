@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the U-Nets are split. Over tp by output channels: each convolution needs all channels of its input, so what the members
 // make is gathered behind every layer; the weights, 72 % of which stand in the four deepest layers of that of boxes, and all that
-// belongs to them are divided. Boxes over d, h, w by blocks: each convolution exchanges halos, inside of what tp does around it.
+// belongs to them are divided. Boxes over d, h, w and fields over h, w by blocks: each convolution exchanges halos, inside of
+// what tp does around it, and a norm adds up its sums.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -43,7 +45,10 @@ void check_edges(const Cells& cells, const Mesh& mesh) {
   }
 }
 
-Cells halved(const Cells& cells, int64_t times) { return {cells[0] >> times, cells[1] >> times, cells[2] >> times}; }
+// A field keeps its one point along d.
+Cells halved(const Cells& cells, int64_t times) {
+  return {std::max<int64_t>(cells[0] >> times, 1), cells[1] >> times, cells[2] >> times};
+}
 
 // Which boxes have fewer cells along an axis than there are ranks, so that some of these wait there: "" where none has.
 std::string note_of(const Cells& cells, const Mesh& mesh, int64_t scales) {
@@ -60,11 +65,15 @@ std::string note_of(const Cells& cells, const Mesh& mesh, int64_t scales) {
   return cat("spatial: boxes of deep scales are smaller than the ranks and gather onto fewer of them: ", join(parts, "; "));
 }
 
-void add_blocks(Plan& plan, const model::ModelShape& shape, const Mesh& mesh, int64_t scales) {
-  const Cells cells{shape.grid.at(0), shape.grid.at(1), shape.grid.at(2)};
+void cut_sample(Plan& plan, const Cells& cells, const Mesh& mesh, int64_t scales) {
   check_edges(cells, mesh);
   plan.blocks = cells;
   plan.note = note_of(cells, mesh, scales);
+}
+
+void add_blocks(Plan& plan, const model::ModelShape& shape, const Mesh& mesh, int64_t scales) {
+  const Cells cells{shape.grid.at(0), shape.grid.at(1), shape.grid.at(2)};
+  cut_sample(plan, cells, mesh, scales);
   for (int64_t scale = 1; scale <= scales; ++scale) {
     const Cells fine = halved(cells, scale - 1), coarse = halved(cells, scale);
     plan.rows.push_back({cat("conv_down", scale, ".0"), HaloConvolution{fine, coarse}});
@@ -74,23 +83,33 @@ void add_blocks(Plan& plan, const model::ModelShape& shape, const Mesh& mesh, in
 
 }  // namespace
 
-Plan unet2d_plan_of(const config::ModelConfig& config, const model::ModelShape& /*shape*/, const Mesh& mesh,
+Plan unet2d_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                     const LayoutOptions& options) {
   refuse_sequence_parallel(options);
   check_channels(config, mesh);
   constexpr int64_t kUsualScales = 4;
   const int64_t scales = config.scales > 0 ? config.scales : kUsualScales;
+  const bool has_blocks = mesh.size(kSpatial) > 1;
+  const Cells whole{1, shape.grid.at(0), shape.grid.at(1)};
   Plan plan;
-  const auto add = [&](const std::string& path) {
+  if (has_blocks) cut_sample(plan, whole, mesh, scales);
+  const auto add = [&](const std::string& path, const Cells& cells) {
     for (const char* conv : {".double_conv.0", ".double_conv.3"}) {
       plan.rows.push_back({path + conv, GatheredChannels{Axis::Tp, /*weight_dim=*/0}});
+      if (has_blocks) plan.rows.push_back({path + conv, HaloConvolution{cells, cells}});
     }
+    if (!has_blocks) return;
+    for (const char* norm : {".double_conv.1", ".double_conv.4"}) plan.rows.push_back({path + norm, BlockNorm{cells}});
   };
-  add("inc");
+  add("inc", whole);
   for (int64_t scale = 1; scale <= scales; ++scale) {
-    add(cat("down", scale, ".maxpool_conv.1"));
-    plan.rows.push_back({cat("up", scale, ".up"), GatheredChannels{Axis::Tp, /*weight_dim=*/1}});
-    add(cat("up", scale, ".conv"));
+    const Cells fine = halved(whole, scale - 1), coarse = halved(whole, scale);
+    const std::string up = cat("up", scales - scale + 1);
+    if (has_blocks) plan.rows.push_back({cat("down", scale, ".maxpool_conv.0"), HaloConvolution{fine, coarse}});
+    add(cat("down", scale, ".maxpool_conv.1"), coarse);
+    plan.rows.push_back({cat(up, ".up"), GatheredChannels{Axis::Tp, /*weight_dim=*/1}});
+    if (has_blocks) plan.rows.push_back({cat(up, ".up"), HaloConvolution{coarse, fine}});
+    add(cat(up, ".conv"), fine);
   }
   return plan;
 }

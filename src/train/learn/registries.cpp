@@ -93,7 +93,7 @@ void add_builtins(Registries& registries) {
   registries.plans.add("afno", {parallel::afno_plan_of, parallel::Axis::Tp});
   registries.plans.add("sfno", {parallel::sfno_plan_of, parallel::Axis::Tp});
   registries.plans.add("swin", {parallel::swin_plan_of, parallel::Axis::Tp});
-  registries.plans.add("unet2d", {parallel::unet2d_plan_of, parallel::Axis::Tp});
+  registries.plans.add("unet2d", {parallel::unet2d_plan_of, parallel::Axis::Tp | parallel::Axis::H | parallel::Axis::W});
   registries.plans.add("unet3d", {parallel::unet_plan_of, parallel::Axis::Tp | parallel::kSpatial});
   add_losses(registries.losses);
   add_schedules(registries.schedules);

@@ -38,11 +38,11 @@ void SampleShard::share_blocks(const parallel::Plan& plan, const parallel::MeshG
   group_ = groups.along(parallel::kSpatial);
   const parallel::Block block =
       parallel::grid_of(*plan.blocks, groups.mesh()).block(parallel::coordinates_of({groups.rank()}, groups.mesh()).front());
-  for (const parallel::CellRange& range : block.axes) {
-    read_.begin.push_back(range.begin);
-    read_.extent.push_back(range.size());
+  for (size_t axis = parallel::kSpaceAxes - grid_.size(); axis < parallel::kSpaceAxes; ++axis) {  // a field has no depth
+    read_.begin.push_back(block.axes[axis].begin);
+    read_.extent.push_back(block.axes[axis].size());
   }
-  own_.push_back({{0, 0, 0}, read_.extent});
+  own_.push_back({std::vector<int64_t>(grid_.size(), 0), read_.extent});
 }
 
 std::optional<data::Region> SampleShard::region() const {
@@ -93,7 +93,8 @@ WeightedSums SampleShard::whole_sums(const at::Tensor& prediction, const at::Ten
 }
 
 at::Tensor SampleShard::rmse(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights) const {
-  return weighted_rmse(whole_sums(prediction, target, weights, /*holes=*/false), weights.size(0) * target.size(-1));
+  const int64_t columns = is_whole() ? target.size(-1) : grid_.at(1);
+  return weighted_rmse(whole_sums(prediction, target, weights, /*holes=*/false), weights.size(0) * columns);
 }
 
 SampleShard::PointsRmse SampleShard::rmse_of_points(const at::Tensor& prediction, const at::Tensor& target,

@@ -112,7 +112,8 @@ std::vector<OptionLevels> pairwise() {
   return chosen;
 }
 
-// Along axes of the plan and dp. Blocks are cut along each axis alone, and along several: 1x1x2, 2x1x1, 1x2x2, 2x2x2.
+// Along axes of the plan and dp. Blocks are cut along each axis alone, and along several: 1x1x2, 2x1x1, 1x2x2, 2x2x2; those of
+// fields along two of them.
 std::vector<parallel::MeshSizes> meshes_of(int64_t world_size, parallel::AxisSet axes) {
   std::vector<std::array<int64_t, 3>> blocks{{1, 1, 1}};
   if (axes.contains(parallel::Axis::W)) {
@@ -120,7 +121,8 @@ std::vector<parallel::MeshSizes> meshes_of(int64_t world_size, parallel::AxisSet
       for (const std::array<int64_t, 3>& cut :
            {std::array<int64_t, 3>{1, 1, ranks}, {ranks, 1, 1}, {1, 2, ranks / 2}, {2, 2, ranks / 4}}) {
         const bool is_new = std::ranges::find(blocks, cut) == blocks.end();
-        if (is_new && cut[0] * cut[1] * cut[2] == ranks) blocks.push_back(cut);
+        const bool is_cuttable = cut[0] == 1 || axes.contains(parallel::Axis::D);
+        if (is_new && is_cuttable && cut[0] * cut[1] * cut[2] == ranks) blocks.push_back(cut);
       }
     }
   }

@@ -60,7 +60,7 @@ data::SampleSpec spec_of(const model::ModelShape& shape) {
   return spec;
 }
 
-config::ModelConfig problem_config(const LayoutCase& c) {
+config::ModelConfig problem_config(const LayoutCase& c, const model::ModelEntry& model) {
   config::ModelConfig config;
   config.embed_dim = 32;
   config.depth = c.depth;
@@ -71,7 +71,7 @@ config::ModelConfig problem_config(const LayoutCase& c) {
   config.qkv = c.joint_qkv ? config::QkvLayout::Joint : config::QkvLayout::Separate;
   config.width = 8;
   config.window_size = {1, 7};
-  config.scales = 3;
+  config.scales = model.grid_rank == 3 ? 3 : 2;  // 20 and 28 points are 5 and 7 at the deepest
   return config;
 }
 
@@ -83,7 +83,7 @@ at::Tensor values_of(const std::string& name, at::IntArrayRef shape, double devi
 
 // Every parameter is random: zeros and ones would hide errors in biases and norms.
 model::ModelPtr make_model(const LayoutSubject& subject, const LayoutCase& c) {
-  model::ModelPtr model = subject.model.build(problem_config(c), problem_shape(subject.model));
+  model::ModelPtr model = subject.model.build(problem_config(c, subject.model), problem_shape(subject.model));
   model->to(at::kDouble);
   for (const auto& parameter : model->named_parameters()) {
     const bool is_norm_weight = parameter.key().find("norm") != std::string::npos && parameter.key().ends_with("weight");
@@ -113,7 +113,7 @@ class LayoutTraining {
   LayoutTraining(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups)
       : case_(c), groups_(groups), shape_(problem_shape(subject.model)), model_(make_model(subject, c)) {
     run_.table = parallel::ParamTable::of(*model_);
-    const parallel::Plan plan = subject.plan.make(problem_config(c), shape_, groups.mesh(), c.options);
+    const parallel::Plan plan = subject.plan.make(problem_config(c, subject.model), shape_, groups.mesh(), c.options);
     if (c.schedule == config::PipelineSchedule::ZeroBubble) {
       weights_ = std::make_shared<parallel::WeightQueue>();
       parallel::defer_weight_gradients(*model_, run_.table, weights_);
@@ -383,7 +383,7 @@ class LayoutTraining {
 double magnitude(const at::Tensor& values) { return values.abs().max().item<double>(); }
 
 bool has_segments(const LayoutSubject& subject) {
-  return !subject.model.build(problem_config({}), problem_shape(subject.model))->segments().empty();
+  return !subject.model.build(problem_config({}, subject.model), problem_shape(subject.model))->segments().empty();
 }
 
 LayoutRun train_under(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups) {
