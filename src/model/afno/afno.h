@@ -19,6 +19,7 @@ class Afno : public Model {
   // (B, in_channels, height, width) -> (B, out_channels, height, width). With `residual`, the newest input step is added.
   at::Tensor forward(const at::Tensor& input, const ForwardContext& context) override;
   void initialise(uint64_t seed) override;
+  std::vector<Site*> sites() override;
   std::vector<Segment> segments() override;  // one per block; the first embeds, the last makes the output
   void pretty_print(std::ostream& stream) const override { stream << "AFNONet"; }
 
@@ -27,6 +28,7 @@ class Afno : public Model {
   at::Tensor output_of(const at::Tensor& x_BND, const at::Tensor& input) const;
 
   AfnoOptions options_;
+  Site positions_, tokens_in_, tokens_out_;
   at::Tensor pos_embed_;  // (1, N, D)
   std::shared_ptr<PatchEmbed> patch_embed_;
   std::shared_ptr<Dropout> pos_drop_;

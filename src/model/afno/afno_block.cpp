@@ -51,24 +51,26 @@ AfnoFilter::AfnoFilter(std::string path, const AfnoOptions& options)
 }
 
 at::Tensor AfnoFilter::forward(const at::Tensor& x_BND) const {
-  return whole_({x_BND}, [this](Tensors in) { return Tensors{mix(in.at(0))}; }).at(0);
+  return whole_({x_BND, w1, b1, w2, b2}, [this](const Tensors& in) { return Tensors{mix(in)}; }).at(0);
 }
 
-at::Tensor AfnoFilter::mix(const at::Tensor& x_BND) const {
+at::Tensor AfnoFilter::mix(const Tensors& in) const {
+  const at::Tensor& x_BND = in.at(0);
   const ops::AutocastGuard in_float32(x_BND.device().type(), std::nullopt);
   const at::Tensor field_BHWD = x_BND.to(w1.scalar_type()).unflatten(1, {rows_, columns_});
   const at::Tensor spectrum_BHMD = at::fft_rfft2(field_BHWD, at::OptionalIntArrayRef(), kGridDims, kNorm);
-  const at::Tensor mixed_BHMD = transform_blocks(spectrum_BHMD.narrow(2, 0, kept_columns_));
+  const at::Tensor mixed_BHMD = transform_blocks(spectrum_BHMD.narrow(2, 0, kept_columns_), in);
   const std::array<int64_t, 2> grid{rows_, columns_};  // wavenumbers that are not kept are zeros
   return at::fft_irfft2(mixed_BHMD, grid, kGridDims, kNorm).flatten(1, 2).to(x_BND.scalar_type()).add(x_BND);
 }
 
-at::Tensor AfnoFilter::transform_blocks(const at::Tensor& spectrum_BHMD) const {
-  const int64_t batch = spectrum_BHMD.size(0), blocks = w1.size(1), channels = w1.size(2);
+at::Tensor AfnoFilter::transform_blocks(const at::Tensor& spectrum_BHMD, const Tensors& in) const {
+  const at::Tensor &first = in.at(1), &first_bias = in.at(2), &second = in.at(3), &second_bias = in.at(4);
+  const int64_t batch = spectrum_BHMD.size(0), blocks = first.size(1), channels = first.size(2);
   const at::Tensor parts_BHMKC2 = at::view_as_real(spectrum_BHMD).unflatten(3, {blocks, channels});
   const at::Tensor rows_KR2C = parts_BHMKC2.permute({3, 0, 1, 2, 5, 4}).reshape({blocks, -1, 2 * channels});
-  const at::Tensor hidden_KR2C = at::relu(at::baddbmm(real_bias(b1), rows_KR2C, real_form(w1)));
-  const at::Tensor mixed_KR2C = at::softshrink(at::baddbmm(real_bias(b2), hidden_KR2C, real_form(w2)), threshold_);
+  const at::Tensor hidden_KR2C = at::relu(at::baddbmm(real_bias(first_bias), rows_KR2C, real_form(first)));
+  const at::Tensor mixed_KR2C = at::softshrink(at::baddbmm(real_bias(second_bias), hidden_KR2C, real_form(second)), threshold_);
   const at::Tensor mixed_KBHM2C = mixed_KR2C.view({blocks, batch, rows_, kept_columns_, 2, channels});
   return at::view_as_complex(mixed_KBHM2C.permute({1, 2, 3, 0, 5, 4}).contiguous()).flatten(3);
 }

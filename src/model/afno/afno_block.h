@@ -31,8 +31,9 @@ class AfnoFilter : public Layer {
   at::Tensor w1, b1, w2, b2;  // (2, K, c, c) and (2, K, c): real parts, then imaginary ones
 
  private:
-  at::Tensor mix(const at::Tensor& x_BND) const;
-  at::Tensor transform_blocks(const at::Tensor& spectrum_BHMD) const;
+  // `in`: x (B, N, K c) and the weights of these K blocks, in the order of the members.
+  at::Tensor mix(const Tensors& in) const;
+  at::Tensor transform_blocks(const at::Tensor& spectrum_BHMD, const Tensors& in) const;
 
   Site whole_;
   int64_t rows_, columns_, kept_columns_;

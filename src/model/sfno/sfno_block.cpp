@@ -20,20 +20,28 @@ namespace {
 
 constexpr double kHalf = 0.5;  // two branches are added, each with half of the variance
 
+// Coefficients (B, C, L, M, 2) and the weight of these degrees (C, C', L, 2) -> (B, C', L, M, 2).
+Tensors mix(const Tensors& in) {
+  const at::Tensor &coefficients = in.at(0), &weight = in.at(1);
+  const at::Tensor rows_LRC = at::view_as_complex(coefficients.contiguous()).permute({2, 0, 3, 1}).flatten(1, 2);
+  const at::Tensor mixed_LRC = at::bmm(rows_LRC, at::view_as_complex(weight.contiguous()).permute({2, 0, 1}));
+  const at::Tensor mixed_LBMC = mixed_LRC.unflatten(1, {coefficients.size(0), coefficients.size(3)});
+  return {at::view_as_real(mixed_LBMC.permute({1, 3, 0, 2}))};
+}
+
 }  // namespace
 
 SpectralConv::SpectralConv(std::string path, const SfnoOptions& options, std::shared_ptr<const ops::SphericalTransform> to)
-    : Layer(std::move(path)), whole_(this->path()), to_(std::move(to)) {
+    : Layer(std::move(path)), whole_(this->path()), mix_(path_of("mix")), synthesis_(path_of("synthesis")), to_(std::move(to)) {
   weight = register_parameter("weight", at::empty({options.embed_dim, options.embed_dim, options.degrees(), 2}));
 }
 
 at::Tensor SpectralConv::forward(const at::Tensor& coefficients_BCLM2) const {
   const auto body = [this](const Tensors& in) {
     const ops::AutocastGuard in_float32(in.at(0).device().type(), std::nullopt);
-    const at::Tensor rows_LRC = at::view_as_complex(in.at(0).contiguous()).permute({2, 0, 3, 1}).flatten(1, 2);
-    const at::Tensor mixed_LRC = at::bmm(rows_LRC, at::view_as_complex(weight.contiguous()).permute({2, 0, 1}));
-    const at::Tensor mixed_LBMC = mixed_LRC.unflatten(1, {in.at(0).size(0), in.at(0).size(3)});
-    return Tensors{to_->synthesise(mixed_LBMC.permute({1, 3, 0, 2}))};
+    const Tensors mixed_BCLM2 = mix_({in.at(0), weight}, mix);
+    return synthesis_(mixed_BCLM2,
+                      [to = to_](const Tensors& c) { return Tensors{to->synthesise(at::view_as_complex(c.at(0)))}; });
   };
   return whole_({coefficients_BCLM2}, body).at(0);
 }

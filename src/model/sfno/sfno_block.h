@@ -34,14 +34,14 @@ class SpectralConv : public Layer {
 
   // (B, C, L, M, 2), real and imaginary parts -> the field (B, C', H, W).
   at::Tensor forward(const at::Tensor& coefficients_BCLM2) const;
-  std::vector<Site*> own_sites() override { return {&whole_}; }
+  std::vector<Site*> own_sites() override { return {&whole_, &mix_, &synthesis_}; }
   void initialise(uint64_t seed) override;
   void pretty_print(std::ostream& stream) const override { stream << "SpectralConv"; }
 
   at::Tensor weight;  // (C, C', L, 2): real and imaginary parts
 
  private:
-  Site whole_;
+  Site whole_, mix_, synthesis_;
   std::shared_ptr<const ops::SphericalTransform> to_;
 };
 

@@ -71,6 +71,7 @@ WindowAttention::WindowAttention(std::string path, const SwinOptions& options, b
       whole_(this->path()),
       in_(path_of("in")),
       bias_(path_of("earth_position_bias_table")),
+      windows_(path_of("windows")),
       core_(path_of("core")),
       index_(pair_index(options)),
       mask_(pole_mask(options, shift_rows_)) {
@@ -85,13 +86,16 @@ at::Tensor WindowAttention::forward(const at::Tensor& x_BND, const ForwardContex
   return whole_({x_BND}, [this, context](Tensors in) { return Tensors{attend(in.at(0), context)}; }).at(0);
 }
 
-// q, k and v are made of tokens in their order, which may be split; windows are cut behind that.
+// q, k and v are made of tokens in their order, which may be split; windows are cut of all tokens, of some heads.
 at::Tensor WindowAttention::attend(const at::Tensor& x_BND, const ForwardContext& context) const {
   const at::Tensor entered = in_({x_BND}, [](Tensors in) { return in; }).at(0);
-  const at::Tensor qkv = windows_of(qkv_->forward(entered));
-  const at::Tensor bias = bias_of(earth_position_bias_table.scalar_type());
-  const at::Tensor mixed = core_({qkv, bias}, [this](const Tensors& in) { return weigh(in); }).at(0);
-  return proj_drop_->forward(proj_->forward(tokens_of(mixed)), context);
+  const at::Tensor table = bias_({earth_position_bias_table}, [](Tensors in) { return in; }).at(0);
+  const auto in_windows = [this](const Tensors& in) {
+    const auto body = [this](const Tensors& windows) { return weigh(windows); };
+    return Tensors{tokens_of(core_({windows_of(in.at(0)), bias_of(in.at(1))}, body).at(0))};
+  };
+  const at::Tensor mixed_BND = windows_({qkv_->forward(entered), table}, in_windows).at(0);
+  return proj_drop_->forward(proj_->forward(mixed_BND), context);
 }
 
 Tensors WindowAttention::weigh(const Tensors& qkv_and_bias) const {
@@ -118,12 +122,11 @@ at::Tensor WindowAttention::tokens_of(const at::Tensor& mixed_BPQATE) const {
   return at::roll(grid_BHWD, {shift_rows_, shift_columns_}, kRowsAndColumns).flatten(1, 2);
 }
 
-at::Tensor WindowAttention::bias_of(at::ScalarType type) const {
-  const at::Tensor table = bias_({earth_position_bias_table}, [](Tensors in) { return in; }).at(0);
+at::Tensor WindowAttention::bias_of(const at::Tensor& table) const {
   const int64_t tokens = options_.window_tokens();
   const at::Tensor pairs = table.index_select(0, index_.as(table.device(), at::kLong));  // (T T, P, A)
   const at::Tensor bias = pairs.permute({1, 2, 0}).unflatten(2, {tokens, tokens}).unsqueeze(1);
-  return shift_rows_ == 0 ? bias : bias.add(mask_.as(table.device(), type));
+  return shift_rows_ == 0 ? bias : bias.add(mask_.as(table.device(), table.scalar_type()));
 }
 
 void WindowAttention::initialise(uint64_t seed) {
@@ -131,7 +134,9 @@ void WindowAttention::initialise(uint64_t seed) {
   Layer::initialise(seed);
 }
 
-std::vector<Site*> WindowAttention::sites() { return {&whole_, &in_, qkv_->sites().at(0), &bias_, &core_, proj_->sites().at(0)}; }
+std::vector<Site*> WindowAttention::sites() {
+  return {&whole_, &in_, qkv_->sites().at(0), &bias_, &windows_, &core_, proj_->sites().at(0)};
+}
 
 SwinBlock::SwinBlock(std::string path, const SwinOptions& options, int64_t index) : Layer(std::move(path)), whole_(this->path()) {
   const double last = static_cast<double>(std::max<int64_t>(1, options.depth - 1));

@@ -35,11 +35,12 @@ class WindowAttention : public Layer {
   at::Tensor windows_of(const at::Tensor& qkv_BNF) const;      // (3, B, P, Q, A, T, h)
   at::Tensor tokens_of(const at::Tensor& mixed_BPQATE) const;  // (B, N, D)
   Tensors weigh(const Tensors& qkv_and_bias) const;            // softmax(q k^T / sqrt(h) + bias) v, (B, P, Q, A, T, h)
-  at::Tensor bias_of(at::ScalarType type) const;               // (P, 1, A, T, T), with the mask of shifted windows
+  // Of a table of some heads: (P, 1, A, T, T), with the mask of shifted windows.
+  at::Tensor bias_of(const at::Tensor& table) const;
 
   SwinOptions options_;
   int64_t head_dim_, shift_rows_, shift_columns_;
-  Site whole_, in_, bias_, core_;
+  Site whole_, in_, bias_, windows_, core_;
   std::shared_ptr<Linear> qkv_, proj_;
   std::shared_ptr<Dropout> proj_drop_;
   ops::DeviceConstant index_;  // (T T): row of the table for each pair of tokens

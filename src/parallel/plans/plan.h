@@ -29,11 +29,11 @@ using ParallelStyle = std::variant<
     // weights (weight_styles.h)
     ColumnParallelInput, ColumnParallel, RowParallel, GatheredChannels, GroupedChannels, SplitParameter,
     // tokens (token_styles.h)
-    SplitTokens, GatherTokens, ContextParallelAttention, AllTokens, OwnFromRead, OwnFromAll, ReadFromOwn,
+    SplitTokens, GatherTokens, ContextParallelAttention, TokensToChannels, AllTokens, OwnFromRead, OwnFromAll, ReadFromOwn,
     // masks of dropout (mask_styles.h)
     TokenMask, ColumnMask, AttentionMask,
     // layers on blocks (spatial_styles.h)
-    HaloConvolution, BlockNorm>;
+    HaloConvolution, BlockNorm, SphereAnalysis, DegreeWeights, SphereSynthesis>;
 
 struct PlanRow {
   std::string pattern;  // a site, parameter or layer; * stands for one part of the path: "blocks.*.attn.q"

@@ -19,6 +19,8 @@ using PlanFactory = std::function<Plan(const config::ModelConfig&, const model::
 struct PlanEntry {
   PlanFactory make;
   AxisSet axes = Axis::Tp | Axis::Cp;
+  bool has_context_modes =
+      true;  // else it exchanges tokens for channels (all_to_all), whatever context_mode chooses for attention
 };
 
 // "vit".
@@ -30,18 +32,18 @@ Plan vit_plan_of(const config::ModelConfig& config, const model::ModelShape& sha
 Plan unet_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                   const LayoutOptions& options);
 
-// "afno", over tp: each rank has some of the filter's blocks of channels, and of the MLP's hidden features. ConfigError when
-// either does not divide, or for sequence_parallel: a Fourier transform needs every token.
+// "afno", over tp: each rank has some of the filter's blocks of channels, and of the MLP's hidden features; over cp or h: some of
+// the tokens, and in the filter some of the blocks of channels. ConfigError when something does not divide.
 Plan afno_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                   const LayoutOptions& options);
 
-// "sfno", over tp: each rank makes some of the channels of the spectral convolution, and has some of the MLP's hidden features.
-// ConfigError as for "afno".
+// "sfno", over tp: each rank makes some of the channels of the spectral convolution, and has some of the MLP's hidden features;
+// over h: some of the rows, and of the channels or degrees in a transform. ConfigError as for "afno", and for sequence_parallel.
 Plan sfno_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                   const LayoutOptions& options);
 
-// "swin", over tp: heads and hidden features, as the ViT's; with sequence_parallel tokens too, outside of attention and MLP.
-// ConfigError when heads or hidden features do not divide.
+// "swin", over tp: heads and hidden features, as the ViT's; with sequence_parallel tokens too, outside of attention and MLP; over
+// cp or h: tokens, and in windows heads. ConfigError when heads or hidden features do not divide.
 Plan swin_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                   const LayoutOptions& options);
 

@@ -2,8 +2,10 @@
 #include "parallel/plans/spatial_styles.h"
 
 #include <memory>
+#include <numeric>
 #include <vector>
 
+#include "parallel/comm/differentiable.h"
 #include "parallel/plans/plan_context.h"
 #include "parallel/spatial/block_norm.h"
 #include "parallel/spatial/halo_convolution.h"
@@ -11,6 +13,29 @@
 
 namespace welkin::parallel {
 namespace {
+
+constexpr int64_t kFieldChannels = 1, kFieldRows = 2, kDegreesDim = 2;  // dims of (B, C, H, W) and (B, C, L, M, 2)
+
+Lengths equal_parts(const Group& group, int64_t extent) {
+  return Lengths(static_cast<size_t>(group.size()), extent / group.size());
+}
+
+// Own rows or degrees of all channels -> all of some channels.
+at::Tensor to_channels(const Group& group, const at::Tensor& values, const Lengths& lengths) {
+  return all_to_all_autograd(group, values,
+                             {.split_dim = kFieldChannels,
+                              .split_lengths = equal_parts(group, values.size(kFieldChannels)),
+                              .join_dim = kFieldRows,
+                              .join_lengths = lengths});
+}
+
+at::Tensor from_channels(const Group& group, const at::Tensor& values, const Lengths& lengths) {
+  return all_to_all_autograd(group, values,
+                             {.split_dim = kFieldRows,
+                              .split_lengths = lengths,
+                              .join_dim = kFieldChannels,
+                              .join_lengths = Lengths(static_cast<size_t>(group.size()), values.size(kFieldChannels))});
+}
 
 BlockLayer layer_between(const BlockGrid& in, const BlockGrid& out, const model::LocalRule& rule) {
   BlockLayer blocks{.in = in, .out = out};
@@ -33,6 +58,33 @@ void HaloConvolution::split(const PlanContext& context, model::LocalLayer& layer
   layer.on_blocks = [group, plan, &layer](const model::Tensors& x, const model::LocalLayer::Place& place) {
     return halo_convolution(group, plan, x, layer.weights(), layer.num_channels(x), place);
   };
+}
+
+void SphereAnalysis::install(PlanContext& context, model::Site& site) const {
+  site.install([group = context.groups.along(kSpatial), style = *this](const model::Tensors& in,
+                                                                       const model::Body& body) -> model::Tensors {
+    const at::Tensor field = to_channels(group, in.at(0), style.from_rows);
+    const model::Tensors out = body({field});
+    const bool is_unchanged = out.at(1).is_same(field);  // the grid of the result is that of the input
+    return {from_channels(group, out.at(0), style.degrees),
+            is_unchanged ? in.at(0) : from_channels(group, out.at(1), style.to_rows)};
+  });
+}
+
+void DegreeWeights::install(PlanContext& context, model::Site& site) const {
+  const auto place = static_cast<size_t>(context.groups.along(kSpatial).group_rank());
+  const int64_t first = std::accumulate(degrees.begin(), degrees.begin() + static_cast<std::ptrdiff_t>(place), int64_t{0});
+  site.install([first, own = degrees.at(place)](const model::Tensors& in, const model::Body& body) {
+    return body({in.at(0), in.at(1).narrow(kDegreesDim, first, own)});
+  });
+}
+
+void SphereSynthesis::install(PlanContext& context, model::Site& site) const {
+  site.install([group = context.groups.along(kSpatial), style = *this](const model::Tensors& in,
+                                                                       const model::Body& body) -> model::Tensors {
+    const model::Tensors out = body({to_channels(group, in.at(0), style.degrees)});
+    return {from_channels(group, out.at(0), style.to_rows)};
+  });
 }
 
 void BlockNorm::split(const PlanContext& context, model::InstanceNorm& layer) const {

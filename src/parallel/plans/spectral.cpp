@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the models of Fourier and spherical harmonic transforms are split over tp: a transform needs all points of a channel, and
-// no other channel.
+// How the models of Fourier and spherical harmonic transforms are split: a transform needs all points of a channel, and no other
+// channel. Where ranks share a sample, all-to-alls exchange points for channels before a transform and back behind it; the SFNO's
+// matrices, which mix all channels of a degree, have theirs between, by degrees.
 #include <cmath>
+#include <string>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "parallel/plans/plan_context.h"
 #include "parallel/plans/plans.h"
+#include "parallel/plans/token_rows.h"
 
 namespace welkin::parallel {
 namespace {
@@ -15,45 +17,74 @@ int64_t hidden_features(const config::ModelConfig& config) {
   return std::llround(static_cast<double>(config.embed_dim) * config.mlp_ratio);
 }
 
-void refuse_split_tokens(const LayoutOptions& options) {
-  if (!options.sequence_parallel) return;
-  throw ConfigError("parallel", "a transform of the whole grid needs all its tokens: sequence_parallel=true",
-                    "Leave sequence_parallel away");
+// A member's part of a grid of the sphere, by place: rows from north to south.
+Lengths rows_of_members(int64_t rows, int64_t ranks) {
+  Lengths lengths;
+  for (int64_t place = 0; place < ranks; ++place) lengths.push_back(block_of(rows, ranks, place).size());
+  return lengths;
 }
 
-void check_tp(const Mesh& mesh, const char* key, int64_t extent) {
-  const int64_t tp = mesh.size(Axis::Tp);
-  if (extent % tp == 0) return;
-  throw ConfigError("parallel", cat("the channels cannot be split: ", key, "=", extent, ", tp=", tp),
-                    cat("Sizes of tp that work: ", divisors_text(extent)));
+void check_rows(const char* key, int64_t rows, int64_t ranks) {
+  if (rows >= ranks) return;
+  throw ConfigError("parallel", cat("fewer rows than ranks to share them: ", key, "=", rows, ", ranks=", ranks),
+                    cat("Take at most ", rows, " ranks along the height of spatial"));
 }
 
 }  // namespace
 
 Plan afno_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                   const LayoutOptions& options) {
-  refuse_split_tokens(options);
-  check_tp(mesh, "num_blocks", config.num_blocks);
-  check_tp(mesh, "embed_dim times mlp_ratio", hidden_features(config));
-  const int64_t tokens = (shape.grid.at(0) / config.patch_size) * (shape.grid.at(1) / config.patch_size);
-  return {.num_tokens = tokens,
-          .rows = {{"pos_embed", AllTokens{}},
-                   {"blocks.*.filter", GroupedChannels{Axis::Tp, /*group_dim=*/1}},
-                   {"blocks.*.mlp.in", ColumnParallelInput{Axis::Tp}},
-                   {"blocks.*.mlp.fc1", ColumnParallel{Axis::Tp}},
-                   {"blocks.*.mlp.hidden_drop", ColumnMask{Axis::Tp}},
-                   {"blocks.*.mlp.fc2", RowParallel{Axis::Tp}}}};
+  const int64_t columns = shape.grid.at(1) / config.patch_size;
+  const int64_t tokens = (shape.grid.at(0) / config.patch_size) * columns;
+  const TokenAxes axes = token_axes(tokens, mesh, options);
+  check_channels_divide("num_blocks", config.num_blocks, mesh, axes.ranks(mesh));
+  check_channels_divide("embed_dim times mlp_ratio", hidden_features(config), mesh, /*context_ranks=*/1);
+  Plan plan{.num_tokens = tokens,
+            .rows = {{"pos_embed", AllTokens{}},
+                     {"tokens.in", SplitTokens{axes.inner}},
+                     {"pos_drop", TokenMask{}},
+                     {"blocks.*.filter", TokensToChannels{axes.context, /*parts=*/1, /*weight_dim=*/1}},
+                     {"blocks.*.filter", GroupedChannels{Axis::Tp, /*group_dim=*/1}},
+                     {"blocks.*.mlp.in", ColumnParallelInput{Axis::Tp}},
+                     {"blocks.*.mlp.fc1", ColumnParallel{Axis::Tp}},
+                     {"blocks.*.mlp.hidden_drop", ColumnMask{Axis::Tp}},
+                     {"blocks.*.mlp.fc2", RowParallel{Axis::Tp}},
+                     {"blocks.*.mlp.drop", TokenMask{}},
+                     {"tokens.out", GatherTokens{axes.inner}}},
+            .tokens_per_row = columns};
+  add_split_input(plan, axes, /*with_positions=*/true);
+  return plan;
 }
 
-Plan sfno_plan_of(const config::ModelConfig& config, const model::ModelShape& /*shape*/, const Mesh& mesh,
+Plan sfno_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                   const LayoutOptions& options) {
-  refuse_split_tokens(options);
-  check_tp(mesh, "embed_dim", config.embed_dim);
-  check_tp(mesh, "embed_dim times mlp_ratio", hidden_features(config));
-  return {.rows = {{"blocks.*.filter.filter", GatheredChannels{Axis::Tp, /*weight_dim=*/1}},
-                   {"blocks.*.mlp.fwd.in", ColumnParallelInput{Axis::Tp}},
-                   {"blocks.*.mlp.fwd.0", ColumnParallel{Axis::Tp}},
-                   {"blocks.*.mlp.fwd.2", RowParallel{Axis::Tp}}}};
+  if (options.sequence_parallel) {
+    throw ConfigError("parallel", "the SFNO has no tokens to split: sequence_parallel=true", "Leave sequence_parallel away");
+  }
+  const int64_t ranks = mesh.size(kSpatial);
+  check_channels_divide("embed_dim", config.embed_dim, mesh, ranks);
+  check_channels_divide("embed_dim times mlp_ratio", hidden_features(config), mesh, /*context_ranks=*/1);
+  Plan plan{.rows = {{"blocks.*.filter.filter", GatheredChannels{Axis::Tp, /*weight_dim=*/1}},
+                     {"blocks.*.mlp.fwd.in", ColumnParallelInput{Axis::Tp}},
+                     {"blocks.*.mlp.fwd.0", ColumnParallel{Axis::Tp}},
+                     {"blocks.*.mlp.fwd.2", RowParallel{Axis::Tp}}}};
+  if (ranks == 1) return plan;
+  const Cells outer{1, shape.grid.at(0), shape.grid.at(1)};
+  const Cells inner{1, outer[1] / config.scale_factor, outer[2] / config.scale_factor};
+  check_rows("rows of the inner grid", inner[1], ranks);
+  plan.blocks = outer;
+  const Lengths degrees = rows_of_members(inner[1], ranks);
+  for (int64_t i = 0; i < config.depth; ++i) {
+    const Cells& from = i == 0 ? outer : inner;
+    const Cells& to = i + 1 == config.depth ? outer : inner;
+    const Lengths from_rows = rows_of_members(from[1], ranks), to_rows = rows_of_members(to[1], ranks);
+    const std::string block = cat("blocks.", i, ".");
+    plan.rows.push_back({cat(block, "filter.analysis"), SphereAnalysis{from_rows, to_rows, degrees}});
+    plan.rows.push_back({cat(block, "filter.filter.mix"), DegreeWeights{degrees}});
+    plan.rows.push_back({cat(block, "filter.filter.synthesis"), SphereSynthesis{degrees, to_rows}});
+    for (const char* norm : {"norm0", "norm1"}) plan.rows.push_back({block + norm, BlockNorm{to}});
+  }
+  return plan;
 }
 
 }  // namespace welkin::parallel

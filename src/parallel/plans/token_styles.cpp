@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "parallel/comm/differentiable.h"
 #include "parallel/plans/plan_context.h"
+#include "parallel/tokens/channel_exchange.h"
 #include "parallel/tokens/field_shard.h"
 #include "parallel/tokens/ring_attention.h"
 
@@ -88,6 +89,19 @@ void ContextParallelAttention::install(PlanContext& context, model::Site& site) 
     if (mode == ContextMode::AllGather) return all_gather_attention(level.group, level.lengths, in, body);
     if (mode == ContextMode::AllToAll) return all_to_all_attention(level.group, level.lengths, in, body);
     return {ring_attention(level.group, level.lengths, in.at(0), in.at(1), in.at(2), ring_dropout(dropout, in))};
+  });
+}
+
+void TokensToChannels::install(PlanContext& context, model::Site& site) const {
+  const TokenSplit::Level* level = context.tokens.level(axis);
+  if (level == nullptr || level->group.size() == 1) return;
+  site.install([level = *level, parts = parts, dim = weight_dim](Tensors in, const Body& body) -> Tensors {
+    in.front() = channels_of_all_tokens(level, in.front(), parts);
+    for (size_t i = 1; i < in.size(); ++i) {
+      const int64_t own = in[i].size(dim) / level.group.size();
+      in[i] = in[i].narrow(dim, level.group.group_rank() * own, own);
+    }
+    return {tokens_of_all_channels(level, body(std::move(in)).at(0))};
   });
 }
 

@@ -36,6 +36,17 @@ struct ContextParallelAttention {
   void install(PlanContext& context, model::Site& site) const;
 };
 
+// A layer that needs all tokens and whose channels do not meet: an all-to-all brings a member all tokens of some channels,
+// another one its own tokens of all channels (channel_exchange.h). The site works on (B, N, features), and on weights, of which a
+// member takes those of its channels.
+struct TokensToChannels {
+  Axis axis = Axis::Cp;
+  int64_t parts = 1;       // of the features, each of which has all channels: 3 for a joint q, k, v
+  int64_t weight_dim = 0;  // of the channels in each weight
+
+  void install(PlanContext& context, model::Site& site) const;
+};
+
 // A parameter that stands before SplitTokens or after GatherTokens.
 struct AllTokens {};
 

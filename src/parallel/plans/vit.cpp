@@ -7,12 +7,10 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "parallel/plans/plans.h"
+#include "parallel/plans/token_rows.h"
 
 namespace welkin::parallel {
 namespace {
-
-// Blocks of a field along its height are runs of tokens: what is cut so is split as context parallelism splits it.
-Axis token_axis(const Mesh& mesh) { return mesh.size(Axis::H) > 1 ? Axis::H : Axis::Cp; }
 
 // "tp=1 cp=2, tp=2 cp=1": the pairs with this matmul limit that give every rank whole heads.
 std::string working_pairs(int64_t heads, int64_t ranks) {
@@ -25,9 +23,8 @@ std::string working_pairs(int64_t heads, int64_t ranks) {
   return join(pairs, ", ");
 }
 
-void check_heads(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options) {
+void check_heads(const VitLayout& vit, const Mesh& mesh, int64_t cp, const LayoutOptions& options) {
   const int64_t tp = mesh.size(Axis::Tp);
-  const int64_t cp = mesh.size(token_axis(mesh));
   const bool all_to_all = options.context_mode == ContextMode::AllToAll;
   if (vit.num_heads % (tp * (all_to_all ? cp : 1)) == 0) return;
   throw ConfigError("parallel",
@@ -37,37 +34,25 @@ void check_heads(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& op
                         "; what works on this many ranks: ", working_pairs(vit.num_heads, mesh.world_size())));
 }
 
-// What would fail later, when a run has written something already.
-void check_tokens(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options) {
+void check_hidden(const VitLayout& vit, const Mesh& mesh) {
   const int64_t tp = mesh.size(Axis::Tp);
-  const int64_t cp = mesh.size(token_axis(mesh));
-  if (vit.num_tokens / cp < (options.sequence_parallel ? tp : 1)) {
-    throw ConfigError("parallel",
-                      cat("fewer tokens than ranks to share them: tokens=", vit.num_tokens, ", tp=", tp, ", cp=", cp,
-                          ", sequence_parallel=", options.sequence_parallel),
-                      "Take a smaller context_parallel, or smaller patches");
-  }
-  if (vit.mlp_width % tp != 0) {
-    throw ConfigError("parallel", cat("the hidden features cannot be split: mlp width=", vit.mlp_width, ", tp=", tp),
-                      "Take a tensor_parallel that divides embed_dim times mlp_ratio");
-  }
+  if (vit.mlp_width % tp == 0) return;
+  throw ConfigError("parallel", cat("the hidden features cannot be split: mlp width=", vit.mlp_width, ", tp=", tp),
+                    "Take a tensor_parallel that divides embed_dim times mlp_ratio");
 }
 
 }  // namespace
 
 Plan vit_plan(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options) {
-  check_heads(vit, mesh, options);
-  check_tokens(vit, mesh, options);
-  const Axis context = token_axis(mesh);
-  const bool sharded = (options.sharded_io || context == Axis::H) && mesh.size(context) > 1;
-  std::vector<Axis> axes;
-  if (!sharded) axes.push_back(context);
-  if (options.sequence_parallel) axes.push_back(Axis::Tp);
+  const TokenAxes axes = token_axes(vit.num_tokens, mesh, options);
+  const Axis context = axes.context;
+  check_heads(vit, mesh, axes.ranks(mesh), options);
+  check_hidden(vit, mesh);
   Plan plan{.num_tokens = vit.num_tokens, .rows = {}, .input_axes = {}, .tokens_per_row = vit.tokens_per_row};
   auto& rows = plan.rows;
   rows = {
       {"pos_embed", AllTokens{}},
-      {"tokens.in", SplitTokens{axes}},
+      {"tokens.in", SplitTokens{axes.inner}},
       {"pos_drop", TokenMask{}},
       {"blocks.*.attn.in", ColumnParallelInput{Axis::Tp}},
       {"blocks.*.attn.core", ContextParallelAttention{context, options.context_mode}},
@@ -79,15 +64,9 @@ Plan vit_plan(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& optio
       {"blocks.*.mlp.hidden_drop", ColumnMask{Axis::Tp}},
       {"blocks.*.mlp.fc2", RowParallel{Axis::Tp}},
       {"blocks.*.mlp.drop", TokenMask{}},
-      {"tokens.out", GatherTokens{axes}},
+      {"tokens.out", GatherTokens{axes.inner}},
   };
-  if (sharded) {
-    WELKIN_CHECK(vit.tokens_per_row > 0, "the plan of an input that is split knows the rows of patches");
-    plan.input_axes = {context};
-    rows.push_back({"patch_embed", OwnFromRead{}});
-    rows.push_back({"positions", OwnFromAll{}});
-    rows.push_back({"head", ReadFromOwn{}});
-  }
+  add_split_input(plan, axes, /*with_positions=*/true);
   if (vit.joint_qkv) {
     rows.push_back({"blocks.*.attn.qkv", ColumnParallel{Axis::Tp, /*parts=*/3, vit.num_heads}});
   } else {

@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "parallel/comm/differentiable.h"
 #include "parallel/plans/plan_context.h"
+#include "parallel/tokens/channel_exchange.h"
 
 namespace welkin::parallel {
 namespace {
@@ -91,10 +92,17 @@ void GroupedChannels::install(PlanContext& context, model::Site& site) const {
   for (ParamRow& row : context.table.rows()) {
     if (row.name.starts_with(site.name() + ".")) context.split_parameter(row, Shard{group_dim}, axis);
   }
-  site.install([group](const Tensors& in, const Body& body) -> Tensors {
+  if (const TokenSplit::Level* level = context.tokens.level(axis)) {  // no member has all tokens
+    site.install([level = *level](Tensors in, const Body& body) -> Tensors {
+      in.front() = channels_of_all_tokens(level, in.front());
+      return {tokens_of_all_channels(level, body(std::move(in)).at(0))};
+    });
+    return;
+  }
+  site.install([group](Tensors in, const Body& body) -> Tensors {
     const Lengths lengths(static_cast<size_t>(group.size()), in.at(0).size(-1) / group.size());
-    const at::Tensor own = split_to_group(group, in.at(0), kFeatureDim, lengths);
-    return {gather_from_group(group, body({own}).at(0), kFeatureDim, lengths)};
+    in.front() = split_to_group(group, in.front(), kFeatureDim, lengths);
+    return {gather_from_group(group, body(std::move(in)).at(0), kFeatureDim, lengths)};
   });
 }
 

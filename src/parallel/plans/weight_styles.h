@@ -48,7 +48,8 @@ struct GatheredChannels {
 };
 
 // A layer that works on groups of channels of (B, N, C), each by itself and with weights of its own: every member makes its own
-// groups, and all channels are gathered behind it.
+// groups, and all channels are gathered behind it. Where tokens are split over the axis too, they are exchanged for the groups'
+// channels and back.
 struct GroupedChannels {
   Axis axis = Axis::Tp;
   int64_t group_dim = 0;  // of the groups in each of the layer's parameters

@@ -89,10 +89,11 @@ config::KnownNames Registries::known_names() const {
 void add_builtins(Registries& registries) {
   model::add_builtin_models(registries.models);
   add_datasets(registries.datasets);
-  registries.plans.add("vit", {parallel::vit_plan_of, parallel::Axis::Tp | parallel::Axis::Cp | parallel::Axis::H});
-  registries.plans.add("afno", {parallel::afno_plan_of, parallel::Axis::Tp});
-  registries.plans.add("sfno", {parallel::sfno_plan_of, parallel::Axis::Tp});
-  registries.plans.add("swin", {parallel::swin_plan_of, parallel::Axis::Tp});
+  const parallel::AxisSet token_axes = parallel::Axis::Tp | parallel::Axis::Cp | parallel::Axis::H;
+  registries.plans.add("vit", {parallel::vit_plan_of, token_axes});
+  registries.plans.add("afno", {parallel::afno_plan_of, token_axes, /*has_context_modes=*/false});
+  registries.plans.add("sfno", {parallel::sfno_plan_of, parallel::Axis::Tp | parallel::Axis::H});
+  registries.plans.add("swin", {parallel::swin_plan_of, token_axes, /*has_context_modes=*/false});
   registries.plans.add("unet2d", {parallel::unet2d_plan_of, parallel::Axis::Tp | parallel::Axis::H | parallel::Axis::W});
   registries.plans.add("unet3d", {parallel::unet_plan_of, parallel::Axis::Tp | parallel::kSpatial});
   add_losses(registries.losses);

@@ -38,10 +38,13 @@ parallel::Plan plan_of(Layout& layout, const SetupSource& source) {
                       "Set it to 1");
   }
   const model::ModelShape shape = shape_of(source.spec);
-  const parallel::LayoutOptions options{
-      .sequence_parallel = source.config.parallel.sequence_parallel,
-      .context_mode = parallel::context_mode_of(source.config, shape, mesh, source.device.is_cuda(), &layout.context_note),
-      .sharded_io = source.config.parallel.context_io == config::ContextIo::Sharded};
+  parallel::ContextMode mode = parallel::ContextMode::AllToAll;
+  if (entry.has_context_modes) {
+    mode = parallel::context_mode_of(source.config, shape, mesh, source.device.is_cuda(), &layout.context_note);
+  }
+  const parallel::LayoutOptions options{.sequence_parallel = source.config.parallel.sequence_parallel,
+                                        .context_mode = mode,
+                                        .sharded_io = source.config.parallel.context_io == config::ContextIo::Sharded};
   return entry.make(model, shape, mesh, options);
 }
 

@@ -115,15 +115,18 @@ std::vector<OptionLevels> pairwise() {
 // Along axes of the plan and dp. Blocks are cut along each axis alone, and along several: 1x1x2, 2x1x1, 1x2x2, 2x2x2; those of
 // fields along two of them.
 std::vector<parallel::MeshSizes> meshes_of(int64_t world_size, parallel::AxisSet axes) {
+  using parallel::Axis;
   std::vector<std::array<int64_t, 3>> blocks{{1, 1, 1}};
-  if (axes.contains(parallel::Axis::W)) {
-    for (int64_t ranks = 2; ranks <= world_size; ++ranks) {
-      for (const std::array<int64_t, 3>& cut :
-           {std::array<int64_t, 3>{1, 1, ranks}, {ranks, 1, 1}, {1, 2, ranks / 2}, {2, 2, ranks / 4}}) {
-        const bool is_new = std::ranges::find(blocks, cut) == blocks.end();
-        const bool is_cuttable = cut[0] == 1 || axes.contains(parallel::Axis::D);
-        if (is_new && is_cuttable && cut[0] * cut[1] * cut[2] == ranks) blocks.push_back(cut);
-      }
+  const auto is_cuttable = [&axes](const std::array<int64_t, 3>& cut) {
+    return (cut[0] == 1 || axes.contains(Axis::D)) && (cut[1] == 1 || axes.contains(Axis::H)) &&
+           (cut[2] == 1 || axes.contains(Axis::W));
+  };
+  for (int64_t ranks = 2; ranks <= world_size; ++ranks) {
+    std::vector<std::array<int64_t, 3>> cuts{{1, 1, ranks}, {ranks, 1, 1}, {1, 2, ranks / 2}, {2, 2, ranks / 4}};
+    if (!axes.contains(Axis::W)) cuts = {{1, ranks, 1}};
+    for (const std::array<int64_t, 3>& cut : cuts) {
+      const bool is_new = std::ranges::find(blocks, cut) == blocks.end();
+      if (is_new && is_cuttable(cut) && cut[0] * cut[1] * cut[2] == ranks) blocks.push_back(cut);
     }
   }
   std::vector<parallel::MeshSizes> meshes;
@@ -132,11 +135,12 @@ std::vector<parallel::MeshSizes> meshes_of(int64_t world_size, parallel::AxisSet
       if ((tp > 1 && !axes.contains(parallel::Axis::Tp)) || (cp > 1 && !axes.contains(parallel::Axis::Cp))) continue;
       for (const auto& [d, h, w] : blocks) {
         const int64_t model_size = tp * cp * d * h * w;
-        if (world_size % model_size != 0) continue;
+        if (world_size % model_size != 0 || (cp > 1 && d * h * w > 1)) continue;
         const int64_t rest = world_size / model_size;
         meshes.push_back({.dp_replicate = rest, .tp = tp, .cp = cp, .h = h, .w = w, .d = d});
         for (const int64_t pp : {2, 4}) {
-          if (rest % pp != 0 || d * h > 1 || !axes.contains(parallel::Axis::Pp)) continue;  // a cut along w stands for all
+          const bool stands_for_all = d * h == 1 || !axes.contains(parallel::Axis::W);  // a cut along w
+          if (rest % pp != 0 || !stands_for_all || !axes.contains(parallel::Axis::Pp)) continue;
           meshes.push_back({.dp_replicate = rest / pp, .tp = tp, .cp = cp, .pp = pp, .h = h, .w = w, .d = d});
         }
       }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/plans/token_rows.h"
+
+#include "core/error.h"
+#include "core/text.h"
+#include "parallel/plans/plan_context.h"
+
+namespace welkin::parallel {
+
+TokenAxes token_axes(int64_t num_tokens, const Mesh& mesh, const LayoutOptions& options) {
+  TokenAxes axes;
+  if (mesh.size(Axis::H) > 1) axes.context = Axis::H;
+  const int64_t ranks = axes.ranks(mesh), tp = mesh.size(Axis::Tp);
+  if (num_tokens / ranks < (options.sequence_parallel ? tp : 1)) {
+    throw ConfigError("parallel",
+                      cat("fewer tokens than ranks to share them: tokens=", num_tokens, ", tp=", tp, ", cp=", ranks,
+                          ", sequence_parallel=", options.sequence_parallel),
+                      "Take a smaller context_parallel, or smaller patches");
+  }
+  axes.is_input_split = (options.sharded_io || axes.context == Axis::H) && ranks > 1;
+  if (!axes.is_input_split) axes.inner.push_back(axes.context);
+  if (options.sequence_parallel) axes.inner.push_back(Axis::Tp);
+  return axes;
+}
+
+void add_split_input(Plan& plan, const TokenAxes& axes, bool with_positions) {
+  if (!axes.is_input_split) return;
+  WELKIN_CHECK(plan.tokens_per_row > 0, "the plan of an input that is split knows the rows of patches");
+  plan.input_axes = {axes.context};
+  plan.rows.push_back({"patch_embed", OwnFromRead{}});
+  if (with_positions) plan.rows.push_back({"positions", OwnFromAll{}});
+  plan.rows.push_back({"head", ReadFromOwn{}});
+}
+
+void check_channels_divide(const std::string& key, int64_t extent, const Mesh& mesh, int64_t context_ranks) {
+  const int64_t tp = mesh.size(Axis::Tp);
+  if (extent % (tp * context_ranks) == 0) return;
+  const std::string context = context_ranks > 1 ? cat(", ranks that share a sample=", context_ranks) : std::string();
+  throw ConfigError("parallel", cat("the channels cannot be split: ", key, "=", extent, ", tp=", tp, context),
+                    cat(context_ranks > 1 ? "Products of these that work: " : "Sizes of tp that work: ", divisors_text(extent)));
+}
+
+}  // namespace welkin::parallel
