@@ -11,6 +11,7 @@
 #include "apps/cli/rank_run.h"
 #include "bench/scaling/overlap_bench.h"
 #include "bench/scaling/pipeline_bench.h"
+#include "bench/scaling/spatial_bench.h"
 #include "bench/scaling/tensor_parallel_bench.h"
 #include "config/schema/choices.h"
 #include "core/error.h"
@@ -28,6 +29,7 @@ struct FigureArguments {
   int64_t ranks = 2;
   bench::OverlapProblem problem;
   bench::TensorParallelProblem sections;
+  bench::SpatialProblem halos;
   bench::PipelineProblem pipeline;
   std::vector<int64_t> sizes{4096, 65536, int64_t{1} << 20};
   int64_t deadline_s = 120;
@@ -44,8 +46,11 @@ nlohmann::ordered_json measured_figure(const FigureArguments& arguments, paralle
   }
   if (arguments.figure == "sections") {
     found["sequence_parallel"] = arguments.sections.sequence_parallel;
-    found.update(bench::tensor_parallel_json(
-        bench::measure_tensor_parallel(arguments.sections, registries.models.at("vit"), world, *link)));
+    found.update(bench::link_json(bench::measure_tensor_parallel(arguments.sections, registries.models.at("vit"), world, *link)));
+    return found;
+  }
+  if (arguments.figure == "halos") {
+    found.update(bench::link_json(bench::measure_spatial(arguments.halos, registries.models.at("unet3d"), world, *link)));
     return found;
   }
   if (link != nullptr) {
@@ -65,7 +70,8 @@ int run_figure_rank(const launch::RankInfo& place, const FigureArguments& argume
   label_process(place);
   const train::ProcessSession session(train::one_thread());
   parallel::WorldOptions options = world_options(std::chrono::seconds(arguments.deadline_s));
-  if (arguments.figure == "overlap" || arguments.figure == "sections") options.link = std::make_shared<parallel::EmulatedLink>();
+  const bool has_link = arguments.figure == "overlap" || arguments.figure == "sections" || arguments.figure == "halos";
+  if (has_link) options.link = std::make_shared<parallel::EmulatedLink>();
   if (options.link) options.link->bytes_per_second = 1e15;  // until it is set
   parallel::World world = parallel::World::connect(place, options);
   run_as_rank(world, [&] {
@@ -83,14 +89,12 @@ int run_figure_rank(const launch::RankInfo& place, const FigureArguments& argume
 int bench_figures(Application& application, int argc, char** argv) {
   FigureArguments arguments;
   CLI::App app(
-      "overlap: the share of the gradient exchange that is hidden behind the backward pass, over an emulated link; sections: "
-      "what "
-      "a link adds to a step under tensor parallelism; adapter: a sum by our collectives over one by c10d "
-      "alone; pipeline: "
-      "idle time of each schedule beside its formula, of passes that sleep");
+      "overlap: the share of the gradient exchange that is hidden behind the backward pass, over an emulated link; sections, "
+      "halos: what a link adds to a step under tensor and under spatial parallelism; adapter: a sum by our collectives over one "
+      "by c10d alone; pipeline: idle time of each schedule beside its formula, of passes that sleep");
   app.add_option("--parallel_figure", arguments.figure, "which")
       ->required()
-      ->check(CLI::IsMember({"overlap", "sections", "adapter", "pipeline"}));
+      ->check(CLI::IsMember({"overlap", "sections", "halos", "adapter", "pipeline"}));
   app.add_option("-n,--ranks", arguments.ranks, "ranks that are started here")->check(CLI::Range(2, 64))->capture_default_str();
   app.add_option("--width", arguments.problem.vit.width, "overlap, sections: of the ViT, a multiple of 8")
       ->check(CLI::Range(8, 4096))
@@ -111,9 +115,14 @@ int bench_figures(Application& application, int argc, char** argv) {
   app.add_option("--shard", shard, "overlap: training state that the ranks share out")
       ->check(CLI::IsMember({"none", "optimizer", "gradients", "full"}))
       ->capture_default_str();
-  app.add_option("--link_share", arguments.sections.link_share, "sections: time of the link over time of the computation")
+  app.add_option("--link_share", arguments.sections.link_share, "sections, halos: time of the link over time of the computation")
       ->check(CLI::Range(0.01, 100.0))
       ->capture_default_str();
+  app.add_option("--edge", arguments.halos.edge, "halos: cells of the box")->check(CLI::Range(16, 1024))->capture_default_str();
+  app.add_option("--unet_width", arguments.halos.width, "halos: channels of the first scale")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--scales", arguments.halos.scales, "halos: of the U-Net")->check(CLI::Range(1, 8))->capture_default_str();
   app.add_flag("--sequence_parallel", arguments.sections.sequence_parallel, "sections: tokens are split outside of them");
   app.add_option("--micro_batches", arguments.pipeline.micros, "pipeline: of a step")->delimiter(',')->check(CLI::Range(1, 1024));
   app.add_option("--pass_ms", arguments.pipeline.pass_ms, "pipeline: time of a forward pass; a backward pass takes twice as long")
@@ -124,6 +133,7 @@ int bench_figures(Application& application, int argc, char** argv) {
   app.add_option("--json", arguments.json, "write the figure to this file")->type_name("FILE");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   arguments.sections.vit = arguments.problem.vit;
+  arguments.halos.link_share = arguments.sections.link_share;
   arguments.problem.shard = *config::choice_named<config::ShardStage>(shard);
   const launch::RankInfo place = this_rank_info();
   if (place.rank == 0 && !arguments.json.empty()) check_output("bench", "--json", arguments.json);

@@ -40,7 +40,7 @@ constexpr std::array kStudies{
     BenchStudy{"scaling", "weak|strong",
                "one number of ranks after the other: a table and four plots (welkin bench scaling --help)", bench_scaling},
     BenchStudy{
-        "parallel_figure", "overlap|sections|adapter",
+        "parallel_figure", "overlap|sections|halos|adapter",
         "how much of the gradients' exchange, or of what tensor parallelism sends, is hidden over an emulated link; what the "
         "collectives cost over c10d (welkin bench parallel_figure --help)",
         bench_figures, config::Listed::InFull},

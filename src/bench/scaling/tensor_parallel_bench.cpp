@@ -4,9 +4,7 @@
 #include <ATen/ops/ones.h>
 
 #include <utility>
-#include <vector>
 
-#include "bench/scaling/bench_timing.h"
 #include "parallel/comm/fake_group.h"
 #include "parallel/comm/mesh_groups.h"
 #include "parallel/plans/plans.h"
@@ -14,9 +12,6 @@
 
 namespace welkin::bench {
 namespace {
-
-constexpr int64_t kSectionRepeats = 7;
-constexpr double kUnlimited = 1e15;  // bytes per second
 
 // One ViT split over all ranks, and its steps without an update.
 class SplitVit {
@@ -50,41 +45,13 @@ class SplitVit {
 
 }  // namespace
 
-TensorParallelResult measure_tensor_parallel(const TensorParallelProblem& problem, const model::ModelEntry& vit,
-                                             parallel::World& world, parallel::EmulatedLink& link) {
-  link.latency_s = 0;
-  link.bytes_per_second = kUnlimited;
+LinkFigure measure_tensor_parallel(const TensorParallelProblem& problem, const model::ModelEntry& vit, parallel::World& world,
+                                   parallel::EmulatedLink& link) {
   SplitVit split(
       problem, vit, [&](const auto& name, auto members) { return world.group(name, std::move(members)); }, world);
   SplitVit silent(
       problem, vit, [](const auto& name, auto members) { return parallel::fake_group(name, std::move(members)); }, world);
-  split.step();
-  silent.step();
-  TensorParallelResult figure;
-  const int64_t before = link.bytes;
-  split.step();
-  figure.bytes_per_step = link.bytes - before;
-  const parallel::Group& all = world.world_group();
-  std::vector<double> computing;
-  for (int64_t i = 0; i < kSectionRepeats; ++i) computing.push_back(seconds_together(all, [&] { silent.step(); }));
-  figure.link_s = problem.link_share * median_of(computing);
-  std::vector<double> over_link, by_gloo, alone;
-  for (int64_t i = 0; i < kSectionRepeats; ++i) {
-    link.bytes_per_second = static_cast<double>(figure.bytes_per_step) / figure.link_s;
-    over_link.push_back(seconds_together(all, [&] { split.step(); }));
-    link.bytes_per_second = kUnlimited;
-    alone.push_back(seconds_together(all, [&] { silent.step(); }));
-    by_gloo.push_back(seconds_together(all, [&] { split.step(); }));
-  }
-  figure.step_s = median_of(over_link);
-  figure.compute_s = median_of(alone);
-  figure.gloo_step_s = median_of(by_gloo);
-  return figure;
-}
-
-nlohmann::ordered_json tensor_parallel_json(const TensorParallelResult& figure) {
-  return {{"bytes_per_step", figure.bytes_per_step}, {"link_s", figure.link_s}, {"compute_s", figure.compute_s},
-          {"gloo_step_s", figure.gloo_step_s},       {"step_s", figure.step_s}, {"added_fraction", figure.added_fraction()}};
+  return measure_link([&] { split.step(); }, [&] { silent.step(); }, problem.link_share, world.world_group(), link);
 }
 
 }  // namespace welkin::bench

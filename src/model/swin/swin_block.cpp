@@ -89,12 +89,13 @@ at::Tensor WindowAttention::forward(const at::Tensor& x_BND, const ForwardContex
 // q, k and v are made of tokens in their order, which may be split; windows are cut of all tokens, of some heads.
 at::Tensor WindowAttention::attend(const at::Tensor& x_BND, const ForwardContext& context) const {
   const at::Tensor entered = in_({x_BND}, [](Tensors in) { return in; }).at(0);
+  const at::Tensor qkv = qkv_->forward(entered);
   const at::Tensor table = bias_({earth_position_bias_table}, [](Tensors in) { return in; }).at(0);
   const auto in_windows = [this](const Tensors& in) {
     const auto body = [this](const Tensors& windows) { return weigh(windows); };
     return Tensors{tokens_of(core_({windows_of(in.at(0)), bias_of(in.at(1))}, body).at(0))};
   };
-  const at::Tensor mixed_BND = windows_({qkv_->forward(entered), table}, in_windows).at(0);
+  const at::Tensor mixed_BND = windows_({qkv, table}, in_windows).at(0);
   return proj_drop_->forward(proj_->forward(mixed_BND), context);
 }
 

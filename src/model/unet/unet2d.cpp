@@ -81,8 +81,37 @@ at::Tensor Unet2d::forward(const at::Tensor& input, const ForwardContext& /*cont
   for (size_t i = 1; i < down_.size(); ++i) skipped.push_back(run(down_[i], {skipped.back()}));
   at::Tensor x_BCHW = skipped.back();
   for (size_t i = 0; i < up_.size(); ++i) x_BCHW = run(up_[i], {x_BCHW, skipped.at(up_.size() - 1 - i)});
+  return output_of(x_BCHW, input);
+}
+
+at::Tensor Unet2d::output_of(const at::Tensor& x_BCHW, const at::Tensor& input) const {
   const at::Tensor output = last_->forward(x_BCHW);
   return options_.residual ? add_newest(output, input, options_.newest_input_channel, options_.residual_runs) : output;
+}
+
+// Tensors between segments: what the next one works on, then what is still wanted on the way up, deepest first.
+std::vector<Segment> Unet2d::segments() {
+  std::vector<Segment> segments;
+  for (size_t i = 0; i < down_.size(); ++i) {
+    const auto halve = [this, i](Tensors in, const at::Tensor& input, const ForwardContext& /*context*/) {
+      in.insert(in.begin(), run(down_[i], {i == 0 ? input : in.at(0)}));
+      return in;
+    };
+    const std::string name = i == 0 ? "inc" : "down" + std::to_string(i);
+    segments.push_back({.name = name, .layers = {name}, .run = halve});
+  }
+  for (size_t i = 0; i < up_.size(); ++i) {
+    const bool is_last = i + 1 == up_.size();
+    const auto twice = [this, i, is_last](Tensors in, const at::Tensor& input, const ForwardContext& /*context*/) {
+      Tensors left{run(up_[i], {in.at(0), in.at(1)})};
+      left.insert(left.end(), in.begin() + 2, in.end());
+      return is_last ? Tensors{output_of(left.at(0), input)} : left;
+    };
+    const std::string name = "up" + std::to_string(i + 1);
+    segments.push_back({.name = name, .layers = {name}, .run = twice});
+  }
+  segments.back().layers.push_back("outc");
+  return segments;
 }
 
 std::vector<Site*> Unet2d::sites() {

@@ -38,6 +38,8 @@ class Unet2d : public Model {
   // added.
   at::Tensor forward(const at::Tensor& input, const ForwardContext& context) override;
   std::vector<Site*> sites() override;
+  // One per scale down and up; what scales on the way down have left for those on the way up goes along.
+  std::vector<Segment> segments() override;
   void pretty_print(std::ostream& stream) const override { stream << "UNet"; }
 
  private:
@@ -48,6 +50,7 @@ class Unet2d : public Model {
     std::unique_ptr<Site> site;         // "levels.N", in the order of the forward pass
   };
   at::Tensor run(const Scale& scale, Tensors in) const;
+  at::Tensor output_of(const at::Tensor& x_BCHW, const at::Tensor& input) const;
 
   Unet2dOptions options_;
   std::vector<Scale> down_, up_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/plans/spatial_styles.h"
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -37,12 +38,21 @@ at::Tensor from_channels(const Group& group, const at::Tensor& values, const Len
                               .join_lengths = Lengths(static_cast<size_t>(group.size()), values.size(kFieldChannels))});
 }
 
+// A piece of its own costs a pass over the weights forward and two back; and where a layer goes around the globe, every block has
+// the pieces of both its ends.
+bool is_better_in_one_piece(const model::LocalLayer& layer, const model::LocalRule& rule, const Block& held) {
+  if (std::ranges::find(rule.periodic, true) != rule.periodic.end()) return true;
+  const model::Tensors weights = layer.weights();
+  if (weights.empty()) return false;
+  return weights.front().numel() > weights.front().size(rule.is_transposed ? 0 : 1) * held.cells();
+}
+
 BlockLayer layer_between(const BlockGrid& in, const BlockGrid& out, const model::LocalRule& rule) {
   BlockLayer blocks{.in = in, .out = out};
   for (size_t a = 0; a < kSpaceAxes; ++a) {
     blocks.rules[a] = {
         .kernel = rule.kernel[a], .stride = rule.stride[a], .padding = rule.padding[a], .transposed = rule.is_transposed};
-    blocks.periodic[a] = rule.periodic[a] && in.blocks[a] > 1;  // the layer goes around an axis that is not cut
+    blocks.periodic[a] = rule.periodic[a];
   }
   return blocks;
 }
@@ -52,11 +62,14 @@ BlockLayer layer_between(const BlockGrid& in, const BlockGrid& out, const model:
 void HaloConvolution::split(const PlanContext& context, model::LocalLayer& layer) const {
   const Mesh& mesh = context.groups.mesh();
   const Group& group = context.groups.along(kSpatial);
-  const auto plan =
-      std::make_shared<const HaloPlan>(halo_plan(layer_between(grid_of(in_cells, mesh), grid_of(out_cells, mesh), layer.rule()),
-                                                 coordinates_of(group.ranks(), mesh), group.group_rank()));
-  layer.on_blocks = [group, plan, &layer](const model::Tensors& x, const model::LocalLayer::Place& place) {
-    return halo_convolution(group, plan, x, layer.weights(), layer.num_channels(x), place);
+  const model::LocalRule rule = layer.rule();
+  BlockLayer blocks = layer_between(grid_of(in_cells, mesh), grid_of(out_cells, mesh), rule);
+  const std::vector<Cells> coordinates = coordinates_of(group.ranks(), mesh);
+  const auto place = static_cast<size_t>(group.group_rank());
+  blocks.in_one_piece = is_better_in_one_piece(layer, rule, blocks.in.block(coordinates.at(place)));
+  const auto plan = std::make_shared<const HaloPlan>(halo_plan(blocks, coordinates, group.group_rank()));
+  layer.on_blocks = [group, plan, &layer](const model::Tensors& x, const model::LocalLayer::Place& placed) {
+    return halo_convolution(group, plan, x, layer.weights(), layer.num_channels(x), placed);
   };
 }
 

@@ -3,6 +3,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/alias.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -281,6 +282,7 @@ struct JoinPieces : torch::autograd::Function<JoinPieces> {
     keep_turn(context, turn);
     const HaloPlan& plan = turn->plan();
     const at::Tensor& first = made.front();
+    if (made.size() == 1) return at::alias(first);
     at::Tensor whole = at::empty(sizes_of(first.sizes().vec(), plan.made),
                                  first.options().requires_grad(false).memory_format(first.suggest_memory_format()));
     for (size_t p = 0; p < made.size(); ++p) cut(whole, plan.made, plan.pieces[p].made).copy_(made[p]);
@@ -314,7 +316,7 @@ std::vector<at::Tensor> fill_strips(const std::shared_ptr<HaloTurn>& turn, const
 }
 
 at::Tensor join_pieces(const std::shared_ptr<HaloTurn>& turn, const std::vector<at::Tensor>& made) {
-  if (made.size() == 1) return made.front();
+  if (made.size() == 1 && turn->plan().has_interior) return made.front();  // it needs no strips
   at::Tensor whole = JoinPieces::apply(at::TensorList(made), turn);
   if (whole.requires_grad()) turn->release_strips();
   return whole;

@@ -73,7 +73,8 @@ void cut_into_pieces(const BlockLayer& layer, HaloPlan& plan) {
   for (size_t a = 0; a < kSpaceAxes; ++a) {
     if (is_exchanged(layer, a)) interior.axes[a] = made_from(layer.rules[a], plan.held.axes[a], plan.made.axes[a]);
   }
-  plan.has_interior = !interior.empty() && !plan.held.empty();
+  const bool is_whole = interior == plan.made;
+  plan.has_interior = !interior.empty() && !plan.held.empty() && (is_whole || !layer.in_one_piece);
   if (!plan.has_interior) {
     plan.pieces.push_back(piece_of(layer, plan.held, plan.made));
     return;

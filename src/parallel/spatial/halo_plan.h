@@ -42,6 +42,8 @@ struct BlockLayer {
   std::array<AxisRule, kSpaceAxes> rules{};
   BlockGrid in, out;                                           // with the same blocks
   std::array<bool, kSpaceAxes> periodic{false, false, false};  // else cells beyond the border are zero
+  bool in_one_piece =
+      false;  // what needs halos is computed at once behind the exchange, where pieces would cost more than it hides
 };
 
 // Cells that one member sends and another receives: where they lie in the box, and where the receiver's needed block has them,

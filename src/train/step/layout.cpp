@@ -41,6 +41,8 @@ parallel::Plan plan_of(Layout& layout, const SetupSource& source) {
   parallel::ContextMode mode = parallel::ContextMode::AllToAll;
   if (entry.has_context_modes) {
     mode = parallel::context_mode_of(source.config, shape, mesh, source.device.is_cuda(), &layout.context_note);
+  } else if (mesh.size(Axis::Cp) > 1) {
+    layout.context_note = cat("context_mode: all_to_all, the only one of model=", model.model);
   }
   const parallel::LayoutOptions options{.sequence_parallel = source.config.parallel.sequence_parallel,
                                         .context_mode = mode,

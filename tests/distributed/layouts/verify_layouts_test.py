@@ -26,6 +26,13 @@ class VerifyLayouts(unittest.TestCase):
         self.assertIn("dp 1, tp 2, cp 2", text)
         self.assertNotIn("FAIL", text)
 
+    def test_the_models_of_fields(self):
+        for model, world, layout in (("unet2d", 4, "spatial 1x2x2"), ("unet2d", 2, "pp 2"), ("afno", 2, "spatial 1x2x1"), ("swin", 2, "cp 2"), ("sfno", 2, "spatial 1x2x1")):
+            with self.subTest(model=model):
+                code, text = verify("--layouts", "some", "--world", str(world), "--model", model)
+                self.assertEqual(code, 0, text)
+                self.assertIn(layout, text)
+
     def test_a_signal_ends_it_and_not_only_the_ranks_that_run(self):
         with subprocess.Popen([str(BINARY), "verify", "--layouts", "--world", "2,4,8"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
             process.stdout.readline()

@@ -33,6 +33,7 @@ struct Problem {
   AxisRule rule;
   Cells cells;  // of the input
   bool periodic = false;
+  bool in_one_piece = false;
 
   Cells cells_made() const {
     Cells made{};
@@ -45,7 +46,8 @@ struct Problem {
   }
   std::string text() const {
     return cat("kernel ", rule.kernel, ", stride ", rule.stride, ", padding ", rule.padding, ", dilation ", rule.dilation,
-               rule.transposed ? ", transposed" : "", periodic ? ", periodic" : "", ", cells ", join(cells, "x"));
+               rule.transposed ? ", transposed" : "", periodic ? ", periodic" : "", in_one_piece ? ", in one piece" : "",
+               ", cells ", join(cells, "x"));
   }
   std::vector<int64_t> weight_shape() const {
     const int64_t k = rule.kernel;
@@ -104,6 +106,11 @@ std::vector<Problem> problems() {
   all.push_back({{.kernel = 2, .stride = 2}, {8, 8, 12}, false});
   all.push_back({{.kernel = 5, .stride = 3, .padding = 2}, {10, 9, 8}, false});
   all.push_back({{.kernel = 3, .stride = 2, .padding = 1, .transposed = true}, {5, 4, 5}, false});
+  const std::vector<Problem> in_pieces = all;
+  for (Problem problem : in_pieces) {
+    problem.in_one_piece = true;
+    all.push_back(problem);
+  }
   return all;
 }
 
@@ -115,7 +122,8 @@ void check(const Group& all, const Cells& blocks, const Problem& problem) {
   const BlockLayer layer{.rules = {problem.rule, problem.rule, problem.rule},
                          .in = {problem.cells, blocks},
                          .out = {problem.cells_made(), blocks},
-                         .periodic = {problem.periodic, problem.periodic, problem.periodic}};
+                         .periodic = {problem.periodic, problem.periodic, problem.periodic},
+                         .in_one_piece = problem.in_one_piece};
   const auto plan = std::make_shared<const HaloPlan>(halo_plan(layer, coordinates, all.group_rank()));
   const std::vector<int64_t> shape{kSamples, kChannels, problem.cells[0], problem.cells[1], problem.cells[2]};
   const at::Tensor first = halo_numbers(1, shape).requires_grad_(), second = halo_numbers(2, shape).requires_grad_();

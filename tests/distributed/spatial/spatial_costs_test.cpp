@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/text.h"
+#include "model/layers/conv3d.h"
 #include "model/registry.h"
 #include "parallel/plans/plans.h"
 #include "parallel/spatial/sample_blocks.h"

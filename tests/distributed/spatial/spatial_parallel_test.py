@@ -3,16 +3,28 @@
 """Spatial training through `welkin launch`: blocks of a box have the losses and weights of one process, alone and with data and
 tensor parallelism, accumulation and activation checkpointing; a checkpoint continues in another layout; what cannot be cut is
 refused before anything is written."""
+import csv
+import io
 import pathlib
 import re
 import sys
 import unittest
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (1, 2)]
-from ranks_case import DONE, LOGGED, OTHER, UNET, USAGE, VIT, RanksCase, log_text, losses  # noqa: E402
+from ranks_case import DONE, LOGGED, OTHER, UNET, USAGE, VIT, RanksCase, log_text, losses, run_folder  # noqa: E402
 from tolerance import within  # noqa: E402
 
 SGD = ("--set", "optimizer=SGD", "--set", "clip_norm=0.05")
+FIELDS = """
+run: {n_in_channels: 3, n_out_channels: 3, img_size: [16, 32], embed_dim: 16, dropout: 0.1, data_loader_config: synthetic,
+  limit_nsamples: 20, limit_nsamples_val: 10, global_batch_size: 8, num_iters: 6, lr: 1E-3, expdir: /logs, %s}
+"""
+FIELD_MODELS = {
+    "unet2d": "model: unet2d, width: 8, scales: 2",
+    "afno": "model: afno, depth: 2, patch_size: 4, num_blocks: 4",
+    "swin": "model: swin, depth: 2, patch_size: 2, num_heads: 4, window_size: [2, 4]",
+    "sfno": "model: sfno, depth: 3, scale_factor: 2",
+}
 # One step takes 0.6 GiB of tensors in one process, half of them for batches that are read ahead.
 LARGE_BOX = """
 run: {model: unet3d, width: 8, scales: 5, data_size: 128, box_size: [128, 128], Nsamples: 2, Nsamples_val: 1, data_loader_config: synthetic,
@@ -45,6 +57,32 @@ class SpatialParallel(RanksCase):
             self.run_ranks(ranks, yaml, root, *SGD, *flags)
             self.assert_close_training(self.folder / "one", root)
         self.assertIn("spatial: [0, 2]", log_text(root))
+
+    def test_the_models_of_fields_share_samples(self):
+        for model, layouts in (("unet2d", ((4, ("--spatial", "1x2x2")), (3, ("--spatial", "1x1x3")))),
+                               ("afno", ((2, ("--spatial", "1x2x1")), (4, ("--context_parallel", 2, "--tensor_parallel", 2, "--sequence_parallel")))),
+                               ("swin", ((2, ("--context_parallel", 2, "--context_io", "gathered")), (4, ("--spatial", "1x2x1", "--tensor_parallel", 2)))),
+                               ("sfno", ((2, ("--spatial", "1x2x1")), (4, ("--spatial", "1x2x1", "--tensor_parallel", 2))))):
+            yaml = self.write(FIELDS % FIELD_MODELS[model], f"{model}.yaml")
+            one = self.folder / f"{model}-one"
+            self.run_ranks(0, yaml, one, *SGD, "--csv")
+            for ranks, flags in layouts:
+                with self.subTest(model=model, flags=flags):
+                    root = self.folder / f"{model}-{ranks}"
+                    self.run_ranks(ranks, yaml, root, *SGD, "--csv", *flags)
+                    self.assert_close_training(one, root)
+                    self.assert_close_scores(one, root)
+        self.assertIn("context_mode: all_to_all, the only one of model=afno", log_text(self.folder / "afno-4"))
+
+    def assert_close_scores(self, one, other):
+        """The RMSE that is logged, which ranks add up over their points."""
+        rows = [list(csv.DictReader(io.StringIO((run_folder(root) / "metrics.csv").read_text()))) for root in (one, other)]
+        names = [name for name in rows[0][0] if name.startswith("RMSE")]
+        self.assertTrue(names)
+        for row, wanted in zip(rows[1], rows[0], strict=True):
+            for name in names:
+                if wanted[name]:
+                    within(float(row[name]), float(wanted[name]), 1e-5, "sums of float32 values in another order")
 
     def test_a_rank_reads_its_block_alone(self):
         yaml = self.write(UNET)
@@ -89,11 +127,14 @@ class SpatialParallel(RanksCase):
         within(losses(self.folder / "2"), losses(self.folder / "0"), 2**-8, "bfloat16 rounds so")
 
     def test_what_cannot_be_cut_is_refused_before_anything_is_written(self):
-        unet, vit = self.write(UNET), self.write(VIT, "vit.yaml")
+        unet, vit, afno = self.write(UNET), self.write(VIT, "vit.yaml"), self.write(FIELDS % FIELD_MODELS["afno"], "afno.yaml")
         for ranks, yaml, flags, message in (
                 (8, unet, ("--spatial", "1x1x8", "--set", "data_size=4"),
                  "an edge of the box has fewer cells than ranks: axis=w, cells=4, ranks=8. Take at most 4 ranks along this axis"),
                 (2, vit, ("--spatial", "1x1x2"), "the plan of the model does not split it over this axis: model=vit, w=2"),
+                (3, afno, ("--context_parallel", "3"),
+                 "the channels cannot be split: num_blocks=4, tp=1, ranks that share a sample=3. Products of these that work: 1, 2, 4."),
+                (2, afno, ("--spatial", "1x1x2"), "the plan of the model does not split it over this axis: model=afno, w=2"),
                 (2, unet, ("--spatial", "1x1x2", "--rank_invariant"), "spatial does not go with this: spatial=1x1x2"),
                 (3, unet, ("--spatial", "1x1x2"), "times the ranks of spatial does not divide the number of processes"),
                 (2, unet, ("--spatial", "2"), "wants ranks along depth, height and width as DxHxW")):

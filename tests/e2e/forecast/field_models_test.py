@@ -16,7 +16,7 @@ MODELS = {
 }
 NAMES = {"afno": "blocks.1.filter.w1", "sfno": "blocks.1.filter.filter.weight", "swin": "blocks.1.attn.earth_position_bias_table",
          "unet2d": "up2.conv.double_conv.3.weight"}
-TRANSFORMS, OF_TOKENS = ("afno", "sfno"), ("afno", "sfno", "swin")
+OF_TOKENS = ("afno", "sfno", "swin")
 
 
 class FieldModels(ForecastCase):
@@ -78,21 +78,17 @@ class FieldModels(ForecastCase):
     def test_refusals(self):
         done, _ = self.run_of("unet2d", "--tensor_parallel", "2", ranks=2, code=USAGE, keys={"width": 5})
         self.assertIn("the channels cannot be split: width=5, tp=2", done.stderr)
-        done, _ = self.run_of("unet2d", "--pipeline_parallel", "2", "--set", "micro_batch_size=2", ranks=2, code=USAGE)
-        self.assertIn("the model does not say where a pipeline may cut it: model=unet2d", done.stderr)
         done, _ = self.run_of("swin", "--set", "window_size=[3,4]", code=USAGE)
         self.assertIn("windows must divide the grid of patches: patches=[4, 8], window_size=[3, 4]", done.stderr)
         done, _ = self.run_of("unet2d", "--set", "scales=4", code=USAGE)
         self.assertIn("both edges must be divisible by 2^scales: grid=[8, 16], scales=4", done.stderr)
-        for model in MODELS:
-            with self.subTest(model):
-                for flags, part in {("--context_parallel", "2"): "does not split it over this axis", ("--spatial", "2x1"): "spatial"}.items():
-                    done, _ = self.run_of(model, *flags, ranks=2, code=USAGE)
-                    self.assertIn(part, done.stderr)
-                if model not in TRANSFORMS:
-                    continue
-                done, _ = self.run_of(model, "--tensor_parallel", "2", "--sequence_parallel", ranks=2, code=USAGE)
-                self.assertIn("a transform of the whole grid needs all its tokens: sequence_parallel=true", done.stderr)
+        for model, flags, axis in (("sfno", "--context_parallel 2", "cp"), ("unet2d", "--context_parallel 2", "cp"), ("afno", "--spatial 1x1x2", "w"),
+                                   ("swin", "--spatial 1x1x2", "w"), ("sfno", "--spatial 1x1x2", "w"), ("unet2d", "--spatial 2x1x1", "d")):
+            with self.subTest(model, flags=flags):
+                done, _ = self.run_of(model, *flags.split(), ranks=2, code=USAGE)
+                self.assertIn(f"the plan of the model does not split it over this axis: model={model}, {axis}=2", done.stderr)
+        done, _ = self.run_of("sfno", "--tensor_parallel", "2", "--sequence_parallel", ranks=2, code=USAGE)
+        self.assertIn("the SFNO has no tokens to split: sequence_parallel=true", done.stderr)
         done, _ = self.run_of("afno", "--set", "num_blocks=3", code=USAGE)
         self.assertIn("blocks of channels must divide the width: embed_dim=16, num_blocks=3", done.stderr)
 

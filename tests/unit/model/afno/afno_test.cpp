@@ -60,9 +60,9 @@ TEST(Afno, SitesStandInTheOrderOfTheForwardPass) {
   }
   afno.forward(some_field({1, 3, 8, 12}), {});
   EXPECT_EQ(called, listed);
-  EXPECT_EQ(called,
-            (std::vector<std::string>{"patch_embed", "blocks.0", "blocks.0.norm1", "blocks.0.filter", "blocks.0.norm2",
-                                      "blocks.0.mlp", "blocks.0.mlp.in", "blocks.0.mlp.fc1", "blocks.0.mlp.fc2", "head"}));
+  EXPECT_EQ(called, (std::vector<std::string>{"patch_embed", "positions", "tokens.in", "blocks.0", "blocks.0.norm1",
+                                              "blocks.0.filter", "blocks.0.norm2", "blocks.0.mlp", "blocks.0.mlp.in",
+                                              "blocks.0.mlp.fc1", "blocks.0.mlp.fc2", "tokens.out", "head"}));
 }
 
 // Central differences do not cross the kinks of ReLU and shrinkage with these values.
