@@ -63,6 +63,7 @@ int verb_data_stats(Application& application, int argc, char** argv) {
   if (!parse_arguments(application, app, argc, argv)) return 0;
   const data::FolderStatistics statistics = data::compute_statistics(folder, options);
   data::write_statistics(statistics, out, allow_constant);
+  for (const std::string& line : statistics.warnings()) application.err << "warning: " << line << "\n";
   application.out << statistics_table(statistics) << missing_text(statistics) << statistics.steps << " steps of "
                   << statistics.num_files << " files -> " << out << "\n";
   return 0;

@@ -81,7 +81,7 @@ std::vector<std::string> next_commands(const fs::path& out, const std::string& p
                                 " --log_root ", word(out / "logs"));
   const std::string run = word(out / "logs" / "base" / "1GPU" / "00");
   const std::string few = preset == kForecastPreset ? " --set limit_nsamples_val=8" : "";
-  return {cat(train, " --num_iters 1", few), train, cat("welkin evaluate ", run)};
+  return {cat(train, " --num_iters 1", few, " --run_num first"), train, cat("welkin evaluate ", run)};
 }
 
 class Initialisation {

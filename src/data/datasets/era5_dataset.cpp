@@ -10,13 +10,12 @@
 #include "core/thread_pool.h"
 #include "data/datasets/channel_statistics.h"
 #include "data/datasets/crop_range.h"
+#include "data/sample/calendar.h"
 #include "data/storage/fingerprint.h"
 #include "data/storage/host_memory.h"
 
 namespace welkin::data {
 namespace {
-
-std::string grid_text(const FieldFacts& facts) { return cat(facts.channels, " x ", facts.height, " x ", facts.width); }
 
 std::vector<double> part_of(const std::vector<double>& values, int64_t begin, int64_t extent) {
   if (values.empty()) return {};
@@ -32,17 +31,13 @@ void check_steps(const FieldFacts& facts, const Era5Options& options) {
                   "Remove that file or reduce dt or history");
 }
 
-void check_same_grid(const FieldFacts& first, const FieldFacts& other) {
-  const bool same = first.channels == other.channels && first.height == other.height && first.width == other.width;
-  if (same && first.latitude == other.latitude && first.longitude == other.longitude &&
-      first.channel_names == other.channel_names && first.static_names == other.static_names && first.roles == other.roles &&
-      first.calendar == other.calendar) {
-    return;
-  }
+void check_same_kind(const FieldFacts& first, const FieldFacts& other) {
+  const std::string difference = difference_between(first, other);
+  if (difference.empty()) return;
   throw DataError("data",
-                  cat("files of one folder differ in channels, grid or calendar: path=", other.path.string(),
-                      ", shape=", grid_text(other), ", first=", first.path.string(), ", shape=", grid_text(first)),
-                  "Put files of one kind into one folder");
+                  cat("files of one folder differ: path=", other.path.string(), ", first=", first.path.string(),
+                      ", difference in ", difference),
+                  "Put files of one kind into one folder; welkin data ingest makes them alike");
 }
 
 // Of the file, for a part of the crop.
@@ -110,7 +105,7 @@ void Era5Dataset::check_files() {
   const FieldFacts& first = files_.front()->facts();
   const bool needs_time = std::ranges::any_of(extras_, [](const auto& extra) { return extra->needs_time(); });
   for (const auto& file : files_) {
-    check_same_grid(first, file->facts());
+    check_same_kind(first, file->facts());
     check_steps(file->facts(), options_);
     if (needs_time) need_times(file->facts(), "forcing", "the key forcing");
   }
@@ -306,7 +301,12 @@ std::vector<std::string> Era5Dataset::warnings() const {
 }
 
 std::string Era5Dataset::location(const SamplePlan& plan) const {
-  return cat("path=", file(plan.file).path.string(), ", dataset=fields, step=", plan.time,
+  const FieldFacts& facts = file(plan.file);
+  const std::string time =
+      facts.time.empty()
+          ? std::string()
+          : cat(", time=", format_date(parse_calendar(facts.calendar), facts.time[static_cast<size_t>(plan.time)]));
+  return cat("path=", facts.path.string(), ", dataset=fields, step=", plan.time, time,
              ", target_step=", plan.time + options_.lead, ", index=", plan.index);
 }
 

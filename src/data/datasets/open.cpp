@@ -13,6 +13,7 @@
 #include "data/datasets/box_dataset.h"
 #include "data/datasets/channel_scaling.h"
 #include "data/datasets/era5_dataset.h"
+#include "data/datasets/field_source.h"
 #include "data/datasets/synthetic_fields.h"
 #include "data/formats/array_file.h"
 #include "data/sample/forcing.h"
@@ -41,8 +42,25 @@ std::pair<const std::vector<std::string>*, const char*> times_of_split(const con
   return {&data.test_times, "test_times"};
 }
 
+// The statistics of training are applied by the place of a channel, so files of another order would be wrong without a word. A
+// folder of training files that is gone says nothing.
+void check_like_training(const config::RunConfig& config, const Era5Options& options, Split split) {
+  if (split == Split::Train || config.data.train_data_path.empty()) return;
+  const Era5Options training = fields_options(config, Split::Train);
+  std::error_code error;
+  if (training.folder == options.folder || !std::filesystem::exists(training.folder, error)) return;
+  const auto file = open_first_field_file(options.source()), first = open_first_field_file(training.source());
+  const std::string difference = difference_between(first->facts(), file->facts());
+  if (difference.empty()) return;
+  throw DataError("data",
+                  cat("these files differ from those of training: path=", file->facts().path.string(),
+                      ", training=", first->facts().path.string(), ", difference in ", difference),
+                  "Make both alike: welkin data ingest makes all parts at once");
+}
+
 std::unique_ptr<Dataset> open_era5(const config::RunConfig& config, Split split) {
   const Era5Options options = fields_options(config, split);
+  check_like_training(config, options, split);
   std::shared_ptr<const ExtraChannels> extra;
   if (!config.data.forcing.empty()) {
     GridFacts grid = read_grid_facts(options);

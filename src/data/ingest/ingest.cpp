@@ -213,6 +213,9 @@ class Ingestion {
       }
       const int64_t missing = missing_[c].count();
       if (missing > 0) note(cat("without a value: channel=", channel.name, ", points=", missing));
+      for (const float value : {statistics.lowest, statistics.highest}) {
+        if (is_usual_fill(value)) note(cat("warning: ", undeclared_fill_line(channel.name, value)));
+      }
       if (roles_[c] == ChannelRole::Static) {
         if (options_.missing == MissingPolicy::Mean) fill(first_values_[c], statistics.mean);
         add_static(channel, first_values_[c]);

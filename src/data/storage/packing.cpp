@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cfloat>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -15,11 +16,19 @@
 namespace welkin::data {
 namespace {
 
+// A text that is a number, as some write it, counts as one.
 std::vector<double> numbers_in(const Attributes& attributes, std::string_view name) {
   const auto found = attributes.find(name);
   if (found == attributes.end()) return {};
-  const auto* values = std::get_if<std::vector<double>>(&found->second);
-  return values == nullptr ? std::vector<double>{} : *values;
+  if (const auto* values = std::get_if<std::vector<double>>(&found->second)) return *values;
+  std::vector<double> numbers;
+  for (const std::string& text : std::get<std::vector<std::string>>(found->second)) {
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || text.empty()) return {};
+    numbers.push_back(number);
+  }
+  return numbers;
 }
 
 [[noreturn]] void refuse_packing(const ArrayFacts& facts, std::string_view why, std::string_view remedy) {
@@ -73,7 +82,7 @@ double as_stored(double value, Dtype dtype) {
   return stored;
 }
 
-void read_missing(const Attributes& attributes, const ArrayFacts& facts, Packing& packing) {
+void read_missing(const Attributes& attributes, const ArrayFacts& facts, std::optional<double> undeclared, Packing& packing) {
   constexpr size_t kMostMissing = 64;  // each is compared with every value
   if (numbers_in(attributes, "missing_value").size() > kMostMissing) {
     refuse_packing(facts, "more than 64 missing values", "Name one value that stands for the missing ones");
@@ -86,6 +95,7 @@ void read_missing(const Attributes& attributes, const ArrayFacts& facts, Packing
       if (const double stored = as_stored(value, facts.dtype); stored != value) packing.missing.push_back(stored);
     }
   }
+  if (undeclared) packing.missing.push_back(*undeclared);
 }
 
 // Bounds of integers that are no integers are meant for the unpacked values.
@@ -182,14 +192,49 @@ bool Packing::is_scaled() const {
   return !is(scale, 1.0) || !is(offset, 0.0) || unsigned_range != 0;
 }
 
-void add_packing(const Attributes& attributes, ArrayFacts& facts) {
+std::optional<double> netcdf_fill(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::I16:
+      return -32767;
+    case Dtype::U16:
+      return 65535;
+    case Dtype::I32:
+      return -2147483647;
+    case Dtype::U32:
+      return 4294967295;
+    case Dtype::I64:
+      return -9223372036854775806.0;
+    case Dtype::U64:
+      return 18446744073709551614.0;
+    case Dtype::F32:
+    case Dtype::F64:
+      return 0x1.ep+122;  // 9.96921e36
+    default:
+      return std::nullopt;
+  }
+}
+
+bool is_usual_fill(float value) {
+  constexpr std::array kUsual{-999.0F, -9999.0F, -99999.0F, -32767.0F, -32768.0F, 1e15F, 1e20F,       -1e20F,  1e30F,
+                              -1e30F,  1e34F,    -1e34F,    1e35F,     -1e35F,    1e36F, 0x1.ep+122F, FLT_MAX, -FLT_MAX};
+  return std::ranges::find(kUsual, value) != kUsual.end();
+}
+
+std::string undeclared_fill_line(std::string_view channel, float value) {
+  return cat("this value usually stands for a missing one, and no attribute declares it: channel=", channel, ", value=", value,
+             ". If it does, give the variable the attribute _FillValue");
+}
+
+void add_packing(const Attributes& attributes, ArrayFacts& facts, std::optional<double> undeclared) {
+  if (attributes.contains("_FillValue")) undeclared.reset();
   Packing packing{.scale = {}, .offset = {}};
   read_scales(attributes, facts, packing);
   packing.unsigned_range = unsigned_range_of(attributes, facts.dtype);
-  read_missing(attributes, facts, packing);
+  read_missing(attributes, facts, undeclared, packing);
   read_valid(attributes, facts, packing);
   constexpr std::array<std::string_view, 5> kDeclarations{"_FillValue", "missing_value", "valid_range", "valid_min", "valid_max"};
-  facts.declares_missing = std::ranges::any_of(kDeclarations, [&](std::string_view name) { return attributes.contains(name); });
+  facts.declares_missing =
+      undeclared || std::ranges::any_of(kDeclarations, [&](std::string_view name) { return attributes.contains(name); });
   const bool limited = !packing.missing.empty() || packing.valid_min || packing.valid_max;
   if (!has_any(attributes, {"scale_factor", "add_offset"}) && packing.unsigned_range == 0 && !limited) return;
   facts.packing = std::move(packing);

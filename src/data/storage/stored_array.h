@@ -140,7 +140,15 @@ struct ArrayFile {
 // names of the CF conventions: scale_factor, add_offset, _Unsigned, and _FillValue, missing_value, valid_range, valid_min,
 // valid_max, which are in units of the stored values. One scale per index along scale_axis is our extension. Nothing is set where
 // a _FillValue of NaN is all there is: values are read as they are. DataError when they do not fit the shape.
-void add_packing(const Attributes& attributes, ArrayFacts& facts);
+// `undeclared`: what stands for a missing value where no attribute _FillValue says it.
+void add_packing(const Attributes& attributes, ArrayFacts& facts, std::optional<double> undeclared = {});
+
+// What netCDF writes where nothing was written, without saying so (netCDF users' guide); nothing for types of one byte.
+std::optional<double> netcdf_fill(Dtype dtype);
+// Whether the value is one of those that are used for missing ones, and hardly ever for others: -9999, 1e20.
+bool is_usual_fill(float value);
+// The warning for it.
+std::string undeclared_fill_line(std::string_view channel, float value);
 
 // Undoes the packing in place; element (i, j, ...) of the region lies at to[i * stride[0] + ...].
 void unpack(const Packing& packing, const ArrayRegion& region, float* to, const int64_t* stride);

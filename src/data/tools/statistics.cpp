@@ -16,10 +16,13 @@
 namespace welkin::data {
 namespace {
 
-void check_same_shape(const FieldFacts& facts, const FieldFacts& first) {
-  if (facts.channels == first.channels && facts.height == first.height && facts.width == first.width) return;
-  throw DataError("data", cat("files of one folder differ in shape: path=", facts.path.string(), ", first=", first.path.string()),
-                  "Put files of one kind into one folder");
+void check_same_kind(const FieldFacts& facts, const FieldFacts& first) {
+  const std::string difference = difference_between(first, facts, /*with_steps=*/false);
+  if (difference.empty()) return;
+  throw DataError("data",
+                  cat("files of one folder differ: path=", facts.path.string(), ", first=", first.path.string(),
+                      ", difference in ", difference),
+                  "Put files of one kind into one folder; welkin data ingest makes them alike");
 }
 
 FolderStatistics empty_statistics(const FieldFacts& facts) {
@@ -168,12 +171,22 @@ void RunningMoments::join(const RunningMoments& other) {
 
 double RunningMoments::std() const { return count_ == 0 ? 0.0 : std::sqrt(squares_ / static_cast<double>(count_)); }
 
+std::vector<std::string> FolderStatistics::warnings() const {
+  std::vector<std::string> lines;
+  for (size_t c = 0; c < moments.size(); ++c) {
+    for (const float value : {moments[c].min(), moments[c].max()}) {
+      if (is_usual_fill(value)) lines.push_back(undeclared_fill_line(channels[c], value));
+    }
+  }
+  return lines;
+}
+
 FolderStatistics compute_statistics(const std::filesystem::path& folder, const StatisticsOptions& options) {
   const std::vector<OpenYear> years = open_years(folder, options);
   const FieldFacts& facts = years.front().file->facts();
   FolderStatistics statistics = empty_statistics(facts);
   for (const OpenYear& year : years) {
-    check_same_shape(year.file->facts(), facts);
+    check_same_kind(year.file->facts(), facts);
     statistics.steps += year.file->facts().steps;
     ++statistics.num_files;
     for (const int month : year.months) ++statistics.month_steps[static_cast<size_t>(month)];

@@ -40,6 +40,9 @@ struct FolderStatistics {
   std::vector<double> climatology;        // (12, C, H, W): of each calendar month; empty unless asked for
   std::array<int64_t, 12> month_steps{};  // steps of each month
   int64_t num_files = 0, steps = 0, height = 0, width = 0;
+
+  // A line for each channel that has a value which usually stands for a missing one, and which no attribute declares.
+  std::vector<std::string> warnings() const;
 };
 
 struct StatisticsOptions {

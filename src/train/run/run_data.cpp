@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run/run_data.h"
 
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "config/schema/batch_plan.h"
@@ -12,6 +16,7 @@
 #include "data/sample/epoch_plan.h"
 #include "parallel/comm/collectives.h"
 #include "train/device/device.h"
+#include "train/learn/input_check.h"
 #include "train/rollout/curriculum.h"
 #include "train/run/run_rules.h"
 
@@ -58,6 +63,16 @@ void check_samples(const data::Dataset& dataset, const char* split) {
   throw DataError("train", cat("there are no samples: split=", split), "Check the paths and the limits of the configuration");
 }
 
+// Of fields, by the statistics of training. The first batch of training is looked at when it is there.
+void check_first_sample(const data::Dataset& dataset) {
+  const data::SampleSpec& spec = dataset.spec();
+  if (spec.input_mean.empty() || spec.input.shape.size() != 3 || !dataset.transforms()) return;
+  const at::Tensor input = at::empty({1, spec.input.shape[0], spec.input.shape[1], spec.input.shape[2]}, at::kFloat);
+  const std::span<float> values(input.mutable_data_ptr<float>(), static_cast<size_t>(input.numel()));
+  dataset.read(dataset.plan({.index = 0}, data::whole(spec)), {.input = values, .target = {}, .transformed = true});
+  check_normalised(input, spec);
+}
+
 // A state is that of a place of the batch, and whole on its rank.
 void check_replay(const config::RunConfig& config, const Layout& layout, const data::Dataset& train, bool drops_last) {
   if (config.loss.replay_buffer == 0) return;
@@ -92,6 +107,7 @@ void RunData::open(c10::Device device) {
   }
   check_batch(config_, samples().size(), "training");
   check_samples(*valid_, "validation");
+  if (!config_.data.allow_unnormalized) check_first_sample(*valid_);
 }
 
 void RunData::check(const Layout& layout) const {

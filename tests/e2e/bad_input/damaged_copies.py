@@ -102,7 +102,7 @@ def make_arrays(folder):
     """One file or folder of each format of training data."""
     for name, options in HDF5.items():
         write_hdf5(folder / f"hdf5-{name}", **options)
-    ranks = [{"x": np.linspace(0, 99, count, dtype=np.float32), "id": np.arange(count)} for count in (300, 200)]
+    ranks = [{**{axis: np.linspace(0, 99, count, dtype=np.float32) for axis in "xyz"}, "id": np.arange(count)} for count in (300, 200)]
     (folder / "genericio").write_bytes(genericio(ranks, (100.0, 100.0, 100.0), compress=True))
     for name, flags in CONVERTED.items():
         subprocess.run([BINARY, "data", "convert", folder / "hdf5-contiguous", folder / name, "--format", name, *flags], check=True,

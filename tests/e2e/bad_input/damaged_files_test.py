@@ -52,6 +52,8 @@ class Sources:
         if (pathlib.Path(BINARY).parent / "libwelkin_ingest.so").exists():
             make_gridded(self.whole)
         write_statistics(root / "stats")
+        with h5py.File(root / "mesh.h5", "w") as file:
+            file["gas"] = np.ones((8, 8, 8), np.float32)
         self.make_checkpoint()
 
     def make_checkpoint(self):
@@ -79,11 +81,11 @@ class Sources:
 
     def verbs(self, name):
         if name in ("netcdf3", "netcdf4", "grib"):
-            return ["ingest"]
+            return ["ingest", "inspect"]
         if name in ("pt", "safetensors"):
             return ["ckpt inspect", "ckpt import"]
         if name == "genericio":
-            return ["inspect"]
+            return ["inspect", "ingest --box"]
         if name == "checkpoint":
             return ["ckpt verify", "ckpt inspect", "ckpt export"]
         if name == "yaml":
@@ -96,6 +98,10 @@ class Sources:
         if verb == "ingest":
             done = run("data", "ingest", place, "--out", folder / "out", "--quiet")
             return done, folder / "out/train/2001.h5"
+        if verb == "ingest --box":
+            done = run("data", "ingest", "--box", place, self.root / "mesh.h5", "--cells", "8", "--input", "density", "--target", "gas", "--out",
+                       folder / "out", "--quiet")
+            return done, folder / "out/train.h5"
         if verb in ("ckpt verify", "ckpt inspect"):
             return run(*verb.split(), place), None
         if verb in ("ckpt import", "ckpt export"):

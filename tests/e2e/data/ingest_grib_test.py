@@ -48,6 +48,16 @@ class Grib(IngestCase):
     def north_first(self):
         return 280.0 + np.arange(12).reshape(3, 4)
 
+    def test_several_levels_and_times(self):
+        values = lambda level, hour: 220.0 + level / 20 + hour + np.arange(12).reshape(3, 4)  # noqa: E731
+        path = self.write(*(self.message(values(level, hour), hour=hour, typeOfLevel="isobaricInhPa", level=level, shortName="t")
+                            for hour in (6, 0) for level in (500, 1000, 850)))
+        self.ingest(path)
+        fields, channels = self.fields("train/2001.h5"), self.channels("train/2001.h5")
+        self.assertEqual(sorted(channels), ["t1000", "t500", "t850"])
+        for c, channel in enumerate(channels):
+            within(fields[:, c], [values(int(channel[1:]), hour) for hour in (0, 6)], PACKED, "the packing of the file")
+
     def test_both_editions_in_one_file_out_of_order(self):
         field = self.north_first()
         path = self.write(self.message(field + 1, edition=1, hour=1), self.message(field, edition=2, hour=0))

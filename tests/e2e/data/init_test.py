@@ -62,6 +62,18 @@ class InitCase(BadInputCase):
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertRegex(done.stdout + done.stderr, r"train loss\D*\d")
 
+    def all_steps(self, said, iterations):
+        """The commands that were printed, one after the other; training for so many iterations."""
+        commands = re.search(r"^next:\n((?:  welkin .*\n?)+)", said, re.MULTILINE).group(1).strip().splitlines()
+        self.assertEqual(len(commands), 3, said)
+        for number, line in enumerate(commands):
+            command = shlex.split(line)[1:]
+            command += ["--device", "cpu"] if command[0] == "train" else []
+            command += ["--num_iters", iterations] if number == 1 else []
+            done = self.run_command([BINARY, *command])
+            self.assertEqual(done.returncode, DONE, done.stderr)
+        return done.stdout
+
     def preset(self, name="forecast.yaml"):
         text = (self.out / name).read_text()
         return text, {key: value.strip() for key, value in re.findall(r"^  (\w+): ([^#\n]*)", text, re.MULTILINE)}
@@ -83,7 +95,7 @@ class Init(InitCase):
         self.assertIn("#   0 t2m [K]\n", text)
         self.assertEqual((keys["img_size"], keys["patch_size"], keys["n_in_channels"], keys["n_out_channels"]), ("[17, 32]", "1", "1", "1"))
         self.assertIn("in steps of 720 h\n", text)
-        self.first_step(said)
+        self.all_steps(said, 2)
         for folder in ("train", "valid", "stats"):
             self.assertTrue(list((self.out / "data" / folder).iterdir()))
 

@@ -105,6 +105,10 @@ void add_layout(hid_t dataset, int rank, Hdf5Dataset& facts) {
         H5Pget_filter2(list.get(), static_cast<unsigned>(i), &flags, &num_values, nullptr, 0, nullptr, &configuration)));
   }
   facts.stored_bytes = H5Dget_storage_size(dataset);
+  H5D_fill_value_t given = H5D_FILL_VALUE_ERROR;
+  double fill = 0;
+  const bool is_given = H5Pfill_value_defined(list.get(), &given) >= 0 && given == H5D_FILL_VALUE_USER_DEFINED;
+  if (facts.is_number && is_given && H5Pget_fill_value(list.get(), H5T_NATIVE_DOUBLE, &fill) >= 0) facts.fill = fill;
   const haddr_t offset = H5Dget_offset(dataset);
   const bool here = layout == H5D_CONTIGUOUS && H5Pget_external_count(list.get()) == 0 && offset != HADDR_UNDEF;
   if (here && facts.stored_bytes > 0) facts.offset = offset;

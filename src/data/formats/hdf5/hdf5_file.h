@@ -46,6 +46,7 @@ struct Hdf5Dataset {
   bool is_plain = false;             // `dtype` says all: a type of core/dtype.h in either byte order, without padding
   std::vector<std::string> filters;  // "deflate", "shuffle", ...
   uint64_t stored_bytes = 0;         // in the file; 0 when nothing was written
+  std::optional<double> fill;        // what a writer chose for values that are not written; of numbers
   std::optional<uint64_t> offset;    // first byte in the file: contiguous, allocated, unfiltered, in this very file
 };
 

@@ -150,7 +150,7 @@ class NetcdfParser {
       facts.dtype = *dtype;
       facts.big_endian = true;
       check_place(facts, begin);
-      add_packing(attributes, facts);
+      add_packing(attributes, facts, netcdf_fill(*dtype));
       file.arrays[name] = std::make_shared<FileArray>(std::move(facts), file_, begin);
     }
     file.attributes[name] = std::move(attributes);

@@ -9,6 +9,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "data/formats/formats.h"
 #include "data/formats/hdf5/hdf5_file.h"
 #include "data/ingest/box/particles.h"
 
@@ -36,15 +37,6 @@ std::array<int64_t, 3> three_extents(std::vector<int64_t> shape, const std::stri
                     "Choose another, or say how to read it with --shape");
   }
   return {shape[0], shape[1], shape[2]};
-}
-
-// What an attribute says stands for no value.
-void mark_missing(const Hdf5File& file, const std::string& dataset, std::vector<float>& values) {
-  for (const char* attribute : {"_FillValue", "missing_value"}) {
-    if (!file.has_attribute(dataset, attribute) || file.is_string_attribute(dataset, attribute)) continue;
-    for (const double missing : file.numbers(dataset, attribute))
-      std::ranges::replace(values, static_cast<float>(missing), std::numeric_limits<float>::quiet_NaN());
-  }
 }
 
 void require_finite(const Volume& volume, const std::string& name) {
@@ -109,8 +101,9 @@ Volume VolumeReader::read(const std::string& name, const std::vector<int64_t>& s
 }
 
 Volume VolumeReader::read_dataset(const Place& place, const std::vector<int64_t>& shape) const {
-  const Hdf5File file = Hdf5File::open(files_[place.file].path);
-  const Extents stored = file.dataset(place.dataset).shape;
+  const ArrayFile file = open_hdf5_arrays(files_[place.file].path);
+  const StoredArrayPtr array = file.array(place.dataset);
+  const Extents stored = array->facts().shape;
   const int64_t cells = cells_of(stored, place.dataset);
   if (!shape.empty() && cells_of(shape, place.dataset) != cells) {
     throw DataError("ingest",
@@ -120,10 +113,8 @@ Volume VolumeReader::read_dataset(const Place& place, const std::vector<int64_t>
   }
   Volume volume{.shape = three_extents(shape.empty() ? stored : shape, place.dataset), .values = {}, .units = {}, .notes = {}};
   volume.values.resize(static_cast<size_t>(cells));
-  file.read(place.dataset, Extents(stored.size(), 0), stored, std::span<float>(volume.values));
-  mark_missing(file, place.dataset, volume.values);
-  if (file.has_attribute(place.dataset, "units") && file.is_string_attribute(place.dataset, "units"))
-    volume.units = join(file.strings(place.dataset, "units"), " ");
+  array->read({Extents(stored.size(), 0), stored}, std::span<float>(volume.values));  // NaN where a value is missing
+  volume.units = join(file.texts(place.dataset, "units"), " ");
   return volume;
 }
 
@@ -137,7 +128,12 @@ void VolumeReader::fail_unknown(const std::string& name) const {
   if (inventory_) {
     for (const auto& candidate : inventory_->variables) names.insert(candidate.name);
   }
-  throw DataError("ingest", cat("no such field: field=", name), cat("There are: ", join(names, ", ")));
+  const std::string remedy =
+      names.empty()
+          ? "No data set of these files can be read as a box: they have none of float32 or float64 without a packing, and "
+            "none on coordinates. Look with welkin data inspect"
+          : cat("There are: ", join(names, ", "));
+  throw DataError("ingest", cat("no such field: field=", name), remedy);
 }
 
 // Where it is not built, the name may still be what is wrong.
