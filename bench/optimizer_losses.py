@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The preset, how its length is set, the whole length, and how its rate is set.
 SETS = {
     "uk": ("era5-uk.yaml", "lead6h", "num_iters={}", 300, "lr={}"),
-    "enzo": ("enzo.yaml", "unet", "num_epochs={}", 60, "lr_schedule={{scaling: none, start_lr: {}, end_lr: 0., warmup_steps: 0}}"),
+    "enzo": ("enzo.yaml", "unet", "num_epochs={}", 60, "lr_schedule.start_lr={}"),
 }
 SEARCHED = 3  # the search takes this part of the length
 # Name: settings, rates to choose from, and the name whose rate it takes.
