@@ -75,7 +75,7 @@ ROOMS = {
     "data/ingest/source": {"data/check", "data/formats/genericio", "data/sample"},
     "data/ingest/component": {"data/ingest/source"},
     "data/ingest": {"data/formats", "data/formats/hdf5", "data/ingest/source", "data/sample"},
-    "data/ingest/box": {"data/check", "data/formats/genericio", "data/formats/hdf5", "data/ingest", "data/ingest/source"},
+    "data/ingest/box": {"data/check", "data/formats", "data/formats/genericio", "data/formats/hdf5", "data/ingest", "data/ingest/source"},
     "data/simulate": {"data/formats/hdf5"},
     "data/simulate/globe": {"data/formats", "data/formats/hdf5", "data/sample", "data/simulate"},
     "data/simulate/universe": {"data/formats", "data/formats/hdf5", "data/simulate"},

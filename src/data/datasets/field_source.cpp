@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "data/cf/archive.h"
 #include "data/formats/check_arrays.h"
+#include "data/sample/dataset.h"
 
 namespace welkin::data {
 namespace {
@@ -33,19 +34,10 @@ FieldFiles open_archive_files(const FieldSource& source, const std::shared_ptr<C
   return result;
 }
 
-// "m s**-1" is "m s-1".
-std::string plain_unit(std::string_view unit) {
-  std::string plain;
-  for (const char c : unit) {
-    if (c != '*' && c != '^' && c != ' ') plain += c;
-  }
-  return plain;
-}
-
 std::string difference_of_units(const FieldFacts& first, const FieldFacts& other) {
   for (size_t c = 0; c < std::min(first.units.size(), other.units.size()); ++c) {
     const std::string &one = first.units[c], &two = other.units[c];
-    if (one.empty() || two.empty() || plain_unit(one) == plain_unit(two)) continue;
+    if (may_be_same_unit(one, two)) continue;
     return cat("units of ", c < first.channel_names.size() ? first.channel_names[c] : cat("channel ", c), ": ", one, " and ",
                two);
   }
@@ -96,9 +88,6 @@ std::string difference_between(const FieldFacts& first, const FieldFacts& other,
                            difference_of_units(first, other), difference_of_places("latitudes", first.latitude, other.latitude),
                            difference_of_places("longitudes", first.longitude, other.longitude)}) {
     if (!text.empty()) return text;
-  }
-  if (first.latitude.empty() != other.latitude.empty() || first.longitude.empty() != other.longitude.empty()) {
-    return "places: known and unknown";
   }
   if (first.static_names != other.static_names) {
     return cat("static channels: ", join(first.static_names, " "), " and ", join(other.static_names, " "));

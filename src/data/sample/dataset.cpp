@@ -2,6 +2,7 @@
 #include "data/sample/dataset.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/text.h"
@@ -23,6 +24,15 @@ std::vector<std::string> warnings_of(const std::vector<const Dataset*>& datasets
     }
   }
   return lines;
+}
+
+bool may_be_same_unit(std::string_view a, std::string_view b) {
+  const auto plain = [](std::string_view unit) {
+    std::string letters;
+    std::ranges::copy_if(unit, std::back_inserter(letters), [](char c) { return c != '*' && c != '^' && c != ' '; });
+    return letters;
+  };
+  return a.empty() || b.empty() || plain(a) == plain(b);
 }
 
 std::string missing_line() {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/storage/channel_op.h"
@@ -97,6 +98,9 @@ struct SampleView {
   bool transformed = false;  // clipped, logarithms taken, normalised; only for data sets that transforms() says it of
   bool turned = true;        // false: as it lies in the file, for a device to turn; only whole samples of data sets that turn()
 };
+
+// "m s**-1" is "m s-1"; of an empty one nothing is known.
+bool may_be_same_unit(std::string_view a, std::string_view b);
 
 // The line of a log for files that declare missing values.
 std::string missing_line();

@@ -16,7 +16,7 @@
 namespace welkin::data {
 namespace {
 
-void check_same_kind(const FieldFacts& facts, const FieldFacts& first) {
+void require_one_kind(const FieldFacts& facts, const FieldFacts& first) {
   const std::string difference = difference_between(first, facts, /*with_steps=*/false);
   if (difference.empty()) return;
   throw DataError("data",
@@ -186,7 +186,7 @@ FolderStatistics compute_statistics(const std::filesystem::path& folder, const S
   const FieldFacts& facts = years.front().file->facts();
   FolderStatistics statistics = empty_statistics(facts);
   for (const OpenYear& year : years) {
-    check_same_kind(year.file->facts(), facts);
+    require_one_kind(year.file->facts(), facts);
     statistics.steps += year.file->facts().steps;
     ++statistics.num_files;
     for (const int month : year.months) ++statistics.month_steps[static_cast<size_t>(month)];

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/text.h"
 #include "ops/base/autocast.h"
 #include "train/checkpoint/checkpoint_store.h"
@@ -16,8 +17,10 @@
 #include "train/device/memory_report.h"
 #include "train/interchange/import_state.h"
 #include "train/interchange/model_package.h"
+#include "train/interchange/sample_spec_json.h"
 #include "train/learn/precision.h"
 #include "train/learn/weighted_loss.h"
+#include "train/run/run_folder.h"
 #include "train/run/validation.h"
 #include "train/step/model_setup.h"
 
@@ -30,6 +33,21 @@ namespace fs = std::filesystem;
 bool names_file(const std::string& choice) {
   return choice.find('/') != std::string::npos || choice.ends_with(".pt") || choice.ends_with(".pth") ||
          choice.ends_with(".tar") || choice.ends_with(".safetensors");
+}
+
+// The statistics of a run are applied by the place of a channel. Runs of earlier versions do not say their data.
+void check_like_run(const std::filesystem::path& run_folder, const data::SampleSpec& spec) {
+  constexpr uint64_t kLargestFile = uint64_t{64} << 20;
+  const std::filesystem::path file = run_folder / RunFolder::kDataFile;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored) || std::filesystem::file_size(file, ignored) > kLargestFile) return;
+  const data::SampleSpec trained = interchange::sample_spec_from_json(read_file(file, kLargestFile), file.string());
+  const std::string difference = interchange::difference_of_data(trained, spec);
+  if (difference.empty()) return;
+  throw DataError(
+      "data",
+      cat("these data differ from those that the run was trained on: run=", run_folder.string(), ", difference in ", difference),
+      "Give data of the same channels in the same order: welkin data ingest makes them");
 }
 
 }  // namespace
@@ -54,6 +72,7 @@ TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig
   if (!names_file(choice.checkpoint)) checkpoint_ = find_checkpoint(choice.run_folder, choice.checkpoint);
   if (!dataset_) dataset_ = registries.datasets.at(config_.data.dataset).open(config_, choice.split);
   if (interchange::is_package(choice.run_folder)) interchange::ModelPackage(choice.run_folder).check_fits(dataset_->spec());
+  check_like_run(choice.run_folder, dataset_->spec());
   if (dataset_->size() == 0)
     throw DataError("data", "there are no samples in this part of the data", "Check its path and limits");
   model_ = build_model(registries, config_, dataset_->spec(), device_);

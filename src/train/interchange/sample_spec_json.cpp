@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/interchange/sample_spec_json.h"
 
+#include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <tuple>
 #include <vector>
 
 #include "core/archive/json_integers.h"
@@ -138,6 +141,22 @@ data::SampleSpec sample_spec_from_json(std::string_view text, const std::string&
   }
   if (const std::string problem = problem_of(spec); !problem.empty()) refuse_spec(source, problem);
   return spec;
+}
+
+std::string difference_of_data(const data::SampleSpec& trained, const data::SampleSpec& spec) {
+  const auto differ = [](const std::vector<std::string>& a, const std::vector<std::string>& b, const auto& is_same) {
+    return !a.empty() && !b.empty() && !std::ranges::equal(a, b, is_same);
+  };
+  for (const auto& [name, mine, theirs] :
+       {std::tuple("input", &trained.input, &spec.input), std::tuple("target", &trained.target, &spec.target)}) {
+    if (differ(mine->channels, theirs->channels, std::equal_to<>())) {
+      return cat(name, " channels: ", join(mine->channels, " "), " and ", join(theirs->channels, " "));
+    }
+    if (differ(mine->units, theirs->units, data::may_be_same_unit)) {
+      return cat(name, " units: ", join(mine->units, ", "), " and ", join(theirs->units, ", "));
+    }
+  }
+  return {};
 }
 
 }  // namespace welkin::train::interchange

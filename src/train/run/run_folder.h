@@ -13,6 +13,9 @@ namespace welkin::train {
 
 class RunFolder {
  public:
+  static constexpr const char* kDataFile =
+      "data.json";  // what the data are that a run trains on (interchange/sample_spec_json.h)
+
   // Where the run of this configuration goes (config/resolve/paths.h). Touches nothing.
   RunFolder(const config::RunConfig& config, int64_t world_size);
 
@@ -22,6 +25,7 @@ class RunFolder {
   std::filesystem::path csv_file() const { return path_ / "metrics.csv"; }
   std::filesystem::path checkpoint_folder() const { return path_ / "checkpoints"; }
   std::filesystem::path config_file() const { return path_ / "config.yaml"; }
+  std::filesystem::path data_file() const { return path_ / kDataFile; }
 
   // A folder that holds another configuration is a ConfigError naming the first differences, unless `config` resumes: then `note`
   // is told about them. Rules of sampling and --compat may not differ even then. Touches nothing.

@@ -8,6 +8,7 @@
 #include "config/resolve/paths.h"
 #include "config/resolve/switches.h"
 #include "config/yaml/yaml_scalar.h"
+#include "core/file.h"
 #include "core/host.h"
 #include "core/text.h"
 #include "observe/log/table.h"
@@ -15,6 +16,7 @@
 #include "train/device/device.h"
 #include "train/device/memory_report.h"
 #include "train/health/run_health.h"
+#include "train/interchange/sample_spec_json.h"
 #include "train/learn/input_check.h"
 #include "train/monitor/lr_finder.h"
 #include "train/monitor/validation_metric.h"
@@ -57,6 +59,7 @@ struct Trainer::Running {
     checkpoints.claim();
     if (context.world.is_main()) {
       folder.claim(context.resolved.config);
+      write_file_atomically(folder.data_file(), interchange::sample_spec_json(data.samples().spec()) + "\n");
       if (context.elastic != nullptr) context.elastic->say_begun();
     }
     health.emplace(HealthParts{.config = context.resolved.config,

@@ -107,7 +107,7 @@ class BadFields(BadInputCase):
 
     def test_years_of_different_grids(self):
         write_fields(self.data / "train/2002.h5", np.zeros((YEAR_STEPS, CHANNELS, HEIGHT, 24), np.float32))
-        self.refuse("files of one folder differ", "train/2002.h5, shape=3 x 8 x 24, first=", "shape=3 x 8 x 16", "one kind")
+        self.refuse("files of one folder differ", "train/2002.h5, first=", "difference in shape: 3 x 8 x 16 and 3 x 8 x 24", "one kind")
 
     def test_wrong_dtype(self):
         self.replace(np.full(SHAPE, b"12.5"))

@@ -26,8 +26,9 @@ class DoubtfulStart(BadInputCase):
         self.assertNotIn("WARNING", self.train(FIELDS, "--run_num", "01").stderr)
 
     def test_statistics_of_other_data_are_an_error(self):
-        with h5py.File(self.data / "train/2000.h5", "r+") as file:
-            file["fields"][:, 1] += 280
+        for part in ("train/2000.h5", "valid/2001.h5"):
+            with h5py.File(self.data / part, "r+") as file:
+                file["fields"][:, 1] += 280
         self.assert_refused(self.train(FIELDS), DATA, "the input is not normalised by these statistics: channel=channel1, mean distance in standard "
                             "deviations=28", "mean=0, std=1", "welkin data stats", "set allow_unnormalized to true")
         done = self.train({**FIELDS, "allow_unnormalized": "true"}, "--run_num", "01")

@@ -307,7 +307,7 @@ class Mixtures(BadInputCase):
         with h5py.File(self.data / "run=2/train/2000.h5", "a") as file:
             file["fields"].attrs["channels"] = ["a", "b", "c"]
         self.logs = self.root / "other"
-        self.assert_refused(self.train(keys), DATA, "files of one folder differ in channels")
+        self.assert_refused(self.train(keys), DATA, "files of one folder differ: path=", "difference in channels: names and none")
 
 
 class BoxEdges(BadInputCase):

@@ -53,6 +53,19 @@ class UnlikeFiles(BadInputCase):
                 self.assertFalse((self.logs / "base/1GPU/no").exists())
                 self.assert_refused(self.run_command([BINARY, "evaluate", self.run_folder]), DATA, *parts)
 
+    def test_a_run_knows_its_data_where_the_training_files_are_gone(self):
+        write_file(self.data / "valid/2018.h5")
+        done = self.train({**FIELDS, "num_iters": 1})
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        (self.data / "train").rename(self.data / "elsewhere")
+        evaluate = [BINARY, "evaluate", self.run_folder]
+        self.assertEqual(self.run_command(evaluate).returncode, DONE)
+        for changes, difference in (({"names": ("c", "b", "a")}, "input channels: a b c and c b a"),
+                                    ({"units": ("degC", "m s-1", "m s-1")}, "input units: K, m s**-1, m s**-1 and degC, m s-1, m s-1")):
+            write_file(self.data / "valid/2018.h5", **changes)
+            self.assert_refused(self.run_command(evaluate), DATA,
+                                f"these data differ from those that the run was trained on: run={self.run_folder}, difference in {difference}")
+
     def test_files_of_one_folder_that_differ_are_refused_by_training_and_statistics(self):
         for changes, difference in (({"names": ("c", "b", "a")}, "channels: a b c and c b a"),
                                     ({"units": ("degC", "m s**-1", "m s**-1")}, "units of a: K and degC"),

@@ -297,8 +297,8 @@ TEST_F(Era5FilesTest, MisfitsAreNamed) {
   wrong.in_channels = 3;
   EXPECT_THAT([&] { Era5Dataset{wrong}; }, ThrowsMessage<DataError>(HasSubstr("channels=2, n_in_channels=3")));
   write_field_file(folder_ / "2003.h5", {.channels = 3});
-  EXPECT_THAT([&] { Era5Dataset{options()}; }, ThrowsMessage<DataError>(HasSubstr("differ in channels, grid or calendar: path=" +
-                                                                                  (folder_ / "2003.h5").string())));
+  EXPECT_THAT([&] { Era5Dataset{options()}; },
+              ThrowsMessage<DataError>(HasSubstr("files of one folder differ: path=" + (folder_ / "2003.h5").string())));
 }
 
 TEST_F(Era5FilesTest, FoldersAndFilesThatAreNoneAreNamed) {
