@@ -59,7 +59,7 @@ struct Trainer::Running {
     checkpoints.claim();
     if (context.world.is_main()) {
       folder.claim(context.resolved.config);
-      write_file_atomically(folder.data_file(), interchange::sample_spec_json(data.samples().spec()) + "\n");
+      write_file_atomically(folder.data_file(), interchange::sample_spec_json(data.valid().spec()) + "\n");
       if (context.elastic != nullptr) context.elastic->say_begun();
     }
     health.emplace(HealthParts{.config = context.resolved.config,

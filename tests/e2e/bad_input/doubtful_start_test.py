@@ -30,7 +30,7 @@ class DoubtfulStart(BadInputCase):
             with h5py.File(self.data / part, "r+") as file:
                 file["fields"][:, 1] += 280
         self.assert_refused(self.train(FIELDS), DATA, "the input is not normalised by these statistics: channel=channel1, mean distance in standard "
-                            "deviations=28", "mean=0, std=1", "welkin data stats", "set allow_unnormalized to true")
+                            "deviations=2", "mean=0, std=1", "welkin data stats", "set allow_unnormalized to true")
         done = self.train({**FIELDS, "allow_unnormalized": "true"}, "--run_num", "01")
         self.assertEqual(done.returncode, DONE, done.stderr)
         write_statistics(self.data / "stats", mean=[0, 280, 0])
