@@ -104,6 +104,7 @@ TEST(StatisticsTest, NanAndConstantChannelsAreNamed) {
   {
     Hdf5File file = Hdf5File::create(folder / "2002.h5");
     file.create_dataset("fields", {.shape = {1, 2, 4, 6}});
+    file.set_strings("fields", "channels", {"t", "u"});
     std::vector<float> values(48, 1.0f);
     values[30] = NAN;
     file.write("fields", {0, 0, 0, 0}, {1, 2, 4, 6}, std::span<const float>(values));
