@@ -19,8 +19,8 @@ using PlanFactory = std::function<Plan(const config::ModelConfig&, const model::
 struct PlanEntry {
   PlanFactory make;
   AxisSet axes = Axis::Tp | Axis::Cp;
-  bool has_context_modes =
-      true;  // else it exchanges tokens for channels (all_to_all), whatever context_mode chooses for attention
+  // Else it exchanges tokens for channels (all_to_all), whatever context_mode chooses for attention.
+  bool has_context_modes = true;
 };
 
 // "vit".
