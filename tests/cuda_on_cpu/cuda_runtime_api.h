@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <type_traits>
@@ -64,6 +65,9 @@ auto cuda_launch(const Kernel& kernel, dim3 grid, dim3 block, int /*shared_bytes
 cudaError_t cudaGetLastError();
 
 inline void __syncthreads() { welkin::tests::cuda_block_barrier(); }
+
+inline float __expf(float x) { return std::exp(x); }
+inline float __fdividef(float x, float y) { return x / y; }
 
 template <typename T>
 void __stcg(T* to, T value) {

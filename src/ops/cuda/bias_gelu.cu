@@ -13,9 +13,25 @@ constexpr int64_t kMostGeluBlocks = 65536;
 constexpr int kGeluLanes = 32;  // of a block of the backward pass
 constexpr int kGeluRows = 8;    // that it has under way
 
-// The standard normal distribution.
-__device__ __forceinline__ float normal_below(float x) { return 0.5F * (1 + erff(x * 0.70710678F)); }
-__device__ __forceinline__ float normal_density(float x) { return 0.39894228F * expf(-0.5F * x * x); }
+// The standard normal distribution and its density.
+struct Normal {
+  float below, density;
+};
+
+// For what is rounded to 16 bits: one exponential makes both, where erff and expf would take longer than the memory. Abramowitz
+// and Stegun, 7.1.26, of the smaller tail: an error of 7.5e-8 at most.
+template <typename Low>
+__device__ __forceinline__ Normal normal_at(float x) {
+  const float exponential = __expf(-0.5F * x * x);
+  const float t = __fdividef(1.0F, 1.0F + 0.23164189F * fabsf(x));  // 0.3275911 / sqrt(2)
+  const float series = t * (0.254829592F + t * (-0.284496736F + t * (1.421413741F + t * (-1.453152027F + t * 1.061405429F))));
+  const float tail = 0.5F * series * exponential;
+  return {x < 0 ? tail : 1 - tail, 0.39894228F * exponential};
+}
+template <>
+__device__ __forceinline__ Normal normal_at<float>(float x) {
+  return {0.5F * (1 + erff(x * 0.70710678F)), 0.39894228F * expf(-0.5F * x * x)};
+}
 
 template <int N, typename Low>
 __global__ void gelu_forward_kernel(GeluForward<Low> call) {
@@ -27,7 +43,7 @@ __global__ void gelu_forward_kernel(GeluForward<Low> call) {
 #pragma unroll
       for (int k = 0; k < N; ++k) {
         const float in = static_cast<float>(x.lane[k]) + bias.lane[k];
-        out.lane[k] = static_cast<Low>(in * normal_below(in));
+        out.lane[k] = static_cast<Low>(in * normal_at<Low>(in).below);
       }
       store_pack(out, call.out + row * call.width + column);
     }
@@ -49,9 +65,10 @@ __device__ __forceinline__ void gelu_backward_share(const GeluBackward<Low>& cal
     Pack<Low, N> out, grad_x;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-      const float in = static_cast<float>(x.lane[k]) + bias.lane[k], below = normal_below(in);
-      const float gradient = static_cast<float>(grad_out.lane[k]) * (below + in * normal_density(in));
-      out.lane[k] = static_cast<Low>(in * below);
+      const float in = static_cast<float>(x.lane[k]) + bias.lane[k];
+      const Normal normal = normal_at<Low>(in);
+      const float gradient = static_cast<float>(grad_out.lane[k]) * (normal.below + in * normal.density);
+      out.lane[k] = static_cast<Low>(in * normal.below);
       grad_x.lane[k] = static_cast<Low>(gradient);
       sums[k] += gradient;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA kernels of ops/norm/residual_norm.h: a warp per row. Rows of up to 2048 columns, in packs of four, stay in registers,
-// so each matrix is read once; up to 1024 the gradients of weight and bias are summed in the same pass. Other rows are read again
-// from the caches.
+// so each matrix is read once; up to 1536 the gradients of weight and bias are summed in the same pass, for which more registers
+// than 255 would be needed beyond. Other rows are read again from the caches.
 #include "ops/cuda/chunk_sums.cuh"
 #include "ops/cuda/pack.cuh"
 #include "ops/cuda/residual_norm.h"
@@ -159,7 +159,7 @@ __device__ __forceinline__ void write_row(const NormBackward<Low>& call, int64_t
 
 // A block has a chunk of rows.
 template <int Packs, bool SumsColumns, typename Low>
-__global__ void packed_backward_kernel(NormBackward<Low> call, float* partials) {
+__global__ void __launch_bounds__(kNormRows * kNormLanes) packed_backward_kernel(NormBackward<Low> call, float* partials) {
   const int lane = static_cast<int>(threadIdx.x), first = static_cast<int>(threadIdx.y);
   const int64_t chunk = blockIdx.x, length = norm_chunk(call.rows), begin = chunk * length;
   const int64_t end = begin + length < call.rows ? begin + length : call.rows;
@@ -244,6 +244,7 @@ cudaError_t launch_rows_and_chunks(const NormBackward<Low>& call, float* partial
       are_of_packs<kNormPack>(call.width, call.grad_normed, call.of_sum, call.sum, call.weight, call.grad_x, call.grad_branch);
   if (is_packed && call.width <= 4 * kPackedColumns) return launch_packed_backward<4, true>(call, partials, stream);
   if (is_packed && call.width <= 8 * kPackedColumns) return launch_packed_backward<8, true>(call, partials, stream);
+  if (is_packed && call.width <= 12 * kPackedColumns) return launch_packed_backward<12, true>(call, partials, stream);
   cudaError_t error = cudaSuccess;
   if (is_packed) {
     error = launch_packed_backward<16, false>(call, partials, stream);
@@ -261,6 +262,7 @@ cudaError_t launch_norm_forward(const NormForward<Low>& call, cudaStream_t strea
   if (are_of_packs<kNormPack>(call.width, call.x, call.branch, call.weight, call.bias, call.sum, call.normed)) {
     if (call.width <= 4 * kPackedColumns) return launch_packed_forward<4>(call, stream);
     if (call.width <= 8 * kPackedColumns) return launch_packed_forward<8>(call, stream);
+    if (call.width <= 12 * kPackedColumns) return launch_packed_forward<12>(call, stream);
     if (call.width <= 16 * kPackedColumns) return launch_packed_forward<16>(call, stream);
   }
   norm_forward_kernel<<<blocks_for_rows(call.rows), kNormBlock, 0, stream>>>(call);

@@ -27,10 +27,14 @@ struct AddedBias : torch::autograd::Function<AddedBias> {
 
 }  // namespace
 
+bool has_column_sums(const at::Tensor& values) {
+  return device_ops().leaky_relu.column_sums != nullptr && values.device().type() == device_ops().leaky_relu.device &&
+         at::isReducedFloatingType(values.scalar_type()) && values.numel() > 0;
+}
+
 bool sums_bias_gradient(const at::Tensor& operand, const at::Tensor& bias) {
-  return device_ops().leaky_relu.column_sums != nullptr && operand.device().type() == device_ops().leaky_relu.device &&
-         at::isReducedFloatingType(operand.scalar_type()) && bias.defined() && bias.dim() == 1 &&
-         bias.scalar_type() == at::kFloat && bias.requires_grad() && at::GradMode::is_enabled() && operand.numel() > 0;
+  return has_column_sums(operand) && bias.defined() && bias.dim() == 1 && bias.scalar_type() == at::kFloat &&
+         bias.requires_grad() && at::GradMode::is_enabled();
 }
 
 at::Tensor linear_with_own_bias_gradient(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {

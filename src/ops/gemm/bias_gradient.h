@@ -7,6 +7,9 @@
 
 namespace welkin::ops {
 
+// Whether there is a kernel that sums the rows of these 16-bit numbers in float32.
+bool has_column_sums(const at::Tensor& values);
+
 // Whether there is a kernel for this operand of a matmul, and this bias takes part in learning.
 bool sums_bias_gradient(const at::Tensor& operand, const at::Tensor& bias);
 

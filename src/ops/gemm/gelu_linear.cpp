@@ -14,6 +14,7 @@
 #include "ops/base/autocast.h"
 #include "ops/base/once_differentiable.h"
 #include "ops/device/device_ops.h"
+#include "ops/gemm/bias_gradient.h"
 #include "ops/gemm/gelu_cpu.h"
 #include "ops/gemm/mixed_matmul.h"
 
@@ -41,6 +42,8 @@ void keep_bias_type(torch::autograd::AutogradContext& context, const std::option
 // Undefined where there is no bias, which is then no input either.
 at::Tensor grad_bias(const torch::autograd::AutogradContext& context, size_t input, const at::Tensor& grad, at::ScalarType low) {
   if (context.saved_data.count("bias_type") == 0 || !context.needs_input_grad(input)) return {};
+  const bool is_single = static_cast<at::ScalarType>(context.saved_data.at("bias_type").toInt()) == at::kFloat;
+  if (is_single && has_column_sums(grad)) return device_ops().leaky_relu.column_sums(grad.contiguous());
   return linear_grad_bias(grad, low, static_cast<at::ScalarType>(context.saved_data.at("bias_type").toInt()));
 }
 
@@ -99,8 +102,10 @@ struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
   }
 };
 
-std::optional<at::Tensor> own_bias(const at::Tensor& bias) {
-  return bias.defined() ? std::optional(matmul_weight(bias)) : std::nullopt;
+// As it is where its gradient is summed in float32; the matmul casts it.
+std::optional<at::Tensor> own_bias(const at::Tensor& x, const at::Tensor& bias) {
+  if (!bias.defined()) return std::nullopt;
+  return has_column_sums(x) && bias.scalar_type() == at::kFloat ? bias : matmul_weight(bias);
 }
 
 // The kernels of a CPU leave half to aten.
@@ -123,7 +128,7 @@ at::Tensor bias_gelu_linear(const at::Tensor& x, const at::Tensor& x_bias, const
   if (!fuses_bias_gelu(x_bias) || !bias_fits || !is_one_type || low.numel() == 0) {
     return gelu_linear(low.add(x_bias.to(low.scalar_type())), weight, bias);
   }
-  return BiasGeluLinear::apply(low.contiguous(), x_bias, matmul_weight(weight), own_bias(bias));
+  return BiasGeluLinear::apply(low.contiguous(), x_bias, matmul_weight(weight), own_bias(low, bias));
 }
 
 at::Tensor gelu_linear_reference(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
@@ -131,7 +136,8 @@ at::Tensor gelu_linear_reference(const at::Tensor& x, const at::Tensor& weight, 
 }
 
 at::Tensor gelu_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  return GeluLinear::apply(cast_operand(x, OperatorClass::Matmul), matmul_weight(weight), own_bias(bias));
+  const at::Tensor low = cast_operand(x, OperatorClass::Matmul);
+  return GeluLinear::apply(low, matmul_weight(weight), own_bias(low, bias));
 }
 
 }  // namespace welkin::ops

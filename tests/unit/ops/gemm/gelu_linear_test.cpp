@@ -6,6 +6,8 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
+#include <ATen/ops/linspace.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -18,6 +20,7 @@
 #include "gradient_check.h"
 #include "ops/arithmetic/bias_gelu_kernel.h"
 #include "ops/base/autocast.h"
+#include "ops/device/device_ops.h"
 #include "ops/gemm/mixed_matmul.h"
 
 namespace welkin::ops {
@@ -71,6 +74,43 @@ TEST(BiasGeluLinear, IsTheReferenceByTheWayOfAGpu) {
     EXPECT_TRUE(tests::same_results(fused, in_steps, inputs, std::max({2 * rows, in, out}))) << rows;
     EXPECT_EQ(on_cpu.calls(), before + 2);
   }
+}
+
+// Half a unit in the last place, and what the tail of the normal distribution may be off.
+bool is_rounded_once(const at::Tensor& got, const at::Tensor& wanted) {
+  const double half_unit = got.scalar_type() == at::kBFloat16 ? 1.0 / 256 : 1.0 / 2048;
+  return (got.to(at::kDouble) - wanted).abs().le(wanted.abs() * half_unit + 1e-6).all().item<bool>();
+}
+
+TEST(BiasGeluLinear, KernelsOfAGpuRoundToSixteenBitsOnce) {
+  const tests::BiasGeluOnCpu on_cpu;
+  const int64_t rows = 140, width = 48;
+  const at::Tensor bias = tests::test_values({width}, 4).to(at::kFloat);
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    const at::Tensor x = at::linspace(-9, 9, rows * width, at::kFloat).view({rows, width}).to(type);
+    const at::Tensor grad_out = tests::test_values({rows, width}, 5).to(type);
+    const at::Tensor sum = x.to(at::kDouble) + bias, grad = at::gelu_backward(grad_out.to(at::kDouble), sum);
+    EXPECT_TRUE(is_rounded_once(device_ops().gelu.forward(x, bias), at::gelu(sum))) << type;
+    const GeluGradients got = device_ops().gelu.backward(grad_out.clone(), x, bias);
+    EXPECT_TRUE(is_rounded_once(got.out, at::gelu(sum))) << type;
+    EXPECT_TRUE(is_rounded_once(got.grad_x, grad)) << type;
+    EXPECT_LT((got.grad_bias - grad.sum(0)).abs().max().item<double>(), 1e-4) << type;
+  }
+}
+
+// The gradient of the second bias is a sum in float32, rounded to no 16 bits.
+TEST(BiasGeluLinear, SumsTheGradientOfTheBiasInSinglePrecisionByTheWayOfAGpu) {
+  const tests::BiasGeluOnCpu gelu_on_cpu;
+  const tests::BiasLeakyReluOnCpu sums_on_cpu;
+  std::vector<at::Tensor> inputs = with_hidden_bias(150, 33, 5);
+  inputs[0] = inputs[0].to(at::kBFloat16);
+  inputs[2] = inputs[2].to(at::kBFloat16);
+  for (const size_t bias : {1, 3}) inputs[bias] = inputs[bias].to(at::kFloat).requires_grad_();
+  const at::Tensor out = fused(inputs), seed = tests::test_values(out.sizes(), 6).to(at::kBFloat16);
+  const at::Tensor got = torch::autograd::grad({out}, {inputs[3]}, {seed}).at(0);
+  const at::Tensor wanted = seed.to(at::kDouble).reshape({-1, 5}).sum(0);
+  EXPECT_EQ(got.scalar_type(), at::kFloat);
+  EXPECT_LT((got - wanted).abs().max().item<double>(), 1e-4);
 }
 
 TEST(BiasGeluLinear, IsTheReferenceOnACpu) {

@@ -78,7 +78,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ResidualNormOnCpu,
                                            std::tuple(5, 33, at::kBFloat16), std::tuple(7, 384, at::kFloat),
                                            std::tuple(260, 40, at::kFloat), std::tuple(300, 64, at::kBFloat16),
                                            std::tuple(11, 50, at::kHalf), std::tuple(70, 768, at::kBFloat16),
-                                           std::tuple(9, 1028, at::kHalf), std::tuple(3, 2048, at::kFloat),
+                                           std::tuple(9, 1028, at::kHalf), std::tuple(70, 1536, at::kBFloat16),
+                                           std::tuple(9, 1540, at::kHalf), std::tuple(3, 2048, at::kFloat),
                                            std::tuple(3, 2052, at::kBFloat16)),
                          [](const auto& shape) {
                            return std::to_string(std::get<0>(shape.param)) + "x" + std::to_string(std::get<1>(shape.param)) +
