@@ -33,6 +33,15 @@ def resident(field):
     return int(line.split()[1]) * 1024
 
 
+WARM_UP_PEAK = [0]  # of tensors on the GPU, before the windows
+
+
+def forget_warm_up_peak(device):
+    if device == "cuda":
+        WARM_UP_PEAK[0] = torch.cuda.max_memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+
+
 def wait(device):
     if device == "cuda":
         torch.cuda.synchronize()
@@ -53,7 +62,8 @@ def window(training, shapes, seconds):
 def memory(device):
     figures = {"resident_peak_bytes": resident("VmHWM")}
     if device == "cuda":
-        figures["peak_device_bytes"] = torch.cuda.max_memory_allocated()
+        figures["steps_peak_device_bytes"] = torch.cuda.max_memory_allocated()
+        figures["peak_device_bytes"] = max(WARM_UP_PEAK[0], figures["steps_peak_device_bytes"])
     return figures
 
 
@@ -150,6 +160,7 @@ def main(words):
     for _ in range(arguments.warmup_steps - 1):
         training.step()
     wait(switches.device)
+    forget_warm_up_peak(switches.device)
     if arguments.layers:
         time_layers(training, said, arguments.window_seconds)
     if arguments.serve:

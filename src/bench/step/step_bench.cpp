@@ -199,7 +199,8 @@ class StepRig {
     clock_.clear();
     before_windows_ = context_.world.traffic();
     faults_before_ = page_faults();
-    if (context_.device.is_cpu()) train::reset_max_cpu_memory();
+    if (context_.device.is_cuda()) report_.memory.device_peak = train::max_memory_allocated(context_.device.index());
+    train::reset_peak_memory(context_.device);
     if (context_.layers != nullptr) context_.layers->clear();
   }
 
@@ -274,7 +275,10 @@ class StepRig {
     MemoryByKind& memory = report_.memory;
     memory.resident_peak = static_cast<int64_t>(peak_resident_bytes());
     memory.tensors_peak = train::max_memory_allocated(context_.device);
-    if (context_.device.is_cuda()) memory.device_peak = train::max_memory_allocated(context_.device.index());
+    if (context_.device.is_cuda()) {
+      memory.device_steps_peak = train::max_memory_allocated(context_.device.index());
+      memory.device_peak = std::max(memory.device_peak, memory.device_steps_peak);
+    }
     for (const parallel::ParamRow& row : setup_->table.rows()) {
       memory.weights += row.held_bytes();
       if (row.local.requires_grad()) memory.gradients += bytes_of(row.trained());
