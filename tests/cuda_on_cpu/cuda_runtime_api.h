@@ -5,8 +5,8 @@
 // launches <<<...>>> become cuda_launch(...) when the build copies a source (sources.cmake).
 #pragma once
 
-#include <cstdint>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <type_traits>

@@ -159,7 +159,7 @@ __device__ __forceinline__ void write_row(const NormBackward<Low>& call, int64_t
 
 // A block has a chunk of rows.
 template <int Packs, bool SumsColumns, typename Low>
-__global__ void __launch_bounds__(kNormRows * kNormLanes) packed_backward_kernel(NormBackward<Low> call, float* partials) {
+__global__ void __launch_bounds__(kNormRows* kNormLanes) packed_backward_kernel(NormBackward<Low> call, float* partials) {
   const int lane = static_cast<int>(threadIdx.x), first = static_cast<int>(threadIdx.y);
   const int64_t chunk = blockIdx.x, length = norm_chunk(call.rows), begin = chunk * length;
   const int64_t end = begin + length < call.rows ? begin + length : call.rows;
