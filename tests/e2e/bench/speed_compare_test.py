@@ -257,7 +257,7 @@ class Gpu(unittest.TestCase):
         for row in result["rows"].values():
             for found in (row["ours"], row["full"], row["graph"], *row["peers"].values()):
                 self.assertIn("No such file", found["not_measured"])
-        self.assertEqual(len(result["goals"]), 15)
+        self.assertEqual(len(result["goals"]), 18)
         self.assertTrue(all(goal["met"] is None for goal in result["goals"]))
 
     def test_a_part_that_breaks_is_kept_with_its_reason_and_the_rest_goes_on(self):
@@ -282,7 +282,7 @@ class Gpu(unittest.TestCase):
         first = json.loads(self.json.read_text())
         self.assertEqual((set(first["rows"]), "sanitizer" in first), ({"vit"}, False))
         _, result = self.run_gpu("--only", "unet", "--only", "vit", "--only", "sanitizer")
-        self.assertEqual((set(result["rows"]), len(result["sanitizer"]), len(result["goals"])), ({"vit", "unet"}, 6, 10))
+        self.assertEqual((set(result["rows"]), len(result["sanitizer"]), len(result["goals"])), ({"vit", "unet"}, 6, 12))
 
     def test_what_does_not_fit_the_time_is_left_out(self):
         code, result = self.run_gpu("--minutes", "0")
@@ -299,6 +299,12 @@ class Gpu(unittest.TestCase):
         peer.start()
         self.assertEqual(peer.failure, "no answer within 0.2 s")
         self.assertIsNotNone(peer.process.poll())
+
+    def test_the_memory_of_steps_is_judged_against_eager(self):
+        def judged(ours, eager):
+            return gpu.memory_of_steps({"ours": {"steps_peak_device_bytes": ours, "peak_device_bytes": 500}, "peers": {"eager": {"steps_peak_device_bytes": eager}}}, {})
+        self.assertEqual([(check.measured, check.met) for check in (judged(85, 100), judged(86, 100))], [(0.85, True), (0.86, False)])
+        self.assertIsNone(gpu.memory_of_steps({"ours": {}, "peers": {}}, {}).met)
 
     def test_processes_that_stay_measure_in_turns(self):
         """A row as on a GPU, of small models on a CPU: one start of each process, whatever the number of rounds."""
