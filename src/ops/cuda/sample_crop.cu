@@ -11,6 +11,7 @@ namespace welkin::ops {
 namespace {
 
 constexpr int kTile = 32, kRows = 8, kChannels = 8;
+constexpr uint32_t kChannelsAtOnce = 4;  // whose reads are under way together
 // Reads are waited for, so many warps are under way (nvcc 13.0, sm_90: 64 registers, none spilt; 33 KiB shared).
 constexpr int kBlocksAtOnce = 4;
 constexpr int64_t kMostBlocks = 65536;
@@ -87,46 +88,86 @@ __device__ Tile tile_of(const CropSource& source, const CropTarget& target, cons
   return found;
 }
 
-using TileValues = float[kChannels][kTile][kTile + 1];  // channel, other, column: a column more keeps banks apart
+// A column more keeps the banks of a column's lanes apart, eight numbers more those of the channels of a cell.
+struct TileValues {
+  static constexpr uint32_t kRow = kTile + 1, kChannel = kTile * kRow + 8;
+  float values[kChannels * kChannel];
+
+  __device__ float& at(uint32_t channel, uint32_t other, uint32_t column) {
+    return values[channel * kChannel + other * kRow + column];
+  }
+};
 
 // Lanes run along the side where the source has neighbours.
 template <typename From>
 __device__ void read_tile(const Tile& tile, int64_t channel_stride, uint32_t num_channels, const int64_t* channels,
                           const CropOp* ops, const From* from, TileValues& values) {
+  constexpr uint32_t kRowsOfThread = kTile / kRows;
   const TileSide& lanes = tile.reads_columns ? tile.columns : tile.other;
   const TileSide& rows = tile.reads_columns ? tile.other : tile.columns;
   const uint32_t lane = threadIdx.x;
   if (lane >= lanes.count) return;
   const From* const begin = from + tile.from + lanes.element(lane);
-  for (uint32_t c = 0; c < num_channels; ++c) {
-    const int64_t channel = channels[c];
-    const CropOp op = ops[c];
-    const From* const of_channel = begin + (channel >> 1) * channel_stride;
+  int64_t places[kRowsOfThread];
 #pragma unroll
-    for (uint32_t row = threadIdx.y; row < kTile; row += kRows) {
-      if (row >= rows.count) continue;
-      const float value = crop_value(as_float(of_channel[rows.element(row)]), (channel & 1) != 0, op);
-      values[c][tile.reads_columns ? row : lane][tile.reads_columns ? lane : row] = value;
+  for (uint32_t k = 0; k < kRowsOfThread; ++k) {
+    const uint32_t row = threadIdx.y + k * kRows;
+    places[k] = rows.element(row < rows.count ? row : 0);
+  }
+  for (uint32_t first = 0; first < num_channels; first += kChannelsAtOnce) {
+    float read[kChannelsAtOnce][kRowsOfThread];
+    uint32_t negated = 0;  // a bit for each channel
+#pragma unroll
+    for (uint32_t c = 0; c < kChannelsAtOnce; ++c) {
+      const int64_t channel = channels[first + c < num_channels ? first + c : first];
+      const From* const of_channel = begin + (channel >> 1) * channel_stride;
+      negated |= static_cast<uint32_t>(channel & 1) << c;
+#pragma unroll
+      for (uint32_t k = 0; k < kRowsOfThread; ++k) read[c][k] = as_float(of_channel[places[k]]);
+    }
+#pragma unroll
+    for (uint32_t c = 0; c < kChannelsAtOnce; ++c) {
+      if (first + c >= num_channels) continue;
+      const CropOp op = ops[first + c];
+#pragma unroll
+      for (uint32_t k = 0; k < kRowsOfThread; ++k) {
+        const uint32_t row = threadIdx.y + k * kRows;
+        if (row >= rows.count) continue;
+        values.at(first + c, tile.reads_columns ? row : lane, tile.reads_columns ? lane : row) =
+            crop_value(read[c][k], (negated >> c & 1) != 0, op);
+      }
     }
   }
 }
 
 // Lanes run along the columns, through the channels of each where these are next to each other.
 template <typename To>
-__device__ void write_tile(const Tile& tile, int64_t channel_stride, uint32_t num_channels, const TileValues& values, To* to) {
+__device__ void write_tile(const Tile& tile, int64_t channel_stride, uint32_t num_channels, TileValues& values, To* to) {
   To* const begin = to + tile.to + tile.columns.first * tile.columns.stride;
-  const bool channels_last = channel_stride == 1;
-  const uint32_t width = channels_last ? tile.columns.count * num_channels : tile.columns.count;
+  if (channel_stride != 1) {
+    for (uint32_t row = threadIdx.y; row < tile.other.count; row += kRows) {
+      To* const line = begin + (tile.other.first + row) * tile.other.stride;
+      for (uint32_t column = threadIdx.x; column < tile.columns.count; column += kTile) {
+        for (uint32_t c = 0; c < num_channels; ++c) {
+          store(values.at(c, row, column), line + column * tile.columns.stride + c * channel_stride);
+        }
+      }
+    }
+    return;
+  }
+  // A lane's next place is 32 numbers on: columns and channels are counted on, not divided.
+  const uint32_t first_column = threadIdx.x / num_channels, first_channel = threadIdx.x % num_channels;
+  const uint32_t more_columns = kTile / num_channels, more_channels = kTile % num_channels;
   for (uint32_t row = threadIdx.y; row < tile.other.count; row += kRows) {
     To* const line = begin + (tile.other.first + row) * tile.other.stride;
-    for (uint32_t at = threadIdx.x; at < width; at += kTile) {
-      if (channels_last) {
-        const uint32_t column = at / num_channels, c = at % num_channels;
-        store(values[c][row][column], line + column * tile.columns.stride + c);
-      } else {
-        for (uint32_t c = 0; c < num_channels; ++c) {
-          store(values[c][row][at], line + at * tile.columns.stride + c * channel_stride);
-        }
+    uint32_t column = first_column, c = first_channel;
+    while (column < tile.columns.count) {
+      store(values.at(c, row, column), line + column * tile.columns.stride + c);
+      column += more_columns;
+      c += more_channels;
+      if (c >= num_channels) {
+        c -= num_channels;
+        ++column;
       }
     }
   }
