@@ -62,8 +62,8 @@ def window(training, shapes, seconds):
 def memory(device):
     figures = {"resident_peak_bytes": resident("VmHWM")}
     if device == "cuda":
-        figures["steps_peak_device_bytes"] = torch.cuda.max_memory_allocated()
-        figures["peak_device_bytes"] = max(WARM_UP_PEAK[0], figures["steps_peak_device_bytes"])
+        figures["step_tensors_peak_bytes"] = torch.cuda.max_memory_allocated()
+        figures["peak_device_bytes"] = max(WARM_UP_PEAK[0], figures["step_tensors_peak_bytes"])
     return figures
 
 

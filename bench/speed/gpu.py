@@ -40,7 +40,7 @@ def rate_of(bound, stretch):
 
 def memory_of_steps(figures, _):
     """Of counted steps: the first one's trials of cuDNN's algorithms come before them."""
-    ours, eager = (side.get("steps_peak_device_bytes") for side in (figures["ours"], figures["peers"].get("eager", {})))
+    ours, eager = (side.get("step_tensors_peak_bytes") for side in (figures["ours"], figures["peers"].get("eager", {})))
     return at_most("peak memory of the steps, over eager's", 0.85, ours / eager if ours and eager else None)
 
 

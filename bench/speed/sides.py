@@ -11,7 +11,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 RATE = "synthetic_samples_per_s"
 CLOSING_S = 20  # from the end of its input to the end of a process
-HIGHEST = ("resident_peak_bytes", "peak_device_bytes", "steps_peak_device_bytes", "peak_fp32_flops_per_s", "peak_bf16_flops_per_s")  # of all windows
+HIGHEST = ("resident_peak_bytes", "peak_device_bytes", "step_tensors_peak_bytes", "peak_fp32_flops_per_s", "peak_bf16_flops_per_s")  # of all windows
 
 
 class NotMeasured(Exception):

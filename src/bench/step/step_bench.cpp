@@ -275,10 +275,7 @@ class StepRig {
     MemoryByKind& memory = report_.memory;
     memory.resident_peak = static_cast<int64_t>(peak_resident_bytes());
     memory.tensors_peak = train::max_memory_allocated(context_.device);
-    if (context_.device.is_cuda()) {
-      memory.device_steps_peak = train::max_memory_allocated(context_.device.index());
-      memory.device_peak = std::max(memory.device_peak, memory.device_steps_peak);
-    }
+    if (context_.device.is_cuda()) memory.device_peak = std::max(memory.device_peak, memory.tensors_peak);
     for (const parallel::ParamRow& row : setup_->table.rows()) {
       memory.weights += row.held_bytes();
       if (row.local.requires_grad()) memory.gradients += bytes_of(row.trained());

@@ -32,8 +32,6 @@ struct MemoryByKind {
   int64_t buffers = 0;      // batches in the loader, already there before the model
   int64_t resident_before_model = 0, resident_peak = 0;  // on the host
   int64_t device_before_model = 0, device_peak = 0;      // of tensors on a GPU; 0 on a CPU
-  // Of the windows alone, without the trials of cuDNN's algorithms in the first step. Recordings keep their memory elsewhere.
-  int64_t device_steps_peak = 0;
 
   int64_t tensors_peak = 0;  // on the device while steps were timed, buffers with it; of a CPU where memory is counted, else 0
 

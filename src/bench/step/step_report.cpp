@@ -147,7 +147,6 @@ void add_step_json(nlohmann::ordered_json& json, const StepReport& report, const
   if (memory.device_peak > 0) {
     json["memory_bytes"]["device_before_model"] = memory.device_before_model;
     json["peak_device_bytes"] = memory.device_peak;
-    if (!config.backend.cuda_graph) json["steps_peak_device_bytes"] = memory.device_steps_peak;
   }
   if (memory.tensors_peak > 0) json["step_tensors_peak_bytes"] = memory.tensors_peak;
   json["step_s"] = report.step_seconds;

@@ -42,9 +42,9 @@ void keep_bias_type(torch::autograd::AutogradContext& context, const std::option
 // Undefined where there is no bias, which is then no input either.
 at::Tensor grad_bias(const torch::autograd::AutogradContext& context, size_t input, const at::Tensor& grad, at::ScalarType low) {
   if (context.saved_data.count("bias_type") == 0 || !context.needs_input_grad(input)) return {};
-  const bool is_single = static_cast<at::ScalarType>(context.saved_data.at("bias_type").toInt()) == at::kFloat;
-  if (is_single && has_column_sums(grad)) return device_ops().leaky_relu.column_sums(grad.contiguous());
-  return linear_grad_bias(grad, low, static_cast<at::ScalarType>(context.saved_data.at("bias_type").toInt()));
+  const auto type = static_cast<at::ScalarType>(context.saved_data.at("bias_type").toInt());
+  if (type == at::kFloat && has_column_sums(grad)) return device_ops().leaky_relu.column_sums(grad.contiguous());
+  return linear_grad_bias(grad, low, type);
 }
 
 struct GeluLinear : torch::autograd::Function<GeluLinear> {

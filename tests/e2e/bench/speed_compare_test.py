@@ -302,7 +302,7 @@ class Gpu(unittest.TestCase):
 
     def test_the_memory_of_steps_is_judged_against_eager(self):
         def judged(ours, eager):
-            return gpu.memory_of_steps({"ours": {"steps_peak_device_bytes": ours, "peak_device_bytes": 500}, "peers": {"eager": {"steps_peak_device_bytes": eager}}}, {})
+            return gpu.memory_of_steps({"ours": {"step_tensors_peak_bytes": ours, "peak_device_bytes": 500}, "peers": {"eager": {"step_tensors_peak_bytes": eager}}}, {})
         self.assertEqual([(check.measured, check.met) for check in (judged(85, 100), judged(86, 100))], [(0.85, True), (0.86, False)])
         self.assertIsNone(gpu.memory_of_steps({"ours": {}, "peers": {}}, {}).met)
 
