@@ -75,6 +75,13 @@ uint64_t page_bytes() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
 
 int usable_cores() { return std::max(1, std::min(affinity_cores(), quota_cores())); }
 
+std::string boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  file >> id;
+  return id;
+}
+
 std::string host_name() {
   std::array<char, HOST_NAME_MAX + 1> name{};
   if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "localhost";

@@ -11,6 +11,8 @@ namespace welkin {
 int usable_cores();
 
 std::string host_name();
+// Of the running kernel: equal for all containers of a machine, and for no other machine. Empty where there is none.
+std::string boot_id();
 
 // Resident memory of this process, now and at its highest.
 uint64_t resident_bytes();

@@ -115,6 +115,18 @@ Binding bind_by_list(const BindRequest& request, const CpuTopology& topology, co
   return binding;
 }
 
+// Which share is this rank's: all cores are handed out, also where a NUMA node has none of the GPUs.
+int64_t share_number(const BindRequest& request) {
+  const auto num = static_cast<size_t>(request.local_size);
+  if (request.gpu_nodes.size() < num) return request.local_rank;
+  const auto own = static_cast<size_t>(request.local_rank);
+  int64_t before = 0;
+  for (size_t rank = 0; rank < num; ++rank) {
+    before += std::tuple(request.gpu_nodes[rank], rank) < std::tuple(request.gpu_nodes[own], own) ? 1 : 0;
+  }
+  return before;
+}
+
 // A core's hardware threads stay together: shares are cut between cores.
 std::vector<int64_t> share_of(const std::vector<Cpu>& cpus, const BindRequest& request) {
   std::vector<std::vector<int64_t>> cores;
@@ -125,17 +137,16 @@ std::vector<int64_t> share_of(const std::vector<Cpu>& cpus, const BindRequest& r
     cores.back().push_back(cpus[i].number);
   }
   const auto share_cores = static_cast<int64_t>(cores.size());
+  const int64_t share = share_number(request);
   std::vector<int64_t> chosen;
   if (share_cores >= request.local_size) {
-    for (int64_t i = share_cores * request.local_rank / request.local_size;
-         i < share_cores * (request.local_rank + 1) / request.local_size; ++i) {
+    for (int64_t i = share_cores * share / request.local_size; i < share_cores * (share + 1) / request.local_size; ++i) {
       const auto& core = cores[static_cast<size_t>(i)];
       chosen.insert(chosen.end(), core.begin(), core.end());
     }
   } else {
     const auto num = static_cast<int64_t>(cpus.size());
-    for (int64_t i = num * request.local_rank / request.local_size; i < num * (request.local_rank + 1) / request.local_size;
-         ++i) {
+    for (int64_t i = num * share / request.local_size; i < num * (share + 1) / request.local_size; ++i) {
       chosen.push_back(cpus[static_cast<size_t>(i)].number);
     }
   }
@@ -214,6 +225,9 @@ Binding choose_binding(const BindRequest& request, const CpuTopology& topology, 
   binding.cpus = share_of(usable(topology, allowed), request);
   binding.threads = std::min(even, static_cast<int64_t>(binding.cpus.size()));
   binding.reason = cat("auto: cpus ", cpu_list_text(binding.cpus), ", ", numa_text(topology, binding.cpus));
+  if (static_cast<int64_t>(request.gpu_nodes.size()) >= request.local_size) {
+    binding.reason += cat("; its GPU sits at NUMA node ", request.gpu_nodes[static_cast<size_t>(request.local_rank)]);
+  }
   return binding;
 }
 

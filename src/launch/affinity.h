@@ -35,11 +35,13 @@ struct BindRequest {
   std::string mode = "auto";  // "off", "auto", or a list for each local rank: "0-3:4-7"
   int64_t local_rank = 0, local_size = 1;
   bool shares_mask = false;  // true: all processes of the node have the same allowed CPUs, which is known where we started them
+  std::vector<int64_t> gpu_nodes = {};  // by local rank: the NUMA node of its GPU. Fewer than there are ranks: not known
 };
 
-// auto: an equal, contiguous share of the allowed cores, NUMA node by NUMA node; nothing is bound where there are more processes
-// than cores, where the process is alone, or where the launcher has already narrowed the mask. `quota` is the number of cores
-// that a cgroup allows. Throws ConfigError for a list that is wrong, too short, or names CPUs that are not allowed.
+// auto: an equal, contiguous share of the allowed cores, NUMA node by NUMA node, in the order in which the ranks' GPUs sit there,
+// so that a rank computes near its GPU; where that is not known in the order of the ranks. Nothing is bound where there are more
+// processes than cores, where the process is alone, or where the launcher has already narrowed the mask. `quota` is the number of
+// cores that a cgroup allows. Throws ConfigError for a list that is wrong, too short, or names CPUs that are not allowed.
 Binding choose_binding(const BindRequest& request, const CpuTopology& topology, const std::vector<int64_t>& allowed,
                        int64_t quota);
 

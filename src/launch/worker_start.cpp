@@ -11,6 +11,7 @@
 #include "core/host.h"
 #include "core/text.h"
 #include "launch/affinity.h"
+#include "launch/gpu_places.h"
 
 namespace welkin::launch {
 namespace {
@@ -33,7 +34,8 @@ void prepare_worker(const RankInfo& place, const std::string& bind) {
   const BindRequest request{.mode = bind,
                             .local_rank = place.local_rank,
                             .local_size = place.local_size,
-                            .shares_mask = place.launcher == "welkin launch"};
+                            .shares_mask = place.launcher == "welkin launch",
+                            .gpu_nodes = gpu_numa_nodes(std::getenv("CUDA_VISIBLE_DEVICES"))};
   const Binding binding = choose_binding(request, read_topology(), allowed_cpus(), usable_cores());
   apply_binding(binding);
   const std::string threads = std::to_string(binding.threads);

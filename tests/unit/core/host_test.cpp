@@ -25,6 +25,11 @@ TEST(Host, UsableCoresFollowTheAffinityMask) {
   EXPECT_LE(usable_cores(), CPU_COUNT(&before));
 }
 
+TEST(Host, TheRunningKernelHasAName) {
+  EXPECT_EQ(boot_id().size(), 36U) << "a UUID";
+  EXPECT_EQ(boot_id(), boot_id());
+}
+
 TEST(Host, MemoryIsCounted) {
   const uint64_t before = resident_bytes();
   const std::vector<char> touched(size_t{64} << 20, 'x');

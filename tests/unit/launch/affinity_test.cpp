@@ -52,6 +52,19 @@ TEST(Affinity, AutoGivesEachAShareOfOneNumaNode) {
   EXPECT_EQ(bind("auto", 3, 4).threads, 4);
 }
 
+TEST(Affinity, AutoBindsNearTheGpu) {
+  const auto near = [](std::vector<int64_t> nodes, int64_t local_rank, int64_t local_size) {
+    return choose_binding(
+        {.mode = "auto", .local_rank = local_rank, .local_size = local_size, .shares_mask = true, .gpu_nodes = std::move(nodes)},
+        two_nodes(), all_cpus(), 16);
+  };
+  EXPECT_THAT(near({1, 0}, 0, 2).cpus, ElementsAre(4, 5, 6, 7, 12, 13, 14, 15));
+  EXPECT_EQ(near({1, 0}, 0, 2).reason, "auto: cpus 4-7,12-15, NUMA node 1; its GPU sits at NUMA node 1");
+  EXPECT_THAT(near({1, 1, 0, 0}, 1, 4).cpus, ElementsAre(6, 7, 14, 15));
+  EXPECT_THAT(near({1, 1}, 0, 2).cpus, ElementsAre(0, 1, 2, 3, 8, 9, 10, 11)) << "no core is left over";
+  EXPECT_EQ(near({1}, 0, 2).reason, "auto: cpus 0-3,8-11, NUMA node 0") << "of fewer GPUs than ranks nothing is known";
+}
+
 TEST(Affinity, SharesOfThreeRanksCoverEveryCpuOnce) {
   std::vector<int64_t> together;
   for (int64_t rank = 0; rank < 3; ++rank) {
