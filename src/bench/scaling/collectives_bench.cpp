@@ -65,10 +65,8 @@ class CollectiveCall {
   void turn() {
     const int64_t size = group_.size();
     if (!arriving_.defined()) arriving_ = at::ones({whole_.numel()}, whole_.options());
-    parallel::Transfer receive = start_receive(group_, arriving_, (group_.group_rank() + size - 1) % size);
-    parallel::Transfer send = start_send(group_, whole_, (group_.group_rank() + 1) % size);
-    receive.wait();
-    send.wait();
+    const int64_t next = (group_.group_rank() + 1) % size, previous = (group_.group_rank() + size - 1) % size;
+    start_exchange(group_, {{whole_, next}}, {{arriving_, previous}}).wait();
   }
 
   const Group& group_;

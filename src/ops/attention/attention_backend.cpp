@@ -12,6 +12,8 @@
 #include <iomanip>
 #include <sstream>
 
+#include "ops/base/quiet_warnings.h"
+
 namespace welkin::ops {
 namespace {
 
@@ -35,18 +37,11 @@ void allow_only(AttentionBackend backend) {
   context.setSDPUseMath(backend == AttentionBackend::Math);
 }
 
-// Torch says on the standard error why a form cannot run, each time; that it cannot is what we ask.
-class Silence : public c10::WarningHandler {
- public:
-  void process(const c10::Warning& /*warning*/) override {}
-};
-
 std::optional<double> time_one(AttentionBackend backend, const std::vector<at::Tensor>& qkv, const TimeOf& seconds_of,
                                int repeats) {
   const BackendScope scope;
   allow_only(backend);
-  Silence silence;
-  const c10::WarningUtils::WarningHandlerGuard quiet(&silence);
+  const QuietWarnings quiet;  // torch says why a form cannot run, each time; that it cannot is what we ask
   try {
     return seconds_of(
         [&] {

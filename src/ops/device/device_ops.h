@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that libwelkin_cuda.so brings: kernels, recorded graphs, memory records, and the back end of collectives.
+// All that libwelkin_cuda.so brings: kernels, recorded graphs, marks in streams, memory records, and the back end of collectives.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ops/device/device_graph.h"
+#include "ops/device/device_marks.h"
 #include "ops/device/device_memory.h"
 #include "ops/device/device_tables.h"
 
@@ -23,7 +24,7 @@ namespace welkin::ops {
 using MakeDeviceBackend = c10::intrusive_ptr<c10d::Backend> (*)(const c10::intrusive_ptr<c10d::Store>& store, int place, int size,
                                                                 std::chrono::milliseconds deadline);
 
-// The current GPU's universally unique identifier, as hexadecimal digits.
+// The current GPU's place: machine and address on its bus. Parts of one GPU (MIG) have the same.
 using NameOfGpu = std::string (*)();
 
 struct DeviceOps {
@@ -34,6 +35,7 @@ struct DeviceOps {
   DeviceErrors errors;
   DeviceUpdate update;
   MakeGraphRecorder make_graph_recorder = nullptr;
+  MakeStreamMarks make_stream_marks = nullptr;
   DeviceMemoryHistory memory_history;
   LimitDeviceMemory limit_memory = nullptr;
   NameOfGpu gpu_name = nullptr;              // wherever make_backend is not

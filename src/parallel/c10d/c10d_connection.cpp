@@ -19,6 +19,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "ops/base/quiet_warnings.h"
 #include "ops/device/device_ops.h"
 #include "parallel/c10d/c10d_group.h"
 #include "parallel/c10d/c10d_host_backend.h"
@@ -56,16 +57,15 @@ BackendWorkPtr keep(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor>
   return std::make_unique<C10dWork>(std::move(work), std::move(buffers));
 }
 
-class C10dPair : public BackendWork {
+class C10dWorks : public BackendWork {
  public:
-  C10dPair(BackendWorkPtr first, BackendWorkPtr second) : first_(std::move(first)), second_(std::move(second)) {}
+  explicit C10dWorks(std::vector<BackendWorkPtr> works) : works_(std::move(works)) {}
   void wait() override {
-    first_->wait();
-    second_->wait();
+    for (const BackendWorkPtr& work : works_) work->wait();
   }
 
  private:
-  BackendWorkPtr first_, second_;
+  std::vector<BackendWorkPtr> works_;
 };
 
 class C10dKeyValueStore : public KeyValueStore {
@@ -93,7 +93,9 @@ class C10dConnection : public Connection {
     services_->rank = options.rank;
     services_->deadline = options.deadline;
     services_->kv_store = std::make_shared<C10dKeyValueStore>(c10::make_intrusive<c10d::PrefixStore>("notice", store_->clone()));
-    services_->recorder = std::make_shared<FlightRecorder>();
+    const bool marks_calls = options.with_gpu && ops::device_ops().make_stream_marks != nullptr;
+    services_->recorder =
+        std::make_shared<FlightRecorder>(marks_calls ? ops::device_ops().make_stream_marks(FlightRecorder::kCapacity) : nullptr);
     services_->is_over = options.is_over;
     start_watch();
   }
@@ -119,11 +121,16 @@ class C10dConnection : public Connection {
   std::unique_ptr<Watchdog> watch_;  // last: it uses the others
 };
 
+// Gloo ends its calls at their deadline, and each member then says what it knows. NCCL's own watchdog would end the process
+// without a word about the others, so it gets more time than ours.
+constexpr std::chrono::seconds kGrace{30};
+
 // It asks seldom where many ranks share the store, or where the store is a file.
 void C10dConnection::start_watch() {
   WatchdogOptions watch{.rank = options_.rank, .world_size = options_.world_size, .on_hang = options_.on_hang};
   watch.interval *= std::max<int64_t>(options_.file.empty() ? 1 : 5, options_.world_size / 64);
-  watch.hang_after = 2 * options_.deadline + std::chrono::seconds(30);
+  watch.hang_after = 2 * options_.deadline + kGrace;
+  watch.gpu_hang_after = options_.deadline + kGrace / 2;
   watch_ = std::make_unique<Watchdog>(
       std::make_shared<C10dKeyValueStore>(c10::make_intrusive<c10d::PrefixStore>("notice", store_->clone())), services_->recorder,
       std::move(watch));
@@ -180,17 +187,23 @@ std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& option
   if (options.link) backend = c10::make_intrusive<LinkBackend>(std::move(backend), options.link);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(prefixed, place, size);
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, backend);
-  c10::intrusive_ptr<c10d::Backend> on_gpu;
+  C10dCommunicator::BackendPtr on_gpu;
+  const auto make_on_gpu = [=, deadline = 2 * options.deadline + kGrace](const char* name) {
+    const auto own_keys = c10::make_intrusive<c10d::PrefixStore>(name, prefixed);
+    auto made = ops::device_ops().make_backend(own_keys, place, size, deadline);
+    made->setGroupUid(cat(key, " ", name));
+    return made;
+  };
   const bool is_shared = options.with_gpu && prefixed->check({"gpu is shared"});
   if (is_shared) {  // NCCL takes one rank of a GPU
     group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::CUSTOM, c10::make_intrusive<HostBackend>(backend));
   } else if (options.with_gpu) {
-    on_gpu = ops::device_ops().make_backend(prefixed, place, size, options.deadline);
+    on_gpu = make_on_gpu("gpu");
     group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, on_gpu);
   }
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
   group->setGroupName(key);
-  return std::make_shared<C10dCommunicator>(std::move(group), std::move(on_gpu), is_shared);
+  return std::make_shared<C10dCommunicator>(std::move(group), std::move(on_gpu), make_on_gpu, is_shared);
 }
 
 Group C10dConnection::make_group(const std::string& name, GroupMembers members) {
@@ -242,17 +255,21 @@ void ignore_broken_pipes() {
 // place; on the way out of an error they may never come there.
 C10dCommunicator::~C10dCommunicator() {
   try {
-    if (on_gpu_ && std::uncaught_exceptions() > 0) {
-      on_gpu_->abort();
-    } else {
+    if (std::uncaught_exceptions() == 0) {
       end_on_gpu();
+      return;
+    }
+    for (const BackendPtr& backend : {downward_, on_gpu_}) {
+      if (backend) backend->abort();
     }
   } catch (const std::exception&) {  // the process goes on without the group
   }
 }
 
 void C10dCommunicator::end_on_gpu() {
-  if (const auto ending = std::exchange(on_gpu_, nullptr)) ending->shutdown();
+  for (BackendPtr* backend : {&downward_, &on_gpu_}) {
+    if (const auto ending = std::exchange(*backend, nullptr)) ending->shutdown();
+  }
 }
 
 BackendWorkPtr C10dCommunicator::all_reduce(const at::Tensor& in_place, Reduction reduction) {
@@ -292,27 +309,52 @@ BackendWorkPtr C10dCommunicator::broadcast(const at::Tensor& in_place, int64_t r
   return keep(group_->broadcast(buffers, options), buffers);
 }
 
+// ProcessGroupNCCL has one stream for each pair of members, whichever way a message goes, and works off its calls one after the
+// other. A pipeline posts receives ahead: a send behind one that waits for what the peer makes of it would wait for ever. So each
+// direction has a back end, and with it streams and communicators, of its own.
+c10d::Backend& C10dCommunicator::carrier_of(int64_t from, int64_t to) {
+  if (from < to) return *on_gpu_;
+  if (!downward_) downward_ = make_another_("downward");
+  return *downward_;
+}
+
+// c10d warns of the communicator that NCCL makes for each pair, which is what is wanted here.
 BackendWorkPtr C10dCommunicator::send(const at::Tensor& values, int64_t to) {
   std::vector<at::Tensor> buffers{values.detach()};
-  return keep(group_->send(buffers, static_cast<int>(to), 0), buffers);
+  const int peer = static_cast<int>(to);
+  if (!is_on_gpu(values)) return keep(group_->send(buffers, peer, 0), buffers);
+  const ops::QuietWarnings quiet;
+  return keep(carrier_of(group_->getRank(), to).send(buffers, peer, 0), buffers);
 }
 
 BackendWorkPtr C10dCommunicator::receive(const at::Tensor& values, int64_t from) {
   std::vector<at::Tensor> buffers{values.detach()};
-  return keep(group_->recv(buffers, static_cast<int>(from), 0), buffers);
+  const int peer = static_cast<int>(from);
+  if (!is_on_gpu(values)) return keep(group_->recv(buffers, peer, 0), buffers);
+  const ops::QuietWarnings quiet;
+  return keep(carrier_of(from, group_->getRank()).recv(buffers, peer, 0), buffers);
 }
 
-// NCCL works off a pair's calls one after the other, so a receive that every member queues before its send would wait for ever:
-// on a GPU both are one call.
-BackendWorkPtr C10dCommunicator::send_receive(const at::Tensor& leaving, int64_t to, const at::Tensor& arriving, int64_t from) {
-  std::vector<at::Tensor> out{leaving.detach()};
-  std::vector<at::Tensor> in{arriving.detach()};
-  const bool is_gpu = leaving.is_cuda() && on_gpu_ != nullptr;
-  if (is_gpu) group_->startCoalescing(c10::DeviceType::CUDA);
-  auto receiving = group_->recv(in, static_cast<int>(from), 0);
-  auto sending = group_->send(out, static_cast<int>(to), 0);
-  if (is_gpu) return keep(group_->endCoalescing(c10::DeviceType::CUDA), {out[0], in[0]});
-  return std::make_unique<C10dPair>(keep(std::move(receiving), in), keep(std::move(sending), out));
+// On a GPU one call of NCCL, on the communicator of the whole group.
+BackendWorkPtr C10dCommunicator::exchange(const std::vector<Message>& leaving, const std::vector<Message>& arriving) {
+  const bool is_one_call = is_on_gpu((leaving.empty() ? arriving : leaving).front().values);
+  std::vector<BackendWorkPtr> works;
+  std::vector<at::Tensor> all;
+  if (is_one_call) on_gpu_->startCoalescing();
+  for (const bool is_arriving : {true, false}) {
+    for (const auto& [values, peer] : is_arriving ? arriving : leaving) {
+      std::vector<at::Tensor> buffers{values.detach()};
+      const int place = static_cast<int>(peer);
+      all.push_back(buffers.front());
+      if (is_one_call) {
+        is_arriving ? on_gpu_->recv(buffers, place, 0) : on_gpu_->send(buffers, place, 0);
+      } else {
+        works.push_back(keep(is_arriving ? group_->recv(buffers, place, 0) : group_->send(buffers, place, 0), buffers));
+      }
+    }
+  }
+  if (is_one_call) return keep(on_gpu_->endCoalescing(), std::move(all));
+  return std::make_unique<C10dWorks>(std::move(works));
 }
 
 BackendWorkPtr C10dCommunicator::barrier() { return keep(group_->barrier(), {}); }

@@ -3,6 +3,7 @@
 // Reducer). Heavy: only their sources include it.
 #pragma once
 
+#include <functional>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <utility>
 #include <vector>
@@ -13,9 +14,16 @@ namespace welkin::parallel {
 
 class C10dCommunicator : public Communicator {
  public:
+  using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
+
   // `on_gpu`: the group's back end for tensors of a GPU, null where it has none, or where they go through host memory.
-  C10dCommunicator(c10::intrusive_ptr<c10d::ProcessGroup> group, c10::intrusive_ptr<c10d::Backend> on_gpu, bool is_through_host)
-      : group_(std::move(group)), on_gpu_(std::move(on_gpu)), is_through_host_(is_through_host) {}
+  // `make_another`: one more of them, under this name; its connections are made by its first call.
+  C10dCommunicator(c10::intrusive_ptr<c10d::ProcessGroup> group, BackendPtr on_gpu,
+                   std::function<BackendPtr(const char* name)> make_another, bool is_through_host)
+      : group_(std::move(group)),
+        on_gpu_(std::move(on_gpu)),
+        make_another_(std::move(make_another)),
+        is_through_host_(is_through_host) {}
   ~C10dCommunicator() override;
   C10dCommunicator(const C10dCommunicator&) = delete;
   C10dCommunicator& operator=(const C10dCommunicator&) = delete;
@@ -30,7 +38,7 @@ class C10dCommunicator : public Communicator {
   BackendWorkPtr broadcast(const at::Tensor& in_place, int64_t root) override;
   BackendWorkPtr send(const at::Tensor& values, int64_t to) override;
   BackendWorkPtr receive(const at::Tensor& values, int64_t from) override;
-  BackendWorkPtr send_receive(const at::Tensor& leaving, int64_t to, const at::Tensor& arriving, int64_t from) override;
+  BackendWorkPtr exchange(const std::vector<Message>& leaving, const std::vector<Message>& arriving) override;
   BackendWorkPtr barrier() override;
   bool can_record() const override { return !is_through_host_; }
 
@@ -38,8 +46,13 @@ class C10dCommunicator : public Communicator {
   void end_on_gpu();
 
  private:
+  bool is_on_gpu(const at::Tensor& values) const { return on_gpu_ != nullptr && !values.is_cpu(); }
+  c10d::Backend& carrier_of(int64_t from, int64_t to);
+
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
-  c10::intrusive_ptr<c10d::Backend> on_gpu_;  // null once it has ended
+  BackendPtr on_gpu_;    // null once it has ended
+  BackendPtr downward_;  // of messages to lower places, from the first of them on
+  std::function<BackendPtr(const char* name)> make_another_;
   bool is_through_host_;
 };
 

@@ -45,9 +45,14 @@ CollectiveMonitor::CollectiveMonitor(std::shared_ptr<const CallServices> service
                                      std::vector<int64_t> ranks)
     : services_(std::move(services)), group_text_(std::move(group_text)), ranks_(std::move(ranks)) {}
 
-int64_t CollectiveMonitor::begin(const char* name, std::string shape, int64_t bytes) {
-  return services_->recorder->start(
-      {.sequence = ++sequence_, .name = name, .shape = std::move(shape), .group = group_text_, .bytes = bytes, .started = {}});
+int64_t CollectiveMonitor::begin(const char* name, std::string shape, int64_t bytes, bool is_on_gpu) {
+  return services_->recorder->start({.sequence = ++sequence_,
+                                     .name = name,
+                                     .shape = std::move(shape),
+                                     .group = group_text_,
+                                     .bytes = bytes,
+                                     .is_on_gpu = is_on_gpu,
+                                     .started = {}});
 }
 
 std::string CollectiveMonitor::member_key(const char* key, int64_t rank) const { return cat(key, "/", group_text_, "/", rank); }
@@ -94,8 +99,8 @@ void CollectiveMonitor::await_readers(const std::vector<Member>& members) const 
 
 // Nothing about a member that made this call, or that is silent.
 std::optional<std::string> CollectiveMonitor::finding(const Member& member, const CallEntry& call) const {
-  // Members of a pipeline send and receive, each in an order of its own.
-  const bool is_message = call.name == "send" || call.name == "receive";
+  // Members of a pipeline send and receive, each in an order of its own; neighbours in a box exchange other shapes.
+  const bool is_message = call.name == "send" || call.name == "receive" || call.name == "send_receive";
   const auto other = [&](const std::string& text) {
     return cat("rank ", member.rank, is_message ? " waits in " : " made another call: ", text);
   };

@@ -59,7 +59,7 @@ class CollectiveMonitor {
   const CallServices& services() const { return *services_; }
   int64_t next_sequence() const { return sequence_ + 1; }
   // A new call: its ticket in the recorder.
-  int64_t begin(const char* name, std::string shape, int64_t bytes = 0);
+  int64_t begin(const char* name, std::string shape, int64_t bytes = 0, bool is_on_gpu = false);
   void end(int64_t ticket) { services_->recorder->finish(ticket, CallState::Done); }
   // Throws CommError about the call of this ticket.
   [[noreturn]] void fail(int64_t ticket, const std::string& reason);

@@ -41,7 +41,7 @@ Payload gathered_payload(const at::Tensor& part, const at::Tensor& all) {
 template <typename Dispatch>
 Transfer send_call(const Group& group, const char* name, const Payload& payload, Dispatch dispatch) {
   CollectiveMonitor& monitor = group.monitor();
-  const int64_t ticket = monitor.begin(name, payload.shape, payload.bytes);
+  const int64_t ticket = monitor.begin(name, payload.shape, payload.bytes, payload.on_gpu);
   try {
     return Transfer(dispatch(group.communicator()), group.shared_monitor(), ticket);
   } catch (const Error&) {
@@ -317,13 +317,18 @@ Transfer start_receive(const Group& group, const at::Tensor& values, int64_t fro
   return start_call(group, "receive", payload_of(values), [&](Communicator& c) { return c.receive(values, from); });
 }
 
-Transfer start_send_receive(const Group& group, const at::Tensor& leaving, int64_t to, const at::Tensor& arriving, int64_t from) {
-  check_contiguous("send_receive", leaving);
-  check_contiguous("send_receive", arriving);
-  WELKIN_CHECK(group.size() > 1 && to != group.group_rank() && from != group.group_rank(),
-               "messages go to and come from other members");
-  return start_call(group, "send_receive", payload_of(leaving),
-                    [&](Communicator& c) { return c.send_receive(leaving, to, arriving, from); });
+Transfer start_exchange(const Group& group, const std::vector<Message>& leaving, const std::vector<Message>& arriving) {
+  WELKIN_CHECK(group.size() > 1 && !(leaving.empty() && arriving.empty()), "an exchange has messages");
+  Payload payload = payload_of((leaving.empty() ? arriving : leaving).front().values);
+  payload.bytes = 0;
+  for (const Message& message : leaving) payload.bytes += static_cast<int64_t>(message.values.nbytes());
+  for (const std::vector<Message>* messages : {&leaving, &arriving}) {
+    for (const auto& [values, peer] : *messages) {
+      check_contiguous("send_receive", values);
+      WELKIN_CHECK(peer != group.group_rank(), "messages go to and come from other members");
+    }
+  }
+  return start_call(group, "send_receive", payload, [&](Communicator& c) { return c.exchange(leaving, arriving); });
 }
 
 void wait_for_recorded(const Group& group, const std::function<void()>& wait) {

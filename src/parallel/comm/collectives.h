@@ -93,8 +93,10 @@ void broadcast(const Group& group, const at::Tensor& values, int64_t root);
 Transfer start_send(const Group& group, const at::Tensor& values, int64_t to);
 Transfer start_receive(const Group& group, const at::Tensor& values, int64_t from);
 
-// Both at once, as members of a ring do: two members that first receive and then send would wait for each other on a GPU.
-Transfer start_send_receive(const Group& group, const at::Tensor& leaving, int64_t to, const at::Tensor& arriving, int64_t from);
+// Messages both ways as one call, as members of a ring or neighbours in a box do: on a GPU a call waits for those before it, so
+// two members that first receive and then send would wait for each other. At least one message; the first such call of a group
+// is one of all its members.
+Transfer start_exchange(const Group& group, const std::vector<Message>& leaving, const std::vector<Message>& arriving);
 
 void barrier(const Group& group);
 

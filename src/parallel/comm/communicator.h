@@ -24,6 +24,12 @@ class BackendWork {
 };
 using BackendWorkPtr = std::unique_ptr<BackendWork>;
 
+// What goes to the member at place `peer`, or comes from it.
+struct Message {
+  at::Tensor values;
+  int64_t peer = 0;
+};
+
 // Ranks are places in the group. Every member makes the same calls in the same order.
 class Communicator {
  public:
@@ -36,7 +42,8 @@ class Communicator {
   virtual BackendWorkPtr broadcast(const at::Tensor& in_place, int64_t root) = 0;
   virtual BackendWorkPtr send(const at::Tensor& values, int64_t to) = 0;
   virtual BackendWorkPtr receive(const at::Tensor& values, int64_t from) = 0;
-  virtual BackendWorkPtr send_receive(const at::Tensor& leaving, int64_t to, const at::Tensor& arriving, int64_t from) = 0;
+  // As one call: none of them waits for another of them.
+  virtual BackendWorkPtr exchange(const std::vector<Message>& leaving, const std::vector<Message>& arriving) = 0;
   virtual BackendWorkPtr barrier() = 0;
   // Whether calls on a GPU can be part of a recorded graph: not where they go through host memory.
   virtual bool can_record() const { return true; }

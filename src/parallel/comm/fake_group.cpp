@@ -64,8 +64,9 @@ class FakeCommunicator : public Communicator {
     values.zero_();
     return nothing_to_wait_for();
   }
-  BackendWorkPtr send_receive(const at::Tensor& /*leaving*/, int64_t /*to*/, const at::Tensor& arriving, int64_t from) override {
-    return receive(arriving, from);
+  BackendWorkPtr exchange(const std::vector<Message>& /*leaving*/, const std::vector<Message>& arriving) override {
+    for (const Message& message : arriving) message.values.zero_();
+    return nothing_to_wait_for();
   }
   BackendWorkPtr barrier() override { return nothing_to_wait_for(); }
 };

@@ -9,20 +9,19 @@
 #include "core/text.h"
 
 namespace welkin::parallel {
-namespace {
 
-const char* state_name(CallState state) {
+const char* name_of(CallState state) {
   switch (state) {
     case CallState::Started:
       return "started";
+    case CallState::Queued:
+      return "queued";
     case CallState::Done:
       return "done";
     default:
       return "failed";
   }
 }
-
-}  // namespace
 
 std::string CallEntry::text() const { return cat(name, " #", sequence, " of group ", group, ", ", shape); }
 
@@ -35,12 +34,26 @@ int64_t FlightRecorder::start(CallEntry entry) {
 }
 
 void FlightRecorder::finish(int64_t ticket, CallState state) {
+  const size_t slot = static_cast<size_t>(ticket) % ring_.size();
+  bool is_marked = false;
+  if (marks_ && state == CallState::Done) {
+    std::unique_lock lock(mutex_);
+    is_marked = is_in_ring(ticket) && ring_[slot].is_on_gpu;
+    lock.unlock();  // the device's queue may be full, and the watch is to be able to look meanwhile
+    is_marked = is_marked && marks_->place(slot);
+  }
   const std::lock_guard lock(mutex_);
-  if (next_ - ticket > static_cast<int64_t>(ring_.size())) return;  // overwritten since
-  CallEntry& entry = ring_[static_cast<size_t>(ticket) % ring_.size()];
-  entry.state = state;
+  if (!is_in_ring(ticket)) return;  // overwritten since
+  CallEntry& entry = ring_[slot];
+  entry.state = is_marked ? CallState::Queued : state;
   entry.ended = std::chrono::steady_clock::now();
   if (state == CallState::Done) add_total(entry);
+}
+
+void FlightRecorder::look_at_device() const {
+  for (size_t slot = 0; slot < ring_.size(); ++slot) {
+    if (ring_[slot].state == CallState::Queued && marks_->is_passed(slot)) ring_[slot].state = CallState::Done;
+  }
 }
 
 CallEntry FlightRecorder::entry(int64_t ticket) const {
@@ -79,9 +92,10 @@ std::string FlightRecorder::totals_text() const {
 
 std::optional<CallEntry> FlightRecorder::oldest_open() const {
   const std::lock_guard lock(mutex_);
+  look_at_device();
   for (int64_t i = std::max<int64_t>(0, next_ - static_cast<int64_t>(ring_.size())); i < next_; ++i) {
     const CallEntry& entry = ring_[static_cast<size_t>(i) % ring_.size()];
-    if (entry.state == CallState::Started) return entry;
+    if (entry.state == CallState::Started || entry.state == CallState::Queued) return entry;
   }
   return {};
 }
@@ -94,6 +108,7 @@ std::optional<CallEntry> FlightRecorder::last() const {
 
 std::vector<CallEntry> FlightRecorder::entries() const {
   const std::lock_guard lock(mutex_);
+  look_at_device();
   std::vector<CallEntry> all;
   for (int64_t i = std::max<int64_t>(0, next_ - static_cast<int64_t>(ring_.size())); i < next_; ++i) {
     all.push_back(ring_[static_cast<size_t>(i) % ring_.size()]);
@@ -106,7 +121,7 @@ std::string FlightRecorder::text() const {
   std::string lines;
   for (const CallEntry& entry : entries()) {
     const std::chrono::duration<double> age = now - entry.started;
-    lines += cat(state_name(entry.state), ", ", age.count(), " s ago: ", entry.text(), "\n");
+    lines += cat(name_of(entry.state), ", ", age.count(), " s ago: ", entry.text(), "\n");
   }
   return lines;
 }

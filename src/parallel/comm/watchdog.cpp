@@ -45,7 +45,10 @@ bool Watchdog::look() {
   if (alarm_) kv_store_->set(status_key(options_.rank), status_text(*recorder_));
   if (options_.hang_after.count() == 0 || reported_ || !options_.on_hang) return true;
   const auto open = recorder_->oldest_open();
-  if (open && std::chrono::steady_clock::now() - open->started > options_.hang_after) report_hang(*open);
+  if (!open) return true;
+  const bool has_own_limit = open->is_on_gpu && options_.gpu_hang_after.count() > 0;
+  const auto limit = has_own_limit ? options_.gpu_hang_after : options_.hang_after;
+  if (std::chrono::steady_clock::now() - open->started > limit) report_hang(*open);
   return true;
 }
 
@@ -62,8 +65,9 @@ void Watchdog::report_hang(const CallEntry& call) {
     others.push_back(cat("rank ", rank, ": ", doing));
   }
   const std::chrono::duration<double> age = std::chrono::steady_clock::now() - call.started;
-  options_.on_hang(cat("[parallel] a call hangs beyond its deadline: call=", call.text(), ", after_s=", age.count(), ", others=[",
-                       join(others, "; "), "]. Look at the first rank that is silent or in another call"));
+  options_.on_hang(cat("[parallel] a call hangs beyond its deadline: call=", call.text(), ", state=", name_of(call.state),
+                       ", after_s=", age.count(), ", others=[", join(others, "; "),
+                       "]. Look at the first rank that is silent or in another call"));
 }
 
 }  // namespace welkin::parallel

@@ -22,6 +22,7 @@ struct WatchdogOptions {
   int64_t world_size = 1;
   std::chrono::milliseconds interval{200};               // between two looks at the store
   std::chrono::milliseconds hang_after{0};               // of a call under way; 0: never
+  std::chrono::milliseconds gpu_hang_after{0};           // of one on a GPU, which no back end ends; 0: as hang_after
   std::function<void(const std::string&)> on_hang = {};  // called once, on the watch's thread
 };
 

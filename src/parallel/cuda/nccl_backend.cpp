@@ -5,10 +5,10 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
-#include <cstring>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#include "core/hash.h"
+#include "core/host.h"
+#include "core/text.h"
 #include "ops/device/device_ops.h"
 
 namespace welkin::parallel {
@@ -22,16 +22,14 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store
   return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, place, size, options);
 }
 
-// Ranks on parts of one GPU (MIG) have names of their own: their identifiers differ.
+// As NCCL tells GPUs apart: it refuses two ranks at one address of a machine's bus. Parts of one GPU (MIG) differ in their
+// identifiers alone.
 std::string gpu_name() {
   int index = 0;
-  cudaDeviceProp properties{};
+  std::array<char, 32> address{};
   C10_CUDA_CHECK(cudaGetDevice(&index));
-  C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
-  std::array<uint64_t, 2> words{};
-  static_assert(sizeof(words) == sizeof(properties.uuid.bytes));
-  std::memcpy(words.data(), properties.uuid.bytes, sizeof(words));
-  return hex_digits(words[0]) + hex_digits(words[1]);
+  C10_CUDA_CHECK(cudaDeviceGetPCIBusId(address.data(), address.size(), index));
+  return cat(boot_id(), " ", address.data());
 }
 
 const bool kRegistered = [] {

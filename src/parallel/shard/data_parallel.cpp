@@ -160,7 +160,8 @@ void DataParallel::backward(const at::Tensor& loss, bool is_last) {
   Impl& self = *impl_;
   if (!is_last || !self.active()) return loss.backward();
   CollectiveMonitor& monitor = self.group.monitor();
-  const int64_t ticket = monitor.begin("gradient exchange", cat(self.planned.size(), " buckets"), bytes_per_step());
+  const int64_t ticket =
+      monitor.begin("gradient exchange", cat(self.planned.size(), " buckets"), bytes_per_step(), loss.is_cuda());
   try {
     self.run_backward(loss);
   } catch (const Error&) {

@@ -51,11 +51,6 @@ at::Tensor over_storage_of(const at::Tensor& values) {
   return at::empty({0}, values.options().requires_grad(false)).set_(values.storage(), 0, values.sizes(), values.strides());
 }
 
-void wait_for(std::vector<Transfer>& transfers) {
-  for (Transfer& transfer : transfers) transfer.wait();
-  transfers.clear();
-}
-
 }  // namespace
 
 std::vector<HaloTurn::Parcel> HaloTurn::parcels_for(const std::vector<HaloMessage>& messages) const {
@@ -68,26 +63,15 @@ std::vector<HaloTurn::Parcel> HaloTurn::parcels_for(const std::vector<HaloMessag
   return parcels;
 }
 
-// Both ways at once with a member that has something for this one too, as a GPU's back end wants it.
-std::vector<Transfer> HaloTurn::send(std::vector<Parcel>& going, std::vector<Parcel>& coming) const {
-  std::vector<Transfer> transfers;
-  auto out = going.begin();
-  auto in = coming.begin();
-  while (out != going.end() || in != coming.end()) {
-    const bool sends = out != going.end() && (in == coming.end() || out->message->peer <= in->message->peer);
-    const bool receives = in != coming.end() && (out == going.end() || in->message->peer <= out->message->peer);
-    if (sends && receives) {
-      const int64_t peer = out->message->peer;
-      transfers.push_back(start_send_receive(group_, out->cells, peer, in->cells, peer));
-    } else if (sends) {
-      transfers.push_back(start_send(group_, out->cells, out->message->peer));
-    } else {
-      transfers.push_back(start_receive(group_, in->cells, in->message->peer));
-    }
-    if (sends) ++out;
-    if (receives) ++in;
-  }
-  return transfers;
+// Nothing where no member needs anything of this one, nor the other way round.
+Transfer HaloTurn::send(const std::vector<Parcel>& going, const std::vector<Parcel>& coming) const {
+  if (going.empty() && coming.empty()) return {};
+  const auto messages = [](const std::vector<Parcel>& parcels) {
+    std::vector<Message> all;
+    for (const Parcel& parcel : parcels) all.push_back({parcel.cells, parcel.message->peer});
+    return all;
+  };
+  return start_exchange(group_, messages(going), messages(coming));
 }
 
 void HaloTurn::start(const std::vector<at::Tensor>& x) {
@@ -103,7 +87,7 @@ void HaloTurn::start(const std::vector<at::Tensor>& x) {
               [&](const HaloBox& box, size_t i, const at::Tensor& cells) { cells.copy_(cut(x_[i], plan_->held, box.from)); });
   }
   coming_ = parcels_for(plan_->receives);
-  transfers_ = send(going_, coming_);
+  transfer_ = send(going_, coming_);
 }
 
 // Own cells, and zeros elsewhere; or the cells that come from other members, and from the other end of an own axis.
@@ -138,7 +122,7 @@ std::vector<at::Tensor> HaloTurn::finish() {
     }
   }
   fill(strips, /*with_halos=*/false);
-  wait_for(transfers_);
+  transfer_.wait();
   going_.clear();
   halos_ = std::exchange(coming_, {});
   fill(strips, /*with_halos=*/true);
@@ -192,7 +176,7 @@ void HaloTurn::start_back(const std::vector<at::Tensor>& strips) {
     });
   }
   coming_ = parcels_for(plan_->sends);
-  transfers_ = send(going_, coming_);
+  transfer_ = send(going_, coming_);
 }
 
 std::vector<at::Tensor> HaloTurn::finish_back(const std::vector<at::Tensor>& interior) {
@@ -216,7 +200,7 @@ std::vector<at::Tensor> HaloTurn::finish_back(const std::vector<at::Tensor>& int
       cut(gradient, held, box.from).add_(image);
     }
   }
-  wait_for(transfers_);
+  transfer_.wait();
   for (const Parcel& parcel : coming_) {
     for_cells(*parcel.message, parcel.cells, metas_,
               [&](const HaloBox& box, size_t i, const at::Tensor& cells) { cut(gradients[i], held, box.from).add_(cells); });

@@ -47,7 +47,7 @@ class HaloTurn {
   };
 
   std::vector<Parcel> parcels_for(const std::vector<HaloMessage>& messages) const;
-  std::vector<Transfer> send(std::vector<Parcel>& going, std::vector<Parcel>& coming) const;
+  Transfer send(const std::vector<Parcel>& going, const std::vector<Parcel>& coming) const;
   void fill(const std::vector<at::Tensor>& strips, bool with_halos) const;
   size_t first_strip() const { return plan_->has_interior ? 1 : 0; }
   void add_strip_cells(const std::vector<at::Tensor>& strips, size_t tensor, const Block& block, const at::Tensor& to) const;
@@ -58,7 +58,7 @@ class HaloTurn {
   std::vector<at::Tensor> x_;
   std::vector<at::Tensor> made_strips_;  // over the same storages, whose changes here are none of those that autograd knows
   std::vector<Parcel> going_, coming_;
-  std::vector<Transfer> transfers_;
+  Transfer transfer_;
   std::vector<Parcel> halos_;       // that came in the forward pass
   std::vector<at::Tensor> strips_;  // gradients, until they are added
   bool goes_back_ = false, is_released_ = false;

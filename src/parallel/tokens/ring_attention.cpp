@@ -44,8 +44,8 @@ class Ring {
     std::vector<int64_t> sizes = block.sizes().vec();
     sizes[3] = lengths_[static_cast<size_t>(next_owner)];
     Turn turn{block.contiguous(), at::empty(sizes, block.options()), {}};
-    const int64_t next = (group_.group_rank() + 1) % size();
-    turn.transfer = start_send_receive(group_, turn.leaving, next, turn.arriving, (group_.group_rank() + size() - 1) % size());
+    const int64_t next = (group_.group_rank() + 1) % size(), previous = (group_.group_rank() + size() - 1) % size();
+    turn.transfer = start_exchange(group_, {{turn.leaving, next}}, {{turn.arriving, previous}});
     return turn;
   }
 

@@ -89,6 +89,14 @@ void check_messages(const Group& all) {
   receiving.wait();
   sending.wait();
   EXPECT_TRUE(at::equal(arriving, ramp(previous, {5})));
+  std::vector<Message> going, coming;  // with every other member, as neighbours in a box
+  for (int64_t peer = 0; peer < all.size(); ++peer) {
+    if (peer == all.group_rank()) continue;
+    going.push_back({ramp(10 * all.group_rank() + peer, {3}), peer});
+    coming.push_back({at::empty({3}), peer});
+  }
+  start_exchange(all, going, coming).wait();
+  for (const auto& [cells, peer] : coming) EXPECT_TRUE(at::equal(cells, ramp(10 * peer + all.group_rank(), {3}))) << peer;
   barrier(all);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The back end for tensors of a GPU in a connection: made with each group, ended in order with it or with the connection, given
-// up with a group that an error drops. Here it counts and carries nothing.
+// up with a group that an error drops. Here it notes its calls and carries nothing; meta tensors stand for those of a GPU.
+#include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
@@ -13,11 +14,13 @@
 #include <stdexcept>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <utility>
 
 #include "core/text.h"
 #include "ops/device/device_ops.h"
 #include "parallel/c10d/c10d_group.h"
 #include "parallel/c10d/c10d_host_backend.h"
+#include "parallel/comm/collectives.h"
 #include "rank_processes.h"
 
 namespace welkin::parallel {
@@ -25,24 +28,41 @@ namespace {
 
 struct Ends {
   int made = 0, ended = 0, given_up = 0;
+  std::vector<std::string> calls;  // "1: send 0", by the number of the back end
 };
 Ends& ends() {
   static Ends counts;
   return counts;
 }
 
+class EndedWork : public c10d::Work {
+ public:
+  bool wait(std::chrono::milliseconds /*timeout*/) override { return true; }
+};
+
 class CountingBackend : public c10d::Backend {
  public:
-  using c10d::Backend::Backend;
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+  CountingBackend(int place, int size, int number) : c10d::Backend(place, size), number_(number) {}
   const std::string getBackendName() const override { return "counting"; }
+  WorkPtr send(std::vector<at::Tensor>& /*tensors*/, int to, int /*tag*/) override { return note(cat("send ", to)); }
+  WorkPtr recv(std::vector<at::Tensor>& /*tensors*/, int from, int /*tag*/) override { return note(cat("receive ", from)); }
+  void startCoalescing() override { note("start"); }
+  WorkPtr endCoalescing() override { return note("end"); }
   void shutdown() override { ++ends().ended; }
   void abort() override { ++ends().given_up; }
+
+ private:
+  WorkPtr note(const std::string& call) const {
+    ends().calls.push_back(cat(number_, ": ", call));
+    return c10::make_intrusive<EndedWork>();
+  }
+  int number_;
 };
 
 c10::intrusive_ptr<c10d::Backend> make_counting(const c10::intrusive_ptr<c10d::Store>& /*store*/, int place, int size,
                                                 std::chrono::milliseconds /*deadline*/) {
-  ++ends().made;
-  return c10::make_intrusive<CountingBackend>(place, size);
+  return c10::make_intrusive<CountingBackend>(place, size, ends().made++);
 }
 
 // Of the GPU that each rank has to itself, or that all share.
@@ -53,6 +73,7 @@ int64_t& own_gpu() {
 std::string name_of_own_gpu() { return cat("gpu ", own_gpu()); }
 
 std::unique_ptr<Connection> connection_with_gpu(Connection& outer, const char* store) {
+  ends() = {};  // a rank's process has run other tests
   ops::device_ops().make_backend = &make_counting;
   ops::device_ops().gpu_name = &name_of_own_gpu;
   return Connection::open(
@@ -80,6 +101,32 @@ const RankTest kEnds("device_backend_ends", [](Connection& outer) {
   EXPECT_EQ(ends().ended, 2) << "once";
   EXPECT_EQ(ends().given_up, 1);
   EXPECT_EQ(ends().made, 3);
+});
+
+std::vector<std::string> take_calls() { return std::exchange(ends().calls, {}); }
+
+// NCCL works off the messages of a pair one after the other, whichever way they go.
+const RankTest kDirections("device_backend_directions", [](Connection& outer) {
+  own_gpu() = outer.rank();
+  const auto connection = connection_with_gpu(outer, "directions_store");
+  const at::Tensor values = at::empty({2}, at::kMeta);
+  const int64_t me = outer.rank(), other = 1 - me;
+  {
+    const Group pair = connection->make_group("pair", {.ranks = {0, 1}, .place = me});
+    EXPECT_EQ(ends().made, 1);
+    start_exchange(pair, {{values, other}}, {{values, other}}).wait();
+    EXPECT_EQ(take_calls(), (std::vector<std::string>{"0: start", cat("0: receive ", other), cat("0: send ", other), "0: end"}));
+    EXPECT_EQ(ends().made, 1);
+    start_receive(pair, values, other).wait();
+    start_send(pair, values, other).wait();
+    start_receive(pair, values, other).wait();
+    const auto expected = me == 0 ? std::vector<std::string>{"1: receive 1", "0: send 1", "1: receive 1"}
+                                  : std::vector<std::string>{"0: receive 0", "1: send 0", "0: receive 0"};
+    EXPECT_EQ(take_calls(), expected);
+    EXPECT_EQ(ends().made, 2);
+  }
+  EXPECT_EQ(ends().ended, 2);
+  connection->close();
 });
 
 bool ranks_apart(const std::vector<int64_t>& ranks) { return ranks.size() == 2 && ranks[1] - ranks[0] == 2; }
@@ -140,6 +187,7 @@ const RankTest kHost("host_backend", [](Connection& connection) {
 
 TEST(DeviceBackend, OfRanksThatShareAGpuIsHostMemory) { run_on_ranks("device_backend_shared", 4); }
 TEST(HostBackend, CarriesEveryCall) { run_on_ranks("host_backend", 2); }
+TEST(DeviceBackend, HasAStreamForEachDirectionOfMessages) { run_on_ranks("device_backend_directions", 2); }
 TEST(DeviceBackend, EndsWithTheConnection) { run_on_ranks("device_backend_ends", 2); }
 
 }  // namespace

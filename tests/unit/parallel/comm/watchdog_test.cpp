@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
 #include <thread>
 
 #include "memory_store.h"
@@ -23,6 +25,20 @@ std::string await(MemoryStore& kv_store, const std::string& key) {
   }
   return "nothing";
 }
+
+// A device that has passed so many marks; each has a slot of its own.
+class FakeMarks : public ops::StreamMarks {
+ public:
+  bool place(size_t /*slot*/) override {
+    if (!is_captured) ++placed;
+    return !is_captured;
+  }
+  bool is_passed(size_t slot) const override { return slot < passed; }
+
+  std::atomic<size_t> passed = 0;
+  size_t placed = 0;
+  bool is_captured = false;
+};
 
 CallEntry a_call(const char* name) {
   return {.sequence = 7, .name = name, .shape = "Float (3)", .group = "dp [0, 2]", .started = {}};
@@ -77,6 +93,59 @@ TEST(Watchdog, NamesACallThatIsNotEndedAtItsDeadline) {
   EXPECT_THAT(said[0],
               HasSubstr("[parallel] a call hangs beyond its deadline: call=all_gather #7 of group dp [0, 2], Float (3)"));
   EXPECT_THAT(said[0], HasSubstr("rank 0: in barrier #3 of group world [0, 1, 2], () 4.5; rank 1: silent"));
+}
+
+TEST(Watchdog, NamesACallThatAGpuDoesNotGetTo) {
+  const auto kv_store = std::make_shared<MemoryStore>();
+  auto marks = std::make_unique<FakeMarks>();
+  std::atomic<size_t>& passed = marks->passed;
+  const auto recorder = std::make_shared<FlightRecorder>(std::move(marks));
+  for (int i = 0; i < 2; ++i) {
+    CallEntry call = a_call("all_reduce");
+    call.sequence = 7 + i, call.is_on_gpu = true;
+    recorder->finish(recorder->start(call), CallState::Done);
+  }
+  EXPECT_THAT(recorder->text(), testing::ContainsRegex("^queued, .*all_reduce #7 .*\nqueued, .*all_reduce #8 "));
+  EXPECT_EQ(recorder->totals().at(0).calls, 2) << "the host is done with them";
+  passed = 1;
+  EXPECT_EQ(recorder->oldest_open()->sequence, 8);
+  EXPECT_THAT(recorder->text(), testing::ContainsRegex("^done, .*all_reduce #7 .*\nqueued, .*all_reduce #8 "));
+  EXPECT_THAT(status_text(*recorder), HasSubstr("in all_reduce #8 of group dp [0, 2], Float (3)\n"));
+  std::promise<std::string> said;
+  {
+    const Watchdog watch(kv_store, recorder,
+                         {.rank = 2,
+                          .world_size = 3,
+                          .interval = 5ms,
+                          .hang_after = 1h,
+                          .gpu_hang_after = 20ms,
+                          .on_hang = [&](const std::string& text) { said.set_value(text); }});
+    auto text = said.get_future();
+    ASSERT_EQ(text.wait_for(5s), std::future_status::ready);
+    EXPECT_THAT(text.get(), HasSubstr("call=all_reduce #8 of group dp [0, 2], Float (3), state=queued, after_s="));
+  }
+  passed = 2;
+  EXPECT_FALSE(recorder->oldest_open());
+}
+
+TEST(FlightRecorder, AMarkIsOfTheCallThatHasItsSlot) {
+  auto marks = std::make_unique<FakeMarks>();
+  FakeMarks& device = *marks;
+  FlightRecorder recorder(std::move(marks));
+  CallEntry call = a_call("all_gather");
+  const int64_t on_host = recorder.start(call);
+  recorder.finish(on_host, CallState::Done);
+  EXPECT_EQ(device.placed, 0U);
+  EXPECT_EQ(recorder.last()->state, CallState::Done);
+  call.is_on_gpu = true;
+  const int64_t early = recorder.start(call);
+  for (size_t i = 0; i < FlightRecorder::kCapacity; ++i) recorder.finish(recorder.start(call), CallState::Done);
+  EXPECT_EQ(device.placed, FlightRecorder::kCapacity);
+  recorder.finish(early, CallState::Done);
+  EXPECT_EQ(device.placed, FlightRecorder::kCapacity) << "its slot is another call's";
+  device.is_captured = true;
+  recorder.finish(recorder.start(call), CallState::Done);
+  EXPECT_EQ(recorder.last()->state, CallState::Done) << "a replay is waited for in a call of its own";
 }
 
 }  // namespace
