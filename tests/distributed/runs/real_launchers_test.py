@@ -3,6 +3,7 @@
 """The launchers that users have, as Debian and the torch wheel ship them: Open MPI, torchrun, and Slurm with three nodes on this host. A run
 that they start equals the one that `welkin launch` starts, also where Slurm loses a node of an elastic job that has a spare one."""
 import importlib.util
+import json
 import os
 import pathlib
 import shlex
@@ -181,6 +182,7 @@ class RealLaunchers(RanksCase):
                 self.check_split_models("Slurm", lambda arguments: self.srun(slurm, arguments))
                 self.check_sbatch(slurm)
                 self.check_shipped_script(slurm)
+                self.check_collectives_script(slurm)
                 self.check_requeue(slurm)
                 self.check_spare_node(slurm)
             finally:
@@ -219,6 +221,17 @@ class RealLaunchers(RanksCase):
         self.check(root, "Slurm")
         exported = slurm.run("srun", "-N2", "-n2", "bash", "-c", f". {SOURCE}/scripts/slurm/export_DDP_vars.sh; echo $RANK $LOCAL_RANK $WORLD_SIZE $MASTER_PORT")
         self.assertEqual(sorted(exported.stdout.split("\n")[:2]), ["0 0 2 29500", "1 0 2 29500"])
+
+    def check_collectives_script(self, slurm):
+        script = SOURCE / "scripts/slurm/bench_collectives.sh"
+        done = slurm.run("sbatch", "--wait", "--parsable", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=1", f"--chdir={self.folder}",
+                         f"--output={self.folder}/collectives.txt", script, "--sizes", "4096", "65536", "--seconds", "0.01",
+                         MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port(), WELKIN=BINARY, WELKIN_BIND="off")
+        said = (self.folder / "collectives.txt").read_text()
+        self.assertEqual(done.returncode, DONE, done.stderr + said)
+        calibration = json.loads((self.folder / f"collectives-{done.stdout.strip()}.json").read_text())
+        self.assertEqual({(row["axis"], row["ranks"]) for row in calibration["calibration"]}, {("dp", 2)})
+        self.assertIn("send_receive", {row["collective"] for row in calibration["calibration"]})
 
     # A job whose time is an eighth of what it needs continues itself until it is done, with what the margin leaves of the shortest limit
     # that Slurm has, and equals a run that was never cut. A queue puts it off for as long as its credential lives, here five seconds.
