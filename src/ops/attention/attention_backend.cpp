@@ -37,6 +37,10 @@ void allow_only(AttentionBackend backend) {
   context.setSDPUseMath(backend == AttentionBackend::Math);
 }
 
+int64_t weight_bytes(const AttentionShape& shape) {
+  return shape.batch * shape.heads * shape.tokens * shape.tokens * static_cast<int64_t>(c10::elementSize(shape.dtype));
+}
+
 std::optional<double> time_one(AttentionBackend backend, const std::vector<at::Tensor>& qkv, const TimeOf& seconds_of,
                                int repeats) {
   const BackendScope scope;
@@ -138,7 +142,12 @@ std::vector<AttentionTiming> time_attention(const AttentionShape& shape, c10::De
   const std::vector<at::Tensor> qkv = attention_operands(shape, device);
   std::vector<AttentionTiming> timings;
   for (const AttentionBackend backend : kAttentionBackends) {
-    timings.push_back({backend, time_one(backend, qkv, seconds_of, repeats)});
+    const bool is_too_large = backend == AttentionBackend::Math && weight_bytes(shape) > kMostWeights && fastest(timings);
+    if (is_too_large) {
+      timings.push_back({backend, std::nullopt, is_too_large});
+    } else {
+      timings.push_back({backend, time_one(backend, qkv, seconds_of, repeats)});
+    }
   }
   return timings;
 }
@@ -158,6 +167,8 @@ std::string text_of(const std::vector<AttentionTiming>& timings) {
     out << (timing.backend == timings.front().backend ? "" : ", ") << name_of(timing.backend);
     if (timing.seconds) {
       out << " " << 1e3 * *timing.seconds << " ms";
+    } else if (timing.is_too_large) {
+      out << " too large to be timed";
     } else {
       out << " cannot";
     }

@@ -42,7 +42,11 @@ void set_exact_attention();
 struct AttentionTiming {
   AttentionBackend backend;
   std::optional<double> seconds;  // forward and backward together; nothing where it cannot run
+  bool is_too_large = false;      // not timed: the plain form, whose weights alone would take kMostWeights
 };
+// Bytes of weights (batch, heads, tokens, tokens) up to which the plain form is timed beside one that needs none. It is slower at
+// such sizes, and its backward pass holds several tensors of this kind.
+inline constexpr int64_t kMostWeights = int64_t{1} << 29;
 
 struct AttentionShape {
   int64_t batch = 1, heads = 1, tokens = 1, head_dim = 1;

@@ -39,7 +39,7 @@ std::string shape_text(const ops::AttentionShape& shape) {
 
 bool can_run(const std::vector<ops::AttentionTiming>& timings, AttentionBackend backend) {
   return std::any_of(timings.begin(), timings.end(),
-                     [&](const ops::AttentionTiming& timing) { return timing.backend == backend && timing.seconds; });
+                     [&](const ops::AttentionTiming& t) { return t.backend == backend && (t.seconds || t.is_too_large); });
 }
 
 // Flash attention has an order of sums that repeats; the plain form is one of matmuls, which repeat too.

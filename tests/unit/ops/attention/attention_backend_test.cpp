@@ -41,6 +41,24 @@ TEST(AttentionBackends, EachIsTimedAloneAndTheSwitchesAreAsBefore) {
   EXPECT_TRUE(at::globalContext().userEnabledFlashSDP() && at::globalContext().userEnabledMathSDP());
 }
 
+// 4 samples of 16,200 tokens in 8 heads have 34 GB of weights.
+TEST(AttentionBackends, ThePlainFormIsNotTimedWhereItsWeightsAreLarge) {
+  const AttentionShape large{.batch = 4, .heads = 8, .tokens = 2100, .head_dim = 8, .dtype = at::kFloat};
+  int calls = 0;
+  const TimeOf clock = [&](const std::function<void()>& /*work*/, int /*repeats*/) { return ++calls * 1e-3; };
+  const auto timings = time_attention(large, at::kCPU, clock);
+  EXPECT_EQ(calls, 3);
+  EXPECT_TRUE(timings[3].is_too_large && !timings[3].seconds);
+  EXPECT_EQ(text_of(timings), "flash 1.00 ms, memory_efficient 2.00 ms, cudnn 3.00 ms, math too large to be timed");
+  const TimeOf refuses = [&](const std::function<void()>& work, int /*repeats*/) {
+    if (at::globalContext().userEnabledMathSDP()) return 0.5;
+    TORCH_CHECK(false, "No available kernel");
+    work();
+    return 0.0;
+  };
+  EXPECT_EQ(time_attention(large, at::kCPU, refuses)[3].seconds, 0.5) << "nothing else can run";
+}
+
 // Strides decide whether a form takes q, k and v as they are.
 TEST(AttentionBackends, AreTimedWithTheHeadsOfATokenSideBySide) {
   for (const at::Tensor& x :

@@ -60,6 +60,16 @@ TEST(AttentionChoice, IsTheFastestAndSaysWhy) {
   EXPECT_THAT(forced.line, HasSubstr("Attention: flash (as asked for; batch 4"));
 }
 
+TEST(AttentionChoice, ThePlainFormCanBeAskedForWithoutATime) {
+  config::RunConfig config = small_vit();
+  config.backend.attention = config::AttentionForm::Math;
+  const auto measure = [] {
+    return std::vector<ops::AttentionTiming>{{AttentionBackend::Flash, 2e-3},
+                                             {AttentionBackend::Math, {}, /*is_too_large=*/true}};
+  };
+  EXPECT_EQ(resolve_attention(config, *attention_shape(config, kSize, 1), measure).backend, AttentionBackend::Math);
+}
+
 TEST(AttentionChoice, WhatCannotRunIsAnError) {
   config::RunConfig config = small_vit();
   const auto shape = *attention_shape(config, kSize, 1);
