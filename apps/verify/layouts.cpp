@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <iomanip>
@@ -19,6 +20,8 @@
 #include "apps/cli/verbs.h"
 #include "core/error.h"
 #include "core/stopwatch.h"
+#include "ops/attention/attention_backend.h"
+#include "train/device/device.h"
 #include "train/device/process_settings.h"
 #include "train/learn/registries.h"
 #include "verify/layouts/layout_check.h"
@@ -32,6 +35,7 @@ struct LayoutArguments {
   std::string model = "vit";
   int64_t deadline_s = 60;
   int64_t hang_rank = -1;
+  std::string device = "cpu";
 };
 
 verify::LayoutChoice choice_named(const std::string& name) {
@@ -64,15 +68,19 @@ std::string report_line(const verify::LayoutReport& report) {
 }
 
 int run_rank(const launch::RankInfo& place, const LayoutArguments& arguments, Application& application) {
+  const c10::Device device = train::choose_device(train::device_named(arguments.device), place.local_rank, place.local_size);
   const train::ProcessSession session(train::one_thread());
-  const auto connection = connect_rank(place, arguments.deadline_s);
+  if (device.is_cuda()) ops::set_exact_attention();
+  parallel::WorldOptions how = world_options(std::chrono::seconds(arguments.deadline_s));
+  how.with_gpu = device.is_cuda();
+  parallel::World world = parallel::World::connect(place, how);
   if (place.rank == arguments.hang_rank) {
     application.err << "rank " << place.rank << " waits for a debugger: gdb -p " << getpid() << "\n" << std::flush;
     raise(SIGSTOP);
   }
-  const verify::LayoutRanks ranks{place.rank, [&](const std::string& name, parallel::GroupMembers members) {
-                                    return connection->make_group(name, std::move(members));
-                                  }};
+  const verify::LayoutRanks ranks{
+      place.rank, [&](const std::string& name, parallel::GroupMembers members) { return world.group(name, std::move(members)); },
+      device};
   int64_t failed = 0;
   try {
     const verify::LayoutSubject subject{application.registries.models.at(arguments.model),
@@ -83,10 +91,10 @@ int run_rank(const launch::RankInfo& place, const LayoutArguments& arguments, Ap
       if (place.rank == 0) application.out << report_line(report) << "\n" << std::flush;
     });
   } catch (const std::exception& error) {
-    connection->announce_stop(error.what());
+    world.announce_stop(error.what());
     throw;
   }
-  connection->close();
+  world.close();
   return failed == 0 ? 0 : static_cast<int>(ExitCode::Other);
 }
 
@@ -108,7 +116,9 @@ int verify_layouts(Application& application, int argc, char** argv) {
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
   app.add_option("--hang-rank", arguments.hang_rank, "this rank waits at its start for a debugger");
+  app.add_option("--device", arguments.device, "of the ranks: cpu, cuda or auto")->capture_default_str();
   if (!parse_arguments(application, app, argc, argv)) return 0;
+  train::device_named(arguments.device);
   application.registries.plans.at(arguments.model);
   const launch::RankInfo place = this_rank_info();
   if (place.world_size > 1) return run_rank(place, arguments, application);

@@ -79,7 +79,8 @@ int verb_verify(Application& application, int argc, char** argv) {
   CLI::App app(
       "Runs reference cases of every kind: output, activations, loss, gradients and optimizer steps of models, and tables of "
       "schedules, losses, data and layouts, within each case's bounds. Exit code 0: all pass. The other form, welkin verify "
-      "--layouts [some|pairs|all] [--world 2,4,8] [--model NAME] [--deadline_s S] [--hang-rank R], trains a small model under "
+      "--layouts [some|pairs|all] [--world 2,4,8] [--model NAME] [--device cuda] [--deadline_s S] [--hang-rank R], trains a "
+      "small model under "
       "every layout of so many processes and compares it with one process");
   std::vector<std::string> arguments;
   std::string json, device = "cpu", amp_mode;

@@ -143,6 +143,18 @@ void wait_for_members(c10d::Store& store, int size, std::chrono::milliseconds de
   store.wait({"complete"}, deadline);
 }
 
+// Each member says that it makes the group before it waits for the others, so that those who do not can be named.
+std::string here_key(int64_t place) { return cat("here/", place); }
+
+std::vector<int64_t> missing_ranks(const StorePtr& store, const std::string& key, const GroupMembers& members) {
+  const auto own_keys = c10::make_intrusive<c10d::PrefixStore>(key, store);
+  std::vector<int64_t> missing;
+  for (int64_t place = 0; place < members.size(); ++place) {
+    if (!own_keys->check({here_key(place)})) missing.push_back(members.ranks[static_cast<size_t>(place)]);
+  }
+  return missing;
+}
+
 // Gloo's listening sockets take whoever tells the number of a connection. So each member shows every other one, on the connection
 // that they will use, that it has the job's key.
 void prove_members(const OpenStore& opened, c10d::Backend& backend, const std::string& group, const GroupMembers& members) {
@@ -177,6 +189,7 @@ std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& option
   const auto prefixed = c10::make_intrusive<c10d::PrefixStore>(key, opened.store);
   const int place = static_cast<int>(members.place);
   const int size = static_cast<int>(members.size());
+  prefixed->set(here_key(place), std::vector<uint8_t>{1});
   const auto gloo = c10d::ProcessGroupGloo::Options::create(options.deadline);
   gloo->threads = 2;
   if (options.with_gpu) tell_own_gpu(*prefixed);
@@ -209,19 +222,26 @@ std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& option
 Group C10dConnection::make_group(const std::string& name, GroupMembers members) {
   if (members.size() == 1) return Group(name, std::move(members), nullptr, nullptr);
   const std::string text = cat(name, " [", join(members.ranks, ", "), "]");
+  const std::string key = cat(text, " ", times_made_[text]++);
   try {
-    auto communicator = make_communicator(options_, opened_, cat(text, " ", times_made_[text]++), members);
+    auto communicator = make_communicator(options_, opened_, key, members);
     communicators_.push_back(communicator);
     auto monitor = std::make_shared<CollectiveMonitor>(services_, text, members.ranks);
     return Group(name, std::move(members), std::move(communicator), std::move(monitor));
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
+    std::string who;
+    try {
+      const std::vector<int64_t> missing = missing_ranks(store_, key, members);
+      if (!missing.empty()) who = cat(", silent ranks=[", join(missing, ", "), "]");
+    } catch (const std::exception&) {  // the store is gone too
+    }
     throw CommError(
         "parallel",
-        cat("the members of a group cannot connect: group=", text, ", own address=", options_.own_address,
+        cat("the members of a group cannot connect: group=", text, who, ", own address=", options_.own_address,
             ", deadline_s=", std::chrono::duration<double>(options_.deadline).count(), ", reason=", reason_of(error.what())),
-        "Check that every rank runs and that the others can reach this address");
+        "Look at the log of the ranks named; check that the others can reach this address");
   }
 }
 

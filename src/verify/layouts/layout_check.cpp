@@ -38,7 +38,7 @@ double smallest_normal(parallel::GradientDtype comm_dtype) {
 }
 
 double relative_error(const at::Tensor& value, const at::Tensor& wanted, double scale) {
-  return (value - wanted).abs().max().item<double>() / scale;
+  return (value.cpu() - wanted).abs().max().item<double>() / scale;
 }
 
 // The part of a serial tensor that a row holds on this rank.
@@ -141,7 +141,7 @@ std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const Layo
     const std::string problem_name = cat(serial.text(), " ", serial.depth);
     if (!alone.contains(problem_name)) {
       const parallel::MeshGroups one;
-      alone.emplace(problem_name, train_under(subject, serial, one));
+      alone.emplace(problem_name, train_under(subject, serial, one, at::kCPU));
     }
     const parallel::Mesh mesh = c.mesh();
     const std::string mesh_name =
@@ -149,7 +149,7 @@ std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const Layo
             " ", c.sizes.pp, " ", c.sizes.d, " ", c.sizes.h, " ", c.sizes.w);
     if (!meshes.contains(mesh_name)) meshes.emplace(mesh_name, parallel::MeshGroups(ranks.make_group, ranks.rank, mesh));
     const parallel::MeshGroups& groups = meshes.at(mesh_name);
-    std::vector<NamedError> errors = errors_of(train_under(subject, c, groups), alone.at(problem_name), groups, c);
+    std::vector<NamedError> errors = errors_of(train_under(subject, c, groups, ranks.device), alone.at(problem_name), groups, c);
     worst_over_ranks(groups.along(parallel::kDp | parallel::Axis::Tp | parallel::kSampleParts), errors);
     worst_over_ranks(groups.along(parallel::Axis::Pp), errors);
     LayoutReport result{

@@ -4,6 +4,8 @@
 // where gradients travel in fewer bits, within what these bits allow.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -39,6 +41,7 @@ parallel::AxisSet axes_of(const LayoutSubject& subject);
 struct LayoutRanks {
   int64_t rank = 0;
   parallel::MakeGroup make_group;
+  c10::Device device = at::kCPU;  // of the runs under layouts; the process alone computes on a CPU
 };
 
 // Every rank calls it with the same cases; every rank gets the verdict of all. `report` is called after each

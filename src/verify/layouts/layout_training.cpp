@@ -82,20 +82,21 @@ at::Tensor values_of(const std::string& name, at::IntArrayRef shape, double devi
 }
 
 // Every parameter is random: zeros and ones would hide errors in biases and norms.
-model::ModelPtr make_model(const LayoutSubject& subject, const LayoutCase& c) {
+model::ModelPtr make_model(const LayoutSubject& subject, const LayoutCase& c, c10::Device device) {
   model::ModelPtr model = subject.model.build(problem_config(c, subject.model), problem_shape(subject.model));
-  model->to(at::kDouble);
+  model->to(device, at::kDouble);
   for (const auto& parameter : model->named_parameters()) {
     const bool is_norm_weight = parameter.key().find("norm") != std::string::npos && parameter.key().ends_with("weight");
-    parameter->set_data(values_of(parameter.key(), parameter->sizes(), 0.2).add(is_norm_weight ? 1.0 : 0.0));
+    parameter->set_data(values_of(parameter.key(), parameter->sizes(), 0.2).add(is_norm_weight ? 1.0 : 0.0).to(device));
   }
   return model;
 }
 
 // Points without a value, and channels and rows that differ.
-train::ElementWeights weights_of(const model::ModelShape& shape) {
-  train::ElementWeights weights{.holes = true, .channels = at::arange(1, shape.out_channels + 1, at::kDouble)};
-  if (shape.grid.size() == 2) weights.rows = at::arange(1, shape.grid[0] + 1, at::kDouble);
+train::ElementWeights weights_of(const model::ModelShape& shape, c10::Device device) {
+  const auto options = at::TensorOptions(device).dtype(at::kDouble);
+  train::ElementWeights weights{.holes = true, .channels = at::arange(1, shape.out_channels + 1, options)};
+  if (shape.grid.size() == 2) weights.rows = at::arange(1, shape.grid[0] + 1, options);
   return weights;
 }
 
@@ -110,8 +111,8 @@ at::Tensor with_holes(const at::Tensor& target, int64_t step) {
 
 class LayoutTraining {
  public:
-  LayoutTraining(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups)
-      : case_(c), groups_(groups), shape_(problem_shape(subject.model)), model_(make_model(subject, c)) {
+  LayoutTraining(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups, c10::Device device)
+      : case_(c), groups_(groups), device_(device), shape_(problem_shape(subject.model)), model_(make_model(subject, c, device)) {
     run_.table = parallel::ParamTable::of(*model_);
     const parallel::Plan plan = subject.plan.make(problem_config(c, subject.model), shape_, groups.mesh(), c.options);
     if (c.schedule == config::PipelineSchedule::ZeroBubble) {
@@ -121,7 +122,7 @@ class LayoutTraining {
     apply_plan(plan, *model_, run_.table, groups, weights_);
     model_->train();
     shard_ = train::SampleShard(plan, groups, spec_of(shape_));
-    if (c.weights) loss_ = train::weighted_loss(std::move(loss_), weights_of(shape_), "relative_l2");
+    if (c.weights) loss_ = train::weighted_loss(std::move(loss_), weights_of(shape_, device_), "relative_l2");
     if (c.steps > 1) roll_out();
     if (c.sizes.pp > 1) cut_into_stages();
     exchange_gradients();
@@ -157,7 +158,7 @@ class LayoutTraining {
     config::RunConfig config;
     config.loss.multistep = case_.steps;
     config.data.nan_policy = case_.weights ? config::NanPolicy::Hole : config::NanPolicy::Off;
-    rollout_.emplace(spec_of(shape_), config, shard_.region(), at::kCPU);
+    rollout_.emplace(spec_of(shape_), config, shard_.region(), device_);
   }
 
   void exchange_gradients() {
@@ -204,14 +205,14 @@ class LayoutTraining {
       for (size_t a = 0; a < shape_.grid.size(); ++a) {
         part = part.narrow(2 + static_cast<int64_t>(a), region.begin[a], region.extent[a]);
       }
-      return part.contiguous();
+      return part.contiguous().to(device_);
     };
     return {
         .step = step,
         .input =
             own("input", shape_.in_channels + (case_.steps - 1) * (shape_.in_channels - shape_.out_channels)).requires_grad_(),
         .target = own("target", case_.steps * shape_.out_channels),
-        .samples = at::arange(first, first + local, at::kLong) + step * kBatch};
+        .samples = at::arange(first, first + local, at::TensorOptions(device_).dtype(at::kLong)) + step * kBatch};
   }
 
   int64_t num_micro() const { return std::min(case_.num_micro, kBatch / dp().size()); }
@@ -246,8 +247,9 @@ class LayoutTraining {
     return {first, losses.sum() / static_cast<double>(kBatch)};
   }
 
-  static model::ForwardContext context_of(const StepData& data, int64_t begin, int64_t count) {
-    return {.seed = kSeed, .step = at::full({}, data.step, at::kLong), .sample = data.samples.narrow(0, begin, count)};
+  model::ForwardContext context_of(const StepData& data, int64_t begin, int64_t count) const {
+    const at::Tensor step = at::full({}, data.step, at::TensorOptions(device_).dtype(at::kLong));
+    return {.seed = kSeed, .step = step, .sample = data.samples.narrow(0, begin, count)};
   }
 
   at::Tensor loss_of(const StepData& data, const at::Tensor& output, int64_t begin) const {
@@ -282,7 +284,7 @@ class LayoutTraining {
       reducer_ ? reducer_->weights_of_chunk(compute, pass) : compute();
     };
     if (pipeline_->run(step) || !reducer_ || reducer_->joins_every_backward()) return;
-    at::Tensor nothing = at::zeros({}, at::kDouble);
+    at::Tensor nothing = at::zeros({}, at::TensorOptions(device_).dtype(at::kDouble));
     for (const parallel::ParamRow& row : run_.table.rows()) nothing = nothing + 0 * row.local.sum();
     reducer_->backward(nothing, /*is_last=*/true);
   }
@@ -290,7 +292,7 @@ class LayoutTraining {
   void train_step(int64_t step) {
     const StepData data = data_of(step);
     if (step == 0 && case_.comm_dtype != parallel::GradientDtype::Same) measure_sent(data);
-    at::Tensor loss = at::zeros({}, at::kDouble);
+    at::Tensor loss = at::zeros({}, at::TensorOptions(device_).dtype(at::kDouble));
     std::vector<at::Tensor> outputs;
     if (pipeline_) pipeline_step(data, loss, outputs);
     for (int64_t micro = 0; !pipeline_ && micro < num_micro(); ++micro) {
@@ -365,6 +367,7 @@ class LayoutTraining {
 
   LayoutCase case_;
   const parallel::MeshGroups& groups_;
+  c10::Device device_;
   model::ModelShape shape_;
   model::ModelPtr model_;
   train::LossPtr loss_ = train::relative_l2();
@@ -386,8 +389,8 @@ bool has_segments(const LayoutSubject& subject) {
   return !subject.model.build(problem_config({}, subject.model), problem_shape(subject.model))->segments().empty();
 }
 
-LayoutRun train_under(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups) {
-  return LayoutTraining(subject, c, groups).run();
+LayoutRun train_under(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups, c10::Device device) {
+  return LayoutTraining(subject, c, groups, device).run();
 }
 
 }  // namespace welkin::verify

@@ -26,7 +26,7 @@ struct LayoutRun {
 };
 
 // Every rank of the groups calls it with the same case.
-LayoutRun train_under(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups);
+LayoutRun train_under(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups, c10::Device device);
 
 // Whether a pipeline can cut the model.
 bool has_segments(const LayoutSubject& subject);

@@ -77,6 +77,22 @@ const RankTest kWaitingRank(
     },
     /*deadline_s=*/20);
 
+const RankTest kAbsentMember(
+    "absent_member",
+    [](Connection& connection) {
+      barrier(world_of(connection));
+      if (connection.rank() == 1) {
+        std::this_thread::sleep_for(4s);
+        leave();
+      }
+      const GroupMembers late{.ranks = {0, 1, 2}, .place = connection.rank()};
+      EXPECT_THAT(comm_error_of([&] { connection.make_group("late", late); }),
+                  HasSubstr("the members of a group cannot connect: group=late [0, 1, 2], silent ranks=[1], own address="));
+      if (connection.rank() == 0) std::this_thread::sleep_for(1s);  // it serves the store
+      leave();
+    },
+    /*deadline_s=*/2);
+
 const RankTest kSlowRank(
     "slow_rank",
     [](Connection& connection) {
@@ -129,6 +145,7 @@ TEST(FailedCalls, NameTheRankThatWasKilled) { run_on_ranks("killed_rank", 4); }
 TEST(FailedCalls, AreNotEndedByABrokenPipe) { run_on_ranks("broken_pipe", 2); }
 TEST(FailedCalls, DoNotNameARankThatWaits) { run_on_ranks("waiting_rank", 3); }
 TEST(FailedCalls, NameTheRankThatIsSlow) { run_on_ranks("slow_rank", 3); }
+TEST(FailedCalls, AMemberThatMakesNoGroupIsNamed) { run_on_ranks("absent_member", 3); }
 TEST(FailedCalls, NameTheRankThatStopped) { run_on_ranks("stopped_rank", 3); }
 TEST(FailedCalls, NameTheRankInAnotherCall) { run_on_ranks("other_order", 3); }
 
