@@ -43,6 +43,7 @@ folders=()
 [ -z "${DATA_DIR:-}" ] || folders+=(--data_root "$DATA_DIR")
 [ -z "${LOGS_DIR:-}" ] || folders+=(--log_root "$LOGS_DIR")
 
-# The signal reaches welkin two minutes before the time is over if sbatch is given --signal=TERM@120: it then saves a checkpoint.
+# The signal reaches welkin two minutes before the time is over if sbatch is given --signal=USR1@120: it then saves a checkpoint, and with
+# --requeue (of sbatch and of train) goes on in a next job.
 exec srun --kill-on-bad-exit=1 --cpu-bind=none "${container[@]}" "${profiler[@]}" "$welkin" --bind "${WELKIN_BIND:-auto}" train \
   "${folders[@]}" "$@"

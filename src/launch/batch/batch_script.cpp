@@ -39,7 +39,7 @@ std::string batch_script(const BatchJob& job) {
   directive("ntasks-per-node", cat(job.tasks_per_node));
   if (!is_given(job, "job-name")) directive("job-name", "welkin");
   if (!is_given(job, "output")) directive("output", "%x-%j.out");
-  if (!is_given(job, "signal")) directive("signal", "TERM@120");  // two minutes to save a checkpoint
+  if (!is_given(job, "signal")) directive("signal", "USR1@120");  // time to save, and with --requeue a next job
   for (const auto& [key, value] : job.directives) directive(key, value);
   text +=
       "set -euo pipefail\n"

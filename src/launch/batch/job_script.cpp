@@ -2,7 +2,9 @@
 #include "launch/batch/job_script.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "core/duration.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "launch/batch/shell_word.h"
@@ -22,6 +24,30 @@ std::string meeting() {
          "export MASTER_ADDR=${MASTER_ADDR:-$(hostname)}\n"
          "export MASTER_PORT=${MASTER_PORT:-$((29500 + $$ % 8000))}\n"
          "export HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-FALSE}\n";
+}
+
+// `time` and `account` mean the same everywhere, and have a name and a form in each system.
+BatchJob translated(const std::string& system, BatchJob job) {
+  for (auto& [key, value] : job.directives) {
+    if (key == "account") key = system == "flux" ? "bank" : system == "lsf" ? "P" : "A";
+    if (key != "time") continue;
+    const std::optional<int64_t> seconds = parse_duration_s(value);
+    if (!seconds || *seconds == 0) {
+      throw ConfigError("launch", cat("not a time limit: batch=time=", value),
+                        "Give it as Slurm does: time=02:00:00, or minutes");
+    }
+    const int64_t minutes = (*seconds + 59) / 60;
+    const auto two_digits = [](int64_t number) { return cat(number < 10 ? "0" : "", number); };
+    if (system == "flux") {
+      key = "time-limit", value = cat(*seconds, "s");
+    } else if (system == "lsf") {
+      key = "W", value = cat(minutes / 60, ":", two_digits(minutes % 60));
+    } else {
+      key = "l";
+      value = cat("walltime=", two_digits(*seconds / 3600), ":", two_digits(*seconds / 60 % 60), ":", two_digits(*seconds % 60));
+    }
+  }
+  return job;
 }
 
 std::string flux_script(const BatchJob& job) {
@@ -92,9 +118,9 @@ std::string job_script(const std::string& system, const BatchJob& job) {
     throw ConfigError("launch", cat("only Slurm's shifter takes an image: script=", system),
                       "Put the container in front of the program by hand");
   }
-  if (system == "flux") return flux_script(job);
-  if (system == "lsf") return lsf_script(job);
-  if (system == "pbs") return pbs_script(job);
+  if (system == "flux") return flux_script(translated(system, job));
+  if (system == "lsf") return lsf_script(translated(system, job));
+  if (system == "pbs") return pbs_script(translated(system, job));
   throw ConfigError("launch", cat("unknown batch system: script=", system), cat("Choose one of: ", join(batch_systems(), ", ")));
 }
 

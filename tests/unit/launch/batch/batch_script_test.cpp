@@ -21,7 +21,7 @@ TEST(BatchScript, HasResourcesRendezvousAndQuotedArguments) {
             "#SBATCH --ntasks-per-node=4\n"
             "#SBATCH --job-name=welkin\n"
             "#SBATCH --output=%x-%j.out\n"
-            "#SBATCH --signal=TERM@120\n"
+            "#SBATCH --signal=USR1@120\n"
             "#SBATCH --account=m1\n"
             "#SBATCH --exclusive\n"
             "set -euo pipefail\n"

@@ -42,6 +42,16 @@ TEST(JobScript, OfPbsSelectsNodesOnce) {
   EXPECT_THAT(job_script("pbs", job({{"l", "select=2:ncpus=64:mpiprocs=4"}})), Not(HasSubstr("select=2:mpiprocs")));
 }
 
+TEST(JobScript, TimeAndAccountAreWordsOfEachSystem) {
+  const BatchJob asked = job({{"time", "1-02:03:04"}, {"account", "m1234"}});
+  EXPECT_THAT(job_script("flux", asked), HasSubstr("#flux: --time-limit=93784s\n#flux: --bank=m1234\n"));
+  EXPECT_THAT(job_script("lsf", asked), HasSubstr("#BSUB -W 26:04\n#BSUB -P m1234\n")) << "whole minutes, not fewer";
+  EXPECT_THAT(job_script("pbs", asked), HasSubstr("#PBS -l walltime=26:03:04\n#PBS -A m1234\n"));
+  EXPECT_THAT(job_script("pbs", job({{"time", "30"}})), HasSubstr("#PBS -l walltime=00:30:00\n"));
+  EXPECT_THAT(job_script("slurm", asked), HasSubstr("#SBATCH --time=1-02:03:04\n"));
+  EXPECT_THROW(job_script("lsf", job({{"time", "2h"}})), ConfigError);
+}
+
 TEST(JobScript, TellsNoCommandLineTheSecret) {
   for (const char* system : {"lsf", "pbs"}) {
     const std::string text = job_script(system, job());
