@@ -43,6 +43,7 @@ std::vector<observe::RunHistory> read_all_runs(Application& application, const R
       runs.push_back(std::move(run));
     }
   }
+  observe::tell_apart(runs);
   return runs;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "core/error.h"
@@ -142,6 +143,30 @@ std::vector<RunHistory> read_runs(const std::string& argument) {
     runs.push_back(std::move(run));
   }
   return runs;
+}
+
+void tell_apart(std::vector<RunHistory>& runs) {
+  std::map<std::string, std::vector<RunHistory*>> by_label;
+  for (RunHistory& run : runs) by_label[run.label].push_back(&run);
+  for (auto& [label, same] : by_label) {
+    std::vector<fs::path> above;
+    for (const RunHistory* run : same) above.push_back(run->folder);
+    const auto labels = [&same] {
+      std::set<std::string> different;
+      for (const RunHistory* run : same) different.insert(run->label);
+      return different.size();
+    };
+    const auto can_go_on = [&above] {
+      return std::ranges::any_of(above, [](const fs::path& p) { return p.has_relative_path(); });
+    };
+    for (; labels() < same.size() && can_go_on();
+         std::ranges::for_each(above, [](fs::path& path) { path = path.parent_path(); })) {
+      std::set<fs::path> names;
+      for (const fs::path& path : above) names.insert(path.filename());
+      if (names.size() == 1) continue;
+      for (size_t i = 0; i < same.size(); ++i) same[i]->label = cat(above[i].filename().string(), "/", same[i]->label);
+    }
+  }
 }
 
 RunFigures run_figures(const RunHistory& run, const std::string& score, std::optional<double> target) {

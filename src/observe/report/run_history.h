@@ -28,6 +28,9 @@ struct RunHistory {
 // Throws DataError where there is no event file, or one is damaged.
 std::vector<RunHistory> read_runs(const std::string& argument);
 
+// Runs of one label get the folders above in front of it by which they differ.
+void tell_apart(std::vector<RunHistory>& runs);
+
 // What one run comes to.
 struct RunFigures {
   std::string label;

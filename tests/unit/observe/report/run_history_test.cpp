@@ -62,6 +62,24 @@ TEST_F(RunHistories, EveryFolderWithEventFilesIsARunWithWhatItsPathSays) {
   EXPECT_EQ(runs[1].scalars.by_tag.at("Loss/valid").size(), 3u);
 }
 
+TEST_F(RunHistories, RunsOfOneLabelAreToldApart) {
+  for (const char* place : {"two/expA/x", "two/expB/x", "two/expB/y"})
+    write_run(folder_ / place / "base/1GPU/00", {1.0f}, 10, "");
+  std::vector<RunHistory> runs = read_runs((folder_ / "two").string());
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[0].label, runs[2].label);
+  tell_apart(runs);
+  EXPECT_EQ(runs[0].label, "expA/x/base/1GPU/00");
+  EXPECT_EQ(runs[1].label, "expB/x/base/1GPU/00");
+  EXPECT_EQ(runs[2].label, "expB/y/base/1GPU/00");
+  std::vector<RunHistory> once = all(), twice = read_runs((folder_ / "two/expA").string());
+  tell_apart(once);
+  EXPECT_EQ(once.back().label, "expB/y/base/1GPU/00") << "of another name than the two others";
+  twice.push_back(twice.front());
+  tell_apart(twice);
+  EXPECT_EQ(twice[0].label, twice[1].label) << "one run, named twice";
+}
+
 TEST_F(RunHistories, ALabelComesFromTheArgument) {
   const std::string run = (folder_ / "bs512/8GPU/00").string();
   EXPECT_EQ(read_runs("large=" + run).at(0).label, "large");
