@@ -68,7 +68,8 @@ void evaluate_forecast(Application& application, const TrainedRun& run) {
     write_file_atomically(file, train::skill_json(skill, confidence));
   const std::string folder = text_flag(line, "plots");
   if (folder.empty()) return;
-  for (const auto& path : train::write_skill_plots(skill, confidence, folder)) application.out << path.string() << "\n";
+  const auto map = observe::image::map_frame(forecast.latitude(), forecast.longitude());
+  for (const auto& path : train::write_skill_plots(skill, confidence, map, folder)) application.out << path.string() << "\n";
 }
 
 }  // namespace welkin::apps

@@ -67,11 +67,20 @@ struct LanePlot {
   int width = 1000;
 };
 
+// A table of coloured cells, each with its number: blue above 0, red below.
+struct CellPlot {
+  std::string title{};
+  std::vector<std::string> columns{};
+  std::vector<BarGroup> rows{};  // a value for each column; not finite: an empty cell
+  double largest = 50;           // of either sign: the deepest colour
+};
+
 // A whole SVG document. InternalError where a curve has unequal numbers of x and y, or a group another number of values than
-// there are series, or a box a kind without a name.
+// there are series or columns, or a box a kind without a name.
 std::string svg(const LinePlot& plot);
 std::string svg(const BarPlot& plot);
 std::string svg(const LanePlot& plot);
+std::string svg(const CellPlot& plot);
 // Several in one document, from left to right.
 std::string svg_row(const std::vector<LinePlot>& plots);
 

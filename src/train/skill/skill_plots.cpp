@@ -16,10 +16,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// In days where it is whole ones: monthly leads have thousands of hours.
+std::string lead_text(double hours) {
+  constexpr double kDay = 24;
+  return hours >= 2 * kDay && std::fmod(hours, kDay) == 0 ? cat(hours / kDay, " d") : cat(hours, " h");
+}
+
 class SkillPlots {
  public:
-  SkillPlots(const Skill& skill, const Confidence& confidence)
+  SkillPlots(const Skill& skill, const Confidence& confidence, const std::optional<observe::image::MapFrame>& map)
       : skill_(skill),
+        map_(map),
         drawn_(skill.num_starts, confidence.replicates, confidence.block, confidence.seed),
         starts_(skill.starts_of(0, 0)) {}
 
@@ -77,55 +84,53 @@ class SkillPlots {
                                    .values = values,
                                    .rows = static_cast<int>(skill_.height),
                                    .columns = static_cast<int>(skill_.width),
-                                   .colors = colors};
+                                   .colors = colors,
+                                   .map = map_};
     };
-    return observe::image::draw_panels({.title = cat(skill_.channels[channel], ", lead ", skill_.lead_hours.back(), " h"),
+    return observe::image::draw_panels({.title = cat(skill_.channels[channel], ", lead ", lead_text(skill_.lead_hours.back())),
                                         .panels = {panel("bias", bias, observe::image::ColorMap::Diverging),
                                                    panel("RMSE", rmse, observe::image::ColorMap::Viridis)}});
   }
 
-  // One panel per region: a row per channel, a column per lead.
-  observe::image::Raster scorecard() const {
+  // A table per region: a row per channel, a column per lead.
+  std::string scorecard() const {
     const SkillTable* second = skill_.find("second");
     const SkillTable& other = second != nullptr ? *second : *skill_.find("persistence");
-    std::vector<std::vector<float>> cells(skill_.regions.size());
-    observe::image::PanelFigure figure{.title =
-                                           cat("RMSE below that of ", second != nullptr ? "the second forecast" : "persistence",
-                                               " [%]; rows: channels in their order, columns: leads")};
     const std::vector<double> once(starts_.size(), 1.0);
+    std::vector<std::string> pages;
     for (size_t region = 0; region < skill_.regions.size(); ++region) {
-      for (int64_t channel = 0; channel < static_cast<int64_t>(skill_.channels.size()); ++channel) {
+      observe::CellPlot table{.title = skill_.regions[region]};
+      for (const double hours : skill_.lead_hours) table.columns.push_back(lead_text(hours));
+      for (size_t channel = 0; channel < skill_.channels.size(); ++channel) {
+        observe::BarGroup row{.label = skill_.channels[channel]};
         for (int64_t lead = 0; lead < num_leads(); ++lead) {
-          const SkillPlace place{lead, channel, static_cast<int64_t>(region)};
+          const SkillPlace place{lead, static_cast<int64_t>(channel), static_cast<int64_t>(region)};
           const double ours = skill_.tables.front().score(Score::Rmse, place, starts_, once);
           const double theirs = other.score(Score::Rmse, place, starts_, once);
-          cells[region].push_back(static_cast<float>(100 * (theirs - ours) / theirs));
+          row.values.push_back(100 * (theirs - ours) / theirs);
         }
+        table.rows.push_back(std::move(row));
       }
-      figure.panels.push_back({.title = skill_.regions[region],
-                               .values = cells[region],
-                               .rows = static_cast<int>(skill_.channels.size()),
-                               .columns = static_cast<int>(num_leads()),
-                               .colors = observe::image::ColorMap::Diverging,
-                               .low = -50,
-                               .high = 50});
+      pages.push_back(observe::svg(table));
     }
-    return observe::image::draw_panels(figure);
+    return observe::stacked(cat("RMSE below that of ", second != nullptr ? "the second forecast" : "persistence", " [%]"), pages);
   }
 
  private:
   int64_t num_leads() const { return static_cast<int64_t>(skill_.lead_hours.size()); }
 
   const Skill& skill_;
+  std::optional<observe::image::MapFrame> map_;
   Resampling drawn_;
   std::vector<int64_t> starts_;
 };
 
 }  // namespace
 
-std::vector<fs::path> write_skill_plots(const Skill& skill, const Confidence& confidence, const fs::path& folder) {
+std::vector<fs::path> write_skill_plots(const Skill& skill, const Confidence& confidence,
+                                        const std::optional<observe::image::MapFrame>& map, const fs::path& folder) {
   make_folders(folder);
-  const SkillPlots plots(skill, confidence);
+  const SkillPlots plots(skill, confidence, map);
   const auto names = data::variable_names(skill.channels);
   std::vector<fs::path> written;
   for (size_t channel = 0; channel < skill.channels.size(); ++channel) {
@@ -135,8 +140,8 @@ std::vector<fs::path> write_skill_plots(const Skill& skill, const Confidence& co
     written.push_back(folder / cat(names[channel], "_error.png"));
     observe::image::write_png(written.back(), plots.maps(channel));
   }
-  written.push_back(folder / "scorecard.png");
-  observe::image::write_png(written.back(), plots.scorecard());
+  written.push_back(folder / "scorecard.svg");
+  write_file_atomically(written.back(), plots.scorecard());
   return written;
 }
 

@@ -9,7 +9,9 @@
 #include <regex>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "number_close.h"
+#include "observe/image/color_map.h"
 
 namespace welkin::observe {
 namespace {
@@ -66,6 +68,13 @@ TEST(SvgPlot, PagesStandBelowOneAnother) {
   EXPECT_THAT(whole, HasSubstr("<svg y=\"516\" "));
   EXPECT_EQ(count_of(whole, "<svg "), 3U);
   EXPECT_EQ(count_of(whole, "</svg>"), 3U);
+}
+
+TEST(SvgPlot, ATitleHasRoomAboveNarrowPages) {
+  const std::string page = stacked(std::string(60, 'm'), {svg(LinePlot{.width = 100, .height = 80})});
+  std::smatch width;
+  ASSERT_TRUE(std::regex_search(page, width, std::regex("width=\"(\\d+)\"")));
+  EXPECT_GT(std::stoi(width[1]), 400);
 }
 
 TEST(SvgPlot, NamesWhatItShowsAndEscapesIt) {
@@ -160,6 +169,23 @@ TEST(SvgPlot, UnequalNumbersAreABug) {
   bars.series = {"one", "two"};
   bars.groups = {{"g", {1}}};
   EXPECT_THROW(svg(bars), InternalError);
+}
+
+TEST(SvgPlot, CellsHaveTheirNumbersAndBlueIsAboveZero) {
+  const CellPlot plot{.title = "tropics",
+                      .columns = {"6 h", "12 h", "24 h"},
+                      .rows = {{"t2m & co", {80, -80, std::numeric_limits<double>::quiet_NaN()}}, {"z500", {1.4, 0, -20}}}};
+  const std::string page = svg(plot);
+  for (const char* word : {">tropics<", ">12 h<", ">t2m &amp; co<", ">80<", ">-80<", ">-<", ">1<", ">-20<"}) {
+    EXPECT_THAT(page, HasSubstr(word));
+  }
+  const auto color = [](double share) {
+    const image::Color at = image::color_at(image::ColorMap::Diverging, share);
+    return cat("fill=\"rgb(", int{at.red}, ",", int{at.green}, ",", int{at.blue}, ")\"");
+  };
+  EXPECT_THAT(page, HasSubstr(color(0))) << "blue, and no deeper than the deepest";
+  EXPECT_THAT(page, HasSubstr(color(1)));
+  EXPECT_THROW(svg(CellPlot{.columns = {"a"}, .rows = {{"b", {1, 2}}}}), InternalError);
 }
 
 TEST(SvgPlot, SeveralStandSideBySide) {
