@@ -86,6 +86,7 @@ ModelEntry swin_entry() {
           },
       .default_loss = "relative_l2",
       .grid_rank = 2,
+      .around_globe = "windows",
       .has_attention = false,
       .has_convolutions = false};
 }
@@ -101,6 +102,7 @@ ModelEntry unet2d_entry() {
                    const ModelShape& shape) { return unet2d_memory_cost(unet2d_options(config.model, shape), grid_of(shape)); },
       .default_loss = "relative_l2",
       .grid_rank = 2,
+      .around_globe = "convolutions",
       .has_attention = false,
       .has_convolutions = true};
 }

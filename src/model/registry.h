@@ -43,6 +43,7 @@ struct ModelEntry {
   std::function<AttentionSize(const config::ModelConfig&, const ModelShape&)> attention = {};  // its GPU form is then measured
   std::string default_loss = "relative_l2";  // where the configuration has no key `loss`
   int64_t grid_rank = 2;                     // of the samples that it takes: 2 for (H, W), 3 for (D, H, W)
+  std::string around_globe = {};             // what of it takes the eastern edge for the western one's neighbour; empty: nothing
   // Whose kernels logs and checkpoints name; not said: both.
   std::optional<bool> has_attention = std::nullopt, has_convolutions = std::nullopt;
 };

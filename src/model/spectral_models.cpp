@@ -86,6 +86,7 @@ ModelEntry afno_entry() {
           },
       .default_loss = "relative_l2",
       .grid_rank = 2,
+      .around_globe = "Fourier transform",
       .has_attention = false,
       .has_convolutions = false};
 }
@@ -102,6 +103,7 @@ ModelEntry sfno_entry() {
           },
       .default_loss = "relative_l2",
       .grid_rank = 2,
+      .around_globe = "spherical transform",
       .has_attention = false,
       .has_convolutions = false};
 }

@@ -54,4 +54,29 @@ std::vector<std::string> doubtful_rates(const config::RunConfig& config, int64_t
   return lines;
 }
 
+std::vector<std::string> doubtful_grid(const config::ModelConfig& config, const std::string& around_globe,
+                                       const data::SampleSpec& spec) {
+  constexpr double kGlobe = 360, kPole = 90, kShare = 0.25;  // of a step that a grid may be off
+  std::vector<std::string> lines;
+  if (around_globe.empty()) return lines;
+  if (const std::vector<double>& east = spec.longitude; east.size() > 1) {
+    const double step = (east.back() - east.front()) / static_cast<double>(east.size() - 1);
+    if (const double span = step * static_cast<double>(east.size()); std::abs(span - kGlobe) > kShare * step) {
+      lines.push_back(cat("model=", config.model, " takes the eastern edge for the neighbour of the western one (", around_globe,
+                          "), and the longitudes do not go around the globe: from=", east.front(), ", to=", east.back(),
+                          ". A model of a region is vit"));
+    }
+  }
+  const bool has_poles = config.model == "sfno" && config.model_grid_type == config::GridType::Equiangular;
+  if (const std::vector<double>& north = spec.latitude; has_poles && north.size() > 1) {
+    const double step = std::abs(north[1] - north[0]);
+    if (std::abs(kPole - std::abs(north.front())) > kShare * step) {
+      lines.push_back(cat(
+          "model=sfno with model_grid_type=equiangular takes the first row for a pole, which it is not: latitude=", north.front(),
+          ", step=", step));
+    }
+  }
+  return lines;
+}
+
 }  // namespace welkin::train

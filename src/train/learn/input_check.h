@@ -20,4 +20,9 @@ void check_normalised(const at::Tensor& input, const data::SampleSpec& spec);
 // One line each: a rate that no training survives, a warm-up that does not end, an end above the beginning.
 std::vector<std::string> doubtful_rates(const config::RunConfig& config, int64_t total_steps);
 
+// One line each about a model that goes around the globe (ModelEntry::around_globe, empty: it does not): longitudes that do not,
+// and, of a spherical transform between poles, rows that do not begin at one.
+std::vector<std::string> doubtful_grid(const config::ModelConfig& config, const std::string& around_globe,
+                                       const data::SampleSpec& spec);
+
 }  // namespace welkin::train

@@ -218,6 +218,8 @@ void Trainer::make_setup() {
   for (const std::string& note : setup_->offload_notes) context_.log.info(note);
   state_.last_lr = setup_->lr_table->current();
   for (const std::string& line : doubtful_rates(config_, state_.length.total_steps)) context_.log.warning(line);
+  const std::string& around_globe = context_.registries.models.at(config_.model.model).around_globe;
+  for (const std::string& line : doubtful_grid(config_.model, around_globe, data_.train().spec())) context_.log.warning(line);
 }
 
 // A run of its own, which takes nothing of the folder's other runs.

@@ -48,6 +48,37 @@ TEST(InputCheck, AFewExtremesAndNanPass) {
   EXPECT_NO_THROW(check_normalised(input, field_of_two()));
 }
 
+std::vector<double> evenly(double from, double step, size_t count) {
+  std::vector<double> values;
+  for (size_t i = 0; i < count; ++i) values.push_back(from + static_cast<double>(i) * step);
+  return values;
+}
+
+TEST(InputCheck, AModelOfTheGlobeWantsOne) {
+  config::ModelConfig config;
+  config.model = "swin";
+  data::SampleSpec spec = field_of_two();
+  spec.longitude = evenly(-12, 0.25, 48), spec.latitude = evenly(60, -0.25, 33);
+  EXPECT_THAT(doubtful_grid(config, "windows", spec),
+              ::testing::ElementsAre("model=swin takes the eastern edge for the neighbour of the western one (windows), and the "
+                                     "longitudes do not go around the globe: from=-12, to=-0.25. A model of a region is vit"));
+  EXPECT_TRUE(doubtful_grid(config, "", spec).empty());
+  spec.longitude = evenly(-180, 0.25, 1440);
+  EXPECT_TRUE(doubtful_grid(config, "windows", spec).empty());
+  config.model = "sfno";
+  spec.latitude = evenly(87.5, -5, 36);
+  EXPECT_THAT(
+      doubtful_grid(config, "spherical transform", spec),
+      ::testing::ElementsAre(::testing::HasSubstr("takes the first row for a pole, which it is not: latitude=87.5, step=5")));
+  config.model_grid_type = config::GridType::LegendreGauss;
+  EXPECT_TRUE(doubtful_grid(config, "spherical transform", spec).empty());
+  config.model_grid_type = config::GridType::Equiangular;
+  spec.latitude = evenly(90, -0.25, 720);
+  EXPECT_TRUE(doubtful_grid(config, "spherical transform", spec).empty()) << "ERA5 without its last row";
+  spec.longitude.clear(), spec.latitude.clear();
+  EXPECT_TRUE(doubtful_grid(config, "spherical transform", spec).empty()) << "nobody knows";
+}
+
 TEST(InputCheck, RatesThatLookWrong) {
   config::RunConfig config;
   config.schedule.schedule = "cosine";
