@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "data/cf/archive.h"
 #include "data/formats/check_arrays.h"
-#include "data/sample/dataset.h"
+#include "data/sample/likeness.h"
 
 namespace welkin::data {
 namespace {
@@ -34,44 +34,6 @@ FieldFiles open_archive_files(const FieldSource& source, const std::shared_ptr<C
   return result;
 }
 
-std::string difference_of_units(const FieldFacts& first, const FieldFacts& other) {
-  for (size_t c = 0; c < std::min(first.units.size(), other.units.size()); ++c) {
-    const std::string &one = first.units[c], &two = other.units[c];
-    if (may_be_same_unit(one, two)) continue;
-    return cat("units of ", c < first.channel_names.size() ? first.channel_names[c] : cat("channel ", c), ": ", one, " and ",
-               two);
-  }
-  return {};
-}
-
-// Float32 keeps a longitude to 2e-5 degrees.
-bool are_same_places(const std::vector<double>& a, const std::vector<double>& b) {
-  constexpr double kSameDegrees = 1e-4;
-  return std::ranges::equal(a, b, [](double x, double y) { return std::abs(x - y) <= kSameDegrees; });
-}
-
-std::string difference_of_places(std::string_view name, const std::vector<double>& first, const std::vector<double>& other) {
-  if (first.empty() || other.empty() || are_same_places(first, other)) return {};
-  const auto range = [](const std::vector<double>& values) { return cat(values.front(), " to ", values.back()); };
-  return cat(name, ": ", range(first), " and ", range(other));
-}
-
-// Of the middle one; months differ in length. 0 where there are no two times.
-double seconds_between_steps(const FieldFacts& facts) {
-  std::vector<int64_t> steps;
-  for (size_t t = 1; t < facts.time.size(); ++t) steps.push_back(facts.time[t] - facts.time[t - 1]);
-  if (steps.empty()) return 0;
-  std::ranges::nth_element(steps, steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2));
-  return static_cast<double>(steps[steps.size() / 2]);
-}
-
-std::string difference_of_steps(const FieldFacts& first, const FieldFacts& other) {
-  constexpr double kSameSteps = 1.2;
-  const double one = seconds_between_steps(first), two = seconds_between_steps(other);
-  if (one <= 0 || two <= 0 || std::max(one, two) <= kSameSteps * std::min(one, two)) return {};
-  return cat("hours between steps: ", one / 3600, " and ", two / 3600);
-}
-
 std::string difference_of_names(std::string_view what, const std::vector<std::string>& first,
                                 const std::vector<std::string>& other) {
   if (first.empty() || other.empty() || first == other) return {};
@@ -80,12 +42,21 @@ std::string difference_of_names(std::string_view what, const std::vector<std::st
 
 }  // namespace
 
+double hours_between_steps(const FieldFacts& facts) {
+  std::vector<int64_t> steps;
+  for (size_t t = 1; t < facts.time.size(); ++t) steps.push_back(facts.time[t] - facts.time[t - 1]);
+  if (steps.empty()) return 0;
+  std::ranges::nth_element(steps, steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2));
+  return static_cast<double>(steps[steps.size() / 2]) / 3600;
+}
+
 std::string difference_between(const FieldFacts& first, const FieldFacts& other, bool with_steps) {
   const auto grid = [](const FieldFacts& facts) { return cat(facts.channels, " x ", facts.height, " x ", facts.width); };
   if (grid(first) != grid(other)) return cat("shape: ", grid(first), " and ", grid(other));
   if (first.channel_names.empty() != other.channel_names.empty()) return "channels: names and none";
   for (std::string text : {difference_of_names("channels", first.channel_names, other.channel_names),
-                           difference_of_units(first, other), difference_of_places("latitudes", first.latitude, other.latitude),
+                           difference_of_units(first.channel_names, first.units, other.units),
+                           difference_of_places("latitudes", first.latitude, other.latitude),
                            difference_of_places("longitudes", first.longitude, other.longitude)}) {
     if (!text.empty()) return text;
   }
@@ -94,7 +65,8 @@ std::string difference_between(const FieldFacts& first, const FieldFacts& other,
   }
   if (first.roles != other.roles) return cat("roles: ", join(first.roles, " "), " and ", join(other.roles, " "));
   if (first.calendar != other.calendar) return cat("calendars: ", first.calendar, " and ", other.calendar);
-  return with_steps ? difference_of_steps(first, other) : std::string();
+  return with_steps ? difference_of_hours("hours between steps", hours_between_steps(first), hours_between_steps(other))
+                    : std::string();
 }
 
 FieldFiles open_field_files(const FieldSource& source) {

@@ -32,6 +32,9 @@ FieldFiles open_field_files(const FieldSource& source);
 // The first of them alone, where the others need not be opened.
 std::unique_ptr<FieldFile> open_first_field_file(const FieldSource& source);
 
+// The middle one of a file's steps, since months differ in length; 0 where it holds no two times.
+double hours_between_steps(const FieldFacts& facts);
+
 // In what two files are not of one kind: "units of t2m: K and degC"; empty where they are. Units, places and times that one of
 // them does not say are no difference. `with_steps`: the time between steps counts too.
 std::string difference_between(const FieldFacts& first, const FieldFacts& other, bool with_steps = true);

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/pipeline/sample_check.h"
+#include "data/sample/likeness.h"
 
 namespace welkin::data {
 namespace {
@@ -26,16 +27,12 @@ Era5Options state_options(const config::RunConfig& config, Split split, const st
   return options;
 }
 
-bool same_degrees(const std::vector<double>& one, const std::vector<double>& other) {
-  return std::ranges::equal(one, other, [](double a, double b) { return std::abs(a - b) < 1e-4; });
-}
-
 // A crop of another grid would be taken for that of the run. Training files that are gone cannot be asked.
 void check_like_training(const config::RunConfig& config, const SampleSpec& spec, const FieldFacts& states) {
   std::error_code error;
   if (!std::filesystem::exists(config.data.train_data_path, error)) return;
   const GridFacts trained = read_grid_facts(fields_options(config, Split::Train));
-  const bool same_grid = same_degrees(trained.latitude, spec.latitude) && same_degrees(trained.longitude, spec.longitude);
+  const bool same_grid = are_same_places(trained.latitude, spec.latitude) && are_same_places(trained.longitude, spec.longitude);
   if (same_grid && trained.calendar == states.calendar) return;
   throw DataError("forecast",
                   cat("the states have another ", same_grid ? "calendar" : "grid", " than the run's training data: path=",
@@ -69,6 +66,7 @@ FieldStates::FieldStates(const config::RunConfig& config, Split split, const std
                       "Give the step of the run's data, for instance --time_step 6h");
   }
   spec_ = states_->spec();
+  spec_.lead_hours = static_cast<double>(lead_) * hours_of(step_);
   has_holes_ = nan_policy_for(spec_, config.data.nan_policy) == NanPolicy::Hole;
   check_like_training(config, spec_, states_->file(0));
   add_computed(config);
@@ -117,12 +115,18 @@ void FieldStates::open_forcings(const config::RunConfig& config, const std::stri
   forcings_ = std::make_unique<Era5Dataset>(options);
   for (int64_t i = 0; i < forcings_->num_files(); ++i) need_times(forcings_->file(i), "forcing", "--forcings");
   const SampleSpec& spec = forcings_->spec();
-  if (same_degrees(spec.latitude, spec_.latitude) && same_degrees(spec.longitude, spec_.longitude) &&
-      parse_calendar(forcings_->file(0).calendar) == calendar_) {
-    return;
-  }
-  throw DataError("forecast", cat("the forcing has another grid or calendar than the states: forcings=", folder),
-                  "Give forcing on the grid and in the calendar of the states");
+  std::vector<std::string> units;
+  for (const int64_t channel : forcing_)
+    units.push_back(spec_.input.units[static_cast<size_t>(spec_.newest_input_channel + channel)]);
+  std::string difference = difference_of_units(spec.input.channels, units, spec.input.units);
+  if (difference.empty()) difference = difference_of_places("latitudes", spec_.latitude, spec.latitude);
+  if (difference.empty()) difference = difference_of_places("longitudes", spec_.longitude, spec.longitude);
+  const std::string& calendar = forcings_->file(0).calendar;
+  if (difference.empty() && parse_calendar(calendar) != calendar_)
+    difference = cat("calendars: ", states_->file(0).calendar, " and ", calendar);
+  if (difference.empty()) return;
+  throw DataError("forecast", cat("the forcing differs from the states: forcings=", folder, ", difference in ", difference),
+                  "Give forcing in the units, on the grid and in the calendar of the states");
 }
 
 void FieldStates::read_forcing(int64_t seconds, std::span<float> out) const {

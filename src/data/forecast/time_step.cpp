@@ -13,6 +13,11 @@ bool is_month(int64_t seconds) { return seconds >= 28 * kDaySeconds && seconds <
 
 }  // namespace
 
+double hours_of(const TimeStep& step) {
+  constexpr double kMonth = 30.436875 * 24;
+  return static_cast<double>(step.seconds) / 3600 + static_cast<double>(step.months) * kMonth;
+}
+
 TimeStep time_step_of(const std::vector<int64_t>& times, Calendar calendar, const std::string& path) {
   if (times.size() < 2) return {};
   const int64_t first = times[1] - times[0];

@@ -17,6 +17,9 @@ struct TimeStep {
   bool is_known() const { return seconds != 0 || months != 0; }
 };
 
+// Of a month its mean length in the Gregorian calendar, 30.44 days.
+double hours_of(const TimeStep& step);
+
 // Of ascending times; unknown where there are fewer than two. DataError for steps that are neither equal nor months.
 TimeStep time_step_of(const std::vector<int64_t>& times, Calendar calendar, const std::string& path);
 

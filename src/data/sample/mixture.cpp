@@ -7,28 +7,14 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/sample/likeness.h"
 
 namespace welkin::data {
 namespace {
 
-bool same_values(const std::vector<double>& one, const std::vector<double>& other) {
-  constexpr double kSame = 1e-4;  // degrees: float32 has 7 digits
-  return std::ranges::equal(one, other, [](double a, double b) { return std::abs(a - b) < kSame; });
-}
-
 // What one model needs of two samples to be alike; empty where they are.
 std::string unlike(const SampleSpec& one, const SampleSpec& other) {
-  const auto differ = [](const ArraySpec& a, const ArraySpec& b) { return a.channels != b.channels || a.shape != b.shape; };
-  if (differ(one.input, other.input)) {
-    return cat("input channels or shape, ", join(one.input.channels, " "), " against ", join(other.input.channels, " "));
-  }
-  if (differ(one.target, other.target)) {
-    return cat("target channels or shape, ", join(one.target.channels, " "), " against ", join(other.target.channels, " "));
-  }
-  if (one.input.units != other.input.units || one.target.units != other.target.units) {
-    return cat("units, ", join(one.target.units, " "), " against ", join(other.target.units, " "));
-  }
-  if (!same_values(one.latitude, other.latitude) || !same_values(one.longitude, other.longitude)) return "grids";
+  if (std::string difference = difference_of_samples(one, other); !difference.empty()) return difference;
   if (one.input_mean != other.input_mean || one.input_std != other.input_std || one.target_mean != other.target_mean ||
       one.target_std != other.target_std || one.input_fill != other.input_fill) {
     return "normalisation";

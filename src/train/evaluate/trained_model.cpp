@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/sample/likeness.h"
 #include "ops/base/autocast.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/device/device.h"
@@ -41,13 +42,17 @@ void check_like_run(const std::filesystem::path& run_folder, const data::SampleS
   const std::filesystem::path file = run_folder / RunFolder::kDataFile;
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(file, ignored) || std::filesystem::file_size(file, ignored) > kLargestFile) return;
-  const data::SampleSpec trained = interchange::sample_spec_from_json(read_file(file, kLargestFile), file.string());
-  const std::string difference = interchange::difference_of_data(trained, spec);
+  const data::SampleSpec trained = interchange::sample_spec_from_json(
+      read_file(file, kLargestFile),
+      {.path = file.string(),
+       .component = "data",
+       .remedy = "Restore it from a copy of the run; where it is deleted data are taken without this check"});
+  const std::string difference = data::difference_of_samples(trained, spec);
   if (difference.empty()) return;
   throw DataError(
       "data",
       cat("these data differ from those that the run was trained on: run=", run_folder.string(), ", difference in ", difference),
-      "Give data of the same channels in the same order: welkin data ingest makes them");
+      "Give data of the same channels, units, grid and time step: welkin data ingest makes them");
 }
 
 }  // namespace

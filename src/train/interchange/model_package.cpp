@@ -11,6 +11,7 @@
 #include "core/file.h"
 #include "core/hash.h"
 #include "core/text.h"
+#include "data/sample/likeness.h"
 #include "train/interchange/export_state.h"
 #include "train/interchange/sample_spec_json.h"
 
@@ -204,7 +205,7 @@ ModelPackage::ModelPackage(fs::path folder) : folder_(std::move(folder)) {
       if (!is_plain_name(name)) refuse_package(folder_, "a name of a file");
       hashes_.emplace_back(folder_ / name, hash.get<std::string>());
     }
-    spec_ = sample_spec_from_json(json.at("spec").dump(), (folder_ / kPackageFile).string());
+    spec_ = sample_spec_from_json(json.at("spec").dump(), {.path = (folder_ / kPackageFile).string()});
   } catch (const PackageJson::exception& error) {
     refuse_package(folder_, error.what());
   }
@@ -217,10 +218,7 @@ void ModelPackage::verify() const {
 std::unique_ptr<data::Dataset> ModelPackage::data() const { return std::make_unique<PackagedData>(spec_, folder_); }
 
 void ModelPackage::check_fits(const data::SampleSpec& spec) const {
-  std::string differs;
-  compare_lists(differs, "input channels", spec_.input.channels, spec.input.channels);
-  compare_lists(differs, "target channels", spec_.target.channels, spec.target.channels);
-  compare_lists(differs, "shape", spec_.input.shape, spec.input.shape);
+  std::string differs = data::difference_of_samples(spec_, spec);
   compare_lists(differs, "input means", spec_.input_mean, spec.input_mean);
   compare_lists(differs, "input deviations", spec_.input_std, spec.input_std);
   compare_lists(differs, "target means", spec_.target_mean, spec.target_mean);

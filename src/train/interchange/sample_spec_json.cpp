@@ -2,9 +2,7 @@
 #include "train/interchange/sample_spec_json.h"
 
 #include <algorithm>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <tuple>
 #include <vector>
 
 #include "core/archive/json_integers.h"
@@ -44,13 +42,13 @@ void visit_fields(Spec& spec, const Visit& visit) {
   visit("target_of_file", spec.target_of_file);
 }
 
-[[noreturn]] void refuse_spec(const std::string& source, const std::string& reason) {
-  throw DataError("package", cat("the specification of the data is damaged: path=", source, ", reason=", reason),
-                  "Fetch the package again");
+[[noreturn]] void refuse_spec(const SpecSource& source, const std::string& reason) {
+  throw DataError(source.component, cat("the specification of the data is damaged: path=", source.path, ", reason=", reason),
+                  source.remedy);
 }
 
 template <typename T>
-void take(const SpecJson& value, T& field, const std::string& source) {
+void take(const SpecJson& value, T& field, const SpecSource& source) {
   if (!has_integers_of<T>(value)) refuse_spec(source, "an integer was expected");
   value.get_to(field);
 }
@@ -62,7 +60,7 @@ SpecJson array_json(const data::ArraySpec& array) {
   return {{"channels", array.channels}, {"units", array.units}, {"shape", array.shape}, {"scaling", scaling}};
 }
 
-data::ArraySpec array_from(const SpecJson& json, const std::string& source) {
+data::ArraySpec array_from(const SpecJson& json, const SpecSource& source) {
   data::ArraySpec array;
   json.at("channels").get_to(array.channels);
   json.at("units").get_to(array.units);
@@ -122,10 +120,11 @@ std::string sample_spec_json(const data::SampleSpec& spec) {
   SpecJson json = {
       {"input", array_json(spec.input)}, {"target", array_json(spec.target)}, {"geometry", static_cast<int>(spec.geometry)}};
   visit_fields(spec, [&](const char* name, const auto& field) { json[name] = field; });
+  json["lead_hours"] = spec.lead_hours;
   return json.dump(-1, ' ', false, SpecJson::error_handler_t::replace);
 }
 
-data::SampleSpec sample_spec_from_json(std::string_view text, const std::string& source) {
+data::SampleSpec sample_spec_from_json(std::string_view text, const SpecSource& source) {
   data::SampleSpec spec;
   try {
     const SpecJson json = SpecJson::parse(text);
@@ -136,27 +135,12 @@ data::SampleSpec sample_spec_from_json(std::string_view text, const std::string&
     if (geometry < 0 || geometry > static_cast<int>(data::Geometry::PeriodicBox)) refuse_spec(source, "geometry");
     spec.geometry = static_cast<data::Geometry>(geometry);
     visit_fields(spec, [&](const char* name, auto& field) { take(json.at(name), field, source); });
+    if (json.contains("lead_hours")) json["lead_hours"].get_to(spec.lead_hours);  // earlier versions did not write it
   } catch (const SpecJson::exception& error) {
     refuse_spec(source, error.what());
   }
   if (const std::string problem = problem_of(spec); !problem.empty()) refuse_spec(source, problem);
   return spec;
-}
-
-std::string difference_of_data(const data::SampleSpec& trained, const data::SampleSpec& spec) {
-  const auto differ = [](const std::vector<std::string>& a, const std::vector<std::string>& b, const auto& is_same) {
-    return !a.empty() && !b.empty() && !std::ranges::equal(a, b, is_same);
-  };
-  for (const auto& [name, mine, theirs] :
-       {std::tuple("input", &trained.input, &spec.input), std::tuple("target", &trained.target, &spec.target)}) {
-    if (differ(mine->channels, theirs->channels, std::equal_to<>())) {
-      return cat(name, " channels: ", join(mine->channels, " "), " and ", join(theirs->channels, " "));
-    }
-    if (differ(mine->units, theirs->units, data::may_be_same_unit)) {
-      return cat(name, " units: ", join(mine->units, ", "), " and ", join(theirs->units, ", "));
-    }
-  }
-  return {};
 }
 
 }  // namespace welkin::train::interchange

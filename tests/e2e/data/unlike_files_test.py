@@ -8,7 +8,7 @@ import warnings
 import h5py
 import netCDF4
 import numpy as np
-from bad_input_case import BINARY, DATA, DONE, FIELDS, OTHER, BadInputCase, write_statistics
+from bad_input_case import BINARY, DATA, DONE, FIELDS, OTHER, USAGE, BadInputCase, write_statistics
 from tolerance import rounds_to
 
 warnings.filterwarnings("ignore")
@@ -57,14 +57,34 @@ class UnlikeFiles(BadInputCase):
         write_file(self.data / "valid/2018.h5")
         done = self.train({**FIELDS, "num_iters": 1})
         self.assertEqual(done.returncode, DONE, done.stderr)
+        packed = self.run_command([BINARY, "ckpt", "package", self.run_folder, self.root / "package"])
+        self.assertEqual(packed.returncode, DONE, packed.stderr)
         (self.data / "train").rename(self.data / "elsewhere")
         evaluate = [BINARY, "evaluate", self.run_folder]
         self.assertEqual(self.run_command(evaluate).returncode, DONE)
         for changes, difference in (({"names": ("c", "b", "a")}, "input channels: a b c and c b a"),
-                                    ({"units": ("degC", "m s-1", "m s-1")}, "input units: K, m s**-1, m s**-1 and degC, m s-1, m s-1")):
+                                    ({"units": ("degC", "m s-1", "m s-1")}, "units of a: K and degC"),
+                                    ({"latitude": LATITUDE[::-1]}, "latitudes: 70 to -70 and -70 to 70"),
+                                    ({"longitude": LONGITUDE - 180}, "longitudes: 0 to 337.5 and -180 to 157.5"),
+                                    ({"hours": 24}, "hours between input and target: 6 and 24")):
             write_file(self.data / "valid/2018.h5", **changes)
-            self.assert_refused(self.run_command(evaluate), DATA,
-                                f"these data differ from those that the run was trained on: run={self.run_folder}, difference in {difference}")
+            for folder, code, whose in ((self.run_folder, DATA, f"those that the run was trained on: run={self.run_folder}, difference in "),
+                                        (self.root / "package", USAGE, f"those that this model takes: path={self.root}/package, ")):
+                self.assert_refused(self.run_command([BINARY, "evaluate", folder, "--set", f"valid_data_path={self.data}/valid"]), code, whose + difference)
+        forecast = [BINARY, "forecast", self.run_folder, "--from", "newest", "--steps", "1", "--output", self.root / "f.zarr"]
+        write_file(self.data / "states/2018.h5")
+        for flags, difference in ((("--states", self.data / "valid"), "hours between input and target: 6 and 24"),
+                                  (("--states", self.data / "states", "--time_step", "1h"), "hours between input and target: 6 and 1")):
+            self.assert_refused(self.run_command([*forecast, *flags]), DATA, f"difference in {difference}")
+        (self.run_folder / "data.json").write_text("{")
+        self.assert_refused(self.run_command(evaluate), DATA, f"the specification of the data is damaged: path={self.run_folder}/data.json",
+                            "Restore it from a copy of the run")
+
+    def test_sets_of_a_mixture_have_one_lead(self):
+        write_file(self.data / "valid/2018.h5")
+        for part in ("train", "valid"):
+            write_file(self.root / "daily" / part / "2017.h5", hours=24)
+        self.refuse_training({**FIELDS, "datasets": [str(self.data), str(self.root / "daily")]}, DATA, "hours between input and target: 6 and 24")
 
     def test_files_of_one_folder_that_differ_are_refused_by_training_and_statistics(self):
         for changes, difference in (({"names": ("c", "b", "a")}, "channels: a b c and c b a"),

@@ -38,7 +38,7 @@ std::string changed(const std::string& from, const std::string& to) {
 
 TEST(SampleSpecJson, WhatIsWrittenIsRead) {
   const std::string text = sample_spec_json(small_spec());
-  const data::SampleSpec read = sample_spec_from_json(text, "package.json");
+  const data::SampleSpec read = sample_spec_from_json(text, {.path = "package.json"});
   EXPECT_EQ(sample_spec_json(read), text);
   EXPECT_EQ(read.input.channels, small_spec().input.channels);
   EXPECT_EQ(read.target.scaling.at(0).scale, 1.0 / 3);
@@ -55,7 +55,7 @@ class DamagedSpecs : public ::testing::TestWithParam<DamagedSpec> {};
 
 TEST_P(DamagedSpecs, AreRefusedByName) {
   try {
-    sample_spec_from_json(changed(GetParam().from, GetParam().to), "package.json");
+    sample_spec_from_json(changed(GetParam().from, GetParam().to), {.path = "package.json"});
     FAIL() << GetParam().to;
   } catch (const DataError& error) {
     EXPECT_THAT(error.what(),
