@@ -11,6 +11,7 @@
 #include "data/forecast/climatology.h"
 #include "data/forecast/field_states.h"
 #include "data/forecast/forecast_file.h"
+#include "data/forecast/forecast_layout.h"
 #include "observe/log/console.h"
 #include "observe/log/progress.h"
 #include "train/skill/skill_plots.h"
@@ -47,11 +48,15 @@ void evaluate_forecast(Application& application, const TrainedRun& run) {
                                      .seed = run.config.loop.seed};
   // Times come from the forecast: a folder of one state will do.
   const data::FieldStates truth(run.config, run.choice.split, text_flag(line, "states"), data::TimeStep{.seconds = 1});
-  const data::ForecastFile forecast(text_flag(line, "forecast"));
+  data::ForecastFile forecast(text_flag(line, "forecast"));
   std::optional<data::ForecastFile> second;
   std::optional<data::Climatology> climatology;
   if (const std::string file = text_flag(line, "second"); !file.empty()) second.emplace(file);
   if (const std::string file = text_flag(line, "climatology"); !file.empty()) climatology.emplace(file);
+  const auto names = data::variable_names(truth.spec().target.channels);
+  forecast.fit(truth.spec(), names);
+  if (second) second->fit(truth.spec(), names);
+  if (climatology) climatology->fit(truth.spec(), names);
   observe::Console console;
   observe::Progress progress(
       console, {.title = "evaluate", .total = static_cast<int64_t>(forecast.starts().size()), .unit = "starts", .now_s = {}});
@@ -64,6 +69,7 @@ void evaluate_forecast(Application& application, const TrainedRun& run) {
   application.out << forecast.path().string() << ", " << skill.num_starts << " starts, " << forecast.members()
                   << " members, region " << skill.regions.front() << "\n"
                   << train::skill_table_text(skill);
+  for (const std::string& note : train::skill_notes(skill)) application.out << note << ".\n";
   if (const std::string file = text_flag(line, "json"); !file.empty())
     write_file_atomically(file, train::skill_json(skill, confidence));
   const std::string folder = text_flag(line, "plots");

@@ -8,9 +8,11 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/forecast/field_names.h"
 #include "data/forecast/forecast_layout.h"
 #include "data/formats/array_file.h"
 #include "data/formats/formats.h"
+#include "data/sample/likeness.h"
 #include "data/storage/array_views.h"
 
 namespace welkin::data {
@@ -165,10 +167,44 @@ Climatology::Climatology(const std::filesystem::path& path) : path_(path) {
     if (array->facts().shape.size() != 4) continue;
     arrays_[name] = with_axes(array, {{"hour"}, {"dayofyear"}, {"latitude", "lat"}, {"longitude", "lon"}});
     shape_ = arrays_[name]->facts().shape;
+    if (const auto units = file.texts(name, "units"); !units.empty()) units_[name] = units.front();
+  }
+  for (const char* name : {"lat", "latitude"}) {
+    if (file.has(name)) axes_.latitude = file.array(name)->read_doubles();
+  }
+  for (const char* name : {"lon", "longitude"}) {
+    if (file.has(name)) axes_.longitude = file.array(name)->read_doubles();
   }
   if (shape_.empty() || shape_[0] != static_cast<int64_t>(hours_.size()) || shape_[1] != static_cast<int64_t>(days_.size()))
     throw DataError("climatology", cat("no array is one by hour and day: path=", path.string()),
                     "Make one with welkin data climatology");
+}
+
+void Climatology::fit(const SampleSpec& truth, const std::vector<std::string>& names) {
+  const auto turn = GridTurn::onto({truth.latitude, truth.longitude}, axes_);
+  if (!turn || height() != truth.target.shape.at(1) || width() != truth.target.shape.at(2)) {
+    throw DataError("climatology",
+                    cat("it stands on another grid than the truth: path=", path_.string(), ", grid=", height(), " x ", width(),
+                        ", truth=", truth.target.shape[1], " x ", truth.target.shape[2],
+                        turn ? std::string()
+                             : cat(", ", difference_of_grids(truth.latitude, truth.longitude, axes_.latitude, axes_.longitude))),
+                    "Make it of the run's own data");
+  }
+  turn_ = *turn;
+  for (size_t c = 0; c < names.size(); ++c) {
+    std::string found = names[c];
+    for (const std::string& other : names_of_channel(truth.target.channels.at(c))) {
+      if (!has(found) && has(other)) found = other;
+    }
+    if (!has(found)) continue;
+    if (units_.contains(found) && !is_unit_of(units_.at(found), truth.target.units.at(c))) {
+      throw DataError("climatology",
+                      cat("it has another unit than the truth: path=", path_.string(), ", variable=", found,
+                          ", unit=", units_.at(found), ", truth=", truth.target.units[c]),
+                      "Make it of the run's own data");
+    }
+    arrays_[names[c]] = arrays_.at(found);
+  }
 }
 
 void Climatology::read(const std::string& variable, Calendar calendar, int64_t seconds, std::span<float> out) const {
@@ -178,8 +214,16 @@ void Climatology::read(const std::string& variable, Calendar calendar, int64_t s
     throw DataError("climatology", cat("it holds nothing of this hour of the day: path=", path_.string(), ", hour=", hour),
                     "Make it of data that hold this hour");
   }
-  const int64_t at = found - hours_.begin(), day = std::min(day_number(calendar, seconds), shape_[1] - 1);
+  // A climatology of 365 days has none for the last one of a leap year.
+  const auto number = static_cast<double>(std::min(day_number(calendar, seconds), static_cast<int64_t>(days_.back()) - 1) + 1);
+  const auto same_day = std::ranges::find(days_, number);
+  if (same_day == days_.end()) {
+    throw DataError("climatology", cat("it holds nothing of this day of the year: path=", path_.string(), ", day=", number),
+                    "Make it of data that hold this day");
+  }
+  const int64_t at = found - hours_.begin(), day = same_day - days_.begin();
   arrays_.at(variable)->read({{at, day, 0, 0}, {at + 1, day + 1, shape_[2], shape_[3]}}, out);
+  turn_.apply(out, shape_[2], shape_[3]);
 }
 
 }  // namespace welkin::data

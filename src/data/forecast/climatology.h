@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "data/forecast/field_states.h"
+#include "data/forecast/grid_turn.h"
 
 namespace welkin::data {
 
@@ -32,14 +33,19 @@ class Climatology {
   int64_t height() const { return shape_.at(2); }
   int64_t width() const { return shape_.at(3); }
   bool has(const std::string& variable) const { return arrays_.contains(variable); }
-  // (latitude, longitude) of a time. DataError for an hour that it does not hold.
+  // As ForecastFile::fit().
+  void fit(const SampleSpec& truth, const std::vector<std::string>& names);
+  // (latitude, longitude) of a time. DataError for an hour or a day that it does not hold.
   void read(const std::string& variable, Calendar calendar, int64_t seconds, std::span<float> out) const;
 
  private:
   std::filesystem::path path_;
   std::vector<double> hours_, days_;
   Extents shape_;
+  GridAxes axes_;
+  GridTurn turn_;
   std::map<std::string, StoredArrayPtr> arrays_;
+  std::map<std::string, std::string> units_;  // of those that say one
 };
 
 }  // namespace welkin::data

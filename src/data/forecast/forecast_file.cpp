@@ -8,8 +8,11 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/cf/file_times.h"
+#include "data/forecast/field_names.h"
+#include "data/forecast/forecast_layout.h"
 #include "data/formats/array_file.h"
 #include "data/formats/formats.h"
+#include "data/sample/likeness.h"
 #include "data/storage/array_views.h"
 
 namespace welkin::data {
@@ -55,6 +58,9 @@ ForecastFile::ForecastFile(const std::filesystem::path& path) : file_(open_forec
     if (!file_.has(name)) continue;
     member_name_ = name;
     members_ = file_.array(name)->facts().num_values();
+  }
+  for (const char* name : {"level", "pressure_level", "isobaricInhPa", "plev"}) {
+    if (file_.has(name) && file_.array(name)->facts().shape.size() == 1) level_name_ = name;
   }
   latitude_ = numbers_of(latitude_name_), longitude_ = numbers_of(longitude_name_);
   read_times();
@@ -107,22 +113,78 @@ void ForecastFile::add_variables() {
   Extents shape = {static_cast<int64_t>(starts_.size())};
   if (!member_name_.empty()) shape.push_back(members_);
   shape.insert(shape.end(), {num_leads(), height(), width()});
+  auto axes_of_levels = axes;
+  if (!level_name_.empty()) axes_of_levels.insert(axes_of_levels.end() - 2, {level_name_});
   for (const auto& [name, array] : file_.arrays) {
-    if (array->facts().shape.size() != shape.size()) continue;
-    StoredArrayPtr ordered = with_axes(array, axes);
-    if (ordered->facts().shape == shape) arrays_[name] = std::move(ordered);
+    if (array->facts().shape.size() == shape.size()) {
+      StoredArrayPtr ordered = with_axes(array, axes);
+      if (ordered->facts().shape == shape) arrays_[name] = {.array = std::move(ordered)};
+    } else if (!level_name_.empty() && array->facts().shape.size() == axes_of_levels.size()) {
+      add_levels(name, with_axes(array, axes_of_levels));
+    }
   }
   if (!arrays_.empty()) return;
   throw DataError("forecast", cat("no array has the dimensions of a forecast: path=", file_.path.string()),
                   "Give a file that welkin forecast made, or one of WeatherBench2's form");
 }
 
+void ForecastFile::add_levels(const std::string& name, const StoredArrayPtr& array) {
+  const std::vector<double> levels = numbers_of(level_name_);
+  Extents shape = array->facts().shape;
+  if (shape.at(shape.size() - 3) != static_cast<int64_t>(levels.size())) return;
+  shape.erase(shape.end() - 3);
+  Extents wanted = {static_cast<int64_t>(starts_.size())};
+  if (!member_name_.empty()) wanted.push_back(members_);
+  wanted.insert(wanted.end(), {num_leads(), height(), width()});
+  if (shape != wanted) return;
+  for (size_t i = 0; i < levels.size(); ++i) {
+    arrays_[name_of_level(name, levels[i])] = {.array = array, .level = static_cast<int64_t>(i)};
+  }
+}
+
+void ForecastFile::fit(const SampleSpec& truth, const std::vector<std::string>& names) {
+  const auto turn = GridTurn::onto({truth.latitude, truth.longitude}, {latitude_, longitude_});
+  const bool same_size = height() == truth.target.shape.at(1) && width() == truth.target.shape.at(2);
+  if (!turn || !same_size) {
+    throw DataError(
+        "evaluate",
+        cat("the forecast stands on another grid than the truth: path=", path().string(), ", grid=", height(), " x ", width(),
+            ", truth=", truth.target.shape[1], " x ", truth.target.shape[2],
+            turn ? std::string() : cat(", ", difference_of_grids(truth.latitude, truth.longitude, latitude_, longitude_))),
+        "Give the data of the run that made the forecast");
+  }
+  turn_ = *turn;
+  if (!truth.latitude.empty()) latitude_ = truth.latitude;
+  if (!truth.longitude.empty()) longitude_ = truth.longitude;
+  for (size_t c = 0; c < names.size(); ++c) {
+    const std::string& channel = truth.target.channels.at(c);
+    std::string found = names[c];
+    for (const std::string& other : names_of_channel(channel)) {
+      if (!has(found) && has(other)) found = other;
+    }
+    if (!has(found)) continue;
+    const Variable variable = arrays_.at(found);
+    const auto units = file_.texts(variable.array->facts().name, "units");
+    if (!units.empty() && !is_unit_of(units.front(), truth.target.units.at(c))) {
+      throw DataError("evaluate",
+                      cat("the forecast has another unit than the truth: path=", path().string(), ", variable=", found,
+                          ", unit=", units.front(), ", truth=", truth.target.units[c]),
+                      "Convert one of the two");
+    }
+    arrays_[names[c]] = variable;
+  }
+}
+
 void ForecastFile::read(const std::string& variable, int64_t start, int64_t lead, std::span<float> out) const {
+  const Variable& from = arrays_.at(variable);
   ArrayRegion region{.begin = {start}, .end = {start + 1}};
   if (!member_name_.empty()) region.begin.push_back(0), region.end.push_back(members_);
-  region.begin.insert(region.begin.end(), {lead, 0, 0});
-  region.end.insert(region.end.end(), {lead + 1, height(), width()});
-  arrays_.at(variable)->read(region, out);
+  region.begin.push_back(lead), region.end.push_back(lead + 1);
+  if (from.level) region.begin.push_back(*from.level), region.end.push_back(*from.level + 1);
+  region.begin.insert(region.begin.end(), {0, 0});
+  region.end.insert(region.end.end(), {height(), width()});
+  from.array->read(region, out);
+  turn_.apply(out, height(), width());
 }
 
 }  // namespace welkin::data

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // A forecast file read back: ours (forecast_layout.h), or another of WeatherBench's form, as Zarr or classic netCDF. Names of
 // dimensions: start init_time, time or forecast_reference_time; lead lead_time, prediction_timedelta or step; member number,
-// realization, member or ensemble. Axes may stand in any order.
+// realization, member or ensemble; levels level, pressure_level or isobaricInhPa. Axes may stand in any order.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "data/forecast/grid_turn.h"
 #include "data/sample/calendar.h"
+#include "data/sample/dataset.h"
 #include "data/storage/stored_array.h"
 
 namespace welkin::data {
@@ -35,6 +38,11 @@ class ForecastFile {
   int64_t width() const { return static_cast<int64_t>(longitude_.size()); }
   bool has(const std::string& variable) const { return arrays_.contains(variable); }
 
+  // As these data have it: `names` are those of forecast_layout.h for the target's channels, and stand from here on for what the
+  // file calls otherwise (field_names.h); fields are read as they lie on the data's grid. DataError for another grid, or a
+  // channel of another unit.
+  void fit(const SampleSpec& truth, const std::vector<std::string>& names);
+
   // (member, latitude, longitude) of one field.
   void read(const std::string& variable, int64_t start, int64_t lead, std::span<float> out) const;
 
@@ -44,15 +52,22 @@ class ForecastFile {
   void read_times();
   bool add_valid_times(size_t num_leads);
   void add_variables();
+  void add_levels(const std::string& name, const StoredArrayPtr& array);
+
+  struct Variable {
+    StoredArrayPtr array;            // (start, [member,] lead, [level,] latitude, longitude)
+    std::optional<int64_t> level{};  // where it has several
+  };
 
   ArrayFile file_;
-  std::string start_name_, lead_name_, member_name_, latitude_name_, longitude_name_;
+  std::string start_name_, lead_name_, member_name_, level_name_, latitude_name_, longitude_name_;
   Calendar calendar_ = Calendar::ProlepticGregorian;
   std::vector<int64_t> starts_;
   std::vector<std::vector<int64_t>> valid_times_;
   int64_t members_ = 1;
   std::vector<double> latitude_, longitude_;
-  std::map<std::string, StoredArrayPtr> arrays_;  // (start, [member,] lead, latitude, longitude)
+  GridTurn turn_;
+  std::map<std::string, Variable> arrays_;  // levels under name_of_level()
 };
 
 }  // namespace welkin::data

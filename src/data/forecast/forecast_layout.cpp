@@ -183,6 +183,10 @@ std::vector<std::string> variable_names(const std::vector<std::string>& channels
   return names;
 }
 
+bool is_unit_of(const std::string& written, const std::string& unit) {
+  return may_be_same_unit(written, unit) || may_be_same_unit(cf_unit(written), cf_unit(unit));
+}
+
 OutputFile forecast_output(const ForecastLayout& layout) {
   OutputFile output;
   output.attributes = layout.attributes;

@@ -29,6 +29,9 @@ struct ForecastLayout {
 // Names of the arrays, one per channel: letters, digits and underscores, no two alike, none that of a coordinate.
 std::vector<std::string> variable_names(const std::vector<std::string>& channels);
 
+// Whether a unit of a file is this one of a channel, in ERA5's spelling or that of the CF conventions. Nobody's unit is any.
+bool is_unit_of(const std::string& written, const std::string& unit);
+
 // Arrays in the order of the channels, then `valid_time`. Chunks are single fields.
 OutputFile forecast_output(const ForecastLayout& layout);
 

@@ -21,6 +21,12 @@ std::string difference_of_places(std::string_view name, const std::vector<double
   return cat(name, ": ", range(one), " and ", range(other));
 }
 
+std::string difference_of_grids(const std::vector<double>& one_latitude, const std::vector<double>& one_longitude,
+                                const std::vector<double>& other_latitude, const std::vector<double>& other_longitude) {
+  std::string rows = difference_of_places("latitudes", one_latitude, other_latitude);
+  return rows.empty() ? difference_of_places("longitudes", one_longitude, other_longitude) : rows;
+}
+
 std::string difference_of_units(const std::vector<std::string>& names, const std::vector<std::string>& one,
                                 const std::vector<std::string>& other) {
   for (size_t c = 0; c < std::min(one.size(), other.size()); ++c) {

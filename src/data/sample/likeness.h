@@ -14,6 +14,8 @@ namespace welkin::data {
 // Degrees of latitude or longitude.
 bool are_same_places(const std::vector<double>& one, const std::vector<double>& other);
 std::string difference_of_places(std::string_view name, const std::vector<double>& one, const std::vector<double>& other);
+std::string difference_of_grids(const std::vector<double>& one_latitude, const std::vector<double>& one_longitude,
+                                const std::vector<double>& other_latitude, const std::vector<double>& other_longitude);
 // Units of the channels `names`, as far as there are some.
 std::string difference_of_units(const std::vector<std::string>& names, const std::vector<std::string>& one,
                                 const std::vector<std::string>& other);

@@ -46,7 +46,7 @@ double fair_crps(std::span<const double> sorted, double truth) {
   return sorted.size() == 1 ? distance : distance / members - pairs / (members * (members - 1));
 }
 
-// Of a member that is NaN, which a forecast that has diverged holds: every measure is NaN, and none is left out.
+// Of a member that is NaN or infinite, which a forecast that has diverged holds: every measure is NaN, and none is left out.
 PointScores score_of_nan(double climatology) {
   PointScores point{.square_error = kNoScore, .error = kNoScore, .crps = kNoScore, .variance = kNoScore};
   point.quantiles.fill(kNoScore);
@@ -112,6 +112,7 @@ class RegionSums {
   }
 
   FieldScores finish() {
+    scores_.has_points = weight_ > 0;
     for (double& value : scores_.measures) value /= weight_;  // NaN where there is no point
     at(Measure::Brier) *= weight_ / climate_weight_;
     at(Measure::Acc) = product_ / std::sqrt(forecast_square_ * truth_square_);
@@ -141,8 +142,8 @@ std::vector<FieldScores> score_field(const FieldCase& field, const std::vector<s
     if (std::isnan(truth) || !counts) continue;
     for (size_t m = 0; m < members; ++m) values[m] = static_cast<double>(field.members[m * points + i]);
     const double climatology = field.climatology.empty() ? kNoScore : static_cast<double>(field.climatology[i]);
-    const bool has_nan = std::ranges::any_of(values, [](double value) { return std::isnan(value); });
-    const PointScores point = has_nan ? score_of_nan(climatology) : score_point(values, truth, climatology);
+    const bool is_finite = std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
+    const PointScores point = !is_finite ? score_of_nan(climatology) : score_point(values, truth, climatology);
     for (size_t r = 0; r < weights.size(); ++r) {
       if (weights[r][i] > 0) sums[r].add(weights[r][i], point);
     }

@@ -29,6 +29,7 @@ inline constexpr std::array<double, 4> kScoredQuantiles{0.01, 0.05, 0.95, 0.99};
 
 struct FieldScores {
   std::array<double, kNumMeasures> measures{};
+  bool has_points = false;       // some point of the region counts; measures that are no numbers come from the members then
   std::vector<double> ranks;     // share of the weight in which so many members are below the truth, 0 to M; ties are shared out
   std::vector<double> foreseen;  // share of the weight in which so many members foresee the event of Brier, 0 to M
   std::vector<double> happened;  // the part of it in which it happened

@@ -76,7 +76,10 @@ class SkillJson {
         add(rows, cat("forecast - ", other.name()), key, [&](int64_t lead, const std::vector<double>& counts) {
           const SkillPlace place{lead, key.channel, key.region};
           const auto& of = starts(key.season, lead);
-          return forecast.score(key.score, place, of, counts) - other.score(key.score, place, of, counts);
+          std::vector<double> of_both = counts;
+          for (size_t i = 0; i < of.size(); ++i)
+            of_both[i] = forecast.has(of[i], place) && other.has(of[i], place) ? counts[i] : 0;
+          return forecast.score(key.score, place, of, of_both) - other.score(key.score, place, of, of_both);
         });
       });
     }
@@ -149,7 +152,63 @@ void add_distributions(const Skill& skill, Json& json) {
   json["rank_histograms"] = std::move(ranks), json["reliability"] = std::move(reliability), json["spectra"] = std::move(spectra);
 }
 
+int64_t count_starts(const Skill& skill, const std::function<bool(int64_t)>& counts) {
+  int64_t count = 0;
+  for (int64_t start = 0; start < skill.num_starts; ++start) count += counts(start) ? 1 : 0;
+  return count;
+}
+
+int64_t scored_starts(const Skill& skill, const SkillTable& table, const SkillPlace& place) {
+  return count_starts(skill, [&](int64_t start) { return table.has(start, place); });
+}
+
+std::string lead_words(const Skill& skill, int64_t lead) { return cat(skill.lead_hours[static_cast<size_t>(lead)], " h"); }
+
+// The first lead and channel at which `number` gives more than none, in words.
+void add_note(const Skill& skill, std::vector<std::string>& notes, const std::function<int64_t(const SkillPlace&)>& number,
+              const std::function<std::string(int64_t, const std::string&)>& words) {
+  for (int64_t lead = 0; lead < static_cast<int64_t>(skill.lead_hours.size()); ++lead) {
+    for (int64_t channel = 0; channel < static_cast<int64_t>(skill.channels.size()); ++channel) {
+      const int64_t found = number({lead, channel, 0});
+      if (found == 0) continue;
+      notes.push_back(words(found, cat(skill.channels[static_cast<size_t>(channel)], " at ", lead_words(skill, lead))));
+      return;
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<std::string> skill_notes(const Skill& skill) {
+  std::vector<std::string> notes;
+  const SkillTable& forecast = skill.tables.front();
+  const int64_t all = skill.num_starts;
+  if (!skill.missing.empty()) notes.push_back(cat("Channels that the forecast does not hold: ", join(skill.missing, ", ")));
+  add_note(
+      skill, notes, [&](const SkillPlace& place) { return all - scored_starts(skill, forecast, place); },
+      [&](int64_t number, const std::string& where) {
+        return cat("No truth: ", number, " of ", all, " starts, of ", where, ". Scores are over the others");
+      });
+  for (const SkillTable& table : skill.tables) {
+    add_note(
+        skill, notes,
+        [&](const SkillPlace& place) {
+          return count_starts(skill, [&](int64_t start) { return table.has_diverged(start, place); });
+        },
+        [&](int64_t number, const std::string& where) {
+          return cat("Not finite (", table.name(), "): ", number, " of ", all, " starts, first of ", where,
+                     ". There is no score where a start is not finite");
+        });
+    add_note(
+        skill, notes,
+        [&](const SkillPlace& place) { return scored_starts(skill, forecast, place) - scored_starts(skill, table, place); },
+        [&](int64_t number, const std::string& where) {
+          return cat("Fewer starts (", table.name(), "): it has no field for ", number, " of the forecast's, of ", where,
+                     ". Differences in the JSON are over the starts of both");
+        });
+  }
+  return notes;
+}
 
 std::string skill_table_text(const Skill& skill) {
   using observe::Align;
@@ -189,6 +248,14 @@ std::string skill_json(const Skill& skill, const Confidence& confidence) {
   json["regions"] = skill.regions;
   json["seasons"] = kSeasons;
   json["bootstrap"] = {{"replicates", confidence.replicates}, {"block", confidence.block}};
+  for (const SkillTable& table : skill.tables) {
+    for (size_t c = 0; c < skill.channels.size(); ++c) {
+      Json& counts = json["scored_starts"][table.name()][skill.channels[c]];
+      for (size_t lead = 0; lead < skill.lead_hours.size(); ++lead)
+        counts.push_back(scored_starts(skill, table, {static_cast<int64_t>(lead), static_cast<int64_t>(c), 0}));
+    }
+  }
+  json["notes"] = skill_notes(skill);
   const SkillJson series(skill, confidence);
   json["scores"] = series.scores();
   json["differences"] = series.differences();

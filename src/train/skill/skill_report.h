@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "train/skill/skill_run.h"
 
@@ -14,13 +15,18 @@ struct Confidence {
   uint64_t seed = 0;
 };
 
+// What a reader has to know of the scores, a sentence each: channels that are missing, starts without truth, starts that are not
+// finite, baselines of fewer starts.
+std::vector<std::string> skill_notes(const Skill& skill);
+
 // Of every lead of each channel, over the first region and all seasons, the baselines' RMSE beside it.
 std::string skill_table_text(const Skill& skill);
 
 // {"starts", "members", "channels": {name: unit}, "lead_hours": [...], "regions", "seasons", "bootstrap": {"replicates",
 // "block"},
 //  "scores": [{"forecast", "channel", "region", "season", "score", "values", "low", "high": one per lead}],
-//  "differences": the same of forecast minus each other one, paired, "rank_histograms", "reliability", "spectra": [...]}. Numbers
+//  "differences": the same of forecast minus each other one, paired, "scored_starts": {forecast: {channel: one per lead}},
+//  "notes": [skill_notes()], "rank_histograms", "reliability", "spectra": [...]}. Numbers
 // that are not finite are null.
 std::string skill_json(const Skill& skill, const Confidence& confidence);
 

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/forecast/forecast_layout.h"
+#include "data/sample/likeness.h"
 #include "train/learn/metrics.h"
 #include "train/learn/metrics_spectrum.h"
 #include "train/skill/seasons.h"
@@ -18,14 +19,11 @@
 namespace welkin::train {
 namespace {
 
-bool same_places(const std::vector<double>& one, const std::vector<double>& other) {
-  return std::ranges::equal(one, other, [](double a, double b) { return std::abs(a - b) < 1e-4; });
-}
-
 void check_second(const data::ForecastFile& forecast, const data::ForecastFile& second) {
   if (forecast.starts() == second.starts() && forecast.num_leads() == second.num_leads() &&
       forecast.valid_time(0, forecast.num_leads() - 1) == second.valid_time(0, second.num_leads() - 1) &&
-      same_places(forecast.latitude(), second.latitude()) && same_places(forecast.longitude(), second.longitude())) {
+      data::are_same_places(forecast.latitude(), second.latitude()) &&
+      data::are_same_places(forecast.longitude(), second.longitude())) {
     return;
   }
   throw DataError("evaluate",
@@ -41,7 +39,7 @@ class SkillRun {
       : sources_(sources),
         names_(data::variable_names(sources.truth.spec().target.channels)),
         plane_(static_cast<size_t>(sources.forecast.height() * sources.forecast.width())) {
-    check_grid();
+    check_times();
     for (const ScoreRegion& region : regions) {
       weights_.push_back(region_weights(region, sources.forecast.latitude(), sources.forecast.longitude()));
       skill_.regions.push_back(region.name);
@@ -71,18 +69,8 @@ class SkillRun {
  private:
   int64_t num_channels() const { return static_cast<int64_t>(skill_.channels.size()); }
 
-  void check_grid() const {
-    const data::SampleSpec& spec = sources_.truth.spec();
+  void check_times() const {
     const data::ForecastFile& forecast = sources_.forecast;
-    const bool same_size = forecast.height() == spec.target.shape.at(1) && forecast.width() == spec.target.shape.at(2);
-    if (!same_size || (!spec.latitude.empty() && !same_places(spec.latitude, forecast.latitude())) ||
-        (!spec.longitude.empty() && !same_places(spec.longitude, forecast.longitude()))) {
-      throw DataError(
-          "evaluate",
-          cat("the forecast stands on another grid than the truth: path=", forecast.path().string(), ", grid=", forecast.height(),
-              " x ", forecast.width(), ", truth=", spec.target.shape[1], " x ", spec.target.shape[2]),
-          "Give the data of the run that made the forecast");
-    }
     if (data::written_calendar(sources_.truth.calendar()) != forecast.calendar()) {
       throw DataError("evaluate",
                       cat("the forecast has another calendar than the truth: forecast=", data::name_of(forecast.calendar()),
@@ -90,16 +78,16 @@ class SkillRun {
                       "Give the data of the run that made the forecast");
     }
     if (sources_.second != nullptr) check_second(forecast, *sources_.second);
-    if (sources_.climatology == nullptr) return;
-    if (sources_.climatology->height() == forecast.height() && sources_.climatology->width() == forecast.width()) return;
-    throw DataError("evaluate", "the climatology stands on another grid than the forecast", "Make it of the run's own data");
   }
 
   void lay_out() {
     const data::ForecastFile& forecast = sources_.forecast;
     const data::SampleSpec& spec = sources_.truth.spec();
     for (size_t c = 0; c < names_.size(); ++c) {
-      if (!forecast.has(names_[c]) || (sources_.second != nullptr && !sources_.second->has(names_[c]))) continue;
+      if (!forecast.has(names_[c]) || (sources_.second != nullptr && !sources_.second->has(names_[c]))) {
+        skill_.missing.push_back(spec.target.channels[c]);
+        continue;
+      }
       places_.push_back(static_cast<int64_t>(c));
       skill_.channels.push_back(spec.target.channels[c]);
       skill_.units.push_back(spec.target.units[c]);
@@ -142,8 +130,14 @@ class SkillRun {
   void score(int64_t start, int64_t lead, int64_t channel, int64_t valid) {
     const int64_t place = places_[static_cast<size_t>(channel)];
     const std::string& name = names_[static_cast<size_t>(place)];
-    std::vector<float> truth = field(1), climatology;
+    std::vector<float> truth = field(1), state, climatology;
     sources_.truth.read_truth(valid, place, truth);
+    if (const auto before = sources_.truth.index_of(sources_.forecast.starts()[static_cast<size_t>(start)])) {
+      state = field(1);
+      sources_.truth.read_truth(*before, place, state);
+      // A forecast has holes where its start has them, also where the truth has a value meanwhile.
+      for (size_t i = 0; i < plane_; ++i) truth[i] = std::isnan(state[i]) ? state[i] : truth[i];
+    }
     if (sources_.climatology != nullptr && sources_.climatology->has(name)) {
       climatology = field(1);
       sources_.climatology->read(name, sources_.forecast.calendar(), sources_.forecast.valid_time(start, lead), climatology);
@@ -160,11 +154,7 @@ class SkillRun {
       sources_.second->read(name, start, lead, others);
       add("second", others);
     }
-    if (const auto before = sources_.truth.index_of(sources_.forecast.starts()[static_cast<size_t>(start)])) {
-      std::vector<float> state = field(1);
-      sources_.truth.read_truth(*before, place, state);
-      add("persistence", state);
-    }
+    if (!state.empty()) add("persistence", state);
     if (!climatology.empty()) add("climatology", climatology);
   }
 

@@ -15,6 +15,7 @@
 
 namespace welkin::train {
 
+// The files have been made to fit the truth (ForecastFile::fit, Climatology::fit).
 struct SkillSources {
   const data::FieldStates& truth;
   const data::ForecastFile& forecast;
@@ -34,6 +35,7 @@ struct LeadSpectra {
 
 struct Skill {
   std::vector<std::string> channels, units, regions;
+  std::vector<std::string> missing;  // channels of the truth that the forecast does not hold
   std::vector<double> lead_hours;
   int64_t num_starts = 0, height = 0, width = 0;
   std::vector<std::vector<size_t>> seasons;       // (start, lead): a place in kSeasons, from 1
@@ -46,8 +48,8 @@ struct Skill {
   std::vector<int64_t> starts_of(size_t season, int64_t lead) const;
 };
 
-// DataError where grids, starts, leads or channels do not fit, and where no field has a truth. `progress` is told how many starts
-// are done.
+// DataError where calendars, starts, leads or channels do not fit, and where no field has a truth. `progress` is told how many
+// starts are done.
 Skill score_forecast(const SkillSources& sources, const std::vector<ScoreRegion>& regions,
                      const std::function<void(int64_t)>& progress);
 

@@ -8,6 +8,7 @@ namespace welkin::train {
 namespace {
 
 constexpr double kEmpty = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNotFinite = std::numeric_limits<double>::infinity();
 
 void add_to(std::vector<double>& sum, const std::vector<double>& more) {
   sum.resize(more.size(), 0.0);
@@ -58,11 +59,22 @@ void SkillTable::set(int64_t start, int64_t lead, int64_t channel, const std::ve
     const FieldScores& from = scores[static_cast<size_t>(region)];
     const size_t at = cell({lead, channel, region});
     const size_t first = (static_cast<size_t>(start) * cases_.size() + at) * kNumMeasures;
-    for (size_t m = 0; m < kNumMeasures; ++m) values_[first + m] = from.measures[m];
+    const bool has_diverged = from.has_points && !std::isfinite(from.measures[static_cast<size_t>(Measure::SquareError)]);
+    for (size_t m = 0; m < kNumMeasures; ++m) values_[first + m] = has_diverged ? kNotFinite : from.measures[m];
+    if (has_diverged) continue;
     add_to(ranks_[at], from.ranks), add_to(foreseen_[at], from.foreseen), add_to(happened_[at], from.happened);
     cases_[at] += 1;
   }
 }
+
+double SkillTable::square_error(int64_t start, const SkillPlace& place) const {
+  return values_[(static_cast<size_t>(start) * cases_.size() + cell(place)) * kNumMeasures +
+                 static_cast<size_t>(Measure::SquareError)];
+}
+
+bool SkillTable::has(int64_t start, const SkillPlace& place) const { return !std::isnan(square_error(start, place)); }
+
+bool SkillTable::has_diverged(int64_t start, const SkillPlace& place) const { return std::isinf(square_error(start, place)); }
 
 double SkillTable::mean(Measure measure, const SkillPlace& place, const std::vector<int64_t>& starts,
                         const std::vector<double>& counts) const {
@@ -71,6 +83,7 @@ double SkillTable::mean(Measure measure, const SkillPlace& place, const std::vec
   for (size_t i = 0; i < starts.size(); ++i) {
     const double value = values_[static_cast<size_t>(starts[i]) * stride + at];
     if (counts[i] == 0 || std::isnan(value)) continue;
+    if (value == kNotFinite) return kEmpty;
     sum += counts[i] * value, weight += counts[i];
   }
   return sum / weight;

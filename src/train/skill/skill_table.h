@@ -48,10 +48,15 @@ class SkillTable {
   const std::string& name() const { return name_; }
   const SkillShape& shape() const { return shape_; }
 
-  // One per region. Cases that nobody sets are NaN and count nowhere.
+  // One per region. Cases that nobody sets, and regions without a point, count nowhere.
   void set(int64_t start, int64_t lead, int64_t channel, const std::vector<FieldScores>& scores);
 
-  // Over the given starts, each counting so often. NaN where there is no number.
+  // Whether there is a score of this start, and whether the forecast was not finite then.
+  bool has(int64_t start, const SkillPlace& place) const;
+  bool has_diverged(int64_t start, const SkillPlace& place) const;
+
+  // Over the given starts, each counting so often. NaN where there is no number, and where one of the starts has diverged: it
+  // would be left out of the mean otherwise, and a model would win by its failures.
   double score(Score score, const SkillPlace& place, const std::vector<int64_t>& starts, const std::vector<double>& counts) const;
 
   // Means over all starts: shares of the ranks 0 to M; for the numbers of members that foresee the event, how often that was and
@@ -62,6 +67,7 @@ class SkillTable {
 
  private:
   size_t cell(const SkillPlace& place) const;
+  double square_error(int64_t start, const SkillPlace& place) const;
   double mean(Measure measure, const SkillPlace& place, const std::vector<int64_t>& starts,
               const std::vector<double>& counts) const;
   std::vector<double> mean_of(const std::vector<std::vector<double>>& sums, const SkillPlace& place) const;

@@ -181,6 +181,58 @@ class ForecastScores(ForecastCase):
         within(row["values"][0], float(np.sqrt((wanted ** 2).mean())), SAME, "rows that are there")
         self.assertEqual(row["low"][0], None)
 
+    def write(self, data, name):
+        for variable in data.variables.values():
+            variable.encoding = {}
+        data.to_zarr(self.root / name, zarr_format=2, mode="w")
+        return self.root / name
+
+    def elsewhere(self, data):
+        """South first, and around the globe from another meridian."""
+        moved = data.isel(latitude=slice(None, None, -1)).roll(longitude=3, roll_coords=True)
+        return moved.assign_coords(longitude=(moved.longitude + 180) % 360 - 180)
+
+    def test_files_of_others_give_the_same_scores(self):
+        wanted = self.evaluate("--forecast", self.single, "--climatology", self.year, "--bootstrap", "0")
+        single = as_weatherbench2(xarray.open_dataset(self.single, decode_timedelta=True).load()).drop_vars("valid_time")
+        levels = xarray.concat([0 * single.z500, single.z500], xarray.DataArray([850, 500], dims="level", name="level"))
+        others = self.elsewhere(single.drop_vars("z500").rename(t2m="2m_temperature", u10="10m_u_component_of_wind").assign(geopotential=levels))
+        others = others.transpose("time", "prediction_timedelta", "level", "longitude", "latitude")
+        year = self.elsewhere(xarray.open_zarr(self.year, consolidated=False).load())
+        got = self.evaluate("--forecast", self.write(others, "others.zarr"), "--climatology", self.write(year, "others_year.zarr"), "--bootstrap", "0")
+        self.assertEqual(got["scores"], wanted["scores"])
+        self.assertEqual(got["notes"], wanted["notes"])
+        got = self.evaluate("--forecast", self.write(others.drop_vars("geopotential"), "fewer.zarr"), "--bootstrap", "0")
+        self.assertIn("Channels that the forecast does not hold: z500.\n", got["out"])
+
+    def test_a_forecast_that_is_not_finite_has_no_score(self):
+        single = xarray.open_dataset(self.single, decode_timedelta=True).load()
+        for value in (np.nan, np.inf):
+            broken = single.copy(deep=True)
+            broken.t2m[{"lead_time": 1, "init_time": slice(2, None), "latitude": 0, "longitude": 1}] = value
+            got = self.evaluate("--forecast", self.write(broken, "broken.zarr"), "--second", self.single, "--bootstrap", "0")
+            for row in got["scores"]:
+                if row["channel"] == "t2m" and row["forecast"] == "forecast" and row["region"] == "global" and row["season"] == "all":
+                    self.assertEqual([number is None for number in row["values"]], [False, True, False], row)
+            starts = got["starts"]
+            self.assertRegex(got["out"], rf"Not finite \(forecast\): \d+ of {starts} starts, first of t2m at {2 * HOURS} h\.")
+            self.assertEqual(got["scored_starts"]["second"]["t2m"][0], starts - 1, "the last one has no truth")
+            kept = [row for row in got["differences"] if (row["channel"], row["score"], row["season"]) == ("u10", "rmse", "all")]
+            self.assertTrue(all(number == 0 for row in kept if row["forecast"] == "forecast - second" for number in row["values"]))
+
+    def test_other_units_and_days_are_refused(self):
+        single = xarray.open_dataset(self.single, decode_timedelta=True).load()
+        year = xarray.open_zarr(self.year, consolidated=False).load()
+        celsius = lambda data: data.assign(t2m=(data.t2m - 273.15).assign_attrs(units="degC"))  # noqa: E731
+        for flags, words in ((("--forecast", self.write(celsius(single), "c.zarr")), "the forecast has another unit than the truth"),
+                             (("--forecast", self.single, "--climatology", self.write(celsius(year), "cy.zarr")), "it has another unit than the truth"),
+                             (("--forecast", self.single, "--climatology", self.write(year.isel(dayofyear=slice(100, 120)), "some.zarr")),
+                              "it holds nothing of this day of the year"),
+                             (("--forecast", self.single, "--climatology",
+                               self.write(year.assign_coords(longitude=year.longitude + 1), "shifted.zarr")), "another grid than the truth")):
+            done = self.call("evaluate", self.run_folder, "--device", "cpu", *flags, code=DATA)
+            self.assertIn(words, done.stderr)
+
     def test_plots(self):
         plots = self.folder / "plots"
         done = self.call("evaluate", self.run_folder, "--device", "cpu", "--forecast", self.ensemble, "--climatology", self.year, "--plots", plots,

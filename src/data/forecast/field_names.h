@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// How others call what a channel is: ERA5's short names, and the long ones of ERA5 and WeatherBench2.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace welkin::data {
+
+// A level of an array with several: "geopotential@500".
+std::string name_of_level(const std::string& variable, double level);
+
+// Names under which a file may hold this channel, the likeliest first: of "z500" these are "z500", "geopotential@500", "z@500",
+// "geopotential500", "geopotential_500", ...; of "2m_temperature" also "t2m".
+std::vector<std::string> names_of_channel(const std::string& channel);
+
+}  // namespace welkin::data
