@@ -176,11 +176,7 @@ void ScoreSums::add_forecast(Forecast& forecast, const at::Tensor& values, const
   forecast.error += difference.sum({2, 3}).sum(0);
   forecast.absolute += at::abs(difference).sum({2, 3}).sum(0);
   accumulate(forecast.spectrum, spectrum_of(values));
-  if (!time_mean_.defined()) {
-    forecast.acc += sum_where(points.has_points, weighted_acc(errors));
-    return;
-  }
-  if (forecast.name == kMeanMap) return;  // see score_of()
+  if (!time_mean_.defined() || forecast.name == kMeanMap) return;  // see score_of()
   const at::Tensor mean = flat_rows(time_mean_.unsqueeze(0), is_field_);
   const auto anomaly = [&](const at::Tensor& fields) {
     return points.is_hole.defined() ? (fields - mean).masked_fill(points.is_hole.cpu(), 0) : fields - mean;
@@ -210,8 +206,9 @@ ChannelScore ScoreSums::score_of(const Forecast& forecast, int64_t channel, doub
   score.rmse_physical = score.rmse * std::abs(scale);
   score.mae_physical = forecast.absolute[channel].item<double>() / weight * std::abs(scale);
   score.bias_physical = forecast.error[channel].item<double>() / weight * scale;
-  // The time mean's anomaly is zero everywhere: no correlation to speak of.
-  score.acc = forecast.name == kMeanMap ? kUndefined : forecast.acc[channel].item<double>() / scored;
+  // Of values that are no anomalies the correlation says how far the mean is from zero. The time mean's anomaly is zero everywhere.
+  const bool has_anomalies = time_mean_.defined() && forecast.name != kMeanMap;
+  score.acc = has_anomalies ? forecast.acc[channel].item<double>() / scored : kUndefined;
   return score;
 }
 

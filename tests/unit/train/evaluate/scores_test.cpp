@@ -193,10 +193,11 @@ TEST(Scores, PrintAsTableAndAsJson) {
   ScoreSums sums(spec, {});
   sums.add(at::zeros({1, 3, 4, 6}), at::ones({1, 2, 4, 6}), at::ones({1, 2, 4, 6}), at::zeros({1}));
   const Scores scores = sums.finish();
-  EXPECT_NE(scores_table(scores).find("a [K]      persistence  1.0000                10   10   -10       -"), std::string::npos)
+  EXPECT_NE(scores_table(scores).find("a [K]      persistence  1.0000                10   10   -10    -             -"), std::string::npos)
       << scores_table(scores);
   const auto root = nlohmann::json::parse(scores_json(scores));
   EXPECT_EQ(root["samples"], 1);
+  EXPECT_TRUE(root["channels"]["a"]["model"]["acc"].is_null()) << "without a time mean there are no anomalies";
   EXPECT_TRUE(tests::close(root["channels"]["b"]["persistence"]["rmse_physical"].get<double>(), 5.0, kFp64, 64));
 }
 
