@@ -120,6 +120,7 @@ at::Tensor NativeModel::forward(const at::Tensor& input) const {
 }
 
 std::string NativeModel::facts() const {
+  const data::NanPolicy policy = data::nan_policy_for(trained_->dataset().spec(), trained_->config().data.nan_policy);
   nlohmann::ordered_json json = {{"config", config_json(trained_->config())},
                                  {"spec", spec_json(trained_->dataset().spec())},
                                  {"checkpoint", trained_->checkpoint().string()},
@@ -129,6 +130,7 @@ std::string NativeModel::facts() const {
                                  {"batch_size", trained_->batch_size()},
                                  {"split", split_},
                                  {"samples", trained_->dataset().size()},
+                                 {"fills_points", policy == data::NanPolicy::Hole || policy == data::NanPolicy::Mask},
                                  {"warnings", warnings_}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

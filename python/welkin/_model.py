@@ -13,7 +13,7 @@ import torch
 
 from welkin import _native
 from welkin._dataset import Dataset
-from welkin._errors import raised
+from welkin._errors import DataError, raised
 from welkin._normalization import Normalization
 from welkin._sources import find_source
 from welkin._words import setting_words
@@ -58,7 +58,8 @@ class Model:
         self.channels: dict[str, list[str]] = {side: self.spec[side]["channels"] for side in ("input", "target")}
         self.units: dict[str, list[str]] = {side: self.spec[side]["units"] for side in ("input", "target")}
         self.grid: tuple[int, ...] = tuple(self.spec["input"]["shape"][1:])
-        self._input, self._target = (Normalization(self.spec[side], len(self.grid)) for side in ("input", "target"))
+        self.fill: list[float] | None = self.spec["fill"] if facts["fills_points"] else None  # of points without a value; None: there are none
+        self._input, self._target = Normalization(self.spec["input"], len(self.grid), self.fill), Normalization(self.spec["target"], len(self.grid))
         for warning in facts["warnings"]:
             python_warnings.warn(warning, stacklevel=3)
 
@@ -72,7 +73,12 @@ class Model:
         return result
 
     def normalize(self, x: torch.Tensor) -> torch.Tensor:
-        """Inputs (B, C, ...) in the values of the files -> what the model is called with."""
+        """Inputs (B, C, ...) in the values of the files -> what the model is called with.
+
+        Points without a value (NaN) get what the run's nan_policy put there in training, where it is hole or mask. Else a DataError.
+        """
+        if self.fill is None and bool(torch.isnan(x).any()):
+            raise DataError("[python] the input has points without a value, and the run takes none: nan_policy is neither hole nor mask. Fill them.")
         return self._input(x)
 
     def denormalize(self, y: torch.Tensor) -> torch.Tensor:

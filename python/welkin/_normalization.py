@@ -12,10 +12,19 @@ import torch
 from torch import nn
 
 
-class Normalization(nn.Module):
-    """Of one side of a specification (Model.spec["input"]) whose fields have `dims` dims."""
+def _expm1(y: torch.Tensor) -> torch.Tensor:
+    """exp(y) - 1 by operators that ONNX has: near 0 by the tangent, which loses no digits there."""
+    half = torch.tanh(y / 2)
+    return torch.where(y.abs() < 1, 2 * half / (1 - half), torch.exp(y) - 1)
 
-    def __init__(self, side: dict[str, Any], dims: int) -> None:
+
+class Normalization(nn.Module):
+    """Of one side of a specification (Model.spec["input"]) whose fields have `dims` dims.
+
+    `fill`: what points without a value (NaN) become, normalised, one for each channel; an empty list: 0. None: they stay NaN.
+    """
+
+    def __init__(self, side: dict[str, Any], dims: int, fill: list[float] | None = None) -> None:
         super().__init__()
         channels = len(side["channels"])
         mean = torch.tensor(side["mean"] or [0.0] * channels, dtype=torch.float64)
@@ -32,6 +41,8 @@ class Normalization(nn.Module):
         for name, value in {"mean": mean, "rest": rest, "scale": scale, "eps": eps}.items():
             self.register_buffer(name, value.float().view(channels, *[1] * dims), persistent=False)
         self.register_buffer("logs", logs.view(channels, *[1] * dims), persistent=False)
+        self.fills = fill is not None
+        self.register_buffer("fill", torch.tensor(fill or [0.0] * channels).view(channels, *[1] * dims), persistent=False)
 
     def _on(self, x: torch.Tensor) -> Normalization:
         return self if self.mean.device == x.device else self.to(x.device)
@@ -43,11 +54,12 @@ class Normalization(nn.Module):
             x = x.clamp(*self.clip)
         if self.has_logs:
             x = torch.where(own.logs, torch.log1p(x / own.eps), x)
-        return ((x - own.mean) - own.rest) / own.scale if self.has_scale else x
+        x = ((x - own.mean) - own.rest) / own.scale if self.has_scale else x
+        return torch.where(torch.isnan(x), own.fill, x) if self.fills else x
 
     def undo(self, y: torch.Tensor) -> torch.Tensor:
         """The other way; what was clipped stays so."""
         own = self._on(y)
         if self.has_scale:
             y = y * own.scale + own.rest + own.mean
-        return torch.where(own.logs, torch.expm1(y) * own.eps, y) if self.has_logs else y
+        return torch.where(own.logs, _expm1(y) * own.eps, y) if self.has_logs else y

@@ -6,6 +6,7 @@ that TorchScript, torch.export and ONNX need no complex numbers. Dropout is left
 """
 from __future__ import annotations
 
+import fnmatch
 from typing import Any
 
 from torch import nn
@@ -32,4 +33,6 @@ def build(config: dict[str, Any], spec: dict[str, Any]) -> nn.Module:
     if not keys.get("residual"):
         return model
     earlier = spec["earlier"] or [spec["newest"] + number for number in range(targets[0])]
-    return Residual(model, earlier)
+    names = spec["target"]["channels"]
+    is_left_out = [any(fnmatch.fnmatchcase(name, pattern) for pattern in keys.get("residual_except") or []) for name in names]
+    return Residual(model, [-1 if left_out else number for number, left_out in zip(earlier, is_left_out)])

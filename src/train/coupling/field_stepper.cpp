@@ -2,8 +2,10 @@
 #include "train/coupling/field_stepper.h"
 
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -70,6 +72,8 @@ void scatter(const float* from, const ChannelScale& scale, std::span<const int64
   }
 }
 
+bool fills_points(data::NanPolicy policy) { return policy == data::NanPolicy::Hole || policy == data::NanPolicy::Mask; }
+
 // One channel of (1, C, ...) into the caller's memory.
 void give(const at::Tensor& values, int64_t channel, const ChannelScale& scale, const std::vector<int64_t>& shape,
           const FieldLayout& layout, void* out) {
@@ -96,7 +100,9 @@ FieldStepper::FieldStepper(const TrainedModel& model)
       ops_(data::channel_ops(data::input_transform(spec_), spec_.input.shape.front(), "input")),
       input_scale_(scales_of(data::input_transform(spec_), spec_.input.channels.size())),
       target_scale_(scales_of(data::target_transform(spec_), spec_.target.channels.size())),
-      is_set_(spec_.input.channels.size(), false) {
+      nan_policy_(data::nan_policy_for(spec_, model.config().data.nan_policy)),
+      is_set_(spec_.input.channels.size(), false),
+      has_nan_(is_set_) {
   std::vector<int64_t> shape = spec_.input.shape;
   shape.insert(shape.begin(), 1);
   input_ = at::zeros(shape, at::kFloat);
@@ -113,7 +119,14 @@ void FieldStepper::set(const std::string& channel, const void* values, const Fie
   const at::Tensor field = input_[0][number];
   field.copy_(view_of(const_cast<void*>(values), shape_, layout));  // from_blob takes no pointer to what is only read
   data::apply(ops_[static_cast<size_t>(number)], field.data_ptr<float>(), field.numel());
-  is_set_[static_cast<size_t>(number)] = true;
+  const auto place = static_cast<size_t>(number);
+  has_nan_[place] = at::isnan(field).any().item<bool>();
+  is_set_[place] = !has_nan_[place] || fills_points(nan_policy_);
+  if (is_set_[place]) return;
+  throw ConfigError("coupling",
+                    cat("a field has points without a value, and the run takes none: channel=", channel,
+                        ", points=", at::isnan(field).sum().item<int64_t>()),
+                    "Fill them, or train with nan_policy: hole");
 }
 
 void FieldStepper::step() {
@@ -126,8 +139,14 @@ void FieldStepper::step() {
                       "Set every input before the first step");
   }
   const auto integers = at::TensorOptions(at::kLong).device(model_.device());
+  at::Tensor input = input_;
+  if (std::ranges::count(has_nan_, true) > 0) {
+    input = input_.clone();
+    data::fill_holes({input.data_ptr<float>(), static_cast<size_t>(input.numel())}, spec_.input.shape.front(),
+                     nan_policy_ == data::NanPolicy::Hole ? spec_.input_fill : std::vector<double>());
+  }
   const at::Tensor prediction = model_.predict(
-      input_.to(model_.device()),
+      input.to(model_.device()),
       {.seed = model_.config().loop.seed, .step = at::scalar_tensor(steps_, integers), .sample = at::zeros({1}, integers)});
   prediction_ = prediction.to(at::kCPU).contiguous();
   ++steps_;
@@ -155,7 +174,9 @@ void FieldStepper::advance() {
                       "Set all inputs of each step");
   }
   for (size_t i = 0; i < earlier_.size(); ++i) {
-    if (earlier_[i] >= 0) input_[0][earlier_[i]].copy_(prediction_[0][static_cast<int64_t>(i)]);
+    if (earlier_[i] < 0) continue;
+    const at::Tensor next = prediction_[0][static_cast<int64_t>(i)], now = input_[0][earlier_[i]];
+    now.copy_(has_nan_[static_cast<size_t>(earlier_[i])] ? at::where(at::isnan(now), now, next) : next);
   }
 }
 

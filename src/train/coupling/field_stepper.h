@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "data/pipeline/sample_check.h"
 #include "data/sample/dataset.h"
 #include "train/evaluate/trained_model.h"
 
@@ -36,7 +37,8 @@ class FieldStepper {
   const std::vector<int64_t>& shape() const { return shape_; }  // of a field: without channels
 
   // One pass over the values: copy, clip, logarithm and normalisation. Of input steps of several times, the newest that has the
-  // name. ConfigError for a channel that the model does not take, or strides that do not fit.
+  // name. Points that are NaN have no value: a step takes what the run's nan_policy puts there in training. ConfigError for a
+  // channel that the model does not take, strides that do not fit, and NaN where the run takes none.
   void set(const std::string& channel, const void* values, const FieldLayout& layout);
 
   // Makes the targets of the inputs that are set. ConfigError naming those that never were.
@@ -46,7 +48,7 @@ class FieldStepper {
   void get(const std::string& channel, void* values, const FieldLayout& layout) const;
 
   // The predictions become the inputs of the next step, without a way through the caller's units. Channels that are not predicted
-  // keep their values. ConfigError for a model of several input times, and before a step.
+  // keep their values, and points without one stay so. ConfigError for a model of several input times, and before a step.
   void advance();
 
  private:
@@ -57,7 +59,8 @@ class FieldStepper {
   std::vector<int64_t> shape_, earlier_;
   std::vector<data::ChannelOp> ops_;
   std::vector<ChannelScale> input_scale_, target_scale_;
-  std::vector<bool> is_set_;
+  data::NanPolicy nan_policy_;
+  std::vector<bool> is_set_, has_nan_;
   at::Tensor input_;       // (1, C, ...) normalised, on the CPU
   at::Tensor prediction_;  // (1, C', ...) normalised, on the CPU; undefined before a step
   int64_t steps_ = 0;

@@ -2,6 +2,7 @@
 """libwelkin_c.so from C, Fortran and ctypes: fields by name, steps, errors as text, any layout, several threads. What a step gives is
 what `welkin predict` writes, bit for bit."""
 import ctypes
+import json
 import os
 import pathlib
 import re
@@ -14,6 +15,7 @@ import unittest
 
 import h5py
 import numpy as np
+from hole_fields import CONFIG, write_hole_fields
 from tolerance import rounds_to
 
 BINARY = pathlib.Path(os.environ["WELKIN_BINARY"])
@@ -155,6 +157,36 @@ class Coupling(unittest.TestCase):
         other.set_all(first)
         self.close_to(other.step(), second, roundings=256)  # once more through the model, from values rounded beside means that are not 0
         self.assertFalse(np.array_equal(first, second))
+
+    def test_points_without_a_value_are_filled_as_in_training(self):
+        write_hole_fields(self.root / "holes")
+        self.need(run(BINARY, "data", "stats", self.root / "holes/train", "--out", self.root / "holes/stats"))
+        yaml = self.root / "holes.yaml"
+        yaml.write_text(json.dumps({"base": CONFIG}))
+        self.need(run(BINARY, "train", "--yaml_config", yaml, "--config", "base", "--data_root", self.root / "holes", "--log_root", self.root / "hole_logs",
+                      "--device", "cpu"))
+        folder = self.root / "hole_logs/base/1GPU/00"
+        self.need(run(BINARY, "predict", folder, "--device", "cpu", "--output", self.root / "hole_pictures"))
+        with h5py.File(self.root / "holes/valid/2001.h5") as file, h5py.File(self.root / "hole_pictures/predictions.h5") as pictures:
+            fields, wanted = file["fields"][:2], pictures["prediction"][0]
+        model = Model(self.lib, folder)
+        self.addCleanup(model.close)
+        model.set_all(fields[0])
+        got = model.step()
+        self.assertTrue(np.isfinite(got).all())
+        known = ~np.isnan(wanted)
+        self.close_to([mine[where] for mine, where in zip(got, known)], [theirs[where] for theirs, where in zip(wanted, known)])
+        model.check(self.lib.welkin_advance(model.handle))
+        again = model.step()
+        moved = np.where(np.isnan(fields[0]), np.nan, got)
+        model.set_all(moved)
+        self.close_to(model.step(), again, roundings=256)
+        whole = self.model()
+        field = np.zeros((16, 32), np.float32)
+        field[3, 4] = np.nan
+        code = self.lib.welkin_set_field(whole.handle, whole.channels(INPUT)[0].encode(), field.ctypes.data_as(ctypes.c_void_p), FLOAT32, None)
+        self.assertEqual(code, USAGE)
+        self.assertIn("a field has points without a value, and the run takes none: channel=", self.lib.welkin_last_error().decode())
 
     def test_threads_have_models_of_their_own_or_wait(self):
         expected = self.model()
