@@ -206,7 +206,8 @@ ChannelScore ScoreSums::score_of(const Forecast& forecast, int64_t channel, doub
   score.rmse_physical = score.rmse * std::abs(scale);
   score.mae_physical = forecast.absolute[channel].item<double>() / weight * std::abs(scale);
   score.bias_physical = forecast.error[channel].item<double>() / weight * scale;
-  // Of values that are no anomalies the correlation says how far the mean is from zero. The time mean's anomaly is zero everywhere.
+  // Of values that are no anomalies the correlation says how far the mean is from zero. The time mean's anomaly is zero
+  // everywhere.
   const bool has_anomalies = time_mean_.defined() && forecast.name != kMeanMap;
   score.acc = has_anomalies ? forecast.acc[channel].item<double>() / scored : kUndefined;
   return score;

@@ -22,7 +22,7 @@ struct ChannelScore {
   double bias_physical = 0;  // (latitude-weighted) mean error, in the channel's unit
   double small_scales = 0;   // power above half of the Nyquist wavenumber over the target's, which may have none
   std::vector<double> spectrum{};  // normalised mean square by wavenumber, mean over the samples (metrics_spectrum.h)
-  double acc = 0;  // anomaly correlation against the time-mean map, mean over the samples; NaN without a map
+  double acc = 0;                  // anomaly correlation against the time-mean map, mean over the samples; NaN without a map
 };
 
 struct ForecastScores {

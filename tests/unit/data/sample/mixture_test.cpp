@@ -143,12 +143,12 @@ TEST(MixtureTest, SetsThatDifferAreRefused) {
       Mixture(std::move(parts), Mixture::Order::Drawn);
     };
   };
-  EXPECT_THAT(
-      mixing([](SampleSpec& spec) { spec.input.channels = {"v"}; }),
-      ThrowsMessage<DataError>(HasSubstr("differ: dataset=small, dataset=large, in=input channels: u and v")));
+  EXPECT_THAT(mixing([](SampleSpec& spec) { spec.input.channels = {"v"}; }),
+              ThrowsMessage<DataError>(HasSubstr("differ: dataset=small, dataset=large, in=input channels: u and v")));
   EXPECT_THAT(mixing([](SampleSpec& spec) { spec.target.units = {"km"}; }),
               ThrowsMessage<DataError>(HasSubstr("in=units of u: m and km")));
-  EXPECT_THAT(mixing([](SampleSpec& spec) { spec.latitude = {11}; }), ThrowsMessage<DataError>(HasSubstr("in=latitudes: 10 to 10 and 11 to 11")));
+  EXPECT_THAT(mixing([](SampleSpec& spec) { spec.latitude = {11}; }),
+              ThrowsMessage<DataError>(HasSubstr("in=latitudes: 10 to 10 and 11 to 11")));
   EXPECT_THAT(mixing([](SampleSpec& spec) { spec.target_mean = {1}; }), ThrowsMessage<DataError>(HasSubstr("in=normalisation")));
   EXPECT_THAT([] { Mixture(two(0, 1, 4, 1), Mixture::Order::Drawn); },
               ThrowsMessage<DataError>(HasSubstr("has no samples: dataset=small")));

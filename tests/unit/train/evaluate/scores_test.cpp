@@ -193,7 +193,8 @@ TEST(Scores, PrintAsTableAndAsJson) {
   ScoreSums sums(spec, {});
   sums.add(at::zeros({1, 3, 4, 6}), at::ones({1, 2, 4, 6}), at::ones({1, 2, 4, 6}), at::zeros({1}));
   const Scores scores = sums.finish();
-  EXPECT_NE(scores_table(scores).find("a [K]      persistence  1.0000                10   10   -10    -             -"), std::string::npos)
+  EXPECT_NE(scores_table(scores).find("a [K]      persistence  1.0000                10   10   -10    -             -"),
+            std::string::npos)
       << scores_table(scores);
   const auto root = nlohmann::json::parse(scores_json(scores));
   EXPECT_EQ(root["samples"], 1);
