@@ -58,7 +58,10 @@ train::EnsembleOptions forecast_options(const TrainedRun& run) {
                                  .steps = whole_flag(line, "steps", 1),
                                  .members = whole_flag(line, "members", 1),
                                  .has_dropout = has_flag(line, "with_dropout"),
-                                 .source = cat("Welkin ", kVersion)};
+                                 .source = cat("Welkin ", kVersion),
+                                 .inputs = cat("states ", text_flag(line, "states"), ", forcings ", text_flag(line, "forcings"),
+                                               ", time step ", text_flag(line, "time_step"), ", ema ", run.choice.averaged,
+                                               ", precision ", config::name_of(run.config.precision.amp_mode))};
   options.ensemble = {.perturbation = train::parse_perturbation(text_flag(line, "perturb")),
                       .seed = static_cast<uint64_t>(
                           whole_flag(line, "ensemble_seed", static_cast<int64_t>(run.config.loop.seed), 0, int64_t{1} << 62)),
@@ -75,7 +78,19 @@ std::optional<data::TimeStep> given_step(const config::CommandLine& line) {
 }
 
 // Members that are all alike are no ensemble.
-void check_ensemble(const train::EnsembleOptions& options, size_t num_models) {
+void check_ensemble(const train::EnsembleOptions& options, const std::vector<const train::TrainedModel*>& models) {
+  const size_t num_models = models.size();
+  for (size_t i = 0; i < num_models; ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (models[i]->checkpoint() != models[j]->checkpoint()) continue;
+      throw ConfigError("forecast", cat("two of the checkpoints are one: checkpoint=", models[i]->checkpoint().string()),
+                        "Name different ones; best and newest may be the same step");
+    }
+  }
+  if (options.has_dropout && models.front()->config().model.dropout == 0) {
+    throw ConfigError("forecast", "members of a model without dropout do not differ by it: dropout=0, --with_dropout",
+                      "Give --perturb or more --checkpoints");
+  }
   if (options.members < static_cast<int64_t>(num_models)) {
     throw ConfigError("forecast", cat("more checkpoints than members: members=", options.members, ", checkpoints=", num_models),
                       "Ask for at least one member of each checkpoint");
@@ -126,7 +141,7 @@ void forecast(Application& application, const TrainedRun& run, const train::Ense
               const parallel::World& world) {
   const auto movie = movie_options(run, options);
   const Ensemble ensemble(application, run, world.rank_info(), options.has_dropout);
-  check_ensemble(options, ensemble.models().size());
+  check_ensemble(options, ensemble.models());
   if (movie) train::check_movie_channels(ensemble.fields().spec(), movie->channels);
   train::ForecastRun made(ensemble.fields(), ensemble.models(), options, world);
   observe::Console console({.fd = world.is_main() ? STDERR_FILENO : -1});

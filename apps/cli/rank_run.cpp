@@ -31,6 +31,13 @@ const char* variable(const char* name) { return std::getenv(name); }
 
 launch::RankInfo this_rank_info() { return launch::find_ranks(variable); }
 
+void need_one_process(const std::string& verb) {
+  const launch::RankInfo place = this_rank_info();
+  if (place.world_size == 1) return;
+  throw ConfigError(verb, cat("one process runs this verb: ranks=", place.world_size, ", launcher=", place.launcher),
+                    "Start it once, without a launcher");
+}
+
 void label_process(const launch::RankInfo& place) {
   if (place.world_size > 1) set_process_label(cat("rank ", place.rank));
 }

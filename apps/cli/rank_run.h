@@ -20,6 +20,9 @@ namespace welkin::apps {
 // This process's place; a world of one where no launcher started it.
 launch::RankInfo this_rank_info();
 
+// ConfigError where a launcher has started several of a verb that one process runs: each would do all of it.
+void need_one_process(const std::string& verb);
+
 // Errors of a rank name it from here on, with its coordinates on the mesh once the configuration is known. A process alone has no
 // label. Before threads exist.
 void label_process(const launch::RankInfo& place);

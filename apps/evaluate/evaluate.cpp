@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "apps/cli/flags.h"
+#include "apps/cli/rank_run.h"
 #include "apps/cli/trained_run.h"
 #include "apps/cli/verbs.h"
 #include "apps/evaluate/forecast_scores.h"
@@ -96,6 +97,7 @@ int verb_evaluate(Application& application, int argc, char** argv) {
   std::ranges::copy(forecast_score_flags(), std::back_inserter(flags));
   const auto run = parse_trained_run(application, argc, argv, std::move(flags));
   if (!run) return 0;
+  need_one_process("evaluate");
   const int64_t rollout_steps = whole_flag(run->line, "rollout_steps", 1);
   if (const std::string file = text_flag(run->line, "json"); !file.empty()) check_output("evaluate", "--json", file);
   if (has_flag(run->line, "forecast")) {

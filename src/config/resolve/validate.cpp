@@ -45,6 +45,15 @@ void validate_checkpointed_blocks(Draft& draft) {
                      "Give as many as there are, or 0 for all");
 }
 
+void validate_residual(Draft& draft) {
+  constexpr const char* kExcept = "model.residual_except";
+  if (draft.config.model.residual || draft.config.model.residual_except.empty()) return;
+  draft.problems.add(
+      draft.place(kExcept),
+      cat("channels are left out of a residual that there is not: ", draft.show(kExcept), ", ", draft.show("model.residual")),
+      "Set residual: true, or take residual_except away");
+}
+
 void validate_vit(Draft& draft) {
   const ModelConfig& model = draft.config.model;
   const bool has_heads = draft.is_sound({"model.num_heads"});
@@ -344,6 +353,7 @@ void validate_offload(Draft& draft) {
 
 void validate_model(Draft& draft) {
   if (draft.config.model.model == "vit") validate_vit(draft);
+  validate_residual(draft);
   validate_checkpointed_blocks(draft);
   if (draft.config.model.model == "unet3d") validate_unet(draft);
 }

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/hash.h"
 #include "core/text.h"
 #include "data/sample/likeness.h"
 #include "ops/base/autocast.h"
@@ -89,6 +90,19 @@ TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig
 
 int64_t TrainedModel::weight_bytes() const {
   return known_memory(parallel::ParamTable::of(*model_), nullptr, /*buffers=*/0, /*has_buffers=*/true).weights;
+}
+
+uint64_t TrainedModel::weights_hash() const {
+  Xxh3 hash;
+  const auto add = [&hash](const auto& tensors) {
+    for (const auto& item : tensors) {
+      const at::Tensor values = item.value().detach().cpu().contiguous();
+      hash.update({static_cast<const std::byte*>(values.const_data_ptr()), values.nbytes()});
+    }
+  };
+  add(model_->named_parameters());
+  add(model_->named_buffers());
+  return hash.digest();
 }
 
 int64_t TrainedModel::batch_size() const {

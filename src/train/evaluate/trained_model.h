@@ -48,7 +48,8 @@ class TrainedModel {
   const std::filesystem::path& checkpoint() const { return checkpoint_; }
 
   int64_t weight_bytes() const;
-  int64_t batch_size() const;  // of evaluation: the run's micro-batch
+  uint64_t weights_hash() const;  // of parameters and buffers, in their order
+  int64_t batch_size() const;     // of evaluation: the run's micro-batch
   // Batches in the order of the data set, each sample once.
   data::Pipeline pipeline(int64_t batch_size) const;
   // Autocast as in training; no gradient. float32 out.

@@ -74,6 +74,8 @@ std::string ForecastRun::sources() const {
 
 std::string ForecastRun::request() const {
   std::string text = cat(sources(), "\n");
+  for (const TrainedModel* model : models_) text += cat("weights ", hex_digits(model->weights_hash()), "\n");
+  text += cat(options_.inputs, "\n");
   text += cat("steps ", options_.steps, ", members ", options_.members, ", dropout ", options_.has_dropout, "\n");
   text += cat(words_of(options_.ensemble), "\nbatch ", models_.front()->batch_size(), "\n");
   for (const int64_t start : layout_.starts) text += cat("start ", data::format_date(layout_.calendar, start), "\n");

@@ -28,6 +28,7 @@ struct EnsembleOptions {
   EnsembleStart ensemble{};
   bool has_dropout = false;
   std::string source;  // which program made it, for the file's attributes
+  std::string inputs;  // what else decides the fields: a file that was begun with others is not gone on with
 };
 
 class ForecastRun {

@@ -68,11 +68,13 @@ Perturbation parse_perturbation(const std::string& text) {
     const std::string name = setting.substr(0, equals);
     const std::string_view value = std::string_view(setting).substr(std::min(equals + 1, setting.size()));
     if (name == "amplitude" && perturbation.kind != PerturbationKind::Lagged) {
-      perturbation.amplitude = perturbation_number(text, value, 0, 100);
+      perturbation.amplitude = perturbation_number(text, value, std::numeric_limits<double>::min(), 100);
     } else if (name == "length_km" && perturbation.kind == PerturbationKind::Sphere) {
       perturbation.length_km = perturbation_number(text, value, 1, 20'000);
     } else if (name == "cycles" && perturbation.kind == PerturbationKind::Bred) {
-      perturbation.cycles = static_cast<int64_t>(perturbation_number(text, value, 1, 1000));
+      const double cycles = perturbation_number(text, value, 1, 1000);
+      if (cycles != std::floor(cycles)) refuse_perturbation(text);
+      perturbation.cycles = static_cast<int64_t>(cycles);
     } else {
       refuse_perturbation(text);
     }

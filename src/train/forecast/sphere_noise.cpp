@@ -12,15 +12,15 @@
 namespace welkin::train {
 namespace {
 
-constexpr double kEarthRadiusKm = 6371.0, kLeastVariance = 1e-8, kRadians = std::numbers::pi / 180;
+constexpr double kEarthRadiusKm = 6371.0, kLeastVariance = 1e-8, kFinestStep = 0.1, kRadians = std::numbers::pi / 180;
 
 // Standard deviations of the coefficients by degree, such that the field's variance is 1: the squares of the harmonics of degree
 // l add up to (2 l + 1) / (4 pi) at every point.
-std::vector<double> deviations(int64_t rows, double length_km) {
+std::vector<double> deviations(int64_t most_degrees, double length_km) {
   const double ratio = length_km / kEarthRadiusKm;
   std::vector<double> variance;
   double sum = 0;
-  for (int64_t l = 0; l <= std::max<int64_t>(1, rows - 1); ++l) {
+  for (int64_t l = 0; l <= std::max<int64_t>(1, most_degrees); ++l) {
     const auto degree = static_cast<double>(l);
     const double value = std::exp(-degree * (degree + 1) * ratio * ratio / 2);
     if (value < kLeastVariance) break;
@@ -31,12 +31,18 @@ std::vector<double> deviations(int64_t rows, double length_km) {
   return variance;
 }
 
+// What rows as close as these can show: a part of the globe shows as much as the whole.
+int64_t degrees_of(const std::vector<double>& latitude) {
+  constexpr double kPoleToPole = 180;
+  double step = kPoleToPole;
+  for (size_t i = 1; i < latitude.size(); ++i) step = std::min(step, std::abs(latitude[i] - latitude[i - 1]));
+  return std::llround(kPoleToPole / std::max(step, kFinestStep));
+}
+
 }  // namespace
 
 SphereNoise::SphereNoise(std::vector<double> latitude, std::vector<double> longitude, double length_km)
-    : latitude_(std::move(latitude)),
-      longitude_(std::move(longitude)),
-      deviation_(deviations(static_cast<int64_t>(latitude_.size()), length_km)) {
+    : latitude_(std::move(latitude)), longitude_(std::move(longitude)), deviation_(deviations(degrees_of(latitude_), length_km)) {
   for (size_t order = 0; order < deviation_.size(); ++order) {
     for (const double degrees : longitude_) {
       cosine_.push_back(std::cos(static_cast<double>(order) * degrees * kRadians));

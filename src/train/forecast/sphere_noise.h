@@ -14,7 +14,8 @@ namespace welkin::train {
 
 class SphereNoise {
  public:
-  // Places in degrees. Degrees above the number of rows, or of variance below 1e-8 of the first, are left out.
+  // Places in degrees. Degrees that the distance of the rows does not show (above 1800), or of variance below 1e-8 of the first,
+  // are left out.
   SphereNoise(std::vector<double> latitude, std::vector<double> longitude, double length_km);
 
   int64_t largest_degree() const { return static_cast<int64_t>(deviation_.size()) - 1; }

@@ -16,11 +16,51 @@ namespace {
 
 // Names of ERA5, of makani and of WeatherBench2.
 constexpr std::array<std::string_view, 5> kTemperatures{"t2m", "2t", "2d", "d2m", "2m_temperature"};
-constexpr std::array<std::string_view, 17> kSurface{
-    "u10",   "v10", "10u", "10v", "u10m", "v10m", "10m_u_component_of_wind", "10m_v_component_of_wind", "u100m",
-    "v100m", "sp",  "msl", "tp",  "tcwv", "sst",  "mean_sea_level_pressure", "total_precipitation"};
+constexpr std::array<std::string_view, 31> kSurface{"u10",
+                                                    "v10",
+                                                    "10u",
+                                                    "10v",
+                                                    "u10m",
+                                                    "v10m",
+                                                    "10m_u_component_of_wind",
+                                                    "10m_v_component_of_wind",
+                                                    "100u",
+                                                    "100v",
+                                                    "u100m",
+                                                    "v100m",
+                                                    "100m_u_component_of_wind",
+                                                    "100m_v_component_of_wind",
+                                                    "sp",
+                                                    "surface_pressure",
+                                                    "msl",
+                                                    "mslp",
+                                                    "mean_sea_level_pressure",
+                                                    "tp",
+                                                    "tp06",
+                                                    "tp6h",
+                                                    "tp12",
+                                                    "tp24",
+                                                    "total_precipitation",
+                                                    "total_precipitation_6hr",
+                                                    "total_precipitation_12hr",
+                                                    "total_precipitation_24hr",
+                                                    "tcwv",
+                                                    "sst",
+                                                    "sea_surface_temperature"};
+// Layers of the soil, whose numbers are no pressures.
+constexpr std::array<std::string_view, 4> kSoil{"swvl", "stl", "volumetric_soil_water_layer", "soil_temperature_level"};
 
 bool is_one_of(const std::string& channel, const auto& names) { return std::ranges::find(names, channel) != names.end(); }
+
+// ERA5 calls the wind 100 m above ground u100, and others that at 100 hPa: it is the latter beside other levels of its kind.
+bool is_near_ground(const std::string& channel, const std::vector<std::string>& channels) {
+  if (is_one_of(channel, kSurface)) return true;
+  if (channel != "u100" && channel != "v100") return false;
+  return std::ranges::none_of(channels, [&](const std::string& other) {
+    const auto leveled = leveled_name(other);
+    return other != channel && leveled && leveled->variable == channel.substr(0, 1);
+  });
+}
 
 std::vector<double> makani_weights(const std::vector<std::string>& channels) {
   std::vector<double> weights;
@@ -28,7 +68,7 @@ std::vector<double> makani_weights(const std::vector<std::string>& channels) {
     const auto leveled = leveled_name(channel);
     if (is_one_of(channel, kTemperatures)) {
       weights.push_back(1);
-    } else if (is_one_of(channel, kSurface)) {
+    } else if (is_near_ground(channel, channels)) {
       weights.push_back(0.1);
     } else {
       weights.push_back(leveled ? 0.001 * leveled->level : 0.01);
@@ -40,13 +80,14 @@ std::vector<double> makani_weights(const std::vector<std::string>& channels) {
 std::vector<double> graphcast_weights(const std::vector<std::string>& channels) {
   std::map<std::string, double> sums;
   for (const std::string& channel : channels) {
-    if (const auto leveled = leveled_name(channel)) sums[leveled->variable] += leveled->level;
+    const auto leveled = leveled_name(channel);
+    if (leveled && !is_near_ground(channel, channels)) sums[leveled->variable] += leveled->level;
   }
   std::vector<double> weights;
   for (const std::string& channel : channels) {
     const auto leveled = leveled_name(channel);
-    const double of_field = is_one_of(channel, kSurface) ? 0.1 : 1.0;
-    weights.push_back(leveled ? leveled->level / sums[leveled->variable] : of_field);
+    const bool is_surface = is_near_ground(channel, channels);
+    weights.push_back(leveled && !is_surface ? leveled->level / sums[leveled->variable] : is_surface ? 0.1 : 1.0);
   }
   return weights;
 }
@@ -72,6 +113,7 @@ std::optional<LeveledName> leveled_name(const std::string& channel) {
   const size_t count = channel.size() - digits;
   if (digits == 0 || count == 0 || count > 4) return {};
   const size_t letters = channel[digits - 1] == '_' ? digits - 1 : digits;
+  if (is_one_of(channel.substr(0, letters), kSoil)) return {};
   const double level = std::stod(channel.substr(digits));
   if (letters == 0 || !(level > 0)) return {};
   return LeveledName{channel.substr(0, letters), level};

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`welkin forecast`: files as xarray and a checker of the CF conventions see them, what they hold, ranks, kills, refusals."""
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -111,9 +112,15 @@ class Forecast(ForecastCase):
         dropped = opened(self.forecast("dropout.nc", "--members", "2", "--with_dropout"))
         self.assertGreater(np.abs(np.diff(dropped.u10.values[0], axis=0)).max(), 1e-5)
         step = self.run_folder / "checkpoints"
-        last = sorted(step.iterdir())[-1].name.removeprefix("step_")
-        two = opened(self.forecast("two.nc", "--members", "2", "--checkpoints", f"{last},newest"))
+        last = sorted(step.iterdir())[-1]
+        self.refused(USAGE, "--output", self.folder / "x.nc", "--members", "2", "--checkpoints", f"{last.name.removeprefix('step_')},newest",
+                     parts=["two of the checkpoints are one"])
+        shutil.copytree(last, step / "step_999")
+        self.addCleanup(shutil.rmtree, step / "step_999")
+        two = opened(self.forecast("two.nc", "--members", "2", "--checkpoints", f"{last.name.removeprefix('step_')},999"))
         np.testing.assert_array_equal(two.u10.values[0, 0], two.u10.values[0, 1])
+        self.refused(USAGE, "--output", self.folder / "x.nc", "--members", "2", "--with_dropout", "--set", "dropout=0",
+                     parts=["members of a model without dropout do not differ by it"])
 
     def test_goes_on_after_a_kill(self):
         flags = ["--from", "all", "--steps", "40", "--split", "valid"]
@@ -134,6 +141,7 @@ class Forecast(ForecastCase):
         written = {path: path.stat().st_mtime_ns for path in (self.folder / "killed.zarr.unfinished/data.zarr/t2m").glob("*.0.0.0")}
         self.assertEqual(len(written), 40)
         self.refused(USAGE, "--output", output, "--steps", "5", parts=["another forecast was begun there", "steps 40"])
+        self.refused(USAGE, "--output", output, *flags, "--time_step", "6h", parts=["another forecast was begun there"])
         # The rest by two ranks: nothing of the first start is written again.
         self.forecast("killed.zarr", *flags, ranks=2)
         self.assertEqual(tree_bytes(output), tree_bytes(whole))

@@ -22,6 +22,9 @@ TEST(Validate, TypesAndRanges) {
                         {{"embed_dim=abc"},
                          "[config] --set embed_dim: embed_dim wants an integer, is a string (abc). Meaning: width of a token."},
                         {{"num_iters=3e4"}, "num_iters wants an integer, is a number (3e4)"},
+                        {{"residual_except=[tp]"},
+                         "channels are left out of a residual that there is not: residual_except=[tp] (--set residual_except), "
+                         "residual=false (default). Set residual: true"},
                         {{"lr=fast"}, "lr wants a number, is a string (fast)"},
                         {{"enable_jit=yes"}, "enable_jit wants true or false, is a string (yes)"},
                         {{"img_size=64"}, "img_size wants a list, is an integer (64)"},

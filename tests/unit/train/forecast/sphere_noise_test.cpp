@@ -43,6 +43,28 @@ TEST(SphereNoise, HasVarianceOneAndTheCorrelationOfItsLength) {
       within(product, std::exp(-distance * distance / (2 * 2000.0 * 2000.0)), {0.1, "the sample, and a sphere for a plane"}));
 }
 
+// 33 rows of a quarter of a degree show lengths that the same number of rows from pole to pole do not.
+TEST(SphereNoise, OfARegionHasItsLength) {
+  std::vector<double> rows;
+  for (int i = 0; i < 33; ++i) rows.push_back(54 - 0.25 * i);
+  const std::vector<double> columns{0};
+  for (const auto& [length_km, row] : {std::pair(25.0, 1), std::pair(100.0, 4), std::pair(100.0, 9), std::pair(500.0, 18)}) {
+    const SphereNoise noise(rows, columns, length_km);
+    double product = 0, square = 0;
+    constexpr int kRegionFields = 600;
+    for (uint64_t key = 0; key < kRegionFields; ++key) {
+      std::vector<float> field(rows.size());
+      noise.fill(key, field);
+      product += static_cast<double>(field[0]) * static_cast<double>(field[static_cast<size_t>(row)]);
+      square += static_cast<double>(field[0]) * static_cast<double>(field[0]);
+    }
+    const double distance = 0.25 * row * 111.19;
+    EXPECT_NEAR(square / kRegionFields, 1, 0.2) << length_km;  // three deviations of a mean of so many squares
+    EXPECT_NEAR(product / kRegionFields, std::exp(-distance * distance / (2 * length_km * length_km)), 0.15)
+        << length_km << " " << row;
+  }
+}
+
 TEST(SphereNoise, IsTheSameFieldOnOtherPoints) {
   std::vector<double> rows;
   for (int i = 0; i < 33; ++i) rows.push_back(90 - 180.0 * i / 32);
@@ -69,8 +91,8 @@ TEST(Perturbation, IsReadFromItsFlag) {
   EXPECT_EQ(sphere.length_km, 1500);
   EXPECT_EQ(parse_perturbation("bred:cycles=4").cycles, 4);
   EXPECT_EQ(parse_perturbation("").kind, PerturbationKind::None);
-  for (const char* bad :
-       {"gaussian:length_km=3", "lagged:amplitude=1", "sphere:amplitude=x", "sphere:amplitude", "noise", "bred:cycles=0"}) {
+  for (const char* bad : {"gaussian:length_km=3", "lagged:amplitude=1", "sphere:amplitude=x", "sphere:amplitude", "noise",
+                          "bred:cycles=0", "bred:cycles=2.7", "gaussian:amplitude=0"}) {
     try {
       parse_perturbation(bad);
       ADD_FAILURE() << bad;

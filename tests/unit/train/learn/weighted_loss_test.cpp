@@ -142,6 +142,18 @@ TEST(ChannelWeights, AsMakaniAndGraphCastWriteThem) {
   EXPECT_THAT(channel_weights(config, channels), ElementsAre(2, 0.1, 0.25, 2, 1, 1)) << "the last that fits";
 }
 
+TEST(ChannelWeights, KnowTheNamesOfEra5AndWeatherBench) {
+  const std::vector<std::string> channels{"2m_temperature", "total_precipitation_6hr", "swvl1", "stl4", "u100", "z500", "z1000"};
+  config::LossConfig config;
+  config.level_weighting = config::LevelWeighting::GraphCast;
+  EXPECT_THAT(channel_weights(config, channels), ElementsAre(1, 0.1, 1, 1, 0.1, 500.0 / 1500, 1000.0 / 1500));
+  config.level_weighting = config::LevelWeighting::Makani;
+  EXPECT_THAT(channel_weights(config, channels), ElementsAre(1, 0.1, 0.01, 0.01, 0.1, 0.5, 1));
+  EXPECT_THAT(channel_weights(config, {"u100", "u850"}), ElementsAre(0.1, 0.85)) << "100 hPa, which weighs as much";
+  config.level_weighting = config::LevelWeighting::GraphCast;
+  EXPECT_THAT(channel_weights(config, {"u100", "u850"}), ElementsAre(100.0 / 950, 850.0 / 950));
+}
+
 TEST(ChannelWeights, WhatCannotBeRead) {
   const std::vector<std::string> channels{"t2m", "z500"};
   const auto refusal = [&](const std::string& entry) {
