@@ -44,6 +44,7 @@ void warn_of_data(Application& application, config::RunConfig config) {
   if (config.data.data_loader_config == config::Loader::InMem) config.data.data_loader_config = config::Loader::LowMem;
   const train::DatasetEntry& entry = application.registries.datasets.at(config.data.dataset);
   const auto train = entry.open(config, data::Split::Train), valid = entry.open(config, data::Split::Valid);
+  for (const std::string& note : data::notes_of({train.get(), valid.get()})) application.err << "note: " << note << "\n";
   for (const std::string& warning : data::warnings_of({train.get(), valid.get()})) {
     application.err << "warning: " << warning << "\n";
   }

@@ -109,6 +109,7 @@ void with_trained_model(Application& application, const TrainedRun& run,
   std::unique_ptr<train::TrainedModel> model;
   try {
     model = std::make_unique<train::TrainedModel>(application.registries, run.config, run.choice);
+    for (const std::string& note : model->dataset().notes()) application.err << "note: " << note << "\n";
     for (const std::string& warning : model->dataset().warnings()) application.err << "warning: " << warning << "\n";
     work(*model);
   } catch (const std::exception&) {

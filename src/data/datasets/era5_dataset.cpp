@@ -296,8 +296,15 @@ std::vector<std::string> Era5Dataset::warnings() const {
   std::vector<std::string> lines;
   if (std::string text = left_out_text(file(0), selection_, options_); !text.empty()) lines.push_back(std::move(text));
   if (spec_.has_missing && !spec_.has_holes) lines.push_back(missing_line());
-  if (!files_.front()->facts().place_note.empty()) lines.push_back(files_.front()->facts().place_note);
+  const FieldFacts& facts = files_.front()->facts();
+  if (!facts.place_note.empty() && !facts.fields_alone) lines.push_back(facts.place_note);
   return lines;
+}
+
+std::vector<std::string> Era5Dataset::notes() const {
+  const FieldFacts& facts = files_.front()->facts();
+  if (facts.place_note.empty() || !facts.fields_alone) return {};
+  return {facts.place_note};
 }
 
 std::string Era5Dataset::location(const SamplePlan& plan) const {

@@ -46,6 +46,7 @@ class Era5Dataset : public Dataset, public ResidentArrays {
   std::optional<int64_t> following(int64_t index) const override;
   std::vector<std::string> describe() const override;  // the tutorials' lines
   std::vector<std::string> warnings() const override;
+  std::vector<std::string> notes() const override;
   bool transforms() const override { return true; }
   std::string location(const SamplePlan& plan) const override;
   uint64_t bytes_requested() const override;

@@ -83,17 +83,18 @@ void add_times(const ArrayFile& file, const TimeKeys& keys, FieldFacts& facts) {
   facts.calendar = name_of(written_calendar(times.calendar));
 }
 
-// The tutorials' files hold `fields` alone: nothing is said of them.
 void add_places(const ArrayFile& file, FieldFacts& facts) {
   const Extents grid{facts.height, facts.width};
   PlaceAxis latitude = read_places(file, CoordinateKind::Latitude, grid);
   facts.longitude = read_places(file, CoordinateKind::Longitude, grid).degrees;
   facts.latitude = std::move(latitude.degrees);
-  const bool has_more = file.arrays.size() + file.not_numbers.size() > 1;
-  if (!facts.latitude.empty() || !has_more) return;
+  facts.fields_alone = file.arrays.size() + file.not_numbers.size() == 1;
+  if (!facts.latitude.empty()) return;
   const std::string reason = latitude.problem.empty() ? "" : cat(" (", latitude.problem, ")");
-  facts.place_note = cat("The files do not say the latitudes of their rows", reason,
-                         ": scores weight the rows as equally spaced from pole to pole.");
+  facts.place_note =
+      cat(facts.fields_alone ? "The files hold nothing but fields" : "The files do not say the latitudes of their rows", reason,
+          ": scores weight the rows as equally spaced from pole to pole. An array latitude of one value for each row, in "
+          "degrees, sets them.");
 }
 
 // Sizes may be damaged, and take no place in a file whose chunks were never written.

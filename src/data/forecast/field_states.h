@@ -36,6 +36,7 @@ class FieldStates final : public Dataset {
   void read(const SamplePlan& plan, SampleView out) const override;
   bool transforms() const override { return true; }
   std::vector<std::string> warnings() const override { return states_->warnings(); }
+  std::vector<std::string> notes() const override { return states_->notes(); }
   std::string location(const SamplePlan& plan) const override { return states_->location(plan); }
 
   Calendar calendar() const { return calendar_; }

@@ -9,6 +9,21 @@
 #include "data/sample/sequences.h"
 
 namespace welkin::data {
+namespace {
+
+// Of several data sets, equal ones once.
+template <typename Lines>
+std::vector<std::string> lines_of(const std::vector<const Dataset*>& datasets, const Lines& lines_of_one) {
+  std::vector<std::string> lines;
+  for (const Dataset* dataset : datasets) {
+    for (std::string& line : lines_of_one(*dataset)) {
+      if (std::ranges::count(lines, line) == 0) lines.push_back(std::move(line));
+    }
+  }
+  return lines;
+}
+
+}  // namespace
 
 std::string Dataset::location(const SamplePlan& plan) const { return cat("index=", plan.index); }
 
@@ -17,13 +32,11 @@ std::unique_ptr<Dataset> Dataset::of_steps(int64_t steps, int64_t longest) const
 }
 
 std::vector<std::string> warnings_of(const std::vector<const Dataset*>& datasets) {
-  std::vector<std::string> lines;
-  for (const Dataset* dataset : datasets) {
-    for (std::string& line : dataset->warnings()) {
-      if (std::ranges::count(lines, line) == 0) lines.push_back(std::move(line));
-    }
-  }
-  return lines;
+  return lines_of(datasets, [](const Dataset& dataset) { return dataset.warnings(); });
+}
+
+std::vector<std::string> notes_of(const std::vector<const Dataset*>& datasets) {
+  return lines_of(datasets, [](const Dataset& dataset) { return dataset.notes(); });
 }
 
 bool may_be_same_unit(std::string_view a, std::string_view b) {

@@ -126,6 +126,8 @@ class Dataset {
   virtual std::vector<std::string> describe() const { return {}; }
   // What is not taken of the files though no key says so, what is assumed of them, and keys that they contradict, a line each.
   virtual std::vector<std::string> warnings() const { return {}; }
+  // What is assumed of files that are known to say little, a line each: nothing is wrong with them.
+  virtual std::vector<std::string> notes() const { return {}; }
   // Whether read() can write transformed values, in the pass that reads them. Else the caller transforms.
   virtual bool transforms() const { return false; }
   // Whether samples have an orientation, and read() can leave it to the caller to turn them.
@@ -140,8 +142,9 @@ class Dataset {
   virtual std::vector<FileFingerprint> fingerprints() const { return {}; }
 };
 
-// The warnings of several, equal ones once.
+// The warnings, or notes, of several, equal ones once.
 std::vector<std::string> warnings_of(const std::vector<const Dataset*>& datasets);
+std::vector<std::string> notes_of(const std::vector<const Dataset*>& datasets);
 
 // The transforms of a specification, as the data sets and the pipeline apply them.
 ArrayTransform input_transform(const SampleSpec& spec);

@@ -122,11 +122,14 @@ std::vector<std::string> Mixture::describe() const {
   return lines;
 }
 
-std::vector<std::string> Mixture::warnings() const {
+std::vector<const Dataset*> Mixture::datasets() const {
   std::vector<const Dataset*> datasets;
   for (const MixturePart& part : parts_) datasets.push_back(part.dataset.get());
-  return warnings_of(datasets);
+  return datasets;
 }
+
+std::vector<std::string> Mixture::warnings() const { return warnings_of(datasets()); }
+std::vector<std::string> Mixture::notes() const { return notes_of(datasets()); }
 
 bool Mixture::transforms() const {
   return std::ranges::all_of(parts_, [](const MixturePart& part) { return part.dataset->transforms(); });

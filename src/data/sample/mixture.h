@@ -40,12 +40,14 @@ class Mixture final : public Dataset {
   std::unique_ptr<Dataset> of_steps(int64_t steps, int64_t longest) const override;
   std::vector<std::string> describe() const override;
   std::vector<std::string> warnings() const override;
+  std::vector<std::string> notes() const override;
   bool transforms() const override;
   std::string location(const SamplePlan& plan) const override;
   uint64_t bytes_requested() const override;
   std::vector<FileFingerprint> fingerprints() const override;
 
  private:
+  std::vector<const Dataset*> datasets() const;
   size_t part_of(int64_t index) const;
   void check_alike() const;
 

@@ -46,6 +46,7 @@ class Sequences : public Dataset {
   void read(const SamplePlan& plan, SampleView out) const override;
   std::vector<std::string> describe() const override { return one_.describe(); }
   std::vector<std::string> warnings() const override { return one_.warnings(); }
+  std::vector<std::string> notes() const override { return one_.notes(); }
   bool transforms() const override { return one_.transforms(); }
   const ResidentArrays* resident() const override;
   std::string location(const SamplePlan& plan) const override { return one_.location(plan); }

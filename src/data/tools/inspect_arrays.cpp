@@ -67,6 +67,7 @@ std::string inspect_arrays(const std::filesystem::path& path, const InspectOptio
     if (!name.empty()) add_attributes_of(file, name, text);
     const std::string coordinate = coordinate_lines(file, name);
     text += coordinate.empty() ? range_line(*array, options.most_sampled_values) : coordinate;
+    text += assumed_latitudes_line(file, name);
   }
   for (const auto& [name, why] : file.not_numbers) {
     const std::string texts = text_line(file, name);

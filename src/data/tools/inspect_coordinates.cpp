@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "data/cf/coordinates.h"
 #include "data/cf/file_times.h"
+#include "data/datasets/field_file.h"
 #include "data/tools/inspect_hdf5.h"
 
 namespace welkin::data {
@@ -59,6 +60,19 @@ std::string coordinate_lines(const ArrayFile& file, const std::string& name) {
   if (!is_coordinate(file, CoordinateKind::Latitude, name) && !is_coordinate(file, CoordinateKind::Longitude, name)) return "";
   const std::vector<double> values = array->read_doubles();
   return values.empty() ? "" : cat("    from ", values.front(), " to ", values.back(), "\n");
+}
+
+std::string assumed_latitudes_line(const ArrayFile& file, const std::string& name) {
+  if (name != "fields" || file.array(name)->facts().shape.size() != 4) return "";
+  std::string note;
+  try {
+    note = FieldFile(file).facts().place_note;
+  } catch (const DataError&) {
+    return "";  // training says what is wrong with them
+  }
+  return note.empty() ? ""
+                      : "    no latitudes: training takes the rows as equally spaced from pole to pole; an array latitude of one value "
+                        "for each row, in degrees, sets them\n";
 }
 
 std::string text_line(const ArrayFile& file, const std::string& name) {

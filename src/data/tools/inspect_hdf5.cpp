@@ -118,6 +118,7 @@ void add_dataset(const Hdf5File& file, const ArrayFile& arrays, const std::strin
     return;
   }
   add_range_lines(arrays, dataset, options, text);
+  if (arrays.has(name)) text += assumed_latitudes_line(arrays, name);
 }
 
 }  // namespace

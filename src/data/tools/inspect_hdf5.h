@@ -23,6 +23,8 @@ std::string moments_text(const RunningMoments& moments, bool declares_missing = 
 // Lines about an array of one dimension that says where or when the others are: first and last place, dates by the CF conventions
 // with step and gaps. Empty for other arrays.
 std::string coordinate_lines(const ArrayFile& file, const std::string& name);
+// The line about fields of which the file does not say the latitudes: what training assumes. Empty for other arrays.
+std::string assumed_latitudes_line(const ArrayFile& file, const std::string& name);
 // The line about an array of texts.
 std::string text_line(const ArrayFile& file, const std::string& name);
 // Attributes that say how HDF5, netCDF-4 or Zarr keep an array, and nothing about its values.

@@ -193,6 +193,7 @@ void RunData::log_data_sets(const Layout& layout) const {
     for (const std::string& line : dataset->describe()) context_.log.info(line);
     if (const std::string line = shard_line(config_, layout.replicas, dataset->size()); !line.empty()) context_.log.info(line);
   }
+  for (const std::string& line : data::notes_of({train_.get(), valid_.get()})) context_.log.info(line);
   for (const std::string& line : data::warnings_of({train_.get(), valid_.get()})) context_.log.warning(line);
 }
 

@@ -22,6 +22,8 @@ LONGITUDE = np.arange(WIDTH) * 360 / WIDTH
 TIMES = np.datetime64("2017-06-01T00:00:00", "ns") + np.arange(YEAR_STEPS) * np.timedelta64(6, "h").astype("timedelta64[ns]")
 SECONDS = TIMES.astype("datetime64[s]").astype(np.int64)
 NAMES = ["t2m", "u10", "v10"]
+ASSUMED = ("The files hold nothing but fields: scores weight the rows as equally spaced from pole to pole. "
+           "An array latitude of one value for each row, in degrees, sets them")
 SOLAR = {**FIELDS, "forcing": "[solar, coordinates]"}
 
 
@@ -96,6 +98,37 @@ class ForeignFiles(BadInputCase):
                     np.testing.assert_array_equal(found[channel], wanted[channel], err_msg=channel)
                 self.assertEqual(other["channels"], scores["channels"])
                 self.assertNotIn("do not say the latitudes", log)
+
+    def test_latitudes_that_no_file_says_are_an_assumption_that_is_told(self):
+        """Of files with nothing but `fields`, as the tutorials have them: one calm line wherever rows weigh by latitude."""
+        def alone(path):
+            with h5py.File(path, "w") as file:
+                file["fields"] = VALUES
+        self.write(alone)
+        done = self.train(FIELDS, "--run_num", "alone")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        run = self.logs / "base/1GPU/alone"
+        log = (run / "out.log").read_text()
+        self.assertEqual(log.count(ASSUMED), 1, log)
+        self.assertIn(f"INFO - {ASSUMED}", log)
+        scored = self.run_command([BINARY, "evaluate", run])
+        self.assertEqual(scored.returncode, DONE, scored.stderr)
+        self.assertEqual((scored.stdout + scored.stderr).count(ASSUMED), 1, scored.stderr)
+        self.assertIn(f"note: {ASSUMED}", scored.stderr)
+        checked = self.train(FIELDS, "--dry_run", "--check_data")
+        self.assertEqual(checked.stderr.count(f"note: {ASSUMED}"), 1, checked.stderr)
+        for name in ("2017.nc", "2017.zarr"):
+            if name == "2017.zarr":
+                xarray.Dataset({"fields": (("a", "b", "c", "d"), VALUES)}).to_zarr(self.root / name, zarr_format=2)
+            path = self.data / "train" / name if name == "2017.nc" else self.root / name
+            shown = self.run_command([BINARY, "data", "inspect", path])
+            self.assertEqual(shown.stdout.count("no latitudes: "), 1, shown.stdout)
+            self.assertIn("an array latitude of one value for each row, in degrees, sets them", shown.stdout)
+        self.write(write_own)
+        for command in ([BINARY, "data", "inspect", self.data / "train/2017.nc"], [BINARY, "evaluate", run]):
+            told = self.run_command(command)
+            self.assertNotIn("latitudes: ", told.stdout)
+            self.assertNotIn(ASSUMED, told.stderr)
 
     def test_another_order_of_dimensions(self):
         turned = dataset().transpose("time", "lat", "lon", "channel")
