@@ -2,37 +2,23 @@
 // APNG: the chunks of PNG files put together ("Portable Network Graphics Specification, Third Edition", W3C 2025,
 // section 11.3.4): acTL says how many frames there are, fcTL begins one, whose compressed data are IDAT of the first and fdAT of
 // the others.
-#include <zlib.h>
-
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "core/error.h"
 #include "observe/image/animation.h"
+#include "observe/image/png_chunk.h"
 
 namespace welkin::observe::image {
 namespace {
-
-constexpr size_t kSignatureBytes = 8, kChunkLengthBytes = 4, kTypeBytes = 4, kCrcBytes = 4;
-
-std::string big_endian(uint32_t value) {
-  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
-          static_cast<char>(value)};
-}
 
 std::string big_endian_16(uint32_t value) { return big_endian(value).substr(2); }
 
 uint32_t word_at(std::string_view bytes, size_t at) {
   uint32_t value = 0;
-  for (size_t i = 0; i < kChunkLengthBytes; ++i) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
+  for (size_t i = 0; i < kPngLengthBytes; ++i) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
   return value;
-}
-
-std::string png_chunk(const std::string& type, std::string_view data) {
-  const std::string body = type + std::string(data);
-  const auto crc = ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
-  return big_endian(static_cast<uint32_t>(data.size())) + body + big_endian(static_cast<uint32_t>(crc));
 }
 
 // Of a frame: what comes before its data and the data, without their chunks' frames.
@@ -43,13 +29,13 @@ struct PngParts {
 
 PngParts parts_of(std::string_view png) {
   PngParts parts;
-  for (size_t at = kSignatureBytes; at + kChunkLengthBytes + kTypeBytes + kCrcBytes <= png.size();) {
+  for (size_t at = kPngSignatureBytes; at + kPngLengthBytes + kPngTypeBytes + kPngCrcBytes <= png.size();) {
     const size_t length = word_at(png, at);
-    const std::string_view type = png.substr(at + kChunkLengthBytes, kTypeBytes);
-    const size_t whole = kChunkLengthBytes + kTypeBytes + length + kCrcBytes;
+    const std::string_view type = png.substr(at + kPngLengthBytes, kPngTypeBytes);
+    const size_t whole = kPngLengthBytes + kPngTypeBytes + length + kPngCrcBytes;
     WELKIN_CHECK(whole <= png.size() - at, "a PNG whose chunk goes beyond its end");
     if (type == "IDAT") {
-      parts.data.push_back(png.substr(at + kChunkLengthBytes + kTypeBytes, length));
+      parts.data.push_back(png.substr(at + kPngLengthBytes + kPngTypeBytes, length));
     } else if (parts.data.empty()) {
       parts.before += png.substr(at, whole);
     }
@@ -62,7 +48,7 @@ PngParts parts_of(std::string_view png) {
 // Whole frames: nothing of the one before is kept.
 std::string frame_control(uint32_t number, std::string_view header, double seconds) {
   constexpr uint32_t kPerSecond = 1000;
-  const std::string size(header.substr(kChunkLengthBytes + kTypeBytes, 8)), at_corner(8, '\0'), replaces(2, '\0');
+  const std::string size(header.substr(kPngLengthBytes + kPngTypeBytes, 8)), at_corner(8, '\0'), replaces(2, '\0');
   const auto milliseconds = static_cast<uint32_t>(std::lround(seconds * kPerSecond));
   return png_chunk("fcTL",
                    big_endian(number) + size + at_corner + big_endian_16(milliseconds) + big_endian_16(kPerSecond) + replaces);
@@ -79,8 +65,8 @@ std::string encode_apng(std::span<const std::string> frames, double seconds) {
   for (size_t f = 0; f < frames.size(); ++f) {
     const PngParts parts = parts_of(frames[f]);
     if (f == 0) {
-      first_header = parts.before.substr(0, kChunkLengthBytes + kTypeBytes + 13);
-      file = frames[f].substr(0, kSignatureBytes) + parts.before +
+      first_header = parts.before.substr(0, kPngLengthBytes + kPngTypeBytes + kPngHeaderBytes);
+      file = frames[f].substr(0, kPngSignatureBytes) + parts.before +
              png_chunk("acTL", big_endian(static_cast<uint32_t>(frames.size())) + forever);
     }
     WELKIN_CHECK(parts.before.starts_with(first_header), "frames of several sizes");

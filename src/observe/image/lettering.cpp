@@ -34,6 +34,8 @@ double fitting_size(std::string_view text, double wanted_px, double room_px) {
 }
 
 void draw_text(Raster& raster, Point at, std::string_view text, const TextStyle& style) {
+  if (text.empty()) return;
+  raster.note_text(text);
   const double down = -share_of(style.across) * style.size_px;
   double along = -share_of(style.along) * text_width(text, style.size_px);
   std::vector<Polyline> lines;

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "observe/image/png_chunk.h"
 
 namespace welkin::observe::image {
 namespace {
@@ -20,6 +21,12 @@ struct PngImage : png_image {
   PngImage(const PngImage&) = delete;
   PngImage& operator=(const PngImage&) = delete;
 };
+
+// Section 11.3.3.4: keyword, not compressed, of no language, without a translated keyword, UTF-8.
+std::string text_chunk(const Raster& raster) {
+  constexpr std::string_view kHead("Description\0\0\0\0\0", 16);
+  return png_chunk("iTXt", cat(kHead, join(raster.texts(), "\n")));
+}
 
 }  // namespace
 
@@ -33,6 +40,9 @@ std::string encode_png(const Raster& raster) {
   const int done = png_image_write_to_memory(&image, bytes.data(), &length, 0, raster.bytes().data(), 0, nullptr);
   WELKIN_CHECK(done != 0, cat("libpng: ", image.message));
   bytes.resize(length);
+  if (!raster.texts().empty()) {
+    bytes.insert(kPngSignatureBytes + kPngLengthBytes + kPngTypeBytes + kPngHeaderBytes + kPngCrcBytes, text_chunk(raster));
+  }
   return bytes;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rasters as PNG files (8-bit RGB, sRGB), through libpng.
+// Rasters as PNG files (8-bit RGB, sRGB), through libpng. What is lettered on a raster stands in its file as text too (chunk
+// iTXt, "Description", a line each): programs find and read it.
 #pragma once
 
 #include <filesystem>

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace welkin::observe::image {
@@ -55,10 +57,15 @@ class Raster {
   // Antialiased, with round ends and joins. All lines count as one shape: where they overlap nothing gets darker.
   void stroke(std::span<const Polyline> lines, double width, Color color);
 
+  // What was lettered on it, in order (lettering.h).
+  const std::vector<std::string>& texts() const { return texts_; }
+  void note_text(std::string_view text) { texts_.emplace_back(text); }
+
  private:
   int width_;
   int height_;
   std::vector<uint8_t> bytes_;
+  std::vector<std::string> texts_;
 };
 
 }  // namespace welkin::observe::image

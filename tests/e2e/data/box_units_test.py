@@ -7,7 +7,8 @@ import h5py
 import numpy as np
 
 from bad_input_case import BINARY, BOXES, DONE, BadInputCase
-from tolerance import rounds_to
+from png_picture import panels, texts
+from tolerance import rounds_to, within
 
 EDGE = 16
 
@@ -42,9 +43,21 @@ class BoxUnits(BadInputCase):
         table = self.run_well(BINARY, "evaluate", self.run_folder, "--json", self.root / "scores.json")
         self.assertIn("gas [log10(g cm-3)]", table)
         self.assertIn("flow [km s-1]", table)
-        self.run_well(BINARY, "predict", self.run_folder, "--output", self.root / "predictions", "--samples", 2)
-        self.assertTrue((self.root / "predictions/sample_0_gas.png").exists())
+        self.run_well(BINARY, "predict", self.run_folder, "--output", self.root / "predictions", "--samples", 2, "--channels", "gas,flow")
         self.check_predictions(json.loads((self.root / "scores.json").read_text())["channels"])
+
+    def check_pictures(self, channel, unit, truth, forecast):
+        """What is lettered on a picture: label, unit, and the ends of the colours in that unit, of the plane in the middle."""
+        drawn = (self.root / f"predictions/sample_0_{channel}.png").read_bytes()
+        ends = panels(drawn)
+        self.assertEqual(texts(drawn)[0], f"sample 0, {channel} [{unit}]")
+        self.assertIn("input: matter [km s-1]", ends)
+        middle = truth.shape[0] // 2
+        shown, error = truth[middle], (forecast - truth)[middle]
+        digits = 10.0 ** (np.floor(np.log10(np.abs(shown).max())) - 3)
+        for title in "target", "prediction":
+            within(ends[title], [shown.min(), shown.max()], digits, "four digits, as a colour bar has them")
+        within(ends["prediction - target"], [-np.abs(error).max(), np.abs(error).max()], digits, "four digits, as a colour bar has them")
 
     def check_predictions(self, scores):
         with h5py.File(self.root / "predictions/predictions.h5") as file, h5py.File(self.data / "valid.h5") as valid:
@@ -66,6 +79,8 @@ class BoxUnits(BadInputCase):
             error = forecast[:, c] - truth[:, c]
             rounds_to(scores[channel]["model"]["rmse_physical"], np.sqrt((error ** 2).mean()), 64)
             rounds_to(scores[channel]["model"]["mae_physical"], np.abs(error).mean(), 64)
+        for c, (channel, unit) in enumerate((("gas", "log10(g cm-3)"), ("flow", "km s-1"))):
+            self.check_pictures(channel, unit, truth[0, c], forecast[0, c])
 
 
 if __name__ == "__main__":

@@ -62,6 +62,18 @@ TEST(Png, ReadsBackWhatItWrote) {
   EXPECT_TRUE(std::ranges::equal(again.bytes(), raster.bytes()));
 }
 
+TEST(Png, HoldsWhatIsLetteredOnItAsText) {
+  Raster raster(60, 20);
+  EXPECT_EQ(encode_png(raster).find("iTXt"), std::string::npos);
+  draw_text(raster, {2, 10}, "t2m [K]", {});
+  draw_text(raster, {2, 10}, "", {});
+  draw_text(raster, {30, 10}, "280", {});
+  const std::string png = encode_png(raster);
+  const std::string chunk("iTXtDescription\0\0\0\0\0t2m [K]\n280", 31);
+  EXPECT_EQ(png.find(chunk), 8 + 25 + 4) << "the second chunk, behind its length";
+  EXPECT_TRUE(std::ranges::equal(decode_png(png).bytes(), raster.bytes()));
+}
+
 TEST(Png, RefusesWhatIsNone) {
   const std::string png = encode_png(Raster(5, 5));
   EXPECT_THAT([] { decode_png("GIF89a"); },
