@@ -80,8 +80,10 @@ class Sources:
         return sorted(path.name for path in self.whole.iterdir() if not path.name.endswith(".json"))
 
     def verbs(self, name):
-        if name in ("netcdf3", "netcdf4", "grib"):
+        if name in ("netcdf3", "grib"):
             return ["ingest", "inspect"]
+        if name == "netcdf4":
+            return ["ingest", "inspect", "stats"]
         if name in ("pt", "safetensors"):
             return ["ckpt inspect", "ckpt import"]
         if name == "genericio":
@@ -90,7 +92,7 @@ class Sources:
             return ["ckpt verify", "ckpt inspect", "ckpt export"]
         if name == "yaml":
             return ["dry_run"]
-        return ["inspect", "convert", "train"] + (["stats"] if name in HDF5_NAMES else [])
+        return ["inspect", "convert", "train", "stats"]
 
     def read(self, name, verb, place):
         """Runs the verb on the copy at `place`, in its folder; the process, and what it made (None: nothing that can be compared)."""
@@ -115,7 +117,8 @@ class Sources:
             done = run("data", "convert", place, folder / "out.h5", "--format", "hdf5")
             return done, folder / "out.h5"
         if verb == "stats":
-            return run("data", "stats", folder, "--out", folder / "out"), folder / "out/global_means.npy"
+            archive = ("--variables", "u10,t2m") if name == "netcdf4" else ()
+            return run("data", "stats", folder, *archive, "--out", folder / "out"), folder / "out/global_means.npy"
         data = folder / "data"
         (data / "train").mkdir(parents=True)
         for path in list(folder.glob(place.name + "*")):
