@@ -144,16 +144,16 @@ class Direct(IngestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
-    def check(self, folder, *flags):
-        """A dry run with the data checked."""
+    def check(self, folder, *flags, dry=True):
+        """A dry run with the data checked, or one of a step."""
         for name, value in (("means", truth().mean()), ("stds", truth().std())):
             np.save(self.root / f"global_{name}.npy", np.full((1, 1, 1, 1), value, np.float32))
         yaml = self.root / "run.yaml"
         yaml.write_text("run: {model: vit, embed_dim: 16, depth: 1, num_heads: 2, patch_size: 4, img_size: [8, 12], n_in_channels: 1, n_out_channels: 1,\n"
                         f"  train_data_path: {folder}, valid_data_path: {folder}, global_means_path: {self.root}/global_means.npy,\n"
                         f"  global_stds_path: {self.root}/global_stds.npy, global_batch_size: 2, num_iters: 1, lr: 1E-3, warmup: 0, expdir: {self.root}}}\n")
-        return subprocess.run([BINARY, "train", "--yaml_config", yaml, "--config", "run", "--dry_run", "--check_data", *flags], capture_output=True,
-                              text=True, timeout=60)
+        kind = ("--dry_run", "--check_data") if dry else ()
+        return subprocess.run([BINARY, "train", "--yaml_config", yaml, "--config", "run", *kind, *flags], capture_output=True, text=True, timeout=60)
 
     def fields(self):
         data = dataset(variable="fields")
@@ -172,12 +172,43 @@ class Direct(IngestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_zarr_of_xarray(self):
+        """Its values, grid, times and channels, through what reads them: inspect, convert, training and prediction."""
         folder = self.root / "train"
         folder.mkdir()
-        self.fields().to_zarr(folder / "2001.zarr", zarr_format=2, consolidated=False)
-        self.assertIn("2001-02-27T18:00:00", self.inspect(folder / "2001.zarr"))
-        done = self.check(folder)
+        for version in (2, 3):
+            with self.subTest(zarr_format=version):
+                store = folder / "2001.zarr"
+                shutil.rmtree(store, ignore_errors=True)
+                self.fields().to_zarr(store, zarr_format=version, consolidated=False)
+                text = self.inspect(store)
+                self.assertIn("from 2001-02-27T18:00:00 to 2001-02-28T01:00:00, first step 3600 s", text)
+                self.assertIn(f"from {LAT[0]:g} to {LAT[-1]:g}", text)
+                self.assertIn(f"from {LON[0]:g} to {LON[-1]:g}", text)
+                self.assertIn("texts: t2m", text)
+                self.check_predicted(folder, f"run{version}")
+                converted = self.root / f"{version}.h5"
+                done = subprocess.run([BINARY, "data", "convert", store, converted, "--format", "hdf5"], capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                with h5py.File(converted) as file:
+                    np.testing.assert_array_equal(file["fields"][:, 0], truth())
+                    np.testing.assert_array_equal(file["latitude"][:], LAT)
+                    np.testing.assert_array_equal(file["longitude"][:], LON)
+
+    def check_predicted(self, folder, name):
+        """A run of one step, and what the model was given: the values of the file where and when they belong, under their names."""
+        done = self.check(folder, "--run_num", name, "--device", "cpu", dry=False)
         self.assertEqual(done.returncode, 0, done.stderr)
+        run, = self.root.glob(f"run/*/{name}")
+        done = subprocess.run([BINARY, "predict", run, "--output", self.root / name, "--samples", "7"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with h5py.File(self.root / name / "predictions.h5") as file:
+            for array, hour in (("input", 0), ("target", 1)):
+                self.assertEqual([str(text) for text in file[array].attrs["channels"].astype(str)], ["t2m"])
+                self.assertEqual([str(text) for text in file[array].attrs["units"].astype(str)], ["K"])
+                within(file[array][:, 0], truth()[file["sample"][:] + hour], ROUNDED, "float32 of what was normalised and is not any more")
+            np.testing.assert_array_equal(file["sample"][:], np.arange(HOURS - 1))
+            np.testing.assert_array_equal(file["latitude"][:], LAT)
+            np.testing.assert_array_equal(file["longitude"][:], LON)
 
     def test_zarr_of_separate_variables(self):
         folder = self.root / "train"
