@@ -47,7 +47,7 @@ say "simulating a globe (two-layer atmosphere, 20 channels of 48 x 96 points eve
 train unet nbody
 train vit weather
 judge unet --channels gas_density,gas_temperature
-judge vit --channels t2m,u500,tcwv
+judge vit --channels t2m,v10m,tcwv  # no map of them shows the edges of patches
 
 shown=${out#"$root"/}
 say "done"

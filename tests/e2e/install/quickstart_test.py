@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """quickstart.sh: which build each flag asks for, in a copy of its scripts whose cmake writes down how it is called; and that what it asks for
-is there."""
+is there. What tools/check_quickstart.py says of its outcome."""
+import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+
+import h5py
+import numpy as np
 
 BINARY = pathlib.Path(os.environ["WELKIN_BINARY"])
 SOURCE = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])
@@ -83,6 +88,48 @@ class Flags(unittest.TestCase):
         self.assertEqual((done.returncode, calls), (0, []))
         for flag in re.findall(r"--[a-z-]+", PAGE.read_text().split("quickstart.sh")[1].split("\n")[0]):
             self.assertIn(flag, done.stdout)
+
+
+class Judgement(unittest.TestCase):
+    """tools/check_quickstart.py on an outcome of each kind."""
+
+    def setUp(self):
+        self.out = pathlib.Path(tempfile.mkdtemp(prefix="welkin-quickstart-"))
+        self.addCleanup(shutil.rmtree, self.out)
+        self.waves = np.sin(np.arange(48) / 7)[:, None] + np.sin(np.arange(96) / 9) + np.zeros((2, 2, 48, 96))
+
+    def judged(self, prediction, losing=()):
+        """The exit code and lines for a globe of two channels, of which t2m alone is drawn."""
+        run, pictures = self.out / "logs/vit/1GPU/00", self.out / "pictures/vit"
+        for folder in run, pictures:
+            folder.mkdir(parents=True, exist_ok=True)
+        (run / "config.yaml").write_text("base:\n  model:\n    patch_size: 8\n")
+        (self.out / "scores-vit.json").write_text(json.dumps({"worse_than_persistence": list(losing)}))
+        (pictures / "sample_0_t2m.png").touch()
+        with h5py.File(pictures / "predictions.h5", "w") as file:
+            file["target"], file["prediction"] = self.waves, prediction
+            file["target"].attrs["channels"] = ["z500", "t2m"]
+        done = subprocess.run([sys.executable, SOURCE / "tools/check_quickstart.py", self.out], capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout
+
+    def seams(self, channel):
+        prediction = self.waves.copy()
+        prediction[:, channel, :, 8:16] += 0.5
+        return prediction
+
+    def test_what_is_worth_showing_passes(self):
+        self.assertEqual(self.judged(self.waves + 0.1)[0], 0)
+
+    def test_every_channel_must_beat_persistence(self):
+        code, lines = self.judged(self.waves, losing=["t500", "t2m"])
+        self.assertEqual(code, 1)
+        self.assertIn("vit loses to persistence in t500\nvit loses to persistence in t2m\n", lines)
+
+    def test_pictures_must_have_no_seams(self):
+        code, lines = self.judged(self.seams(1))
+        self.assertEqual(code, 1)
+        self.assertIn("the pictures of t2m have seams: ", lines)
+        self.assertEqual(self.judged(self.seams(0))[0], 0, "a channel that is not drawn")
 
 
 class Examples(unittest.TestCase):
