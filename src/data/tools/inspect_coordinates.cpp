@@ -70,9 +70,10 @@ std::string assumed_latitudes_line(const ArrayFile& file, const std::string& nam
   } catch (const DataError&) {
     return "";  // training says what is wrong with them
   }
-  return note.empty() ? ""
-                      : "    no latitudes: training takes the rows as equally spaced from pole to pole; an array latitude of one value "
-                        "for each row, in degrees, sets them\n";
+  return note.empty()
+             ? ""
+             : "    no latitudes: training takes the rows as equally spaced from pole to pole; an array latitude of one value "
+               "for each row, in degrees, sets them\n";
 }
 
 std::string text_line(const ArrayFile& file, const std::string& name) {

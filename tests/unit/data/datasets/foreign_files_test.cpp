@@ -152,9 +152,10 @@ TEST(ForeignCoordinatesTest, FieldsAloneHaveAssumedLatitudesAndNoWarning) {
   const auto path = write_file(folder, [](Hdf5File&) {});
   const Era5Dataset dataset({.folder = folder.path()});
   EXPECT_THAT(dataset.warnings(), IsEmpty());
-  EXPECT_THAT(dataset.notes(),
-              ElementsAre("The files hold nothing but fields: scores weight the rows as equally spaced from pole to pole. An array "
-                          "latitude of one value for each row, in degrees, sets them."));
+  EXPECT_THAT(
+      dataset.notes(),
+      ElementsAre("The files hold nothing but fields: scores weight the rows as equally spaced from pole to pole. An array "
+                  "latitude of one value for each row, in degrees, sets them."));
   EXPECT_THAT(notes_of({&dataset, &dataset}), ElementsAre(dataset.notes().front())) << "once for all data sets";
   write_file(folder, [&](Hdf5File& file) { add_axis(file, "lat", {-30, -10, 10, 30}); });
   EXPECT_THAT(Era5Dataset({.folder = folder.path()}).notes(), IsEmpty());
