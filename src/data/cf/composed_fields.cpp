@@ -25,7 +25,7 @@ ArrayFacts composed_facts(const std::string& source, const Extents& shape,
       .source = source, .name = "fields", .shape = shape, .chunk = chunk_of(shape, variables), .axes = {}, .packing = {}};
   for (const auto& variable : variables) {
     for (const ComposedSteps& steps : variable) {
-      facts.declares_missing = facts.declares_missing || steps.array->facts().declares_missing;
+      facts.missing = std::max(facts.missing, steps.array->facts().missing);
     }
   }
   return facts;

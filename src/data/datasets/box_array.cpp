@@ -219,7 +219,7 @@ BoxArrayPtr open_box(const ArrayFile& file, const std::string& dataset, ChannelA
   const Extents& n = array->facts().shape;
   const BoxShape shape{n[0], {n[1], n[2], n[3]}};
   const auto floats = array->mapped();
-  if (!floats) return std::make_shared<DecodedBox>(shape, std::move(array), file.path);
+  if (!floats || floats->missing) return std::make_shared<DecodedBox>(shape, std::move(array), file.path);
   const Extents& stride = floats->stride;
   return std::make_shared<MappedBox>(shape, floats->file, floats->offset, Strides{stride[0], stride[1], stride[2], stride[3]});
 }

@@ -124,7 +124,7 @@ BoxDataset::BoxDataset(BoxArrayPtr input, BoxArrayPtr target, BoxOptions options
   spec_.input_vectors = options_.input_vectors, spec_.target_vectors = options_.target_vectors;
   add_transform(input_, input_transform(spec_), "input");
   add_transform(target_, target_transform(spec_), "target");
-  spec_.has_missing = options_.has_missing;
+  spec_.has_missing = options_.missing != Missing::None;
   const bool wraps = std::ranges::all_of(options_.periodic, std::identity{});
   spec_.geometry = wraps ? Geometry::PeriodicBox : Geometry::Plane;
   spec_.input = box_array_spec(input_.of_box, input_.box->shape().channels, options_.crop, input_side(options_));
@@ -243,7 +243,7 @@ std::string BoxDataset::location(const SamplePlan& plan) const {
 
 std::vector<std::string> BoxDataset::warnings() const {
   std::vector<std::string> lines = options_.warnings;
-  if (spec_.has_missing) lines.push_back(missing_line());
+  if (options_.missing == Missing::Declared) lines.push_back(missing_line());
   std::vector<std::string> parts;
   for (const auto* side : {&input_, &target_}) {
     const bool is_input = side == &input_;

@@ -33,7 +33,7 @@ struct BoxOptions {
   std::vector<double> input_clip{}, target_clip{};                // {low, high}
   std::vector<int64_t> input_log{}, target_log{};                 // channels that become log(1 + x)
   std::vector<std::string> warnings{};                            // what is to be said of these boxes
-  bool has_missing = false;                                       // the boxes declare missing values
+  Missing missing = Missing::None;                                // of the boxes
   bool last_start = true;  // false: the last start of a crop is never drawn, as in the tutorials
 };
 

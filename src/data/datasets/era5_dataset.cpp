@@ -295,7 +295,9 @@ std::vector<std::string> Era5Dataset::describe() const {
 std::vector<std::string> Era5Dataset::warnings() const {
   std::vector<std::string> lines;
   if (std::string text = left_out_text(file(0), selection_, options_); !text.empty()) lines.push_back(std::move(text));
-  if (spec_.has_missing && !spec_.has_holes) lines.push_back(missing_line());
+  const bool is_declared =
+      std::ranges::any_of(files_, [](const auto& file) { return file->facts().missing == Missing::Declared; });
+  if (is_declared && !spec_.has_holes) lines.push_back(missing_line());
   const FieldFacts& facts = files_.front()->facts();
   if (!facts.place_note.empty() && !facts.fields_alone) lines.push_back(facts.place_note);
   return lines;

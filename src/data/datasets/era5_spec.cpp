@@ -47,7 +47,7 @@ void Era5Dataset::make_spec() {
   std::vector<std::string> units = facts.units;
   units.resize(names.size());
   spec_.geometry = Geometry::Sphere;
-  spec_.has_missing = std::ranges::any_of(files_, [](const auto& file) { return file->facts().has_missing; });
+  spec_.has_missing = std::ranges::any_of(files_, [](const auto& file) { return file->facts().missing != Missing::None; });
   spec_.has_holes = std::ranges::any_of(files_, [](const auto& file) { return file->facts().has_holes; });
   spec_.latitude = range_of(facts.latitude, window.row, window.height);
   spec_.longitude = longitudes_of(facts, window);

@@ -119,7 +119,7 @@ FieldFacts read_facts(const ArrayFile& file, const ArrayFacts& fields, const Tim
   facts.channel_names = checked_texts(file, "channels", find_channel_names(file, object, facts.channels), facts.channels);
   facts.units = units_of_channels(file, object, facts.channels);
   facts.roles = checked_texts(file, "roles", file.texts(object, "roles"), facts.channels);
-  facts.has_missing = fields.declares_missing;
+  facts.missing = fields.missing;
   facts.has_holes = file.texts(object, "missing") == std::vector<std::string>{"hole"};
   add_places(file, facts);
   add_times(file, keys, facts);
@@ -237,7 +237,7 @@ void FieldFile::copy_mapped(int64_t step, const ChannelRun& channels, const Fiel
                         float* to = out.data();
                         for (int64_t c = 0; c < channels.count; ++c) {
                           for (int64_t row = 0; row < rows; ++row, to += length) {
-                            copy_applied(ops[c], from + c * stride[1] + row * stride[2], to, length);
+                            copy_applied(ops[c], from + c * stride[1] + row * stride[2], to, length, mapped_->missing);
                           }
                         }
                       });

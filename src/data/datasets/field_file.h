@@ -31,10 +31,10 @@ struct FieldFacts {
   std::vector<int64_t> time;  // seconds since 1970-01-01 of `calendar`, size steps; empty when the file does not say
   std::string calendar = "proleptic_gregorian";
   std::string time_without_units;  // the array of times whose units nobody says: `time` is empty then
-  bool has_missing = false;        // the file declares values that stand for missing ones: NaN when read
-  bool has_holes = false;          // attribute missing=hole: such points are to have no weight
-  std::string place_note;          // what is assumed of the latitudes, where the file does not say them
-  bool fields_alone = false;       // the file holds nothing else, as those of the tutorials
+  Missing missing = Missing::None;
+  bool has_holes = false;     // attribute missing=hole: such points are to have no weight
+  std::string place_note;     // what is assumed of the latitudes, where the file does not say them
+  bool fields_alone = false;  // the file holds nothing else, as those of the tutorials
 };
 
 // Rows and columns of a field.

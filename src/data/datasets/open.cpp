@@ -138,7 +138,7 @@ int64_t num_channels(int64_t wanted, const std::vector<std::string>& names) {
 BoxPair open_box_file(const std::string& path, bool in_memory, BoxOptions& options) {
   options.source = path;
   const ArrayFile file = open_array_file(path);
-  options.has_missing = file.array("Nbody")->facts().declares_missing || file.array("Hydro")->facts().declares_missing;
+  options.missing = std::max(file.array("Nbody")->facts().missing, file.array("Hydro")->facts().missing);
   add_attributes(file, options);
   BoxPair pair{open_box(file, "Nbody", ChannelAxis::First, num_channels(options.in_channels, options.input_channels)),
                open_box(file, "Hydro", ChannelAxis::First, num_channels(options.out_channels, options.target_channels))};
@@ -170,7 +170,7 @@ BoxPair open_boxes(const config::RunConfig& config, bool train, BoxOptions& opti
     const std::string& label = train ? need_path(data.train_path_npy_label, "train_path_npy_label")
                                      : need_path(data.val_path_npy_label, "val_path_npy_label");
     const ArrayFile input = open_array_file(options.source), target = open_array_file(label);
-    options.has_missing = input.array("Nbody")->facts().declares_missing || target.array("Hydro")->facts().declares_missing;
+    options.missing = std::max(input.array("Nbody")->facts().missing, target.array("Hydro")->facts().missing);
     BoxPair pair{open_box(input, "Nbody", ChannelAxis::Last, options.in_channels),
                  open_box(target, "Hydro", ChannelAxis::Last, options.out_channels)};
     if (data.resident != config::Residence::Host) return pair;

@@ -99,8 +99,10 @@ void FileArray::read_stored(const ArrayRegion& region, const ValueTarget& target
 }
 
 std::optional<MappedFloats> FileArray::mapped() const {
-  if (facts().dtype != Dtype::F32 || facts().big_endian || facts().packing || offset_ % sizeof(float) != 0) return std::nullopt;
-  MappedFloats floats{.file = file_, .offset = offset_, .stride = byte_stride_};
+  if (facts().dtype != Dtype::F32 || facts().big_endian || offset_ % sizeof(float) != 0) return std::nullopt;
+  const std::optional<float> missing = facts().packing ? facts().packing->only_missing() : std::nullopt;
+  if (facts().packing && !missing) return std::nullopt;
+  MappedFloats floats{.file = file_, .offset = offset_, .stride = byte_stride_, .missing = missing};
   for (int64_t& step : floats.stride) step /= static_cast<int64_t>(sizeof(float));
   return floats;
 }

@@ -65,7 +65,7 @@ struct SampleSpec {
   // What input points without a value become under NanPolicy::Hole, by channel, after the transforms. Empty: 0, the mean.
   std::vector<double> input_fill;
   double lead_hours = 0;     // from the newest input to the target; 0 where there is no such time, or the files do not say
-  bool has_missing = false;  // files declare values that stand for missing ones: NaN when read
+  bool has_missing = false;  // values of the files may be missing: those are NaN when read
   bool has_holes = false;    // files say that such points are to have no weight
   int64_t newest_input_channel = 0;  // first input channel of the newest time step (persistence, residual prediction)
   // For each target channel the input channel of the newest step that is the same quantity, -1 where there is none. Empty: those

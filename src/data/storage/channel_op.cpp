@@ -81,7 +81,28 @@ void apply(const ChannelOp& op, float* values, int64_t count) {
   if (op.mean != 0.0 || op.std != 1.0) scale_values(op, values, count);
 }
 
-void copy_applied(const ChannelOp& op, const float* from, float* to, int64_t count) {
+namespace {
+
+// Blocks in the first-level cache: each is looked at again.
+void copy_applied_missing(const ChannelOp& op, const float* from, float* to, int64_t count, float missing) {
+  float hole = std::numeric_limits<float>::quiet_NaN();
+  apply(op, &hole, 1);
+  constexpr int64_t kBlock = 4096;
+  for (int64_t i = 0; i < count; i += kBlock) {
+    const int64_t end = std::min(count, i + kBlock);
+    copy_applied(op, from + i, to + i, end - i);
+    int has_holes = 0;
+    for (int64_t j = i; j < end; ++j) has_holes |= from[j] == missing ? 1 : 0;
+    for (int64_t j = i; has_holes != 0 && j < end; ++j) {
+      if (from[j] == missing) to[j] = hole;
+    }
+  }
+}
+
+}  // namespace
+
+void copy_applied(const ChannelOp& op, const float* from, float* to, int64_t count, std::optional<float> missing) {
+  if (missing) return copy_applied_missing(op, from, to, count, *missing);
   const bool only_scales = !op.negated && op.log == 0 && !clips(op) && fits_float(op.mean) && fits_float(op.std);
   if (only_scales && !op.is_identity()) {
     return copy_scaled(from, to, count, static_cast<float>(op.mean), static_cast<float>(op.std));

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace welkin::data {
@@ -21,8 +22,8 @@ struct ChannelOp {
 
 void apply(const ChannelOp& op, float* values, int64_t count);
 // to[i] = op(from[i]) in one pass: a normalisation, the usual case, is done between load and store and goes past the caches,
-// which a batch does not fit. The same bits as a copy and apply().
-void copy_applied(const ChannelOp& op, const float* from, float* to, int64_t count);
+// which a batch does not fit. The same bits as a copy and apply(). `missing`: what is NaN.
+void copy_applied(const ChannelOp& op, const float* from, float* to, int64_t count, std::optional<float> missing = {});
 
 // How an array is transformed: all that is empty does nothing.
 struct ArrayTransform {

@@ -192,6 +192,15 @@ bool Packing::is_scaled() const {
   return !is(scale, 1.0) || !is(offset, 0.0) || unsigned_range != 0;
 }
 
+std::optional<float> Packing::only_missing() const {
+  std::vector<float> floats;
+  for (const double value : missing) {
+    const auto stored = static_cast<float>(value);
+    if (static_cast<double>(stored) == value && std::ranges::count(floats, stored) == 0) floats.push_back(stored);
+  }
+  return is_scaled() || valid_min || valid_max || floats.size() != 1 ? std::nullopt : std::optional(floats.front());
+}
+
 std::optional<double> netcdf_fill(Dtype dtype) {
   switch (dtype) {
     case Dtype::I16:
@@ -233,8 +242,8 @@ void add_packing(const Attributes& attributes, ArrayFacts& facts, std::optional<
   read_missing(attributes, facts, undeclared, packing);
   read_valid(attributes, facts, packing);
   constexpr std::array<std::string_view, 5> kDeclarations{"_FillValue", "missing_value", "valid_range", "valid_min", "valid_max"};
-  facts.declares_missing =
-      undeclared || std::ranges::any_of(kDeclarations, [&](std::string_view name) { return attributes.contains(name); });
+  const bool is_declared = std::ranges::any_of(kDeclarations, [&](std::string_view name) { return attributes.contains(name); });
+  facts.missing = is_declared ? Missing::Declared : undeclared ? Missing::Undeclared : Missing::None;
   const bool limited = !packing.missing.empty() || packing.valid_min || packing.valid_max;
   if (!has_any(attributes, {"scale_factor", "add_offset"}) && packing.unsigned_range == 0 && !limited) return;
   facts.packing = std::move(packing);

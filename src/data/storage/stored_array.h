@@ -44,7 +44,13 @@ struct Packing {
   double unsigned_range = 0;  // added to negative values: 256 or 65536 for unsigned integers that are stored as signed; 0: not
 
   bool is_scaled() const;  // false: values are NaN or as they are stored
+  // The only float32 that is another value than it is stored: it is missing. Nothing where there are more.
+  std::optional<float> only_missing() const;
 };
+
+// Whether values may be missing, NaN when read: as attributes say, or as netCDF has it where no attribute says anything, in files
+// most of which have no such value.
+enum class Missing { None, Undeclared, Declared };
 
 struct ArrayFacts {
   std::string source;        // path, and the array where a file has several: for errors
@@ -58,7 +64,7 @@ struct ArrayFacts {
   uint64_t stored_bytes = 0;          // 0: not known without reading everything
   std::vector<std::string> axes{};    // names, where the file gives them: "time", "channel", ...
   std::optional<Packing> packing{};
-  bool declares_missing = false;  // attributes say that values may be missing: those are NaN when read
+  Missing missing = Missing::None;
 
   int64_t num_values() const;
 };
@@ -73,8 +79,9 @@ struct ValueTarget {
 // Little-endian float32 that lies at fixed strides in a file: for who copies from the mapping himself.
 struct MappedFloats {
   std::shared_ptr<const WatchedFile> file;
-  uint64_t offset = 0;  // bytes, a multiple of 4
-  Extents stride;       // floats
+  uint64_t offset = 0;             // bytes, a multiple of 4
+  Extents stride;                  // floats
+  std::optional<float> missing{};  // is to be NaN
 };
 
 // Thread-safe after construction. Reading throws DataError naming file, array and offset or chunk.
@@ -136,7 +143,7 @@ struct ArrayFile {
   std::vector<double> numbers(std::string_view object, std::string_view name) const;
 };
 
-// Sets `packing` and `declares_missing` of `facts` (type and shape are known) from what the attributes of the array say, by the
+// Sets `packing` and `missing` of `facts` (type and shape are known) from what the attributes of the array say, by the
 // names of the CF conventions: scale_factor, add_offset, _Unsigned, and _FillValue, missing_value, valid_range, valid_min,
 // valid_max, which are in units of the stored values. One scale per index along scale_axis is our extension. Nothing is set where
 // a _FillValue of NaN is all there is: values are read as they are. DataError when they do not fit the shape.

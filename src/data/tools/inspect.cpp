@@ -114,9 +114,9 @@ FileFormat format_of(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::string moments_text(const RunningMoments& moments, bool declares_missing) {
+std::string moments_text(const RunningMoments& moments, Missing missing) {
   if (moments.count() == 0 && moments.num_nonfinite() == 0) return "none";
-  const std::string_view others = declares_missing ? "missing " : "NaN or infinite ";
+  const std::string_view others = missing != Missing::None ? "missing " : "NaN or infinite ";
   if (moments.count() == 0) return cat("none, ", others, moments.num_nonfinite());
   std::string text = cat("min ", moments.min(), ", max ", moments.max(), ", mean ", static_cast<float>(moments.mean()), ", std ",
                          static_cast<float>(moments.std()));

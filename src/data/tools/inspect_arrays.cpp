@@ -49,8 +49,7 @@ std::string range_line(const StoredArray& array, int64_t most_values) {
     array.read(region, values);
     moments.add(values);
   }
-  return cat("    values", count < shape[0] ? " of a sample: " : ": ", moments_text(moments, array.facts().declares_missing),
-             "\n");
+  return cat("    values", count < shape[0] ? " of a sample: " : ": ", moments_text(moments, array.facts().missing), "\n");
 }
 
 }  // namespace

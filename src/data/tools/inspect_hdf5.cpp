@@ -97,7 +97,7 @@ void add_range_lines(const ArrayFile& arrays, const Hdf5Dataset& dataset, const 
     const bool sampled = sample_channel(*array, axes, c, options.most_sampled_values / channels, moments);
     const std::string label = axes.channel < 0 ? "values" : cat("channel ", channel_label(names, c));
     text += cat("    ", label, ": ",
-                sampled ? moments_text(moments, array->facts().declares_missing) : "not sampled: one slab is too large", "\n");
+                sampled ? moments_text(moments, array->facts().missing) : "not sampled: one slab is too large", "\n");
   }
 }
 

@@ -18,7 +18,7 @@ std::string inspect_hdf5(const std::filesystem::path& path, const InspectOptions
 std::string inspect_arrays(const std::filesystem::path& path, const InspectOptions& options);
 
 // "min ..., max ..., mean ..., std ...", and how many values are missing or not finite.
-std::string moments_text(const RunningMoments& moments, bool declares_missing = false);
+std::string moments_text(const RunningMoments& moments, Missing missing = Missing::None);
 
 // Lines about an array of one dimension that says where or when the others are: first and last place, dates by the CF conventions
 // with step and gaps. Empty for other arrays.

@@ -74,7 +74,7 @@ struct MapCounts {
 void check_finite(const std::vector<float>& values, const RunningMoments& moments, const FieldFacts& facts,
                   const std::string& where) {
   if (moments.num_nonfinite() == 0) return;
-  if (facts.has_missing && std::ranges::none_of(values, [](float value) { return std::isinf(value); })) return;
+  if (facts.missing != Missing::None && std::ranges::none_of(values, [](float value) { return std::isinf(value); })) return;
   throw DataError(
       "data", cat("values that are not finite: path=", facts.path.string(), ", ", where, ", values=", moments.num_nonfinite()),
       "Fill or mask them: welkin data ingest --missing mean; or declare them: values equal to the attribute _FillValue are left "

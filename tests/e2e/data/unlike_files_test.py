@@ -15,6 +15,7 @@ warnings.filterwarnings("ignore")
 TIMES, CHANNELS, ROWS, COLUMNS = 12, 3, 8, 16
 LATITUDE, LONGITUDE = np.linspace(70, -70, ROWS), np.arange(COLUMNS) * 360 / COLUMNS
 VALUES = np.random.default_rng(7).normal(size=(TIMES, CHANNELS, ROWS, COLUMNS)).astype(np.float32)
+NETCDF = ("NETCDF4", "NETCDF4_CLASSIC")  # netCDF-3 is not read for training
 
 
 def write_file(path, values=VALUES, names=("a", "b", "c"), units=("K", "m s**-1", "m s**-1"), latitude=LATITUDE, longitude=LONGITUDE, hours=6):
@@ -26,6 +27,16 @@ def write_file(path, values=VALUES, names=("a", "b", "c"), units=("K", "m s**-1"
         file["latitude"], file["longitude"] = latitude, longitude
         file["time"] = np.arange(TIMES) * hours
         file["time"].attrs["units"] = "hours since 2017-06-01"
+
+
+def write_netcdf(path, values, kind):
+    """A file that says nothing of missing values; netCDF4 writes 9.97e36 for masked ones."""
+    for old in path.parent.iterdir():
+        old.unlink()
+    with netCDF4.Dataset(path, "w", format=kind) as file:
+        for name, size in zip(("time", "channel", "lat", "lon"), VALUES.shape):
+            file.createDimension(name, size)
+        file.createVariable("fields", "f4", ("time", "channel", "lat", "lon"))[:] = values
 
 
 class UnlikeFiles(BadInputCase):
@@ -105,26 +116,32 @@ class UnlikeFiles(BadInputCase):
         self.assertEqual(done.returncode, DONE, done.stderr)
 
     def test_what_netcdf_leaves_unwritten_is_missing(self):
-        """netCDF4 writes 9.97e36 for masked values, and no attribute."""
         masked = np.ma.masked_array(VALUES, mask=np.zeros(VALUES.shape, bool))
         masked[:, 0, 2, 3:6] = np.ma.masked
-        for part in ("train", "valid"):
-            (self.data / part).mkdir(exist_ok=True)
-            for path in (self.data / part).iterdir():
-                path.unlink()
-            with netCDF4.Dataset(self.data / part / "2017.nc", "w") as file:
-                for name, size in zip(("time", "channel", "lat", "lon"), VALUES.shape):
-                    file.createDimension(name, size)
-                file.createVariable("fields", "f4", ("time", "channel", "lat", "lon"))[:] = masked
-        self.assertNotIn("_FillValue", h5py.File(self.data / "train/2017.nc")["fields"].attrs)
-        done = self.run_command([BINARY, "data", "stats", self.data / "train", "--out", self.root / "stats"])
-        self.assertEqual(done.returncode, DONE, done.stderr)
-        rounds_to(np.load(self.root / "stats/global_means.npy").ravel(), masked.astype("f8").mean((0, 2, 3)), 1)
-        self.assert_refused(self.train(FIELDS, "--run_num", "no"), DATA, "values that are not finite", "values=3", "set nan_policy to mask")
-        done = self.train({**FIELDS, "num_iters": 1, "nan_policy": "mask"})
-        self.assertEqual(done.returncode, DONE, done.stderr)
-        done = self.run_command([BINARY, "data", "inspect", self.data / "train/2017.nc"])
-        self.assertNotIn("e+36", done.stdout)
+        (self.data / "valid").mkdir()
+        for kind in NETCDF:
+            with self.subTest(kind):
+                for part in ("train", "valid"):
+                    write_netcdf(self.data / part / "2017.nc", masked, kind)
+                self.assertNotIn("_FillValue", h5py.File(self.data / "train/2017.nc")["fields"].attrs)
+                done = self.run_command([BINARY, "data", "stats", self.data / "train", "--out", self.root / "stats"])
+                self.assertEqual(done.returncode, DONE, done.stderr)
+                rounds_to(np.load(self.root / "stats/global_means.npy").ravel(), masked.astype("f8").mean((0, 2, 3)), 1)
+                self.assert_refused(self.train(FIELDS, "--run_num", "no"), DATA, "values that are not finite", "values=3", "set nan_policy to mask")
+                done = self.train({**FIELDS, "num_iters": 1, "nan_policy": "mask"}, "--run_num", kind)
+                self.assertEqual(done.returncode, DONE, done.stderr)
+                done = self.run_command([BINARY, "data", "inspect", self.data / "train/2017.nc"])
+                self.assertNotIn("e+36", done.stdout)
+
+    def test_netcdf_that_has_no_missing_values_declares_none(self):
+        (self.data / "valid").mkdir()
+        for kind in NETCDF:
+            with self.subTest(kind):
+                for part in ("train", "valid"):
+                    write_netcdf(self.data / part / "2017.nc", VALUES, kind)
+                done = self.train({**FIELDS, "num_iters": 1}, "--run_num", kind)
+                self.assertEqual(done.returncode, DONE, done.stderr)
+                self.assertNotIn("declare missing values", done.stdout + done.stderr)
 
     def test_a_fill_value_that_is_written_as_text(self):
         values = VALUES.copy()

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "core/error.h"
 #include "data/datasets/era5_dataset.h"
@@ -228,6 +229,20 @@ TEST(ForeignMissingTest, FillValuesAreNanAndEndARun) {
   FieldFile(path).read_channel(1, 0, {0, 0, 4, 6}, values);
   EXPECT_TRUE(std::isnan(values[5]));
   EXPECT_EQ(values[6], 54);
+}
+
+// Values that are normalised on the way from the mapping, and those of the array.
+TEST(ForeignMissingTest, FillValuesAreNanInOnePassToo) {
+  const DataFolder folder;
+  const FieldFile file(write_filled(folder));
+  EXPECT_TRUE(file.fields().mapped().has_value());
+  const ChannelOp op{.mean = 50, .std = 3};
+  std::vector<float> wanted(24), found(24);
+  file.read_channel(1, 0, {0, 0, 4, 6}, wanted);
+  apply(op, wanted.data(), 24);
+  file.read(1, {0, 1}, {0, 0, 4, 6}, found, &op);
+  EXPECT_EQ(std::memcmp(found.data(), wanted.data(), 24 * sizeof(float)), 0);
+  EXPECT_TRUE(std::isnan(found[0]));
 }
 
 TEST(ForeignMissingTest, StatisticsAndInspectLeaveThemOut) {

@@ -80,6 +80,7 @@ TEST_F(NetcdfTest, ReadsWhatIsWrittenInAnyOrder) {
   EXPECT_THAT(file.texts("t", "units"), ElementsAre("K"));
   EXPECT_THAT(file.numbers("t", "range"), ElementsAre(-1.5, 2.5));
   EXPECT_THAT(file.texts("", "title"), ElementsAre("odd"));
+  EXPECT_EQ(array->facts().missing, Missing::Undeclared) << "no attribute says anything";
 }
 
 TEST_F(NetcdfTest, AWriterGoesOnInAFileThatIsThere) {

@@ -48,9 +48,15 @@ TEST(ChannelOp, ACopyInOnePassHasTheSameBits) {
                                     from.begin() + static_cast<std::ptrdiff_t>(begin + count));
           apply(op, wanted.data(), static_cast<int64_t>(count));
           std::vector<float> found(to_begin + count + 1, -1.0f);
+          const auto is_same = [&] {
+            return count == 0 || std::memcmp(found.data() + to_begin, wanted.data(), count * sizeof(float)) == 0;
+          };
           copy_applied(op, from.data() + begin, found.data() + to_begin, static_cast<int64_t>(count));
-          const bool same = count == 0 || std::memcmp(found.data() + to_begin, wanted.data(), count * sizeof(float)) == 0;
-          EXPECT_TRUE(same) << begin << " " << to_begin << " " << count;
+          EXPECT_TRUE(is_same()) << begin << " " << to_begin << " " << count;
+          for (size_t i = 0; i < count; ++i) wanted[i] = from[begin + i] == from[6000] ? std::nanf("") : from[begin + i];
+          apply(op, wanted.data(), static_cast<int64_t>(count));
+          copy_applied(op, from.data() + begin, found.data() + to_begin, static_cast<int64_t>(count), from[6000]);
+          EXPECT_TRUE(is_same()) << "missing, " << begin << " " << to_begin << " " << count;
           EXPECT_EQ(found.back(), -1.0f);
         }
       }

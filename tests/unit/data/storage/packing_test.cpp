@@ -32,10 +32,10 @@ double unpacked(const ArrayFacts& facts, double stored) {
 
 TEST(PackingTest, NothingIsSetWhereValuesAreReadAsTheyAre) {
   EXPECT_FALSE(facts_of({}, Dtype::F32).packing);
-  EXPECT_FALSE(facts_of({}, Dtype::F32).declares_missing);
+  EXPECT_EQ(facts_of({}, Dtype::F32).missing, Missing::None);
   const ArrayFacts nan = facts_of({{"_FillValue", numbers({NAN})}}, Dtype::F32);
   EXPECT_FALSE(nan.packing) << "files of xarray are copied from the mapping";
-  EXPECT_TRUE(nan.declares_missing);
+  EXPECT_EQ(nan.missing, Missing::Declared);
 }
 
 TEST(PackingTest, FillValuesAreComparedAsTheArrayHoldsThem) {
@@ -47,6 +47,23 @@ TEST(PackingTest, FillValuesAreComparedAsTheArrayHoldsThem) {
   EXPECT_EQ(unpacked(facts, 3.5), 3.5);
   EXPECT_TRUE(std::signbit(unpacked(facts, -0.0)));
   EXPECT_EQ(unpacked(facts_of({{"_FillValue", numbers({1e300})}}, Dtype::F32), 1e20), 1e20) << "no float32 is that large";
+}
+
+TEST(PackingTest, WhatNetcdfLeavesUnwrittenIsMissingAndNotDeclared) {
+  const auto undeclared = [](const Attributes& attributes) {
+    ArrayFacts facts{.source = "a.nc", .name = "x", .shape = {2, 3}, .packing = {}};
+    add_packing(attributes, facts, netcdf_fill(Dtype::F32));
+    return facts;
+  };
+  EXPECT_EQ(undeclared({}).missing, Missing::Undeclared);
+  EXPECT_TRUE(std::isnan(unpacked(undeclared({}), *netcdf_fill(Dtype::F32))));
+  EXPECT_EQ(undeclared({}).packing->only_missing(), static_cast<float>(*netcdf_fill(Dtype::F32)));
+  const ArrayFacts declared = undeclared({{"_FillValue", numbers({1e20})}});
+  EXPECT_EQ(declared.missing, Missing::Declared);
+  EXPECT_EQ(declared.packing->only_missing(), 1e20f) << "no float32 is 1e20 in double";
+  EXPECT_EQ(undeclared({{"missing_value", numbers({-1})}}).packing->only_missing(), std::nullopt) << "one of two";
+  EXPECT_EQ(undeclared({{"scale_factor", numbers({2})}}).packing->only_missing(), std::nullopt);
+  EXPECT_EQ(undeclared({{"valid_min", numbers({0})}}).packing->only_missing(), std::nullopt);
 }
 
 TEST(PackingTest, ValidRangesAreInStoredUnits) {
