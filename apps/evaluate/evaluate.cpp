@@ -67,11 +67,19 @@ void write_box_statistics(const train::TrainedModel& model, const std::string& f
   write_file_atomically(file, statistics.json());
 }
 
+// Why the column ACC of fields holds no numbers.
+std::string missing_time_mean(const std::string& path) {
+  const std::string reason = path.empty() ? "time_means_path is not set" : cat("there is no such file: time_means_path=", path);
+  return cat("No ACC: anomalies are from the map of time means, and ", reason, ". Write one with welkin data stats.\n");
+}
+
 void evaluate(Application& application, const TrainedRun& run, int64_t rollout_steps, const train::TrainedModel& model) {
   const at::Tensor time_mean = train::read_time_mean(run.config.data.time_means_path, model.dataset().spec());
   const ScoresText scores = score(model, time_mean, rollout_steps);
   application.out << "checkpoint " << model.checkpoint().string() << ", step " << model.step() << ", " << scores.samples
                   << (rollout_steps == 1 ? " samples\n" : " starts\n") << scores.table;
+  if (!time_mean.defined() && model.dataset().spec().target.shape.size() == 3)
+    application.out << missing_time_mean(run.config.data.time_means_path);
   warn_of_nonfinite(application, run, scores.nonfinite);
   if (const std::string file = text_flag(run.line, "json"); !file.empty()) write_file_atomically(file, scores.json);
   if (const std::string file = text_flag(run.line, "box_statistics"); !file.empty()) write_box_statistics(model, file);

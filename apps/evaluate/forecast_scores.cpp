@@ -56,7 +56,7 @@ void evaluate_forecast(Application& application, const TrainedRun& run) {
   const auto names = data::variable_names(truth.spec().target.channels);
   forecast.fit(truth.spec(), names);
   if (second) second->fit(truth.spec(), names);
-  if (climatology) climatology->fit(truth.spec(), names);
+  if (climatology) climatology->fit(truth.spec(), names, {forecast.latitude(), forecast.longitude()});
   observe::Console console;
   observe::Progress progress(
       console, {.title = "evaluate", .total = static_cast<int64_t>(forecast.starts().size()), .unit = "starts", .now_s = {}});

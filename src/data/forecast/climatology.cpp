@@ -163,31 +163,56 @@ Climatology::Climatology(const std::filesystem::path& path) : path_(path) {
     throw DataError("climatology", cat("this is no climatology by day and hour: path=", path.string()),
                     "Make one with welkin data climatology");
   hours_ = file.array("hour")->read_doubles(), days_ = file.array("dayofyear")->read_doubles();
-  for (const auto& [name, array] : file.arrays) {
-    if (array->facts().shape.size() != 4) continue;
-    arrays_[name] = with_axes(array, {{"hour"}, {"dayofyear"}, {"latitude", "lat"}, {"longitude", "lon"}});
-    shape_ = arrays_[name]->facts().shape;
-    if (const auto units = file.texts(name, "units"); !units.empty()) units_[name] = units.front();
-  }
+  add_variables(file);
   for (const char* name : {"lat", "latitude"}) {
     if (file.has(name)) axes_.latitude = file.array(name)->read_doubles();
   }
   for (const char* name : {"lon", "longitude"}) {
     if (file.has(name)) axes_.longitude = file.array(name)->read_doubles();
   }
-  if (shape_.empty() || shape_[0] != static_cast<int64_t>(hours_.size()) || shape_[1] != static_cast<int64_t>(days_.size()))
+  if (arrays_.empty())
     throw DataError("climatology", cat("no array is one by hour and day: path=", path.string()),
                     "Make one with welkin data climatology");
 }
 
-void Climatology::fit(const SampleSpec& truth, const std::vector<std::string>& names) {
-  const auto turn = GridTurn::onto({truth.latitude, truth.longitude}, axes_);
+void Climatology::add_variables(const ArrayFile& file) {
+  std::vector<double> levels;
+  const std::string level_name = level_axis_of(file);
+  if (!level_name.empty()) levels = file.array(level_name)->read_doubles();
+  const std::vector<std::vector<std::string_view>> places = {{"hour"}, {"dayofyear"}, {"latitude", "lat"}, {"longitude", "lon"}};
+  auto with_levels = places;
+  with_levels.insert(with_levels.begin() + 2, {level_name});
+  for (const auto& [name, array] : file.arrays) {
+    const size_t dims = array->facts().shape.size();
+    if (dims != places.size() && (levels.empty() || dims != with_levels.size())) continue;
+    const bool has_levels = dims == with_levels.size();
+    const StoredArrayPtr ordered = with_axes(array, has_levels ? with_levels : places);
+    if (!has_fields(*ordered, has_levels ? std::optional(static_cast<int64_t>(levels.size())) : std::nullopt)) continue;
+    const auto units = file.texts(name, "units");
+    const std::string unit = units.empty() ? "" : units.front();
+    if (!has_levels) arrays_[name] = {.array = ordered, .unit = unit};
+    for (size_t i = 0; has_levels && i < levels.size(); ++i)
+      arrays_[name_of_level(name, levels[i])] = {.array = ordered, .level = static_cast<int64_t>(i), .unit = unit};
+  }
+}
+
+bool Climatology::has_fields(const StoredArray& array, std::optional<int64_t> levels) {
+  Extents shape = array.facts().shape;
+  if (levels && shape[2] != *levels) return false;
+  if (levels) shape.erase(shape.begin() + 2);
+  if (shape[0] != static_cast<int64_t>(hours_.size()) || shape[1] != static_cast<int64_t>(days_.size())) return false;
+  if (arrays_.empty()) height_ = shape[2], width_ = shape[3];
+  return shape[2] == height_ && shape[3] == width_;
+}
+
+void Climatology::fit(const SampleSpec& truth, const std::vector<std::string>& names, const GridAxes& axes) {
+  const auto turn = GridTurn::onto(axes, axes_);
   if (!turn || height() != truth.target.shape.at(1) || width() != truth.target.shape.at(2)) {
     throw DataError("climatology",
                     cat("it stands on another grid than the truth: path=", path_.string(), ", grid=", height(), " x ", width(),
                         ", truth=", truth.target.shape[1], " x ", truth.target.shape[2],
                         turn ? std::string()
-                             : cat(", ", difference_of_grids(truth.latitude, truth.longitude, axes_.latitude, axes_.longitude))),
+                             : cat(", ", difference_of_grids(axes.latitude, axes.longitude, axes_.latitude, axes_.longitude))),
                     "Make it of the run's own data");
   }
   turn_ = *turn;
@@ -197,13 +222,14 @@ void Climatology::fit(const SampleSpec& truth, const std::vector<std::string>& n
       if (!has(found) && has(other)) found = other;
     }
     if (!has(found)) continue;
-    if (units_.contains(found) && !is_unit_of(units_.at(found), truth.target.units.at(c))) {
+    const Variable variable = arrays_.at(found);
+    if (!variable.unit.empty() && !is_unit_of(variable.unit, truth.target.units.at(c))) {
       throw DataError("climatology",
                       cat("it has another unit than the truth: path=", path_.string(), ", variable=", found,
-                          ", unit=", units_.at(found), ", truth=", truth.target.units[c]),
+                          ", unit=", variable.unit, ", truth=", truth.target.units[c]),
                       "Make it of the run's own data");
     }
-    arrays_[names[c]] = arrays_.at(found);
+    arrays_[names[c]] = variable;
   }
 }
 
@@ -222,8 +248,13 @@ void Climatology::read(const std::string& variable, Calendar calendar, int64_t s
                     "Make it of data that hold this day");
   }
   const int64_t at = found - hours_.begin(), day = same_day - days_.begin();
-  arrays_.at(variable)->read({{at, day, 0, 0}, {at + 1, day + 1, shape_[2], shape_[3]}}, out);
-  turn_.apply(out, shape_[2], shape_[3]);
+  const Variable& from = arrays_.at(variable);
+  ArrayRegion region{.begin = {at, day}, .end = {at + 1, day + 1}};
+  if (from.level) region.begin.push_back(*from.level), region.end.push_back(*from.level + 1);
+  region.begin.insert(region.begin.end(), {0, 0});
+  region.end.insert(region.end.end(), {height_, width_});
+  from.array->read(region, out);
+  turn_.apply(out, height_, width_);
 }
 
 }  // namespace welkin::data

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,22 +31,31 @@ class Climatology {
   // DataError when the file is no climatology.
   explicit Climatology(const std::filesystem::path& path);
 
-  int64_t height() const { return shape_.at(2); }
-  int64_t width() const { return shape_.at(3); }
+  int64_t height() const { return height_; }
+  int64_t width() const { return width_; }
   bool has(const std::string& variable) const { return arrays_.contains(variable); }
-  // As ForecastFile::fit().
-  void fit(const SampleSpec& truth, const std::vector<std::string>& names);
+  // As ForecastFile::fit(). `axes`: of the grid on which the fields are wanted.
+  void fit(const SampleSpec& truth, const std::vector<std::string>& names, const GridAxes& axes);
   // (latitude, longitude) of a time. DataError for an hour or a day that it does not hold.
   void read(const std::string& variable, Calendar calendar, int64_t seconds, std::span<float> out) const;
 
  private:
+  struct Variable {
+    StoredArrayPtr array;            // (hour, dayofyear, [level,] latitude, longitude)
+    std::optional<int64_t> level{};  // where it has several
+    std::string unit{};              // empty where the file says none
+  };
+
+  void add_variables(const ArrayFile& file);
+  // Whether the array is one by hour, day and place, and by `levels` where there are some.
+  bool has_fields(const StoredArray& array, std::optional<int64_t> levels);
+
   std::filesystem::path path_;
   std::vector<double> hours_, days_;
-  Extents shape_;
+  int64_t height_ = 0, width_ = 0;
   GridAxes axes_;
   GridTurn turn_;
-  std::map<std::string, StoredArrayPtr> arrays_;
-  std::map<std::string, std::string> units_;  // of those that say one
+  std::map<std::string, Variable> arrays_;  // levels under name_of_level()
 };
 
 }  // namespace welkin::data

@@ -47,6 +47,13 @@ std::vector<std::string> row_of(const Rows& rows, const std::string& name) {
 
 }  // namespace
 
+std::string level_axis_of(const ArrayFile& file) {
+  for (const char* name : {"level", "pressure_level", "isobaricInhPa", "plev"}) {
+    if (file.has(name) && file.array(name)->facts().shape.size() == 1) return name;
+  }
+  return {};
+}
+
 std::string name_of_level(const std::string& variable, double level) { return cat(variable, "@", level); }
 
 std::vector<std::string> names_of_channel(const std::string& channel) {

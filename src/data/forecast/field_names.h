@@ -5,7 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "data/storage/stored_array.h"
+
 namespace welkin::data {
+
+// The name of a file's axis of levels; empty where it has none.
+std::string level_axis_of(const ArrayFile& file);
 
 // A level of an array with several: "geopotential@500".
 std::string name_of_level(const std::string& variable, double level);

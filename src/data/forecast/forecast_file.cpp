@@ -59,9 +59,7 @@ ForecastFile::ForecastFile(const std::filesystem::path& path) : file_(open_forec
     member_name_ = name;
     members_ = file_.array(name)->facts().num_values();
   }
-  for (const char* name : {"level", "pressure_level", "isobaricInhPa", "plev"}) {
-    if (file_.has(name) && file_.array(name)->facts().shape.size() == 1) level_name_ = name;
-  }
+  level_name_ = level_axis_of(file_);
   latitude_ = numbers_of(latitude_name_), longitude_ = numbers_of(longitude_name_);
   read_times();
   add_variables();
@@ -143,7 +141,10 @@ void ForecastFile::add_levels(const std::string& name, const StoredArrayPtr& arr
 }
 
 void ForecastFile::fit(const SampleSpec& truth, const std::vector<std::string>& names) {
-  const auto turn = GridTurn::onto({truth.latitude, truth.longitude}, {latitude_, longitude_});
+  GridAxes axes = assumed_axes({latitude_, longitude_});
+  if (!truth.latitude.empty()) axes.latitude = truth.latitude;
+  if (!truth.longitude.empty()) axes.longitude = truth.longitude;
+  const auto turn = GridTurn::onto(axes, {latitude_, longitude_});
   const bool same_size = height() == truth.target.shape.at(1) && width() == truth.target.shape.at(2);
   if (!turn || !same_size) {
     throw DataError(
@@ -154,8 +155,7 @@ void ForecastFile::fit(const SampleSpec& truth, const std::vector<std::string>& 
         "Give the data of the run that made the forecast");
   }
   turn_ = *turn;
-  if (!truth.latitude.empty()) latitude_ = truth.latitude;
-  if (!truth.longitude.empty()) longitude_ = truth.longitude;
+  latitude_ = std::move(axes.latitude), longitude_ = std::move(axes.longitude);
   for (size_t c = 0; c < names.size(); ++c) {
     const std::string& channel = truth.target.channels.at(c);
     std::string found = names[c];
@@ -171,6 +171,7 @@ void ForecastFile::fit(const SampleSpec& truth, const std::vector<std::string>& 
                           ", unit=", units.front(), ", truth=", truth.target.units[c]),
                       "Convert one of the two");
     }
+    if ((units.empty() || units.front().empty()) && !truth.target.units.at(c).empty()) without_units_.push_back(channel);
     arrays_[names[c]] = variable;
   }
 }

@@ -43,6 +43,9 @@ class ForecastFile {
   // channel of another unit.
   void fit(const SampleSpec& truth, const std::vector<std::string>& names);
 
+  // Channels of fit() of which the data say a unit and the file says none.
+  const std::vector<std::string>& without_units() const { return without_units_; }
+
   // (member, latitude, longitude) of one field.
   void read(const std::string& variable, int64_t start, int64_t lead, std::span<float> out) const;
 
@@ -67,6 +70,7 @@ class ForecastFile {
   int64_t members_ = 1;
   std::vector<double> latitude_, longitude_;
   GridTurn turn_;
+  std::vector<std::string> without_units_;
   std::map<std::string, Variable> arrays_;  // levels under name_of_level()
 };
 

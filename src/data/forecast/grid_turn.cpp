@@ -27,6 +27,19 @@ std::optional<int64_t> first_column_of(const std::vector<double>& to, const std:
 
 }  // namespace
 
+GridAxes assumed_axes(const GridAxes& named) {
+  GridAxes assumed = named;
+  if (!assumed.latitude.empty() && assumed.latitude.front() < assumed.latitude.back()) std::ranges::reverse(assumed.latitude);
+  std::vector<double>& columns = assumed.longitude;
+  if (columns.size() < 2) return assumed;
+  const double step = columns[1] - columns[0], width = step * static_cast<double>(columns.size());
+  const bool goes_around = std::abs(std::abs(width) - kAround) < std::abs(step) / 2;
+  if (!goes_around || columns.front() >= 0) return assumed;
+  for (double& degrees : columns) degrees -= kAround * std::floor(degrees / kAround);
+  std::ranges::sort(columns);
+  return assumed;
+}
+
 std::optional<GridTurn> GridTurn::onto(const GridAxes& to, const GridAxes& from) {
   GridTurn turn;
   if (!to.latitude.empty() && !from.latitude.empty() && !are_same_places(to.latitude, from.latitude)) {

@@ -15,6 +15,10 @@ struct GridAxes {
   std::vector<double> latitude, longitude;
 };
 
+// What files that name no places are taken for where another one names its own: rows from north to south, columns of a whole
+// circle from 0 eastwards. An axis of `named` that is so already stays.
+GridAxes assumed_axes(const GridAxes& named);
+
 class GridTurn {
  public:
   GridTurn() = default;  // leaves fields as they are

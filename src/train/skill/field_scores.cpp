@@ -91,7 +91,7 @@ class RegionSums {
   }
 
   void add(double weight, const PointScores& point) {
-    weight_ += weight;
+    weight_ += weight, scores_.points += 1;
     at(Measure::SquareError) += weight * point.square_error;
     at(Measure::Error) += weight * point.error;
     at(Measure::Absolute) += weight * std::abs(point.error);
@@ -112,7 +112,7 @@ class RegionSums {
   }
 
   FieldScores finish() {
-    scores_.has_points = weight_ > 0;
+    scores_.has_points = weight_ > 0, scores_.has_climatology = climate_weight_ > 0;
     for (double& value : scores_.measures) value /= weight_;  // NaN where there is no point
     at(Measure::Brier) *= weight_ / climate_weight_;
     at(Measure::Acc) = product_ / std::sqrt(forecast_square_ * truth_square_);

@@ -29,7 +29,9 @@ inline constexpr std::array<double, 4> kScoredQuantiles{0.01, 0.05, 0.95, 0.99};
 
 struct FieldScores {
   std::array<double, kNumMeasures> measures{};
+  int64_t points = 0;            // of the region, whose truth has a value
   bool has_points = false;       // some point of the region counts; measures that are no numbers come from the members then
+  bool has_climatology = false;  // and some of these has a climatology
   std::vector<double> ranks;     // share of the weight in which so many members are below the truth, 0 to M; ties are shared out
   std::vector<double> foreseen;  // share of the weight in which so many members foresee the event of Brier, 0 to M
   std::vector<double> happened;  // the part of it in which it happened

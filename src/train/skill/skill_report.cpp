@@ -162,6 +162,40 @@ int64_t scored_starts(const Skill& skill, const SkillTable& table, const SkillPl
   return count_starts(skill, [&](int64_t start) { return table.has(start, place); });
 }
 
+// Of all points of the scored starts, with and without a value.
+int64_t all_points(const Skill& skill, const SkillPlace& place) {
+  return scored_starts(skill, skill.tables.front(), place) * skill.region_points[static_cast<size_t>(place.region)];
+}
+
+// Whether some points of the first region have no truth.
+bool has_holes(const Skill& skill) {
+  for (int64_t channel = 0; channel < static_cast<int64_t>(skill.channels.size()); ++channel) {
+    for (int64_t lead = 0; lead < static_cast<int64_t>(skill.lead_hours.size()); ++lead) {
+      const SkillPlace place{lead, channel, 0};
+      if (skill.tables.front().points(place) != all_points(skill, place)) return true;
+    }
+  }
+  return false;
+}
+
+Json points_json(const Skill& skill) {
+  Json rows = Json::array();
+  for (size_t channel = 0; channel < skill.channels.size(); ++channel) {
+    for (size_t region = 0; region < skill.regions.size(); ++region) {
+      Json with_value = Json::array(), all = Json::array();
+      for (size_t lead = 0; lead < skill.lead_hours.size(); ++lead) {
+        const SkillPlace place{static_cast<int64_t>(lead), static_cast<int64_t>(channel), static_cast<int64_t>(region)};
+        with_value.push_back(skill.tables.front().points(place)), all.push_back(all_points(skill, place));
+      }
+      rows.push_back({{"channel", skill.channels[channel]},
+                      {"region", skill.regions[region]},
+                      {"with_value", std::move(with_value)},
+                      {"all", std::move(all)}});
+    }
+  }
+  return rows;
+}
+
 std::string lead_words(const Skill& skill, int64_t lead) { return cat(skill.lead_hours[static_cast<size_t>(lead)], " h"); }
 
 // The first lead and channel at which `number` gives more than none, in words.
@@ -184,10 +218,24 @@ std::vector<std::string> skill_notes(const Skill& skill) {
   const SkillTable& forecast = skill.tables.front();
   const int64_t all = skill.num_starts;
   if (!skill.missing.empty()) notes.push_back(cat("Channels that the forecast does not hold: ", join(skill.missing, ", ")));
+  if (!skill.without_units.empty())
+    notes.push_back(
+        cat("No units in the forecast: ", join(skill.without_units, ", "), ". They are taken for those of the truth"));
+  if (!skill.without_climatology.empty())
+    notes.push_back(cat("Channels that the climatology does not hold: ", join(skill.without_climatology, ", ")));
   add_note(
-      skill, notes, [&](const SkillPlace& place) { return all - scored_starts(skill, forecast, place); },
+      skill, notes,
+      [&](const SkillPlace& place) {
+        return all - scored_starts(skill, forecast, place) - skill.without_state[static_cast<size_t>(place.lead)];
+      },
       [&](int64_t number, const std::string& where) {
         return cat("No truth: ", number, " of ", all, " starts, of ", where, ". Scores are over the others");
+      });
+  add_note(
+      skill, notes, [&](const SkillPlace& place) { return skill.without_state[static_cast<size_t>(place.lead)]; },
+      [&](int64_t number, const std::string& where) {
+        return cat("No state for persistence: ", number, " of ", all, " starts, first of ", where,
+                   ". Scores are over the others");
       });
   for (const SkillTable& table : skill.tables) {
     add_note(
@@ -201,7 +249,11 @@ std::vector<std::string> skill_notes(const Skill& skill) {
         });
     add_note(
         skill, notes,
-        [&](const SkillPlace& place) { return scored_starts(skill, forecast, place) - scored_starts(skill, table, place); },
+        [&](const SkillPlace& place) {
+          const int64_t scored = scored_starts(skill, table, place);
+          const bool is_named = table.name() == "climatology" && scored == 0;  // the channel, above
+          return is_named ? 0 : scored_starts(skill, forecast, place) - scored;
+        },
         [&](int64_t number, const std::string& where) {
           return cat("Fewer starts (", table.name(), "): it has no field for ", number, " of the forecast's, of ", where,
                      ". Differences in the JSON are over the starts of both");
@@ -214,7 +266,7 @@ std::string skill_table_text(const Skill& skill) {
   using observe::Align;
   const SkillTable& forecast = skill.tables.front();
   const bool is_ensemble = forecast.shape().members > 1;
-  std::vector<observe::Column> columns{{"channel"}, {"lead [h]", Align::Right}};
+  std::vector<observe::Column> columns{{"channel"}, {"lead [h]", Align::Right}, {"starts", Align::Right}};
   std::vector<std::pair<const SkillTable*, Score>> cells = {
       {&forecast, Score::Rmse}, {&forecast, Score::Bias}, {&forecast, Score::Mae}};
   std::vector<std::string> heads = {"RMSE", "bias", "MAE"};
@@ -227,14 +279,18 @@ std::string skill_table_text(const Skill& skill) {
   add("of persistence", skill.find("persistence"), Score::Rmse);
   if (skill.find("climatology") != nullptr) add("of climatology", skill.find("climatology"), Score::Rmse);
   for (const std::string& head : heads) columns.push_back({head, Align::Right});
+  const bool holes = has_holes(skill);
+  if (holes) columns.push_back({"points", Align::Right});
   observe::Table table(columns);
   for (size_t c = 0; c < skill.channels.size(); ++c) {
     for (size_t lead = 0; lead < skill.lead_hours.size(); ++lead) {
       const SkillPlace place{static_cast<int64_t>(lead), static_cast<int64_t>(c), 0};
       const auto starts = skill.starts_of(0, static_cast<int64_t>(lead));
       const std::string unit = skill.units[c].empty() ? "" : cat(" [", skill.units[c], "]");
-      std::vector<std::string> row = {cat(skill.channels[c], unit), cat(skill.lead_hours[lead])};
+      std::vector<std::string> row = {cat(skill.channels[c], unit), cat(skill.lead_hours[lead]),
+                                      cat(scored_starts(skill, forecast, place))};
       for (const auto& [of, score] : cells) row.push_back(digits(overall(of, score, place, starts)));
+      if (holes) row.push_back(cat(forecast.points(place), " of ", all_points(skill, place)));
       table.add_row(row);
     }
   }
@@ -255,6 +311,7 @@ std::string skill_json(const Skill& skill, const Confidence& confidence) {
         counts.push_back(scored_starts(skill, table, {static_cast<int64_t>(lead), static_cast<int64_t>(c), 0}));
     }
   }
+  json["points"] = points_json(skill);
   json["notes"] = skill_notes(skill);
   const SkillJson series(skill, confidence);
   json["scores"] = series.scores();

@@ -26,7 +26,8 @@ std::string skill_table_text(const Skill& skill);
 // "block"},
 //  "scores": [{"forecast", "channel", "region", "season", "score", "values", "low", "high": one per lead}],
 //  "differences": the same of forecast minus each other one, paired, "scored_starts": {forecast: {channel: one per lead}},
-//  "notes": [skill_notes()], "rank_histograms", "reliability", "spectra": [...]}. Numbers
+//  "points": [{"channel", "region", "with_value", "all": one per lead}], "notes": [skill_notes()], "rank_histograms",
+//  "reliability", "spectra": [...]}. Numbers
 // that are not finite are null.
 std::string skill_json(const Skill& skill, const Confidence& confidence);
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -43,16 +44,24 @@ class SkillRun {
     for (const ScoreRegion& region : regions) {
       weights_.push_back(region_weights(region, sources.forecast.latitude(), sources.forecast.longitude()));
       skill_.regions.push_back(region.name);
+      skill_.region_points.push_back(std::ranges::count_if(weights_.back(), [](double weight) { return weight > 0; }));
     }
     lay_out();
   }
 
   Skill run(const std::function<void(int64_t)>& progress) {
+    const std::vector<bool> has_persistence = leads_with_persistence();
     for (int64_t start = 0; start < skill_.num_starts; ++start) {
       for (int64_t lead = 0; lead < sources_.forecast.num_leads(); ++lead) {
-        const auto valid = sources_.truth.index_of(sources_.forecast.valid_time(start, lead));
-        for (int64_t channel = 0; valid && channel < num_channels(); ++channel) score(start, lead, channel, *valid);
-        cases_ += valid ? 1 : 0;
+        const auto valid = truth_of(start, lead);
+        if (!valid) continue;
+        cases_ += 1;
+        // The forecast and persistence are over the same starts.
+        if (has_persistence[static_cast<size_t>(lead)] && !state_of(start)) {
+          skill_.without_state[static_cast<size_t>(lead)] += 1;
+          continue;
+        }
+        for (int64_t channel = 0; channel < num_channels(); ++channel) score(start, lead, channel, *valid);
       }
       progress(start + 1);
     }
@@ -68,6 +77,26 @@ class SkillRun {
 
  private:
   int64_t num_channels() const { return static_cast<int64_t>(skill_.channels.size()); }
+
+  std::optional<int64_t> truth_of(int64_t start, int64_t lead) const {
+    return sources_.truth.index_of(sources_.forecast.valid_time(start, lead));
+  }
+
+  std::optional<int64_t> state_of(int64_t start) const {
+    return sources_.truth.index_of(sources_.forecast.starts()[static_cast<size_t>(start)]);
+  }
+
+  // Whether some start has both its state and a truth of that lead. Where none has, the forecast is scored alone.
+  std::vector<bool> leads_with_persistence() const {
+    std::vector<bool> leads;
+    for (int64_t lead = 0; lead < sources_.forecast.num_leads(); ++lead) {
+      bool has_both = false;
+      for (int64_t start = 0; start < skill_.num_starts && !has_both; ++start)
+        has_both = truth_of(start, lead) && state_of(start);
+      leads.push_back(has_both);
+    }
+    return leads;
+  }
 
   void check_times() const {
     const data::ForecastFile& forecast = sources_.forecast;
@@ -91,6 +120,8 @@ class SkillRun {
       places_.push_back(static_cast<int64_t>(c));
       skill_.channels.push_back(spec.target.channels[c]);
       skill_.units.push_back(spec.target.units[c]);
+      if (sources_.climatology != nullptr && !sources_.climatology->has(names_[c]))
+        skill_.without_climatology.push_back(spec.target.channels[c]);
     }
     if (places_.empty()) {
       throw DataError(
@@ -99,7 +130,9 @@ class SkillRun {
           "Give the data of the run that made the forecast");
     }
     skill_.num_starts = static_cast<int64_t>(forecast.starts().size());
+    skill_.without_units = forecast.without_units();
     skill_.height = forecast.height(), skill_.width = forecast.width();
+    skill_.without_state.assign(static_cast<size_t>(forecast.num_leads()), 0);
     for (int64_t lead = 0; lead < forecast.num_leads(); ++lead)
       skill_.lead_hours.push_back(static_cast<double>(forecast.valid_time(0, lead) - forecast.starts().front()) / 3600);
     for (int64_t start = 0; start < skill_.num_starts; ++start) {
@@ -132,7 +165,7 @@ class SkillRun {
     const std::string& name = names_[static_cast<size_t>(place)];
     std::vector<float> truth = field(1), state, climatology;
     sources_.truth.read_truth(valid, place, truth);
-    if (const auto before = sources_.truth.index_of(sources_.forecast.starts()[static_cast<size_t>(start)])) {
+    if (const auto before = state_of(start)) {
       state = field(1);
       sources_.truth.read_truth(*before, place, state);
       // A forecast has holes where its start has them, also where the truth has a value meanwhile.

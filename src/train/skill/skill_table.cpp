@@ -47,7 +47,7 @@ SkillTable::SkillTable(std::string name, const SkillShape& shape) : name_(std::m
   const auto cells = static_cast<size_t>(shape.leads * shape.channels * shape.regions);
   values_.assign(static_cast<size_t>(shape.starts) * cells * kNumMeasures, kEmpty);
   ranks_.resize(cells), foreseen_.resize(cells), happened_.resize(cells);
-  cases_.assign(cells, 0.0);
+  points_.assign(cells, 0), cases_.assign(cells, 0.0);
 }
 
 size_t SkillTable::cell(const SkillPlace& place) const {
@@ -59,8 +59,12 @@ void SkillTable::set(int64_t start, int64_t lead, int64_t channel, const std::ve
     const FieldScores& from = scores[static_cast<size_t>(region)];
     const size_t at = cell({lead, channel, region});
     const size_t first = (static_cast<size_t>(start) * cases_.size() + at) * kNumMeasures;
+    points_[at] += from.points;
     const bool has_diverged = from.has_points && !std::isfinite(from.measures[static_cast<size_t>(Measure::SquareError)]);
     for (size_t m = 0; m < kNumMeasures; ++m) values_[first + m] = has_diverged ? kNotFinite : from.measures[m];
+    // Left out, ACC would be over other starts than RMSE.
+    if (from.has_points && !from.has_climatology)
+      for (const Measure measure : {Measure::Acc, Measure::Brier}) values_[first + static_cast<size_t>(measure)] = kNotFinite;
     if (has_diverged) continue;
     add_to(ranks_[at], from.ranks), add_to(foreseen_[at], from.foreseen), add_to(happened_[at], from.happened);
     cases_[at] += 1;

@@ -55,6 +55,9 @@ class SkillTable {
   bool has(int64_t start, const SkillPlace& place) const;
   bool has_diverged(int64_t start, const SkillPlace& place) const;
 
+  // Points with a truth, over all starts.
+  int64_t points(const SkillPlace& place) const { return points_[cell(place)]; }
+
   // Over the given starts, each counting so often. NaN where there is no number, and where one of the starts has diverged: it
   // would be left out of the mean otherwise, and a model would win by its failures.
   double score(Score score, const SkillPlace& place, const std::vector<int64_t>& starts, const std::vector<double>& counts) const;
@@ -76,6 +79,7 @@ class SkillTable {
   SkillShape shape_;
   std::vector<double> values_;                                    // (start, lead, channel, region, measure)
   std::vector<std::vector<double>> ranks_, foreseen_, happened_;  // (lead, channel, region) sums over starts
+  std::vector<int64_t> points_;                                   // (lead, channel, region)
   std::vector<double> cases_;                                     // of these sums
 };
 

@@ -233,6 +233,74 @@ class ForecastScores(ForecastCase):
             done = self.call("evaluate", self.run_folder, "--device", "cpu", *flags, code=DATA)
             self.assertIn(words, done.stderr)
 
+    def test_a_climatology_with_levels_is_read_and_what_it_lacks_is_named(self):
+        wanted = self.evaluate("--forecast", self.single, "--climatology", self.year, "--bootstrap", "0")
+        year = self.elsewhere(xarray.open_zarr(self.year, consolidated=False).load())
+        levels = xarray.concat([0 * year.z500, year.z500], xarray.DataArray([850, 500], dims="level", name="level"))
+        others = year.drop_vars("z500").rename(t2m="2m_temperature").assign(geopotential=levels)
+        others = others.transpose("hour", "dayofyear", "level", "longitude", "latitude")
+        got = self.evaluate("--forecast", self.single, "--climatology", self.write(others, "levels.zarr"), "--bootstrap", "0")
+        self.assertEqual(got["scores"], wanted["scores"])
+        self.assertEqual(got["notes"], wanted["notes"])
+        got = self.evaluate("--forecast", self.single, "--climatology", self.write(others.drop_vars("geopotential"), "fewer_year.zarr"),
+                            "--bootstrap", "0")
+        self.assertIn("Channels that the climatology does not hold: z500.\n", got["out"])
+
+    def test_days_without_a_climatology_give_no_acc(self):
+        year = xarray.open_zarr(self.year, consolidated=False).load()
+        year.t2m[{"dayofyear": 60}] = np.nan  # of 2001-03-02
+        got = self.evaluate("--forecast", self.single, "--climatology", self.write(year, "hole_year.zarr"), "--bootstrap", "0")
+        rows = [row for row in got["scores"] if (row["forecast"], row["season"]) == ("forecast", "all")]
+        self.assertFalse([row for row in rows if row["channel"] == "t2m" and row["score"] in ("acc", "brier")])
+        self.assertEqual([row["channel"] for row in rows if row["score"] == "acc"], ["u10", "z500"])
+        self.assertIn("t2m", [row["channel"] for row in rows if row["score"] == "rmse"])
+        self.assertRegex(got["out"], r"Not finite \(climatology\): 4 of \d+ starts, first of t2m at \d+ h\.")
+
+    def test_a_forecast_without_units_is_taken_and_said(self):
+        single = xarray.open_dataset(self.single, decode_timedelta=True).load()
+        wanted = self.evaluate("--forecast", self.single, "--bootstrap", "0")
+        del single.t2m.attrs["units"]
+        got = self.evaluate("--forecast", self.write(single, "nounit.zarr"), "--bootstrap", "0")
+        self.assertEqual(got["scores"], wanted["scores"])
+        self.assertIn("No units in the forecast: t2m. They are taken for those of the truth.\n", got["out"])
+        self.assertNotIn("No units", wanted["out"])
+
+    def test_baselines_are_over_the_starts_of_the_forecast(self):
+        folder = self.folder / "later"  # without the states of the first two starts
+        source = self.data / "valid/2001.h5"
+        folder.mkdir()
+        with h5py.File(source) as old, h5py.File(folder / "2001.h5", "w") as file:
+            for name in old:
+                file[name] = old[name][2:] if name in ("fields", "time") else old[name][:]
+                file[name].attrs.update(old[name].attrs)
+        got = self.evaluate("--forecast", self.single, "--states", folder, "--climatology", self.year, "--bootstrap", "0")
+        whole = self.evaluate("--forecast", self.single, "--climatology", self.year, "--bootstrap", "0")
+        counts = {name: got["scored_starts"][name]["t2m"] for name in ("forecast", "persistence", "climatology")}
+        self.assertEqual(counts["forecast"], counts["persistence"])
+        self.assertEqual(counts["forecast"], counts["climatology"])
+        self.assertEqual([a - b for a, b in zip(whole["scored_starts"]["forecast"]["t2m"], counts["forecast"])], [2, 2, 2])
+        self.assertIn("No state for persistence: 1 of", got["out"])
+        single = as_weatherbench2(xarray.open_dataset(self.single)).t2m
+        square = self.mean((single - self.truth.sel(channel="t2m")) ** 2).isel(time=slice(2, None))
+        row = next(row for row in got["scores"] if (row["score"], row["channel"], row["forecast"], row["season"]) == ("rmse", "t2m", "forecast", "all"))
+        within(row["values"], np.sqrt(square.mean("time")), SAME, "over the starts of all")
+        self.assertRegex(got["out"], rf"t2m \[K\] +{HOURS} +{counts['forecast'][0]} ")
+
+    def test_points_are_counted_where_holes_move(self):
+        path = self.folder / "moving/2001.h5"
+        write_dated_fields(path, epoch_seconds(2001, 3, 1), seed=2001)
+        with h5py.File(path, "a") as file:
+            for step in range(STEPS):
+                file["fields"][step, 0, :, step % WIDTH] = np.nan
+        got = self.evaluate("--forecast", self.single, "--states", path.parent, "--bootstrap", "0")
+        counted = {row["channel"]: row for row in got["points"]}
+        starts = got["scored_starts"]["forecast"]["t2m"]
+        # A column of the truth, and another one of the start.
+        self.assertEqual(counted["t2m"]["with_value"], [n * HEIGHT * (WIDTH - 2) for n in starts])
+        self.assertEqual(counted["t2m"]["all"], [n * HEIGHT * WIDTH for n in starts])
+        self.assertEqual(counted["u10"]["with_value"], counted["u10"]["all"])
+        self.assertIn(f"{starts[0] * HEIGHT * (WIDTH - 2)} of {starts[0] * HEIGHT * WIDTH}", got["out"])
+
     def test_plots(self):
         plots = self.folder / "plots"
         done = self.call("evaluate", self.run_folder, "--device", "cpu", "--forecast", self.ensemble, "--climatology", self.year, "--plots", plots,

@@ -66,6 +66,19 @@ class Scores(BadInputCase):
             self.close(model["small_scales"], spectra["model"][c][small].sum() / spectra["target"][c][small].sum(), scale=1)
             self.assertGreater(channel["persistence"]["small_scales"], 0.5)  # yesterday is as rough as today
 
+    def test_without_a_time_mean_there_is_no_acc_and_the_output_says_why(self):
+        self.make_fields()
+        write_statistics(self.data / "stats", mean=0.5, std=2.0)
+        done = self.run_command(self.train_command(FIELDS))
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        for key, reason in (("", "time_means_path is not set"), ("/data/stats/none.npy", "there is no such file: time_means_path=")):
+            flags = ["--set", f"time_means_path={key}"] if key else []
+            done = self.run_command([BINARY, "evaluate", self.run_folder, "--json", self.root / "scores.json", *flags])
+            self.assertEqual(done.returncode, DONE, done.stderr)
+            self.assertIn("No ACC: anomalies are from the map of time means, and " + reason, done.stdout)
+            for channel in json.loads((self.root / "scores.json").read_text())["channels"].values():
+                self.assertIsNone(channel["model"]["acc"])
+
     def test_of_boxes(self):
         self.make_boxes()
         scores, target, prediction = self.scores_and_fields(BOXES, 2)
