@@ -59,8 +59,9 @@ TEST(SphereNoise, OfARegionHasItsLength) {
       square += static_cast<double>(field[0]) * static_cast<double>(field[0]);
     }
     const double distance = 0.25 * row * 111.19;
-    EXPECT_NEAR(square / kRegionFields, 1, 0.2) << length_km;  // three deviations of a mean of so many squares
-    EXPECT_NEAR(product / kRegionFields, std::exp(-distance * distance / (2 * length_km * length_km)), 0.15)
+    EXPECT_TRUE(within(square / kRegionFields, 1, {0.2, "three standard errors of a variance of 600 fields"})) << length_km;
+    EXPECT_TRUE(within(product / kRegionFields, std::exp(-distance * distance / (2 * length_km * length_km)),
+                       {0.15, "three standard errors of a covariance of 600 fields"}))
         << length_km << " " << row;
   }
 }
