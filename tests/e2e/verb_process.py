@@ -23,18 +23,25 @@ class VerbProcess:
         self.words = [sys.executable, __file__, str(package), str(pathlib.Path(binary).parent / "libwelkin.so")]
         self.child = None
 
+    def processor_s(self):
+        """Processor time of the child so far, and of the processes that it started and that have ended."""
+        times = pathlib.Path(f"/proc/{self.child.pid}/stat").read_text().rpartition(")")[2].split()[11:15]
+        return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
     def run(self, *words, timeout, cwd="/"):
-        """As subprocess.run: a negative code is the signal that ended the child; TimeoutExpired."""
+        """As subprocess.run: a negative code is the signal that ended the child; TimeoutExpired. `processor_s` of what it gives is the verb's."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             if self.child is None:
                 self.start()
             files = [f"/proc/{os.getpid()}/fd/{file.fileno()}" for file in (out, err)]
+            before = self.processor_s()
             self.child.stdin.write(json.dumps([str(cwd), [str(word) for word in words], *files]).encode() + b"\n")
             self.child.stdin.flush()
             if not select.select([self.child.stdout], [], [], timeout)[0]:
                 self.close()
                 raise subprocess.TimeoutExpired(words, timeout)
             answer = self.child.stdout.readline()
+            used = self.processor_s() - before if answer else 0.0
             code = int(answer) if answer else self.child.wait()
             if not answer:
                 self.close()
@@ -42,7 +49,9 @@ class VerbProcess:
             for file in (out, err):
                 file.seek(0)
                 texts.append(file.read().decode(errors="replace"))
-            return subprocess.CompletedProcess(words, code, *texts)
+            done = subprocess.CompletedProcess(words, code, *texts)
+            done.processor_s = used
+            return done
 
     def start(self):
         # Only what welkin writes is to be told apart: the answers have a descriptor of their own.
