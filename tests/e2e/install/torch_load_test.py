@@ -39,7 +39,7 @@ class TorchLoad(unittest.TestCase):
         self.assertIn("torch.load(weights_only=True)", export)
         words = [self.root / word if word.startswith(("logs/", "weights")) else word for word in export.partition("#")[0].split()[1:]]
         welkin(*words)
-        done = subprocess.run(["bash", "-c", load], capture_output=True, text=True, timeout=120, cwd=self.root)
+        done = subprocess.run(["bash", "-c", load], capture_output=True, text=True, timeout=300, cwd=self.root)
         self.assertEqual(done.returncode, 0, done.stderr)
         tensors = stored(max((run / "checkpoints").glob("step_*"), key=lambda path: int(path.name.partition("_")[2])))
         self.assertEqual(int(done.stdout), len(tensors))
@@ -52,7 +52,7 @@ class TorchLoad(unittest.TestCase):
         python = SOURCE / ".venv/bin/python3"
         if not python.exists():
             self.skipTest("there is no .venv: torch comes from elsewhere")
-        done = subprocess.run([python, "-c", "import torch"], capture_output=True, text=True, timeout=120, env={"PATH": os.environ["PATH"]})
+        done = subprocess.run([python, "-c", "import torch"], capture_output=True, text=True, timeout=300, env={"PATH": os.environ["PATH"]})
         self.assertNotEqual(done.returncode, 0, "the page says that this fails")
 
 
