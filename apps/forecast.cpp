@@ -80,13 +80,6 @@ std::optional<data::TimeStep> given_step(const config::CommandLine& line) {
 // Members that are all alike are no ensemble.
 void check_ensemble(const train::EnsembleOptions& options, const std::vector<const train::TrainedModel*>& models) {
   const size_t num_models = models.size();
-  for (size_t i = 0; i < num_models; ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      if (models[i]->checkpoint() != models[j]->checkpoint()) continue;
-      throw ConfigError("forecast", cat("two of the checkpoints are one: checkpoint=", models[i]->checkpoint().string()),
-                        "Name different ones; best and newest may be the same step");
-    }
-  }
   if (options.has_dropout && models.front()->config().model.dropout == 0) {
     throw ConfigError("forecast", "members of a model without dropout do not differ by it: dropout=0, --with_dropout",
                       "Give --perturb or more --checkpoints");
@@ -94,6 +87,13 @@ void check_ensemble(const train::EnsembleOptions& options, const std::vector<con
   if (options.members < static_cast<int64_t>(num_models)) {
     throw ConfigError("forecast", cat("more checkpoints than members: members=", options.members, ", checkpoints=", num_models),
                       "Ask for at least one member of each checkpoint");
+  }
+  for (size_t i = 0; i < num_models; ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (models[i]->checkpoint() != models[j]->checkpoint()) continue;
+      throw ConfigError("forecast", cat("two of the checkpoints are one: checkpoint=", models[i]->checkpoint().string()),
+                        "Name different ones; best and newest may be the same step");
+    }
   }
   const bool differ = options.ensemble.perturbation.kind != train::PerturbationKind::None || options.has_dropout;
   if (options.members <= static_cast<int64_t>(num_models) || differ) return;
