@@ -148,7 +148,8 @@ std::vector<RunHistory> read_runs(const std::string& argument) {
 void tell_apart(std::vector<RunHistory>& runs) {
   std::map<std::string, std::vector<RunHistory*>> by_label;
   for (RunHistory& run : runs) by_label[run.label].push_back(&run);
-  for (auto& [label, same] : by_label) {
+  for (const auto& runs_of_label : by_label) {
+    const std::vector<RunHistory*>& same = runs_of_label.second;
     std::vector<fs::path> above;
     for (const RunHistory* run : same) above.push_back(run->folder);
     const auto labels = [&same] {
