@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/hash.h"
 #include "core/text.h"
 #include "data/forecast/forecast_starts.h"
 #include "parallel/comm/collectives.h"
