@@ -240,9 +240,10 @@ void Climatology::read(const std::string& variable, Calendar calendar, int64_t s
     throw DataError("climatology", cat("it holds nothing of this hour of the day: path=", path_.string(), ", hour=", hour),
                     "Make it of data that hold this hour");
   }
+  const int64_t number = day_number(calendar, seconds) + 1;
+  auto same_day = std::ranges::find(days_, static_cast<double>(number));
   // A climatology of 365 days has none for the last one of a leap year.
-  const auto number = static_cast<double>(std::min(day_number(calendar, seconds), static_cast<int64_t>(days_.back()) - 1) + 1);
-  const auto same_day = std::ranges::find(days_, number);
+  if (same_day == days_.end() && number == kDays) same_day = std::ranges::find(days_, static_cast<double>(kDays - 1));
   if (same_day == days_.end()) {
     throw DataError("climatology", cat("it holds nothing of this day of the year: path=", path_.string(), ", day=", number),
                     "Make it of data that hold this day");

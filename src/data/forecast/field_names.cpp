@@ -17,8 +17,8 @@ struct Names {
 constexpr std::array kSurface{Names{{"t2m", "2t", "2m_temperature"}},
                               Names{{"u10", "10u", "10m_u_component_of_wind"}},
                               Names{{"v10", "10v", "10m_v_component_of_wind"}},
-                              Names{{"u100", "100u", "100m_u_component_of_wind"}},
-                              Names{{"v100", "100v", "100m_v_component_of_wind"}},
+                              Names{{"100u", "", "100m_u_component_of_wind"}},
+                              Names{{"100v", "", "100m_v_component_of_wind"}},
                               Names{{"d2m", "2d", "2m_dewpoint_temperature"}},
                               Names{{"msl", "mslp", "mean_sea_level_pressure"}},
                               Names{{"sp", "", "surface_pressure"}},
@@ -57,7 +57,10 @@ std::string level_axis_of(const ArrayFile& file) {
 std::string name_of_level(const std::string& variable, double level) { return cat(variable, "@", level); }
 
 std::vector<std::string> names_of_channel(const std::string& channel) {
+  // ERA5's wind at 100 m and at 100 hPa have one short name and one unit.
+  if (channel == "u100" || channel == "v100") return {channel};
   std::vector<std::string> names = row_of(kSurface, channel);
+  if (names.size() > 1) return names;                                // the 10 of "u10" is no level
   const size_t digits = channel.find_last_not_of("0123456789") + 1;  // 0 for a name of digits alone
   if (digits == 0 || digits == channel.size() || channel.size() - digits > 4) return names;
   const std::string level = channel.substr(digits), stem = channel.substr(0, digits);
