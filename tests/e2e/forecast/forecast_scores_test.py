@@ -229,6 +229,11 @@ class ForecastScores(ForecastCase):
                              (("--forecast", self.single, "--climatology", self.write(year.isel(dayofyear=slice(100, 120)), "some.zarr")),
                               "it holds nothing of this day of the year"),
                              (("--forecast", self.single, "--climatology",
+                               self.write(year.assign_coords(dayofyear=np.full(year.sizes["dayofyear"], np.nan)), "nan.zarr")),
+                              "it holds nothing of this day of the year"),
+                             (("--forecast", self.single, "--climatology", self.write(year.isel(dayofyear=slice(0, 0)), "none.zarr")),
+                              "it holds nothing of this day of the year"),
+                             (("--forecast", self.single, "--climatology",
                                self.write(year.assign_coords(longitude=year.longitude + 1), "shifted.zarr")), "another grid than the truth")):
             done = self.call("evaluate", self.run_folder, "--device", "cpu", *flags, code=DATA)
             self.assertIn(words, done.stderr)
