@@ -55,12 +55,13 @@ class Leader {
   void follow(const JobView& job, const Decision& decision);
   void tell(RoundState state);
   void begin(const Decision& decision);
+  void name_spares(const JobView& job);
 
   const ElasticPlan& plan_;
   JobBoard& board_;
   std::vector<Beat> beats_;  // of the nodes
   int64_t round_ = 0;
-  std::vector<ProcessId> members_;
+  std::vector<ProcessId> members_, spares_;  // the spare ones that were named
   RoundState state_ = RoundState::Open;
   AgentClock::time_point began_ = AgentClock::now(), closing_since_ = began_;
 };
@@ -146,7 +147,7 @@ void Leader::follow(const JobView& job, const Decision& decision) {
   for (const ProcessId& id : decision.kill) board_.set(order_key(text_of(id)), "end");
   switch (decision.kind) {
     case Decision::Kind::Wait:
-      break;
+      return name_spares(job);
     case Decision::Kind::Start:
       return begin(decision);
     case Decision::Kind::Close:
@@ -156,6 +157,18 @@ void Leader::follow(const JobView& job, const Decision& decision) {
     case Decision::Kind::End:
       if (!decision.why.empty()) std::cerr << cat("welkin: [launch] ", decision.why, "\n") << std::flush;
       return board_.set(kEndKey, cat(decision.code, " ", job.round));
+  }
+}
+
+// Each once: whoever comes last is spare, which need not be the last node.
+void Leader::name_spares(const JobView& job) {
+  if (round_ == 0 || state_ != RoundState::Open) return;
+  for (const ProcessId& id : waiting_of(job)) {
+    if (std::ranges::find(spares_, id) != spares_.end()) continue;
+    spares_.push_back(id);
+    std::cerr << cat("welkin: [launch] rank ", id.node * plan_.num_local + id.local, " on node ", id.node,
+                     " is spare: it takes the place of one that is lost\n")
+              << std::flush;
   }
 }
 

@@ -26,10 +26,8 @@ std::vector<ProcessId> candidates(const JobView& job) {
     const bool runs = std::ranges::any_of(job.slots, [&](const SlotView& v) { return is_running(v) && v.slot.id == member; });
     if (runs) ids.push_back(member);
   }
-  for (const SlotView& view : job.slots) {
-    const bool is_member = std::ranges::find(job.members, view.slot.id) != job.members.end();
-    if (is_running(view) && view.is_ready && !is_member) ids.push_back(view.slot.id);
-  }
+  const std::vector<ProcessId> waiting = waiting_of(job);
+  ids.insert(ids.end(), waiting.begin(), waiting.end());
   return ids;
 }
 
@@ -155,6 +153,15 @@ std::optional<Slot> parse_slot(const std::string& text) {
   slot.is_fatal = fatal != 0;
   std::getline(in >> std::ws, slot.words);
   return slot;
+}
+
+std::vector<ProcessId> waiting_of(const JobView& job) {
+  std::vector<ProcessId> ids;
+  for (const SlotView& view : job.slots) {
+    const bool is_member = std::ranges::find(job.members, view.slot.id) != job.members.end();
+    if (is_running(view) && view.is_ready && !is_member) ids.push_back(view.slot.id);
+  }
+  return ids;
 }
 
 Decision decide(const JobView& job, const Patience& patience) {

@@ -46,6 +46,9 @@ struct JobView {
   std::vector<SlotView> slots;
 };
 
+// The processes that wait to join, in the order of their slots: the spare ones, where the round has as many as it may.
+std::vector<ProcessId> waiting_of(const JobView& job);
+
 struct Patience {
   double silent_s = 5;  // for a process to say that it lives, once its round is closing
   double join_s = 60;   // for all to come to the first round

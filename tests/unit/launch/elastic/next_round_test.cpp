@@ -51,6 +51,23 @@ TEST(NextRound, TheFirstWaitsForAll) {
   EXPECT_THAT(decision.members, ElementsAre(process(0), process(1)));
 }
 
+TEST(NextRound, WhoeverComesAfterAllPlacesAreTakenWaits) {
+  JobView job = four();
+  job.limits.most = 3;
+  job.sizes = {3};
+  job.slots[1].is_ready = false;
+  const Decision decision = decide(job, {});
+  EXPECT_THAT(decision.members, ElementsAre(process(0), process(2), process(3)));
+  job.round = 1;
+  job.members = decision.members;
+  EXPECT_THAT(waiting_of(job), IsEmpty());
+  job.slots[1].is_ready = true;
+  EXPECT_EQ(decide(job, {}).kind, Kind::Wait);
+  EXPECT_THAT(waiting_of(job), ElementsAre(process(1)));
+  lose(job, 2, Slot::State::Gone);
+  EXPECT_THAT(decide(job, {}).members, ElementsAre(process(0), process(3), process(1)));
+}
+
 TEST(NextRound, NobodyKnowsASizeYet) {
   JobView job = four();
   job.sizes.clear();
