@@ -19,14 +19,14 @@ inline constexpr char kFileBegun = '+', kFileProgress = '.', kFileFinished = '='
 struct CheckHelper {
   std::filesystem::path program;
   std::vector<std::string> arguments{};
-  std::chrono::milliseconds patience{10'000};  // without a byte from the child
-  std::function<void()> on_absent{};           // before a file is read without it, since its program cannot be run
+  std::chrono::milliseconds patience{8'000};  // without a byte from the child
+  std::function<void()> on_absent{};          // before a file is read without it, since its program cannot be run
 };
 
 // Whether its program can be run.
 bool can_run(const CheckHelper& helper);
 
-// For each file what became of its child ("ended with signal 11 (Segmentation fault)", "made no progress in 10 s"); empty: it did
+// For each file what became of its child ("ended with signal 11 (Segmentation fault)", "made no progress in 8 s"); empty: it did
 // not, or the child could not be run or was ended by others. Many files are divided between children that run at the same time.
 std::vector<std::string> check_in_children(const CheckHelper& helper, std::span<const std::string> files);
 
