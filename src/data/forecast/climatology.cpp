@@ -157,8 +157,7 @@ void make_climatology(const FieldStates& states, const ClimatologyOptions& optio
 }
 
 Climatology::Climatology(const std::filesystem::path& path) : path_(path) {
-  const ArrayFile file = path.extension() == ".nc" && array_format_of(path) == ArrayFormat::Unknown ? open_netcdf_arrays(path)
-                                                                                                    : open_array_file(path);
+  const ArrayFile file = open_field_file(path);
   if (!file.has("hour") || !file.has("dayofyear"))
     throw DataError("climatology", cat("this is no climatology by day and hour: path=", path.string()),
                     "Make one with welkin data climatology");
@@ -170,7 +169,7 @@ Climatology::Climatology(const std::filesystem::path& path) : path_(path) {
   for (const char* name : {"lon", "longitude"}) {
     if (file.has(name)) axes_.longitude = file.array(name)->read_doubles();
   }
-  if (arrays_.empty())
+  if (variables_.empty())
     throw DataError("climatology", cat("no array is one by hour and day: path=", path.string()),
                     "Make one with welkin data climatology");
 }
@@ -188,11 +187,7 @@ void Climatology::add_variables(const ArrayFile& file) {
     const bool has_levels = dims == with_levels.size();
     const StoredArrayPtr ordered = with_axes(array, has_levels ? with_levels : places);
     if (!has_fields(*ordered, has_levels ? std::optional(static_cast<int64_t>(levels.size())) : std::nullopt)) continue;
-    const auto units = file.texts(name, "units");
-    const std::string unit = units.empty() ? "" : units.front();
-    if (!has_levels) arrays_[name] = {.array = ordered, .unit = unit};
-    for (size_t i = 0; has_levels && i < levels.size(); ++i)
-      arrays_[name_of_level(name, levels[i])] = {.array = ordered, .level = static_cast<int64_t>(i), .unit = unit};
+    add_variable(variables_, file, name, ordered, has_levels ? levels : std::vector<double>());
   }
 }
 
@@ -201,36 +196,16 @@ bool Climatology::has_fields(const StoredArray& array, std::optional<int64_t> le
   if (levels && shape[2] != *levels) return false;
   if (levels) shape.erase(shape.begin() + 2);
   if (shape[0] != static_cast<int64_t>(hours_.size()) || shape[1] != static_cast<int64_t>(days_.size())) return false;
-  if (arrays_.empty()) height_ = shape[2], width_ = shape[3];
+  if (variables_.empty()) height_ = shape[2], width_ = shape[3];
   return shape[2] == height_ && shape[3] == width_;
 }
 
 void Climatology::fit(const SampleSpec& truth, const std::vector<std::string>& names, const GridAxes& axes) {
-  const auto turn = GridTurn::onto(axes, axes_);
-  if (!turn || height() != truth.target.shape.at(1) || width() != truth.target.shape.at(2)) {
-    throw DataError("climatology",
-                    cat("it stands on another grid than the truth: path=", path_.string(), ", grid=", height(), " x ", width(),
-                        ", truth=", truth.target.shape[1], " x ", truth.target.shape[2],
-                        turn ? std::string()
-                             : cat(", ", difference_of_grids(axes.latitude, axes.longitude, axes_.latitude, axes_.longitude))),
-                    "Make it of the run's own data");
-  }
-  turn_ = *turn;
-  for (size_t c = 0; c < names.size(); ++c) {
-    std::string found = names[c];
-    for (const std::string& other : names_of_channel(truth.target.channels.at(c))) {
-      if (!has(found) && has(other)) found = other;
-    }
-    if (!has(found)) continue;
-    const Variable variable = arrays_.at(found);
-    if (!variable.unit.empty() && !is_unit_of(variable.unit, truth.target.units.at(c))) {
-      throw DataError("climatology",
-                      cat("it has another unit than the truth: path=", path_.string(), ", variable=", found,
-                          ", unit=", variable.unit, ", truth=", truth.target.units[c]),
-                      "Make it of the run's own data");
-    }
-    arrays_[names[c]] = variable;
-  }
+  const char* const remedy = "Make it of the run's own data";
+  const ComparedFile source{
+      .component = "climatology", .subject = "it", .path = path_.string(), .remedy_of_grid = remedy, .remedy_of_unit = remedy};
+  turn_ = turn_onto(truth, axes, axes_, height(), width(), source);
+  name_as_channels(variables_, truth, names, source);
 }
 
 void Climatology::read(const std::string& variable, Calendar calendar, int64_t seconds, std::span<float> out) const {
@@ -249,7 +224,7 @@ void Climatology::read(const std::string& variable, Calendar calendar, int64_t s
                     "Make it of data that hold this day");
   }
   const int64_t at = found - hours_.begin(), day = same_day - days_.begin();
-  const Variable& from = arrays_.at(variable);
+  const FieldVariable& from = variables_.at(variable);
   ArrayRegion region{.begin = {at, day}, .end = {at + 1, day + 1}};
   if (from.level) region.begin.push_back(*from.level), region.end.push_back(*from.level + 1);
   region.begin.insert(region.begin.end(), {0, 0});

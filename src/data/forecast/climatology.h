@@ -6,13 +6,13 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "data/forecast/field_states.h"
+#include "data/forecast/field_variables.h"
 #include "data/forecast/grid_turn.h"
 
 namespace welkin::data {
@@ -33,19 +33,13 @@ class Climatology {
 
   int64_t height() const { return height_; }
   int64_t width() const { return width_; }
-  bool has(const std::string& variable) const { return arrays_.contains(variable); }
+  bool has(const std::string& variable) const { return variables_.contains(variable); }
   // As ForecastFile::fit(). `axes`: of the grid on which the fields are wanted.
   void fit(const SampleSpec& truth, const std::vector<std::string>& names, const GridAxes& axes);
   // (latitude, longitude) of a time. DataError for an hour or a day that it does not hold.
   void read(const std::string& variable, Calendar calendar, int64_t seconds, std::span<float> out) const;
 
  private:
-  struct Variable {
-    StoredArrayPtr array;            // (hour, dayofyear, [level,] latitude, longitude)
-    std::optional<int64_t> level{};  // where it has several
-    std::string unit{};              // empty where the file says none
-  };
-
   void add_variables(const ArrayFile& file);
   // Whether the array is one by hour, day and place, and by `levels` where there are some.
   bool has_fields(const StoredArray& array, std::optional<int64_t> levels);
@@ -55,7 +49,7 @@ class Climatology {
   int64_t height_ = 0, width_ = 0;
   GridAxes axes_;
   GridTurn turn_;
-  std::map<std::string, Variable> arrays_;  // levels under name_of_level()
+  FieldVariables variables_;  // (hour, dayofyear, [level,] latitude, longitude)
 };
 
 }  // namespace welkin::data

@@ -18,13 +18,10 @@
 namespace welkin::data {
 namespace {
 
-// Classic netCDF is in no row of the table of formats: other files of it are for welkin data ingest, which knows the unlimited
-// dimension.
 ArrayFile open_forecast(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path))
     throw DataError("forecast", cat("there is no such file: path=", path.string()), "Make it with welkin forecast");
-  return path.extension() == ".nc" && array_format_of(path) == ArrayFormat::Unknown ? open_netcdf_arrays(path)
-                                                                                    : open_array_file(path);
+  return open_field_file(path);
 }
 
 // Of one unit of a lead.
@@ -115,13 +112,13 @@ void ForecastFile::add_variables() {
   if (!level_name_.empty()) axes_of_levels.insert(axes_of_levels.end() - 2, {level_name_});
   for (const auto& [name, array] : file_.arrays) {
     if (array->facts().shape.size() == shape.size()) {
-      StoredArrayPtr ordered = with_axes(array, axes);
-      if (ordered->facts().shape == shape) arrays_[name] = {.array = std::move(ordered)};
+      const StoredArrayPtr ordered = with_axes(array, axes);
+      if (ordered->facts().shape == shape) add_variable(variables_, file_, name, ordered, {});
     } else if (!level_name_.empty() && array->facts().shape.size() == axes_of_levels.size()) {
       add_levels(name, with_axes(array, axes_of_levels));
     }
   }
-  if (!arrays_.empty()) return;
+  if (!variables_.empty()) return;
   throw DataError("forecast", cat("no array has the dimensions of a forecast: path=", file_.path.string()),
                   "Give a file that welkin forecast made, or one of WeatherBench2's form");
 }
@@ -134,50 +131,25 @@ void ForecastFile::add_levels(const std::string& name, const StoredArrayPtr& arr
   Extents wanted = {static_cast<int64_t>(starts_.size())};
   if (!member_name_.empty()) wanted.push_back(members_);
   wanted.insert(wanted.end(), {num_leads(), height(), width()});
-  if (shape != wanted) return;
-  for (size_t i = 0; i < levels.size(); ++i) {
-    arrays_[name_of_level(name, levels[i])] = {.array = array, .level = static_cast<int64_t>(i)};
-  }
+  if (shape == wanted) add_variable(variables_, file_, name, array, levels);
 }
 
 void ForecastFile::fit(const SampleSpec& truth, const std::vector<std::string>& names) {
   GridAxes axes = assumed_axes({latitude_, longitude_});
   if (!truth.latitude.empty()) axes.latitude = truth.latitude;
   if (!truth.longitude.empty()) axes.longitude = truth.longitude;
-  const auto turn = GridTurn::onto(axes, {latitude_, longitude_});
-  const bool same_size = height() == truth.target.shape.at(1) && width() == truth.target.shape.at(2);
-  if (!turn || !same_size) {
-    throw DataError(
-        "evaluate",
-        cat("the forecast stands on another grid than the truth: path=", path().string(), ", grid=", height(), " x ", width(),
-            ", truth=", truth.target.shape[1], " x ", truth.target.shape[2],
-            turn ? std::string() : cat(", ", difference_of_grids(truth.latitude, truth.longitude, latitude_, longitude_))),
-        "Give the data of the run that made the forecast");
-  }
-  turn_ = *turn;
+  const ComparedFile source{.component = "evaluate",
+                           .subject = "the forecast",
+                           .path = path().string(),
+                           .remedy_of_grid = "Give the data of the run that made the forecast",
+                           .remedy_of_unit = "Convert one of the two"};
+  turn_ = turn_onto(truth, axes, {latitude_, longitude_}, height(), width(), source);
   latitude_ = std::move(axes.latitude), longitude_ = std::move(axes.longitude);
-  for (size_t c = 0; c < names.size(); ++c) {
-    const std::string& channel = truth.target.channels.at(c);
-    std::string found = names[c];
-    for (const std::string& other : names_of_channel(channel)) {
-      if (!has(found) && has(other)) found = other;
-    }
-    if (!has(found)) continue;
-    const Variable variable = arrays_.at(found);
-    const auto units = file_.texts(variable.array->facts().name, "units");
-    if (!units.empty() && !is_unit_of(units.front(), truth.target.units.at(c))) {
-      throw DataError("evaluate",
-                      cat("the forecast has another unit than the truth: path=", path().string(), ", variable=", found,
-                          ", unit=", units.front(), ", truth=", truth.target.units[c]),
-                      "Convert one of the two");
-    }
-    if ((units.empty() || units.front().empty()) && !truth.target.units.at(c).empty()) without_units_.push_back(channel);
-    arrays_[names[c]] = variable;
-  }
+  without_units_ = name_as_channels(variables_, truth, names, source);
 }
 
 void ForecastFile::read(const std::string& variable, int64_t start, int64_t lead, std::span<float> out) const {
-  const Variable& from = arrays_.at(variable);
+  const FieldVariable& from = variables_.at(variable);
   ArrayRegion region{.begin = {start}, .end = {start + 1}};
   if (!member_name_.empty()) region.begin.push_back(0), region.end.push_back(members_);
   region.begin.push_back(lead), region.end.push_back(lead + 1);

@@ -6,12 +6,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "data/forecast/field_variables.h"
 #include "data/forecast/grid_turn.h"
 #include "data/sample/calendar.h"
 #include "data/sample/dataset.h"
@@ -36,7 +35,7 @@ class ForecastFile {
   const std::vector<double>& longitude() const { return longitude_; }
   int64_t height() const { return static_cast<int64_t>(latitude_.size()); }
   int64_t width() const { return static_cast<int64_t>(longitude_.size()); }
-  bool has(const std::string& variable) const { return arrays_.contains(variable); }
+  bool has(const std::string& variable) const { return variables_.contains(variable); }
 
   // As these data have it: `names` are those of forecast_layout.h for the target's channels, and stand from here on for what the
   // file calls otherwise (field_names.h); fields are read as they lie on the data's grid. DataError for another grid, or a
@@ -57,11 +56,6 @@ class ForecastFile {
   void add_variables();
   void add_levels(const std::string& name, const StoredArrayPtr& array);
 
-  struct Variable {
-    StoredArrayPtr array;            // (start, [member,] lead, [level,] latitude, longitude)
-    std::optional<int64_t> level{};  // where it has several
-  };
-
   ArrayFile file_;
   std::string start_name_, lead_name_, member_name_, level_name_, latitude_name_, longitude_name_;
   Calendar calendar_ = Calendar::ProlepticGregorian;
@@ -71,7 +65,7 @@ class ForecastFile {
   std::vector<double> latitude_, longitude_;
   GridTurn turn_;
   std::vector<std::string> without_units_;
-  std::map<std::string, Variable> arrays_;  // levels under name_of_level()
+  FieldVariables variables_;  // (start, [member,] lead, [level,] latitude, longitude)
 };
 
 }  // namespace welkin::data

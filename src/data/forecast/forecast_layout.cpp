@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/text.h"
+#include "data/sample/dataset.h"
 
 namespace welkin::data {
 namespace {

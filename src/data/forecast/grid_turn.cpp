@@ -61,8 +61,10 @@ void GridTurn::apply(std::span<float> fields, int64_t rows, int64_t columns) con
     for (int64_t row = 0; row < rows; ++row) {
       const auto begin = field + row * columns;
       std::rotate(begin, begin + first_column_, begin + columns);
-      const auto other = field + (rows - 1 - row) * columns;
-      if (flips_ && row >= rows - 1 - row) std::swap_ranges(begin, begin + (row == rows - 1 - row ? 0 : columns), other);
+    }
+    for (int64_t row = 0; flips_ && row < rows / 2; ++row) {
+      const auto begin = field + row * columns;
+      std::swap_ranges(begin, begin + columns, field + (rows - 1 - row) * columns);
     }
   }
 }
