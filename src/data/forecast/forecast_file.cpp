@@ -139,10 +139,10 @@ void ForecastFile::fit(const SampleSpec& truth, const std::vector<std::string>& 
   if (!truth.latitude.empty()) axes.latitude = truth.latitude;
   if (!truth.longitude.empty()) axes.longitude = truth.longitude;
   const ComparedFile source{.component = "evaluate",
-                           .subject = "the forecast",
-                           .path = path().string(),
-                           .remedy_of_grid = "Give the data of the run that made the forecast",
-                           .remedy_of_unit = "Convert one of the two"};
+                            .subject = "the forecast",
+                            .path = path().string(),
+                            .remedy_of_grid = "Give the data of the run that made the forecast",
+                            .remedy_of_unit = "Convert one of the two"};
   turn_ = turn_onto(truth, axes, {latitude_, longitude_}, height(), width(), source);
   latitude_ = std::move(axes.latitude), longitude_ = std::move(axes.longitude);
   without_units_ = name_as_channels(variables_, truth, names, source);
