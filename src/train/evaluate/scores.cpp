@@ -63,10 +63,9 @@ double stored_mean_square(const data::SampleSpec& spec, size_t channel, double n
 }
 
 // Boxes have no latitude: every row weighs the same.
-at::Tensor row_weights(const data::SampleSpec& spec, bool is_field) {
+at::Tensor weights_of_rows(const data::SampleSpec& spec, bool is_field) {
   const auto& shape = spec.target.shape;
-  if (is_field) return latitude_weights(shape[1], spec.latitude);
-  return at::ones({shape[1] * shape[2]}, at::kDouble);
+  return is_field ? row_weights(spec) : at::ones({shape[1] * shape[2]}, at::kDouble);
 }
 
 at::Tensor flat_rows(const at::Tensor& values, bool is_field) {
@@ -98,7 +97,7 @@ double ForecastScores::rmse() const {
 
 ScoreSums::ScoreSums(const data::SampleSpec& spec, at::Tensor time_mean, bool holes)
     : spec_(spec), time_mean_(std::move(time_mean)), is_field_(spec.target.shape.size() == 3), holes_(holes) {
-  weights_ = row_weights(spec, is_field_);
+  weights_ = weights_of_rows(spec, is_field_);
   points_ = at::zeros({spec.target.shape[0]}, at::kLong);
   scored_ = at::zeros_like(points_);
   weight_ = at::zeros({spec.target.shape[0]}, at::kDouble);

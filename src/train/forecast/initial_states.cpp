@@ -83,7 +83,7 @@ at::Tensor InitialStates::make(const TrainedModel& model, int64_t start_seconds,
 // advance.
 at::Tensor InitialStates::rescaled_difference(const at::Tensor& difference) const {
   const data::SampleSpec& spec = fields_.spec();
-  const at::Tensor weights = latitude_weights(spec.input.shape[1], spec.latitude).to(difference.options()).view({1, 1, -1, 1});
+  const at::Tensor weights = row_weights(spec).to(difference.options()).view({1, 1, -1, 1});
   std::vector<int64_t> places;
   for (const int64_t channel : step_.free_channels()) places.push_back(spec.newest_input_channel + channel);
   const at::Tensor newest = difference.index_select(1, at::tensor(places, at::kLong).to(difference.device()));

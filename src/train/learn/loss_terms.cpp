@@ -112,7 +112,7 @@ LossTerms loss_terms(const config::RunConfig& config, const data::SampleSpec& sp
   if (!config.loss.conservation.empty())
     terms.conservation = at::tensor(conservation_weights(config, spec), at::kDouble).to(device);
   if (!terms.any()) return terms;
-  terms.rows = latitude_weights(spec.target.shape[1], spec.latitude).to(device);
+  terms.rows = row_weights(spec).to(device);
   terms.holes = data::nan_policy_for(spec, config.data.nan_policy) == data::NanPolicy::Hole;
   return terms;
 }

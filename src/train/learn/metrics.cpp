@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isnan.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/sqrt.h>
 #include <ATen/ops/square.h>
 
@@ -35,6 +36,12 @@ at::Tensor latitude_weights(int64_t num_rows, const std::vector<double>& latitud
     sum += w[row];
   }
   return weights.mul_(static_cast<double>(num_rows) / sum);
+}
+
+at::Tensor row_weights(const data::SampleSpec& spec) {
+  const int64_t rows = spec.target.shape[1];
+  const bool is_plane = spec.geometry == data::Geometry::Plane && spec.latitude.empty();
+  return is_plane ? at::ones({rows}, at::kDouble) : latitude_weights(rows, spec.latitude);
 }
 
 WeightedSums weighted_sums(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights) {

@@ -8,11 +8,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "data/sample/dataset.h"
+
 namespace welkin::train {
 
 // (H) float64 weights with mean 1, proportional to max(0, cos(latitude)). With no latitudes the rows are those of the tutorials:
 // 90 - 180 j / (H - 1), both poles included; a single row weighs 1.
 at::Tensor latitude_weights(int64_t num_rows, const std::vector<double>& latitudes_degrees = {});
+
+// (H) of a field's rows: these on the globe, and where the data say latitudes; ones on a plane.
+at::Tensor row_weights(const data::SampleSpec& spec);
 
 // Sums over the points of prediction, target (B, C, H, W) with weights (H): each (B, C).
 struct WeightedSums {

@@ -79,7 +79,7 @@ ElementWeights element_weights(const config::RunConfig& config, const data::Samp
   const std::vector<double> channels = channel_weights(config.loss, spec.target.channels);
   if (!channels.empty()) weights.channels = at::tensor(channels, at::kDouble).to(device);
   if (config.loss.latitude_weights && spec.target.shape.size() == 3) {
-    weights.rows = latitude_weights(spec.target.shape[1], spec.latitude).to(device);
+    weights.rows = row_weights(spec).to(device);
   }
   return weights;
 }

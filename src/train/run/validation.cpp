@@ -92,7 +92,7 @@ Validator::Validator(const data::Dataset& dataset, TrainSetup& setup, const conf
   const data::SampleSpec& spec = dataset.spec();
   watched_ = watched_channels(config, spec);
   has_holes_ = data::nan_policy_for(spec, config.data.nan_policy) == data::NanPolicy::Hole;
-  if (spec.target.shape.size() == 3) weights_ = latitude_weights(spec.target.shape[1], spec.latitude).to(device, at::kFloat);
+  if (spec.target.shape.size() == 3) weights_ = row_weights(spec).to(device, at::kFloat);
 }
 
 double value_of(const ValidationReport& report, const ValidationMetric& metric) {

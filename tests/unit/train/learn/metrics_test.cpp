@@ -2,6 +2,8 @@
 #include "train/learn/metrics.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -53,6 +55,17 @@ TEST(Metrics, WeightsHaveMeanOneAndNoNegativePole) {
   EXPECT_GE(weights.min().item<double>(), 0.0);
   // rows from pole to pole: the sum of the cosines is cot(pi / 718), the largest is cos(pi / 718)
   EXPECT_TRUE(tests::close(weights.max().item<double>(), 360 * std::sin(std::numbers::pi / 718), kFp64, 360));
+}
+
+TEST(Metrics, RowsOfAPlaneWeighTheSame) {
+  data::SampleSpec spec;
+  spec.target.shape = {1, 3, 4};
+  EXPECT_TRUE(row_weights(spec).equal(at::ones({3}, at::kDouble)));
+  spec.latitude = {60, 0, -60};
+  EXPECT_TRUE(row_weights(spec).equal(latitude_weights(3, spec.latitude)));
+  spec.latitude.clear();
+  spec.geometry = data::Geometry::Sphere;
+  EXPECT_TRUE(row_weights(spec).equal(latitude_weights(3)));
 }
 
 TEST(Metrics, WeightsFollowGivenLatitudes) {
