@@ -2,10 +2,6 @@
 // The functions of welkin.h on this side of torch: each catches what is thrown and says it in the caller's buffer.
 #include "apps/capi/functions.h"
 
-#include <c10/util/Exception.h>
-
-#include <cstring>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <mutex>
@@ -14,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/capi/boundary.h"
+#include "apps/capi/training.h"
 #include "apps/cli/trained_run.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -24,43 +22,16 @@ struct welkin_model {
   welkin::train::Registries registries;
   std::unique_ptr<welkin::train::TrainedModel> trained;
   std::optional<welkin::train::FieldStepper> stepper;
+  welkin::apps::capi::ProcessUse use{welkin::apps::capi::ProcessUse::Models};
   mutable std::mutex busy;
 };
 
 namespace welkin::apps {
 namespace {
 
-void say(char* error, std::string_view text) {
-  const size_t count = std::min(text.size(), static_cast<size_t>(kWelkinErrorBytes - 1));
-  std::memcpy(error, text.data(), count);
-  error[count] = '\0';
-}
-
-welkin_status guarded(char* error, const std::function<void()>& body) {
-  try {
-    body();
-    return WELKIN_OK;
-  } catch (const Error& thrown) {
-    say(error, thrown.what());
-    return static_cast<welkin_status>(thrown.exit_code());
-  } catch (const c10::Error& thrown) {
-    say(error, thrown.what_without_backtrace());
-  } catch (const std::exception& thrown) {
-    say(error, thrown.what());
-  } catch (...) {
-    say(error, "[coupling] an unknown error");
-  }
-  return WELKIN_FAILED;
-}
-
-void require(const void* pointer, const char* name) {
-  if (pointer == nullptr) throw ConfigError("coupling", cat("a pointer is null: argument=", name), "Give its address");
-}
-
 void open_model(const std::string& run_folder, const std::string& options, welkin_model& model) {
   std::vector<std::string> words{"welkin_open", run_folder};
-  std::istringstream parts(options);
-  for (std::string word; parts >> word;) words.push_back(word);
+  for (std::string& word : capi::words_of(options)) words.push_back(std::move(word));
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   train::add_builtins(model.registries);
@@ -74,9 +45,9 @@ void open_model(const std::string& run_folder, const std::string& options, welki
 }
 
 welkin_status c_open(const char* run_folder, const char* options, welkin_model** model, char* error) {
-  return guarded(error, [&] {
-    require(run_folder, "run_folder");
-    require(model, "model");
+  return capi::guarded(error, [&] {
+    capi::require(run_folder, "run_folder");
+    capi::require(model, "model");
     *model = nullptr;
     auto made = std::make_unique<welkin_model>();
     open_model(run_folder, options == nullptr ? "" : options, *made);
@@ -114,20 +85,14 @@ int c_shape(const welkin_model* model, int64_t* shape) {
 }
 
 train::FieldLayout layout_of(const welkin_model* model, welkin_type type, const int64_t* strides) {
-  train::FieldLayout layout{.is_double = type == WELKIN_FLOAT64};
-  if (type != WELKIN_FLOAT32 && type != WELKIN_FLOAT64) {
-    throw ConfigError("coupling", cat("an unknown type of values: type=", static_cast<int>(type)),
-                      "Give WELKIN_FLOAT32 or WELKIN_FLOAT64");
-  }
-  if (strides != nullptr) layout.strides.assign(strides, strides + model->stepper->shape().size());
-  return layout;
+  return capi::field_layout(type, strides, model->stepper->shape().size());
 }
 
 // No other call for this model runs meanwhile.
 template <typename Body>
 welkin_status with_model(const welkin_model* model, char* error, const Body& body) {
-  return guarded(error, [&] {
-    require(model, "model");
+  return capi::guarded(error, [&] {
+    capi::require(model, "model");
     const std::lock_guard lock(model->busy);
     body();
   });
@@ -136,8 +101,8 @@ welkin_status with_model(const welkin_model* model, char* error, const Body& bod
 welkin_status c_set_field(welkin_model* model, const char* channel, const void* values, welkin_type type, const int64_t* strides,
                           char* error) {
   return with_model(model, error, [&] {
-    require(channel, "channel");
-    require(values, "values");
+    capi::require(channel, "channel");
+    capi::require(values, "values");
     model->stepper->set(channel, values, layout_of(model, type, strides));
   });
 }
@@ -149,8 +114,8 @@ welkin_status c_step(welkin_model* model, char* error) {
 welkin_status c_get_field(const welkin_model* model, const char* channel, void* values, welkin_type type, const int64_t* strides,
                           char* error) {
   return with_model(model, error, [&] {
-    require(channel, "channel");
-    require(values, "values");
+    capi::require(channel, "channel");
+    capi::require(values, "values");
     model->stepper->get(channel, values, layout_of(model, type, strides));
   });
 }
@@ -163,7 +128,7 @@ welkin_status c_advance(welkin_model* model, char* error) {
 }  // namespace welkin::apps
 
 // NOLINTNEXTLINE(readability-identifier-naming): C's spelling
-extern "C" __attribute__((visibility("default"))) const welkin_functions welkin_functions_1 = {
+extern "C" __attribute__((visibility("default"))) const welkin_functions welkin_functions_2 = {
     .open = welkin::apps::c_open,
     .close = welkin::apps::c_close,
     .num_channels = welkin::apps::c_num_channels,
@@ -174,4 +139,13 @@ extern "C" __attribute__((visibility("default"))) const welkin_functions welkin_
     .step = welkin::apps::c_step,
     .get_field = welkin::apps::c_get_field,
     .advance = welkin::apps::c_advance,
+    .train_open = welkin::apps::capi::train_open,
+    .train_set_channel = welkin::apps::capi::train_set_channel,
+    .train_set_grid = welkin::apps::capi::train_set_grid,
+    .train_shape = welkin::apps::capi::train_shape,
+    .train_set_field = welkin::apps::capi::train_set_field,
+    .train_give = welkin::apps::capi::train_give,
+    .train_progress = welkin::apps::capi::train_progress,
+    .train_folder = welkin::apps::capi::train_folder,
+    .train_close = welkin::apps::capi::train_close,
 };

@@ -60,6 +60,26 @@ const welkin_functions* load() {
 // A model exists only after loading.
 const welkin_functions& functions() { return *loaded.load(); }
 
+template <typename Body>
+welkin_status loaded_or_error(const Body& body) {
+  try {
+    return body(*load());
+  } catch (const welkin::Error& error) {
+    std::strncpy(last_error.data(), error.what(), last_error.size() - 1);
+    return static_cast<welkin_status>(error.exit_code());
+  } catch (const std::exception& error) {
+    std::strncpy(last_error.data(), error.what(), last_error.size() - 1);
+    return WELKIN_FAILED;
+  }
+}
+
+welkin_status refuse_training() {
+  std::strncpy(last_error.data(),
+               "[coupling] there is no training: welkin_train_open has not made one. Look at what it returned.",
+               last_error.size() - 1);
+  return WELKIN_USAGE;
+}
+
 welkin_status refuse_model() {
   std::strncpy(last_error.data(), "[coupling] there is no model: welkin_open has not made one. Look at what it returned.",
                last_error.size() - 1);
@@ -73,15 +93,8 @@ extern "C" {
 const char* welkin_last_error(void) { return last_error.data(); }
 
 welkin_status welkin_open(const char* run_folder, const char* options, welkin_model** model) {
-  try {
-    return load()->open(run_folder, options, model, last_error.data());
-  } catch (const welkin::Error& error) {
-    std::strncpy(last_error.data(), error.what(), last_error.size() - 1);
-    return static_cast<welkin_status>(error.exit_code());
-  } catch (const std::exception& error) {
-    std::strncpy(last_error.data(), error.what(), last_error.size() - 1);
-    return WELKIN_FAILED;
-  }
+  return loaded_or_error(
+      [&](const welkin_functions& library) { return library.open(run_folder, options, model, last_error.data()); });
 }
 
 void welkin_close(welkin_model* model) {
@@ -118,6 +131,47 @@ welkin_status welkin_get_field(const welkin_model* model, const char* channel, v
 
 welkin_status welkin_advance(welkin_model* model) {
   return model == nullptr ? refuse_model() : functions().advance(model, last_error.data());
+}
+
+welkin_status welkin_train_open(const char* options, welkin_training** training) {
+  return loaded_or_error(
+      [&](const welkin_functions& library) { return library.train_open(options, training, last_error.data()); });
+}
+
+welkin_status welkin_train_set_channel(welkin_training* training, const char* channel, const char* unit, double mean,
+                                       double deviation) {
+  return training == nullptr ? refuse_training()
+                             : functions().train_set_channel(training, channel, unit, mean, deviation, last_error.data());
+}
+
+welkin_status welkin_train_set_grid(welkin_training* training, const double* latitude, const double* longitude) {
+  return training == nullptr ? refuse_training() : functions().train_set_grid(training, latitude, longitude, last_error.data());
+}
+
+int welkin_train_shape(const welkin_training* training, int64_t shape[3]) {
+  return training == nullptr ? 0 : functions().train_shape(training, shape);
+}
+
+welkin_status welkin_train_set_field(welkin_training* training, welkin_side side, const char* channel, const void* values,
+                                     welkin_type type, const int64_t* strides) {
+  return training == nullptr ? refuse_training()
+                             : functions().train_set_field(training, side, channel, values, type, strides, last_error.data());
+}
+
+welkin_status welkin_train_give(welkin_training* training, int64_t milliseconds) {
+  return training == nullptr ? refuse_training() : functions().train_give(training, milliseconds, last_error.data());
+}
+
+welkin_status welkin_train_progress(const welkin_training* training, welkin_progress* progress) {
+  return training == nullptr ? refuse_training() : functions().train_progress(training, progress, last_error.data());
+}
+
+const char* welkin_train_folder(const welkin_training* training) {
+  return training == nullptr ? nullptr : functions().train_folder(training);
+}
+
+welkin_status welkin_train_close(welkin_training* training) {
+  return training == nullptr ? WELKIN_OK : functions().train_close(training, last_error.data());
 }
 
 }  // extern "C"

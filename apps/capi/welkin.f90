@@ -12,6 +12,7 @@ module welkin
   private
   public :: welkin_model, welkin_open, welkin_close, welkin_shape, welkin_num_channels, welkin_channel_name
   public :: welkin_set_field, welkin_step, welkin_get_field, welkin_advance, welkin_error_text
+  public :: welkin_text_at, welkin_strides_of ! for the module welkin_train
   integer, parameter, public :: welkin_ok = 0, welkin_input = 0, welkin_target = 1
 
   type :: welkin_model
@@ -117,7 +118,7 @@ contains
     type(welkin_model), intent(in) :: model
     integer, intent(in) :: side, channel
     character(:), allocatable :: name
-    name = text_at(c_channel_name(model%handle, int(side, c_int), int(channel - 1, c_int)))
+    name = welkin_text_at(c_channel_name(model%handle, int(side, c_int), int(channel - 1, c_int)))
   end function
 
   integer function welkin_step(model)
@@ -132,10 +133,10 @@ contains
 
   function welkin_error_text() result(text)
     character(:), allocatable :: text
-    text = text_at(c_last_error())
+    text = welkin_text_at(c_last_error())
   end function
 
-  function text_at(address) result(text)
+  function welkin_text_at(address) result(text)
     type(c_ptr), intent(in) :: address
     character(:), allocatable :: text
     character(kind=c_char), pointer :: letters(:)
@@ -150,10 +151,10 @@ contains
     end do
   end function
 
-  ! Elements between neighbours along each dim of the model, for an array of this shape; 0, which is refused, where it does not fit.
-  function strides_of(model, dims, same_order) result(strides)
-    type(welkin_model), intent(in) :: model
-    integer, intent(in) :: dims(:)
+  ! Elements between neighbours along each dim of `wanted`, the model's, for an array of the shape `dims`; 0, which is refused, where
+  ! it does not fit.
+  function welkin_strides_of(wanted, dims, same_order) result(strides)
+    integer, intent(in) :: wanted(:), dims(:)
     logical, intent(in), optional :: same_order
     integer(c_int64_t) :: strides(3), step
     integer :: i, n
@@ -171,11 +172,11 @@ contains
       end if
       step = step*dims(i)
     end do
-    if (.not. c_associated(model%handle)) return
+    if (size(wanted) == 0) return ! there is no model, which the call says
     if (is_same) then
-      if (.not. fits(welkin_shape(model), dims)) strides = 0
+      if (.not. fits(wanted, dims)) strides = 0
     else
-      if (.not. fits(welkin_shape(model), dims(n:1:-1))) strides = 0
+      if (.not. fits(wanted, dims(n:1:-1))) strides = 0
     end if
   end function
 
@@ -190,7 +191,8 @@ contains
     character(*), intent(in) :: channel
     real(c_float), contiguous, target, intent(in) :: field(:, :)
     logical, intent(in), optional :: same_order
-    status = c_set(model%handle, trim(channel)//c_null_char, c_loc(field), 0_c_int, strides_of(model, shape(field), same_order))
+    status = c_set(model%handle, trim(channel)//c_null_char, c_loc(field), 0_c_int, &
+                   welkin_strides_of(welkin_shape(model), shape(field), same_order))
   end function
 
   integer function set_real64_2(model, channel, field, same_order) result(status)
@@ -198,7 +200,8 @@ contains
     character(*), intent(in) :: channel
     real(c_double), contiguous, target, intent(in) :: field(:, :)
     logical, intent(in), optional :: same_order
-    status = c_set(model%handle, trim(channel)//c_null_char, c_loc(field), 1_c_int, strides_of(model, shape(field), same_order))
+    status = c_set(model%handle, trim(channel)//c_null_char, c_loc(field), 1_c_int, &
+                   welkin_strides_of(welkin_shape(model), shape(field), same_order))
   end function
 
   integer function set_real32_3(model, channel, field, same_order) result(status)
@@ -206,7 +209,8 @@ contains
     character(*), intent(in) :: channel
     real(c_float), contiguous, target, intent(in) :: field(:, :, :)
     logical, intent(in), optional :: same_order
-    status = c_set(model%handle, trim(channel)//c_null_char, c_loc(field), 0_c_int, strides_of(model, shape(field), same_order))
+    status = c_set(model%handle, trim(channel)//c_null_char, c_loc(field), 0_c_int, &
+                   welkin_strides_of(welkin_shape(model), shape(field), same_order))
   end function
 
   integer function set_real64_3(model, channel, field, same_order) result(status)
@@ -214,7 +218,8 @@ contains
     character(*), intent(in) :: channel
     real(c_double), contiguous, target, intent(in) :: field(:, :, :)
     logical, intent(in), optional :: same_order
-    status = c_set(model%handle, trim(channel)//c_null_char, c_loc(field), 1_c_int, strides_of(model, shape(field), same_order))
+    status = c_set(model%handle, trim(channel)//c_null_char, c_loc(field), 1_c_int, &
+                   welkin_strides_of(welkin_shape(model), shape(field), same_order))
   end function
 
   integer function get_real32_2(model, channel, field, same_order) result(status)
@@ -222,7 +227,8 @@ contains
     character(*), intent(in) :: channel
     real(c_float), contiguous, target, intent(inout) :: field(:, :)
     logical, intent(in), optional :: same_order
-    status = c_get(model%handle, trim(channel)//c_null_char, c_loc(field), 0_c_int, strides_of(model, shape(field), same_order))
+    status = c_get(model%handle, trim(channel)//c_null_char, c_loc(field), 0_c_int, &
+                   welkin_strides_of(welkin_shape(model), shape(field), same_order))
   end function
 
   integer function get_real64_2(model, channel, field, same_order) result(status)
@@ -230,7 +236,8 @@ contains
     character(*), intent(in) :: channel
     real(c_double), contiguous, target, intent(inout) :: field(:, :)
     logical, intent(in), optional :: same_order
-    status = c_get(model%handle, trim(channel)//c_null_char, c_loc(field), 1_c_int, strides_of(model, shape(field), same_order))
+    status = c_get(model%handle, trim(channel)//c_null_char, c_loc(field), 1_c_int, &
+                   welkin_strides_of(welkin_shape(model), shape(field), same_order))
   end function
 
   integer function get_real32_3(model, channel, field, same_order) result(status)
@@ -238,7 +245,8 @@ contains
     character(*), intent(in) :: channel
     real(c_float), contiguous, target, intent(inout) :: field(:, :, :)
     logical, intent(in), optional :: same_order
-    status = c_get(model%handle, trim(channel)//c_null_char, c_loc(field), 0_c_int, strides_of(model, shape(field), same_order))
+    status = c_get(model%handle, trim(channel)//c_null_char, c_loc(field), 0_c_int, &
+                   welkin_strides_of(welkin_shape(model), shape(field), same_order))
   end function
 
   integer function get_real64_3(model, channel, field, same_order) result(status)
@@ -246,6 +254,7 @@ contains
     character(*), intent(in) :: channel
     real(c_double), contiguous, target, intent(inout) :: field(:, :, :)
     logical, intent(in), optional :: same_order
-    status = c_get(model%handle, trim(channel)//c_null_char, c_loc(field), 1_c_int, strides_of(model, shape(field), same_order))
+    status = c_get(model%handle, trim(channel)//c_null_char, c_loc(field), 1_c_int, &
+                   welkin_strides_of(welkin_shape(model), shape(field), same_order))
   end function
 end module

@@ -10,12 +10,17 @@
 #include "apps/cli/help.h"
 #include "config/resolve/paths.h"
 #include "config/resolve/resolve.h"
+#include "config/schema/builtin_models.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/online/online_data.h"
 #include "train/device/memory_report.h"
 #include "train/interchange/model_package.h"
+#include "train/interchange/sample_spec_json.h"
+#include "train/interchange/stated_data.h"
 #include "train/learn/registries.h"
+#include "train/run/run_folder.h"
 
 namespace welkin::apps {
 namespace {
@@ -59,6 +64,18 @@ Arguments expand(int argc, char** argv) {
   return arguments;
 }
 
+// Of a run whose pairs another program handed over and did not keep: what they were. Null for other runs.
+std::unique_ptr<data::Dataset> stated_pairs(const TrainedRun& run) {
+  const fs::path held_out = data::held_out_file(run.config), file = run.choice.run_folder / train::RunFolder::kDataFile;
+  if (run.config.data.dataset != config::kOnline || fs::exists(held_out) || !fs::exists(file)) return nullptr;
+  constexpr uint64_t kMostBytes = uint64_t{64} << 20;
+  data::SampleSpec spec = train::interchange::sample_spec_from_json(
+      read_file(file, kMostBytes), {.path = file.string(), .component = "data", .remedy = "Restore it from a copy of the run"});
+  return std::make_unique<train::interchange::StatedData>(
+      std::move(spec), cat("the pairs that the run was trained on were not kept: run=", run.choice.run_folder.string()),
+      "Name a folder for those held out with valid_data_path before the run begins");
+}
+
 }  // namespace
 
 std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv, std::vector<config::ExtraFlag> extra,
@@ -99,7 +116,8 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
 
 std::unique_ptr<train::TrainedModel> open_model(const train::Registries& registries, const TrainedRun& run) {
   const fs::path& folder = run.choice.run_folder;
-  if (!train::interchange::is_package(folder)) return std::make_unique<train::TrainedModel>(registries, run.config, run.choice);
+  if (!train::interchange::is_package(folder))
+    return std::make_unique<train::TrainedModel>(registries, run.config, run.choice, stated_pairs(run));
   return std::make_unique<train::TrainedModel>(registries, run.config, run.choice,
                                                train::interchange::ModelPackage(folder).data());
 }
@@ -108,7 +126,7 @@ void with_trained_model(Application& application, const TrainedRun& run,
                         const std::function<void(const train::TrainedModel&)>& work) {
   std::unique_ptr<train::TrainedModel> model;
   try {
-    model = std::make_unique<train::TrainedModel>(application.registries, run.config, run.choice);
+    model = std::make_unique<train::TrainedModel>(application.registries, run.config, run.choice, stated_pairs(run));
     for (const std::string& note : model->dataset().notes()) application.err << "note: " << note << "\n";
     for (const std::string& warning : model->dataset().warnings()) application.err << "warning: " << warning << "\n";
     work(*model);

@@ -130,7 +130,7 @@ std::string NativeModel::facts() const {
                                  {"batch_size", trained_->batch_size()},
                                  {"split", split_},
                                  {"samples", trained_->dataset().size()},
-                                 {"fills_points", policy == data::NanPolicy::Hole || policy == data::NanPolicy::Mask},
+                                 {"fills_points", data::fills_points(policy)},
                                  {"warnings", warnings_}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

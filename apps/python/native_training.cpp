@@ -2,9 +2,7 @@
 #include "apps/python/native_training.h"
 
 #include <csignal>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "apps/cli/application.h"
@@ -12,14 +10,9 @@
 #include "apps/python/process_turn.h"
 #include "apps/python/run_facts.h"
 #include "config/flags/command_line.h"
-#include "core/duration.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "observe/log/console.h"
-#include "observe/log/run_log.h"
-#include "parallel/comm/world.h"
-#include "train/device/peak_cache.h"
-#include "train/run/trainer.h"
+#include "train/coupling/hosted_run.h"
 
 namespace welkin::apps::python {
 namespace {
@@ -36,13 +29,6 @@ config::CommandLine line_of(const Words& words) {
 
 Json step_json(const char* kind, const train::ReachedStep& at) {
   return {{"kind", kind}, {"step", at.step}, {"total_steps", at.total_steps}, {"epoch", at.epoch}};
-}
-
-// Of a run that a notebook starts no batch system says when it ends.
-std::optional<train::TimeLimit> time_limit_of(const config::LoopConfig& config) {
-  const auto seconds = parse_duration_s(config.time_limit);
-  if (!seconds) return {};
-  return train::TimeLimit(static_cast<double>(*seconds), static_cast<double>(config.time_limit_margin), "time_limit");
 }
 
 // Where stop() finds the run, as long as it lasts.
@@ -85,25 +71,12 @@ std::string NativeTraining::run() {
 }
 
 train::RunOutcome NativeTraining::train(const InterruptWatch& interrupt) {
-  observe::Console console({.fd = -1});  // the log is in the run's folder
-  observe::RunLog log(console);
-  const parallel::World world;
-  const train::TrainerContext context{.resolved = resolved_,
-                                      .registries = *registries_,
-                                      .console = console,
-                                      .log = log,
-                                      .interrupt = interrupt,
-                                      .world = world,
-                                      .resume_command = {},
-                                      .init_from = init_from_,
-                                      .time_limit = time_limit_of(resolved_.config.loop),
-                                      .peak_file = train::peak_file(std::getenv("XDG_CACHE_HOME"), std::getenv("HOME")),
-                                      .listener = this,
-                                      .say_now = [&](const std::string& text) {
-                                        log.warning(text);
-                                        warn(text);
-                                      }};
-  return train::Trainer(context).run();
+  return train::run_hosted({.resolved = resolved_,
+                            .registries = *registries_,
+                            .interrupt = interrupt,
+                            .init_from = init_from_,
+                            .listener = this,
+                            .warn = [this](const std::string& text) { warn(text); }});
 }
 
 void NativeTraining::stop() {

@@ -371,6 +371,10 @@ void validate_data(Draft& draft) {
     validate_channel_names(draft);
     validate_loader(draft, {Loader::LowMem, Loader::InMem, Loader::DaliLowMem, Loader::Synthetic});
   }
+  if (dataset == kOnline) {
+    validate_channel_names(draft);
+    validate_online(draft);
+  }
   if (dataset == "era5") {
     validate_channel_names(draft);
     validate_crop(draft);

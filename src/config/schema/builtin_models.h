@@ -21,6 +21,8 @@ constexpr bool is_one_of(std::string_view name, std::string_view names) {
 
 constexpr bool takes_fields(std::string_view model) { return is_one_of(model, kFieldModels); }
 constexpr bool takes_boxes(std::string_view model) { return is_one_of(model, kBoxModels); }
+// The data set whose pairs another program hands over while a run trains (data/online).
+inline constexpr std::string_view kOnline = "online";
 constexpr bool is_builtin(std::string_view model) { return takes_fields(model) || takes_boxes(model); }
 
 }  // namespace welkin::config

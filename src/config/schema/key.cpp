@@ -130,6 +130,8 @@ bool has_effect(const Key& key, const RunConfig& config) {
       return !key.inert && dataset != "nbody";
     case Scope::Boxes:
       return !key.inert && dataset != "era5";
+    case Scope::Online:
+      return !key.inert && dataset == kOnline;
   }
   return true;
 }

@@ -24,7 +24,7 @@ TutorialBits bit_of(Tutorial tutorial);  // 0 for None
 
 // What a key must go with to have an effect: any run, a model, or a kind of data set. A plug-in's model or data set may read
 // every key.
-enum class Scope { Any, Vit, Unet, Fields, Boxes };
+enum class Scope { Any, Vit, Unet, Fields, Boxes, Online };
 
 // Whose --help names a key without being asked for everything: that of no verb, of all that take a configuration, of those that
 // make steps, of those that train. A verb names its own keys and those of the sorts before it.

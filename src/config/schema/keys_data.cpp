@@ -15,8 +15,9 @@ std::vector<Key> shared_data_keys() {
       {.flat = "dataset",
        .path = "data.dataset",
        .field = kData<&D::dataset>,
-       .summary = "registered name of the data set: era5 (yearly files of fields), nbody (boxes) or a plug-in's; by the model "
-                  "when not given"},
+       .summary =
+           "registered name of the data set: era5 (yearly files of fields), nbody (boxes), online (pairs of a program that "
+           "trains in its own process) or a plug-in's; by the model when not given"},
       {.flat = "data_loader_config",
        .path = "data.data_loader_config",
        .field = kData<&D::data_loader_config>,
@@ -80,6 +81,20 @@ std::vector<Key> shared_data_keys() {
        .field = kData<&D::hole_fill>,
        .summary = "channel=value in the channel's unit: what the input has at points without a value (nan_policy hole); the "
                   "channel's mean when not given"},
+      {.flat = "online_pairs",
+       .path = "data.online_pairs",
+       .field = kData<&D::online_pairs>,
+       .summary = "pairs in memory, besides those held out: one batch waits, the others are drawn from at random; who hands over "
+                  "more waits",
+       .unit = "pairs",
+       .range = at_least(2),
+       .scope = Scope::Online},
+      {.flat = "online_uses",
+       .path = "data.online_uses",
+       .field = kData<&D::online_uses>,
+       .summary = "steps that a pair which was handed over is used in, before it is let go",
+       .range = at_least(1),
+       .scope = Scope::Online},
       {.flat = "allow_changed_data",
        .path = "data.allow_changed_data",
        .field = kData<&D::allow_changed_data>,

@@ -62,7 +62,8 @@ struct ModelConfig {
 
 struct DataConfig {
   // both
-  std::string dataset;  // (ours) registered name: "era5" (yearly files), "nbody" (boxes) or a plug-in's; by the model when empty
+  std::string dataset;  // (ours) registered name: "era5" (yearly files), "nbody" (boxes), "online" (pairs that a program hands
+                        // over) or a plug-in's; by the model when empty
   std::optional<Loader>
       data_loader_config;        // loader kind, a hint: lowmem inmem dali-lowmem synthetic (U-Net), pytorch dali synthetic (ViT)
   int64_t num_data_workers = 0;  // reading threads; 0 reads in the step's own thread
@@ -73,6 +74,8 @@ struct DataConfig {
   double read_stall_seconds = 30;            // (ours) a read that takes longer is named in the log; 0 = never
   BadSample bad_samples = BadSample::Error;  // (ours) what a sample that cannot be read does
   NanPolicy nan_policy = NanPolicy::Off;     // (ours) what NaN or Inf in a sample does
+  int64_t online_pairs = 256;                // (ours) pairs in memory of those that a program hands over
+  int64_t online_uses = 1;                   // (ours) steps that each of them is used in
   bool allow_changed_data = false;           // (ours) resume though the files of the training data have changed
   bool allow_unnormalized = false;           // (ours) train on input that lies far from the mean of global_means_path
   Residence resident = Residence::None;      // (ours) where all values are held for the whole run: device is the GPU's memory

@@ -26,6 +26,8 @@ struct SampleRules {
 // What holds for the samples: where files declare missing values, Off is Error, as a run is not to learn from them unseen; where
 // they say that such points have no weight, it is Hole.
 NanPolicy nan_policy_for(const SampleSpec& spec, NanPolicy wanted);
+// Whether a policy lets points without a value be, and fills them.
+inline bool fills_points(NanPolicy policy) { return policy == NanPolicy::Hole || policy == NanPolicy::Mask; }
 
 // What Mask replaced: the first place in words, and how much in all.
 struct MaskedValues {

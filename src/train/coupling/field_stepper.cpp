@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/coupling/field_stepper.h"
 
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor.h>
@@ -17,24 +16,11 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/sample/sequences.h"
+#include "train/coupling/field_layout.h"
 #include "train/evaluate/scores.h"
 
 namespace welkin::train {
 namespace {
-
-at::Tensor view_of(void* values, const std::vector<int64_t>& shape, const FieldLayout& layout) {
-  const auto type = layout.is_double ? at::kDouble : at::kFloat;
-  if (layout.strides.empty()) return at::from_blob(values, shape, type);
-  const bool is_forward = std::ranges::all_of(layout.strides, [](int64_t stride) { return stride > 0; });
-  if (layout.strides.size() != shape.size() || !is_forward) {
-    throw ConfigError(
-        "coupling",
-        cat("the layout does not fit a field: strides=(", join(layout.strides, ", "), "), shape=(", join(shape, ", "), ")"),
-        "Give an array of this shape, and one stride for each dim, each above 0; in Fortran the dims are reversed, or "
-        "same_order=.true.");
-  }
-  return at::from_blob(values, shape, layout.strides, type);
-}
 
 [[noreturn]] void refuse_channel(const std::string& channel, const std::vector<std::string>& channels, const char* what) {
   const auto near = nearest(channel, channels);
@@ -71,8 +57,6 @@ void scatter(const float* from, const ChannelScale& scale, std::span<const int64
     }
   }
 }
-
-bool fills_points(data::NanPolicy policy) { return policy == data::NanPolicy::Hole || policy == data::NanPolicy::Mask; }
 
 // One channel of (1, C, ...) into the caller's memory.
 void give(const at::Tensor& values, int64_t channel, const ChannelScale& scale, const std::vector<int64_t>& shape,
@@ -121,7 +105,7 @@ void FieldStepper::set(const std::string& channel, const void* values, const Fie
   data::apply(ops_[static_cast<size_t>(number)], field.data_ptr<float>(), field.numel());
   const auto place = static_cast<size_t>(number);
   has_nan_[place] = at::isnan(field).any().item<bool>();
-  is_set_[place] = !has_nan_[place] || fills_points(nan_policy_);
+  is_set_[place] = !has_nan_[place] || data::fills_points(nan_policy_);
   if (is_set_[place]) return;
   throw ConfigError("coupling",
                     cat("a field has points without a value, and the run takes none: channel=", channel,

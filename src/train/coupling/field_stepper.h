@@ -11,16 +11,10 @@
 
 #include "data/pipeline/sample_check.h"
 #include "data/sample/dataset.h"
+#include "train/coupling/field_layout.h"
 #include "train/evaluate/trained_model.h"
 
 namespace welkin::train {
-
-// Values of one channel in the caller's memory: (H, W) or (D, H, W) elements, `strides` of which lie between neighbours along
-// each dim. A Fortran array a(W, H) has the strides (W, 1), and a(H, W) has (1, H): neither is rearranged by the caller.
-struct FieldLayout {
-  bool is_double = false;             // else float32
-  std::vector<int64_t> strides = {};  // in elements; empty: the last dim runs fastest, without gaps
-};
 
 // What takes a normalised value back to the units of the files: x * std + mean, then eps * (exp(x) - 1) where there is an eps.
 struct ChannelScale {

@@ -38,7 +38,7 @@ class TrainedModel {
  public:
   // Opens the data, builds the model as `config` says and loads its weights. The model is in evaluation mode.
   TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice);
-  // Of these data instead of the run's: samples of the same specification.
+  // Of these data instead of the run's, where they are not null: samples of the same specification.
   TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice,
                std::unique_ptr<data::Dataset> dataset);
 

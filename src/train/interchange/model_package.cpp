@@ -14,6 +14,7 @@
 #include "data/sample/likeness.h"
 #include "train/interchange/export_state.h"
 #include "train/interchange/sample_spec_json.h"
+#include "train/interchange/stated_data.h"
 
 namespace welkin::train::interchange {
 namespace {
@@ -121,24 +122,6 @@ PackageJson parsed_facts(const fs::path& folder) {
 }
 
 // Has a specification, and no samples.
-class PackagedData : public data::Dataset {
- public:
-  PackagedData(data::SampleSpec spec, fs::path folder) : spec_(std::move(spec)), folder_(std::move(folder)) {}
-  int64_t size() const override { return 1; }
-  const data::SampleSpec& spec() const override { return spec_; }
-  data::SamplePlan plan(data::SampleKey key, const data::Region& wanted) const override {
-    return {.index = key.index, .region = wanted};
-  }
-  void read(const data::SamplePlan& /*plan*/, data::SampleView /*out*/) const override {
-    throw DataError("package", cat("a package holds no data: path=", folder_.string()),
-                    "Say where they are: --data_root, or the keys of their paths");
-  }
-
- private:
-  data::SampleSpec spec_;
-  fs::path folder_;
-};
-
 // "input channels", where they differ; of numbers the first place.
 template <typename T>
 void compare_lists(std::string& differs, const char* name, const std::vector<T>& mine, const std::vector<T>& theirs) {
@@ -215,7 +198,10 @@ void ModelPackage::verify() const {
   for (const auto& [path, hash] : hashes_) verify_file(path, hash);
 }
 
-std::unique_ptr<data::Dataset> ModelPackage::data() const { return std::make_unique<PackagedData>(spec_, folder_); }
+std::unique_ptr<data::Dataset> ModelPackage::data() const {
+  return std::make_unique<StatedData>(spec_, cat("a package holds no data: path=", folder_.string()),
+                                      "Say where they are: --data_root, or the keys of their paths");
+}
 
 void ModelPackage::check_fits(const data::SampleSpec& spec) const {
   std::string differs = data::difference_of_samples(spec_, spec);

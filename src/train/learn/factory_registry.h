@@ -25,6 +25,9 @@ class FactoryRegistry {
     }
   }
 
+  // In the place of the row of that name, if there is one.
+  void replace(const std::string& name, Factory factory) { factories_.insert_or_assign(name, std::move(factory)); }
+
   // Throws ConfigError with the known names.
   const Factory& at(const std::string& name) const {
     const auto found = factories_.find(name);

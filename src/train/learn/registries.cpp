@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/learn/registries.h"
 
+#include "config/schema/builtin_models.h"
 #include "data/sample/forcing.h"
 
 namespace welkin::train {
@@ -69,10 +70,19 @@ DatasetFacts box_facts(const config::RunConfig& config) {
           .samples = config.data.Nsamples};
 }
 
+DatasetFacts online_facts(const config::RunConfig& config) {
+  const data::SampleSpec spec = data::online_spec(config, {});
+  return {.shape = {.in_channels = spec.input.shape.front(),
+                    .out_channels = spec.target.shape.front(),
+                    .grid = {spec.input.shape.begin() + 1, spec.input.shape.end()}},
+          .samples = config.data.limit_nsamples};
+}
+
 // The ViT tutorials' loaders drop a shorter last batch, the U-Net's keep it.
 void add_datasets(FactoryRegistry<DatasetEntry>& datasets) {
   datasets.add("era5", {.open = data::open_fields, .facts = field_facts, .drops_last = true});
   datasets.add("nbody", {.open = data::open_boxes, .facts = box_facts});
+  add_online(datasets, {}, nullptr);
 }
 
 }  // namespace
@@ -84,6 +94,16 @@ config::KnownNames Registries::known_names() const {
           .optimizers = optimizers.names(),
           .schedules = schedules.names(),
           .default_losses = models.default_losses()};
+}
+
+void add_online(FactoryRegistry<DatasetEntry>& datasets, const data::OnlineFacts& facts,
+                const std::shared_ptr<data::PairStream>& stream) {
+  datasets.replace(std::string(config::kOnline),
+                   {.open = [facts, stream](const config::RunConfig& config,
+                                            data::Split split) { return data::open_online(config, split, facts, stream); },
+                    .facts = online_facts,
+                    .drops_last = true,
+                    .stream = stream});
 }
 
 void add_builtins(Registries& registries) {

@@ -10,6 +10,8 @@
 
 #include "config/resolve/resolve.h"
 #include "data/datasets/open.h"
+#include "data/online/online_data.h"
+#include "data/online/pair_stream.h"
 #include "data/sample/dataset.h"
 #include "model/registry.h"
 #include "parallel/plans/plans.h"
@@ -31,6 +33,7 @@ struct DatasetEntry {
   std::function<std::unique_ptr<data::Dataset>(const config::RunConfig&, data::Split)> open;
   std::function<DatasetFacts(const config::RunConfig&)> facts = {};  // for plan estimate, which else opens the data
   bool drops_last = false;                                           // a training epoch ends with its last whole batch
+  std::shared_ptr<data::PairStream> stream = {};                     // whose pairs come while a run trains; each is read once
 };
 
 // `states`: float32 values that the optimizer keeps for each weight, for plan estimate. `scope`: whether its parameters may be
@@ -53,6 +56,10 @@ struct Registries {
   // What config::resolve checks `model`, `dataset`, ... against.
   config::KnownNames known_names() const;
 };
+
+// The data set `online`, in the place of the one that is there: its pairs come through this stream. Null: nobody hands any over.
+void add_online(FactoryRegistry<DatasetEntry>& datasets, const data::OnlineFacts& facts,
+                const std::shared_ptr<data::PairStream>& stream);
 
 // The rows of this library.
 void add_builtins(Registries& registries);

@@ -95,6 +95,7 @@ void RunData::open(c10::Device device) {
   device_ = device;
   const DatasetEntry& entry = context_.registries.datasets.at(config_.data.dataset);
   drops_last_ = entry.drops_last;
+  stream_ = entry.stream;
   const auto report = [this](const std::string& line) { context_.log.info(line); };
   const auto before_block = [this] { check_interrupt(context_.interrupt); };
   const config::RunConfig config = for_device(data::staged(config_, report, before_block), device_);
@@ -128,6 +129,7 @@ RunLength RunData::start_loader(const Layout& layout, const observe::Tracer& tra
   data::PipelineOptions options = pipeline_options(config_, layout.replicas, device_, drops_last_, layout.shard.region());
   reading_events(layout).add_to(options);
   options.tracer = &tracer;
+  if (stream_) options.num_workers = 0;  // what reads ahead would draw pairs that a resumed run never sees
   region_ = options.region.value_or(data::whole(train_->spec())), rules_ = options.rules;
   loader_options_ = std::move(options);
   if (config_.loss.replay_buffer > 0) open_replay(layout);
@@ -174,6 +176,7 @@ void RunData::set_steps(int64_t steps) {
 }
 
 std::string RunData::own_nonfinite(const data::PipelineState& step) const {
+  if (stream_) return {};  // a pair that was drawn is gone; each was looked at when it came
   try {
     for (const data::SampleKey& key : loader_->keys_of(step)) {
       if (std::string found = data::first_nonfinite(samples(), key, region_, rules_); !found.empty()) return found;
@@ -205,8 +208,8 @@ void RunData::log_loader() const {
     return context_.log.info(
         cat("Reading: all values are held on ", device_.str(), ", ", format_bytes(loader_->resident_bytes())));
   }
-  context_.log.info(cat("Reading: ", config_.data.num_data_workers, " threads into ", format_bytes(loader_->buffer_bytes()),
-                        " of host buffers"));
+  context_.log.info(
+      cat("Reading: ", loader_options_.num_workers, " threads into ", format_bytes(loader_->buffer_bytes()), " of host buffers"));
 }
 
 }  // namespace welkin::train

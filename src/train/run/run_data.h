@@ -42,6 +42,8 @@ class RunData {
   const data::Dataset& valid() const { return *valid_; }
   data::Pipeline& loader() { return *loader_; }
   bool has_loader() const { return loader_ != nullptr; }
+  // Null where samples come from files. Else each is read once, in the step's own thread, when it has come.
+  const data::PairStream* stream() const { return stream_.get(); }
   DataNotes& notes() { return notes_; }
   // As the files were opened: one that is damaged later is no part of the run.
   const std::vector<data::FileFingerprint>& files() const { return files_; }
@@ -65,6 +67,7 @@ class RunData {
   std::unique_ptr<data::Dataset> sequences_;  // null where samples have one step
   int64_t steps_ = 1;                         // of these
   std::unique_ptr<ReplayBuffer> replay_;
+  std::shared_ptr<data::PairStream> stream_;
   data::PipelineOptions loader_options_;
   std::vector<data::FileFingerprint> files_;
   DataNotes notes_;

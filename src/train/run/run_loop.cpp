@@ -93,7 +93,7 @@ void RunLoop::note_nonfinite(const std::string& event, const StepRecord& record)
 }
 
 bool RunLoop::run() {
-  if (!state_.resumed) report_initial_losses();
+  if (!state_.resumed && parts_.data.stream() == nullptr) report_initial_losses();
   if (early_stop_ && early_stop_->should_stop() && !state_.all_steps_done()) {
     state_.stops_early = true;
     context_.log.info(cat("Early stopping had ended the run: ", early_stop_->reason(), ". A larger patience continues it"));
@@ -160,12 +160,32 @@ observe::ProgressOptions RunLoop::progress_options() const {
           .now_s = {}};
 }
 
+// Waits for the samples of a step where another program hands them over. Once it has ended, the run's length is what was done.
+bool RunLoop::has_samples() {
+  const data::PairStream* stream = parts_.data.stream();
+  const auto is_stopped = [this] {
+    look_at_time();
+    return wants_stop();
+  };
+  if (stream == nullptr || stream->wait_for_step(is_stopped)) return true;
+  if (wants_stop()) return false;
+  if (state_.position.iteration == 0) {
+    throw DataError("online",
+                    cat("the pairs ended before the first step: pairs=", stream->given(), ", held out for validation=",
+                        stream->options().held_out, ", global_batch_size=", config_.loop.global_batch_size),
+                    "Hand over more, hold fewer out (limit_nsamples_val), or take a smaller batch");
+  }
+  state_.length.total_steps = state_.position.iteration;
+  context_.log.info(cat("The pairs have ended: step ", state_.position.iteration, " was the last"));
+  return false;
+}
+
 // Steps until the epoch or the run ends, or a signal arrives.
 void RunLoop::train_epoch() {
   observe::Progress progress(context_.console, progress_options());
   const Stopwatch watch;
   int64_t done = state_.position.step_in_epoch * config_.loop.global_batch_size;
-  while (!state_.epoch_is_complete() && goes_on()) {
+  while (!state_.epoch_is_complete() && goes_on() && has_samples()) {
     parts_.profile.begin_step(state_.steps_so_far());
     const StepRecord record = train_step();
     parts_.profile.end_step(state_.steps_so_far());
@@ -332,6 +352,10 @@ void RunLoop::agree_to_stop() {
 }
 
 void RunLoop::finish() {
+  if (const data::PairStream* stream = parts_.data.stream()) {
+    context_.log.info(cat("Pairs: ", stream->given(), ". Steps waited ", in_hundredths(stream->awaited_s()),
+                          " s for them, and who handed them over ", in_hundredths(stream->waited_s()), " s for a place"));
+  }
   parts_.checkpoints.save();
   parts_.checkpoints.prune();
   say_checkpoints();

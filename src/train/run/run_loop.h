@@ -71,6 +71,7 @@ class RunLoop {
   void read_requests(const StepRecord& record);
   void tell_saved();
   bool goes_on() const { return !interrupted() && !regroup_agreed_; }
+  bool has_samples();
   bool others_wait() const { return context_.elastic != nullptr && context_.elastic->is_requested(); }
   bool wants_stop() const { return context_.interrupt.requested() || out_of_time_; }
   void look_at_time();
