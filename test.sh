@@ -32,6 +32,7 @@ require_packages "${build_packages[@]}" "${test_packages[@]}"
 require_torch
 require_outlines
 require_test_python
+require_trackers
 folder="$root/build/$preset"
 say "building the tests in build/$preset"
 build "$preset" -DWELKIN_BUILD_TESTS=ON -DWELKIN_BUILD_EXAMPLES=ON -DWELKIN_TEST_PYTHON="$test_venv/bin/python3" -- \

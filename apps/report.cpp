@@ -17,6 +17,8 @@
 #include "observe/log/event_log.h"
 #include "observe/report/mlflow_store.h"
 #include "observe/report/run_report.h"
+#include "observe/report/tracked_runs.h"
+#include "observe/report/wandb_run.h"
 
 namespace welkin::apps {
 namespace {
@@ -26,7 +28,7 @@ struct ReportRequest {
   observe::ReportOptions options;
   std::filesystem::path output = "report.html";
   std::string json;
-  std::filesystem::path mlflow;
+  std::filesystem::path mlflow, wandb;
   int64_t devices = 0, batch = 0;
   bool is_live = false;
   double interval_s = 5;
@@ -76,7 +78,8 @@ observe::RunComparison write_page(Application& application, const ReportRequest&
     write_file_atomically(request.output.parent_path() / page.live_file, observe::live_script(comparison, runs, page));
   }
   write_file_atomically(request.output, observe::comparison_html(comparison, runs, page));
-  if (!request.mlflow.empty()) observe::write_mlflow_store(request.mlflow, "welkin", runs);
+  if (!request.mlflow.empty()) observe::write_mlflow_store(request.mlflow, observe::kTrackedProject, runs);
+  if (!request.wandb.empty()) observe::write_wandb_runs(request.wandb, observe::kTrackedProject, runs);
   return comparison;
 }
 
@@ -122,6 +125,8 @@ int verb_report(Application& application, int argc, char** argv) {
   app.add_option("--scores", request.scores, "files of welkin evaluate --json for the page, as PATH or LABEL=PATH")
       ->type_name("FILE");
   app.add_option("--mlflow", request.mlflow, "write the runs as an MLflow file store below this folder, too")
+      ->type_name("FOLDER");
+  app.add_option("--wandb", request.wandb, "write the runs as offline runs of Weights & Biases below this folder, too")
       ->type_name("FOLDER");
   app.add_flag("--live", request.is_live, "write the page anew while the runs go on; a page that is open follows");
   app.add_option("--interval", request.interval_s, "seconds between two pages of --live")

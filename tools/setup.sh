@@ -86,6 +86,16 @@ require_test_python() {
   cp "$wanted" "$test_venv/requirements.txt"
 }
 
+# wandb and MLflow, which read what runs leave for them, in an environment of their own.
+require_trackers() {
+  local wanted="$root/tests/requirements-trackers.txt" trackers="$test_venv/trackers"
+  cmp -s "$wanted" "$trackers/requirements.txt" && return
+  say "installing experiment trackers for the tests into ${trackers#"$root"/}"
+  [ -x "$trackers/bin/python3" ] || python3 -m venv "$trackers"
+  "$trackers/bin/python3" -m pip install -q --disable-pip-version-check --no-input -r "$wanted"
+  cp "$wanted" "$trackers/requirements.txt"
+}
+
 # A compiler for CUDA 13: that of an installed toolkit, else the PyPI packages of nvcc, which are 0.1 GB.
 require_nvcc() {
   local nvcc

@@ -393,6 +393,7 @@ void validate_loop(Draft& draft, int64_t world_size) {
   validate_offload(draft);
   validate_health(draft);
   validate_rollout(draft);
+  validate_trackers(draft);
   const SwitchConfig& switches = draft.config.switches;
   if (switches.enable_benchy && switches.enable_manual_profiling) {
     draft.problems.add(draft.place("switches.enable_manual_profiling"),

@@ -295,6 +295,13 @@ std::vector<Key> output_keys() {
        .summary = "also write what goes to TensorBoard as a table, metrics.csv in the run folder",
        .is_flag = true,
        .free = true},
+      {.flat = "track",
+       .path = "output.track",
+       .field = kOutput<&O::track>,
+       .summary = "when the run ends, also write it for these experiment trackers: mlflow (mlruns below expdir), wandb (wandb "
+                  "below expdir, for wandb sync)",
+       .is_flag = true,
+       .free = true},
   };
 }
 

@@ -322,8 +322,9 @@ struct OutputConfig {
   std::string run_num = "00";      // last folder of a run
   FolderRule folder_rule =
       FolderRule::Auto;  // (ours) gpu: <world size>GPU, mp: <ranks of one model>MP; auto = mp when a model-parallel flag is given
-  int64_t log_every_n_steps = 0;  // (ours) steps between log lines of loss, rate and remaining time; 0 = none
-  bool csv = false;               // (ours) metrics.csv in the run folder: what goes to TensorBoard, as a table
+  int64_t log_every_n_steps = 0;   // (ours) steps between log lines of loss, rate and remaining time; 0 = none
+  bool csv = false;                // (ours) metrics.csv in the run folder: what goes to TensorBoard, as a table
+  std::vector<std::string> track;  // (ours) trackers for which the run is written when it ends: mlflow, wandb
 
   bool operator==(const OutputConfig&) const = default;
 };

@@ -12,6 +12,7 @@
 #include "core/host.h"
 #include "core/text.h"
 #include "observe/log/table.h"
+#include "observe/report/tracked_runs.h"
 #include "parallel/comm/collectives.h"
 #include "train/device/device.h"
 #include "train/device/memory_report.h"
@@ -141,6 +142,9 @@ RunOutcome Trainer::run_to_the_end() {
   const bool completed = running_->loop->run();
   if (running_->loop->regroups())
     return {.completed = false, .regroups = true, .iterations = state_.position.iteration, .folder = folder_.path()};
+  if (context_.world.is_main()) {
+    for (const std::string& line : observe::track_run(config_.output.track, folder_.path(), config_.output.expdir)) context_.log.info(line);
+  }
   return {.completed = completed,
           .stop_signal = completed ? 0 : running_->loop->stop_signal(),
           .iterations = state_.position.iteration,
