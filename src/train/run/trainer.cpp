@@ -143,7 +143,8 @@ RunOutcome Trainer::run_to_the_end() {
   if (running_->loop->regroups())
     return {.completed = false, .regroups = true, .iterations = state_.position.iteration, .folder = folder_.path()};
   if (context_.world.is_main()) {
-    for (const std::string& line : observe::track_run(config_.output.track, folder_.path(), config_.output.expdir)) context_.log.info(line);
+    for (const std::string& line : observe::track_run(config_.output.track, folder_.path(), config_.output.expdir))
+      context_.log.info(line);
   }
   return {.completed = completed,
           .stop_signal = completed ? 0 : running_->loop->stop_signal(),
