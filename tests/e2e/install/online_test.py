@@ -289,6 +289,18 @@ class Online(unittest.TestCase):
         self.assertEqual(done.returncode, USAGE)
         self.assertIn("[online] nobody hands pairs over: dataset=online. Such a run is started by a program, with welkin_train_open()", done.stderr)
 
+    def test_the_c_program_goes_on_while_the_buffer_is_full(self):
+        program = self.root / "train_model"
+        done = run("cc", "-std=c11", "-D_POSIX_C_SOURCE=199309L", "-Wall", "-Wextra", "-Werror", SOURCE / "examples/capi/train_model.c", f"-I{SOURCE}/apps/capi",
+                   f"-L{BINARY.parent}", "-lwelkin_c", "-lm", f"-Wl,-rpath,{BINARY.parent}", "-o", program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        options = f"--yaml_config {SOURCE}/examples/capi/waves.yaml --config waves --set in_channels=[u] --set online_uses=4 --log_root {self.root} --device cpu"
+        done = run(program, "400", options)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"^400 pairs, step \d+ of 2000; the buffer was full [1-9]\d* times\nset_field \S+ us, give \S+ us\n$")
+        losses = [float(loss) for loss in re.findall(r"Avg val loss=(\S+)", self.log(self.root / "waves/1GPU/00"))]
+        self.assertLess(losses[-1], losses[0] / 2)
+
     @unittest.skipIf(shutil.which("gfortran") is None, "not installed: gfortran")
     def test_the_fortran_model_trains_its_emulator(self):
         program = self.root / "train_waves"
