@@ -52,7 +52,7 @@ ForecastFile::ForecastFile(const std::filesystem::path& path) : file_(open_forec
   latitude_name_ = dimension({"latitude", "lat"});
   longitude_name_ = dimension({"longitude", "lon"});
   for (const std::string name : {"number", "realization", "member", "ensemble"}) {
-    if (!file_.has(name)) continue;
+    if (!file_.has(name) || file_.array(name)->facts().shape.empty()) continue;  // a scalar: which member this is
     member_name_ = name;
     members_ = file_.array(name)->facts().num_values();
   }

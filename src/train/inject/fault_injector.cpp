@@ -92,6 +92,13 @@ void FaultInjector::open(const std::filesystem::path& checkpoints, int64_t steps
       [this](WriteStage stage, const std::filesystem::path& path) { return on_write(stage, path); });
 }
 
+void FaultInjector::say_unused(int64_t steps_done) {
+  const std::lock_guard lock(mutex_);
+  for (const Pending& pending : pending_) {
+    if (pending.times == 0) say_(cat("Fault left out, its place never came: ", pending.fault.text), "left_out", steps_done);
+  }
+}
+
 bool FaultInjector::changes_losses() const {
   return std::ranges::any_of(pending_, [](const Pending& pending) { return is_of_losses(pending.fault.kind); });
 }

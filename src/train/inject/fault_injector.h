@@ -33,6 +33,9 @@ class FaultInjector : public observe::SpanSink {
   // left out, which is said: a job that is queued again gives the same faults again.
   void open(const std::filesystem::path& checkpoints, int64_t steps_done, Say say);
 
+  // The run has made all of its steps: names the faults whose place never came.
+  void say_unused(int64_t steps_done);
+
   // Before step `step`, from 1. Throws where the fault is an exception.
   void begin_step(int64_t step, parallel::ParamTable& table);
   // A micro-batch's loss, and what its backward pass starts from.

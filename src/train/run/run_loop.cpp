@@ -361,6 +361,7 @@ void RunLoop::finish() {
   say_checkpoints();
   tell_saved();
   parts_.health.saved(parts_.checkpoints.newest());
+  if (context_.faults != nullptr) context_.faults->say_unused(state_.position.iteration);
   parts_.health.end("finished");
   parts_.report.finish();
   context_.log.info("DONE ---- rank 0");

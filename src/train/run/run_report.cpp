@@ -16,6 +16,7 @@
 #include "train/device/device_memory.h"
 #include "train/device/kernel_choice.h"
 #include "train/device/throughput.h"
+#include "train/learn/channel_weights.h"
 #include "train/rollout/curriculum.h"
 #include "train/step/model_setup.h"
 
@@ -92,6 +93,16 @@ void RunReport::model() {
   context_.log.info(cat("Model ", config_.model.model, ": ", setup_.table.num_parameters(), " parameters, seed ",
                         config_.loop.seed, ", device ", device_.str(), ", ", data_.samples().size(), " training and ",
                         data_.valid().size(), " validation samples"));
+  loss_weights();
+}
+
+void RunReport::loss_weights() {
+  const std::vector<std::string>& channels = data_.train().spec().target.channels;
+  const std::vector<double> weights = channel_weights(config_.loss, channels);
+  if (weights.empty()) return;
+  std::vector<std::string> words;
+  for (size_t c = 0; c < weights.size(); ++c) words.push_back(cat(channels[c], "=", weights[c]));
+  context_.log.info(cat("Weights of channels in the loss: ", join(words, ", ")));
 }
 
 // The buckets are those of the plan: they are cut anew after the first step, in the order in which gradients came.

@@ -48,6 +48,7 @@ class RunReport {
 
  private:
   void model();
+  void loss_weights();
   void ranks();
   std::string throughput();
   bool logs_this_step() const;

@@ -202,6 +202,8 @@ class ForecastScores(ForecastCase):
         got = self.evaluate("--forecast", self.write(others, "others.zarr"), "--climatology", self.write(year, "others_year.zarr"), "--bootstrap", "0")
         self.assertEqual(got["scores"], wanted["scores"])
         self.assertEqual(got["notes"], wanted["notes"])
+        one_of_many = others.assign_coords(number=7)  # a scalar: which member of an ensemble this was
+        self.assertEqual(self.evaluate("--forecast", self.write(one_of_many, "member.zarr"), "--climatology", self.year, "--bootstrap", "0")["scores"], wanted["scores"])
         got = self.evaluate("--forecast", self.write(others.drop_vars("geopotential"), "fewer.zarr"), "--bootstrap", "0")
         self.assertIn("Channels that the forecast does not hold: z500.\n", got["out"])
 

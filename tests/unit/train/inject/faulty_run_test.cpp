@@ -70,6 +70,16 @@ TEST(FaultyRun, AResumedRunLeavesOutWhatLiesBehindIt) {
   EXPECT_THAT(log, HasSubstr("Fault injected: exception:step=9, at step 9"));
 }
 
+TEST(FaultyRun, AFaultWhosePlaceNeverCameIsNamed) {
+  const ScratchFolder folder;
+  config::RunConfig config = tiny_config(folder.path());
+  config.loop.num_iters = 4;
+  run_faulty(config, "slow:step=2,seconds=0;kill:step=5");
+  const std::string log = file_of(folder.path(), "out.log");
+  EXPECT_THAT(log, HasSubstr("Fault left out, its place never came: kill:step=5"));
+  EXPECT_THAT(log, Not(HasSubstr("its place never came: slow")));
+}
+
 TEST(FaultyRun, AGradientOfNanIsTheEventOfItsStep) {
   const ScratchFolder folder;
   std::string text;
