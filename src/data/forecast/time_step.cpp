@@ -9,6 +9,29 @@ namespace {
 
 constexpr int64_t kDaySeconds = 86400;
 
+// Months since the year 0.
+int64_t month_number(const Date& date) { return date.year * 12 + date.month - 1; }
+
+Date first_of_month(int64_t number) { return {.year = number / 12, .month = static_cast<int>(number % 12) + 1, .day = 1}; }
+
+int64_t middle_of_month(Calendar calendar, int64_t number) {
+  const int64_t begin = to_seconds(calendar, first_of_month(number)), end = to_seconds(calendar, first_of_month(number + 1));
+  return begin + (end - begin) / 2;
+}
+
+bool is_last_day(Calendar calendar, int64_t seconds) {
+  return to_date(calendar, seconds + kDaySeconds).month != to_date(calendar, seconds).month;
+}
+
+PlaceInMonth place_in_month(const std::vector<int64_t>& times, Calendar calendar) {
+  bool middle = true, last = true;
+  for (const int64_t time : times) {
+    middle = middle && time == middle_of_month(calendar, month_number(to_date(calendar, time)));
+    last = last && is_last_day(calendar, time);
+  }
+  return middle ? PlaceInMonth::Middle : last ? PlaceInMonth::LastDay : PlaceInMonth::Day;
+}
+
 bool is_month(int64_t seconds) { return seconds >= 28 * kDaySeconds && seconds <= 31 * kDaySeconds; }
 
 }  // namespace
@@ -27,7 +50,8 @@ TimeStep time_step_of(const std::vector<int64_t>& times, Calendar calendar, cons
     equal = equal && step == first;
     months = months && is_month(step);
   }
-  if (months && (!equal || first >= 30 * kDaySeconds)) return {.seconds = 0, .months = 1};
+  if (months && (!equal || first >= 30 * kDaySeconds))
+    return {.seconds = 0, .months = 1, .place = place_in_month(times, calendar)};
   if (equal) return {.seconds = first, .months = 0};
   throw DataError("forecast", cat("the times of a file are not evenly spaced: path=", path, ", first_step_seconds=", first),
                   "Make it with welkin data ingest, which splits at gaps");
@@ -36,9 +60,11 @@ TimeStep time_step_of(const std::vector<int64_t>& times, Calendar calendar, cons
 int64_t stepped(const TimeStep& step, Calendar calendar, int64_t seconds, int64_t count) {
   if (step.months == 0) return seconds + count * step.seconds;
   Date date = to_date(calendar, seconds);
-  const int64_t month = date.year * 12 + date.month - 1 + count * step.months;
-  date.year = month / 12;
-  date.month = static_cast<int>(month % 12) + 1;
+  const int64_t month = month_number(date) + count * step.months;
+  if (step.place == PlaceInMonth::Middle) return middle_of_month(calendar, month);
+  if (step.place == PlaceInMonth::LastDay) date.day = 31;
+  const Date first = first_of_month(month);
+  date.year = first.year, date.month = first.month;
   while (!is_valid(calendar, date) && date.day > 28) --date.day;
   return to_seconds(calendar, date);
 }

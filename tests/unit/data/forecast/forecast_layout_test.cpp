@@ -21,11 +21,30 @@ TEST(TimeStep, HoursAreAddedAndMonthsCounted) {
   const TimeStep hours = time_step_of({at("2020-01-01"), at("2020-01-01T06"), at("2020-01-01T12")}, kForecastCalendar, "a");
   EXPECT_EQ(hours.seconds, 21600);
   EXPECT_EQ(stepped(hours, kForecastCalendar, at("2020-02-28T18"), 2), at("2020-02-29T06"));
-  const TimeStep months = time_step_of({at("2020-01-31"), at("2020-02-29"), at("2020-03-31")}, kForecastCalendar, "a");
+  const TimeStep months = time_step_of({at("2020-01-15"), at("2020-02-15"), at("2020-03-15")}, kForecastCalendar, "a");
   EXPECT_EQ(months.months, 1);
   EXPECT_EQ(stepped(months, kForecastCalendar, at("2020-01-31T12"), 1), at("2020-02-29T12"));
   EXPECT_EQ(stepped(months, kForecastCalendar, at("2020-01-15"), -13), at("2018-12-15"));
   EXPECT_FALSE(time_step_of({at("2020-01-01")}, kForecastCalendar, "a").is_known());
+}
+
+// As CMIP gives the times of monthly means.
+TEST(TimeStep, TheMiddleOfAMonthIsFollowedByThatOfTheNext) {
+  for (const auto& [calendar, february] : {std::pair{Calendar::ProlepticGregorian, "2020-02-15T12"}, {Calendar::NoLeap, "2020-02-15"}}) {
+    const auto time = [&](const char* text) { return at(text, calendar); };
+    const TimeStep step = time_step_of({time("2019-12-16T12"), time("2020-01-16T12"), time(february)}, calendar, "a");
+    EXPECT_EQ(step.place, PlaceInMonth::Middle);
+    EXPECT_EQ(stepped(step, calendar, time(february), 1), time("2020-03-16T12"));
+    EXPECT_EQ(stepped(step, calendar, time(february), 2), time("2020-04-16"));
+    EXPECT_EQ(stepped(step, calendar, time(february), 12), time("2021-02-15"));
+    EXPECT_EQ(stepped(step, calendar, time("2020-01-16T12"), -1), time("2019-12-16T12"));
+  }
+}
+
+TEST(TimeStep, TheLastDayOfAMonthIsFollowedByThatOfTheNext) {
+  const TimeStep step = time_step_of({at("2021-01-31T06"), at("2021-02-28T06"), at("2021-03-31T06")}, kForecastCalendar, "a");
+  EXPECT_EQ(stepped(step, kForecastCalendar, at("2021-02-28T06"), 1), at("2021-03-31T06"));
+  EXPECT_EQ(stepped(step, kForecastCalendar, at("2021-03-31T06"), 1), at("2021-04-30T06"));
 }
 
 TEST(TimeStep, UnevenStepsAreRefused) { EXPECT_THROW(time_step_of({0, 3600, 9000}, kForecastCalendar, "a"), DataError); }
