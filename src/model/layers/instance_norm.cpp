@@ -21,8 +21,11 @@ at::Tensor InstanceNorm::forward(const at::Tensor& x_BCHW) const {
   const auto body = [this](const Tensors& in) {
     const at::Tensor x = ops::cast_operand(in.at(0), ops::OperatorClass::Reduction);
     if (of_block) return Tensors{of_block(x, weight, bias, epsilon_)};
-    return Tensors{at::instance_norm(x, weight, bias, {}, {}, /*use_input_stats=*/true, /*momentum=*/0.0, epsilon_,
-                                     /*cudnn_enabled=*/true)};
+    const at::Tensor y = at::instance_norm(x, weight, bias, {}, {}, /*use_input_stats=*/true, /*momentum=*/0.0, epsilon_,
+                                           /*cudnn_enabled=*/true);
+    // On a CPU torch 2.11 makes wrong gradients of a single sample where the one that arrives has its channels last.
+    if (y.requires_grad()) y.register_hook([](const at::Tensor& gradient) { return gradient.contiguous(); });
+    return Tensors{y};
   };
   return whole_({x_BCHW}, body).at(0);
 }
