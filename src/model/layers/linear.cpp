@@ -35,14 +35,18 @@ at::Tensor Linear::forward(const at::Tensor& x) const {
 
 // Where one kernel adds the first bias and makes GELU, the first matmul leaves it out.
 at::Tensor Linear::forward_gelu_of(const Linear& first, const at::Tensor& x) const {
-  const bool is_fused = ops::fuses_bias_gelu(first.bias);
-  const auto second = [hidden_bias = first.bias, is_fused](const at::Tensor& hidden, const at::Tensor& w, const at::Tensor& b) {
-    return is_fused ? ops::bias_gelu_linear(hidden, hidden_bias, w, b) : ops::gelu_linear(hidden, w, b);
-  };
-  const at::Tensor hidden = is_fused ? first.matmul(x) : first.forward(x);
-  if (matmul_.is_unwrapped()) return second(hidden, weight, bias);
-  return with_bias(
-      matmul_({hidden, weight}, [second](const Tensors& in) { return Tensors{second(in.at(0), in.at(1), {})}; }).at(0));
+  if (!ops::fuses_bias_gelu(first.bias)) {
+    const at::Tensor hidden = first.forward(x);
+    if (matmul_.is_unwrapped()) return ops::gelu_linear(hidden, weight, bias);
+    return with_bias(
+        matmul_({hidden, weight}, [](const Tensors& in) { return Tensors{ops::gelu_linear(in.at(0), in.at(1), {})}; }).at(0));
+  }
+  const at::Tensor hidden = first.matmul(x);
+  if (matmul_.is_unwrapped()) return ops::bias_gelu_linear(hidden, first.bias, weight, bias);
+  // The other layer's bias is an input of the site: it has a gradient where the site runs again.
+  return with_bias(matmul_({hidden, weight, first.bias}, [](const Tensors& in) {
+                     return Tensors{ops::bias_gelu_linear(in.at(0), in.at(2), in.at(1), {})};
+                   }).at(0));
 }
 
 std::vector<at::Tensor> Linear::forward_together(const std::vector<const Linear*>& layers, const at::Tensor& x) {

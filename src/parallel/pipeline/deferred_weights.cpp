@@ -89,7 +89,11 @@ void defer_weight_gradients(model::Model& model, const ParamTable& table, const 
     for (model::Site* site : linear->own_sites()) {
       site->install([queue](model::Tensors in, const model::Body& body) {
         if (!at::GradMode::is_enabled() || !in.at(1).requires_grad()) return body(std::move(in));
-        return model::Tensors{DeferredWeight::apply(in.at(0), in.at(1), body, queue)};
+        const model::Body with_rest = [body, rest = model::Tensors(in.begin() + 2, in.end())](model::Tensors two) {
+          two.insert(two.end(), rest.begin(), rest.end());
+          return body(std::move(two));
+        };
+        return model::Tensors{DeferredWeight::apply(in.at(0), in.at(1), with_rest, queue)};
       });
     }
   }

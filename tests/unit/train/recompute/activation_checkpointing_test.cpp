@@ -6,14 +6,19 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/square.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <map>
+#include <string>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "model/registry.h"
 #include "number_close.h"
 #include "tiny_steps.h"
+#include "tolerance.h"
 #include "train/device/memory_limit.h"
 
 namespace welkin::train {
@@ -64,6 +69,41 @@ INSTANTIATE_TEST_SUITE_P(Kinds, CheckpointedSteps,
                                            std::tuple(pattern(".*"), 0, AmpMode::None, false),
                                            std::tuple(pattern("blocks\\.0|.*\\.mlp"), 0, AmpMode::Bf16, false),
                                            std::tuple(pattern(".*(core|fc1|in)"), 0, AmpMode::None, true)));
+
+double difference(const at::Tensor& a, const at::Tensor& b) { return a.sub(b).abs().max().item<double>(); }
+
+// Each alone: what a site reads of other layers, as the bias before a GELU, has its gradient nevertheless.
+TEST(CheckpointedSites, EverySiteKeepsTheGradientsOfAllParameters) {
+  model::Registry registry;
+  model::add_builtin_models(registry);
+  for (const std::string name : {"vit", "afno", "swin", "sfno", "unet2d"}) {
+    config::RunConfig config;
+    config.model.model = name;
+    config.model.embed_dim = 8, config.model.depth = 1, config.model.num_heads = 2, config.model.num_blocks = 2;
+    config.model.patch_size = 2, config.model.window_size = {2, 4}, config.model.width = 4, config.model.scales = 1;
+    const at::Tensor input = at::randn({2, 3, 8, 16});
+    const auto gradients = [&](const std::string& site) {
+      const model::ModelPtr model = registry.at(name).build(config.model, {.in_channels = 3, .out_channels = 3, .grid = {8, 16}});
+      model->initialise(7);
+      if (!site.empty()) run_again(sites_named(*model, {site}), parallel::ParamTable::of(*model));
+      at::square(model->forward(input, {})).sum().backward();
+      std::map<std::string, at::Tensor> all;
+      for (const auto& item : model->named_parameters()) all[item.key()] = item.value().grad();
+      return all;
+    };
+    const auto wanted = gradients("");
+    double largest = 0;  // a bias before a norm has a gradient of 0, which is nothing but roundings
+    for (const auto& [parameter, gradient] : wanted) largest = std::max(largest, gradient.abs().max().item<double>());
+    const model::ModelPtr model = registry.at(name).build(config.model, {.in_channels = 3, .out_channels = 3, .grid = {8, 16}});
+    for (const model::Site* site : model->sites()) {
+      for (const auto& [parameter, gradient] : gradients(site->name())) {
+        ASSERT_TRUE(gradient.defined()) << name << " " << site->name() << " " << parameter;
+        EXPECT_TRUE(tests::rounds_to(difference(gradient, wanted.at(parameter)), 0, largest, kFp32, 64))
+            << name << " " << site->name() << " " << parameter;
+      }
+    }
+  }
+}
 
 // Bytes that lie between the passes, of a small ViT.
 int64_t kept_bytes(CheckpointedPart part, int64_t blocks) {
