@@ -78,7 +78,9 @@ constexpr AxisPlacement placement_of(const AxisRule& rule, const CellRange& made
   const CellRange needed = cells_needed(rule, made);
   const int64_t before = made.begin - (needed.begin * rule.stride - rule.padding);
   const int64_t behind = (needed.end - 1) * rule.stride - rule.padding + rule.reach() - made.end;
-  const int64_t padding = std::min(before, behind);
+  // No more than that: with reach() - 1 oneDNN of torch 2.11 writes beyond the gradient of a transposed convolution's weights.
+  const int64_t most = std::max<int64_t>(0, rule.reach() - 2);
+  const int64_t padding = std::min({before, behind, most});
   return {padding, before - padding};
 }
 

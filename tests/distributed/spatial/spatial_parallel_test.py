@@ -49,6 +49,18 @@ class SpatialParallel(RanksCase):
             self.assert_close_training(one, root)
         self.assertIn("spatial: [0, 1, 2, 3, 4, 5, 6, 7]", log_text(root))
 
+    def test_few_channels_along_depth(self):
+        """Two or three channels on a rank, whose transposed convolutions torch computes: oneDNN's backward pass once wrote out of bounds."""
+        for name, change, layouts in (("two", ("width: 4", "width: 8, N_out_channels: 2"), ((2, ("--spatial", "2x1x1")),)),
+                                      ("four", ("width: 4", "width: 4, N_out_channels: 4"), ((4, ("--spatial", "2x1x1", "--tensor_parallel", 2)),))):
+            yaml = self.write(UNET.replace(*change), f"{name}.yaml")
+            one = self.folder / f"{name}-one"
+            self.run_ranks(0, yaml, one, *SGD)
+            for ranks, flags in layouts:
+                root = self.folder / f"{name}-{ranks}"
+                self.run_ranks(ranks, yaml, root, *SGD, *flags)
+                self.assert_close_training(one, root)
+
     def test_blocks_of_fields_hand_over_to_context_parallelism(self):
         yaml = self.write(VIT)
         self.run_ranks(0, yaml, self.folder / "one", *SGD)
