@@ -8,6 +8,7 @@
 #include <c10/util/accumulate.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -45,7 +46,10 @@ int64_t ParamRow::held_bytes() const {
 
 ParamTable ParamTable::of(const torch::nn::Module& module) {
   ParamTable table;
+  std::unordered_set<const c10::TensorImpl*> seen;
   for (const auto& parameter : module.named_parameters()) {
+    if (!seen.insert(parameter->unsafeGetTensorImpl()).second)
+      continue;  // libtorch names a shared layer's weights once for each owner
     ParamRow row;
     row.name = parameter.key();
     row.global_shape = parameter->sizes().vec();

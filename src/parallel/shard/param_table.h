@@ -65,7 +65,8 @@ struct ParamRow {
 
 class ParamTable {
  public:
-  // Rows in the order of registration, everything replicated, global shape = local shape. Rows refer to the module's tensors.
+  // Rows in the order of registration, everything replicated, global shape = local shape. Rows refer to the module's tensors; one
+  // that has several names (tied weights) has one row, under the first.
   static ParamTable of(const torch::nn::Module& module);
 
   std::vector<ParamRow>& rows() { return rows_; }

@@ -43,6 +43,22 @@ TEST(ParamTable, RowsAreTheModulesOwnTensors) {
   EXPECT_TRUE(table.at("head.weight").local.is_same(vit.named_parameters()["head.weight"]));
 }
 
+struct TiedModule : torch::nn::Module {
+  TiedModule() : shared(std::make_shared<model::Vit>(small_vit())) {
+    register_module("a", shared);
+    register_module("z", shared);
+  }
+  std::shared_ptr<model::Vit> shared;
+};
+
+TEST(ParamTable, ATensorOfTwoNamesIsOneParameter) {
+  const TiedModule tied;
+  EXPECT_EQ(tied.named_parameters().size(), 44U) << "what libtorch makes of it";
+  const ParamTable table = ParamTable::of(tied);
+  ASSERT_EQ(table.rows().size(), 22U);
+  EXPECT_EQ(table.rows()[0].name, "a.pos_embed");
+}
+
 TEST(ParamTable, DecayActsOnWeightsOfMatmulsOnly) {
   const model::Vit vit(small_vit());
   ParamTable table = ParamTable::of(vit);
