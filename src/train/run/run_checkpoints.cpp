@@ -18,6 +18,7 @@
 #include "train/interchange/initial_weights.h"
 #include "train/monitor/validation_metric.h"
 #include "train/replay/replay_checkpoint.h"
+#include "train/run/run_rules.h"
 #include "train/step/model_setup.h"
 
 namespace welkin::train {
@@ -264,7 +265,10 @@ void RunCheckpoints::load_initial_weights() {
 // Another optimizer than the one that saved may have states of the same meaning, and of the same names then.
 void RunCheckpoints::load_optimizer(const Checkpoint& checkpoint, const CheckpointGroup& group) {
   const config::ResumedOptimizer how = config_.loop.resume_optimizer;
-  if (how == config::ResumedOptimizer::Same) return read_parts(checkpoint, group, tensor_layout());
+  if (how == config::ResumedOptimizer::Same) {
+    read_parts(checkpoint, group, tensor_layout());
+    return check_same_optimizer(checkpoint, config_, group);
+  }
   CheckpointGroup kept{.name = group.name, .tensors = {}};
   if (how == config::ResumedOptimizer::Fitting) kept = fitting_tensors(checkpoint, group, tensor_layout());
   read_tensors(checkpoint, kept, tensor_layout());

@@ -42,4 +42,16 @@ data::Order validation_order(const config::RunConfig& config, int64_t num_shards
   return data::Order::Sequential;
 }
 
+void check_same_optimizer(const Checkpoint& checkpoint, const config::RunConfig& config, const CheckpointGroup& states) {
+  const std::string place = checkpoint.folder().string();
+  const std::string before = config::saved_values(checkpoint.index().config, cat("config of ", place)).optimizer.optimizer;
+  if (before == config.optimizer.optimizer || before.empty()) return;
+  throw CheckpointError("checkpoint",
+                        cat("it was saved by another optimizer, whose states may mean something else: path=", place,
+                            ", optimizer=", before, ", the run's=", config.optimizer.optimizer,
+                            ", states=", states.tensors.size(), " (", states.tensors.front().name, " ...)"),
+                        "Resume with the optimizer that it was saved with, or say --resume_optimizer fitting (keeps the states "
+                        "that fit) or none");
+}
+
 }  // namespace welkin::train

@@ -80,7 +80,14 @@ TEST(SwitchedOptimizer, KeepsWhatFitsOrBeginsAnew) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("group=optimizer, not stored="));
     EXPECT_THAT(error.what(), ::testing::HasSubstr("or say --resume_optimizer fitting (keeps the states that fit) or none"));
   }
-  config.optimizer.optimizer = "LAMB";
+  config.optimizer.optimizer = "LAMB";  // states of the same names
+  try {
+    run_tiny(config, {});
+    ADD_FAILURE() << "no error";
+  } catch (const CheckpointError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("it was saved by another optimizer, whose states may mean something else"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("optimizer=AdamW, the run's=LAMB"));
+  }
   config.loop.resume_optimizer = ResumedOptimizer::Fitting;
   const TinyOutcome kept = run_tiny(config, {});
   EXPECT_TRUE(kept.run.completed);
