@@ -69,15 +69,21 @@ std::vector<DsKey> ds_precision_rows() {
   };
 }
 
+DsValue wandb_tracker(const YamlNode& node) {
+  DsValue value = ds_switch(node);
+  if (value.problem.empty()) value.text = value.text == "true" ? "[wandb]" : "";
+  return value;
+}
+
 std::vector<DsKey> parallel_rows() {
   return {
       {"tensor_parallel.autotp_size", Key, "parallel.tensor_parallel", "ranks that share the weights of a layer", ds_whole},
       {"tensor_parallel.tp_size", Key, "parallel.tensor_parallel", "older name of autotp_size", ds_whole},
       {"sequence_parallel_size", Key, "parallel.context_parallel",
        "ranks that share the tokens of a sample; context_mode says how, all_to_all is DeepSpeed's way", ds_whole},
-      {"pipeline.stages", OnlyOff, "", "There are no pipeline stages: use tensor_parallel or zero_optimization.stage", nullptr,
-       "1"},
-      {"pipeline", NoEffect, "", "other keys of the section speak of pipeline stages"},
+      {"pipeline.stages", Key, "parallel.pipeline_parallel", "stages of a pipeline; micro-batches are those of the batch",
+       ds_whole},
+      {"pipeline", NoEffect, "", "pipeline_schedule and pipeline_split say how a pipeline runs"},
       {"zero_allow_untested_optimizer", NoEffect, "", "every optimizer is tested with every stage"},
       {"zero_force_ds_cpu_optimizer", NoEffect, "", "concerns offload alone"},
       {"disable_allgather", NoEffect, "", "an old workaround of DeepSpeed's"},
@@ -85,8 +91,8 @@ std::vector<DsKey> parallel_rows() {
       {"activation_checkpointing.number_checkpoints", Combined, "loop.activation_checkpointing_blocks",
        "a number: activation_checkpointing: blocks, in so many of them"},
       {"activation_checkpointing.partition_activations", NoEffect, "", "sequence_parallel splits what blocks keep"},
-      {"activation_checkpointing.cpu_checkpointing", OnlyOff, "",
-       "Activations are not moved to the host: take it out, or say activation_checkpointing: blocks"},
+      {"activation_checkpointing.cpu_checkpointing", Combined, "backend.offload",
+       "true: activations are moved to the host's memory, of a GPU, or into the file of offload_path"},
       {"activation_checkpointing.contiguous_memory_optimization", NoEffect, "", "the allocator's work"},
       {"activation_checkpointing.synchronize_checkpoint_boundary", NoEffect, "", "for debugging DeepSpeed"},
       {"activation_checkpointing.profile", NoEffect, "", "welkin bench --layers times each layer"},
@@ -110,7 +116,8 @@ std::vector<DsKey> report_rows() {
       {"csv_monitor.enabled", Key, "output.csv", "what goes to TensorBoard as a table, too", ds_switch},
       {"csv_monitor.output_path", NoEffect, "", "metrics.csv lies in the run folder"},
       {"csv_monitor.job_name", NoEffect, "", "as output_path"},
-      {"wandb", OnlyOff, "", "There is no such monitor: use csv_monitor, or TensorBoard's files"},
+      {"wandb.enabled", Key, "output.track", "offline runs for wandb sync, below expdir", wandb_tracker},
+      {"wandb", NoEffect, "", "group, team and project are those of wandb sync"},
       {"comet", OnlyOff, "", "There is no such monitor: use csv_monitor, or TensorBoard's files"},
       {"flops_profiler", NoEffect, "", "the log has FLOP/s and MFU; welkin bench --layers has them by layer"},
       {"comms_logger", NoEffect, "", "a run logs calls and bytes of its collectives at its end"},

@@ -38,24 +38,50 @@ DsValue group_size(const YamlNode& node) {
   return ds_whole(node);
 }
 
-constexpr std::string_view kNoOffload = "Weights stay in memory: take it out; stage 3 and offload_optimizer take less of it";
 constexpr std::string_view kOldOffload = "An older name: say offload_optimizer: {device: cpu} instead";
+constexpr std::string_view kOldParameters = "An older name: say offload_param: {device: cpu} instead";
 constexpr std::string_view kDevice = "zero_optimization.offload_optimizer.device",
                            kPath = "zero_optimization.offload_optimizer.nvme_path";
+constexpr std::string_view kParameterDevice = "zero_optimization.offload_param.device",
+                           kParameterPath = "zero_optimization.offload_param.nvme_path";
+constexpr std::string_view kActivations = "activation_checkpointing.cpu_checkpointing";
+
+// What one section moves, and the folder where it moves it into a file.
+void read_place(DsReader& reader, std::string_view device_name, std::string_view path_name, const char* what,
+                std::vector<std::string>& moved, std::string_view& origin, std::string& folder) {
+  const YamlNode* device = reader.find(device_name);
+  if (device == nullptr || device->text == "none") return;
+  if (device->text != "cpu" && device->text != "nvme") {
+    return reader.problem(device_name, cat("is none of none, cpu, nvme: ", device->text), "Say one of them");
+  }
+  moved.emplace_back(what);
+  if (origin.empty()) origin = device_name;
+  if (device->text == "cpu") return;
+  const YamlNode* path = reader.find(path_name);
+  if (path == nullptr || path->text.empty()) {
+    return reader.problem(device_name, "is nvme, without a folder", "Give nvme_path");
+  }
+  if (!folder.empty() && folder != path->text) {
+    return reader.problem(path_name, cat("is another folder than that of the optimizer: ", path->text, ", ", folder),
+                          "Give one for both");
+  }
+  if (folder.empty()) reader.set("backend.offload_path", path->text, path_name);
+  folder = path->text;
+}
 
 }  // namespace
 
 void read_ds_offload(DsReader& reader) {
-  const YamlNode* device = reader.find(kDevice);
-  if (device == nullptr || device->text == "none") return;
-  const YamlNode* path = reader.find(kPath);
-  if (device->text != "cpu" && device->text != "nvme") {
-    return reader.problem(kDevice, cat("is none of none, cpu, nvme: ", device->text), "Say one of them");
+  std::vector<std::string> moved;
+  std::string_view origin;
+  std::string folder;
+  read_place(reader, kDevice, kPath, "optimizer", moved, origin, folder);
+  read_place(reader, kParameterDevice, kParameterPath, "parameters", moved, origin, folder);
+  if (reader.text(kActivations, ds_switch) == "true") {
+    moved.emplace_back("activations");
+    if (origin.empty()) origin = kActivations;
   }
-  reader.set("backend.offload", "[optimizer]", kDevice);
-  if (device->text == "cpu") return;
-  if (path == nullptr || path->text.empty()) return reader.problem(kDevice, "is nvme, without a folder", "Give nvme_path");
-  reader.set("backend.offload_path", path->text, kPath);
+  if (!moved.empty()) reader.set("backend.offload", cat("[", join(moved, ", "), "]"), origin);
 }
 
 std::vector<DsKey> ds_zero_keys() {
@@ -91,11 +117,12 @@ std::vector<DsKey> ds_zero_keys() {
        "none; cpu: the optimizer's states in the host's memory, of a GPU; nvme: in a file of each rank"},
       {kPath, Combined, "backend.offload_path", "folder for device nvme"},
       {"zero_optimization.offload_optimizer", NoEffect, "", "buffers are offload_buffer_mib each, and pinned for a GPU"},
-      {"zero_optimization.offload_param.device", OnlyOff, "", kNoOffload},
+      {kParameterDevice, Combined, "backend.offload", "the same for the weights, with stage 3"},
+      {kParameterPath, Combined, "backend.offload_path", "folder for device nvme; that of the optimizer where both are moved"},
       {"zero_optimization.offload_param", NoEffect, "", "other keys of it concern offload alone"},
       {"zero_optimization.cpu_offload", OnlyOff, "", kOldOffload},
-      {"zero_optimization.cpu_offload_param", OnlyOff, "", kNoOffload},
-      {"zero_optimization.cpu_offload_params", OnlyOff, "", kNoOffload},
+      {"zero_optimization.cpu_offload_param", OnlyOff, "", kOldParameters},
+      {"zero_optimization.cpu_offload_params", OnlyOff, "", kOldParameters},
       {"zero_optimization.cpu_offload_use_pin_memory", NoEffect, "", "concerns offload alone"},
       {"zero_optimization.zero_hpz_partition_size", OnlyOff, "",
        "Weights have no second copy in a node: mics_shard_size shares out within groups", nullptr, "1"},

@@ -200,9 +200,8 @@ TEST(DsConfig, FlagsThatContradictAreNamed) {
 }
 
 TEST(DsConfig, WhatCannotBeDoneIsAnError) {
-  EXPECT_THAT(json_error(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme", "nvme_path": "/x"}}})"),
-              HasSubstr("zero_optimization.offload_param.device cannot be done here: nvme. "));
-  EXPECT_THAT(json_error(R"({"wandb": {"enabled": true}})"), HasSubstr("wandb cannot be done here: a mapping. There is no such"));
+  EXPECT_THAT(json_error(R"({"zero_optimization": {"stage": 3, "cpu_offload_params": true}})"),
+              HasSubstr("zero_optimization.cpu_offload_params cannot be done here: true. An older name: say offload_param"));
   EXPECT_THAT(json_error(R"({"optimizer": {"type": "OneBitAdam"}})"),
               HasSubstr("optimizer.type is not here: OneBitAdam. Use Adam or Lamb with communication_data_type: bf16"));
   EXPECT_THAT(json_error(R"({"scheduler": {"type": "LRRangeTest"}})"), HasSubstr("Use welkin train --find_lr"));
@@ -223,6 +222,26 @@ TEST(DsConfig, OptimizerStatesAreOffloaded) {
               HasSubstr("zero_optimization.offload_optimizer.device is nvme, without a folder. Give nvme_path"));
   EXPECT_THAT(json_error(R"({"zero_optimization": {"offload_optimizer": {"device": "tape"}}})"),
               HasSubstr("is none of none, cpu, nvme: tape"));
+}
+
+TEST(DsConfig, WeightsAndActivationsAreOffloaded) {
+  const auto weights =
+      with_json(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme", "nvme_path": "/x"}}})");
+  EXPECT_EQ(weights.config.backend.offload, std::vector<std::string>{"parameters"});
+  EXPECT_EQ(weights.config.backend.offload_path, "/x");
+  const auto all = with_json(R"({"activation_checkpointing": {"cpu_checkpointing": true}, "zero_optimization": {"stage": 3,
+      "offload_optimizer": {"device": "nvme", "nvme_path": "/x"}, "offload_param": {"device": "nvme", "nvme_path": "/x"}}})");
+  EXPECT_EQ(all.config.backend.offload, (std::vector<std::string>{"optimizer", "parameters", "activations"}));
+  EXPECT_TRUE(with_json(R"({"activation_checkpointing": {"cpu_checkpointing": false}})").config.backend.offload.empty());
+  EXPECT_THAT(json_error(R"({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/x"},
+      "offload_param": {"device": "nvme", "nvme_path": "/y"}}})"),
+              HasSubstr("zero_optimization.offload_param.nvme_path is another folder than that of the optimizer: /y, /x"));
+}
+
+TEST(DsConfig, StagesAndTrackersAreOurs) {
+  EXPECT_EQ(with_json(R"({"wandb": {"enabled": true, "project": "p"}})").config.output.track, std::vector<std::string>{"wandb"});
+  EXPECT_EQ(with_json(R"({"pipeline": {"stages": 1}})").config.parallel.pipeline_parallel, 1);
+  EXPECT_THAT(json_error(R"({"pipeline": {"stages": 3}})"), HasSubstr("pipeline_parallel=3"));
 }
 
 TEST(DsConfig, UnknownKeysAreErrorsWithTheNearest) {
