@@ -30,7 +30,8 @@ TEST(TimeStep, HoursAreAddedAndMonthsCounted) {
 
 // As CMIP gives the times of monthly means.
 TEST(TimeStep, TheMiddleOfAMonthIsFollowedByThatOfTheNext) {
-  for (const auto& [calendar, february] : {std::pair{Calendar::ProlepticGregorian, "2020-02-15T12"}, {Calendar::NoLeap, "2020-02-15"}}) {
+  for (const auto& [calendar, february] :
+       {std::pair{Calendar::ProlepticGregorian, "2020-02-15T12"}, {Calendar::NoLeap, "2020-02-15"}}) {
     const auto time = [&](const char* text) { return at(text, calendar); };
     const TimeStep step = time_step_of({time("2019-12-16T12"), time("2020-01-16T12"), time(february)}, calendar, "a");
     EXPECT_EQ(step.place, PlaceInMonth::Middle);
