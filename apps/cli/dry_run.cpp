@@ -54,6 +54,7 @@ void warn_of_data(Application& application, config::RunConfig config) {
 
 void print_configuration(Application& application, const config::CommandLine& line, const config::Resolved& resolved,
                          int64_t world_size, int64_t num_nodes) {
+  if (world_size > 1) check_layout_of(application.registries, resolved.config, world_size);
   if (line.dry_run == config::DryRun::Yaml) {
     application.out << config::yaml(resolved.config);
   } else {

@@ -2,6 +2,7 @@
 #include "apps/cli/run_estimate.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "config/resolve/resolve.h"
 #include "core/error.h"
@@ -12,6 +13,7 @@
 #include "parallel/tokens/context_choice.h"
 #include "train/learn/registries.h"
 #include "train/step/freeze.h"
+#include "train/step/layout.h"
 #include "train/step/model_setup.h"
 
 namespace welkin::apps {
@@ -52,6 +54,21 @@ bool widens_matmuls(const config::RunConfig& config) {
 
 }  // namespace
 
+void check_layout_of(const train::Registries& registries, const config::RunConfig& config, int64_t world) {
+  const train::DatasetEntry& entry = registries.datasets.at(config.data.dataset);
+  const model::ModelShape shape = entry.facts ? entry.facts(config).shape : model::ModelShape();
+  if (shape.in_channels == 0 || shape.out_channels == 0) return;
+  data::SampleSpec spec;
+  spec.newest_input_channel = shape.newest_input_channel;
+  spec.earlier_target = shape.earlier;
+  for (const auto& [array, channels] : {std::pair{&spec.input, shape.in_channels}, std::pair{&spec.target, shape.out_channels}}) {
+    array->shape = shape.grid;
+    array->shape.insert(array->shape.begin(), channels);
+    array->channels.resize(static_cast<size_t>(channels));
+  }
+  train::check_layout(parallel::mesh_of(config.parallel, world), {config, registries, spec});
+}
+
 plan::RunEstimate estimate_of(const Application& application, const config::CommandLine& line, int64_t world,
                               std::optional<double> flops_per_second) {
   const train::Registries& registries = application.registries;
@@ -60,6 +77,7 @@ plan::RunEstimate estimate_of(const Application& application, const config::Comm
   if (!entry.cost) {
     throw ConfigError("plan", cat("the model has no cost: model=", config.model.model), "Give its ModelEntry a cost");
   }
+  check_layout_of(registries, config, world);
   const train::DatasetFacts data = facts_of(registries.datasets.at(config.data.dataset), config);
   const parallel::ContextMode mode = parallel::context_mode_of(config, data.shape, parallel::mesh_of(config.parallel, world),
                                                                config.loop.device != config::DeviceChoice::Cpu);

@@ -115,6 +115,7 @@ void RunReport::ranks() {
   if (const std::string open = context_.world.open_to_strangers_text(); !open.empty()) context_.log.warning(open);
   if (layout.plan) context_.log.info(cat("Groups of ranks:\n", layout.groups.text()));
   if (!layout.context_note.empty()) context_.log.info(layout.context_note);
+  if (!layout.stages.empty()) context_.log.info(cat("Blocks of the pipeline's stages: ", parallel::text_of(layout.stages)));
   if (layout.plan && !layout.plan->note.empty()) context_.log.info(layout.plan->note);
   if (config_.parallel.noddp) return context_.log.info("Gradients are not exchanged (noddp)");
   if (setup_.unit_sum) return context_.log.info("Gradients of eighths of the batch are summed in a fixed tree (rank_invariant)");

@@ -16,8 +16,8 @@
 namespace welkin::train {
 namespace {
 
-parallel::Plan plan_of(Layout& layout, const SetupSource& source) {
-  const parallel::Mesh& mesh = layout.groups.mesh();
+// `note`: why the plan exchanges keys and values as it does, where that was left to it.
+parallel::Plan plan_of(const parallel::Mesh& mesh, const SetupSource& source, std::string& note) {
   const config::ModelConfig& model = source.config.model;
   const std::vector<std::string> planned = source.registries.plans.names();
   if (std::find(planned.begin(), planned.end(), model.model) == planned.end()) {
@@ -40,9 +40,9 @@ parallel::Plan plan_of(Layout& layout, const SetupSource& source) {
   const model::ModelShape shape = shape_of(source.spec);
   parallel::ContextMode mode = parallel::ContextMode::AllToAll;
   if (entry.has_context_modes) {
-    mode = parallel::context_mode_of(source.config, shape, mesh, source.device.is_cuda(), &layout.context_note);
+    mode = parallel::context_mode_of(source.config, shape, mesh, source.device.is_cuda(), &note);
   } else if (mesh.size(Axis::Cp) > 1) {
-    layout.context_note = cat("context_mode: all_to_all, the only one of model=", model.model);
+    note = cat("context_mode: all_to_all, the only one of model=", model.model);
   }
   const parallel::LayoutOptions options{.sequence_parallel = source.config.parallel.sequence_parallel,
                                         .context_mode = mode,
@@ -91,6 +91,13 @@ parallel::MeshGroups make_mesh_groups(const config::ParallelConfig& config, cons
   return {make, world.rank(), parallel::mesh_of(config, world.size(), world.size() / world.rank_info().num_nodes)};
 }
 
+void check_layout(const parallel::Mesh& mesh, const SetupSource& source) {
+  check_sharding(source.config);
+  stages_of(mesh, source);
+  std::string note;
+  if (mesh.size(parallel::Axis::Tp | parallel::kSampleParts) > 1) plan_of(mesh, source, note);
+}
+
 Layout make_layout(parallel::MeshGroups groups, const SetupSource& source) {
   check_sharding(source.config);
   Layout layout;
@@ -102,7 +109,7 @@ Layout make_layout(parallel::MeshGroups groups, const SetupSource& source) {
     share_out(layout, parallel, /*with_cp=*/false);
     return layout;
   }
-  layout.plan = plan_of(layout, source);
+  layout.plan = plan_of(layout.groups.mesh(), source, layout.context_note);
   layout.shard = SampleShard(*layout.plan, layout.groups, source.spec);
   // Where every gradient is a part of a sum over ranks that share samples too, one exchange over all of them serves both.
   const bool has_cp = !layout.shard.is_whole() && !parallel.rank_invariant && !parallel.noddp;

@@ -50,4 +50,7 @@ struct Layout {
 // ConfigError for what the layout does not divide, and for a model without a plan that needs one.
 Layout make_layout(parallel::MeshGroups groups, const SetupSource& source);
 
+// The same errors of a run that is only planned, as far as they need no other rank.
+void check_layout(const parallel::Mesh& mesh, const SetupSource& source);
+
 }  // namespace welkin::train

@@ -45,7 +45,8 @@ void check_spectral(const Layout& layout, const config::RunConfig& config) {
                     cat("ranks that share a sample have parts of its rows, of which nobody knows the spectrum: spectral_weight=",
                         config.loss.spectral_weight, ", context_parallel=", config.parallel.context_parallel,
                         ", spatial=", config::text_of(config.parallel.spatial)),
-                    "Set context_io to gathered, or spectral_weight to 0");
+                    config.parallel.spatial.size() == 1 ? "Set context_io to gathered, or spectral_weight to 0"
+                                                        : "Leave spatial out, or set spectral_weight to 0");
 }
 
 // Boxes have no steps in time, and noise on states alone.

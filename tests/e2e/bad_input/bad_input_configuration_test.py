@@ -17,6 +17,15 @@ class BadConfiguration(BadInputCase):
     def refuse(self, text, *parts, arguments=()):
         return self.refuse_training(text, USAGE, *parts, arguments=("--dry_run", *arguments))
 
+    def test_a_layout_that_the_model_does_not_take_is_refused_before_anything_starts(self):
+        keys = {**FIELDS, "depth": 4, "data_loader_config": "synthetic"}
+        for flags, text in ((("--world", "8", "--pipeline_parallel", "8"), "the pipeline has more stages than the model has blocks: stages=8, blocks=4"),
+                            (("--world", "2", "--pipeline_parallel", "2", "--set", "pipeline_chunks=2"), "this schedule has one chunk of the model per rank"),
+                            (("--world", "2", "--spatial", "1x1x2"), "the plan of the model does not split it over this axis: model=vit, w=2")):
+            self.refuse_training(keys, USAGE, text, arguments=("--dry_run", *flags))
+        done = self.train(keys, "--dry_run", "--world", "4", "--pipeline_parallel", "2", "--spatial", "1x2x1")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+
     def test_the_plain_file_is_good(self):
         done = self.train(PLAIN, "--dry_run")
         self.assertEqual(done.returncode, DONE, done.stderr)
