@@ -15,8 +15,8 @@ namespace welkin::apps {
 plan::RunEstimate estimate_of(const Application& application, const config::CommandLine& line, int64_t world,
                               std::optional<double> flops_per_second = {});
 
-// ConfigError where the model cannot be split over so many processes as the configuration says: too many stages, an axis that its plan
-// does not split. Where only the data say its shape, nothing is checked.
+// ConfigError where the model cannot be split over so many processes as the configuration says: too many stages, an axis that its
+// plan does not split. Where only the data say its shape, nothing is checked.
 void check_layout_of(const train::Registries& registries, const config::RunConfig& config, int64_t world);
 
 }  // namespace welkin::apps

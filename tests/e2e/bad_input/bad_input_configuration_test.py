@@ -47,7 +47,7 @@ class BadConfiguration(BadInputCase):
     def test_deepspeeds_json_that_does_not_fit(self):
         path = self.root / "ds.json"
         for json, *parts in (("[]", "not a JSON object"), ('{"zero_optimisation": {}}', "zero_optimisation is unknown", "Nearest: zero_optimization"),
-                             ('{\n"zero_optimization": {"offload_param": {"device": "cpu"}}}', "ds.json:2 zero_optimization.offload_param.device", "cannot be done here"),
+                             ('{\n"zero_optimization": {"cpu_offload_params": true}}', "ds.json:2 zero_optimization.cpu_offload_params", "cannot be done here"),
                              ('{"train_batch_size": 3, "train_micro_batch_size_per_gpu": 2}', "the batch is not the product of its parts")):
             path.write_text(json)
             self.refuse(PLAIN, *parts, arguments=("--ds_config", path))
