@@ -229,9 +229,22 @@ at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, 
   return box_convolution(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Transposed});
 }
 
+// With a padding of one less than the kernel, as strips of spatial parallelism have it, oneDNN of torch 2.11 writes beyond the
+// gradient of the weights: on a CPU the padding is at most two less, and what is too much is cut off.
 at::Tensor transposed_convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                               const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
-  return leaky_relu_in_place(at::conv_transpose3d(join_channels(x), weight, bias, rule.stride, rule.padding), leaky_relu);
+  const at::Tensor joined = join_channels(x);
+  auto padding = rule.padding;
+  for (size_t a = 0; joined.is_cpu() && a < padding.size(); ++a) {
+    padding[a] = std::min(padding[a], std::max<int64_t>(0, weight.size(2 + static_cast<int64_t>(a)) - 2));
+  }
+  at::Tensor made = at::conv_transpose3d(joined, weight, bias, rule.stride, padding);
+  if (padding == rule.padding) return leaky_relu_in_place(made, leaky_relu);
+  for (size_t a = 0; a < padding.size(); ++a) {
+    const int64_t dim = 2 + static_cast<int64_t>(a), surplus = rule.padding[a] - padding[a];
+    made = made.narrow(dim, surplus, made.size(dim) - 2 * surplus);
+  }
+  return leaky_relu_in_place(made.contiguous(made.suggest_memory_format()), leaky_relu);
 }
 
 at::Tensor convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,

@@ -78,9 +78,7 @@ constexpr AxisPlacement placement_of(const AxisRule& rule, const CellRange& made
   const CellRange needed = cells_needed(rule, made);
   const int64_t before = made.begin - (needed.begin * rule.stride - rule.padding);
   const int64_t behind = (needed.end - 1) * rule.stride - rule.padding + rule.reach() - made.end;
-  // No more than that: with reach() - 1 oneDNN of torch 2.11 writes beyond the gradient of a transposed convolution's weights.
-  const int64_t most = std::max<int64_t>(0, rule.reach() - 2);
-  const int64_t padding = std::min({before, behind, most});
+  const int64_t padding = std::min(before, behind);
   return {padding, before - padding};
 }
 

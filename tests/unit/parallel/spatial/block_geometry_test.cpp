@@ -89,7 +89,6 @@ TEST(BlockGeometry, PlacementFindsTheWantedCells) {
     const int64_t first = needed.begin * rule.stride - rule.padding + place.padding;
     const int64_t extent = (needed.size() - 1) * rule.stride + rule.reach() - 2 * place.padding;
     ASSERT_GE(place.padding, 0);
-    EXPECT_LE(place.padding, std::max<int64_t>(0, rule.reach() - 2)) << "oneDNN's backward pass writes out of bounds";
     ASSERT_GE(place.skip, 0);
     EXPECT_EQ(first + place.skip, made.begin);
     EXPECT_GE(first + extent, made.end);
