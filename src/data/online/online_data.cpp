@@ -118,6 +118,31 @@ void add_statistics(SampleSpec& spec, const OnlineFacts& facts, const PairStream
   use_moments(spec.target, facts, moments, spec.target_mean, spec.target_std);
 }
 
+// Pairs that are kept were normalised once, and stand on one grid.
+void check_like_held(const OnlineFacts& facts, const SampleSpec& held, const std::filesystem::path& file) {
+  std::string difference;
+  const auto compare = [&](const ArraySpec& array, const std::vector<double>& mean, const std::vector<double>& std) {
+    for (size_t c = 0; c < array.channels.size(); ++c) {
+      const auto given = facts.channels.find(array.channels[c]);
+      if (given == facts.channels.end()) continue;
+      const OnlineFacts::Channel& channel = given->second;
+      if (channel.std > 0 && (channel.mean != mean[c] || channel.std != std[c])) {
+        difference = cat("channel=", array.channels[c], ", mean=", mean[c], ", std=", std[c], ", given mean=", channel.mean,
+                         ", std=", channel.std);
+      }
+      if (!may_be_same_unit(channel.unit, array.units[c]))
+        difference = cat("channel=", array.channels[c], ", unit=", array.units[c], ", given unit=", channel.unit);
+    }
+  };
+  compare(held.input, held.input_mean, held.input_std);
+  compare(held.target, held.target_mean, held.target_std);
+  if (!facts.latitude.empty() && facts.latitude != held.latitude) difference = "latitudes";
+  if (!facts.longitude.empty() && facts.longitude != held.longitude) difference = "longitudes";
+  if (difference.empty()) return;
+  throw ConfigError("online", cat("the pairs held out by an earlier run are others: path=", file.string(), ", ", difference),
+                    "Leave it out, or name another folder with valid_data_path");
+}
+
 class DrawnPairs : public Dataset {
  public:
   DrawnPairs(SampleSpec spec, std::shared_ptr<PairStream> stream, int64_t size)
@@ -208,6 +233,7 @@ std::unique_ptr<Dataset> open_online(const config::RunConfig& config, Split spli
   }
   if (has_file) {
     spec = read_held_pairs(file, std::move(spec)).spec();
+    check_like_held(facts, spec, file);
   } else {
     stream->wait_for_first();
     add_statistics(spec, facts, *stream);

@@ -110,6 +110,14 @@ TEST(OnlineData, PairsHeldOutAreKeptForLaterRuns) {
   EXPECT_THAT(std::vector<float>(target.begin(), target.begin() + 3), ElementsAre(4, 5, 6));
   EXPECT_TRUE(std::isnan(target[3]));
 
+  const auto next = stream_of(config, four_pairs());
+  EXPECT_EQ(open_online(config, Split::Train, facts, next)->spec().input_mean, before.input_mean);
+  for (const OnlineFacts& other :
+       {OnlineFacts{.channels = {{"height", {.unit = "km"}}}}, OnlineFacts{.channels = {{"height", {.mean = 1, .std = 2}}}},
+        OnlineFacts{.latitude = {20, 0}}}) {
+    EXPECT_THROW(open_online(config, Split::Train, other, next), ConfigError);
+  }
+
   config.data.in_channels = {"height", "snow"};
   try {
     open_online(config, Split::Valid, {}, nullptr);
