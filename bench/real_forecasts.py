@@ -113,7 +113,8 @@ def compare_models(bench, result):
     result["models"] = rows
     print("| CMIP6, monthly | parameters | steps | s | all, 1 month | all, 12 months | tas in K, 1 month | tas in K, 12 months |\n" + "| --- " * 8 + "|")
     for row in rows:
-        spread = lambda key, digits: f"{statistics.median(row[key]):.{digits}f} ({min(row[key]):.{digits}f} to {max(row[key]):.{digits}f})"  # noqa: E731
+        several = lambda key, digits: f" ({min(row[key]):.{digits}f} to {max(row[key]):.{digits}f})" if bench.options.seeds > 1 else ""  # noqa: E731
+        spread = lambda key, digits: f"{statistics.median(row[key]):.{digits}f}{several(key, digits)}"  # noqa: E731
         with_interval = lambda lead: f"{spread(f'tas_{lead}', 2)}, [{row[f'low_{lead}'][0]:.2f}, {row[f'high_{lead}'][0]:.2f}]"  # noqa: E731
         print(f"| {row['model']}, {row['kind']} | {row['parameters']:,} | {row['steps']} | {row['seconds']:.0f} | {spread('all_1', 3)} | {spread('all_12', 3)} "
               f"| {with_interval(1)} | {with_interval(12)} |")

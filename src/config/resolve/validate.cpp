@@ -371,12 +371,9 @@ void validate_data(Draft& draft) {
     validate_channel_names(draft);
     validate_loader(draft, {Loader::LowMem, Loader::InMem, Loader::DaliLowMem, Loader::Synthetic});
   }
-  if (dataset == kOnline) {
-    validate_channel_names(draft);
-    validate_online(draft);
-  }
+  if (dataset == kOnline) validate_online(draft);
+  if (dataset == "era5" || dataset == kOnline) validate_channel_names(draft);
   if (dataset == "era5") {
-    validate_channel_names(draft);
     validate_crop(draft);
     validate_loader(draft, {Loader::PyTorch, Loader::Dali, Loader::Synthetic});
   }
@@ -393,7 +390,6 @@ void validate_loop(Draft& draft, int64_t world_size) {
   validate_offload(draft);
   validate_health(draft);
   validate_rollout(draft);
-  validate_trackers(draft);
   const SwitchConfig& switches = draft.config.switches;
   if (switches.enable_benchy && switches.enable_manual_profiling) {
     draft.problems.add(draft.place("switches.enable_manual_profiling"),

@@ -22,7 +22,6 @@ void validate_loop(Draft& draft, int64_t world_size);
 void validate_health(Draft& draft);
 void validate_rollout(Draft& draft);
 void validate_online(Draft& draft);
-void validate_trackers(Draft& draft);
 void validate_names(Draft& draft, const KnownNames& known);
 
 // One note that names all given keys that have no effect in this run.

@@ -42,9 +42,18 @@ void validate_recheck(Draft& draft) {
   }
 }
 
+void validate_trackers(Draft& draft) {
+  for (const std::string& name : draft.config.output.track) {
+    if (name == "mlflow" || name == "wandb") continue;
+    draft.problems.add(draft.place("output.track"), cat("unknown tracker: ", draft.show("output.track"), ", tracker=", name),
+                       "Choose mlflow, wandb or both");
+  }
+}
+
 }  // namespace
 
 void validate_health(Draft& draft) {
+  validate_trackers(draft);
   validate_spikes(draft);
   validate_recheck(draft);
 }

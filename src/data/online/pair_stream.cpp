@@ -2,6 +2,7 @@
 #include "data/online/pair_stream.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/error.h"
@@ -117,6 +118,13 @@ void PairStream::draw(std::span<float> input, std::span<float> target) {
 int64_t PairStream::given() const {
   const std::lock_guard lock(mutex_);
   return given_;
+}
+
+std::string PairStream::text() const {
+  const auto in_hundredths = [](double seconds) { return std::round(seconds * 100) / 100; };
+  const std::lock_guard lock(mutex_);
+  return cat("Pairs: ", given_, ". Steps waited ", in_hundredths(awaited_s_), " s for them, and who handed them over ",
+             in_hundredths(waited_s_), " s for a place");
 }
 
 bool PairStream::has_ended() const {

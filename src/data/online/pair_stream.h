@@ -59,8 +59,10 @@ class PairStream {
   void draw(std::span<float> input, std::span<float> target);
 
   const PairStreamOptions& options() const { return options_; }
-  int64_t given() const;     // pairs so far
-  bool has_ended() const;    // end() was called
+  int64_t given() const;   // pairs so far
+  bool has_ended() const;  // end() was called
+  // For a log: how many there were, and who waited for whom.
+  std::string text() const;
   double waited_s() const;   // of give(), for a place
   double awaited_s() const;  // of wait_for_step(), for pairs
 

@@ -265,10 +265,8 @@ void RunCheckpoints::load_initial_weights() {
 // Another optimizer than the one that saved may have states of the same meaning, and of the same names then.
 void RunCheckpoints::load_optimizer(const Checkpoint& checkpoint, const CheckpointGroup& group) {
   const config::ResumedOptimizer how = config_.loop.resume_optimizer;
-  if (how == config::ResumedOptimizer::Same) {
-    read_parts(checkpoint, group, tensor_layout());
-    return check_same_optimizer(checkpoint, config_, group);
-  }
+  if (how == config::ResumedOptimizer::Same) read_parts(checkpoint, group, tensor_layout());
+  if (how == config::ResumedOptimizer::Same) return check_same_optimizer(checkpoint, config_, group);
   CheckpointGroup kept{.name = group.name, .tensors = {}};
   if (how == config::ResumedOptimizer::Fitting) kept = fitting_tensors(checkpoint, group, tensor_layout());
   read_tensors(checkpoint, kept, tensor_layout());

@@ -165,6 +165,15 @@ void RunData::open_replay(const Layout& layout) {
                         " of this rank's host memory"));
 }
 
+bool RunData::wait_for_step(const std::function<bool()>& is_stopped, bool is_first) const {
+  if (!stream_ || stream_->wait_for_step(is_stopped)) return true;
+  if (is_stopped() || !is_first) return false;
+  throw DataError("online",
+                  cat("the pairs ended before the first step: pairs=", stream_->given(), ", held out for validation=",
+                      stream_->options().held_out, ", global_batch_size=", config_.loop.global_batch_size),
+                  "Hand over more, hold fewer out (limit_nsamples_val), or take a smaller batch");
+}
+
 void RunData::set_steps(int64_t steps) {
   if (!sequences_ || steps == steps_) return;
   const data::PipelineState place = loader_->state();

@@ -4,6 +4,7 @@
 
 #include <c10/core/Device.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -44,6 +45,9 @@ class RunData {
   bool has_loader() const { return loader_ != nullptr; }
   // Null where samples come from files. Else each is read once, in the step's own thread, when it has come.
   const data::PairStream* stream() const { return stream_.get(); }
+  // Waits for the samples of a step, where another program hands them over, until `is_stopped`. False where there are none: they
+  // have ended, which before the first step is a DataError, or it was stopped.
+  bool wait_for_step(const std::function<bool()>& is_stopped, bool is_first) const;
   DataNotes& notes() { return notes_; }
   // As the files were opened: one that is damaged later is no part of the run.
   const std::vector<data::FileFingerprint>& files() const { return files_; }

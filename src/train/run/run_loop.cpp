@@ -162,19 +162,9 @@ observe::ProgressOptions RunLoop::progress_options() const {
 
 // Waits for the samples of a step where another program hands them over. Once it has ended, the run's length is what was done.
 bool RunLoop::has_samples() {
-  const data::PairStream* stream = parts_.data.stream();
-  const auto is_stopped = [this] {
-    look_at_time();
-    return wants_stop();
-  };
-  if (stream == nullptr || stream->wait_for_step(is_stopped)) return true;
+  const auto is_stopped = [this] { return look_at_time(), wants_stop(); };
+  if (parts_.data.wait_for_step(is_stopped, /*is_first=*/state_.position.iteration == 0)) return true;
   if (wants_stop()) return false;
-  if (state_.position.iteration == 0) {
-    throw DataError("online",
-                    cat("the pairs ended before the first step: pairs=", stream->given(), ", held out for validation=",
-                        stream->options().held_out, ", global_batch_size=", config_.loop.global_batch_size),
-                    "Hand over more, hold fewer out (limit_nsamples_val), or take a smaller batch");
-  }
   state_.length.total_steps = state_.position.iteration;
   context_.log.info(cat("The pairs have ended: step ", state_.position.iteration, " was the last"));
   return false;
@@ -352,10 +342,7 @@ void RunLoop::agree_to_stop() {
 }
 
 void RunLoop::finish() {
-  if (const data::PairStream* stream = parts_.data.stream()) {
-    context_.log.info(cat("Pairs: ", stream->given(), ". Steps waited ", in_hundredths(stream->awaited_s()),
-                          " s for them, and who handed them over ", in_hundredths(stream->waited_s()), " s for a place"));
-  }
+  if (parts_.data.stream() != nullptr) context_.log.info(parts_.data.stream()->text());
   parts_.checkpoints.save();
   parts_.checkpoints.prune();
   say_checkpoints();
