@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "config/resolve/validate.h"
+#include "config/schema/builtin_models.h"
 #include "core/text.h"
 
 namespace welkin::config {

@@ -8,6 +8,7 @@
 
 #include "config/schema/builtin_models.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "core/text.h"
 #include "data/online/held_pairs.h"
 
