@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run/run_rules.h"
 
+#include "config/resolve/resolve.h"
 #include "core/error.h"
 #include "core/text.h"
 
