@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/forecast/field_names.h"
+#include "data/forecast/forecast_layout.h"
 #include "data/formats/array_file.h"
 #include "data/formats/formats.h"
 #include "data/sample/likeness.h"
