@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "config/resolve/channel_settings.h"
+#include "config/draft/channel_settings.h"
 #include "core/error.h"
 #include "core/text.h"
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "config/draft/known_names.h"
 #include "config/flags/command_line.h"
 #include "config/flags/flag.h"
-#include "config/resolve/resolve.h"
 
 namespace welkin::config {
 

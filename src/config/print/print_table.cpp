@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/draft/origin.h"
 #include "config/flags/flag.h"
 #include "config/print/print.h"
 #include "config/resolve/paths.h"

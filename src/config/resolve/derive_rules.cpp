@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "config/draft/origin.h"
 #include "config/resolve/derive.h"
 #include "core/text.h"
 

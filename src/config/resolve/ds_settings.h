@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "config/draft/draft.h"
 #include "config/flags/command_line.h"
-#include "config/resolve/draft.h"
 
 namespace welkin::config {
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "config/draft/origin.h"
 #include "config/flags/flag.h"
 #include "config/resolve/paths.h"
 #include "config/resolve/tutorial.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "config/draft/origin.h"
 #include "config/resolve/derive.h"
 #include "config/resolve/paths.h"
 #include "config/schema/key.h"

@@ -6,12 +6,15 @@
 #include <optional>
 #include <utility>
 
+#include "config/draft/draft.h"
+#include "config/draft/known_names.h"
+#include "config/draft/origin.h"
 #include "config/resolve/derive.h"
 #include "config/resolve/ds_settings.h"
 #include "config/resolve/file.h"
 #include "config/resolve/tutorial.h"
-#include "config/resolve/validate.h"
 #include "config/schema/key.h"
+#include "config/validate/validate.h"
 #include "core/error.h"
 #include "core/text.h"
 

@@ -10,26 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "config/draft/known_names.h"
+#include "config/draft/origin.h"
 #include "config/flags/command_line.h"
 #include "config/schema/run_config.h"
 
 namespace welkin::config {
-
-// Where a value came from, in rising precedence.
-enum class Layer { Default, File, Preset, Flag };
-
-struct Origin {
-  Layer layer = Layer::Default;
-  bool was_integer = false;      // a number that was written without a point, as the tutorials' dump shows it
-  std::string text = "default";  // "default", "config/UNet.yaml:12", "--num_epochs", "from global_batch_size"
-};
-
-// Names that the registries hold, for checking `model`, `dataset`, `loss`, `optimizer` and `schedule`; an empty list means: do
-// not check.
-struct KnownNames {
-  std::vector<std::string> models, datasets, losses, optimizers, schedules;
-  std::map<std::string, std::string> default_losses = {};  // by model, where no key `loss` is given
-};
 
 struct Resolved {
   RunConfig config;

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "config/resolve/channel_settings.h"
+#include "config/draft/channel_settings.h"
 #include "config/resolve/derive.h"
 #include "config/schema/key.h"
 #include "core/text.h"

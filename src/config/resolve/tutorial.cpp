@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "config/draft/origin.h"
 #include "config/flags/flag.h"
 #include "config/schema/key.h"
 #include "core/text.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/resolve/draft.h"
+#include "config/draft/draft.h"
 #include "config/schema/run_config.h"
 
 namespace welkin::config {

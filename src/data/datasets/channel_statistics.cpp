@@ -5,7 +5,7 @@
 #include <cmath>
 #include <optional>
 
-#include "config/resolve/channel_settings.h"
+#include "config/draft/channel_settings.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "data/formats/npy_file.h"

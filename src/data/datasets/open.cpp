@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "config/resolve/channel_settings.h"
+#include "config/draft/channel_settings.h"
 #include "core/error.h"
 #include "core/philox.h"
 #include "core/text.h"

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "config/resolve/channel_settings.h"
+#include "config/draft/channel_settings.h"
 #include "core/error.h"
 #include "core/text.h"
 

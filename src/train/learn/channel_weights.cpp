@@ -7,7 +7,7 @@
 #include <map>
 #include <string_view>
 
-#include "config/resolve/channel_settings.h"
+#include "config/draft/channel_settings.h"
 #include "core/error.h"
 #include "core/text.h"
 

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "config/resolve/channel_settings.h"
+#include "config/draft/channel_settings.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "data/pipeline/sample_check.h"

@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-#include "config/resolve/resolve.h"
+#include "config/draft/known_names.h"
 #include "data/datasets/open.h"
 #include "data/online/online_data.h"
 #include "data/online/pair_stream.h"

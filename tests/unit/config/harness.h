@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "config/draft/known_names.h"
 #include "config/flags/command_line.h"
 #include "config/resolve/resolve.h"
 #include "core/error.h"

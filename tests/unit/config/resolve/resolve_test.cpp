@@ -2,8 +2,9 @@
 // Precedence, provenance, synonyms, batch sizes, the file level and what `None` means.
 #include "config/resolve/resolve.h"
 
+#include "config/draft/channel_settings.h"
+#include "config/draft/origin.h"
 #include "config/print/print.h"
-#include "config/resolve/channel_settings.h"
 #include "harness.h"
 
 namespace welkin::config {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "config/resolve/validate.h"
 #include "config/schema/key.h"
+#include "config/validate/validate.h"
 #include "core/text.h"
 
 namespace welkin::config {

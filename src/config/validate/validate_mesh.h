@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "config/resolve/draft.h"
+#include "config/draft/draft.h"
 
 namespace welkin::config {
 

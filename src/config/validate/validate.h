@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "config/resolve/draft.h"
-#include "config/resolve/resolve.h"
+#include "config/draft/draft.h"
+#include "config/draft/known_names.h"
 
 namespace welkin::config {
 

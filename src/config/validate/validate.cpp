@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of values against each other.
-#include "config/resolve/validate.h"
+#include "config/validate/validate.h"
 
 #include <algorithm>
 #include <array>
@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "config/resolve/channel_settings.h"
-#include "config/resolve/validate_mesh.h"
+#include "config/draft/channel_settings.h"
 #include "config/schema/builtin_models.h"
 #include "config/schema/checkpoint_dirs.h"
 #include "config/schema/early_stopping.h"
 #include "config/schema/key.h"
+#include "config/validate/validate_mesh.h"
 #include "core/duration.h"
 #include "core/text.h"
 

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-#include "config/resolve/validate.h"
+#include "config/validate/validate.h"
 #include "core/text.h"
 
 namespace welkin::config {

@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "config/resolve/validate.h"
+#include "config/draft/known_names.h"
+#include "config/draft/origin.h"
 #include "config/schema/key.h"
 #include "config/schema/value.h"
+#include "config/validate/validate.h"
 #include "config/yaml/yaml_scalar.h"
 #include "core/text.h"
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text of every complaint about values.
-#include "config/resolve/validate.h"
+#include "config/validate/validate.h"
 
 #include <algorithm>
 
 #include "complaints.h"
+#include "config/draft/known_names.h"
 #include "core/text.h"
 
 namespace welkin::config {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text of every complaint about what a training step does: its parts, members, memory.
 #include "complaints.h"
-#include "config/resolve/validate.h"
+#include "config/validate/validate.h"
 
 namespace welkin::config {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A configuration while it is being put together: the values so far, where each came from, and what is wrong. Filled by layers
-// (default < file < preset < flag), then completed (derive.h) and checked (validate.h).
+// (default < file < preset < flag), then completed (config/resolve) and checked (config/validate).
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "config/resolve/resolve.h"
+#include "config/draft/origin.h"
+#include "config/flags/command_line.h"
 #include "config/schema/problems.h"
+#include "config/schema/run_config.h"
 #include "config/yaml/yaml_document.h"
 
 namespace welkin::config {

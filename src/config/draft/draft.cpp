@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/resolve/draft.h"
+#include "config/draft/draft.h"
 
 #include <algorithm>
 #include <optional>

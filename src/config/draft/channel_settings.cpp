@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/resolve/channel_settings.h"
+#include "config/draft/channel_settings.h"
 
 #include <charconv>
 #include <cmath>

@@ -3,8 +3,8 @@
 #include <string_view>
 #include <utility>
 
-#include "config/resolve/validate.h"
 #include "config/schema/builtin_models.h"
+#include "config/validate/validate.h"
 #include "core/text.h"
 
 namespace welkin::config {

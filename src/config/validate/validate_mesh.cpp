@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/resolve/validate_mesh.h"
+#include "config/validate/validate_mesh.h"
 
 #include <algorithm>
 #include <string>
