@@ -11,6 +11,7 @@
 #include "data/forecast/field_names.h"
 #include "data/forecast/forecast_layout.h"
 #include "data/formats/array_file.h"
+#include "data/formats/array_writer.h"
 #include "data/formats/formats.h"
 #include "data/sample/likeness.h"
 #include "data/storage/array_views.h"
@@ -30,18 +31,6 @@ int64_t day_number(Calendar calendar, int64_t seconds) {
 
 int64_t second_of_day(Calendar calendar, int64_t seconds) { return to_date(calendar, seconds).second_of_day; }
 
-AttributeValue one_text(std::string value) { return std::vector<std::string>{std::move(value)}; }
-
-OutputArray axis_array(const std::string& name, int64_t length, Attributes attributes) {
-  return {.name = name,
-          .shape = {length},
-          .chunk = {length},
-          .dtype = Dtype::F64,
-          .codecs = {},
-          .axes = {name},
-          .attributes = std::move(attributes)};
-}
-
 OutputFile climatology_output(const FieldStates& states, const std::vector<double>& hours, bool is_zarr) {
   const SampleSpec& spec = states.spec();
   const auto names = variable_names(spec.target.channels);
@@ -54,20 +43,17 @@ OutputFile climatology_output(const FieldStates& states, const std::vector<doubl
                       .dtype = Dtype::F32,
                       .codecs = {},
                       .axes = {"hour", "dayofyear", "latitude", "longitude"},
-                      .attributes = {{"long_name", one_text(spec.target.channels[c])}}};
-    if (!spec.target.units[c].empty()) array.attributes["units"] = one_text(spec.target.units[c]);
+                      .attributes = {{"long_name", text_attribute(spec.target.channels[c])}}};
+    if (!spec.target.units[c].empty()) array.attributes["units"] = text_attribute(spec.target.units[c]);
     if (is_zarr) array.codecs = {{.kind = CodecKind::Blosc, .level = 5, .width = 4, .compressor = "zstd", .shuffle = 1}};
     output.arrays.push_back(std::move(array));
   }
   std::vector<double> days(static_cast<size_t>(kDays));
   for (size_t day = 0; day < days.size(); ++day) days[day] = static_cast<double>(day + 1);
-  output.small.emplace_back(axis_array("hour", static_cast<int64_t>(hours.size()), {{"long_name", one_text("hour of the day")}}),
-                            hours);
-  output.small.emplace_back(axis_array("dayofyear", kDays, {{"long_name", one_text("day of the year")}}), days);
-  if (!spec.latitude.empty())
-    output.small.emplace_back(axis_array("latitude", height, {{"units", one_text("degrees_north")}}), spec.latitude);
-  if (!spec.longitude.empty())
-    output.small.emplace_back(axis_array("longitude", width, {{"units", one_text("degrees_east")}}), spec.longitude);
+  add_coordinate(output, "hour", hours, {{"long_name", text_attribute("hour of the day")}});
+  add_coordinate(output, "dayofyear", std::move(days), {{"long_name", text_attribute("day of the year")}});
+  if (!spec.latitude.empty()) add_coordinate(output, "latitude", spec.latitude, {{"units", text_attribute("degrees_north")}});
+  if (!spec.longitude.empty()) add_coordinate(output, "longitude", spec.longitude, {{"units", text_attribute("degrees_east")}});
   return output;
 }
 

@@ -67,18 +67,6 @@ std::string cf_unit(std::string unit) {
   return unit;
 }
 
-AttributeValue text(std::string value) { return std::vector<std::string>{std::move(value)}; }
-
-OutputArray coordinate(const std::string& name, int64_t length, Dtype dtype, Attributes attributes) {
-  return {.name = name,
-          .shape = {length},
-          .chunk = {length},
-          .dtype = dtype,
-          .codecs = {},
-          .axes = {name},
-          .attributes = std::move(attributes)};
-}
-
 std::vector<double> hours(const std::vector<int64_t>& seconds) {
   std::vector<double> values;
   for (const int64_t time : seconds) values.push_back(static_cast<double>(time) / kHour);
@@ -106,43 +94,43 @@ std::vector<double> places_or(const std::vector<double>& given, int64_t count, d
 
 void add_places(const ForecastLayout& layout, OutputFile& output) {
   const auto rows = static_cast<double>(std::max<int64_t>(1, layout.height - 1)), columns = static_cast<double>(layout.width);
-  Attributes north{{"standard_name", text("latitude")}, {"long_name", text("latitude")}, {"units", text("degrees_north")}};
-  Attributes east{{"standard_name", text("longitude")}, {"long_name", text("longitude")}, {"units", text("degrees_east")}};
-  north["axis"] = text("Y"), east["axis"] = text("X");
-  if (layout.latitude.empty()) north["comment"] = text("assumed: equally spaced from pole to pole");
-  if (layout.longitude.empty()) east["comment"] = text("assumed: equally spaced from 0 eastwards");
-  output.small.emplace_back(coordinate("latitude", layout.height, Dtype::F64, std::move(north)),
-                            places_or(layout.latitude, layout.height, 90.0, -180.0 / rows));
-  output.small.emplace_back(coordinate("longitude", layout.width, Dtype::F64, std::move(east)),
-                            places_or(layout.longitude, layout.width, 0.0, 360.0 / columns));
+  Attributes north{{"standard_name", text_attribute("latitude")},
+                   {"long_name", text_attribute("latitude")},
+                   {"units", text_attribute("degrees_north")}};
+  Attributes east{{"standard_name", text_attribute("longitude")},
+                  {"long_name", text_attribute("longitude")},
+                  {"units", text_attribute("degrees_east")}};
+  north["axis"] = text_attribute("Y"), east["axis"] = text_attribute("X");
+  if (layout.latitude.empty()) north["comment"] = text_attribute("assumed: equally spaced from pole to pole");
+  if (layout.longitude.empty()) east["comment"] = text_attribute("assumed: equally spaced from 0 eastwards");
+  add_coordinate(output, "latitude", places_or(layout.latitude, layout.height, 90.0, -180.0 / rows), std::move(north));
+  add_coordinate(output, "longitude", places_or(layout.longitude, layout.width, 0.0, 360.0 / columns), std::move(east));
 }
 
 void add_times(const ForecastLayout& layout, OutputFile& output) {
-  const auto calendar = text(std::string(name_of(layout.calendar)));
-  output.small.emplace_back(coordinate("init_time", static_cast<int64_t>(layout.starts.size()), Dtype::F64,
-                                       {{"standard_name", text("forecast_reference_time")},
-                                        {"long_name", text("start of the forecast")},
-                                        {"units", text(kTimeUnits)},
-                                        {"calendar", calendar},
-                                        {"axis", text("T")}}),
-                            hours(layout.starts));
+  const auto calendar = text_attribute(std::string(name_of(layout.calendar)));
+  add_coordinate(output, "init_time", hours(layout.starts),
+                 {{"standard_name", text_attribute("forecast_reference_time")},
+                  {"long_name", text_attribute("start of the forecast")},
+                  {"units", text_attribute(kTimeUnits)},
+                  {"calendar", calendar},
+                  {"axis", text_attribute("T")}});
   const auto leads = lead_hours(layout);
   std::vector<double> numbers;
   for (int64_t lead = 1; lead <= layout.num_leads(); ++lead) numbers.push_back(static_cast<double>(lead));
-  Attributes attributes{{"long_name", text(leads ? "time since the start" : "steps since the start")},
-                        {"units", text(leads ? "hours" : "1")}};
-  if (leads) attributes["standard_name"] = text("forecast_period");
-  output.small.emplace_back(coordinate("lead_time", layout.num_leads(), Dtype::F64, std::move(attributes)),
-                            leads.value_or(numbers));
+  Attributes attributes{{"long_name", text_attribute(leads ? "time since the start" : "steps since the start")},
+                        {"units", text_attribute(leads ? "hours" : "1")}};
+  if (leads) attributes["standard_name"] = text_attribute("forecast_period");
+  add_coordinate(output, "lead_time", leads.value_or(numbers), std::move(attributes));
   OutputArray valid{.name = "valid_time",
                     .shape = {layout.num_leads(), static_cast<int64_t>(layout.starts.size())},
                     .chunk = {layout.num_leads(), static_cast<int64_t>(layout.starts.size())},
                     .dtype = Dtype::F64,
                     .codecs = {},
                     .axes = {"lead_time", "init_time"},
-                    .attributes = {{"standard_name", text("time")},
-                                   {"long_name", text("time that the field is of")},
-                                   {"units", text(kTimeUnits)},
+                    .attributes = {{"standard_name", text_attribute("time")},
+                                   {"long_name", text_attribute("time that the field is of")},
+                                   {"units", text_attribute(kTimeUnits)},
                                    {"calendar", calendar}}};
   output.arrays.push_back(std::move(valid));
 }
@@ -151,18 +139,20 @@ void add_members(const ForecastLayout& layout, OutputFile& output) {
   if (layout.members == 1) return;
   std::vector<double> numbers;
   for (int64_t member = 0; member < layout.members; ++member) numbers.push_back(static_cast<double>(member));
-  output.small.emplace_back(
-      coordinate("number", layout.members, Dtype::I32,
-                 {{"standard_name", text("realization")}, {"long_name", text("member of the ensemble")}, {"units", text("1")}}),
-      std::move(numbers));
+  add_coordinate(output, "number", std::move(numbers),
+                 {{"standard_name", text_attribute("realization")},
+                  {"long_name", text_attribute("member of the ensemble")},
+                  {"units", text_attribute("1")}},
+                 Dtype::I32);
 }
 
 Attributes channel_attributes(const ForecastLayout& layout, size_t channel) {
   const std::string& name = layout.channels[channel];
   const std::string unit = cf_unit(channel < layout.units.size() ? layout.units[channel] : "");
-  Attributes attributes{{"long_name", text(name)}, {"coordinates", text("valid_time")}};
-  if (!unit.empty()) attributes["units"] = text(unit);
-  if (const auto known = standard_name_of(name, unit); !known.empty()) attributes["standard_name"] = text(std::string(known));
+  Attributes attributes{{"long_name", text_attribute(name)}, {"coordinates", text_attribute("valid_time")}};
+  if (!unit.empty()) attributes["units"] = text_attribute(unit);
+  if (const auto known = standard_name_of(name, unit); !known.empty())
+    attributes["standard_name"] = text_attribute(std::string(known));
   return attributes;
 }
 
@@ -191,7 +181,7 @@ bool is_unit_of(const std::string& written, const std::string& unit) {
 OutputFile forecast_output(const ForecastLayout& layout) {
   OutputFile output;
   output.attributes = layout.attributes;
-  output.attributes["Conventions"] = text("CF-1.10");
+  output.attributes["Conventions"] = text_attribute("CF-1.10");
   const auto names = variable_names(layout.channels);
   Extents shape, chunk;
   std::vector<std::string> axes;

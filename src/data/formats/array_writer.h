@@ -47,6 +47,12 @@ struct OutputFile {
   std::vector<std::pair<OutputArray, std::vector<double>>> small;  // one-dimensional
 };
 
+// An attribute that is one text.
+AttributeValue text_attribute(std::string text);
+// An array of its own axis, in one chunk.
+void add_coordinate(OutputFile& output, const std::string& name, std::vector<double> values, Attributes attributes,
+                    Dtype dtype = Dtype::F64);
+
 std::unique_ptr<ArrayWriter> make_npy_writer(const std::filesystem::path& path, const OutputFile& output);
 std::unique_ptr<ArrayWriter> make_raw_writer(const std::filesystem::path& path, const OutputFile& output);
 std::unique_ptr<ArrayWriter> make_tar_writer(const std::filesystem::path& path, const OutputFile& output);

@@ -44,6 +44,20 @@ class FlatWriter : public ArrayWriter {
 
 }  // namespace
 
+AttributeValue text_attribute(std::string text) { return std::vector<std::string>{std::move(text)}; }
+
+void add_coordinate(OutputFile& output, const std::string& name, std::vector<double> values, Attributes attributes, Dtype dtype) {
+  const auto length = static_cast<int64_t>(values.size());
+  OutputArray array{.name = name,
+                    .shape = {length},
+                    .chunk = {length},
+                    .dtype = dtype,
+                    .codecs = {},
+                    .axes = {name},
+                    .attributes = std::move(attributes)};
+  output.small.emplace_back(std::move(array), std::move(values));
+}
+
 uint64_t stored_bytes(const OutputArray& array) {
   const auto too_big = [&] {
     throw DataError("data", cat("an array that no machine can hold: dataset=", array.name), "Check the file");

@@ -26,16 +26,6 @@ OutputArray pair_array(const char* name, const ArraySpec& spec, const std::vecto
   return array;
 }
 
-OutputArray place_array(const char* name, const char* unit, int64_t length) {
-  return {.name = name,
-          .shape = {length},
-          .chunk = {length},
-          .dtype = Dtype::F64,
-          .codecs = {},
-          .axes = {name},
-          .attributes = {{"units", std::vector<std::string>{unit}}}};
-}
-
 void read_side(const ArrayFile& file, const char* name, ArraySpec& spec, std::vector<double>& mean, std::vector<double>& std) {
   const Extents& shape = file.array(name)->facts().shape;
   const Extents wanted = spec.shape;
@@ -87,11 +77,11 @@ void write_held_pairs(const std::filesystem::path& path, const SampleSpec& spec,
   OutputFile output;
   output.arrays = {pair_array("input", spec.input, spec.input_mean, spec.input_std, count),
                    pair_array("target", spec.target, spec.target_mean, spec.target_std, count)};
-  const auto add_axis = [&](const char* name, const char* unit, const std::vector<double>& places) {
-    if (!places.empty()) output.small.emplace_back(place_array(name, unit, static_cast<int64_t>(places.size())), places);
+  const auto add_places = [&](const char* name, const char* unit, const std::vector<double>& places) {
+    if (!places.empty()) add_coordinate(output, name, places, {{"units", text_attribute(unit)}});
   };
-  add_axis("latitude", "degrees_north", spec.latitude);
-  add_axis("longitude", "degrees_east", spec.longitude);
+  add_places("latitude", "degrees_north", spec.latitude);
+  add_places("longitude", "degrees_east", spec.longitude);
   write_path_atomically(path, [&](const std::filesystem::path& unfinished) {
     const auto writer = make_hdf5_writer(unfinished, output);
     for (size_t array = 0; array < 2; ++array) {
