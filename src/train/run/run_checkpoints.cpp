@@ -33,6 +33,12 @@ void append(CheckpointGroup& group, const std::vector<NamedState>& states) {
   }
 }
 
+CheckpointGroup group_of(const char* name, const std::vector<NamedState>& states) {
+  CheckpointGroup group{.name = name, .tensors = {}};
+  append(group, states);
+  return group;
+}
+
 std::map<std::string, StoredFile> stored(const std::vector<data::FileFingerprint>& prints) {
   std::map<std::string, StoredFile> files;
   for (const data::FileFingerprint& print : prints) files[print.name] = {print.bytes, print.hash};
@@ -75,21 +81,14 @@ RunCheckpoints::RunCheckpoints(const TrainerContext& context, std::filesystem::p
 // Of this rank: the model, the optimizer, the average of weights where one is kept, and as "state" the scalars on the device with
 // the epoch's running sums.
 std::vector<CheckpointGroup> RunCheckpoints::own_groups() {
-  CheckpointGroup optimizer{.name = "optimizer", .tensors = {}}, state{.name = "state", .tensors = {}};
-  append(optimizer, setup_.optimizer->states());
-  append(state, setup_.lr_table->states());
+  CheckpointGroup state = group_of("state", setup_.lr_table->states());
   append(state, setup_.scaler->states());
   append(state, meter_.states());
   state.tensors.push_back({"last_lr", state_.last_lr});
-  std::vector<CheckpointGroup> groups{model_group(setup_.table, *setup_.model), std::move(optimizer), std::move(state)};
-  if (setup_.weight_average) {
-    groups.push_back({.name = kAverageGroup, .tensors = {}});
-    append(groups.back(), setup_.weight_average->states());
-  }
-  if (setup_.spikes) {
-    groups.push_back({.name = kSpikeGroup, .tensors = {}});
-    append(groups.back(), setup_.spikes->states());
-  }
+  std::vector<CheckpointGroup> groups{model_group(setup_.table, *setup_.model), group_of("optimizer", setup_.optimizer->states()),
+                                      std::move(state)};
+  if (setup_.weight_average) groups.push_back(group_of(kAverageGroup, setup_.weight_average->states()));
+  if (setup_.spikes) groups.push_back(group_of(kSpikeGroup, setup_.spikes->states()));
   return groups;
 }
 
@@ -227,15 +226,12 @@ void RunCheckpoints::check_rules(const Checkpoint& checkpoint) const {
                         "Resume with the rules of the checkpoint, or start a new run with another --run_num");
 }
 
-// From another program: there are weights, perhaps an optimizer's state, and a number of steps. The rest follows from that
-// number.
+// From another program: weights, perhaps an optimizer's state, and a number of steps, from which the rest follows.
 void RunCheckpoints::load_imported(const Checkpoint& checkpoint) {
   read_parts(checkpoint, model_group(setup_.table, *setup_.model), tensor_layout());
-  CheckpointGroup optimizer{.name = "optimizer", .tensors = {}};
-  append(optimizer, setup_.optimizer->states());
-  const auto& stored = checkpoint.index().tensors;
-  if (std::ranges::any_of(stored, [](const auto& row) { return row.first.starts_with("optimizer."); })) {
-    read_parts(checkpoint, optimizer, tensor_layout());
+  const auto is_of_optimizer = [](const auto& row) { return row.first.starts_with("optimizer."); };
+  if (std::ranges::any_of(checkpoint.index().tensors, is_of_optimizer)) {
+    read_parts(checkpoint, group_of("optimizer", setup_.optimizer->states()), tensor_layout());
   } else {
     context_.log.info("The imported checkpoint has no optimizer state: the moments start at zero");
   }
@@ -243,8 +239,8 @@ void RunCheckpoints::load_imported(const Checkpoint& checkpoint) {
   state_.position.iteration = checkpoint.index().position.iteration;
   state_.position.epoch = state_.position.iteration / state_.length.steps_per_epoch;
   state_.position.step_in_epoch = state_.position.iteration % state_.length.steps_per_epoch;
-  for (const NamedState& state : setup_.lr_table->states())
-    state.value.fill_(std::min(state_.position.iteration, state_.length.total_steps));
+  const int64_t lr_step = std::min(state_.position.iteration, state_.length.total_steps);
+  for (const NamedState& state : setup_.lr_table->states()) state.value.fill_(lr_step);
   state_.last_lr = setup_.lr_table->current();
   setup_.counter.fill_(state_.position.iteration);
   data_.loader().resume({.epoch = state_.position.epoch, .step = state_.position.step_in_epoch});
@@ -265,8 +261,10 @@ void RunCheckpoints::load_initial_weights() {
 // Another optimizer than the one that saved may have states of the same meaning, and of the same names then.
 void RunCheckpoints::load_optimizer(const Checkpoint& checkpoint, const CheckpointGroup& group) {
   const config::ResumedOptimizer how = config_.loop.resume_optimizer;
-  if (how == config::ResumedOptimizer::Same) read_parts(checkpoint, group, tensor_layout());
-  if (how == config::ResumedOptimizer::Same) return check_same_optimizer(checkpoint, config_, group);
+  if (how == config::ResumedOptimizer::Same) {
+    read_parts(checkpoint, group, tensor_layout());
+    return check_same_optimizer(checkpoint, config_, group);
+  }
   CheckpointGroup kept{.name = group.name, .tensors = {}};
   if (how == config::ResumedOptimizer::Fitting) kept = fitting_tensors(checkpoint, group, tensor_layout());
   read_tensors(checkpoint, kept, tensor_layout());
