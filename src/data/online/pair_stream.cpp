@@ -127,16 +127,6 @@ std::string PairStream::text() const {
              in_hundredths(waited_s_), " s for a place");
 }
 
-bool PairStream::has_ended() const {
-  const std::lock_guard lock(mutex_);
-  return has_ended_;
-}
-
-double PairStream::awaited_s() const {
-  const std::lock_guard lock(mutex_);
-  return awaited_s_;
-}
-
 double PairStream::waited_s() const {
   const std::lock_guard lock(mutex_);
   return waited_s_;

@@ -59,12 +59,10 @@ class PairStream {
   void draw(std::span<float> input, std::span<float> target);
 
   const PairStreamOptions& options() const { return options_; }
-  int64_t given() const;   // pairs so far
-  bool has_ended() const;  // end() was called
+  int64_t given() const;  // pairs so far
   // For a log: how many there were, and who waited for whom.
   std::string text() const;
-  double waited_s() const;   // of give(), for a place
-  double awaited_s() const;  // of wait_for_step(), for pairs
+  double waited_s() const;  // of give(), for a place
 
  private:
   struct Drawn {
@@ -86,8 +84,8 @@ class PairStream {
   std::vector<Drawn> drawn_;          // the window
   std::vector<StreamedPair> let_go_;  // memory for others
   int64_t draws_ = 0, given_ = 0;
-  double waited_s_ = 0;
-  mutable double awaited_s_ = 0;
+  double waited_s_ = 0;           // of give(), for a place
+  mutable double awaited_s_ = 0;  // of wait_for_step(), for pairs
   bool has_ended_ = false, is_abandoned_ = false;
   std::exception_ptr error_;
 };
