@@ -56,6 +56,16 @@ std::vector<double> read_axis(const ArrayFile& file, const char* name, int64_t l
                   "Name another folder with valid_data_path, or remove the file");
 }
 
+SampleSpec described(const ArrayFile& file, SampleSpec spec) {
+  read_side(file, "input", spec.input, spec.input_mean, spec.input_std);
+  read_side(file, "target", spec.target, spec.target_mean, spec.target_std);
+  const size_t dims = spec.input.shape.size();
+  spec.latitude = read_axis(file, "latitude", spec.input.shape.at(dims - 2));
+  spec.longitude = read_axis(file, "longitude", spec.input.shape.at(dims - 1));
+  if (!spec.latitude.empty()) spec.geometry = Geometry::Sphere;
+  return spec;
+}
+
 void copy_whole(const std::vector<float>& from, std::span<float> to) {
   if (to.empty()) return;
   WELKIN_CHECK(to.size() == from.size(), "a part of a pair: one process reads whole ones");
@@ -65,7 +75,7 @@ void copy_whole(const std::vector<float>& from, std::span<float> to) {
 }  // namespace
 
 void HeldPairs::read(const SamplePlan& plan, SampleView out) const {
-  const StreamedPair& pair = pairs_.at(static_cast<size_t>(plan.index));
+  const StreamedPair& pair = pairs_->at(static_cast<size_t>(plan.index));
   copy_whole(pair.input, out.input);
   copy_whole(pair.target, out.target);
 }
@@ -96,14 +106,13 @@ void write_held_pairs(const std::filesystem::path& path, const SampleSpec& spec,
   });
 }
 
+SampleSpec read_held_spec(const std::filesystem::path& path, SampleSpec spec) {
+  return described(open_array_file(path), std::move(spec));
+}
+
 HeldPairs read_held_pairs(const std::filesystem::path& path, SampleSpec spec) {
   const ArrayFile file = open_array_file(path);
-  read_side(file, "input", spec.input, spec.input_mean, spec.input_std);
-  read_side(file, "target", spec.target, spec.target_mean, spec.target_std);
-  const size_t dims = spec.input.shape.size();
-  spec.latitude = read_axis(file, "latitude", spec.input.shape.at(dims - 2));
-  spec.longitude = read_axis(file, "longitude", spec.input.shape.at(dims - 1));
-  if (!spec.latitude.empty()) spec.geometry = Geometry::Sphere;
+  spec = described(file, std::move(spec));
   const auto input = file.array("input"), target = file.array("target");
   const int64_t count = input->facts().shape.front();
   if (target->facts().shape.front() != count) {
@@ -112,9 +121,9 @@ HeldPairs read_held_pairs(const std::filesystem::path& path, SampleSpec spec) {
                         ", targets=", target->facts().shape.front()),
                     "Remove the file: the next run makes it again");
   }
-  std::vector<StreamedPair> pairs(static_cast<size_t>(count));
+  auto pairs = std::make_shared<std::vector<StreamedPair>>(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
-    StreamedPair& pair = pairs[static_cast<size_t>(i)];
+    StreamedPair& pair = (*pairs)[static_cast<size_t>(i)];
     for (const auto& [array, values] : {std::pair{input, &pair.input}, std::pair{target, &pair.target}}) {
       ArrayRegion region = whole_region(array->facts().shape);
       region.begin[0] = i, region.end[0] = i + 1;

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "data/online/pair_stream.h"
@@ -13,9 +15,10 @@ namespace welkin::data {
 
 class HeldPairs : public Dataset {
  public:
-  HeldPairs(SampleSpec spec, std::vector<StreamedPair> pairs) : spec_(std::move(spec)), pairs_(std::move(pairs)) {}
+  HeldPairs(SampleSpec spec, std::shared_ptr<const std::vector<StreamedPair>> pairs)
+      : spec_(std::move(spec)), pairs_(std::move(pairs)) {}
 
-  int64_t size() const override { return static_cast<int64_t>(pairs_.size()); }
+  int64_t size() const override { return static_cast<int64_t>(pairs_->size()); }
   const SampleSpec& spec() const override { return spec_; }
   SamplePlan plan(SampleKey key, const Region& wanted) const override { return {.index = key.index, .region = wanted}; }
   void read(const SamplePlan& plan, SampleView out) const override;
@@ -23,7 +26,7 @@ class HeldPairs : public Dataset {
 
  private:
   SampleSpec spec_;
-  std::vector<StreamedPair> pairs_;
+  std::shared_ptr<const std::vector<StreamedPair>> pairs_;
 };
 
 // Under a temporary name, then renamed. DataError when the disk refuses.
@@ -32,5 +35,7 @@ void write_held_pairs(const std::filesystem::path& path, const SampleSpec& spec,
 // `spec` says names and shapes; units, grid, means and deviations become those of the file. DataError for a file of other
 // channels or another grid.
 HeldPairs read_held_pairs(const std::filesystem::path& path, SampleSpec spec);
+// The same without the pairs themselves.
+SampleSpec read_held_spec(const std::filesystem::path& path, SampleSpec spec);
 
 }  // namespace welkin::data

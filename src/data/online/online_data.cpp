@@ -11,6 +11,7 @@
 #include "core/host.h"
 #include "core/text.h"
 #include "data/online/held_pairs.h"
+#include "data/storage/stored_array.h"
 
 namespace welkin::data {
 namespace {
@@ -81,14 +82,20 @@ class ChannelMoments {
   double count_ = 0, mean_ = 0, squares_ = 0;
 };
 
+bool has_statistics(const OnlineFacts& facts, const std::string& channel) {
+  const auto found = facts.channels.find(channel);
+  return found != facts.channels.end() && found->second.std > 0;
+}
+
 // Values after clip and logarithm.
-void add_moments(const ArraySpec& array, ArrayTransform transform, const std::vector<float>& values,
+void add_moments(const ArraySpec& array, ArrayTransform transform, const std::vector<float>& values, const OnlineFacts& facts,
                  std::map<std::string, ChannelMoments>& moments) {
   transform.mean.clear(), transform.std.clear();
   const auto ops = channel_ops(transform, array.shape.front(), "pairs");
   const size_t plane = values.size() / array.channels.size();
   std::vector<float> channel(plane);
   for (size_t c = 0; c < array.channels.size(); ++c) {
+    if (has_statistics(facts, array.channels[c])) continue;
     std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(c * plane), plane, channel.begin());
     apply(ops[c], channel.data(), static_cast<int64_t>(plane));
     moments[array.channels[c]].add(channel);
@@ -98,8 +105,7 @@ void add_moments(const ArraySpec& array, ArrayTransform transform, const std::ve
 void use_moments(const ArraySpec& array, const OnlineFacts& facts, const std::map<std::string, ChannelMoments>& moments,
                  std::vector<double>& mean, std::vector<double>& std) {
   for (size_t c = 0; c < array.channels.size(); ++c) {
-    const auto given = facts.channels.find(array.channels[c]);
-    if (given != facts.channels.end() && given->second.std > 0) continue;
+    if (has_statistics(facts, array.channels[c])) continue;
     const ChannelMoments& found = moments.at(array.channels[c]);
     mean[c] = found.mean();
     std[c] = found.std() > 0 ? found.std() : 1;  // a constant becomes 0
@@ -109,10 +115,10 @@ void use_moments(const ArraySpec& array, const OnlineFacts& facts, const std::ma
 void add_statistics(SampleSpec& spec, const OnlineFacts& facts, const PairStream& stream) {
   std::map<std::string, ChannelMoments> moments;
   stream.visit_first([&](const StreamedPair& pair) {
-    add_moments(spec.input, input_transform(spec), pair.input, moments);
-    add_moments(spec.target, target_transform(spec), pair.target, moments);
+    add_moments(spec.input, input_transform(spec), pair.input, facts, moments);
+    add_moments(spec.target, target_transform(spec), pair.target, facts, moments);
   });
-  if (moments.empty()) {
+  if (stream.given() == 0) {
     throw DataError("online", "no pair was handed over before the end was announced", "Hand over pairs before");
   }
   use_moments(spec.input, facts, moments, spec.input_mean, spec.input_std);
@@ -156,19 +162,14 @@ class DrawnPairs : public Dataset {
   std::string location(const SamplePlan& plan) const override { return cat("draw=", plan.index); }
   std::vector<std::string> describe() const override {
     const PairStreamOptions& options = stream_->options();
-    const auto floats = static_cast<uint64_t>(whole_values(spec_.input) + whole_values(spec_.target));
+    const auto floats =
+        static_cast<uint64_t>(whole_region(spec_.input.shape).num_values() + whole_region(spec_.target.shape).num_values());
     const auto bytes = static_cast<uint64_t>(options.pairs + options.held_out) * floats * sizeof(float);
     return {cat("Pairs of another program: at most ", options.pairs, " in memory and ", options.held_out, " held out, ",
                 format_bytes(bytes), ", each used ", options.uses, options.uses == 1 ? " time" : " times")};
   }
 
  private:
-  static int64_t whole_values(const ArraySpec& array) {
-    int64_t values = 1;
-    for (const int64_t extent : array.shape) values *= extent;
-    return values;
-  }
-
   SampleSpec spec_;
   std::shared_ptr<PairStream> stream_;
   int64_t size_;
@@ -233,7 +234,7 @@ std::unique_ptr<Dataset> open_online(const config::RunConfig& config, Split spli
                               : "Name a folder for them with valid_data_path before the run begins");
   }
   if (has_file) {
-    spec = read_held_pairs(file, std::move(spec)).spec();
+    spec = read_held_spec(file, std::move(spec));
     check_like_held(facts, spec, file);
   } else {
     stream->wait_for_first();
@@ -243,12 +244,12 @@ std::unique_ptr<Dataset> open_online(const config::RunConfig& config, Split spli
     const int64_t draws = config.data.limit_nsamples.value_or(kBatchesPerEpoch * config.loop.global_batch_size);
     return std::make_unique<DrawnPairs>(std::move(spec), stream, draws);
   }
-  auto held = std::make_unique<HeldPairs>(spec, stream->held_out());
   if (!file.empty()) {
     std::filesystem::create_directories(file.parent_path());
     write_held_pairs(file, spec, stream->held_out());
   }
-  return held;
+  return std::make_unique<HeldPairs>(std::move(spec),
+                                     std::shared_ptr<const std::vector<StreamedPair>>(stream, &stream->held_out()));
 }
 
 }  // namespace welkin::data

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/storage/stored_array.h"
 #include "train/coupling/hosted_run.h"
 #include "train/interchange/sample_spec_json.h"
 #include "train/run/run_folder.h"
@@ -27,12 +28,6 @@ int64_t place_of(const data::ArraySpec& array, const std::string& channel, const
   if (found != array.channels.end()) return std::distance(array.channels.begin(), found);
   throw ConfigError("online", cat("the pairs have no such ", side, ": channel=", channel),
                     cat("They have: ", join(array.channels, ", ")));
-}
-
-size_t values_of(const data::ArraySpec& array) {
-  int64_t values = 1;
-  for (const int64_t extent : array.shape) values *= extent;
-  return static_cast<size_t>(values);
 }
 
 // A sum is not finite where a value is not, but for an overflow of finite ones.
@@ -115,7 +110,7 @@ void PairTrainer::set(Side side, const std::string& channel, const void* values,
   const data::ArraySpec& array = is_input ? spec_.input : spec_.target;
   const int64_t place = place_of(array, channel, is_input ? "input" : "target");
   std::vector<float>& all = is_input ? pair_.input : pair_.target;
-  all.resize(values_of(array));
+  all.resize(static_cast<size_t>(data::whole_region(array.shape).num_values()));
   const size_t count = all.size() / array.channels.size();
   const std::span<float> field = std::span<float>(all).subspan(static_cast<size_t>(place) * count, count);
   const at::Tensor from = view_of(const_cast<void*>(values), shape_, layout);  // from_blob takes no pointer to what is only read
