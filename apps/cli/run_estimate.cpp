@@ -2,22 +2,41 @@
 #include "apps/cli/run_estimate.h"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "config/resolve/resolve.h"
+#include "config/schema/batch_plan.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "ops/gemm/mixed_matmul.h"
 #include "parallel/mesh/run_mesh.h"
+#include "parallel/pipeline/schedule_timing.h"
+#include "parallel/pipeline/stage_cut.h"
 #include "parallel/shard/param_table.h"
 #include "parallel/tokens/context_choice.h"
 #include "train/learn/registries.h"
 #include "train/step/freeze.h"
 #include "train/step/layout.h"
 #include "train/step/model_setup.h"
+#include "train/step/stages.h"
 
 namespace welkin::apps {
 namespace {
+
+data::SampleSpec spec_of(const model::ModelShape& shape) {
+  data::SampleSpec spec;
+  spec.newest_input_channel = shape.newest_input_channel;
+  spec.earlier_target = shape.earlier;
+  for (const auto& [array, channels] : {std::pair{&spec.input, shape.in_channels}, std::pair{&spec.target, shape.out_channels}}) {
+    array->shape = shape.grid;
+    array->shape.insert(array->shape.begin(), channels);
+    array->channels.resize(static_cast<size_t>(channels));
+  }
+  return spec;
+}
 
 // By the keys alone where the data set can say it so; else by opening it.
 train::DatasetFacts facts_of(const train::DatasetEntry& entry, const config::RunConfig& config) {
@@ -52,21 +71,61 @@ bool widens_matmuls(const config::RunConfig& config) {
   return ops::upcasts_matmul(at::kCPU, is_half ? at::kHalf : at::kBFloat16);
 }
 
+// Names and sizes of the samples; nothing where the files alone say them.
+std::optional<data::SampleSpec> spec_of_keys(const train::Registries& registries, const config::RunConfig& config) {
+  const train::DatasetEntry& entry = registries.datasets.at(config.data.dataset);
+  const model::ModelShape shape = entry.facts ? entry.facts(config).shape : model::ModelShape();
+  if (shape.in_channels == 0 || shape.out_channels == 0) return std::nullopt;
+  return spec_of(shape);
+}
+
+// Shares of the whole model, by the cut that a run makes, and what its schedule holds and idles. `facts` has the cost.
+void add_pipeline(const train::Registries& registries, const config::RunConfig& config, const model::ModelShape& shape,
+                  int64_t world, plan::RunFacts& facts) {
+  const parallel::Mesh mesh = parallel::mesh_of(config.parallel, world);
+  const auto ranges = train::stages_of(mesh, {config, registries, spec_of(shape)});
+  if (ranges.empty()) return;
+  const model::ModelPtr model = registries.models.at(config.model.model).build(config.model, shape);
+  const auto table = parallel::ParamTable::of(*model);
+  train::freeze_parameters(table, config.optimizer.freeze);
+  const std::vector<model::Segment> segments = model->segments();
+  const std::vector<double> costs = parallel::segment_costs(segments, facts.cost);
+  const double all_flops = std::accumulate(costs.begin(), costs.end(), 0.0);
+  const auto all_parameters = static_cast<double>(table.num_parameters());
+  const double all_trained = all_parameters - static_cast<double>(facts.frozen_parameters);
+  const config::BatchPlan batch = config::batch_plan(config, mesh.size(parallel::kDp));
+  const parallel::PipelineShape pipeline{.ranks = config.parallel.pipeline_parallel,
+                                         .micros = (batch.local + batch.micro - 1) / batch.micro,
+                                         .chunks = config.parallel.chunks()};
+  parallel::PassCosts pass;
+  facts.stages.assign(static_cast<size_t>(pipeline.ranks), {.parameters = 0, .trained = 0, .flops = 0});
+  for (size_t s = 0; s < ranges.size(); ++s) {
+    plan::StageFacts& stage = facts.stages[static_cast<size_t>(pipeline.rank_of(static_cast<int64_t>(s)))];
+    double flops = 0;
+    for (int64_t i = ranges[s].begin; i < ranges[s].end; ++i) {
+      const model::Segment& segment = segments[static_cast<size_t>(i)];
+      flops += costs[static_cast<size_t>(i)] / all_flops;
+      for (const parallel::ParamRow& row : table.rows()) {
+        if (!segment.holds(row.name)) continue;
+        const auto size = static_cast<double>(row.local.numel());
+        stage.parameters += size / all_parameters;
+        if (row.local.requires_grad()) stage.trained += size / all_trained;
+      }
+    }
+    stage.flops += flops;
+    pass.stages.push_back(flops * static_cast<double>(ranges.size()));
+  }
+  const parallel::ScheduleTiming timing =
+      parallel::time_schedule(parallel::make_schedule(config.parallel.pipeline_schedule, pipeline), pass);
+  for (size_t rank = 0; rank < timing.held.size(); ++rank) facts.stages[rank].held = timing.held[rank];
+  facts.idle = timing.bubble;
+}
+
 }  // namespace
 
 void check_layout_of(const train::Registries& registries, const config::RunConfig& config, int64_t world) {
-  const train::DatasetEntry& entry = registries.datasets.at(config.data.dataset);
-  const model::ModelShape shape = entry.facts ? entry.facts(config).shape : model::ModelShape();
-  if (shape.in_channels == 0 || shape.out_channels == 0) return;
-  data::SampleSpec spec;
-  spec.newest_input_channel = shape.newest_input_channel;
-  spec.earlier_target = shape.earlier;
-  for (const auto& [array, channels] : {std::pair{&spec.input, shape.in_channels}, std::pair{&spec.target, shape.out_channels}}) {
-    array->shape = shape.grid;
-    array->shape.insert(array->shape.begin(), channels);
-    array->channels.resize(static_cast<size_t>(channels));
-  }
-  train::check_layout(parallel::mesh_of(config.parallel, world), {config, registries, spec});
+  const auto spec = spec_of_keys(registries, config);
+  if (spec) train::check_layout(parallel::mesh_of(config.parallel, world), {config, registries, *spec});
 }
 
 plan::RunEstimate estimate_of(const Application& application, const config::CommandLine& line, int64_t world,
@@ -95,6 +154,7 @@ plan::RunEstimate estimate_of(const Application& application, const config::Comm
                        .world_size = world};
   if (entry.memory) facts.memory = entry.memory(config, data.shape);
   facts.flops_per_second = flops_per_second;
+  add_pipeline(registries, config, data.shape, world, facts);
   return plan::estimate_run(config, facts);
 }
 

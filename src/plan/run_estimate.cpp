@@ -135,31 +135,10 @@ GatheredTogether gathered_together(const model::ModelCost& cost) {
   return found;
 }
 
-// Of a pipeline (parallel/pipeline/schedule.h): the micro-batches of whose activations its first rank holds a share, and the
-// share of the ranks' time that is idle, where forward and backward by input and by weights cost alike. One and none without one.
-struct PipelineShare {
-  double stages = 1, held = 1, idle = 0;
-};
-
-PipelineShare pipeline_share(const config::RunConfig& config) {
-  const config::ParallelConfig& parallel = config.parallel;
-  if (parallel.pipeline_parallel == 1) return {};
-  const config::BatchPlan batch = config::batch_plan(config);
-  const auto micros = static_cast<double>((batch.local + batch.micro - 1) / batch.micro);
-  const auto ranks = static_cast<double>(parallel.pipeline_parallel), chunks = static_cast<double>(parallel.chunks());
-  PipelineShare share{.stages = ranks, .held = std::min(micros, ranks), .idle = (ranks - 1) / (chunks * micros + ranks - 1)};
-  if (parallel.pipeline_schedule == config::PipelineSchedule::GPipe) share.held = micros;
-  if (parallel.pipeline_schedule == config::PipelineSchedule::Interleaved) {
-    share.held = std::min(micros, (2 * (ranks - 1) + (chunks - 1) * ranks + 1) / chunks);
-  }
-  if (parallel.pipeline_schedule == config::PipelineSchedule::ZeroBubble) share.idle = (ranks - 1) / (3 * micros + ranks - 1);
-  return share;
-}
-
-std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunFacts& facts, const RunEstimate& estimate) {
-  const PipelineShare pipeline = pipeline_share(config);
-  const double parameters = local_parameters(facts, estimate.tensor_parallel) / pipeline.stages;
-  const double trained = trained_parameters(facts, estimate.tensor_parallel) / pipeline.stages;
+std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunFacts& facts, const RunEstimate& estimate,
+                                     const StageFacts& stage) {
+  const double parameters = local_parameters(facts, estimate.tensor_parallel) * stage.parameters;
+  const double trained = trained_parameters(facts, estimate.tensor_parallel) * stage.trained;
   const double replicas = static_cast<double>(estimate.world_size / config.parallel.model_size());
   const auto local_batch = static_cast<double>(config::batch_plan(config).local);
   const Sharing sharing = sharing_of(config, replicas);
@@ -174,13 +153,13 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   if (facts.memory) {
     const double samples = static_cast<double>(estimate.forward_batch);
     const model::SavedValues most = facts.memory->kept + facts.memory->again;
-    const double of_stage = samples * activation_bytes(config, most) / pipeline.stages;
-    parts.insert(parts.begin() + 3, {"activations", of_stage * pipeline.held});
-    parts.push_back({"constants", kWideBytes * static_cast<double>(facts.memory->constants) / pipeline.stages});
+    const double of_stage = samples * activation_bytes(config, most) * stage.flops;
+    parts.insert(parts.begin() + 3, {"activations", of_stage * stage.held});
+    parts.push_back({"constants", kWideBytes * static_cast<double>(facts.memory->constants) * stage.parameters});
   }
   if (config.optimizer.ema_decay > 0) parts.insert(parts.begin() + 3, {"moving average of weights", kWideBytes * parameters});
   const double narrow = is_mixed(config) ? weights_in_16_bits(config, facts, estimate.tensor_parallel) : 0;
-  if (narrow > 0) parts.insert(parts.begin() + 1, {"weights in 16 bits", 2 * narrow / pipeline.stages});
+  if (narrow > 0) parts.insert(parts.begin() + 1, {"weights in 16 bits", 2 * narrow * stage.parameters});
   const bool is_shared = config.parallel.shard != config::ShardStage::None;
   if (sharing.weights < 1) {
     const double units = 1 + static_cast<double>(config.parallel.shard_prefetch);
@@ -209,14 +188,13 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
 // States leave the memory, and are read and written once a step; activations of all parts but two, in every pass, of a pipeline
 // those of all micro-batches under way. Each of these kinds goes through three buffers. Of weights two units stay, and what
 // belongs to none; they are read for the forward and for the backward pass, and read and written for the update.
-void offload(const config::RunConfig& config, RunEstimate& estimate) {
+void offload(const config::RunConfig& config, const StageFacts& stage, RunEstimate& estimate) {
   const config::BackendConfig& backend = config.backend;
   constexpr double kBuffers = 3, kReadAndWritten = 2, kPartsAtWork = 2, kBytesPerMib = 1 << 20;
   const auto has = [&](const char* what) { return std::ranges::find(backend.offload, what) != backend.offload.end(); };
   const config::BatchPlan batch = config::batch_plan(config);
   const auto passes = static_cast<double>((batch.local + batch.micro - 1) / batch.micro);
-  const PipelineShare pipeline = pipeline_share(config);
-  const auto num_parts = static_cast<double>(parameters_of_units(estimate.cost).size()) / pipeline.stages * pipeline.held;
+  const auto num_parts = static_cast<double>(parameters_of_units(estimate.cost).size()) * stage.parameters * stage.held;
   const Sharing sharing = sharing_of(config, static_cast<double>(estimate.world_size / config.parallel.model_size()));
   double buffers = 0, travels = 0;
   for (MemoryPart& part : estimate.memory) {
@@ -229,7 +207,7 @@ void offload(const config::RunConfig& config, RunEstimate& estimate) {
     const bool is_weights = part.name == "weights" && has("parameters");
     if (is_weights) {
       const GatheredTogether units = gathered_together(estimate.cost);
-      const double whole = kWideBytes * (units.whole_pass / pipeline.stages + kPartsAtWork * units.largest);
+      const double whole = kWideBytes * (units.whole_pass * stage.parameters + kPartsAtWork * units.largest);
       // A rank's pieces of a unit that is gathered, of those on their way, and of one that is read.
       const double at_once = 2 + static_cast<double>(config.parallel.shard_prefetch);
       const double stays = sharing.weights < 1 ? kWideBytes * at_once * units.largest * sharing.weights : whole;
@@ -237,7 +215,7 @@ void offload(const config::RunConfig& config, RunEstimate& estimate) {
     }
     part.bytes -= gone;
     estimate.offloaded_bytes += gone;
-    travels += kReadAndWritten * gone * (is_state ? 1 : is_weights ? passes + 1 : passes / pipeline.held);
+    travels += kReadAndWritten * gone * (is_state ? 1 : is_weights ? passes + 1 : passes / stage.held);
     if (!is_weights) buffers += kBuffers * std::min(gone, backend.offload_buffer_mib * kBytesPerMib);
   }
   std::erase_if(estimate.memory, [](const MemoryPart& part) { return part.bytes == 0 && part.name != "optimizer"; });
@@ -255,6 +233,20 @@ void add_replay(const config::RunConfig& config, const RunFacts& facts, RunEstim
   if (config.loop.device == config::DeviceChoice::Cpu && estimate.replay_bytes > 0) {
     estimate.memory.push_back({"replay buffer", estimate.replay_bytes});
   }
+}
+
+// Of a rank, in a step.
+double reduced_bytes(const config::RunConfig& config, const RunFacts& facts, const StageFacts& stage) {
+  if (config.parallel.noddp) return 0;
+  const double replicas = static_cast<double>(facts.world_size / config.parallel.model_size());
+  const Sharing sharing = sharing_of(config, replicas);
+  const bool is_shared = config.parallel.shard != config::ShardStage::None;
+  const double ranks = is_shared ? sharing.ranks : replicas * ranks_of_sample(config.parallel);
+  const double trained = trained_parameters(facts, config.parallel.tensor_parallel) * stage.trained;
+  const double stays =
+      gathered_together(facts.cost).whole_pass * stage.parameters / static_cast<double>(config.parallel.tensor_parallel);
+  const double gathered = sharing.gathers * trained - sharing.kept_gathers * stays;
+  return (ranks - 1) / ranks * (sharing.reduces * kWideBytes * trained + gathered * gathered_bytes(config, facts.cost));
 }
 
 }  // namespace
@@ -291,24 +283,23 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts_
   estimate.forward_batch = config::batch_plan(config).micro;
   estimate.step_flops = facts.cost.train_flops * static_cast<double>(estimate.global_batch);
   if (facts.memory) estimate.recompute_flops = facts.memory->recompute_flops * static_cast<double>(estimate.global_batch);
-  const double replicas = static_cast<double>(facts.world_size / config.parallel.model_size());
-  if (!config.parallel.noddp) {
-    const Sharing sharing = sharing_of(config, replicas);
-    const bool is_shared = config.parallel.shard != config::ShardStage::None;
-    const double ranks = is_shared ? sharing.ranks : replicas * ranks_of_sample(config.parallel);
-    const double trained = trained_parameters(facts, estimate.tensor_parallel) / pipeline_share(config).stages;
-    const double parts = static_cast<double>(estimate.tensor_parallel) * pipeline_share(config).stages;
-    const double stays = gathered_together(facts.cost).whole_pass / parts;
-    const double gathered = sharing.gathers * trained - sharing.kept_gathers * stays;
-    estimate.reduced_bytes =
-        (ranks - 1) / ranks * (sharing.reduces * kWideBytes * trained + gathered * gathered_bytes(config, facts.cost));
+  const std::vector<StageFacts> whole{{}};
+  const std::vector<StageFacts>& stages = facts.stages.empty() ? whole : facts.stages;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    RunEstimate of_rank = estimate;
+    of_rank.memory = memory_parts(config, facts, estimate, stages[i]);
+    offload(config, stages[i], of_rank);
+    of_rank.stage = static_cast<int64_t>(i);
+    of_rank.reduced_bytes = std::max(estimate.reduced_bytes, reduced_bytes(config, facts, stages[i]));
+    if (i > 0 && of_rank.memory_bytes() <= estimate.memory_bytes()) {
+      estimate.reduced_bytes = of_rank.reduced_bytes;
+    } else {
+      estimate = std::move(of_rank);
+    }
   }
-  estimate.memory = memory_parts(config, facts, estimate);
-  offload(config, estimate);
   add_replay(config, facts, estimate);
   if (facts.flops_per_second) {
-    const double busy = 1 - pipeline_share(config).idle;
-    const double all = *facts.flops_per_second * static_cast<double>(facts.world_size) * busy;
+    const double all = *facts.flops_per_second * static_cast<double>(facts.world_size) * (1 - facts.idle);
     const double flops_of_sample = facts.cost.train_flops + (facts.memory ? facts.memory->recompute_flops : 0);
     estimate.step_seconds = (estimate.step_flops + estimate.recompute_flops) / all;
     if (estimate.samples)

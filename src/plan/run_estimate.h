@@ -14,6 +14,12 @@
 
 namespace welkin::plan {
 
+// What one rank of a pipeline has of the whole model.
+struct StageFacts {
+  double parameters = 1, trained = 1, flops = 1;  // shares
+  double held = 1;                                // micro-batches whose activations it holds at once
+};
+
 struct RunFacts {
   model::ModelCost cost{};
   std::optional<model::MemoryCost> memory{};   // nothing: nobody knows what the model keeps
@@ -26,6 +32,8 @@ struct RunFacts {
   bool widens_matmuls = false;                 // a CPU on which matmuls of 16 bits are made in float32
   int64_t world_size = 1;
   std::optional<double> flops_per_second{};  // achieved by each rank's device
+  std::vector<StageFacts> stages{};          // by rank of the pipeline; empty: there is none
+  double idle = 0;                           // share of the ranks' time in which they wait for others
 };
 
 struct MemoryPart {
@@ -37,6 +45,7 @@ struct RunEstimate {
   model::ModelCost cost{};
   int64_t world_size = 1, tensor_parallel = 1, context_parallel = 1, pipeline_parallel = 1;
   int64_t blocks = 1;  // of a sample, one on each of so many ranks
+  int64_t stage = 0;   // of the pipeline, the rank whose memory this is: it needs the most
   int64_t global_batch = 0;
   int64_t forward_batch = 0;         // samples of one forward pass of a rank
   std::optional<int64_t> samples{};  // of the whole run; nothing where only the files know
@@ -46,7 +55,7 @@ struct RunEstimate {
   double run_share = 1;              // of what the run would take if all of it were that part
   double recompute_flops = 0;        // of forward passes that activation checkpointing makes again, of a step likewise
   double reduced_bytes = 0;          // that each rank sends per step for its gradients, and weights that are shared out: a ring's
-                                     // (n - 1)/n of each transfer
+                                     // (n - 1)/n of each transfer; of a pipeline the rank that sends most
   double replay_bytes = 0;           // of one rank's replay buffer in the host's memory
   double offloaded_bytes = 0;        // of one rank, that leave the memory of its device (key `offload`)
   double disk_bytes = 0;             // that one rank reads and writes for them in a step; 0 where they are in the host's memory

@@ -135,6 +135,9 @@ std::vector<Section> run_sheet(const RunEstimate& run) {
                               run.blocks > 1 ? cat(", blocks=", run.blocks) : "",
                               run.pipeline_parallel > 1 ? cat(", pp=", run.pipeline_parallel) : ""),
                  .figures = {}};
+  if (run.pipeline_parallel > 1) {
+    memory.figures.push_back({"rank of the pipeline", static_cast<double>(run.stage), "", 0, "the one that needs most"});
+  }
   for (const MemoryPart& part : run.memory) memory.figures.push_back({part.name, part.bytes / kBytesPerGib, "GiB", 4, ""});
   memory.figures.push_back(
       {"all of it", run.memory_bytes() / kBytesPerGib, "GiB", 4, cat(run.forward_batch, " samples a forward pass")});

@@ -65,7 +65,8 @@ class Simulation {
 
   void make(size_t rank, const Pass& pass, double ready) {
     const double begin = std::max(ready, free_at_[rank]);
-    const double end = begin + costs_.of(pass.kind) / static_cast<double>(schedule_.shape.chunks);
+    const double of_stage = costs_.stages.empty() ? 1 : costs_.stages[static_cast<size_t>(pass.stage)];
+    const double end = begin + of_stage * costs_.of(pass.kind) / static_cast<double>(schedule_.shape.chunks);
     free_at_[rank] = end;
     ++next_[rank];
     timing_.rows[rank].push_back({pass, begin, end});
@@ -174,7 +175,8 @@ double promised_bubble(config::PipelineSchedule kind, const PipelineShape& shape
   const auto others = static_cast<double>(shape.ranks - 1), micros = static_cast<double>(shape.micros);
   if (kind == config::PipelineSchedule::ZeroBubble) {
     const double all = costs.forward + costs.backward_input + costs.backward_weight;
-    const double idle = others * (costs.forward + costs.backward_input - costs.backward_weight);
+    const double waiting = std::min(micros, others + 1) - 1;  // micro-batches whose gradients of weights fill idle time
+    const double idle = others * (costs.forward + costs.backward_input) - waiting * costs.backward_weight;
     return idle / (micros * all + idle);
   }
   return others / (static_cast<double>(shape.chunks) * micros + others);

@@ -16,7 +16,8 @@ struct PassCosts {
   double forward = 1;
   double backward_input = 1;
   double backward_weight = 1;
-  double transfer = 0;  // of an activation, or of its gradient, to another rank; it takes none of the ranks' time
+  double transfer = 0;           // of an activation, or of its gradient, to another rank; it takes none of the ranks' time
+  std::vector<double> stages{};  // what each costs over the mean of all; empty: all cost alike
 
   double of(PassKind kind) const;
 };
@@ -44,8 +45,8 @@ ScheduleTiming time_schedule(const Schedule& schedule, const PassCosts& costs = 
 std::string problem_of(const Schedule& schedule);
 
 // The share of idle time after the kind's publication, for free transfers: (P - 1) / (m + P - 1) of gpipe and 1f1b,
-// (P - 1) / (v m + P - 1) of interleaved, and with I = forward + input - weight per micro-batch (P - 1) I / (m T + (P - 1) I) of
-// zero_bubble, where T is all three.
+// (P - 1) / (v m + P - 1) of interleaved, and I / (m T + I) of zero_bubble, where T is all three costs and
+// I = (P - 1) (forward + input) - (min(m, P) - 1) weight: the publication has m >= P. Stages cost alike.
 double promised_bubble(config::PipelineSchedule kind, const PipelineShape& shape, const PassCosts& costs = {});
 
 }  // namespace welkin::parallel

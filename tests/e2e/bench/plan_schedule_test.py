@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`welkin plan schedule`: the table of a pipeline as text and as a picture."""
+"""`welkin plan schedule`: the table of a pipeline as text and as a picture; what `plan estimate` makes of it."""
+import json
 import os
 import pathlib
 import subprocess
@@ -40,6 +41,22 @@ class PlanSchedule(unittest.TestCase):
         text = self.run_plan("--pipeline_schedule", "interleaved", "--micro_batches", "6", code=2)
         self.assertIn("the ranks of the pipeline do not divide the micro-batches of a step", text)
         self.assertIn("makes 4 or 8 micro-batches, or take pipeline_schedule: 1f1b", text)
+
+    def test_an_estimate_takes_the_cut_of_a_run(self):
+        """The deep levels of a U-Net have nearly all of its weights, and are one stage."""
+        def estimated(*flags):
+            command = [BINARY, "plan", "estimate", "--yaml_config", os.environ["WELKIN_SOURCE_DIR"] + "/config/UNet.yaml", "--config", "base"]
+            done = subprocess.run([*command, "--devices", "2", "--json", "-", *flags], capture_output=True, text=True, check=True)
+            return next(figures for title, figures in json.loads(done.stdout).items() if title.startswith("memory of a rank"))
+
+        whole = estimated()["weights"]["value"]
+        pipeline = ("--pipeline_parallel", "2", "--micro_batch_size", "1")
+        for split, rank, share in ((), 0, 0.9), (("--pipeline_split", "0,1-10"), 1, 0.98):
+            with self.subTest(split=split):
+                figures = estimated(*pipeline, *split)
+                self.assertEqual(figures["rank of the pipeline"]["value"], rank)
+                self.assertGreater(figures["weights"]["value"], share * whole)
+                self.assertLess(figures["weights"]["value"], whole)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <vector>
 
 #include "plan/roofline.h"
 #include "plan/state_bytes.h"
@@ -94,6 +95,14 @@ TEST(RunEstimate, MixedPrecisionAndLayoutsTakeTheirShare) {
   EXPECT_EQ(part(run, "activations"), 2 * 10 + 4 * 25 + 2 * 50 + 2 * 100 + 2 * 20);
 }
 
+// Of `ranks` that have as much of the model each.
+std::vector<StageFacts> even_stages(int64_t ranks, std::vector<double> held) {
+  std::vector<StageFacts> stages;
+  const double part = 1 / static_cast<double>(ranks);
+  for (const double micros : held) stages.push_back({.parameters = part, .trained = part, .flops = part, .held = micros});
+  return stages;
+}
+
 // Four stages; four micro-batches of two samples, then eight of one.
 TEST(RunEstimate, APipelineCutsTheStateAndIdles) {
   config::RunConfig config = small_config();
@@ -103,7 +112,10 @@ TEST(RunEstimate, APipelineCutsTheStateAndIdles) {
   RunFacts facts = small_facts();
   facts.world_size = 4;
   facts.flops_per_second = 1e12;
+  facts.stages = even_stages(4, {4, 3, 2, 1});
+  facts.idle = 3.0 / 7;
   RunEstimate run = estimate_run(config, facts);
+  EXPECT_EQ(run.stage, 0);
   EXPECT_EQ(part(run, "weights"), 1000);
   EXPECT_EQ(part(run, "optimizer"), 2000);
   EXPECT_EQ(part(run, "buckets of gradients"), 0);
@@ -113,7 +125,31 @@ TEST(RunEstimate, APipelineCutsTheStateAndIdles) {
   config.loop.micro_batch_size = 1;
   EXPECT_EQ(part(estimate_run(config, facts), "activations"), sample / 4 * 4);
   config.parallel.pipeline_schedule = config::PipelineSchedule::GPipe;
+  facts.stages = even_stages(4, {8, 8, 8, 8});
   EXPECT_EQ(part(estimate_run(config, facts), "activations"), sample / 4 * 8);
+}
+
+// The deep half of a U-Net has nearly all weights and few activations: the memory is that of the rank with the larger sum.
+TEST(RunEstimate, TheRankOfAPipelineThatNeedsMostIsTheOneShown) {
+  config::RunConfig config = small_config();
+  config.parallel.pipeline_parallel = 2;
+  config.loop.micro_batch_size = 2;
+  RunFacts facts = small_facts();
+  facts.world_size = 4;
+  facts.stages = {{.parameters = 0.05, .trained = 0.05, .flops = 0.6, .held = 2},
+                  {.parameters = 0.95, .trained = 0.9, .flops = 0.4, .held = 1}};
+  RunEstimate run = estimate_run(config, facts);
+  const double sample = 4 * (10 + 100 + 200 + 400 + 80);
+  EXPECT_EQ(run.stage, 1);
+  EXPECT_EQ(part(run, "weights"), 3800);
+  EXPECT_EQ(part(run, "gradients"), 3600);
+  EXPECT_EQ(part(run, "activations"), 2 * sample * 0.4);
+  EXPECT_EQ(run.reduced_bytes, 3600);  // by the rank that has most, between two replicas
+  facts.memory->kept = {.stream = 10000};
+  run = estimate_run(config, facts);
+  EXPECT_EQ(run.stage, 0);
+  EXPECT_EQ(part(run, "activations"), 2 * (4 * 10000) * 0.6 * 2);
+  EXPECT_EQ(run.reduced_bytes, 3600);
 }
 
 TEST(RunEstimate, TrainingStateThatIsSharedOutTakesItsPart) {
@@ -160,6 +196,7 @@ TEST(RunEstimate, RanksOfAStageShareItsStateOut) {
   config.parallel.shard = config::ShardStage::Optimizer;
   RunFacts facts = small_facts();
   facts.world_size = 4;
+  facts.stages = even_stages(2, {2, 1});
   RunEstimate run = estimate_run(config, facts);
   EXPECT_EQ(part(run, "weights"), 2000);
   EXPECT_EQ(part(run, "gradients"), 2000);
@@ -185,6 +222,7 @@ TEST(RunEstimate, StagesLeaveTheMemoryToo) {
   config.backend.offload_buffer_mib = 0;
   RunFacts facts = small_facts();
   facts.world_size = 2;
+  facts.stages = even_stages(2, {2, 1});
   facts.cost.layers = {{.name = "blocks.0", .parameters = 250},
                        {.name = "blocks.1", .parameters = 250},
                        {.name = "blocks.2", .parameters = 250},

@@ -76,15 +76,21 @@ TEST(PipelineSchedule, ForwardPassesAloneAreThoseOfGpipe) {
   }
 }
 
-// ZB-H1 reaches its formula once there are micro-batches enough to fill the pipeline.
 TEST(PipelineSchedule, IdlesAsThePublicationSays) {
   for_each_shape([](PipelineSchedule kind, const PipelineShape& shape) {
-    const bool is_filled = shape.micros >= shape.ranks;
-    if (kind != PipelineSchedule::GPipe && !is_filled) return;
     const double bubble = time_schedule(make_schedule(kind, shape)).bubble;
     EXPECT_TRUE(tests::rounds_to(bubble, promised_bubble(kind, shape), 1, kFp64, 1000))
         << bubble << " " << promised_bubble(kind, shape);
   });
+}
+
+// Two micro-batches through stages of 1 and 3: the second rank begins after 1, and never waits again.
+TEST(PipelineSchedule, TheSlowestStageSetsThePace) {
+  const PassCosts costs{.forward = 1, .backward_input = 1, .backward_weight = 1, .transfer = 0, .stages = {0.5, 1.5}};
+  const ScheduleTiming timing =
+      time_schedule(make_schedule(PipelineSchedule::OneForwardOneBackward, {.ranks = 2, .micros = 2}), costs);
+  EXPECT_DOUBLE_EQ(timing.length, 0.5 + 2 * 3 * 1.5 + 2 * 0.5);
+  EXPECT_DOUBLE_EQ(timing.bubble, 1 - 2 * 3 * 2.0 / (2 * timing.length));
 }
 
 TEST(PipelineSchedule, HoldsTheActivationsThatItPromises) {
