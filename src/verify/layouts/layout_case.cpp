@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <random>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "core/text.h"
+#include "parallel/pipeline/schedule.h"
 
 namespace welkin::verify {
 namespace {
@@ -15,15 +18,20 @@ using config::PipelineSchedule;
 using parallel::ContextMode;
 using parallel::GradientDtype;
 
-constexpr size_t kNumOptions = 11;
+constexpr size_t kNumOptions = 11, kNumSchedules = 4;
 using OptionLevels = std::array<size_t, kNumOptions>;  // of the options below, in their order
 
 // sequence parallel, context mode, joint qkv, micro-batches, dropout, rank order, sharded input and output, gradients' type,
 // shared training state, weights of points, steps of the model
 constexpr OptionLevels kLevels{2, 3, 2, 2, 2, 2, 2, 3, 4, 2, 2};
 
+int64_t ranks_of(const parallel::MeshSizes& sizes) {
+  return sizes.dp_replicate * sizes.tp * sizes.cp * sizes.pp * sizes.d * sizes.h * sizes.w;
+}
+
 LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels) {
   LayoutCase c{.sizes = sizes};
+  c.batch = ranks_of(sizes) * ((c.batch + ranks_of(sizes) - 1) / ranks_of(sizes));
   c.options.sequence_parallel = levels[0] == 1;
   c.options.context_mode = std::array{ContextMode::AllGather, ContextMode::Ring, ContextMode::AllToAll}[levels[1]];
   c.joint_qkv = levels[2] == 1;
@@ -57,12 +65,15 @@ LayoutCase canonical(LayoutCase c, parallel::AxisSet axes) {
   if (c.sizes.cp == 1) c.options.context_mode = ContextMode::AllGather;
   if (c.sizes.cp == 1) c.options.sharded_io = false;
   if (c.exchange_size() == 1) c.shard = config::ShardStage::None;
+  if (c.shard == config::ShardStage::None) c.shard_replicas = 1;
   if (c.sizes.pp > 1) {
     c.steps = 1;
     c.comm_dtype = GradientDtype::Same;  // by passes of whole models is judged what narrow types may do
     // A U-Net has no linear layers, whose gradients could wait.
     const bool lets_wait = c.schedule == PipelineSchedule::ZeroBubble && axes.contains(parallel::Axis::Cp);
     if (c.schedule == PipelineSchedule::ZeroBubble && !lets_wait) c.schedule = PipelineSchedule::GPipe;
+    const int64_t micros = std::min(c.num_micro, c.batch / c.sizes.dp_replicate);
+    if (!parallel::problem_of(c.schedule, {c.sizes.pp, micros, c.chunks()}).what.empty()) c.schedule = PipelineSchedule::GPipe;
   }
   // What is sent without an exchange, by which narrow types are judged, is not kept where gradients are shared out.
   const bool keeps = c.shard == config::ShardStage::None || c.shard == config::ShardStage::Optimizer;
@@ -149,6 +160,33 @@ std::vector<parallel::MeshSizes> meshes_of(int64_t world_size, parallel::AxisSet
   return meshes;
 }
 
+// A value below `limit`, which is small. The standard's distributions differ from one library to the next.
+size_t draw(std::mt19937_64& random, size_t limit) { return random() % limit; }
+
+LayoutCase drawn_case(std::mt19937_64& random, const std::vector<parallel::MeshSizes>& meshes) {
+  const parallel::MeshSizes& sizes = meshes[draw(random, meshes.size())];
+  OptionLevels levels{};
+  for (size_t option = 0; option < kNumOptions; ++option) levels[option] = draw(random, kLevels[option]);
+  LayoutCase c = case_of(sizes, levels);
+  const auto schedule = static_cast<PipelineSchedule>(draw(random, kNumSchedules));
+  const auto micros = int64_t{1} << draw(random, 3);
+  std::vector<int64_t> replicas{1};
+  for (int64_t n = 2; n < sizes.dp_replicate; ++n) {
+    if (sizes.dp_replicate % n == 0) replicas.push_back(n);
+  }
+  c.shard_replicas = replicas[draw(random, replicas.size())];
+  c.num_micro = micros;
+  if (sizes.pp == 1) return c;
+  c.schedule = schedule;
+  if (sizes.pp * c.chunks() > c.depth) c.depth = 8;
+  return c;
+}
+
+bool same_mesh(const LayoutCase& a, const LayoutCase& b) {
+  const auto of = [](const parallel::MeshSizes& s) { return std::tie(s.dp_replicate, s.tp, s.cp, s.pp, s.d, s.h, s.w); };
+  return of(a.sizes) == of(b.sizes);
+}
+
 }  // namespace
 
 parallel::Mesh LayoutCase::mesh() const {
@@ -172,6 +210,7 @@ std::string LayoutCase::text() const {
   if (sizes.cp > 1) out += cat(", ", context_mode_name(options.context_mode));
   if (options.sharded_io) out += ", sharded input and output";
   if (joint_qkv) out += ", joint qkv";
+  if (depth > 4) out += cat(", ", depth, " blocks");
   if (num_micro > 1) out += cat(", ", num_micro, " micro-batches");
   if (dropout > 0) out += cat(", dropout ", dropout);
   if (shard != config::ShardStage::None) {
@@ -198,6 +237,42 @@ std::vector<LayoutCase> layout_cases(int64_t world_size, LayoutChoice choice, pa
     }
   }
   return cases;
+}
+
+std::vector<LayoutCase> sampled_cases(int64_t world_size, int64_t count, uint64_t seed, parallel::AxisSet axes,
+                                      const std::vector<LayoutCase>& known) {
+  const std::vector<parallel::MeshSizes> meshes = meshes_of(world_size, axes);
+  std::mt19937_64 random(seed);
+  std::set<std::string> seen;
+  for (const LayoutCase& c : known) seen.insert(c.text());
+  std::vector<LayoutCase> cases;
+  constexpr int64_t kTries = 100;  // for each: a model with few options has few layouts
+  for (int64_t i = 0; i < kTries * count && static_cast<int64_t>(cases.size()) < count; ++i) {
+    LayoutCase c = canonical(drawn_case(random, meshes), axes);
+    if (seen.insert(c.text()).second) cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+std::vector<LayoutMove> layout_moves(const std::vector<LayoutCase>& cases) {
+  std::vector<LayoutCase> firsts;
+  for (const LayoutCase& c : cases) {
+    if (std::ranges::none_of(firsts, [&c](const LayoutCase& first) { return same_mesh(first, c); })) firsts.push_back(c);
+  }
+  std::vector<LayoutMove> moves;
+  for (size_t i = 0; firsts.size() > 1 && i < firsts.size(); ++i) {
+    LayoutMove move{.before = firsts[i], .after = firsts[(i + 1) % firsts.size()]};
+    for (LayoutCase* c : {&move.before, &move.after}) {
+      c->comm_dtype = GradientDtype::Same;
+      c->depth = std::max(move.before.depth, move.after.depth);
+      c->joint_qkv = move.before.joint_qkv;
+      c->dropout = move.before.dropout;
+      c->weights = move.before.weights;
+      c->steps = 1;  // of a pipeline
+    }
+    moves.push_back(std::move(move));
+  }
+  return moves;
 }
 
 }  // namespace welkin::verify

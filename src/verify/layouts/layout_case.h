@@ -25,6 +25,7 @@ struct LayoutCase {
   int64_t shard_replicas = 1;                                          // groups of them that each have a whole training state
   config::PipelineSchedule schedule = config::PipelineSchedule::OneForwardOneBackward;
   int64_t depth = 2;     // blocks of a model that has such
+  int64_t batch = 8;     // samples of a step over all ranks
   bool weights = false;  // points without a value, weights of channels and rows
   int64_t steps = 1;     // of the model, each fed with the prediction before it
 
@@ -44,9 +45,22 @@ enum class LayoutChoice {
   All,    // the full product
 };
 
+// A checkpoint that one layout writes and another continues from, on the same problem.
+struct LayoutMove {
+  LayoutCase before, after;
+};
+
 // All that fit `world_size` ranks, with meshes of the axes that a plan can split a model over (and dp), and pp where a model has
 // segments. Deterministic.
 std::vector<LayoutCase> layout_cases(int64_t world_size, LayoutChoice choice,
                                      parallel::AxisSet axes = parallel::Axis::Tp | parallel::Axis::Cp);
+
+// `count` others (or as many as there are), drawn from the product of meshes, options and pipeline schedules. They follow from
+// the seed alone.
+std::vector<LayoutCase> sampled_cases(int64_t world_size, int64_t count, uint64_t seed, parallel::AxisSet axes,
+                                      const std::vector<LayoutCase>& known);
+
+// From the first case of each mesh to that of the next one, and from the last one's to the first one's.
+std::vector<LayoutMove> layout_moves(const std::vector<LayoutCase>& cases);
 
 }  // namespace welkin::verify

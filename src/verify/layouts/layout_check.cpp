@@ -8,13 +8,16 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <system_error>
 #include <utility>
 
+#include "core/error.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/comm/mesh_groups.h"
 #include "parallel/shard/shards.h"
+#include "verify/layouts/layout_problem.h"
 #include "verify/layouts/layout_training.h"
 
 namespace welkin::verify {
@@ -72,7 +75,7 @@ std::vector<NamedError> errors_of(const LayoutRun& run, const LayoutRun& alone, 
     errors.push_back({cat("loss of step ", step), std::abs(run.losses[step] / alone.losses[step] - 1)});
   }
   const parallel::Group& dp = groups.along(parallel::kDp);
-  const int64_t local = kBatch / dp.size();
+  const int64_t local = c.batch / dp.size();
   const auto compare_samples = [&](const char* name, const at::Tensor& value, const at::Tensor& whole) {
     const at::Tensor wanted = whole.narrow(0, dp.group_rank() * local, local);
     errors.push_back({name, value.defined() ? relative_error(value, wanted, magnitude(whole)) : 0});
@@ -96,8 +99,12 @@ std::vector<NamedError> errors_of(const LayoutRun& run, const LayoutRun& alone, 
       const double sent = run.sent[static_cast<int64_t>(i)].item<double>();
       scale = sent + smallest_normal(c.comm_dtype) + kBound / bound_of(c) * scale;  // two bounds, as one relative to bound_of
     }
-    errors.push_back(
-        {cat("gradient of ", row.name), relative_error(run.gradients[*own], local_part(alone.gradients[i], row, groups), scale)});
+    if (run.gradients.empty()) {
+      errors.push_back({cat("gradient of ", name), 0});
+    } else {
+      errors.push_back({cat("gradient of ", row.name),
+                        relative_error(run.gradients[*own], local_part(alone.gradients[i], row, groups), scale)});
+    }
     errors.push_back({cat("trained ", row.name),
                       relative_error(run.weights[*own], local_part(alone.weights[i], row, groups), magnitude(alone.weights[i]))});
   }
@@ -114,6 +121,97 @@ void worst_over_ranks(const parallel::Group& world, std::vector<NamedError>& err
   for (size_t i = 0; i < errors.size(); ++i) errors[i].error = values[static_cast<int64_t>(i)].item<double>();
 }
 
+// Gone with this object, whatever ends it.
+class RemovedFolder {
+ public:
+  explicit RemovedFolder(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  RemovedFolder(const RemovedFolder&) = delete;
+  RemovedFolder& operator=(const RemovedFolder&) = delete;
+  ~RemovedFolder() {
+    std::error_code ignored;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+// What the plan says against the layout; empty where it takes it.
+std::string refusal_of(const LayoutSubject& subject, const LayoutCase& c) {
+  try {
+    subject.plan.make(problem_config(c, subject.model), problem_shape(subject.model), c.mesh(), c.options);
+    return {};
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+}
+
+class LayoutChecker {
+ public:
+  LayoutChecker(const LayoutSubject& subject, const LayoutRanks& ranks) : subject_(subject), ranks_(ranks) {}
+
+  LayoutReport check(const LayoutCase& c) {
+    LayoutReport report{.layout = c, .refused = refusal_of(subject_, c)};
+    if (!report.refused.empty()) return report;
+    const Stopwatch watch;
+    const parallel::MeshGroups& groups = groups_of(c);
+    judge(report, errors_of(train_under(subject_, c, groups, ranks_.device), alone(c), groups, c), groups);
+    report.seconds = watch.seconds();
+    return report;
+  }
+
+  LayoutReport check(const LayoutMove& move, const parallel::Group& world, const std::filesystem::path& folder) {
+    const LayoutCase& after = move.after;
+    LayoutReport report{.layout = move.before, .after = after, .refused = refusal_of(subject_, move.before)};
+    if (report.refused.empty()) report.refused = refusal_of(subject_, after);
+    if (!report.refused.empty()) return report;
+    const Stopwatch watch;
+    const parallel::MeshGroups& groups = groups_of(after);
+    const LayoutRun run =
+        train_moved(subject_, {move.before, groups_of(move.before)}, {after, groups}, world, folder, ranks_.device);
+    judge(report, errors_of(run, alone(after), groups, after), groups);
+    report.seconds = watch.seconds();
+    return report;
+  }
+
+ private:
+  const LayoutRun& alone(const LayoutCase& c) {
+    LayoutCase serial{.sizes = {}};
+    serial.joint_qkv = c.joint_qkv, serial.dropout = c.dropout, serial.depth = c.depth, serial.batch = c.batch;
+    serial.weights = c.weights, serial.steps = c.steps;
+    const std::string problem = cat(serial.text(), " ", serial.depth);
+    if (!alone_.contains(problem)) {
+      const parallel::MeshGroups one;
+      alone_.emplace(problem, train_under(subject_, serial, one, at::kCPU));
+    }
+    return alone_.at(problem);
+  }
+
+  const parallel::MeshGroups& groups_of(const LayoutCase& c) {
+    const parallel::Mesh mesh = c.mesh();
+    const std::string name = cat(c.order, " ", mesh.size(parallel::Axis::DpReplicate), " ", mesh.size(parallel::kDp), " ",
+                                 c.sizes.tp, " ", c.sizes.cp, " ", c.sizes.pp, " ", c.sizes.d, " ", c.sizes.h, " ", c.sizes.w);
+    if (!meshes_.contains(name)) meshes_.emplace(name, parallel::MeshGroups(ranks_.make_group, ranks_.rank, mesh));
+    return meshes_.at(name);
+  }
+
+  static void judge(LayoutReport& report, std::vector<NamedError> errors, const parallel::MeshGroups& groups) {
+    worst_over_ranks(groups.along(parallel::kDp | parallel::Axis::Tp | parallel::kSampleParts), errors);
+    worst_over_ranks(groups.along(parallel::Axis::Pp), errors);
+    report.num_tensors = static_cast<int64_t>(errors.size());
+    for (const NamedError& error : errors) {
+      if (error.error <= report.worst) continue;
+      report.worst = error.error;
+      report.worst_name = error.name;
+    }
+  }
+
+  const LayoutSubject& subject_;
+  const LayoutRanks& ranks_;
+  std::map<std::string, LayoutRun> alone_;
+  std::map<std::string, parallel::MeshGroups> meshes_;
+};
+
 }  // namespace
 
 parallel::AxisSet axes_of(const LayoutSubject& subject) {
@@ -122,46 +220,33 @@ parallel::AxisSet axes_of(const LayoutSubject& subject) {
 
 bool LayoutReport::passed() const { return num_tensors > 0 && worst <= bound_of(layout); }
 
+std::string LayoutReport::text() const {
+  return after ? cat("checkpoint of ", layout.text(), " -> ", after->text()) : layout.text();
+}
+
 std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const LayoutRanks& ranks,
-                                        const std::vector<LayoutCase>& cases,
-                                        const std::function<void(const LayoutReport&)>& report) {
+                                        const std::vector<LayoutCase>& cases, const OnReport& report) {
+  LayoutChecker checker(subject, ranks);
   std::vector<LayoutReport> reports;
-  std::map<std::string, LayoutRun> alone;
-  std::map<std::string, parallel::MeshGroups> meshes;
   for (const LayoutCase& c : cases) {
-    const Stopwatch watch;
-    LayoutCase serial{.sizes = {},
-                      .order = "tp-cp-dp",
-                      .options = {},
-                      .joint_qkv = c.joint_qkv,
-                      .dropout = c.dropout,
-                      .depth = c.depth,
-                      .weights = c.weights,
-                      .steps = c.steps};
-    const std::string problem_name = cat(serial.text(), " ", serial.depth);
-    if (!alone.contains(problem_name)) {
-      const parallel::MeshGroups one;
-      alone.emplace(problem_name, train_under(subject, serial, one, at::kCPU));
-    }
-    const parallel::Mesh mesh = c.mesh();
-    const std::string mesh_name =
-        cat(c.order, " ", mesh.size(parallel::Axis::DpReplicate), " ", mesh.size(parallel::kDp), " ", c.sizes.tp, " ", c.sizes.cp,
-            " ", c.sizes.pp, " ", c.sizes.d, " ", c.sizes.h, " ", c.sizes.w);
-    if (!meshes.contains(mesh_name)) meshes.emplace(mesh_name, parallel::MeshGroups(ranks.make_group, ranks.rank, mesh));
-    const parallel::MeshGroups& groups = meshes.at(mesh_name);
-    std::vector<NamedError> errors = errors_of(train_under(subject, c, groups, ranks.device), alone.at(problem_name), groups, c);
-    worst_over_ranks(groups.along(parallel::kDp | parallel::Axis::Tp | parallel::kSampleParts), errors);
-    worst_over_ranks(groups.along(parallel::Axis::Pp), errors);
-    LayoutReport result{
-        .layout = c, .worst = 0, .worst_name = {}, .num_tensors = static_cast<int64_t>(errors.size()), .seconds = 0};
-    for (const NamedError& error : errors) {
-      if (error.error <= result.worst) continue;
-      result.worst = error.error;
-      result.worst_name = error.name;
-    }
-    result.seconds = watch.seconds();
-    reports.push_back(result);
-    if (report) report(result);
+    reports.push_back(checker.check(c));
+    if (report) report(reports.back());
+  }
+  return reports;
+}
+
+std::vector<LayoutReport> check_moves(const LayoutSubject& subject, const LayoutRanks& ranks,
+                                      const std::vector<LayoutMove>& moves, const std::filesystem::path& folder,
+                                      const OnReport& report) {
+  LayoutChecker checker(subject, ranks);
+  const RemovedFolder removed(ranks.rank == 0 ? folder : std::filesystem::path());
+  std::vector<LayoutReport> reports;
+  for (size_t i = 0; i < moves.size(); ++i) {
+    const std::filesystem::path step = folder / cat("step_", i);
+    reports.push_back(checker.check(moves[i], ranks.world, step));
+    parallel::barrier(ranks.world);
+    const RemovedFolder read(ranks.rank == 0 ? step : std::filesystem::path());
+    if (report) report(reports.back());
   }
   return reports;
 }

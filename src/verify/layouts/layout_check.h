@@ -7,7 +7,9 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,11 +22,14 @@ namespace welkin::verify {
 
 struct LayoutReport {
   LayoutCase layout;
-  double worst = 0;        // relative error (maximum over maximum), the largest over tensors and ranks
-  std::string worst_name;  // of that tensor: "gradient of blocks.0.attn.q.weight"
+  std::optional<LayoutCase> after{};  // the layout that continued from the checkpoint of `layout`
+  std::string refused{};              // why the plan takes no such layout, which was not run then; empty: it was
+  double worst = 0;                   // relative error (maximum over maximum), the largest over tensors and ranks
+  std::string worst_name{};           // of that tensor: "gradient of blocks.0.attn.q.weight"
   int64_t num_tensors = 0;
   double seconds = 0;
   bool passed() const;
+  std::string text() const;  // of the layout or both
 };
 
 // The model under test, built small: for fields of 20 x 28 points width 32 and 8 heads, for boxes of 8^3 cells width 8 and three
@@ -42,12 +47,19 @@ struct LayoutRanks {
   int64_t rank = 0;
   parallel::MakeGroup make_group;
   c10::Device device = at::kCPU;  // of the runs under layouts; the process alone computes on a CPU
+  parallel::Group world{};        // of all ranks, for checkpoints
 };
+
+using OnReport = std::function<void(const LayoutReport&)>;
 
 // Every rank calls it with the same cases; every rank gets the verdict of all. `report` is called after each
 // case, on every rank.
 std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const LayoutRanks& ranks,
-                                        const std::vector<LayoutCase>& cases,
-                                        const std::function<void(const LayoutReport&)>& report);
+                                        const std::vector<LayoutCase>& cases, const OnReport& report);
+
+// The same for checkpoints that go from one layout to another, written under a folder that all ranks see; it is removed.
+std::vector<LayoutReport> check_moves(const LayoutSubject& subject, const LayoutRanks& ranks,
+                                      const std::vector<LayoutMove>& moves, const std::filesystem::path& folder,
+                                      const OnReport& report);
 
 }  // namespace welkin::verify

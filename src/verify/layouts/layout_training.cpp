@@ -28,91 +28,30 @@
 #include "parallel/shard/model_parallel_gradients.h"
 #include "parallel/shard/shards.h"
 #include "parallel/sharding/sharded_parallel.h"
+#include "train/checkpoint/shared_checkpoint.h"
+#include "train/checkpoint/whole_tensors.h"
 #include "train/learn/loss.h"
 #include "train/learn/sample_shard.h"
 #include "train/learn/weighted_loss.h"
 #include "train/rollout/training_rollout.h"
+#include "train/step/model_setup.h"
+#include "verify/layouts/layout_problem.h"
 
 namespace welkin::verify {
 namespace {
 
-constexpr uint64_t kSeed = 11;
 constexpr int64_t kSteps = 3;
-constexpr double kRate = 0.05;
+constexpr double kRate = 0.05, kMomentum = 0.5;
 constexpr double kClipNorm = 0.5;  // below the norms that occur: clipping acts
-
-// Fields: 35 tokens with patches of 4 points: no size from 2 to 8 but 5 and 7 divides them.
-model::ModelShape problem_shape(const model::ModelEntry& model) {
-  if (model.grid_rank == 3) return {.in_channels = 3, .out_channels = 2, .grid = {8, 8, 8}};
-  return {.in_channels = 3, .out_channels = 2, .grid = {20, 28}};
-}
-
-// (n, ...) for the dims of the grid.
-std::vector<int64_t> with_grid(std::vector<int64_t> sizes, const model::ModelShape& shape) {
-  sizes.insert(sizes.end(), shape.grid.begin(), shape.grid.end());
-  return sizes;
-}
-
-data::SampleSpec spec_of(const model::ModelShape& shape) {
-  data::SampleSpec spec;
-  spec.input.shape = with_grid({shape.in_channels}, shape);
-  spec.target.shape = with_grid({shape.out_channels}, shape);
-  return spec;
-}
-
-config::ModelConfig problem_config(const LayoutCase& c, const model::ModelEntry& model) {
-  config::ModelConfig config;
-  config.embed_dim = 32;
-  config.depth = c.depth;
-  config.patch_size = 4;
-  config.num_heads = 8;
-  config.mlp_ratio = 2.0;
-  config.dropout = c.dropout;
-  config.qkv = c.joint_qkv ? config::QkvLayout::Joint : config::QkvLayout::Separate;
-  config.width = 8;
-  config.window_size = {1, 7};
-  config.scales = model.grid_rank == 3 ? 3 : 2;  // 20 and 28 points are 5 and 7 at the deepest
-  return config;
-}
-
-at::Tensor values_of(const std::string& name, at::IntArrayRef shape, double deviation = 1.0) {
-  at::Tensor values = at::empty(shape, at::kFloat);
-  model::fill_normal(values, kSeed, name, deviation);
-  return values.to(at::kDouble);
-}
-
-// Every parameter is random: zeros and ones would hide errors in biases and norms.
-model::ModelPtr make_model(const LayoutSubject& subject, const LayoutCase& c, c10::Device device) {
-  model::ModelPtr model = subject.model.build(problem_config(c, subject.model), problem_shape(subject.model));
-  model->to(device, at::kDouble);
-  for (const auto& parameter : model->named_parameters()) {
-    const bool is_norm_weight = parameter.key().find("norm") != std::string::npos && parameter.key().ends_with("weight");
-    parameter->set_data(values_of(parameter.key(), parameter->sizes(), 0.2).add(is_norm_weight ? 1.0 : 0.0).to(device));
-  }
-  return model;
-}
-
-// Points without a value, and channels and rows that differ.
-train::ElementWeights weights_of(const model::ModelShape& shape, c10::Device device) {
-  const auto options = at::TensorOptions(device).dtype(at::kDouble);
-  train::ElementWeights weights{.holes = true, .channels = at::arange(1, shape.out_channels + 1, options)};
-  if (shape.grid.size() == 2) weights.rows = at::arange(1, shape.grid[0] + 1, options);
-  return weights;
-}
-
-// Half of the first channel has no value, so that ranks which share a sample have very different numbers of points, and a quarter
-// of what is left.
-at::Tensor with_holes(const at::Tensor& target, int64_t step) {
-  const double hole = std::numeric_limits<double>::quiet_NaN();
-  at::Tensor values = target.masked_fill(values_of(cat("holes", step), target.sizes()).gt(0.67), hole);
-  values.select(1, 0).narrow(-1, 0, values.size(-1) / 2).fill_(hole);
-  return values;
-}
 
 class LayoutTraining {
  public:
   LayoutTraining(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups, c10::Device device)
-      : case_(c), groups_(groups), device_(device), shape_(problem_shape(subject.model)), model_(make_model(subject, c, device)) {
+      : case_(c),
+        groups_(groups),
+        device_(device),
+        shape_(problem_shape(subject.model)),
+        model_(problem_model(subject, c, device)) {
     run_.table = parallel::ParamTable::of(*model_);
     const parallel::Plan plan = subject.plan.make(problem_config(c, subject.model), shape_, groups.mesh(), c.options);
     if (c.schedule == config::PipelineSchedule::ZeroBubble) {
@@ -121,15 +60,19 @@ class LayoutTraining {
     }
     apply_plan(plan, *model_, run_.table, groups, weights_);
     model_->train();
-    shard_ = train::SampleShard(plan, groups, spec_of(shape_));
-    if (c.weights) loss_ = train::weighted_loss(std::move(loss_), weights_of(shape_, device_), "relative_l2");
+    shard_ = train::SampleShard(plan, groups, problem_spec(shape_));
+    if (c.weights) loss_ = train::weighted_loss(std::move(loss_), problem_weights(shape_, device_), "relative_l2");
     if (c.steps > 1) roll_out();
     if (c.sizes.pp > 1) cut_into_stages();
     exchange_gradients();
+    for (const parallel::ParamRow& row : run_.table.rows()) momenta_.push_back(at::zeros_like(row.trained().detach()));
   }
 
-  LayoutRun run() {
-    for (int64_t step = 0; step < kSteps; ++step) train_step(step);
+  void train(int64_t from_step, int64_t to_step) {
+    for (int64_t step = from_step; step < to_step; ++step) train_step(step);
+  }
+
+  LayoutRun result() {
     if (reducer_) reducer_->complete_weights();
     for (const parallel::ParamRow& row : run_.table.rows()) {
       run_.weights.push_back(row.is_released ? gathered_whole(sharding_.shards, row, row.shard) : row.local.detach().clone());
@@ -137,7 +80,47 @@ class LayoutTraining {
     return std::move(run_);
   }
 
+  void save(const std::filesystem::path& folder, const parallel::Group& world) {
+    if (reducer_) reducer_->complete_weights();
+    if (case_.shard != config::ShardStage::None) {
+      write_shared_checkpoint(world, folder, own_tensors(checkpoint_groups(), tensor_layout()),
+                              [] { return std::optional(train::CheckpointIndex{}); });
+    } else {
+      train::WholeGroups whole(checkpoint_groups(), tensor_layout());
+      if (world.group_rank() == 0) train::write_checkpoint(folder, {}, whole.groups());
+      whole.join_others();
+    }
+    parallel::barrier(world);
+  }
+
+  void load(const std::filesystem::path& folder, const parallel::Group& world) {
+    const train::Checkpoint checkpoint = train::open_shared_checkpoint(world, folder);
+    for (const train::CheckpointGroup& group : checkpoint_groups()) read_parts(checkpoint, group, tensor_layout());
+    if (!reducer_) return;
+    reducer_->after_update();  // weights that are gathered follow what was read
+    reducer_->complete_weights();
+  }
+
+  const std::vector<double>& losses() const { return run_.losses; }
+
  private:
+  std::vector<train::CheckpointGroup> checkpoint_groups() {
+    train::CheckpointGroup optimizer{.name = "optimizer", .tensors = {}};
+    for (size_t i = 0; i < momenta_.size(); ++i) {
+      optimizer.tensors.push_back({cat("momentum.", run_.table.rows()[i].name), momenta_[i]});
+    }
+    return {train::model_group(run_.table, *model_), std::move(optimizer)};
+  }
+
+  train::TensorLayout tensor_layout() const {
+    const bool is_first_of_sample = sharding_.with_cp || groups_.along(parallel::kSampleParts).group_rank() == 0;
+    return {.table = run_.table,
+            .groups = groups_,
+            .shards = sharding_.shards,
+            .is_copy = sharding_.replicas.group_rank() != 0 || !is_first_of_sample,
+            .stages = stages()};
+  }
+
   const parallel::Group& stages() const { return groups_.along(parallel::Axis::Pp); }
 
   void cut_into_stages() {
@@ -158,7 +141,7 @@ class LayoutTraining {
     config::RunConfig config;
     config.loss.multistep = case_.steps;
     config.data.nan_policy = case_.weights ? config::NanPolicy::Hole : config::NanPolicy::Off;
-    rollout_.emplace(spec_of(shape_), config, shard_.region(), device_);
+    rollout_.emplace(problem_spec(shape_), config, shard_.region(), device_);
   }
 
   void exchange_gradients() {
@@ -195,11 +178,11 @@ class LayoutTraining {
   };
 
   StepData data_of(int64_t step) const {
-    const int64_t local = kBatch / dp().size();
+    const int64_t local = case_.batch / dp().size();
     const int64_t first = dp().group_rank() * local;
-    const data::Region region = shard_.region().value_or(data::whole(spec_of(shape_)));
+    const data::Region region = shard_.region().value_or(data::whole(problem_spec(shape_)));
     const auto own = [&](const char* name, int64_t channels) {
-      at::Tensor whole = values_of(cat(name, step), with_grid({kBatch, channels}, shape_));
+      at::Tensor whole = problem_values(cat(name, step), with_grid({case_.batch, channels}, shape_));
       if (case_.weights && name == std::string_view("target")) whole = with_holes(whole, step);
       at::Tensor part = whole.narrow(0, first, local);
       for (size_t a = 0; a < shape_.grid.size(); ++a) {
@@ -212,10 +195,10 @@ class LayoutTraining {
         .input =
             own("input", shape_.in_channels + (case_.steps - 1) * (shape_.in_channels - shape_.out_channels)).requires_grad_(),
         .target = own("target", case_.steps * shape_.out_channels),
-        .samples = at::arange(first, first + local, at::TensorOptions(device_).dtype(at::kLong)) + step * kBatch};
+        .samples = at::arange(first, first + local, at::TensorOptions(device_).dtype(at::kLong)) + step * case_.batch};
   }
 
-  int64_t num_micro() const { return std::min(case_.num_micro, kBatch / dp().size()); }
+  int64_t num_micro() const { return std::min(case_.num_micro, case_.batch / dp().size()); }
 
   // Output of a micro-batch, and its part of the loss.
   std::pair<at::Tensor, at::Tensor> forward(const StepData& data, int64_t micro) {
@@ -244,17 +227,17 @@ class LayoutTraining {
     const at::Tensor losses =
         rollout_->losses(input, data.target.narrow(0, begin, input.size(0)), context_of(data, begin, input.size(0)), step,
                          [&first](const at::Tensor& output) { first = output; });
-    return {first, losses.sum() / static_cast<double>(kBatch)};
+    return {first, losses.sum() / static_cast<double>(case_.batch)};
   }
 
   model::ForwardContext context_of(const StepData& data, int64_t begin, int64_t count) const {
     const at::Tensor step = at::full({}, data.step, at::TensorOptions(device_).dtype(at::kLong));
-    return {.seed = kSeed, .step = step, .sample = data.samples.narrow(0, begin, count)};
+    return {.seed = kProblemSeed, .step = step, .sample = data.samples.narrow(0, begin, count)};
   }
 
   at::Tensor loss_of(const StepData& data, const at::Tensor& output, int64_t begin) const {
     const at::Tensor target = data.target.narrow(0, begin, output.size(0));
-    return shard_.losses(*loss_, output, target).sum() / static_cast<double>(kBatch);
+    return shard_.losses(*loss_, output, target).sum() / static_cast<double>(case_.batch);
   }
 
   void backward(const at::Tensor& root, bool is_last) {
@@ -335,7 +318,8 @@ class LayoutTraining {
     data.input.mutable_grad() = at::Tensor();
   }
 
-  // Over dp every gradient and the loss are sums; then what tp and cp owe, clipping and a plain step, which hides no scale.
+  // Over dp every gradient and the loss are sums; then what tp and cp owe, clipping and a step with momentum, which hides no
+  // scale.
   void finish_step(int64_t step, const at::Tensor& loss) {
     const at::NoGradGuard no_grad;
     run_.losses.push_back(all_reduce(stages(), all_reduce(dp(), loss)).item<double>());
@@ -355,9 +339,11 @@ class LayoutTraining {
     }
     const at::Tensor square = global_square_norm(run_.table, gradients, groups_, sharding_.shards);
     const double norm = all_reduce(stages(), square).sqrt().item<double>();
-    const double rate = kRate * std::min(1.0, kClipNorm / norm);
-    for (const parallel::ParamRow& row : run_.table.rows()) {
-      row.trained().detach().sub_(row.gradient(), rate);
+    const double factor = std::min(1.0, kClipNorm / norm);
+    for (size_t i = 0; i < momenta_.size(); ++i) {
+      const parallel::ParamRow& row = run_.table.rows()[i];
+      momenta_[i].mul_(kMomentum).add_(row.gradient(), factor);
+      row.trained().detach().sub_(momenta_[i], kRate);
       if (!reducer_) row.local.mutable_grad() = at::Tensor();
     }
     if (!reducer_) return;
@@ -372,6 +358,7 @@ class LayoutTraining {
   model::ModelPtr model_;
   train::LossPtr loss_ = train::relative_l2();
   LayoutRun run_;
+  std::vector<at::Tensor> momenta_;  // by row, of what this rank trains
   train::SampleShard shard_;
   parallel::Group exchange_;                             // of the reducer
   parallel::ShardGroups sharding_;                       // of it, those who share out the training state
@@ -385,12 +372,27 @@ class LayoutTraining {
 
 double magnitude(const at::Tensor& values) { return values.abs().max().item<double>(); }
 
-bool has_segments(const LayoutSubject& subject) {
-  return !subject.model.build(problem_config({}, subject.model), problem_shape(subject.model))->segments().empty();
+LayoutRun train_under(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups, c10::Device device) {
+  LayoutTraining training(subject, c, groups, device);
+  training.train(0, kSteps);
+  return training.result();
 }
 
-LayoutRun train_under(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups, c10::Device device) {
-  return LayoutTraining(subject, c, groups, device).run();
+LayoutRun train_moved(const LayoutSubject& subject, const PlacedLayout& before, const PlacedLayout& after,
+                      const parallel::Group& world, const std::filesystem::path& folder, c10::Device device) {
+  std::vector<double> losses;
+  {
+    LayoutTraining training(subject, before.layout, before.groups, device);
+    training.train(0, 1);
+    training.save(folder, world);
+    losses = training.losses();
+  }
+  LayoutTraining training(subject, after.layout, after.groups, device);
+  training.load(folder, world);
+  training.train(1, kSteps);
+  LayoutRun run = training.result();
+  run.losses.insert(run.losses.begin(), losses.begin(), losses.end());
+  return run;
 }
 
 }  // namespace welkin::verify

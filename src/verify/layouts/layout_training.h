@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small model trained in float64 under a layout, for three clipped steps.
+// A small model trained in float64 under a layout, for three clipped steps; under two, with a checkpoint between them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <vector>
 
 #include "parallel/comm/mesh_groups.h"
@@ -12,8 +13,6 @@
 #include "verify/layouts/layout_check.h"
 
 namespace welkin::verify {
-
-inline constexpr int64_t kBatch = 8;  // samples of a step over all ranks
 
 // What one rank has after training: first the whole-sample values, then its parameters.
 struct LayoutRun {
@@ -28,8 +27,17 @@ struct LayoutRun {
 // Every rank of the groups calls it with the same case.
 LayoutRun train_under(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups, c10::Device device);
 
-// Whether a pipeline can cut the model.
-bool has_segments(const LayoutSubject& subject);
+// A layout with its groups.
+struct PlacedLayout {
+  const LayoutCase& layout;
+  const parallel::MeshGroups& groups;
+};
+
+// The first step under one layout, a checkpoint with its weights and momenta in `folder`, and the other steps under the layout
+// that reads it: the losses of all steps, the weights after the last; nothing else. Every rank of `world` calls it; all see the
+// folder.
+LayoutRun train_moved(const LayoutSubject& subject, const PlacedLayout& before, const PlacedLayout& after,
+                      const parallel::Group& world, const std::filesystem::path& folder, c10::Device device);
 
 // The largest absolute value.
 double magnitude(const at::Tensor& values);

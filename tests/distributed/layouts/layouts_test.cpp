@@ -4,8 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <filesystem>
+#include <numeric>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "parallel/shard/model_parallel_gradients.h"
@@ -103,6 +109,25 @@ const parallel::RankTest kBlocksOfFields("blocks_of_fields", [](parallel::Connec
   }
 });
 
+// One step under each mesh, the others under the next one.
+const parallel::RankTest kMoves("moved_checkpoints", [](parallel::Connection& connection) {
+  model::Registry models;
+  model::add_builtin_models(models);
+  const LayoutSubject subject{models.at("vit"), {parallel::vit_plan_of}};
+  LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
+                      return connection.make_group(name, std::move(members));
+                    }};
+  std::vector<int64_t> all(static_cast<size_t>(connection.world_size()));
+  std::iota(all.begin(), all.end(), 0);
+  ranks.world = connection.make_group("all", {all, connection.rank()});
+  const auto moves = layout_moves(layout_cases(connection.world_size(), LayoutChoice::Some, axes_of(subject)));
+  ASSERT_GE(moves.size(), 4U);
+  const auto folder = std::filesystem::path(parallel::rank_scratch_folder()) / "moves";
+  for (const LayoutReport& report : check_moves(subject, ranks, moves, folder, {})) {
+    EXPECT_TRUE(report.passed()) << report.text() << ": " << report.worst_name << " is off by " << report.worst;
+  }
+});
+
 // The tutorial's defect: the final norm works on a part of the tokens, and its gradient is not summed.
 const parallel::RankTest kForgottenSum("forgotten_sum", [](parallel::Connection& connection) {
   model::Registry models;
@@ -171,6 +196,9 @@ TEST(Layouts, EqualOneProcessOnFourRanks) { parallel::run_on_ranks("some_layouts
 TEST(Layouts, OfBlocksOfFieldsEqualOneProcess) { parallel::run_on_ranks("blocks_of_fields", 4); }
 TEST(Layouts, OfTheLectureEqualOneProcessOnSixteenRanks) { parallel::run_on_ranks("lectures_case", 16, 180); }
 
+TEST(Layouts, ContinueFromCheckpointsOfOthersOnTwoRanks) { parallel::run_on_ranks("moved_checkpoints", 2); }
+TEST(Layouts, ContinueFromCheckpointsOfOthersOnFourRanks) { parallel::run_on_ranks("moved_checkpoints", 4); }
+
 TEST(Layouts, OfTheUnetEqualOneProcessOnTwoRanks) { parallel::run_on_ranks("unet_layouts", 2); }
 TEST(Layouts, OfTheUnetEqualOneProcessOnFourRanks) { parallel::run_on_ranks("unet_layouts", 4); }
 TEST(Layouts, OfTheUnetEqualOneProcessOnEightRanks) { parallel::run_on_ranks("unet_layouts", 8, 180); }
@@ -189,6 +217,58 @@ TEST(LayoutCases, CoverEveryMeshAndAllPairs) {
     ring_with_sequence_parallel |= c.options.sequence_parallel && c.options.context_mode == parallel::ContextMode::Ring;
   }
   EXPECT_TRUE(ring_with_sequence_parallel);
+}
+
+TEST(LayoutCases, OfASampleFollowFromTheSeed) {
+  const parallel::AxisSet axes = parallel::Axis::Tp | parallel::Axis::Cp | parallel::Axis::Pp;
+  const auto known = layout_cases(8, LayoutChoice::Pairs, axes);
+  const auto texts = [&](uint64_t seed) {
+    std::vector<std::string> all;
+    for (const LayoutCase& c : sampled_cases(8, 200, seed, axes, known)) all.push_back(c.text());
+    return all;
+  };
+  const std::vector<std::string> sample = texts(7);
+  EXPECT_EQ(sample, texts(7));
+  EXPECT_NE(sample, texts(8));
+  ASSERT_EQ(sample.size(), 200U);
+  std::set<std::string> distinct(sample.begin(), sample.end());
+  EXPECT_EQ(distinct.size(), sample.size());
+  for (const LayoutCase& c : known) EXPECT_FALSE(distinct.contains(c.text())) << c.text();
+  for (const char* part : {"zero_bubble", "interleaved", "8 blocks", "in 2 groups", "4 micro-batches", "(cp-tp-dp)"}) {
+    EXPECT_TRUE(std::ranges::any_of(sample, [&](const std::string& text) { return text.find(part) != text.npos; })) << part;
+  }
+}
+
+TEST(LayoutCases, OfAModelWithFewOptionsAreFew) {
+  const auto known = layout_cases(2, LayoutChoice::All, parallel::Axis::Tp);
+  const auto sample = sampled_cases(2, 1000, 1, parallel::Axis::Tp, known);
+  EXPECT_LT(sample.size(), 100U);
+}
+
+// Ranks that do not divide 8 have the same number of samples each.
+TEST(LayoutCases, TakeBatchesThatRanksCanShare) {
+  for (const int64_t ranks : {2, 3, 5, 6, 8, 16}) {
+    for (const LayoutCase& c : layout_cases(ranks, LayoutChoice::Some)) {
+      EXPECT_EQ(c.batch % c.sizes.dp_replicate, 0) << c.text();
+      EXPECT_GE(c.batch, 8);
+    }
+  }
+}
+
+TEST(LayoutMoves, GoRoundAllMeshesOnOneProblem) {
+  const auto moves =
+      layout_moves(layout_cases(4, LayoutChoice::Some, parallel::Axis::Tp | parallel::Axis::Cp | parallel::Axis::Pp));
+  ASSERT_GT(moves.size(), 4U);
+  for (size_t i = 0; i < moves.size(); ++i) {
+    const LayoutCase &before = moves[i].before, &after = moves[i].after;
+    EXPECT_EQ(before.depth, after.depth);
+    EXPECT_EQ(before.dropout, after.dropout);
+    EXPECT_EQ(before.joint_qkv, after.joint_qkv);
+    const LayoutCase& next = moves[(i + 1) % moves.size()].before;
+    EXPECT_EQ(after.sizes.dp_replicate, next.sizes.dp_replicate);
+    EXPECT_EQ(after.sizes.tp, next.sizes.tp);
+    EXPECT_EQ(after.sizes.pp, next.sizes.pp);
+  }
 }
 
 }  // namespace

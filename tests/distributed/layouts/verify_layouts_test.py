@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import tempfile
 import unittest
 
 BINARY = pathlib.Path(os.environ["WELKIN_BINARY"])
@@ -25,6 +26,30 @@ class VerifyLayouts(unittest.TestCase):
             self.assertIn(f"{world} ranks: every layout equals one process", text)
         self.assertIn("dp 1, tp 2, cp 2", text)
         self.assertNotIn("FAIL", text)
+
+    def test_ranks_that_divide_neither_batch_nor_heads(self):
+        code, text = verify("--layouts", "some", "--world", "3")
+        self.assertEqual(code, 0, text)
+        self.assertIn("dp 3, tp 1, cp 1", text)
+        self.assertIn("n/a   dp 1, tp 3, cp 1", text)
+        self.assertIn("Heads must divide by tp", text)
+
+    def test_a_sample_is_drawn_again_by_the_seed_that_was_printed(self):
+        layouts = lambda lines: [line[15:] for line in lines.splitlines() if line.startswith("ok")]
+        code, text = verify("--layouts", "some", "--world", "2", "--sample", "5")
+        self.assertEqual(code, 0, text)
+        seed = text.split("Random sample: 5 layouts, --sample 5 --seed ")[1].split()[0]
+        self.assertEqual(layouts(text), layouts(verify("--layouts", "some", "--world", "2", "--sample", "5", "--seed", seed)[1]))
+
+    def test_checkpoints_go_from_one_layout_to_another(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, text = verify("--layouts", "some", "--world", "2", "--checkpoint_folder", folder)
+            self.assertEqual(code, 0, text)
+            self.assertIn("checkpoint of dp 2, tp 1, cp 1 -> dp 1, tp 1, cp 1, pp 2", text)
+            self.assertEqual(os.listdir(folder), [])
+        code, text = verify("--layouts", "some", "--world", "2", "--checkpoint_folder", "/proc/nowhere")
+        self.assertNotEqual(code, 0)
+        self.assertIn("/proc/nowhere", text)
 
     def test_the_models_of_fields(self):
         for model, world, layout in (("unet2d", 4, "spatial 1x2x2"), ("unet2d", 2, "pp 2"), ("afno", 2, "spatial 1x2x1"), ("swin", 2, "cp 2"), ("sfno", 2, "spatial 1x2x1")):

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The small problem on which layouts are compared with one process: a model whose weights are all random, its samples and
+// targets.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/sample/dataset.h"
+#include "train/learn/weighted_loss.h"
+#include "verify/layouts/layout_check.h"
+
+namespace welkin::verify {
+
+inline constexpr uint64_t kProblemSeed = 11;
+
+// Fields of 20 x 28 points or boxes of 8^3 cells, 3 channels in and 2 out.
+model::ModelShape problem_shape(const model::ModelEntry& model);
+config::ModelConfig problem_config(const LayoutCase& c, const model::ModelEntry& model);
+data::SampleSpec problem_spec(const model::ModelShape& shape);
+
+// (n, ...) for the dims of the grid.
+std::vector<int64_t> with_grid(std::vector<int64_t> sizes, const model::ModelShape& shape);
+
+// Normal values that follow from the name, float64.
+at::Tensor problem_values(const std::string& name, at::IntArrayRef shape, double deviation = 1.0);
+
+// In float64. Every parameter is random: zeros and ones would hide errors in biases and norms.
+model::ModelPtr problem_model(const LayoutSubject& subject, const LayoutCase& c, c10::Device device);
+
+// Whether a pipeline can cut the model.
+bool has_segments(const LayoutSubject& subject);
+
+// Points without a value, and channels and rows that differ.
+train::ElementWeights problem_weights(const model::ModelShape& shape, c10::Device device);
+
+// Half of the first channel has no value, so that ranks which share a sample have very different numbers of points, and a quarter
+// of what is left.
+at::Tensor with_holes(const at::Tensor& target, int64_t step);
+
+}  // namespace welkin::verify
