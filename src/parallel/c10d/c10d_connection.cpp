@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one adapter to c10d: its C++ interface drifts between releases, so nothing else names it (the Reducer's adapter takes the
 // process group from c10d_group.h).
-#ifndef USE_C10D_GLOO
-#define USE_C10D_GLOO
-#endif
 #include <ATen/ops/empty.h>
 #include <signal.h>
 
@@ -13,12 +10,12 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "ops/device/device_ops.h"
+#include "parallel/c10d/c10d_gloo.h"
 #include "parallel/c10d/c10d_group.h"
 #include "parallel/c10d/c10d_host_backend.h"
 #include "parallel/c10d/c10d_link_backend.h"
@@ -157,7 +154,7 @@ std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& option
   gloo->threads = 2;
   if (options.with_gpu) tell_own_gpu(*prefixed);
   gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.own_address));
-  c10::intrusive_ptr<c10d::Backend> backend = c10::make_intrusive<c10d::ProcessGroupGloo>(prefixed, place, size, gloo);
+  c10::intrusive_ptr<c10d::Backend> backend = c10::make_intrusive<DirectGloo>(prefixed, place, size, gloo);
   wait_for_members(*prefixed, size, options.deadline);
   prove_members(opened, *backend, key, members);
   if (options.link) backend = c10::make_intrusive<LinkBackend>(std::move(backend), options.link);

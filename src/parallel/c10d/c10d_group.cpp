@@ -20,7 +20,7 @@ class C10dWork : public BackendWork {
       : work_(std::move(work)), buffers_(std::move(buffers)) {}
   void wait() override { work_->wait(); }
   bool when_done(std::function<void()> callback) override {
-    try {  // Gloo's messages from one rank to another, and its reduce-scatter, have no future
+    try {  // Gloo's messages from one rank to another, and its short reduce-scatter, have no future
       work_->getFuture()->addCallback([callback = std::move(callback)](c10::ivalue::Future&) { callback(); });
       return true;
     } catch (const c10::Error&) {

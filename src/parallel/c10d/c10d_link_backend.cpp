@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "parallel/c10d/future_work.h"
+
 namespace welkin::parallel {
 namespace {
 
@@ -14,21 +16,6 @@ int64_t bytes_of_tensors(const std::vector<at::Tensor>& tensors) {
   for (const at::Tensor& tensor : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
   return bytes;
 }
-
-// Done when its future is.
-class CarriedWork : public c10d::Work {
- public:
-  explicit CarriedWork(c10::intrusive_ptr<Future> future) : future_(std::move(future)) {}
-  bool isCompleted() override { return future_->completed(); }
-  bool wait(std::chrono::milliseconds /*timeout*/) override {
-    future_->waitAndThrow();
-    return true;
-  }
-  c10::intrusive_ptr<Future> getFuture() override { return future_; }
-
- private:
-  c10::intrusive_ptr<Future> future_;
-};
 
 }  // namespace
 
@@ -59,7 +46,7 @@ LinkBackend::WorkPtr LinkBackend::carried(WorkPtr inner, int64_t bytes, std::vec
   link_->bytes += bytes;
   link_->busy_ns += std::chrono::duration_cast<std::chrono::nanoseconds>(span).count();
   wake_.notify_one();
-  return c10::make_intrusive<CarriedWork>(std::move(future));
+  return c10::make_intrusive<FutureWork>(std::move(future));
 }
 
 // In the order in which the transfers began.

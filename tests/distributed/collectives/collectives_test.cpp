@@ -126,6 +126,54 @@ const RankTest kMeshGroups("mesh_groups", [](Connection& connection) {
   }
 });
 
+// Long enough to go as direct messages, and with values whose sum depends on its order.
+at::Tensor thirds(int64_t rank, int64_t count, at::ScalarType dtype) {
+  return ((at::arange(count, at::kDouble) + 1) / 3 + static_cast<double>(rank) / 7).to(dtype);
+}
+
+void check_long_sums(const Group& all, at::ScalarType dtype) {
+  const int64_t part = 70'000;
+  const at::Tensor whole = thirds(all.group_rank(), part * all.size(), dtype), own = at::empty({part}, whole.options());
+  at::Tensor expected = thirds(0, part * all.size(), dtype);
+  for (int64_t rank = 1; rank < all.size(); ++rank) expected = expected + thirds(rank, part * all.size(), dtype);
+  start_reduce_scatter_into(all, own, whole).wait();
+  EXPECT_TRUE(at::equal(own, expected.narrow(0, all.group_rank() * part, part))) << dtype;
+}
+
+// Several at once, of both kinds, which are waited for in another order than they began.
+void check_long_calls_under_way(const Group& all) {
+  const int64_t part = 100'000;
+  std::vector<at::Tensor> sums, gathered, wholes, parts;
+  std::vector<Transfer> transfers;
+  for (int64_t i = 0; i < 3; ++i) {
+    wholes.push_back(at::full({part * all.size()}, i + all.group_rank(), at::kFloat));
+    sums.push_back(at::empty({part}));
+    transfers.push_back(start_reduce_scatter_into(all, sums.back(), wholes.back()));
+    parts.push_back(at::full({part}, 10 * i + all.group_rank(), at::kFloat));
+    gathered.push_back(at::empty({all.size(), part}));
+    transfers.push_back(start_all_gather_into(all, gathered.back(), parts.back()));
+  }
+  for (auto transfer = transfers.rbegin(); transfer != transfers.rend(); ++transfer) transfer->wait();
+  const int64_t n = all.size();
+  for (int64_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(at::equal(sums[static_cast<size_t>(i)], at::full({part}, n * i + n * (n - 1) / 2, at::kFloat)));
+    for (int64_t rank = 0; rank < n; ++rank) {
+      EXPECT_TRUE(at::equal(gathered[static_cast<size_t>(i)][rank], at::full({part}, 10 * i + rank, at::kFloat)));
+    }
+  }
+}
+
+const RankTest kLongMessages("long_messages", [](Connection& connection) {
+  const Group all = connection.make_group("world", everybody(connection));
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) check_long_sums(all, dtype);
+  check_long_calls_under_way(all);
+  check_messages(all);          // which have a tag of their own
+  const int64_t part = 50'000;  // a type without a sum of ours
+  const at::Tensor own = at::empty({part}, at::kLong);
+  start_reduce_scatter_into(all, own, at::full({part * all.size()}, 2, at::kLong)).wait();
+  EXPECT_TRUE(at::equal(own, at::full({part}, 2 * all.size(), at::kLong)));
+});
+
 // A member that has made a group may drop it before the others' call has returned. Busy cores make their calls late.
 const RankTest kShortGroups("short_groups", [](Connection& connection) {
   std::vector<std::jthread> busy(2);
@@ -143,6 +191,8 @@ const RankTest kShortGroups("short_groups", [](Connection& connection) {
 
 TEST(Collectives, OnTwoRanks) { run_on_ranks("every_collective", 2); }
 TEST(Collectives, OnThreeRanks) { run_on_ranks("every_collective", 3); }
+TEST(Collectives, LongMessagesOnTwoRanks) { run_on_ranks("long_messages", 2); }
+TEST(Collectives, LongMessagesOnThreeRanks) { run_on_ranks("long_messages", 3); }
 TEST(Collectives, GroupsOfAMesh) { run_on_ranks("mesh_groups", 8); }
 TEST(Collectives, GroupsMayBeDroppedAtOnce) { run_on_ranks("short_groups", 3); }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the sentence about a failed collective says of the other ranks, in real processes: killed, slow, stopped by an error of
 // its own, in another call; and that a rank which only waits for the first one in the ring is not taken for dead.
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
@@ -48,6 +49,21 @@ const RankTest kKilledRank("killed_rank", [](Connection& connection) {
   if (connection.rank() == 0) {
     EXPECT_THAT(text, HasSubstr("silent ranks=[2], reason="));
   }
+  leave();
+});
+
+// The call goes as direct messages, of which those with the other ranks are made.
+const RankTest kKilledInALongCall("killed_in_a_long_call", [](Connection& connection) {
+  const Group all = world_of(connection);
+  barrier(all);
+  if (connection.rank() == 2) _exit(0);
+  const at::Tensor whole = at::ones({400'000}), part = at::empty({100'000});
+  const auto start = std::chrono::steady_clock::now();
+  const std::string text = comm_error_of([&] { start_reduce_scatter_into(all, part, whole).wait(); });
+  if (connection.rank() == 0) {
+    EXPECT_THAT(text, HasSubstr("silent ranks=[2], reason="));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
   leave();
 });
 
@@ -142,6 +158,7 @@ const RankTest kOtherOrder(
     /*deadline_s=*/3);
 
 TEST(FailedCalls, NameTheRankThatWasKilled) { run_on_ranks("killed_rank", 4); }
+TEST(FailedCalls, NameTheRankThatWasKilledInALongCall) { run_on_ranks("killed_in_a_long_call", 4); }
 TEST(FailedCalls, AreNotEndedByABrokenPipe) { run_on_ranks("broken_pipe", 2); }
 TEST(FailedCalls, DoNotNameARankThatWaits) { run_on_ranks("waiting_rank", 3); }
 TEST(FailedCalls, NameTheRankThatIsSlow) { run_on_ranks("slow_rank", 3); }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/c10d/c10d_gloo.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "parallel/c10d/future_work.h"
+
+namespace welkin::parallel {
+namespace {
+
+using c10::ivalue::Future;
+
+// Below it Gloo's own calls, which need no second thread, are as fast.
+constexpr size_t kShortBytes = size_t{1} << 18;
+// Messages of the two calls do not meet each other, nor those of send() and recv(), which have tag 0.
+constexpr int kReduceScatterTag = 1, kAllGatherTag = 2;
+
+bool is_long(const at::Tensor& whole) { return whole.is_cpu() && whole.nbytes() >= kShortBytes; }
+
+bool has_sum(at::ScalarType type) {
+  return type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf;
+}
+
+// By pieces that stay in the cache, of each of which all members' values are added.
+template <typename T>
+void add_up(T* sum, const std::vector<const T*>& parts, int64_t count) {
+  constexpr int64_t kPiece = 4096;
+  for (int64_t begin = 0; begin < count; begin += kPiece) {
+    const int64_t end = std::min(begin + kPiece, count);
+    std::copy(parts[0] + begin, parts[0] + end, sum + begin);
+    for (size_t member = 1; member < parts.size(); ++member) {
+      const T* part = parts[member];
+      for (int64_t i = begin; i < end; ++i) sum[i] = sum[i] + part[i];
+    }
+  }
+}
+
+template <typename T>
+void add_up(const at::Tensor& sum, const std::vector<at::Tensor>& parts) {
+  std::vector<const T*> values;
+  for (const at::Tensor& part : parts) values.push_back(part.const_data_ptr<T>());
+  add_up<T>(sum.data_ptr<T>(), values, sum.numel());
+}
+
+void add_up_of_type(const at::Tensor& sum, const std::vector<at::Tensor>& parts) {
+  switch (sum.scalar_type()) {
+    case at::kFloat:
+      return add_up<float>(sum, parts);
+    case at::kDouble:
+      return add_up<double>(sum, parts);
+    case at::kBFloat16:
+      return add_up<at::BFloat16>(sum, parts);
+    default:
+      return add_up<at::Half>(sum, parts);
+  }
+}
+
+}  // namespace
+
+DirectGloo::~DirectGloo() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+// Each sends to the next one first, so that not all begin with the same member.
+std::vector<DirectGloo::WorkPtr> DirectGloo::exchange(int tag, const std::function<at::Tensor(int)>& leaving,
+                                                      const std::function<at::Tensor(int)>& arriving) {
+  std::vector<WorkPtr> messages;
+  for (int distance = 1; distance < getSize(); ++distance) {
+    const int to = (getRank() + distance) % getSize(), from = (getRank() + getSize() - distance) % getSize();
+    std::vector<at::Tensor> received{arriving(from)}, sent{leaving(to)};
+    messages.push_back(recv(received, from, tag));
+    messages.push_back(send(sent, to, tag));
+  }
+  return messages;
+}
+
+DirectGloo::WorkPtr DirectGloo::later(Pending pending) {
+  pending.future = c10::make_intrusive<Future>(c10::ListType::create(c10::TensorType::get()));
+  auto work = c10::make_intrusive<FutureWork>(pending.future);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!thread_.joinable()) thread_ = std::thread([this] { finish_all(); });
+    pending_.push_back(std::move(pending));
+  }
+  wake_.notify_one();
+  return work;
+}
+
+// In the order in which the calls began.
+void DirectGloo::finish_all() {
+  while (true) {
+    Pending next;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return over_ || !pending_.empty(); });
+      if (pending_.empty()) return;
+      next = std::move(pending_.front());
+      pending_.pop_front();
+    }
+    try {
+      for (const WorkPtr& message : next.messages) message->wait();
+      next.finish();
+      next.finish = nullptr;  // and with it the room for what has come
+      next.messages.clear();
+      next.future->markCompleted(c10::IValue(std::vector<at::Tensor>{next.result}));
+    } catch (const std::exception&) {
+      next.future->setError(std::current_exception());
+    }
+  }
+}
+
+DirectGloo::WorkPtr DirectGloo::_reduce_scatter_base(at::Tensor& out, at::Tensor& in, const c10d::ReduceScatterOptions& options) {
+  const bool is_sum =
+      options.reduceOp == c10d::ReduceOp::SUM && has_sum(in.scalar_type()) && in.scalar_type() == out.scalar_type();
+  if (!is_sum || !is_long(in)) return ProcessGroupGloo::_reduce_scatter_base(out, in, options);
+  const at::NoGradGuard no_grad;
+  const at::Tensor whole = in.detach().view({getSize(), -1});
+  const at::Tensor room = at::empty({getSize() - 1, whole.size(1)}, whole.options());
+  std::vector<at::Tensor> parts(static_cast<size_t>(getSize()));
+  for (int member = 0, free = 0; member < getSize(); ++member) {
+    parts[static_cast<size_t>(member)] = member == getRank() ? whole[member] : room[free++];
+  }
+  auto messages = exchange(
+      kReduceScatterTag, [&](int to) { return whole[to]; }, [&](int from) { return parts[static_cast<size_t>(from)]; });
+  const at::Tensor sum = out.detach();
+  return later({.messages = std::move(messages),
+                .finish = [sum, parts = std::move(parts)] { add_up_of_type(sum, parts); },
+                .future = {},
+                .result = out});
+}
+
+DirectGloo::WorkPtr DirectGloo::_allgather_base(at::Tensor& out, at::Tensor& in, const c10d::AllgatherOptions& options) {
+  if (!is_long(out)) return ProcessGroupGloo::_allgather_base(out, in, options);
+  const at::NoGradGuard no_grad;
+  const at::Tensor whole = out.detach().view({getSize(), -1}), part = in.detach().view({-1});
+  auto messages = exchange(
+      kAllGatherTag, [&](int) { return part; }, [&](int from) { return whole[from]; });
+  whole[getRank()].copy_(part);
+  return later({.messages = std::move(messages), .finish = [] {}, .future = {}, .result = out});
+}
+
+}  // namespace welkin::parallel
