@@ -7,6 +7,7 @@
 
 #include "config/schema/batch_plan.h"
 #include "config/schema/key.h"
+#include "plan/backward_memory.h"
 #include "plan/model_steps.h"
 
 namespace welkin::plan {
@@ -64,6 +65,11 @@ double ranks_of_sample(const config::ParallelConfig& parallel) {
   return static_cast<double>(parallel.spatial.size() * (is_sharded ? parallel.context_parallel : 1));
 }
 
+int64_t passes_of(const config::RunConfig& config) {
+  const config::BatchPlan batch = config::batch_plan(config);
+  return (batch.local + batch.micro - 1) / batch.micro;
+}
+
 // Of one rank's share of the training state (key `shard`): what of whole gradients, optimizer states and weights it holds, and
 // how often whole weights or gradients travel in a step.
 struct Sharing {
@@ -80,8 +86,7 @@ Sharing sharing_of(const config::RunConfig& config, double replicas) {
   const double number = std::strtod(parallel.shard_group.c_str(), nullptr);  // none: all, or a node, of which nothing is known
   sharing.ranks = number >= 1 ? number : replicas;
   sharing.ranks *= ranks_of_sample(parallel);
-  const config::BatchPlan batch = config::batch_plan(config);
-  const auto passes = static_cast<double>((batch.local + batch.micro - 1) / batch.micro);
+  const auto passes = static_cast<double>(passes_of(config));
   sharing.optimizer = 1 / sharing.ranks;
   if (parallel.shard == config::ShardStage::Optimizer) return sharing;
   sharing.gradients = 1 / sharing.ranks;
@@ -102,14 +107,15 @@ double gathered_bytes(const config::RunConfig& config, const model::ModelCost& c
   return kWideBytes - 2 * static_cast<double>(weights) / static_cast<double>(cost.parameters);
 }
 
-// By block or layer: "blocks.3" of "blocks.3.attn.q".
+// The block or layer: "blocks.3" of "blocks.3.attn.q".
+std::string unit_of(const model::LayerCost& layer) {
+  const size_t first = layer.name.find('.');
+  return layer.name.substr(0, first == std::string::npos ? first : layer.name.find('.', first + 1));
+}
+
 std::map<std::string, double> parameters_of_units(const model::ModelCost& cost) {
   std::map<std::string, double> units;
-  for (const model::LayerCost& layer : cost.layers) {
-    const size_t first = layer.name.find('.');
-    const size_t end = first == std::string::npos ? first : layer.name.find('.', first + 1);
-    units[layer.name.substr(0, end)] += static_cast<double>(layer.parameters);
-  }
+  for (const model::LayerCost& layer : cost.layers) units[unit_of(layer)] += static_cast<double>(layer.parameters);
   return units;
 }
 
@@ -118,7 +124,6 @@ std::map<std::string, double> parameters_of_units(const model::ModelCost& cost) 
 struct GatheredTogether {
   double largest = 0;  // of a block or layer
   double whole_pass = 0;
-  double largest_layer = 0;  // within a block
 };
 
 GatheredTogether gathered_together(const model::ModelCost& cost) {
@@ -126,13 +131,48 @@ GatheredTogether gathered_together(const model::ModelCost& cost) {
   const std::map<std::string, double> units = parameters_of_units(cost);
   GatheredTogether found{.whole_pass = static_cast<double>(cost.parameters)};
   for (const auto& [name, parameters] : units) found.largest = std::max(found.largest, parameters);
-  for (const model::LayerCost& layer : cost.layers) {
-    found.largest_layer = std::max(found.largest_layer, static_cast<double>(layer.parameters));
-  }
   for (const auto& [name, parameters] : units) {
     if (kSmallestPart * parameters >= found.largest) found.whole_pass -= parameters;
   }
   return found;
+}
+
+// Of a training state that is shared out: the worst moment of a step. `gradients`: bytes of whole ones on this rank;
+// `activations`: of one pass. Activations are those of a layer as what it reads and writes; parameters of no layer come last.
+BackwardPeak worst_moment(const config::RunConfig& config, const RunFacts& facts, const Sharing& sharing, double gradients,
+                          double activations, double held) {
+  constexpr double kBytesPerMb = 1 << 20;
+  const bool has_passes_before = passes_of(config) > 1, reduces_each = sharing.gradients < 1;
+  BackwardPass pass{.layers = {},
+                    .ranks = sharing.ranks,
+                    .bucket_bytes = static_cast<double>(config.parallel.bucket_cap_mb) * kBytesPerMb,
+                    .ends_with_units = sharing.weights < 1,
+                    .adds_up = has_passes_before && !reduces_each,
+                    .has_pieces = has_passes_before && reduces_each,
+                    .travelling = config.parallel.compress_gradients == config::GradientDtype::Same ? 1.0 : 0.5,
+                    .is_received = config.loop.device == config::DeviceChoice::Cpu};
+  double in_layers = 0, values = 0;
+  for (const model::LayerCost& layer : facts.cost.layers) {
+    in_layers += static_cast<double>(layer.parameters);
+    values += layer.activation_bytes;
+  }
+  const auto all = static_cast<double>(facts.cost.parameters);
+  pass.layers.push_back(
+      {.gradients = gradients * (all - in_layers) / all, .activations = values > 0 ? 0 : activations, .begins_unit = true});
+  std::string before;
+  for (const model::LayerCost& layer : facts.cost.layers) {
+    const std::string unit = unit_of(layer);
+    pass.layers.push_back({.gradients = gradients * static_cast<double>(layer.parameters) / all,
+                           .activations = values > 0 ? activations * layer.activation_bytes / values : 0,
+                           .begins_unit = unit != before});
+    before = unit;
+  }
+  const BackwardPeak last = backward_peak(pass);
+  const BackwardPeak earlier{.gradients = pass.adds_up      ? gradients
+                                          : pass.has_pieces ? gradients / sharing.ranks
+                                                            : 0,
+                             .activations = activations * held};
+  return earlier.sum() > last.sum() ? earlier : last;
 }
 
 std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunFacts& facts, const RunEstimate& estimate,
@@ -142,36 +182,34 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   const double replicas = static_cast<double>(estimate.world_size / config.parallel.model_size());
   const auto local_batch = static_cast<double>(config::batch_plan(config).local);
   const Sharing sharing = sharing_of(config, replicas);
+  const bool is_shared = estimate.shares_state;
+  const model::SavedValues most = facts.memory ? facts.memory->kept + facts.memory->again : model::SavedValues();
+  const double of_pass = static_cast<double>(estimate.forward_batch) * activation_bytes(config, most) * stage.flops;
+  BackwardPeak moment{.gradients = kWideBytes * trained, .activations = of_pass * stage.held};
+  if (is_shared) moment = worst_moment(config, facts, sharing, kWideBytes * trained, of_pass, stage.held);
   std::vector<MemoryPart> parts{
       {"weights", kWideBytes * parameters * sharing.weights},
-      {"gradients", kWideBytes * trained * sharing.gradients},
+      {"gradients", moment.gradients},
       {"optimizer", kWideBytes * facts.optimizer_states * trained * sharing.optimizer},
       {"batches in the loader", static_cast<double>(config.data.prefetch_depth + 1) * local_batch * kWideBytes *
                                     static_cast<double>(facts.sample_values) /
                                     static_cast<double>(config.parallel.spatial.size())},
   };
   if (facts.memory) {
-    const double samples = static_cast<double>(estimate.forward_batch);
-    const model::SavedValues most = facts.memory->kept + facts.memory->again;
-    const double of_stage = samples * activation_bytes(config, most) * stage.flops;
-    parts.insert(parts.begin() + 3, {"activations", of_stage * stage.held});
+    parts.insert(parts.begin() + 3, {"activations", moment.activations});
     parts.push_back({"constants", kWideBytes * static_cast<double>(facts.memory->constants) * stage.parameters});
   }
   if (config.optimizer.ema_decay > 0) parts.insert(parts.begin() + 3, {"moving average of weights", kWideBytes * parameters});
   const double narrow = is_mixed(config) ? weights_in_16_bits(config, facts, estimate.tensor_parallel) : 0;
   if (narrow > 0) parts.insert(parts.begin() + 1, {"weights in 16 bits", 2 * narrow * stage.parameters});
-  const bool is_shared = config.parallel.shard != config::ShardStage::None;
   if (sharing.weights < 1) {
     const double units = 1 + static_cast<double>(config.parallel.shard_prefetch);
     const double tp = static_cast<double>(estimate.tensor_parallel);
     const GatheredTogether together = gathered_together(facts.cost);
     const double at_work = (units * together.largest + together.whole_pass) / tp;
     parts.push_back({"weights at work", kWideBytes * (config.parallel.reshard_after_forward ? at_work : parameters)});
-    // One bucket is made, and two are under way to a part each (parallel/sharding/sharded_gradients.cpp).
-    const double cap = static_cast<double>(config.parallel.bucket_cap_mb) * 1024 * 1024 / kWideBytes;
-    const double bucket = std::min(together.largest, std::max(cap, together.largest_layer)) / tp;
-    parts.push_back({"gradients under way", kWideBytes * bucket * (3 + 2 / sharing.ranks)});
   }
+  if (moment.under_way > 0) parts.push_back({"gradients under way", moment.under_way});
   const bool is_rounded = config.parallel.shard_gather_dtype != config::GatherDtype::Fp32;
   if (is_shared && is_rounded && sharing.weights == 1)
     parts.push_back({"weights as they are updated", kWideBytes * trained / sharing.ranks});
@@ -192,8 +230,7 @@ void offload(const config::RunConfig& config, const StageFacts& stage, RunEstima
   const config::BackendConfig& backend = config.backend;
   constexpr double kBuffers = 3, kReadAndWritten = 2, kPartsAtWork = 2, kBytesPerMib = 1 << 20;
   const auto has = [&](const char* what) { return std::ranges::find(backend.offload, what) != backend.offload.end(); };
-  const config::BatchPlan batch = config::batch_plan(config);
-  const auto passes = static_cast<double>((batch.local + batch.micro - 1) / batch.micro);
+  const auto passes = static_cast<double>(passes_of(config));
   const auto num_parts = static_cast<double>(parameters_of_units(estimate.cost).size()) * stage.parameters * stage.held;
   const Sharing sharing = sharing_of(config, static_cast<double>(estimate.world_size / config.parallel.model_size()));
   double buffers = 0, travels = 0;
@@ -281,6 +318,7 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts_
                        .ensemble_members = ensemble_members(config),
                        .run_share = run_share(config)};
   estimate.forward_batch = config::batch_plan(config).micro;
+  estimate.shares_state = config.parallel.shard != config::ShardStage::None;
   estimate.step_flops = facts.cost.train_flops * static_cast<double>(estimate.global_batch);
   if (facts.memory) estimate.recompute_flops = facts.memory->recompute_flops * static_cast<double>(estimate.global_batch);
   const std::vector<StageFacts> whole{{}};

@@ -48,6 +48,7 @@ struct RunEstimate {
   int64_t stage = 0;   // of the pipeline, the rank whose memory this is: it needs the most
   int64_t global_batch = 0;
   int64_t forward_batch = 0;         // samples of one forward pass of a rank
+  bool shares_state = false;         // key `shard`: the memory is that of a moment of the backward pass
   std::optional<int64_t> samples{};  // of the whole run; nothing where only the files know
   double step_flops = 0;             // of all ranks together
   int64_t model_steps = 1;           // of the model that a sample is trained for, in the part of the run with most
@@ -59,8 +60,9 @@ struct RunEstimate {
   double replay_bytes = 0;           // of one rank's replay buffer in the host's memory
   double offloaded_bytes = 0;        // of one rank, that leave the memory of its device (key `offload`)
   double disk_bytes = 0;             // that one rank reads and writes for them in a step; 0 where they are in the host's memory
-  std::vector<MemoryPart> memory{};  // of one rank, as the backward pass begins, with a part that it runs again; without
-                                     // activations where they are not known
+  // Of one rank, as the backward pass begins, with a part that it runs again; where ranks share out the training state, at the
+  // worst moment of the backward pass. Without activations where they are not known.
+  std::vector<MemoryPart> memory{};
   std::optional<double> step_seconds{}, run_seconds{};
 
   double memory_bytes() const;

@@ -140,7 +140,8 @@ std::vector<Section> run_sheet(const RunEstimate& run) {
   }
   for (const MemoryPart& part : run.memory) memory.figures.push_back({part.name, part.bytes / kBytesPerGib, "GiB", 4, ""});
   memory.figures.push_back(
-      {"all of it", run.memory_bytes() / kBytesPerGib, "GiB", 4, cat(run.forward_batch, " samples a forward pass")});
+      {"all of it", run.memory_bytes() / kBytesPerGib, "GiB", 4,
+       cat(run.forward_batch, " samples a forward pass", run.shares_state ? ", at the worst moment of the backward pass" : "")});
   if (run.offloaded_bytes > 0) {
     const char* const where = run.disk_bytes > 0 ? "in a file" : "in the host's memory";
     memory.figures.push_back({"offloaded", run.offloaded_bytes / kBytesPerGib, "GiB", 4, where});

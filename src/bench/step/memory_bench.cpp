@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "bench/step/synthetic_config.h"
@@ -49,7 +50,14 @@ std::string placement_text(const parallel::ParamRow& row, const parallel::Mesh& 
 
 int64_t held_by(const at::Tensor& tensor) { return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0; }
 
-// Model, exchange and optimizer of a configuration, and one forward pass.
+// Of the whole parameter and of this rank's piece, which may be a view of it.
+int64_t gradient_bytes_of(const parallel::ParamRow& row) {
+  const at::Tensor whole = row.local.grad(), piece = row.shard.defined() ? row.shard.grad() : at::Tensor();
+  const bool is_view = whole.defined() && piece.defined() && piece.storage().is_alias_of(whole.storage());
+  return held_by(whole) + (is_view ? 0 : held_by(piece));
+}
+
+// Model, exchange and optimizer of a configuration, and one step without its update.
 class MemoryRig {
  public:
   MemoryRig(const config::RunConfig& config, const train::Registries& registries, const parallel::World& world)
@@ -59,8 +67,9 @@ class MemoryRig {
     if (config_.backend.memory_limit_gib == 0) train::limit_cpu_memory(kCountOnly);  // from here on tensors are counted
     try {
       build();
-      count_placements();
       own_.activations = count_activations();
+      count_gradients();
+      count_placements();
     } catch (const std::exception&) {
       const train::KnownMemory known = train::known_memory(setup_.get(), /*buffers=*/0, /*has_buffers=*/true);
       throw train::explained(train::memory_error_in_flight(config_), known, config_);
@@ -95,7 +104,8 @@ class MemoryRig {
     const config::BatchPlan batch = config::batch_plan(config_, layout_.replicas.size());
     const bool has_buckets = setup_->data_parallel->bytes_per_step() > 0 && !setup_->is_sharded() && batch.local > batch.micro &&
                              !config_.parallel.disable_broadcast_buffers;
-    for (const parallel::ParamRow& row : setup_->table.rows()) {
+    for (size_t i = 0; i < setup_->table.rows().size(); ++i) {
+      const parallel::ParamRow& row = setup_->table.rows()[i];
       const std::string placement = placement_text(row, mesh);
       auto same = std::ranges::find(report_.placements, placement, &PlacedBytes::placement);
       if (same == report_.placements.end()) {
@@ -104,11 +114,10 @@ class MemoryRig {
       int64_t elements = 1;
       for (const int64_t extent : row.global_shape) elements *= extent;
       same->parameters += elements;
-      const int64_t bytes = held_by(row.trained());
       const HeldBytes held{.weights = row.held_bytes(),
-                           .gradients = row.local.requires_grad() ? bytes : 0,
+                           .gradients = gradients_[i],
                            .optimizer = optimizer_bytes_of(row.name, states),
-                           .exchange = has_buckets ? bytes : 0};
+                           .exchange = has_buckets ? held_by(row.trained()) : 0};
       same->held += held;
       own_ += held;
     }
@@ -148,6 +157,32 @@ class MemoryRig {
     return counts[counts.size() / 2];
   }
 
+  // By row, between two passes of a step or after the last one, whichever are more together. Stages of a pipeline make no passes
+  // of the whole model: theirs are counted by what is trained.
+  void count_gradients() {
+    const auto& rows = setup_->table.rows();
+    gradients_.assign(rows.size(), 0);
+    if (setup_->pipeline) {
+      std::ranges::transform(rows, gradients_.begin(), [](const parallel::ParamRow& row) {
+        return row.local.requires_grad() ? held_by(row.trained()) : 0;
+      });
+      return;
+    }
+    const config::BatchPlan batch = config::batch_plan(config_, layout_.replicas.size());
+    const data::SampleSpec longest = train::longest_sample(config_, spec_);
+    const at::Tensor input = fields(longest.input), target = fields(longest.target);
+    for (const bool is_last : {false, true}) {
+      if (!is_last && batch.local <= batch.micro) continue;
+      setup_->data_parallel->backward(loss_of(input, target), is_last);
+      std::vector<int64_t> now(rows.size());
+      std::ranges::transform(rows, now.begin(), gradient_bytes_of);
+      if (std::accumulate(now.begin(), now.end(), int64_t{0}) >
+          std::accumulate(gradients_.begin(), gradients_.end(), int64_t{0})) {
+        gradients_ = std::move(now);
+      }
+    }
+  }
+
   void gather() {
     const parallel::Mesh& mesh = layout_.groups.mesh();
     std::vector<std::string> sizes;
@@ -179,6 +214,7 @@ class MemoryRig {
   data::SampleSpec spec_;
   train::Layout layout_;
   std::unique_ptr<train::TrainSetup> setup_;
+  std::vector<int64_t> gradients_;  // bytes, by row
   HeldBytes own_;
   HeldMemory report_;
 };

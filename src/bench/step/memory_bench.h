@@ -17,7 +17,9 @@ namespace welkin::bench {
 
 // Bytes that one rank holds.
 struct HeldBytes {
-  int64_t weights = 0, gradients = 0, optimizer = 0;
+  int64_t weights = 0;
+  int64_t gradients = 0;  // between two passes of a step, or after the last one, whichever are more
+  int64_t optimizer = 0;
   int64_t exchange = 0;     // the buckets in which gradients are sent, where these are no views of them
   int64_t activations = 0;  // what a forward pass leaves for the backward pass, with prediction and loss
   HeldBytes& operator+=(const HeldBytes& other);

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/backward_memory.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+
+namespace welkin::plan {
+namespace {
+
+constexpr double kFirstBucketBytes = 1 << 20;  // parallel/shard/gradient_exchange.cpp
+constexpr size_t kMostUnderWay = 2;            // parallel/sharding/sharded_gradients.cpp
+
+class BackwardRun {
+ public:
+  explicit BackwardRun(const BackwardPass& pass) : pass_(pass) {
+    double all = 0;
+    for (const BackwardLayer& layer : pass.layers) {
+      all += layer.gradients;
+      activations_ += layer.activations;
+    }
+    if (pass.adds_up) whole_ = all;
+    if (pass.has_pieces) pieces_ = all / pass.ranks;
+    note();
+  }
+
+  BackwardPeak run() {
+    for (auto layer = pass_.layers.rbegin(); layer != pass_.layers.rend(); ++layer) {
+      if (pass_.ends_with_units && bucket_ > 0 && bucket_ + layer->gradients > pass_.bucket_bytes) send();
+      make(*layer);
+      const bool is_full = pass_.ends_with_units ? layer->begins_unit : bucket_ >= limit_;
+      if (is_full) send();
+    }
+    send();
+    while (!sent_.empty()) land();
+    return peak_;
+  }
+
+ private:
+  // A gradient is made beside the one to which it is added.
+  void make(const BackwardLayer& layer) {
+    whole_ += layer.gradients;
+    note();
+    if (pass_.adds_up) whole_ -= layer.gradients;
+    activations_ = std::max(0.0, activations_ - layer.activations);  // what rounding leaves is nothing
+    bucket_ += layer.gradients;
+  }
+
+  void send() {
+    if (bucket_ == 0) return;
+    while (sent_.size() >= kMostUnderWay) land();
+    under_way_ += bucket_ * pass_.travelling;
+    note();
+    whole_ -= bucket_;
+    under_way_ += bucket_ * arriving();
+    sent_.push_back(bucket_);
+    bucket_ = 0;
+    limit_ = pass_.bucket_bytes;
+    note();
+  }
+
+  // This rank's part of the sum, and what it is made of; over the bucket.
+  double arriving() const { return pass_.travelling * (pass_.is_received ? 1 : 1 / pass_.ranks); }
+
+  void land() {
+    const double bucket = sent_.front();
+    sent_.pop_front();
+    under_way_ -= bucket * (pass_.travelling + arriving());
+    if (!pass_.has_pieces) pieces_ += bucket / pass_.ranks;
+  }
+
+  void note() {
+    const BackwardPeak now{.gradients = whole_ + pieces_, .under_way = under_way_, .activations = activations_};
+    if (now.sum() > peak_.sum()) peak_ = now;
+  }
+
+  const BackwardPass& pass_;
+  double whole_ = 0, pieces_ = 0, under_way_ = 0, activations_ = 0;
+  double bucket_ = 0, limit_ = kFirstBucketBytes;
+  std::deque<double> sent_;
+  BackwardPeak peak_;
+};
+
+}  // namespace
+
+BackwardPeak backward_peak(const BackwardPass& pass) { return BackwardRun(pass).run(); }
+
+}  // namespace welkin::plan
