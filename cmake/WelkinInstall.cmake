@@ -20,7 +20,8 @@ configure_package_config_file("${CMAKE_SOURCE_DIR}/cmake/WelkinConfig.cmake.in" 
   INSTALL_DESTINATION lib/cmake/Welkin)
 write_basic_package_version_file("${CMAKE_BINARY_DIR}/WelkinConfigVersion.cmake" COMPATIBILITY ExactVersion)
 install(FILES "${CMAKE_BINARY_DIR}/WelkinConfig.cmake" "${CMAKE_BINARY_DIR}/WelkinConfigVersion.cmake"
-  "${CMAKE_SOURCE_DIR}/cmake/WelkinTorch.cmake" "${CMAKE_SOURCE_DIR}/cmake/WelkinPlugin.cmake" DESTINATION lib/cmake/Welkin)
+  "${CMAKE_SOURCE_DIR}/cmake/WelkinTorch.cmake" "${CMAKE_SOURCE_DIR}/cmake/WelkinPlugin.cmake"
+  "${WELKIN_PLUGIN_STAMP}" DESTINATION lib/cmake/Welkin)
 # The manual page and the completion of shells are what the program prints. It needs torch for that: the build's. Without them the rest is of
 # use, so that a program that does not run here (another processor) is a warning.
 file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/printed")

@@ -2,7 +2,7 @@
 """Sharded data parallelism (--shard, ZeRO 1 to 3): bytes that a rank holds and sends beside the lecture's formulas and `welkin plan estimate`,
 peak memory and time of a step beside PyTorch's DistributedDataParallel, ZeroRedundancyOptimizer and fully_shard on as many ranks, in turns.
 
-usage: compare.py --welkin BINARY --peer_python PYTHON --json FILE [--rounds N] [--quick] [--only bytes|traffic|steps|peak]...
+usage: compare.py --welkin BINARY --peer_python PYTHON --json FILE [--rounds N] [--quick] [--only bytes|planned|traffic|steps|peak]...
 Prints Markdown tables (docs/results/memory.md). All ranks work on this machine with one thread each, over Gloo on the loopback interface.
 """
 import argparse
@@ -21,7 +21,7 @@ SMALL = {"embed_dim": 384, "depth": 6, "num_heads": 6}
 LARGE = {"embed_dim": 1536, "depth": 12, "num_heads": 12}
 PRESET = """
 run: {{model: vit, embed_dim: {embed_dim}, depth: {depth}, num_heads: {num_heads}, patch_size: 8, img_size: [64, 128], n_in_channels: 4, n_out_channels: 4,
-  global_batch_size: {batch}, num_iters: 100, lr: 1.E-4, lr_schedule: constant, warmup: 0, optimizer: Adam, threads: 1, device: cpu}}
+  global_batch_size: {batch}, micro_batch_size: {micro}, num_iters: 100, lr: 1.E-4, lr_schedule: constant, warmup: 0, optimizer: Adam, threads: 1, device: cpu}}
 """
 
 
@@ -36,14 +36,15 @@ class Bench:
             sys.exit(f"compare.py: exit code {done.returncode} of {' '.join(map(str, words))}\n{done.stderr[-2000:]}")
         return json.loads(file.read_text())
 
-    def preset(self, size, ranks):
+    def preset(self, size, ranks, samples, passes):
         path = self.folder / "run.yaml"
-        path.write_text(PRESET.format(batch=ranks, **size))
+        path.write_text(PRESET.format(batch=ranks * samples, micro=samples // passes, **size))
         return ["--yaml_config", path, "--config", "run"]
 
-    def welkin(self, size, ranks, *words):
+    def welkin(self, size, ranks, *words, samples=1, passes=1):
+        """`samples` of each rank, in so many forward and backward passes."""
         file = self.folder / "figures.json"
-        return self.json_of([self.arguments.welkin, "launch", "-n", ranks, "--", "bench", *words, *self.preset(size, ranks), "--synthetic", "--json", file], file)
+        return self.json_of([self.arguments.welkin, "launch", "-n", ranks, "--", "bench", *words, *self.preset(size, ranks, samples, passes), "--synthetic", "--json", file], file)
 
     def peer(self, size, ranks, kind):
         file = self.folder / "figures.json"
@@ -51,9 +52,9 @@ class Bench:
         return self.json_of([self.arguments.peer_python, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", ranks,
                              HERE.parent / "peer/sharded.py", "--kind", kind, *flags, *self.windows, "--json", file], file)
 
-    def estimate(self, size, ranks, *words):
+    def estimate(self, size, ranks, *words, samples=1, passes=1):
         file = self.folder / "estimate.json"
-        return self.json_of([self.arguments.welkin, "plan", "estimate", *self.preset(size, ranks), "--devices", ranks, *words, "--json", file], file)
+        return self.json_of([self.arguments.welkin, "plan", "estimate", *self.preset(size, ranks, samples, passes), "--devices", ranks, *words, "--json", file], file)
 
 
 def say(line=""):
@@ -61,13 +62,14 @@ def say(line=""):
 
 
 def held_bytes(bench):
-    """Weights, gradients and states of the fullest rank over 4 P, 4 P and 8 P bytes, of which the stage says what is shared out."""
+    """Weights, gradients and states of the fullest rank over 4 P, 4 P and 8 P bytes, of which the stage says what is shared out. Two passes:
+    gradients of stage `optimizer` stand whole between them."""
     rows = []
     say("| ranks | `--shard` | precision | weights | gradients | states | formula | measured over formula |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
     for ranks in (2, 4, 8):
         for level, stage in enumerate(STAGES):
             for precision in ("none", "bf16"):
-                held = bench.welkin(SMALL, ranks, "memory", "--shard", stage, "--amp_mode", precision)
+                held = bench.welkin(SMALL, ranks, "memory", "--shard", stage, "--amp_mode", precision, samples=2, passes=2)
                 parameters = sum(row["parameters"] for row in held["placements"])
                 most = max(held["held"], key=lambda row: sum(row[f"{kind}_bytes"] for kind in ("weights", "gradients", "optimizer")))
                 parts = [most["weights_bytes"], most["gradients_bytes"], most["optimizer_bytes"]]
@@ -75,6 +77,22 @@ def held_bytes(bench):
                 rows.append({"ranks": ranks, "shard": stage, "precision": precision, "bytes": parts, "formula": formula, "ratio": sum(parts) / formula})
                 say(f"| {ranks} | {stage} | {'fp32' if precision == 'none' else precision} | " + " | ".join(f"{part / 2**20:.1f}" for part in parts) +
                     f" | {formula / 2**20:.1f} MiB | {sum(parts) / formula:.4f} |")
+    return rows
+
+
+def planned_peaks(bench):
+    """The most bytes of tensors that a rank had while steps were made, and what the planner says."""
+    rows = []
+    say("| ranks | `--shard` | passes of a step | tensors at once, MiB | planner, MiB | planner over measured |\n| --- | --- | --- | --- | --- | --- |")
+    once = ("--windows", "1", "--window_seconds", "0.2", "--warmup_seconds", "0", "--memory_limit_gib", "20")
+    for ranks in (2, 4):
+        for stage in STAGES:
+            for passes in (1, 2):
+                how = {"samples": 2, "passes": passes}
+                measured = bench.welkin(SMALL, ranks, "--mode", "synthetic", "--shard", stage, *once, **how)["step_tensors_peak_bytes"]
+                planned = bench.estimate(SMALL, ranks, "--shard", stage, **how)["memory of a rank, tp=1, cp=1"]["all of it"]["value"] * 2**30
+                rows.append({"ranks": ranks, "shard": stage, "passes": passes, "bytes": measured, "planned": planned})
+                say(f"| {ranks} | {stage} | {passes} | {measured / 2**20:.0f} | {planned / 2**20:.0f} | {planned / measured:.3f} |")
     return rows
 
 
@@ -136,7 +154,7 @@ def main():
     parser.add_argument("--json", required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true")
-    parts = {"bytes": held_bytes, "traffic": sent_bytes, "steps": steps, "peak": peak}
+    parts = {"bytes": held_bytes, "planned": planned_peaks, "traffic": sent_bytes, "steps": steps, "peak": peak}
     parser.add_argument("--only", action="append", choices=parts)
     arguments = parser.parse_args()
     bench, found = Bench(arguments), {}

@@ -8,7 +8,7 @@
 namespace welkin::launch {
 
 // The address of `symbol` in the shared object at `path`. Throws ConfigError with the loader's text when the file cannot be
-// opened and with the symbol's name when it has none.
+// opened, with the symbol's name when it has none, and with both stamps when it was built with other headers than this program.
 void* load_plugin(const std::filesystem::path& path, const char* symbol);
 
 }  // namespace welkin::launch

@@ -200,11 +200,11 @@ TEST(Layouts, ContinueFromCheckpointsOfOthersOnTwoRanks) { parallel::run_on_rank
 TEST(Layouts, ContinueFromCheckpointsOfOthersOnFourRanks) { parallel::run_on_ranks("moved_checkpoints", 4); }
 
 TEST(Layouts, OfTheUnetEqualOneProcessOnTwoRanks) { parallel::run_on_ranks("unet_layouts", 2); }
-TEST(Layouts, OfTheUnetEqualOneProcessOnFourRanks) { parallel::run_on_ranks("unet_layouts", 4); }
+TEST(Layouts, OfTheUnetEqualOneProcessOnFourRanks) { parallel::run_on_ranks("unet_layouts", 4, 180); }
 TEST(Layouts, OfTheUnetEqualOneProcessOnEightRanks) { parallel::run_on_ranks("unet_layouts", 8, 180); }
 
 TEST(Layouts, OfModelsOfFieldsEqualOneProcessOnTwoRanks) { parallel::run_on_ranks("field_model_layouts", 2); }
-TEST(Layouts, OfModelsOfFieldsEqualOneProcessOnFourRanks) { parallel::run_on_ranks("field_model_layouts", 4); }
+TEST(Layouts, OfModelsOfFieldsEqualOneProcessOnFourRanks) { parallel::run_on_ranks("field_model_layouts", 4, 180); }
 
 TEST(LayoutCases, CoverEveryMeshAndAllPairs) {
   EXPECT_GE(layout_cases(4, LayoutChoice::Some).size(), 6U);

@@ -171,6 +171,18 @@ class InstalledFolder(unittest.TestCase):
         done = self.welkin("--plugin", build / "libplugin.so", "train", "--help")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("the plug-in of the test was registered", done.stderr)
+        self.refuses_other_headers(build / "libplugin.so")
+
+    def refuses_other_headers(self, library):
+        """As if it had been built with the headers of another version: nothing of it is called."""
+        content = library.read_bytes()
+        stamp = re.search(rb"welkin [0-9.]+, headers [0-9a-f]{16}", content).group()
+        other = library.with_name("libother.so")
+        other.write_bytes(content.replace(stamp, stamp[:-4] + b"0000"))
+        done = self.welkin("--plugin", other, "train", "--help")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("was built with another Welkin: plugin=", done.stderr)
+        self.assertNotIn("the plug-in of the test was registered", done.stderr)
 
 
 class ContainerRecipe(unittest.TestCase):
