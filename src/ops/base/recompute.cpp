@@ -9,12 +9,17 @@
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
+#include "core/error.h"
+#include "core/text.h"
 #include "ops/base/autocast.h"
 #include "ops/base/once_differentiable.h"
 
@@ -22,6 +27,7 @@ namespace welkin::ops {
 namespace {
 
 using torch::autograd::AutogradContext;
+using torch::autograd::Node;
 using torch::autograd::variable_list;
 
 // What the node needs to run the part again, besides its inputs.
@@ -58,6 +64,30 @@ variable_list no_leaves(const variable_list& tensors) {
   return aliases;
 }
 
+// A leaf that the graph ends at and that is none of these would get no gradient, and be trained no more without a word.
+void check_leaves(const variable_list& ends, const variable_list& leaves) {
+  std::unordered_set<const Node*> known, seen;
+  for (const at::Tensor& leaf : leaves) {
+    if (leaf.defined() && leaf.requires_grad()) known.insert(torch::autograd::impl::gradient_edge(leaf).function.get());
+  }
+  std::vector<const Node*> open;
+  for (const at::Tensor& end : ends) open.push_back(end.grad_fn().get());
+  while (!open.empty()) {
+    const Node* node = open.back();
+    open.pop_back();
+    if (node == nullptr || known.contains(node) || !seen.insert(node).second) continue;
+    if (const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(node)) {
+      throw ConfigError(
+          "ops",
+          cat("a part that runs again reads a parameter that is none of its inputs and not among its weights, and would "
+              "not train it: shape=(",
+              join(leaf->variable.sizes().vec(), ", "), ")"),
+          "Pass it to the site as an input, or give it a name below the site's (docs/guide/plugins.md)");
+    }
+    for (const torch::autograd::Edge& edge : node->next_edges()) open.push_back(edge.function.get());
+  }
+}
+
 struct Recomputed : torch::autograd::Function<Recomputed> {
   static variable_list forward(AutogradContext* context, at::TensorList in, at::TensorList weights,
                                const c10::intrusive_ptr<KeptPart>& part) {
@@ -88,6 +118,7 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
     }
     variable_list result(leaves.size() + 1);  // the last stands for the part
     if (ends.empty()) return result;
+    check_leaves(ends, leaves);
     variable_list wanted;
     for (size_t i = 0; i < leaves.size(); ++i) {
       if (context->needs_input_grad(i)) wanted.push_back(leaves[i]);

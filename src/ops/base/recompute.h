@@ -12,10 +12,11 @@ namespace welkin::ops {
 
 using TensorsFunction = std::function<std::vector<at::Tensor>(std::vector<at::Tensor>)>;
 
-// part(in), differentiable once. `weights`: the leaves that the part reads besides `in`; no other gets a gradient. The part runs
-// now, without a graph, and in the backward pass again, there with one and under the autocast that holds now; it must give the
-// same values both times (masks from counters do) and is kept until then, with all that it captured. Hooks of a weight itself are
-// called in both graphs, those of the node that adds up its gradient once.
+// part(in), differentiable once. `weights`: the leaves that the part reads besides `in`; the backward pass throws ConfigError
+// where it finds another that asks for a gradient. The part runs now, without a graph, and in the backward pass again, there with
+// one and under the autocast that holds now; it must give the same values both times (masks from counters do) and is kept until
+// then, with all that it captured. Hooks of a weight itself are called in both graphs, those of the node that adds up its
+// gradient once.
 std::vector<at::Tensor> recomputed(TensorsFunction part, const std::vector<at::Tensor>& in,
                                    const std::vector<at::Tensor>& weights);
 

@@ -13,7 +13,9 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
+#include "core/error.h"
 #include "gradient_check.h"
 #include "ops/base/autocast.h"
 #include "ops/gemm/mixed_matmul.h"
@@ -158,6 +160,24 @@ TEST(Recomputed, WhatNobodyUsedHasNoGradient) {
 }
 
 // Two parts one behind the other, the second within the first as well: nested runs.
+// A bias that is captured and named nowhere was trained no more, without a word.
+TEST(Recomputed, AParameterThatIsNeitherInputNorWeightIsRefused) {
+  const at::Tensor x = tests::test_values({3, kLayerWidth}, 1).requires_grad_();
+  const at::Tensor bias = tests::test_values({kLayerWidth}, 2).requires_grad_();
+  const TensorsFunction part = [bias](const Tensors& in) { return Tensors{(in.at(0) + bias).sin()}; };
+  try {
+    recomputed(part, {x}, {})[0].sum().backward();
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("would not train it: shape=(12)"), std::string::npos) << error.what();
+  }
+  recomputed(part, {x}, {bias})[0].sum().backward();
+  EXPECT_TRUE(bias.grad().defined());
+  bias.mutable_grad() = at::Tensor();
+  const at::Tensor frozen = bias.detach();
+  recomputed([frozen](const Tensors& in) { return Tensors{(in.at(0) + frozen).sin()}; }, {x}, {})[0].sum().backward();
+}
+
 TEST(Recomputed, PartsMayHoldParts) {
   const Layers inner;
   const at::Tensor scale = at::full({}, 1.25).requires_grad_();
