@@ -107,7 +107,7 @@ ROOMS = {
     "train/monitor": {"train/checkpoint", "train/learn", "train/step"},
     "train/nodes": {"train/checkpoint"},
     "train/health": {"train/checkpoint", "train/learn", "train/optim", "train/step"},
-    "train/replay": {"train/checkpoint", "train/rollout"},
+    "train/replay": {"train/checkpoint", "train/learn", "train/rollout"},
     "train/run": {"train/benchy", "train/checkpoint", "train/device", "train/elastic", "train/health", "train/inject", "train/interchange",
                   "train/learn", "train/monitor", "train/nodes", "train/offload", "train/optim", "train/profile", "train/replay", "train/rollout", "train/step"},
     "train/elastic": {"train/checkpoint"},

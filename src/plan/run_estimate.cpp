@@ -266,7 +266,7 @@ void offload(const config::RunConfig& config, const StageFacts& stage, RunEstima
 void add_replay(const config::RunConfig& config, const RunFacts& facts, RunEstimate& estimate) {
   if (!config::has_effect(config::key_at("loss.replay_buffer"), config)) return;
   const auto states = static_cast<double>(config.loss.replay_buffer * config::batch_plan(config).local);
-  estimate.replay_bytes = kWideBytes * states * static_cast<double>(facts.input_values);
+  estimate.replay_bytes = kWideBytes * states * static_cast<double>(facts.input_values) / ranks_of_sample(config.parallel);
   if (config.loop.device == config::DeviceChoice::Cpu && estimate.replay_bytes > 0) {
     estimate.memory.push_back({"replay buffer", estimate.replay_bytes});
   }

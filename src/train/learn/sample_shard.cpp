@@ -3,6 +3,8 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -103,6 +105,15 @@ SampleShard::PointsRmse SampleShard::rmse_of_points(const at::Tensor& prediction
   const at::Tensor has_points = sums.weight.gt(0);
   const at::Tensor rmse = weighted_rmse(sums, /*num_points=*/0);
   return {at::where(has_points, rmse, at::zeros_like(rmse)), has_points};
+}
+
+at::Tensor SampleShard::nonfinite(const at::Tensor& values) const {
+  const at::NoGradGuard no_grad;
+  const auto found = [](const at::Tensor& part) { return at::isfinite(part).flatten(1).all(1).logical_not().to(at::kFloat); };
+  if (is_whole()) return found(values);
+  at::Tensor any = at::zeros({values.size(0)}, values.options().dtype(at::kFloat).requires_grad(false));
+  for (const Piece& piece : own_) any = at::maximum(any, found(cut(values, piece)));
+  return all_reduce(group_, any, parallel::Reduction::Max);
 }
 
 at::Tensor SampleShard::whole_fields(const at::Tensor& values) const {

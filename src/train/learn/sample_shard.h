@@ -37,6 +37,9 @@ class SampleShard {
     at::Tensor rmse, has_points;  // (B, C): 0 and 0 where a channel of a sample has no point, else the RMSE and 1
   };
   PointsRmse rmse_of_points(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights) const;
+  // (B, C, points that are read) -> (B): 1 where a value of the whole sample is not finite, else 0; the same on every rank that
+  // shares it. Every such rank calls it.
+  at::Tensor nonfinite(const at::Tensor& values) const;
   // (..., points that are read) -> (..., all points), own points of every rank. Every rank that shares the sample calls it.
   at::Tensor whole_fields(const at::Tensor& values) const;
 

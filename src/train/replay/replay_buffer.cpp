@@ -5,10 +5,10 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/isfinite.h>
 #include <ATen/ops/where.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -18,20 +18,25 @@ namespace {
 constexpr int64_t kNoSample = -1;
 
 // What is shown of a prediction that holds a value that is no number: the target, sample by sample.
-at::Tensor sound(const at::Tensor& prediction, const at::Tensor& target) {
+at::Tensor sound(const SampleShard& shard, const at::Tensor& prediction, const at::Tensor& target) {
   std::vector<int64_t> sizes(static_cast<size_t>(prediction.dim()), 1);
   sizes.front() = prediction.size(0);
-  const at::Tensor is_finite = at::isfinite(prediction).flatten(1).all(1).view(sizes);
-  return at::where(is_finite, prediction.to(target.scalar_type()), target);
+  return at::where(shard.nonfinite(prediction).eq(0).view(sizes), prediction.to(target.scalar_type()), target);
 }
 
 }  // namespace
 
 ReplayBuffer::ReplayBuffer(const data::Dataset& dataset, data::ReplayPlan plan, const config::RunConfig& config,
-                           ReplayLanes lanes, c10::Device device)
-    : dataset_(dataset), plan_(std::move(plan)), feed_(dataset.spec(), config, device), lanes_(lanes), device_(device) {
+                           ReplayLanes lanes, SampleShard shard, c10::Device device)
+    : dataset_(dataset),
+      plan_(std::move(plan)),
+      feed_(dataset.spec(), config, device),
+      lanes_(lanes),
+      shard_(std::move(shard)),
+      device_(device) {
   feed_.check_next(dataset.spec(), config);
-  std::vector<int64_t> shape = dataset.spec().input.shape;
+  std::vector<int64_t> shape = whole_shape();
+  if (const auto region = shard_.region()) std::copy_n(region->extent.begin(), shape.size() - 1, shape.begin() + 1);
   shape.insert(shape.begin(), {plan_.slots(), lanes_.count});
   states_ = at::empty(shape, at::TensorOptions(at::kFloat).pinned_memory(device.is_cuda()));
   samples_ = at::full({plan_.slots(), lanes_.count}, kNoSample, at::kLong);
@@ -65,7 +70,7 @@ void ReplayBuffer::feed(const data::Batch& batch) const {
 void ReplayBuffer::keep(const data::Batch& batch, const at::Tensor& prediction) {
   const at::NoGradGuard no_grad;
   const at::Tensor known = feed_.known_of(batch.input);
-  const at::Tensor next = feed_.next(batch.input, sound(prediction.detach(), batch.target), known, batch.target);
+  const at::Tensor next = feed_.next(batch.input, sound(shard_, prediction.detach(), batch.target), known, batch.target);
   for (int64_t i = 0; i < next.size(0); ++i) {
     const int64_t slot = choice(batch, i).slot, lane = plan_.lane_of(batch.first_position + i);
     states_[slot][lane - lanes_.first].copy_(next[i], /*non_blocking=*/true);

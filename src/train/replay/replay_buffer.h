@@ -13,6 +13,7 @@
 
 #include "data/pipeline/pipeline.h"
 #include "data/sample/replay_plan.h"
+#include "train/learn/sample_shard.h"
 #include "train/rollout/state_feed.h"
 
 namespace welkin::train {
@@ -24,9 +25,10 @@ struct ReplayLanes {
 
 class ReplayBuffer {
  public:
-  // `dataset` outlives it. ConfigError of StateFeed, where a prediction does not make the next input whole.
+  // `dataset` outlives it. `shard`: what of each sample this rank reads, and has of each state. ConfigError of StateFeed, where a
+  // prediction does not make the next input whole.
   ReplayBuffer(const data::Dataset& dataset, data::ReplayPlan plan, const config::RunConfig& config, ReplayLanes lanes,
-               c10::Device device);
+               SampleShard shard, c10::Device device);
 
   const data::ReplayPlan& plan() const { return plan_; }
   const ReplayLanes& lanes() const { return lanes_; }
@@ -37,11 +39,14 @@ class ReplayBuffer {
   // that was resumed without it, of a sample that was skipped) leaves the input of the data.
   void feed(const data::Batch& batch) const;
   // Keeps what the model has made of a batch, `prediction` (B, C', ...), as the input of the samples that follow. Where it is not
-  // finite the rollout goes on from the truth.
+  // finite the rollout goes on from the truth. Every rank that shares the samples calls it.
   void keep(const data::Batch& batch, const at::Tensor& prediction);
 
-  // (slots, lanes, C, ...) float32 and (slots, lanes) int64, the sample each is the input of or -1, in the host's memory. `sync`:
-  // waits for the copies that are under way.
+  const SampleShard& shard() const { return shard_; }
+  // Of an input of the data set: (C, ...), whole.
+  const std::vector<int64_t>& whole_shape() const { return dataset_.spec().input.shape; }
+  // (slots, lanes, C, points that are read) float32 and (slots, lanes) int64, the sample each is the input of or -1, in the
+  // host's memory. `sync`: waits for the copies that are under way.
   const at::Tensor& states() const { return states_; }
   const at::Tensor& samples() const { return samples_; }
   void sync() const;
@@ -56,6 +61,7 @@ class ReplayBuffer {
   data::ReplayPlan plan_;
   StateFeed feed_;
   ReplayLanes lanes_;
+  SampleShard shard_;
   c10::Device device_;
   at::Tensor states_, samples_;
 };

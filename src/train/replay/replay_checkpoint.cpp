@@ -14,13 +14,38 @@ namespace {
 
 constexpr const char* kReplayGroup = "replay";
 
-// Of what all ranks have of a slot: `rows` (lanes, ...).
-PiecePlace place_of_lanes(const ReplayBuffer& replay, const at::Tensor& rows) {
-  PiecePlace place{.whole_shape = rows.sizes().vec(), .layout = {}};
-  place.begin = replay.lanes().first * (rows.numel() / std::max<int64_t>(1, rows.size(0)));
+// Whose rows are (lanes, ...) of this rank's places of the batch, whole samples.
+struct SlotTensor {
+  std::string name;
+  at::Tensor own;  // as the buffer has it
+  bool is_state = false;
+};
+
+std::vector<SlotTensor> tensors_of_slot(const ReplayBuffer& replay, int64_t slot) {
+  return {{.name = cat("sample.", slot), .own = replay.samples().select(0, slot)},
+          {.name = cat("state.", slot), .own = replay.states().select(0, slot), .is_state = true}};
+}
+
+// (lanes) or (lanes, C, ...).
+std::vector<int64_t> whole_rows(const ReplayBuffer& replay, bool is_state) {
+  std::vector<int64_t> shape{replay.lanes().count};
+  if (is_state) shape.insert(shape.end(), replay.whole_shape().begin(), replay.whole_shape().end());
+  return shape;
+}
+
+// Of what all ranks have of a slot.
+PiecePlace place_of_lanes(const ReplayBuffer& replay, std::vector<int64_t> rows) {
+  PiecePlace place{.whole_shape = std::move(rows), .layout = {}};
+  place.begin = replay.lanes().first * (c10::multiply_integers(place.whole_shape) / std::max<int64_t>(1, replay.lanes().count));
   place.whole_shape.front() = replay.plan().batch();
-  for (int64_t dim = 0; dim < rows.dim(); ++dim) place.layout.order.push_back(dim);
+  for (size_t dim = 0; dim < place.whole_shape.size(); ++dim) place.layout.order.push_back(static_cast<int64_t>(dim));
   return place;
+}
+
+// Ranks that share samples put the states together here, since all of them must call it; else the buffer's own memory.
+at::Tensor whole_states(const ReplayBuffer& replay, const SlotTensor& tensor) {
+  if (!tensor.is_state || replay.shard().is_whole()) return tensor.own;
+  return replay.shard().whole_fields(tensor.own.to(replay.device())).cpu();
 }
 
 // Through the device, between whose memory the ranks' groups exchange.
@@ -30,22 +55,29 @@ at::Tensor joined_lanes(const ReplayBuffer& replay, const at::Tensor& rows, cons
   return parallel::all_gather(replicas, rows.to(replay.device()), 0, lengths).cpu();
 }
 
-std::vector<CheckpointTensor> tensors_of_slot(const ReplayBuffer& replay, int64_t slot) {
-  return {{.name = cat("sample.", slot), .value = replay.samples().select(0, slot)},
-          {.name = cat("state.", slot), .value = replay.states().select(0, slot)}};
-}
-
 bool has_same_size(const Checkpoint& checkpoint, const ReplayBuffer& replay) {
   const auto& stored = checkpoint.index().tensors;
   const int64_t slots = replay.plan().slots();
   if (checkpoint.contains(stored_name(kReplayGroup, cat("state.", slots)))) return false;
   for (int64_t slot = 0; slot < slots; ++slot) {
-    for (const CheckpointTensor& tensor : tensors_of_slot(replay, slot)) {
+    for (const SlotTensor& tensor : tensors_of_slot(replay, slot)) {
       const auto record = stored.find(stored_name(kReplayGroup, tensor.name));
-      if (record == stored.end() || record->second.shape != place_of_lanes(replay, tensor.value).whole_shape) return false;
+      const PiecePlace place = place_of_lanes(replay, whole_rows(replay, tensor.is_state));
+      if (record == stored.end() || record->second.shape != place.whole_shape) return false;
     }
   }
   return true;
+}
+
+// Of whole states (lanes, C, ...) what this rank reads.
+at::Tensor own_part(const ReplayBuffer& replay, at::Tensor states) {
+  const auto region = replay.shard().region();
+  if (!region) return states;
+  for (int64_t dim = 2; dim < states.dim(); ++dim) {
+    const auto axis = static_cast<size_t>(dim - 2);
+    states = states.narrow(dim, region->begin[axis], region->extent[axis]);
+  }
+  return states;
 }
 
 }  // namespace
@@ -55,12 +87,14 @@ CheckpointGroup replay_group(const ReplayBuffer& replay, const parallel::MeshGro
   replay.sync();
   CheckpointGroup group{.name = kReplayGroup, .tensors = {}};
   for (int64_t slot = 0; slot < replay.plan().slots(); ++slot) {
-    for (CheckpointTensor& tensor : tensors_of_slot(replay, slot)) {
-      const PiecePlace place = place_of_lanes(replay, tensor.value);
-      tensor.whole_shape = place.whole_shape;
-      if (is_writer) tensor.piece = place;
-      tensor.join_rows = [&replay, replicas, rows = tensor.value] { return joined_lanes(replay, rows, replicas); };
-      group.tensors.push_back(std::move(tensor));
+    for (const SlotTensor& tensor : tensors_of_slot(replay, slot)) {
+      const at::Tensor rows = whole_states(replay, tensor);
+      const PiecePlace place = place_of_lanes(replay, whole_rows(replay, tensor.is_state));
+      CheckpointTensor written{.name = tensor.name, .value = rows};
+      written.whole_shape = place.whole_shape;
+      if (is_writer) written.piece = place;
+      written.join_rows = [&replay, replicas, rows] { return joined_lanes(replay, rows, replicas); };
+      group.tensors.push_back(std::move(written));
     }
   }
   return group;
@@ -69,10 +103,11 @@ CheckpointGroup replay_group(const ReplayBuffer& replay, const parallel::MeshGro
 std::string load_replay(const Checkpoint& checkpoint, const ReplayBuffer& replay) {
   if (!has_same_size(checkpoint, replay)) return "The checkpoint has no replay buffer of this size: it begins empty";
   for (int64_t slot = 0; slot < replay.plan().slots(); ++slot) {
-    for (const CheckpointTensor& tensor : tensors_of_slot(replay, slot)) {
-      const at::Tensor rows = checkpoint.read_piece(stored_name(kReplayGroup, tensor.name), place_of_lanes(replay, tensor.value),
-                                                    tensor.value.numel(), tensor.value.scalar_type());
-      tensor.value.copy_(rows.view(tensor.value.sizes()));
+    for (const SlotTensor& tensor : tensors_of_slot(replay, slot)) {
+      const std::vector<int64_t> shape = whole_rows(replay, tensor.is_state);
+      const at::Tensor rows = checkpoint.read_piece(stored_name(kReplayGroup, tensor.name), place_of_lanes(replay, shape),
+                                                    c10::multiply_integers(shape), tensor.own.scalar_type());
+      tensor.own.copy_(tensor.is_state ? own_part(replay, rows.view(shape)) : rows.view(shape));
     }
   }
   return "The replay buffer goes on with the states of the checkpoint";

@@ -73,15 +73,12 @@ void check_first_sample(const data::Dataset& dataset) {
   check_normalised(input, spec);
 }
 
-// A state is that of a place of the batch, and whole on its rank.
-void check_replay(const config::RunConfig& config, const Layout& layout, const data::Dataset& train, bool drops_last) {
+// A state is that of a place of the batch.
+void check_replay(const config::RunConfig& config, const data::Dataset& train, bool drops_last) {
   if (config.loss.replay_buffer == 0) return;
   const auto refuse = [&](std::string_view what, std::string_view remedy) {
     throw ConfigError("train", cat(what, ": replay_buffer=", config.loss.replay_buffer), std::string(remedy));
   };
-  if (!layout.shard.is_whole()) {
-    refuse("ranks that share a sample have parts of each state", "Set context_io to gathered and leave spatial out");
-  }
   if (!drops_last) refuse("places of the batch change where the last one of an epoch is shorter", "Leave replay_buffer out");
   if (train.spec().target.shape.size() != 3) refuse("boxes have no steps in time", "Leave replay_buffer out");
 }
@@ -114,7 +111,7 @@ void RunData::open(c10::Device device) {
 void RunData::check(const Layout& layout) const {
   if (validation_drops_last(config_)) check_batch(config_, valid_->size(), "validation");
   if (config_.parallel.rank_invariant) check_units(config_, layout.replicas, samples(), *valid_, drops_last_);
-  check_replay(config_, layout, *train_, drops_last_);
+  check_replay(config_, *train_, drops_last_);
 }
 
 ReadingEvents RunData::reading_events(const Layout& layout) {
@@ -159,7 +156,8 @@ void RunData::open_replay(const Layout& layout) {
                                .steps_per_epoch = std::max<int64_t>(1, whole_steps),
                                .seed = config_.loop.seed});
   const int64_t lanes = batch / ranks;
-  replay_ = std::make_unique<ReplayBuffer>(*train_, plan, config_, ReplayLanes{.first = rank * lanes, .count = lanes}, device_);
+  replay_ = std::make_unique<ReplayBuffer>(*train_, plan, config_, ReplayLanes{.first = rank * lanes, .count = lanes},
+                                           layout.shard, device_);
   context_.log.info(cat("Replay buffer: ", config_.loss.replay_buffer, " states for each of ", batch, " samples, of rollouts of ",
                         config_.loss.replay_steps, " steps, ", format_bytes(static_cast<uint64_t>(replay_->bytes())),
                         " of this rank's host memory"));

@@ -62,8 +62,28 @@ class MultistepRuns(RanksCase):
         plain = self.folder / "plain"
         self.run_ranks(0, yaml, plain, *SGD, "--set", "schedule=constant")
         self.assertNotEqual(losses(plain), losses(one))
-        self.assertIn("ranks that share a sample have parts of each state: replay_buffer=2",
-                      self.run_ranks(2, yaml, self.folder / "p", *flags, "--context_parallel", "2", code=USAGE))
+
+    def test_ranks_that_share_a_sample_have_parts_of_each_state(self):
+        """Tokens, blocks and blocks beside replicas; a checkpoint of parts goes on with whole states, and the other way round."""
+        yaml = self.write(VIT)
+        flags = (*SGD, "--set", "replay_buffer=2", "--set", "replay_steps=3", "--set", "folder_rule=mp", "--set", "schedule=constant")
+        one = self.folder / "one"
+        self.run_ranks(0, yaml, one, *flags)
+        for name, ranks, layout in (("cp", 2, ("--context_parallel", "2")), ("blocks", 2, ("--spatial", "1x2x1")),
+                                    ("both", 4, ("--context_parallel", "2", "--shard", "full"))):
+            with self.subTest(name=name):
+                self.run_ranks(ranks, yaml, self.folder / name, *flags, *layout)
+                self.assert_close_training(one, self.folder / name)
+        cp = ("--context_parallel", "2")
+        for name, before, after in (("parts", (4, *cp, "--shard", "full"), (2,)), ("whole", (2,), (2, *cp)), ("joined", (2, *cp), (2, "--spatial", "1x2x1"))):
+            with self.subTest(name=name):
+                cut = self.folder / name
+                self.run_ranks(before[0], yaml, cut, *flags, *before[1:], "--num_iters", "3")
+                run = next(cut.glob("**/?MP"))  # named after the ranks of one model
+                run.rename(run.with_name("1MP" if len(after) == 1 else "2MP"))
+                said = self.run_ranks(after[0], yaml, cut, *flags, *after[1:], "--resume")
+                self.assertIn("The replay buffer goes on with the states of the checkpoint", said)
+                self.assert_close_weights(one, cut)
 
     def test_a_pipeline_is_refused(self):
         self.assertIn("a pipeline trains for one step of the model",

@@ -71,7 +71,7 @@ class ReplayBufferTest : public ::testing::Test {
             data::Sampler(kDays, data::Order::Shuffled, 7),
             {.batch = kBatch, .slots = kSlots, .longest = kLongest, .steps_per_epoch = kDays / kBatch, .seed = 7}};
   }
-  ReplayBuffer buffer(ReplayLanes lanes) const { return {days_, plan(), two_states(), lanes, at::kCPU}; }
+  ReplayBuffer buffer(ReplayLanes lanes) const { return {days_, plan(), two_states(), lanes, {}, at::kCPU}; }
 
   data::Batch batch_at(int64_t step, const ReplayLanes& lanes) const {
     data::Batch batch;
@@ -161,7 +161,7 @@ TEST_F(ReplayBufferTest, ARolloutThatIsNoNumberGoesOnFromTheTruth) {
 TEST_F(ReplayBufferTest, AnInputThatIsNeitherPredictedNorKnownIsRefused) {
   const Days unknown(std::vector<int64_t>{});
   EXPECT_THAT(([&] {
-                ReplayBuffer(unknown, plan(), two_states(), {0, kBatch}, at::kCPU);
+                ReplayBuffer(unknown, plan(), two_states(), {0, kBatch}, {}, at::kCPU);
               }),
               ThrowsMessage<ConfigError>(HasSubstr("the prediction is not the next input")));
 }
