@@ -2,13 +2,16 @@
 // Paths, and the walk over children.
 #include "model/base/layer.h"
 
+#include <algorithm>
+
 namespace welkin::model {
 namespace {
 
 void append_sites(std::vector<Site*>& sites, const std::vector<std::shared_ptr<torch::nn::Module>>& children) {
   for (const auto& child : children) {
-    const std::vector<Site*> more = sites_of(*child);
-    sites.insert(sites.end(), more.begin(), more.end());
+    for (Site* site : sites_of(*child)) {
+      if (std::ranges::find(sites, site) == sites.end()) sites.push_back(site);  // of a layer that is registered twice
+    }
   }
 }
 
@@ -33,6 +36,14 @@ std::vector<Site*> sites_of(torch::nn::Module& module) {
   std::vector<Site*> sites;
   append_sites(sites, module.children());
   return sites;
+}
+
+std::vector<std::shared_ptr<torch::nn::Module>> modules_in(const torch::nn::Module& module) {
+  std::vector<std::shared_ptr<torch::nn::Module>> once;
+  for (const auto& held : module.modules(/*include_self=*/false)) {
+    if (std::ranges::find(once, held) == once.end()) once.push_back(held);
+  }
+  return once;
 }
 
 void Layer::initialise(uint64_t seed) {

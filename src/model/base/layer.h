@@ -49,6 +49,9 @@ class Layer : public torch::nn::Module {
 // The sites of any module: of the layers in it.
 std::vector<Site*> sites_of(torch::nn::Module& module);
 
+// All that it holds, each once: libtorch's modules() lists one that is registered under two names twice.
+std::vector<std::shared_ptr<torch::nn::Module>> modules_in(const torch::nn::Module& module);
+
 // A plain sequence of layers under the names "0", "1", ... (torch's ModuleList): layers keep their parameter names in files.
 template <typename L>
 class LayerList : public Layer {

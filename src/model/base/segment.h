@@ -18,7 +18,7 @@ namespace welkin::model {
 
 struct Segment {
   std::string name;                 // "blocks.3"
-  std::vector<std::string> layers;  // paths of the layers, and names of the parameters, that work here
+  std::vector<std::string> layers;  // paths of the layers, and names of the parameters, that work here; in others too, if need be
   // From what the segment before has left (nothing for the first) to what the next one needs; the last leaves the output alone.
   // Tensors are (B, ...) and depend on no sample but their own. `input` is the model's, which any segment may look at.
   std::function<Tensors(Tensors, const at::Tensor& input, const ForwardContext& context)> run;

@@ -52,7 +52,7 @@ MeshGroups::MeshGroups() {
   for (const NamedAxes& named : kGroupedAxes) groups_.emplace_back(named.axes, Group());
 }
 
-MeshGroups::MeshGroups(const MakeGroup& make, int64_t rank, const Mesh& mesh) : mesh_(mesh), rank_(rank) {
+MeshGroups::MeshGroups(const MakeGroup& make, int64_t rank, const Mesh& mesh) : mesh_(mesh), rank_(rank), make_(make) {
   for (const NamedAxes& named : kGroupedAxes) {
     GroupMembers members = mesh.group_of(rank_, named.axes);
     const auto same = std::find_if(groups_.begin(), groups_.end(), [&](const auto& made) {
@@ -71,6 +71,17 @@ const Group& MeshGroups::along(AxisSet axes) const {
   const auto found = std::find_if(groups_.begin(), groups_.end(), [&](const auto& made) { return made.first == axes; });
   WELKIN_CHECK(found != groups_.end(), "a group of these axes is not made");
   return found->second;
+}
+
+Group MeshGroups::among(AxisSet axes, const std::vector<int64_t>& places, const std::string& name) const {
+  const Group& all = along(axes);
+  if (static_cast<int64_t>(places.size()) == all.size()) return all;
+  GroupMembers members;
+  for (const int64_t place : places) {
+    if (place == all.group_rank()) members.place = members.size();
+    members.ranks.push_back(all.ranks()[static_cast<size_t>(place)]);
+  }
+  return make_(name, std::move(members));
 }
 
 std::string MeshGroups::text() const {

@@ -32,12 +32,17 @@ class MeshGroups {
   // over blocks, never both: a union with cp stands for one with kSampleParts, and the one axis that is cut for kSpatial.
   const Group& along(AxisSet axes) const;
 
+  // Of the members of along(axes) those at these places, ascending, of which this rank is one: the whole group, or one that is
+  // made for them. Members call it in the same order, while what makes groups is there.
+  Group among(AxisSet axes, const std::vector<int64_t>& places, const std::string& name) const;
+
   // One line per group of more than one: "tp: [0, 1] [2, 3]", of the whole mesh.
   std::string text() const;
 
  private:
   Mesh mesh_;
   int64_t rank_ = 0;
+  MakeGroup make_;  // empty in a process alone
   std::vector<std::pair<AxisSet, Group>> groups_;
 };
 

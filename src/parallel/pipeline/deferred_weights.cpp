@@ -81,7 +81,7 @@ struct DeferredWeight : torch::autograd::Function<DeferredWeight> {
 }  // namespace
 
 void defer_weight_gradients(model::Model& model, const ParamTable& table, const std::shared_ptr<WeightQueue>& queue) {
-  for (const auto& module : model.modules(/*include_self=*/false)) {
+  for (const auto& module : model::modules_in(model)) {
     auto* linear = dynamic_cast<model::Linear*>(module.get());
     if (linear == nullptr) continue;
     const std::string weight = linear->path() + ".weight";

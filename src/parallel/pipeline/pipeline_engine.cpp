@@ -151,25 +151,32 @@ PipelineEngine::PipelineEngine(std::vector<model::Segment> segments, Group ranks
 
 bool PipelineEngine::has_output() const { return rank_of(num_stages() - 1) == ranks_.group_rank(); }
 
-bool PipelineEngine::stage_holds(int64_t stage, const std::string& parameter) const {
+bool PipelineEngine::stage_holds(int64_t stage, const ParamRow& row) const {
   const StageRange& range = options_.stages[static_cast<size_t>(stage)];
   return std::any_of(segments_.begin() + range.begin, segments_.begin() + range.end,
-                     [&](const model::Segment& segment) { return segment.holds(parameter); });
+                     [&](const model::Segment& segment) { return row.is_held_by(segment); });
 }
 
-bool PipelineEngine::holds(const std::string& parameter) const {
+bool PipelineEngine::holds(const ParamRow& row) const {
   for (int64_t stage = ranks_.group_rank(); stage < num_stages(); stage += ranks_.size()) {
-    if (stage_holds(stage, parameter)) return true;
+    if (stage_holds(stage, row)) return true;
   }
   return false;
 }
 
-void PipelineEngine::keep_own(ParamTable& table) const {
-  table.keep([this](const std::string& name) { return holds(name); });
+// Of a row that several of the rank's stages work with the first one has it: its backward passes are the last.
+void PipelineEngine::keep_own(ParamTable& table, const std::vector<TiedStages>& tied) const {
+  table.keep([this](const ParamRow& row) { return holds(row); });
   for (ParamRow& row : table.rows()) {
-    int64_t stage = ranks_.group_rank();
-    while (!stage_holds(stage, row.name)) stage += ranks_.size();
-    row.chunk = chunk_of(stage);
+    std::vector<int64_t> chunks;
+    for (int64_t stage = ranks_.group_rank(); stage < num_stages(); stage += ranks_.size()) {
+      if (stage_holds(stage, row)) chunks.push_back(chunk_of(stage));
+    }
+    row.chunk = chunks.front();
+    row.other_chunks.assign(chunks.begin() + 1, chunks.end());
+  }
+  for (const TiedStages& stages : tied) {
+    for (const std::string& name : stages.parameters) table.at(name).holders = stages.ranks;
   }
 }
 

@@ -19,6 +19,7 @@
 #include "parallel/pipeline/deferred_weights.h"
 #include "parallel/pipeline/schedule.h"
 #include "parallel/pipeline/stage_cut.h"
+#include "parallel/pipeline/tied_stages.h"
 #include "parallel/shard/gradient_exchange.h"
 #include "parallel/shard/param_table.h"
 
@@ -61,10 +62,11 @@ class PipelineEngine {
   // `segments` are those of a model that outlives this.
   PipelineEngine(std::vector<model::Segment> segments, Group ranks, PipelineOptions options);
 
-  bool has_output() const;                         // whether the model's last stage is here
-  bool holds(const std::string& parameter) const;  // whether a stage of this rank does
-  // Leaves the parameters of this rank's stages in the table, with the number of the stage among them (ParamRow::chunk).
-  void keep_own(ParamTable& table) const;
+  bool has_output() const;                // whether the model's last stage is here
+  bool holds(const ParamRow& row) const;  // whether a stage of this rank does
+  // Leaves the parameters of this rank's stages in the table, with the number of the stage among them (ParamRow::chunk), and
+  // those that other ranks work with too with their copies' holders, of `tied`.
+  void keep_own(ParamTable& table, const std::vector<TiedStages>& tied) const;
 
   // Called around every forward pass of a stage from now on: the weights of this chunk are whole in between.
   void surround_forward(std::function<void(int64_t chunk)> before, std::function<void()> after);
@@ -95,7 +97,7 @@ class PipelineEngine {
 
   int64_t rank_of(int64_t stage) const { return stage % ranks_.size(); }
   int64_t chunk_of(int64_t stage) const { return stage / ranks_.size(); }
-  bool stage_holds(int64_t stage, const std::string& parameter) const;
+  bool stage_holds(int64_t stage, const ParamRow& row) const;
   int64_t num_stages() const { return static_cast<int64_t>(options_.stages.size()); }
   model::Tensors run_stage(int64_t stage, model::Tensors in, const PipelineBatch& batch) const;
   model::Tensors pass_forward(int64_t stage, model::Tensors in, const PipelineBatch& batch) const;

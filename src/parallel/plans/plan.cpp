@@ -88,7 +88,7 @@ void apply_row(const PlanRow& row, PlanContext& context, const std::vector<model
   for (model::Site* site : sites) {
     if (matches_pattern(row.pattern, site->name())) used = install(row.style, context, *site) || used;
   }
-  for (const auto& module : context.model.modules(/*include_self=*/false)) {
+  for (const auto& module : model::modules_in(context.model)) {
     used = split_as<model::LocalLayer>(row, context, module.get()) || used;
     used = split_as<model::InstanceNorm>(row, context, module.get()) || used;
     auto* dropout = dynamic_cast<model::Dropout*>(module.get());

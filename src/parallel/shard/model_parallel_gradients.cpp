@@ -7,6 +7,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <span>
@@ -72,6 +73,27 @@ AxisSet replicated_over(const ParamRow& row) {
   return over_if(axes, kSampleParts, !row.placements[Axis::Cp].sharded() && !(row.is_released && row.is_split_over_cp));
 }
 
+// Rows whose values are compared over one group.
+struct ReplicaKind {
+  Group group;
+  std::vector<size_t> rows;
+};
+
+std::vector<ReplicaKind> replicas_of(const ParamTable& table, const MeshGroups& groups) {
+  std::vector<std::pair<AxisSet, std::vector<size_t>>> by_axes;
+  std::vector<ReplicaKind> kinds;
+  for (size_t i = 0; i < table.rows().size(); ++i) {
+    const ParamRow& row = table.rows()[i];
+    const AxisSet axes = replicated_over(row);
+    auto same = std::find_if(by_axes.begin(), by_axes.end(), [&](const auto& kind) { return kind.first == axes; });
+    if (same == by_axes.end()) same = by_axes.insert(by_axes.end(), {axes, {}});
+    same->second.push_back(i);
+    if (row.holders.size() > 1) kinds.push_back({row.holders, {i}});
+  }
+  for (auto& [axes, rows] : by_axes) kinds.push_back({groups.along(axes), std::move(rows)});
+  return kinds;
+}
+
 // Of the bytes in logical order. The top bit is cleared: a hash and its negative are both int64.
 int64_t hash_of_values(const at::Tensor& values) {
   const at::Tensor host = values.detach().contiguous().cpu();
@@ -84,6 +106,17 @@ int64_t hash_of_values(const at::Tensor& values) {
 void reduce_model_parallel_gradients(const ParamTable& table, const MeshGroups& groups, AxisSet axes) {
   for (const GradientKind& kind : kinds_of(table, groups.mesh(), axes)) {
     sum_in_one_message(groups.along(kind.over), kind.gradients, 1.0 / static_cast<double>(kind.complete));
+  }
+}
+
+// Of a parameter that the step has not used here another stage may have a gradient.
+void sum_tied_gradients(const ParamTable& table) {
+  const at::NoGradGuard no_grad;
+  for (const ParamRow& row : table.rows()) {
+    const at::Tensor& trained = row.trained();
+    if (row.holders.size() == 1 || !row.local.requires_grad() || trained.numel() == 0) continue;
+    if (!trained.grad().defined()) trained.mutable_grad() = at::zeros_like(trained, at::MemoryFormat::Preserve);
+    all_reduce_in_place(row.holders, memory_of(trained.grad()));
   }
 }
 
@@ -101,7 +134,7 @@ at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Ten
   const at::NoGradGuard no_grad;
   at::Tensor whole, split;  // of replicated and of split parameters
   for (size_t i = 0; i < values.size(); ++i) {
-    if (!values[i].defined()) continue;
+    if (!values[i].defined() || !table.rows()[i].is_counted()) continue;
     const at::Tensor norm = values[i].norm();
     const at::Tensor square = (norm.scalar_type() == at::kDouble ? norm : norm.to(at::kFloat)).square();
     at::Tensor& sum = table.rows()[i].placements[Axis::Tp].sharded() ? split : whole;
@@ -170,17 +203,9 @@ void add_over_parts(const ParamTable& table, const std::vector<size_t>& rows, co
 }
 
 std::optional<ReplicaDifference> find_replica_difference(const ParamTable& table, const MeshGroups& groups) {
-  std::vector<std::pair<AxisSet, std::vector<size_t>>> kinds;
-  for (size_t i = 0; i < table.rows().size(); ++i) {
-    const AxisSet axes = replicated_over(table.rows()[i]);
-    auto same = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.first == axes; });
-    if (same == kinds.end()) same = kinds.insert(kinds.end(), {axes, {}});
-    same->second.push_back(i);
-  }
   std::optional<size_t> first_row;
   std::optional<ReplicaDifference> difference;
-  for (const auto& [axes, rows] : kinds) {
-    const Group& group = groups.along(axes);
+  for (const auto& [group, rows] : replicas_of(table, groups)) {
     at::Tensor hashes = at::zeros({1, static_cast<int64_t>(rows.size())}, at::kLong);
     auto* own = hashes.data_ptr<int64_t>();
     for (size_t i = 0; i < rows.size(); ++i) {

@@ -20,11 +20,16 @@ namespace welkin::parallel {
 // it. `axes`: of tp and cp, those along which the sums are still owed.
 void reduce_model_parallel_gradients(const ParamTable& table, const MeshGroups& groups, AxisSet axes = Axis::Tp | Axis::Cp);
 
+// Sums the gradients of tied weights over the ranks of a pipeline that have copies of them (ParamRow::holders), in place, one
+// message for each: they are few and large. Every rank of the pipeline calls it.
+void sum_tied_gradients(const ParamTable& table);
+
 // Sums every gradient over a group of replicas in one message, without overlap: what the Reducer is compared with.
 void sum_gradients(const ParamTable& table, const Group& group);
 
 // () float32, or float64 of float64: the square of the 2-norm of all parameters' `values` (one per row, undefined ones are left
-// out), each element of the model counted once: the same on every rank of tp x cp.
+// out), each element of the model counted once: the same on every rank of tp x cp. Of a pipeline that of this rank's stages, tied
+// weights left out where another rank counts them.
 // `shards`: members whose values are those of the pieces of one whole.
 at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Tensor>& values, const MeshGroups& groups,
                               const Group& shards = Group());
@@ -45,7 +50,8 @@ struct ReplicaDifference {
 };
 
 // Compares a hash of every parameter over the ranks that should hold the same: nothing when all agree. Every rank of the mesh
-// calls it and gets an answer about its own groups; one small exchange per kind of placement.
+// calls it and gets an answer about its own groups; one small exchange per kind of placement, and per parameter that stages of a
+// pipeline have copies of.
 std::optional<ReplicaDifference> find_replica_difference(const ParamTable& table, const MeshGroups& groups);
 
 // Throws CommError naming parameter and ranks on every rank when a replica differs anywhere. `when`: "at the start".

@@ -8,7 +8,7 @@
 #include <c10/util/accumulate.h>
 
 #include <algorithm>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -44,12 +44,19 @@ int64_t ParamRow::held_bytes() const {
   return static_cast<int64_t>(shard.nbytes() + local.storage().nbytes());
 }
 
+bool ParamRow::is_held_by(const model::Segment& segment) const {
+  return segment.holds(name) || std::ranges::any_of(other_names, [&](const std::string& other) { return segment.holds(other); });
+}
+
 ParamTable ParamTable::of(const torch::nn::Module& module) {
   ParamTable table;
-  std::unordered_set<const c10::TensorImpl*> seen;
+  std::unordered_map<const c10::TensorImpl*, size_t> seen;
   for (const auto& parameter : module.named_parameters()) {
-    if (!seen.insert(parameter->unsafeGetTensorImpl()).second)
-      continue;  // libtorch names a shared layer's weights once for each owner
+    const auto [known, is_new] = seen.emplace(parameter->unsafeGetTensorImpl(), table.rows_.size());
+    if (!is_new) {  // libtorch names a shared layer's weights once for each owner
+      table.rows_[known->second].other_names.push_back(parameter.key());
+      continue;
+    }
     ParamRow row;
     row.name = parameter.key();
     row.global_shape = parameter->sizes().vec();
@@ -76,14 +83,14 @@ int64_t ParamTable::num_parameters() const {
   return total;
 }
 
-void ParamTable::keep(const std::function<bool(const std::string&)>& wanted) {
-  for (ParamRow& row : rows_) {
-    if (wanted(row.name)) continue;
+void ParamTable::keep(const std::function<bool(const ParamRow&)>& wanted) {
+  std::erase_if(rows_, [&](const ParamRow& row) {
+    if (wanted(row)) return false;
     elsewhere_ += c10::multiply_integers(row.global_shape);
     // One element that stands for all: the shape stays, which modules tell of themselves.
     row.local.set_data(at::zeros({}, row.local.options().requires_grad(false)).expand(row.local.sizes()));
-  }
-  std::erase_if(rows_, [&](const ParamRow& row) { return !wanted(row.name); });
+    return true;
+  });
 }
 
 void ParamTable::check_strides() const {

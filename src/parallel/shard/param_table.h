@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "model/base/segment.h"
+#include "parallel/comm/group.h"
 #include "parallel/mesh/placement.h"
 #include "parallel/shard/memory_split.h"
 
@@ -30,6 +32,7 @@ DecayGroup decay_group_of(const std::string& name, at::IntArrayRef shape);
 
 struct ParamRow {
   std::string name;
+  std::vector<std::string> other_names{};  // under which the module has the same tensor besides: tied weights
   std::vector<int64_t> global_shape;
   Placements placements;
   // The axes over which members hold parts of a sum as their gradients, because each sees a part of the tokens. Over the other
@@ -50,10 +53,18 @@ struct ParamRow {
   bool is_released = false;       // `local` has memory only while it is used; `shard` is then no view of it
   bool is_split_over_cp = false;  // pieces are those of dp x cp
   int64_t chunk = 0;              // of a pipeline's rank, which of its stages has it
+  // Of tied weights: later stages of this rank that work with them too, and the ranks whose stages do, each with a copy of its
+  // own; one member where nobody else has one.
+  std::vector<int64_t> other_chunks{};
+  Group holders{};
   DecayGroup decay = DecayGroup::Decay;
   std::map<std::string, at::Tensor> states;  // by role ("exp_avg"): shape, strides and device of `local`
 
   int64_t held_bytes() const;  // of weights, now
+  // Whether the segment works with this parameter, under any of its names.
+  bool is_held_by(const model::Segment& segment) const;
+  // Of all copies this one stands for the parameter where the model's are added up.
+  bool is_counted() const { return holders.group_rank() == 0; }
   at::ScalarType gathered_type() const { return gathered_as.value_or(local.scalar_type()); }
   // Whether `shard` and not `local` has the values that are kept.
   bool keeps_shard() const { return is_released || gathered_as.has_value(); }
@@ -66,7 +77,7 @@ struct ParamRow {
 class ParamTable {
  public:
   // Rows in the order of registration, everything replicated, global shape = local shape. Rows refer to the module's tensors; one
-  // that has several names (tied weights) has one row, under the first.
+  // that has several names (tied weights) has one row, under the first, which knows the others.
   static ParamTable of(const torch::nn::Module& module);
 
   std::vector<ParamRow>& rows() { return rows_; }
@@ -78,7 +89,7 @@ class ParamTable {
 
   // Lets go of all rows but these, and of the memory of their parameters: other ranks have them. Before anything else sees the
   // table.
-  void keep(const std::function<bool(const std::string&)>& wanted);
+  void keep(const std::function<bool(const ParamRow&)>& wanted);
 
   // InternalError when a parameter is not dense and non-overlapping, or a gradient or state has other strides than its parameter.
   void check_strides() const;

@@ -58,6 +58,7 @@ void GatheredUnits::add(const WeightUnit& unit) {
     Unit added{.is_whole_model = unit.site == nullptr,
                .is_trained = trained_.back().size() == rows.size(),
                .chunk = unit.chunk,
+               .other_chunks = unit.other_chunks,
                .rows = rows,
                .direct = {},
                .direct_memories = {},
@@ -174,9 +175,9 @@ void GatheredUnits::release_behind(size_t number) {
 
 void GatheredUnits::before_forward(int64_t chunk) {
   for (size_t i = 0; i < units_.size(); ++i) {
-    if (units_[i].chunk != chunk) continue;
+    if (!units_[i].is_of(chunk)) continue;
     if (!units_[i].is_whole_model) return start(units_[i]);
-    gather(i, /*direction=*/1);
+    gather(i, /*direction=*/units_[i].chunk == chunk ? 1 : 0);  // the units next to it are of its own chunk
   }
 }
 
@@ -189,7 +190,7 @@ void GatheredUnits::before_backward(const GradientPass& pass) {
   stays_ = !pass.ends_chunk && !options_.reshard_after_forward;
   weights_wait_ = pass.weights_wait && !stays_;
   for (size_t i = 0; i < units_.size(); ++i) {
-    if (units_[i].chunk == pass.chunk && units_[i].is_whole_model) gather(i, /*direction=*/0);
+    if (units_[i].is_of(pass.chunk) && units_[i].is_whole_model) gather(i, /*direction=*/0);
   }
 }
 
@@ -197,7 +198,7 @@ void GatheredUnits::after_backward(int64_t chunk) {
   weights_wait_ = false;
   if (std::exchange(stays_, false)) return;
   for (Unit& unit : units_) {
-    if (unit.chunk == chunk) release(unit);
+    if (unit.is_of(chunk)) release(unit);
   }
 }
 

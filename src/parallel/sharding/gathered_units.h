@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -63,6 +64,7 @@ class GatheredUnits {
   struct Unit {
     bool is_whole_model = false, is_trained = false;
     int64_t chunk = 0;
+    std::vector<int64_t> other_chunks;
     std::vector<ParamRow*> rows;              // all
     std::vector<ParamRow*> direct;            // gathered into their own memory, a message each
     std::vector<at::Tensor> direct_memories;  // which follow the storage of their row
@@ -72,6 +74,8 @@ class GatheredUnits {
     bool has_pieces = false;  // from a holder, or they are on the way from it
     at::Tensor all;
     std::vector<Transfer> transfers{};
+
+    bool is_of(int64_t number) const { return chunk == number || std::ranges::find(other_chunks, number) != other_chunks.end(); }
   };
 
   void add(const WeightUnit& unit);

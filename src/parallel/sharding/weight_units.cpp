@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -28,6 +29,12 @@ std::set<std::string> paths_of_linear_layers(const model::Model& model) {
   return paths;
 }
 
+// Whether several places of the model read it, and not one site alone.
+bool is_tied(const ParamRow& row, const std::vector<model::Segment>& segments) {
+  return !row.other_names.empty() ||
+         std::ranges::count_if(segments, [&](const model::Segment& segment) { return row.is_held_by(segment); }) > 1;
+}
+
 int64_t elements_of(const WeightUnit& unit) {
   int64_t elements = 0;
   for (const ParamRow* row : unit.rows) elements += row->local.numel();
@@ -42,12 +49,14 @@ std::vector<WeightUnit> weight_units(model::Model& model, ParamTable& table) {
   const auto is_inner = [&](const model::Site* site) {
     return std::ranges::any_of(sites, [&](const model::Site* other) { return is_within(site->name(), other->name()); });
   };
+  const std::vector<model::Segment> segments = model.segments();
   std::vector<WeightUnit> units;
   int64_t largest = 0;
   for (model::Site* site : sites) {
     if (is_inner(site)) continue;
     WeightUnit unit{.site = site, .is_matmul = linear.contains(site->name()), .chunk = 0, .rows = {}};
     for (ParamRow& row : table.rows()) {
+      if (is_tied(row, segments)) continue;
       const bool reads = unit.is_matmul ? row.name == site->name() + ".weight" : is_within(row.name, site->name());
       if (reads) unit.rows.push_back(&row);
     }
@@ -62,11 +71,16 @@ std::vector<WeightUnit> weight_units(model::Model& model, ParamTable& table) {
   for (const ParamRow& row : table.rows()) chunks.insert(row.chunk);
   std::vector<WeightUnit> ordered;
   for (const int64_t chunk : chunks) {
-    WeightUnit whole{.site = nullptr, .is_matmul = false, .chunk = chunk, .rows = {}};
+    std::map<std::vector<int64_t>, WeightUnit> outside;  // by the other chunks that need it
+    outside[{}].chunk = chunk;
     for (ParamRow& row : table.rows()) {
-      if (row.chunk == chunk && !taken.contains(&row)) whole.rows.push_back(&row);
+      if (row.chunk != chunk || taken.contains(&row)) continue;
+      WeightUnit& unit = outside[row.other_chunks];
+      unit.chunk = chunk;
+      unit.other_chunks = row.other_chunks;
+      unit.rows.push_back(&row);
     }
-    ordered.push_back(std::move(whole));
+    for (auto unit = outside.rbegin(); unit != outside.rend(); ++unit) ordered.push_back(std::move(unit->second));
     for (WeightUnit& unit : units) {
       if (unit.chunk == chunk) ordered.push_back(std::move(unit));
     }

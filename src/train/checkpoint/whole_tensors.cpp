@@ -299,16 +299,18 @@ RankTensors own_tensors(const std::vector<CheckpointGroup>& local, const TensorL
   RankTensors own;
   for (const CheckpointGroup& group : local) {
     CheckpointGroup whole{.name = group.name, .tensors = {}}, pieces{.name = group.name, .tensors = {}};
+      const bool is_own = stage == stages.end() || stage->second == layout.stages.group_rank();
     const std::map<std::string, int64_t> stages = writing_stages(group, layout);
     for (const CheckpointTensor& tensor : group.tensors) {
+      } else if (!is_own || !split.is_written_here()) {
+        continue;  // an earlier stage or another rank writes it
       const SplitTensor split(tensor, layout);
       const auto stage = stages.find(tensor.name);
       if (split.is_whole() && (stage == stages.end() || stage->second == 0)) {
         whole.tensors.push_back(tensor);
       } else if (split.is_whole()) {
-        const bool is_own = stage->second == layout.stages.group_rank();
-        if (is_own && split.is_written_here()) pieces.tensors.push_back(tensor);
-      } else if (split.is_written_here() && tensor.value.numel() > 0) {
+        pieces.tensors.push_back(tensor);
+      } else if (tensor.value.numel() > 0) {
         pieces.tensors.push_back(tensor);
         pieces.tensors.back().piece = split.place();
         pieces.tensors.back().placement = "pieces";

@@ -3,6 +3,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "parallel/shard/parameter_memory.h"
@@ -39,7 +40,7 @@ OffloadedWeights::OffloadedWeights(std::unique_ptr<GradientExchange> exchange, m
 
 void OffloadedWeights::add(const parallel::WeightUnit& unit, parallel::ParamTable& table) {
   const size_t number = units_.size();
-  Unit own{.weights = {}, .is_whole_model = unit.site == nullptr, .chunk = unit.chunk};
+  Unit own{.weights = {}, .is_whole_model = unit.site == nullptr, .chunk = unit.chunk, .other_chunks = unit.other_chunks};
   for (const parallel::ParamRow* row : unit.rows) {
     own.weights.push_back(static_cast<size_t>(row - table.rows().data()));
     if (!row->local.requires_grad()) continue;
@@ -110,7 +111,9 @@ void OffloadedWeights::release_behind(size_t number) {
 // What stands outside of sites.
 void OffloadedWeights::bring_whole(int64_t chunk, int64_t direction) {
   for (size_t i = 0; i < units_.size(); ++i) {
-    if (units_[i].is_whole_model && units_[i].chunk == chunk) bring(i, direction);
+    const Unit& unit = units_[i];
+    const bool is_needed = unit.chunk == chunk || std::ranges::find(unit.other_chunks, chunk) != unit.other_chunks.end();
+    if (unit.is_whole_model && is_needed) bring(i, unit.chunk == chunk ? direction : 0);
   }
 }
 

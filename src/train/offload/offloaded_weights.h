@@ -54,6 +54,7 @@ class OffloadedWeights final : public parallel::GradientExchange, public WeightH
     std::vector<size_t> weights;
     bool is_whole_model = false, is_trained = false;
     int64_t chunk = 0;
+    std::vector<int64_t> other_chunks;
     size_t num_trained = 0, missing = 0;  // gradients, in this pass
     bool is_started = false, is_there = false;
   };

@@ -103,6 +103,7 @@ Layout make_layout(parallel::MeshGroups groups, const SetupSource& source) {
   Layout layout;
   layout.groups = std::move(groups);
   layout.stages = stages_of(layout.groups.mesh(), source);
+  layout.tied = tied_stages_of(layout.stages, layout.groups, source);
   layout.replicas = layout.exchange = layout.groups.along(parallel::kDp);
   const config::ParallelConfig& parallel = source.config.parallel;
   if (layout.groups.mesh().size(parallel::Axis::Tp | parallel::kSampleParts) == 1) {

@@ -14,6 +14,7 @@
 #include "parallel/comm/mesh_groups.h"
 #include "parallel/comm/world.h"
 #include "parallel/pipeline/stage_cut.h"
+#include "parallel/pipeline/tied_stages.h"
 #include "parallel/plans/plan.h"
 #include "parallel/sharding/sharded_gradients.h"
 #include "train/learn/registries.h"
@@ -45,6 +46,7 @@ struct Layout {
   parallel::ShardGroups sharding;      // of the exchange: who shares out one training state (key `shard`), and who has the same
   std::string shard_note;              // where `shard` has nothing to do
   std::vector<parallel::StageRange> stages;  // of the model's segments, where a pipeline cuts it; empty where none does
+  std::vector<parallel::TiedStages> tied;    // of them, this rank among those that work with the same parameters
 };
 
 // ConfigError for what the layout does not divide, and for a model without a plan that needs one.

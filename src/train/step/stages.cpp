@@ -69,13 +69,12 @@ void check_segments(const Segments& segments, const model::Model& model, const s
     throw ConfigError("parallel", cat("the model does not say where a pipeline may cut it: model=", name),
                       "Set pipeline_parallel to 1, or give the model segments() (docs/guide/parallelism.md)");
   }
-  for (const auto& parameter : model.named_parameters()) {
-    const auto holders = std::ranges::count_if(segments, [&](const auto& segment) { return segment.holds(parameter.key()); });
-    if (holders == 1) continue;
+  const parallel::ParamTable table = parallel::ParamTable::of(model);
+  for (const parallel::ParamRow& row : table.rows()) {
+    if (std::ranges::any_of(segments, [&](const auto& segment) { return row.is_held_by(segment); })) continue;
     throw ConfigError("parallel",
-                      cat("every parameter belongs to one segment of the model: model=", name, ", parameter=", parameter.key(),
-                          ", segments=", holders),
-                      "Name its layer in the segment that works with it (src/model/base/segment.h)");
+                      cat("no segment of the model works with this parameter: model=", name, ", parameter=", row.name),
+                      "Name its layer in each segment that works with it (src/model/base/segment.h)");
   }
 }
 
@@ -130,15 +129,28 @@ std::vector<parallel::StageRange> stages_of(const parallel::Mesh& mesh, const Se
   check_options(config);
   check_micro_batches(config, mesh.size(parallel::kDp));
   const model::ModelPtr model = source.registries.models.at(config.model.model).build(config.model, shape_of(source.spec));
-  const Segments segments = model->segments();
-  check_segments(segments, *model, config.model.model);
-  check_sites(*model, segments, config);
+  const auto stages = cut_model(*model, source, mesh.size(parallel::Axis::Pp) * config.parallel.chunks());
+  check_sites(*model, model->segments(), config);
   check_linear_layers(*model, config);
-  const int64_t stages = mesh.size(parallel::Axis::Pp) * config.parallel.chunks();
+  return stages;
+}
+
+std::vector<parallel::StageRange> cut_model(model::Model& model, const SetupSource& source, int64_t stages) {
+  const config::RunConfig& config = source.config;
+  const Segments segments = model.segments();
+  check_segments(segments, model, config.model.model);
   if (!config.parallel.pipeline_split.empty()) {
     return parallel::stages_of_text(config.parallel.pipeline_split, static_cast<int64_t>(segments.size()), stages);
   }
   return parallel::balanced_stages(parallel::segment_costs(segments, cost_of(source.registries, config, source.spec)), stages);
+}
+
+std::vector<parallel::TiedStages> tied_stages_of(const std::vector<parallel::StageRange>& stages,
+                                                 const parallel::MeshGroups& groups, const SetupSource& source) {
+  if (stages.empty()) return {};
+  const config::RunConfig& config = source.config;
+  const model::ModelPtr model = source.registries.models.at(config.model.model).build(config.model, shape_of(source.spec));
+  return parallel::tied_stages(model->segments(), stages, parallel::ParamTable::of(*model), groups);
 }
 
 std::shared_ptr<parallel::WeightQueue> defer_weights(TrainSetup& setup, const config::RunConfig& config) {
@@ -165,7 +177,7 @@ void keep_own_stages(TrainSetup& setup, const SetupSource& source, const std::sh
     const ops::AutocastGuard autocast(source.device.type(), autocast_dtype(mode));
     setup.pipeline->learn_shapes(sample);
   }
-  setup.pipeline->keep_own(setup.table);
+  setup.pipeline->keep_own(setup.table, setup.layout.tied);
   check_trained(setup.table, setup.layout);
 }
 

@@ -19,6 +19,13 @@ namespace welkin::train {
 // cannot be cut so, where the schedule cannot take the micro-batches of a step, and for what a pipeline does not go with.
 std::vector<parallel::StageRange> stages_of(const parallel::Mesh& mesh, const SetupSource& source);
 
+// The same of a model for forward passes alone, which any schedule makes alike: so many stages of it.
+std::vector<parallel::StageRange> cut_model(model::Model& model, const SetupSource& source, int64_t stages);
+
+// Of the same stages, who works with parameters that those of several ranks do. Every rank calls it, once. Empty without stages.
+std::vector<parallel::TiedStages> tied_stages_of(const std::vector<parallel::StageRange>& stages,
+                                                 const parallel::MeshGroups& groups, const SetupSource& source);
+
 // Where gradients by weights wait, with what they need installed in the model; null where no schedule lets them. Before a plan is
 // applied.
 std::shared_ptr<parallel::WeightQueue> defer_weights(TrainSetup& setup, const config::RunConfig& config);

@@ -180,13 +180,17 @@ StepRecord EagerStep::finish() {
     parallel::reduce_model_parallel_gradients(
         setup_.table, setup_.layout.groups,
         has_cp ? parallel::AxisSet(parallel::Axis::Tp) : parallel::Axis::Tp | parallel::Axis::Cp);
+    parallel::sum_tied_gradients(setup_.table);
     sum_over_ranks(record);
   }
   const observe::Span span(options_.tracer, "optimizer");
+  std::vector<at::Tensor> counted;
   for (const parallel::ParamRow& row : setup_.table.rows()) {
-    if (row.gradient().defined()) gradients_.push_back(row.gradient());
+    if (!row.gradient().defined()) continue;
+    gradients_.push_back(row.gradient());
+    if (row.is_counted()) counted.push_back(row.gradient());
   }
-  record.gradient = check_gradients(gradients_, record.loss, *setup_.scaler, config_.optimizer.clip_norm, scope_);
+  record.gradient = check_gradients(counted, record.loss, *setup_.scaler, config_.optimizer.clip_norm, scope_);
   record.rate = setup_.lr_table->current();
   if (setup_.spikes) look_for_spike(record);
   update(record);

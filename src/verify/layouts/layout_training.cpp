@@ -130,10 +130,11 @@ class LayoutTraining {
                                             .chunks = case_.chunks(),
                                             .stages = parallel::balanced_stages(costs, stages().size() * case_.chunks()),
                                             .weights = weights_};
+    const auto tied = parallel::tied_stages(segments, options.stages, run_.table, groups_);
     pipeline_ = std::make_unique<parallel::PipelineEngine>(segments, stages(), options);
     const StepData data = data_of(0);
     pipeline_->learn_shapes({data.input.detach().narrow(0, 0, 1), context_of(data, 0, 1)});
-    pipeline_->keep_own(run_.table);
+    pipeline_->keep_own(run_.table, tied);
   }
 
   // The first channels of the input are the target's, the others are known.
@@ -325,12 +326,13 @@ class LayoutTraining {
     run_.losses.push_back(all_reduce(stages(), all_reduce(dp(), loss)).item<double>());
     std::vector<at::Tensor> gradients;
     if (!reducer_) sum_gradients(run_.table, dp());
-    for (const parallel::ParamRow& row : run_.table.rows()) gradients.push_back(row.gradient());
     if (shard_.is_whole()) {
       reduce_model_parallel_gradients(run_.table, groups_);
     } else {
       reduce_model_parallel_gradients(run_.table, groups_, parallel::Axis::Tp);
     }
+    sum_tied_gradients(run_.table);
+    for (const parallel::ParamRow& row : run_.table.rows()) gradients.push_back(row.gradient());
     if (step == 0) {
       for (const parallel::ParamRow& row : run_.table.rows()) {
         run_.gradients.push_back(row.shard.defined() ? gathered_whole(sharding_.shards, row, row.gradient())

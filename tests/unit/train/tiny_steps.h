@@ -63,9 +63,12 @@ struct TinyRanks {
 // Steps over an epoch whose last is shorter, in micro-batches.
 class TinySteps {
  public:
-  TinySteps(const config::RunConfig& config, RecorderCalls* recorder_calls, const TinyRanks& ranks = {})
+  // `extend` adds rows of a test's own.
+  TinySteps(const config::RunConfig& config, RecorderCalls* recorder_calls, const TinyRanks& ranks = {},
+            const std::function<void(Registries&)>& extend = {})
       : config_(config), dataset_(tiny_, /*is_training=*/true) {
     add_builtins(registries_);
+    if (extend) extend(registries_);
     if (const int64_t steps = config_.loss.multistep.most(); steps > 1) {
       starts_ = std::make_shared<const std::vector<int64_t>>(data::sequence_starts(dataset_, steps));
       sequences_.emplace(dataset_, steps, starts_);

@@ -57,6 +57,7 @@ TEST(ParamTable, ATensorOfTwoNamesIsOneParameter) {
   const ParamTable table = ParamTable::of(tied);
   ASSERT_EQ(table.rows().size(), 22U);
   EXPECT_EQ(table.rows()[0].name, "a.pos_embed");
+  EXPECT_EQ(table.rows()[0].other_names, std::vector<std::string>{"z.pos_embed"});
 }
 
 TEST(ParamTable, DecayActsOnWeightsOfMatmulsOnly) {

@@ -80,5 +80,22 @@ TEST(WeightUnits, OfOnesOwnModelNeedNothingOfIt) {
   EXPECT_EQ(units_text(none), "all: scale, ");
 }
 
+// Who reads them at another site, or in a later chunk, finds them whole.
+TEST(WeightUnits, OfTiedWeightsAreOutsideOfSites) {
+  Bare bare;
+  ParamTable table = ParamTable::of(bare);
+  table.at("fc.weight").other_names = {"again.weight"};
+  table.at("fc.weight").other_chunks = {1};
+  table.at("scale").chunk = 1;
+  const std::vector<WeightUnit> units = weight_units(bare, table);
+  ASSERT_EQ(units.size(), 3U);
+  EXPECT_EQ(units[0].site, nullptr);
+  EXPECT_EQ(units[0].rows, std::vector<ParamRow*>{&table.at("fc.weight")});
+  EXPECT_EQ(units[0].other_chunks, std::vector<int64_t>{1});
+  EXPECT_EQ(units[1].rows, std::vector<ParamRow*>{&table.at("fc.bias")});
+  EXPECT_EQ(units[2].rows, std::vector<ParamRow*>{&table.at("scale")});
+  EXPECT_EQ(units[2].chunk, 1);
+}
+
 }  // namespace
 }  // namespace welkin::parallel
