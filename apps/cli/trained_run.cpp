@@ -27,11 +27,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A checkpoint holds whole tensors: one process reads it, however many trained. Flags that the user gives come later and win.
+// A checkpoint holds whole tensors: one process reads it, or stages of any number, however many trained. Forward passes know no
+// schedule. Flags that the user gives come later and win.
 const std::vector<std::string> kOneProcess = {
     "--set", "tensor_parallel=1",   "--set", "context_parallel=1",      "--set", "pipeline_parallel=1",
     "--set", "pipeline_split=null", "--set", "sequence_parallel=false", "--set", "local_batch_size=null",
-    "--set", "spatial=1x1x1"};
+    "--set", "spatial=1x1x1",       "--set", "pipeline_schedule=1f1b",  "--set", "pipeline_chunks=0"};
 
 // Arguments with `RUN_FOLDER` replaced by the flags that name its configuration.
 struct Arguments {
@@ -79,7 +80,7 @@ std::unique_ptr<data::Dataset> stated_pairs(const TrainedRun& run) {
 }  // namespace
 
 std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv, std::vector<config::ExtraFlag> extra,
-                                            const std::string& operand) {
+                                            const std::string& operand, int64_t processes) {
   extra.push_back(
       {"checkpoint", "WHICH",
        "best (smallest validation loss, the default), newest, a step, or a path; also of a .pt or .safetensors file"});
@@ -98,9 +99,9 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
                run.line.help);
     return {};
   }
-  const config::Resolved resolved = config::resolve(run.line, kWorldSize, application.registries.known_names());
+  const config::Resolved resolved = config::resolve(run.line, processes, application.registries.known_names());
   if (is_dry_run(run.line)) {
-    print_configuration(application, run.line, resolved, kWorldSize);
+    print_configuration(application, run.line, resolved, processes);
     return {};
   }
   run.config = resolved.config;

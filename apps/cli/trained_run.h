@@ -23,9 +23,10 @@ struct TrainedRun {
 };
 
 // Nothing when help was asked for and printed. `extra` are the verb's flags besides --checkpoint and --split; `operand` is what
-// it takes behind the run folder, for the help. A model package stands for its run folder.
+// it takes behind the run folder, for the help. A model package stands for its run folder. `processes` take part, each with a
+// stage of the model.
 std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv, std::vector<config::ExtraFlag> extra,
-                                            const std::string& operand = "");
+                                            const std::string& operand = "", int64_t processes = kWorldSize);
 
 // For what calls the model with fields of its own: the model of a package needs no data, that of a run opens the run's.
 std::unique_ptr<train::TrainedModel> open_model(const train::Registries& registries, const TrainedRun& run);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `welkin evaluate`: scores of a checkpoint beside persistence and the time-mean map, as a table and as JSON; with
 // --rollout_steps for each lead of a forecast that feeds on itself, with --forecast of one that was written before.
+#include <unistd.h>
+
 #include <algorithm>
 #include <iterator>
 #include <ostream>
@@ -16,6 +18,7 @@
 #include "core/text.h"
 #include "observe/log/console.h"
 #include "observe/log/progress.h"
+#include "parallel/comm/world.h"
 #include "train/evaluate/rollout.h"
 #include "train/evaluate/scores_report.h"
 #include "train/evaluate/time_mean.h"
@@ -30,8 +33,8 @@ struct ScoresText {
   std::string table, json;
 };
 
-ScoresText score(const train::TrainedModel& model, const at::Tensor& time_mean, int64_t rollout_steps) {
-  observe::Console console;
+ScoresText score(const train::TrainedModel& model, const at::Tensor& time_mean, int64_t rollout_steps, bool speaks) {
+  observe::Console console({.fd = speaks ? STDERR_FILENO : -1});
   if (rollout_steps == 1) {
     observe::Progress progress(console, {.title = "evaluate", .total = model.dataset().size(), .now_s = {}});
     const train::Scores scores = model.score(time_mean, [&](int64_t done) { progress.update(done); });
@@ -56,7 +59,7 @@ void warn_of_nonfinite(Application& application, const TrainedRun& run, const st
 }
 
 // Of every crop once more: Fourier transforms and pictures of a distribution want whole crops, not sums.
-void write_box_statistics(const train::TrainedModel& model, const std::string& file) {
+void write_box_statistics(const train::TrainedModel& model, const std::string& file, bool speaks) {
   train::BoxStatistics statistics(model.dataset().spec());
   data::Pipeline batches = model.pipeline(model.batch_size());
   for (int64_t done = 0; done < model.dataset().size();) {
@@ -64,7 +67,7 @@ void write_box_statistics(const train::TrainedModel& model, const std::string& f
     statistics.add(batch.target, model.predict(batch));
     done += batch.input.size(0);
   }
-  write_file_atomically(file, statistics.json());
+  if (speaks) write_file_atomically(file, statistics.json());
 }
 
 // Why the column ACC of fields holds no numbers.
@@ -73,16 +76,22 @@ std::string missing_time_mean(const std::string& path) {
   return cat("No ACC: anomalies are from the map of time means, and ", reason, ". Write one with welkin data stats.\n");
 }
 
-void evaluate(Application& application, const TrainedRun& run, int64_t rollout_steps, const train::TrainedModel& model) {
+// `speaks`: of the ranks that have the stages of a model, all of which have the scores, the first.
+void evaluate(Application& application, const TrainedRun& run, int64_t rollout_steps, bool speaks,
+              const train::TrainedModel& model) {
   const at::Tensor time_mean = train::read_time_mean(run.config.data.time_means_path, model.dataset().spec());
-  const ScoresText scores = score(model, time_mean, rollout_steps);
+  const ScoresText scores = score(model, time_mean, rollout_steps, speaks);
   application.out << "checkpoint " << model.checkpoint().string() << ", step " << model.step() << ", " << scores.samples
                   << (rollout_steps == 1 ? " samples\n" : " starts\n") << scores.table;
   if (!time_mean.defined() && model.dataset().spec().target.shape.size() == 3)
     application.out << missing_time_mean(run.config.data.time_means_path);
   warn_of_nonfinite(application, run, scores.nonfinite);
-  if (const std::string file = text_flag(run.line, "json"); !file.empty()) write_file_atomically(file, scores.json);
-  if (const std::string file = text_flag(run.line, "box_statistics"); !file.empty()) write_box_statistics(model, file);
+  if (const std::string file = text_flag(run.line, "json"); speaks && !file.empty()) {
+    write_file_atomically(file, scores.json);
+  }
+  if (const std::string file = text_flag(run.line, "box_statistics"); !file.empty()) {
+    write_box_statistics(model, file, speaks);
+  }
 }
 
 // Flags that say nothing without --forecast.
@@ -93,9 +102,34 @@ void check_alone(const config::CommandLine& line) {
   }
 }
 
+// A model is divided into stages, and into nothing else: as many processes as there are of these.
+void check_stages(const TrainedRun& run, const launch::RankInfo& place) {
+  const int64_t stages = run.config.parallel.pipeline_parallel;
+  if (has_flag(run.line, "forecast")) return need_one_process("evaluate --forecast");
+  if (stages == place.world_size) return;
+  throw ConfigError("evaluate",
+                    cat("each process has a stage of the model: processes=", place.world_size, ", launcher=", place.launcher,
+                        ", pipeline_parallel=", stages),
+                    cat("Give --pipeline_parallel ", place.world_size, ", or start it once, without a launcher"));
+}
+
+void evaluate_on(Application& application, TrainedRun& run, int64_t rollout_steps, const launch::RankInfo& place) {
+  const bool speaks = place.rank == 0;
+  parallel::World world;
+  if (place.world_size > 1) world = parallel::World::connect(place, world_options(run.config));
+  run.choice.stages = world.world_group();
+  run.choice.local_rank = place.local_rank;
+  run.choice.local_size = place.local_size;
+  if (!speaks) run.choice.report = {};
+  run_as_rank(world, [&] {
+    with_trained_model(application, run,
+                       [&](const train::TrainedModel& model) { evaluate(application, run, rollout_steps, speaks, model); });
+  });
+}
+
 }  // namespace
 
-int verb_evaluate(Application& application, int argc, char** argv) {
+int verb_evaluate(Application& given, int argc, char** argv) {
   std::vector<config::ExtraFlag> flags = {
       {"json", "FILE", "write the scores to this file as well"},
       {"rollout_steps", "N", "scores of leads 1 to N, each prediction being the next input; 1 when not given"},
@@ -103,9 +137,14 @@ int verb_evaluate(Application& application, int argc, char** argv) {
        "of boxes: spectra, correlation, bispectrum, distribution and peaks beside the target's, as JSON",
        config::Listed::InFull}};
   std::ranges::copy(forecast_score_flags(), std::back_inserter(flags));
-  const auto run = parse_trained_run(application, argc, argv, std::move(flags));
+  const launch::RankInfo place = this_rank_info();
+  label_process(place);
+  std::ostream nowhere(nullptr);
+  Application silent{.out = nowhere, .err = nowhere, .registries = given.registries};
+  Application& application = place.rank == 0 ? given : silent;  // the first rank speaks for all
+  auto run = parse_trained_run(application, argc, argv, std::move(flags), "", place.world_size);
   if (!run) return 0;
-  need_one_process("evaluate");
+  check_stages(*run, place);
   const int64_t rollout_steps = whole_flag(run->line, "rollout_steps", 1);
   if (const std::string file = text_flag(run->line, "json"); !file.empty()) check_output("evaluate", "--json", file);
   if (has_flag(run->line, "forecast")) {
@@ -113,8 +152,7 @@ int verb_evaluate(Application& application, int argc, char** argv) {
     return 0;
   }
   check_alone(run->line);
-  with_trained_model(application, *run,
-                     [&](const train::TrainedModel& model) { evaluate(application, *run, rollout_steps, model); });
+  evaluate_on(application, *run, rollout_steps, place);
   return 0;
 }
 

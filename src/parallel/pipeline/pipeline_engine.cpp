@@ -3,6 +3,8 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
@@ -215,6 +217,55 @@ void PipelineEngine::learn_shapes(const PipelineBatch& sample) {
   boundaries_[matmul_type(sample.input.device())] = std::move(boundaries);
 }
 
+// What one rank knows of a tensor, on all: its type, and its sizes behind B.
+PipelineEngine::Boundary PipelineEngine::told_by(int64_t rank, const at::Tensor& tensor) const {
+  const bool is_own = rank == ranks_.group_rank();
+  const at::TensorOptions whole_numbers(at::kLong);
+  const at::Tensor facts = at::zeros({2}, whole_numbers);
+  if (is_own) facts[0] = tensor.dim() - 1;
+  if (is_own) facts[1] = static_cast<int64_t>(tensor.scalar_type());
+  broadcast(ranks_, facts, rank);
+  const at::Tensor sizes = at::zeros({facts[0].item<int64_t>()}, whole_numbers);
+  for (int64_t dim = 0; is_own && dim < sizes.numel(); ++dim) sizes[dim] = tensor.size(dim + 1);
+  if (sizes.numel() > 0) broadcast(ranks_, sizes, rank);
+  const auto* begin = sizes.const_data_ptr<int64_t>();
+  return {{begin, begin + sizes.numel()}, static_cast<at::ScalarType>(facts[1].item<int64_t>())};
+}
+
+// From the rank of this stage to that of the next one.
+void PipelineEngine::hand_over(int64_t stage, Tensors& tensors, at::ScalarType matmuls, c10::Device device) const {
+  const int64_t from = rank_of(stage), to = rank_of(stage + 1);
+  if (from == to) return;
+  std::vector<Transfer> transfers;
+  std::vector<at::Tensor> kept;
+  if (to == ranks_.group_rank()) tensors = buffers(stage, 1, matmuls, device);
+  for (const at::Tensor& tensor : tensors) {
+    if (from == ranks_.group_rank()) transfers.push_back(start_send(ranks_, kept.emplace_back(tensor.contiguous()), to));
+    if (to == ranks_.group_rank()) transfers.push_back(start_receive(ranks_, tensor, from));
+  }
+  for (Transfer& transfer : transfers) transfer.wait();
+}
+
+void PipelineEngine::learn_shapes_together(const PipelineBatch& sample) {
+  const at::NoGradGuard no_grad;
+  const c10::Device device = sample.input.device();
+  const at::ScalarType matmuls = matmul_type(device);
+  Boundaries& boundaries = boundaries_[matmuls] = {};
+  Tensors tensors;
+  for (int64_t stage = 0; stage < num_stages(); ++stage) {
+    const int64_t rank = rank_of(stage);
+    const bool is_own = rank == ranks_.group_rank();
+    if (is_own) tensors = run_stage(stage, std::move(tensors), sample);
+    const at::Tensor count = at::full({1}, is_own ? static_cast<int64_t>(tensors.size()) : 0, at::kLong);
+    broadcast(ranks_, count, rank);
+    std::vector<Boundary>& boundary = boundaries.emplace_back();
+    for (int64_t i = 0; i < count.item<int64_t>(); ++i) {
+      boundary.push_back(told_by(rank, is_own ? tensors[static_cast<size_t>(i)] : at::Tensor()));
+    }
+    if (stage + 1 < num_stages()) hand_over(stage, tensors, matmuls, device);
+  }
+}
+
 Tensors PipelineEngine::buffers(int64_t boundary, int64_t samples, at::ScalarType matmuls, c10::Device device) const {
   const auto known = boundaries_.find(matmuls);
   WELKIN_CHECK(known != boundaries_.end(), "the boundaries of a pipeline are known for this autocast");
@@ -249,18 +300,22 @@ void PipelineEngine::forward(const PipelineForward& passes) const {
   messages.finish();
 }
 
-at::Tensor PipelineEngine::forward(const PipelineBatch& batch) const {
+std::vector<at::Tensor> PipelineEngine::forward(const std::vector<PipelineBatch>& batches) const {
   const at::NoGradGuard no_grad;
-  const int64_t samples = batch.input.size(0);
-  const c10::Device device = batch.input.device();
-  at::Tensor output;
-  forward(PipelineForward{.micros = 1,
-                          .samples = [samples](int64_t) { return samples; },
-                          .batch = [&batch](int64_t) { return batch; },
-                          .on_output = [&output](int64_t, const at::Tensor& made) { output = made.contiguous(); }});
-  if (!output.defined()) output = buffers(num_stages() - 1, samples, matmul_type(device), device).at(0);
-  broadcast(ranks_, output, rank_of(num_stages() - 1));
-  return output;
+  const auto batch = [&batches](int64_t micro) -> const PipelineBatch& { return batches[static_cast<size_t>(micro)]; };
+  std::vector<at::Tensor> outputs(batches.size());
+  forward(PipelineForward{
+      .micros = static_cast<int64_t>(batches.size()),
+      .samples = [&](int64_t micro) { return batch(micro).input.size(0); },
+      .batch = batch,
+      .on_output = [&](int64_t micro, const at::Tensor& made) { outputs[static_cast<size_t>(micro)] = made.contiguous(); }});
+  const c10::Device device = batches.front().input.device();
+  for (size_t micro = 0; micro < outputs.size(); ++micro) {
+    at::Tensor& output = outputs[micro];
+    if (!output.defined()) output = buffers(num_stages() - 1, batches[micro].input.size(0), matmul_type(device), device).at(0);
+    broadcast(ranks_, output, rank_of(num_stages() - 1));
+  }
+  return outputs;
 }
 
 const Schedule& PipelineEngine::schedule_of(int64_t micros) {

@@ -74,11 +74,13 @@ class PipelineEngine {
   // Runs the whole model on one sample (1, ...) and remembers what goes over boundaries under the present autocast. Every rank
   // calls it while weights of all stages are there.
   void learn_shapes(const PipelineBatch& sample);
+  // The same where each rank has the weights of its own stages alone: they run one after the other and tell the others.
+  void learn_shapes_together(const PipelineBatch& sample);
 
   // Under the present autocast. CommError when a rank does not take part.
   void forward(const PipelineForward& passes) const;
-  // Of one batch: the output (B, ...), on every rank.
-  at::Tensor forward(const PipelineBatch& batch) const;
+  // Of batches one behind the other: each one's output (B, ...), on every rank.
+  std::vector<at::Tensor> forward(const std::vector<PipelineBatch>& batches) const;
 
   // Gradients of this rank's parameters accumulate. False: no backward pass was told that it is the last, since several stages,
   // or halves of passes, add to them. CommError when a rank does not take part.
@@ -99,6 +101,8 @@ class PipelineEngine {
   int64_t chunk_of(int64_t stage) const { return stage / ranks_.size(); }
   bool stage_holds(int64_t stage, const ParamRow& row) const;
   int64_t num_stages() const { return static_cast<int64_t>(options_.stages.size()); }
+  Boundary told_by(int64_t rank, const at::Tensor& tensor) const;
+  void hand_over(int64_t stage, model::Tensors& tensors, at::ScalarType matmuls, c10::Device device) const;
   model::Tensors run_stage(int64_t stage, model::Tensors in, const PipelineBatch& batch) const;
   model::Tensors pass_forward(int64_t stage, model::Tensors in, const PipelineBatch& batch) const;
   model::Tensors buffers(int64_t boundary, int64_t samples, at::ScalarType matmuls, c10::Device device) const;

@@ -172,13 +172,13 @@ const CheckpointTensor* named(const CheckpointGroup& group, const std::string& n
   return found == group.tensors.end() ? nullptr : &*found;
 }
 
-// Names, shapes and types of all stages; own tensors first.
-CheckpointGroup with_other_stages(const CheckpointGroup& local, const TensorLayout& layout) {
+// Names, shapes and types of all stages; own tensors first. Those of others are on `device`: on kMeta without memory.
+CheckpointGroup with_other_stages(const CheckpointGroup& local, const TensorLayout& layout, c10::Device device) {
   CheckpointGroup all = local;
   if (layout.stages.size() == 1) return all;
   for (const StagedTensor& tensor : staged(local, layout)) {
     if (named(local, tensor.name) != nullptr) continue;
-    all.tensors.push_back({.name = tensor.name, .value = at::empty(tensor.shape, at::TensorOptions(tensor.type))});
+    all.tensors.push_back({.name = tensor.name, .value = at::empty(tensor.shape, at::TensorOptions(tensor.type).device(device))});
   }
   return all;
 }
@@ -199,7 +199,7 @@ PiecePlace place_of_trained(const parallel::ParamRow& row, const parallel::MeshG
 }
 
 CheckpointGroup gather_whole(const CheckpointGroup& local, const TensorLayout& layout) {
-  CheckpointGroup whole = with_other_stages(local, layout);
+  CheckpointGroup whole = with_other_stages(local, layout, at::kCPU);
   for (CheckpointTensor& tensor : whole.tensors) {
     const SplitTensor split(tensor, layout);
     tensor.value = split.is_whole() ? tensor.fetched() : split.gather(tensor.fetched());
@@ -211,11 +211,7 @@ CheckpointGroup gather_whole(const CheckpointGroup& local, const TensorLayout& l
 }
 
 CheckpointGroup with_places(const CheckpointGroup& local, const TensorLayout& layout) {
-  CheckpointGroup placed = with_other_stages(local, layout);
-  for (size_t i = local.tensors.size(); i < placed.tensors.size(); ++i) {
-    at::Tensor& value = placed.tensors[i].value;
-    value = at::empty(value.sizes(), value.options().device(at::kMeta));
-  }
+  CheckpointGroup placed = with_other_stages(local, layout, at::kMeta);
   for (size_t i = 0; i < local.tensors.size(); ++i) {
     CheckpointTensor& tensor = placed.tensors[i];
     const SplitTensor split(tensor, layout);
@@ -299,15 +295,15 @@ RankTensors own_tensors(const std::vector<CheckpointGroup>& local, const TensorL
   RankTensors own;
   for (const CheckpointGroup& group : local) {
     CheckpointGroup whole{.name = group.name, .tensors = {}}, pieces{.name = group.name, .tensors = {}};
-      const bool is_own = stage == stages.end() || stage->second == layout.stages.group_rank();
     const std::map<std::string, int64_t> stages = writing_stages(group, layout);
     for (const CheckpointTensor& tensor : group.tensors) {
-      } else if (!is_own || !split.is_written_here()) {
-        continue;  // an earlier stage or another rank writes it
       const SplitTensor split(tensor, layout);
       const auto stage = stages.find(tensor.name);
+      const bool is_own = stage == stages.end() || stage->second == layout.stages.group_rank();
       if (split.is_whole() && (stage == stages.end() || stage->second == 0)) {
         whole.tensors.push_back(tensor);
+      } else if (!is_own || !split.is_written_here()) {
+        continue;  // an earlier stage or another rank writes it
       } else if (split.is_whole()) {
         pieces.tensors.push_back(tensor);
       } else if (tensor.value.numel() > 0) {
@@ -338,7 +334,7 @@ CheckpointGroup fitting_tensors(const Checkpoint& checkpoint, const CheckpointGr
 }
 
 void read_parts(const Checkpoint& checkpoint, const CheckpointGroup& local, const TensorLayout& layout) {
-  checkpoint.check_group(with_other_stages(local, layout));
+  checkpoint.check_group(with_other_stages(local, layout, at::kMeta));
   read_tensors(checkpoint, local, layout);
 }
 

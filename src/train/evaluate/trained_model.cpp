@@ -5,7 +5,9 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
+#include <string>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -14,8 +16,10 @@
 #include "data/sample/likeness.h"
 #include "ops/base/autocast.h"
 #include "train/checkpoint/checkpoint_store.h"
+#include "train/checkpoint/shared_checkpoint.h"
 #include "train/device/device.h"
 #include "train/device/device_memory.h"
+#include "train/device/memory_limit.h"
 #include "train/device/memory_report.h"
 #include "train/interchange/import_state.h"
 #include "train/interchange/model_package.h"
@@ -25,11 +29,30 @@
 #include "train/run/run_folder.h"
 #include "train/run/validation.h"
 #include "train/step/model_setup.h"
+#include "train/step/stages.h"
 
 namespace welkin::train {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Under way at once: stages idle for a third of the time at most, and a rank keeps that many.
+constexpr int64_t kBatchesPerStage = 2;
+
+class NoMemoryLimit {
+ public:
+  NoMemoryLimit() : limit_(cpu_memory_limit()) {
+    if (limit_ > 0) limit_cpu_memory(0);
+  }
+  ~NoMemoryLimit() {
+    if (limit_ > 0) limit_cpu_memory(limit_);
+  }
+  NoMemoryLimit(const NoMemoryLimit&) = delete;
+  NoMemoryLimit& operator=(const NoMemoryLimit&) = delete;
+
+ private:
+  int64_t limit_;
+};
 
 // Otherwise a word, or the number of a step.
 bool names_file(const std::string& choice) {
@@ -74,6 +97,7 @@ TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig
       device_(choose_device(config.loop.device, choice.local_rank, choice.local_size)),
       session_(std::make_unique<ProcessSession>(config_, device_)),
       dataset_(std::move(dataset)),
+      stages_(choice.stages),
       report_(choice.report) {
   if (!names_file(choice.checkpoint)) checkpoint_ = find_checkpoint(choice.run_folder, choice.checkpoint);
   if (!dataset_) dataset_ = registries.datasets.at(config_.data.dataset).open(config_, choice.split);
@@ -81,16 +105,55 @@ TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig
   check_like_run(choice.run_folder, dataset_->spec());
   if (dataset_->size() == 0)
     throw DataError("data", "there are no samples in this part of the data", "Check its path and limits");
-  model_ = build_model(registries, config_, dataset_->spec(), device_);
-  load_weights(choice);
+  build(registries, choice);
   model_->eval();
   loss_ = make_loss(registries.losses.at(config_.loss.loss), config_, dataset_->spec(), device_);
   if (!choice.keeps_settings) session_.reset();
 }
 
-int64_t TrainedModel::weight_bytes() const {
-  return known_memory(parallel::ParamTable::of(*model_), nullptr, /*buffers=*/0, /*has_buffers=*/true).weights;
+void TrainedModel::build(const Registries& registries, const ModelChoice& choice) {
+  if (stages_.size() > 1) {
+    build_stage(registries);
+  } else {
+    model_ = build_model(registries, config_, dataset_->spec(), device_);
+    table_ = parallel::ParamTable::of(*model_);
+  }
+  load_weights(choice);
+  if (pipeline_) learn_shapes();
 }
+
+// Weights have no values before they are read: memory that nobody has written to is not there, and other stages' is let go. So
+// a limit counts what is left.
+void TrainedModel::build_stage(const Registries& registries) {
+  const at::NoGradGuard no_grad;
+  const NoMemoryLimit meanwhile;
+  const SetupSource source{config_, registries, dataset_->spec(), device_};
+  model_ = registries.models.at(config_.model.model).build(config_.model, shape_of(dataset_->spec()));
+  table_ = parallel::ParamTable::of(*model_);
+  pipeline_ = std::make_unique<parallel::PipelineEngine>(
+      model_->segments(), stages_, parallel::PipelineOptions{.stages = cut_model(*model_, source, stages_.size())});
+  pipeline_->keep_own(table_, /*tied=*/{});
+  if (!device_.is_cuda()) return;
+  for (const parallel::ParamRow& row : table_.rows()) {
+    row.local.set_data(in_memory_format(row.local.to(device_), config_.backend.channels_last));
+  }
+  for (at::Tensor& buffer : model_->buffers()) buffer.set_data(buffer.to(device_));
+}
+
+// Of what goes from stage to stage.
+void TrainedModel::learn_shapes() {
+  model_->eval();
+  std::vector<int64_t> sizes = dataset_->spec().input.shape;
+  sizes.insert(sizes.begin(), 1);
+  const auto options = at::TensorOptions(device_);
+  const ops::AutocastGuard autocast(device_.type(), autocast_dtype(config_.precision.amp_mode));
+  pipeline_->learn_shapes_together({at::zeros(sizes, options.dtype(at::kFloat)),
+                                    {.seed = config_.loop.seed,
+                                     .step = at::zeros({}, options.dtype(at::kLong)),
+                                     .sample = at::zeros({1}, options.dtype(at::kLong))}});
+}
+
+int64_t TrainedModel::weight_bytes() const { return known_memory(table_, nullptr, /*buffers=*/0, /*has_buffers=*/true).weights; }
 
 uint64_t TrainedModel::weights_hash() const {
   Xxh3 hash;
@@ -110,8 +173,13 @@ int64_t TrainedModel::batch_size() const {
 }
 
 void TrainedModel::load_weights(const ModelChoice& choice) {
-  const CheckpointGroup weights = model_group(parallel::ParamTable::of(*model_), *model_);
+  CheckpointGroup weights = model_group(table_, *model_);
   if (names_file(choice.checkpoint)) checkpoint_ = choice.checkpoint;
+  const parallel::MeshGroups groups;
+  const parallel::Group alone;
+  const TensorLayout layout{.table = table_, .groups = groups, .shards = alone, .stages = stages_};
+  if (pipeline_ && !choice.averaged && !names_file(choice.checkpoint)) return load_stage(weights, layout);
+  if (pipeline_) weights = with_places(weights, layout);
   if (choice.averaged) return load_average(weights);
   if (names_file(choice.checkpoint)) {
     const interchange::State state = interchange::open_state(checkpoint_);
@@ -122,6 +190,16 @@ void TrainedModel::load_weights(const ModelChoice& choice) {
     checkpoint.read_group(weights);
     step_ = checkpoint.index().position.iteration;
   }
+}
+
+// The first rank's choice, for a run may go on meanwhile. The ranks look at the bytes of the files once between them, and each
+// reads what it has.
+void TrainedModel::load_stage(const CheckpointGroup& weights, const TensorLayout& layout) {
+  const int64_t step = told_by_first(stages_, std::stoll(checkpoint_.filename().string().substr(std::strlen("step_"))));
+  checkpoint_ = CheckpointStore(checkpoint_.parent_path()).path_of(step);
+  const Checkpoint checkpoint = open_shared_checkpoint(stages_, checkpoint_);
+  read_parts(checkpoint, weights, layout);
+  step_ = checkpoint.index().position.iteration;
 }
 
 // Parameters that were not trained and buffers have no average of their own.
@@ -139,8 +217,23 @@ data::Pipeline TrainedModel::pipeline(int64_t batch_size) const {
   return {*dataset_, data::Sampler(dataset_->size(), data::Order::Sequential, config_.loop.seed), options};
 }
 
-at::Tensor TrainedModel::predict(const data::Batch& batch) const {
-  return predict(batch.input, {.seed = config_.loop.seed, .step = at::zeros({}, batch.sample.options()), .sample = batch.sample});
+model::ForwardContext TrainedModel::context_of(const data::Batch& batch) const {
+  return {.seed = config_.loop.seed, .step = at::zeros({}, batch.sample.options()), .sample = batch.sample};
+}
+
+at::Tensor TrainedModel::predict(const data::Batch& batch) const { return predict(batch.input, context_of(batch)); }
+
+std::vector<at::Tensor> TrainedModel::predict(const std::vector<data::Batch>& batches) const {
+  std::vector<at::Tensor> predictions;
+  if (!pipeline_) {
+    for (const data::Batch& batch : batches) predictions.push_back(predict(batch));
+    return predictions;
+  }
+  std::vector<parallel::PipelineBatch> passes;
+  for (const data::Batch& batch : batches) passes.push_back({batch.input, context_of(batch)});
+  const ops::AutocastGuard autocast(device_.type(), autocast_dtype(config_.precision.amp_mode));
+  for (const at::Tensor& output : pipeline_->forward(passes)) predictions.push_back(output.to(at::kFloat));
+  return predictions;
 }
 
 at::Tensor TrainedModel::predict(const at::Tensor& input, const model::ForwardContext& context) const {
@@ -152,6 +245,7 @@ at::Tensor TrainedModel::forward(const at::Tensor& input, const model::ForwardCo
   std::optional<ProcessSession> meanwhile;
   if (!session_) meanwhile.emplace(config_, device_);
   const ops::AutocastGuard autocast(device_.type(), autocast_dtype(config_.precision.amp_mode));
+  if (pipeline_) return pipeline_->forward(std::vector{parallel::PipelineBatch{input, context}}).front().to(at::kFloat);
   return model_->forward(input, context).to(at::kFloat);
 }
 
@@ -164,14 +258,24 @@ at::Tensor TrainedModel::losses(const at::Tensor& prediction, const at::Tensor& 
   return loss_->per_sample(prediction, target);
 }
 
+// A loader's buffers are valid until the call after next.
+data::Batch TrainedModel::next_of(data::Pipeline& batches) const { return pipeline_ ? kept(batches.next()) : batches.next(); }
+
 Scores TrainedModel::score(const at::Tensor& time_mean, const std::function<void(int64_t)>& progress) const {
   data::Pipeline batches = pipeline(batch_size());
   ScoreSums sums(dataset_->spec(), time_mean, has_holes());
-  for (int64_t done = 0; done < dataset_->size();) {
-    const data::Batch batch = batches.next();
-    const at::Tensor prediction = predict(batch);
-    sums.add(batch.input, batch.target, prediction, losses(prediction, batch.target));
-    progress(done += batch.input.size(0));
+  const auto together = static_cast<size_t>(pipeline_ ? kBatchesPerStage * stages_.size() : 1);
+  for (int64_t done = 0, fetched = 0; done < dataset_->size();) {
+    std::vector<data::Batch> group;
+    for (; group.size() < together && fetched < dataset_->size(); fetched += group.back().input.size(0)) {
+      group.push_back(next_of(batches));
+    }
+    const std::vector<at::Tensor> predictions = predict(group);
+    for (size_t i = 0; i < group.size(); ++i) {
+      const data::Batch& batch = group[i];
+      sums.add(batch.input, batch.target, predictions[i], losses(predictions[i], batch.target));
+      progress(done += batch.input.size(0));
+    }
   }
   return sums.finish();
 }

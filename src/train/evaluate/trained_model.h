@@ -8,10 +8,15 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "data/pipeline/pipeline.h"
 #include "model/base/model.h"
+#include "parallel/comm/group.h"
+#include "parallel/pipeline/pipeline_engine.h"
+#include "parallel/shard/param_table.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/whole_tensors.h"
 #include "train/device/process_settings.h"
 #include "train/evaluate/scores.h"
 #include "train/learn/registries.h"
@@ -30,6 +35,9 @@ struct ModelChoice {
   bool keeps_settings = true;
   // What became of samples that could not be read, and reads that do not come back (these from another thread).
   std::function<void(const std::string&)> report{};
+  // Who has the model's stages, in their order: each rank loads its own alone, and all of them predict together. One member: the
+  // whole model is here.
+  parallel::Group stages{};
 };
 
 data::Split parse_split(const std::string& name);  // train, valid, test; ConfigError otherwise
@@ -54,9 +62,11 @@ class TrainedModel {
   data::Pipeline pipeline(int64_t batch_size) const;
   // Autocast as in training; no gradient. float32 out.
   at::Tensor predict(const data::Batch& batch) const;
+  // The same of several, which stages work on side by side.
+  std::vector<at::Tensor> predict(const std::vector<data::Batch>& batches) const;
   // The same of inputs on the device, with what keys their dropout.
   at::Tensor predict(const at::Tensor& input, const model::ForwardContext& context) const;
-  // The same with the gradient of what requires one.
+  // The same with the gradient of what requires one; not of stages.
   at::Tensor forward(const at::Tensor& input, const model::ForwardContext& context) const;
   const model::ModelPtr& model() const { return model_; }
   // Dropout and drop-path as in training from here on.
@@ -70,14 +80,23 @@ class TrainedModel {
   Scores score(const at::Tensor& time_mean, const std::function<void(int64_t)>& progress) const;
 
  private:
+  void build(const Registries& registries, const ModelChoice& choice);
+  void build_stage(const Registries& registries);
   void load_weights(const ModelChoice& choice);
   void load_average(const CheckpointGroup& weights);
+  void load_stage(const CheckpointGroup& weights, const TensorLayout& layout);
+  void learn_shapes();
+  model::ForwardContext context_of(const data::Batch& batch) const;
+  data::Batch next_of(data::Pipeline& batches) const;
 
   config::RunConfig config_;
   c10::Device device_;
   std::unique_ptr<ProcessSession> session_;  // outlives the model; null where it does not keep its settings
   std::unique_ptr<data::Dataset> dataset_;
   model::ModelPtr model_;
+  parallel::ParamTable table_;  // what of the model is here
+  parallel::Group stages_;
+  std::unique_ptr<parallel::PipelineEngine> pipeline_;  // null where the whole model is here
   LossPtr loss_;
   std::filesystem::path checkpoint_;
   int64_t step_ = 0;

@@ -32,10 +32,12 @@ model::ModelPtr build_model(const Registries& registries, const config::RunConfi
 // The CPU's kernels keep the weights of convolutions in an order of their own, out of which cuDNN would copy them in every step.
 void to_memory_format(model::Model& model, bool channels_last) {
   const at::NoGradGuard no_grad;
-  for (at::Tensor& parameter : model.parameters()) {
-    if (parameter.dim() != 4 && parameter.dim() != 5) continue;
-    parameter.set_data(parameter.contiguous(memory_format(parameter.dim(), channels_last)));
-  }
+  for (at::Tensor& parameter : model.parameters()) parameter.set_data(in_memory_format(parameter, channels_last));
+}
+
+at::Tensor in_memory_format(const at::Tensor& weight, bool channels_last) {
+  if (weight.dim() != 4 && weight.dim() != 5) return weight;
+  return weight.contiguous(memory_format(weight.dim(), channels_last));
 }
 
 at::MemoryFormat memory_format(int64_t dims, bool channels_last) {

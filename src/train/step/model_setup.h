@@ -27,6 +27,8 @@ model::ModelPtr build_model(const Registries& registries, const config::RunConfi
 // Weights of convolutions as cuDNN takes them, contiguous or channels-last; values and shapes stay. Before anything points to
 // them.
 void to_memory_format(model::Model& model, bool channels_last);
+// The values of one of them.
+at::Tensor in_memory_format(const at::Tensor& weight, bool channels_last);
 
 // Of a tensor of so many dims: channels-last exists for four and five.
 at::MemoryFormat memory_format(int64_t dims, bool channels_last);

@@ -129,7 +129,7 @@ void build_optimizer(TrainSetup& setup, const SetupSource& source, const RunLeng
 }  // namespace
 
 at::Tensor TrainSetup::forward(const at::Tensor& input, const model::ForwardContext& context) const {
-  if (pipeline) return pipeline->forward({input, context});
+  if (pipeline) return pipeline->forward(std::vector{parallel::PipelineBatch{input, context}}).front();
   data_parallel->before_forward();
   at::Tensor output = model->forward(input, context);
   data_parallel->after_forward();
