@@ -15,6 +15,7 @@
 #include "parallel/mesh/run_mesh.h"
 #include "parallel/pipeline/schedule_timing.h"
 #include "parallel/pipeline/stage_cut.h"
+#include "parallel/pipeline/tied_stages.h"
 #include "parallel/shard/param_table.h"
 #include "parallel/tokens/context_choice.h"
 #include "train/learn/registries.h"
@@ -100,20 +101,17 @@ void add_pipeline(const train::Registries& registries, const config::RunConfig& 
   parallel::PassCosts pass;
   facts.stages.assign(static_cast<size_t>(pipeline.ranks), {.parameters = 0, .trained = 0, .flops = 0});
   for (size_t s = 0; s < ranges.size(); ++s) {
-    plan::StageFacts& stage = facts.stages[static_cast<size_t>(pipeline.rank_of(static_cast<int64_t>(s)))];
-    double flops = 0;
-    for (int64_t i = ranges[s].begin; i < ranges[s].end; ++i) {
-      const model::Segment& segment = segments[static_cast<size_t>(i)];
-      flops += costs[static_cast<size_t>(i)] / all_flops;
-      for (const parallel::ParamRow& row : table.rows()) {
-        if (!segment.holds(row.name)) continue;
-        const auto size = static_cast<double>(row.local.numel());
-        stage.parameters += size / all_parameters;
-        if (row.local.requires_grad()) stage.trained += size / all_trained;
-      }
-    }
-    stage.flops += flops;
+    const double flops = std::accumulate(costs.begin() + ranges[s].begin, costs.begin() + ranges[s].end, 0.0) / all_flops;
+    facts.stages[static_cast<size_t>(pipeline.rank_of(static_cast<int64_t>(s)))].flops += flops;
     pass.stages.push_back(flops * static_cast<double>(ranges.size()));
+  }
+  for (const parallel::ParamRow& row : table.rows()) {  // tied weights have a copy on each rank that works with them
+    const auto size = static_cast<double>(row.local.numel());
+    for (const int64_t rank : parallel::holders_of(segments, ranges, pipeline.ranks, row)) {
+      plan::StageFacts& stage = facts.stages[static_cast<size_t>(rank)];
+      stage.parameters += size / all_parameters;
+      if (row.local.requires_grad()) stage.trained += size / all_trained;
+    }
   }
   const parallel::ScheduleTiming timing =
       parallel::time_schedule(parallel::make_schedule(config.parallel.pipeline_schedule, pipeline), pass);
