@@ -80,6 +80,7 @@ std::vector<Scores> score_rollout(const TrainedModel& model, const Rollout& roll
   }
   std::vector<Scores> scores;
   for (const ScoreSums& sum : sums) scores.push_back(sum.finish());
+  check_has_points(scores);
   return scores;
 }
 

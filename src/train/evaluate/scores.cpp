@@ -19,6 +19,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/error.h"
+#include "core/text.h"
 #include "data/sample/sequences.h"
 #include "train/evaluate/channel_units.h"
 #include "train/learn/metrics.h"
@@ -89,6 +91,12 @@ std::vector<double> to_vector(const at::Tensor& values) {
 
 bool has_persistence(const data::SampleSpec& spec) { return data::is_state_of_target(spec); }
 
+void check_has_points(const std::vector<Scores>& leads) {
+  if (leads.empty() || std::ranges::any_of(leads, [](const Scores& lead) { return lead.scored > 0; })) return;
+  throw DataError("evaluate", cat("no point of the targets has a value: samples=", leads.front().samples),
+                  "Look at the fill values and masks of these files: welkin data inspect says how many points have none");
+}
+
 double ForecastScores::rmse() const {
   double sum = 0;
   for (const auto& channel : channels) sum += channel.rmse * channel.rmse;
@@ -150,6 +158,7 @@ void ScoreSums::add(const at::Tensor& input, const at::Tensor& target, const at:
   points_ += with_value.transpose(0, 1).flatten(1).sum(1).cpu();
   weight_ += points.weight.sum(0);
   scored_ += points.has_points.sum(0);
+  losses_ += points.has_points.any(1).sum().item<int64_t>();
   accumulate(target_spectrum_, spectrum_of(target));
   const at::Tensor on_host = losses.to(at::kCPU, at::kDouble);
   const std::vector<double> each = to_vector(on_host);
@@ -220,7 +229,8 @@ Scores ScoreSums::finish() const {
   const ChannelUnits shown = target_units(spec_);
   scores.units = shown.units;
   const double n = static_cast<double>(std::max<int64_t>(samples_, 1));
-  scores.loss = loss_ / n;
+  scores.scored = losses_;
+  scores.loss = losses_ == 0 ? kUndefined : loss_ / static_cast<double>(losses_);
   scores.wavenumber = is_field_ ? "zonal" : "radial";
   const auto& shape = spec_.target.shape;
   const int64_t edge = is_field_ ? shape[2] : *std::max_element(shape.begin() + 1, shape.end());

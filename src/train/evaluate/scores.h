@@ -33,7 +33,8 @@ struct ForecastScores {
 
 struct Scores {
   int64_t samples = 0;
-  double loss = 0;                   // mean over the samples
+  int64_t scored = 0;                // samples that have a point with a value
+  double loss = 0;                   // mean over the samples that have a point with a value; NaN where none has
   std::vector<int64_t> nonfinite{};  // samples whose loss is not finite, counted from 0 in the order in which they were added
   std::vector<std::string> channels, units;           // those of channel_units.h
   std::string wavenumber;                             // of the spectra: "zonal" for fields, "radial" for boxes
@@ -77,9 +78,13 @@ class ScoreSums {
   at::Tensor scored_;  // (C) int64, samples in which there is such a point
   int64_t samples_ = 0;
   double loss_ = 0;
+  int64_t losses_ = 0;  // samples with a point
   std::vector<int64_t> nonfinite_;
   std::vector<Forecast> forecasts_;
 };
+
+// DataError where no target of any of these, which are leads or a single one, has a point with a value.
+void check_has_points(const std::vector<Scores>& leads);
 
 // Whether the newest input step holds channels of the target at an earlier time (data::earlier_channels() says which).
 bool has_persistence(const data::SampleSpec& spec);

@@ -117,7 +117,8 @@ std::string scores_table(const Scores& scores) {
   const size_t losing = losing_channels(scores).size();
   const std::string legend =
       losing == 0 ? "" : cat("* worse than persistence: ", losing, " of ", scores.channels.size(), " channels\n");
-  return cat(table.text(), legend, "loss ", fixed(scores.loss), " over ", scores.samples, " samples\n");
+  const std::string of_all = scores.scored < scores.samples ? cat(" that have points, of ", scores.samples) : "";
+  return cat(table.text(), legend, "loss ", fixed(scores.loss), " over ", scores.scored, " samples", of_all, "\n");
 }
 
 std::string rollout_table(const std::vector<Scores>& leads) {

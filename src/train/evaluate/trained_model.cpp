@@ -277,7 +277,9 @@ Scores TrainedModel::score(const at::Tensor& time_mean, const std::function<void
       progress(done += batch.input.size(0));
     }
   }
-  return sums.finish();
+  Scores scores = sums.finish();
+  check_has_points({scores});
+  return scores;
 }
 
 }  // namespace welkin::train

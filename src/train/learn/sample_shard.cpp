@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/maximum.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -73,6 +74,14 @@ at::Tensor SampleShard::losses(const Loss& loss, const at::Tensor& prediction, c
     sums = sums.defined() ? sums + part : part;
   }
   return loss.finish(parallel::reduce_from_group(group_, sums));
+}
+
+at::Tensor SampleShard::has_points(const at::Tensor& target) const {
+  const auto count = [](const at::Tensor& values) { return at::isnan(values).logical_not().flatten(1).sum(1); };
+  if (is_whole()) return count(target).gt(0);
+  at::Tensor points = at::zeros({target.size(0)}, target.options().dtype(at::kLong));
+  for (const Piece& piece : own_) points += count(cut(target, piece));
+  return all_reduce(group_, points).gt(0);
 }
 
 // The errors alone, and what they are divided by.

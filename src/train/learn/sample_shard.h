@@ -30,6 +30,8 @@ class SampleShard {
   // prediction, target (B, C, points that are read) -> (B) losses of the whole samples, the same on every rank that shares them.
   // Differentiable: each rank's backward pass gives its own points' part of every gradient.
   at::Tensor losses(const Loss& loss, const at::Tensor& prediction, const at::Tensor& target) const;
+  // (B): whether a whole sample has a point with a value, which is not NaN in the target, in any channel.
+  at::Tensor has_points(const at::Tensor& target) const;
   // (B, C) RMSE of the whole samples, fields; `weights` (H) are those of all rows.
   at::Tensor rmse(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights) const;
   // The same over the points with a value, which are not NaN in the target.

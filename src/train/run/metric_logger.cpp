@@ -130,9 +130,9 @@ void MetricLogger::log_validation(const ValidationReport& report) {
   log_.info(cat("  Total validation time: ", shortest(report.seconds), " sec"));
 }
 
-// Once: every later epoch would say the same.
+// Once: every later epoch would say the same. A batch without any point has no loss, and none that is not finite.
 void MetricLogger::warn_of_nonfinite(const ValidationReport& report, int64_t step) {
-  if (std::isfinite(report.loss) || warned_of_nonfinite_) return;
+  if (std::isfinite(report.loss) || warned_of_nonfinite_ || (std::isnan(report.loss) && report.nonfinite == 0)) return;
   warned_of_nonfinite_ = true;
   log_.warning(cat("[train] the validation loss is not finite: iteration=", step, ", samples=", report.nonfinite,
                    ", nan_policy=", name_of(nan_policy_),

@@ -270,6 +270,7 @@ void RunLoop::step_from(const Step::Source& next) {
 void RunLoop::finish_epoch() {
   const Stopwatch watch;
   parts_.report.epoch(parts_.meter);
+  if (state_.position.epoch == 0) parts_.validator.check_trained(parts_.meter.mean_loss());
   if (!validate()) return;
   const bool is_best = note_best();
   stop_early_if_due(state_.ends_full_epoch());

@@ -6,6 +6,7 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -37,9 +38,9 @@ model::ForwardContext validation_context(const config::RunConfig& config, const 
 
 }  // namespace
 
-// float64 on the device, which is read only once, at the end: sums over samples of loss and RMSE, their number, how many have a
-// loss that is not finite, the RMSE of the watched channels, and over how many samples each RMSE is: those in which the channel
-// has a point with a value.
+// float64 on the device, which is read only once, at the end: sums over samples of loss and RMSE, how many have a point with a
+// value (a loss of nothing counts not at all, as if those samples were not there), how many have a loss that is not finite, the
+// RMSE of the watched channels, and over how many samples each RMSE is: those in which the channel has a point with a value.
 struct Validator::Sums {
   explicit Sums(at::Tensor zeros) : own(std::move(zeros)) {}
   at::Tensor own;
@@ -70,6 +71,11 @@ data::PipelineOptions pipeline_options(const config::RunConfig& config, const pa
 }
 
 namespace {
+
+[[noreturn]] void refuse_no_points(const char* part) {
+  throw DataError("train", cat("no point of the ", part, "'s targets has a value, so there is nothing to compare with"),
+                  "Look at the fill values and masks of these files: welkin data inspect says how many points have none");
+}
 
 data::PipelineOptions validation_options(const config::RunConfig& config, const parallel::Group& replicas,
                                          const SampleShard& shard, c10::Device device, const ReadingEvents& events) {
@@ -126,7 +132,11 @@ at::Tensor Validator::sums_of(const at::Tensor& prediction, const data::Batch& b
   const at::Tensor losses = shard_.losses(*setup_.loss, prediction, batch.target);
   sums[0].copy_(losses.sum().to(at::kDouble) / share);
   sums[3].copy_(at::isfinite(losses).logical_not().sum());
-  sums[2].fill_(static_cast<double>(batch.input.size(0)) / share);
+  if (has_holes_) {
+    sums[2].copy_(shard_.has_points(batch.target).sum().to(at::kDouble) / share);
+  } else {
+    sums[2].fill_(static_cast<double>(batch.input.size(0)) / share);
+  }
   if (!weights_.defined()) return sums;
   const auto add_rmse = [&](int64_t place, int64_t channel) {
     const at::Tensor p = prediction.narrow(1, channel, 1), t = batch.target.narrow(1, channel, 1);
@@ -214,14 +224,22 @@ std::optional<ValidationReport> Validator::run(int64_t epoch, const std::functio
   setup_.model->eval();
   Sums sums(zero_sums(watched_.size(), device_));
   const int64_t steps = pipeline_.steps_per_epoch();
-  int64_t step = consumes_first_batch(config_) && epoch == 0 ? 1 : 0;
+  const int64_t first = consumes_first_batch(config_) && epoch == 0 ? 1 : 0;
+  int64_t step = first;
   if (step < steps) pipeline_.resume({.epoch = epoch, .step = step});
   for (; step < steps && !stop(); ++step) add_step(sums, config_.precision.amp_mode);
   setup_.model->train();
   if (step < steps) return {};
-  return report(sums, watch.seconds());
+  ValidationReport found = report(sums, watch.seconds());
+  if (has_holes_ && first < steps && std::isnan(found.loss) && found.nonfinite == 0) refuse_no_points("validation");
+  return found;
 }
 
+void Validator::check_trained(double loss) const {
+  if (has_holes_ && loss == 0) refuse_no_points("training");
+}
+
+// Of the first batch alone the samples may have no point, though others have: its loss is NaN then.
 ValidationReport Validator::first_batch() {
   Sums sums(zero_sums(watched_.size(), device_));
   pipeline_.resume({.epoch = 0, .step = 0});

@@ -45,8 +45,11 @@ class Validator {
             const ReadingEvents& events);
 
   // Evaluation mode, autocast as in training. Nothing when `stop()`, which must say the same on every rank, said so between two
-  // steps. `epoch` (from 0) matters only where the rules draw samples anew.
+  // steps. `epoch` (from 0) matters only where the rules draw samples anew. DataError where no point has a value.
   std::optional<ValidationReport> run(int64_t epoch, const std::function<bool()>& stop);
+
+  // After the first epoch: DataError where its loss is 0 since no target of it had a point with a value.
+  void check_trained(double loss) const;
 
   // The first batch alone in fp32 and in the model's present mode, as the tutorials' initial losses; leaves no trace.
   ValidationReport first_batch();

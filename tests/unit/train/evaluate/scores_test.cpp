@@ -60,13 +60,16 @@ TEST(Scores, OfPointsWithAValueAreThoseOfTheFieldCutOutByHand) {
   const at::Tensor holed = target.clone();
   holed.narrow(3, 4, 2).fill_(std::nan(""));
   ScoreSums sums(spec, mean, /*holes=*/true), cut(cut_spec, mean.narrow(2, 0, 4).contiguous());
-  sums.add(input, holed, prediction, at::zeros({3}));
+  sums.add(input, holed, prediction, at::full({3}, 0.5));
   sums.add(input.narrow(0, 0, 1), at::full({1, 2, 4, 6}, std::nan("")), prediction.narrow(0, 0, 1), at::zeros({1}));
   const auto part = [](const at::Tensor& values) { return values.narrow(3, 0, 4).contiguous(); };
-  cut.add(part(input), part(target), part(prediction), at::zeros({3}));
+  cut.add(part(input), part(target), part(prediction), at::full({3}, 0.5));
   const Scores got = sums.finish(), wanted = cut.finish();
   EXPECT_EQ(got.points, (std::vector<int64_t>{48, 48}));
   EXPECT_EQ(got.all_points, 96);
+  EXPECT_EQ(got.scored, 3);
+  EXPECT_DOUBLE_EQ(got.loss, wanted.loss);
+  EXPECT_NE(scores_table(got).find("over 3 samples that have points, of 4"), std::string::npos) << scores_table(got);
   for (size_t f = 0; f < 3; ++f) {
     for (size_t c = 0; c < 2; ++c) {
       const ChannelScore &a = got.forecasts[f].channels[c], &b = wanted.forecasts[f].channels[c];
@@ -82,6 +85,18 @@ TEST(Scores, OfPointsWithAValueAreThoseOfTheFieldCutOutByHand) {
   }
   EXPECT_NE(scores_table(got).find("48 of 96"), std::string::npos) << scores_table(got);
   EXPECT_EQ(scores_table(wanted).find(" of "), std::string::npos) << scores_table(wanted);
+}
+
+TEST(Scores, WithoutAnyPointAreRefused) {
+  const auto spec = two_channel_field();
+  ScoreSums sums(spec, {}, /*holes=*/true);
+  sums.add(at::zeros({1, 3, 4, 6}), at::full({1, 2, 4, 6}, std::nan("")), at::zeros({1, 2, 4, 6}), at::zeros({1}));
+  const Scores none = sums.finish();
+  EXPECT_TRUE(std::isnan(none.loss));
+  EXPECT_THROW(check_has_points({none, none}), DataError);
+  ScoreSums with_points(spec, {}, /*holes=*/true);
+  with_points.add(at::zeros({1, 3, 4, 6}), at::zeros({1, 2, 4, 6}), at::zeros({1, 2, 4, 6}), at::zeros({1}));
+  EXPECT_NO_THROW(check_has_points({none, with_points.finish()}));
 }
 
 // A diagnostic channel has no earlier state.
