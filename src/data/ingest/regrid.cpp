@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/sample/row_cells.h"
 
 namespace welkin::data::ingest {
 namespace {
@@ -16,7 +17,7 @@ constexpr double kRadians = std::numbers::pi / 180, kTurn = 360;
 constexpr double kTiny = 1e-9;       // degrees: what coordinates are rounded by
 constexpr double kLeastShare = 0.5;  // of a target point's weight that must have a value
 
-// Where cells end: halfway between points, and half a step beyond the last ones.
+// Where cells of longitudes end: halfway between points, and half a step beyond the last ones.
 std::vector<double> bounds_of(const std::vector<double>& centres) {
   const size_t count = centres.size();
   std::vector<double> bounds;
@@ -28,9 +29,10 @@ std::vector<double> bounds_of(const std::vector<double>& centres) {
   return bounds;
 }
 
+// Sines of latitudes: areas are differences of them.
 std::vector<double> latitude_bounds(const std::vector<double>& centres) {
-  std::vector<double> bounds = bounds_of(centres);
-  for (double& bound : bounds) bound = std::sin(std::clamp(bound, -90.0, 90.0) * kRadians);
+  std::vector<double> bounds = row_borders(centres);
+  for (double& bound : bounds) bound = std::sin(bound * kRadians);
   return bounds;
 }
 
@@ -94,7 +96,7 @@ AxisWeights weights_along(const std::vector<double>& from, const std::vector<dou
 
 // Points outside of the source would be made of nothing.
 void check_covers(const Grid& from, const Grid& to) {
-  const std::vector<double> rows = bounds_of(from.latitude), wanted = to.latitude;
+  const std::vector<double> rows = row_borders(from.latitude), wanted = to.latitude;
   const double north = std::max(rows.front(), rows.back()), south = std::min(rows.front(), rows.back());
   const bool has_rows = wanted.front() <= north + kTiny && wanted.back() >= south - kTiny;
   const std::vector<double> columns = bounds_of(from.longitude);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From one latitude-longitude grid to another: bilinear, or first-order conservative (Jones 1999,
 // doi:10.1175/1520-0493(1999)127<2204:FASOCR>2.0.CO;2), whose area-weighted sums stay. Both are products of a part along each
-// axis.
+// axis. Cells are those of data/sample/row_cells.h along a meridian, and along a row end halfway between points.
 #pragma once
 
 #include <cstdint>

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/sample/row_cells.h"
 
 namespace welkin::train {
 namespace {
@@ -38,27 +39,12 @@ ScoreRegion parse_box(const std::string& word) {
 
 double radians(double degrees) { return degrees * std::numbers::pi / 180; }
 
-// Borders between rows in degrees, from south to north; one more than there are rows. A grid whose outermost rows lie within one
-// spacing of the poles ends there.
-std::vector<double> row_borders(const std::vector<double>& rows) {
-  std::vector<double> borders = {0};
-  for (size_t i = 0; i + 1 < rows.size(); ++i) borders.push_back((rows[i] + rows[i + 1]) / 2);
-  borders.push_back(0);
-  const double spacing = rows.size() > 1 ? rows[1] - rows[0] : 180;
-  const bool is_global = rows.front() - spacing < -90 + 1e-6 && rows.back() + spacing > 90 - 1e-6;
-  borders.front() = is_global ? -90 : std::max(-90.0, rows.front() - spacing / 2);
-  borders.back() = is_global ? 90 : std::min(90.0, rows.back() + spacing / 2);
-  return borders;
-}
-
 std::vector<double> row_areas(const std::vector<double>& latitude) {
-  std::vector<double> rows = latitude;
-  const bool is_descending = rows.size() > 1 && rows.front() > rows.back();
-  if (is_descending) std::ranges::reverse(rows);
-  const std::vector<double> borders = row_borders(rows);
+  const std::vector<double> borders = data::row_borders(latitude);
   std::vector<double> areas;
-  for (size_t i = 0; i < rows.size(); ++i) areas.push_back(std::sin(radians(borders[i + 1])) - std::sin(radians(borders[i])));
-  if (is_descending) std::ranges::reverse(areas);
+  for (size_t i = 0; i < latitude.size(); ++i) {
+    areas.push_back(std::abs(std::sin(radians(borders[i + 1])) - std::sin(radians(borders[i]))));
+  }
   return areas;
 }
 

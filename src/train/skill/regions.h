@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of the globe over which scores are means, and how much each point counts. Weights are areas of cells, as WeatherBench2
 // has them: sin(north) - sin(south) of the cell of a row, whose borders lie halfway between rows and, on a grid that reaches the
-// poles, at the poles.
+// poles, at the poles (data/sample/row_cells.h).
 #pragma once
 
 #include <cstdint>

@@ -27,6 +27,28 @@ Grid with_poles(int64_t rows, int64_t columns) {
   return grid;
 }
 
+// Rows at the arcsines of the roots of a Legendre polynomial, by Newton's method. The caps beyond the last rows are more than
+// half a step wide.
+Grid gaussian_grid(int64_t rows, int64_t columns) {
+  Grid grid;
+  const auto degree = static_cast<double>(rows);
+  for (int64_t i = 0; i < rows; ++i) {
+    double root = std::cos(std::numbers::pi * (static_cast<double>(i) + 0.75) / (degree + 0.5));
+    for (int iteration = 0; iteration < 20; ++iteration) {
+      double before = 1, value = root;
+      for (int64_t k = 2; k <= rows; ++k) {
+        const auto order = static_cast<double>(k);
+        const double next = ((2 * order - 1) * root * value - (order - 1) * before) / order;
+        before = value, value = next;
+      }
+      root -= value * (root * root - 1) / (degree * (root * value - before));
+    }
+    grid.latitude.push_back(std::asin(root) * 180 / std::numbers::pi);
+  }
+  for (int64_t j = 0; j < columns; ++j) grid.longitude.push_back(360.0 * static_cast<double>(j) / static_cast<double>(columns));
+  return grid;
+}
+
 // Area of a row's cells over that of the globe: exact, from the bounds halfway between rows.
 double row_area(const Grid& grid, size_t row) {
   const auto& lat = grid.latitude;
@@ -59,13 +81,23 @@ std::vector<float> regridded(const Grid& from, const Grid& to, RegridMethod meth
 constexpr Stated kSums{1e-6, "what float32 keeps of a sum, relative"};
 
 TEST(Regrid, ConservativeKeepsAreaWeightedSums) {
-  for (const Grid& from : {with_poles(181, 360), with_poles(73, 144), equiangular_grid(90, 180)}) {
+  for (const Grid& from : {with_poles(181, 360), with_poles(73, 144), equiangular_grid(90, 180), gaussian_grid(64, 128)}) {
     const std::vector<float> values = random_field(from);
     for (const Grid& to : {equiangular_grid(32, 64), equiangular_grid(60, 121), with_poles(37, 72)}) {
       const auto out = regridded(from, to, RegridMethod::Conservative, values);
       EXPECT_TRUE(within(global_mean(to, out) / global_mean(from, values), 1.0, kSums));
     }
   }
+}
+
+// Ice on the southernmost row alone: the pole's cap is part of it.
+TEST(Regrid, ConservativeKeepsWhatLiesAtThePolesOfAGaussianGrid) {
+  const Grid from = gaussian_grid(24, 48), to = equiangular_grid(32, 64);
+  std::vector<float> values(static_cast<size_t>(from.num_points()), 0.0f);
+  std::fill(values.end() - 48, values.end(), 1.0f);
+  const auto out = regridded(from, to, RegridMethod::Conservative, values);
+  EXPECT_TRUE(within(global_mean(to, out) / global_mean(from, values), 1.0, kSums));
+  EXPECT_EQ(out.back(), 1.0f);
 }
 
 // Four cells in one, whose corners meet: the mean by area.
