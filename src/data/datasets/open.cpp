@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/philox.h"
 #include "core/text.h"
+#include "data/cf/time_span.h"
 #include "data/datasets/box_dataset.h"
 #include "data/datasets/channel_scaling.h"
 #include "data/datasets/era5_dataset.h"
@@ -58,6 +59,35 @@ void check_like_training(const config::RunConfig& config, const Era5Options& opt
                   "Make both alike: welkin data ingest makes all parts at once");
 }
 
+bool is_given(const config::DataConfig& data, Split split) {
+  if (!data.datasets.empty() || split == Split::Train)
+    return split == Split::Train || !times_of_split(data, split).first->empty();
+  return !times_of_split(data, split).first->empty() ||
+         !(split == Split::Valid ? data.valid_data_path : data.inf_data_path).empty();
+}
+
+std::string times_text(const Era5Options& options) {
+  return cat(options.times_key, "=", options.times.empty() ? "all" : cat("[", join(options.times, ", "), "]"));
+}
+
+// Of one archive the parts are told apart by times alone: what is in two of them would be scored after it was learned.
+void check_apart(const config::RunConfig& config, const Era5Options& options, Split split, const FieldFacts& facts) {
+  if (options.variables.empty()) return;
+  const Calendar calendar = parse_calendar(facts.calendar);
+  const TimeSpan span = time_span(options.times, calendar, options.times_key);
+  for (const Split other : {Split::Train, Split::Valid, Split::Test}) {
+    if (other == split || !is_given(config.data, other)) continue;
+    const Era5Options theirs = fields_options(config, other);
+    if (theirs.folder.lexically_normal() != options.folder.lexically_normal()) continue;
+    const TimeSpan taken = time_span(theirs.times, calendar, theirs.times_key);
+    if (span.begin >= taken.end || taken.begin >= span.end) continue;
+    throw ConfigError("data",
+                      cat("two parts of one archive have times in common: ", times_text(options), ", ", times_text(theirs),
+                          ", archive=", options.folder.string()),
+                      "Let one end before the other begins; each date stands for all of its year, month, day or hour");
+  }
+}
+
 std::unique_ptr<Dataset> open_era5(const config::RunConfig& config, Split split) {
   const Era5Options options = fields_options(config, split);
   check_like_training(config, options, split);
@@ -67,7 +97,9 @@ std::unique_ptr<Dataset> open_era5(const config::RunConfig& config, Split split)
     extra = std::make_shared<ForcingChannels>(config.data.forcing, std::move(grid.latitude), std::move(grid.longitude),
                                               parse_calendar(grid.calendar));
   }
-  return std::make_unique<Era5Dataset>(options, std::move(extra));
+  auto dataset = std::make_unique<Era5Dataset>(options, std::move(extra));
+  check_apart(config, options, split, dataset->file(0));
+  return dataset;
 }
 
 // As many samples as the tutorials' six-hourly year has, when no limit is given.
