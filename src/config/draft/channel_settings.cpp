@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <map>
 
 #include "core/error.h"
 #include "core/glob.h"
@@ -46,9 +47,17 @@ std::optional<WeightedFolder> parse_data_set(const std::string& entry) {
 std::vector<std::optional<std::string>> settings_of(const std::vector<std::string>& entries, std::string_view key,
                                                     const std::vector<std::string>& channels) {
   std::vector<std::optional<std::string>> values(channels.size());
+  std::map<std::string, std::string> given;
   for (const std::string& entry : entries) {
     const auto setting = parse_channel_setting(entry);
     if (!setting) throw ConfigError("data", cat("not channel=value: key=", key, ", entry=", entry), "Write channel=value");
+    if (const auto [before, is_new] = given.emplace(setting->channel, setting->value);
+        !is_new && before->second != setting->value) {
+      throw ConfigError("data",
+                        cat("one channel has two values: key=", key, ", channel=", setting->channel, ", values=", before->second,
+                            " and ", setting->value),
+                        "Leave one of them out; of a pattern and a name that it fits the later one holds");
+    }
     bool fits = false;
     for (size_t c = 0; c < channels.size(); ++c) {
       if (!matches_glob(setting->channel, channels[c])) continue;

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -49,6 +50,20 @@ TEST(ChannelRoles, WhatCannotBe) {
       ThrowsMessage<ConfigError>(HasSubstr("chosen channels contradict their roles: input tp is diagnostic, target lsm is static "
                                            "(prognostic: t2m sst z500; diagnostic: tp; static: lsm)")));
   EXPECT_NO_THROW(check_chosen(kChannels, roles, {1, 0}, {2}));
+}
+
+TEST(ChannelRoles, OfOneNameAreOne) {
+  EXPECT_THAT(
+      [] {
+        channel_roles(kChannels, {}, {"tp=forcing", "tp=diagnostic"});
+      },
+      ThrowsMessage<ConfigError>(HasSubstr("one channel has two values: key=roles, channel=tp, values=forcing and diagnostic")));
+  EXPECT_NO_THROW(channel_roles(kChannels, {}, {"tp=forcing", "tp=forcing"}));
+  EXPECT_EQ(
+      channel_roles(kChannels, {},
+                    {"*=forcing", "tp=diagnostic"})[static_cast<size_t>(std::ranges::find(kChannels, "tp") - kChannels.begin())],
+      ChannelRole::Diagnostic)
+      << "a name holds over a pattern before it";
 }
 
 TEST(StaticChannels, AreAWindowWithTheirOwnStatistics) {
