@@ -100,9 +100,9 @@ void validate_ensemble(Draft& draft) {
     refuse("loss.loss", "members are scored by the continuous ranked probability score, which is made of absolute errors",
            "Set loss to mae");
   }
-  if (config.loss.spectral_weight != 0 || !config.loss.conservation.empty()) {
-    refuse("loss.spectral_weight", "terms of the loss are those of one prediction", "Leave spectral_weight and conservation out");
-  }
+  constexpr std::string_view kTerms = "terms of the loss are those of one prediction";
+  if (config.loss.spectral_weight != 0) refuse("loss.spectral_weight", kTerms, "Leave spectral_weight out");
+  if (!config.loss.conservation.empty()) refuse("loss.conservation", kTerms, "Leave conservation out");
   const auto& offload = config.backend.offload;
   if (std::ranges::count(offload, "activations") + std::ranges::count(offload, "parameters") > 0) {
     refuse("backend.offload", "what leaves the memory is read back for one pass", "Leave activations and parameters out");

@@ -55,6 +55,10 @@ TEST(Validate, MembersOfAStepDifferAndAreScored) {
               HasSubstr("nothing makes the members of the ensemble differ: ensemble_members=4 (--set ensemble_members), "
                         "input_noise=0.0 (default)"));
   EXPECT_THAT(members({"--set=loss=mse", "--set=dropout=0.1"}), HasSubstr("which is made of absolute errors"));
+  EXPECT_THAT(members({"--set=loss=mae", "--set=dropout=0.1", "--set=conservation=[t2m=1]"}),
+              HasSubstr("terms of the loss are those of one prediction: ensemble_members=4 (--set ensemble_members), "
+                        "conservation=['t2m=1'] (--set conservation)"));
+  EXPECT_THAT(members({"--set=loss=mae", "--set=dropout=0.1", "--set=spectral_weight=1"}), HasSubstr("spectral_weight=1"));
   EXPECT_THAT(members({"--set=loss=mae", "--set=dropout=0.1", "--pipeline_parallel=2"}, 2),
               HasSubstr("a pipeline makes one prediction of a sample"));
   EXPECT_THAT(members({"--set=loss=mae", "--set=dropout=0.1", "--offload=activations", "--offload_path=/tmp"}),
