@@ -52,6 +52,7 @@ void Era5Dataset::make_spec() {
   spec_.latitude = range_of(facts.latitude, window.row, window.height);
   spec_.longitude = longitudes_of(facts, window);
   spec_.first_cell = {window.row, window.column};
+  if (!facts.time.empty()) spec_.calendar = facts.calendar;
   for (size_t i = 0; i < files_.size() && spec_.lead_hours == 0; ++i) {
     spec_.lead_hours = static_cast<double>(options_.lead) * hours_between_steps(files_[i]->facts());
   }

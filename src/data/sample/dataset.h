@@ -64,6 +64,7 @@ struct SampleSpec {
   std::vector<int64_t> input_vectors, target_vectors;
   // What input points without a value become under NanPolicy::Hole, by channel, after the transforms. Empty: 0, the mean.
   std::vector<double> input_fill;
+  std::string calendar{};    // of the times; empty when the files do not say times
   double lead_hours = 0;     // from the newest input to the target; 0 where there is no such time, or the files do not say
   bool has_missing = false;  // values of the files may be missing: those are NaN when read
   bool has_holes = false;    // files say that such points are to have no weight

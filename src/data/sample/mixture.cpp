@@ -19,6 +19,9 @@ std::string unlike(const SampleSpec& one, const SampleSpec& other) {
       one.target_std != other.target_std || one.input_fill != other.input_fill) {
     return "normalisation";
   }
+  if (!one.calendar.empty() && !other.calendar.empty() && one.calendar != other.calendar) {
+    return cat("calendars: ", one.calendar, " and ", other.calendar);
+  }
   if (one.known_input != other.known_input || one.earlier_target != other.earlier_target) return "roles";
   if (one.has_holes != other.has_holes || one.has_missing != other.has_missing) return "points without a value";
   return {};

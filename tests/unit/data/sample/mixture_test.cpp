@@ -25,6 +25,7 @@ class Numbers : public Dataset {
   Numbers(int64_t size, float first, std::string channel = "u") : size_(size), first_(first) {
     spec_.input = spec_.target = {{std::move(channel)}, {"m"}, {1, 1, 1}};
     spec_.latitude = {10};
+    spec_.calendar = "noleap";
   }
   int64_t size() const override { return size_; }
   const SampleSpec& spec() const override { return spec_; }
@@ -149,6 +150,9 @@ TEST(MixtureTest, SetsThatDifferAreRefused) {
               ThrowsMessage<DataError>(HasSubstr("in=units of u: m and km")));
   EXPECT_THAT(mixing([](SampleSpec& spec) { spec.latitude = {11}; }),
               ThrowsMessage<DataError>(HasSubstr("in=latitudes: 10 to 10 and 11 to 11")));
+  EXPECT_THAT(mixing([](SampleSpec& spec) { spec.calendar = "360_day"; }),
+              ThrowsMessage<DataError>(HasSubstr("in=calendars: noleap and 360_day")));
+  EXPECT_NO_THROW(mixing([](SampleSpec& spec) { spec.calendar.clear(); })()) << "files without times";
   EXPECT_THAT(mixing([](SampleSpec& spec) { spec.target_mean = {1}; }), ThrowsMessage<DataError>(HasSubstr("in=normalisation")));
   EXPECT_THAT([] { Mixture(two(0, 1, 4, 1), Mixture::Order::Drawn); },
               ThrowsMessage<DataError>(HasSubstr("has no samples: dataset=small")));
