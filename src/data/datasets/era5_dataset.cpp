@@ -74,13 +74,18 @@ Era5Dataset::Era5Dataset(Era5Options options, std::shared_ptr<const ExtraChannel
   }
   pairs_.emplace(steps, PairOptions{.lead = options_.lead, .history = options_.history, .rules = options_.rules});
   make_spec();
+  check_statics_stay();
 }
 
 void Era5Dataset::open_files() {
   FieldFiles opened = open_field_files(options_.source());
   files_ = std::move(opened.files), paths_ = std::move(opened.paths);
+  if (options_.like) {
+    for (const auto& file : files_) file->arrange_like(*options_.like);
+  }
   const FieldFacts& first = files_.front()->facts();
   selection_ = select_fields(first, options_);
+  if (options_.like) check_inputs_are_here();
   if (!first.static_names.empty()) {
     statics_ = std::make_shared<const StaticChannels>(files_.front()->statics(), selection_.window.row, selection_.window.column);
   }

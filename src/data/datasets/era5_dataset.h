@@ -42,6 +42,11 @@ class Era5Dataset : public Dataset, public ResidentArrays {
   void read_target(const SamplePlan& plan, int64_t channel, std::span<float> out) const;
   // One input channel of the newest step, counted within the step, as the file holds it.
   void read_input(const SamplePlan& plan, int64_t channel, std::span<float> out) const;
+  // Of such a channel: its role, and whether it says where others have values (attribute mask_of).
+  ChannelRole role_of_input(int64_t channel) const;
+  bool is_mask(int64_t channel) const;
+  // Whether the files have a target channel; Era5Options::like may name others.
+  bool has_target(int64_t channel) const { return files_.front()->has_channel(selection_.target[static_cast<size_t>(channel)]); }
   int64_t channels_of_step() const { return options_.in_channels; }  // of the files, in the input
   std::optional<int64_t> following(int64_t index) const override;
   std::vector<std::string> describe() const override;  // the tutorials' lines
@@ -64,6 +69,8 @@ class Era5Dataset : public Dataset, public ResidentArrays {
  private:
   void open_files();
   void check_files();
+  void check_inputs_are_here() const;
+  void check_statics_stay() const;
   void hold_files();
   void make_spec();
   void add_input_spec(const std::vector<std::string>& names, const std::vector<std::string>& units);

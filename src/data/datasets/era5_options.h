@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/cf/file_times.h"
+#include "data/datasets/field_file.h"
 #include "data/datasets/field_source.h"
 #include "data/sample/rules.h"
 
@@ -31,6 +32,7 @@ struct Era5Options {
   std::vector<double> input_clip{}, target_clip{};        // {low, high}
   std::vector<int64_t> input_log{}, target_log{};         // channels of the sample that become log(1 + x)
   std::vector<std::string> roles{}, hole_fill{}, normalization{};  // channel=value: the keys of these names
+  std::optional<FieldFacts> like{};                                // files whose channels these are to be, by name
   bool hold = false;                                               // all values in memory
   TimeKeys time{};                                                 // of files that do not say the units of their times
   Rules rules = Rules::Corrected;

@@ -2,6 +2,7 @@
 // The specification of an Era5Dataset: channels by their roles, coordinates, normalisation, what stands at points without a
 // value.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "config/draft/channel_settings.h"
@@ -51,8 +52,8 @@ void Era5Dataset::make_spec() {
   spec_.has_holes = std::ranges::any_of(files_, [](const auto& file) { return file->facts().has_holes; });
   spec_.latitude = range_of(facts.latitude, window.row, window.height);
   spec_.longitude = longitudes_of(facts, window);
-  spec_.first_cell = {window.row, window.column};
   if (!facts.time.empty()) spec_.calendar = facts.calendar;
+  spec_.first_cell = {window.row, window.column};
   for (size_t i = 0; i < files_.size() && spec_.lead_hours == 0; ++i) {
     spec_.lead_hours = static_cast<double>(options_.lead) * hours_between_steps(files_[i]->facts());
   }
@@ -170,6 +171,49 @@ void Era5Dataset::add_fill() {
     fill[static_cast<size_t>(c)] = value;
   }
   if (std::ranges::any_of(fill, [](double value) { return value != 0; })) spec_.input_fill = std::move(fill);
+}
+
+// Targets may be absent: nobody has to read them.
+void Era5Dataset::check_inputs_are_here() const {
+  for (const auto& file : files_) {
+    for (const int64_t channel : selection_.input) {
+      if (file->has_channel(channel)) continue;
+      throw DataError("data",
+                      cat("a channel that the model takes is not in these files: channel=",
+                          file->facts().channel_names[static_cast<size_t>(channel)], ", path=", file->facts().path.string()),
+                      "Give files with this channel under this name; those that are only predicted may be absent");
+    }
+  }
+}
+
+ChannelRole Era5Dataset::role_of_input(int64_t channel) const {
+  if (selection_.roles.empty()) return ChannelRole::Prognostic;
+  return selection_.roles[static_cast<size_t>(selection_.input[static_cast<size_t>(channel)])];
+}
+
+bool Era5Dataset::is_mask(int64_t channel) const {
+  const auto& mask_of = file(0).mask_of;
+  return !mask_of.empty() && !mask_of[static_cast<size_t>(selection_.input[static_cast<size_t>(channel)])].empty();
+}
+
+// By their role alone: the first and the last time tell.
+void Era5Dataset::check_statics_stay() const {
+  const FieldWindow& window = selection_.window;
+  const auto plane = static_cast<size_t>(window.height * window.width);
+  std::vector<float> first(plane), last(plane);
+  for (int64_t channel = 0; channel < options_.in_channels; ++channel) {
+    if (role_of_input(channel) != ChannelRole::Static) continue;
+    const ChannelRun run{selection_.input[static_cast<size_t>(channel)], 1};
+    read_step(*files_.front(), 0, {run}, window, first, nullptr);
+    read_step(*files_.back(), files_.back()->facts().steps - 1, {run}, window, last, nullptr);
+    const auto is_same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+    if (std::ranges::equal(first, last, is_same)) continue;
+    throw DataError("data",
+                    cat("a static channel is not the same at the first and the last time: channel=",
+                        file_channel_names(file(0), options_)[static_cast<size_t>(run.first)],
+                        ", first=", files_.front()->facts().path.string(), ", last=", files_.back()->facts().path.string()),
+                    "Give it the role forcing, which is read at each time: roles: [NAME=forcing]");
+  }
 }
 
 }  // namespace welkin::data

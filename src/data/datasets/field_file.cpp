@@ -119,6 +119,7 @@ FieldFacts read_facts(const ArrayFile& file, const ArrayFacts& fields, const Tim
   facts.channel_names = checked_texts(file, "channels", find_channel_names(file, object, facts.channels), facts.channels);
   facts.units = units_of_channels(file, object, facts.channels);
   facts.roles = checked_texts(file, "roles", file.texts(object, "roles"), facts.channels);
+  facts.mask_of = checked_texts(file, "mask_of", file.texts(object, "mask_of"), facts.channels);
   facts.missing = fields.missing;
   facts.has_holes = file.texts(object, "missing") == std::vector<std::string>{"hole"};
   add_places(file, facts);
@@ -183,6 +184,27 @@ StaticFields FieldFile::statics() const {
   statics_->read({{0, 0, 0}, statics_->facts().shape}, statics.values);
   statics.add_statistics(facts_.path.string());
   return statics;
+}
+
+void FieldFile::arrange_like(const FieldFacts& other) {
+  if (facts_.channel_names.empty() || other.channel_names.empty()) return;
+  std::vector<int64_t> places;
+  std::vector<std::string> units = other.units;
+  units.resize(other.channel_names.size());
+  for (size_t c = 0; c < units.size(); ++c) {
+    const auto found = std::ranges::find(facts_.channel_names, other.channel_names[c]);
+    const bool is_here = found != facts_.channel_names.end();
+    const auto place = static_cast<size_t>(found - facts_.channel_names.begin());
+    places.push_back(is_here ? static_cast<int64_t>(place) : -1);
+    if (is_here) units[c] = place < facts_.units.size() ? facts_.units[place] : "";
+    absent_.push_back(!is_here);
+  }
+  fields_ = with_channels(fields_, places);
+  mapped_ = fields_->mapped();
+  if (mapped_ && mapped_->stride[3] != 1) mapped_.reset();
+  facts_.channels = static_cast<int64_t>(places.size());
+  facts_.channel_names = other.channel_names, facts_.units = std::move(units);
+  facts_.roles = other.roles, facts_.mask_of = other.mask_of;
 }
 
 void FieldFile::hold() {

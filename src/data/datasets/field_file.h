@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One training file of gridded fields, in any format of array_file.h: array `fields` (time, channel, lat, lon), any number type,
-// with optional attributes `channels`, `units` and `roles`, arrays of latitude, longitude and time (coordinates.h), and an array
-// `static` (channel, lat, lon) of what is the same at all times. Torch-free.
+// with optional attributes `channels`, `units`, `roles` and `mask_of`, arrays of latitude, longitude and time (coordinates.h),
+// and an array `static` (channel, lat, lon) of what is the same at all times. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@ struct FieldFacts {
   std::vector<std::string> channel_names;   // empty when the file does not say
   std::vector<std::string> units;           // the same
   std::vector<std::string> roles;           // attribute `roles` (channel_roles.h); the same
+  std::vector<std::string> mask_of;         // attribute `mask_of`: "" or the channels of which it says where they have values
   std::vector<std::string> static_names;    // of the array `static` (channel, lat, lon); empty where there is none
   std::vector<double> latitude, longitude;  // degrees; empty when the file does not say
   std::vector<int64_t> time;  // seconds since 1970-01-01 of `calendar`, size steps; empty when the file does not say
@@ -60,6 +61,12 @@ class FieldFile {
 
   const FieldFacts& facts() const { return facts_; }
 
+  // From now on the channels are those of another file, found by their names, with its roles. One that is not here is NaN.
+  // Nothing happens where one of the two does not name its channels. Not while another thread reads.
+  void arrange_like(const FieldFacts& other);
+  // False for a channel of the other file that is not here.
+  bool has_channel(int64_t channel) const { return absent_.empty() || !absent_[static_cast<size_t>(channel)]; }
+
   // Channels of one time, (channels.count, window.height, window.width) row-major.
   // `ops`: one per channel, applied while what was just read is in the cache; null leaves the values as they are.
   void read(int64_t step, const ChannelRun& channels, const FieldWindow& window, std::span<float> out,
@@ -85,6 +92,7 @@ class FieldFile {
   StoredArrayPtr fields_;
   StoredArrayPtr statics_;  // null where there is none
   std::vector<std::string> static_units_;
+  std::vector<bool> absent_;            // by channel; empty: all are here
   std::optional<MappedFloats> mapped_;  // of fields_
 };
 

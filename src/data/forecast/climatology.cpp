@@ -123,6 +123,7 @@ void write_climatology(const FieldStates& states, const ClimatologyOptions& opti
 }  // namespace
 
 void make_climatology(const FieldStates& states, const ClimatologyOptions& options) {
+  states.need_truth("a climatology");
   const bool is_zarr = options.output.extension() == ".zarr";
   if (!is_zarr && options.output.extension() != ".nc")
     throw ConfigError("climatology", cat("not a known kind of file: output=", options.output.string()), "Name it .zarr or .nc");

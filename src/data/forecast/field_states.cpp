@@ -13,14 +13,26 @@
 namespace welkin::data {
 namespace {
 
+// The channels of the run's training files, in whose order statistics and roles are; nothing where they are gone.
+std::optional<FieldFacts> training_channels(const config::RunConfig& config) {
+  if (config.data.train_data_path.empty() && config.data.datasets.empty()) return {};
+  const Era5Options training = fields_options(config, Split::Train);
+  std::error_code error;
+  if (!std::filesystem::exists(training.folder, error)) return {};
+  return open_first_field_file(training.source())->facts();
+}
+
 Era5Options state_options(const config::RunConfig& config, Split split, const std::string& folder) {
   if (config.data.dataset != "era5" || config.data.data_loader_config == config::Loader::Synthetic) {
     throw ConfigError("forecast", cat("these data are no states in time: dataset=", config.data.dataset),
                       "A forecast begins with fields in time (dataset era5) that are read from files");
   }
   Era5Options options = fields_options(config, split);
-  if (!folder.empty()) options.folder = folder, options.times.clear();  // all that is there
-  options.lead = 0;                                                     // a state is its own target, which nobody reads
+  if (!folder.empty()) {
+    options.folder = folder, options.times.clear();  // all that is there
+    if (options.variables.empty()) options.like = training_channels(config);
+  }
+  options.lead = 0;  // a state is its own target, which nobody reads
   options.limit = std::nullopt;
   options.hold = false;
   options.rules = Rules::Corrected;
@@ -73,16 +85,23 @@ FieldStates::FieldStates(const config::RunConfig& config, Split split, const std
   find_known(config, forcings);
 }
 
+const std::string& FieldStates::channel_name(const Known& known) const {
+  return spec_.input.channels[static_cast<size_t>(spec_.newest_input_channel + known.channel)];
+}
+
 void FieldStates::find_known(const config::RunConfig& config, const std::string& forcings) {
   const int64_t first = spec_.newest_input_channel, channels = state_channels();
-  for (const int64_t channel : spec_.known_input) {
-    if (channel < first + channels) forcing_.push_back(channel - first);
-  }
   const ArrayTransform transform = input_transform(spec_);
-  if (!transform.is_identity()) {
-    const auto ops = channel_ops(transform, static_cast<int64_t>(spec_.input.channels.size()), "input");
-    for (const int64_t channel : forcing_) forcing_ops_.push_back(ops[static_cast<size_t>(first + channel)]);
+  std::vector<ChannelOp> ops;
+  if (!transform.is_identity()) ops = channel_ops(transform, static_cast<int64_t>(spec_.input.channels.size()), "input");
+  for (const int64_t channel : spec_.known_input) {
+    if (channel >= first + channels) continue;
+    Known known{.channel = channel - first, .op = {}, .fixed = {}, .is_mask = states_->is_mask(channel - first)};
+    if (!ops.empty()) known.op = ops[static_cast<size_t>(channel)];
+    if (known.is_mask) kept_.push_back(known_.size());
+    known_.push_back(std::move(known));
   }
+  find_fixed();
   const size_t plane = static_cast<size_t>(spec_.input.shape[1] * spec_.input.shape[2]);
   const size_t begin = static_cast<size_t>(first + channels) * plane, count = states_->spec().input.channels.size() * plane;
   if (begin < count) {
@@ -91,12 +110,30 @@ void FieldStates::find_known(const config::RunConfig& config, const std::string&
     statics_.assign(input.begin() + static_cast<std::ptrdiff_t>(begin), input.end());
   }
   if (!forcings.empty()) open_forcings(config, forcings);
-  if (!forcing_.empty()) forcing_times_ = samples_by_time(forcings_ ? *forcings_ : *states_);
+  if (std::ranges::any_of(known_, &Known::is_read)) forcing_times_ = samples_by_time(forcings_ ? *forcings_ : *states_);
+}
+
+// Static by their role: the same at all times, as the data set has seen to.
+void FieldStates::find_fixed() {
+  for (Known& known : known_) {
+    if (states_->role_of_input(known.channel) != ChannelRole::Static) continue;
+    std::vector<float> field(static_cast<size_t>(spec_.input.shape[1] * spec_.input.shape[2]));
+    read_known(*states_, states_->plan({.index = 0}, whole(spec_)), known.channel, known, field);
+    known.fixed = std::move(field);
+  }
+}
+
+void FieldStates::read_known(const Era5Dataset& files, const SamplePlan& plan, int64_t channel, const Known& known,
+                             std::span<float> out) const {
+  files.read_input(plan, channel, out);
+  if (known.op) apply(*known.op, out.data(), static_cast<int64_t>(out.size()));
+  const auto place = static_cast<size_t>(spec_.newest_input_channel + known.channel);
+  if (has_holes_) fill_holes(out, 1, {spec_.input_fill.empty() ? 0.0 : spec_.input_fill[place]});
 }
 
 // Files with the forcing channels alone will do. They are normalised here: their statistics are those of the run.
 void FieldStates::open_forcings(const config::RunConfig& config, const std::string& folder) {
-  if (forcing_.empty()) {
+  if (std::ranges::none_of(known_, &Known::is_read)) {
     throw ConfigError("forecast", cat("the model takes no forcing from files: forcings=", folder),
                       "Leave --forcings out, or train with roles: [NAME=forcing]");
   }
@@ -107,17 +144,18 @@ void FieldStates::open_forcings(const config::RunConfig& config, const std::stri
   options.in_names.clear(), options.roles.clear(), options.channel_names.clear();
   options.normalization.clear(), options.hole_fill.clear();
   options.input_clip.clear(), options.target_clip.clear(), options.input_log.clear(), options.target_log.clear();
-  for (const int64_t channel : forcing_) {
-    options.in_names.push_back(spec_.input.channels[static_cast<size_t>(spec_.newest_input_channel + channel)]);
+  options.like.reset();
+  std::vector<std::string> units;
+  for (const Known& known : known_) {
+    if (!known.is_read()) continue;
+    options.in_names.push_back(channel_name(known));
     options.roles.push_back(options.in_names.back() + "=prognostic");
+    units.push_back(spec_.input.units[static_cast<size_t>(spec_.newest_input_channel + known.channel)]);
   }
   options.out_names = options.in_names;
   forcings_ = std::make_unique<Era5Dataset>(options);
   for (int64_t i = 0; i < forcings_->num_files(); ++i) need_times(forcings_->file(i), "forcing", "--forcings");
   const SampleSpec& spec = forcings_->spec();
-  std::vector<std::string> units;
-  for (const int64_t channel : forcing_)
-    units.push_back(spec_.input.units[static_cast<size_t>(spec_.newest_input_channel + channel)]);
   std::string difference = difference_of_units(spec.input.channels, units, spec.input.units);
   if (difference.empty()) difference = difference_of_places("latitudes", spec_.latitude, spec.latitude);
   if (difference.empty()) difference = difference_of_places("longitudes", spec_.longitude, spec.longitude);
@@ -130,33 +168,48 @@ void FieldStates::open_forcings(const config::RunConfig& config, const std::stri
 }
 
 void FieldStates::read_forcing(int64_t seconds, std::span<float> out) const {
+  const auto first = std::ranges::find_if(known_, &Known::is_read);
   const auto found = forcing_times_.find(seconds);
-  if (found == forcing_times_.end()) {
-    throw DataError(
-        "forecast",
-        cat("no file has the forcing of a time that the forecast goes through: time=", format_date(calendar_, seconds),
-            ", channel=", spec_.input.channels[static_cast<size_t>(spec_.newest_input_channel + forcing_.front())],
-            forcing_times_.empty() ? "" : cat(", newest=", format_date(calendar_, forcing_times_.rbegin()->first))),
-        "Ask for fewer --steps, or give files that go on with --forcings FOLDER");
+  if (first != known_.end() && found == forcing_times_.end()) {
+    throw DataError("forecast",
+                    cat("no file has the forcing of a time that the forecast goes through: time=",
+                        format_date(calendar_, seconds), ", channel=", channel_name(*first),
+                        forcing_times_.empty() ? "" : cat(", newest=", format_date(calendar_, forcing_times_.rbegin()->first))),
+                    "Ask for fewer --steps, or give files that go on with --forcings FOLDER");
   }
   const Era5Dataset& files = forcings_ ? *forcings_ : *states_;
-  const SamplePlan plan = files.plan({.index = found->second}, whole(spec_));
-  const size_t plane = out.size() / forcing_.size();
-  for (size_t c = 0; c < forcing_.size(); ++c) {
+  const SamplePlan plan = first == known_.end() ? SamplePlan() : files.plan({.index = found->second}, whole(spec_));
+  const size_t plane = out.size() / known_.size();
+  int64_t of_forcings = 0;  // channel of the files of forcing alone
+  for (size_t c = 0; c < known_.size(); ++c) {
+    const Known& known = known_[c];
     const auto field = out.subspan(c * plane, plane);
-    files.read_input(plan, forcings_ ? static_cast<int64_t>(c) : forcing_[c], field);
-    if (!forcing_ops_.empty()) apply(forcing_ops_[c], field.data(), static_cast<int64_t>(plane));
-    const auto place = static_cast<size_t>(spec_.newest_input_channel + forcing_[c]);
-    if (has_holes_) fill_holes(field, 1, {spec_.input_fill.empty() ? 0.0 : spec_.input_fill[place]});
+    if (known.is_mask) {
+      std::ranges::fill(field, 0.0f);
+    } else if (!known.fixed.empty()) {
+      std::ranges::copy(known.fixed, field.begin());
+    } else {
+      read_known(files, plan, forcings_ ? of_forcings++ : known.channel, known, field);
+    }
   }
 }
 
 void FieldStates::fill_known(int64_t seconds, std::span<float> out) const {
   if (out.empty()) return;
-  const size_t plane = out.size() / spec_.known_input.size(), forcing = forcing_.size() * plane;
-  if (forcing > 0) read_forcing(seconds, out.first(forcing));
-  std::ranges::copy(statics_, out.begin() + static_cast<std::ptrdiff_t>(forcing));
-  fill_computed(valid_time(seconds, 1), out.subspan(forcing + statics_.size()));
+  const size_t plane = out.size() / spec_.known_input.size(), of_state = known_.size() * plane;
+  if (of_state > 0) read_forcing(seconds, out.first(of_state));
+  std::ranges::copy(statics_, out.begin() + static_cast<std::ptrdiff_t>(of_state));
+  fill_computed(valid_time(seconds, 1), out.subspan(of_state + statics_.size()));
+}
+
+void FieldStates::need_truth(const std::string& purpose) const {
+  for (size_t channel = 0; channel < spec_.target.channels.size(); ++channel) {
+    if (has_truth(static_cast<int64_t>(channel))) continue;
+    throw DataError("forecast",
+                    cat(purpose, " needs every channel that the model predicts: channel=", spec_.target.channels[channel],
+                        ", path=", states_->file(0).path.string()),
+                    "Give files that have it");
+  }
 }
 
 void FieldStates::find_times(const std::string& folder) {

@@ -47,20 +47,42 @@ class FieldStates final : public Dataset {
   // `leads` steps of the forecast after a time.
   int64_t valid_time(int64_t seconds, int64_t leads) const { return stepped(step_, calendar_, seconds, leads * lead_); }
 
+  // Whether the files have a target channel: those of a folder of states may lack what is only predicted.
+  bool has_truth(int64_t channel) const { return states_->has_target(channel); }
+  // DataError, naming it, where a target channel is not in the files.
+  void need_truth(const std::string& purpose) const;
   // One target channel of a state as the files hold it, (H, W): the truth of a forecast.
   void read_truth(int64_t index, int64_t channel, std::span<float> out) const;
 
   int64_t state_channels() const { return states_->channels_of_step(); }  // of one time: neither static nor computed ones
   // What an input at a time has in channels that are known in advance, (K, H, W) in the order of spec().known_input, normalised
-  // and without holes: forcing channels of that time, static ones, and computed ones of the time after it. DataError where no
-  // file has forcing of that time.
+  // and without holes: forcing channels of that time, static ones, and computed ones of the time after it. Those of kept_known()
+  // are 0. DataError where no file has forcing of that time.
   void fill_known(int64_t seconds, std::span<float> out) const;
+  // Places in spec().known_input of masks of points with a value: a forecast has holes where its start has them, so that its
+  // masks are those of its start.
+  const std::vector<size_t>& kept_known() const { return kept_; }
+  bool has_holes() const { return has_holes_; }  // points may have no value
 
  private:
   void find_times(const std::string& folder);
   void add_computed(const config::RunConfig& config);
   void find_known(const config::RunConfig& config, const std::string& forcings);
   void open_forcings(const config::RunConfig& config, const std::string& folder);
+  // A channel of a state that is known in advance. Read at each time, unless it is `fixed` or a mask.
+  struct Known {
+    int64_t channel = 0;          // of a state
+    std::optional<ChannelOp> op;  // nothing: it is not transformed
+    std::vector<float> fixed;     // (H, W) of a static one, normalised and without holes
+    bool is_mask = false;
+
+    bool is_read() const { return fixed.empty() && !is_mask; }
+  };
+  const std::string& channel_name(const Known& known) const;
+  // Of the times at which the data set has its samples: normalised, without holes.
+  void read_known(const Era5Dataset& files, const SamplePlan& plan, int64_t channel, const Known& known,
+                  std::span<float> out) const;
+  void find_fixed();
   int64_t num_computed() const { return computed_ ? computed_->count() : 0; }
   // Computed channels at a time, (num_computed, H, W), normalised as an input is.
   void fill_computed(int64_t seconds, std::span<float> out) const;
@@ -70,10 +92,10 @@ class FieldStates final : public Dataset {
   std::unique_ptr<Era5Dataset> states_;
   std::unique_ptr<ForcingChannels> computed_;  // null: none
   std::vector<ChannelOp> computed_ops_;        // one per computed channel; empty: none
-  std::vector<int64_t> forcing_;               // channels of a state that are known in advance
-  std::vector<ChannelOp> forcing_ops_;         // of these; empty: none
+  std::vector<Known> known_;                   // in the order of spec_.known_input, which goes on with statics_ and computed ones
+  std::vector<size_t> kept_;                   // masks among them
   std::vector<float> statics_;                 // (S, H, W), normalised
-  std::unique_ptr<Era5Dataset> forcings_;      // of these channels alone; null: the states have them
+  std::unique_ptr<Era5Dataset> forcings_;      // of those of known_ that are read alone; null: the states have them
   std::map<int64_t, int64_t> forcing_times_;   // of them, and their samples
   bool has_holes_ = false;                     // points may have no value
   std::vector<int64_t> times_;

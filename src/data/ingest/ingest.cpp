@@ -196,6 +196,7 @@ class Ingestion {
       } else {
         kept.push_back(mask);
         kept_roles_.push_back(ChannelRole::Forcing);
+        mask_of_.push_back(join(sharing, " "));
       }
     }
     has_holes_ = std::ranges::any_of(points, [](const MissingPoints* missing) { return missing->count() > 0; });
@@ -265,6 +266,7 @@ class Ingestion {
         .channels = {},
         .units = {},
         .roles = {},
+        .mask_of = {},
         .statics = statics_,
         .has_holes = has_holes_,
         .latitude = latitude(),
@@ -279,6 +281,10 @@ class Ingestion {
     }
     if (std::ranges::any_of(kept_roles_, [](ChannelRole role) { return role != ChannelRole::Prognostic; })) {
       for (const ChannelRole role : kept_roles_) header.roles.emplace_back(name_of(role));
+    }
+    if (!mask_of_.empty()) {
+      header.mask_of.assign(masks_from_, "");
+      header.mask_of.insert(header.mask_of.end(), mask_of_.begin(), mask_of_.end());
     }
     return header;
   }
@@ -345,7 +351,8 @@ class Ingestion {
   StaticPlanes statics_;
   std::vector<Channel> written_;  // those of `fields`, then the static ones
   bool has_holes_ = false;
-  size_t masks_from_ = 0;  // written channels from here on are masks
+  std::vector<std::string> mask_of_;  // of the masks that change with time: the channels that share each
+  size_t masks_from_ = 0;             // written channels from here on are masks
   int64_t done_ = 0;
 };
 

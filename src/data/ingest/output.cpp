@@ -14,6 +14,7 @@ FieldOutput::FieldOutput(const std::filesystem::path& path, const FieldHeader& h
   file_.set_strings("fields", "channels", header.channels);
   file_.set_strings("fields", "units", header.units);
   if (!header.roles.empty()) file_.set_strings("fields", "roles", header.roles);
+  if (!header.mask_of.empty()) file_.set_strings("fields", "mask_of", header.mask_of);
   if (header.has_holes) {
     file_.set_string("fields", "missing", "hole");
     file_.set_number("fields", "_FillValue", std::numeric_limits<double>::quiet_NaN());

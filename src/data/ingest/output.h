@@ -22,6 +22,7 @@ struct StaticPlanes {
 struct FieldHeader {
   std::vector<std::string> channels, units;  // size C
   std::vector<std::string> roles;            // the same, or empty: nobody says
+  std::vector<std::string> mask_of;          // the channels of which a channel is the mask, or empty: there is no such channel
   StaticPlanes statics;
   bool has_holes = false;                   // NaN is a point without a value, which is to have no weight
   std::vector<double> latitude, longitude;  // degrees, sizes H and W

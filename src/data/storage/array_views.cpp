@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 
 #include "core/error.h"
 #include "data/storage/stored_values.h"
@@ -57,6 +58,49 @@ class PermutedArray : public StoredArray {
   std::vector<size_t> order_;
 };
 
+ArrayFacts chosen_facts(ArrayFacts facts, size_t channels) {
+  facts.shape[1] = static_cast<int64_t>(channels);
+  if (!facts.chunk.empty()) facts.chunk[1] = 1;  // a channel is read by itself
+  facts.packing.reset();                         // undone by the array itself
+  return facts;
+}
+
+class ChosenChannels : public StoredArray {
+ public:
+  ChosenChannels(StoredArrayPtr array, std::vector<int64_t> places)
+      : StoredArray(chosen_facts(array->facts(), places.size())), array_(std::move(array)), places_(std::move(places)) {}
+
+  uint64_t bytes_requested() const override { return array_->bytes_requested(); }
+
+ protected:
+  void read_stored(const ArrayRegion& region, const ValueTarget& target) const override {
+    for (int64_t channel = region.begin[1]; channel < region.end[1]; ++channel) {
+      const int64_t place = places_[static_cast<size_t>(channel)], offset = (channel - region.begin[1]) * target.stride[1];
+      ArrayRegion one = region;
+      one.begin[1] = std::max<int64_t>(place, 0), one.end[1] = one.begin[1] + 1;
+      if (target.is_double) {
+        read_channel(one, static_cast<double*>(target.to) + offset, target.stride, place >= 0);
+      } else {
+        read_channel(one, static_cast<float*>(target.to) + offset, target.stride, place >= 0);
+      }
+    }
+  }
+
+ private:
+  template <typename T>
+  void read_channel(const ArrayRegion& region, T* to, const int64_t* stride, bool is_here) const {
+    const Extents extent = region.extent();
+    if (is_here) return array_->read(region, to, {stride, extent.size()});
+    const int64_t step = stride[extent.size() - 1];
+    for_each_row(extent, stride, [&](int64_t offset) {
+      for (int64_t i = 0; i < extent.back(); ++i) to[offset + i * step] = std::numeric_limits<T>::quiet_NaN();
+    });
+  }
+
+  StoredArrayPtr array_;
+  std::vector<int64_t> places_;
+};
+
 ArrayFacts held_facts(ArrayFacts facts) {
   facts.chunk.clear();
   facts.codecs.clear();
@@ -103,6 +147,17 @@ bool is_one_of(std::string name, const std::vector<std::string_view>& names) {
 StoredArrayPtr permuted(StoredArrayPtr array, const std::vector<size_t>& order) {
   WELKIN_CHECK(order.size() == array->facts().shape.size(), "a permutation of the wrong size");
   return std::is_sorted(order.begin(), order.end()) ? array : std::make_shared<PermutedArray>(std::move(array), order);
+}
+
+StoredArrayPtr with_channels(StoredArrayPtr array, std::vector<int64_t> places) {
+  WELKIN_CHECK(array->facts().shape.size() > 1, "an array without channels");
+  const int64_t channels = array->facts().shape[1];
+  bool is_same = static_cast<int64_t>(places.size()) == channels;
+  for (size_t i = 0; i < places.size(); ++i) {
+    WELKIN_CHECK(places[i] < channels, "a channel that the array does not have");
+    is_same = is_same && places[i] == static_cast<int64_t>(i);
+  }
+  return is_same ? array : std::make_shared<ChosenChannels>(std::move(array), std::move(places));
 }
 
 StoredArrayPtr held(const StoredArray& array) { return std::make_shared<HeldValues>(array); }

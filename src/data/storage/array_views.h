@@ -13,6 +13,9 @@ namespace welkin::data {
 // Axis i of the view is axis order[i] of the array.
 StoredArrayPtr permuted(StoredArrayPtr array, const std::vector<size_t>& order);
 
+// The array (time, channel, ...) with other channels: channel i is channel places[i] of the array, or NaN where that is -1.
+StoredArrayPtr with_channels(StoredArrayPtr array, std::vector<int64_t> places);
+
 // A copy of all values in memory, as float32. Who calls has asked whether it fits.
 StoredArrayPtr held(const StoredArray& array);
 

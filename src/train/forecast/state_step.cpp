@@ -55,6 +55,10 @@ at::Tensor StateStep::holes(int64_t start_seconds) const {
   const int64_t index = fields_.index_of(start_seconds).value();
   const auto plane = static_cast<size_t>(shape[1] * shape[2]);
   for (int64_t channel = 0; channel < shape[0]; ++channel) {
+    if (!fields_.has_truth(channel)) {  // nobody says where it has no value
+      truth.select(1, channel).zero_();
+      continue;
+    }
     fields_.read_truth(index, channel, {truth.data_ptr<float>() + static_cast<size_t>(channel) * plane, plane});
   }
   const at::Tensor is_hole = truth.isnan();
@@ -68,6 +72,10 @@ at::Tensor StateStep::next(const at::Tensor& input, const at::Tensor& prediction
   at::Tensor known = at::empty({1, count, input.size(2), input.size(3)}, at::kFloat);
   fields_.fill_known(seconds, {known.data_ptr<float>(), static_cast<size_t>(known.numel())});
   known = known.to(device_).expand({input.size(0), -1, -1, -1});
+  if (!fields_.kept_known().empty()) known = known.contiguous();
+  for (const size_t place : fields_.kept_known()) {
+    known.select(1, static_cast<int64_t>(place)).copy_(input.select(1, fields_.spec().known_input[place]));
+  }
   return feed_->next(input, prediction, known, holes.defined() ? holes : at::zeros_like(prediction));
 }
 

@@ -120,6 +120,7 @@ TEST(IngestRun, MissingPolicies) {
   EXPECT_EQ(masked[18 + 1], 1.0f);
   const auto file = Hdf5File::open(options.out / "train/2001.h5");
   EXPECT_THAT(file.strings("fields", "channels"), ElementsAre("t2m", "mask"));
+  EXPECT_THAT(file.strings("fields", "mask_of"), ElementsAre("", "t2m"));
   EXPECT_THAT(file.strings("fields", "roles"), ElementsAre("prognostic", "forcing"));
   EXPECT_THAT(file.strings("fields", "missing"), ElementsAre("hole"));
   EXPECT_FALSE(file.has_dataset("static"));
