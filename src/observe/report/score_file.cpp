@@ -39,9 +39,11 @@ std::string with_unit(const std::string& score, const std::string& unit) {
 
 bool has_no_unit(const std::string& score) { return score == "acc" || score == "spread_skill" || score == "small_scales"; }
 
-// {"lead_hours", "channels": {name: unit}, "scores": [{forecast, channel, region, season, score, values, low, high}]}
+// {"lead_hours" or "lead_steps", "channels": {name: unit}, "scores": [{forecast, channel, region, season, score, values, low,
+// high}]}
 void add_forecast_scores(const Json& root, const std::string& source, std::vector<ScoreSeries>& all) {
-  const std::vector<double> hours = numbers_of(root, "lead_hours");
+  const bool has_hours = root.contains("lead_hours");  // else steps of months
+  const std::vector<double> leads = numbers_of(root, has_hours ? "lead_hours" : "lead_steps");
   const auto rows = root.find("scores");
   if (rows == root.end() || !rows->is_array()) return;
   for (const Json& row : *rows) {
@@ -52,10 +54,10 @@ void add_forecast_scores(const Json& root, const std::string& source, std::vecto
     const std::string unit = channels != root.end() && channels->is_object() ? word_of(*channels, series.channel.c_str()) : "";
     series.score = has_no_unit(score) ? score : with_unit(score, unit);
     series.place = cat(word_of(row, "region"), ", ", word_of(row, "season"));
-    series.lead_unit = "hours";
-    series.leads = hours;
+    series.lead_unit = has_hours ? "hours" : "steps";
+    series.leads = leads;
     series.values = numbers_of(row, "values"), series.low = numbers_of(row, "low"), series.high = numbers_of(row, "high");
-    if (series.values.size() == hours.size()) all.push_back(std::move(series));
+    if (series.values.size() == leads.size()) all.push_back(std::move(series));
   }
 }
 

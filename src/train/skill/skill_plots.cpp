@@ -16,9 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// In days where it is whole ones: monthly leads have thousands of hours.
-std::string lead_text(double hours) {
+// Hours in days where it is whole ones.
+std::string lead_text(const Skill& skill, double hours) {
   constexpr double kDay = 24;
+  if (skill.lead_unit != "h") return cat(hours, hours == 1 ? " step" : " steps");
   return hours >= 2 * kDay && std::fmod(hours, kDay) == 0 ? cat(hours / kDay, " d") : cat(hours, " h");
 }
 
@@ -37,7 +38,7 @@ class SkillPlots {
       const Interval interval = drawn_.interval([&](const std::vector<double>& counts) {
         return table.score(score, {lead, channel, 0}, starts_, counts);
       });
-      line.x.push_back(skill_.lead_hours[static_cast<size_t>(lead)]);
+      line.x.push_back(skill_.leads[static_cast<size_t>(lead)]);
       line.y.push_back(interval.value);
       if (std::isnan(interval.low) || line.dashed) continue;
       line.low.push_back(interval.low), line.high.push_back(interval.high);
@@ -52,7 +53,7 @@ class SkillPlots {
     });
     const auto c = static_cast<size_t>(channel);
     return {.title = cat(skill_.channels[c], ", ", skill_.regions.front()),
-            .x = {.title = "lead [h]"},
+            .x = {.title = cat("lead [", skill_.lead_unit, "]")},
             .y = {.title = skill_.units[c].empty() || what == "ACC" ? what : cat(what, " [", skill_.units[c], "]")},
             .curves = std::move(curves),
             .width = 480,
@@ -87,7 +88,7 @@ class SkillPlots {
                                    .colors = colors,
                                    .map = map_};
     };
-    return observe::image::draw_panels({.title = cat(skill_.channels[channel], ", lead ", lead_text(skill_.lead_hours.back())),
+    return observe::image::draw_panels({.title = cat(skill_.channels[channel], ", lead ", lead_text(skill_, skill_.leads.back())),
                                         .panels = {panel("bias", bias, observe::image::ColorMap::Diverging),
                                                    panel("RMSE", rmse, observe::image::ColorMap::Viridis)}});
   }
@@ -100,7 +101,7 @@ class SkillPlots {
     std::vector<std::string> pages;
     for (size_t region = 0; region < skill_.regions.size(); ++region) {
       observe::CellPlot table{.title = skill_.regions[region]};
-      for (const double hours : skill_.lead_hours) table.columns.push_back(lead_text(hours));
+      for (const double lead : skill_.leads) table.columns.push_back(lead_text(skill_, lead));
       for (size_t channel = 0; channel < skill_.channels.size(); ++channel) {
         observe::BarGroup row{.label = skill_.channels[channel]};
         for (int64_t lead = 0; lead < num_leads(); ++lead) {
@@ -117,7 +118,7 @@ class SkillPlots {
   }
 
  private:
-  int64_t num_leads() const { return static_cast<int64_t>(skill_.lead_hours.size()); }
+  int64_t num_leads() const { return static_cast<int64_t>(skill_.leads.size()); }
 
   const Skill& skill_;
   std::optional<observe::image::MapFrame> map_;

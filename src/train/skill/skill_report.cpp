@@ -87,8 +87,8 @@ class SkillJson {
   }
 
  private:
-  int64_t num_leads() const { return static_cast<int64_t>(skill_.lead_hours.size()); }
-  size_t at(size_t season, int64_t lead) const { return season * skill_.lead_hours.size() + static_cast<size_t>(lead); }
+  int64_t num_leads() const { return static_cast<int64_t>(skill_.leads.size()); }
+  size_t at(size_t season, int64_t lead) const { return season * skill_.leads.size() + static_cast<size_t>(lead); }
   const std::vector<int64_t>& starts(size_t season, int64_t lead) const { return starts_[at(season, lead)]; }
 
   void for_each_series(const std::function<void(const SeriesKey&)>& body) const {
@@ -126,15 +126,17 @@ class SkillJson {
   std::vector<Resampling> resamplings_;
 };
 
+std::string lead_key(const Skill& skill) { return skill.lead_unit == "h" ? "lead_hours" : "lead_steps"; }
+
 // Of the forecast alone, over all starts.
 void add_distributions(const Skill& skill, Json& json) {
   const SkillTable& table = skill.tables.front();
   Json ranks = Json::array(), reliability = Json::array(), spectra = Json::array();
   for (size_t c = 0; c < skill.channels.size(); ++c) {
-    for (size_t lead = 0; lead < skill.lead_hours.size(); ++lead) {
+    for (size_t lead = 0; lead < skill.leads.size(); ++lead) {
       for (size_t region = 0; region < skill.regions.size(); ++region) {
         const SkillPlace place{static_cast<int64_t>(lead), static_cast<int64_t>(c), static_cast<int64_t>(region)};
-        const Json of{{"channel", skill.channels[c]}, {"region", skill.regions[region]}, {"lead_hours", skill.lead_hours[lead]}};
+        const Json of{{"channel", skill.channels[c]}, {"region", skill.regions[region]}, {lead_key(skill), skill.leads[lead]}};
         if (table.shape().members == 1) continue;
         ranks.push_back(of), ranks.back()["shares"] = finite_list(table.ranks(place));
         if (skill.find("climatology") == nullptr) continue;
@@ -144,7 +146,7 @@ void add_distributions(const Skill& skill, Json& json) {
       }
       const LeadSpectra& spectrum = skill.spectra[c][lead];
       spectra.push_back({{"channel", skill.channels[c]},
-                         {"lead_hours", skill.lead_hours[lead]},
+                         {lead_key(skill), skill.leads[lead]},
                          {"forecast", finite_list(spectrum.forecast)},
                          {"truth", finite_list(spectrum.truth)}});
     }
@@ -170,7 +172,7 @@ int64_t all_points(const Skill& skill, const SkillPlace& place) {
 // Whether some points of the first region have no truth.
 bool has_holes(const Skill& skill) {
   for (int64_t channel = 0; channel < static_cast<int64_t>(skill.channels.size()); ++channel) {
-    for (int64_t lead = 0; lead < static_cast<int64_t>(skill.lead_hours.size()); ++lead) {
+    for (int64_t lead = 0; lead < static_cast<int64_t>(skill.leads.size()); ++lead) {
       const SkillPlace place{lead, channel, 0};
       if (skill.tables.front().points(place) != all_points(skill, place)) return true;
     }
@@ -183,7 +185,7 @@ Json points_json(const Skill& skill) {
   for (size_t channel = 0; channel < skill.channels.size(); ++channel) {
     for (size_t region = 0; region < skill.regions.size(); ++region) {
       Json with_value = Json::array(), all = Json::array();
-      for (size_t lead = 0; lead < skill.lead_hours.size(); ++lead) {
+      for (size_t lead = 0; lead < skill.leads.size(); ++lead) {
         const SkillPlace place{static_cast<int64_t>(lead), static_cast<int64_t>(channel), static_cast<int64_t>(region)};
         with_value.push_back(skill.tables.front().points(place)), all.push_back(all_points(skill, place));
       }
@@ -196,12 +198,14 @@ Json points_json(const Skill& skill) {
   return rows;
 }
 
-std::string lead_words(const Skill& skill, int64_t lead) { return cat(skill.lead_hours[static_cast<size_t>(lead)], " h"); }
+std::string lead_words(const Skill& skill, int64_t lead) {
+  return cat(skill.leads[static_cast<size_t>(lead)], " ", skill.lead_unit);
+}
 
 // The first lead and channel at which `number` gives more than none, in words.
 void add_note(const Skill& skill, std::vector<std::string>& notes, const std::function<int64_t(const SkillPlace&)>& number,
               const std::function<std::string(int64_t, const std::string&)>& words) {
-  for (int64_t lead = 0; lead < static_cast<int64_t>(skill.lead_hours.size()); ++lead) {
+  for (int64_t lead = 0; lead < static_cast<int64_t>(skill.leads.size()); ++lead) {
     for (int64_t channel = 0; channel < static_cast<int64_t>(skill.channels.size()); ++channel) {
       const int64_t found = number({lead, channel, 0});
       if (found == 0) continue;
@@ -266,7 +270,8 @@ std::string skill_table_text(const Skill& skill) {
   using observe::Align;
   const SkillTable& forecast = skill.tables.front();
   const bool is_ensemble = forecast.shape().members > 1;
-  std::vector<observe::Column> columns{{"channel"}, {"lead [h]", Align::Right}, {"starts", Align::Right}};
+  std::vector<observe::Column> columns{
+      {"channel"}, {cat("lead [", skill.lead_unit, "]"), Align::Right}, {"starts", Align::Right}};
   std::vector<std::pair<const SkillTable*, Score>> cells = {
       {&forecast, Score::Rmse}, {&forecast, Score::Bias}, {&forecast, Score::Mae}};
   std::vector<std::string> heads = {"RMSE", "bias", "MAE"};
@@ -283,11 +288,11 @@ std::string skill_table_text(const Skill& skill) {
   if (holes) columns.push_back({"points", Align::Right});
   observe::Table table(columns);
   for (size_t c = 0; c < skill.channels.size(); ++c) {
-    for (size_t lead = 0; lead < skill.lead_hours.size(); ++lead) {
+    for (size_t lead = 0; lead < skill.leads.size(); ++lead) {
       const SkillPlace place{static_cast<int64_t>(lead), static_cast<int64_t>(c), 0};
       const auto starts = skill.starts_of(0, static_cast<int64_t>(lead));
       const std::string unit = skill.units[c].empty() ? "" : cat(" [", skill.units[c], "]");
-      std::vector<std::string> row = {cat(skill.channels[c], unit), cat(skill.lead_hours[lead]),
+      std::vector<std::string> row = {cat(skill.channels[c], unit), cat(skill.leads[lead]),
                                       cat(scored_starts(skill, forecast, place))};
       for (const auto& [of, score] : cells) row.push_back(digits(overall(of, score, place, starts)));
       if (holes) row.push_back(cat(forecast.points(place), " of ", all_points(skill, place)));
@@ -300,14 +305,14 @@ std::string skill_table_text(const Skill& skill) {
 std::string skill_json(const Skill& skill, const Confidence& confidence) {
   Json json{{"starts", skill.num_starts}, {"members", skill.tables.front().shape().members}, {"channels", Json::object()}};
   for (size_t c = 0; c < skill.channels.size(); ++c) json["channels"][skill.channels[c]] = skill.units[c];
-  json["lead_hours"] = finite_list(skill.lead_hours);
+  json[lead_key(skill)] = finite_list(skill.leads);
   json["regions"] = skill.regions;
   json["seasons"] = kSeasons;
   json["bootstrap"] = {{"replicates", confidence.replicates}, {"block", confidence.block}};
   for (const SkillTable& table : skill.tables) {
     for (size_t c = 0; c < skill.channels.size(); ++c) {
       Json& counts = json["scored_starts"][table.name()][skill.channels[c]];
-      for (size_t lead = 0; lead < skill.lead_hours.size(); ++lead)
+      for (size_t lead = 0; lead < skill.leads.size(); ++lead)
         counts.push_back(scored_starts(skill, table, {static_cast<int64_t>(lead), static_cast<int64_t>(c), 0}));
     }
   }

@@ -22,8 +22,8 @@ std::vector<std::string> skill_notes(const Skill& skill);
 // Of every lead of each channel, over the first region and all seasons, the baselines' RMSE beside it.
 std::string skill_table_text(const Skill& skill);
 
-// {"starts", "members", "channels": {name: unit}, "lead_hours": [...], "regions", "seasons", "bootstrap": {"replicates",
-// "block"},
+// {"starts", "members", "channels": {name: unit}, "lead_hours": [...] ("lead_steps" of months), "regions", "seasons",
+// "bootstrap": {"replicates", "block"},
 //  "scores": [{"forecast", "channel", "region", "season", "score", "values", "low", "high": one per lead}],
 //  "differences": the same of forecast minus each other one, paired, "scored_starts": {forecast: {channel: one per lead}},
 //  "points": [{"channel", "region", "with_value", "all": one per lead}], "notes": [skill_notes()], "rank_histograms",

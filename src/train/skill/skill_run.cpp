@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <optional>
 
 #include "core/error.h"
@@ -41,6 +43,7 @@ class SkillRun {
         names_(data::variable_names(sources.truth.spec().target.channels)),
         plane_(static_cast<size_t>(sources.forecast.height() * sources.forecast.width())) {
     check_times();
+    sources.truth.need_truth("a score");
     for (const ScoreRegion& region : regions) {
       weights_.push_back(region_weights(region, sources.forecast.latitude(), sources.forecast.longitude()));
       skill_.regions.push_back(region.name);
@@ -133,8 +136,7 @@ class SkillRun {
     skill_.without_units = forecast.without_units();
     skill_.height = forecast.height(), skill_.width = forecast.width();
     skill_.without_state.assign(static_cast<size_t>(forecast.num_leads()), 0);
-    for (int64_t lead = 0; lead < forecast.num_leads(); ++lead)
-      skill_.lead_hours.push_back(static_cast<double>(forecast.valid_time(0, lead) - forecast.starts().front()) / 3600);
+    name_leads();
     for (int64_t start = 0; start < skill_.num_starts; ++start) {
       std::vector<size_t>& seasons = skill_.seasons.emplace_back();
       for (int64_t lead = 0; lead < forecast.num_leads(); ++lead)
@@ -156,6 +158,22 @@ class SkillRun {
     spectrum_cases_.assign(places_.size() * static_cast<size_t>(forecast.num_leads()), 0.0);
   }
 
+  // As the file of a forecast has them.
+  void name_leads() {
+    const data::ForecastFile& forecast = sources_.forecast;
+    bool is_same = true;
+    for (int64_t lead = 0; lead < forecast.num_leads(); ++lead) {
+      const int64_t seconds = forecast.valid_time(0, lead) - forecast.starts().front();
+      skill_.leads.push_back(static_cast<double>(seconds) / 3600);
+      for (int64_t start = 0; start < skill_.num_starts; ++start) {
+        is_same = is_same && forecast.valid_time(start, lead) - forecast.starts()[static_cast<size_t>(start)] == seconds;
+      }
+    }
+    if (is_same) return;
+    skill_.lead_unit = "steps";
+    std::iota(skill_.leads.begin(), skill_.leads.end(), 1.0);
+  }
+
   std::vector<float> field(size_t members) const { return std::vector<float>(members * plane_); }
 
   SkillTable& table(std::string_view name) { return *std::ranges::find(skill_.tables, name, &SkillTable::name); }
@@ -170,6 +188,8 @@ class SkillRun {
       sources_.truth.read_truth(*before, place, state);
       // A forecast has holes where its start has them, also where the truth has a value meanwhile.
       for (size_t i = 0; i < plane_; ++i) truth[i] = std::isnan(state[i]) ? state[i] : truth[i];
+    } else if (sources_.truth.has_holes()) {
+      take_holes_of_forecast(name, start, truth);
     }
     if (sources_.climatology != nullptr && sources_.climatology->has(name)) {
       climatology = field(1);
@@ -191,6 +211,19 @@ class SkillRun {
     if (!climatology.empty()) add("climatology", climatology);
   }
 
+  // Without the start's state its holes are those of the forecast, which are the same at all leads: where no member has a value
+  // at the first one. A model that diverges leaves no point out.
+  void take_holes_of_forecast(const std::string& name, int64_t start, std::vector<float>& truth) const {
+    std::vector<float> members = field(static_cast<size_t>(sources_.forecast.members()));
+    sources_.forecast.read(name, start, 0, members);
+    std::vector<bool> is_hole(plane_, true);
+    for (size_t i = 0; i < members.size(); ++i) is_hole[i % plane_] = is_hole[i % plane_] && std::isnan(members[i]);
+    if (std::ranges::count(is_hole, true) == static_cast<std::ptrdiff_t>(plane_)) return;
+    for (size_t i = 0; i < plane_; ++i) {
+      if (is_hole[i]) truth[i] = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+
   // Spectra, and at the last lead maps of the error of the members' mean. Sums until finish_means().
   void add_means(int64_t lead, int64_t channel, std::vector<float>& members, std::vector<float>& truth) {
     const auto at = static_cast<size_t>(channel);
@@ -198,7 +231,7 @@ class SkillRun {
     const bool whole = std::ranges::none_of(truth, [](float value) { return std::isnan(value); });
     if (whole) {
       add_spectrum(members, spectra.forecast), add_spectrum(truth, spectra.truth);
-      spectrum_cases_[at * skill_.lead_hours.size() + static_cast<size_t>(lead)] += 1;
+      spectrum_cases_[at * skill_.leads.size() + static_cast<size_t>(lead)] += 1;
     }
     if (lead + 1 < sources_.forecast.num_leads()) return;
     ErrorMaps& maps = skill_.maps[at];
@@ -224,8 +257,8 @@ class SkillRun {
 
   void finish_means() {
     for (size_t c = 0; c < skill_.channels.size(); ++c) {
-      for (size_t lead = 0; lead < skill_.lead_hours.size(); ++lead) {
-        const double cases = spectrum_cases_[c * skill_.lead_hours.size() + lead];
+      for (size_t lead = 0; lead < skill_.leads.size(); ++lead) {
+        const double cases = spectrum_cases_[c * skill_.leads.size() + lead];
         for (auto* spectrum : {&skill_.spectra[c][lead].forecast, &skill_.spectra[c][lead].truth}) {
           for (double& value : *spectrum) value /= cases;
         }
