@@ -52,8 +52,8 @@ OutputFile climatology_output(const FieldStates& states, const std::vector<doubl
   for (size_t day = 0; day < days.size(); ++day) days[day] = static_cast<double>(day + 1);
   add_coordinate(output, "hour", hours, {{"long_name", text_attribute("hour of the day")}});
   add_coordinate(output, "dayofyear", std::move(days), {{"long_name", text_attribute("day of the year")}});
-  if (!spec.latitude.empty()) add_coordinate(output, "latitude", spec.latitude, {{"units", text_attribute("degrees_north")}});
-  if (!spec.longitude.empty()) add_coordinate(output, "longitude", spec.longitude, {{"units", text_attribute("degrees_east")}});
+  if (!spec.latitude.empty()) add_coordinate(output, "latitude", spec.latitude, latitude_attributes());
+  if (!spec.longitude.empty()) add_coordinate(output, "longitude", spec.longitude, longitude_attributes());
   return output;
 }
 

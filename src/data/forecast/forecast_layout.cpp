@@ -94,13 +94,7 @@ std::vector<double> places_or(const std::vector<double>& given, int64_t count, d
 
 void add_places(const ForecastLayout& layout, OutputFile& output) {
   const auto rows = static_cast<double>(std::max<int64_t>(1, layout.height - 1)), columns = static_cast<double>(layout.width);
-  Attributes north{{"standard_name", text_attribute("latitude")},
-                   {"long_name", text_attribute("latitude")},
-                   {"units", text_attribute("degrees_north")}};
-  Attributes east{{"standard_name", text_attribute("longitude")},
-                  {"long_name", text_attribute("longitude")},
-                  {"units", text_attribute("degrees_east")}};
-  north["axis"] = text_attribute("Y"), east["axis"] = text_attribute("X");
+  Attributes north = latitude_attributes(), east = longitude_attributes();
   if (layout.latitude.empty()) north["comment"] = text_attribute("assumed: equally spaced from pole to pole");
   if (layout.longitude.empty()) east["comment"] = text_attribute("assumed: equally spaced from 0 eastwards");
   add_coordinate(output, "latitude", places_or(layout.latitude, layout.height, 90.0, -180.0 / rows), std::move(north));

@@ -49,6 +49,9 @@ struct OutputFile {
 
 // An attribute that is one text.
 AttributeValue text_attribute(std::string text);
+// What CF says of these coordinates, in degrees.
+Attributes latitude_attributes();
+Attributes longitude_attributes();
 // An array of its own axis, in one chunk.
 void add_coordinate(OutputFile& output, const std::string& name, std::vector<double> values, Attributes attributes,
                     Dtype dtype = Dtype::F64);

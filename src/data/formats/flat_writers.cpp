@@ -46,6 +46,20 @@ class FlatWriter : public ArrayWriter {
 
 AttributeValue text_attribute(std::string text) { return std::vector<std::string>{std::move(text)}; }
 
+namespace {
+
+Attributes place_attributes(const char* name, const char* unit, const char* axis) {
+  return {{"standard_name", text_attribute(name)},
+          {"long_name", text_attribute(name)},
+          {"units", text_attribute(unit)},
+          {"axis", text_attribute(axis)}};
+}
+
+}  // namespace
+
+Attributes latitude_attributes() { return place_attributes("latitude", "degrees_north", "Y"); }
+Attributes longitude_attributes() { return place_attributes("longitude", "degrees_east", "X"); }
+
 void add_coordinate(OutputFile& output, const std::string& name, std::vector<double> values, Attributes attributes, Dtype dtype) {
   const auto length = static_cast<int64_t>(values.size());
   OutputArray array{.name = name,

@@ -87,11 +87,8 @@ void write_held_pairs(const std::filesystem::path& path, const SampleSpec& spec,
   OutputFile output;
   output.arrays = {pair_array("input", spec.input, spec.input_mean, spec.input_std, count),
                    pair_array("target", spec.target, spec.target_mean, spec.target_std, count)};
-  const auto add_places = [&](const char* name, const char* unit, const std::vector<double>& places) {
-    if (!places.empty()) add_coordinate(output, name, places, {{"units", text_attribute(unit)}});
-  };
-  add_places("latitude", "degrees_north", spec.latitude);
-  add_places("longitude", "degrees_east", spec.longitude);
+  if (!spec.latitude.empty()) add_coordinate(output, "latitude", spec.latitude, latitude_attributes());
+  if (!spec.longitude.empty()) add_coordinate(output, "longitude", spec.longitude, longitude_attributes());
   write_path_atomically(path, [&](const std::filesystem::path& unfinished) {
     const auto writer = make_hdf5_writer(unfinished, output);
     for (size_t array = 0; array < 2; ++array) {
