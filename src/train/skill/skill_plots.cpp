@@ -77,6 +77,46 @@ class SkillPlots {
     return observe::svg_row(plots);
   }
 
+  // At the first, the middle and the last lead: power by wavenumber beside the truth; of an ensemble ranks of the truth among the
+  // members, and of the event that it is above the climatology how often it happened by the share of members that foresee it.
+  std::string distributions(int64_t channel) const {
+    const SkillTable& forecast = skill_.tables.front();
+    std::vector<observe::Curve> ranks, foreseen, power;
+    for (const int64_t lead : shown_leads()) {
+      const std::string label = lead_text(skill_, skill_.leads[static_cast<size_t>(lead)]);
+      const SkillPlace place{lead, channel, 0};
+      const LeadSpectra& spectrum = skill_.spectra[static_cast<size_t>(channel)][static_cast<size_t>(lead)];
+      power.push_back(by_number(label, without_first(spectrum.forecast), 1));
+      if (lead + 1 == num_leads()) power.push_back(by_number(cat("truth, ", label), without_first(spectrum.truth), 1));
+      if (lead + 1 == num_leads()) power.back().dashed = true, power.back().markers = false;
+      if (forecast.shape().members == 1) continue;
+      ranks.push_back(by_number(label, forecast.ranks(place), 0));
+      if (skill_.find("climatology") == nullptr) continue;
+      foreseen.push_back(by_number(label, forecast.happened(place), 0));
+      for (double& x : foreseen.back().x) x /= static_cast<double>(forecast.shape().members);
+    }
+    std::vector<observe::LinePlot> plots = {plot("power", channel, std::move(power))};
+    plots.front().x = {.title = "zonal wavenumber"}, plots.front().y = {.title = "power", .scale = observe::PlotScale::Log};
+    const auto members = static_cast<double>(forecast.shape().members);
+    if (!ranks.empty()) {
+      ranks.push_back({.label = "of a perfect ensemble",
+                       .x = {0, members},
+                       .y = {1 / (members + 1), 1 / (members + 1)},
+                       .dashed = true,
+                       .markers = false});
+      plots.push_back(plot("share", channel, std::move(ranks)));
+      plots.back().x = {.title = "members below the truth"}, plots.back().y = {.title = "share", .low = 0.0};
+    }
+    if (!foreseen.empty()) {
+      foreseen.push_back({.label = "reliable", .x = {0, 1}, .y = {0, 1}, .dashed = true, .markers = false});
+      plots.push_back(plot("happened", channel, std::move(foreseen)));
+      plots.back().x = {.title = "share of members above the climatology", .low = 0.0, .high = 1.0};
+      plots.back().y = {.title = "share of cases in which it was", .low = 0.0, .high = 1.0};
+    }
+    std::erase_if(plots, [](const observe::LinePlot& each) { return each.curves.empty(); });  // of holes there is no spectrum
+    return plots.empty() ? std::string() : observe::svg_row(plots);
+  }
+
   observe::image::Raster maps(size_t channel) const {
     const ErrorMaps& from = skill_.maps[channel];
     const std::vector<float> bias(from.bias.begin(), from.bias.end()), rmse(from.rmse.begin(), from.rmse.end());
@@ -118,6 +158,23 @@ class SkillPlots {
   }
 
  private:
+  std::vector<int64_t> shown_leads() const {
+    std::vector<int64_t> leads{0, (num_leads() - 1) / 2, num_leads() - 1};
+    leads.erase(std::unique(leads.begin(), leads.end()), leads.end());
+    return leads;
+  }
+
+  static observe::Curve by_number(const std::string& label, std::vector<double> values, int64_t first) {
+    observe::Curve line{.label = label, .y = std::move(values)};
+    for (size_t i = 0; i < line.y.size(); ++i) line.x.push_back(static_cast<double>(first) + static_cast<double>(i));
+    return line;
+  }
+
+  // Of wavenumber 0, which is the mean.
+  static std::vector<double> without_first(const std::vector<double>& spectrum) {
+    return spectrum.empty() ? spectrum : std::vector<double>(spectrum.begin() + 1, spectrum.end());
+  }
+
   int64_t num_leads() const { return static_cast<int64_t>(skill_.leads.size()); }
 
   const Skill& skill_;
@@ -137,6 +194,10 @@ std::vector<fs::path> write_skill_plots(const Skill& skill, const Confidence& co
   for (size_t channel = 0; channel < skill.channels.size(); ++channel) {
     written.push_back(folder / cat(names[channel], "_by_lead.svg"));
     write_file_atomically(written.back(), plots.curves(static_cast<int64_t>(channel)));
+    if (const std::string shown = plots.distributions(static_cast<int64_t>(channel)); !shown.empty()) {
+      written.push_back(folder / cat(names[channel], "_distributions.svg"));
+      write_file_atomically(written.back(), shown);
+    }
     if (skill.maps[channel].bias.empty()) continue;
     written.push_back(folder / cat(names[channel], "_error.png"));
     observe::image::write_png(written.back(), plots.maps(channel));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scores of a forecast as pictures: curves by lead (SVG), maps of the error of the last lead (PNG), a scorecard (SVG).
+// Scores of a forecast as pictures: curves by lead, spectra, ranks and reliability (SVG), maps of the error of the last lead
+// (PNG), a scorecard (SVG).
 #pragma once
 
 #include <filesystem>

@@ -313,9 +313,13 @@ class ForecastScores(ForecastCase):
         done = self.call("evaluate", self.run_folder, "--device", "cpu", "--forecast", self.ensemble, "--climatology", self.year, "--plots", plots,
                          "--bootstrap", "20")
         names = {path.name for path in plots.iterdir()}
-        self.assertEqual(names, {"scorecard.svg", *(f"{name}_by_lead.svg" for name in CHANNELS), *(f"{name}_error.png" for name in CHANNELS)})
+        self.assertEqual(names, {"scorecard.svg", *(f"{name}_by_lead.svg" for name in CHANNELS), *(f"{name}_error.png" for name in CHANNELS),
+                                 *(f"{name}_distributions.svg" for name in CHANNELS)})
         self.assertIn("persistence", (plots / "t2m_by_lead.svg").read_text())
         self.assertIn(str(plots / "scorecard.svg"), done.stdout)
+        shown = (plots / "t2m_distributions.svg").read_text()
+        for word in ("zonal wavenumber", "members below the truth", "share of members above the climatology", "truth, 18 h", "of a perfect ensemble"):
+            self.assertIn(f">{word}<", shown)
         card = (plots / "scorecard.svg").read_text()
         for word in (*CHANNELS, "global", "RMSE below that of persistence [%]", "6 h"):
             self.assertIn(f">{word}<", card)
