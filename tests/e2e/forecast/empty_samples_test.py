@@ -36,11 +36,27 @@ class EmptySamples(BadInputCase):
         self.assertEqual(done.returncode, DONE, done.stderr)
         return done.stdout, json.loads((self.root / "scores.json").read_text())
 
+    @staticmethod
+    def logged(run):
+        with open(run / "metrics.csv") as file:
+            return [float(row["Loss/valid"]) for row in csv.DictReader(file) if row["Loss/valid"]][-1]
+
+    def test_every_layout_has_the_same_loss(self):
+        self.prepare(STEPS, 5)
+        self.assertEqual(self.train(KEYS, "--csv").returncode, DONE)
+        wanted = self.logged(self.run_folder)
+        for number, flags in enumerate((["--context_parallel", "2"], ["--micro_batch_size", "1"], ["--rank_invariant", "--set", "global_batch_size=8"])):
+            self.logs = self.root / f"logs{number}"
+            command = self.train_command(KEYS, "--csv", *flags)
+            done = self.run_command([command[0], "launch", "-n", "2", "--bind", "off", "--", *command[1:]])
+            self.assertEqual(done.returncode, DONE, done.stdout + done.stderr)
+            run, = (path.parent for path in self.logs.rglob("metrics.csv"))
+            rounds_to(self.logged(run), wanted, SUMS, message=str(flags))
+
     def test_the_loss_is_that_of_the_samples_with_points(self):
         self.prepare(STEPS, 5)  # of the 8 samples of validation the first 4 have a target
         self.assertEqual(self.train(KEYS, "--csv").returncode, DONE)
-        with open(self.run_folder / "metrics.csv") as file:
-            logged = [float(row["Loss/valid"]) for row in csv.DictReader(file) if row["Loss/valid"]][-1]
+        logged = self.logged(self.run_folder)
         text, scores = self.scores()
         self.assertIn("over 4 samples that have points, of 8", text)
         rounds_to(scores["loss"], logged, SUMS)
