@@ -22,6 +22,7 @@
 #include "train/evaluate/rollout.h"
 #include "train/evaluate/scores_report.h"
 #include "train/evaluate/time_mean.h"
+#include "train/skill/box_plots.h"
 #include "train/skill/box_statistics.h"
 
 namespace welkin::apps {
@@ -59,7 +60,9 @@ void warn_of_nonfinite(Application& application, const TrainedRun& run, const st
 }
 
 // Of every crop once more: Fourier transforms and pictures of a distribution want whole crops, not sums.
-void write_box_statistics(const train::TrainedModel& model, const std::string& file, bool speaks) {
+// Every rank takes part; the one that `speaks` writes.
+void write_box_statistics(Application& application, const train::TrainedModel& model, const std::string& file,
+                          const std::string& plots, bool speaks) {
   train::BoxStatistics statistics(model.dataset().spec());
   data::Pipeline batches = model.pipeline(model.batch_size());
   for (int64_t done = 0; done < model.dataset().size();) {
@@ -67,7 +70,11 @@ void write_box_statistics(const train::TrainedModel& model, const std::string& f
     statistics.add(batch.target, model.predict(batch));
     done += batch.input.size(0);
   }
-  if (speaks) write_file_atomically(file, statistics.json());
+  if (!speaks) return;
+  const std::string json = statistics.json();
+  write_file_atomically(file, json);
+  if (plots.empty()) return;
+  for (const auto& path : train::write_box_plots(json, plots)) application.out << path.string() << "\n";
 }
 
 // Why the column ACC of fields holds no numbers.
@@ -90,14 +97,15 @@ void evaluate(Application& application, const TrainedRun& run, int64_t rollout_s
     write_file_atomically(file, scores.json);
   }
   if (const std::string file = text_flag(run.line, "box_statistics"); !file.empty()) {
-    write_box_statistics(model, file, speaks);
+    write_box_statistics(application, model, file, text_flag(run.line, "plots"), speaks);
   }
 }
 
 // Flags that say nothing without --forecast.
 void check_alone(const config::CommandLine& line) {
   for (const config::ExtraFlag& flag : forecast_score_flags()) {
-    if (!line.extra.contains(flag.name)) continue;
+    const bool is_of_boxes = flag.name == std::string_view("plots") && line.extra.contains("box_statistics");
+    if (!line.extra.contains(flag.name) || is_of_boxes) continue;
     throw ConfigError("evaluate", cat("this flag belongs to --forecast: --", flag.name), "Give --forecast FILE, or leave it out");
   }
 }

@@ -36,7 +36,9 @@ const std::vector<config::ExtraFlag>& forecast_score_flags() {
        config::Listed::InFull},
       {"bootstrap_block", "N", "with --forecast: neighbouring starts that are drawn together; 1 when not given",
        config::Listed::InFull},
-      {"plots", "FOLDER", "with --forecast: curves by lead, spectra, ranks, reliability, maps of the error and a scorecard",
+      {"plots", "FOLDER",
+       "with --forecast: curves by lead, spectra, ranks, reliability, maps of the error and a scorecard; with --box_statistics: "
+       "its curves",
        config::Listed::InFull}};
   return flags;
 }

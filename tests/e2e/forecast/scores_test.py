@@ -92,9 +92,13 @@ class Scores(BadInputCase):
 
     def box_statistics(self, target, prediction):
         file = self.root / "statistics.json"
-        done = self.run_command([BINARY, "evaluate", self.run_folder, "--box_statistics", file])
+        done = self.run_command([BINARY, "evaluate", self.run_folder, "--box_statistics", file, "--plots", self.root / "plots"])
         self.assertEqual(done.returncode, DONE, done.stderr)
         statistics = json.loads(file.read_text())
+        figures = sorted((self.root / "plots").iterdir())
+        self.assertEqual(len(figures), len(statistics["channels"]))
+        for word in ("power", "correlation", "bispectrum, equilateral", "density", "peaks above it, per crop", "prediction", "target"):
+            self.assertIn(f">{word}<", figures[0].read_text())
         self.assertEqual(statistics["crops"], 2)
         n = target.shape[-1]
         modes = {"target": np.fft.fftn(target, axes=(2, 3, 4)) / n ** 3, "prediction": np.fft.fftn(prediction, axes=(2, 3, 4)) / n ** 3}
