@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -41,17 +42,21 @@ class Dataset:
         return self._size
 
     def __getitem__(self, index: int) -> Pair:
-        if not -self._size <= index < self._size:
-            raise IndexError(f"sample {index} of {self._size}")
         inputs, targets = self.read([index])
         return inputs[0], targets[0]
+
+    def _place(self, index: int) -> int:
+        place = operator.index(index)
+        if not -self._size <= place < self._size:
+            raise IndexError(f"sample {place} of {self._size}")
+        return place % self._size
 
     def __iter__(self) -> Iterator[Pair]:
         return (self[index] for index in range(self._size))
 
     def read(self, indices: Sequence[int]) -> Pair:
-        """Batches (B, C, ...) of these samples, read in parallel."""
-        wanted = [int(index) % self._size if index < 0 else int(index) for index in indices]
+        """Batches (B, C, ...) of these samples, read in parallel; negative ones count from the end, as in a list."""
+        wanted = [self._place(index) for index in indices]
         with raised():
             inputs, targets = self._native.read(wanted, self.normalized)
         return inputs, targets
@@ -66,7 +71,7 @@ class Dataset:
     def location(self, index: int) -> str:
         """Where in which file the sample lies."""
         with raised():
-            return str(self._native.location(index))
+            return str(self._native.location(self._place(index)))
 
     def __repr__(self) -> str:
         spec = self.spec

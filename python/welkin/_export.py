@@ -48,9 +48,11 @@ class Physical(nn.Module):
     def __init__(self, model: nn.Module, spec: dict[str, Any], fill: list[float] | None) -> None:
         super().__init__()
         dims = len(spec["input"]["shape"]) - 1
+        self.channels: int = spec["input"]["shape"][0]
         self.entry, self.model, self.exit = Normalization(spec["input"], dims, fill), model, Normalization(spec["target"], dims)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x, = x.split([self.channels], dim=1)  # a view; other channels are an error in the file too, and not spread over all
         return self.exit.undo(self.model(self.entry(x)))
 
 
@@ -73,18 +75,32 @@ def export(model: Model | str | pathlib.Path, path: str | pathlib.Path, *, forma
     with torch.no_grad():
         difference = _compare(model, "its twin", physical(example), wanted)
     write, run = _WRITERS[format]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".welkin-export-") as scratch:
+    with _folder_beside(path) as scratch:
         file = pathlib.Path(scratch) / ("model" + path.suffix)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the exporters' about themselves
             write(physical, example, file, json.dumps(about(model)))
             result = run(file, example[:1])
         written = None if result is None else _compare(model, "the file", result, wanted[:1])
-        os.replace(file, path)
+        try:
+            os.replace(file, path)
+        except OSError as error:
+            raise _unwritable(path, error) from error
     if written is None:
         warnings.warn(f"[export] {path} was not checked, since onnxruntime is not installed: python3 -m pip install onnxruntime", stacklevel=2)
     return Exported(path, format, OPSET if format == "onnx" else None, difference, written)
+
+
+def _unwritable(path: pathlib.Path, error: OSError) -> ConfigError:
+    return ConfigError(f"[export] the file cannot be written: path={path}, reason={error.strerror or error}. Give a place where files may be made.")
+
+
+def _folder_beside(path: pathlib.Path) -> tempfile.TemporaryDirectory[str]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(dir=path.parent, prefix=".welkin-export-")
+    except OSError as error:
+        raise _unwritable(path, error) from error
 
 
 def twin_of(model: Model) -> nn.Module:

@@ -13,7 +13,7 @@ import torch
 
 from welkin import _native
 from welkin._dataset import Dataset
-from welkin._errors import DataError, raised
+from welkin._errors import ConfigError, DataError, raised
 from welkin._normalization import Normalization
 from welkin._sources import find_source
 from welkin._words import setting_words
@@ -43,6 +43,19 @@ def load(path: Path, *, checkpoint: Path | int | None = None, ema: bool = False,
         return model
 
 
+def _check_channels(x: Any, side: dict[str, Any]) -> None:
+    """A tensor of one channel would be spread over all of them by what works channel by channel."""
+    if not isinstance(x, torch.Tensor) or x.layout != torch.strided or x.dim() != 1 + len(side["shape"]) or x.shape[1] != side["shape"][0]:
+        raise _refused(x, side)
+
+
+def _refused(x: Any, side: dict[str, Any]) -> ConfigError:
+    wanted = "(B, " + ", ".join(map(str, side["shape"])) + ")"
+    given = f"shape={tuple(x.shape)}, layout={x.layout}" if isinstance(x, torch.Tensor) else f"type={type(x).__name__}"
+    remedy = "Give a dense tensor of this shape." if isinstance(x, torch.Tensor) else "Give a torch.Tensor: torch.from_numpy() makes one of an array."
+    return ConfigError(f"[python] these are no fields of the model: {given}, wanted={wanted}. {remedy}")
+
+
 class Model:
     """What load() gives. Calls of several threads take turns; Python's other threads run meanwhile."""
 
@@ -68,6 +81,8 @@ class Model:
 
         The tensor is taken as it is, without a copy. Where it requires a gradient, the result has one; else no graph is recorded.
         """
+        if not isinstance(x, torch.Tensor) or x.layout != torch.strided:  # the shape is the native model's to check
+            raise _refused(x, self.spec["input"])
         with raised():
             result: torch.Tensor = self._native.forward(x)
         return result
@@ -77,16 +92,19 @@ class Model:
 
         Points without a value (NaN) get what the run's nan_policy put there in training, where it is hole or mask. Else a DataError.
         """
+        _check_channels(x, self.spec["input"])
         if self.fill is None and bool(torch.isnan(x).any()):
             raise DataError("[python] the input has points without a value, and the run takes none: nan_policy is neither hole nor mask. Fill them.")
         return self._input(x)
 
     def denormalize(self, y: torch.Tensor) -> torch.Tensor:
         """Predictions (B, C', ...) of a call -> values as the files have them."""
+        _check_channels(y, self.spec["target"])
         return self._target.undo(y)
 
     def predict(self, x: torch.Tensor) -> torch.Tensor:
         """Inputs in the values of the files -> predictions in the values of the files, as an exported model."""
+        _check_channels(x, self.spec["input"])
         return self.denormalize(self(self.normalize(x.to(self.device, torch.float32))))
 
     def dataset(self, split: str | None = None, *, normalized: bool = True) -> Dataset:

@@ -116,8 +116,9 @@ class _Loop:
         if self.failure is not None:
             raise self.failure from self.reason
         run = Run(pathlib.Path(self.outcome["folder"]), self.outcome["completed"], self.outcome["steps"], self.history)
-        if isinstance(self.reason, KeyboardInterrupt) and not run.completed:
-            raise Interrupted(f"[train] interrupted at step {run.steps}: a checkpoint is in {run.folder}. Go on with resume=True.", run)
-        if self.reason is not None and not isinstance(self.reason, KeyboardInterrupt):
+        if isinstance(self.reason, KeyboardInterrupt):
+            left = f"at step {run.steps}: a checkpoint is in {run.folder}. Go on with resume=True."
+            raise Interrupted(f"[train] interrupted {left if not run.completed else f'in its last step: the run is complete, in {run.folder}.'}", run)
+        if self.reason is not None:
             raise self.reason
         return run
