@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/cgroup.h"
+
 namespace welkin {
 namespace {
 
@@ -30,13 +32,11 @@ int affinity_cores() {
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
-// cgroup v2: "<quota> <period>" in microseconds, or "max <period>".
+// Rounded up.
 int quota_cores() {
-  double quota = 0;
-  double period = 0;
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  if (!(file >> quota >> period) || quota <= 0 || period <= 0) return INT_MAX;
-  return static_cast<int>(std::min(std::ceil(quota / period), 1e6));
+  constexpr double kMost = 1e6;
+  const double cores = cgroup_limits().cores;
+  return cores > 0 ? static_cast<int>(std::min(std::ceil(cores), kMost)) : INT_MAX;
 }
 
 // Of /proc/self/status: "VmPeak:   123 kB".
@@ -59,14 +59,6 @@ uint64_t available_on_machine() {
   }
   file >> kilobytes;
   return kilobytes * 1024;
-}
-
-// cgroup v2: "<bytes>" each, or "max" where there is no limit.
-uint64_t available_in_cgroup() {
-  uint64_t limit = 0, used = 0;
-  std::ifstream("/sys/fs/cgroup/memory.max") >> limit;
-  std::ifstream("/sys/fs/cgroup/memory.current") >> used;
-  return limit > used ? limit - used : 0;
 }
 
 uint64_t page_bytes() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
@@ -110,9 +102,9 @@ ProcessMemory process_memory() {
 }
 
 uint64_t available_memory() {
-  const uint64_t machine = available_on_machine(), cgroup = available_in_cgroup();
-  if (machine == 0 || cgroup == 0) return std::max(machine, cgroup);
-  return std::min(machine, cgroup);
+  const uint64_t machine = available_on_machine(), group = cgroup_limits().memory_left;
+  if (group == CgroupLimits::kNone) return machine;
+  return machine == 0 ? group : std::min(machine, group);
 }
 
 uint64_t page_faults() {

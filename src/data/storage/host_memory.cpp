@@ -4,6 +4,7 @@
 #include <fstream>
 #include <limits>
 
+#include "core/cgroup.h"
 #include "core/error.h"
 #include "core/host.h"
 #include "core/text.h"
@@ -22,12 +23,10 @@ uint64_t available_memory() {
   return kNoLimit;
 }
 
-// cgroup v2: the limit less what is used; page cache counts as used there, but gives way.
+// The limit less what this process has; page cache counts as used in a group, but gives way.
 uint64_t cgroup_memory() {
-  uint64_t limit = 0;
-  std::ifstream file("/sys/fs/cgroup/memory.max");
-  if (!(file >> limit)) return kNoLimit;  // "max", or no such file
-  const uint64_t used = resident_bytes();
+  const uint64_t limit = cgroup_limits().memory, used = resident_bytes();
+  if (limit == CgroupLimits::kNone) return kNoLimit;
   return limit > used ? limit - used : 0;
 }
 

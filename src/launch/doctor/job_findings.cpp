@@ -39,7 +39,13 @@ Finding thread_finding(const ReadVariable& read, const RankInfo& place) {
   const int64_t cores = usable_cores();
   if (given == nullptr || *given == '\0')
     return {"threads", Verdict::Good, cat(cores, " usable cores, OMP_NUM_THREADS is not set"), ""};
-  const int64_t threads = std::strtoll(given, nullptr, 10);
+  char* rest = nullptr;
+  const int64_t threads = std::strtoll(given, &rest, 10);
+  // A list, as OpenMP takes it, is of nested regions.
+  if (threads < 1 || (*rest != '\0' && *rest != ',')) {
+    return {"threads", Verdict::Bad, cat("OMP_NUM_THREADS=", given, " is no number of threads"),
+            "libgomp passes over it, and starts a thread for each core: unset it, or give a number"};
+  }
   const int64_t wanted = threads * (cores < place.local_size ? 1 : place.local_size);
   return judged("threads", cat("OMP_NUM_THREADS=", given, ", usable cores ", cores), threads > cores && wanted > cores,
                 Verdict::Bad, "Threads that share cores wait for each other, up to 70 times as long: unset it");

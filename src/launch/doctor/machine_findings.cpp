@@ -3,14 +3,17 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
 
+#include "core/cgroup.h"
 #include "core/host.h"
 #include "core/text.h"
 #include "launch/affinity.h"
@@ -19,6 +22,8 @@ namespace welkin::launch {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr double kMostCores = 1e6;
 
 std::string first_line(const fs::path& path) {
   std::ifstream file(path);
@@ -64,14 +69,6 @@ Finding half_precision(const std::set<std::string>& flags, bool is_amd) {
                 !pays, Verdict::Doubtful, "Leave --amp_mode none on the CPUs of this machine; bf16 saves memory alone");
 }
 
-// The cores of a cgroup's quota, rounded up; 0: no quota.
-uint64_t quota_cores(const fs::path& root) {
-  std::istringstream line(first_line(root / "sys/fs/cgroup/cpu.max"));
-  uint64_t quota = 0, period = 0;
-  if (!(line >> quota >> period) || period == 0) return 0;
-  return (quota + period - 1) / period;
-}
-
 }  // namespace
 
 Findings processor_findings(const fs::path& root) {
@@ -115,7 +112,8 @@ Findings core_findings(const fs::path& root) {
       "Ask the launcher for more: srun --cpus-per-task, mpirun --bind-to none"));
   findings.push_back(judged("NUMA", cat(nodes.size(), " of ", all_nodes.size(), " nodes"), nodes.size() > 1, Verdict::Doubtful,
                             "Start a process per node: welkin launch -n N binds each to its own (--bind auto)"));
-  if (const uint64_t quota = quota_cores(root); quota > 0) {
+  const auto quota = static_cast<uint64_t>(std::min(std::ceil(cgroup_limits(root).cores), kMostCores));
+  if (quota > 0) {
     findings.push_back(judged("CPU quota", cat(quota, " cores by the cgroup"), quota < allowed.size(), Verdict::Doubtful,
                               "More threads than that wait for each other; Welkin counts them, other programs may not"));
   }
@@ -125,12 +123,11 @@ Findings core_findings(const fs::path& root) {
 Findings memory_findings(const fs::path& root) {
   const auto info = colon_lines(root / "proc/meminfo");
   const auto bytes = [&](const char* name) { return number_of(value_of(info, name)) * 1024; };
-  const uint64_t total = bytes("MemTotal"), available = bytes("MemAvailable"),
-                 limit = number_of(first_line(root / "sys/fs/cgroup/memory.max"));
+  const uint64_t total = bytes("MemTotal"), available = bytes("MemAvailable"), limit = cgroup_limits(root).memory;
   Findings findings;
   findings.push_back(judged("memory", cat(format_bytes(available), " free of ", format_bytes(total)), available < total / 4,
                             Verdict::Doubtful, "Others use it: welkin bench --memory says what a run takes, before it runs"));
-  if (limit > 0 && limit < total) {
+  if (limit < total) {
     findings.push_back({"memory limit", Verdict::Doubtful, cat(format_bytes(limit), " by the cgroup"),
                         "More ends the process without a word: ask the job for more, or give --memory_limit_gib"});
   }

@@ -75,6 +75,9 @@ TEST(JobFindings, KnowALauncherAndWhatContradictsItself) {
 TEST(JobFindings, FindMoreThreadsThanCores) {
   EXPECT_EQ(of_job({{"OMP_NUM_THREADS", "100000"}}, "threads").verdict, Verdict::Bad);
   EXPECT_EQ(of_job({{"OMP_NUM_THREADS", "1"}}, "threads").verdict, Verdict::Good);
+  EXPECT_EQ(of_job({{"OMP_NUM_THREADS", "1,2"}}, "threads").verdict, Verdict::Good);
+  for (const char* text : {"abc", "0", "-3", "2x"})
+    EXPECT_EQ(of_job({{"OMP_NUM_THREADS", text}}, "threads").verdict, Verdict::Bad);
 }
 
 TEST(JobFindings, FindASecretThatIsShort) { EXPECT_EQ(of_job({{"WELKIN_JOB_SECRET", "abc"}}, "secret").verdict, Verdict::Bad); }
