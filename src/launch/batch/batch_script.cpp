@@ -30,10 +30,21 @@ std::pair<std::string, std::string> parse_directive(const std::string& text) {
   return {std::move(key), std::move(value)};
 }
 
+void check_sizes(const BatchJob& job, bool has_short) {
+  for (const auto& [key, value] : job.directives) {
+    const bool is_nodes = key == "nodes" || (has_short && key == "N");
+    const bool is_tasks = key == "ntasks" || key == "ntasks-per-node" || (has_short && key == "n");
+    if (!is_nodes && !is_tasks) continue;
+    throw ConfigError("launch", cat("the script says it itself, by what it starts: batch=", key, "=", value),
+                      is_nodes ? "Give --nnodes" : "Give the processes of a node as -n");
+  }
+}
+
 std::string batch_script(const BatchJob& job) {
+  check_sizes(job);
   std::string text = "#!/bin/bash\n";
   const auto directive = [&](const std::string& key, const std::string& value) {
-    text += cat("#SBATCH --", key, value.empty() ? "" : "=", value, "\n");
+    text += cat("#SBATCH --", key, value.empty() ? "" : "=", directive_value(value), "\n");
   };
   directive("nodes", cat(job.nodes));
   directive("ntasks-per-node", cat(job.tasks_per_node));

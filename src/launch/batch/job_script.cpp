@@ -2,6 +2,7 @@
 #include "launch/batch/job_script.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "core/duration.h"
@@ -26,26 +27,60 @@ std::string meeting() {
          "export HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-FALSE}\n";
 }
 
-// `time` and `account` mean the same everywhere, and have a name and a form in each system.
+// Words of Slurm that mean the same elsewhere: the key and, where it needs one, the value in Flux, LSF and PBS. No key: there is
+// nothing like it.
+struct Translation {
+  std::string_view slurm, flux, lsf, pbs;
+  std::string_view pbs_value = "";
+};
+constexpr std::array<Translation, 8> kTranslations{{{"account", "bank", "P", "A"},
+                                                    {"job-name", "job-name", "J", "N"},
+                                                    {"output", "output", "o", "o"},
+                                                    {"error", "error", "e", "e"},
+                                                    {"partition", "queue", "q", "q"},
+                                                    {"requeue", "", "r", "r", "y"},
+                                                    {"no-requeue", "", "rn", "r", "n"},
+                                                    {"time", "time-limit", "W", "l"}}};
+
+int64_t time_limit_s(const std::string& value) {
+  const std::optional<int64_t> seconds = parse_duration_s(value);
+  if (seconds && *seconds > 0) return *seconds;
+  throw ConfigError("launch", cat("not a time limit: batch=time=", value), "Give it as Slurm does: time=02:00:00, or minutes");
+}
+
+std::string time_limit(const std::string& system, const std::string& value) {
+  const int64_t seconds = time_limit_s(value), minutes = (seconds + 59) / 60;
+  const auto two_digits = [](int64_t number) { return cat(number < 10 ? "0" : "", number); };
+  if (system == "flux") return cat(seconds, "s");
+  if (system == "lsf") return cat(minutes / 60, ":", two_digits(minutes % 60));
+  return cat("walltime=", two_digits(seconds / 3600), ":", two_digits(seconds / 60 % 60), ":", two_digits(seconds % 60));
+}
+
+[[noreturn]] void refuse_directive(const std::string& system, const std::string& key) {
+  throw ConfigError("launch", cat("no directive of this batch system: script=", system, ", batch=", key),
+                    cat("Give it by the system's own name; translated are time, account, job-name, output, error, partition",
+                        system == "flux" ? "" : ", requeue"));
+}
+
+// LSF and PBS would take what does not begin with an option of theirs for another: -requeue for -r.
+void check_own_key(const std::string& system, const std::string& key) {
+  const bool is_letter = key.size() == 1;
+  const bool is_word_of_lsf = std::ranges::none_of(key, [](char c) { return c == '-' || c == '_'; });
+  if ((system == "pbs" && !is_letter) || (system == "lsf" && !is_word_of_lsf)) refuse_directive(system, key);
+}
+
 BatchJob translated(const std::string& system, BatchJob job) {
   for (auto& [key, value] : job.directives) {
-    if (key == "account") key = system == "flux" ? "bank" : system == "lsf" ? "P" : "A";
-    if (key != "time") continue;
-    const std::optional<int64_t> seconds = parse_duration_s(value);
-    if (!seconds || *seconds == 0) {
-      throw ConfigError("launch", cat("not a time limit: batch=time=", value),
-                        "Give it as Slurm does: time=02:00:00, or minutes");
+    const auto found = std::ranges::find(kTranslations, key, &Translation::slurm);
+    if (found == kTranslations.end()) {
+      check_own_key(system, key);
+      continue;
     }
-    const int64_t minutes = (*seconds + 59) / 60;
-    const auto two_digits = [](int64_t number) { return cat(number < 10 ? "0" : "", number); };
-    if (system == "flux") {
-      key = "time-limit", value = cat(*seconds, "s");
-    } else if (system == "lsf") {
-      key = "W", value = cat(minutes / 60, ":", two_digits(minutes % 60));
-    } else {
-      key = "l";
-      value = cat("walltime=", two_digits(*seconds / 3600), ":", two_digits(*seconds / 60 % 60), ":", two_digits(*seconds % 60));
-    }
+    const std::string_view own = system == "flux" ? found->flux : system == "lsf" ? found->lsf : found->pbs;
+    if (own.empty()) refuse_directive(system, key);
+    if (key == "time") value = time_limit(system, value);
+    if (system == "pbs" && !found->pbs_value.empty()) value = found->pbs_value;
+    key = own;
   }
   return job;
 }
@@ -53,7 +88,7 @@ BatchJob translated(const std::string& system, BatchJob job) {
 std::string flux_script(const BatchJob& job) {
   std::string text = "#!/bin/bash\n";
   const auto directive = [&](const std::string& key, const std::string& value) {
-    text += cat("#flux: --", key, value.empty() ? "" : "=", value, "\n");
+    text += cat("#flux: --", key, value.empty() ? "" : "=", directive_value(value), "\n");
   };
   directive("nodes", cat(job.nodes));
   if (!has_directive(job, "exclusive")) directive("exclusive", "");
@@ -82,7 +117,7 @@ std::string start_by_mpirun(const BatchJob& job) {
 std::string lsf_script(const BatchJob& job) {
   std::string text = "#!/bin/bash\n";
   const auto directive = [&](const std::string& key, const std::string& value) {
-    text += cat("#BSUB -", key, value.empty() ? "" : " ", value, "\n");
+    text += cat("#BSUB -", key, value.empty() ? "" : " ", directive_value(value), "\n");
   };
   directive("n", cat(job.nodes * job.tasks_per_node));
   if (!has_directive(job, "R")) directive("R", cat("\"span[ptile=", job.tasks_per_node, "]\""));
@@ -95,7 +130,7 @@ std::string lsf_script(const BatchJob& job) {
 std::string pbs_script(const BatchJob& job) {
   std::string text = "#!/bin/bash\n";
   const auto directive = [&](const std::string& key, const std::string& value) {
-    text += cat("#PBS -", key, value.empty() ? "" : " ", value, "\n");
+    text += cat("#PBS -", key, value.empty() ? "" : " ", directive_value(value), "\n");
   };
   if (!has_directive(job, "l", "select=")) directive("l", cat("select=", job.nodes, ":mpiprocs=", job.tasks_per_node));
   if (!has_directive(job, "l", "place=")) directive("l", "place=scatter:excl");
@@ -118,6 +153,7 @@ std::string job_script(const std::string& system, const BatchJob& job) {
     throw ConfigError("launch", cat("only Slurm's shifter takes an image: script=", system),
                       "Put the container in front of the program by hand");
   }
+  check_sizes(job, /*has_short=*/system != "pbs");  // whose -N is a name
   if (system == "flux") return flux_script(translated(system, job));
   if (system == "lsf") return lsf_script(translated(system, job));
   if (system == "pbs") return pbs_script(translated(system, job));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "launch/batch/shell_word.h"
 
 namespace welkin::launch {
 namespace {
@@ -37,6 +38,18 @@ TEST(BatchScript, HasResourcesRendezvousAndQuotedArguments) {
 TEST(BatchScript, AnImageRunsInsideShifter) {
   EXPECT_THAT(batch_script({.directives = {{"image", "welkin:1"}}, .command = {"welkin", "train"}}),
               HasSubstr("--cpu-bind=none shifter welkin train \"$@\"\n"));
+}
+
+TEST(BatchScript, ValuesOfDirectivesAreQuotedWhereTheyNeedIt) {
+  EXPECT_EQ(directive_value("a=b,c:1"), "a=b,c:1");
+  EXPECT_EQ(directive_value("my run"), "\"my run\"");
+  EXPECT_EQ(directive_value("5\" pipe"), "'5\" pipe'");
+  EXPECT_EQ(directive_value("it's"), "\"it's\"");
+  EXPECT_EQ(directive_value("\"span[ptile=2]\""), "\"span[ptile=2]\"");
+  EXPECT_EQ(directive_value("a#b"), "\"a#b\"");
+  EXPECT_THROW(directive_value("\"it's\" it"), ConfigError);
+  EXPECT_THAT(batch_script({.directives = {{"comment", "of me"}}, .command = {"welkin"}}),
+              HasSubstr("#SBATCH --comment=\"of me\"\n"));
 }
 
 TEST(BatchScript, DirectivesCannotAddLines) {

@@ -52,6 +52,26 @@ TEST(JobScript, TimeAndAccountAreWordsOfEachSystem) {
   EXPECT_THROW(job_script("lsf", job({{"time", "2h"}})), ConfigError);
 }
 
+TEST(JobScript, NamesAndFilesAreWordsOfEachSystem) {
+  const BatchJob asked = job({{"job-name", "my run"}, {"output", "o.txt"}, {"requeue", ""}, {"partition", "gpu"}});
+  EXPECT_THAT(job_script("pbs", asked),
+              AllOf(HasSubstr("#PBS -N \"my run\"\n#PBS -o o.txt\n#PBS -r y\n#PBS -q gpu\n"), Not(HasSubstr("-N welkin"))));
+  EXPECT_THAT(job_script("lsf", asked),
+              AllOf(HasSubstr("#BSUB -J \"my run\"\n#BSUB -o o.txt\n#BSUB -r\n#BSUB -q gpu\n"), Not(HasSubstr("-J welkin"))));
+  EXPECT_THAT(job_script("flux", job({{"job-name", "my run"}})), HasSubstr("#flux: --job-name=\"my run\"\n"));
+  EXPECT_THAT(job_script("pbs", job({{"N", "own"}})), HasSubstr("#PBS -N own\n"));
+  EXPECT_THROW(job_script("flux", asked), ConfigError) << "Flux queues no job again";
+  EXPECT_THROW(job_script("pbs", job({{"qos", "high"}})), ConfigError);
+  EXPECT_THROW(job_script("lsf", job({{"gpus-per-node", "4"}})), ConfigError);
+}
+
+TEST(JobScript, ItsSizeIsSaidOnce) {
+  for (const std::string& system : batch_systems()) {
+    EXPECT_THROW(job_script(system, job({{"nodes", "5"}})), ConfigError) << system;
+    EXPECT_THROW(job_script(system, job({{"ntasks-per-node", "5"}})), ConfigError) << system;
+  }
+}
+
 TEST(JobScript, TellsNoCommandLineTheSecret) {
   for (const char* system : {"lsf", "pbs"}) {
     const std::string text = job_script(system, job());
