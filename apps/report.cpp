@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <ostream>
 #include <string>
@@ -17,6 +18,7 @@
 #include "observe/log/event_log.h"
 #include "observe/report/mlflow_store.h"
 #include "observe/report/run_report.h"
+#include "observe/report/run_standing.h"
 #include "observe/report/tracked_runs.h"
 #include "observe/report/wandb_run.h"
 
@@ -40,6 +42,9 @@ std::vector<observe::RunHistory> read_all_runs(Application& application, const R
     for (observe::RunHistory& run : observe::read_runs(argument)) {
       if (!run.devices && request.devices > 0) run.devices = request.devices;
       if (!run.global_batch && request.batch > 0) run.global_batch = request.batch;
+      if (!run.damage.empty())
+        application.err << "note: what comes before the damage is shown: run=" << run.label << ", " << run.damage << "\n";
+      run.facts.state = observe::standing_of(run);
       if (run.scalars.is_cut && !request.is_live)
         application.err << "note: the last record is not whole yet: run=" << run.label << "\n";
       runs.push_back(std::move(run));
@@ -61,9 +66,10 @@ observe::PageOptions page_options(const ReportRequest& request) {
   return page;
 }
 
+// Of a run that never says how it stands, only the time without a change tells.
 bool goes_on(const observe::RunHistory& run) {
-  const std::string& state = run.facts.state;
-  return state.empty() || state == "starting" || state == "running";
+  const auto silent_for = std::filesystem::file_time_type::clock::now() - run.last_write;
+  return observe::may_go_on(run.facts.state) && silent_for <= observe::kSilence;
 }
 
 // A page without its data beside it stays whole: what is open takes the new data from the second file.
@@ -133,6 +139,10 @@ int verb_report(Application& application, int argc, char** argv) {
       ->check(CLI::Range(0.5, 3600.0))
       ->capture_default_str();
   if (!parse_arguments(application, app, argc, argv)) return 0;
+  if (request.options.target && !std::isfinite(*request.options.target)) {
+    throw ConfigError("report", cat("the target is no number that a score could reach: target=", *request.options.target),
+                      "Give a finite --target, or none: then it is the best that all runs reach");
+  }
   bool has_ended = false;
   const observe::RunComparison comparison =
       request.is_live ? follow(application, request) : write_page(application, request, false, has_ended);

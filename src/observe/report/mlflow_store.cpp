@@ -5,6 +5,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "core/file.h"
 #include "core/hash.h"
@@ -46,7 +48,7 @@ std::string yaml_text(std::string_view words) {
 // FINISHED 3, FAILED 4, KILLED 5, RUNNING 1 (mlflow.protos.service.RunStatus).
 int status_number(const std::string& state) {
   if (state == "failed") return 4;
-  if (state == "interrupted") return 5;
+  if (state == "interrupted" || state == "killed") return 5;
   return state == "running" || state == "starting" ? 1 : 3;
 }
 
@@ -74,20 +76,33 @@ std::string metric_lines(const std::vector<ScalarPoint>& points) {
   return lines;
 }
 
-// A file's name that no other metric's folder has: "Loss" beside "Loss/train".
-std::string metric_file(const std::string& tag, const RunHistory& run) {
-  const std::string name = mlflow_name(tag);
-  const bool is_folder = std::ranges::any_of(run.scalars.by_tag,
-                                             [&](const auto& other) { return mlflow_name(other.first).starts_with(name + "/"); });
-  return is_folder ? name + "_" : name;
+// Tag to file: a name that is no other metric's folder ("Loss" beside "Loss/train") and no other metric's file ("a<b", "a>b").
+std::map<std::string, std::string> metric_files(const RunHistory& run) {
+  std::vector<std::string> names;
+  for (const auto& [tag, points] : run.scalars.by_tag) names.push_back(mlflow_name(tag));
+  std::map<std::string, std::string> files;
+  std::set<std::string> taken;
+  const auto is_free = [&](const std::string& file) {
+    return !taken.contains(file) && std::ranges::none_of(names, [&](const auto& name) { return name.starts_with(file + "/"); });
+  };
+  for (const auto& [tag, points] : run.scalars.by_tag) {
+    const std::string name = mlflow_name(tag);
+    std::string file = name;
+    if (!is_free(file)) file = name + "_";
+    for (int i = 2; !is_free(file); ++i) file = cat(name, "_", i);
+    taken.insert(file);
+    files[tag] = file;
+  }
+  return files;
 }
 
 void write_run(const fs::path& experiment, const std::string& experiment_id, const RunHistory& run) {
   const std::string identity = run_identity(run);
   const fs::path folder = experiment / identity;
   const int status = status_number(run.facts.state);
+  const auto files = metric_files(run);
   for (const auto& [tag, points] : run.scalars.by_tag) {
-    if (!points.empty()) write_into(folder / "metrics" / metric_file(tag, run), metric_lines(points));
+    if (!points.empty()) write_into(folder / "metrics" / files.at(tag), metric_lines(points));
   }
   for (const auto& [key, value] : run.facts.configuration)
     write_into(folder / "params" / mlflow_name(key), value.substr(0, kLongestParameter));

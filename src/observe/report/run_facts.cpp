@@ -125,6 +125,8 @@ void add_status(const std::string& text, RunFacts& facts) {
   const nlohmann::ordered_json status = parsed(text);
   if (!status.is_object()) return;
   facts.state = text_of(status, "state");
+  facts.host = text_of(status, "host");
+  facts.process = whole_of(status, "process");
   for (const char* name : kShown) {
     const auto found = status.find(name);
     if (found != status.end() && !found->is_null()) facts.environment.emplace_back(name, shown_json(*found));

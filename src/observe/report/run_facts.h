@@ -26,6 +26,8 @@ struct RunFacts {
   std::vector<RunEvent> events{};                                // of many the first and the last
   int64_t num_events = 0;                                        // all of them
   std::string state{};                                           // of status.json; empty: not known
+  std::string host{};                                            // of the first rank
+  int64_t process = 0;                                           // of the first rank; 0: not known
 };
 
 RunFacts read_run_facts(const std::filesystem::path& run_folder);

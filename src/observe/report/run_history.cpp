@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string_view>
@@ -98,6 +99,27 @@ std::string label_of(const fs::path& folder) {
   return join(parts, "/");
 }
 
+fs::file_time_type last_write_of(const fs::path& file) {
+  std::error_code error;
+  const fs::file_time_type time = fs::last_write_time(file, error);
+  return error ? fs::file_time_type::min() : time;
+}
+
+// One damaged file takes neither the other runs nor what stands before the damage.
+void read_files(const std::vector<fs::path>& files, RunHistory& run, bool is_only) {
+  run.last_write = fs::file_time_type::min();
+  for (const fs::path& file : files) {
+    run.last_write = std::max(run.last_write, last_write_of(file));
+    try {
+      const std::string bytes = read_file(file, kLargestEventFile);
+      read_events(std::as_bytes(std::span(bytes)), file.string(), run.scalars);
+    } catch (const DataError& error) {
+      run.damage = error.what();
+      if (is_only && run.scalars.by_tag.empty() && &file == &files.back()) throw;
+    }
+  }
+}
+
 double last_wall_time(const EventScalars& scalars) {
   double last = scalars.first_wall_time;
   for (const auto& [tag, points] : scalars.by_tag) {
@@ -110,7 +132,10 @@ std::optional<double> median_of(const EventScalars& scalars, const std::string& 
   const auto found = scalars.by_tag.find(tag);
   if (found == scalars.by_tag.end() || found->second.empty()) return std::nullopt;
   std::vector<double> values;
-  for (const ScalarPoint& point : found->second) values.push_back(point.value);
+  for (const ScalarPoint& point : found->second) {
+    if (std::isfinite(point.value)) values.push_back(point.value);
+  }
+  if (values.empty()) return std::nullopt;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
@@ -133,13 +158,12 @@ std::vector<RunHistory> read_runs(const std::string& argument) {
   for (const auto& [folder, files] : found) {
     RunHistory run{.label = given.label.empty() ? label_of(folder) : given.label};
     if (!given.label.empty() && found.size() > 1) run.label += cat(" ", label_of(folder));
-    for (const fs::path& file : files) {
-      const std::string bytes = read_file(file, kLargestEventFile);
-      read_events(std::as_bytes(std::span(bytes)), file.string(), run.scalars);
-    }
+    read_files(files, run, /*is_only=*/found.size() == 1);
     add_facts(folder, run);
     run.folder = run_folder_of(folder);
+    run.last_write = std::max(run.last_write, last_write_of(run.folder / "status.json"));
     run.facts = read_run_facts(run.folder);
+    if (!run.damage.empty()) run.facts.environment.emplace_back("damaged", run.damage);
     runs.push_back(std::move(run));
   }
   return runs;
@@ -180,6 +204,7 @@ RunFigures run_figures(const RunHistory& run, const std::string& score, std::opt
   const auto found = run.scalars.by_tag.find(score);
   if (found == run.scalars.by_tag.end()) return figures;
   for (const ScalarPoint& point : found->second) {
+    if (!std::isfinite(point.value)) continue;
     if (!figures.best || point.value < figures.best->value) figures.best = point;
     if (target && !figures.reached && point.value <= *target) figures.reached = point;
   }
@@ -194,7 +219,8 @@ std::optional<double> common_target(const std::vector<RunHistory>& runs, const s
   for (const RunHistory& run : runs) {
     const auto best = run_figures(run, score, std::nullopt).best;
     if (!best) continue;
-    const std::vector<ScalarPoint>& points = run.scalars.by_tag.at(score);
+    std::vector<ScalarPoint> points = run.scalars.by_tag.at(score);
+    std::erase_if(points, [](const ScalarPoint& point) { return !std::isfinite(point.value); });
     const bool only_got_worse = points.size() > 1 && best->step == points.front().step;
     if (!only_got_worse && (!target || best->value > *target)) target = best->value;
   }

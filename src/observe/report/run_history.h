@@ -21,11 +21,13 @@ struct RunHistory {
   std::optional<int64_t> global_batch{};  // from the out.log beside or above
   std::filesystem::path folder{};         // of the run
   RunFacts facts{};
+  std::filesystem::file_time_type last_write{};  // into its event files and status.json
+  std::string damage{};                          // of an event file, of which what came before it is here; empty: none
 };
 
 // `argument` is PATH or LABEL=PATH: an event file, or a folder in which all folders with event files are looked up, each a run. A
 // label is taken from the path where none is given; with several runs below one label, the rest of the path is added to it.
-// Throws DataError where there is no event file, or one is damaged.
+// Throws DataError where there is no event file, or the only run's are damaged from the beginning.
 std::vector<RunHistory> read_runs(const std::string& argument);
 
 // Runs of one label get the folders above in front of it by which they differ.
@@ -38,7 +40,7 @@ struct RunFigures {
   int64_t steps = 0;
   double seconds = 0;  // from the first event to the last
   std::optional<double> samples_per_second{};
-  std::optional<ScalarPoint> best{};                          // the smallest score
+  std::optional<ScalarPoint> best{};                          // the smallest finite score
   std::optional<ScalarPoint> reached{};                       // the first score at the target or below
   std::optional<double> seconds_to_target{}, device_hours{};  // to it, from the first event
 };

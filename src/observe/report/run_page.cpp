@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTML page: styles, scripts and data in one file. What comes from files stands in the data alone, and the script puts it
 // into the page as text. The page's policy lets nothing be loaded, and no script run but those with the nonce of this page.
+#include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
 
@@ -63,7 +64,9 @@ std::string comparison_html(const RunComparison& comparison, const std::vector<R
 }
 
 std::string live_script(const RunComparison& comparison, const std::vector<RunHistory>& runs, const PageOptions& options) {
-  return cat("welkinUpdate(", page_data(comparison, runs, options), ");\n");
+  // Parsed, as the page's own data are: in a literal a tag "__proto__" would not be one.
+  const nlohmann::json text = page_data(comparison, runs, options);
+  return cat("welkinUpdate(JSON.parse(", text.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), "));\n");
 }
 
 }  // namespace welkin::observe

@@ -2,6 +2,7 @@
 // The table, as text and as JSON.
 #include "observe/report/run_report.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -71,7 +72,11 @@ std::vector<std::vector<std::string>> run_rows(const RunComparison& comparison) 
 }
 
 std::string target_line(const RunComparison& comparison) {
-  if (!comparison.target) return cat("No run has the score ", comparison.score);
+  const auto has_score = [](const RunFigures& run) { return run.best.has_value(); };
+  if (std::ranges::none_of(comparison.runs, has_score))
+    return cat("No run has the score ", comparison.score, " as a finite number (--score names another tag)");
+  if (!comparison.target)
+    return cat("Score ", comparison.score, ", less is better; no target, since no run got better than it began");
   return cat("Score ", comparison.score, ", less is better; target ", shown(comparison.target, "%.5g"));
 }
 

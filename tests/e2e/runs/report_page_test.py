@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import struct
 import subprocess
 import tempfile
@@ -196,6 +197,43 @@ class ReportPage(unittest.TestCase):
             if process.poll() is None:
                 process.kill()
             process.communicate()
+
+    def test_tags_that_every_object_has_are_curves_like_others(self):
+        odd, tags = self.root / "odd" / "1GPU" / "00", [b"constructor", b"toString", b"__proto__", b"hasOwnProperty"]
+        write_run(self.root / "plain" / "1GPU" / "00", 5)
+        (self.root / "plain" / "1GPU" / "00" / "status.json").write_text('{"state": "finished"}')
+        (odd / "logs").mkdir(parents=True)
+        (odd / "logs" / "events.out.tfevents.1").write_bytes(b"".join(event(step, 1000 + step, tag, step / 10) for step in (10, 20, 30) for tag in [b"Loss/valid", *tags]))
+        (odd / "events.jsonl").write_text(json.dumps({"time": "1970-01-01T00:16:50.000Z", "event": "constructor", "step": 20, "rank": 0}) + "\n")
+        (odd / "status.json").write_text(json.dumps({"state": "running", "host": socket.gethostname(), "process": 2 ** 31 - 1}))
+        page = self.root / "odd.html"
+        done = subprocess.run([BINARY, "report", str(self.root / "odd"), str(self.root / "plain"), "--live", "--output", str(page)], capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        browser = self.opened(page)
+        for tag in tags:
+            self.assertEqual(browser.evaluate(f"series_of({json.dumps(tag.decode())}).map((line) => line.y)"), [[1, 2, 3]], tag)
+        self.assertEqual(browser.troubles, [])
+        browser.evaluate("new Promise((done) => { const script = document.createElement('script'); script.nonce = own_nonce; script.onload = done; script.src = 'odd.live.js'; document.head.append(script); })")
+        browser.wait_for("series_of('__proto__').length === 1")
+        self.assertEqual(browser.troubles, [])
+
+    def test_a_live_report_ends_where_the_run_was_killed(self):
+        run = self.root / "killed" / "1GPU" / "00"
+        write_run(run, 5)
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        (run / "status.json").write_text(json.dumps({"state": "running", "host": socket.gethostname(), "process": gone.pid}))
+        page = self.root / "killed.html"
+        done = subprocess.run([BINARY, "report", str(self.root / "killed"), "--live", "--output", str(page)], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.opened(page)
+        self.assertIn("The runs have ended. Ended without a word, or write no more: killed/1GPU/00", self.words_of("#live"))
+        self.assertIn("killed", self.words_of("#runs .state"))
+
+    def test_a_target_that_is_no_number_is_refused(self):
+        done = self.report(str(self.root / "base"), "--target", "nan")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("[report] the target is no number that a score could reach: target=nan. Give a finite --target", done.stderr)
 
     def test_an_interrupt_ends_a_live_report(self):
         run = self.root / "stopped" / "1GPU" / "00"

@@ -106,6 +106,14 @@ function head_words() {
   return `${data.runs.length} run${data.runs.length === 1 ? "" : "s"}, ${data.made}`;
 }
 
+// Tags and names are anybody's: "constructor" is to be a curve of the runs that have one, and nothing else of the others.
+function received(fresh) {
+  for (const run of fresh.runs) {
+    for (const named of [run.curves, run.pictures, run.environment]) Object.setPrototypeOf(named, null);
+  }
+  return fresh;
+}
+
 function build() {
   const page = document.getElementById("page");
   page.replaceChildren(element("header", {}, element("h1", {}, "Runs"), element("p", {id: "head"}, head_words()), element("p", {id: "live", role: "status"}),
@@ -119,7 +127,7 @@ function build() {
 // New data of runs that go on: what the reader has chosen, scrolled to and zoomed into stays.
 function welkinUpdate(fresh) {
   const had = data.runs.map((run) => run.label).join("\n") + all_tags().join("\n");
-  data = fresh;
+  data = received(fresh);
   document.getElementById("head").textContent = head_words();
   if (data.runs.map((run) => run.label).join("\n") + all_tags().join("\n") === had) update_plots();
   else rebuild("curves");
@@ -131,8 +139,14 @@ function welkinUpdate(fresh) {
 }
 window.welkinUpdate = welkinUpdate;
 
+// Runs that did not say how they ended.
+function lost_words() {
+  const lost = data.runs.filter((run) => run.state === "killed" || run.state === "silent").map((run) => run.label);
+  return lost.length > 0 ? ` Ended without a word, or write no more: ${lost.join(", ")}.` : "";
+}
+
 function say_live(trouble = "") {
-  document.getElementById("live").textContent = trouble || (data.live ? "Runs go on; this page follows them." : live_file ? "The runs have ended." : "");
+  document.getElementById("live").textContent = trouble || (data.live ? "Runs go on; this page follows them." : live_file ? "The runs have ended." : "") + lost_words();
 }
 
 // A page from a file may load scripts beside it, and nothing else.
@@ -150,7 +164,7 @@ const kLiveMilliseconds = 2000;
 const own_nonce = document.currentScript.nonce;
 const holder = document.getElementById("data");
 const live_file = holder.dataset.live;
-data = JSON.parse(holder.textContent);
+data = received(JSON.parse(holder.textContent));
 holder.textContent = "";
 build();
 say_live();

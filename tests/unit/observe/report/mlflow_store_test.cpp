@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "core/file.h"
 #include "temporary_folder.h"
@@ -47,6 +48,21 @@ TEST(MlflowStore, HoldsMetricsParametersAndState) {
   EXPECT_THAT(meta, HasSubstr("run_name: \"a \\\"run\\\"\"\n"));
   EXPECT_THAT(meta, HasSubstr("status: 4\n"));
   EXPECT_THAT(meta, HasSubstr("end_time: 1002000\n"));
+}
+
+TEST(MlflowStore, TagsOfOneNameKeepAFileEach) {
+  const TemporaryFolder folder;
+  RunHistory run{.label = "a", .folder = "/runs/a"};
+  run.scalars.first_wall_time = 1000;
+  double value = 1;
+  for (const char* tag : {"a<b", "a>b", "a_b", "a_b_/c", "a_b_2"}) run.scalars.by_tag[tag] = {{10, 1000, value++}};
+  write_mlflow_store(folder / "mlruns", "welkin", {run});
+  const std::filesystem::path metrics = std::filesystem::path(only_folder(only_folder(folder / "mlruns"))) / "metrics";
+  std::set<std::string> texts;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(metrics)) {
+    if (entry.is_regular_file()) texts.insert(read_file(entry.path(), 4096));
+  }
+  EXPECT_EQ(texts.size(), 5u);
 }
 
 }  // namespace

@@ -3,19 +3,23 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/host.h"
 #include "core/text.h"
 #include "observe/events/event_writer.h"
 #include "observe/log/event_log.h"
 #include "observe/report/page_data.h"
 #include "observe/report/run_phases.h"
 #include "observe/report/run_report.h"
+#include "observe/report/run_standing.h"
 #include "temporary_folder.h"
 
 namespace welkin::observe {
@@ -115,6 +119,57 @@ TEST_F(RunHistories, ARunThatOnlyGotWorseSetsNoTarget) {
   EXPECT_FLOAT_EQ(static_cast<float>(comparison.target.value_or(0)), 0.22f);
   EXPECT_EQ(comparison.runs[2].seconds_to_target, std::nullopt);
   EXPECT_EQ(common_target(read_runs((folder_ / "diverges").string()), "Loss/valid"), std::nullopt);
+}
+
+TEST_F(RunHistories, ScoresThatAreNoNumbersArePassedOver) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
+  write_run(folder_ / "nan/1GPU/00", {kNan, 0.5f, -kInf, 0.21f}, 10, "");
+  const RunComparison comparison = compare_runs(all(), {});
+  EXPECT_FLOAT_EQ(static_cast<float>(comparison.target.value_or(0)), 0.22f);
+  const RunFigures& run = comparison.runs[2];
+  ASSERT_EQ(run.label, "nan/1GPU/00");
+  EXPECT_FLOAT_EQ(static_cast<float>(run.best.value_or(ScalarPoint{}).value), 0.21f);
+  EXPECT_EQ(run.seconds_to_target, 30);
+  write_run(folder_ / "none/1GPU/00", {kNan, kNan}, 10, "");
+  const RunComparison nothing = compare_runs(read_runs((folder_ / "none").string()), {.target = 1.0});
+  EXPECT_EQ(nothing.runs[0].best, std::nullopt);
+  EXPECT_EQ(nothing.fastest, std::nullopt);
+  EXPECT_THAT(comparison_text(nothing), HasSubstr("No run has the score Loss/valid as a finite number"));
+}
+
+TEST_F(RunHistories, ADamagedFileTakesNothingElseAway) {
+  const auto damage = [&](const std::filesystem::path& run, size_t at) {
+    for (const auto& entry : std::filesystem::directory_iterator(run / "logs")) {
+      std::string bytes = read_file(entry.path(), 1 << 20);
+      ASSERT_LT(at, bytes.size());
+      bytes[at] = static_cast<char>(bytes[at] ^ 0x55);
+      write_file_atomically(entry.path(), bytes);
+    }
+  };
+  damage(folder_ / "bs512/8GPU/00", 200);
+  const std::vector<RunHistory> runs = all();
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0].damage, "");
+  EXPECT_THAT(runs[1].damage, HasSubstr("tfevents"));
+  EXPECT_EQ(runs[1].facts.environment.back().first, "damaged");
+  damage(folder_ / "base/1GPU/00", 0);
+  EXPECT_THROW(read_runs((folder_ / "base").string()), DataError) << "nothing is left of it";
+}
+
+// Signal 0 asks whether a process is there.
+TEST_F(RunHistories, AKilledRunDoesNotGoOn) {
+  RunHistory run = all().at(0);
+  EXPECT_EQ(standing_of(run), "") << "it never said";
+  run.facts = {.environment = {}, .state = "running", .host = host_name(), .process = ::getpid()};
+  EXPECT_EQ(standing_of(run), "running");
+  run.facts.process = std::numeric_limits<int32_t>::max();  // above every limit of process numbers
+  EXPECT_EQ(standing_of(run), "killed");
+  run.facts.state = "finished";
+  EXPECT_EQ(standing_of(run), "finished");
+  run.facts.state = "running", run.facts.host = "elsewhere";
+  EXPECT_EQ(standing_of(run), "running");
+  run.last_write -= kSilence + std::chrono::minutes(1);
+  EXPECT_EQ(standing_of(run), "silent");
 }
 
 TEST_F(RunHistories, ATargetThatNobodyReachesIsAnEmptyCell) {
