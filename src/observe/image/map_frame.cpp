@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "core/text.h"
 #include "observe/image/lettering.h"
 #include "observe/image/outline_data.h"
@@ -24,6 +25,65 @@ std::optional<double> even_step(std::span<const double> places) {
     if (!(std::abs(places[i] - places[i - 1] - step) <= 0.2 * std::abs(step))) return std::nullopt;
   }
   return step;
+}
+
+// Each one the next way round the globe from the one before: 350, 0 is 350, 360.
+std::vector<double> unwrapped(std::span<const double> longitude) {
+  std::vector<double> places(longitude.begin(), longitude.end());
+  for (size_t i = 1; i < places.size(); ++i) places[i] = places[i - 1] + std::remainder(places[i] - longitude[i - 1], kAround);
+  return places;
+}
+
+std::vector<int> backwards(size_t count) {
+  std::vector<int> places(count);
+  for (size_t i = 0; i < count; ++i) places[i] = static_cast<int>(count - 1 - i);
+  return places;
+}
+
+// Of each of so many even rows from north to south the row at the nearest latitude. `latitude` goes one way.
+std::vector<int> nearest_rows(std::span<const double> latitude, double north, double south) {
+  const size_t count = latitude.size();
+  std::vector<int> rows(count);
+  for (size_t i = 0; i < count; ++i) {
+    const double at = std::lerp(north, south, (static_cast<double>(i) + 0.5) / static_cast<double>(count));
+    const auto nearest = std::ranges::min_element(latitude, {}, [&](double place) { return std::abs(place - at); });
+    rows[i] = static_cast<int>(nearest - latitude.begin());
+  }
+  return rows;
+}
+
+bool set_rows(MapFrame& frame, std::span<const double> latitude) {
+  const bool is_on_earth = std::ranges::all_of(latitude, [](double degrees) { return std::abs(degrees) <= 90; });  // no NaN
+  if (latitude.size() < 2 || !is_on_earth) return false;
+  const bool north_first = latitude.front() > latitude.back();
+  for (size_t i = 1; i < latitude.size(); ++i) {
+    if (latitude[i] == latitude[i - 1] || (latitude[i] < latitude[i - 1]) != north_first) return false;
+  }
+  const auto beyond = [](double edge, double inner) { return std::clamp(edge + (edge - inner) / 2, -90.0, 90.0); };
+  const size_t last = latitude.size() - 1;
+  const double first_edge = beyond(latitude[0], latitude[1]), last_edge = beyond(latitude[last], latitude[last - 1]);
+  frame.north = std::max(first_edge, last_edge);
+  frame.south = std::min(first_edge, last_edge);
+  if (!even_step(latitude)) {
+    frame.row_of = nearest_rows(latitude, frame.north, frame.south);
+  } else if (!north_first) {
+    frame.row_of = backwards(latitude.size());
+  }
+  return true;
+}
+
+bool set_columns(MapFrame& frame, const std::vector<double>& longitude) {
+  const auto step = even_step(longitude);
+  if (!step || !(std::abs(*step) > 0)) return false;
+  const double half = std::abs(*step) / 2;
+  frame.west = std::min(longitude.front(), longitude.back()) - half;
+  frame.east = std::max(longitude.front(), longitude.back()) + half;
+  if (!(frame.east - frame.west <= kAround + 1e-6) || !(std::abs(frame.west) < 1e6)) return false;
+  // What is drawn knows one turn around.
+  const double turns = frame.west < -kAround || frame.west >= kAround ? std::floor(frame.west / kAround) * kAround : 0;
+  frame.west -= turns, frame.east -= turns;
+  if (*step < 0) frame.column_of = backwards(longitude.size());
+  return true;
 }
 
 int16_t number_at(std::string_view bytes, size_t index) {
@@ -111,16 +171,24 @@ std::string degree_text(double degrees, const char* positive, const char* negati
 }  // namespace
 
 std::optional<MapFrame> map_frame(std::span<const double> latitude, std::span<const double> longitude) {
-  const auto down = even_step(latitude), right = even_step(longitude);
-  if (!down || !right || *down >= 0 || *right <= 0) return std::nullopt;
-  const double half_down = -*down / 2, half_right = *right / 2;
-  const MapFrame frame{.north = std::min(latitude.front() + half_down, 90.0),
-                       .south = std::max(latitude.back() - half_down, -90.0),
-                       .west = longitude.front() - half_right,
-                       .east = longitude.back() + half_right};
-  const bool is_on_earth = std::abs(latitude.front()) <= 90 && std::abs(latitude.back()) <= 90 && frame.west >= -kAround &&
-                           frame.east - frame.west <= kAround + 1e-6;
-  return is_on_earth ? std::optional(frame) : std::nullopt;
+  MapFrame frame;
+  const bool has_both = set_rows(frame, latitude) && set_columns(frame, unwrapped(longitude));
+  return has_both ? std::optional(frame) : std::nullopt;
+}
+
+std::vector<float> in_map_order(const MapFrame& frame, std::span<const float> values, int columns) {
+  const size_t width = static_cast<size_t>(columns), rows = values.size() / width;
+  WELKIN_CHECK(columns > 0 && (frame.row_of.empty() || frame.row_of.size() == rows) &&
+                   (frame.column_of.empty() || frame.column_of.size() == width),
+               "a map of another grid");
+  std::vector<float> ordered;
+  ordered.reserve(values.size());
+  for (size_t row = 0; row < rows; ++row) {
+    const size_t from = frame.row_of.empty() ? row : static_cast<size_t>(frame.row_of[row]);
+    for (size_t column = 0; column < width; ++column)
+      ordered.push_back(values[from * width + (frame.column_of.empty() ? column : static_cast<size_t>(frame.column_of[column]))]);
+  }
+  return ordered;
 }
 
 bool has_outlines() { return !outline_bytes().empty(); }
@@ -143,7 +211,7 @@ void draw_degrees(Raster& raster, const Rect& picture, const MapFrame& frame) {
   const MapPicture map(picture, frame);
   const double across = degree_step(frame.east - frame.west, std::max(picture.width / 75.0, 2.0));
   for (double degrees = std::ceil(frame.west / across) * across; degrees <= frame.east; degrees += across) {
-    const double shown = degrees > 180 ? degrees - kAround : degrees;
+    const double shown = degrees > 180 ? degrees - kAround : degrees < -180 ? degrees + kAround : degrees;
     raster.fill({std::clamp(static_cast<int>(map.x(degrees)), picture.x, picture.right() - 1), picture.bottom() + 1, 1, 3}, kInk);
     draw_text(raster, {map.x(degrees), picture.bottom() + kMark + 3}, degree_text(shown, "E", "W"),
               {.size_px = kSize, .along = Anchor::Middle, .across = Anchor::Start});

@@ -116,7 +116,10 @@ void draw_bar_beside(Raster& raster, const Rect& bar, const ColorScale& scale) {
   }
 }
 
-void draw_panel(Raster& raster, const Panel& panel, const Rect& place) {
+void draw_panel(Raster& raster, Panel panel, const Rect& place) {
+  std::vector<float> ordered;
+  if (panel.map && (!panel.map->row_of.empty() || !panel.map->column_of.empty()))
+    panel.values = ordered = in_map_order(*panel.map, panel.values, panel.columns);
   const PanelLayout layout = lay_out(panel, place);
   const ColorScale scale = scale_for(panel.colors, panel.values, panel.low, panel.high);
   draw_text(raster, {layout.picture.x + layout.picture.width / 2.0, layout.picture.y - 10.0}, panel.title,

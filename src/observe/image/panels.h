@@ -15,7 +15,7 @@ namespace welkin::observe::image {
 
 struct Panel {
   std::string title{};
-  std::span<const float> values{};  // rows * columns, row 0 on top; not finite: no value, shown grey
+  std::span<const float> values{};  // rows * columns, row 0 on top unless `map` says otherwise; not finite: no value, shown grey
   int rows = 0;
   int columns = 0;
   ColorMap colors = ColorMap::Turbo;

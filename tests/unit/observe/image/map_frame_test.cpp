@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "observe/image/panels.h"
@@ -27,10 +28,48 @@ TEST(MapFrame, AGlobeHasItsEdgesBetweenCells) {
 }
 
 TEST(MapFrame, OtherGridsAreNoMaps) {
-  EXPECT_FALSE(map_frame(even_places(-90, 10, 19), even_places(0, 10, 36))) << "south first";
-  EXPECT_FALSE(map_frame(std::vector<double>{60, 50, 10}, even_places(0, 10, 36))) << "uneven rows";
+  EXPECT_FALSE(map_frame(std::vector<double>{60, 50, 55}, even_places(0, 10, 36))) << "rows to and fro";
+  EXPECT_FALSE(map_frame(std::vector<double>{60, 50, 50}, even_places(0, 10, 36))) << "a row twice";
+  EXPECT_FALSE(map_frame(even_places(90, -10, 19), std::vector<double>{0, 10, 90})) << "uneven columns";
+  EXPECT_FALSE(map_frame(even_places(90, -10, 19), even_places(0, 10, 40))) << "more than once around";
+  EXPECT_FALSE(map_frame(even_places(90, -10, 19), std::vector<double>{0, std::nan(""), 20})) << "no number";
   EXPECT_FALSE(map_frame(even_places(90, -10, 19), std::vector<double>{0})) << "one column";
   EXPECT_FALSE(map_frame(even_places(500, -10, 19), even_places(0, 10, 36))) << "nowhere on earth";
+}
+
+TEST(MapFrame, SouthFirstAndWestwardsAreTurned) {
+  const auto frame = map_frame(even_places(-40, 10, 3), even_places(20, -10, 4));
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(frame->north, -15);
+  EXPECT_EQ(frame->south, -45);
+  EXPECT_EQ(frame->west, -15);
+  EXPECT_EQ(frame->east, 25);
+  const std::vector<float> values = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  EXPECT_EQ(in_map_order(*frame, values, 4), (std::vector<float>{11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}));
+}
+
+TEST(MapFrame, ARegionMayCrossTheDateLine) {
+  for (const std::vector<double>& columns :
+       {std::vector<double>{170, 175, 180, -175, -170}, std::vector<double>{170, 175, -180, -175, -170},
+        std::vector<double>{170, 175, 180, 185, 190}}) {
+    const auto frame = map_frame(even_places(20, -5, 4), columns);
+    ASSERT_TRUE(frame);
+    EXPECT_EQ(frame->west, 167.5);
+    EXPECT_EQ(frame->east, 192.5);
+    EXPECT_TRUE(frame->column_of.empty());
+  }
+  const auto greenwich = map_frame(even_places(20, -5, 4), std::vector<double>{350, 355, 0, 5});
+  ASSERT_TRUE(greenwich);
+  EXPECT_EQ(greenwich->west, 347.5);
+  EXPECT_EQ(greenwich->east, 367.5);
+}
+
+TEST(MapFrame, UnevenRowsAreShownWhereTheyLie) {
+  const auto frame = map_frame(std::vector<double>{60, 50, 10}, even_places(0, 10, 36));
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(frame->north, 65);
+  EXPECT_EQ(frame->south, -10);
+  EXPECT_EQ(frame->row_of, (std::vector<int>{1, 2, 2})) << "at 52.5, 27.5 and 2.5 degrees";
 }
 
 // Pixels of a white picture that outlines have changed.
