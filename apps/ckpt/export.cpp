@@ -16,6 +16,7 @@
 #include "data/datasets/open.h"
 #include "train/evaluate/normalization.h"
 #include "train/interchange/export_state.h"
+#include "train/interchange/model_package.h"
 #include "train/learn/registries.h"
 
 namespace welkin::apps {
@@ -34,8 +35,9 @@ interchange::FileFormat format_of(const std::string& out) {
                     "Name it .pt or .safetensors, or give --format");
 }
 
-// Of the run's data; empty, with a note, where they are not there any more.
+// Of the package, else of the run's data; empty, with a note, where they are not there any more.
 std::string normalization_of(Application& application, const interchange::State& state) {
+  if (interchange::is_package(state.path)) return train::normalization_json(interchange::ModelPackage(state.path).spec());
   if (state.config.empty()) return "";
   try {
     const config::RunConfig config = config::from_yaml(state.config, state.path.string(), kWorldSize);

@@ -61,7 +61,7 @@ struct ChannelRanges {
 
 ChannelRanges load_ranges(const std::filesystem::path& means, int64_t channels) {
   const std::filesystem::path folder = means.parent_path();
-  return {load_per_channel(folder / "global_mins.npy", channels), load_per_channel(folder / "global_maxs.npy", channels)};
+  return {load_per_channel(folder / kMinsFile, channels), load_per_channel(folder / kMaxsFile, channels)};
 }
 
 Normalization min_max(const ChannelRanges& ranges, size_t c, const std::vector<std::string>& names,

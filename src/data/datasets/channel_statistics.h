@@ -11,6 +11,10 @@
 
 namespace welkin::data {
 
+// Beside the means.
+inline constexpr const char* kMinsFile = "global_mins.npy";
+inline constexpr const char* kMaxsFile = "global_maxs.npy";
+
 struct ChannelStatistics {
   std::vector<double> mean, std;  // size C; as precise as the files are
 };

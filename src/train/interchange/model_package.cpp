@@ -11,6 +11,7 @@
 #include "core/file.h"
 #include "core/hash.h"
 #include "core/text.h"
+#include "data/datasets/channel_statistics.h"
 #include "data/sample/likeness.h"
 #include "train/interchange/export_state.h"
 #include "train/interchange/sample_spec_json.h"
@@ -45,6 +46,14 @@ std::vector<StatisticsFile> statistics_of(const config::RunConfig& config) {
   std::error_code ignored;
   std::erase_if(files, [&](const StatisticsFile& file) { return file.path.empty() || !fs::is_regular_file(file.path, ignored); });
   return files;
+}
+
+// Lowest and highest values, which normalization minmax takes from beside the means.
+std::vector<fs::path> ranges_of(const config::RunConfig& config) {
+  const auto is_minmax = [](const std::string& entry) { return entry.ends_with("minmax"); };
+  if (std::ranges::none_of(config.data.normalization, is_minmax)) return {};
+  const fs::path folder = fs::path(config.data.global_means_path).parent_path();
+  return {folder / data::kMinsFile, folder / data::kMaxsFile};
 }
 
 std::string hash_of(const fs::path& path) { return hex_digits(xxh3_64_of_file(path)); }
@@ -84,6 +93,7 @@ void write_parts(const State& state, const data::SampleSpec& spec, const config:
     fs::copy_file(file.path, folder / name);
     json["files"][std::string(file.key)] = name;
   }
+  for (const fs::path& file : ranges_of(config)) fs::copy_file(file, folder / file.filename());
   PackageJson hashes = PackageJson::object();
   for (const auto& entry : fs::directory_iterator(folder)) hashes[entry.path().filename().string()] = hash_of(entry.path());
   json["xxh3"] = hashes;

@@ -2,6 +2,7 @@
 #include "train/interchange/sample_spec_json.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -89,8 +90,13 @@ std::string spec_problem(const data::ArraySpec& array, const std::vector<double>
   if (array.shape.front() != static_cast<int64_t>(channels)) return "channels";
   if (!is_length(array.units.size(), channels) || !is_length(array.scaling.size(), channels)) return "units";
   if (!is_length(mean.size(), channels) || deviation.size() != mean.size()) return "means and deviations";
+  if (!std::ranges::all_of(mean, [](double value) { return std::isfinite(value); })) return "a mean that is not finite";
+  if (!std::ranges::all_of(deviation, [](double value) { return std::isfinite(value) && value > 0; }))
+    return "a deviation that is not positive";
   if (!clip.empty() && clip.size() != 2) return "clip";
   if (!is_length(eps.size(), logs.size())) return "log_eps";
+  if (!std::ranges::all_of(eps, [](double value) { return static_cast<float>(value) > 0 && std::isfinite(value); }))
+    return "log_eps";
   for (const int64_t channel : logs) {
     if (channel < 0 || channel >= static_cast<int64_t>(channels)) return "log";
   }
