@@ -54,6 +54,15 @@ void check_axis(const char* name, const std::vector<double>& places, int64_t len
                     "Give one place for each row or column of img_size");
 }
 
+void check_degrees(const char* name, const std::vector<double>& places, double low, double high) {
+  const auto beyond = std::ranges::find_if(places, [&](double place) { return !(place >= low && place <= high); });  // NaN too
+  if (beyond == places.end()) return;
+  throw ConfigError(
+      "online",
+      cat("no place on the globe: ", name, "[", beyond - places.begin(), "]=", *beyond, ", allowed=", low, " to ", high),
+      "Give degrees; a grid of other coordinates needs none");
+}
+
 // Mean and deviation of one channel over the pairs that come first, of the sides that have it: field by field, then together by
 // Chan, Golub and LeVeque (1979).
 class ChannelMoments {
@@ -187,6 +196,8 @@ SampleSpec online_spec(const config::RunConfig& config, const OnlineFacts& facts
   check_names(spec, facts);
   check_axis("latitude", facts.latitude, grid.at(grid.size() - 2));
   check_axis("longitude", facts.longitude, grid.back());
+  check_degrees("latitude", facts.latitude, -90, 90);
+  check_degrees("longitude", facts.longitude, -360, 720);
   spec.latitude = facts.latitude, spec.longitude = facts.longitude;
   if (!spec.latitude.empty()) spec.geometry = Geometry::Sphere;
   spec.input_clip = data.clip_in, spec.target_clip = data.clip_out;
