@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Welkin for Spack 1.x. docs/guide/install.md says how to use it; tests/e2e/install/spack_test.py
+# Welkin for Spack 1.x. docs/guide/spack.md says how to use it; tests/e2e/install/spack_test.py
 # compares it with tools/setup.sh and CMake.
 import pathlib
 
