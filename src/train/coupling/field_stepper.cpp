@@ -16,8 +16,9 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/sample/sequences.h"
+#include "data/sample/state_transform.h"
 #include "train/coupling/field_layout.h"
-#include "train/evaluate/scores.h"
+#include "train/evaluate/persistence.h"
 
 namespace welkin::train {
 namespace {
@@ -56,6 +57,20 @@ void scatter(const float* from, const ChannelScale& scale, std::span<const int64
       scatter(from, scale, shape.subspan(1), strides.subspan(1), out);
     }
   }
+}
+
+// Values that are no numbers, counted in one pass: operators of tensors cost more than a small field.
+struct Oddities {
+  int64_t nan = 0, infinite = 0;
+};
+
+Oddities oddities_of(std::span<const float> values) {
+  Oddities found;
+  for (const float value : values) {
+    found.nan += std::isnan(value) ? 1 : 0;
+    found.infinite += std::isinf(value) ? 1 : 0;
+  }
+  return found;
 }
 
 // One channel of (1, C, ...) into the caller's memory.
@@ -102,15 +117,33 @@ void FieldStepper::set(const std::string& channel, const void* values, const Fie
   const int64_t number = channel_of(channel);
   const at::Tensor field = input_[0][number];
   field.copy_(view_of(const_cast<void*>(values), shape_, layout));  // from_blob takes no pointer to what is only read
-  data::apply(ops_[static_cast<size_t>(number)], field.data_ptr<float>(), field.numel());
   const auto place = static_cast<size_t>(number);
-  has_nan_[place] = at::isnan(field).any().item<bool>();
-  is_set_[place] = !has_nan_[place] || data::fills_points(nan_policy_);
-  if (is_set_[place]) return;
-  throw ConfigError("coupling",
-                    cat("a field has points without a value, and the run takes none: channel=", channel,
-                        ", points=", at::isnan(field).sum().item<int64_t>()),
-                    "Fill them, or train with nan_policy: hole");
+  is_set_[place] = false;
+  const std::span<float> points(field.data_ptr<float>(), static_cast<size_t>(field.numel()));
+  const Oddities given = oddities_of(points);
+  if (given.infinite > 0) {
+    throw ConfigError("coupling",
+                      cat("a field has values that are not finite in float32: channel=", channel, ", points=", given.infinite),
+                      "Look at what has made them; a point without a value is NaN");
+  }
+  if (given.nan > 0 && !data::fills_points(nan_policy_)) {
+    throw ConfigError(
+        "coupling", cat("a field has points without a value, and the run takes none: channel=", channel, ", points=", given.nan),
+        "Fill them, or train with nan_policy: hole");
+  }
+  const data::ChannelOp& op = ops_[place];
+  data::apply(op, points.data(), field.numel());
+  const Oddities left = op.is_identity() ? given : oddities_of(points);
+  if (left.infinite + left.nan > given.nan) {
+    throw ConfigError(
+        "coupling",
+        cat("a field has values that the run's transform makes no numbers of: channel=", channel,
+            ", points=", left.infinite + left.nan - given.nan,
+            op.log != 0 ? cat(", and the run takes ln(1 + x / ", op.log, "), which needs values above ", -op.log) : ""),
+        "Give values as those of the run's files");
+  }
+  has_nan_[place] = given.nan > 0;
+  is_set_[place] = true;
 }
 
 void FieldStepper::step() {
@@ -141,6 +174,8 @@ void FieldStepper::get(const std::string& channel, void* values, const FieldLayo
   const auto found = std::ranges::find(spec_.target.channels, channel);
   if (found == spec_.target.channels.end()) {
     const int64_t number = channel_of(channel);
+    if (!is_set_[static_cast<size_t>(number)])
+      throw ConfigError("coupling", cat("the input has no values yet: channel=", channel), "Set it before");
     return give(input_, number, input_scale_[static_cast<size_t>(number)], shape_, layout, values);
   }
   if (!prediction_.defined()) {
@@ -157,6 +192,7 @@ void FieldStepper::advance() {
     throw ConfigError("coupling", cat("the model takes several times at once: history=", model_.config().data.history),
                       "Set all inputs of each step");
   }
+  data::check_same_transforms(spec_, earlier_, "coupling", "a prediction is not the next input");
   for (size_t i = 0; i < earlier_.size(); ++i) {
     if (earlier_[i] < 0) continue;
     const at::Tensor next = prediction_[0][static_cast<int64_t>(i)], now = input_[0][earlier_[i]];

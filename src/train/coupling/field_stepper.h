@@ -32,7 +32,8 @@ class FieldStepper {
 
   // One pass over the values: copy, clip, logarithm and normalisation. Of input steps of several times, the newest that has the
   // name. Points that are NaN have no value: a step takes what the run's nan_policy puts there in training. ConfigError for a
-  // channel that the model does not take, strides that do not fit, and NaN where the run takes none.
+  // channel that the model does not take, strides that do not fit, NaN where the run takes none, values that are not finite in
+  // float32, and those that have no logarithm where the run takes it.
   void set(const std::string& channel, const void* values, const FieldLayout& layout);
 
   // Makes the targets of the inputs that are set. ConfigError naming those that never were.
@@ -42,7 +43,8 @@ class FieldStepper {
   void get(const std::string& channel, void* values, const FieldLayout& layout) const;
 
   // The predictions become the inputs of the next step, without a way through the caller's units. Channels that are not predicted
-  // keep their values, and points without one stay so. ConfigError for a model of several input times, and before a step.
+  // keep their values, and points without one stay so. ConfigError for a model of several input times or whose inputs
+  // and targets are transformed differently, and before a step.
   void advance();
 
  private:

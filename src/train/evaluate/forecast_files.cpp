@@ -10,9 +10,11 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "data/sample/sequences.h"
+#include "data/sample/state_transform.h"
 #include "observe/image/png.h"
 #include "train/evaluate/channel_units.h"
 #include "train/evaluate/field_animation.h"
+#include "train/evaluate/persistence.h"
 #include "train/evaluate/prediction_file.h"
 #include "train/evaluate/rollout.h"
 #include "train/run/field_picture.h"
@@ -57,7 +59,7 @@ void draw_sample(const data::SampleSpec& spec, const Forecast& forecast, int64_t
   ForecastPicture picture;
   picture.title = cat("sample ", forecast.index, ", ", with_unit(spec.target, after, channel), lead);
   const int64_t earlier = has_persistence(spec) ? data::earlier_channels(spec)[static_cast<size_t>(channel)] : -1;
-  picture.input_is_earlier_target = earlier >= 0;
+  picture.input_is_earlier_target = earlier >= 0 && data::difference_of_transforms(spec, channel, earlier).empty();
   const int64_t shown = std::max<int64_t>(earlier, 0);
   if (!picture.input_is_earlier_target) picture.input_title = cat("input: ", with_unit(spec.input, before, shown));
   picture.input = plane(forecast.input, before, shown);

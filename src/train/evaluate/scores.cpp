@@ -4,11 +4,9 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/full_like.h>
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -21,8 +19,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/sample/sequences.h"
 #include "train/evaluate/channel_units.h"
+#include "train/evaluate/persistence.h"
 #include "train/learn/metrics.h"
 #include "train/learn/metrics_spectrum.h"
 
@@ -89,8 +87,6 @@ std::vector<double> to_vector(const at::Tensor& values) {
 
 }  // namespace
 
-bool has_persistence(const data::SampleSpec& spec) { return data::is_state_of_target(spec); }
-
 void check_has_points(const std::vector<Scores>& leads) {
   if (leads.empty() || std::ranges::any_of(leads, [](const Scores& lead) { return lead.scored > 0; })) return;
   throw DataError("evaluate", cat("no point of the targets has a value: samples=", leads.front().samples),
@@ -133,19 +129,6 @@ ScoreSums::Points ScoreSums::points_of(const at::Tensor& target) const {
   points.has_points = points.weight.gt(0);
   return points;
 }
-
-namespace {
-
-// Persistence of a channel of which there is no earlier state is NaN: not defined.
-at::Tensor persistence_of(const data::SampleSpec& spec, const at::Tensor& input) {
-  std::vector<at::Tensor> channels;
-  for (const int64_t channel : data::earlier_channels(spec)) {
-    channels.push_back(channel >= 0 ? input.select(1, channel) : at::full_like(input.select(1, 0), kUndefined));
-  }
-  return at::stack(channels, 1);
-}
-
-}  // namespace
 
 void ScoreSums::add(const at::Tensor& input, const at::Tensor& target, const at::Tensor& prediction, const at::Tensor& losses) {
   const Points points = points_of(target);

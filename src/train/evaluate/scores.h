@@ -86,7 +86,4 @@ class ScoreSums {
 // DataError where no target of any of these, which are leads or a single one, has a point with a value.
 void check_has_points(const std::vector<Scores>& leads);
 
-// Whether the newest input step holds channels of the target at an earlier time (data::earlier_channels() says which).
-bool has_persistence(const data::SampleSpec& spec);
-
 }  // namespace welkin::train

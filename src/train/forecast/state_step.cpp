@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "data/pipeline/sample_check.h"
 #include "data/sample/sequences.h"
+#include "data/sample/state_transform.h"
 
 namespace welkin::train {
 
@@ -38,6 +39,7 @@ void StateStep::check_next(const config::RunConfig& config, int64_t steps) const
   }
   const data::SampleSpec& spec = fields_.spec();
   const std::vector<int64_t> earlier = data::earlier_channels(spec);
+  data::check_same_transforms(spec, earlier, "forecast", "a prediction is not the input of the next step");
   for (const int64_t channel : free_) {
     if (std::ranges::count(earlier, spec.newest_input_channel + channel) > 0) continue;
     throw ConfigError("forecast",

@@ -19,7 +19,7 @@ namespace welkin::train {
 class StateStep {
  public:
   // `fields` outlives it. ConfigError where several steps are asked for and an input needs what nobody gives: a channel, or steps
-  // between (history above 1 with dt above 1).
+  // between (history above 1 with dt above 1), or where input and target of a channel are transformed differently.
   StateStep(const data::FieldStates& fields, const config::RunConfig& config, c10::Device device, int64_t steps);
 
   const data::FieldStates& fields() const { return fields_; }

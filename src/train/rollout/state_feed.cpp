@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "data/pipeline/sample_check.h"
 #include "data/sample/sequences.h"
+#include "data/sample/state_transform.h"
 
 namespace welkin::train {
 
@@ -48,6 +49,7 @@ void StateFeed::check_next(const data::SampleSpec& spec, const config::RunConfig
         cat("the prediction is not the next input, some of its channels are not predicted: channels=", join(unknown, " ")),
         "Predict them as well, or say that they are known in advance: roles: [NAME=forcing]");
   }
+  data::check_same_transforms(spec, fed_, "rollout", "the prediction is not the next input");
   if (config.data.history > 1 && config.data.dt > 1) {
     throw ConfigError(
         "rollout",

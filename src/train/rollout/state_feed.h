@@ -19,8 +19,9 @@ class StateFeed {
   // `spec`: of one step of the model. ConfigError for samples whose input is no earlier state of the target.
   StateFeed(const data::SampleSpec& spec, const config::RunConfig& config, c10::Device device);
 
-  // Whether a prediction makes the next input whole. ConfigError where an input is neither predicted nor known in advance, and
-  // for history of more than one step with a lead of more than one.
+  // Whether a prediction makes the next input whole. ConfigError where an input is neither predicted nor known in advance, where
+  // input and target of a channel are transformed differently, and for history of more than one step with a lead of more than
+  // one.
   void check_next(const data::SampleSpec& spec, const config::RunConfig& config) const;
 
   int64_t input_channels() const { return input_channels_; }

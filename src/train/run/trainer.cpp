@@ -29,6 +29,7 @@
 #include "train/run/run_report.h"
 #include "train/run/validation.h"
 #include "train/step/micro_batch.h"
+#include "train/step/model_setup.h"
 #include "train/step/step_graph.h"
 
 namespace welkin::train {
@@ -164,6 +165,7 @@ void Trainer::check_and_open(parallel::MeshGroups groups) {
   folder_.check(config_, context_.run_size(), [this](const std::string& note) { folder_note_ = note; });
   data_.open(device_);
   check_metrics(config_, data_.valid().spec());
+  check_state_transforms(config_, data_.train().spec());
   layout_ = make_layout(std::move(groups), {config_, context_.registries, data_.train().spec(), device_});
   data_.check(layout_);
   parallel::barrier(context_.world.world_group());  // all have looked at the folder before the first writes there

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 
+#include "config/draft/channel_settings.h"
+#include "data/sample/sequences.h"
+#include "data/sample/state_transform.h"
 #include "train/checkpoint/tensor_boxes.h"
 #include "train/checkpoint/whole_tensors.h"
 
@@ -18,6 +21,35 @@ model::ModelShape shape_of(const data::SampleSpec& spec) {
           .newest_input_channel = spec.newest_input_channel,
           .earlier = spec.earlier_target,
           .out_names = spec.target.channels};
+}
+
+namespace {
+
+// The input channel that residual prediction adds to each target channel; -1: none.
+std::vector<int64_t> added_channels(const config::ModelConfig& config, const data::SampleSpec& spec) {
+  std::vector<int64_t> added = spec.earlier_target;
+  for (int64_t c = 0; spec.earlier_target.empty() && c < spec.target.shape.front(); ++c)
+    added.push_back(spec.newest_input_channel + c);
+  const std::vector<std::string>& names = spec.target.channels;
+  std::vector<bool> except(added.size(), false);
+  if (!config.residual_except.empty()) except = config::chosen_channels(config.residual_except, "residual_except", names);
+  for (size_t c = 0; c < added.size(); ++c) {
+    // Of boxes other quantities may stand there: what is added to what is the user's choice.
+    const bool is_same_quantity =
+        added[c] >= 0 && added[c] < spec.input.shape.front() && spec.input.channels[static_cast<size_t>(added[c])] == names[c];
+    if (except[c] || !is_same_quantity) added[c] = -1;
+  }
+  return added;
+}
+
+}  // namespace
+
+void check_state_transforms(const config::RunConfig& config, const data::SampleSpec& spec) {
+  if (config.model.residual)
+    data::check_same_transforms(spec, added_channels(config.model, spec), "model", "residual: true adds the input to the output");
+  const bool feeds_back = config.loss.multistep.most() > 1 || config.loss.replay_buffer > 0;
+  if (feeds_back && data::is_state_of_target(spec))
+    data::check_same_transforms(spec, data::earlier_channels(spec), "rollout", "the prediction is not the next input");
 }
 
 model::ModelPtr build_model(const Registries& registries, const config::RunConfig& config, const data::SampleSpec& spec,

@@ -20,6 +20,10 @@ namespace welkin::train {
 
 model::ModelShape shape_of(const data::SampleSpec& spec);
 
+// ConfigError where the model adds an input to its output, or is fed its predictions, and a channel of them is clipped,
+// logarithmic or normalised as input otherwise than as target.
+void check_state_transforms(const config::RunConfig& config, const data::SampleSpec& spec);
+
 // Built and initialised from the seed.
 model::ModelPtr build_model(const Registries& registries, const config::RunConfig& config, const data::SampleSpec& spec,
                             c10::Device device);

@@ -16,9 +16,11 @@
 #include "data/formats/npy_file.h"
 #include "gradient_check.h"
 #include "train/evaluate/channel_units.h"
+#include "train/evaluate/persistence.h"
 #include "train/evaluate/scores_report.h"
 #include "train/evaluate/time_mean.h"
 #include "train/learn/metrics.h"
+#include "train/step/model_setup.h"
 
 namespace welkin::train {
 namespace {
@@ -277,6 +279,44 @@ TEST(Scores, PersistenceFollowsTheNamesOfTheChannels) {
   EXPECT_TRUE(has_persistence(spec));
   spec.earlier_target = {-1, -1};
   EXPECT_FALSE(has_persistence(spec));
+}
+
+// Input and target in other numbers: a of files 290 and 295 K, b of 3 m s-1 before its logarithm and 4 after it.
+TEST(Scores, PersistenceIsInTheNumbersOfTheTarget) {
+  auto spec = two_channel_field();
+  spec.input_mean = {270, 0, 0}, spec.input_std = {20, 1, 1};
+  spec.input_log = {1}, spec.input_log_eps = {0.5};
+  at::Tensor input = at::zeros({1, 3, 4, 6}), target = at::zeros({1, 2, 4, 6});
+  input.select(1, 0).fill_((290.0 - 270) / 20);
+  input.select(1, 1).fill_(std::log1p(3 / 0.5));
+  target.select(1, 0).fill_((295.0 - 280) / 10);
+  target.select(1, 1).fill_(4.0 / 5);
+  const auto persistence = [&] {
+    ScoreSums sums(spec, {});
+    sums.add(input, target, target, at::zeros({1}));
+    return sums.finish().forecasts.at(1);
+  };
+  EXPECT_TRUE(tests::close(persistence().channels[0].rmse_physical, 5, kFp32, 64));
+  EXPECT_TRUE(tests::close(persistence().channels[1].rmse_physical, 1, kFp32, 64));
+  spec.input_clip = {0, 280};
+  EXPECT_TRUE(std::isnan(persistence().channels[0].rmse)) << "nobody knows what was clipped away";
+  spec.target_clip = {0, 280};
+  EXPECT_FALSE(std::isnan(persistence().channels[0].rmse));
+}
+
+TEST(Scores, StatesAreRefusedWhereAddingOrFeedingThemBackIsWrong) {
+  auto spec = two_channel_field();
+  spec.input_mean = {280, 0, 0}, spec.input_std = {10, 5, 1};
+  spec.earlier_target = {0, 1};
+  config::RunConfig config;
+  config.model.residual = true;
+  check_state_transforms(config, spec);
+  spec.input_log = {1};
+  EXPECT_THROW(check_state_transforms(config, spec), ConfigError);
+  config.model.residual_except = {"b"};
+  check_state_transforms(config, spec);
+  config.loss.replay_buffer = 2;
+  EXPECT_THROW(check_state_transforms(config, spec), ConfigError);
 }
 
 class TimeMean : public testing::Test {

@@ -235,6 +235,10 @@ TEST(TrainingRollout, RefusesWhatCannotBeFedBack) {
               ThrowsMessage<ConfigError>(HasSubstr("some of its channels are not predicted: channels=sun")));
   spec.earlier_target = {-1, -1, -1};
   EXPECT_THAT([&] { rollout_of(steps(2), spec); }, ThrowsMessage<ConfigError>(HasSubstr("the input is no earlier state")));
+  spec = weather();
+  spec.input_log = {1, 4};
+  EXPECT_THAT([&] { rollout_of(steps(2), spec); }, ThrowsMessage<ConfigError>(HasSubstr("transformed differently: channel=u")));
+  rollout_of(steps(1), spec);
   config::RunConfig far = steps(2);
   far.data.dt = 2;
   EXPECT_THAT([&] { rollout_of(far); }, ThrowsMessage<ConfigError>(HasSubstr("history=2, dt=2")));
