@@ -6,9 +6,9 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <mutex>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,10 +48,28 @@ inline void require(const void* pointer, const char* name) {
   if (pointer == nullptr) throw ConfigError("coupling", cat("a pointer is null: argument=", name), "Give its address");
 }
 
+// Words with blanks between. In quotes of either kind blanks belong to the word: --data_root '/my data'.
 inline std::vector<std::string> words_of(const std::string& options) {
   std::vector<std::string> words;
-  std::istringstream parts(options);
-  for (std::string word; parts >> word;) words.push_back(word);
+  bool is_word = false;
+  char quote = '\0';
+  for (const char letter : options) {
+    const bool is_blank = quote == '\0' && std::isspace(static_cast<unsigned char>(letter)) != 0;
+    if (is_blank) {
+      is_word = false;
+      continue;
+    }
+    if (!is_word) words.emplace_back();
+    is_word = true;
+    if (quote == '\0' && (letter == '\'' || letter == '"')) {
+      quote = letter;
+    } else if (letter == quote) {
+      quote = '\0';
+    } else {
+      words.back() += letter;
+    }
+  }
+  if (quote != '\0') throw ConfigError("coupling", cat("a quote is not closed: options=", options), "Close it");
   return words;
 }
 

@@ -46,9 +46,8 @@ void open_model(const std::string& run_folder, const std::string& options, welki
 
 welkin_status c_open(const char* run_folder, const char* options, welkin_model** model, char* error) {
   return capi::guarded(error, [&] {
-    capi::require(run_folder, "run_folder");
     capi::require(model, "model");
-    *model = nullptr;
+    capi::require(run_folder, "run_folder");
     auto made = std::make_unique<welkin_model>();
     open_model(run_folder, options == nullptr ? "" : options, *made);
     *model = made.release();
@@ -57,8 +56,11 @@ welkin_status c_open(const char* run_folder, const char* options, welkin_model**
 
 void c_close(welkin_model* model) { const std::unique_ptr<welkin_model> owner(model); }
 
+// No side of another number has channels.
 const data::ArraySpec& side_of(const welkin_model* model, welkin_side side) {
-  return side == WELKIN_INPUT ? model->stepper->input() : model->stepper->target();
+  static const data::ArraySpec kNone;
+  if (side == WELKIN_INPUT) return model->stepper->input();
+  return side == WELKIN_TARGET ? model->stepper->target() : kNone;
 }
 
 int c_num_channels(const welkin_model* model, welkin_side side) {

@@ -93,6 +93,7 @@ extern "C" {
 const char* welkin_last_error(void) { return last_error.data(); }
 
 welkin_status welkin_open(const char* run_folder, const char* options, welkin_model** model) {
+  if (model != nullptr) *model = nullptr;  // whatever goes wrong
   return loaded_or_error(
       [&](const welkin_functions& library) { return library.open(run_folder, options, model, last_error.data()); });
 }
@@ -134,6 +135,7 @@ welkin_status welkin_advance(welkin_model* model) {
 }
 
 welkin_status welkin_train_open(const char* options, welkin_training** training) {
+  if (training != nullptr) *training = nullptr;
   return loaded_or_error(
       [&](const welkin_functions& library) { return library.train_open(options, training, last_error.data()); });
 }

@@ -62,9 +62,8 @@ std::vector<double> places(const double* from, int64_t count) {
 
 welkin_status train_open(const char* options, welkin_training** training, char* error) {
   return guarded(error, [&] {
-    require(options, "options");
     require(training, "training");
-    *training = nullptr;
+    require(options, "options");
     auto made = std::make_unique<welkin_training>();
     made->trainer = open_training(options);
     made->folder = made->trainer->folder().string();

@@ -36,8 +36,8 @@ typedef struct welkin_model welkin_model; /* opaque; made by welkin_open, ended 
 WELKIN_API const char* welkin_last_error(void);
 
 /* Opens a checkpoint of the run in `run_folder`. `options` are flags of `welkin predict` with blanks between, or null:
-   "--checkpoint newest --device cpu --data_root /my/era5". The run's data set is opened too: it has names, units and
-   normalisation. */
+   "--checkpoint newest --device cpu --data_root '/my era5'"; quotes of either kind hold blanks together. The run's data set is
+   opened too: it has names, units and normalisation. `*model` is null where it is not opened. */
 WELKIN_API welkin_status welkin_open(const char* run_folder, const char* options, welkin_model** model);
 
 /* Null is allowed. No other call may be using the model. */
@@ -51,7 +51,9 @@ WELKIN_API const char* welkin_channel_unit(const welkin_model* model, welkin_sid
 /* The dims of one field, 2 (H, W) or 3 (D, H, W); returns how many. */
 WELKIN_API int welkin_shape(const welkin_model* model, int64_t shape[3]);
 
-/* Copies a field in, in the units of the run's files; converts and normalises on the way, in one pass. `strides`: elements
+/* Copies a field in, in the units of the run's files; converts and normalises on the way, in one pass. WELKIN_USAGE for values
+   that are not finite in float32 (NaN alone is allowed, where the run's nan_policy fills it), and for those that have no
+   logarithm where the run takes one. `strides`: elements
    between neighbours along each dim; null: the last dim runs fastest. A Fortran array a(W, H) needs none; a(H, W) has {1, H}. */
 WELKIN_API welkin_status welkin_set_field(welkin_model* model, const char* channel, const void* values, welkin_type type,
                                           const int64_t* strides);
@@ -59,11 +61,12 @@ WELKIN_API welkin_status welkin_set_field(welkin_model* model, const char* chann
 /* Makes the targets of the inputs, all of which have been set. */
 WELKIN_API welkin_status welkin_step(welkin_model* model);
 
-/* Copies a target of the last step, or an input, out. */
+/* Copies a target of the last step, or an input that was set, out. */
 WELKIN_API welkin_status welkin_get_field(const welkin_model* model, const char* channel, void* values, welkin_type type,
                                           const int64_t* strides);
 
-/* The targets of the last step become the inputs of the next; inputs that are not predicted stay. */
+/* The targets of the last step become the inputs of the next; inputs that are not predicted stay. WELKIN_USAGE where the run
+   clips a channel, takes its logarithm or normalises it as an input otherwise than as a target. */
 WELKIN_API welkin_status welkin_advance(welkin_model* model);
 
 /* Training on pairs of the caller's. A thread of the run draws from a bounded buffer of those that were handed over, and the
@@ -80,7 +83,7 @@ typedef struct welkin_progress {
   int is_running;
 } welkin_progress;
 
-/* `options` are flags of `welkin train` with blanks between: "--yaml_config online.yaml --config run --device cpu". The
+/* `options` are flags of `welkin train`, as those of welkin_open(): "--yaml_config online.yaml --config run --device cpu". The
    configuration says dataset: online, the names of in_channels and out_channels, and the model. */
 WELKIN_API welkin_status welkin_train_open(const char* options, welkin_training** training);
 
@@ -89,7 +92,8 @@ WELKIN_API welkin_status welkin_train_open(const char* options, welkin_training*
 WELKIN_API welkin_status welkin_train_set_channel(welkin_training* training, const char* channel, const char* unit, double mean,
                                                   double deviation);
 
-/* Before the first pair: the place of each row and each column in degrees, which makes the grid one of the globe. */
+/* Before the first pair: the place of each row (from -90 to 90) and each column (from -360 to 720) in degrees, which makes the
+   grid one of the globe. */
 WELKIN_API welkin_status welkin_train_set_grid(welkin_training* training, const double* latitude, const double* longitude);
 
 /* The dims of one field, as welkin_shape(). */

@@ -227,6 +227,9 @@ class Coupling(unittest.TestCase):
                  (lambda: model.step(), "2: [coupling] inputs have no values yet: channels="),
                  (lambda: model.check(self.lib.welkin_advance(model.handle)), "2: [coupling] there is no prediction"),
                  (lambda: model.get(model.channels(TARGET)[0]), "2: [coupling] there is no prediction yet"),
+                 (lambda: model.get(next(iter(set(model.channels(INPUT)) - set(model.channels(TARGET))), "absent")), "2: [coupling] "),
+                 (lambda: model.set(model.channels(INPUT)[0], np.where(np.arange(32) == 3, np.float64(1e300), self.input[0])),
+                  "2: [coupling] a field has values that are not finite in float32: channel=u10m, points=16"),
                  (lambda: model.check(self.lib.welkin_set_field(model.handle, b"t", None, FLOAT32, None)), "a pointer is null: argument=values"),
                  (lambda: model.check(self.lib.welkin_step(None)), "2: [coupling] there is no model"),
                  (lambda: Model(self.lib, self.root), "this is no run folder"),
@@ -236,9 +239,31 @@ class Coupling(unittest.TestCase):
             with self.assertRaises(RuntimeError, msg=text) as caught:
                 call()
             self.assertIn(text, str(caught.exception))
+        self.assertEqual(self.lib.welkin_num_channels(model.handle, 7), 0)
+        handle = ctypes.c_void_p(5)
+        self.assertEqual(self.lib.welkin_open(None, None, ctypes.byref(handle)), USAGE)
+        self.assertIsNone(handle.value)
         strides = (ctypes.c_int64 * 2)(32, 0)
         self.assertEqual(self.lib.welkin_set_field(model.handle, model.channels(INPUT)[0].encode(), self.input[0].ctypes.data, FLOAT32, strides), USAGE)
         self.assertIn(b"the layout does not fit a field: strides=(32, 0), shape=(16, 32)", self.lib.welkin_last_error())
+
+    def test_a_channel_that_is_transformed_otherwise_as_a_target_is_not_advanced(self):
+        settings = ["img_size=[16,32]", "embed_dim=32", "depth=1", "num_heads=2", "global_batch_size=2", "in_channels=[t2m,tcwv,z500]", "out_channels=[tcwv]",
+                    "log_channels_in=[1]"]
+        self.need(run(BINARY, "train", "--yaml_config", SOURCE / "config/ViT.yaml", "--config", "short", "--data_root", self.fields, "--log_root",
+                      self.root / "with blank", "--device", "cpu", "--num_iters", "2", *[word for setting in settings for word in ("--set", setting)]))
+        folder = next(self.root.glob("with blank/**/checkpoints")).parent
+        model = Model(self.lib, folder, f"--device cpu --checkpoint '{folder}/checkpoints/step_2'".encode())
+        self.addCleanup(model.close)
+        with self.assertRaisesRegex(RuntimeError, "2: .coupling. the input has no values yet: channel=z500"):
+            model.get("z500")
+        with self.assertRaisesRegex(RuntimeError, r"channel=tcwv, points=512, and the run takes ln\(1 \+ x / 1\), which needs values above -1"):
+            model.set("tcwv", np.full((16, 32), -5, np.float32))
+        for name, value in (("t2m", 280), ("tcwv", 20), ("z500", 55000)):
+            model.set(name, np.full((16, 32), value, np.float32))
+        model.step()
+        with self.assertRaisesRegex(RuntimeError, r"2: .coupling. a prediction is not the next input, .* channel=tcwv, logarithm of the input \(log_channels_in\)"):
+            model.check(self.lib.welkin_advance(model.handle))
 
     def test_the_library_needs_the_system_alone_and_shows_its_functions_alone(self):
         needed = re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-dW", BINARY.parent / "libwelkin_c.so").stdout)
