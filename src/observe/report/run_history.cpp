@@ -219,9 +219,9 @@ std::optional<double> common_target(const std::vector<RunHistory>& runs, const s
   for (const RunHistory& run : runs) {
     const auto best = run_figures(run, score, std::nullopt).best;
     if (!best) continue;
-    std::vector<ScalarPoint> points = run.scalars.by_tag.at(score);
-    std::erase_if(points, [](const ScalarPoint& point) { return !std::isfinite(point.value); });
-    const bool only_got_worse = points.size() > 1 && best->step == points.front().step;
+    const std::vector<ScalarPoint>& points = run.scalars.by_tag.at(score);
+    const auto first = std::ranges::find_if(points, [](const ScalarPoint& point) { return std::isfinite(point.value); });
+    const bool only_got_worse = points.size() > 1 && best->step == first->step;  // to what is no number, too
     if (!only_got_worse && (!target || best->value > *target)) target = best->value;
   }
   return target;

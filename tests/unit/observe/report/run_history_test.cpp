@@ -130,6 +130,8 @@ TEST_F(RunHistories, ScoresThatAreNoNumbersArePassedOver) {
   ASSERT_EQ(run.label, "nan/1GPU/00");
   EXPECT_FLOAT_EQ(static_cast<float>(run.best.value_or(ScalarPoint{}).value), 0.21f);
   EXPECT_EQ(run.seconds_to_target, 30);
+  write_run(folder_ / "diverges/1GPU/00", {0.9f, kNan, kInf}, 10, "");
+  EXPECT_EQ(common_target(read_runs((folder_ / "diverges").string()), "Loss/valid"), std::nullopt);
   write_run(folder_ / "none/1GPU/00", {kNan, kNan}, 10, "");
   const RunComparison nothing = compare_runs(read_runs((folder_ / "none").string()), {.target = 1.0});
   EXPECT_EQ(nothing.runs[0].best, std::nullopt);
