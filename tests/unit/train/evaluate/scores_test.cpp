@@ -30,8 +30,8 @@ data::SampleSpec two_channel_field() {
   spec.input = {{"a", "b", "solar"}, {"K", "m s-1", ""}, {3, 4, 6}};
   spec.target = {{"a", "b"}, {"K", "m s-1"}, {2, 4, 6}};
   spec.latitude = {40, 30, 20, 10};
-  spec.target_mean = {280, 0};
-  spec.target_std = {10, 5};
+  spec.input_mean = {280, 0, 0}, spec.input_std = {10, 5, 1};
+  spec.target_mean = {280, 0}, spec.target_std = {10, 5};
   return spec;
 }
 
@@ -104,6 +104,7 @@ TEST(Scores, WithoutAnyPointAreRefused) {
 // A diagnostic channel has no earlier state.
 TEST(Scores, PersistenceOfAChannelThatIsNoInputIsNotDefined) {
   auto spec = two_channel_field();
+  spec.input_mean = {0, 280, 0}, spec.input_std = {5, 10, 1};  // a is the second input
   spec.earlier_target = {1, -1};
   ScoreSums sums(spec, {});
   sums.add(at::ones({1, 3, 4, 6}), at::ones({1, 2, 4, 6}), at::ones({1, 2, 4, 6}), at::zeros({1}));
@@ -265,6 +266,7 @@ TEST(Scores, TheRoundingOfTheTargetIsNoPower) {
 
 TEST(Scores, PersistenceFollowsTheNamesOfTheChannels) {
   auto spec = two_channel_field();
+  spec.input_mean = {0, 280, 0}, spec.input_std = {5, 10, 1};
   spec.earlier_target = {1, 0};
   ASSERT_TRUE(has_persistence(spec));
   ScoreSums sums(spec, {});
@@ -306,7 +308,6 @@ TEST(Scores, PersistenceIsInTheNumbersOfTheTarget) {
 
 TEST(Scores, StatesAreRefusedWhereAddingOrFeedingThemBackIsWrong) {
   auto spec = two_channel_field();
-  spec.input_mean = {280, 0, 0}, spec.input_std = {10, 5, 1};
   spec.earlier_target = {0, 1};
   config::RunConfig config;
   config.model.residual = true;

@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
                       DamagedSpec{R"("shape":[2,3,4])", R"("shape":[3,3,4])", "input: channels"},
                       DamagedSpec{R"("shape":[1,3,4])", R"("shape":[1,1000000000000,1000000])", "target: shape"},
                       DamagedSpec{R"("input_mean":[280.1,0.0])", R"("input_mean":[280.1])", "input: means"},
-                      DamagedSpec{R"("input_std":[3.5,)", R"("input_std":[0,)", "input: a deviation that is not positive"},
+                      DamagedSpec{R"("input_std":[12.3,)", R"("input_std":[0,)", "input: a deviation that is not positive"},
                       DamagedSpec{R"("input_log":[1])", R"("input_log":[2])", "input: log"},
                       DamagedSpec{R"("geometry":1)", R"("geometry":9)", "geometry"},
                       DamagedSpec{R"("earlier_target":[0])", R"("earlier_target":[2])", "earlier_target"},
