@@ -140,4 +140,18 @@ void publish_folder(const fs::path& from, const fs::path& to) {
   sync_path(folder_of(to));
 }
 
+void publish_folder_over(const fs::path& from, const fs::path& to, const fs::path& former) {
+  std::error_code absent;
+  if (!fs::exists(fs::symlink_status(to, absent))) return publish_folder(from, to);
+  sync_tree(from);
+  if (::rename(to.c_str(), former.c_str()) != 0) throw file_error("move the folder that is replaced to", former, errno);
+  try {
+    rename_new(from, to);
+  } catch (const DataError&) {
+    ::rename(former.c_str(), to.c_str());
+    throw;
+  }
+  sync_path(folder_of(to));
+}
+
 }  // namespace welkin

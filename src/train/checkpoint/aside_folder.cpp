@@ -3,7 +3,9 @@
 
 #include <unistd.h>
 
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "core/file.h"
 #include "core/text.h"
@@ -11,6 +13,22 @@
 namespace welkin::train {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kReplaced = ".replaced", kRemoved = ".removed";
+
+fs::path beside(const fs::path& path, std::string_view ending) {
+  const std::string name = path.filename().string();
+  return path.parent_path() / cat(name.starts_with(".") ? "" : ".", name, ending);
+}
+
+bool is_beside(const fs::path& path, std::string_view ending) {
+  const std::string name = path.filename().string();
+  return name.starts_with(".step_") && name.ends_with(ending);
+}
+
+}  // namespace
 
 fs::path aside_path(const fs::path& target, int64_t writer) {
   return target.parent_path() / cat(".", target.filename().string(), ".partial.", writer);
@@ -25,6 +43,39 @@ AsideFolder::AsideFolder(const fs::path& target) : path_(aside_path(target, getp
 AsideFolder::~AsideFolder() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
+}
+
+void publish_over(const fs::path& aside, const fs::path& target) {
+  const fs::path former = beside(target, kReplaced);
+  if (fs::exists(former)) remove_folder(former);
+  publish_folder_over(aside, target, former);
+  if (fs::exists(former)) remove_folder(former);
+}
+
+void put_back_replaced(const fs::path& folder) {
+  std::error_code ignored;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (is_beside(entry.path(), kReplaced)) found.push_back(entry.path());
+  }
+  for (const fs::path& path : found) {
+    const std::string name = path.filename().string();
+    const fs::path target = folder / name.substr(1, name.size() - 1 - kReplaced.size());
+    if (!fs::exists(target)) fs::rename(path, target, ignored);
+  }
+}
+
+void remove_folder(const fs::path& path) {
+  const fs::path doomed = beside(path, kRemoved);
+  std::error_code error;
+  fs::rename(path, doomed, error);
+  fs::remove_all(error ? path : doomed, error);
+}
+
+bool is_left_over(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return (name.starts_with(".step_") && name.find(".partial.") != std::string::npos) || is_beside(path, kRemoved) ||
+         is_beside(path, kReplaced);
 }
 
 CheckpointError cannot_be_saved(const fs::path& target, int64_t step, const std::string& reason) {

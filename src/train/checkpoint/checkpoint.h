@@ -52,8 +52,9 @@ std::string stored_name(const std::string& group, const std::string& tensor);
 // "optimizer" of "optimizer-r1-2.safetensors".
 std::string group_of_file(const std::string& file);
 
-// Writes `folder`, which must not exist; its parent does. `index` brings everything but files and tensors. Throws CheckpointError
-// with the system's reason (full disk, read-only folder) and leaves nothing behind.
+// Writes `folder`, whose parent exists. What stands under its name stays until all is written, and then gives way. `index` brings
+// everything but files and tensors. Throws CheckpointError with the system's reason (full disk, read-only folder) and leaves
+// nothing behind.
 void write_checkpoint(const std::filesystem::path& folder, CheckpointIndex index, const std::vector<CheckpointGroup>& groups,
                       uint64_t largest_shard_bytes = kMaxShardBytes);
 

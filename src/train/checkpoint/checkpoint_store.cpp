@@ -31,22 +31,11 @@ std::optional<int64_t> step_of(const fs::path& path) {
   return step;
 }
 
-// Renamed first, so that a half-removed folder is never taken for a checkpoint.
-void remove_checkpoint(const fs::path& path) {
-  const fs::path doomed = path.parent_path() / cat(".", path.filename().string(), ".removed");
-  std::error_code error;
-  fs::rename(path, doomed, error);
-  fs::remove_all(error ? path : doomed, error);
-}
-
-bool is_half_done(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name.starts_with(cat(".", kPrefix)) && (name.find(".partial.") != std::string::npos || name.ends_with(".removed"));
-}
-
 }  // namespace
 
 fs::path CheckpointStore::path_of(int64_t step) const { return folder_ / cat(kPrefix, step); }
+
+void CheckpointStore::put_back() const { put_back_replaced(folder_); }
 
 std::vector<int64_t> CheckpointStore::steps() const {
   std::vector<int64_t> found;
@@ -58,28 +47,25 @@ std::vector<int64_t> CheckpointStore::steps() const {
   return found;
 }
 
-bool CheckpointStore::make_room(const CheckpointIndex& index) {
+bool CheckpointStore::wants(const CheckpointIndex& index) const {
   const fs::path target = path_of(index.position.iteration);
   make_folders(folder_);
-  if (fs::exists(target)) {
-    try {
-      const Checkpoint stored(target);
-      // The same place may be saved before and after its validation.
-      if (stored.index().position == index.position && stored.index().validation_loss == index.validation_loss) return false;
-    } catch (const CheckpointError&) {
-      // Damaged: replaced below.
-    }
-    remove_checkpoint(target);
+  if (!fs::exists(target)) return true;
+  try {
+    const Checkpoint stored(target);
+    // The same place may be saved before and after its validation.
+    return stored.index().position != index.position || stored.index().validation_loss != index.validation_loss;
+  } catch (const CheckpointError&) {
+    return true;  // damaged
   }
-  return true;
 }
 
 void CheckpointStore::save(const CheckpointIndex& index, const std::vector<CheckpointGroup>& groups) {
-  if (make_room(index)) write_checkpoint(path_of(index.position.iteration), index, groups);
+  if (wants(index)) write_checkpoint(path_of(index.position.iteration), index, groups);
 }
 
 void CheckpointStore::copy_from(const fs::path& checkpoint, const CheckpointIndex& index) {
-  if (!make_room(index)) return;
+  if (!wants(index)) return;
   const fs::path target = path_of(index.position.iteration);
   try {
     const AsideFolder aside(target);
@@ -90,7 +76,7 @@ void CheckpointStore::copy_from(const fs::path& checkpoint, const CheckpointInde
       if (problem) throw file_error("copy a file to", copy, problem.value());
     }
     if (problem) throw file_error("list", checkpoint, problem.value());
-    publish_folder(aside.path(), target);
+    publish_over(aside.path(), target);
   } catch (const DataError& error) {
     throw cannot_be_saved(target, index.position.iteration, error.what());
   }
@@ -124,7 +110,7 @@ void CheckpointStore::prune(int64_t keep, int64_t keep_every) {
   for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) {
     const bool is_best = best_record && best_record->step == all[i];
     const bool is_kept = keep_every > 0 && all[i] % keep_every == 0;
-    if (!is_best && !is_kept) remove_checkpoint(path_of(all[i]));
+    if (!is_best && !is_kept) remove_folder(path_of(all[i]));
   }
 }
 
@@ -139,12 +125,13 @@ void CheckpointStore::continue_from(int64_t step) {
   }
   std::vector<fs::path> doomed;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
-    if (is_half_done(entry.path())) doomed.push_back(entry.path());
+    if (is_left_over(entry.path())) doomed.push_back(entry.path());
   }
   for (const fs::path& path : doomed) fs::remove_all(path, ignored);
 }
 
 std::optional<fs::path> CheckpointStore::move_aside() {
+  put_back_replaced(folder_);
   if (steps().empty()) return {};
   fs::path target;
   for (int number = 1; target.empty() || fs::exists(target); ++number) {

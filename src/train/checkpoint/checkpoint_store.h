@@ -31,9 +31,13 @@ class CheckpointStore {
   std::filesystem::path path_of(int64_t step) const;
   std::vector<int64_t> steps() const;  // newest first; only names, nothing is verified
 
-  // Whether step_<iteration> is still to be written: not where it exists with equal position. A damaged or other one is removed.
-  bool make_room(const CheckpointIndex& index);
-  // Writes step_<iteration>, unless it exists with equal position: then there is nothing to do.
+  // A checkpoint whose writer was ended while another took its place has its name again. For a run that is about to look for one.
+  void put_back() const;
+
+  // Whether step_<iteration> is still to be written: not where it exists whole with equal position. Makes the store's folder.
+  bool wants(const CheckpointIndex& index) const;
+  // Writes step_<iteration>, unless it exists with equal position: then there is nothing to do. A damaged or other one of this
+  // name stays until the new one is whole.
   void save(const CheckpointIndex& index, const std::vector<CheckpointGroup>& groups);
 
   // The same with the files of a whole checkpoint in another folder.

@@ -107,7 +107,7 @@ void write_checkpoint(const fs::path& folder, CheckpointIndex index, const std::
     const AsideFolder aside(folder);
     write_files(aside.path(), index, groups, {}, largest_shard_bytes);
     write_file_atomically(aside.path() / "index.json", to_json(index));
-    publish_folder(aside.path(), folder);
+    publish_over(aside.path(), folder);
   } catch (const DataError& error) {
     throw cannot_be_saved(folder, index.position.iteration, error.what());
   }

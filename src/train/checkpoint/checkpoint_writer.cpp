@@ -28,7 +28,7 @@ bool has_parts(const std::vector<CheckpointGroup>& groups) {
 
 std::function<std::optional<CheckpointIndex>()> index_if_new(const SaveTask& task, CheckpointPlace& place) {
   return [&task, &place]() -> std::optional<CheckpointIndex> {
-    if (!place.store.make_room(task.index)) return {};
+    if (!place.store.wants(task.index)) return {};
     return task.index;
   };
 }

@@ -89,11 +89,9 @@ std::vector<std::string> merge(CheckpointIndex& index, const std::vector<std::st
   return names;
 }
 
-// On the first rank of a node that is not the run's first: whatever is in the way is an earlier try.
+// On the first rank of a node that is not the run's first.
 std::unique_ptr<AsideFolder> begin_on_leader(const fs::path& folder) {
   try {
-    std::error_code ignored;
-    fs::remove_all(folder, ignored);
     return std::make_unique<AsideFolder>(folder);
   } catch (const DataError&) {
     return nullptr;
@@ -162,7 +160,7 @@ void SharedCheckpoint::publish() {
     names.emplace_back("index.json");
     if (!leaders_.empty()) node_files_ = std::move(names);
     write_file_atomically(aside_ / "index.json", to_json(*index_));
-    publish_folder(aside_, folder_);
+    publish_over(aside_, folder_);
   } catch (const DataError& error) {
     throw cannot_be_saved(folder_, index_->position.iteration, error.what());
   }

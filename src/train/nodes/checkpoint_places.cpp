@@ -42,6 +42,9 @@ bool CheckpointPlaces::looks_after(const CheckpointPlace& place) const {
 // The newest first. The leader's folders count: files may change while others look.
 std::vector<fs::path> CheckpointPlaces::folders_found() {
   const parallel::Group& world = world_.world_group();
+  for (const CheckpointPlace& place : all_) {
+    if (looks_after(place)) place.store.put_back();
+  }
   std::vector<FoundCheckpoint> found;
   for (size_t place = 0; place < all_.size(); ++place) {
     const CheckpointStore& store = all_[place].store;

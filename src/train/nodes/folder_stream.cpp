@@ -169,7 +169,7 @@ bool receive_checkpoint(const parallel::Group& group, int64_t from, CheckpointSt
   if (!aside) return false;
   try {
     const Checkpoint arrived(aside->path());  // every hash
-    if (store.make_room(arrived.index())) publish_folder(aside->path(), store.path_of(arrived.index().position.iteration));
+    if (store.wants(arrived.index())) publish_over(aside->path(), store.path_of(arrived.index().position.iteration));
   } catch (const Error& error) {
     throw not_copied(store.folder(), error.what());
   }

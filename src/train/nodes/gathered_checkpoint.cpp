@@ -152,13 +152,11 @@ std::unique_ptr<AsideFolder> begin_folder(const fs::path& folder, const Inventor
 
 // What has not arrived as it was sent is not there for who opens it.
 void publish_brought(const AsideFolder& aside, const fs::path& folder) {
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
   try {
     const Checkpoint arrived(aside.path());  // every hash
-    publish_folder(aside.path(), folder);
+    publish_over(aside.path(), folder);
   } catch (const Error&) {
-    return;
+    remove_folder(folder);
   }
 }
 

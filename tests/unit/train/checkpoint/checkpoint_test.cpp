@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/fault/write_watch.h"
 #include "core/file.h"
 #include "core/hash.h"
 #include "core/text.h"
@@ -225,6 +226,34 @@ TEST(CheckpointStore, ReplacesADamagedOneOfTheSameStep) {
   flip_a_byte(store.path_of(1) / "model.safetensors");
   store.save(index_at(1), groups_with(1));
   EXPECT_EQ(Checkpoint(store.path_of(1)).index().position.iteration, 1);
+}
+
+// The only one of a run is the worst to lose: whoever is ended while it is replaced still has it.
+TEST(CheckpointStore, KeepsTheOneThatIsReplacedUntilTheNewOneStands) {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "checkpoints");
+  CheckpointIndex unvalidated = index_at(1);
+  unvalidated.validation_loss.reset();
+  store.save(unvalidated, groups_with(1));
+  for (const WriteStage end : {WriteStage::Write, WriteStage::Rename}) {
+    bool is_whole = false;
+    const WriteWatchScope watch([&](WriteStage stage, const fs::path& path) {
+      if (stage != end || (stage == WriteStage::Rename && path.filename() != "step_1")) return 0;
+      CheckpointStore found(folder / "checkpoints");  // by a process that comes after one that ended here
+      fs::copy(found.folder(), folder / "seen", fs::copy_options::recursive);
+      CheckpointStore seen(folder / "seen");
+      seen.put_back();
+      is_whole = newest_of(seen).has_value();
+      fs::remove_all(folder / "seen");
+      return ENOSPC;
+    });
+    EXPECT_THAT(checkpoint_error([&] { store.save(index_at(1), groups_with(1)); }), HasSubstr("cannot be saved"));
+    EXPECT_TRUE(is_whole);
+    EXPECT_EQ(newest_of(store)->index().validation_loss, std::nullopt);
+  }
+  store.save(index_at(1), groups_with(1));
+  EXPECT_EQ(newest_of(store)->index().validation_loss, 0.1);
+  for (const auto& entry : fs::directory_iterator(store.folder())) EXPECT_EQ(entry.path().filename(), "step_1");
 }
 
 TEST(CheckpointStore, MovesAnEarlierRunAside) {
