@@ -2,29 +2,17 @@
 #include "train/run/run_checkpoints.h"
 
 #include <algorithm>
-#include <chrono>
-#include <functional>
 
 #include "config/print/print.h"
-#include "config/resolve/resolve.h"
-#include "config/resolve/same_run.h"
-#include "core/error.h"
 #include "core/text.h"
 #include "data/storage/fingerprint.h"
-#include "parallel/comm/collectives.h"
-#include "parallel/shard/model_parallel_gradients.h"
-#include "train/checkpoint/shared_checkpoint.h"
 #include "train/device/kernel_choice.h"
-#include "train/interchange/initial_weights.h"
 #include "train/monitor/validation_metric.h"
 #include "train/replay/replay_checkpoint.h"
-#include "train/run/run_rules.h"
 #include "train/step/model_setup.h"
 
 namespace welkin::train {
 namespace {
-
-constexpr const char* kSpikeGroup = "spikes";
 
 void append(CheckpointGroup& group, const std::vector<NamedState>& states) {
   for (const NamedState& state : states) {
@@ -43,18 +31,6 @@ std::map<std::string, StoredFile> stored(const std::vector<data::FileFingerprint
   std::map<std::string, StoredFile> files;
   for (const data::FileFingerprint& print : prints) files[print.name] = {print.bytes, print.hash};
   return files;
-}
-
-// Order and content of the samples belong to the run: other files would be another run.
-void check_same_data(const CheckpointIndex& index, const std::vector<data::FileFingerprint>& now,
-                     const config::DataConfig& config) {
-  if (config.allow_changed_data || index.data.empty()) return;
-  std::vector<data::FileFingerprint> before;
-  for (const auto& [name, file] : index.data) before.push_back({name, file.bytes, file.xxh3});
-  const std::string changes = data::fingerprint_changes(before, now);
-  if (changes.empty()) return;
-  throw DataError("checkpoint", cat("the training data have changed since the checkpoint: ", changes),
-                  "Restore the files, start over without --resume, or go on with --allow_changed_data");
 }
 
 }  // namespace
@@ -90,12 +66,6 @@ std::vector<CheckpointGroup> RunCheckpoints::own_groups() {
   if (setup_.weight_average) groups.push_back(group_of(kAverageGroup, setup_.weight_average->states()));
   if (setup_.spikes) groups.push_back(group_of(kSpikeGroup, setup_.spikes->states()));
   return groups;
-}
-
-// A run that keeps an average from now on begins it with the weights, and one that looks for spikes knows no steps yet.
-bool RunCheckpoints::lacks(const Checkpoint& checkpoint, const CheckpointGroup& group) const {
-  if (group.name == kSpikeGroup) return !checkpoint.contains(stored_name(group.name, "spike_count"));
-  return group.name == kAverageGroup && !checkpoint.contains(stored_name(group.name, "updates"));
 }
 
 TensorLayout RunCheckpoints::tensor_layout() const {
@@ -205,182 +175,9 @@ BestRecord RunCheckpoints::best_record() const {
   return record;
 }
 
-// The best value so far, unless the run is judged by another metric now: then it is sought anew.
-void RunCheckpoints::load_judgement(const CheckpointIndex& index) {
-  state_.early_stop = index.stopping;
-  const std::string before = index.best_metric.empty() ? kValidationLoss : index.best_metric;
-  const std::string now = best_metric_name();
-  if (before == now) {
-    state_.best_value = index.best_loss;
-  } else if (index.best_loss) {
-    context_.log.info(cat("The best checkpoint was chosen by ", before, " and is now chosen by ", now, ": it is sought anew"));
-  }
-}
-
-// A position means other samples under other rules.
-void RunCheckpoints::check_rules(const Checkpoint& checkpoint) const {
-  const std::string name = cat("config of ", checkpoint.folder().string());
-  const std::string change = config::pinned_difference(config::saved_values(checkpoint.index().config, name), config_);
-  if (change.empty()) return;
-  throw CheckpointError("checkpoint", cat("it was saved under other rules: path=", checkpoint.folder().string(), ", ", change),
-                        "Resume with the rules of the checkpoint, or start a new run with another --run_num");
-}
-
-// From another program: weights, perhaps an optimizer's state, and a number of steps, from which the rest follows.
-void RunCheckpoints::load_imported(const Checkpoint& checkpoint) {
-  read_parts(checkpoint, model_group(setup_.table, *setup_.model), tensor_layout());
-  const auto is_of_optimizer = [](const auto& row) { return row.first.starts_with("optimizer."); };
-  if (std::ranges::any_of(checkpoint.index().tensors, is_of_optimizer)) {
-    read_parts(checkpoint, group_of("optimizer", setup_.optimizer->states()), tensor_layout());
-  } else {
-    context_.log.info("The imported checkpoint has no optimizer state: the moments start at zero");
-  }
-  if (setup_.weight_average) setup_.weight_average->restart();
-  state_.position.iteration = checkpoint.index().position.iteration;
-  state_.position.epoch = state_.position.iteration / state_.length.steps_per_epoch;
-  state_.position.step_in_epoch = state_.position.iteration % state_.length.steps_per_epoch;
-  const int64_t lr_step = std::min(state_.position.iteration, state_.length.total_steps);
-  for (const NamedState& state : setup_.lr_table->states()) state.value.fill_(lr_step);
-  state_.last_lr = setup_.lr_table->current();
-  setup_.counter.fill_(state_.position.iteration);
-  data_.loader().resume({.epoch = state_.position.epoch, .step = state_.position.step_in_epoch});
-}
-
-// The weights of a file of any format, for a run that begins: of each what this rank has.
-void RunCheckpoints::load_initial_weights() {
-  if (context_.init_from.empty()) return;
-  const interchange::State state =
-      interchange::open_state(context_.init_from, {.open_folder = [this](const std::filesystem::path& folder) {
-                                return open_shared_checkpoint(context_.world.world_group(), folder);
-                              }});
-  const CheckpointGroup own = with_places(model_group(setup_.table, *setup_.model), tensor_layout());
-  for (const std::string& line : interchange::take_weights(state, context_.initial_weights, own)) context_.log.info(line);
-  if (setup_.weight_average) setup_.weight_average->restart();
-}
-
-// Another optimizer than the one that saved may have states of the same meaning, and of the same names then.
-void RunCheckpoints::load_optimizer(const Checkpoint& checkpoint, const CheckpointGroup& group) {
-  const config::ResumedOptimizer how = config_.loop.resume_optimizer;
-  if (how == config::ResumedOptimizer::Same) {
-    read_parts(checkpoint, group, tensor_layout());
-    return check_same_optimizer(checkpoint, config_, group);
-  }
-  CheckpointGroup kept{.name = group.name, .tensors = {}};
-  if (how == config::ResumedOptimizer::Fitting) kept = fitting_tensors(checkpoint, group, tensor_layout());
-  read_tensors(checkpoint, kept, tensor_layout());
-  std::vector<std::string> names;
-  for (size_t i = 0; i < std::min<size_t>(3, kept.tensors.size()); ++i) names.push_back(kept.tensors[i].name);
-  context_.log.info(cat("Optimizer states: ", kept.tensors.size(), " of ", group.tensors.size(), " are those of the checkpoint",
-                        names.empty() ? "" : cat(" (", join(names, " "), kept.tensors.size() > 3 ? " ..." : "", ")"),
-                        ", the others begin anew"));
-}
-
-void RunCheckpoints::load(const Checkpoint& checkpoint) {
-  if (!checkpoint.index().origin.empty()) return load_imported(checkpoint);
-  check_rules(checkpoint);
-  check_same_data(checkpoint.index(), data_.files(), config_.data);
-  const std::string note =
-      check_kernels(checkpoint.index().facts, kernel_choice(config_, context_.registries.models.at(config_.model.model), device_),
-                    config_.loop.deterministic);
-  if (!note.empty()) context_.log.info(note);
-  for (const CheckpointGroup& group : own_groups()) {
-    if (!lacks(checkpoint, group)) {
-      group.name == "optimizer" ? load_optimizer(checkpoint, group) : read_parts(checkpoint, group, tensor_layout());
-      continue;
-    }
-    if (group.name == kSpikeGroup) continue;
-    setup_.weight_average->restart();
-    context_.log.info("The checkpoint has no moving average of weights: it begins with the weights of the checkpoint");
-  }
-  go_on_from(checkpoint.index());
-  if (data_.replay() != nullptr) context_.log.info(load_replay(checkpoint, *data_.replay()));
-  if (checkpoint.contains("picture.target")) {
-    state_.picture =
-        ForecastPair{.target = checkpoint.read("picture.target"), .prediction = checkpoint.read("picture.prediction")};
-  }
-}
-
-void RunCheckpoints::go_on_from(const CheckpointIndex& index) {
-  state_.position = index.position;
-  state_.validation_loss = index.validation_loss;
-  load_judgement(index);
-  setup_.counter.fill_(state_.position.iteration);
-  const bool at_end = state_.position.step_in_epoch == state_.length.steps_per_epoch;
-  data_.loader().resume({.epoch = state_.position.epoch + (at_end ? 1 : 0), .step = at_end ? 0 : state_.position.step_in_epoch});
-}
-
-// What to go on from; nothing where the run begins.
-std::optional<Checkpoint> RunCheckpoints::find() {
-  places_.connect(setup_.is_sharded());
-  const auto say = [this](const std::string& line) { context_.log.info(line); };
-  if (!config_.loop.resume) {
-    places_.put_aside(say);
-    return {};
-  }
-  size_t num_found = 0;
-  auto checkpoint = places_.newest_good([this](const std::string& damage) { context_.log.warning(damage); }, say, num_found);
-  if (!checkpoint && context_.world.is_main()) check_none(num_found);
-  return checkpoint;
-}
-
-void RunCheckpoints::check_none(size_t damaged) const {
-  if (damaged > 0) {
-    throw CheckpointError(
-        "checkpoint",
-        cat("no checkpoint of the run is whole: path=", places_.own().store.folder().string(), ", damaged=", damaged),
-        "Restore one from a copy, or start over without --resume, which moves them aside");
-  }
-  context_.log.info("There is no checkpoint to resume from: the run starts from the beginning");
-}
-
 std::unique_ptr<CarriedState> RunCheckpoints::carry() {
   if (!is_replicated(config_) || !setup_.model->buffers().empty()) return {};  // buffers change before a step is whole
   return carry_state(own_groups(), index());
-}
-
-// From the memory of a rank of the round before. Every rank calls it.
-bool RunCheckpoints::take_carried() {
-  if (context_.elastic == nullptr || !is_replicated(config_)) return false;
-  const auto shared = share_state(context_.world, context_.elastic->carried.get(), own_groups());
-  if (!shared) return false;
-  go_on_from(shared->index);
-  resumed_from_ = cat("the memory of rank ", shared->rank);
-  return true;
-}
-
-void RunCheckpoints::start_or_resume() {
-  const bool is_carried = take_carried();
-  const auto checkpoint = is_carried ? std::nullopt : find();
-  if (checkpoint) {
-    load(*checkpoint);
-  } else if (!is_carried) {
-    load_initial_weights();
-  }
-  setup_.data_parallel->after_update();  // weights that are gathered follow what was loaded
-  setup_.data_parallel->complete_weights();
-  const bool chooses = std::ranges::any_of(places_.all(), &CheckpointPlace::is_auto);
-  const bool saves_on_the_way =
-      chooses || std::ranges::any_of(places_.all(), [](const auto& place) { return place.interval > 0; });
-  if (saves_on_the_way && !state_.all_steps_done()) writer_.prepare(own_groups(), tensor_layout());
-  state_.resumed = is_carried || checkpoint.has_value();
-  if (chooses) choose_interval();
-  if (checkpoint) resumed_from_ = checkpoint->folder().string();
-  parallel::barrier(context_.world.world_group());
-  if (context_.world.size() > 1) parallel::check_replicas(setup_.table, setup_.layout.groups, "at the start");
-}
-
-void RunCheckpoints::claim() {
-  places_.continue_from(state_.position.iteration);
-  if (config_.loop.verify_interval == 0 || !context_.world.is_main()) return;
-  const auto folders = [this] {
-    std::vector<std::filesystem::path> all;
-    for (const CheckpointPlace& place : places_.all()) {
-      for (const int64_t step : place.store.steps()) all.push_back(place.store.path_of(step));
-    }
-    return all;
-  };
-  verifier_ = std::make_unique<BackgroundVerifier>(std::chrono::seconds(config_.loop.verify_interval), folders,
-                                                   [this](const std::string& damage) { context_.log.error(damage); });
 }
 
 std::vector<std::string> RunCheckpoints::summary() const {

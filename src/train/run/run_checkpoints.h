@@ -24,6 +24,8 @@
 
 namespace welkin::train {
 
+inline constexpr const char* kSpikeGroup = "spikes";
+
 class RunCheckpoints {
  public:
   // All references outlive it.

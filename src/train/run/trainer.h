@@ -16,7 +16,7 @@
 #include "train/profile/profile_session.h"
 #include "train/run/run_data.h"
 #include "train/run/run_folder.h"
-#include "train/run/run_lock.h"
+#include "train/nodes/run_lock.h"
 #include "train/run/run_state.h"
 #include "train/run/trainer_context.h"
 #include "train/step/layout.h"

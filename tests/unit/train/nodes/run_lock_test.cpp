@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/run/run_lock.h"
+#include "train/nodes/run_lock.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
