@@ -148,6 +148,7 @@ void parse_later_keys(const Keys& keys, CheckpointIndex& index, const std::strin
   index.learning_rate = keys.optional_later_at("learning_rate");
   index.parameters = keys.later_at<std::vector<std::string>>("parameters");
   index.mesh = keys.later_at<std::map<std::string, int64_t>>("mesh");
+  if (const json step = keys.later_at<json>("best_step"); !step.is_null()) index.best_step = keys.at<int64_t>("best_step");
   index.best_metric = keys.later_at<std::string>("best_metric");
   index.stopping = parse_stopping(keys.later_at<json>("early_stopping"), source);
   index.loader = parse_loader(keys.later_at<json>("loader"), source);
@@ -205,6 +206,7 @@ std::string to_json(const CheckpointIndex& index) {
       {"origin", index.origin},
       {"files", json::object()},
       {"tensors", json::object()}};
+  if (index.best_step) body["best_step"] = *index.best_step;
   if (!index.best_metric.empty()) body["best_metric"] = index.best_metric;
   if (!index.stopping.metric.empty()) body["early_stopping"] = stopping_json(index.stopping);
   for (const auto& [name, file] : index.files) body["files"][name] = file_json(file);

@@ -79,6 +79,7 @@ struct CheckpointIndex {
   std::string config;                     // YAML (config/print/print.h)
   std::optional<double> validation_loss;  // of the weights in this checkpoint
   std::optional<double> best_loss;        // smallest value of best_metric in the run so far
+  std::optional<int64_t> best_step;       // of the checkpoint that has it
   std::string best_metric;                // what best_loss is a value of; empty: the validation loss
   StoppingCount stopping;                 // of early stopping
   std::optional<double> learning_rate;    // of the next step

@@ -104,6 +104,47 @@ std::optional<BestRecord> CheckpointStore::best() const {
   }
 }
 
+namespace {
+
+double judged_by(const BestRecord& record) { return record.metric.empty() ? record.validation_loss : record.value; }
+
+// A checkpoint that says of itself that it was the best of its run. Those of earlier versions say it by their loss alone.
+std::optional<BestRecord> best_in(const fs::path& folder, const std::string& metric) {
+  try {
+    const Checkpoint stored(folder, OpeningCheck::Sizes);
+    const CheckpointIndex& index = stored.index();
+    if (!index.best_loss || index.best_metric != metric) return {};
+    const bool is_best = index.best_step ? *index.best_step == index.position.iteration && index.validation_loss
+                                         : metric.empty() && index.validation_loss == index.best_loss;
+    if (!is_best) return {};
+    BestRecord record{.step = index.position.iteration, .validation_loss = *index.validation_loss, .metric = metric};
+    if (!metric.empty()) record.value = *index.best_loss;
+    return record;
+  } catch (const CheckpointError&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+std::optional<BestRecord> CheckpointStore::repair_best(const std::string& metric, std::optional<int64_t> believed, int64_t step) {
+  const std::optional<BestRecord> named = best();
+  std::optional<BestRecord> found = believed && *believed <= step ? best_in(path_of(*believed), metric) : std::nullopt;
+  if (!found) {
+    const auto consider = [&](const std::optional<BestRecord>& record) {
+      if (record && (!found || judged_by(*record) < judged_by(*found))) found = record;
+    };
+    for (const int64_t held : steps()) {
+      if (held <= step) consider(best_in(path_of(held), metric));
+    }
+    if (named && named->metric == metric && named->step <= step && fs::exists(path_of(named->step))) consider(named);
+  }
+  if (found && (!named || named->step != found->step || named->metric != metric)) mark_best(*found);
+  std::error_code ignored;
+  if (!found && named && !fs::exists(path_of(named->step))) fs::remove(folder_ / "best.json", ignored);
+  return found;
+}
+
 void CheckpointStore::prune(int64_t keep, int64_t keep_every) {
   const auto best_record = best();
   const std::vector<int64_t> all = steps();

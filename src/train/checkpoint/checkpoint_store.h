@@ -20,6 +20,7 @@ struct BestRecord {
   double validation_loss = 0;
   std::string metric = {};  // by which it is the best; empty: by the validation loss
   double value = 0;         // of that metric
+  bool operator==(const BestRecord&) const = default;
 };
 
 class CheckpointStore {
@@ -45,6 +46,10 @@ class CheckpointStore {
 
   void mark_best(const BestRecord& record);
   std::optional<BestRecord> best() const;  // nothing when there is no readable record
+  // The best by `metric` (empty: the validation loss) of those that are there, none later than `step`: what the checkpoints say
+  // counts, for a writer that is killed may leave one that best.json does not name. best.json names it from then on. Where the
+  // one of `believed` is there, the others are not read.
+  std::optional<BestRecord> repair_best(const std::string& metric, std::optional<int64_t> believed, int64_t step);
 
   // Removes all but the `keep` newest ones, the best one, and those of steps that are multiples of `keep_every` (0: none).
   void prune(int64_t keep, int64_t keep_every = 0);

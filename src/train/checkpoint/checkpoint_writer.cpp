@@ -50,6 +50,7 @@ CheckpointWriter::Written CheckpointWriter::write_to_places(const SaveTask& task
       if (written.folder.empty()) written.folder = place->store.path_of(task.index.position.iteration);
       written.places.push_back(place);
       keep_house(*place, is_first ? task.best : std::nullopt);
+      if (is_first && task.best) written.marked = task.best->step;
     } catch (const CommError&) {
       throw;  // values come from other ranks: nobody is there to send them
     } catch (const Error& error) {
@@ -206,6 +207,7 @@ void CheckpointWriter::begin_shared(const SaveTask& task) {
     }
   }
   shared_best_ = task.best;
+  best_place_ = task.places.front();
 }
 
 // Pieces of one training state lie on many ranks: each writes its own.
@@ -247,7 +249,9 @@ CheckpointWriter::Written CheckpointWriter::published() const {
       if (place.on_nodes) {
         place.store.prune(place.keep + 1);
       } else {
-        keep_house(place, i == 0 && is_first() ? shared_best_ : std::nullopt);
+        const bool is_marked = &place == best_place_ && is_first();
+        keep_house(place, is_marked ? shared_best_ : std::nullopt);
+        if (is_marked && shared_best_) written.marked = shared_best_->step;
       }
     } catch (const Error& error) {
       written.errors.emplace_back(error.what());
@@ -300,6 +304,7 @@ void CheckpointWriter::exchange_and_publish() {
 void CheckpointWriter::note(const Written& written) {
   if (written.seconds > 0) save_s_ = written.seconds;
   if (!written.folder.empty()) saved_.push_back(written.folder);
+  if (written.marked) marked_ = written.marked;
   for (const std::string& error : written.errors) options_.report(error);
 }
 

@@ -68,6 +68,8 @@ class CheckpointWriter {
 
   // Folders that save() has published since the last call, of the first place that took each. On the first rank.
   std::vector<std::filesystem::path> take_saved() { return std::exchange(saved_, {}); }
+  // Step of the latest that was saved and marked as the best. On the first rank, once it is finished.
+  std::optional<int64_t> marked_best() const { return marked_; }
   // Seconds from the beginning of the latest save to its publication, of the first rank; 0 before the first.
   double save_seconds() const { return save_s_; }
   // By which the latest save() that was not left out has held this rank.
@@ -81,6 +83,7 @@ class CheckpointWriter {
     std::filesystem::path folder = {};                 // empty: no place took it
     std::vector<const CheckpointPlace*> places = {};   // that took it, of those that another node copies
     std::vector<std::vector<std::string>> files = {};  // of each of them what is copied; empty: all
+    std::optional<int64_t> marked = {};                // step of the best one, where best.json names it
     double seconds = 0;
   };
 
@@ -106,6 +109,8 @@ class CheckpointWriter {
   std::vector<std::unique_ptr<SharedCheckpoint>> shared_;  // begun and not published
   std::vector<CheckpointPlace*> shared_places_;            // where these are, in their order
   std::optional<BestRecord> shared_best_;
+  const CheckpointPlace* best_place_ = nullptr;  // where that one is marked
+  std::optional<int64_t> marked_;
   bool is_exchanged_ = false;  // the first rank publishes `shared_`
   bool is_beside_ = false;     // the latest save() has taken a copy
   Stopwatch since_begin_;

@@ -2,10 +2,12 @@
 #include "train/run/run_checkpoints.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "config/print/print.h"
 #include "core/text.h"
 #include "data/storage/fingerprint.h"
+#include "train/checkpoint/shared_checkpoint.h"
 #include "train/device/kernel_choice.h"
 #include "train/monitor/validation_metric.h"
 #include "train/replay/replay_checkpoint.h"
@@ -85,6 +87,7 @@ CheckpointIndex RunCheckpoints::index() const {
   index.config = config::yaml(config_);
   index.validation_loss = state_.validation_loss;
   index.best_loss = state_.best_value;
+  index.best_step = state_.best_step;
   if (config_.loop.best_metric != kValidationLoss) index.best_metric = best_metric_name();
   index.stopping = state_.early_stop;
   index.learning_rate = setup_.lr_table->current().item<double>();
@@ -124,7 +127,32 @@ SaveTask RunCheckpoints::task_for(std::vector<CheckpointPlace*> places, bool is_
           .best = is_best ? std::optional(best_record()) : std::nullopt};
 }
 
-void RunCheckpoints::save() { writer_.save_now(task_for({places_.all().data()}, /*is_best=*/false), tensor_layout()); }
+void RunCheckpoints::save() {
+  settle_best();
+  writer_.save_now(task_for({places_.all().data()}, /*is_best=*/false), tensor_layout());
+}
+
+bool RunCheckpoints::note_best(double value) {
+  settle_best();
+  const bool is_best = std::isfinite(value) && (!state_.best_value || value < *state_.best_value);
+  if (!is_best) return false;
+  unsaved_best_ = {.step = state_.position.iteration, .value_before = state_.best_value, .step_before = state_.best_step};
+  state_.best_value = value;
+  state_.best_step = state_.position.iteration;
+  return true;
+}
+
+// Were it believed in without being there, a worse one that is there would be removed for it, and the next good ones not saved.
+void RunCheckpoints::settle_best() {
+  if (!unsaved_best_) return;
+  writer_.finish();
+  const bool is_there = told_by_first(context_.world.world_group(), int64_t{writer_.marked_best() == unsaved_best_->step}) != 0;
+  if (!is_there) {
+    state_.best_value = unsaved_best_->value_before;
+    state_.best_step = unsaved_best_->step_before;
+  }
+  unsaved_best_.reset();
+}
 
 bool RunCheckpoints::is_due(const CheckpointPlace& place) const {
   const int64_t step = state_.position.iteration;

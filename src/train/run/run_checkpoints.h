@@ -46,6 +46,9 @@ class RunCheckpoints {
 
   // Whole when it returns. Every rank calls it; the first one throws.
   void save();
+  // Whether the weights of the present step are the best so far, by this value. One that could not be saved does not count: it is
+  // waited for. Every rank calls it.
+  bool note_best(double value);
   // Where the step asks for one, or the validation. What goes wrong is logged, and the run goes on. Every rank calls it.
   void save_if_due(bool is_best);
   // Of a checkpoint that is being written beside training: has_written() of this rank, and of all between two steps.
@@ -78,6 +81,8 @@ class RunCheckpoints {
   std::string best_metric_name() const;
   BestRecord best_record() const;
   void check_rules(const Checkpoint& checkpoint) const;
+  void settle_best();
+  void find_best();
   void load_judgement(const CheckpointIndex& index);
   void load(const Checkpoint& checkpoint);
   void load_imported(const Checkpoint& checkpoint);
@@ -96,6 +101,12 @@ class RunCheckpoints {
   c10::Device device_;
   std::string resumed_from_;
   CheckpointWriter writer_;
+  struct UnsavedBest {
+    int64_t step = 0;
+    std::optional<double> value_before;
+    std::optional<int64_t> step_before;
+  };
+  std::optional<UnsavedBest> unsaved_best_;       // until it is known whether it was saved
   std::optional<AgreedInterval> agreed_;          // nothing where the intervals are given
   std::unique_ptr<BackgroundVerifier> verifier_;  // null unless verify_interval is given
 };

@@ -272,7 +272,7 @@ void RunLoop::finish_epoch() {
   parts_.report.epoch(parts_.meter);
   if (state_.position.epoch == 0) parts_.validator.check_trained(parts_.meter.mean_loss());
   if (!validate()) return;
-  const bool is_best = note_best();
+  const bool is_best = parts_.checkpoints.note_best(best_candidate_);
   stop_early_if_due(state_.ends_full_epoch());
   if (state_.ends_full_epoch()) {
     parts_.meter.clear();
@@ -283,12 +283,6 @@ void RunLoop::finish_epoch() {
   }
   parts_.checkpoints.save_if_due(is_best);
   epoch_end_s_ = watch.seconds();
-}
-
-bool RunLoop::note_best() {
-  const bool is_best = std::isfinite(best_candidate_) && (!state_.best_value || best_candidate_ < *state_.best_value);
-  if (is_best) state_.best_value = best_candidate_;
-  return is_best;
 }
 
 // An epoch that the end of the run cuts short does not count: a longer run will validate it again.

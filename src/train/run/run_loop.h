@@ -80,7 +80,6 @@ class RunLoop {
   void finish_epoch();
   bool validate();
   void judge(const ValidationReport& report);
-  bool note_best();
   void stop_early_if_due(bool is_full_epoch);
   void agree_to_stop();
   void finish();

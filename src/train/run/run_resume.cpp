@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a run continues: from a checkpoint, from the memory of the round before, or from another program's weights.
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -53,6 +56,7 @@ void RunCheckpoints::load_judgement(const CheckpointIndex& index) {
   const std::string now = best_metric_name();
   if (before == now) {
     state_.best_value = index.best_loss;
+    state_.best_step = index.best_step;
   } else if (index.best_loss) {
     context_.log.info(cat("The best checkpoint was chosen by ", before, " and is now chosen by ", now, ": it is sought anew"));
   }
@@ -205,8 +209,27 @@ void RunCheckpoints::start_or_resume() {
   if (context_.world.size() > 1) parallel::check_replicas(setup_.table, setup_.layout.groups, "at the start");
 }
 
+// The best so far is the best that is there: the process before may have ended between saving one and naming it.
+void RunCheckpoints::find_best() {
+  const at::Tensor told = at::zeros({3}, at::kDouble);
+  if (context_.world.is_main()) {
+    const std::string metric = best_metric_name() == kValidationLoss ? std::string() : best_metric_name();
+    const auto best = places_.all().front().store.repair_best(metric, state_.best_step, state_.position.iteration);
+    if (best)
+      told.copy_(at::tensor({1.0, metric.empty() ? best->validation_loss : best->value, static_cast<double>(best->step)}));
+  }
+  parallel::broadcast(context_.world.world_group(), told, 0);
+  const auto* const values = told.const_data_ptr<double>();
+  state_.best_value.reset();
+  state_.best_step.reset();
+  if (values[0] == 0) return;
+  state_.best_value = values[1];
+  state_.best_step = static_cast<int64_t>(values[2]);
+}
+
 void RunCheckpoints::claim() {
   places_.continue_from(state_.position.iteration);
+  if (state_.resumed) find_best();
   if (config_.loop.verify_interval == 0 || !context_.world.is_main()) return;
   const auto folders = [this] {
     std::vector<std::filesystem::path> all;

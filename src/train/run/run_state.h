@@ -22,6 +22,7 @@ struct RunState {
   at::Tensor last_lr;                     // () learning rate of the last step
   std::optional<double> validation_loss;  // of the present weights
   std::optional<double> best_value;       // the smallest value of best_metric so far
+  std::optional<int64_t> best_step;       // and the step that had it
   StoppingCount early_stop;
   bool stops_early = false;             // early stopping has ended the run
   std::optional<ForecastPair> picture;  // what the model made of a sample of the epoch's last step

@@ -71,6 +71,30 @@ class Faults(unittest.TestCase):
         self.assertTrue(status["last_checkpoint"].endswith("step_16"))
         self.assertIn("welkin_step{run=", (self.run_folder(cut) / "metrics.prom").read_text())
 
+    def test_the_best_checkpoint_is_the_best_that_is_there(self):
+        flags = ("--checkpoint_async=false", "--num_iters", "60", "--keep_checkpoints", "1", "--set", "lr=3e-2", "--set", "schedule=constant")
+
+        def best(root):
+            return json.loads((self.run_folder(root) / "checkpoints" / "best.json").read_text())
+
+        self.train(self.folder / "whole", *flags)
+        step = best(self.folder / "whole")["step"]
+        self.assertLess(step, 60, "the loss goes up at the end at this rate")
+        # Killed between the checkpoint and the line that names it: before best.json is made.
+        cut = self.folder / "cut"
+        self.train(cut, *flags, "--inject", f"kill:step={step},phase=create,after=4", code=-signal.SIGKILL)
+        self.train(cut, *flags, "--resume")
+        self.assertEqual(best(cut), best(self.folder / "whole"))
+        # It cannot be written: the next that is better than what is there is the best.
+        full = self.folder / "full"
+        said = self.train(full, *flags, "--inject", f"write_error:step={step},error=ENOSPC")
+        self.assertIn("cannot be saved", said)
+        losses = [float(found) for found in re.findall(r"Avg val loss=(\S+)", said)]
+        self.assertEqual(len(losses), 6)
+        there = [(loss, 10 * number) for number, loss in enumerate(losses, 1) if 10 * number != step]
+        self.assertEqual(best(full)["step"], min(there)[1])
+        self.assertTrue((self.run_folder(full) / "checkpoints" / f"step_{best(full)['step']}").is_dir())
+
     def test_a_damaged_checkpoint_is_named_and_the_one_before_taken(self):
         whole = self.folder / "whole"
         self.train(whole)

@@ -211,6 +211,35 @@ TEST(CheckpointStore, KeepsTheNewestAndTheBest) {
   EXPECT_THAT(store.steps(), ElementsAre(4, 3));
 }
 
+// A writer may be killed between a checkpoint and the line that names it, and a best one may have failed to be written.
+TEST(CheckpointStore, TheBestIsTheBestThatIsThere) {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "checkpoints");
+  const auto save = [&](int64_t step, double loss, int64_t best_step, double best_loss) {
+    CheckpointIndex index = index_at(step);
+    index.validation_loss = loss;
+    index.best_loss = best_loss;
+    index.best_step = best_step;
+    store.save(index, groups_with(1));
+  };
+  EXPECT_FALSE(store.repair_best("", {}, 9).has_value());
+  save(1, 0.5, 1, 0.5);
+  store.mark_best({.step = 1, .validation_loss = 0.5});
+  save(2, 0.25, 2, 0.25);  // killed before it was named
+  EXPECT_EQ(store.repair_best("", 2, 2)->step, 2);
+  EXPECT_EQ(store.best()->validation_loss, 0.25);
+  save(4, 0.75, 3, 0.125);  // the best of step 3 could not be written
+  EXPECT_EQ(store.repair_best("", 3, 4)->step, 2);
+  fs::remove_all(store.path_of(2));
+  EXPECT_EQ(store.repair_best("", 2, 4)->step, 1);
+  EXPECT_EQ(store.best()->step, 1);
+  EXPECT_EQ(store.repair_best("rmse", {}, 4), std::nullopt);  // sought anew: what was chosen by another metric stays named
+  EXPECT_EQ(store.best()->step, 1);
+  fs::remove_all(store.path_of(1));
+  EXPECT_FALSE(store.repair_best("", 1, 4).has_value());
+  EXPECT_FALSE(store.best().has_value());
+}
+
 TEST(CheckpointStore, KeepsMultiplesOfAStepBesides) {
   const ScratchFolder folder;
   CheckpointStore store(folder / "checkpoints");

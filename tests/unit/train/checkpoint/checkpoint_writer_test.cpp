@@ -12,6 +12,7 @@
 #include <fstream>
 #include <thread>
 
+#include "core/fault/write_watch.h"
 #include "core/file.h"
 #include "parallel/comm/world.h"
 #include "scratch_folder.h"
@@ -112,6 +113,27 @@ TEST(CheckpointWriter, APlaceThatRefusesLeavesTheOthers) {
 }
 
 // The reader of a named pipe decides when the writer goes on.
+TEST(CheckpointWriter, SaysWhichBestOneIsThere) {
+  const ScratchFolder folder;
+  WriterBed bed;
+  CheckpointPlace place{.name = {}, .store = CheckpointStore(folder / "run"), .keep = 9};
+  CheckpointWriter writer(bed.world.world_group(), bed.options());
+  SaveTask good = bed.task(3, {&place}), bad = bed.task(4, {&place});
+  good.best = {.step = 3, .validation_loss = 0.5};
+  bad.best = {.step = 4, .validation_loss = 0.25};
+  writer.save(std::move(good), bed.layout());
+  writer.finish();
+  EXPECT_EQ(writer.marked_best(), 3);
+  {
+    const WriteWatchScope full(
+        [](WriteStage /*stage*/, const fs::path& path) { return path.filename() == "best.json" ? ENOSPC : 0; });
+    writer.save(std::move(bad), bed.layout());
+    writer.finish();
+  }
+  EXPECT_EQ(writer.marked_best(), 3);
+  EXPECT_EQ(bed.reports.size(), 1u);
+}
+
 TEST(CheckpointWriter, SkipsWhileAnotherIsBeingWritten) {
   const ScratchFolder folder;
   WriterBed bed;
