@@ -130,7 +130,7 @@ std::vector<Key> mesh_keys() {
       {.flat = "replica_check_interval",
        .path = "parallel.replica_check_interval",
        .field = kParallel<&P::replica_check_interval>,
-       .summary = "steps between checks that replicas are equal, by hash; 0: only at the start",
+       .summary = "steps between checks that replicas are equal, by hash; 0: only at the start and before checkpoints",
        .unit = "steps",
        .range = between(0, int64_t{1} << 40),
        .is_flag = true,

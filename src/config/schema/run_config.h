@@ -253,7 +253,8 @@ struct ParallelConfig {
   bool sequence_parallel = false;                     // (ours) norms, dropout and residuals on tokens that are split over tp too
   ContextMode context_mode = ContextMode::AllGather;  // (ours) attention over tokens that are split over cp
   ContextIo context_io = ContextIo::Sharded;          // (ours) what context-parallel ranks read, embed and score
-  int64_t replica_check_interval = 1000;              // (ours) steps between comparisons of replicas; 0 = only at the start
+  int64_t replica_check_interval =
+      1000;  // (ours) steps between comparisons of replicas; 0 = only at the start and before checkpoints
   ShardStage shard = ShardStage::None;  // (ours) what of the training state data-parallel ranks share out among them
   std::string shard_group = "all";      // (ours) all, or a number: data-parallel ranks that share one training state
   bool reshard_after_forward = true;    // (ours) shard: full lets a block's weights go between forward and backward pass

@@ -95,7 +95,13 @@ std::vector<ReplicaKind> replicas_of(const ParamTable& table, const MeshGroups& 
 }
 
 // Of the bytes in logical order. The top bit is cleared: a hash and its negative are both int64.
+// On a GPU a sum of the bits, which any one flipped bit changes: there it costs one pass over the values and no copy.
 int64_t hash_of_values(const at::Tensor& values) {
+  if (values.is_cuda()) {
+    const int64_t bytes = values.element_size();
+    const at::ScalarType whole = bytes == 8 ? at::kLong : bytes == 4 ? at::kInt : bytes == 2 ? at::kShort : at::kChar;
+    return values.detach().contiguous().view(whole).sum(at::kLong).item<int64_t>();
+  }
   const at::Tensor host = values.detach().contiguous().cpu();
   const std::span bytes(static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes());
   return static_cast<int64_t>(xxh3_64(bytes) >> 1);
@@ -202,6 +208,31 @@ void add_over_parts(const ParamTable& table, const std::vector<size_t>& rows, co
   add_up(groups.along(Axis::Tp), split);
 }
 
+namespace {
+
+// Of the ranks of a group those whose hash is not that of most of them; all, where no hash is.
+ReplicaDifference judged(const std::string& parameter, const Group& group, const at::Tensor& hashes) {
+  std::vector<int64_t> own(hashes.const_data_ptr<int64_t>(), hashes.const_data_ptr<int64_t>() + hashes.numel());
+  ReplicaDifference difference{.parameter = parameter, .ranks = {}, .num_replicas = group.size(), .has_majority = false};
+  const auto count = [&](int64_t hash) { return std::ranges::count(own, hash); };
+  const int64_t most = *std::ranges::max_element(own, {}, count);
+  difference.has_majority = 2 * count(most) > group.size();
+  for (int64_t place = 0; place < group.size(); ++place) {
+    if (difference.has_majority && own[static_cast<size_t>(place)] == most) continue;
+    difference.ranks.push_back(group.ranks()[static_cast<size_t>(place)]);
+  }
+  return difference;
+}
+
+std::string text_of(const ReplicaDifference& difference) {
+  const std::string ranks = cat("parameter=", difference.parameter, ", ranks=[", join(difference.ranks, ", "), "]");
+  if (!difference.has_majority) return cat(ranks, ", of which nobody can tell who is right");
+  const auto others = difference.num_replicas - static_cast<int64_t>(difference.ranks.size());
+  return cat(ranks, " against the ", others, " others that hold it");
+}
+
+}  // namespace
+
 std::optional<ReplicaDifference> find_replica_difference(const ParamTable& table, const MeshGroups& groups) {
   std::optional<size_t> first_row;
   std::optional<ReplicaDifference> difference;
@@ -213,15 +244,12 @@ std::optional<ReplicaDifference> find_replica_difference(const ParamTable& table
       own[i] = hash_of_values(row.read ? row.read() : row.is_released ? row.shard : row.local);
     }
     const at::Tensor all = all_gather(group, hashes, 0, Lengths(static_cast<size_t>(group.size()), 1));
-    const at::Tensor differs = all.ne(all[0]);
+    const at::Tensor differs = all.ne(all[0]).any(0);
     for (size_t i = 0; i < rows.size(); ++i) {
-      const at::Tensor column = differs.select(1, static_cast<int64_t>(i));
-      if (!column.any().item<bool>() || (first_row && *first_row < rows[i])) continue;
+      const auto column = static_cast<int64_t>(i);
+      if (!differs[column].item<bool>() || (first_row && *first_row < rows[i])) continue;
       first_row = rows[i];
-      difference = ReplicaDifference{table.rows()[rows[i]].name, {}};
-      for (int64_t place = 0; place < group.size(); ++place) {
-        if (column[place].item<bool>()) difference->ranks.push_back(group.ranks()[static_cast<size_t>(place)]);
-      }
+      difference = judged(table.rows()[rows[i]].name, group, all.select(1, column).contiguous());
     }
   }
   return difference;
@@ -234,11 +262,12 @@ void check_replicas(const ParamTable& table, const MeshGroups& groups, const std
   all_reduce_in_place(groups.along(kDp | Axis::Tp | kSampleParts), any, Reduction::Max);
   all_reduce_in_place(groups.along(Axis::Pp), any, Reduction::Max);
   if (any.item<int64_t>() == 0) return;
-  throw CommError("parallel",
-                  difference ? cat("replicas of a parameter differ ", when, ": parameter=", difference->parameter, ", ranks=[",
-                                   join(difference->ranks, ", "), "] against the first of their group")
-                             : cat("replicas differ on other ranks ", when),
-                  "Resume from the last checkpoint; if it happens again, run with --deterministic and report it");
+  throw CommError(
+      "parallel",
+      difference ? cat("replicas of a parameter differ ", when, ": ", text_of(*difference))
+                 : cat("replicas differ on other ranks ", when),
+      "Continue with --resume: replicas are compared before each checkpoint, so what is saved is good. Where a rank is "
+      "named again, take its host out of the job and have it tested");
 }
 
 }  // namespace welkin::parallel

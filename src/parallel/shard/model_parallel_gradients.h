@@ -45,8 +45,11 @@ void add_over_parts(const ParamTable& table, const std::vector<size_t>& rows, co
                     const MeshGroups& groups, const Group& shards);
 
 struct ReplicaDifference {
-  std::string parameter;       // the first in the order of the table
-  std::vector<int64_t> ranks;  // of the world, whose values are not those of the group's first rank
+  std::string parameter;  // the first in the order of the table
+  std::vector<int64_t>
+      ranks;  // of the world, whose values are not those of most ranks that hold it; all of these without a majority
+  int64_t num_replicas = 0;  // ranks that hold it
+  bool has_majority = false;
 };
 
 // Compares a hash of every parameter over the ranks that should hold the same: nothing when all agree. Every rank of the mesh

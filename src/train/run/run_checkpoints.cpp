@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "config/print/print.h"
 #include "core/text.h"
 #include "data/storage/fingerprint.h"
+#include "parallel/shard/model_parallel_gradients.h"
 #include "train/checkpoint/shared_checkpoint.h"
 #include "train/device/kernel_choice.h"
 #include "train/monitor/validation_metric.h"
@@ -108,8 +110,18 @@ CheckpointIndex RunCheckpoints::index() const {
   return index;
 }
 
+// Of replicas one is written. Were it the wrong one, the run would go on from it after the difference was found: nothing that
+// differs is saved, nor carried into another round.
+void RunCheckpoints::check_replicas() {
+  if (context_.world.size() == 1 || config_.parallel.noddp) return;
+  const bool was_whole = std::exchange(state_.is_whole, false);
+  parallel::check_replicas(setup_.table, setup_.layout.groups, cat("at step ", state_.position.iteration));
+  state_.is_whole = was_whole;
+}
+
 std::vector<CheckpointGroup> RunCheckpoints::groups_to_save() {
   setup_.data_parallel->complete_weights();
+  check_replicas();
   std::vector<CheckpointGroup> groups = own_groups();
   if (data_.replay() != nullptr) groups.push_back(replay_group(*data_.replay(), setup_.layout.groups, setup_.layout.replicas));
   const bool is_writer = context_.world.is_main() || setup_.pipeline;  // stages agree on names first

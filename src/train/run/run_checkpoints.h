@@ -71,6 +71,7 @@ class RunCheckpoints {
   void check_none(size_t damaged) const;
   std::vector<CheckpointGroup> own_groups();
   TensorLayout tensor_layout() const;
+  void check_replicas();
   std::vector<CheckpointGroup> groups_to_save();
   SaveTask task_for(std::vector<CheckpointPlace*> places, bool is_best);
   bool is_due(const CheckpointPlace& place) const;

@@ -49,7 +49,13 @@ class InjectedFaults(RanksCase):
 
     def test_a_flipped_weight_is_found_by_the_comparison_of_replicas(self):
         text, _ = self.faulty("flip_weight:step=5,rank=1,parameter=head.weight", "--set", "replica_check_interval=1", code=COMM)
-        self.assertIn("replicas of a parameter differ at step 5: parameter=head.weight, ranks=[1]", text)
+        self.assertIn("replicas of a parameter differ at step 5: parameter=head.weight, ranks=[0, 1], of which nobody can tell who is right", text)
+
+    def test_nothing_that_differs_is_saved(self):
+        """The first rank writes for all: with its own flip it would write what the others refuse."""
+        text, root = self.faulty("flip_weight:step=6,rank=0,parameter=head.weight", "--checkpoint_async=false", code=COMM)
+        self.assertIn("replicas of a parameter differ at step 6: parameter=head.weight", text)
+        self.assertEqual(checkpoints(root)[-1], 4)
 
     def test_a_slow_rank_is_named_with_its_phase(self):
         _, root = self.faulty("slow:step=1,steps=14,rank=1,phase=forward,seconds=0.3", "--set", "slow_rank_interval=5")
