@@ -5,8 +5,11 @@
 #include <functional>
 #include <system_error>
 
+#include "core/error.h"
+#include "core/printable.h"
 #include "core/text.h"
 #include "train/checkpoint/shared_checkpoint.h"
+#include "train/checkpoint/staged_tensors.h"
 #include "train/nodes/gathered_checkpoint.h"
 
 namespace welkin::train {
@@ -33,6 +36,63 @@ void CheckpointPlaces::connect(bool is_sharded) {
     place.leader = map_.leaders[static_cast<size_t>(map_.node)];
     copies_->attach(place);
   }
+}
+
+// What keeps this run from the place, and a line for what to do; empty: nothing.
+std::string CheckpointPlaces::hold(const CheckpointPlace& place, const RunName& own) {
+  const fs::path& folder = place.store.folder();
+  const std::string where = cat("place=", place.name, ", path=", folder.string());
+  try {
+    std::string by;
+    auto lock = RunLock::of_place(folder, by);
+    if (!lock) {
+      return cat("another run works in a place of this one: ", where, ", by=", by,
+                 "\nName another place or another --run_num, or wait until that run has ended");
+    }
+    locks_.push_back(std::move(*lock));
+  } catch (const DataError&) {
+    return {};  // it cannot be written to, which saving will say
+  }
+  place.store.put_back();
+  const auto owner = owner_of(folder);
+  if (!owner || is_own(*owner, own) || place.store.steps().empty()) return {};
+  return cat("a place holds the checkpoints of another run: ", where, ", run=", printable(owner->id), " in ",
+             printable(owner->folder), "\nName another place or another --run_num, or move that folder away if nobody needs it");
+}
+
+// Of a run that lost its folder its places may know it.
+std::string CheckpointPlaces::id_of_run(bool resumes, const RunName& own) const {
+  if (!resumes) return draw_run_id();
+  if (!own.id.empty()) return own.id;
+  for (size_t i = 1; i < all_.size(); ++i) {
+    const auto owner = owner_of(all_[i].store.folder());
+    if (owner && is_own(*owner, own)) return owner->id;
+  }
+  return draw_run_id();
+}
+
+void CheckpointPlaces::take(bool resumes) {
+  if (all_.size() == 1) return;  // the run's folder has a lock of its own
+  const fs::path run_folder = own().store.folder().parent_path();
+  const std::string known = world_.is_main() ? run_id_in(run_folder) : std::string();
+  const RunName before{.id = told(known).front(), .folder = fs::weakly_canonical(fs::absolute(run_folder)).string()};
+  std::string problem;
+  for (size_t i = 1; i < all_.size() && problem.empty(); ++i) {
+    if (looks_after(all_[i])) problem = hold(all_[i], before);
+  }
+  for (const std::string& text : told(problem)) {
+    const size_t end = text.find('\n');
+    if (end != std::string::npos) throw ConfigError("checkpoint", text.substr(0, end), text.substr(end + 1));
+  }
+  const std::string id = world_.is_main() ? id_of_run(resumes, before) : std::string();
+  name_ = {.id = told(id).front(), .folder = before.folder};
+}
+
+// Of all ranks. A collective wants parts that are there.
+std::vector<std::string> CheckpointPlaces::told(const std::string& text) const {
+  std::vector<std::string> all = texts_of_all(world_.world_group(), cat(" ", text));
+  for (std::string& one : all) one.erase(0, 1);
+  return all;
 }
 
 bool CheckpointPlaces::looks_after(const CheckpointPlace& place) const {
@@ -85,12 +145,31 @@ void CheckpointPlaces::put_aside(const Say& say) {
   }
 }
 
+// Where it fails, saving will say why.
+void CheckpointPlaces::sign() const {
+  if (all_.size() == 1) return;
+  try {
+    const fs::path run_folder = own().store.folder().parent_path();
+    if (world_.is_main() && run_id_in(run_folder) != name_.id) write_run_id(run_folder, name_.id);
+  } catch (const DataError&) {
+    return;
+  }
+  for (size_t i = 1; i < all_.size(); ++i) {
+    try {
+      if (looks_after(all_[i])) sign_place(all_[i].store.folder(), name_);
+    } catch (const DataError&) {
+      continue;
+    }
+  }
+}
+
 // What a node was brought to begin with, and will have no successor, goes.
 void CheckpointPlaces::continue_from(int64_t step) {
   for (CheckpointPlace& place : all_) {
     if (!looks_after(place)) continue;
     place.store.continue_from(step);
   }
+  sign();
   std::error_code ignored;
   if (copies_ && !copies_->keeps()) {
     for (const fs::path& folder : brought_) fs::remove_all(folder, ignored);

@@ -16,6 +16,8 @@
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/nodes/neighbour_copies.h"
 #include "train/nodes/node_map.h"
+#include "train/nodes/place_owner.h"
+#include "train/nodes/run_lock.h"
 
 namespace welkin::train {
 
@@ -33,12 +35,16 @@ class CheckpointPlaces {
   // The nodes learn of each other, and what is copied gets its way. `is_sharded`: every rank has a part of a checkpoint. Every
   // rank calls it, once, before those below.
   void connect(bool is_sharded);
+  // Takes hold of the places outside of the run's folder, for a run that resumes or begins: nobody else writes there until this
+  // object is gone. ConfigError on all ranks where another run works in one, or its checkpoints are there. Every rank calls it, after
+  // connect().
+  void take(bool resumes);
   // The newest whole checkpoint of all places, on every rank; nothing where there is none. Every rank calls it. The first one
   // hears of each that was damaged, and how many there were.
   std::optional<Checkpoint> newest_good(const Say& warn, const Say& say, size_t& num_found);
   // What an earlier run left goes to a folder beside it. Every rank calls it.
   void put_aside(const Say& say);
-  // For a run that goes on from `step`. Every rank calls it.
+  // For a run that goes on from `step`: the places are its own from then on. Every rank calls it.
   void continue_from(int64_t step);
   // On the first rank.
   void prune();
@@ -46,6 +52,10 @@ class CheckpointPlaces {
 
  private:
   bool looks_after(const CheckpointPlace& place) const;
+  std::string hold(const CheckpointPlace& place, const RunName& own);
+  void sign() const;
+  std::vector<std::string> told(const std::string& text) const;
+  std::string id_of_run(bool resumes, const RunName& own) const;
   std::vector<std::filesystem::path> folders_found();
   Checkpoint open(const std::filesystem::path& folder, const Say& say);
 
@@ -53,6 +63,8 @@ class CheckpointPlaces {
   std::vector<CheckpointPlace> all_;
   NodeMap map_;
   std::optional<NeighbourCopies> copies_;
+  std::vector<RunLock> locks_;
+  RunName name_;                                // of the run, where it has other places than its folder
   std::vector<std::filesystem::path> brought_;  // to this rank's node, from others
 };
 

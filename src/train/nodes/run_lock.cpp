@@ -7,8 +7,10 @@
 #include <array>
 #include <cerrno>
 #include <string>
+#include <utility>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/host.h"
 #include "core/printable.h"
 #include "core/text.h"
@@ -26,19 +28,29 @@ std::string holder(const FileDescriptor& file) {
 }  // namespace
 
 RunLock::RunLock(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / "lock";
+  const std::string by = take(folder / "lock");
+  if (by.empty()) return;
+  throw ConfigError("train", cat("another run works in the run folder: path=", folder.string(), ", by=", by),
+                    "Choose another --run_num, or wait until that run has ended");
+}
+
+std::optional<RunLock> RunLock::of_place(const std::filesystem::path& folder, std::string& by) {
+  make_folders(folder.parent_path());
+  RunLock lock;
+  by = lock.take(folder.parent_path() / cat(".", folder.filename().string(), ".lock"));
+  return by.empty() ? std::optional(std::move(lock)) : std::nullopt;
+}
+
+std::string RunLock::take(const std::filesystem::path& path) {
   file_ = open_file(path, O_RDWR | O_CREAT);
   struct flock whole {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
-  if (fcntl(file_.get(), F_OFD_SETLK, &whole) != 0) {
-    if (errno != EAGAIN && errno != EACCES) return;
-    throw ConfigError("train", cat("another run works in the run folder: path=", folder.string(), ", by=", holder(file_)),
-                      "Choose another --run_num, or wait until that run has ended");
-  }
+  if (fcntl(file_.get(), F_OFD_SETLK, &whole) != 0) return errno == EAGAIN || errno == EACCES ? holder(file_) : std::string();
   // For people alone: what is in the file is no lock.
   const std::string who = cat("process ", getpid(), " on ", host_name());
   if (ftruncate(file_.get(), 0) == 0) write_fully(file_, path, who);
+  return {};
 }
 
 }  // namespace welkin::train

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <string>
 
 #include "core/file_descriptor.h"
 
@@ -13,8 +15,15 @@ namespace welkin::train {
 class RunLock {
  public:
   explicit RunLock(const std::filesystem::path& folder);
+  // Of a place of checkpoints, whose folder may be moved: the lock is beside it. Nothing where another process holds it: who, in
+  // `by`. DataError where its folder cannot be written to.
+  static std::optional<RunLock> of_place(const std::filesystem::path& folder, std::string& by);
 
  private:
+  RunLock() = default;
+  // Empty once it is held, else who holds it.
+  std::string take(const std::filesystem::path& path);
+
   FileDescriptor file_;
 };
 

@@ -156,7 +156,6 @@ void RunCheckpoints::go_on_from(const CheckpointIndex& index) {
 
 // What to go on from; nothing where the run begins.
 std::optional<Checkpoint> RunCheckpoints::find() {
-  places_.connect(setup_.is_sharded());
   const auto say = [this](const std::string& line) { context_.log.info(line); };
   if (!config_.loop.resume) {
     places_.put_aside(say);
@@ -190,6 +189,8 @@ bool RunCheckpoints::take_carried() {
 
 void RunCheckpoints::start_or_resume() {
   const bool is_carried = take_carried();
+  places_.connect(setup_.is_sharded());
+  places_.take(is_carried || config_.loop.resume);
   const auto checkpoint = is_carried ? std::nullopt : find();
   if (checkpoint) {
     load(*checkpoint);

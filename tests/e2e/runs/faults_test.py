@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults on purpose, with the shipped program: what it says about each, what programs can read about it, and that a resumed run has the weights
 of one that nothing happened to. Then a short form of tools/survive.sh."""
+import fcntl
 import json
 import os
 import pathlib
 import re
+import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -94,6 +97,23 @@ class Faults(unittest.TestCase):
         there = [(loss, 10 * number) for number, loss in enumerate(losses, 1) if 10 * number != step]
         self.assertEqual(best(full)["step"], min(there)[1])
         self.assertTrue((self.run_folder(full) / "checkpoints" / f"step_{best(full)['step']}").is_dir())
+
+    def test_a_place_is_of_one_run(self):
+        place = ("--checkpoint_dirs", f"fast:{self.folder / 'place'}:4:2", "--checkpoint_interval", "8")
+        one, other = self.folder / "one", self.folder / "other"
+        self.train(one, *place, "--num_iters", "12")
+        held = sorted(path.name for path in (self.folder / "place" / "run" / "1GPU" / "00").iterdir())
+        for flags in ((), ("--resume",)):
+            said = self.train(other, *place, *flags, code=USAGE)
+            self.assertIn("a place holds the checkpoints of another run: place=fast", said)
+            self.assertIn(f" in {self.run_folder(one)}", said)
+        self.assertEqual(sorted(path.name for path in (self.folder / "place" / "run" / "1GPU" / "00").iterdir()), held)
+        shutil.rmtree(self.run_folder(one))  # a node's disk is lost: its places still know it
+        self.assertIn("Resumed at step 12 from", self.train(one, *place, "--resume"))
+        with open(self.folder / "place" / "run" / "1GPU" / ".00.lock", "r+b") as lock:
+            fcntl.fcntl(lock, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))  # F_OFD_SETLK
+            self.assertIn("another run works in a place of this one: place=fast", self.train(one, *place, "--resume", code=USAGE))
+        self.train(one, *place)  # begins anew: its own earlier checkpoints are put aside
 
     def test_a_damaged_checkpoint_is_named_and_the_one_before_taken(self):
         whole = self.folder / "whole"

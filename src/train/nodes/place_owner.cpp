@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/nodes/place_owner.h"
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/hash.h"
+#include "core/text.h"
+
+namespace welkin::train {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kOwnerFile = "run.json";
+constexpr const char* kIdFile = "run_id";
+constexpr uint64_t kMostBytes = 1 << 16;
+constexpr size_t kIdLength = 16;
+
+bool is_id(const std::string& text) {
+  return text.size() == kIdLength && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+}  // namespace
+
+std::string draw_run_id() {
+  std::random_device device;
+  return hex_digits((uint64_t{device()} << 32) ^ device());
+}
+
+std::string run_id_in(const fs::path& run_folder) {
+  try {
+    std::string id = read_file(run_folder / kIdFile, kMostBytes);
+    if (id.ends_with('\n')) id.pop_back();
+    return is_id(id) ? id : std::string();
+  } catch (const DataError&) {
+    return {};
+  }
+}
+
+void write_run_id(const fs::path& run_folder, const std::string& id) {
+  write_file_atomically(run_folder / kIdFile, cat(id, "\n"));
+}
+
+std::optional<RunName> owner_of(const fs::path& place) {
+  try {
+    const json said = json::parse(read_file(place / kOwnerFile, kMostBytes), nullptr, /*allow_exceptions=*/false);
+    if (!said.is_object() || !said.contains("run") || !said["run"].is_string() || !said.contains("folder") ||
+        !said["folder"].is_string()) {
+      return {};
+    }
+    return RunName{.id = said["run"].get<std::string>(), .folder = said["folder"].get<std::string>()};
+  } catch (const DataError&) {
+    return {};
+  }
+}
+
+void sign_place(const fs::path& place, const RunName& owner) {
+  if (owner_of(place) == owner) return;
+  make_folders(place);
+  write_file_atomically(place / kOwnerFile, json{{"run", owner.id}, {"folder", owner.folder}}.dump() + "\n");
+}
+
+bool is_own(const RunName& owner, const RunName& own) {
+  return own.id.empty() ? owner.folder == own.folder : owner.id == own.id;
+}
+
+}  // namespace welkin::train

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose checkpoints a place holds.
+#include "train/nodes/place_owner.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "scratch_folder.h"
+
+namespace welkin::train {
+namespace {
+
+TEST(PlaceOwner, IsKnownByItsIdOrByItsFolder) {
+  const ScratchFolder folder;
+  const std::string id = draw_run_id();
+  EXPECT_NE(id, draw_run_id());
+  EXPECT_EQ(run_id_in(folder.path()), "");
+  write_run_id(folder.path(), id);
+  EXPECT_EQ(run_id_in(folder.path()), id);
+  EXPECT_FALSE(owner_of(folder / "place").has_value());
+  const RunName owner{.id = id, .folder = "/logs/run/1GPU/00"};
+  sign_place(folder / "place", owner);
+  ASSERT_EQ(owner_of(folder / "place"), owner);
+  EXPECT_TRUE(is_own(owner, {.id = id, .folder = "/moved/run/1GPU/00"}));
+  EXPECT_TRUE(is_own(owner, {.id = "", .folder = owner.folder}));  // the run's folder was lost
+  EXPECT_FALSE(is_own(owner, {.id = "", .folder = "/other/run/1GPU/00"}));
+  EXPECT_FALSE(is_own(owner, {.id = draw_run_id(), .folder = owner.folder}));  // an earlier run of the folder
+}
+
+TEST(PlaceOwner, OfAFileThatIsNoneIsUnknown) {
+  const ScratchFolder folder;
+  for (const char* text : {"", "[", "[1]", R"({"run": 1, "folder": "x"})", R"({"run": "x"})"}) {
+    std::ofstream(folder / "run.json") << text;
+    EXPECT_FALSE(owner_of(folder.path()).has_value()) << text;
+  }
+  std::ofstream(folder / "run_id") << "../../else";
+  EXPECT_EQ(run_id_in(folder.path()), "");
+}
+
+}  // namespace
+}  // namespace welkin::train
