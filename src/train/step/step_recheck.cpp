@@ -46,7 +46,7 @@ std::vector<at::Tensor> EagerStep::own_gradients(const data::Batch& batch) {
 
 // The others learn of it when this rank stops.
 void EagerStep::recheck(const data::Batch& batch) {
-  if (batch.input.size(0) == 0) return;  // splits of one model have the same samples, so that its ranks go or stay together
+  if (batch.input.size(0) == 0) return;
   const std::vector<at::Tensor> once = own_gradients(batch), again = own_gradients(batch);
   size_t number = 0;
   for (const parallel::ParamRow& row : setup_.table.rows()) {

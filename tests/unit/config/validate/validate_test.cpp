@@ -113,6 +113,14 @@ TEST(Validate, BoxShapes) {
   EXPECT_EQ(test::resolve_text(test::kUnetFile, {"--set=data_size=16", "--set=scales=4"}).config.model.scales, 4);
 }
 
+// They pass values on while they compute, so that a wrong one makes them all disagree with themselves.
+TEST(Validate, RanksThatShareAModelAreNotRechecked) {
+  for (const char* flag : {"--tensor_parallel=2", "--context_parallel=2"}) {
+    EXPECT_THAT(resolve_error(test::kVitFile, {flag, "--recheck_interval=3"}, 2),
+                HasSubstr("gradients are not computed twice with this: recheck_interval=3 (--recheck_interval), "));
+  }
+}
+
 TEST(Validate, Mesh) {
   EXPECT_THAT(
       resolve_error(test::kVitFile, {"--tensor_parallel=3"}, 4),
